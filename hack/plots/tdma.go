@@ -63,7 +63,7 @@ func (s *slots) Radiate(now int64, f *radio.Frame) {
 	s.bytes += len(f.Data)
 }
 
-func (s *slots) Miss(*radio.Port, radio.Reason) {}
+func (s *slots) CountMissed(*radio.Port, radio.Reason) {}
 
 func (s *slots) Find(to radio.MAC) *radio.Port { return s.ports[to-1] }
 

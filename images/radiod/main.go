@@ -49,13 +49,13 @@ func run(ctx context.Context, log *slog.Logger, arguments []string) error {
 
 func runParent(log *slog.Logger, arguments []string) error {
 	if _, err := radiod.ParseOptions(arguments); err != nil {
-		return err // rather here than in a worker, again and again
+		return err // fail here rather than in each worker
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("own program: %w", err)
 	}
-	// The plugin's program is a third of this one, which has a client of the API server in it.
+	// The plugin's program is a third of this one's size, which includes a client of the API server.
 	err = holder.BecomeParent(filepath.Join(filepath.Dir(self), "radio"), self, arguments)
 	log.Warn("the parent takes more memory than it needs", "error", err)
 	return holder.RunParent(log, append([]string{self}, arguments...))

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// precise is the last part of a wait, spent in the kernel on a locked thread. Go's timers are
-	// off by far less than this, and a cancelled wait lasts at most this much longer.
+	// precise is the last part of a wait, spent in the kernel on a locked thread. Go's timers are off by far
+	// less, and a cancelled wait lasts at most this much longer.
 	precise = 20 * time.Millisecond
 	// recheck bounds how long a step of CLOCK_REALTIME stays unnoticed in a long wait.
 	recheck = time.Second
-	// timerSlackNanoseconds of the precise part: the default of 50 µs would be the larger part of our lateness.
+	// timerSlackNanoseconds of the precise part. The default of 50 µs would be most of the lateness.
 	timerSlackNanoseconds = 1
 )
 
-// SleepUntil waits until CLOCK_REALTIME shows t and returns nil, or returns ctx's error as soon as
-// ctx has ended (within 20 ms). It returns at once where t has passed. On an idle machine it is
-// typically less than 0.2 ms late, and never early. A clock that is stepped meanwhile is followed.
+// SleepUntil waits until CLOCK_REALTIME shows t and returns nil, or ctx's error within 20 ms of ctx's end. It
+// returns at once if t has passed. On an idle machine it is typically less than 0.2 ms late, and never early.
+// It follows steps of the clock.
 func SleepUntil(ctx context.Context, t time.Time) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -60,7 +60,7 @@ func sleepAbsolute(clockID int32, nanoseconds int64) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	SetTimerSlack(timerSlackNanoseconds)
-	defer SetTimerSlack(0) // the thread goes back to Go's pool as it was
+	defer SetTimerSlack(0) // the thread returns to Go's pool unchanged
 	deadline := unix.NsecToTimespec(nanoseconds)
 	for {
 		err := unix.ClockNanosleep(clockID, unix.TIMER_ABSTIME, &deadline, nil)
@@ -70,14 +70,14 @@ func sleepAbsolute(clockID int32, nanoseconds int64) error {
 	}
 }
 
-// SetTimerSlack sets how late the kernel may fire the calling thread's timers so as to save
-// wake-ups; 0 restores the default of usually 50 µs. The caller has locked its thread.
+// SetTimerSlack sets how late the kernel may fire the calling thread's timers to save wake-ups; 0 restores
+// the default of usually 50 µs. The caller must have locked its thread.
 func SetTimerSlack(nanoseconds uint) {
-	// A kernel without this option only costs precision, which is measured anyway.
+	// A kernel without this option only costs precision, which is measured.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(nanoseconds), 0, 0, 0)
 }
 
-// LeastSlice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice.
+// LeastSlice in nanoseconds is the shortest time slice that kernels since 6.12 accept for a thread.
 const LeastSlice = 100e3
 
 // Realtime reads CLOCK_REALTIME, nanoseconds since the Unix epoch.
@@ -86,8 +86,8 @@ func Realtime() int64 { return time.Now().UnixNano() }
 // Monotonic reads CLOCK_MONOTONIC in nanoseconds, the clock of timerfd deadlines.
 func Monotonic() int64 { return monotonicAtStart + int64(time.Since(start)) }
 
-// Go reads the same clock through the vDSO but hides its origin; a system call of our own would
-// cost several times as much for every frame.
+// Go reads the same clock through the vDSO but hides its origin. A system call would cost several times as
+// much for every frame.
 var start, monotonicAtStart = time.Now(), systemMonotonic()
 
 func systemMonotonic() int64 {

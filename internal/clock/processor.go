@@ -20,7 +20,7 @@ func Processors() (numbers []int, err error) {
 	return numbers, nil
 }
 
-// Bind keeps a thread on some processors; thread 0 is the calling one, which the caller has locked.
+// Bind binds a thread to some processors; thread 0 is the calling one, which the caller must have locked.
 func Bind(thread int, processors ...int) error {
 	var only unix.CPUSet
 	for _, number := range processors {

@@ -14,7 +14,8 @@ import (
 // airBuffer in bytes holds what processes send while nobody reads.
 const airBuffer = 4 << 20
 
-// Air is the over-the-air channel of a network namespace's processes, to hear what they send and to have them hear more.
+// Air is the over-the-air channel of a network namespace's EMANE processes, for receiving what they send and
+// for sending to them.
 type Air struct {
 	group    *net.UDPAddr
 	heard    *net.UDPConn
@@ -22,7 +23,8 @@ type Air struct {
 	sentFrom uint16
 }
 
-// OpenAir on a device of the calling thread's network namespace. What is sent does not leave the host.
+// OpenAir opens it on a device of the calling thread's network namespace. Datagrams sent here do not leave
+// the host.
 func OpenAir(ctx context.Context, group netip.AddrPort, device string) (*Air, error) {
 	i, err := net.InterfaceByName(device)
 	if err != nil {
@@ -33,33 +35,33 @@ func OpenAir(ctx context.Context, group netip.AddrPort, device string) (*Air, er
 		return nil, fmt.Errorf("over-the-air channel: %w", err)
 	}
 	if raw, err := a.heard.SyscallConn(); err == nil {
-		// Without it only bursts are lost.
+		// Without this option bursts may be lost.
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, airBuffer) })
 	}
 	if a.sender, err = openSender(ctx, i, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("over-the-air channel: %w", err), a.heard.Close())
 	}
-	a.sentFrom = a.sender.LocalAddr().(*net.UDPAddr).AddrPort().Port() //nolint:forcetypeassert // it is one of UDP
+	a.sentFrom = a.sender.LocalAddr().(*net.UDPAddr).AddrPort().Port() //nolint:forcetypeassert // it is a UDP socket
 	return a, nil
 }
 
-// Close ends Receive, too.
+// Close also ends Receive.
 func (a *Air) Close() error { return errors.Join(a.heard.Close(), a.sender.Close()) }
 
-// Receive waits for a datagram of the processes' own, and gives its length.
+// Receive waits for a datagram of the processes, and returns its length.
 func (a *Air) Receive(buffer []byte) (int, error) {
 	for {
 		n, from, err := a.heard.ReadFromUDPAddrPort(buffer)
 		if err != nil {
 			return 0, fmt.Errorf("over-the-air channel: %w", err)
 		}
-		if from.Port() != a.sentFrom { // nobody else in the namespace has it
+		if from.Port() != a.sentFrom { // the port is unique in the namespace
 			return n, nil
 		}
 	}
 }
 
-// Send a datagram to the processes.
+// Send sends a datagram to the processes.
 func (a *Air) Send(datagram []byte) error {
 	if _, err := a.sender.WriteTo(datagram, a.group); err != nil {
 		return fmt.Errorf("over-the-air channel: %w", err)
@@ -67,7 +69,7 @@ func (a *Air) Send(datagram []byte) error {
 	return nil
 }
 
-// openSender opens a socket that multicasts on a device, to this host with its sender, and beyond it with a TTL above 0.
+// openSender opens a socket that multicasts on a device: to its own host, and beyond it with a TTL above 0.
 func openSender(ctx context.Context, device *net.Interface, ttl int) (net.PacketConn, error) {
 	connection, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", "0.0.0.0:0")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// mostResponse of the control port, bytes.
+// mostResponse is the size limit of the control port's responses, bytes.
 const mostResponse = 64 << 20
 
 // Control is a connection to an EMANE process's control port. It is for one goroutine.
@@ -22,7 +22,7 @@ type Control struct {
 	timeout    time.Duration
 }
 
-// NewControl talks over a connection to a control port; timeout is for each request.
+// NewControl uses a connection to a control port; timeout is for each request.
 func NewControl(connection net.Conn, timeout time.Duration) *Control {
 	return &Control{connection: connection, timeout: timeout}
 }
@@ -48,13 +48,13 @@ type Component struct {
 	Plugin  string
 }
 
-// NEM that an EMANE process has.
+// NEM of an EMANE process.
 type NEM struct {
 	ID         int
 	Components []Component
 }
 
-// Emulator is the build id of what is no NEM's.
+// Emulator is the build id of components that belong to no NEM.
 const Emulator uint32 = 0
 
 // The types of requests and responses.
@@ -78,7 +78,8 @@ func (c *Control) Manifest() (nems []NEM, err error) {
 	return parseManifest(answer)
 }
 
-// Statistics of a component by their names; without names all. Values are int64, uint64, float64, string or bool.
+// Statistics returns a component's statistics by name; without names all. Values are int64, uint64, float64,
+// string or bool.
 func (c *Control) Statistics(buildID uint32, names ...string) (map[string]any, error) {
 	answer, err := c.query(queryStatistic, selection(buildID, names))
 	if err != nil {
@@ -93,7 +94,7 @@ type Table struct {
 	Rows   [][]any
 }
 
-// Tables of a component by their names; without names all.
+// Tables returns a component's tables by name; without names all.
 func (c *Control) Tables(buildID uint32, names ...string) (map[string]Table, error) {
 	answer, err := c.query(queryTable, selection(buildID, names))
 	if err != nil {
@@ -110,8 +111,8 @@ func selection(buildID uint32, names []string) []byte {
 	return b
 }
 
-// Configure changes parameters of a component that may change while it runs. Values are uint64, float32, float64 or bool, of
-// the very type that the parameter has.
+// Configure changes parameters of a running component. Values are uint64, float32, float64 or bool, exactly
+// as the parameter's type.
 func (c *Control) Configure(buildID uint32, parameters map[string]any) error {
 	b := appendUint(nil, 1, uint64(buildID))
 	for name, v := range parameters {
@@ -126,7 +127,7 @@ func (c *Control) Configure(buildID uint32, parameters map[string]any) error {
 	return err
 }
 
-// query of a type, whose selection has the type as its number, and whose answer has, too.
+// query sends a query. The type is also the field number of its selection, and determines that of the answer.
 func (c *Control) query(kind uint64, selected []byte) ([]byte, error) {
 	query := appendUint(nil, 1, kind)
 	if selected != nil {
@@ -144,7 +145,7 @@ func (c *Control) query(kind uint64, selected []byte) ([]byte, error) {
 	return answerOf(response, number)
 }
 
-// answerOf a query: the field of that number in the response's query.
+// answerOf returns the field of that number in the response's query.
 func answerOf(response []byte, number protowire.Number) (answer []byte, err error) {
 	err = fields(response, func(n protowire.Number, v value) error {
 		if n != 4 {
@@ -191,7 +192,7 @@ func readMessage(r io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// checkResponse returns the error that the response tells, or that it answers another request.
+// checkResponse returns the response's error, or an error if it answers another request.
 func checkResponse(response []byte, sequence uint32) error {
 	var reference, kind uint64
 	var description string

@@ -29,7 +29,7 @@ type Event struct {
 	Data []byte
 }
 
-// Pathloss in dB of what one NEM transmits, at the NEM that an event is for, and the other way round.
+// Pathloss in dB from one NEM to the NEM that an event is for, and Reverse in the other direction.
 type Pathloss struct {
 	From        int
 	DB, Reverse float64
@@ -39,12 +39,12 @@ type Pathloss struct {
 type Location struct {
 	NEM int
 	geo.Position
-	// Velocity and Orientation are nil where they are unknown.
+	// Velocity and Orientation are nil if unknown.
 	Velocity    *geo.Velocity
 	Orientation *geo.Orientation
 }
 
-// PathlossAt makes the event that tells a NEM the pathloss from others.
+// PathlossAt makes the event with the pathloss from others to a NEM.
 func PathlossAt(nem int, all []Pathloss) Event {
 	var b []byte
 	for _, p := range all {
@@ -57,7 +57,7 @@ func PathlossAt(nem int, all []Pathloss) Event {
 	return Event{nem, PathlossEvent, b}
 }
 
-// Locations makes the event that tells all NEMs where some of them are.
+// Locations makes the event with the locations of some NEMs, for all NEMs.
 func Locations(all []Location) Event {
 	var b []byte
 	for i := range all {
@@ -79,7 +79,7 @@ func appendMessage(b []byte, number protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
 }
 
-// doubles are a message whose fields are numbered from 1 on.
+// doubles makes a message of values with field numbers from 1.
 func doubles(values ...float64) (b []byte) {
 	for i, v := range values {
 		b = protowire.AppendFixed64(protowire.AppendTag(b, protowire.Number(i+1), protowire.Fixed64Type), math.Float64bits(v))
@@ -98,7 +98,7 @@ const (
 	slotIdle     = 3
 )
 
-// ScheduleFor makes the event that gives a NEM its schedule, with its structure. NEMs that the schedule does not name get none.
+// ScheduleFor makes the event with a NEM's schedule and its structure. The schedule must name the NEM.
 func ScheduleFor(nem int, s *tdma.Schedule) Event {
 	structure := s.Structure()
 	var b []byte
@@ -135,8 +135,8 @@ func slotMessage(index int, s tdma.Slot) []byte {
 	}
 }
 
-// The longest datagram that events are put together in, bytes, so that none is cut on its way; a schedule may be longer than
-// that, but not than UDP has room for.
+// usualDatagram is the size limit in bytes for several events, so that IP does not fragment the datagram.
+// mostDatagram is UDP's, for a long schedule.
 const (
 	usualDatagram = 1300
 	mostDatagram  = 65507
@@ -182,10 +182,10 @@ func (s *Source) datagram(serializations []byte) []byte {
 	return b
 }
 
-// ParseDatagram reads the events of a datagram on the event channel, of whatever kinds.
+// ParseDatagram reads the events, of any kind, of a datagram on the event channel.
 func ParseDatagram(datagram []byte) (source [16]byte, sequence uint64, events []Event, err error) {
 	if len(datagram) < 2 || int(binary.BigEndian.Uint16(datagram)) != len(datagram)-2 {
-		return source, 0, nil, errors.New("event datagram: its length is not the one it says")
+		return source, 0, nil, errors.New("event datagram: its length differs from the one in its header")
 	}
 	err = fields(datagram[2:], func(number protowire.Number, v value) error {
 		switch number {
@@ -246,13 +246,13 @@ func ParsePathloss(e Event) (all []Pathloss, err error) {
 	return all, err
 }
 
-// value of a field: a number as it is on the wire, or bytes.
+// value of a field: a number as encoded, or bytes.
 type value struct {
 	number uint64
 	bytes  []byte
 }
 
-// fields of a message in the encoding of Protocol Buffers.
+// fields calls each for the fields of a message in the encoding of Protocol Buffers.
 func fields(message []byte, each func(protowire.Number, value) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

@@ -10,14 +10,15 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// forgottenDB takes the place of a pathloss that was known and is not any more: EMANE cannot be told to forget one.
+// forgottenDB replaces a pathloss that is not known any more, because EMANE cannot forget one.
 const forgottenDB = 1000
 
-// Feed makes the events that give EMANE what lies between a network's members as the scenario has it. A Feed is for one goroutine.
+// Feed makes the events with a scenario's positions and pathlosses for a network's members. A Feed is for one
+// goroutine.
 type Feed struct {
 	cursor    *scenario.Cursor
 	members   []fed
-	byPath    bool // pathloss is the scenario's, and not reckoned from positions
+	byPath    bool // the scenario has pathlosses, which are not computed from positions
 	frequency uint64
 	told      map[[2]int]float64 // by the indexes of sender and receiver
 	positions map[int]Location
@@ -26,11 +27,11 @@ type Feed struct {
 // fed is one member of the network.
 type fed struct {
 	nem   int
-	index int // in the scenario, -1 for one that it does not move
+	index int // in the scenario, -1 for a member that it does not move
 	fixed *geo.Position
 }
 
-// NewFeed of a network's members from a scenario, which may be nil where all members stand still.
+// NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves.
 func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, error) {
 	f := &Feed{told: map[[2]int]float64{}, positions: map[int]Location{}}
 	if s != nil {
@@ -58,7 +59,8 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 	return f, nil
 }
 
-// Changes at a moment of the scenario since the one asked about before, and the next moment at which there will be others.
+// Changes returns the events at a moment of the scenario since the previous call, and the next moment with
+// changes.
 func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, more bool, err error) {
 	if f.cursor != nil {
 		if err := f.cursor.Seek(t); err != nil {
@@ -69,7 +71,8 @@ func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, mor
 	return f.events(false), next, more, nil
 }
 
-// Everything that was last told by Changes, for those who have come since: EMANE's event channel delivers what there is to hear once.
+// Everything returns all current events, for processes that started since the last changes: EMANE's event
+// channel does not repeat events.
 func (f *Feed) Everything() []Event { return f.events(true) }
 
 func (f *Feed) events(all bool) []Event {
@@ -94,10 +97,10 @@ func (f *Feed) events(all bool) []Event {
 	return events
 }
 
-// mostEntries of an event, so that its datagram is not cut on its way.
+// mostEntries of an event, so that IP does not fragment its datagram.
 const mostEntries = 16
 
-// pathloss from one member to another, and whether it is to be told.
+// pathloss from one member to another, and whether it is to be published.
 func (f *Feed) pathloss(from, to int, all bool) (p Pathloss, tell bool) {
 	there, ok := f.known(from, to)
 	back, backOK := f.known(to, from)

@@ -1,5 +1,6 @@
-// Package emane has what the engine emane needs of EMANE 1.5, without any of its code: the files of its processes, the events
-// on its event channel, and its control port. All of it is of EMANE's published formats; README.md has which.
+// Package emane implements the engine emane's interfaces to EMANE 1.5, without any of its code: the files of
+// its processes, the events on its event channel, and its control port. All follow EMANE's published formats,
+// which README.md lists.
 package emane
 
 import (
@@ -15,10 +16,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// queueDepth of EMANE's RF Pipe, which no parameter changes.
+// queueDepth of EMANE's RF Pipe, which cannot be changed.
 const queueDepth = 255
 
-// Check says what of a network EMANE cannot do, by the fields of its spec.
+// Check returns what EMANE cannot do of a network, by the fields of its spec.
 func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
 	path := field.NewPath("waveform")
 	var errs field.ErrorList
@@ -33,7 +34,7 @@ func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
 		return field.ErrorList{field.Required(path, "engine emane is for rfpipe and tdma")}
 	}
 	if len(spec.Links) > 0 {
-		errs = append(errs, field.Forbidden(field.NewPath("links"), "links are of radiod's own: leave them out, or take engine native"))
+		errs = append(errs, field.Forbidden(field.NewPath("links"), "EMANE has no link model: leave links out, or take engine native"))
 	}
 	return append(errs, checkMembers(spec)...)
 }
@@ -43,7 +44,7 @@ func checkRFPipe(w *v1alpha1.RFPipeModel, path *field.Path) (errs field.ErrorLis
 		errs = append(errs, field.Invalid(path.Child("halfDuplex"), w.HalfDuplex, "EMANE's RF Pipe is full duplex: want false, or engine native"))
 	}
 	if w.Interference == v1alpha1.InterferenceAll {
-		errs = append(errs, field.Invalid(path.Child("interference"), w.Interference, "EMANE's RF Pipe knows no interference of its own waveform: want None or OutOfBand, or engine native"))
+		errs = append(errs, field.Invalid(path.Child("interference"), w.Interference, "EMANE's RF Pipe does not count interference of its own waveform: want None or OutOfBand, or engine native"))
 	}
 	if w.QueueDepth != 0 && w.QueueDepth != queueDepth {
 		errs = append(errs, field.Invalid(path.Child("queueDepth"), w.QueueDepth, fmt.Sprintf("EMANE's RF Pipe has a queue of %d frames: want that, or engine native", queueDepth)))
@@ -58,9 +59,9 @@ func checkMembers(spec *v1alpha1.RadioNetworkSpec) (errs field.ErrorList) {
 	taken := map[int32]string{}
 	for i := range spec.Members {
 		member, path := &spec.Members[i], field.NewPath("members").Index(i).Child("nem")
-		// EMANE starts with the ids 0 and 65535, too, and then works wrongly.
-		if member.NEM < 1 || member.NEM > tdma.MostNEM {
-			errs = append(errs, field.Invalid(path, member.NEM, fmt.Sprintf("want a NEM id from 1 to %d", tdma.MostNEM)))
+		// EMANE also starts with the ids 0 and 65535, but then does not work correctly.
+		if member.NEM < 1 || member.NEM > tdma.MaxNEM {
+			errs = append(errs, field.Invalid(path, member.NEM, fmt.Sprintf("want a NEM id from 1 to %d", tdma.MaxNEM)))
 		}
 		if taken[member.NEM] != "" {
 			errs = append(errs, field.Duplicate(path, member.NEM))
@@ -103,7 +104,8 @@ func (p *physical) patch(r *v1alpha1.Radio) {
 	}
 }
 
-// Schedule of a TDMA network: its own, or the one that is generated for its members, with the transmit power of each.
+// Schedule returns a TDMA network's schedule: its own, or one generated for its members, with each member's
+// transmit power.
 func Schedule(spec *v1alpha1.RadioNetworkSpec) (*tdma.Schedule, error) {
 	w := spec.Waveform.TDMA
 	if w == nil {

@@ -10,7 +10,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Curves of a network that has none: whatever is above the sensitivity is received. EMANE wants a curve.
+// Curves for a network without one, because EMANE requires a curve: everything above the sensitivity is
+// received.
 const (
 	everythingRFPipe = `<pcr><table pktsize="0"><row sinr="-255" por="0"/><row sinr="-254" por="100"/></table></pcr>`
 	everythingTDMA   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></datarate></tdmabasemodel-pcr>`
@@ -22,7 +23,8 @@ const (
 	tdmaRoot   = "tdmabasemodel-pcr"
 )
 
-// pcr is the file of the packet completion rate curve. That of the RF Pipe needs a document type, that of TDMA must not have one.
+// pcr returns the file of the packet completion rate curve. RF Pipe's needs a document type; TDMA's must not
+// have one.
 func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 	text, want, fieldName := everythingTDMA, tdmaRoot, "waveform.tdma.pcr"
 	given := ""
@@ -37,7 +39,7 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", fieldName, err)
 		}
 		text = given
-		switch _, root, _ := onlyElements(given); { // it has been read
+		switch _, root, _ := onlyElements(given); { // it is valid, because it was parsed above
 		case w.TDMA != nil && root != want:
 			text = curve.TDMA()
 		case w.TDMA == nil && (root != want || len(curve.RatesBitsPerSecond()) > 0):
@@ -58,7 +60,7 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// onlyElements leaves out all but the elements of a document, whose DOCTYPE may be for another installation.
+// onlyElements keeps only the elements of a document, whose DOCTYPE may name another installation.
 func onlyElements(text string) (elements []byte, root string, err error) {
 	var b bytes.Buffer
 	in, out := xml.NewDecoder(bytes.NewReader([]byte(text))), xml.NewEncoder(&b)

@@ -18,7 +18,8 @@ type Publisher struct {
 	group      *net.UDPAddr
 }
 
-// NewPublisher on a device of the calling thread's network namespace. With a TTL of 0 events stay on the host, with 1 on the device's network.
+// NewPublisher opens a publisher on a device of the calling thread's network namespace. With a TTL of 0
+// events stay on the host, with 1 on the device's network.
 func NewPublisher(ctx context.Context, group netip.AddrPort, device string, ttl int) (*Publisher, error) {
 	i, err := net.InterfaceByName(device)
 	if err != nil {
@@ -36,7 +37,7 @@ func NewPublisher(ctx context.Context, group netip.AddrPort, device string, ttl 
 // Close the channel.
 func (p *Publisher) Close() error { return p.connection.Close() }
 
-// Publish events once, to whoever listens now.
+// Publish sends events once, to current listeners.
 func (p *Publisher) Publish(events []Event) error {
 	datagrams, err := p.source.Datagrams(events)
 	if err != nil {
@@ -50,8 +51,8 @@ func (p *Publisher) Publish(events []Event) error {
 	return nil
 }
 
-// PublishSchedule gives NEMs their schedules. A NEM that gets its schedule again begins anew with its next multiframe, so that
-// a schedule is for those who do not have it yet.
+// PublishSchedule sends NEMs their schedules. A NEM restarts a schedule that it receives again, so only NEMs
+// without the schedule should get it.
 func (p *Publisher) PublishSchedule(s *tdma.Schedule, nems []int) error {
 	var events []Event
 	for _, nem := range nems {
@@ -60,9 +61,9 @@ func (p *Publisher) PublishSchedule(s *tdma.Schedule, nems []int) error {
 	return p.Publish(events)
 }
 
-// Replay publishes a feed from a moment of the scenario on, which is now, until the context ends: what changes when it changes,
-// and everything again in each interval, for processes that have started since. A moment before 0 is as 0. late, which may be nil,
-// is told how much later than its time each change was published.
+// Replay publishes a feed from a moment of the scenario, which is now, until the context ends. It publishes
+// changes when they happen, and everything in each interval, for processes that have started since. Before 0
+// the scenario stays at 0. late, which may be nil, is called with the lateness of each change.
 func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, interval time.Duration, late func(time.Duration)) error {
 	began, again := time.Now(), time.NewTicker(interval)
 	defer again.Stop()

@@ -13,7 +13,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// DefaultDTDs is where EMANE's packages put their document type definitions, without which it reads no file.
+// DefaultDTDs is where EMANE's packages install their document type definitions, which EMANE needs to read
+// its files.
 const DefaultDTDs = "/usr/share/emane/dtd"
 
 // Default groups of EMANE's channels, and its control port.
@@ -23,41 +24,44 @@ var (
 	DefaultControl    = netip.MustParseAddrPort("127.0.0.1:47000")
 )
 
-// Process is where one NEM's EMANE process runs, and what it is to use there.
+// Process describes where one NEM's EMANE process runs, and its resources there.
 type Process struct {
-	// Directory of its files, absolute: EMANE looks for PCR files where it was started, not where its other files are.
+	// Directory of its files, absolute: EMANE looks for PCR files in its working directory, not beside its
+	// other files.
 	Directory string
 	// DTDs is the folder of EMANE's document type definitions; empty for DefaultDTDs.
 	DTDs string
 	// Device of the over-the-air and event channels.
 	Device string
-	// Groups of the channels, and the address of the control port, which anybody who reaches it may change everything by;
-	// zero for the defaults.
+	// Groups of the channels, and the address of the control port, through which anybody may change
+	// everything; zero for the defaults.
 	OTAGroup, EventGroup, Control netip.AddrPort
-	// HostOnly has processes of one namespace hear each other over the air, and keeps the channels from leaving the host (a TTL of 0).
+	// HostOnly lets processes of one namespace receive each other over the air, and keeps the channels on the
+	// host (a TTL of 0).
 	HostOnly bool
-	// OTAMTU in bytes above which EMANE cuts its messages, which are about 123 bytes longer than the frame; 0 leaves that to IP.
+	// OTAMTU in bytes above which EMANE fragments its messages, which are about 123 bytes longer than the
+	// frame; 0 leaves that to IP.
 	OTAMTU int
-	// Interface of the node: a TAP that EMANE makes, or with Raw an interface that is there already, such as an end of a veth.
+	// Interface of the node: a TAP that EMANE makes, or with Raw an existing interface such as a veth end.
 	Interface string
 	Raw       bool
 }
 
-// Pod is where the EMANE processes of a network's members on one host run: in one network namespace.
+// The EMANE processes of a network's members on one host run in one pod.
 const (
-	// PodDirectory has the processes' files, in a folder for each NEM, and the curve.
+	// PodDirectory has the curve, and the processes' files in a folder for each NEM.
 	PodDirectory = "/etc/emane"
 	// PodDevice of the channels.
 	PodDevice = "eth0"
 )
 
-// InPod is how a member's process runs in its network's pod. Its control port follows from the member's rank by NEM id, so that
-// everybody knows it who knows the network.
+// InPod returns how a member's process runs in its network's pod. Its control port depends on the member's
+// rank by NEM id, so it follows from the network.
 func InPod(network *v1alpha1.RadioNetwork, nem int32) Process {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(network.UID)) // never fails
 	sum := h.Sum32()
-	// A group of its own for each network, of those for the use within an organisation (RFC 2365).
+	// Each network has its own group, of those for use within an organisation (RFC 2365).
 	group := netip.AddrFrom4([4]byte{239, 192 | byte(sum>>16&3), byte(sum >> 8), byte(sum)})
 	rank := 0
 	for i := range network.Spec.Members {
@@ -70,7 +74,8 @@ func InPod(network *v1alpha1.RadioNetwork, nem int32) Process {
 		Control: netip.AddrPortFrom(DefaultControl.Addr(), DefaultControl.Port()+uint16(rank))} //nolint:gosec // no more than mostMembers
 }
 
-// Interface in an EMANE pod that is a member's radio: the other end of the veth in the member's.
+// Interface returns the name of a member's radio in an EMANE pod: the other end of the veth in the member's
+// pod.
 func Interface(nem int32) string { return "nem" + strconv.Itoa(int(nem)) }
 
 // File of an EMANE process.
@@ -79,14 +84,15 @@ type File struct {
 	Text []byte
 }
 
-// Platform is the name of the file that an EMANE process is started with, PCR that of the curve, which is the one that is looked
-// for in Directory.
+// Platform is the name of the file with which an EMANE process is started, PCR that of the curve in
+// Directory.
 const (
 	Platform = "platform.xml"
 	PCR      = "pcr.xml"
 )
 
-// Render makes the files of the EMANE process of one member; each NEM has a process of its own, as EMANE's guide advises.
+// Render makes the files of one member's EMANE process. Each NEM has its own process, as EMANE's guide
+// advises.
 func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Process) ([]File, error) {
 	if err := Check(spec).ToAggregate(); err != nil {
 		return nil, err
@@ -113,7 +119,7 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 		return nil, err
 	}
 	if spec.Waveform.TDMA != nil {
-		if _, err := Schedule(spec); err != nil { // it comes as an event, and nobody starts without one
+		if _, err := Schedule(spec); err != nil { // it is sent as an event, but must be valid at the start
 			return nil, err
 		}
 	}
@@ -173,7 +179,7 @@ func (p *Process) transportLibrary() string {
 	return "transvirtual"
 }
 
-// component is the file of a layer; the physical layer is EMANE's own and has no library.
+// component returns the file of a layer. The physical layer is part of EMANE and has no library.
 func (p *Process) component(kind, library string, parameters []parameter) []byte {
 	root := kind
 	if library != "" {
@@ -192,7 +198,7 @@ func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical) []parameter {
 		{"fixedantennagain", decimal(p.gainDBi)}, {"fixedantennagainenable", "on"}, {"bandwidth", whole(p.Bandwidth.Hertz())},
 		{"propagationmodel", propagation(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
 		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)},
-		// Tables that nobody reads, and that each frame would be entered in.
+		// Tables that are not read, and would cost time for each frame.
 		{"stats.receivepowertableenable", "off"}, {"stats.observedpowertableenable", "off"}}
 	if spec.Waveform.TDMA != nil {
 		return append(parameters, parameter{"noisemode", noise(cmp.Or(spec.Waveform.TDMA.Interference, v1alpha1.InterferenceAll))})
@@ -253,7 +259,7 @@ func onOff(b bool) string {
 	return "off"
 }
 
-// decimal and whole write numbers without exponents, which EMANE does not read.
+// decimal and whole write numbers without exponents, which EMANE does not accept.
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
@@ -261,7 +267,7 @@ func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 // document that is being written.
 type document struct{ bytes.Buffer }
 
-// document of a kind, which names its document type definition, and its root element with attributes.
+// document begins a document of a kind, which names its document type definition, with a root element.
 func (p *Process) document(kind, root string) *document {
 	d := &document{}
 	d.line(0, `<?xml version="1.0" encoding="UTF-8"?>`)
@@ -294,6 +300,6 @@ func (d *document) end(root string) []byte {
 
 func escaped(text string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // never fails on a buffer
 	return b.String()
 }

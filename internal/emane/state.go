@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// CheckChange says what of a change EMANE cannot carry out while it runs.
+// CheckChange returns what EMANE cannot do of a change while it runs.
 func CheckChange(w *v1alpha1.WaveformSpec, change *v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
 	forbid := func(wrong bool, why string, parts ...string) {
 		if wrong {
@@ -37,17 +37,17 @@ func CheckChange(w *v1alpha1.WaveformSpec, change *v1alpha1.RadioChange, path *f
 	return errs
 }
 
-// Radio is what of a member's radio may change while EMANE runs.
+// Radio has the properties of a member's radio that may change while EMANE runs.
 type Radio struct {
 	// Silent radios send nothing.
 	Silent   bool
 	PowerDBm float64
-	// RateBitsPerSecond, Delay and Jitter are of RF Pipe.
+	// RateBitsPerSecond, Delay and Jitter are for RF Pipe.
 	RateBitsPerSecond uint64
 	Delay, Jitter     time.Duration
 }
 
-// Parameters of the radio by the layers that have them.
+// Parameters of the radio, by layer.
 func (r *Radio) Parameters(w *v1alpha1.WaveformSpec) map[Layer]map[string]any {
 	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent}}
 	if w.RFPipe != nil {
@@ -65,7 +65,7 @@ type State struct {
 	Schedule *tdma.Schedule
 }
 
-// StateAt a time after T0; before T0, and where it is not set, no change has happened.
+// StateAt returns the state at a time after T0. Before T0, and without it, no change has happened.
 func StateAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) (*State, error) {
 	s := &State{Radios: make([]Radio, len(spec.Members))}
 	for i := range spec.Members {
@@ -83,7 +83,7 @@ func StateAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) (*State, error) 
 		}
 	}
 	silent := false
-	individually := make([]bool, len(spec.Members)) // switched off by radio.transmit
+	individually := make([]bool, len(spec.Members)) // silenced by radio.transmit
 	for _, c := range sorted(spec) {
 		if c.AtNanoseconds > int64(at) {
 			break

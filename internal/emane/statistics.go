@@ -7,25 +7,25 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// Statistics of one NEM in the terms of the native models.
+// Statistics of one NEM, in the terms of the native models.
 type Statistics struct {
 	NEM int
-	// Counters have the transmissions and the frames dropped; times and what is under way EMANE does not tell. What the node sent and
-	// received the kernel counts at the veth: EMANE's raw transport counts nothing, and neither does the model of TDMA.
+	// Counters have the transmissions and dropped frames. EMANE does not report delays and frames under way.
+	// The kernel counts the node's frames at the veth, because EMANE's raw transport and its TDMA do not.
 	radio.Counters
-	// PortStatistics have no queue depth: EMANE tells only how deep a queue has been. Of links they have averages since
+	// PortStatistics have no queue depth, because EMANE only reports its maximum. Links have averages since
 	// the process started, and no times.
 	phy.PortStatistics
-	// Schedules is how many the NEM has taken, and Pathloss from how many NEMs it knows a pathloss or location: without them
-	// it sends nothing, or hears nothing.
+	// Schedules is the number of accepted schedules, and Pathloss the number of NEMs with a known pathloss or
+	// location. Without them the NEM sends or receives nothing.
 	Schedules uint64
 	Pathloss  int
-	// LossDB of what others send to the NEM, by their ids, where the scenario tells it.
+	// LossDB is the pathloss from others, by NEM id, if the scenario has it.
 	LossDB map[int]float64
 }
 
-// Scrape asks an EMANE process for the counters of all its NEMs. port finds the port of a NEM id for Links; links to those that
-// it returns nil for are left out.
+// Scrape reads the counters of all NEMs of an EMANE process. port returns the port of a NEM id for Links;
+// links from NEMs without a port are left out.
 func Scrape(c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
 	nems, err := c.Manifest()
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 	return nil
 }
 
-// transmitted unicast and broadcast packets. Names end with the number of a layer's instance where it has one.
+// transmitted returns unicast and broadcast packets. Some names end with the number of a layer's instance.
 func transmitted(values map[string]any) (packets uint64) {
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		for _, instance := range []string{"", "0"} {
@@ -76,7 +76,7 @@ func count(values map[string]any, name string) uint64 {
 	return v
 }
 
-// mac has what the model counts. That of TDMA counts the bytes that it drops, not the frames: they are not told here.
+// mac reads the model's counters. TDMA counts dropped bytes, not frames, so they are left out.
 func (s *Statistics) mac(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
 	s.SlotsUsed, s.SlotsMissed = count(values, "numTxSlotValid"), count(values, "numTxSlotErrorMissed")
 	s.Schedules = count(values, "scheduler.scheduleAcceptFull") + count(values, "scheduler.scheduleAcceptUpdate")
@@ -93,7 +93,7 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 		t = tables[cast+"PacketAcceptTable0"]
 		t.each(func(nem int, row map[string]any) {
 			if nem == s.NEM {
-				return // what it has sent itself
+				return // its own transmissions
 			}
 			if l := s.link(port(nem)); l != nil {
 				l.Received += count(row, "Num Pkts Rx")
@@ -108,7 +108,7 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 	})
 }
 
-// physical has what did not reach the model.
+// physical reads the physical layer's counters of frames that did not reach the model.
 func (s *Statistics) physical(tables map[string]Table, port func(nem int) *radio.Port) {
 	losses := tables["PathlossEventInfoTable"]
 	losses.each(func(nem int, row map[string]any) {
@@ -126,7 +126,7 @@ func (s *Statistics) physical(tables map[string]Table, port func(nem int) *radio
 	}
 }
 
-// miss counts frames that did not reach the node, at the node and at its link to their sender.
+// miss counts frames that did not reach the node, at the node and at the link from their sender.
 func (s *Statistics) miss(from *radio.Port, reason radio.Reason, frames uint64) {
 	if frames == 0 {
 		return
@@ -137,7 +137,7 @@ func (s *Statistics) miss(from *radio.Port, reason radio.Reason, frames uint64) 
 	}
 }
 
-// link to a port, made where there is none yet; nil for no port.
+// link returns the link from a port, and makes it if needed; nil for no port.
 func (s *Statistics) link(from *radio.Port) *phy.LinkStatistics {
 	if from == nil {
 		return nil
@@ -156,7 +156,8 @@ func number(row map[string]any, name string) float64 {
 	return v
 }
 
-// each row of a table by the NEM that it is for, with its values by their columns. A row that is not as its labels say is left out.
+// each calls f for each row of a table, with its NEM and its values by column. A row with the wrong number of
+// values is left out.
 func (t *Table) each(f func(nem int, row map[string]any)) {
 	for _, values := range t.Rows {
 		if len(values) != len(t.Labels) {

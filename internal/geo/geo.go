@@ -35,7 +35,7 @@ const (
 	MeanRadius = (2*SemiMajorAxis + semiMinorAxis) / 3
 )
 
-// Validate says what is wrong with a position, if anything.
+// Validate returns what is wrong with a position, or nil.
 func (p Position) Validate() error {
 	switch {
 	case !(math.Abs(p.Latitude) <= 90):
@@ -57,8 +57,8 @@ func (v Vector) Sub(w Vector) Vector { return Vector{v.X - w.X, v.Y - w.Y, v.Z -
 // Length of the vector in metres.
 func (v Vector) Length() float64 { return math.Sqrt(v.X*v.X + v.Y*v.Y + v.Z*v.Z) }
 
-// ECEF gives the Earth-centred, Earth-fixed coordinates of a position. Where many distances from the same positions are
-// needed, the length of a difference of these is much cheaper than Distance.
+// ECEF returns the Earth-centred, Earth-fixed coordinates of a position. For many distances between the same
+// positions, differences of these are much cheaper than Distance.
 func (p Position) ECEF() Vector {
 	sinLat, cosLat := math.Sincos(radians(p.Latitude))
 	sinLon, cosLon := math.Sincos(radians(p.Longitude))
@@ -70,7 +70,7 @@ func (p Position) ECEF() Vector {
 	}
 }
 
-// FromECEF is the position with these Earth-centred coordinates, exact to a micrometre near the surface
+// FromECEF returns the position with these Earth-centred coordinates, exact to a micrometre near the surface
 // (Bowring's formula, iterated).
 func FromECEF(v Vector) Position {
 	p := math.Hypot(v.X, v.Y)
@@ -91,12 +91,13 @@ func FromECEF(v Vector) Position {
 	return Position{Latitude: degrees(latitude), Longitude: degrees(math.Atan2(v.Y, v.X)), Altitude: altitude}
 }
 
-// Distance in metres along the straight line between two positions, altitudes included: the way of a radio wave in free space.
+// Distance in metres along the straight line between two positions, with altitudes: the path of a radio wave
+// in free space.
 func Distance(a, b Position) float64 { return a.ECEF().Sub(b.ECEF()).Length() }
 
-// Interpolate between two positions: latitude, longitude (the shorter way round) and altitude change linearly, from a at
-// fraction 0 to b at fraction 1. Over the distance between two fixes of a vehicle this differs from the shortest way by far
-// less than a fix is exact.
+// Interpolate between two positions: latitude, longitude (the shorter way round) and altitude change
+// linearly, from a at fraction 0 to b at fraction 1. Between two fixes of a vehicle the difference from the
+// shortest path is far below a fix's error.
 func Interpolate(a, b Position, fraction float64) Position {
 	return Position{
 		Latitude:  a.Latitude + fraction*(b.Latitude-a.Latitude),

@@ -12,7 +12,8 @@ import (
 const (
 	DefaultHello = 2 * time.Second
 	DefaultTC    = 5 * time.Second
-	// DefaultRouteInterval is that of the common daemon, olsrd2. The first change after a while is not kept waiting.
+	// DefaultRouteInterval is that of the common daemon olsrd2. The first change after a while is not
+	// delayed.
 	DefaultRouteInterval = time.Second
 	validityFactor       = 3
 	defaultMTU           = 1232
@@ -22,7 +23,7 @@ const (
 	minInterval = 10 * time.Millisecond
 )
 
-// WithDefaults is the configuration with every default filled in. Errors name the field.
+// WithDefaults returns the configuration with every default filled in. Errors name the field.
 func (c Config) WithDefaults() (Config, error) {
 	c.Interfaces = append([]Interface(nil), c.Interfaces...)
 	if len(c.Interfaces) == 0 {
@@ -91,12 +92,13 @@ func checkTimes(all []limitedTime) error {
 	return nil
 }
 
-// ShortestHello of the interfaces, once defaults are filled in: by it messages are spread that go over all of them.
+// ShortestHello of the interfaces, after defaults are filled in. It determines the jitter of messages that go
+// over all interfaces.
 func (c *Config) ShortestHello() time.Duration {
 	return slices.MinFunc(c.Interfaces, byHello).Hello
 }
 
-// LongestHello of the interfaces, once defaults are filled in.
+// LongestHello of the interfaces, after defaults are filled in.
 func (c *Config) LongestHello() time.Duration {
 	return slices.MaxFunc(c.Interfaces, byHello).Hello
 }

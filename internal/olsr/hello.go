@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
-// about is what a message says of one address; -1 and a metric of 0 are nothing.
+// about is what a message says of one address; -1 and a metric of 0 mean nothing.
 type about struct {
 	localIf, linkStatus, otherNeighb, mpr, nbrType, gateway int
 	inLink, outLink, inNeighbour, outNeighbour              uint32
@@ -58,7 +58,7 @@ func (a *about) readMetric(kinds uint8, metric uint32) {
 	}
 }
 
-// scan goes through a message's addresses. What it tells of each is for the visit alone.
+// scan visits a message's addresses. The argument of visit is only valid during the call.
 func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *about)) {
 	for b := range m.Blocks {
 		block := &m.Blocks[b]
@@ -101,7 +101,7 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *r
 		}
 	})
 	if mine || r.own[m.Originator] || r.own[from] {
-		return nil // a packet of its own that came back
+		return nil // one of its own packets came back
 	}
 	if len(sending) == 0 {
 		sending = append(sending, from)
@@ -119,7 +119,7 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *r
 	return nil
 }
 
-// times of a message: how long it holds, and when the next is due (0 if it does not say).
+// times returns a message's validity, and the interval until the next (0 if not given).
 func times(m *rfc5444.Message) (validity, interval time.Duration, err error) {
 	value, there := m.TLV(rfc5444.ValidityTime, 0)
 	validity, ok := rfc5444.TimeAt(value, m.HopCount)
@@ -144,7 +144,8 @@ func willingness(m *rfc5444.Message, n *neighbour, changed *bool) (flooding, rou
 	return flooding, routing
 }
 
-// neighbour with these addresses, made or brought up to date (RFC 6130 section 12.3); nil if there is no room.
+// neighbour returns the neighbour with these addresses, made or updated (RFC 6130 section 12.3); nil if there
+// is no room.
 func (r *router) neighbour(now time.Duration, addresses []netip.Addr, origin netip.Addr) *neighbour {
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	addresses = slices.Compact(addresses)
@@ -157,7 +158,7 @@ func (r *router) neighbour(now time.Duration, addresses []netip.Addr, origin net
 		case known == nil || known == n:
 		case n == nil:
 			n = known
-		default: // two that turn out to be one
+		default: // two neighbours turn out to be one
 			r.forget(now, known)
 		}
 	}
@@ -251,7 +252,7 @@ func (r *router) hear(now time.Duration, l *link, m *rfc5444.Message, validity, 
 	}
 }
 
-// refresh brings what depends on a link's status into line with it.
+// refresh updates what depends on a link's status.
 func (r *router) refresh(now time.Duration, l *link) {
 	n := l.neighbour
 	if symmetric := l.status(now) == Symmetric; symmetric != l.symmetric {
@@ -296,7 +297,7 @@ func (r *router) refresh(now time.Duration, l *link) {
 	}
 }
 
-// removeLink and, with the last one, its neighbour.
+// removeLink removes a link and, with the last one, its neighbour.
 func (r *router) removeLink(now time.Duration, l *link) {
 	l.symmetricUntil, l.heardUntil = 0, 0
 	r.refresh(now, l)
@@ -344,8 +345,8 @@ func (r *router) learnTwoHops(now time.Duration, l *link, m *rfc5444.Message, va
 	r.expireBy(now + validity)
 }
 
-// sendHello generates HELLOs for an interface (RFC 6130 section 11, RFC 7181 section 15.1): one, or as many as it takes to
-// stay within the MTU. Each address is in one of them, as RFC 6130 section 11 allows.
+// sendHello generates HELLOs for an interface (RFC 6130 section 11, RFC 7181 section 15.1), as many as the
+// MTU requires. Each address is in one of them, as RFC 6130 section 11 allows.
 func (r *router) sendHello(now time.Duration, i *iface) {
 	for _, l := range i.links.order {
 		r.measure(l, now)
@@ -372,7 +373,8 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 	}
 }
 
-// fit makes messages of a header, entries that each must have, and entries shared out, none longer than an MTU allows.
+// fit makes messages of a header, entries for every message, and shared entries, none longer than the MTU
+// allows.
 func (r *router) fit(m rfc5444.Message, each, shared []rfc5444.Entry, mtu int) [][]byte {
 	m.Blocks = rfc5444.Blocks(slices.Concat(each, shared))
 	var err error
@@ -388,7 +390,7 @@ func (r *router) fit(m rfc5444.Message, each, shared []rfc5444.Entry, mtu int) [
 	return append(r.fit(m, each, shared[:half], mtu), r.fit(m, each, shared[half:], mtu)...)
 }
 
-// telling is what a message is to tell of addresses, in memory that is kept between messages.
+// telling collects the entries of a message, in memory that is kept between messages.
 type telling struct {
 	entries    []rfc5444.Entry
 	attributes []rfc5444.Attribute
@@ -399,12 +401,12 @@ func (t *telling) begin() {
 	t.entries, t.attributes, t.values = t.entries[:0], t.attributes[:0], t.values[:0]
 }
 
-// address of which the attributes from now on are.
+// address begins the attributes of an address.
 func (t *telling) address(p netip.Prefix) {
 	t.entries = append(t.entries, rfc5444.Entry{Address: p})
 }
 
-// attribute of the last address.
+// attribute adds an attribute of the last address.
 func (t *telling) attribute(kind, extension uint8, value ...byte) {
 	first := len(t.values)
 	t.values = append(t.values, value...)
@@ -413,7 +415,7 @@ func (t *telling) attribute(kind, extension uint8, value ...byte) {
 	entry.Attributes = t.attributes[len(t.attributes)-len(entry.Attributes)-1:]
 }
 
-// metrics as LINK_METRIC attributes, one for each distinct value; 0 is unknown.
+// metrics adds LINK_METRIC attributes, one for each distinct value; 0 is unknown.
 func (t *telling) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) {
 	values := [4]uint32{inLink, outLink, inNeighbour, outNeighbour}
 	kinds := [4]uint8{rfc5444.IncomingLink, rfc5444.OutgoingLink, rfc5444.IncomingNeighbour, rfc5444.OutgoingNeighbour}
@@ -431,7 +433,8 @@ func (t *telling) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) {
 	}
 }
 
-// helloEntries are the addresses of neighbours, equal ones side by side so that they share TLVs; valid until the next message.
+// helloEntries returns entries for the neighbours' addresses, equal ones adjacent so that they share TLVs.
+// They are valid until the next message.
 func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 	t := &r.telling
 	t.begin()
@@ -462,7 +465,7 @@ func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 	return t.entries
 }
 
-// told is a link's status as HELLOs tell it; none of one that is pending.
+// told returns a link's status in HELLOs; a pending link has none.
 func (l *link) told(now time.Duration) (status uint8, known bool) {
 	switch l.status(now) {
 	case Heard:
@@ -501,8 +504,8 @@ func (t *telling) link(l *link, status uint8) {
 	}
 }
 
-// chooseMPRs anew if the neighbourhood has changed (RFC 7181 section 18). A choice takes effect with the next HELLO, so it is
-// made just before one.
+// chooseMPRs chooses the MPRs again if the neighbourhood has changed (RFC 7181 section 18). It runs just
+// before a HELLO, because a choice takes effect with the next one.
 func (r *router) chooseMPRs(_ time.Duration) {
 	if !r.mprDirty {
 		return

@@ -7,15 +7,15 @@ import (
 	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
-// links of an interface: by address, as one is looked up for each packet, and in order, as they are gone through far more often than they change.
-// The zero value has none.
+// links of an interface, by address for lookups by packets, and in order for iteration, which is far more
+// frequent than changes. The zero value is empty.
 type links struct {
 	order  []*link // by address; never changed in place
 	index  core.Index
 	number []*link // by the numbers of index
 }
 
-// of an address, or nil.
+// of returns the link of an address, or nil.
 func (s *links) of(a netip.Addr) *link {
 	if n, known := s.index.Known(a); known {
 		return s.number[n]
@@ -31,7 +31,7 @@ func (s *links) add(l *link) {
 	s.number = append(s.number, l)
 }
 
-// remove a link. The index forgets nothing by itself, and is made anew.
+// remove removes a link. The index cannot forget an address, so it is made again.
 func (s *links) remove(l *link) {
 	s.order = slices.DeleteFunc(slices.Clone(s.order), func(other *link) bool { return other == l })
 	s.index, s.number = core.Index{}, slices.Clone(s.order)

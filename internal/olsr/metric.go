@@ -22,8 +22,8 @@ const (
 	datConstant = 1 << 24 / datMaximumLoss
 )
 
-// metricExtension is the type extension of LINK_METRIC for the metric that a domain's administrator has chosen (RFC 7181
-// section 24.5), whichever it is. olsrd2 uses it for all of its metrics.
+// metricExtension is the type extension of LINK_METRIC for the metric that a domain's administrator has
+// chosen (RFC 7181 section 24.5). olsrd2 uses it for all of its metrics.
 const metricExtension = 0
 
 // loss of packets from a neighbour over the last minute, by gaps in its packet sequence numbers (RFC 7779 section 8).
@@ -41,7 +41,7 @@ type loss struct {
 	Interval, Heard time.Duration
 }
 
-// advance to the bucket of now.
+// advance moves to the bucket of now.
 func (d *loss) advance(now time.Duration) {
 	steps := int64(now/datRefresh - d.At/datRefresh)
 	for range min(steps, datMemory) {
@@ -51,7 +51,7 @@ func (d *loss) advance(now time.Duration) {
 	d.At = now
 }
 
-// packet with that sequence number has come (RFC 7779 section 9.3). The same one again, as some links make it, tells nothing.
+// packet counts a received packet (RFC 7779 section 9.3). A duplicate, which some links make, is ignored.
 func (d *loss) packet(sequence uint16, now time.Duration) {
 	d.advance(now)
 	gap := sequence - d.Sequence
@@ -68,7 +68,7 @@ func (d *loss) packet(sequence uint16, now time.Duration) {
 	d.Used, d.Sequence, d.Heard = true, sequence, now
 }
 
-// hello has come, and the next one will within the interval, or else the time for which it holds (RFC 7779 section 9.4).
+// hello counts a HELLO. The next one comes within the interval, or else the validity (RFC 7779 section 9.4).
 func (d *loss) hello(interval, validity, now time.Duration) {
 	d.advance(now)
 	d.Interval, d.Heard = interval, now
@@ -110,7 +110,7 @@ func (d *loss) metric(now time.Duration, rateBitsPerSecond float64) uint32 {
 	return uint32(min(max(metric, rfc5444.MinimumMetric), rfc5444.MaximumMetric))
 }
 
-// measure a link's incoming metric anew.
+// measure updates a link's incoming metric.
 func (r *router) measure(l *link, now time.Duration) {
 	in := uint32(rfc5444.MinimumMetric)
 	if r.c.Metric == DAT {

@@ -1,6 +1,6 @@
-// Package olsr has the Optimized Link State Routing Protocol version 2 (RFC 7181) with the neighbourhood discovery it is
-// built on (NHDP, RFC 6130), as a state machine: it opens no socket, starts no goroutine and reads no clock. What it
-// would send goes to a function, what it hears and what time it is come as arguments. Package v1 has the same for
+// Package olsr implements the Optimized Link State Routing Protocol version 2 (RFC 7181) with its
+// neighbourhood discovery (NHDP, RFC 6130), as a state machine. It opens no socket, starts no goroutine and
+// reads no clock. It sends by a function; received packets and the time are arguments. Package v1 implements
 // version 1 (RFC 3626).
 package olsr
 
@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
-// Where the protocols are spoken: UDP, to link-local multicast or broadcast, with an IP time to live of 1.
+// The protocols' ports and group: UDP, to link-local multicast or broadcast, with an IP time to live of 1.
 const (
 	// Port of MANET protocols (RFC 5498 section 3), OLSRv2 among them.
 	Port = 269
@@ -24,47 +24,48 @@ const (
 // Group is LL-MANET-Routers (RFC 5498 section 3), to which OLSRv2 sends.
 var Group = netip.AddrFrom4([4]byte{224, 0, 0, 109})
 
-// Router is one node of a routing domain. It is for one goroutine at a time. A packet handed to Send is the callee's to
-// keep; a packet handed to Receive remains the caller's.
+// Router is one node of a routing domain. It is for one goroutine at a time. Send takes ownership of its
+// packet; Receive does not.
 type Router interface {
-	// Receive a packet (the payload of a UDP datagram) that came in over the interface of that index. An error says what
-	// of the packet was refused, and changes nothing that would have to be repaired. Call Tick afterwards.
+	// Receive processes a packet (the payload of a UDP datagram) from the interface of that index. An error
+	// says what was refused, and needs no handling. Call Tick afterwards.
 	Receive(now time.Time, iface int, from netip.Addr, packet []byte) error
-	// Tick does all that is due, and returns when to call it next at the latest. Calling it earlier, or more often, is
-	// harmless and cheap.
+	// Tick runs all timers that are due, and returns when to call it next at the latest. Calling it earlier
+	// is harmless and cheap.
 	Tick(now time.Time) (next time.Time)
-	// Transmit says whether the node may transmit on an interface (it may, to begin with). A silent node goes on
-	// listening: it keeps its tables up as far as they follow from what it hears (EMCON). Allowed again, it sends a HELLO
-	// at once.
+	// Transmit sets whether the node may transmit on an interface; at the start it may. A silent node keeps
+	// its tables as far as it can by listening (EMCON). Allowed again, it sends a HELLO at once.
 	Transmit(now time.Time, iface int, allowed bool)
-	// Attach replaces the networks that the node is a gateway to. An error names the bad one, and nothing changes.
+	// Attach replaces the networks for which the node is a gateway. On an error, which names the bad one,
+	// nothing changes.
 	Attach(now time.Time, attached []Attached) error
 	// Routes as of the last Tick, ordered by destination. The slice is the Router's, and valid until the next Tick.
 	Routes() []Route
-	// Generation of Routes: another number whenever they have changed.
+	// Generation of Routes: a number that changes with them.
 	Generation() uint64
-	// Tables as of the last Tick or Receive, for showing and recording; it makes copies.
+	// Tables returns copies of the tables as of the last Tick or Receive, for display and records.
 	Tables() Tables
-	// Counters since New; those of a snapshot are not brought back.
+	// Counters since New; a snapshot does not restore them.
 	Counters() Counters
-	// Snapshot of what a successor needs to go on so that no neighbour notices: sequence numbers and tables.
+	// Snapshot returns the state with which a successor continues unnoticed by neighbours: sequence numbers
+	// and tables.
 	Snapshot(now time.Time) ([]byte, error)
-	// Restore a Snapshot, before the first Tick. What has run out since it was taken is left out. On an error nothing
-	// has been restored, and the router starts afresh.
+	// Restore restores a Snapshot, before the first Tick. Expired entries are left out. On an error nothing
+	// is restored, and the router starts without state.
 	Restore(now time.Time, snapshot []byte) error
 }
 
-// Send transmits a packet on the interface of that index. The packet is not used again by the Router.
+// Send transmits a packet on the interface of that index. The Router does not use the packet again.
 type Send func(iface int, packet []byte)
 
 // Metric of links.
 type Metric int
 
-// The metrics. OLSRv1 knows hops only.
+// The metrics. OLSRv1 has hop count only.
 const (
 	HopCount Metric = iota
-	// DAT is directional airtime (RFC 7779): what a link costs in time on the air, from the share of lost packets and the
-	// link's rate.
+	// DAT is directional airtime (RFC 7779): a link's cost in time on the air, from the share of lost packets
+	// and its rate.
 	DAT
 )
 
@@ -87,8 +88,8 @@ type Interface struct {
 	MTU int
 	// RateBitsPerSecond of a link, for DAT; 0 is unknown, and then all links count as equally fast.
 	RateBitsPerSecond float64
-	// Hello is the interval of HELLOs on this interface; 0 is Config's. HelloValidity is how long one holds: 0 is three intervals where Hello is
-	// given, else Config's.
+	// Hello is the interval of HELLOs on this interface; 0 is Config's. HelloValidity is their validity: 0 is
+	// three intervals if Hello is given, else Config's.
 	Hello, HelloValidity time.Duration
 }
 
@@ -104,16 +105,17 @@ type Attached struct {
 // Config of a Router. Zero durations are the default of the protocol's RFC.
 type Config struct {
 	Interfaces []Interface
-	// Hello is the interval of HELLOs (2 s); HelloValidity how long one holds (three intervals). An Interface may have its own.
+	// Hello is the interval of HELLOs (2 s), HelloValidity their validity (three intervals). An Interface may
+	// have its own.
 	Hello, HelloValidity time.Duration
-	// TC is the interval of topology control messages (5 s); TCValidity how long one holds (three intervals).
+	// TC is the interval of topology control messages (5 s), TCValidity their validity (three intervals).
 	TC, TCValidity time.Duration
 	Metric         Metric
 	Attached       []Attached
-	// FloodingWillingness and RoutingWillingness to be an MPR; nil is WillDefault. OLSRv1 has one only (the routing one,
-	// of 7 steps: half of it).
+	// FloodingWillingness and RoutingWillingness to be an MPR; nil is WillDefault. OLSRv1 has only one, of 7
+	// steps: half of the routing one.
 	FloodingWillingness, RoutingWillingness *int
-	// Hysteresis of links by the share of HELLOs that come through; nil is none, as is the RFCs' default.
+	// Hysteresis of links by the share of HELLOs that arrive; nil is none, the RFCs' default.
 	Hysteresis *Hysteresis
 	// RouteInterval is the least time between two calculations of routes: 0 is 1 s.
 	RouteInterval time.Duration
@@ -127,7 +129,8 @@ type Hysteresis = core.Hysteresis
 // Route to a network or to a node's address.
 type Route struct {
 	Destination netip.Prefix
-	// NextHop is a neighbour's address on the link of Interface; for a neighbour itself the destination's own.
+	// NextHop is a neighbour's address on the link of Interface. For a neighbour itself it is the
+	// destination.
 	NextHop netip.Addr
 	// Interface by its index in Config.
 	Interface int
@@ -171,12 +174,12 @@ const (
 // Link to a neighbour.
 type Link struct {
 	Interface int
-	// Neighbour is its address on the link, Originator the one it is known by in the domain.
+	// Neighbour is its address on the link, Originator its address in the domain.
 	Neighbour, Originator netip.Addr
 	Status                LinkStatus
 	// InMetric towards this node and OutMetric from it; 0 is unknown.
 	InMetric, OutMetric uint32
-	// Quality is the share of packets that come through, where it is reckoned; else 1.
+	// Quality is the share of packets that arrive, if it is measured; else 1.
 	Quality float64
 	Expires time.Time
 }
@@ -189,7 +192,7 @@ type TwoHop struct {
 	Expires            time.Time
 }
 
-// Edge of the topology that TCs tell of.
+// Edge of the topology that TCs advertise.
 type Edge struct {
 	From, To netip.Addr
 	Metric   uint32
@@ -214,20 +217,20 @@ type Counters struct {
 	// OthersSent and OthersReceived: MID and HNA of OLSRv1, unknown types.
 	OthersSent, OthersReceived uint64
 	Forwarded                  uint64
-	// Duplicates were received before and neither used nor forwarded again.
+	// Duplicates were received before, and neither used nor forwarded again.
 	Duplicates uint64
-	// Refused are packets and messages that were malformed, or not what a node may send.
+	// Refused are packets and messages that were malformed, or not allowed from a node.
 	Refused uint64
 	// Overflows are entries that found no room in a full table.
 	Overflows uint64
 	// Silenced are messages that were not sent because of EMCON.
 	Silenced                      uint64
 	RouteCalculations, MPRChanges uint64
-	// RouteChanges counts how often the set of routes became another.
+	// RouteChanges counts changes of the set of routes.
 	RouteChanges uint64
 }
 
-// SortTables puts topology and attached networks in the order of their addresses.
+// SortTables sorts topology and attached networks by address.
 func SortTables(t *Tables) {
 	slices.SortFunc(t.Topology, func(a, b Edge) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
 	slices.SortFunc(t.Attached, func(a, b AttachedNetwork) int {

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
-// sweepInterval is the least time between two passes over the tables for what has run out.
+// sweepInterval is the least time between two searches of the tables for expired entries.
 const sweepInterval = 100 * time.Millisecond
 
 // New returns a Router of OLSRv2 that sends by send.
@@ -39,13 +39,13 @@ func New(c Config, send Send) (Router, error) {
 // maxJitter of messages that go over all interfaces (RFC 7181 section 5.5).
 func (r *router) maxJitter() time.Duration { return r.c.ShortestHello() / 4 }
 
-// moment of a time, which is then the Router's present.
+// moment converts a time, and sets the Router's present.
 func (r *router) moment(at time.Time) time.Duration {
 	r.last = max(r.last, r.clock.Moment(at))
 	return r.last
 }
 
-// start spreads the first messages over an interval, so that nodes started together do not speak together.
+// start spreads the first messages over an interval, so that nodes started together do not send together.
 func (r *router) start(now time.Duration) {
 	if r.nextTC != 0 {
 		return
@@ -56,7 +56,7 @@ func (r *router) start(now time.Duration) {
 	r.nextTC = now + r.c.ShortestHello() + core.Jitter(r.random, r.c.TC)
 }
 
-// expireBy has the tables looked through at a moment at the latest.
+// expireBy schedules the next search for expired entries at a moment at the latest.
 func (r *router) expireBy(at time.Duration) {
 	if at > 0 {
 		r.nextSweep = min(r.nextSweep, at)
@@ -166,7 +166,7 @@ func (r *router) next() time.Duration {
 	return next
 }
 
-// sweep removes what has run out, and finds out when to look again.
+// sweep removes expired entries, and schedules the next search.
 func (r *router) sweep(now time.Duration) {
 	r.nextSweep = core.Forever
 	for _, i := range r.ifaces {

@@ -9,8 +9,8 @@ import (
 	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
-// calculate the Routing Set (RFC 7181 section 17 and appendix C): shortest paths over the links to symmetric neighbours, the
-// 2-Hop Set and the Router Topology Set; then attached networks.
+// calculate the Routing Set (RFC 7181 section 17 and appendix C). It finds shortest paths over links to
+// symmetric neighbours, the 2-Hop Set and the Router Topology Set; then attached networks.
 func (r *router) calculate(now time.Duration) {
 	r.dirty = false
 	r.counters.RouteCalculations++
@@ -76,7 +76,8 @@ func (r *router) firstEdges() (first []core.Edge, via []*neighbour) {
 	return first, via
 }
 
-// secondEdges fills extra: the edges from neighbours, by the number of their originator, to what they have in the 2-Hop Set.
+// secondEdges fills extra: the edges from neighbours, by the number of their originator, to the addresses in
+// their 2-Hop Set.
 func (r *router) secondEdges(via []*neighbour) {
 	r.extra = append(r.extra[:0], make([][]core.Edge, len(r.index.Addrs))...)
 	r.extraEdges = r.extraEdges[:0]
@@ -122,7 +123,7 @@ func (r *router) attachedRoutes(now time.Duration, routes []Route, via []*neighb
 	if len(best) == 0 {
 		return routes
 	}
-	// An attached network of a whole address may be that of a node, which is then nearer by itself.
+	// An attached network of a single address may be a node's, which is then nearer by itself.
 	for _, route := range routes {
 		delete(best, route.Destination)
 	}

@@ -18,8 +18,9 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkSecondOf243Nodes is the processor time of one simulated second of 243 nodes with about ten neighbours each, at
-// rest and when half of the links change every ten seconds; the simulation itself is in it.
+// BenchmarkSecondOf243Nodes measures the processor time of one simulated second of 243 nodes with about ten
+// neighbours each. They are at rest, or half of the links change every ten seconds. The simulation itself is
+// included.
 func BenchmarkSecondOf243Nodes(b *testing.B) {
 	for name, moving := range map[string]bool{"at rest": false, "changing": true} {
 		b.Run(name, func(b *testing.B) {

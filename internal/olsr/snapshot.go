@@ -12,8 +12,8 @@ import (
 	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
-// snapshot of a router, in CBOR (RFC 8949): one of a domain of hundreds is taken in a millisecond, in which no other router of the host has its turn.
-// Times are what remained when it was taken.
+// snapshot of a router, in CBOR (RFC 8949). That of a domain of hundreds takes a millisecond, in which no
+// other router of the host runs. Times are the remaining ones when it was taken.
 type snapshot struct {
 	_        struct{} `cbor:",toarray"`
 	Version  int
@@ -100,7 +100,7 @@ type savedRemoteNetwork struct {
 
 const snapshotVersion = 2
 
-// savedEdges is memory for a snapshot's edges, of which there are thousands, between snapshots of any router.
+// savedEdges keeps memory for a snapshot's thousands of edges between snapshots of any router.
 var savedEdges = sync.Pool{New: func() any { return new([]savedEdge) }}
 
 func (r *router) Snapshot(at time.Time) ([]byte, error) {
@@ -144,13 +144,13 @@ func (r *router) saveLink(now time.Duration, l *link) savedLink {
 	}
 	if r.c.Metric == DAT {
 		copied := l.loss
-		copied.At, copied.Heard = 0, 0 // anew at the successor
+		copied.At, copied.Heard = 0, 0 // set again by the successor
 		saved.Loss = &copied
 	}
 	return saved
 }
 
-// saveRemote with its edges in memory that has room for them.
+// saveRemote saves a remote, with its edges in memory that has room for them.
 func (r *router) saveRemote(now time.Duration, origin netip.Addr, o *remote, edges *[]savedEdge) savedRemote {
 	saved := savedRemote{Origin: origin, ANSN: o.ansn, Left: o.until - now, Sequence: o.processed.Last, Seen: o.processed.Seen}
 	first := len(*edges)
@@ -173,7 +173,7 @@ func (r *router) Restore(at time.Time, saved []byte) error {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	age := max(time.Duration(at.UnixNano()-s.Taken), 0)
-	// What it held when it was taken holds for so much less now.
+	// Remaining times are shorter by the snapshot's age.
 	now := r.moment(at)
 	taken := now - age
 	r.start(now)
@@ -199,7 +199,7 @@ func (r *router) Restore(at time.Time, saved []byte) error {
 			r.forget(now, n)
 		}
 	}
-	// What was sent between snapshot and now must not be sent again under the same numbers.
+	// Messages sent between snapshot and now must not be sent again with the same numbers.
 	sent := uint16(min(age/r.c.TC, 1<<12)) + 1
 	r.seq, r.ansn, r.advertised = s.Sequence+2*sent, s.ANSN+sent, s.Content
 	r.expireBy(now + sweepInterval)
@@ -260,7 +260,7 @@ func (s *snapshot) addresses() (all []netip.Addr) {
 			all = append(all, e.To)
 		}
 		for _, n := range o.Networks {
-			all = append(all, n.Prefix.Masked().Addr()) // none of a prefix that is none
+			all = append(all, n.Prefix.Masked().Addr()) // no address of an invalid prefix
 		}
 	}
 	return all

@@ -69,22 +69,22 @@ type router struct {
 	twoHops    int
 
 	index    core.Index
-	indexAge uint32    // how often the index was begun
+	indexAge uint32    // how often the index was made
 	topology []*remote // by index; nil for an address that sends no TC
 	allEdges int
 	hash     maphash.Seed
 
 	last      time.Duration
 	nextTC    time.Duration
-	emptyTCs  time.Duration // until when TCs go out that advertise nothing
+	emptyTCs  time.Duration // until when TCs are sent that advertise nothing
 	nextSweep time.Duration
 	nextRoute time.Duration
 	mprDirty  bool
-	dirty     bool // routes do not follow from the tables
+	dirty     bool // routes are older than the tables
 
 	paths      core.Paths
 	routes     []Route
-	unsorted   []Route // where the next ones are put together
+	unsorted   []Route // where the next ones are collected
 	generation uint64
 	counters   Counters
 
@@ -142,8 +142,9 @@ type neighbour struct {
 	best                      *link // the symmetric one of the least outMetric
 }
 
-// remote is what an originator's messages told: its Advertising Remote Router Tuple, Router Topology, Routable Address
-// Topology and Attached Network Tuples (RFC 7181 section 10), and the duplicates of section 11.
+// remote is the content of an originator's messages: its Advertising Remote Router Tuple, Router Topology,
+// Routable Address Topology and Attached Network Tuples (RFC 7181 section 10), and the duplicates of section
+// 11.
 type remote struct {
 	processed, forwarded core.Window
 	received             []core.Window // by interface
@@ -183,7 +184,8 @@ func (l *link) status(now time.Duration) LinkStatus {
 	return Lost
 }
 
-// usable says whether routes may lead over the link: both directions' metrics have to be known (RFC 7181 section 6.1).
+// usable reports whether routes may lead over the link: both directions' metrics must be known (RFC 7181
+// section 6.1).
 func (l *link) usable() bool { return l.symmetric && l.outMetric != 0 && l.inMetric != 0 }
 
 // sortedNeighbours by originator, each once.
@@ -202,7 +204,7 @@ func (r *router) sortedNeighbours() []*neighbour {
 
 func (r *router) whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// at is the remote of an address's number, made if need be.
+// at returns the remote of an address's number, made if needed.
 func (r *router) at(i int32) *remote {
 	for int(i) >= len(r.topology) {
 		r.topology = append(r.topology, nil)
@@ -213,8 +215,8 @@ func (r *router) at(i int32) *remote {
 	return r.topology[i]
 }
 
-// reserve room for so many new addresses in the graph. So many addresses as that takes are not a network, but garbage: all
-// are forgotten, and what is real is told again within a TC interval.
+// reserve makes room for new addresses in the graph. More than MaxAddresses are not a network, but garbage.
+// All are then forgotten, and real ones are announced again within a TC interval.
 func (r *router) reserve(addresses int) {
 	if len(r.index.Addrs)+addresses <= core.MaxAddresses {
 		return

@@ -19,8 +19,8 @@ const (
 	maxAllEdges  = 1 << 18
 )
 
-// flooded handles a message that is flooded over the domain: whether it is new, what it says, and whether to forward it (RFC
-// 7181 section 14).
+// flooded handles a message that is flooded over the domain: whether it is new, its content, and whether to
+// forward it (RFC 7181 section 14).
 func (r *router) flooded(now time.Duration, i *iface, from netip.Addr, raw *rfc5444.RawMessage) error {
 	switch {
 	case !raw.Originator.IsValid() || !raw.HasSequence:
@@ -53,7 +53,7 @@ func (r *router) forward(now time.Duration, i *iface, origin *remote, from netip
 		origin.received = append(origin.received, core.Window{})
 	}
 	if origin.received[i.number].Has(raw.Sequence, now, duplicateHold) {
-		return // as most are, before anything is looked up
+		return // as most are; before any lookup
 	}
 	l := i.links.of(from)
 	if l == nil || !l.symmetric {
@@ -126,7 +126,7 @@ func (r *router) receiveTC(now time.Duration, origin *remote, raw *rfc5444.RawMe
 	return nil
 }
 
-// extend all that an originator advertises.
+// extend extends the validity of all that an originator advertises.
 func (o *remote) extend(until time.Duration) {
 	o.until = until
 	for e := range o.edges {
@@ -137,8 +137,8 @@ func (o *remote) extend(until time.Duration) {
 	}
 }
 
-// learnTopology takes a TC's content. A complete one replaces what was there, an incomplete one adds to it; what is not
-// repeated then runs out (RFC 7181 sections 16.3.2 to 16.4).
+// learnTopology takes a TC's content. A complete one replaces the previous content. An incomplete one adds to
+// it, and entries that are not repeated expire (RFC 7181 sections 16.3.2 to 16.4).
 func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.Message, complete bool) {
 	edges, networks := r.scratchEdges[:0], r.scratchNetworks[:0]
 	r.scan(m, func(p netip.Prefix, a *about) {
@@ -178,7 +178,8 @@ func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.M
 	r.dirty = r.dirty || !same
 }
 
-// advertisement is what this node's TCs say: its routing MPR selectors and attached networks (RFC 7181 section 16.1); valid until the next message.
+// advertisement returns the entries of this node's TCs: its routing MPR selectors and attached networks (RFC
+// 7181 section 16.1). They are valid until the next message.
 func (r *router) advertisement() []rfc5444.Entry {
 	t := &r.telling
 	t.begin()
@@ -210,7 +211,7 @@ func (r *router) advertisement() []rfc5444.Entry {
 	return t.entries
 }
 
-// hopMetric is that of one link without loss.
+// hopMetric returns the metric of one link without loss.
 func (r *router) hopMetric() uint32 {
 	if r.c.Metric == DAT {
 		return datConstant
@@ -218,8 +219,8 @@ func (r *router) hopMetric() uint32 {
 	return rfc5444.MinimumMetric
 }
 
-// sendTC generates TCs (RFC 7181 section 16.1): one, or several incomplete ones if it would not fit the smallest MTU. One
-// that no longer advertises anything is repeated until its last content has run out everywhere.
+// sendTC generates TCs (RFC 7181 section 16.1): one, or several incomplete ones if it exceeds the smallest
+// MTU. An empty one is repeated until the last content has expired everywhere.
 func (r *router) sendTC(now time.Duration) {
 	entries := r.advertisement()
 	content := encodeEntries(entries, r.length)
@@ -270,7 +271,7 @@ func encodeEntries(entries []rfc5444.Entry, length int) []byte {
 	m := rfc5444.Message{Header: rfc5444.Header{AddressLength: length}, Blocks: rfc5444.Blocks(entries)}
 	b, err := m.Append(nil)
 	if err != nil {
-		// Too much for one message: several will carry it, and each change still shows here.
+		// Too much for one message: several carry it, and each change is still included here.
 		half := len(entries) / 2
 		return append(encodeEntries(entries[:half], length), encodeEntries(entries[half:], length)...)
 	}

@@ -19,14 +19,15 @@ type twoHop struct {
 	age    uint32
 }
 
-// twoHops are a link's 2-Hop Tuples by address: a slice, as they are gone through far more often than they change.
+// twoHops are a link's 2-Hop Tuples by address, in a slice because iteration is far more frequent than
+// changes.
 type twoHops []twoHop
 
 func (t twoHops) find(a netip.Addr) (place int, found bool) {
 	return slices.BinarySearchFunc(t, a, func(two twoHop, a netip.Addr) int { return two.address.Compare(a) })
 }
 
-// of an address, nil if there is none; valid until one is added or removed.
+// of returns that of an address, nil if there is none; valid until one is added or removed.
 func (t twoHops) of(a netip.Addr) *twoHop {
 	if place, found := t.find(a); found {
 		return &t[place]
@@ -34,7 +35,7 @@ func (t twoHops) of(a netip.Addr) *twoHop {
 	return nil
 }
 
-// add one for an address that has none.
+// add adds one for an address that has none.
 func (t *twoHops) add(a netip.Addr) *twoHop {
 	place, _ := t.find(a)
 	*t = slices.Insert(*t, place, twoHop{address: a})
@@ -55,7 +56,8 @@ func (r *router) numberOf(two *twoHop) int32 {
 	return two.number
 }
 
-// numberTwoHops has the index, in which there must be room, know all of them, so that it does not grow while numbers are in use.
+// numberTwoHops adds all to the index, which must have room, so that it does not grow while numbers are in
+// use.
 func (r *router) numberTwoHops() {
 	for _, i := range r.ifaces {
 		for _, l := range i.links.order {
@@ -66,13 +68,13 @@ func (r *router) numberTwoHops() {
 	}
 }
 
-// coverage is what MPRs have to reach, by the numbers of addresses. It keeps its memory between choices.
+// coverage has the targets of MPRs, by the numbers of addresses. It keeps its memory between choices.
 type coverage struct {
 	place   []int32 // among targets + 1, by number; 0 for none
 	targets []core.Target
 }
 
-// coverages are shared by all routers of the process, as each chooses for moments only.
+// coverages are shared by all routers of the process, because a choice takes only moments.
 var coverages = sync.Pool{New: func() any { return &coverage{} }}
 
 func newCoverage(numbers int) *coverage {
@@ -92,7 +94,7 @@ func (c *coverage) reach(number int32, reach core.Reach) {
 	t.Reaches = append(t.Reaches, reach)
 }
 
-// add a target that nothing reaches yet.
+// add adds a target that no candidate reaches yet.
 func (c *coverage) add() (place int32) {
 	n := len(c.targets)
 	if n == cap(c.targets) {
@@ -104,14 +106,14 @@ func (c *coverage) add() (place int32) {
 	return int32(n + 1)
 }
 
-// direct notes that an address, if it is a target, is a neighbour too.
+// direct records that an address, if it is a target, is also a neighbour.
 func (c *coverage) direct(number int32, metric uint32) {
 	if place := c.place[number]; place > 0 {
 		c.targets[place-1].Direct = metric
 	}
 }
 
-// choose the MPRs among candidates; the coverage must not be used any more.
+// choose chooses the MPRs among candidates; the coverage must not be used afterwards.
 func (c *coverage) choose(candidates []core.Candidate) []bool {
 	defer coverages.Put(c)
 	return core.Cover(candidates, c.targets, WillAlways)

@@ -1,7 +1,7 @@
-// Package pcapng writes and checks the blocks of a capture file that radiod's captures need
-// (draft-ietf-opsawg-pcapng): sections with one Ethernet interface and nanosecond stamps, and frames with their
-// direction. A capture file may be a row of such sections. gopacket's writer is well kept but draws in its decoders of
-// every protocol and writes to a stream instead of making whole blocks, of which alone an archive stays readable.
+// Package pcapng writes and checks the blocks of radiod's captures (draft-ietf-opsawg-pcapng): sections with
+// one Ethernet interface and nanosecond timestamps, and frames with their direction. A capture file may have
+// several sections. gopacket's writer depends on its decoders of every protocol. It writes to a stream
+// instead of making complete blocks, which keep an archive readable.
 package pcapng
 
 import (
@@ -57,10 +57,10 @@ func endBlock(b []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(b, length)
 }
 
-// SnapLength that every interface states: libpcap wants the same in all sections, however much of a frame is kept.
+// SnapLength of every interface: libpcap requires the same in all sections, however much of a frame is kept.
 const SnapLength = 262144
 
-// AppendSection begins a section with one Ethernet interface whose stamps are nanoseconds.
+// AppendSection begins a section with one Ethernet interface and timestamps in nanoseconds.
 func AppendSection(b []byte, name, description string) []byte {
 	start := len(b)
 	b = beginBlock(b, sectionBlock)
@@ -81,8 +81,8 @@ func AppendSection(b []byte, name, description string) []byte {
 	return endBlock(appendOption(b, optionEnd, nil), start)
 }
 
-// AppendPacket adds a frame of which data is the beginning and wireLength the whole length; out tells that the node
-// sent it. The stamp is in nanoseconds since the Unix epoch.
+// AppendPacket adds a frame, of which data is the beginning and wireLength the length; out reports whether
+// the node sent it. The timestamp is in nanoseconds since the Unix epoch.
 func AppendPacket(b []byte, realtimeNanoseconds int64, out bool, wireLength int, data []byte) []byte {
 	start := len(b)
 	b = beginBlock(b, packetBlock)
@@ -102,12 +102,12 @@ func AppendPacket(b []byte, realtimeNanoseconds int64, out bool, wireLength int,
 	return endBlock(b, start)
 }
 
-// PacketSize is how many bytes AppendPacket adds for a frame of which so many are kept.
+// PacketSize is the number of bytes that AppendPacket adds for a frame with that many bytes kept.
 func PacketSize(kept int) int64 { return packetOverhead + int64(kept+3)&^3 }
 
-// Whole follows the blocks of a capture as its bytes come by, and knows where the last whole one ended.
+// Whole follows the blocks of a capture as its bytes arrive, and knows where the last complete one ended.
 type Whole struct {
-	// Bytes of whole blocks, Frames and FrameBytes in them.
+	// Bytes of complete blocks, Frames and FrameBytes in them.
 	Bytes              int64
 	Frames, FrameBytes uint64
 
@@ -116,7 +116,7 @@ type Whole struct {
 	err  error
 }
 
-// Write implements io.Writer; the error is that these are no blocks of ours.
+// Write implements io.Writer; it fails if the bytes are not blocks of this package.
 func (w *Whole) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0 && w.err == nil; {
 		n := 0
@@ -132,7 +132,7 @@ func (w *Whole) Write(b []byte) (int, error) {
 	return len(b), w.err
 }
 
-// length of the block that has begun, or 0 while it is not known.
+// length of the current block, or 0 while it is not known.
 func (w *Whole) length() int64 {
 	if w.have < 8 {
 		return 0
@@ -156,5 +156,5 @@ func (w *Whole) check() {
 	}
 }
 
-// Torn tells that the last block is not whole, or that what came was no capture.
+// Torn reports whether the last block is incomplete, or the bytes were no capture.
 func (w *Whole) Torn() bool { return w.have > 0 || w.err != nil }

@@ -15,10 +15,10 @@ const (
 	DefaultEffectiveRadiusMetres = 8.5e6
 )
 
-// maxProfile is the number of points of a profile from which on its step grows.
+// maxProfile is the number of points of a profile above which its step grows.
 const maxProfile = 256
 
-// minProfile is the number of points that even a short profile has.
+// minProfile is the number of points of even a short profile.
 const minProfile = 5
 
 // Diffraction is free space and the diffraction by terrain: ITU-R P.526-15 §4.5.2, the Bullington construction of §4.5.1
@@ -34,7 +34,7 @@ type Diffraction struct {
 	Horizontal bool
 }
 
-// Pathloss in dB; NaN where the terrain is not known. An antenna below the ground counts as lying on it.
+// Pathloss in dB; NaN if the terrain is not known. An antenna below the ground counts as lying on it.
 func (m Diffraction) Pathloss(from, to geo.Position, frequencyHertz float64) float64 {
 	ground := m.Terrain
 	if ground == nil {
@@ -61,17 +61,18 @@ func (m Diffraction) Pathloss(from, to geo.Position, frequencyHertz float64) flo
 	return free + p.DiffractionLoss()
 }
 
-// groundMetres is the way along the ground, from the chord: within 1 mm of the ellipsoid's geodesic up to 100 km, at a tenth of its cost.
+// groundMetres is the distance along the ground, computed from the chord. It is within 1 mm of the
+// ellipsoid's geodesic up to 100 km, at a tenth of its cost.
 func groundMetres(from, to geo.Position) float64 {
 	from.Altitude, to.Altitude = 0, 0
 	return 2 * geo.MeanRadius * math.Asin(min(1, geo.Distance(from, to)/(2*geo.MeanRadius)))
 }
 
-// Path from one antenna to another over the ground, as ITU-R P.526 sees it.
+// Path from one antenna to another over the ground, in the terms of ITU-R P.526.
 type Path struct {
 	// Metres along the ground.
 	Metres float64
-	// Ground above sea level in metres at equally spaced points, the ends included; at least three.
+	// Ground above sea level in metres at equally spaced points, with both ends; at least three.
 	Ground []float64
 	// Transmitter and Receiver are the antennas' heights above sea level in metres, at or above the ground.
 	Transmitter, Receiver float64
@@ -118,16 +119,16 @@ func (p *Path) BullingtonLoss() float64 {
 	return p.bullington(&seen, 1)
 }
 
-// view of the ground from the two antennas. Slopes are in metres per metre of the way.
+// view of the ground from the two antennas. Slopes are in metres per metre along the ground.
 type view struct {
 	// fromTransmitter and fromReceiver are the steepest slopes from an antenna to the ground, with the Earth's curvature.
 	fromTransmitter, fromReceiver float64
-	// obstacle is the largest height of the ground above the straight line between the antennas, without the curvature; the
-	// obstacle's slopes are the steepest ones of such heights over the distance to either end.
+	// obstacle is the largest height of the ground above the straight line between the antennas, without the
+	// curvature. The obstacle's slopes are the steepest of such heights over the distance to either end.
 	obstacle, obstacleTransmitter, obstacleReceiver float64
 }
 
-// look at the ground multiplied by 1, or at sea level where it is multiplied by 0.
+// look returns the view with the ground multiplied by factor: 1, or 0 for sea level.
 func (p *Path) look(factor float64) view {
 	d, last := p.Metres, len(p.Ground)-1
 	step, curvature, none := d/float64(last), 1/(2*p.radius()), math.Inf(-1)
@@ -154,8 +155,8 @@ func (p *Path) bullington(seen *view, factor float64) float64 {
 	return loss + (1-math.Exp(-loss/6))*(10+0.02*p.Metres/1000)
 }
 
-// bullingtonEdge is ν of the edge that stands for the whole path: where the two ends' horizon rays meet, or the point of the
-// profile nearest to the line of sight.
+// bullingtonEdge is ν of the edge that represents the complete path. It is where the two ends' horizon rays
+// meet, or the point of the profile nearest to the line of sight.
 func (p *Path) bullingtonEdge(seen *view, factor float64) float64 {
 	d := p.Metres
 	if seen.fromTransmitter < (p.Receiver-p.Transmitter)/d {
@@ -166,7 +167,7 @@ func (p *Path) bullingtonEdge(seen *view, factor float64) float64 {
 	return above * math.Sqrt(2*d/(p.wavelength()*edge*(d-edge)))
 }
 
-// highestInSight is the largest ν of the profile's points, all of which lie below the line of sight.
+// highestInSight is the largest ν of the profile's points, if all lie below the line of sight.
 func (p *Path) highestInSight(factor float64) float64 {
 	d, step, last := p.Metres, p.Metres/float64(len(p.Ground)-1), len(p.Ground)-1
 	curvature, nu := 1/(2*p.radius()), math.Inf(-1)
@@ -179,8 +180,9 @@ func (p *Path) highestInSight(factor float64) float64 {
 	return nu * math.Sqrt(2*d/p.wavelength())
 }
 
-// smoothHeights are the heights above sea level, at either end, of the smooth surface that fits the ground, lowered where an obstacle
-// would else be part of it: ITU-R P.526-15 §4.5.2 with P.452 annex 1 attachment 2 §5.1.6.
+// smoothHeights are the heights above sea level, at either end, of the smooth surface that fits the ground.
+// It is lowered where an obstacle would otherwise be part of it: ITU-R P.526-15 §4.5.2 with P.452 annex 1
+// attachment 2 §5.1.6.
 func (p *Path) smoothHeights(seen *view) (transmitter, receiver float64) {
 	first, second := p.fit()
 	if seen.obstacle > 0 {

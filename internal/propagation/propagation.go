@@ -1,7 +1,8 @@
-// Package propagation reckons the pathloss between two antennas from where they are.
+// Package propagation computes the pathloss between two antennas from their positions.
 //
-// Every model is a function of the two positions, the frequency and its own parameters alone, is reciprocal, and may be
-// called by several goroutines at once. A pathloss that a model cannot know is NaN. docs/radio has the formulas and their limits.
+// Every model is a function of the two positions, the frequency and its own parameters. It is reciprocal, and
+// may be called by several goroutines at once. An unknown pathloss is NaN. docs/radio has the formulas and
+// their limits.
 package propagation
 
 import (
@@ -11,9 +12,10 @@ import (
 	"vignette.dev/vignette/internal/terrain"
 )
 
-// Model of the propagation between two antennas, whose gains it leaves out.
+// Model of the propagation between two antennas, without their gains.
 type Model interface {
-	// Pathloss in dB at a frequency in Hz; never below zero. It is +Inf where nothing arrives and NaN where it is not known.
+	// Pathloss in dB at a frequency in Hz; never below zero. It is +Inf if nothing arrives and NaN if
+	// unknown.
 	Pathloss(from, to geo.Position, frequencyHertz float64) float64
 }
 
@@ -28,15 +30,16 @@ func (FreeSpace) Pathloss(from, to geo.Position, frequencyHertz float64) float64
 	return FreeSpaceLoss(geo.Distance(from, to), frequencyHertz)
 }
 
-// FreeSpaceLoss over a distance in metres, in dB; zero where the antennas are so close that the formula would turn negative.
+// FreeSpaceLoss over a distance in metres, in dB; zero at distances for which the formula is negative.
 func FreeSpaceLoss(metres, frequencyHertz float64) float64 {
 	return max(0, 20*math.Log10(4*math.Pi*metres*frequencyHertz/SpeedOfLight))
 }
 
-// TwoRay is the loss of a direct ray and one that flat ground reflects: 40 log d - 20 log(h1 h2), and never less than free space.
-// A position's altitude is that of its antenna. DefaultAntennaMetres is for those that have none.
+// TwoRay is the loss of a direct ray and one that flat ground reflects: 40 log d - 20 log(h1 h2), and at
+// least that of free space (T. S. Rappaport, Wireless Communications, 2nd ed., 4.6; EMANE's "2ray"). A
+// position's altitude is that of its antenna; DefaultAntennaMetres is for those without one.
 type TwoRay struct {
-	// Ground that the antennas' heights are reckoned above; nil is flat and at altitude 0.
+	// Ground above which the antennas' heights are measured; nil is flat and at altitude 0.
 	Ground terrain.Surface
 }
 
@@ -74,7 +77,8 @@ func CrossoverMetres(height1, height2, frequencyHertz float64) float64 {
 	return 4 * math.Pi * height1 * height2 * frequencyHertz / SpeedOfLight
 }
 
-// HorizonMetres is the distance at which the Earth begins to hide two antennas from each other, in the median atmosphere.
+// HorizonMetres is the distance at which the Earth begins to hide two antennas from each other, in the median
+// atmosphere.
 func HorizonMetres(height1, height2 float64) float64 {
 	return math.Sqrt(2*DefaultEffectiveRadiusMetres*height1) + math.Sqrt(2*DefaultEffectiveRadiusMetres*height2)
 }
@@ -84,7 +88,7 @@ func HorizonMetres(height1, height2 float64) float64 {
 type LogDistance struct {
 	// Exponent n of the distance: 2 is free space.
 	Exponent float64
-	// Shadowing is left out when nil.
+	// Shadowing is nil for none.
 	Shadowing *Shadowing
 }
 

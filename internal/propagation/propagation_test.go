@@ -13,7 +13,7 @@ func at(latitude, longitude, altitude float64) geo.Position {
 	return geo.Position{Latitude: latitude, Longitude: longitude, Altitude: altitude}
 }
 
-// eastOf is so many metres east of a place on the equator, along the ellipsoid.
+// eastOf is that many metres east of a place on the equator, along the ellipsoid.
 func eastOf(metres, altitude float64) geo.Position {
 	return at(0, metres/geo.SemiMajorAxis*180/math.Pi, altitude)
 }

@@ -21,7 +21,7 @@ func (r *TwoRayRange) Add(metres, height1, height2, frequencyHertz float64) {
 	}
 }
 
-// Warnings for people; none where TwoRay fits every pair.
+// Warnings for users; none if TwoRay fits every pair.
 func (r *TwoRayRange) Warnings() (warnings []string) {
 	for _, w := range []struct {
 		count int

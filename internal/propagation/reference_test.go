@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Values that ITU-R Study Group 3 published for the validation of ITU-R P.452, whose §4.2 is the diffraction of ITU-R P.526 §4.5.2:
-// flat land, antennas 10 m above it, vertical polarisation, time percentage 50 %. Spherical and whole diffraction loss are equal there.
+// Values of ITU-R Study Group 3 for the validation of ITU-R P.452, whose §4.2 is the diffraction of ITU-R
+// P.526 §4.5.2. Flat land, antennas 10 m above it, vertical polarisation, time percentage 50 %. Spherical and
+// total diffraction loss are equal there.
 var flatLand = []struct {
 	kilometres, effectiveRadiusKilometres float64
 	points                                int
@@ -33,7 +34,7 @@ func TestDiffractionOverFlatLandIsThatOfTheITUsValidationExamples(t *testing.T) 
 	for _, c := range flatLand {
 		p := Path{Metres: c.kilometres * 1000, Ground: make([]float64, c.points), Transmitter: 10, Receiver: 10,
 			FrequencyHertz: c.gigahertz * 1e9, EffectiveRadiusMetres: c.effectiveRadiusKilometres * 1000}
-		// The examples round the speed of light.
+		// The examples use a rounded speed of light.
 		if got := p.DiffractionLoss(); math.Abs(got-c.lossDB) > 0.0005 {
 			t.Errorf("%g km at %g GHz: got %.4f dB; want %.4f", c.kilometres, c.gigahertz, got, c.lossDB)
 		}

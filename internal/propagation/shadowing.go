@@ -7,16 +7,16 @@ import (
 	"vignette.dev/vignette/internal/geo"
 )
 
-// sinusoids in the sum. The field's marginal distribution tends to the normal one with their number.
+// sinusoids in the sum. With their number the field's distribution approaches the normal one.
 const sinusoids = 64
 
-// Shadowing is a normally distributed field in dB over pairs of places, with mean zero: the same pair of places always has the same
-// value, in both directions. When its ends move by a and b metres, the value's correlation with what it was is
-// exp(-a/D) exp(-b/D), Gudmundson's correlation at each end (Electronics Letters 27, 1991; for two moving ends Wang, Tameh, Nix,
-// IEEE Trans. Vehicular Technology 57, 2008).
+// Shadowing is a normally distributed field in dB over pairs of places, with mean zero. A pair always has the
+// same value, in both directions. When its ends move by a and b metres, the correlation with the previous
+// value is exp(-a/D) exp(-b/D): Gudmundson's correlation at each end (Electronics Letters 27, 1991; for two
+// moving ends Wang, Tameh, Nix, IEEE Trans. Vehicular Technology 57, 2008).
 //
-// The field is a sum of sinusoids in both positions, with wave vectors drawn from the spectrum of that correlation, which is a
-// multivariate Cauchy distribution of scale 1/D.
+// The field is a sum of sinusoids in both positions. Their wave vectors are drawn from the spectrum of that
+// correlation, a multivariate Cauchy distribution of scale 1/D.
 type Shadowing struct {
 	deviationDB, distanceMetres float64
 	waves                       [sinusoids]wave
@@ -53,15 +53,15 @@ func (s *Shadowing) DB(from, to geo.Position) float64 {
 		w := &s.waves[i]
 		sum += math.Cos(dot(w.first, a)+dot(w.second, b)+w.phase) + math.Cos(dot(w.first, b)+dot(w.second, a)+w.phase)
 	}
-	// Both directions are one field added to its mirror image. Where the ends are close these two are alike, so their sum
-	// would deviate more.
+	// Both directions are one field added to its mirror image. If the ends are close the two are alike, and
+	// their sum would deviate more.
 	apart := math.Sqrt((a[0]-b[0])*(a[0]-b[0]) + (a[1]-b[1])*(a[1]-b[1]) + (a[2]-b[2])*(a[2]-b[2]))
 	return s.deviationDB * sum / math.Sqrt(sinusoids*(1+math.Exp(-2*apart/s.distanceMetres)))
 }
 
 func dot(a, b [3]float64) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
 
-// cartesian metres of a place. Altitude is left out, since what shadows stands on the ground.
+// cartesian metres of a place, without altitude, because shadowing objects stand on the ground.
 func cartesian(p geo.Position) [3]float64 {
 	p.Altitude = 0
 	v := p.ECEF()

@@ -31,7 +31,8 @@ func sphericalLoss(p *Path) float64 {
 	return (1 - clearance/required) * loss
 }
 
-// sphericalClearance is the smallest height of the ray over the smooth Earth, and the one from which on nothing diffracts.
+// sphericalClearance is the smallest height of the ray over the smooth Earth, and the height above which
+// nothing diffracts.
 func (p *Path) sphericalClearance() (metres, required float64) {
 	d, radius, h1, h2 := p.Metres, p.radius(), p.Transmitter, p.Receiver
 	c := (h1 - h2) / (h1 + h2)

@@ -9,7 +9,7 @@ import (
 
 func TestAnAlarmChangesTheNetworkBetweenTheFramesBeforeAndAfterIt(t *testing.T) {
 	const delay = 400 * time.Millisecond // ample for what comes before the alarm, on a busy machine too
-	n := newNetwork(t, &wait{time: int64(delay)})
+	n := newNetwork(t, &delayModel{time: int64(delay)})
 	stations := newStations(t, n, 2)
 	stations[0].send(t, everybody, "before")
 	time.Sleep(delay / 2)
@@ -27,7 +27,7 @@ func TestAnAlarmChangesTheNetworkBetweenTheFramesBeforeAndAfterIt(t *testing.T) 
 }
 
 func TestAnAlarmIsNeverEarlyAndRepeatsAsItAsks(t *testing.T) {
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	due := clock.Monotonic() + int64(20*time.Millisecond)
 	rang := make(chan int64, 10)
 	want := []int64{due, due + int64(5*time.Millisecond), due} // the last one has passed already
@@ -60,7 +60,7 @@ func TestAnAlarmIsForgottenWhenTheNetworkIsConfiguredAnewOrClosed(t *testing.T) 
 		"closed": func(n *Network) error { n.Close(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNetwork(t, &wait{})
+			n := newNetwork(t, &delayModel{})
 			rang := make(chan struct{}, 1)
 			due := clock.Monotonic() + int64(time.Second)
 			n.Schedule(due, func(int64, Model) (bool, int64) { rang <- struct{}{}; return false, 0 })

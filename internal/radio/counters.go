@@ -1,15 +1,15 @@
 package radio
 
-// DelayBounds and LatenessBounds are the upper bounds of the histograms' buckets in nanoseconds,
-// without the last, infinite one.
+// DelayBounds and LatenessBounds are the upper bounds of the histograms' buckets in nanoseconds. The last
+// bucket has none.
 var (
 	DelayBounds = []int64{100e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 200e6, 500e6,
 		1e9, 2e9, 5e9, 10e9, 20e9, 50e9, 100e9}
 	LatenessBounds = []int64{20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 1e9}
 )
 
-// LateRelease in nanoseconds: a frame released later than this after its time counts as late.
-const LateRelease = 2e6
+// LateThreshold in nanoseconds: a frame released later than this after its time counts as late.
+const LateThreshold = 2e6
 
 const maxBuckets = 18
 
@@ -32,7 +32,7 @@ func (h *Histogram) add(bounds []int64, v int64) {
 	h.Sum += v
 }
 
-// Counters of one port since it was attached. Nothing is lost silently:
+// Counters of one port since it was attached. Every frame is accounted for:
 //
 //	FramesSent + Copies = Released + the sender's Drops (up to NoReceiver) + InFlight
 //	Deliveries due to a port = FramesReceived + the receiver's Drops (after NoReceiver)
@@ -51,25 +51,25 @@ type Counters struct {
 	Drops [reasons]uint64
 	// InFlight is the number of the node's frames that wait or are under way.
 	InFlight int
-	// Delay from being sent to being released, and Lateness of the release against the model's time. Lateness, WorstLateness
-	// and LateReleases have also the frames that the port received from senders on other hosts.
+	// Delay from being sent to being released, and Lateness of the release against the model's time.
+	// Lateness, WorstLateness and LateReleases include frames received from senders on other hosts.
 	Delay, Lateness Histogram
 	// WorstLateness in nanoseconds and LateReleases since the last snapshot that reset them.
 	WorstLateness int64
 	LateReleases  uint64
 }
 
-func (c *Counters) released(sent, due, now int64) {
+func (c *Counters) addReleased(sent, due, now int64) {
 	c.Released++
 	c.Delay.add(DelayBounds, now-sent)
-	c.late(due, now)
+	c.addLateness(due, now)
 }
 
-func (c *Counters) late(due, now int64) {
+func (c *Counters) addLateness(due, now int64) {
 	late := max(now-due, 0)
 	c.Lateness.add(LatenessBounds, late)
 	c.WorstLateness = max(c.WorstLateness, late)
-	if late > LateRelease {
+	if late > LateThreshold {
 		c.LateReleases++
 	}
 }

@@ -1,6 +1,5 @@
-// Package radio carries the frames of emulated radio networks between TAP descriptors. One event
-// loop on a locked thread serves whole networks: what a network's frames meet is never shared with
-// another network, whatever addresses its members have.
+// Package radio carries the frames of emulated radio networks between TAP descriptors. One event loop on a
+// locked thread serves complete networks. Networks share nothing, whatever addresses their members have.
 package radio
 
 import (
@@ -14,15 +13,15 @@ import (
 	"sync/atomic"
 )
 
-// DefaultNice is radiod's Options.Nice, unless it is told otherwise.
+// DefaultNice is radiod's default for Options.Nice.
 const DefaultNice = -10
 
 // Options of an Engine.
 type Options struct {
 	// Loops is the number of event loops; 0 means 1. A network is served by one of them.
 	Loops int
-	// Nice is the process's scheduling priority, -20 to 19; 0 leaves it as it is. The loops, which go before its other
-	// threads, have one that is loopLead better.
+	// Nice is the process's scheduling priority, -20 to 19; 0 leaves it as it is. The loops have a priority
+	// that is niceAdvantage better.
 	Nice int
 	// Realtime is the loops' priority 1 to 99 under SCHED_FIFO; 0 leaves them under the normal scheduler.
 	Realtime int
@@ -56,13 +55,14 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// gcPercent is the garbage, by what is in use, at which it is collected. With 243 nodes and their routers 150 MB are in use.
+// gcPercent is the garbage collector's GOGC. With 243 nodes and their routers 150 MB are in use.
 const gcPercent = 200
 
-// Raise gives this process the priority that the options ask for, and so many Ps that a loop's thread finds a free one when it wakes up. It
-// gives what the kernel has refused to the process or to the loops. The garbage collector, which stops the loops for a moment each time, comes
-// half as often as by Go's default, unless the environment has a GOGC of its own.
-func (e *Engine) Raise() (err error) {
+// RaisePriority gives this process the priority that the options ask for, and returns what the kernel refused. A
+// loop's thread needs a free P as soon as it wakes up, so there are more Ps than processors. The garbage
+// collector stops the loops for a moment each time. It runs half as often as by Go's default, unless the
+// environment sets GOGC.
+func (e *Engine) RaisePriority() (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -70,14 +70,15 @@ func (e *Engine) Raise() (err error) {
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
-	makeThreads(spareThreads)
-	return errors.Join(err, RaiseProcess(e.options))
+	startThreads(spareThreads)
+	return errors.Join(err, RaiseProcessPriority(e.options))
 }
 
-// spareThreads are made before monitorSlack is set: those that the monitor starts would have it too.
+// spareThreads are started before monitorSlack is set, because threads that the monitor starts would inherit
+// it.
 const spareThreads = 8
 
-func makeThreads(count int) {
+func startThreads(count int) {
 	release := make(chan struct{})
 	var made sync.WaitGroup
 	made.Add(count)
@@ -102,8 +103,8 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// LateIntervals hands over the times in which each loop did not handle frames when they were due, as far as they have not been handed over.
-// Frames that nodes sent meanwhile were read late, and those that were due were released late.
+// LateIntervals returns the times in which each loop handled frames late, and forgets them. Frames that nodes
+// sent in these times were read late, and held frames were released late.
 func (e *Engine) LateIntervals() (byLoop [][]Interval) {
 	byLoop = make([][]Interval, len(e.loops))
 	for i, l := range e.loops {
@@ -136,15 +137,15 @@ type Network struct {
 	closed   bool
 	paused   bool
 	alarm    *Frame // in the heap, with Schedule's function
-	wake     *Frame // in the heap once for each time that WakeAt was given
-	wakeDue  int64  // the time that holds, while waking
+	wake     *Frame // in the heap once for each call of WakeAt
+	wakeDue  int64  // the time of the last WakeAt, while waking
 	waking   bool
 	ports    []*Port // never changed in place: frames in flight refer to it
 	byMAC    map[MAC]*Port
-	// hosts that serve the rest of the ports; elsewhere are those by NEM id.
-	hosts     []*hostPorts
-	elsewhere map[int]*Port
-	strangers atomic.Uint64
+	// hosts serve the ports that are not local; remotePorts are these ports by NEM id.
+	hosts          []*hostPorts
+	remotePorts    map[int]*Port
+	unknownSources atomic.Uint64
 }
 
 // NewNetwork adds an empty network.
@@ -191,11 +192,11 @@ func (e *Engine) addLoad(l *loop, ports int) {
 	}
 }
 
-// Do runs f on the thread of the network's loop, where the model may be asked and told, and returns when it has run.
+// Do runs f on the thread of the network's loop, where the model may be used, and returns when f has run.
 func (n *Network) Do(f func(n *Network, m Model)) { n.loop.do(func() { f(n, n.model) }) }
 
-// Configure runs change on the thread of the network's loop, where the model may be changed without
-// disturbing frames in flight, and sets the MTU and silence. What Schedule was given before is forgotten.
+// Configure sets the MTU and silence and cancels what was scheduled. It runs change on the thread of the
+// network's loop, where the model may be changed without disturbing frames in flight.
 func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
 	var err error
 	n.loop.do(func() {
@@ -203,7 +204,7 @@ func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
 			return
 		}
 		n.silent = silent
-		n.forgetAlarm()
+		n.cancelAlarm()
 		if change != nil {
 			change(n.model)
 		}
@@ -211,16 +212,16 @@ func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
 	return err
 }
 
-// Alarm changes a network when a time has come. It runs on the thread of the network's loop with the
-// time now, must not block, and returns whether the radios are silent from now on and when it is to
-// run again, or 0 for never. Times are nanoseconds of CLOCK_MONOTONIC.
+// Alarm changes a network at a time. It runs on the thread of the network's loop with the time now, and must
+// not block. It returns whether the radios are silent from now on, and when it is to run again, or 0 for
+// never. Times are nanoseconds of CLOCK_MONOTONIC.
 type Alarm func(now int64, m Model) (silent bool, next int64)
 
-// Schedule runs alarm at the time due, or at once if that has passed. Frames released or handed in before due meet
-// the network as it was, those after it as alarm left it. It takes the place of what was scheduled before.
+// Schedule runs alarm at the time due, or at once if that has passed, and replaces what was scheduled before.
+// Frames released or handed in before due meet the network as it was, later frames as alarm left it.
 func (n *Network) Schedule(due int64, alarm Alarm) {
 	n.loop.do(func() {
-		n.forgetAlarm()
+		n.cancelAlarm()
 		n.setAlarm(due, alarm)
 	})
 }
@@ -235,8 +236,8 @@ func (n *Network) setAlarm(due int64, alarm Alarm) {
 	n.loop.heap.push(due, n.alarm)
 }
 
-// WakeAt has the model, a Waker, called at the time due, nanoseconds of CLOCK_MONOTONIC, and takes the place of a time given
-// before. For models, on the loop's thread.
+// WakeAt has the model, a Waker, called at the time due, nanoseconds of CLOCK_MONOTONIC. It replaces a time
+// given before. It is for models, on the loop's thread.
 func (n *Network) WakeAt(due int64) {
 	if n.wake == nil {
 		n.wake = &Frame{Context: n.wakeUp}
@@ -245,7 +246,7 @@ func (n *Network) WakeAt(due int64) {
 	n.loop.heap.push(due, n.wake)
 }
 
-// wakeUp is called at every time that WakeAt was given, also where another has taken its place.
+// wakeUp is called for every call of WakeAt, also for those that a later one has replaced.
 func (n *Network) wakeUp(now int64) {
 	if !n.waking || now < n.wakeDue || n.closed {
 		return
@@ -256,8 +257,8 @@ func (n *Network) wakeUp(now int64) {
 	}
 }
 
-// forgetAlarm leaves the frame in the heap until its time, but not what hangs on it.
-func (n *Network) forgetAlarm() {
+// cancelAlarm empties the alarm's frame, which stays in the heap until its time.
+func (n *Network) cancelAlarm() {
 	if n.alarm != nil {
 		n.alarm.Context, n.alarm = nil, nil
 	}
@@ -267,20 +268,20 @@ func (n *Network) forgetAlarm() {
 func (n *Network) Close() {
 	n.loop.do(func() {
 		n.closed = true
-		n.forgetAlarm()
+		n.cancelAlarm()
 	})
 }
 
 // Pause leaves frames in the interfaces of ports that are attached before Resume.
 func (n *Network) Pause() { n.loop.do(func() { n.paused = true }) }
 
-// Resume lets the frames of a paused network flow, those of all its ports from the same moment on.
+// Resume lets the frames of a paused network flow again, at all its ports from the same moment on.
 func (n *Network) Resume() error {
 	var err error
 	n.loop.do(func() {
 		n.paused = false
 		for _, p := range n.ports {
-			if !p.watched && p.Here() {
+			if !p.watched && p.IsLocal() {
 				err = errors.Join(err, n.loop.watch(p))
 			}
 		}
@@ -288,24 +289,24 @@ func (n *Network) Resume() error {
 	return err
 }
 
-// PortOptions say whose attachment a port is.
+// PortOptions describe an attachment.
 type PortOptions struct {
-	// Name of the node, Group it belongs to, NEM its emulation module id.
+	// Name and Group of the node, and its NEM id.
 	Name, Group string
 	NEM         int
 	MAC         MAC
-	// Ledger that the port counts in, going on with what it has; nil for one of its own. It must stay in
-	// memory as long as anything refers to the Port.
+	// Ledger in which the port counts, starting from its values; nil for a new one. It must stay in memory as
+	// long as anything refers to the Port.
 	Ledger *Ledger
 	// Gone is called once, on a goroutine of its own, when the kernel has removed the interface.
 	Gone func()
 
-	// From here on to Port's counters lies, in one line of the processor's cache, what each frame takes.
+	// The fields from here to Port.counters share a cache line, because each frame uses them.
 
-	// Host that serves the port where it is not this one; it needs no descriptor then. The ports of a network on one host have
-	// the same Host.
+	// Host that serves the port; nil for this one. A port on another host needs no descriptor. All ports of a
+	// network on one host have the same Host.
 	Host Host
-	// Descriptor of the TAP, non-blocking. It stays the caller's, who closes it after Detach.
+	// Descriptor of the TAP, non-blocking. The caller owns it, and closes it after Detach.
 	Descriptor int
 	// Tap that watches the port from its first frame on; nil for none. See SetTap.
 	Tap Tap
@@ -323,12 +324,13 @@ type Port struct {
 	// Slot is the port's place in the model, for the model's use.
 	Slot int
 
-	network *Network
-	index   int   // in the loop's table
-	latest  int64 // time of its newest frame
-	// waiting is when no frame of the port waited yet. turn is the loop's in which it last had any.
-	waiting int64
-	turn    uint64
+	network     *Network
+	index       int   // in the loop's table
+	lastFrameAt int64 // time of its newest frame
+	// waitingSince is the last time at which no frame of the port waited. lastIteration is the loop's in
+	// which it last had any.
+	waitingSince  int64
+	lastIteration uint64
 }
 
 // Direction of a frame at a port, as its node sees it.
@@ -342,16 +344,16 @@ const (
 
 // Tap watches the frames of one port.
 type Tap interface {
-	// Frame is called on the loop's thread for each frame that the port's counters count as sent or received, in the
-	// order in which they passed. It must neither block nor allocate, and data is only valid until it returns.
+	// Frame is called on the loop's thread for each frame that the port counts as sent or received, in order.
+	// It must neither block nor allocate, and data is only valid until it returns.
 	Frame(direction Direction, data []byte)
 }
 
-// SetTap puts a tap on the port, or takes it off with nil. When it returns, the tap before is not called any more.
+// SetTap sets the port's tap, nil for none. The previous tap is not called any more when it returns.
 func (p *Port) SetTap(t Tap) { p.network.loop.do(func() { p.Tap = t }) }
 
-// Attach adds a port; frames flow at once. A second port with the same MAC is refused, but one that another host served takes
-// no place from one that is here.
+// Attach adds a port; frames flow at once. A second local port with the same MAC is refused. A port on
+// another host does not replace a local one, but is replaced by it.
 func (n *Network) Attach(options PortOptions) (*Port, error) {
 	p := &Port{PortOptions: options, network: n, counters: options.Ledger}
 	if p.counters == nil {
@@ -360,11 +362,11 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 	var err error
 	n.loop.do(func() {
 		other := n.byMAC[p.MAC]
-		if other != nil && (other.Here() || !p.Here()) {
+		if other != nil && (other.IsLocal() || !p.IsLocal()) {
 			err = fmt.Errorf("mac %v of %s: already attached for %s", p.MAC, p.Name, other.Name)
 			return
 		}
-		if !n.paused && p.Here() {
+		if !n.paused && p.IsLocal() {
 			if err = n.loop.watch(p); err != nil {
 				return
 			}
@@ -372,19 +374,19 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 		rest := append([]*Port(nil), n.ports...)
 		if other != nil {
 			other.detached = true
-			rest = n.without(other)
+			rest = n.portsExcept(other)
 		}
 		n.byMAC[p.MAC] = p
 		n.setPorts(append(rest, p))
 	})
-	if err == nil && p.Here() {
+	if err == nil && p.IsLocal() {
 		n.engine.addLoad(n.loop, 1)
 	}
 	return p, err
 }
 
-// Detach removes the port and returns its last counters. Frames that its node sent go on their
-// way, see Last; frames to it are dropped. Detaching again does nothing.
+// Detach removes the port and returns its counters. Frames that its node sent continue, see CurrentCounters;
+// frames to it are dropped. Detaching again does nothing.
 func (p *Port) Detach() (last Counters) {
 	n, removed := p.network, false
 	n.loop.do(func() {
@@ -394,12 +396,12 @@ func (p *Port) Detach() (last Counters) {
 			return
 		}
 		p.detached = true
-		removed = p.Here()
+		removed = p.IsLocal()
 		if p.watched {
 			n.loop.unwatch(p)
 		}
 		delete(n.byMAC, p.MAC)
-		n.setPorts(n.without(p))
+		n.setPorts(n.portsExcept(p))
 	})
 	if removed {
 		n.engine.addLoad(n.loop, -1)
@@ -407,8 +409,8 @@ func (p *Port) Detach() (last Counters) {
 	return last
 }
 
-// without gives the ports but one, in a new slice.
-func (n *Network) without(p *Port) (rest []*Port) {
+// portsExcept returns a new slice of the ports except p.
+func (n *Network) portsExcept(p *Port) (rest []*Port) {
 	for _, other := range n.ports {
 		if other != p {
 			rest = append(rest, other)
@@ -423,8 +425,8 @@ func (n *Network) setPorts(ports []*Port) {
 	n.model.Members(ports)
 }
 
-// Last gives the counters of a port, which change after Detach until none of its frames is under way.
-func (p *Port) Last() (last Counters) {
+// CurrentCounters returns the port's counters. They change after Detach until none of its frames is under way.
+func (p *Port) CurrentCounters() (last Counters) {
 	p.network.loop.do(func() {
 		p.network.tally(len(p.network.ports))
 		last = p.counters.Counters
@@ -438,22 +440,23 @@ type Snapshot struct {
 	Counters
 }
 
-// talliedAtOnce is of how many senders counters are tallied at a time, so that frames do not wait for it.
-const talliedAtOnce = 16
+// sendersPerTally bounds how many senders are tallied at a time, so that frames do not wait for it.
+const sendersPerTally = 16
 
-// Snapshot gives the counters of all ports of this host at one instant. With reset, WorstLateness and
-// LateReleases start anew.
+// Snapshot returns the counters of all local ports at one instant. With reset, WorstLateness and LateReleases
+// start again at 0.
 func (n *Network) Snapshot(reset bool) []Snapshot {
 	count := 0
 	for tallied := false; !tallied; {
-		n.loop.do(func() { count, tallied = len(n.ports), n.tally(talliedAtOnce) })
+		n.loop.do(func() { count, tallied = len(n.ports), n.tally(sendersPerTally) })
 	}
-	// Not on the loop's thread, which would have to help the garbage collector for it. A port that is attached meanwhile may cost that.
+	// Allocated outside the loop's thread, which would otherwise have to help the garbage collector. It
+	// allocates if a port is attached meanwhile.
 	all := make([]Snapshot, 0, count)
 	n.loop.do(func() {
 		n.tally(len(n.ports)) // what has come since
 		for _, p := range n.ports {
-			if !p.Here() {
+			if !p.IsLocal() {
 				continue
 			}
 			all = append(all, Snapshot{p, p.counters.Counters})
@@ -465,5 +468,5 @@ func (n *Network) Snapshot(reset bool) []Snapshot {
 	return all
 }
 
-// Find gives the attached port with the address, or nil. For models, on the loop's thread.
+// Find returns the attached port with the address, or nil. It is for models, on the loop's thread.
 func (n *Network) Find(m MAC) *Port { return n.byMAC[m] }

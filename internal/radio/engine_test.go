@@ -16,15 +16,15 @@ import (
 	"vignette.dev/vignette/internal/clock"
 )
 
-// wait is a model that delivers every frame to everybody after a time.
-type wait struct {
+// delayModel is a model that delivers every frame to everybody after a time.
+type delayModel struct {
 	time  int64
 	ports []*Port
 }
 
-func (w *wait) Members(ports []*Port) { w.ports = ports }
+func (w *delayModel) Members(ports []*Port) { w.ports = ports }
 
-func (w *wait) Transmit(n *Network, now int64, f *Frame) {
+func (w *delayModel) Transmit(n *Network, now int64, f *Frame) {
 	f.Receivers = w.ports
 	if w.time == 0 {
 		n.Deliver(now, f)
@@ -33,7 +33,7 @@ func (w *wait) Transmit(n *Network, now int64, f *Frame) {
 	n.Hold(f, now+w.time)
 }
 
-func (w *wait) Due(n *Network, now int64, f *Frame) { n.Deliver(now, f) }
+func (w *delayModel) Due(n *Network, now int64, f *Frame) { n.Deliver(now, f) }
 
 // station is a node whose radio is a pair of sockets instead of a TAP.
 type station struct {
@@ -71,7 +71,7 @@ func (s station) send(t *testing.T, to MAC, payload string) {
 	}
 }
 
-// receive gives the payload of the next frame, or "" when none comes in that time.
+// receive returns the payload of the next frame, or "" if none comes within the timeout.
 func (s station) receive(t *testing.T, timeout time.Duration) string {
 	t.Helper()
 	count, err := 0, error(unix.EINTR)
@@ -113,7 +113,7 @@ const everybody = MAC(0xffffffffffff)
 func TestFramesReachTheOthersInOrder(t *testing.T) {
 	for name, waiting := range map[string]int64{"at once": 0, "after a time": 3e6} {
 		t.Run(name, func(t *testing.T) {
-			stations := newStations(t, newNetwork(t, &wait{time: waiting}), 3)
+			stations := newStations(t, newNetwork(t, &delayModel{time: waiting}), 3)
 			for i := range 50 {
 				stations[0].send(t, everybody, fmt.Sprint("frame ", i))
 			}
@@ -132,7 +132,7 @@ func TestFramesReachTheOthersInOrder(t *testing.T) {
 }
 
 func TestWhatIsNoFrameOfTheNetworkIsDroppedByName(t *testing.T) {
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	stations := newStations(t, n, 2)
 	if _, err := unix.Write(stations[0].node, []byte("short")); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestWhatIsNoFrameOfTheNetworkIsDroppedByName(t *testing.T) {
 }
 
 func TestAFrameToAPortThatWentIsDropped(t *testing.T) {
-	n := newNetwork(t, &wait{time: 30e6})
+	n := newNetwork(t, &delayModel{time: 30e6})
 	stations := newStations(t, n, 3)
 	stations[0].send(t, everybody, "hello")
 	for n.Snapshot(false)[0].InFlight == 0 {
@@ -171,7 +171,7 @@ func TestAFrameToAPortThatWentIsDropped(t *testing.T) {
 }
 
 func TestANetworksEndDropsWhatIsInFlight(t *testing.T) {
-	n := newNetwork(t, &wait{time: 30e6})
+	n := newNetwork(t, &delayModel{time: 30e6})
 	stations := newStations(t, n, 2)
 	stations[0].send(t, everybody, "hello")
 	for n.Snapshot(false)[0].InFlight == 0 {
@@ -190,7 +190,7 @@ func TestANetworksEndDropsWhatIsInFlight(t *testing.T) {
 }
 
 func TestASecondPortWithAMACIsRefused(t *testing.T) {
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	stations := newStations(t, n, 1)
 	_, err := n.Attach(PortOptions{Name: "twin", MAC: stations[0].port.MAC, Descriptor: stations[0].port.Descriptor})
 	if err == nil {
@@ -198,8 +198,8 @@ func TestASecondPortWithAMACIsRefused(t *testing.T) {
 	}
 }
 
-func TestGoneIsToldOnce(t *testing.T) {
-	n := newNetwork(t, &wait{})
+func TestGoneIsCalledOnce(t *testing.T) {
+	n := newNetwork(t, &delayModel{})
 	fds := make([]int, 2)
 	if err := unix.Pipe2(fds, unix.O_NONBLOCK); err != nil {
 		t.Fatal(err)
@@ -223,8 +223,8 @@ func TestGoneIsToldOnce(t *testing.T) {
 	}
 }
 
-// loopWith makes a loop that the test drives itself.
-func loopWith(t testing.TB, m Model) (*loop, []station) {
+// stoppedLoopWith makes a loop that the test drives itself.
+func stoppedLoopWith(t testing.TB, m Model) (*loop, []station) {
 	t.Helper()
 	l, err := newLoop()
 	if err != nil {
@@ -250,11 +250,11 @@ func loopWith(t testing.TB, m Model) (*loop, []station) {
 func TestAFrameCostsNoAllocation(t *testing.T) {
 	for name, waiting := range map[string]int64{"at once": 0, "after a time": 1} {
 		t.Run(name, func(t *testing.T) {
-			l, stations := loopWith(t, &wait{time: waiting})
+			l, stations := stoppedLoopWith(t, &delayModel{time: waiting})
 			frame, buffer := slices.Repeat([]byte{0xff}, 900), make([]byte, 2000)
 			allocations := testing.AllocsPerRun(500, func() {
 				_, _ = unix.Write(stations[0].node, frame)
-				l.turn++
+				l.iteration++
 				l.read(stations[0].port)
 				l.releaseDue(clock.Monotonic() + 10)
 				l.arm(clock.Monotonic())
@@ -375,7 +375,7 @@ func FuzzParseMAC(f *testing.F) {
 
 func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test, and others set their own
-	if err := RaiseProcess(Options{Nice: -3}); err != nil {
+	if err := RaiseProcessPriority(Options{Nice: -3}); err != nil {
 		t.Skipf("not allowed here: %v", err)
 	}
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
@@ -384,19 +384,19 @@ func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 	}
 }
 
-func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
+func TestLoopsHaveABetterPriorityThanOtherThreads(t *testing.T) {
 	runtime.LockOSThread() // not unlocked, as above; the process's first thread may have been a loop's of an earlier test
 	e, err := New(Options{Nice: -3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if err := e.Raise(); err != nil {
+	if err := e.RaisePriority(); err != nil {
 		t.Skipf("not allowed here: %v", err)
 	}
 	var loop int
 	e.loops[0].do(func() { loop = unix.Gettid() })
-	for thread, want := range map[int]int{loop: -3 - loopLead, unix.Gettid(): -3} {
+	for thread, want := range map[int]int{loop: -3 - niceAdvantage, unix.Gettid(): -3} {
 		if is, err := unix.Getpriority(unix.PRIO_PROCESS, thread); err != nil || 20-is != want {
 			t.Errorf("a thread has priority %d, error %v; want %d: -3 for the process, and the loop before it", 20-is, err, want)
 		}
@@ -404,7 +404,7 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 }
 
 func TestPortsAreDetachedByManyAsTheEngineEnds(t *testing.T) {
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	stations := newStations(t, n, 8)
 	var all sync.WaitGroup
 	for range 2 { // as an owner and whoever found the interface gone do

@@ -27,10 +27,10 @@ func (m MAC) String() string {
 	return net.HardwareAddr{byte(m >> 40), byte(m >> 32), byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}.String()
 }
 
-// IsMulticast tells that a frame to m is for every member: multicast or broadcast.
+// IsMulticast reports whether a frame to m is for all members: multicast or broadcast.
 func (m MAC) IsMulticast() bool { return m&multicastBit != 0 }
 
-// destination reads the destination of an Ethernet frame; ok is false where data is no whole header.
+// destination reads the destination of an Ethernet frame. ok is false if data is shorter than a header.
 func destination(data []byte) (m MAC, ok bool) {
 	if len(data) < HeaderLength {
 		return 0, false

@@ -1,7 +1,7 @@
 package radio
 
-// Answer returns when every event loop has come round once; never, if one is stuck.
-func (e *Engine) Answer() {
+// AwaitLoops returns after every event loop has finished an iteration. It never returns if a loop is stuck.
+func (e *Engine) AwaitLoops() {
 	for _, l := range e.loops {
 		l.do(func() {})
 	}

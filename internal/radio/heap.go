@@ -3,11 +3,11 @@ package radio
 // release is a frame's place in the heap.
 type release struct {
 	due   int64
-	order uint64 // frames due at the same time leave in the order in which they came
+	order uint64 // keeps the order of frames with equal times
 	frame *Frame
 }
 
-// heap has the frame that is due first at index 0. container/heap would allocate for every frame.
+// heap has the frame with the earliest time at index 0. container/heap would allocate for every frame.
 type heap struct {
 	items []release
 	order uint64

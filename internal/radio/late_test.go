@@ -16,7 +16,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 )
 
-// wantCovered holds intervals against a stop, which they are to cover without being five times as long.
+// wantCovered checks that intervals cover a stop without being five times as long.
 func wantCovered(t *testing.T, all []Interval, from, to int64) {
 	t.Helper()
 	total, covered := int64(0), int64(0)
@@ -41,9 +41,9 @@ func wantInOrder(t *testing.T, s station, frames int) {
 	}
 }
 
-func TestALoopThatIsBlockedTellsSo(t *testing.T) {
+func TestABlockedLoopReportsItsLateness(t *testing.T) {
 	const stop, frames = 100 * time.Millisecond, 8
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	all := newStations(t, n, 2)
 	began, ended := make(chan int64), make(chan int64, 1)
 	n.Schedule(clock.Monotonic(), func(now int64, _ Model) (bool, int64) {
@@ -64,10 +64,11 @@ func TestALoopThatIsBlockedTellsSo(t *testing.T) {
 	}
 }
 
-// stopped is the variable by which the test binary, run again, has the engine that is stopped.
+// stopped is the environment variable that makes the test binary run the engine that is stopped.
 const stopped = "VIGNETTE_TEST_STOPPED_ENGINE"
 
-// TestMain may be the process whose engine a test stops: it has a port on each inherited descriptor, and writes its late intervals for each line that it reads.
+// TestMain may be the process whose engine a test stops. It has a port on each inherited descriptor. For each
+// line that it reads it writes its late intervals.
 func TestMain(m *testing.M) {
 	ports, _ := strconv.Atoi(os.Getenv(stopped))
 	if ports == 0 {
@@ -77,7 +78,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	n, err := e.NewNetwork(NetworkOptions{Model: &wait{time: 1e6}, MTU: 100})
+	n, err := e.NewNetwork(NetworkOptions{Model: &delayModel{time: 1e6}, MTU: 100})
 	for i := range ports {
 		if err == nil {
 			_, err = n.Attach(PortOptions{MAC: MAC(i + 1), Descriptor: 3 + i}) //nolint:gosec // positive
@@ -91,7 +92,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func TestAProcessThatWasStoppedTellsSo(t *testing.T) {
+func TestAStoppedProcessReportsItsLateness(t *testing.T) {
 	const frames = 8
 	var all []station
 	command := exec.Command(os.Args[0])
@@ -137,15 +138,16 @@ func TestAProcessThatWasStoppedTellsSo(t *testing.T) {
 	}
 }
 
-// witness sleeps from pulse to pulse as a loop does, and gives for how long it was late within a time: so long this machine kept it waiting.
-func witness(during time.Duration) (late time.Duration) {
+// threadLateness sleeps from pulse to pulse as a loop does, and returns for how long it was late. So it measures the
+// machine alone.
+func threadLateness(during time.Duration) (late time.Duration) {
 	runtime.LockOSThread() // not unlocked: the thread ends with its slack
 	clock.SetTimerSlack(1)
 	for before, end := clock.Monotonic(), clock.Monotonic()+int64(during); before < end; {
 		next := unix.NsecToTimespec(before + pulse)
 		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &next, nil)
 		now := clock.Monotonic()
-		if now-before-pulse >= LateRelease {
+		if now-before-pulse >= LateThreshold {
 			late += time.Duration(now - before)
 		}
 		before = now
@@ -154,13 +156,13 @@ func witness(during time.Duration) (late time.Duration) {
 }
 
 func TestALoopOnTimeIsSeldomLate(t *testing.T) {
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	newStations(t, n, 2)
 	var late, machine time.Duration
 	for range 5 {
 		n.engine.LateIntervals()
 		seen := make(chan time.Duration)
-		go func() { seen <- witness(time.Second) }()
+		go func() { seen <- threadLateness(time.Second) }()
 		machine, late = <-seen, 0
 		for _, i := range n.engine.LateIntervals()[0] {
 			late += time.Duration(i.To - i.From)
@@ -173,9 +175,9 @@ func TestALoopOnTimeIsSeldomLate(t *testing.T) {
 }
 
 func TestOnlyALoopWithPortsHasAPulse(t *testing.T) {
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	turns := func() (turn uint64) {
-		n.Do(func(n *Network, _ Model) { turn = n.loop.turn })
+		n.Do(func(n *Network, _ Model) { turn = n.loop.iteration })
 		return turn
 	}
 	during := func() uint64 {
@@ -199,13 +201,13 @@ func TestOnlyALoopWithPortsHasAPulse(t *testing.T) {
 }
 
 func TestABurstIsNotLateAndAPortThatStaysFullIs(t *testing.T) {
-	l, all := loopWith(t, &wait{})
+	l, all := stoppedLoopWith(t, &delayModel{})
 	buffer := make([]byte, 200)
 	turn := func(frames int) {
 		for range frames {
 			all[0].send(t, everybody, "frame")
 		}
-		l.turn++
+		l.iteration++
 		l.read(all[0].port)
 		for _, s := range all[1:] {
 			for {
@@ -215,18 +217,18 @@ func TestABurstIsNotLateAndAPortThatStaysFullIs(t *testing.T) {
 			}
 		}
 	}
-	l.drained = clock.Monotonic() + 1e9 // as if no time had passed since
+	l.drainedAt = clock.Monotonic() + 1e9 // as if no time had passed since
 	turn(8)
 	if len(l.late.all) > 0 {
 		t.Errorf("a burst is late: %v", l.late.all)
 	}
-	l.turn, l.drained = l.turn+1, clock.Monotonic()
-	since := l.drained
+	l.iteration, l.drainedAt = l.iteration+1, clock.Monotonic()
+	since := l.drainedAt
 	for range 3 { // which leave frames of the eight
 		turn(0)
 		time.Sleep(3 * time.Millisecond)
 	}
-	if got := l.late.Take(); len(got) != 1 || got[0].From != since || got[0].Worst < LateRelease {
+	if got := l.late.Take(); len(got) != 1 || got[0].From != since || got[0].Worst < LateThreshold {
 		t.Errorf("late %v; want once, since %d", got, since)
 	}
 }
@@ -251,8 +253,8 @@ func TestIntervalsBecomeOneWhereTheyOverlapOrAreTooMany(t *testing.T) {
 		}
 		from = i.From
 	}
-	if len(got) != mostIntervals || count != many || got[0].From != 0 || got[len(got)-1].To != 100*many-100+50-(many-1)%7 {
-		t.Errorf("%d intervals of %d added; want %d of %d, from the first to the last", len(got), count, mostIntervals, many)
+	if len(got) != maxIntervals || count != many || got[0].From != 0 || got[len(got)-1].To != 100*many-100+50-(many-1)%7 {
+		t.Errorf("%d intervals of %d added; want %d of %d, from the first to the last", len(got), count, maxIntervals, many)
 	}
 	if again := all.Take(); len(again) != 0 {
 		t.Errorf("%v is handed over twice", again)

@@ -36,14 +36,14 @@ func TestSettleCountsEveryFrameOfAKilledProcessOnce(t *testing.T) {
 			from, to := sender(), &Ledger{}
 			to.FramesReceived = 6
 			c.change(from, to)
-			lost := Settle([]*Ledger{from, to}, func(i int) (Traffic, error) { return []Traffic{c.kernelFrom, c.kernelTo}[i], nil })
+			lost := RecoverLedgers([]*Ledger{from, to}, func(i int) (Traffic, error) { return []Traffic{c.kernelFrom, c.kernelTo}[i], nil })
 			if from.FramesSent != c.sent || to.FramesReceived != c.received || lost[0] != c.lost || from.Drops[Restarted] != c.lost || from.InFlight != 0 {
 				t.Errorf("sent %d, received %d, lost %d, in flight %d; want %d, %d, %d, 0", from.FramesSent, to.FramesReceived, lost[0], from.InFlight, c.sent, c.received, c.lost)
 			}
 			if from.FramesSent+from.Copies != from.Released+from.Drops[Loss]+from.Drops[Restarted] {
 				t.Errorf("%+v does not add up", from.Counters)
 			}
-			if again := Settle([]*Ledger{from, to}, nil); again[0] != 0 {
+			if again := RecoverLedgers([]*Ledger{from, to}, nil); again[0] != 0 {
 				t.Errorf("settled again, another %d frames were lost", again[0])
 			}
 		})
@@ -52,9 +52,9 @@ func TestSettleCountsEveryFrameOfAKilledProcessOnce(t *testing.T) {
 
 func TestSettleGoesByWhatTheKernelCountedSinceTheLedgerBegan(t *testing.T) {
 	l := &Ledger{}
-	l.Begin(Traffic{FramesRead: 500, BytesRead: 50000})
+	l.Reset(Traffic{FramesRead: 500, BytesRead: 50000})
 	l.reading = 1
-	Settle([]*Ledger{l}, func(int) (Traffic, error) { return Traffic{FramesRead: 501, BytesRead: 50100}, nil })
+	RecoverLedgers([]*Ledger{l}, func(int) (Traffic, error) { return Traffic{FramesRead: 501, BytesRead: 50100}, nil })
 	if l.FramesSent != 1 || l.BytesSent != 100 {
 		t.Errorf("%d frames, %d bytes; want 1 and 100", l.FramesSent, l.BytesSent)
 	}
@@ -63,18 +63,18 @@ func TestSettleGoesByWhatTheKernelCountedSinceTheLedgerBegan(t *testing.T) {
 func TestSettleDoesWithoutAnInterfaceThatIsGone(t *testing.T) {
 	l := sender()
 	l.reading = 1
-	if lost := Settle([]*Ledger{l}, func(int) (Traffic, error) { return Traffic{}, errors.New("gone") }); lost[0] != 3 {
+	if lost := RecoverLedgers([]*Ledger{l}, func(int) (Traffic, error) { return Traffic{}, errors.New("gone") }); lost[0] != 3 {
 		t.Errorf("lost %d; want the 3 that were counted", lost[0])
 	}
 }
 
 func TestAPausedNetworksFramesWaitForEverybody(t *testing.T) {
-	n := newNetwork(t, &wait{})
+	n := newNetwork(t, &delayModel{})
 	n.Pause()
 	first := newStations(t, n, 1)[0]
 	first.send(t, 2, "early")
-	n.engine.Answer()
-	if sent := first.port.Last().FramesSent; sent != 0 {
+	n.engine.AwaitLoops()
+	if sent := first.port.CurrentCounters().FramesSent; sent != 0 {
 		t.Errorf("%d frames were taken in the pause; want 0", sent)
 	}
 	second := newStation(t, n, 2)

@@ -16,31 +16,32 @@ import (
 )
 
 const (
-	// maxFrameLength that can be read: the largest Ethernet frame a TAP with the largest MTU can give.
+	// maxFrameLength is the longest frame that a TAP with the largest MTU can give.
 	maxFrameLength = 65536
-	// batch bounds how many frames one sender may hand in before others have their turn.
+	// batch bounds how many frames one sender may hand in before others are served.
 	batch = 16
-	// burstGap in nanoseconds between two frames of a sender that hands in several at a time.
+	// burstGap in nanoseconds: frames of a sender that follow each other faster belong to one burst.
 	burstGap = 100e3
-	// pulse in nanoseconds is the longest that the timer of a loop with ports is set ahead, so that a stop of the loop shows.
+	// pulse in nanoseconds bounds how far ahead the timer of a loop with ports is set. A loop that was
+	// stopped notices it that soon.
 	pulse = 50e6
-	// trimInterval in nanoseconds, after which buffers of a past burst are given back.
+	// trimInterval in nanoseconds, after which unused buffers are freed.
 	trimInterval = 5e9
-	// mostEvents that are taken at a time.
-	mostEvents = 256
+	// maxEvents bounds the events of one poll.
+	maxEvents = 256
 
 	timerEvent, wakeEvent = -1, -2
 )
 
-// loop is an event loop: epoll over TAPs, one timer for the frame that is due first, and one
-// descriptor through which other goroutines hand in work.
+// loop is an event loop: epoll over TAPs, one timer for the earliest frame, and one descriptor through which
+// other goroutines hand in work.
 type loop struct {
 	epoll, timer, wake int
 	ended              bool
 	priorityError      error
 	heap               heap
 	pool               pool
-	armed              int64 // time the timer is set to, 0 for none
+	armed              int64 // time to which the timer is set, 0 for none
 	trimAt             int64
 	ports              []*Port
 	vacant             []int
@@ -48,18 +49,19 @@ type loop struct {
 	frame              Frame // the frame being read
 	events             []unix.EpollEvent
 	late               Intervals
-	// looked is when the loop last looked for events. Ports without a frame then had none waiting at drained. turn counts the looks.
-	looked, drained int64
-	turn            uint64
+	// polledAt is when the loop last polled. A port without an event then had no frame waiting at drainedAt.
+	// iteration counts the polls.
+	polledAt, drainedAt int64
+	iteration           uint64
 
 	mu   sync.Mutex
 	work []func()
-	// last is held by who does work as the loop ends, and after it has.
-	last sync.Mutex
+	// ending is held while work is done during and after the loop's end.
+	ending sync.Mutex
 }
 
 func newLoop() (*loop, error) {
-	l := &loop{scratch: make([]byte, maxFrameLength), events: make([]unix.EpollEvent, mostEvents)}
+	l := &loop{scratch: make([]byte, maxFrameLength), events: make([]unix.EpollEvent, maxEvents)}
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -70,7 +72,7 @@ func newLoop() (*loop, error) {
 	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	// Edge-triggered: setting the timer anew ends its event, so that it is never read.
+	// Edge-triggered: setting the timer again clears its event, so that it is never read.
 	if err = l.add(l.timer, unix.EPOLLIN|unix.EPOLLET, timerEvent); err != nil {
 		return nil, err
 	}
@@ -85,32 +87,32 @@ func (l *loop) add(fd int, events uint32, token int) error {
 	return nil
 }
 
-// do runs f on the loop's thread and returns when it has run. After the loop has ended it runs f at once.
+// do runs f on the loop's thread and returns when f has run. After the loop's end it runs f directly.
 func (l *loop) do(f func()) {
 	done := make(chan struct{})
 	l.mu.Lock()
 	if l.epoll < 0 {
 		l.mu.Unlock()
-		l.last.Lock()
-		defer l.last.Unlock()
+		l.ending.Lock()
+		defer l.ending.Unlock()
 		f()
 		return
 	}
 	l.work = append(l.work, func() { f(); close(done) })
-	l.poke()
+	l.wakeUp()
 	l.mu.Unlock()
 	<-done
 }
 
-func (l *loop) poke() {
+func (l *loop) wakeUp() {
 	one := [8]byte{1}
 	_, _ = unix.Write(l.wake, one[:]) // a full counter wakes it as well
 }
 
 func (l *loop) run(options Options) {
 	runtime.LockOSThread() // never unlocked: the thread's priority is not for others
-	l.priorityError = Prioritise(options)
-	l.looked = clock.Monotonic()
+	l.priorityError = SetThreadPriority(options)
+	l.polledAt = clock.Monotonic()
 	for !l.ended {
 		events, now := l.next()
 		l.serve(events, now)
@@ -118,26 +120,26 @@ func (l *loop) run(options Options) {
 	l.close()
 }
 
-// next gives the next events and the time. Where there are none at once, the loop has caught up.
+// next returns the next events and the time. If a poll gives none at once, the loop has caught up.
 func (l *loop) next() ([]unix.EpollEvent, int64) {
-	before := l.looked
+	before := l.polledAt
 	count := l.poll()
 	now := clock.Monotonic()
-	l.turn++
+	l.iteration++
 	if count == 0 {
 		before = now
 		count = l.wait()
 		now = clock.Monotonic()
-		l.turn++ // no port has had frames waiting in two turns in a row
-		l.drained = now
-	} else if count < len(l.events) { // all that there are
-		l.drained = before
+		l.iteration++ // so that no port seems to have had frames in two iterations in a row
+		l.drainedAt = now
+	} else if count < len(l.events) { // all pending events were taken
+		l.drainedAt = before
 	}
-	if l.armed != 0 && now-l.armed >= LateRelease {
+	if l.armed != 0 && now-l.armed >= LateThreshold {
 		l.late.Add(Interval{From: before, To: now, Worst: now - l.armed})
 		l.armed = 0
 	}
-	l.looked = now
+	l.polledAt = now
 	return l.events[:count], now
 }
 
@@ -150,16 +152,16 @@ func (l *loop) wait() (count int) {
 	return max(count, 0)
 }
 
-// poll gives the number of events that there are.
+// poll returns the number of pending events without waiting.
 func (l *loop) poll() (count int) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), 0, 0, 0)
 	if errno != 0 {
-		return 0 // wait tells why
+		return 0 // wait reports the error
 	}
 	return int(n)
 }
 
-// serve releases what is due and answers events.
+// serve releases the frames whose time has come and handles events.
 func (l *loop) serve(events []unix.EpollEvent, now int64) {
 	l.releaseDue(now)
 	for i := range events {
@@ -181,13 +183,13 @@ func (l *loop) handle(event *unix.EpollEvent) {
 	}
 }
 
-// read takes frames from a port, and between them releases what has become due. Most senders send
-// one frame at a time, after which a second read would be in vain; epoll tells when it would not.
+// read takes frames from a port, and releases due frames in between. Most senders send one frame at a time. A
+// second read would then be in vain, and epoll reports if there is more.
 func (l *loop) read(p *Port) {
-	if p.turn+1 != l.turn {
-		p.waiting = l.drained
+	if p.lastIteration+1 != l.iteration {
+		p.waitingSince = l.drainedAt
 	}
-	p.turn = l.turn
+	p.lastIteration = l.iteration
 	most := 1
 	if p.bursts {
 		most = batch
@@ -200,19 +202,19 @@ func (l *loop) read(p *Port) {
 		if err != 0 {
 			p.counters.reading = 0
 			if err == unix.EAGAIN {
-				p.waiting = now
+				p.waitingSince = now
 			} else if err != unix.EINTR {
-				l.gone(p)
+				l.interfaceGone(p)
 			}
 			break
 		}
-		if waited := now - p.waiting; waited >= LateRelease {
-			l.late.Add(Interval{From: p.waiting, To: now, Worst: waited})
+		if waited := now - p.waitingSince; waited >= LateThreshold {
+			l.late.Add(Interval{From: p.waitingSince, To: now, Worst: waited})
 		}
-		p.bursts = p.bursts || now-p.latest < burstGap
-		p.latest = now
+		p.bursts = p.bursts || now-p.lastFrameAt < burstGap
+		p.lastFrameAt = now
 		if len(l.heap.items) > 0 && l.heap.items[0].due <= now {
-			l.releaseDue(now) // before the frame: an alarm may be among it
+			l.releaseDue(now) // before the frame, because an alarm may be among them
 		}
 		l.accept(p, l.scratch[:length], now)
 	}
@@ -226,8 +228,8 @@ func (l *loop) accept(p *Port, data []byte, now int64) {
 	p.network.accept(now, &l.frame)
 }
 
-// gone stops watching a port whose interface the kernel has removed; the owner detaches it.
-func (l *loop) gone(p *Port) {
+// interfaceGone stops watching a port whose interface the kernel has removed. The owner detaches it.
+func (l *loop) interfaceGone(p *Port) {
 	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Descriptor, nil)
 	if p.Gone != nil {
 		go p.Gone()
@@ -237,7 +239,7 @@ func (l *loop) gone(p *Port) {
 func (l *loop) releaseDue(now int64) {
 	for len(l.heap.items) > 0 && l.heap.items[0].due <= now {
 		if f := l.heap.pop(); f.Source != nil {
-			f.Source.network.due(now, f)
+			f.Source.network.continueHeld(now, f)
 		} else if alarm, ok := f.Context.(func(int64)); ok {
 			alarm(now)
 		}
@@ -249,8 +251,8 @@ func (l *loop) releaseDue(now int64) {
 	}
 }
 
-// arm sets the timer for the first frame, or for the pulse. A timer that fires too early, as its frame has gone, is cheaper than setting it
-// anew for every frame.
+// arm sets the timer for the earliest frame, or for the pulse. If that frame has gone, the timer fires too
+// early, which is cheaper than setting it for every frame.
 func (l *loop) arm(now int64) {
 	due := int64(math.MaxInt64)
 	if len(l.ports) > len(l.vacant) {
@@ -262,12 +264,12 @@ func (l *loop) arm(now int64) {
 	if due == math.MaxInt64 || l.armed != 0 && l.armed <= due {
 		return
 	}
-	// What was due before now was not late for the timer's sake.
+	// Frames whose time had passed before were not late because of the timer.
 	l.armed = max(due, clock.Monotonic())
 	setTimer(l.timer, due)
 }
 
-// setTimer has a timerfd fire at a time of CLOCK_MONOTONIC.
+// setTimer sets a timerfd to a time of CLOCK_MONOTONIC.
 func setTimer(fd int, due int64) {
 	value := unix.ItimerSpec{Value: unix.NsecToTimespec(max(due, 1))}
 	_, _, errno := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(fd), unix.TFD_TIMER_ABSTIME,
@@ -293,10 +295,10 @@ func (l *loop) close() {
 		_ = unix.Close(fd)
 	}
 	l.epoll = -1
-	l.last.Lock()
-	defer l.last.Unlock()
+	l.ending.Lock()
+	defer l.ending.Unlock()
 	l.mu.Unlock()
-	l.runWork() // what was handed in meanwhile
+	l.runWork() // work handed in meanwhile
 }
 
 func (l *loop) watch(p *Port) error {
@@ -318,21 +320,21 @@ func (l *loop) watch(p *Port) error {
 
 func (l *loop) unwatch(p *Port) {
 	if l.epoll >= 0 {
-		// Fails where the interface is gone already, and is not needed then.
+		// Fails if the interface is gone, and is not needed then.
 		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Descriptor, nil)
 	}
 	l.ports[p.index] = nil
 	l.vacant = append(l.vacant, p.index)
 }
 
-// rawRead, writeFrame and poll enter the kernel without telling Go's scheduler: the descriptors never
-// block, and its bookkeeping would be a good part of a frame's cost.
+// rawRead, writeFrame and poll enter the kernel without notifying Go's scheduler. The descriptors never
+// block, and the scheduler's work would be a good part of a frame's cost.
 func rawRead(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno
 }
 
-// written tells that a frame was not dropped at a port.
+// written means that a frame was not dropped at a port.
 const written Reason = -1
 
 func writeFrame(fd int, data []byte) Reason {
@@ -340,7 +342,7 @@ func writeFrame(fd int, data []byte) Reason {
 	switch errno {
 	case 0:
 		return written
-	case unix.EIO: // what a TAP answers while its interface is down
+	case unix.EIO: // a TAP whose interface is down
 		return InterfaceDown
 	case unix.EBADFD:
 		return Detached
@@ -349,13 +351,15 @@ func writeFrame(fd int, data []byte) Reason {
 	}
 }
 
-// monitorSlack in nanoseconds by which the monitor of Go's runtime may wake up late. It looks every 20 µs from when a loop has come back from
-// a wait, for 10 ms. Where loops wake up for single frames, that takes twice the processor time that the frames take.
+// monitorSlack in nanoseconds by which the monitor thread of Go's runtime may wake up late. After each wait
+// of a loop it polls every 20 µs for 10 ms. If loops wake up for single frames, this costs twice the
+// processor time of the frames.
 const monitorSlack = 50e6
 
-// RaiseProcess gives every thread of this process the options' niceness, which those that they start inherit. A loop has to wait for
-// them whenever Go's garbage collector stops all of them for a moment. The monitor is the first thread that the runtime starts.
-func RaiseProcess(options Options) (err error) {
+// RaiseProcessPriority gives every thread of this process the options' niceness; new threads inherit it. Go's garbage
+// collector stops all threads, so a loop waits for the slowest. The monitor is the first thread that the
+// runtime starts.
+func RaiseProcessPriority(options Options) (err error) {
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return err
@@ -369,33 +373,33 @@ func RaiseProcess(options Options) (err error) {
 		if id > os.Getpid() {
 			monitor = min(monitor, id)
 		}
-		if has, getErr := unix.SchedGetAttr(id, 0); getErr != nil || has.Nice < int32(options.Nice) { // it has ended, or is a loop's
+		if has, getErr := unix.SchedGetAttr(id, 0); getErr != nil || has.Nice < int32(options.Nice) { // it has ended, or belongs to a loop
 			continue
 		}
 		if setErr := unix.Setpriority(unix.PRIO_PROCESS, id, options.Nice); setErr != nil && setErr != unix.ESRCH {
 			err = os.NewSyscallError("setpriority", setErr)
 		}
 	}
-	// What is refused costs processor time only.
+	// A refusal only costs processor time.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/timerslack_ns", monitor), strconv.AppendInt(nil, monitorSlack, 10), 0)
 	return err
 }
 
-// loopLead is the niceness by which a loop goes before its process's other threads: nine times their weight. Else it would have to wait for
-// them after a burst of frames, where they are busy themselves.
-const loopLead = 10
+// niceAdvantage is the niceness by which a loop goes before its process's other threads: nine times their weight.
+// Without it a loop waits for busy threads after a burst of frames.
+const niceAdvantage = 10
 
-// loopNice is the niceness of loops.
+// loopNice returns the niceness of loops.
 func loopNice(options Options) int {
 	if options.Nice == 0 {
 		return 0
 	}
-	return max(options.Nice-loopLead, -20)
+	return max(options.Nice-niceAdvantage, -20)
 }
 
-// Prioritise gives the calling thread what the options ask for loops. What the kernel refuses costs
-// lateness, which is measured, and is no reason not to run.
-func Prioritise(options Options) error {
+// SetThreadPriority gives the calling thread the priority that the options ask for loops. A refusal by the kernel
+// only costs lateness, which is measured.
+func SetThreadPriority(options Options) error {
 	clock.SetTimerSlack(1)
 	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(loopNice(options)), Runtime: clock.LeastSlice}
 	err := os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0))

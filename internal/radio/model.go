@@ -1,33 +1,34 @@
 package radio
 
-// Model decides what becomes of the frames of one network: when each arrives, or why it is lost.
-// All methods run on the thread of the network's event loop and must neither block nor allocate
-// per frame. Times are nanoseconds of CLOCK_MONOTONIC.
+// Model decides when each frame of a network arrives, or why it is lost. All methods run on the thread of the
+// network's event loop and must neither block nor allocate per frame. Times are nanoseconds of
+// CLOCK_MONOTONIC.
 type Model interface {
-	// Members tells who is attached, after every change. The slice is never changed afterwards.
+	// Members sets the attached ports, after every change. The slice is never changed afterwards.
 	Members(ports []*Port)
 
-	// Transmit takes a frame that its source's node handed to the radio at time now. The model
-	// calls exactly one of n.Hold, n.Deliver or n.Drop for f and for every copy it makes with n.Copy.
+	// Transmit takes a frame that its source's node handed to the radio at time now. The model calls exactly
+	// one of n.Hold, n.Deliver or n.Drop for f, and for every copy that it makes with n.Copy.
 	Transmit(n *Network, now int64, f *Frame)
 
-	// Due is called when the time given to Hold has come. The model again calls exactly one of
-	// n.Hold, n.Deliver or n.Drop.
+	// Due is called at the time given to Hold. The model again calls exactly one of n.Hold, n.Deliver or
+	// n.Drop.
 	Due(n *Network, now int64, f *Frame)
 }
 
 // Waker is a Model with a clock of its own, such as that of time slots.
 type Waker interface {
 	Model
-	// Wake is called on the loop's thread at the time given to Network.WakeAt, or as soon after it as the loop could.
+	// Wake is called on the loop's thread at the time given to Network.WakeAt, or as soon after it as
+	// possible.
 	Wake(n *Network, now int64)
 }
 
-// Tallier is a Model that counts what receivers have missed some time later, many frames at once. Who asks for counters has it tally first. A process
-// that is killed has not counted what it did not tally.
+// Tallier is a Model that counts missed frames later and many at once. Tally is called before counters are
+// read. Counts that a killed process had not tallied are lost.
 type Tallier interface {
 	Model
-	// Tally counts what was missed of so many senders, and tells whether that is all.
+	// Tally counts the missed frames of up to that many senders, and reports whether all are counted.
 	Tally(senders int) (all bool)
 }
 
@@ -43,8 +44,8 @@ type Frame struct {
 	Sent int64
 	// Due is the time last given to Hold.
 	Due int64
-	// Receivers that Deliver or Radiate hands the frame to. The slice may be shared and must not be changed while the
-	// frame is held.
+	// Receivers of Deliver and Radiate. The slice may be shared and must not be changed while the frame is
+	// held.
 	Receivers []*Port
 	// Context belongs to the model; a pointer in it costs no allocation.
 	Context any
@@ -57,7 +58,7 @@ type Frame struct {
 // Reason why a frame was dropped.
 type Reason int
 
-// The reasons, counted at the sender up to NoReceiver and at the receiver after it.
+// The reasons. Up to NoReceiver they are counted at the sender, those after it at the receiver.
 const (
 	// Loss: drawn by the model.
 	Loss Reason = iota
@@ -69,11 +70,13 @@ const (
 	Malformed
 	// Oversize: longer than the network's MTU and header.
 	Oversize
-	// InFlightAtEnd: the network went while the frame was under way, or its sender while the frame was being read.
+	// InFlightAtEnd: the network ended while the frame was under way, or its sender left while the frame was
+	// being read.
 	InFlightAtEnd
 	// TooLarge: no time slot has room for the frame, which may not be fragmented.
 	TooLarge
-	// MissedSlot: the emulation was too late for the time slot, so that nothing was sent in it. Overload, not radio.
+	// MissedSlot: the emulation was too late for the time slot and sent nothing in it. This is overload, not
+	// radio.
 	MissedSlot
 	// EmissionControl: the sender keeps radio silence.
 	EmissionControl
@@ -81,7 +84,7 @@ const (
 	Restarted
 	// NoReceiver: nobody with the destination's address is attached.
 	NoReceiver
-	// Detached: the receiver went while the frame was under way.
+	// Detached: the receiver was detached while the frame was under way.
 	Detached
 	// InterfaceDown: the receiver's node has its interface down.
 	InterfaceDown
@@ -91,13 +94,13 @@ const (
 	BelowSensitivity
 	// LowSINR: drawn by the packet completion rate at the receiver's SINR.
 	LowSINR
-	// Interfered: as LowSINR, where without other transmissions the same draw had been a success.
+	// Interfered: as LowSINR, but the same draw would have been a success without other transmissions.
 	Interfered
 	// HalfDuplex: the receiver was sending.
 	HalfDuplex
 	// NotListening: the receiver's schedule had it on another frequency, idle, or sending.
 	NotListening
-	// FragmentTimeout: the receiver had given up a frame sent in parts, the next one of which came too late.
+	// FragmentTimeout: the receiver had given up a frame sent in parts, because the next part came too late.
 	FragmentTimeout
 
 	reasons

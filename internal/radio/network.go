@@ -1,7 +1,7 @@
 package radio
 
-// Hold schedules f for Model.Due at the given time. f itself is only valid during Model.Transmit:
-// what is held is the returned frame, which has f's fields.
+// Hold schedules f for Model.Due at the given time. f itself is only valid during Model.Transmit; the
+// returned frame has its fields.
 func (n *Network) Hold(f *Frame, due int64) *Frame {
 	h := n.Keep(f)
 	h.Due = due
@@ -9,8 +9,8 @@ func (n *Network) Hold(f *Frame, due int64) *Frame {
 	return h
 }
 
-// Keep takes f out of Transmit for the model to queue by itself. Like Hold's, f itself is only valid during Transmit: what
-// is kept is the returned frame, of which the model calls exactly one of Hold, Deliver, Radiate or Drop some time.
+// Keep takes f out of Transmit, so that the model can queue it. The model later calls exactly one of Hold,
+// Deliver, Radiate or Drop for the returned frame. f itself is only valid during Transmit.
 func (n *Network) Keep(f *Frame) *Frame {
 	if f.held {
 		return f
@@ -19,7 +19,7 @@ func (n *Network) Keep(f *Frame) *Frame {
 	return n.keep(f)
 }
 
-// Copy makes another transmission of f, which goes its own way through the model.
+// Copy makes another transmission of f, which the model handles separately.
 func (n *Network) Copy(f *Frame) *Frame {
 	f.Source.counters.Copies++
 	f.Source.counters.InFlight++
@@ -33,24 +33,25 @@ func (n *Network) keep(f *Frame) *Frame {
 	return h
 }
 
-// Corrupted counts, at its sender, that f arrives with another content.
+// Corrupted counts at the sender that f arrives with changed content.
 func (n *Network) Corrupted(f *Frame) { f.Source.counters.Corrupted++ }
 
 // Deliver hands f to the interfaces of its receivers. Without receivers it is dropped as NoReceiver.
 func (n *Network) Deliver(now int64, f *Frame) { n.release(now, f, false) }
 
-// Radiate hands f, which has been sent over the air and should have arrived at its time Due, or now if it was never held,
-// to the interfaces of its receivers. Who was in range and did not receive it is told by Miss; a frame that reached nobody
-// has been sent all the same.
+// Radiate hands f, which was sent over the air, to the interfaces of its receivers. It should have arrived at
+// its time Due, or now if it was never held. CountMissed counts those who were in range and did not receive
+// it. A frame that reached nobody counts as sent too.
 func (n *Network) Radiate(now int64, f *Frame) { n.release(now, f, true) }
 
-// Miss counts a frame that was in range of a port and did not reach it, at the receiver.
-func (n *Network) Miss(p *Port, reason Reason) { p.Missed(reason, 1) }
+// CountMissed counts a frame at a receiver that was in range and did not receive it.
+func (n *Network) CountMissed(p *Port, reason Reason) { p.AddMissed(reason, 1) }
 
-// Missed is Miss for so many frames.
-func (p *Port) Missed(reason Reason, frames uint64) { p.counters.Drops[reason] += frames }
+// AddMissed is CountMissed for many frames.
+func (p *Port) AddMissed(reason Reason, frames uint64) { p.counters.Drops[reason] += frames }
 
-// tally what the model has not counted yet, of so many senders, and tell whether that is all.
+// tally counts what the model has not counted yet, for up to that many senders. It reports whether all is
+// counted.
 func (n *Network) tally(senders int) (all bool) {
 	s, ok := n.model.(Tallier)
 	return !ok || s.Tally(senders)
@@ -60,19 +61,19 @@ func (n *Network) release(now int64, f *Frame, radiated bool) {
 	switch {
 	case n.silent:
 		n.Drop(f, Silent)
-	case !radiated && !f.reachesOthers():
+	case !radiated && !f.hasOtherReceivers():
 		n.Drop(f, NoReceiver)
 	default:
-		n.handOut(now, f)
+		n.writeToReceivers(now, f)
 	}
 }
 
-// handOut writes a frame to its receivers' interfaces.
-func (n *Network) handOut(now int64, f *Frame) {
+// writeToReceivers writes a frame to its receivers' interfaces.
+func (n *Network) writeToReceivers(now int64, f *Frame) {
 	c := f.Source.counters
 	c.releasing = (c.Released + 1) << 1
 	for _, p := range f.Receivers {
-		if p != f.Source && p.give(f.Data) {
+		if p != f.Source && p.write(f.Data) {
 			c.releasing |= 1
 		}
 	}
@@ -80,19 +81,19 @@ func (n *Network) handOut(now int64, f *Frame) {
 	if !f.held {
 		due = now
 	}
-	c.released(f.Sent, due, now)
+	c.addReleased(f.Sent, due, now)
 	if f.Source.Host != nil {
-		lateHere(f.Receivers, due, now)
+		countLateness(f.Receivers, due, now)
 	}
-	if now-due >= LateRelease {
+	if now-due >= LateThreshold {
 		n.loop.late.Add(Interval{From: due, To: now, Worst: now - due})
 	}
-	n.forget(f)
+	n.recycle(f)
 }
 
-// give a frame to the port's node, and report whether that has it.
-func (p *Port) give(data []byte) bool {
-	if p.Host != nil { // which has got it by Ship
+// write writes a frame to the port's interface, and reports whether it was written.
+func (p *Port) write(data []byte) bool {
+	if p.Host != nil { // the host has received it by Ship
 		return false
 	}
 	c, reason := p.counters, Detached
@@ -113,7 +114,7 @@ func (p *Port) give(data []byte) bool {
 	return reason == written
 }
 
-func (f *Frame) reachesOthers() bool {
+func (f *Frame) hasOtherReceivers() bool {
 	for _, p := range f.Receivers {
 		if p != f.Source {
 			return true
@@ -125,11 +126,11 @@ func (f *Frame) reachesOthers() bool {
 // Drop ends f and counts why, at its sender.
 func (n *Network) Drop(f *Frame, reason Reason) {
 	f.Source.counters.Drops[reason]++
-	n.forget(f)
+	n.recycle(f)
 }
 
-// forget a frame: its memory is used again.
-func (n *Network) forget(f *Frame) {
+// recycle recycles a frame's memory.
+func (n *Network) recycle(f *Frame) {
 	if f.held {
 		f.Source.counters.InFlight--
 		n.loop.pool.put(f)
@@ -159,8 +160,8 @@ func (n *Network) accept(now int64, f *Frame) {
 	}
 }
 
-// due continues a held frame whose time has come.
-func (n *Network) due(now int64, f *Frame) {
+// continueHeld hands a held frame back to the model at its time.
+func (n *Network) continueHeld(now int64, f *Frame) {
 	if n.closed {
 		n.Drop(f, InFlightAtEnd)
 		return

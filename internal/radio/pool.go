@@ -1,7 +1,7 @@
 package radio
 
-// Frames that wait are copied into buffers of few sizes: position reports are far smaller than an
-// MTU, and thousands of them may wait at a slow link.
+// Waiting frames are copied into buffers of few sizes. Position reports are far smaller than an MTU, and
+// thousands of them may wait at a slow link.
 var bufferSizes = [...]int{256, 1024, 2048, 10240, 65536}
 
 // pool recycles frames with their buffers; it belongs to one event loop.
@@ -32,7 +32,7 @@ func (p *pool) get(data []byte) *Frame {
 	return f
 }
 
-// put takes a frame back.
+// put returns a frame to the pool.
 func (p *pool) put(f *Frame) {
 	*f = Frame{Data: f.Data[:0], class: f.class, next: p.free[f.class]}
 	p.free[f.class] = f
@@ -40,7 +40,7 @@ func (p *pool) put(f *Frame) {
 	p.inUse[f.class]--
 }
 
-// trim gives back what a past burst needed and the time since the last trim did not.
+// trim frees buffers that were not needed since the last trim.
 func (p *pool) trim() {
 	for class := range p.free {
 		for p.count[class] > 0 && p.count[class]+p.inUse[class] > p.peak[class]+64 {

@@ -2,15 +2,15 @@ package radio
 
 import "vignette.dev/vignette/internal/clock"
 
-// Host takes a network's transmissions to another host that serves some of its ports.
+// Host takes a network's transmissions to another host, which serves some of its ports.
 type Host interface {
-	// Ship is called on the loop's thread for a transmission that may have receivers there. It must neither block nor
-	// allocate, and s is only valid until it returns.
+	// Ship is called on the loop's thread for a transmission that may have receivers on the host. It must
+	// neither block nor allocate, and s is only valid until it returns.
 	Ship(s *Shipment)
 }
 
-// Shipment is a transmission on its way from the host that serves its source to another. The sender's side of the model,
-// such as its queue, is done with it; the receivers' side is done where they are.
+// Shipment is a transmission on its way from its source's host to another. The sender's side of the model,
+// such as its queue, has been applied; the receivers' side is applied at the receivers' host.
 type Shipment struct {
 	// Source is the sender's NEM id.
 	Source int
@@ -18,70 +18,71 @@ type Shipment struct {
 	Receivers []uint16
 	// Index of the transmission among those of its source, for the draws.
 	Index uint64
-	// Slot by its absolute index, counted from the Unix epoch in slots of SlotDuration, in which the transmission is on the air
-	// for the time OnAir, nanoseconds; 0 where the model has no slots.
+	// Slot is the absolute index of the slot, counted from the Unix epoch in slots of SlotDuration. The
+	// transmission is on the air for OnAir nanoseconds. All three are 0 if the model has no slots.
 	Slot, SlotDuration, OnAir int64
-	// Sent is when the source's node sent the frame, Start and Due are when its transmission begins and is to have arrived,
-	// nanoseconds of this host's CLOCK_MONOTONIC.
+	// Sent is when the source's node sent the frame. The transmission begins at Start and arrives at Due. All
+	// are nanoseconds of this host's CLOCK_MONOTONIC.
 	Sent, Start, Due int64
-	// FrequencyHertz, PowerDBm and RateBitsPerSecond of the transmission, where the model has a physical layer.
+	// FrequencyHertz, PowerDBm and RateBitsPerSecond of the transmission, if the model has a physical layer.
 	FrequencyHertz, PowerDBm, RateBitsPerSecond float64
-	// Bytes of the frame, and the frame itself; without it the transmission only interferes.
+	// Bytes is the length of the frame, Data the frame. A transmission without Data only interferes.
 	Bytes int
 	Data  []byte
-	// Parts are what a transmission carries that is not one frame; it has no Data then, and Bytes is its length on the air.
+	// Parts are the contents of a transmission that is not one frame. It has no Data then, and Bytes is its
+	// length on the air.
 	Parts []Part
 }
 
-// Part of a frame, or a whole one, in a transmission that carries several.
+// Part of a frame, or a complete frame, in a transmission that carries several.
 type Part struct {
 	Destination MAC
-	// Class of service of the frame, and its sequence number among those of its source and class.
+	// Class of service of the frame, and its sequence number among the frames of its source and class.
 	Class    int
 	Sequence uint64
-	// Offset in the frame and length of the part in bytes; Last tells that the frame ends with it.
+	// Offset in the frame and length of the part in bytes. Last reports whether the frame ends with it.
 	Offset, Bytes int
 	Last          bool
-	// Sent is when the source's node sent the frame; as the Shipment's.
+	// Sent is when the source's node sent the frame, by the clock of Shipment's times.
 	Sent int64
-	// Data is the whole frame, and comes with its last part.
+	// Data is the complete frame, and comes with its last part.
 	Data []byte
 }
 
-// Hearer is a Model whose networks may have ports on other hosts. It sends its transmissions there with Network.Ship, and
-// gives frames only to ports of its own, which Port.Here tells: Deliver and Radiate pass over the others.
-type Hearer interface {
+// DistributedModel is a Model whose networks may have ports on other hosts. It sends its transmissions there with
+// Network.Ship. It delivers frames only to local ports: Deliver and Radiate skip the others.
+type DistributedModel interface {
 	Model
-	// Hear takes a transmission of another host, on the loop's thread. As of Transmit, f is only valid during the call, and the
-	// model calls exactly one of n.Hold, n.Keep, n.Deliver, n.Radiate or n.Drop for it. Its Source is the port on the other host, and s has
-	// this host's times. Where s has no Data, f has none either; where it has Parts, nothing is to be called for f, but for the
-	// frames that the model makes of them.
-	Hear(n *Network, now int64, f *Frame, s *Shipment)
+	// ReceiveShipment takes a transmission of another host, on the loop's thread. The model calls exactly one of n.Hold,
+	// n.Keep, n.Deliver, n.Radiate or n.Drop for f, which is only valid during the call. f.Source is the port
+	// on the other host; s has this host's times. If s has no Data, f has none. If s has Parts, the model
+	// makes frames of them, and calls nothing for f.
+	ReceiveShipment(n *Network, now int64, f *Frame, s *Shipment)
 }
 
-// Here tells that this host serves the port.
-func (p *Port) Here() bool { return p.Host == nil }
+// IsLocal reports whether this host serves the port.
+func (p *Port) IsLocal() bool { return p.Host == nil }
 
 // hostPorts counts a network's ports on another host.
 type hostPorts struct {
 	host  Host
 	ports int
 	// Scratch.
-	listed []uint16
-	parts  []Part
+	receivers []uint16
+	parts     []Part
 }
 
-// countHosts finds out who serves the ports.
+// countHosts finds the hosts of the ports.
 func (n *Network) countHosts() {
-	n.hosts, n.elsewhere = nil, nil
+	n.hosts, n.remotePorts = nil, nil
 	for _, p := range n.ports {
-		if p.Here() {
+		if p.IsLocal() {
 			continue
 		}
-		if n.elsewhere == nil {
-			n.elsewhere = map[int]*Port{}
+		if n.remotePorts == nil {
+			n.remotePorts = map[int]*Port{}
 		}
-		n.elsewhere[p.NEM] = p
+		n.remotePorts[p.NEM] = p
 		n.hostOf(p).ports++
 	}
 }
@@ -97,32 +98,32 @@ func (n *Network) hostOf(p *Port) *hostPorts {
 	return h
 }
 
-// Distributed tells that some ports are on other hosts. For models, on the loop's thread.
+// Distributed reports whether some ports are on other hosts. It is for models, on the loop's thread.
 func (n *Network) Distributed() bool { return len(n.hosts) > 0 }
 
-// Ship sends a transmission once to each other host that has any of the receivers, whom its Receivers then name. For models,
-// on the loop's thread.
+// Ship sends a transmission once to each other host that has receivers, which Receivers then names. It is for
+// models, on the loop's thread.
 func (n *Network) Ship(s *Shipment, receivers []*Port) {
 	for _, h := range n.hosts {
-		h.listed = h.listed[:0]
+		h.receivers = h.receivers[:0]
 		for _, p := range receivers {
 			if p.Host == h.host {
-				h.listed = append(h.listed, uint16(p.NEM)) //nolint:gosec // NEM ids have 16 bits
+				h.receivers = append(h.receivers, uint16(p.NEM)) //nolint:gosec // NEM ids have 16 bits
 			}
 		}
-		if len(h.listed) == 0 {
+		if len(h.receivers) == 0 {
 			continue
 		}
-		s.Receivers = h.listed
-		if len(h.listed) == h.ports {
+		s.Receivers = h.receivers
+		if len(h.receivers) == h.ports {
 			s.Receivers = nil
 		}
 		h.host.Ship(s)
 	}
 }
 
-// ShipWhole is Ship without naming the receivers: those on the hosts find out by themselves.
-func (n *Network) ShipWhole(s *Shipment, receivers []*Port) {
+// ShipToHosts is Ship without naming the receivers. The receiving host decides who they are.
+func (n *Network) ShipToHosts(s *Shipment, receivers []*Port) {
 	for _, h := range n.hosts {
 		if onHost(receivers, h.host) {
 			h.host.Ship(s)
@@ -130,8 +131,8 @@ func (n *Network) ShipWhole(s *Shipment, receivers []*Port) {
 	}
 }
 
-// ShipFor is ShipWhole for a transmission to one port that others have as interference, and so without its data.
-func (n *Network) ShipFor(s *Shipment, addressee *Port, others []*Port) {
+// ShipToAddressee ships a transmission for one port. The other hosts get it without its data, as interference.
+func (n *Network) ShipToAddressee(s *Shipment, addressee *Port, others []*Port) {
 	data := s.Data
 	for _, h := range n.hosts {
 		s.Data = nil
@@ -144,8 +145,8 @@ func (n *Network) ShipFor(s *Shipment, addressee *Port, others []*Port) {
 	}
 }
 
-// ShipParts sends a transmission to each other host that has any of those whom it reaches, with the parts for them, or the
-// addressee of a part. Where none of the parts is for it, the transmission only interferes.
+// ShipParts sends a transmission to each other host that has a port in range, or the addressee of a part.
+// Each host gets the parts for its ports. A transmission without parts only interferes.
 func (n *Network) ShipParts(s *Shipment, reached []*Port) {
 	all := s.Parts
 	for _, h := range n.hosts {
@@ -181,41 +182,43 @@ func onHost(ports []*Port, host Host) bool {
 	return false
 }
 
-// Hear takes a transmission that another host has shipped, with its times by this host's clock. It may be called on any
-// goroutine and does not wait; s belongs to the network from then on. What has no known source, or comes after the network's
-// end, is counted by Strangers.
-func (n *Network) Hear(s *Shipment) {
+// ReceiveShipment takes a transmission that another host has shipped, with times of this host's clock. It may be called
+// on any goroutine, does not wait, and takes ownership of s. UnknownSources counts transmissions without a
+// known source, or after the network's end.
+func (n *Network) ReceiveShipment(s *Shipment) {
 	n.loop.post(func() {
-		h, ok := n.model.(Hearer)
-		source := n.elsewhere[s.Source]
+		h, ok := n.model.(DistributedModel)
+		source := n.remotePorts[s.Source]
 		if !ok || source == nil || n.closed {
-			n.strangers.Add(1)
+			n.unknownSources.Add(1)
 			return
 		}
 		f := &Frame{Source: source, Data: s.Data, Sent: s.Sent}
 		f.Destination, _ = destination(s.Data)
-		h.Hear(n, clock.Monotonic(), f, s)
+		h.ReceiveShipment(n, clock.Monotonic(), f, s)
 	})
 }
 
-// Strangers is the number of transmissions of other hosts that found no network or source here: they came too early or too late.
-func (n *Network) Strangers() uint64 { return n.strangers.Load() }
+// UnknownSources is the number of transmissions of other hosts that found no network or source here. They came too
+// early or too late.
+func (n *Network) UnknownSources() uint64 { return n.unknownSources.Load() }
 
-// lateHere counts the lateness of a frame from another host at its receivers: its source's counters are there.
-func lateHere(receivers []*Port, due, now int64) {
+// countLateness counts the lateness of a frame from another host at its local receivers, because its source is not
+// counted here.
+func countLateness(receivers []*Port, due, now int64) {
 	for _, p := range receivers {
-		if p.Here() {
-			p.counters.late(due, now)
+		if p.IsLocal() {
+			p.counters.addLateness(due, now)
 		}
 	}
 }
 
-// post has f run on the loop's thread and does not wait; after the loop has ended f is dropped.
+// post queues f for the loop's thread and does not wait. After the loop's end f is dropped.
 func (l *loop) post(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.epoll >= 0 {
 		l.work = append(l.work, f)
-		l.poke()
+		l.wakeUp()
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// shelf keeps the sequence numbers of the parts that are shipped to a host.
-type shelf struct{ shipped [][]uint64 }
+// shipmentRecorder keeps the sequence numbers of the parts that are shipped to a host.
+type shipmentRecorder struct{ shipped [][]uint64 }
 
-func (s *shelf) Ship(shipment *Shipment) {
+func (s *shipmentRecorder) Ship(shipment *Shipment) {
 	sequences := []uint64{}
 	for _, p := range shipment.Parts {
 		sequences = append(sequences, p.Sequence)
@@ -38,12 +38,12 @@ func TestEachHostGetsThePartsForItsPorts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = engine.Close() }()
-			n, err := engine.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 1500})
+			n, err := engine.NewNetwork(NetworkOptions{Model: &delayModel{}, MTU: 1500})
 			if err != nil {
 				t.Fatal(err)
 			}
 			newStation(t, n, 1)
-			hosts := [2]*shelf{{}, {}}
+			hosts := [2]*shipmentRecorder{{}, {}}
 			for nem := 2; nem <= 4; nem++ {
 				if _, err := n.Attach(PortOptions{NEM: nem, MAC: MAC(nem), Host: hosts[nem/4]}); err != nil {
 					t.Fatal(err)

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// daemon is a radiod whose API server is out of reach: it goes by its state folder, as it must then.
+// daemon is a radiod whose API server is out of reach. It must then use its state folder.
 type daemon struct {
 	programs, directory string
 	command             *exec.Cmd

@@ -9,12 +9,12 @@ import (
 
 const (
 	askInterval = time.Second
-	// stuckAfter so long without an answer of the loops, which run before everything else of this host: a
-	// machine that is merely busy lets them run within milliseconds.
+	// stuckAfter is the time without an answer after which a loop counts as stuck. On a busy machine loops
+	// still run within milliseconds, because they have the best priority.
 	stuckAfter = 10 * time.Second
 )
 
-// health tells whether the loops that carry the frames still do.
+// health checks that the event loops still run.
 type health struct{ answered atomic.Int64 }
 
 func newHealth() *health {
@@ -23,7 +23,7 @@ func newHealth() *health {
 	return h
 }
 
-// watch asks the loops each second until ctx ends; ask returns when all have answered.
+// watch asks the loops each second until ctx ends. ask returns when all have answered.
 func (h *health) watch(ctx context.Context, ask func()) {
 	for ctx.Err() == nil {
 		ask()

@@ -12,8 +12,8 @@ import (
 	"vignette.dev/vignette/internal/radiod/worker"
 )
 
-// openHosts begins to listen to the radiods of other hosts; nil where this host's address is not known, so that its networks
-// reach no others.
+// openHosts listens for the radiods of other hosts. It returns nil if this host's address is not known;
+// networks then end at this host.
 func openHosts(o Options, manager *worker.Manager) (*worker.Hosts, error) {
 	if o.HostIP == "" {
 		return nil, nil
@@ -30,7 +30,8 @@ func openHosts(o Options, manager *worker.Manager) (*worker.Hosts, error) {
 	return worker.NewHosts(worker.HostsOptions{Host: o.Host, Address: net.JoinHostPort(o.HostIP, port), Key: key, Conn: conn, Manager: manager}), nil
 }
 
-// hostKey is this host's until it is booted, so that a new worker is taken for the one before.
+// hostKey returns this host's key. It stays the same until a reboot, so that peers accept a new worker as the
+// same host.
 func hostKey(path string) (peers.PrivateKey, error) {
 	text, err := os.ReadFile(path)
 	if err == nil {

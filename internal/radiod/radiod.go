@@ -46,7 +46,7 @@ type Options struct {
 	Loops, Nice, Realtime                                              int
 	// ClusterDNS lets nodes ask the cluster's DNS.
 	ClusterDNS bool
-	// CaptureSpoolBytes that captures may have waiting for the archive.
+	// CaptureSpoolBytes that captures may keep for the archive.
 	CaptureSpoolBytes int64
 	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
 	Scrapers []types.NamespacedName
@@ -76,8 +76,8 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
 	flags.IntVar(&o.Nice, "nice", radio.DefaultNice, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
-	scrapers := flags.String("app-metrics-readers", "", "comma-separated NAMESPACE/SERVICE of those whose pods may read the metrics of nodes' apps; none by default")
-	spool := flags.String("capture-spool", "512Mi", "bytes that captures may take in the state folder while the archive has not got them; what has no room is dropped and counted")
+	scrapers := flags.String("app-metrics-readers", "", "comma-separated NAMESPACE/SERVICE whose pods may read the metrics of nodes' apps; none by default")
+	spool := flags.String("capture-spool", "512Mi", "bytes of captures that may wait for the archive in the state folder; frames without room are dropped and counted")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -116,8 +116,8 @@ func (o *Options) check(rest []string) error {
 	return err
 }
 
-// RunWorker takes over from the parent at descriptor holder.WorkerSocket and works until ctx ends or
-// something fails that only a new worker can mend.
+// RunWorker takes over from the parent at descriptor holder.WorkerSocket. It works until ctx ends or
+// something fails that needs a new worker.
 func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error {
 	o, err := ParseOptions(arguments)
 	if err != nil {
@@ -143,8 +143,8 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	if err := engine.Raise(); err != nil {
-		log.Warn("radiod runs with a lower priority than wanted and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
+	if err := engine.RaisePriority(); err != nil {
+		log.Warn("radiod runs with a lower priority than configured and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
 	}
 	if err := podnet.RaiseNeighbourLimits(); err != nil {
 		log.Warn("the nodes of large networks may forget each other's MAC addresses: raise net.ipv4.neigh.default.gc_thresh1 to 3 on the machine", "error", err)
@@ -190,7 +190,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	if err != nil {
 		return err
 	}
-	// First of all: the nodes' radios have been deaf since the last worker ended.
+	// First, because the nodes' radios have not worked since the last worker ended.
 	if err := manager.Restore(held); err != nil {
 		log.Error("restore attachments", "error", err)
 	}
@@ -211,7 +211,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	parts := group{}
 	ctx, cancel := context.WithCancelCause(ctx)
 	loops := newHealth()
-	go loops.watch(ctx, engine.Answer) // may never return
+	go loops.watch(ctx, engine.AwaitLoops) // may never return
 	parts.run(cancel, func() error { return manager.Beat(ctx) })
 	parts.run(cancel, func() error { return manager.FetchScenarios(ctx) })
 	parts.run(cancel, func() error { return manager.RunRouting(ctx) })
@@ -235,7 +235,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	return nil
 }
 
-// serverOf gives the archive, or nil where there is no token for it.
+// serverOf returns the archive's client, or nil without a token for it.
 func serverOf(o Options) *client.Client {
 	if o.TokenFile == "" {
 		return nil
@@ -282,7 +282,7 @@ func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready
 			manager.Retry(now)
 		case <-pinned.C:
 			if err := manager.SweepPinned(); err != nil {
-				log.Error("let go of namespaces of pods that are gone", "error", err)
+				log.Error("release namespaces of deleted pods", "error", err)
 			}
 		case <-orphaned.C:
 			if !ready.Load() {
@@ -307,7 +307,7 @@ func serveMetrics(ctx context.Context, address string, readers *metricreaders.Re
 	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {
-			http.Error(w, "the API server's objects are not all known yet", http.StatusServiceUnavailable)
+			http.Error(w, "not all objects of the API server are read yet", http.StatusServiceUnavailable)
 		}
 	})
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
@@ -319,7 +319,8 @@ func serveMetrics(ctx context.Context, address string, readers *metricreaders.Re
 	return nil
 }
 
-// InstallPlugin copies the CNI plugin into a folder in one step, so that a runtime never starts half of it.
+// InstallPlugin copies the CNI plugin into a folder in one step, so that a runtime never starts an incomplete
+// one.
 func InstallPlugin(from, directory string) error {
 	program, err := os.ReadFile(from)
 	if err != nil {

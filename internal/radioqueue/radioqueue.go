@@ -1,8 +1,9 @@
-// Package radioqueue tells apps how many frames wait at their node's radios (cross-layer): radiod listens in each node's network namespace at an
-// abstract Unix socket, which belongs to that namespace, so that an app needs no capability and nothing goes over a network. It is a stream: for each line
-// that the app writes, whatever it says, radiod answers one line of JSON, a Report.
+// Package radioqueue lets apps ask how many frames wait at their node's radios (cross-layer). radiod listens
+// in each node's network namespace at an abstract Unix socket. An app needs no capability to reach it, and
+// nothing goes over a network. For each line that the app writes, radiod answers one line of JSON, a Report.
 //
-// radiod looks at most every 10 ms; a question that comes sooner gets the same answer. It serves 64 connections of a node at once.
+// radiod reads the queues at most every 10 ms; earlier questions get the same answer. It serves 64
+// connections of a node at once.
 package radioqueue
 
 import (
@@ -15,23 +16,23 @@ import (
 	"time"
 )
 
-// Address of the socket, as Go and socat write it; in Linux' own terms the name begins with a NUL instead of @.
+// Address of the socket, as Go and socat write it. In Linux the name begins with a NUL instead of @.
 const Address = "@vignette/radio-queue"
 
-// Report is of all radios of a node.
+// Report covers all radios of a node.
 type Report struct {
 	Networks []Network `json:"networks"`
 }
 
-// Network is of one radio.
+// Network is one radio's part of a Report.
 type Network struct {
 	// Network of the radio, by its name in the experiment.
 	Network string `json:"network"`
-	// QueueFrames of the node that wait or are under way: vignette_radio_queue_frames.
+	// QueueFrames is the number of the node's frames that wait or are under way: vignette_radio_queue_frames.
 	QueueFrames int `json:"queueFrames"`
 }
 
-// Most frames that wait at one of the radios; 0 without any.
+// Most is the largest queue of the radios; 0 without any.
 func (r Report) Most() int {
 	most := 0
 	for _, n := range r.Networks {
@@ -41,11 +42,12 @@ func (r Report) Most() int {
 }
 
 const (
-	// maxConnections of a node at once, freshness of an answer, and the longest question.
+	// maxConnections bounds a node's connections, freshness the age of an answer, and maxQuestion the bytes
+	// of a question.
 	maxConnections = 64
 	freshness      = 10 * time.Millisecond
 	maxQuestion    = 64
-	// patience with a client that does not take its answer.
+	// writeTimeout ends connections of clients that do not read their answers.
 	writeTimeout = time.Second
 )
 
@@ -62,7 +64,7 @@ type Server struct {
 	looked      time.Time
 }
 
-// Serve at a listener, which is closed by Close. look is called from one goroutine at a time.
+// Serve answers at a listener, which Close closes. look is called from one goroutine at a time.
 func Serve(listener net.Listener, look func() Report) *Server {
 	s := &Server{listener: listener, look: look, connections: map[net.Conn]bool{}}
 	s.wait.Go(func() {
@@ -114,7 +116,7 @@ func (s *Server) serve(conn net.Conn) {
 	}
 }
 
-// current answer, which is never changed afterwards.
+// current returns the answer, which is never changed afterwards.
 func (s *Server) current() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,9 +143,9 @@ func (s *Server) Close() {
 	s.wait.Wait()
 }
 
-// Client asks radiod. It connects again whenever there is no connection. It is for one goroutine.
+// Client asks radiod. It reconnects when needed, and is for one goroutine.
 type Client struct {
-	// Address of the socket, Address by default.
+	// Address of the socket; the constant Address by default.
 	Address string
 	conn    net.Conn
 	answers *bufio.Reader
@@ -152,7 +154,7 @@ type Client struct {
 // maxAnswer is more than a node's networks take.
 const maxAnswer = 4096
 
-// Ask for a report, within a time. An error is that of no radiod, or of one that does not answer.
+// Ask for a report within a time. It fails if radiod is absent or does not answer.
 func (c *Client) Ask(within time.Duration) (Report, error) {
 	report, err := c.ask(time.Now().Add(within))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 )
 
-// babeldPath is Debian's.
+// babeldPath is Debian's path.
 const babeldPath = "/usr/sbin/babeld"
 
 // babel supervises one node's babeld.
@@ -34,7 +34,7 @@ type babel struct {
 	kill bool // at the end
 }
 
-// startBabel starts babeld in the namespace, or takes up the one of an earlier instance if it is still there.
+// startBabel starts babeld in the namespace, or continues with one of an earlier instance that still runs.
 func startBabel(namespace *os.File, c *Config, before int, log *slog.Logger) (*babel, error) {
 	if _, err := os.Stat(babeldPath); err != nil {
 		return nil, fmt.Errorf("routing.protocol babel: radiod has no %s: use its image, or install Debian's package babeld", babeldPath)
@@ -58,8 +58,8 @@ func startBabel(namespace *os.File, c *Config, before int, log *slog.Logger) (*b
 	return b, nil
 }
 
-// enableIPv6 on the interfaces: Babel's packets go between link-local addresses (RFC 8966 section 4). Nothing but it is to
-// send anything.
+// enableIPv6 on the interfaces, because Babel's packets use link-local addresses (RFC 8966 section 4).
+// Nothing else may send.
 func enableIPv6(c *Config) error {
 	for n := range c.Interfaces {
 		for _, setting := range []struct{ name, value string }{
@@ -73,7 +73,7 @@ func enableIPv6(c *Config) error {
 	return nil
 }
 
-// babelArguments for one node: its own addresses are announced, nothing else that the kernel has.
+// babelArguments for one node: only its own addresses are announced.
 func babelArguments(c *Config) []string {
 	arguments := []string{"-I", "", "-S", "", "-d", "0", "-L", "/dev/null"}
 	for n := range c.Interfaces {
@@ -91,7 +91,7 @@ func babelArguments(c *Config) []string {
 	return arguments
 }
 
-// isBabeld tells that the process is a babeld in that namespace.
+// isBabeld reports whether the process is a babeld in that namespace.
 func isBabeld(pid int, namespace netns.Identity) bool {
 	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 	if err != nil || strings.TrimSpace(string(name)) != "babeld" {
@@ -131,7 +131,7 @@ func (b *babel) run() {
 	}
 }
 
-// follow a babeld that is no child of this process; it tells that there is nothing to do any more.
+// follow watches a babeld that is not a child of this process, and reports whether this instance is ending.
 func (b *babel) follow(pid int) (over bool) {
 	ticker := time.NewTicker(retryInterval)
 	defer ticker.Stop()
@@ -151,7 +151,7 @@ func (b *babel) follow(pid int) (over bool) {
 func (b *babel) start() (exited chan error, err error) {
 	process := exec.Command(babeldPath, b.arguments...)
 	process.Env = []string{}
-	// Signals for radiod's worker are not for it.
+	// Signals for radiod's worker must not reach it.
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := netns.Do(b.namespace, process.Start); err != nil {
 		return nil, fmt.Errorf("babeld: %w", err)
@@ -185,7 +185,7 @@ func (b *babel) wait(exited chan error) error {
 	})
 }
 
-// patience with a babeld that removes its routes.
+// terminateTimeout is the time that babeld has to remove its routes.
 const patience = 2 * time.Second
 
 func terminate(pid int, gone func() bool) error {
@@ -200,7 +200,7 @@ func terminate(pid int, gone func() bool) error {
 	return nil
 }
 
-// end lets go of babeld, or stops it.
+// end releases babeld for a successor, or stops it.
 func (b *babel) end(kill bool) error {
 	b.mu.Lock()
 	b.kill = kill

@@ -14,7 +14,8 @@ import (
 	"vignette.dev/vignette/internal/clock"
 )
 
-// Host runs the routing of all nodes of this machine: their routers on one thread, and another goroutine that writes routes.
+// Host runs the routing of all nodes of this machine: their routers on one thread, and a goroutine that
+// writes routes.
 type Host struct {
 	log    *slog.Logger
 	epoll  int
@@ -27,8 +28,8 @@ type Host struct {
 	closed bool
 
 	// The rest belongs to the thread.
-	now     time.Time // of this turn
-	yielded int64     // when the thread gave way, by clock.Monotonic
+	now     time.Time // of this iteration
+	yielded int64     // when the thread last yielded, by clock.Monotonic
 	ports   map[int32]*port
 	due     dueHeap
 	touched []*Instance
@@ -36,7 +37,7 @@ type Host struct {
 	buffer  []byte
 }
 
-// NewHost starts the thread, which sleeps until there is something to do.
+// NewHost starts the thread, which sleeps until there is work.
 func NewHost(log *slog.Logger) (*Host, error) {
 	h := &Host{log: log, ended: make(chan struct{}), writer: newWriter(), ports: map[int32]*port{},
 		events: make([]unix.EpollEvent, 256), buffer: make([]byte, 1<<16)}
@@ -84,7 +85,7 @@ func (h *Host) do(f func()) {
 	}
 	h.jobs = append(h.jobs, func() { f(); close(done) })
 	h.mu.Unlock()
-	one := [8]byte{1} // whatever the byte order, it is not 0
+	one := [8]byte{1} // not 0 in any byte order
 	_, _ = unix.Write(h.wake, one[:])
 	select {
 	case <-done:
@@ -120,10 +121,10 @@ func (h *Host) run() {
 	}
 }
 
-// tickAll calls the routers that have got something, and those whose time has come.
+// tickAll calls the routers that have received packets, and those whose time has come.
 func (h *Host) tickAll() {
 	for _, i := range h.touched {
-		if i.touched { // else it has been forgotten since
+		if i.touched { // else it has been removed since
 			i.touched = false
 			h.tick(i)
 			h.giveWay()
@@ -136,11 +137,12 @@ func (h *Host) tickAll() {
 	}
 }
 
-// giveWayInterval in nanoseconds is about how long a radio's loop waits for the routers' thread, if it happens to be behind it on a processor. Without it that
-// is the thread's whole turn, or until the kernel's next tick.
+// giveWayInterval in nanoseconds bounds how long a radio's loop waits for the routers' thread on a processor.
+// Without it that is the thread's complete time slice, or until the kernel's next tick.
 const giveWayInterval = 200e3
 
-// giveWay to threads of higher priority that wait for the processor, now and then. EEVDF has them wait where they have had more than their share.
+// giveWay yields to waiting threads of higher priority now and then. EEVDF makes them wait if they have had
+// more than their share.
 func (h *Host) giveWay() {
 	if now := clock.Monotonic(); now-h.yielded > giveWayInterval {
 		h.yielded = now
@@ -148,8 +150,9 @@ func (h *Host) giveWay() {
 	}
 }
 
-// lead in niceness of the routers' thread before the rest of a process that has a priority: three times its weight. A garbage collection takes all
-// processors for tens of milliseconds; what routers then send late they send all at once, and the radio's loop comes too late to the ends of these frames.
+// lead is the niceness by which the routers' thread goes before the rest of a process with a priority: three
+// times its weight. A garbage collection takes all processors for tens of milliseconds. Delayed routers would
+// then send all at once, and the radio's loop would be late for these frames.
 const lead = 5
 
 func goBefore() {
@@ -158,7 +161,7 @@ func goBefore() {
 		return
 	}
 	has.Nice = max(has.Nice-lead, -20)
-	_ = unix.SchedSetAttr(0, has, 0) // what is refused costs punctuality, which is measured
+	_ = unix.SchedSetAttr(0, has, 0) // a refusal only costs lateness, which is measured
 }
 
 func (h *Host) over() bool {
@@ -167,7 +170,7 @@ func (h *Host) over() bool {
 	return h.closed
 }
 
-// timeout until the next router has to be called, milliseconds, rounded up; -1 for none.
+// timeout returns the time until the next router must be called, milliseconds, rounded up; -1 for none.
 func (h *Host) timeout() int {
 	if len(h.due) == 0 {
 		return -1
@@ -187,16 +190,18 @@ func (h *Host) work() {
 	}
 }
 
-// rest of the thread after packets, so that it is woken up once for all that come meanwhile. Otherwise nearly every frame of a network of hundreds
-// wakes it up, on another processor, which takes the radio's loop longer than the frame itself. Routers' own timers are in milliseconds.
+// rest is the thread's sleep after packets, so that it wakes up once for all that come meanwhile. Otherwise
+// nearly every frame of a large network would wake it on another processor, which costs the radio's loop more
+// than the frame. Routers' own timers are in milliseconds.
 const rest = 2 * time.Millisecond
 
 var restTime = unix.NsecToTimespec(int64(rest))
 
 const (
-	// batch of packets that one socket may hand in before others have their turn.
+	// batch is the most packets of one socket before others are served.
 	batch = 16
-	// burstGap after which a packet is taken to come alone, as most do: a second read would be in vain, and epoll tells when not.
+	// burstGap is the time after which a packet is taken to come alone, as most do. A second read would then
+	// be in vain, and epoll reports if there is more.
 	burstGap = 5 * time.Millisecond
 )
 
@@ -213,7 +218,7 @@ func (h *Host) receive(p *port) {
 		if err != nil {
 			return // nothing more, or the interface is about to go
 		}
-		// What is refused, the router counts.
+		// The router counts refused packets.
 		_ = i.router.Receive(now, p.number, from, h.buffer[:n])
 		if !i.touched {
 			i.touched = true
@@ -222,10 +227,10 @@ func (h *Host) receive(p *port) {
 	}
 }
 
-// tick has a router do what is due, and notes when to come back.
+// tick runs a router's timers, and schedules the next call.
 func (h *Host) tick(i *Instance) {
 	now := h.now
-	// An interval that the router thinks to be over already would keep the thread busy.
+	// An interval that the router thinks is over would keep the thread busy.
 	next := i.router.Tick(i.time(now)).Add(i.absent)
 	i.due = later(next, now.Add(time.Millisecond))
 	if i.place < 0 {
@@ -256,11 +261,11 @@ func (h *Host) watch(p *port) error {
 	return nil
 }
 
-// forget an instance on the thread, and close its sockets.
+// forget removes an instance on the thread, and closes its sockets.
 func (h *Host) forget(i *Instance) (err error) {
 	for _, p := range i.ports {
 		delete(h.ports, int32(p.fd))
-		err = errors.Join(err, unix.Close(p.fd)) // which takes it out of the epoll, too
+		err = errors.Join(err, unix.Close(p.fd)) // which also removes it from the epoll
 	}
 	i.touched = false
 	if i.place >= 0 {
@@ -269,7 +274,7 @@ func (h *Host) forget(i *Instance) (err error) {
 	return err
 }
 
-// dueHeap has the instances by when they have to be called.
+// dueHeap orders the instances by when they must be called.
 type dueHeap []*Instance
 
 func (d dueHeap) Len() int           { return len(d) }

@@ -18,17 +18,17 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// RouteProtocol marks the routes of this package in the kernel (rtm_protocol; `ip route show proto 86`). rtnetlink.h and
-// iproute2 give the number to nobody else.
+// RouteProtocol marks the routes of this package in the kernel (rtm_protocol; `ip route show proto 86`).
+// rtnetlink.h and iproute2 do not assign the number.
 const RouteProtocol = 86
 
-// priorities (metrics) of the kernel's routes, one for each protocol so that none replaces another's. A node's own routes, which
-// have 0 unless told otherwise, come first.
+// priorities (metrics) of the kernel's routes, one for each protocol so that none replaces another's. A
+// node's own routes, which have 0 by default, come first.
 var priorities = map[v1alpha1.RoutingProtocol]int{v1alpha1.RoutingStatic: 20, v1alpha1.RoutingOLSRv2: 30, v1alpha1.RoutingOLSRv1: 31}
 
 type route = netip.Prefix
 
-// hop is where a route leads: an interface, and a neighbour there unless the destination is one.
+// hop is an interface, and a next hop there unless the destination is a neighbour.
 type hop struct {
 	index int
 	via   netip.Addr
@@ -39,7 +39,8 @@ type kernel struct {
 	priority int
 	indexes  []int // of the domain's interfaces, by their numbers in olsr.Route
 
-	// writing is held while routes are written, which the kernel may keep waiting: nothing that the routers' thread does takes it, but to close.
+	// writing is held while routes are written, which the kernel may delay. The routers' thread takes it only
+	// to close.
 	writing sync.Mutex
 	socket  *rtnetlink // nil when closed
 	written map[route]entry
@@ -48,20 +49,20 @@ type kernel struct {
 
 	mu      sync.Mutex
 	wanted  []olsr.Route
-	version uint64 // how often others were wanted
+	version uint64 // how often the wanted routes have changed
 	closed  bool
-	// keepUntil then routes that are not wanted stay.
+	// keepUntil is until when unwanted routes stay.
 	keepUntil time.Time
 	err       error
 }
 
-// entry is a route that the kernel has, and the last round of writing in which it was wanted.
+// entry is a route in the kernel, and the last round of writing in which it was wanted.
 type entry struct {
 	hop
 	wanted uint64
 }
 
-// openKernel reads the domain's routes that are there: those of this package through the domain's interfaces.
+// openKernel reads the domain's existing routes: those of this package through the domain's interfaces.
 func openKernel(namespace *os.File, c *Config) (k *kernel, err error) {
 	k = &kernel{priority: priorities[c.Protocol], written: map[route]entry{}}
 	ours := map[int]bool{}
@@ -78,7 +79,7 @@ func openKernel(namespace *os.File, c *Config) (k *kernel, err error) {
 	return k, nil
 }
 
-// takeOver the routes of earlier instances through the interfaces of these indexes.
+// takeOver reads the routes of earlier instances through the interfaces with these indexes.
 func (k *kernel) takeOver(namespace *os.File, interfaces map[int]bool) error {
 	var handle *netlink.Handle
 	err := netns.Do(namespace, func() (err error) {
@@ -103,7 +104,7 @@ func (k *kernel) takeOver(namespace *os.File, interfaces map[int]bool) error {
 	return nil
 }
 
-// take notes a route that is there; one of another protocol that the network had before goes.
+// take records an existing route. It removes one of another protocol, which the network had before.
 func (k *kernel) take(handle *netlink.Handle, r *netlink.Route) error {
 	if r.Priority != k.priority {
 		if err := handle.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -127,7 +128,7 @@ func (k *kernel) take(handle *netlink.Handle, r *netlink.Route) error {
 	return nil
 }
 
-// want these routes, of which it makes a copy. Until keepUntil others that are there stay.
+// want sets the wanted routes, of which it makes a copy. Until keepUntil other existing routes stay.
 func (k *kernel) want(wanted []olsr.Route, keepUntil time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -135,7 +136,8 @@ func (k *kernel) want(wanted []olsr.Route, keepUntil time.Time) {
 	k.version++
 }
 
-// wantedSince appends the routes that are wanted, if they are others than at that version, and gives the version now.
+// wantedSince appends the wanted routes if they have changed since a version, and returns the current
+// version.
 func (k *kernel) wantedSince(version uint64, to []olsr.Route) (routes []olsr.Route, now uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +153,7 @@ func (k *kernel) trouble() error {
 	return k.err
 }
 
-// write makes the kernel have what is wanted. New ways come before old ones go.
+// write updates the kernel to the wanted routes. New routes come before old ones go.
 func (k *kernel) write() (err error) {
 	k.writing.Lock()
 	defer k.writing.Unlock()
@@ -169,7 +171,7 @@ func (k *kernel) write() (err error) {
 	return err
 }
 
-// compare what is wanted with what is there, and note as changes what has to be added.
+// compare collects the routes to add as changes.
 func (k *kernel) compare() (keepUntil time.Time) {
 	k.round++
 	k.changes = k.changes[:0]
@@ -205,7 +207,7 @@ func (k *kernel) add() error {
 	return refused
 }
 
-// remove the routes that were not wanted in this round.
+// remove removes the routes that were not wanted in this round.
 func (k *kernel) remove() error {
 	k.changes = k.changes[:0]
 	for to, e := range k.written {
@@ -229,7 +231,7 @@ func (k *kernel) remove() error {
 	return failed
 }
 
-// hop that a route leads to.
+// hop returns a route's hop.
 func (k *kernel) hop(r *olsr.Route) hop {
 	next := hop{index: k.indexes[r.Interface]}
 	if !r.Destination.IsSingleIP() || r.Destination.Addr() != r.NextHop {
@@ -238,7 +240,7 @@ func (k *kernel) hop(r *olsr.Route) hop {
 	return next
 }
 
-// again is when write has to be called again though nothing else is wanted; zero for never.
+// again returns when write must be called again even if nothing changes; zero for never.
 func (k *kernel) again(now time.Time) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -278,8 +280,8 @@ func staticRoutes(c *Config) (routes []olsr.Route) {
 
 const retryInterval = time.Second
 
-// writer writes routes, one node's after the other's: while pods come and go, the kernel may keep it waiting for long, which
-// the routers' thread cannot afford.
+// writer writes routes, one node after the other. While pods come and go the kernel may delay it, which the
+// routers' thread cannot afford.
 type writer struct {
 	mu     sync.Mutex
 	queue  []*kernel
@@ -331,7 +333,7 @@ func (w *writer) run() {
 			<-w.wake
 			continue
 		}
-		_ = k.write() // kept in trouble
+		_ = k.write() // trouble returns the error
 		if wait := k.again(time.Now()); wait > 0 {
 			time.AfterFunc(wait, func() { w.add(k) })
 		}

@@ -224,7 +224,8 @@ func (a *air) distances(from int) []int {
 	return found
 }
 
-// wrong tells what of a node's routes is not on a way of least hops, or missing, or too much; "" for nothing.
+// wrong returns which of a node's routes do not have the fewest hops, are missing, or are superfluous; "" for
+// none.
 func (a *air) wrong(t *testing.T, n int) string {
 	t.Helper()
 	got, far := ways(t, a.nodes[n-1]), a.distances(n)
@@ -332,8 +333,8 @@ func (a *air) dissect(t *testing.T) {
 	t.Logf("tshark dissects %d packets of both, none malformed", packets)
 }
 
-// checkAirtime of links without a known rate, which count as the slowest: no packet of theirs was lost to us, and they may
-// still be at the most that they begin with.
+// checkAirtime checks links without a known rate, which count as the slowest. None of their packets was lost,
+// and they may still have the maximum that they begin with.
 func (a *air) checkAirtime(t *testing.T) {
 	t.Helper()
 	const least, most = 1 << 21, 1 << 24

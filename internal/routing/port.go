@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// headersInIP are those of IPv4 and UDP, headersOnAir Ethernet's as well: bytes.
+	// headersInIP are the bytes of the headers of IPv4 and UDP, headersOnAir include Ethernet's.
 	headersInIP  = 20 + 8
 	headersOnAir = headersInIP + 14
 	// networkControl is the class selector CS6 (RFC 2474 section 4.2.2, RFC 4594 section 3.2) in the IP header's TOS octet.
 	networkControl = 48 << 2
-	// receiveBuffer in bytes, which the kernel doubles for its own use: with hundreds of nodes in range of dozens each, several
-	// seconds of packets. Its default was seen to overflow on a busy machine, which looks as if the air had lost them.
+	// receiveBuffer in bytes, which the kernel doubles for its own use. It holds several seconds of packets
+	// for hundreds of nodes with dozens of neighbours. The default overflowed on a busy machine, which looks
+	// like loss on the air.
 	receiveBuffer = 1 << 20
 )
 
@@ -31,11 +32,11 @@ type port struct {
 	to       unix.SockaddrInet4
 	instance *Instance
 	number   int       // of the interface
-	latest   time.Time // when packets were read; the thread's
+	latest   time.Time // when packets were last read; the thread's
 	from     unix.RawSockaddrInet4
 	// Counters since the node was attached.
 	packetsSent, bytesSent, packetsReceived, bytesReceived, sendErrors atomic.Uint64
-	// dropsBefore this socket was made.
+	// dropsBefore are the drops before this socket was made.
 	dropsBefore uint64
 }
 
@@ -58,7 +59,7 @@ func openPort(namespace *os.File, n *Interface, number uint16, to netip.Addr) (*
 }
 
 func (p *port) set(n *Interface, to netip.Addr) error {
-	// Bound to its device before the port, so that the sockets of a node's interfaces do not get into each other's way.
+	// Bound to its device before the port, so that the sockets of a node's interfaces do not conflict.
 	if err := unix.SetsockoptString(p.fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, n.Name); err != nil {
 		return os.NewSyscallError("SO_BINDTODEVICE", err)
 	}
@@ -90,7 +91,8 @@ func (p *port) set(n *Interface, to netip.Addr) error {
 	return os.NewSyscallError("bind", unix.Bind(p.fd, &unix.SockaddrInet4{Port: p.to.Port}))
 }
 
-// read one packet. It enters the kernel without telling Go's scheduler, as the descriptor never blocks, and allocates nothing.
+// read reads one packet without allocating. It enters the kernel without notifying Go's scheduler, because
+// the descriptor never blocks.
 func (p *port) read(buffer []byte) (from netip.Addr, n int, err error) {
 	size := uint32(unix.SizeofSockaddrInet4)
 	got, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(p.fd), uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)), 0,
@@ -103,11 +105,11 @@ func (p *port) read(buffer []byte) (from netip.Addr, n int, err error) {
 	return netip.AddrFrom4(p.from.Addr), int(got), nil
 }
 
-// send is the router's.
+// send is the router's send function.
 func (i *Instance) send(number int, packet []byte) {
 	p := i.ports[number]
 	if err := unix.Sendto(p.fd, packet, 0, &p.to); err != nil {
-		p.sendErrors.Add(1) // as if the air had lost it
+		p.sendErrors.Add(1) // as if it was lost on the air
 		return
 	}
 	p.packetsSent.Add(1)
@@ -128,7 +130,7 @@ func (p *port) counters() Counters {
 		BytesReceived: p.bytesReceived.Load(), SendErrors: p.sendErrors.Load(), ReceiveDrops: p.dropsBefore + p.drops()}
 }
 
-// drops of packets that the socket had no room for; 0 for one that is closed.
+// drops returns the packets that found no room in the socket; 0 for a closed one.
 func (p *port) drops() uint64 {
 	var information [unix.SK_MEMINFO_VARS]uint32
 	size := uint32(unsafe.Sizeof(information))

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// fromAir is a UDP datagram to the routers' group as a radio hands it to its node, without a UDP checksum.
+// fromAir is a UDP datagram to the routers' group as a radio delivers it, without a UDP checksum.
 func fromAir(payload int) []byte {
 	frame := make([]byte, 14+20+8+payload)
 	copy(frame, []byte{0x01, 0x00, 0x5e, 0, 0, 109, 0x02, 0x02, 0, 0, 0, 2, 0x08, 0x00})

@@ -1,6 +1,6 @@
-// Package routing has nodes route: it runs the OLSR routers of package olsr in the nodes' network namespaces, on one thread
-// for all nodes, sets static routes, and supervises babeld. The kernel's routes are written by netlink, and only those that
-// have changed.
+// Package routing makes nodes route. It runs the OLSR routers of package olsr in the nodes' network
+// namespaces, on one thread for all nodes, sets static routes, and supervises babeld. The kernel's routes are
+// written by netlink, and only those that have changed.
 package routing
 
 import (
@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Config of one routing domain at one node. Zero durations are the protocol's own.
+// Config of one routing domain at one node. Zero durations mean the protocol's defaults.
 type Config struct {
 	Protocol   v1alpha1.RoutingProtocol
 	Interfaces []Interface
@@ -36,7 +36,7 @@ func ConfigOf(r *v1alpha1.Routing, seed int64) Config {
 	return c
 }
 
-// Check says what an instance refuses of its configuration, whatever the node's namespace is like.
+// Check returns what every instance would refuse of its configuration, or nil.
 func (c *Config) Check() (err error) {
 	switch c.Protocol {
 	case v1alpha1.RoutingOLSRv2:
@@ -50,7 +50,7 @@ func (c *Config) Check() (err error) {
 	return err
 }
 
-// SetHello to that of the interface's network.
+// SetHello sets the times of the interface's network.
 func (i *Interface) SetHello(r *v1alpha1.Routing) {
 	i.Hello, i.HelloValidity = std(r.Hello), std(r.HelloValidity)
 }
@@ -84,7 +84,7 @@ type StaticRoute struct {
 	Via netip.Addr
 }
 
-// State of an Instance that a successor goes on from.
+// State of an Instance with which a successor continues.
 type State struct {
 	Router []byte `json:"router,omitempty"`
 	// Counters by interface name.
@@ -100,9 +100,10 @@ type Counters struct {
 	BytesSent       uint64 `json:"bytesSent"`
 	PacketsReceived uint64 `json:"packetsReceived"`
 	BytesReceived   uint64 `json:"bytesReceived"`
-	// SendErrors are packets that the kernel did not take.
+	// SendErrors are packets that the kernel did not accept.
 	SendErrors uint64 `json:"sendErrors,omitempty"`
-	// ReceiveDrops are packets that the radio had delivered and the router's socket had no room for: overload, not radio.
+	// ReceiveDrops are packets that the radio delivered but found no room in the router's socket: overload,
+	// not radio.
 	ReceiveDrops uint64 `json:"receiveDrops,omitempty"`
 }
 
@@ -112,24 +113,25 @@ type Instance struct {
 	host   *Host
 	kernel *kernel
 	babel  *babel
-	// What follows is for OLSR, and belongs to the host's thread but for ports' counters.
+	// The following fields are for OLSR. They belong to the host's thread, except ports' counters.
 	router     olsr.Router
 	ports      []*port
 	absent     time.Duration
-	keepUntil  time.Time // then the kernel's routes of an earlier instance go
+	keepUntil  time.Time // until when the kernel's routes of an earlier instance stay
 	generation uint64
 	due        time.Time
 	place      int // in the host's heap, -1 for none
 	touched    bool
 }
 
-// Start routes in a namespace. Routes of an earlier instance with the same interfaces are replaced once this one knows better.
+// Start starts routing in a namespace. Routes of an earlier instance with the same interfaces are replaced by
+// this one's.
 func (h *Host) Start(namespace *os.File, c Config) (*Instance, error) {
 	return h.Adopt(namespace, c, State{}, 0)
 }
 
-// Adopt goes on where an instance with that State was left, which has been absent for some time: as no radio of this host
-// worked meanwhile, nothing runs out because of it. A State that does not fit is left out.
+// Adopt continues from the State of an instance that has been absent for some time. No radio of this host
+// worked meanwhile, so nothing expires because of it. A State that does not fit is ignored.
 func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration) (i *Instance, err error) {
 	i = &Instance{config: c, host: h, place: -1, absent: absent}
 	if i.kernel, err = openKernel(namespace, &c); err != nil {
@@ -178,17 +180,17 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 	if err != nil {
 		return err
 	}
-	// What the kernel has of an earlier instance goes when the domain has had the time to tell of itself.
+	// Routes of an earlier instance are removed when the domain has had time to announce itself.
 	i.keepUntil = time.Now().Add(2*c.LongestHello() + c.TC)
 	i.host.do(func() { err = i.begin(s.Router) })
 	return err
 }
 
-// begin on the host's thread.
+// begin starts the router on the host's thread.
 func (i *Instance) begin(snapshot []byte) error {
 	if len(snapshot) > 0 {
 		if err := i.router.Restore(i.time(i.host.now), snapshot); err != nil {
-			i.host.log.Info("routing begins anew", "interface", i.config.Interfaces[0].Name, "address", i.config.Interfaces[0].Address, "error", err)
+			i.host.log.Info("routing starts without its earlier state", "interface", i.config.Interfaces[0].Name, "address", i.config.Interfaces[0].Address, "error", err)
 		}
 	}
 	for _, p := range i.ports {

@@ -13,9 +13,10 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 )
 
-// rtnetlink is a socket for the routes of a namespace (rtnetlink(7)). Many changes go to the kernel at once, which answers those that it refuses
-// and the last. With the netlink package each route has a call, an answer and a dozen allocations of its own: for hundreds of routers,
-// which change thousands of routes a second, that was a tenth of radiod's time and a quarter of its garbage.
+// rtnetlink is a socket for the routes of a namespace (rtnetlink(7)). Many changes go to the kernel in one
+// call. It answers the refused ones and the last. The netlink package needs a call, an answer and a dozen
+// allocations for each route. For hundreds of routers, which change thousands of routes a second, that took a
+// tenth of radiod's time.
 type rtnetlink struct {
 	fd       int
 	sequence uint32 // of the last request
@@ -24,11 +25,12 @@ type rtnetlink struct {
 }
 
 const (
-	// mostChanges in one call, which takes 0.2 ms then: the kernel may not let the radio's loop have the processor before.
+	// mostChanges in one call, which then takes 0.2 ms. The radio's loop may not get the processor before.
 	mostChanges = 32
-	// answerTimeout is in case an answer was lost; the kernel gives it before a call returns.
+	// answerTimeoutSeconds covers a lost answer. The kernel answers before a call returns.
 	answerTimeoutSeconds = 5
-	// addRoute and deleteRoute are the kinds of changes. A route that is added takes the place of one with the same destination and priority.
+	// addRoute and deleteRoute are the kinds of changes. An added route replaces one with the same
+	// destination and priority.
 	addRoute, deleteRoute = unix.RTM_NEWROUTE, unix.RTM_DELROUTE
 )
 
@@ -55,7 +57,7 @@ func openRtnetlink(namespace *os.File) (*rtnetlink, error) {
 }
 
 func (s *rtnetlink) set() error {
-	// Connected to the kernel, it has nothing from anybody else. An answer to a request that was refused needs no copy of it.
+	// A socket connected to the kernel receives from nobody else. Answers need no copy of a refused request.
 	if err := unix.Connect(s.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("connect", err)
 	}
@@ -67,8 +69,8 @@ func (s *rtnetlink) set() error {
 
 func (s *rtnetlink) close() error { return unix.Close(s.fd) }
 
-// apply changes of one kind to routes of a priority. Those that the kernel refuses have their err set, all the others are done; after an error of apply
-// itself it is not known which are.
+// apply applies changes of one kind to routes of a priority. Refused changes have their err set; the others
+// are applied. After an error of apply itself the result is unknown.
 func (s *rtnetlink) apply(kind uint16, priority int, changes []change) error {
 	for len(changes) > 0 {
 		now := changes[:min(len(changes), mostChanges)]
@@ -113,10 +115,10 @@ func (s *rtnetlink) request(kind, flags uint16, priority int, c *change) {
 	b = order.AppendUint16(b, kind)
 	b = order.AppendUint16(b, flags)
 	b = order.AppendUint32(b, s.sequence)
-	b = order.AppendUint32(b, 0) // the kernel knows whom it is from
+	b = order.AppendUint32(b, 0) // the kernel knows the sender
 	scope, hopFlags := uint8(unix.RT_SCOPE_LINK), uint32(0)
 	if c.via.IsValid() {
-		// The neighbour has been heard on the link, whatever the kernel's routes say of it.
+		// The neighbour was heard on the link, whatever the kernel's routes say.
 		scope, hopFlags = unix.RT_SCOPE_UNIVERSE, unix.RTNH_F_ONLINK
 	}
 	b = append(b, family(c.to.Addr()), uint8(c.to.Bits()), 0, 0, unix.RT_TABLE_MAIN, RouteProtocol, scope, unix.RTN_UNICAST) //nolint:gosec // at most 128
@@ -138,7 +140,8 @@ func family(a netip.Addr) uint8 {
 	return unix.AF_INET6
 }
 
-// appendAddress as an attribute. Addresses and numbers have a multiple of four bytes, as attributes must.
+// appendAddress appends an address as an attribute. Addresses and numbers have a multiple of four bytes, as
+// attributes must.
 func appendAddress(b []byte, kind uint16, a netip.Addr) []byte {
 	if a.Is4() {
 		four := a.As4()
@@ -157,7 +160,8 @@ func appendAttribute(b []byte, kind uint16, length int) []byte {
 	return binary.NativeEndian.AppendUint16(b, kind)
 }
 
-// answer of the kernel to changes, whose requests have numbers from first on. The last change is answered last.
+// answer reads the kernel's answers to changes, whose requests have numbers from first. The last change is
+// answered last.
 func (s *rtnetlink) answer(first uint32, changes []change) (last bool, err error) {
 	n, err := unix.Read(s.fd, s.answers)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/utf8text"
 )
 
-// esriHeader is what an ESRI ASCII grid says before its numbers.
+// esriHeader is the header of an ESRI ASCII grid.
 type esriHeader struct {
 	columns, rows    float64
 	x, y, dx, dy     float64
@@ -64,7 +64,7 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 	}
 }
 
-// ended says in plain words that the file has no more.
+// ended replaces io.EOF by an error in plain words.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file ends too early")
@@ -170,7 +170,8 @@ func (h *esriHeader) fill(g *Grid, words *wordReader) error {
 	return nil
 }
 
-// isNaN reports whether a word is what a program writes for "not a number": C's printf on several systems, and others.
+// isNaN reports whether a word means "not a number", as C's printf on several systems and other programs
+// write it.
 func isNaN(word string) bool {
 	word = strings.TrimLeft(strings.ToLower(word), "+-")
 	return word == "nan" || strings.HasPrefix(word, "nan(") || strings.HasPrefix(word, "1.#qnan") || strings.HasPrefix(word, "1.#ind")

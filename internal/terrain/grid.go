@@ -16,12 +16,12 @@ type Grid struct {
 	// CellLatitude and CellLongitude are the distances between the centres of neighbouring cells in degrees.
 	CellLatitude, CellLongitude float64
 	Columns, Rows               int
-	// metres above mean sea level by row and column; NaN where there are no data.
+	// metres above mean sea level by row and column; NaN for no data.
 	metres []float32
 }
 
-// Elevation is interpolated bilinearly between the centres of the cells. In the outer half of the outermost cells it is that of
-// their centres. It is not known outside the grid, nor beside a cell without data.
+// Elevation is interpolated bilinearly between the centres of the cells. In the outer half of the outermost
+// cells it is that of their centres. It is unknown outside the grid, and beside a cell without data.
 func (g *Grid) Elevation(latitude, longitude float64) (metres float64, ok bool) {
 	x := (g.near(longitude) - g.West) / g.CellLongitude
 	y := float64(g.Rows-1) - (latitude-g.South)/g.CellLatitude
@@ -37,8 +37,8 @@ func (g *Grid) Elevation(latitude, longitude float64) (metres float64, ok bool) 
 	return north, !math.IsNaN(north)
 }
 
-// near is the longitude of the same meridian that lies in the grid, or east of it: a grid may cross the antimeridian, or count from 0 to
-// 360 degrees.
+// near returns the longitude of the same meridian that lies in the grid, or east of it. A grid may cross the
+// antimeridian, or count from 0 to 360 degrees.
 func (g *Grid) near(longitude float64) float64 {
 	if turns := math.Floor((longitude - (g.West - g.CellLongitude/2)) / 360); turns != 0 {
 		longitude -= 360 * turns
@@ -46,7 +46,7 @@ func (g *Grid) near(longitude float64) float64 {
 	return longitude
 }
 
-// between which two indexes a coordinate lies, and how far from the first.
+// between returns the two indexes around a coordinate, and its distance from the first.
 func between(x float64, n int) (first, second int, share float64) {
 	x = min(max(x, 0), float64(n-1))
 	first = int(x)
@@ -72,7 +72,7 @@ func (g *Grid) Missing() int {
 	return n
 }
 
-// Bounds in degrees between which places are known.
+// Bounds in degrees of the known area.
 func (g *Grid) Bounds() (southWest, northEast Place) {
 	southWest = Place{Latitude: g.South - g.CellLatitude/2, Longitude: g.West - g.CellLongitude/2}
 	return southWest, Place{
@@ -81,8 +81,9 @@ func (g *Grid) Bounds() (southWest, northEast Place) {
 	}
 }
 
-// Raster reads a surface into a grid that spans the two corners, with cells of about the given size. A grid answers faster than
-// a made-up surface does. Grids of neighbouring or overlapping areas within the same degree of latitude have the same cells.
+// Raster reads a surface into a grid that spans the two corners, with cells of about the given size. A grid
+// is faster than a synthetic surface. Grids of neighbouring or overlapping areas within the same degree of
+// latitude have the same cells.
 func Raster(ctx context.Context, ground Surface, southWest, northEast Place, cellMetres float64) (*Grid, error) {
 	const degreeMetres = earthRadiusMetres * math.Pi / 180
 	middle := math.Round((southWest.Latitude + northEast.Latitude) / 2)

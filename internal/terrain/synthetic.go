@@ -2,7 +2,7 @@ package terrain
 
 import "math"
 
-// Hills are made-up ground: fractal noise that is the same for the same seed, on every machine. No real place looks like this.
+// Hills are synthetic ground: fractal noise that is the same for the same seed, on every machine.
 //
 // The noise is a sum of octaves of value noise on a lattice in space (K. Perlin, "An Image Synthesizer", SIGGRAPH 1985, has the
 // construction; the lattice's numbers here come from SplitMix64). Products are rounded one by one, since a processor that
@@ -16,16 +16,16 @@ type Hills struct {
 	Octaves          int
 }
 
-// Synthetic hills as they are at Norway's southern coast: valleys a kilometre or two apart, some 150 m deep.
+// Synthetic hills as on Norway's southern coast: valleys a kilometre or two apart, some 150 m deep.
 func Synthetic(seed int64) *Hills {
 	return &Hills{Seed: seed, BaseMetres: 250, HeightMetres: 200, WavelengthMetres: 1800, Octaves: 6}
 }
 
-// Elevation of the hills; they are everywhere.
+// Elevation of the hills; it is known everywhere.
 func (h *Hills) Elevation(latitude, longitude float64) (metres float64, ok bool) {
 	sinLatitude, cosLatitude := sincos(latitude / 2)
 	sinLongitude, cosLongitude := sincos(wrap(longitude) / 2)
-	// The whole angles from their halves, so that the series runs over a quarter turn only.
+	// The angles from their halves, so that the series covers a quarter turn only.
 	z := float64(2 * sinLatitude * cosLatitude)
 	across := 1 - float64(2*sinLatitude*sinLatitude)
 	x := float64(across * (1 - float64(2*sinLongitude*sinLongitude)))
@@ -54,7 +54,7 @@ func (h *Hills) noise(octave uint64, x, y, z float64) float64 {
 	return mix(plane[0], plane[1], w)
 }
 
-// lattice is a number from -1 to 1 that only the place in the lattice and the seed decide.
+// lattice is a number from -1 to 1 that depends on the place in the lattice and the seed.
 func (h *Hills) lattice(octave uint64, x, y, z int64) float64 {
 	s := uint64(h.Seed)
 	for _, v := range [...]uint64{octave, uint64(x), uint64(y), uint64(z)} {

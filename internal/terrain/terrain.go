@@ -1,11 +1,11 @@
-// Package terrain gives the height of the ground: read from a grid, or made up from a seed.
+// Package terrain gives the height of the ground, read from a grid or generated from a seed.
 package terrain
 
 import "math"
 
 // Surface is the ground. Its methods may be called by several goroutines at once.
 type Surface interface {
-	// Elevation above mean sea level in metres at a place given in degrees; not ok where the surface does not know it.
+	// Elevation above mean sea level in metres at a place given in degrees; ok is false if it is unknown.
 	Elevation(latitude, longitude float64) (metres float64, ok bool)
 }
 
@@ -18,15 +18,15 @@ func (f Flat) Elevation(_, _ float64) (metres float64, ok bool) { return float64
 // Place on the ground in degrees.
 type Place struct{ Latitude, Longitude float64 }
 
-// knotMetres apart are the points of a great circle that are reckoned exactly. Between them latitude and longitude are
-// interpolated linearly, which is off by less than 1 m up to 60 degrees of latitude and 5 m up to 84.
+// knotMetres is the spacing of a great circle's points that are computed exactly. Between them latitude and
+// longitude are interpolated linearly. The error is below 1 m up to 60 degrees of latitude and 5 m up to 84.
 const knotMetres = 5000
 
 // earthRadiusMetres is the mean radius of the Earth.
 const earthRadiusMetres = 6371008.8
 
-// Profile fills heights with the elevation at equally spaced places along the great circle, from one end to the other.
-// It needs at least two heights. It is not ok when the surface does not know one of them.
+// Profile fills heights with the elevation at equally spaced places along the great circle, from one end to
+// the other. It needs at least two heights. ok is false if one of them is unknown.
 func Profile(ground Surface, from, to Place, heights []float64) (ok bool) {
 	arc := newArc(from, to)
 	n := len(heights) - 1
@@ -83,7 +83,7 @@ func unit(p Place) [3]float64 {
 
 func (c arc) metres() float64 { return c.angle * earthRadiusMetres }
 
-// at is the place at a share, 0 to 1, of the arc.
+// at returns the place at a share, 0 to 1, of the arc.
 func (c arc) at(share float64) Place {
 	s := math.Sin(c.angle)
 	u, v := math.Sin((1-share)*c.angle)/s, math.Sin(share*c.angle)/s

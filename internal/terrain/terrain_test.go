@@ -96,7 +96,7 @@ func TestGridsAreReadHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-// utf16 little-endian, with its mark.
+// utf16 little-endian, with its byte order mark.
 func utf16(text string) string {
 	coded := "\xff\xfe"
 	for _, c := range []byte(text) {
@@ -158,7 +158,7 @@ func FuzzReadESRI(f *testing.F) {
 	})
 }
 
-// latitudes is ground as high as its place's latitude in thousandths of a degree, and notes where it was asked for.
+// latitudes is ground as high as its latitude in thousandths of a degree, and records its places.
 type latitudes struct{ asked *[]Place }
 
 func (l latitudes) Elevation(latitude, longitude float64) (float64, bool) {

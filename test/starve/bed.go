@@ -41,7 +41,7 @@ func carry() error {
 	if err != nil {
 		return err
 	}
-	_ = engine.Raise() // where it is refused the radio is late more often
+	_ = engine.RaisePriority() // where it is refused the radio is late more often
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Engine: engine, Keeper: noKeeper{}, Log: log})
 	if err != nil {

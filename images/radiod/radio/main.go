@@ -1,5 +1,5 @@
-// radio is the CNI plugin that attaches a pod to a radio network: it hands the pod's network
-// namespace to radiod, which does the work. As `radio hold PROGRAM [flags]` it is radiod's parent process.
+// radio is the CNI plugin that attaches a pod to a radio network: it passes the pod's network namespace to
+// radiod. As `radio hold PROGRAM [flags]` it is radiod's parent process.
 package main
 
 import (

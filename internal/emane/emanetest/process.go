@@ -1,4 +1,4 @@
-// Package emanetest plays an EMANE process's control port, for tests where EMANE is not installed.
+// Package emanetest simulates an EMANE process's control port, for tests without EMANE.
 package emanetest
 
 import (
@@ -47,7 +47,7 @@ func (p *Process) Count(name string, value uint64) {
 	p.statistics[name] = value
 }
 
-// Parameter as it was set last: uint64, float32, float64 or bool; nil where it was not.
+// Parameter returns the value set last: uint64, float32, float64 or bool; nil if it was not set.
 func (p *Process) Parameter(name string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Process) serve() {
 	}
 }
 
-// answer one request.
+// answer handles one request.
 func (p *Process) answer(connection net.Conn) error {
 	var length [4]byte
 	if _, err := io.ReadFull(connection, length[:]); err != nil {
@@ -173,7 +173,7 @@ func (p *Process) set(parameter []byte) {
 	})
 }
 
-// each field of a message: its value, or its content.
+// each calls f for each field of a message, with its value or content.
 func each(message []byte, f func(n protowire.Number, v uint64, content []byte)) {
 	for len(message) > 0 {
 		n, kind, size := protowire.ConsumeTag(message)

@@ -1,4 +1,4 @@
-// Package olsrtest runs many Routers in one process and in simulated time, over a medium made up for tests.
+// Package olsrtest runs many Routers in one process and in simulated time, over a simple simulated medium.
 package olsrtest
 
 import (
@@ -23,19 +23,19 @@ const packetDelay = time.Millisecond
 // Overhead of a packet below the routing protocol: UDP and IPv4.
 const Overhead = 28
 
-// Network of nodes that hear each other as Links says.
+// Network of nodes that receive each other by Links.
 type Network struct {
 	Now   time.Time
 	Nodes []*Node
-	// Links[a][b] is the share of packets of a that b hears, on every interface both have.
+	// Links[a][b] is the share of a's packets that b receives, on every common interface.
 	Links [][]float64
-	// Packets sees every packet sent, if it is set.
+	// Packets is called for every packet sent, if it is set.
 	Packets func(node, iface int, packet []byte)
 
 	make   Maker
 	random *rand.Rand
 	events events
-	// nearOf is what nearby and distances were found for.
+	// nearOf identifies the links for which nearby and distances were computed.
 	nearOf    string
 	nearby    [][]int
 	distances [][]int
@@ -45,14 +45,14 @@ type Network struct {
 type Node struct {
 	Router olsr.Router
 	Config olsr.Config
-	// Down nodes neither send nor hear.
+	// Down nodes neither send nor receive.
 	Down bool
 	// Errors that Receive returned.
 	Errors []error
 
 	index int
 	tick  time.Time
-	// on says which medium each interface is on: interfaces of one medium hear each other.
+	// on has each interface's medium. Interfaces of one medium receive each other.
 	on []int
 }
 
@@ -124,7 +124,7 @@ func Address(node, medium int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(medium), byte((node + 1) >> 8), byte(node + 1)})
 }
 
-// Boot a node, anew or from a snapshot.
+// Boot starts a node, with or without a snapshot.
 func (net *Network) Boot(i int, snapshot []byte) error {
 	node := net.Nodes[i]
 	router, err := net.make(node.Config, func(iface int, packet []byte) { net.send(node, iface, packet) })
@@ -141,7 +141,7 @@ func (net *Network) Boot(i int, snapshot []byte) error {
 	return nil
 }
 
-// Tick a node now, after something was done to its Router.
+// Tick ticks a node now, after its Router was changed.
 func (net *Network) Tick(i int) {
 	node := net.Nodes[i]
 	net.tickAt(node, node.Router.Tick(net.Now))
@@ -188,7 +188,7 @@ func (net *Network) Run(d time.Duration) {
 		e := heap.Pop(&net.events).(event)
 		net.Now = e.at
 		if e.router != e.node.Router || e.packet == nil && !e.at.Equal(e.node.tick) {
-			continue // of a router that is no more, or a tick put off since
+			continue // of a router that has ended, or a tick put off since
 		}
 		if e.packet != nil && !e.node.Down {
 			if err := e.node.Router.Receive(net.Now, e.iface, e.from, e.packet); err != nil {
@@ -211,7 +211,7 @@ func (net *Network) Link(a, b int, up bool) {
 	net.Links[a][b], net.Links[b][a] = share, share
 }
 
-// Distances in hops from a node to all, over links that are there both ways; -1 is out of reach.
+// Distances in hops from a node to all, over links that exist both ways; -1 is out of reach.
 func (net *Network) Distances(from int) []int {
 	distance := make([]int, len(net.Nodes))
 	for i := range distance {
@@ -234,7 +234,8 @@ func (net *Network) Distances(from int) []int {
 	return distance
 }
 
-// near is the nodes with links both ways to each node. They are found anew when a link or node has changed.
+// near returns each node's neighbours with links both ways. They are computed again when a link or node has
+// changed.
 func (net *Network) near() [][]int {
 	up := make([]byte, 0, len(net.Nodes)*(len(net.Nodes)+1))
 	for a, node := range net.Nodes {
@@ -268,7 +269,7 @@ func (net *Network) both(a, b int) bool {
 	return !net.Nodes[a].Down && !net.Nodes[b].Down && net.Links[a][b] > 0 && net.Links[b][a] > 0 && net.share(a, b)
 }
 
-// share a medium.
+// share reports whether two nodes share a medium.
 func (net *Network) share(a, b int) bool {
 	for _, medium := range net.Nodes[a].on {
 		for _, other := range net.Nodes[b].on {
@@ -280,8 +281,9 @@ func (net *Network) share(a, b int) bool {
 	return false
 }
 
-// Wrong names the first difference between the nodes' routes and shortest paths; "" if there is none: every node has a route
-// to every address within reach, none to one that is not, of the right number of hops, by a neighbour one hop nearer to it.
+// Wrong returns the first difference between the nodes' routes and shortest paths; "" if there is none. Every
+// node must have a route to exactly the addresses within reach, with the right number of hops, over a
+// neighbour one hop nearer.
 func (net *Network) Wrong() string {
 	net.near()
 	if net.distances == nil {
@@ -343,8 +345,8 @@ func (net *Network) Converge(limit time.Duration) (time.Duration, error) {
 	return limit, fmt.Errorf("not converged after %v: %s", limit, wrong)
 }
 
-// Random connects the nodes: each has a place in a unit square and hears those within reach, chosen so that about degree
-// neighbours are; parts that remain apart are joined by their nearest nodes.
+// Random connects the nodes. Each has a place in a unit square and receives those within a range that gives
+// about degree neighbours. Separate parts are joined by their nearest nodes.
 func (net *Network) Random(seed int64, degree float64) {
 	r := rand.New(rand.NewSource(seed))
 	n := len(net.Nodes)

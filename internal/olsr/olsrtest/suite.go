@@ -41,7 +41,7 @@ func (net *Network) converge(t *testing.T, limit time.Duration) time.Duration {
 	return took
 }
 
-// RandomTopologies has routes equal shortest paths on so many topologies of 3 to 60 nodes, and stay so.
+// RandomTopologies checks that routes equal shortest paths on count topologies of 3 to 60 nodes, and stay so.
 func RandomTopologies(t *testing.T, count int, base olsr.Config, make Maker) {
 	var all []time.Duration
 	var bytes, packets, nodeSeconds float64
@@ -73,7 +73,7 @@ func RandomTopologies(t *testing.T, count int, base olsr.Config, make Maker) {
 		count, all[len(all)/2], all[len(all)*95/100], all[len(all)-1], bytes/nodeSeconds, packets/nodeSeconds)
 }
 
-// OverheadOf a network of so many nodes at rest, as a line to print.
+// OverheadOf a network of n nodes at rest, as a line to print.
 func OverheadOf(t *testing.T, n int, base olsr.Config, make Maker) string {
 	net := build(t, n, 7, base, make)
 	net.Random(7, 8)
@@ -89,7 +89,7 @@ func OverheadOf(t *testing.T, n int, base olsr.Config, make Maker) string {
 		float64(after.TCsSent-before.TCsSent)*per, float64(after.Forwarded-before.Forwarded)*per)
 }
 
-// AsymmetricLinks are never used: routes equal shortest paths over those that are there both ways.
+// AsymmetricLinks checks that routes equal shortest paths over links that exist both ways.
 func AsymmetricLinks(t *testing.T, base olsr.Config, make Maker) {
 	for seed := range int64(20) {
 		r := rand.New(rand.NewSource(seed))
@@ -106,7 +106,7 @@ func AsymmetricLinks(t *testing.T, base olsr.Config, make Maker) {
 	}
 }
 
-// Loss of packets on every link delays, but does not prevent.
+// Loss checks that loss on every link delays, but does not prevent, routes.
 func Loss(t *testing.T, base olsr.Config, make Maker) {
 	for seed := range int64(10) {
 		net := build(t, 20, seed, base, make)
@@ -120,7 +120,7 @@ func Loss(t *testing.T, base olsr.Config, make Maker) {
 	}
 }
 
-// Changes of topology, of nodes that fail, and of a network that falls apart and comes together again.
+// Changes checks changes of topology, failures of nodes, and a network that splits and joins again.
 func Changes(t *testing.T, base olsr.Config, make Maker) {
 	net := build(t, 30, 3, base, make)
 	net.Random(3, 7)
@@ -147,7 +147,7 @@ func Changes(t *testing.T, base olsr.Config, make Maker) {
 	t.Logf("together again: %v", net.converge(t, 3*time.Minute))
 }
 
-// Wrap runs long enough for sequence numbers, which set puts shortly before their end, to begin again.
+// Wrap runs until sequence numbers, which set puts near their end, begin again.
 func Wrap(t *testing.T, base olsr.Config, make Maker, set func(olsr.Router)) {
 	net := build(t, 8, 5, base, make)
 	for i, node := range net.Nodes {
@@ -167,7 +167,8 @@ func Wrap(t *testing.T, base olsr.Config, make Maker, set func(olsr.Router)) {
 	}
 }
 
-// Restart of a node with its snapshot changes nobody's routes, and its own are there from its first Tick.
+// Restart checks that a node's restart with its snapshot changes no routes, and that its own are there from
+// its first Tick.
 func Restart(t *testing.T, base olsr.Config, make Maker) {
 	net := build(t, 20, 6, base, make)
 	net.Random(6, 6)
@@ -210,7 +211,7 @@ func Restart(t *testing.T, base olsr.Config, make Maker) {
 	net.noErrors(t)
 }
 
-// Silence of a node (EMCON): others lose it, it goes on learning, and is back soon after.
+// Silence checks a silent node (EMCON): others lose it, it continues to learn, and it is back soon after.
 func Silence(t *testing.T, base olsr.Config, make Maker) {
 	net := build(t, 6, 8, base, make)
 	for i := 1; i < 6; i++ {
@@ -237,7 +238,7 @@ func Silence(t *testing.T, base olsr.Config, make Maker) {
 	t.Logf("heard again after %v", net.converge(t, time.Minute))
 }
 
-// SeveralInterfaces in one routing domain: two radio networks, some nodes on both.
+// SeveralInterfaces checks one routing domain over two radio networks, with some nodes on both.
 func SeveralInterfaces(t *testing.T, base olsr.Config, make Maker) {
 	for seed := range int64(20) {
 		r := rand.New(rand.NewSource(seed))

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// cursor takes elements off a byte slice; once an element is cut short everything after it is as well.
+// cursor reads elements from a byte slice. After a truncated element all later ones fail too.
 type cursor struct {
 	b    []byte
 	fail bool
@@ -36,8 +36,8 @@ func (c *cursor) uint16() uint16 {
 	return 0
 }
 
-// Split reads a packet's header and those of its messages into p, whose slices it uses again. What it returns refers to
-// packet. On an error p has the messages before the bad one.
+// Split reads a packet's header and those of its messages into p, whose slices it reuses. The result refers
+// to packet. On an error p has the messages before the bad one.
 func Split(packet []byte, p *Packet) error {
 	*p = Packet{TLVs: p.TLVs[:0], Messages: p.Messages[:0]}
 	c := cursor{b: packet}
@@ -102,7 +102,7 @@ func readHeader(c *cursor) (RawMessage, error) {
 	return m, nil
 }
 
-// Forwarded returns a copy of the message with one hop less to go and one hop more behind it.
+// Forwarded returns a copy of the message with the hop limit decreased and the hop count increased.
 func (m *RawMessage) Forwarded() []byte {
 	b := append([]byte(nil), m.Bytes...)
 	at := messageHeader
@@ -119,7 +119,7 @@ func (m *RawMessage) Forwarded() []byte {
 	return b
 }
 
-// Decode reads what follows the header into m, whose slices it uses again. Values refer to the packet.
+// Decode reads the message after the header, and reuses the slices of into. Values refer to the packet.
 func (m *RawMessage) Decode(into *Message) error {
 	into.Header = m.Header
 	into.TLVs, into.Blocks = into.TLVs[:0], into.Blocks[:0]
@@ -132,7 +132,7 @@ func (m *RawMessage) Decode(into *Message) error {
 		return err
 	}
 	for len(c.b) > 0 {
-		// A slot of before keeps its slices.
+		// A previous block keeps its slices.
 		if n := len(into.Blocks); n < cap(into.Blocks) {
 			into.Blocks = into.Blocks[:n+1]
 		} else {
@@ -175,7 +175,7 @@ func readTLVs(c *cursor, tlvs []TLV) ([]TLV, error) {
 	return tlvs, nil
 }
 
-// readTLV reads a TLV (RFC 5444 section 5.4.1) of so many addresses.
+// readTLV reads a TLV (RFC 5444 section 5.4.1) of a block with that many addresses.
 func readTLV(c *cursor, addresses int) (AddressTLV, uint8, error) {
 	t := AddressTLV{Type: c.uint8(), Last: addresses - 1}
 	flags := c.uint8()

@@ -1,8 +1,9 @@
 // Package rfc5444 reads and writes the packets of MANET protocols (RFC 5444, "Generalized Mobile Ad Hoc Network
 // Packet/Message Format"), with the time TLVs of RFC 5497 and the link metrics of RFC 7181 section 6.
 //
-// A packet is read in two steps, so that a router can drop a duplicate by its header alone: Split gives the messages as
-// they are, Decode what is in one. IPv4 and IPv6 addresses are understood; a message with others has a header only.
+// A packet is read in two steps, so that a router can drop a duplicate by its header. Split returns the
+// messages, Decode the content of one. IPv4 and IPv6 addresses are supported; a message with others only has
+// a header.
 package rfc5444
 
 import (
@@ -60,7 +61,7 @@ type TLV struct {
 type AddressTLV struct {
 	Type, Extension uint8
 	First, Last     int
-	// Multivalue: each address has its own equal part of Value.
+	// Multivalue reports whether each address has its own equal part of Value.
 	Multivalue bool
 	Value      []byte
 }
@@ -90,7 +91,7 @@ type Header struct {
 	AddressLength int
 	// Originator is not valid if the message names none.
 	Originator netip.Addr
-	// Has tells which of the following are there.
+	// The Has fields report which of the following fields are present.
 	HasHopLimit, HasHopCount, HasSequence bool
 	HopLimit, HopCount                    uint8
 	Sequence                              uint16
@@ -113,10 +114,10 @@ func (m *Message) TLV(kind, extension uint8) (value []byte, there bool) {
 	return nil, false
 }
 
-// RawMessage is a message whose header alone has been read.
+// RawMessage is a message of which only the header has been read.
 type RawMessage struct {
 	Header
-	// Bytes of the whole message, Body what follows the header.
+	// Bytes of the complete message, Body those after the header.
 	Bytes, Body []byte
 }
 

@@ -107,8 +107,8 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 func TestAnExampleOfTheStandard(t *testing.T) {
-	// By hand after RFC 5444 sections 5.1 to 5.4: a packet with sequence number 5, a TC-like message, two addresses with
-	// common head 10.0.0 and a TLV with a value for each.
+	// By hand after RFC 5444 sections 5.1 to 5.4. A packet with sequence number 5, a TC-like message, two
+	// addresses with common head 10.0.0 and a TLV with a value for each.
 	want := "08" + "0005" + // version and flags, packet sequence number
 		"01" + "f3" + "0021" + "0a000001" + "ff" + "00" + "0102" + // message header
 		"0004" + "01100140" + // message TLVs: VALIDITY_TIME

@@ -15,7 +15,7 @@ const (
 // Infinite is the longest time; as a code, 255.
 const Infinite = time.Duration(math.MaxInt64)
 
-// TimeCode is the code of the least time that is not less than t (RFC 5497 section 5).
+// TimeCode returns the code of the least time that is not less than t (RFC 5497 section 5).
 func TimeCode(t time.Duration) uint8 {
 	if t <= 0 {
 		return 0
@@ -41,8 +41,9 @@ func Time(code uint8) time.Duration {
 	return time.Duration((8 + a) << b * 1953125 / 16)
 }
 
-// TimeAt reads the value of a time TLV for a receiver so many hops away: either one code, or codes for distances up to a
-// hop count each, and one for farther ones (RFC 5497 section 5.1). ok is false for a value that is neither.
+// TimeAt reads the value of a time TLV for a receiver at that many hops. It has one code, or codes for
+// distances up to a hop count each and one for farther ones (RFC 5497 section 5.1). ok is false for other
+// values.
 func TimeAt(value []byte, hops uint8) (t time.Duration, ok bool) {
 	if len(value)%2 == 0 {
 		return 0, false
@@ -62,8 +63,8 @@ const (
 	MaximumMetric = 16776960
 )
 
-// Kinds of link metric in a LINK_METRIC TLV (RFC 7181 section 13.3.2): of the link or of the best link to that neighbour, and
-// in which direction seen by the sender.
+// Kinds of link metric in a LINK_METRIC TLV (RFC 7181 section 13.3.2): of the link or of the best link to
+// that neighbour, and the direction as seen by the sender.
 const (
 	IncomingLink      = 0x8
 	OutgoingLink      = 0x4

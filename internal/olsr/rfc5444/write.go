@@ -15,7 +15,7 @@ func AppendPacketHeader(b []byte, sequence uint16, withSequence bool) []byte {
 	return binary.BigEndian.AppendUint16(append(b, packetHasSequence), sequence)
 }
 
-// Append the message. An error says what of it cannot be written.
+// Append appends the message. An error says what cannot be written.
 func (m *Message) Append(b []byte) ([]byte, error) {
 	if m.AddressLength < 1 || m.AddressLength > 16 {
 		return b, fmt.Errorf("address length %d is not 1 to 16", m.AddressLength)
@@ -69,7 +69,7 @@ func (m *Message) appendHeader(b []byte) []byte {
 	return b
 }
 
-// appendTLV of a block of so many addresses.
+// appendTLV appends a TLV of a block with that many addresses.
 func appendTLV(b []byte, t AddressTLV, addresses int) []byte {
 	at := len(b) + 1
 	b = append(b, t.Type, 0)
@@ -129,7 +129,7 @@ func (a *AddressBlock) append(b []byte, length int) ([]byte, error) {
 	return b, nil
 }
 
-// appendAddresses with what they have in common at their head, and zeros at their tail, said once.
+// appendAddresses appends addresses with their common head, and common zeros at the tail, only once.
 func (a *AddressBlock) appendAddresses(b []byte, length int) []byte {
 	head, tail := length, length
 	first := a.Addresses[0].Addr().As16()
@@ -207,14 +207,14 @@ type Attribute struct {
 	Value           []byte
 }
 
-// Entry is an address and what is said of it.
+// Entry is an address with its attributes.
 type Entry struct {
 	Address    netip.Prefix
 	Attributes []Attribute
 }
 
-// Blocks puts entries into as few address blocks and TLVs as their order allows: a row of entries that have an attribute
-// share one TLV. TLVs share the values of the entries.
+// Blocks puts entries into as few address blocks and TLVs as their order allows. Successive entries with an
+// attribute share one TLV. TLVs share the values of the entries.
 func Blocks(entries []Entry) []AddressBlock {
 	var blocks []AddressBlock
 	for len(entries) > 0 {
@@ -282,7 +282,7 @@ func block(entries []Entry) AddressBlock {
 	return b
 }
 
-// row is the TLV of the entries from first on that have an attribute with values of equal length.
+// row returns the TLV of successive entries from first that have an attribute with values of equal length.
 func row(entries []Entry, first int, k key, value []byte) AddressTLV {
 	t := AddressTLV{Type: k.kind, Extension: k.extension, First: first, Last: first, Value: value}
 	for i := first + 1; i < len(entries); i++ {

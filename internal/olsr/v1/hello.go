@@ -84,7 +84,7 @@ func (r *router) sense(now time.Duration, i *iface, l *link, n *neighbour, h *he
 	l.End = max(l.End, l.Asymmetric)
 }
 
-// refresh a neighbour's status by its links' (RFC 3626 section 8.1).
+// refresh updates a neighbour's status by its links' (RFC 3626 section 8.1).
 func (r *router) refresh(now time.Duration, main netip.Addr) {
 	n := r.Neighbours[main]
 	if n == nil {
@@ -134,7 +134,7 @@ func (r *router) learnTwoHops(now time.Duration, main netip.Addr, n *neighbour, 
 	}
 }
 
-// sendHello generates HELLOs for an interface (RFC 3626 section 6.2), as many as it takes to stay within the MTU.
+// sendHello generates HELLOs for an interface (RFC 3626 section 6.2), as many as the MTU requires.
 func (r *router) sendHello(now time.Duration, i *iface) {
 	r.chooseMPRs(now)
 	byCode := map[[2]uint8][]netip.Addr{}
@@ -181,7 +181,7 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 	flush()
 }
 
-// kindOf a neighbour, as HELLOs call it.
+// kindOf returns a neighbour's type in HELLOs.
 func (r *router) kindOf(main netip.Addr) uint8 {
 	switch n := r.Neighbours[main]; {
 	case n == nil || !n.Symmetric:
@@ -201,7 +201,8 @@ func (r *router) willingness() uint8 {
 	return uint8(max(w/2, 1))
 }
 
-// chooseMPRs anew if the neighbourhood has changed (RFC 3626 section 8.3): those of each interface, taken together.
+// chooseMPRs chooses the MPRs of all interfaces again if the neighbourhood has changed (RFC 3626 section
+// 8.3).
 func (r *router) chooseMPRs(now time.Duration) {
 	if !r.mprDirty {
 		return
@@ -242,7 +243,7 @@ func (r *router) chooseOn(now time.Duration, i *iface, chosen map[netip.Addr]boo
 	}
 	var all []core.Target
 	for _, z := range core.Sorted(targets) {
-		// A symmetric neighbour is no strict 2-hop neighbour, over whichever interface it is one.
+		// A symmetric neighbour is no strict 2-hop neighbour, on whichever interface.
 		if n := r.Neighbours[z]; n == nil || !n.Symmetric {
 			all = append(all, *targets[z])
 		}

@@ -35,11 +35,11 @@ type message struct {
 	Originator netip.Addr
 	TTL, Hops  uint8
 	Sequence   uint16
-	// Bytes of the whole message, Body what follows the header.
+	// Bytes of the complete message, Body those after the header.
 	Bytes, Body []byte
 }
 
-// split a packet into its messages; on an error those before the bad one are there.
+// split splits a packet into its messages; on an error it returns those before the bad one.
 func split(packet []byte, messages []message) ([]message, error) {
 	if len(packet) < packetHeader {
 		return messages, fmt.Errorf("packet of %d bytes has no header", len(packet))
@@ -123,7 +123,8 @@ func readHello(b []byte) (hello, error) {
 		if err != nil {
 			return h, err
 		}
-		// A link code above 15, and a symmetric link to what is no neighbour, say nothing (RFC 3626 section 6.1.1).
+		// Link codes above 15, and a symmetric link to a node that is no neighbour, are ignored (RFC 3626
+		// section 6.1.1).
 		if g := (group{Link: code & 3, Neighbour: code >> 2 & 3, Addresses: addresses}); code < 16 && g.Neighbour != 3 && (g.Link != linkSymmetric || g.Neighbour != notNeighbour) {
 			h.Groups = append(h.Groups, g)
 		}

@@ -42,7 +42,8 @@ func TestAMessageIsLaidOutAsTheStandardSays(t *testing.T) {
 }
 
 func TestTimesAreThoseOfTheStandard(t *testing.T) {
-	// RFC 3626 section 18.3: 2 s is mantissa 0 exponent 5, 6 s is 8 and 6, 15 s is 14 and 7, 30 s is 14 and 8.
+	// RFC 3626 section 18.3, as mantissa and exponent: 2 s is 0 and 5, 6 s is 8 and 6, 15 s is 14 and 7, 30 s
+	// is 14 and 8.
 	for code, want := range map[uint8]time.Duration{0x05: 2 * time.Second, 0x86: 6 * time.Second, 0xe7: 15 * time.Second, 0xe8: 30 * time.Second} {
 		if timeOf(code) != want || timeCode(want) != code {
 			t.Errorf("%#x is %v, %v is %#x", code, timeOf(code), want, timeCode(want))

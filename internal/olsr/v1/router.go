@@ -1,5 +1,5 @@
-// Package v1 has the Optimized Link State Routing Protocol version 1 (RFC 3626) as a state machine with the same interface as
-// version 2: package olsr. IPv4 only.
+// Package v1 implements the Optimized Link State Routing Protocol version 1 (RFC 3626) as a state machine
+// with the interface of package olsr, for IPv4 only.
 package v1
 
 import (

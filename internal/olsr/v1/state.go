@@ -21,7 +21,7 @@ const (
 	maxAllEdges   = 1 << 18
 )
 
-// router is the state of a node (RFC 3626 section 4). What a snapshot keeps is in tables.
+// router is the state of a node (RFC 3626 section 4). A snapshot keeps tables.
 type router struct {
 	tables
 	c      olsr.Config
@@ -55,7 +55,7 @@ type iface struct {
 	packetSeq uint16
 }
 
-// tables are what the protocol's information repositories hold. Moments are the Router's own.
+// tables are the protocol's information repositories. Moments are the Router's own.
 type tables struct {
 	Sequence, ANSN uint16
 	// Advertised MPR selectors of the last TC, EmptyTCs until when TCs without any are sent.
@@ -107,7 +107,8 @@ type alias struct {
 	End  time.Duration
 }
 
-// origin is what a node's messages told: Topology Tuples (RFC 3626 section 4.4), HNA (12.2) and duplicates (3.4).
+// origin is the content of a node's messages: Topology Tuples (RFC 3626 section 4.4), HNA (12.2) and
+// duplicates (3.4).
 type origin struct {
 	Processed, Forwarded core.Window
 	Received             []core.Window
@@ -131,7 +132,7 @@ func (l *link) status(now time.Duration) olsr.LinkStatus {
 	return olsr.Lost
 }
 
-// main address of an interface's; its own if nothing else is known.
+// main returns the main address of an interface's address; that address itself if nothing else is known.
 func (r *router) main(a netip.Addr) netip.Addr {
 	if m := r.Mains[a]; m != nil {
 		return m.Main
@@ -153,7 +154,7 @@ func (r *router) sortedLinks() []linkKey {
 	return all
 }
 
-// expireBy has the tables looked through at a moment at the latest.
+// expireBy schedules the next search for expired entries at a moment at the latest.
 func (r *router) expireBy(at time.Duration) {
 	if at > r.last {
 		r.nextSweep = min(r.nextSweep, at)

@@ -94,7 +94,7 @@ func (r *router) Restore(at time.Time, text []byte) error {
 	for _, o := range r.Origins {
 		r.allEdges += len(o.Edges) + len(o.Networks)
 	}
-	// What was sent between snapshot and now must not be sent again under the same numbers.
+	// Messages sent between snapshot and now must not be sent again with the same numbers.
 	for _, i := range r.ifaces {
 		r.Sequence += uint16(min(age/i.Hello, 1<<12)) + 1
 	}

@@ -62,7 +62,7 @@ func (r *router) receiveMID(now time.Duration, m *message) error {
 	return nil
 }
 
-// alias notes that an interface is of the node with that main address.
+// alias records that an interface belongs to the node with that main address.
 func (r *router) alias(now time.Duration, a, main netip.Addr, validity time.Duration) {
 	known := r.Mains[a]
 	if known == nil {
@@ -82,7 +82,7 @@ func (r *router) alias(now time.Duration, a, main netip.Addr, validity time.Dura
 	r.expireBy(known.End)
 }
 
-// rename what was taken for a node of its own, and is another's interface.
+// rename moves what was learned of an interface, taken for a node, to its node.
 func (r *router) rename(a, main netip.Addr) {
 	for _, by := range core.Sorted(r.Neighbours) {
 		n := r.Neighbours[by]
@@ -123,8 +123,8 @@ func (r *router) receiveHNA(now time.Duration, o *origin, m *message) error {
 	return nil
 }
 
-// sendTC generates TCs that advertise the MPR selectors (RFC 3626 section 9.3). One without any is repeated until the last
-// content has run out everywhere.
+// sendTC generates TCs that advertise the MPR selectors (RFC 3626 section 9.3). An empty one is repeated
+// until the last content has expired everywhere.
 func (r *router) sendTC(now time.Duration) {
 	var selectors []netip.Addr
 	for _, main := range core.Sorted(r.Neighbours) {
@@ -147,7 +147,7 @@ func (r *router) sendTC(now time.Duration) {
 	}
 }
 
-// sweep removes what has run out, and finds out when to look again.
+// sweep removes expired entries, and schedules the next search.
 func (r *router) sweep(now time.Duration) {
 	r.nextSweep = core.Forever
 	for _, key := range r.sortedLinks() {
@@ -186,7 +186,7 @@ func (r *router) sweep(now time.Duration) {
 	r.nextSweep = max(r.nextSweep, now+sweepInterval)
 }
 
-// expired says whether an end has come; if so routes change, else it is looked at again then.
+// expired reports whether an end has come. If so routes change, else the next search is scheduled.
 func (r *router) expired(now, end time.Duration) bool {
 	if end > now {
 		r.expireBy(end)
@@ -231,7 +231,7 @@ func (r *router) calculate(now time.Duration) {
 	r.dirty = false
 	r.counters.RouteCalculations++
 	if len(r.index.Addrs)+len(r.Neighbours)+r.twoHops+len(r.Origins) > core.MaxAddresses {
-		r.index = core.Index{} // numbers of addresses that are no more; the graph is made anew each time
+		r.index = core.Index{} // it may have addresses that do not exist any more
 	}
 	first, via := r.firstEdges(now)
 	adjacent := make(map[int32][]core.Edge, len(r.Origins)+len(r.Neighbours))
@@ -305,7 +305,7 @@ func (r *router) routesOver(now time.Duration, via []linkKey) []olsr.Route {
 	return routes
 }
 
-// replace the routes, of those to one destination by the nearest.
+// replace replaces the routes; of several to one destination it takes the nearest.
 func (r *router) replace(routes []olsr.Route) {
 	slices.SortFunc(routes, func(a, b olsr.Route) int {
 		return cmp.Or(a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()),

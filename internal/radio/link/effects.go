@@ -6,24 +6,26 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// Effects are what the links of a network do from moment to moment, each pair of nodes for itself, one direction each.
+// Effects give the links' effects at a time, separately for each pair of nodes and direction.
 type Effects interface {
-	// Effect on what one port sends to another at a time, nanoseconds of CLOCK_MONOTONIC; not known where the network's own link holds.
+	// Effect on frames from one port to another at a time, nanoseconds of CLOCK_MONOTONIC. If it is not
+	// known, the network's own link holds.
 	Effect(from, to *radio.Port, now int64) (e Effect, known bool)
 }
 
-// Effect of a link, as EMANE's comm effects have it.
+// Effect of a link, with the parameters of EMANE's comm effect model.
 type Effect struct {
-	// Latency of every frame; Jitter spreads it evenly.
+	// Latency of every frame; Jitter spreads it uniformly.
 	Latency, Jitter time.Duration
 	// Loss and Duplicate are probabilities from 0 to 1.
 	Loss, Duplicate float64
-	// Unicast and Broadcast frames are serialised at these rates in bit/s; 0 means that it takes no time.
+	// Unicast and Broadcast are the rates in bit/s at which such frames are serialised; 0 means that it takes
+	// no time.
 	Unicast, Broadcast float64
 }
 
-// over gives the parameters of a link with the effect: the rest stays what the network's own link has.
-func (e Effect) over(own Parameters, broadcast bool) Parameters {
+// applyTo returns the network's own link with the effect; the effect does not change the other parameters.
+func (e Effect) applyTo(own Parameters, broadcast bool) Parameters {
 	own.Delay, own.Jitter, own.Distribution = e.Latency, e.Jitter, Uniform
 	own.Loss, own.GilbertElliott, own.Duplicate = e.Loss, nil, e.Duplicate
 	own.RateBitsPerSecond = e.Unicast
@@ -33,11 +35,11 @@ func (e Effect) over(own Parameters, broadcast bool) Parameters {
 	return own
 }
 
-// transmitApart sends a frame to each of its receivers over a link of its own.
-func (m *Model) transmitApart(n *radio.Network, now int64, f *radio.Frame, s *sender) {
+// transmitPerReceiver sends a frame to each of its receivers over a separate link.
+func (m *Model) transmitPerReceiver(n *radio.Network, now int64, f *radio.Frame, s *sender) {
 	if !f.Destination.IsMulticast() {
 		if to := n.Find(f.Destination); to != nil {
-			m.offer(n, now, f, m.pair(now, f.Source, to, s, false), m.senders[to].self)
+			m.offer(n, now, f, m.pairQueue(now, f.Source, to, s, false), m.senders[to].self)
 			return
 		}
 	}
@@ -47,7 +49,7 @@ func (m *Model) transmitApart(n *radio.Network, now int64, f *radio.Frame, s *se
 			continue
 		}
 		if last != nil {
-			m.offer(n, now, n.Copy(f), m.pair(now, f.Source, last, s, true), m.senders[last].self)
+			m.offer(n, now, n.Copy(f), m.pairQueue(now, f.Source, last, s, true), m.senders[last].self)
 		}
 		last = to
 	}
@@ -55,14 +57,14 @@ func (m *Model) transmitApart(n *radio.Network, now int64, f *radio.Frame, s *se
 		m.offer(n, now, f, s.egress, nil)
 		return
 	}
-	m.offer(n, now, f, m.pair(now, f.Source, last, s, true), m.senders[last].self)
+	m.offer(n, now, f, m.pairQueue(now, f.Source, last, s, true), m.senders[last].self)
 }
 
-// pair is the queue from a sender to a receiver, as it holds now.
-func (m *Model) pair(now int64, from, to *radio.Port, s *sender, broadcast bool) *Queue {
+// pairQueue returns the queue from a sender to a receiver, with the effect that holds now.
+func (m *Model) pairQueue(now int64, from, to *radio.Port, s *sender, broadcast bool) *Queue {
 	p := m.config.Default
 	if e, known := m.config.Effects.Effect(from, to, now); known {
-		p = e.over(p, broadcast)
+		p = e.applyTo(p, broadcast)
 	}
 	return s.queue(m.config.Seed, from.NEM, to.Name, p)
 }

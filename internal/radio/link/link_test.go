@@ -30,7 +30,8 @@ func TestAFrameOnAnIdleLinkTakesDelayPlusSerialisation(t *testing.T) {
 	}
 }
 
-// A reference that knows nothing of queues: Lindley's recursion over the departures.
+// A reference without queues: Lindley's recursion over the departures (D. V. Lindley, The theory of queues
+// with a single server, 1952).
 func TestABackloggedLinkFollowsLindleysRecursion(t *testing.T) {
 	property := func(gapsMicroseconds []uint16, lengths [64]uint16) bool {
 		p := Parameters{RateBitsPerSecond: 1e6, Delay: 30 * time.Millisecond, Limit: math.MaxInt}
@@ -196,7 +197,7 @@ func TestTheMostSpecificLinkHolds(t *testing.T) {
 		"the first of two alike":     {port("gold", "gold"), port("grey-4", "grey"), 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := best(config.leadingFrom(c.from), c.to)
+			got := best(config.linksFrom(c.from), c.to)
 			if c.want < 0 && got != nil || c.want >= 0 && got != &config.Links[c.want] {
 				t.Errorf("got %+v; want link %d", got, c.want)
 			}

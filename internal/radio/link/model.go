@@ -1,6 +1,6 @@
-// Package link is the link model: rate, delay, jitter, loss, duplication, corruption and a finite queue on every
-// sender's egress, as `tc netem rate/delay/loss/duplicate/corrupt/limit` on that interface would give, without
-// a kernel module. docs/links.md has the model in full.
+// Package link is the link model: rate, delay, jitter, loss, duplication, corruption and a finite queue on
+// every sender's egress. It does what `tc netem rate/delay/loss/duplicate/corrupt/limit` (tc-netem(8)) on
+// that interface would, without a kernel module. docs/links.md has the complete model.
 package link
 
 import (
@@ -25,11 +25,11 @@ type Config struct {
 	Seed int64
 	// Default link on every node's egress.
 	Default Parameters
-	// Links that replace it. Where several fit two nodes, the one that names Everybody least often holds, of those
-	// the one that names more nodes (not groups), and of those the first. Each sender has one queue for every
-	// distinct To of the links that hold for it; links to Everybody share the queue of the default.
+	// Links that replace it. If several match two nodes, the one that names Everybody least often holds, then
+	// the one that names more nodes (not groups), then the first. Each sender has one queue for every
+	// distinct To of the links that hold for it. Links to Everybody share the queue of the default.
 	Links []Link
-	// Effects, where they are given, hold in the place of Links: each pair of nodes has a queue of its own then.
+	// Effects, if given, replace Links. Each pair of nodes then has its own queue.
 	Effects Effects
 }
 
@@ -38,20 +38,20 @@ type Model struct {
 	config  Config
 	ports   []*radio.Port
 	senders map[*radio.Port]*sender
-	// here are the ports that this host serves.
-	here     []*radio.Port
-	byNEM    map[int]*radio.Port
-	shipment radio.Shipment // scratch
+	// localPorts are the ports that this host serves.
+	localPorts []*radio.Port
+	byNEM      map[int]*radio.Port
+	shipment   radio.Shipment // scratch
 }
 
 // sender is what one port's frames go through.
 type sender struct {
 	self   []*radio.Port     // the port alone, as receivers of a frame for it
 	queues map[string]*Queue // by destination set
-	// egress is the default queue; broadcast has each queue that leads to somebody, or else egress.
+	// egress is the default queue. broadcast has each queue that leads to a receiver, or egress if none does.
 	egress    *Queue
 	broadcast []*Queue
-	routes    []*Queue // by the receiver's slot; nil where all go through egress
+	routes    []*Queue // by the receiver's slot; nil if all go through egress
 }
 
 // New makes a model without members.
@@ -59,8 +59,8 @@ func New(config Config) *Model {
 	return &Model{config: config, senders: map[*radio.Port]*sender{}}
 }
 
-// Configure changes the links. Frames under way keep the times and receivers they were given, and no
-// later frame overtakes them unless its link reorders.
+// Configure changes the links. Frames under way keep their times and receivers. No later frame overtakes them
+// unless its link reorders.
 func (m *Model) Configure(config Config) {
 	m.config = config
 	before := make([]int, len(m.ports))
@@ -83,11 +83,11 @@ func (m *Model) Members(ports []*radio.Port) {
 		p.Slot = slot
 	}
 	m.ports = ports
-	m.findHere()
+	m.findLocalPorts()
 	m.rebuild(before)
 }
 
-// rebuild routes everything anew; before has the ports' slots until now, -1 for new ones.
+// rebuild assigns all queues again. before has the ports' previous slots, -1 for new ones.
 func (m *Model) rebuild(before []int) {
 	senders := make(map[*radio.Port]*sender, len(m.ports))
 	for _, p := range m.ports {
@@ -103,7 +103,7 @@ func (m *Model) rebuild(before []int) {
 }
 
 func (m *Model) route(p *radio.Port, s *sender, before []int) {
-	links := m.config.leadingFrom(p)
+	links := m.config.linksFrom(p)
 	defaults, branches := m.config.Default, false
 	for _, l := range links {
 		if l.To == Everybody {
@@ -117,11 +117,11 @@ func (m *Model) route(p *radio.Port, s *sender, before []int) {
 	s.routes, s.broadcast = nil, []*Queue{s.egress}
 	s.egress.to = m.ports
 	if branches {
-		m.branch(p, s, links)
+		m.routePerReceiver(p, s, links)
 	}
 	for slot, to := range m.ports {
 		if before[slot] >= 0 && to != p {
-			s.route(slot).follow(oldRoute(old, before[slot], s.egress))
+			s.route(slot).continueAfter(oldRoute(old, before[slot], s.egress))
 		}
 	}
 }
@@ -133,8 +133,8 @@ func oldRoute(routes []*Queue, slot int, egress *Queue) *Queue {
 	return routes[slot]
 }
 
-// branch gives the sender a route to each receiver.
-func (m *Model) branch(p *radio.Port, s *sender, links []ranked) {
+// routePerReceiver gives the sender a separate route to each receiver.
+func (m *Model) routePerReceiver(p *radio.Port, s *sender, links []ranked) {
 	s.routes, s.broadcast = make([]*Queue, len(m.ports)), nil
 	receivers := map[*Queue][]*radio.Port{}
 	for slot, to := range m.ports {
@@ -168,7 +168,7 @@ func (s *sender) route(slot int) *Queue {
 	return s.routes[slot]
 }
 
-// queue to a set of destinations, whose name its random streams have too.
+// queue returns the sender's queue to a set of destinations. The set's name also selects its random streams.
 func (s *sender) queue(seed int64, nem int, destinations string, p Parameters) *Queue {
 	q := s.queues[destinations]
 	if q == nil {
@@ -179,14 +179,14 @@ func (s *sender) queue(seed int64, nem int, destinations string, p Parameters) *
 	return q
 }
 
-// The ranks of what a link names. Two groups rank above a node and Everybody.
+// The ranks of names in a link. Two groups rank above a node and Everybody.
 const (
 	rankEverybody = 1
 	rankGroup     = 4
 	rankNode      = 5
 )
 
-// rank tells how well a name fits a port, 0 for not at all.
+// rank returns how specifically a name matches a port, 0 if it does not.
 func rank(name string, p *radio.Port) int {
 	switch name {
 	case p.Name:
@@ -203,33 +203,33 @@ func rank(name string, p *radio.Port) int {
 // ranked is a link with the rank of its From.
 type ranked struct {
 	*Link
-	from int
+	fromRank int
 }
 
-// leadingFrom lists the links from a port in their order, of each To only the one that holds.
-func (c *Config) leadingFrom(p *radio.Port) (links []ranked) {
+// linksFrom lists the links from a port in their order, with only the link that holds for each To.
+func (c *Config) linksFrom(p *radio.Port) (links []ranked) {
 	for i := range c.Links {
 		l := ranked{&c.Links[i], rank(c.Links[i].From, p)}
-		if l.from == 0 {
+		if l.fromRank == 0 {
 			continue
 		}
 		same := slices.IndexFunc(links, func(other ranked) bool { return other.To == l.To })
 		switch {
 		case same < 0:
 			links = append(links, l)
-		case l.from > links[same].from:
+		case l.fromRank > links[same].fromRank:
 			links = append(slices.Delete(links, same, same+1), l)
 		}
 	}
 	return links
 }
 
-// best of a sender's links to a port, or nil for the default.
+// best returns the link that holds for a receiver, or nil for the default.
 func best(links []ranked, to *radio.Port) (found *Link) {
 	most := 0
 	for _, l := range links {
-		if r := rank(l.To, to); r > 0 && l.from+r > most {
-			found, most = l.Link, l.from+r
+		if r := rank(l.To, to); r > 0 && l.fromRank+r > most {
+			found, most = l.Link, l.fromRank+r
 		}
 	}
 	return found
@@ -239,7 +239,7 @@ func best(links []ranked, to *radio.Port) (found *Link) {
 func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 	s := m.senders[f.Source]
 	if m.config.Effects != nil {
-		m.transmitApart(n, now, f, s)
+		m.transmitPerReceiver(n, now, f, s)
 		return
 	}
 	if !f.Destination.IsMulticast() {
@@ -252,7 +252,7 @@ func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 	m.offer(n, now, f, s.broadcast[0], s.broadcast[0].to)
 }
 
-// unicast sends to one port. A frame that nobody can receive occupies the sender's link all the same.
+// unicast sends to one port. A frame that nobody can receive also occupies the sender's link.
 func (m *Model) unicast(n *radio.Network, now int64, f *radio.Frame, s *sender) {
 	to := n.Find(f.Destination)
 	if to == nil {
@@ -277,21 +277,21 @@ func (m *Model) offer(n *radio.Network, now int64, f *radio.Frame, q *Queue, rec
 	f.Receivers, f.Context = receivers, q
 	if !q.Duplicated() {
 		corrupt(n, f, q.Corrupted(length, false))
-		m.pass(n, now, f, arrival)
+		m.forward(n, now, f, arrival)
 		return
 	}
 	second := n.Copy(f)
 	corrupt(n, f, q.Corrupted(length, false))
-	m.pass(n, now, f, arrival)
+	m.forward(n, now, f, arrival)
 	if arrival, reason, accepted = q.OfferDuplicate(now, length); !accepted {
 		n.Drop(second, reason)
 		return
 	}
 	corrupt(n, second, q.Corrupted(length, true))
-	m.pass(n, now, second, arrival)
+	m.forward(n, now, second, arrival)
 }
 
-// corrupt turns a bit of a frame over; -1 is none.
+// corrupt inverts a bit of a frame; -1 is none.
 func corrupt(n *radio.Network, f *radio.Frame, bit int) {
 	if bit >= 0 {
 		f.Data[bit/8] ^= 0x80 >> (bit % 8)
@@ -299,7 +299,7 @@ func corrupt(n *radio.Network, f *radio.Frame, bit int) {
 	}
 }
 
-func (m *Model) pass(n *radio.Network, now int64, f *radio.Frame, arrival int64) {
+func (m *Model) forward(n *radio.Network, now int64, f *radio.Frame, arrival int64) {
 	if n.Distributed() {
 		m.ship(n, now, f, arrival)
 	}

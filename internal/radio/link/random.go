@@ -6,11 +6,12 @@ import (
 	"strconv"
 )
 
-// stream gives random numbers by index, so that the n-th frame from a source to a set of
-// destinations meets the same fate in every run with the same seed, whatever else happens.
+// stream gives random numbers by index. So the n-th frame from a source to a set of destinations has the same
+// outcome in every run with the same seed.
 type stream uint64
 
-// newStream of a network's seed, the source's NEM id, the name of the destination set and what the numbers are for.
+// newStream derives a stream from the network's seed, the source's NEM id, the name of the destination set,
+// and the purpose.
 func newStream(seed int64, source int, destinations, purpose string) stream {
 	h := fnv.New64a()
 	for _, part := range []string{strconv.FormatInt(seed, 10), strconv.Itoa(source), destinations, purpose} {
@@ -20,8 +21,8 @@ func newStream(seed int64, source int, destinations, purpose string) stream {
 	return stream(mix(h.Sum64()))
 }
 
-// streams of a queue: one for each purpose, so that to switch one effect on does not change another.
-// All are indexed by the frame's place among those offered to the queue.
+// streams of a queue: one for each purpose, so that enabling one effect does not change another. The index is
+// the frame's place among those offered to the queue.
 type streams struct {
 	loss, state, jitter, duplicate, duplicateJitter, corrupt, duplicateCorrupt stream
 }
@@ -36,14 +37,14 @@ func (s stream) uniform(index uint64) float64 {
 	return float64(s.bits(index)) / (1 << 53)
 }
 
-// inside is the index-th number of the stream, in (0, 1): neither end occurs.
-func (s stream) inside(index uint64) float64 {
+// openUniform is the index-th number of the stream, in (0, 1) without both ends.
+func (s stream) openUniform(index uint64) float64 {
 	return (float64(s.bits(index)>>1) + 0.5) / (1 << 52)
 }
 
 // normal is the index-th number of the stream, of the standard normal distribution.
 func (s stream) normal(index uint64) float64 {
-	return math.Sqrt2 * math.Erfinv(2*s.inside(index)-1)
+	return math.Sqrt2 * math.Erfinv(2*s.openUniform(index)-1)
 }
 
 // bits is the index-th number of the stream, of 53 bits.
@@ -53,7 +54,7 @@ func (s stream) bits(index uint64) uint64 {
 }
 
 // mix is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
-// generators, OOPSLA 2014); with a counter for its state it is a counter-based generator.
+// generators, OOPSLA 2014). With a counter as its state it is a counter-based generator.
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

@@ -8,16 +8,16 @@ func (m *Model) ship(n *radio.Network, now int64, f *radio.Frame, arrival int64)
 	n.Ship(&m.shipment, f.Receivers)
 }
 
-// Hear implements radio.Hearer: the sender's host has decided that and when the frame arrives.
-func (m *Model) Hear(n *radio.Network, _ int64, f *radio.Frame, s *radio.Shipment) {
+// ReceiveShipment implements radio.DistributedModel. The sender's host has decided whether and when the frame arrives.
+func (m *Model) ReceiveShipment(n *radio.Network, _ int64, f *radio.Frame, s *radio.Shipment) {
 	f.Receivers = m.receivers(s.Receivers)
 	n.Hold(f, s.Due)
 }
 
-// receivers here by their NEM ids; without any, all that are here.
+// receivers returns local ports by their NEM ids; without ids, all local ports.
 func (m *Model) receivers(nems []uint16) (receivers []*radio.Port) {
 	if len(nems) == 0 {
-		return m.here
+		return m.localPorts
 	}
 	for _, nem := range nems {
 		p := m.byNEM[int(nem)]
@@ -32,12 +32,12 @@ func (m *Model) receivers(nems []uint16) (receivers []*radio.Port) {
 	return receivers
 }
 
-// findHere notes which of the ports this host serves.
-func (m *Model) findHere() {
-	m.here, m.byNEM = nil, make(map[int]*radio.Port, len(m.ports))
+// findLocalPorts lists the ports that this host serves.
+func (m *Model) findLocalPorts() {
+	m.localPorts, m.byNEM = nil, make(map[int]*radio.Port, len(m.ports))
 	for _, p := range m.ports {
-		if p.Here() {
-			m.here = append(m.here, p)
+		if p.IsLocal() {
+			m.localPorts = append(m.localPorts, p)
 			m.byNEM[p.NEM] = p
 		}
 	}

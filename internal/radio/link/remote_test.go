@@ -11,21 +11,21 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
-// otherHost notes what is shipped to it.
-type otherHost struct{ shipped []radio.Shipment }
+// remoteHost notes what is shipped to it.
+type remoteHost struct{ shipped []radio.Shipment }
 
-func (h *otherHost) Ship(s *radio.Shipment) {
+func (h *remoteHost) Ship(s *radio.Shipment) {
 	c := *s
 	c.Receivers, c.Data = slices.Clone(s.Receivers), bytes.Clone(s.Data)
 	h.shipped = append(h.shipped, c)
 }
 
-// spread is a bed of one node here, and others by name and group on two other hosts.
-func spread(t *testing.T, config link.Config) (b *bed, first, second *otherHost) {
+// distributedBed is a bed of one node here, and others by name and group on two other hosts.
+func distributedBed(t *testing.T, config link.Config) (b *bed, first, second *remoteHost) {
 	t.Helper()
 	b = newBed(t, 1, config)
-	first, second = &otherHost{}, &otherHost{}
-	for nem, host := range map[int]*otherHost{2: first, 3: first, 4: second} {
+	first, second = &remoteHost{}, &remoteHost{}
+	for nem, host := range map[int]*remoteHost{2: first, 3: first, 4: second} {
 		group := "near"
 		if nem == 3 {
 			group = "far"
@@ -39,7 +39,7 @@ func spread(t *testing.T, config link.Config) (b *bed, first, second *otherHost)
 }
 
 // shipped waits until a number of transmissions has gone to a host, and gives them.
-func (b *bed) shipped(t *testing.T, h *otherHost, want int) (all []radio.Shipment) {
+func (b *bed) shipped(t *testing.T, h *remoteHost, want int) (all []radio.Shipment) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		b.Network.Do(func(*radio.Network, radio.Model) { all = slices.Clone(h.shipped) })
@@ -54,11 +54,11 @@ func (b *bed) shipped(t *testing.T, h *otherHost, want int) (all []radio.Shipmen
 
 func TestABroadcastGoesOnceToEachOtherHost(t *testing.T) {
 	const delay = 30 * time.Millisecond
-	b, first, second := spread(t, link.Config{Default: link.Parameters{Delay: delay}})
+	b, first, second := distributedBed(t, link.Config{Default: link.Parameters{Delay: delay}})
 	if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, 1, 200)); err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []*otherHost{first, second} {
+	for _, h := range []*remoteHost{first, second} {
 		s := b.shipped(t, h, 1)[0]
 		if s.Source != 1 || len(s.Receivers) != 0 || s.Due-s.Sent != int64(delay) || len(s.Data) != 200 {
 			t.Errorf("shipped %+v; want 200 bytes of 1 for all, due after %v", s, delay)
@@ -74,7 +74,7 @@ func TestABroadcastGoesOnceToEachOtherHost(t *testing.T) {
 }
 
 func TestLinksOfTheirOwnNameTheirReceivers(t *testing.T) {
-	b, first, second := spread(t, link.Config{Default: link.Parameters{Delay: time.Millisecond},
+	b, first, second := distributedBed(t, link.Config{Default: link.Parameters{Delay: time.Millisecond},
 		Links: []link.Link{{From: link.Everybody, To: "far", Parameters: link.Parameters{Delay: time.Second}}}})
 	if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, 1, 100)); err != nil {
 		t.Fatal(err)
@@ -92,13 +92,13 @@ func TestLinksOfTheirOwnNameTheirReceivers(t *testing.T) {
 	}
 }
 
-func TestATransmissionFromElsewhereReachesWhomItNamesAndCountsItsLateness(t *testing.T) {
-	b, _, _ := spread(t, link.Config{})
+func TestATransmissionOfAnotherHostReachesItsReceiversAndCountsItsLateness(t *testing.T) {
+	b, _, _ := distributedBed(t, link.Config{})
 	frame := b.Nodes[0].Frame(b.Nodes[0].MAC, 7, 100)
 	frame[11] = 2 // from the node elsewhere
 	past := int64(1)
-	b.Network.Hear(&radio.Shipment{Source: 2, Receivers: []uint16{1}, Sent: past, Due: past, Bytes: len(frame), Data: frame})
-	b.Network.Hear(&radio.Shipment{Source: 9, Due: past, Bytes: len(frame), Data: frame})
+	b.Network.ReceiveShipment(&radio.Shipment{Source: 2, Receivers: []uint16{1}, Sent: past, Due: past, Bytes: len(frame), Data: frame})
+	b.Network.ReceiveShipment(&radio.Shipment{Source: 9, Due: past, Bytes: len(frame), Data: frame})
 	if r, ok, err := b.Nodes[0].Receive(10 * time.Second); err != nil || !ok || r.Sequence != 7 {
 		t.Fatalf("received %+v, %v, %v; want frame 7", r, ok, err)
 	}
@@ -106,7 +106,7 @@ func TestATransmissionFromElsewhereReachesWhomItNamesAndCountsItsLateness(t *tes
 	if c.FramesReceived != 1 || c.LateReleases != 1 || c.Released != 0 {
 		t.Errorf("counted %+v; want one frame received, and late", c.Counters)
 	}
-	if b.Network.Strangers() != 1 {
-		t.Errorf("%d transmissions of unknown sources; want 1", b.Network.Strangers())
+	if b.Network.UnknownSources() != 1 {
+		t.Errorf("%d transmissions of unknown sources; want 1", b.Network.UnknownSources())
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
-// sample is a measurement with a stream of random numbers of its own. It tells why the hypothesis that the model
-// follows its closed form is rejected at 1 %, or nothing.
+// sample is a measurement with a stream of random numbers of its own. It returns why the model's closed form
+// is rejected at 1 %, or "".
 type sample func(seed int64) (rejected string)
 
 // atOnePercent tests a hypothesis with fixed seeds, and with fresh ones.
@@ -25,8 +25,9 @@ func atOnePercent(t *testing.T, s sample) {
 	radiotest.AtOnePercent(t, s)
 }
 
-// kolmogorovSmirnov tests that values come from a continuous distribution, with the asymptotic critical value at 1 %
-// and the finite-sample correction of M. A. Stephens, EDF statistics for goodness of fit, JASA 69, 1974.
+// kolmogorovSmirnov tests that values come from a continuous distribution, with the asymptotic critical value
+// at 1 %. It applies the finite-sample correction of M. A. Stephens, EDF statistics for goodness of fit, JASA
+// 69, 1974.
 func kolmogorovSmirnov(values []float64, distribution func(float64) float64) string {
 	slices.Sort(values)
 	n, distance := float64(len(values)), 0.0
@@ -52,8 +53,9 @@ func share(count, n int, mean, variance float64) string {
 
 func binomial(count, n int, p float64) string { return share(count, n, p, p*(1-p)) }
 
-// geometric tests that lengths, from 1 on, end with probability p at each step: Pearson's chi-square with at least five
-// lengths expected in each class and Wilson and Hilferty's approximation of the critical value at 1 %.
+// geometric tests that lengths, from 1 on, end with probability p at each step. It is Pearson's chi-square
+// with at least five lengths expected in each class. The critical value at 1 % is Wilson and Hilferty's
+// approximation.
 func geometric(lengths []int, p float64) string {
 	n := float64(len(lengths))
 	counts := map[int]int{}
@@ -104,14 +106,14 @@ func TestTheDelayOfFramesFollowsTheJittersDistribution(t *testing.T) {
 				if rejected := correlated(deviations, 0); rejected != "" {
 					return rejected
 				}
-				return kolmogorovSmirnov(withoutMost(deviations), c.distribution)
+				return kolmogorovSmirnov(withoutCutoff(deviations), c.distribution)
 			})
 		})
 	}
 }
 
-// withoutMost leaves out what Pareto's distribution is cut off at, which would be a step in the distribution.
-func withoutMost(deviations []float64) []float64 {
+// withoutCutoff leaves out values at the cut-off of Pareto's distribution, which would be a step.
+func withoutCutoff(deviations []float64) []float64 {
 	return slices.DeleteFunc(deviations, func(x float64) bool { return x == 4 })
 }
 
@@ -286,7 +288,7 @@ func TestCorrelatedLossesKeepTheirShareAndComeInGeometricBursts(t *testing.T) {
 	}{"bursts of losses": {true, p10}, "gaps between them": {false, p01}} {
 		t.Run(name, func(t *testing.T) {
 			atOnePercent(t, func(seed int64) string {
-				return geometric(stretches(seed, Parameters{Loss: p, LossCorrelation: c}, b.lost, 4000), b.end)
+				return geometric(runLengths(seed, Parameters{Loss: p, LossCorrelation: c}, b.lost, 4000), b.end)
 			})
 		})
 	}
@@ -391,14 +393,14 @@ func TestGilbertElliottBurstsAreGeometric(t *testing.T) {
 	}{"bursts of losses": {true, g.BadToGood}, "gaps between them": {false, g.GoodToBad}} {
 		t.Run(name, func(t *testing.T) {
 			atOnePercent(t, func(seed int64) string {
-				return geometric(stretches(seed, Parameters{GilbertElliott: &g}, c.lost, 4000), c.end)
+				return geometric(runLengths(seed, Parameters{GilbertElliott: &g}, c.lost, 4000), c.end)
 			})
 		})
 	}
 }
 
-// stretches gives the lengths of the first whole stretches of frames that are lost, or not.
-func stretches(seed int64, p Parameters, lost bool, count int) (lengths []int) {
+// runLengths gives the lengths of the first whole stretches of frames that are lost, or not.
+func runLengths(seed int64, p Parameters, lost bool, count int) (lengths []int) {
 	q, length := queueOf(seed, p), 0
 	for len(lengths) < count {
 		_, _, accepted := q.Offer(0, 100)

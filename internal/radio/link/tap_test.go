@@ -47,7 +47,7 @@ func TestDelayThroughTAPsIsDelayPlusSerialisation(t *testing.T) {
 				}
 				return errors
 			})
-			judgeErrors(t, quiet)
+			checkErrors(t, quiet)
 			b.Conserved(t)
 		})
 	}
@@ -56,8 +56,8 @@ func TestDelayThroughTAPsIsDelayPlusSerialisation(t *testing.T) {
 // goodMedian of the delay's error.
 const goodMedian = 500 * time.Microsecond
 
-// bestOf measures again while the median is too large, and gives the best: other programs on a
-// busy machine can only add to delays.
+// bestOf measures again while the median is too large, and returns the best. Other programs on a busy machine
+// can only add to delays.
 func bestOf(rounds int, measure func() []time.Duration) (best []time.Duration) {
 	for range rounds {
 		errors := measure()
@@ -85,8 +85,8 @@ func (b *bed) sendAlone(t *testing.T, sequence uint64, length int) time.Duration
 	return r.Delay()
 }
 
-// judgeErrors judges the minimum and the median of sorted errors; the tail is for the bench.
-func judgeErrors(t *testing.T, errors []time.Duration) {
+// checkErrors judges the minimum and the median of sorted errors; the tail is for the bench.
+func checkErrors(t *testing.T, errors []time.Duration) {
 	t.Helper()
 	least, median, worst := errors[0], errors[len(errors)/2], errors[len(errors)-1]
 	t.Logf("delay error: least %v, median %v, worst %v", least, median, worst)
@@ -123,8 +123,8 @@ func TestCarriedRateIsTheLinksRate(t *testing.T) {
 	}
 }
 
-// carriedRate in bit/s, from the median time that half of all frames took: a busy machine may hold
-// up a few frames at either end.
+// carriedRate in bit/s, from the median time that half of all frames took. A busy machine may delay a few
+// frames at either end.
 func carriedRate(arrived []radiotest.Received, length int) float64 {
 	half := len(arrived) / 2
 	var spans []int64
@@ -144,7 +144,8 @@ func (b *bed) burst(t *testing.T, frames, length int) {
 	}
 }
 
-// flood sends short frames as fast as the radio takes them from the TAP, whose ring would drop what has no room.
+// flood sends short frames as fast as the radio takes them from the TAP. The TAP's ring drops frames that
+// find no room.
 func (b *bed) flood(t *testing.T, frames int, to net.HardwareAddr) {
 	t.Helper()
 	const ring = 500
@@ -375,7 +376,7 @@ func TestAChangeOfTheLinkDoesNotDisturbFramesUnderWay(t *testing.T) {
 		if i == 3 {
 			want = 400 * time.Millisecond
 		}
-		// Less than the other delay, and as much room as that leaves for a machine that stands still for a moment.
+		// Less than the other delay, with as much room as that leaves for a machine that stalls for a moment.
 		if got := r.Delay(); got < want || got > want+190*time.Millisecond {
 			t.Errorf("frame %d took %v; want %v", i, got, want)
 		}
@@ -383,8 +384,8 @@ func TestAChangeOfTheLinkDoesNotDisturbFramesUnderWay(t *testing.T) {
 	b.Conserved(t)
 }
 
-// With jitter that keeps the order a frame also waits for those before it: the mean is not the link's delay. The other
-// distributions are held against closed forms without the kernel in between.
+// With jitter that keeps the order a frame also waits for earlier ones, so the mean is not the link's delay.
+// The other distributions are tested against closed forms without the kernel.
 func TestJitterThroughTAPsSpreadsTheDelayEvenly(t *testing.T) {
 	const delay, jitter, frames = 40 * time.Millisecond, 30 * time.Millisecond, 300
 	b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Delay: delay, Jitter: jitter, Reorder: true}})
@@ -410,7 +411,8 @@ func TestJitterThroughTAPsSpreadsTheDelayEvenly(t *testing.T) {
 	if delays[0] < delay-jitter {
 		t.Errorf("the fastest frame took %v; want at least %v", delays[0], delay-jitter)
 	}
-	// The median of so many evenly spread delays is off by 2.576·jitter/√frames at most (at 1 %; the seed is fixed).
+	// The median of so many uniform delays is off by at most 2.576·jitter/√frames (at 1 %; the seed is
+	// fixed).
 	margin := time.Duration(2.576 * float64(jitter) / math.Sqrt(frames))
 	if median := delays[frames/2]; median < delay-margin || median > delay+margin+2*goodMedian {
 		t.Errorf("the median frame took %v; want %v ± %v", median, delay, margin)

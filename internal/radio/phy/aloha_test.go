@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A radio without channel access whose transmissions of equal length and strength collide is pure ALOHA: of an offered load
-// G the share exp(-2G) gets through (N. Abramson, The ALOHA system, AFIPS Fall Joint Computer Conference 37, 1970).
+// A radio without channel access whose transmissions of equal length and strength collide is pure ALOHA. Of
+// an offered load G the share exp(-2G) gets through. Source: N. Abramson, The ALOHA system, AFIPS Fall Joint
+// Computer Conference 37, 1970.
 func TestCollisionsOfManyHiddenTerminalsFollowPureALOHA(t *testing.T) {
 	const senders, frames, onAir = 200, 20_000, 1000 // µs
 	for _, load := range []float64{0.1, 0.5, 1} {

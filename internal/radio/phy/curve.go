@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Curve is a packet completion rate (PCR) curve: with which probability a frame arrives, by its SINR, size and rate. A nil
-// Curve is a step at 0 dB.
+// Curve is a packet completion rate (PCR) curve: the probability that a frame arrives, by SINR, size and
+// rate. A nil Curve is a step at 0 dB.
 type Curve struct {
 	// sizeBytes of the frames that the points are for; 0 for frames of any size.
 	sizeBytes float64
-	rates     []rateCurve // the first one holds for rates that are not among them
+	rates     []rateCurve // the first also holds for rates without a curve
 }
 
 // rateCurve is the curve of one rate, or of all.
@@ -21,33 +21,34 @@ type rateCurve struct {
 
 type point struct{ sinrDB, completion float64 }
 
-// Completion is the probability from 0 to 1 that a frame of that size, sent at that rate, arrives at that SINR: linear
-// between two points of the curve, and completion^(size/curve's size) where the curve has a size. Left of the curve it is
-// 0 and right of it 1, whatever its last point says, as in EMANE.
+// Completion is the probability that a frame of that size and rate arrives at that SINR. It is linear between
+// two points. If the curve has a size, it is completion^(size/curve's size). As in EMANE it is 0 left of the
+// curve and 1 right of it, whatever the last point says.
 func (c *Curve) Completion(sinrDB float64, sizeBytes int, rateBitsPerSecond float64) float64 {
-	return c.sized(c.unsized(sinrDB, rateBitsPerSecond), sizeBytes)
+	return c.scaleToSize(c.unscaledCompletion(sinrDB, rateBitsPerSecond), sizeBytes)
 }
 
-// unsized completion is that of the curve itself: of frames of its size, or of any where it has none. What it is 0 or 1 for, it is so for every size.
-func (c *Curve) unsized(sinrDB, rateBitsPerSecond float64) float64 {
+// unscaledCompletion completion is that of frames of the curve's size, or of any if it has none. Where it is 0 or 1, it
+// is so for every size.
+func (c *Curve) unscaledCompletion(sinrDB, rateBitsPerSecond float64) float64 {
 	switch {
 	case c != nil:
-		return c.of(rateBitsPerSecond).at(sinrDB)
+		return c.forRate(rateBitsPerSecond).at(sinrDB)
 	case sinrDB >= 0:
 		return 1
 	}
 	return 0
 }
 
-// sized completion is that of frames of a size.
-func (c *Curve) sized(unsized float64, sizeBytes int) float64 {
+// scaleToSize scales a completion to frames of a size.
+func (c *Curve) scaleToSize(unsized float64, sizeBytes int) float64 {
 	if c == nil || c.sizeBytes == 0 || unsized <= 0 || unsized >= 1 {
 		return unsized
 	}
 	return math.Pow(unsized, float64(sizeBytes)/c.sizeBytes)
 }
 
-func (c *Curve) of(bitsPerSecond float64) *rateCurve {
+func (c *Curve) forRate(bitsPerSecond float64) *rateCurve {
 	for i := range c.rates {
 		if c.rates[i].bitsPerSecond == bitsPerSecond {
 			return &c.rates[i]
@@ -80,7 +81,7 @@ func (r *rateCurve) at(sinrDB float64) (completion float64) {
 	return low.completion + (high.completion-low.completion)*(sinrDB-low.sinrDB)/(high.sinrDB-low.sinrDB)
 }
 
-// RatesBitsPerSecond that the curve has points for; none where they hold for every rate.
+// RatesBitsPerSecond of the curve; none if it holds for every rate.
 func (c *Curve) RatesBitsPerSecond() (rates []float64) {
 	for _, r := range c.rates {
 		if r.bitsPerSecond > 0 {

@@ -163,7 +163,7 @@ func TestJammersAreNoiseThroughTheReceiversAntenna(t *testing.T) {
 	}
 }
 
-func TestAHiddenTerminalDestroysWhatItDoesNotHear(t *testing.T) {
+func TestAHiddenTerminalDestroysFramesOfRadiosOutOfItsRange(t *testing.T) {
 	// 2 and 3 reach 1 equally well, but not each other.
 	w := &world{loss: map[[2]int]float64{{2, 1}: 80, {3, 1}: 80}}
 	m, p := mediumOf(3, Config{Interference: All, PCR: linearCurve, Environment: w})
@@ -225,10 +225,10 @@ func TestWhatWasSentIsForgottenOnceNothingCanOverlapWithIt(t *testing.T) {
 	for i := range int64(100_000) {
 		send(m, p[0], uint64(i), i*1000, i*1000+100)
 	}
-	if kept := len(m.air.sent) - m.air.head; kept > 1002 {
+	if kept := len(m.recent.sent) - m.recent.head; kept > 1002 {
 		t.Errorf("%d transmissions kept; want those of the last second", kept)
 	}
-	if c := cap(m.air.sent); c > 8192 {
+	if c := cap(m.recent.sent); c > 8192 {
 		t.Errorf("room for %d transmissions; want it bounded", c)
 	}
 }

@@ -151,7 +151,8 @@ func TestPathlossIsAskedOncePerVersion(t *testing.T) {
 }
 
 func TestMeasuredSharesOfEMANEFollowFromTheLinearCurve(t *testing.T) {
-	// Pathloss, and the share in percent that 1200 receptions of EMANE 1.5.3 gave with the curve 0 dB 0 %, 20 dB 100 %.
+	// Pathloss, and the share in percent of 1200 receptions that EMANE 1.5.3 gave. Its curve was 0 dB 0 %, 20
+	// dB 100 %.
 	for _, c := range []struct{ loss, measured float64 }{
 		{70, 100}, {90, 100}, {95, 74.8}, {100, 51.3}, {105, 27.1}, {109, 3.7}, {111, 0},
 	} {
@@ -178,7 +179,8 @@ func received(m *Medium, p []*radio.Port, frames int) (n int) {
 // linearCurve goes from 0 % at 0 dB to 100 % at 20 dB.
 var linearCurve = &Curve{rates: []rateCurve{{points: []point{{0, 0}, {20, 1}}}}}
 
-// outside tells how a count deviates from the binomial distribution by more than so many standard deviations.
+// outside says how a count deviates from the binomial distribution by more than that many standard
+// deviations.
 func outside(count, n int, p, deviations float64) string {
 	d := math.Abs(float64(count) - float64(n)*p)
 	if d > deviations*math.Sqrt(float64(n)*p*(1-p)) {
@@ -227,7 +229,7 @@ func TestDifferentWaveformsDoNotHearEachOther(t *testing.T) {
 	}
 }
 
-func TestLinksTellWhatWasHeardAcrossChangesOfMembers(t *testing.T) {
+func TestLinksKeepTheirStatisticsAcrossChangesOfMembers(t *testing.T) {
 	m, p := mediumOf(4, Config{Environment: everywhere(4, 100), PCR: linearCurve})
 	for i := range 100 {
 		_, _ = receive(m, send(m, p[2], uint64(i), int64(i)*100, int64(i)*100+50), p[3])

@@ -13,24 +13,25 @@ import (
 	"strings"
 )
 
-// The kinds of PCR files, by their root elements. Files of the IEEE 802.11abg model have the RF Pipe's, with datarate elements in the table.
+// The kinds of PCR files, by their root elements. Files of the IEEE 802.11abg model have RF Pipe's, with
+// datarate elements in the table.
 const (
 	rfPipeRoot   = "pcr"
 	tdmaRoot     = "tdmabasemodel-pcr"
 	bentPipeRoot = "bentpipe-model-pcr"
 )
 
-// wifiRates in bit/s by the index of a datarate in a file of the IEEE 802.11abg model, from 1 on.
+// wifiRates in bit/s by the index of a datarate in a file of the IEEE 802.11abg model, counted from 1.
 var wifiRates = [...]float64{1e6, 2e6, 5.5e6, 11e6, 6e6, 9e6, 12e6, 18e6, 24e6, 36e6, 48e6, 54e6}
 
-// maxSINRDB is the largest absolute value that EMANE takes for a row's SINR.
+// maxSINRDB is the largest absolute SINR of a row that EMANE accepts.
 const maxSINRDB = 255
 
-// ParsePCR reads the text of an EMANE PCR file: of RF Pipe or IEEE 802.11abg (root element pcr), TDMA (tdmabasemodel-pcr) or Bent Pipe
-// (bentpipe-model-pcr), of which only one curve.
+// ParsePCR reads the text of an EMANE PCR file: of RF Pipe or IEEE 802.11abg (root element pcr), TDMA
+// (tdmabasemodel-pcr) or Bent Pipe (bentpipe-model-pcr). A Bent Pipe file must have one curve only.
 func ParsePCR(text []byte) (*Curve, error) {
 	p := &pcrParser{decoder: xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))}
-	p.decoder.CharsetReader = asItIs
+	p.decoder.CharsetReader = ignoreEncoding
 	for {
 		token, err := p.decoder.Token()
 		if err == io.EOF {
@@ -41,13 +42,13 @@ func ParsePCR(text []byte) (*Curve, error) {
 		}
 		if err != nil {
 			line, _ := p.decoder.InputPos()
-			return nil, fmt.Errorf("pcr: line %d: %w", line, inWords(err))
+			return nil, fmt.Errorf("pcr: line %d: %w", line, explainXML(err))
 		}
 	}
 }
 
-// inWords says what keeps a text from being XML.
-func inWords(err error) error {
+// explainXML says why a text is not XML.
+func explainXML(err error) error {
 	syntax, ok := errors.AsType[*xml.SyntaxError](err)
 	switch {
 	case !ok:
@@ -58,8 +59,8 @@ func inWords(err error) error {
 	return errors.New("the text is not well-formed XML: " + syntax.Msg)
 }
 
-// asItIs is the text whatever encoding it declares: it comes out of a manifest, which is in UTF-8.
-func asItIs(_ string, text io.Reader) (io.Reader, error) { return text, nil }
+// ignoreEncoding ignores the declared encoding: the text comes from a manifest, which is in UTF-8.
+func ignoreEncoding(_ string, text io.Reader) (io.Reader, error) { return text, nil }
 
 // pcrParser follows the elements of a PCR file.
 type pcrParser struct {
@@ -126,7 +127,7 @@ func (p *pcrParser) wifiRate(e xml.StartElement) error {
 	if index != math.Trunc(index) {
 		return fmt.Errorf("index of datarate: %v, want a whole number from 1 (1 Mbit/s) to %d (54 Mbit/s)", index, len(wifiRates))
 	}
-	switch table := p.curve.rates[0]; { // made by the table, whose own rows it would have
+	switch table := p.curve.rates[0]; { // made by the table element, for rows without a rate
 	case table.bitsPerSecond == 0 && len(table.points) > 0:
 		return errors.New("datarate beside rows of the table: want all rows within one")
 	case table.bitsPerSecond == 0:
@@ -135,7 +136,8 @@ func (p *pcrParser) wifiRate(e xml.StartElement) error {
 	return p.addRate(wifiRates[int(index)-1])
 }
 
-// bentPipe begins the only curve of a Bent Pipe file: which of several a radio takes its transponder would say, which no model here has.
+// bentPipe begins the only curve of a Bent Pipe file. A transponder would select one of several, and no model
+// here has transponders.
 func (p *pcrParser) bentPipe(e xml.StartElement) error {
 	index, err := number(e, "index", 0, math.MaxUint16)
 	if err != nil {
@@ -218,7 +220,7 @@ func (p *pcrParser) finish() (*Curve, error) {
 	return &p.curve, nil
 }
 
-// number that an attribute has, in EMANE's notation: decimal, with the suffix K, M or G.
+// number returns an attribute's number in EMANE's notation: decimal, with the suffix K, M or G.
 func number(e xml.StartElement, name string, least, most float64) (float64, error) {
 	i := slices.IndexFunc(e.Attr, func(a xml.Attr) bool { return a.Name.Local == name })
 	if i < 0 {
@@ -238,21 +240,21 @@ func number(e xml.StartElement, name string, least, most float64) (float64, erro
 	return v, nil
 }
 
-// RFPipe is the curve that holds for a rate as the text of an RF Pipe PCR file.
+// RFPipe returns a rate's curve as the text of an RF Pipe PCR file.
 func (c *Curve) RFPipe(rateBitsPerSecond float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<pcr><table pktsize="%.0f">`, c.sizeBytes)
-	c.of(rateBitsPerSecond).write(&b, "row")
+	c.forRate(rateBitsPerSecond).write(&b, "row")
 	b.WriteString("</table></pcr>")
 	return b.String()
 }
 
-// TDMA is the curve as the text of a TDMA PCR file.
+// TDMA returns the curve as the text of a TDMA PCR file.
 func (c *Curve) TDMA() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<tdmabasemodel-pcr packetsize="%.0f">`, min(c.sizeBytes, math.MaxUint16))
 	for i := range c.rates {
-		rate := cmp.Or(c.rates[i].bitsPerSecond, 1e6) // the first one holds for all others
+		rate := cmp.Or(c.rates[i].bitsPerSecond, 1e6) // the first also holds for all other rates
 		fmt.Fprintf(&b, `<datarate bps="%.0f">`, rate)
 		c.rates[i].write(&b, "entry")
 		b.WriteString("</datarate>")
@@ -261,7 +263,7 @@ func (c *Curve) TDMA() string {
 	return b.String()
 }
 
-// write the points as elements. EMANE takes two decimals.
+// write writes the points as elements. EMANE takes two decimals.
 func (r *rateCurve) write(b *strings.Builder, element string) {
 	for _, p := range r.points {
 		fmt.Fprintf(b, `<%s sinr="%.2f" por="%.2f"/>`, element, p.sinrDB, 100*p.completion)

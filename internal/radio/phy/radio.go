@@ -1,6 +1,6 @@
-// Package phy is the physical layer that the radio models share: received power, sensitivity, SINR over thermal noise,
-// interference and jammers, packet completion rate (PCR) curves, and the draws that decide. Its semantics are those that EMANE
-// publishes for its own physical layer; docs/radio/phy.md has the model in full.
+// Package phy is the physical layer that the radio models share: received power, sensitivity, SINR over
+// thermal noise, interference and jammers, packet completion rate (PCR) curves, and random draws. It follows
+// EMANE's published physical layer; docs/radio/phy.md has the complete model.
 package phy
 
 import (
@@ -11,22 +11,22 @@ import (
 
 // Radio is one node's radio as it is now.
 type Radio struct {
-	// FrequencyHertz of the carrier, BandwidthHertz that is sent, received, and over which noise is counted.
+	// FrequencyHertz of the carrier, and BandwidthHertz for sending, receiving and noise.
 	FrequencyHertz, BandwidthHertz float64
 	TransmitPowerDBm               float64
 	// AntennaGainDBi of an omnidirectional antenna, sending and receiving.
 	AntennaGainDBi float64
 	NoiseFigureDB  float64
-	// SubID tells waveforms apart that share a frequency.
+	// SubID distinguishes waveforms that share a frequency.
 	SubID int
-	// Transmit is false under radio silence (EMCON): the radio sends nothing and goes on receiving.
+	// Transmit is false under radio silence (EMCON): the radio does not send, but receives.
 	Transmit bool
 }
 
 // thermalNoiseDBmPerHertz is kT at 290 K, as EMANE rounds it.
 const thermalNoiseDBmPerHertz = -174
 
-// SensitivityDBm is the weakest signal that is received, which is also the thermal noise in the receiver's band:
+// SensitivityDBm is the weakest signal that is received, equal to the thermal noise in the receiver's band:
 // -174 dBm/Hz + noise figure + 10·log10(bandwidth in Hz).
 func (r *Radio) SensitivityDBm() float64 {
 	return thermalNoiseDBmPerHertz + r.NoiseFigureDB + 10*math.Log10(r.BandwidthHertz)
@@ -38,27 +38,29 @@ func Milliwatts(dBm float64) float64 { return math.Exp(dBm * (math.Ln10 / 10)) }
 // DBm of a power in milliwatts, or a ratio in dB.
 func DBm(milliwatts float64) float64 { return 10 * math.Log10(milliwatts) }
 
-// Environment is what lies between radios. Its methods are called on the thread of the network's loop, and must neither block nor
-// allocate. Times are nanoseconds of CLOCK_MONOTONIC, and what is asked about is never long past.
+// Environment gives the propagation between radios. Its methods are called on the thread of the network's
+// loop, and must neither block nor allocate. Times are nanoseconds of CLOCK_MONOTONIC, never long past.
 type Environment interface {
-	// Pathloss from one port to another. Where it is unknown nothing is received.
+	// Pathloss from one port to another. If it is unknown, nothing is received.
 	Pathloss(from, to *radio.Port, now int64) (dB float64, known bool)
 	// Jamming is the power of jammers in the given band at a port's antenna, before its gain.
 	Jamming(at *radio.Port, now int64, frequencyHertz, bandwidthHertz float64) (milliwatts float64)
 }
 
-// Versioned is an Environment that tells when its pathloss changes. Who is in range of whom is then reckoned once per
-// version, so that a frame costs what its receivers cost and not what the network's size does.
+// Versioned is an Environment that reports changes of its pathloss. Neighbours are then computed once per
+// version, so that a frame's cost depends on its receivers and not on the network's size.
 type Versioned interface {
 	Environment
-	// Version at a time; every change of any pathloss between members gives another one.
+	// Version at a time. Every change of any pathloss between members changes it.
 	Version(now int64) uint64
 }
 
-// Batched is an Environment that tells many pathlosses at once. In a large network, whose members move, that is what most of its time would go into.
+// Batched is an Environment that gives many pathlosses at once. In a large network with moving members,
+// asking for each would dominate the cost.
 type Batched interface {
 	Environment
-	// PathlossToAll writes the pathloss in dB from one port to each of others, all by their NEM ids, as Pathloss has it; NaN where it is unknown.
+	// PathlossToAll writes the pathloss in dB from one port to each of the others, all by their NEM ids; NaN
+	// if unknown.
 	PathlossToAll(from int, to []int, now int64, dB []float64)
 }
 
@@ -68,13 +70,15 @@ type Interference int
 const (
 	// None means thermal noise only.
 	None Interference = iota
-	// OutOfBand means jammers, and transmissions of another subid, or on another frequency whose band overlaps.
+	// OutOfBand means jammers, transmissions of another subid, and those on another frequency whose band
+	// overlaps.
 	OutOfBand
-	// All means those, and those of the own waveform that overlap in time and frequency with the one received.
+	// All means OutOfBand and overlapping transmissions of the same waveform.
 	All
 )
 
-// overlap is the share of a signal's power, which is spread evenly over its band, that lies in a receiver's band.
+// overlap is the share of a signal's power that lies in a receiver's band. The power is uniform over the
+// signal's band.
 func overlap(signalHertz, signalBandwidth, receiverHertz, receiverBandwidth float64) float64 {
 	if signalHertz == receiverHertz && signalBandwidth <= receiverBandwidth {
 		return 1

@@ -6,25 +6,27 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// Reception is what one receiver makes of a transmission.
+// Reception is a transmission's outcome at one receiver.
 type Reception struct {
-	// Received tells that the frame arrived; else Reason tells why not.
+	// Received reports whether the frame arrived; if not, Reason says why.
 	Received bool
 	Reason   radio.Reason
-	// PowerDBm received, NoiseDBm in the receiver's band, the highest while it received, and SINRDB, the difference of both.
-	// Noise and SINR are those without interference where the signal never got as far as to be held against it.
+	// PowerDBm received, the highest NoiseDBm in the receiver's band during the reception, and SINRDB, their
+	// difference. Noise and SINR exclude interference if the signal was rejected before it was compared with
+	// it.
 	PowerDBm, NoiseDBm, SINRDB float64
 	// Completion is the probability with which such a frame arrives.
 	Completion float64
 }
 
-// Receive decides what becomes of a transmission at a neighbour that listens on a frequency; to be called at its end or
-// at most a second later. The draw is the same for the same Seed, NEM ids of source and receiver, and Index, whatever else
-// happens. It counts for Links, not for the receiver's counters: see radio.Network.Miss.
+// Receive decides a transmission's outcome at a neighbour that listens on a frequency. It is to be called at
+// the end of the transmission or at most a second later. The draw depends only on Seed, the NEM ids of source
+// and receiver, and Index. It counts for Links, not for the receiver's counters: see
+// radio.Network.CountMissed.
 func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
-	c := m.judge(now, t, to, listenHertz)
+	c := m.decide(now, t, to, listenHertz)
 	if s := m.member(t.Source); s != nil {
-		l := s.hears(to.slot, now, c.sounding())
+		l := s.updateLink(to.slot, now, c.quality())
 		if c.Received {
 			l.received++
 		} else {
@@ -34,25 +36,25 @@ func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz 
 	return c
 }
 
-func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
-	c, heard := arrival(t, to.GainDB, &m.ears[to.slot], listenHertz)
+func (m *Medium) decide(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
+	c, heard := receivedSignal(t, to.GainDB, &m.receivers[to.slot], listenHertz)
 	if !heard {
 		return c
 	}
 	r := to.member
-	if !m.quiet() {
-		m.air.prepare(t)
-		if m.config.HalfDuplex && m.air.sends(r.port) {
+	if !m.isInterferenceFree() {
+		m.recent.findOverlaps(t)
+		if m.config.HalfDuplex && m.recent.isSending(r.port) {
 			c.Reason = radio.HalfDuplex
 			return c
 		}
 	}
-	m.draw(now, t, r, &c, listenHertz)
+	m.decideByCurve(now, t, r, &c, listenHertz)
 	return c
 }
 
-// arrival of a transmission at a receiver, and whether it is heard there, whatever else is sent.
-func arrival(t *Transmission, gainDB float64, e *ear, listenHertz float64) (c Reception, heard bool) {
+// receivedSignal returns a transmission at a receiver, and whether the receiver can receive it without interference.
+func receivedSignal(t *Transmission, gainDB float64, e *receiver, listenHertz float64) (c Reception, heard bool) {
 	c = Reception{PowerDBm: t.PowerDBm + gainDB, NoiseDBm: e.thermalDBm}
 	if t.bandwidthHertz > e.bandwidthHertz {
 		c.PowerDBm += DBm(e.bandwidthHertz / t.bandwidthHertz)
@@ -69,19 +71,23 @@ func arrival(t *Transmission, gainDB float64, e *ear, listenHertz float64) (c Re
 	return c, heard
 }
 
-// quiet tells that nothing but the sender decides what becomes of a transmission.
-func (m *Medium) quiet() bool { return m.config.Interference == None && !m.config.HalfDuplex }
+// isInterferenceFree reports whether transmissions do not affect each other.
+func (m *Medium) isInterferenceFree() bool {
+	return m.config.Interference == None && !m.config.HalfDuplex
+}
 
-// resolutionDB keeps rounding errors of logarithms away from the ends of curves: signals of equal strength are at 0 dB.
-const resolutionDB = 1e-9
+// roundingDB hides rounding errors of logarithms at the ends of curves: signals of equal strength are at 0
+// dB.
+const roundingDB = 1e-9
 
-// draw lets the packet completion rate decide. As in EMANE the noise is the larger one of thermal noise and interference.
-func (m *Medium) draw(now int64, t *Transmission, r *member, c *Reception, listenHertz float64) {
+// decideByCurve decides by the packet completion rate. As in EMANE the noise is the larger of thermal noise and
+// interference.
+func (m *Medium) decideByCurve(now int64, t *Transmission, r *member, c *Reception, listenHertz float64) {
 	thermalSINR := c.SINRDB
 	if m.config.Interference != None {
 		if noise := m.interference(now, t, r, listenHertz); noise > r.thermal {
 			c.NoiseDBm = DBm(noise)
-			c.SINRDB = math.Round((c.PowerDBm-c.NoiseDBm)/resolutionDB) * resolutionDB
+			c.SINRDB = math.Round((c.PowerDBm-c.NoiseDBm)/roundingDB) * roundingDB
 		}
 	}
 	c.Completion = m.config.PCR.Completion(c.SINRDB, t.Bytes, t.RateBitsPerSecond)

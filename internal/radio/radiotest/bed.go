@@ -19,8 +19,8 @@ type Bed struct {
 // engines is the engine of all beds of a process.
 var engines = sync.OnceValues(func() (*radio.Engine, error) { return radio.New(radio.Options{Nice: radio.DefaultNice}) })
 
-// NewBed of so many nodes, whose NEM ids are 1, 2, …, over a model. It ends with the test, which is skipped where no nodes can be
-// made.
+// NewBed makes a network of that many nodes, with NEM ids 1, 2, …, over a model. It ends with the test. The
+// test is skipped if nodes cannot be made.
 func NewBed(t testing.TB, nodes int, model radio.Model) *Bed {
 	t.Helper()
 	if err := Missing(); err != nil {
@@ -59,7 +59,7 @@ func NewBed(t testing.TB, nodes int, model radio.Model) *Bed {
 	return b
 }
 
-// AwaitRead waits until the network has read so many frames of a node.
+// AwaitRead waits until the network has read that many frames of a node.
 func (b *Bed) AwaitRead(t testing.TB, node int, frames uint64) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); b.Network.Snapshot(false)[node].FramesSent < frames; time.Sleep(time.Millisecond) {
@@ -85,8 +85,8 @@ func (b *Bed) Conserved(t testing.TB) {
 	}
 }
 
-// AtOnePercent tries a hypothesis at 1 % with fresh seeds; sample says why it is rejected, or nothing. A true one is rejected once
-// in a hundred times: three independent rejections, one in a million, fail the test.
+// AtOnePercent tests a hypothesis at 1 % with fresh seeds. sample returns why it is rejected, or "". Three
+// independent rejections, by chance one in a million, fail the test.
 func AtOnePercent(t testing.TB, sample func(seed int64) (rejected string)) {
 	t.Helper()
 	for round := range 3 {

@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/tap"
 )
 
-// Missing tells what keeps nodes from being made here, or nil.
+// Missing returns what this machine lacks for making nodes, or nil.
 func Missing() error {
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces and TAPs need root")
@@ -32,7 +32,7 @@ func Missing() error {
 	return file.Close()
 }
 
-// Namespace makes a network namespace, which ends when the file and all in it are closed.
+// Namespace makes a network namespace, which ends when the file and everything in it are closed.
 func Namespace() (*os.File, error) {
 	type result struct {
 		file *os.File
@@ -51,8 +51,8 @@ func Namespace() (*os.File, error) {
 	return r.file, r.err
 }
 
-// unshare opens a new namespace on the calling thread, which is in its own again afterwards: were it the process's first one,
-// which Go never lets end, it would keep the namespace, and in /proc the whole process would seem to be in it.
+// unshare opens a new namespace and returns the calling thread to its own. The process's first thread never
+// ends. Left in the namespace it would keep it, and /proc would show the process there.
 func unshare() (file *os.File, err error) {
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -149,7 +149,7 @@ func Socket(index int) (int, error) {
 		func() error { return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1) },
 		func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20) },
 		func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 64<<20) },
-		// The kernel's time of arrival: how soon this process runs is not what is measured.
+		// The kernel's time of arrival, which does not depend on when this process runs.
 		func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) },
 	} {
 		if err := set(); err != nil {
@@ -188,7 +188,7 @@ type Received struct {
 // Delay from being handed to the sender's kernel to arriving at the receiver's.
 func (r Received) Delay() time.Duration { return time.Duration(r.Arrived - r.Sent) }
 
-// Receive waits at most that long for a test frame; ok is false where none came.
+// Receive waits for a test frame until the timeout; ok reports whether one came.
 func (n *Node) Receive(timeout time.Duration) (r Received, ok bool, err error) {
 	poll := []unix.PollFd{{Fd: int32(n.socket), Events: unix.POLLIN}}
 	deadline := time.Now().Add(timeout)
@@ -255,7 +255,7 @@ func Join(network *radio.Network, nodes ...*Node) (ports []*radio.Port, err erro
 	return ports, nil
 }
 
-// Quiet closes the socket for test frames: arriving frames then cost no more than they must.
+// Quiet closes the socket for test frames, so that arriving frames cost less.
 func (n *Node) Quiet() {
 	if n.socket >= 0 {
 		_ = unix.Close(n.socket)

@@ -1,5 +1,5 @@
-// Package rfpipe is a radio that sends each frame at once at a fixed rate, without channel access, to the semantics that EMANE
-// publishes for its RF Pipe model. docs/radio/rfpipe.md has the model in full.
+// Package rfpipe is a radio that sends each frame at once at a fixed rate, without channel access. It follows
+// EMANE's published RF Pipe model; docs/radio/rfpipe.md has the complete model.
 package rfpipe
 
 import (
@@ -10,27 +10,27 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// DefaultQueueDepth is EMANE's.
+// DefaultQueueDepth is EMANE's default.
 const DefaultQueueDepth = 255
 
 // Config of a network's radios.
 type Config struct {
 	// Seed of the draws and of the jitter.
 	Seed int64
-	// Radio of a port, and RateBitsPerSecond at which it sends, 0 for a time on air of nothing; called by Members and Configure
-	// only.
+	// Radio of a port, and RateBitsPerSecond at which it sends; 0 means that sending takes no time. Only
+	// Members and Configure call them.
 	Radio             func(p *radio.Port) phy.Radio
 	RateBitsPerSecond func(p *radio.Port) float64
 	Environment       phy.Environment
-	// Delay of every frame before it is queued to be sent. Jitter spreads it evenly from -Jitter/2 to +Jitter/2; what were
-	// negative is no delay.
+	// Delay of every frame before it is queued to be sent. Jitter spreads it uniformly from -Jitter/2 to
+	// +Jitter/2. A negative delay becomes zero.
 	Delay, Jitter time.Duration
-	// QueueDepth is the most frames that wait at a node behind the one that goes next; beyond it the oldest of them is
-	// dropped. 0 means DefaultQueueDepth.
+	// QueueDepth is the most frames that wait at a node behind the next one to be sent. Beyond it the oldest
+	// of them is dropped. 0 means DefaultQueueDepth.
 	QueueDepth   int
 	Interference phy.Interference
 	HalfDuplex   bool
-	// PCR curve; nil for none: what is above the sensitivity is received.
+	// PCR curve; nil for none: frames above the sensitivity are received.
 	PCR *phy.Curve
 }
 
@@ -39,10 +39,10 @@ type Model struct {
 	config  Config
 	medium  *phy.Medium
 	senders []*sender // by slot
-	bursts  bursts
+	bursts  burstPool
 	// Scratch.
-	reached  []*radio.Port
-	shipment radio.Shipment
+	receivers []*radio.Port
+	shipment  radio.Shipment
 }
 
 // New makes a model without members.
@@ -52,11 +52,10 @@ func New(config Config) *Model {
 
 func (c *Config) medium() phy.Config {
 	return phy.Config{Seed: c.Seed, Radio: c.Radio, Environment: c.Environment,
-		Interference: c.Interference, HalfDuplex: c.HalfDuplex, PCR: c.PCR, Missed: (*radio.Port).Missed}
+		Interference: c.Interference, HalfDuplex: c.HalfDuplex, PCR: c.PCR, Missed: (*radio.Port).AddMissed}
 }
 
-// Configure changes the radios. Frames keep the times that they were given: those on the air their end, those that wait
-// their time on air.
+// Configure changes the radios. Frames on the air keep their end, waiting frames their time on air.
 func (m *Model) Configure(config Config) {
 	m.config = config
 	m.medium.Configure(config.medium())
@@ -96,7 +95,7 @@ func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 	m.enqueue(n, now, b, f)
 }
 
-// purposeJitter tells the stream of jitter from others.
+// purposeJitter separates the jitter's stream of random numbers from others.
 const purposeJitter = 1
 
 func (m *Model) delay(b *burst) int64 {
@@ -108,14 +107,14 @@ func (m *Model) delay(b *burst) int64 {
 	return delay
 }
 
-// Due implements radio.Model: a frame has waited for its delay, or is at the end of its time on air.
+// Due implements radio.Model: a frame's delay is over, or its time on air.
 func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) {
 	b := f.Context.(*burst)
 	if !b.sending {
 		m.enqueue(n, f.Due, b, f)
 		return
 	}
-	if !b.heard {
+	if !b.remote {
 		b.sender.sending = false
 		m.startNext(n, f.Due, b.sender)
 	}
@@ -123,7 +122,7 @@ func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) {
 	m.bursts.put(b)
 }
 
-// enqueue sends a frame, or has it wait for those before it.
+// enqueue sends a frame, or queues it behind others.
 func (m *Model) enqueue(n *radio.Network, at int64, b *burst, f *radio.Frame) {
 	s := b.sender
 	if !s.sending {
@@ -174,10 +173,11 @@ func (m *Model) start(n *radio.Network, at int64, b *burst, f *radio.Frame) {
 	n.Hold(f, b.End)
 }
 
-// farFuture in nanoseconds caps times so that absurdly low rates cannot overflow them.
+// farFuture in nanoseconds bounds times, so that very low rates cannot overflow them.
 const farFuture = 1 << 60
 
-// timeOnAir of a frame in nanoseconds. As in EMANE it is that of the Ethernet frame, without any header of the radio's own.
+// timeOnAir of a frame in nanoseconds. As in EMANE it is that of the Ethernet frame, without a header of the
+// radio.
 func timeOnAir(lengthBytes int, bitsPerSecond float64) int64 {
 	if bitsPerSecond <= 0 {
 		return 0
@@ -185,36 +185,36 @@ func timeOnAir(lengthBytes int, bitsPerSecond float64) int64 {
 	return int64(math.Round(min(8e9*float64(lengthBytes)/bitsPerSecond, farFuture)))
 }
 
-// arrive gives a frame to those who receive it: the addressee, or everybody in range.
+// arrive delivers a frame to those that receive it: the addressee, or all in range.
 func (m *Model) arrive(n *radio.Network, now int64, b *burst, f *radio.Frame) {
-	m.reached = m.reached[:0]
+	m.receivers = m.receivers[:0]
 	if f.Destination.IsMulticast() {
-		m.reached = m.medium.Broadcast(now, &b.Transmission, m.reached)
+		m.receivers = m.medium.Broadcast(now, &b.Transmission, m.receivers)
 	} else if to := n.Find(f.Destination); to == nil {
 		n.Drop(f, radio.NoReceiver)
 		return
-	} else if to != b.Source && to.Here() && m.medium.Radio(b.Source) != nil {
-		m.address(n, now, b, to)
+	} else if to != b.Source && to.IsLocal() && m.medium.Radio(b.Source) != nil {
+		m.receiveAtAddressee(n, now, b, to)
 	}
-	f.Receivers = m.reached
+	f.Receivers = m.receivers
 	n.Radiate(now, f)
 }
 
-// address receives a frame at its addressee, who misses it however far away it is.
-func (m *Model) address(n *radio.Network, now int64, b *burst, to *radio.Port) {
+// receiveAtAddressee receives a frame at its addressee, which counts it as missed however far away it is.
+func (m *Model) receiveAtAddressee(n *radio.Network, now int64, b *burst, to *radio.Port) {
 	if neighbour := m.medium.Neighbour(now, b.Source, to, b.PowerDBm); neighbour != nil {
 		m.receive(n, now, b, neighbour)
 	} else {
-		n.Miss(to, radio.BelowSensitivity)
+		n.CountMissed(to, radio.BelowSensitivity)
 	}
 }
 
 func (m *Model) receive(n *radio.Network, now int64, b *burst, to *phy.Neighbour) {
 	r := m.medium.Receive(now, &b.Transmission, to, to.Radio().FrequencyHertz)
 	if r.Received {
-		m.reached = append(m.reached, to.Port)
+		m.receivers = append(m.receivers, to.Port)
 	} else {
-		n.Miss(to.Port, r.Reason)
+		n.CountMissed(to.Port, r.Reason)
 	}
 }
 
@@ -223,7 +223,7 @@ func (m *Model) drop(n *radio.Network, b *burst, reason radio.Reason) {
 	m.bursts.put(b)
 }
 
-// Statistics of all ports. To be called by Network.Do.
+// Statistics of all ports. Call it by Network.Do.
 func (m *Model) Statistics() []phy.PortStatistics {
 	all := make([]phy.PortStatistics, 0, len(m.senders))
 	for _, s := range m.senders {
@@ -232,7 +232,7 @@ func (m *Model) Statistics() []phy.PortStatistics {
 	return all
 }
 
-// Medium that the radios share. To be asked by Network.Do.
+// Medium that the radios share. Call it by Network.Do.
 func (m *Model) Medium() *phy.Medium { return m.medium }
 
 // Tally implements radio.Tallier.

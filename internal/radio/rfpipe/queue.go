@@ -12,7 +12,7 @@ type sender struct {
 	offered       uint64
 	transmissions uint64
 	sending       bool
-	// next goes when the frame on the air has gone; queue is behind it. EMANE never drops the one that goes next.
+	// next is sent after the frame on the air; queue is behind it. EMANE never drops next.
 	next  *burst
 	queue queue
 }
@@ -24,14 +24,14 @@ func (s *sender) depth() int {
 	return 1 + s.queue.length
 }
 
-// burst is one frame of a sender, on its way to being sent and while it is.
+// burst is one frame of a sender, from its arrival at the radio to the end of its transmission.
 type burst struct {
 	phy.Transmission
 	sender  *sender
 	sending bool
-	heard   bool         // sent on another host
+	remote  bool         // sent on another host
 	frame   *radio.Frame // while it waits
-	after   *burst       // in a queue
+	next    *burst       // in a queue
 }
 
 // queue is first in, first out.
@@ -44,35 +44,35 @@ func (q *queue) push(b *burst) {
 	if q.first == nil {
 		q.first = b
 	} else {
-		q.last.after = b
+		q.last.next = b
 	}
 	q.last = b
 	q.length++
 }
 
-// pop gives the oldest, or nil.
+// pop returns the oldest, or nil.
 func (q *queue) pop() *burst {
 	b := q.first
 	if b != nil {
-		q.first, b.after = b.after, nil
+		q.first, b.next = b.next, nil
 		q.length--
 	}
 	return b
 }
 
-// bursts recycles bursts.
-type bursts struct{ free *burst }
+// burstPool recycles bursts.
+type burstPool struct{ free *burst }
 
-func (p *bursts) get() *burst {
+func (p *burstPool) get() *burst {
 	b := p.free
 	if b == nil {
 		return &burst{}
 	}
-	p.free, b.after = b.after, nil
+	p.free, b.next = b.next, nil
 	return b
 }
 
-func (p *bursts) put(b *burst) {
-	*b = burst{after: p.free}
+func (p *burstPool) put(b *burst) {
+	*b = burst{next: p.free}
 	p.free = b
 }

@@ -5,34 +5,35 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// ship hands a transmission that begins to the other hosts: with its frame to those with possible receivers, and without it to
-// those where it may disturb others.
+// ship sends a transmission that begins to the other hosts. Hosts with possible receivers get its frame;
+// hosts where it only interferes do not.
 func (m *Model) ship(n *radio.Network, b *burst, f *radio.Frame) {
 	m.shipment = radio.Shipment{Source: b.Source.NEM, Index: b.Index, Sent: f.Sent, Start: b.Start, Due: b.End, FrequencyHertz: b.FrequencyHertz,
 		PowerDBm: b.PowerDBm, RateBitsPerSecond: b.RateBitsPerSecond, Bytes: b.Bytes, Data: f.Data}
 	to := n.Find(f.Destination)
 	if !f.Destination.IsMulticast() && m.config.Interference == phy.None {
 		if to != nil {
-			n.ShipFor(&m.shipment, to, nil)
+			n.ShipToAddressee(&m.shipment, to, nil)
 		}
 		return
 	}
-	m.reached = m.reached[:0]
+	m.receivers = m.receivers[:0]
 	all := m.medium.Neighbours(b.Start, b.Source, b.PowerDBm)
 	for i := range all {
-		m.reached = append(m.reached, all[i].Port)
+		m.receivers = append(m.receivers, all[i].Port)
 	}
 	if f.Destination.IsMulticast() {
-		n.ShipWhole(&m.shipment, m.reached)
+		n.ShipToHosts(&m.shipment, m.receivers)
 	} else {
-		n.ShipFor(&m.shipment, to, m.reached)
+		n.ShipToAddressee(&m.shipment, to, m.receivers)
 	}
 }
 
-// Hear implements radio.Hearer: the transmission is on the air here as it is there, and is received at its end.
-func (m *Model) Hear(n *radio.Network, _ int64, f *radio.Frame, s *radio.Shipment) {
+// ReceiveShipment implements radio.DistributedModel: the transmission is on the air at the same time on all hosts, and
+// is received at its end.
+func (m *Model) ReceiveShipment(n *radio.Network, _ int64, f *radio.Frame, s *radio.Shipment) {
 	b := m.bursts.get()
-	b.sender, b.sending, b.heard = m.senders[f.Source.Slot], true, true
+	b.sender, b.sending, b.remote = m.senders[f.Source.Slot], true, true
 	b.Transmission = phy.Transmission{Source: f.Source, Index: s.Index, Start: s.Start, End: s.Due, FrequencyHertz: s.FrequencyHertz,
 		PowerDBm: s.PowerDBm, RateBitsPerSecond: s.RateBitsPerSecond, Bytes: s.Bytes}
 	m.medium.Begin(&b.Transmission)

@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/radio/rfpipe"
 )
 
-// wire takes transmissions to another network in the same process, as to another host with the same clock.
+// wire takes transmissions to another network in the same process, as to a host with the same clock.
 type wire struct {
 	to *radio.Network
 	// whole and bare transmissions: with and without their frames.
@@ -27,20 +27,20 @@ func (w *wire) Ship(s *radio.Shipment) {
 	}
 	c := *s
 	c.Receivers, c.Data = slices.Clone(s.Receivers), bytes.Clone(s.Data)
-	w.to.Hear(&c)
+	w.to.ReceiveShipment(&c)
 }
 
-// apart is a network whose nodes are each on a host of their own, which have an engine of their own.
-type apart struct {
+// distributedBed is a network with one node on each host, and an engine for each host.
+type distributedBed struct {
 	*bed
 	networks []*radio.Network
 	// wires from a host to another.
 	wires [][]*wire
 }
 
-func newApart(t *testing.T, nodes int, config rfpipe.Config) *apart {
+func newDistributedBed(t *testing.T, nodes int, config rfpipe.Config) *distributedBed {
 	t.Helper()
-	a := &apart{bed: newBed(t, nodes, config)} // for its nodes; nobody sends in its network
+	a := &distributedBed{bed: newBed(t, nodes, config)} // for its nodes; nobody sends in its network
 	for _, p := range a.Ports {
 		p.Detach()
 	}
@@ -77,7 +77,7 @@ func newApart(t *testing.T, nodes int, config rfpipe.Config) *apart {
 	return a
 }
 
-func (a *apart) far(t *testing.T, n *radio.Network, node int, w *wire) {
+func (a *distributedBed) far(t *testing.T, n *radio.Network, node int, w *wire) {
 	t.Helper()
 	mac, err := radio.ParseMAC(a.Nodes[node].MAC.String())
 	if err == nil {
@@ -89,9 +89,11 @@ func (a *apart) far(t *testing.T, n *radio.Network, node int, w *wire) {
 }
 
 // own counters of a node.
-func (a *apart) own(node int) radio.Counters { return a.networks[node].Snapshot(false)[0].Counters }
+func (a *distributedBed) own(node int) radio.Counters {
+	return a.networks[node].Snapshot(false)[0].Counters
+}
 
-func (a *apart) eventually(t *testing.T, what string, condition func() bool) {
+func (a *distributedBed) eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -108,7 +110,7 @@ func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
 	one.send(t, 0, -1, 0, frames, 200)
 	one.AwaitRead(t, 0, frames)
 	want := one.settled(t, 1)
-	several := newApart(t, 2, config)
+	several := newDistributedBed(t, 2, config)
 	several.send(t, 0, -1, 0, frames, 200)
 	several.eventually(t, "every frame is received or missed", func() bool {
 		c := several.own(1)
@@ -136,7 +138,7 @@ func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
 func TestTransmissionsInterfereAcrossHosts(t *testing.T) {
 	config := pipe(everywhere(3, 90), 10e3) // alone every frame arrives, and takes 160 ms
 	config.PCR, config.Interference = curve(t, linearPCR), phy.All
-	several := newApart(t, 3, config)
+	several := newDistributedBed(t, 3, config)
 	several.send(t, 0, 1, 1, 1, 200)
 	several.send(t, 2, 0, 2, 1, 200)
 	several.eventually(t, "the frame is missed", func() bool { return several.own(1).Drops[radio.Interfered] == 1 })
@@ -148,8 +150,8 @@ func TestTransmissionsInterfereAcrossHosts(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsAttachedHereTakesThePlaceOfItsPortElsewhere(t *testing.T) {
-	several := newApart(t, 2, pipe(everywhere(2, 0), 0))
+func TestALocalPortReplacesThatOfAnotherHost(t *testing.T) {
+	several := newDistributedBed(t, 2, pipe(everywhere(2, 0), 0))
 	ports, err := radiotest.Join(several.networks[0], several.Nodes[1])
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func (b *bed) carry(t *testing.T, frames, length int) (arrived []int64) {
 	return arrived
 }
 
-// carriedRate in bit/s, from the median time that half of all frames took: a busy machine may hold up a few.
+// carriedRate in bit/s, from the median time that half of all frames took. A busy machine may delay a few.
 func carriedRate(arrived []int64, length int) float64 {
 	half := len(arrived) / 2
 	var spans []int64
@@ -307,7 +307,7 @@ func TestAHiddenTerminalAndHalfDuplexThroughTAPs(t *testing.T) {
 	}
 }
 
-func TestStatisticsTellTheLinksAndTheTransmissions(t *testing.T) {
+func TestStatisticsHaveTheLinksAndTheTransmissions(t *testing.T) {
 	b := newBed(t, 3, pipe(world{{1, 2}: 80, {1, 3}: 112}, 10e6))
 	b.send(t, 0, -1, 0, 7, 100)
 	b.AwaitRead(t, 0, 7)
@@ -335,7 +335,7 @@ func TestMembersMayComeAndGoWhileFramesAreUnderWay(t *testing.T) {
 	if got := fmt.Sprint(b.settled(t, 2)); got != "[10 11]" {
 		t.Errorf("frames %v arrived; want those of the node that stayed", got)
 	}
-	if last := b.Ports[0].Last(); last.InFlight != 0 || last.FramesSent != last.Released {
+	if last := b.Ports[0].CurrentCounters(); last.InFlight != 0 || last.FramesSent != last.Released {
 		t.Errorf("the node that left: %+v; want its frames to have ended", last)
 	}
 	b.Conserved(t)

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// given are the attributes of an element.
-type given struct {
+// elementAttributes has the attributes of an element.
+type elementAttributes struct {
 	element string
 	values  map[string]string
 }
 
-// attributes of an element, of which only the known ones may be there.
-func attributes(start xml.StartElement, known ...string) (given, error) {
-	g := given{start.Name.Local, map[string]string{}}
+// attributes reads an element's attributes, of which only the known ones are allowed.
+func attributes(start xml.StartElement, known ...string) (elementAttributes, error) {
+	g := elementAttributes{start.Name.Local, map[string]string{}}
 	for _, a := range start.Attr {
 		switch {
-		case a.Name.Space != "" || a.Name.Local == "xmlns": // such as where to find the schema
+		case a.Name.Space != "" || a.Name.Local == "xmlns": // such as the schema's location
 		case slices.Contains(known, a.Name.Local):
 			g.values[a.Name.Local] = strings.TrimSpace(a.Value)
 		case len(known) == 0:
@@ -32,9 +32,11 @@ func attributes(start xml.StartElement, known ...string) (given, error) {
 	return g, nil
 }
 
-func (g given) missing(name string) error { return fmt.Errorf("<%s> without %s", g.element, name) }
+func (g elementAttributes) missing(name string) error {
+	return fmt.Errorf("<%s> without %s", g.element, name)
+}
 
-func (g given) wrong(name, want string) error {
+func (g elementAttributes) invalid(name, want string) error {
 	return fmt.Errorf("<%s %s=%q>: want %s", g.element, name, shorten(g.values[name]), want)
 }
 
@@ -45,13 +47,13 @@ func shorten(text string) string {
 	return text
 }
 
-func (g given) number(name string, least, most int) (int, error) {
+func (g elementAttributes) number(name string, least, most int) (int, error) {
 	if _, ok := g.values[name]; !ok {
 		return 0, g.missing(name)
 	}
 	n, ok := digits(g.values[name])
 	if !ok || n < least || n > most {
-		return 0, g.wrong(name, fmt.Sprintf("a whole number from %d to %d", least, most))
+		return 0, g.invalid(name, fmt.Sprintf("a whole number from %d to %d", least, most))
 	}
 	return n, nil
 }
@@ -64,8 +66,9 @@ func digits(text string) (int, bool) {
 	return n, err == nil
 }
 
-// list reads numbers and ranges such as 0,5:7. It refuses more than the widest range, so that it stays short.
-func (g given) list(name string, least, most int) (all []int, err error) {
+// list reads numbers and ranges such as 0,5:7. It refuses more numbers than the widest range, so that it
+// stays short.
+func (g elementAttributes) list(name string, least, most int) (all []int, err error) {
 	text, ok := g.values[name]
 	if !ok {
 		return nil, g.missing(name)
@@ -78,10 +81,10 @@ func (g given) list(name string, least, most int) (all []int, err error) {
 		first, ok1 := digits(from)
 		last, ok2 := digits(to)
 		if !ok1 || !ok2 || first < least || last > most || last < first {
-			return nil, g.wrong(name, fmt.Sprintf("numbers and ranges from %d to %d, such as %d:%d", least, most, least, most))
+			return nil, g.invalid(name, fmt.Sprintf("numbers and ranges from %d to %d, such as %d:%d", least, most, least, most))
 		}
 		if len(all)+last-first > most-least {
-			return nil, g.wrong(name, "each number once")
+			return nil, g.invalid(name, "each number once")
 		}
 		for n := first; n <= last; n++ {
 			all = append(all, n)
@@ -90,12 +93,12 @@ func (g given) list(name string, least, most int) (all []int, err error) {
 	return all, nil
 }
 
-// defaults that the element gives, with classes up to the given one.
-func (g given) defaults(mostClass int) (d defaults, err error) {
-	if d.frequency, err = g.scaled("frequency", mostFrequency); err != nil {
+// defaults returns the defaults that the element gives, with classes up to mostClass.
+func (g elementAttributes) defaults(mostClass int) (d defaults, err error) {
+	if d.frequency, err = g.scaled("frequency", maxFrequency); err != nil {
 		return d, err
 	}
-	if d.rate, err = g.scaled("datarate", mostRate); err != nil {
+	if d.rate, err = g.scaled("datarate", maxRate); err != nil {
 		return d, err
 	}
 	if d.power, err = g.decimal("power"); err != nil {
@@ -111,15 +114,15 @@ func (g given) defaults(mostClass int) (d defaults, err error) {
 	return d, nil
 }
 
-// scaled reads a whole number above 0 with EMANE's suffixes K, M and G, such as 2.4G; nil where there is none.
-func (g given) scaled(name string, most uint64) (*uint64, error) {
+// scaled reads a whole number above 0 with EMANE's suffixes K, M and G, such as 2.4G; nil if absent.
+func (g elementAttributes) scaled(name string, most uint64) (*uint64, error) {
 	text, ok := g.values[name]
 	if !ok {
 		return nil, nil
 	}
 	n, ok := scale(text)
 	if !ok || n == 0 || n > most {
-		return nil, g.wrong(name, fmt.Sprintf("a whole number from 1 to %d, or one such as 2.4G with K, M or G", most))
+		return nil, g.invalid(name, fmt.Sprintf("a whole number from 1 to %d, or one such as 2.4G with K, M or G", most))
 	}
 	return &n, nil
 }
@@ -143,17 +146,17 @@ func scale(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-func (g given) decimal(name string) (*float64, error) {
+func (g elementAttributes) decimal(name string) (*float64, error) {
 	text, ok := g.values[name]
 	if !ok {
 		return nil, nil
 	}
 	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || strings.Trim(text, "+-.0123456789") != "" || math.Abs(value) > mostPower {
-		return nil, g.wrong(name, fmt.Sprintf("a number from %d to %d, dBm", -mostPower, mostPower))
+	if err != nil || strings.Trim(text, "+-.0123456789") != "" || math.Abs(value) > maxPowerDBm {
+		return nil, g.invalid(name, fmt.Sprintf("a number from %d to %d, dBm", -maxPowerDBm, maxPowerDBm))
 	}
 	return &value, nil
 }
 
-// mostPower in dBm, far beyond any transmitter.
-const mostPower = 300
+// maxPowerDBm in dBm, far beyond any transmitter.
+const maxPowerDBm = 300

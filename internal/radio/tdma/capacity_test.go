@@ -7,7 +7,8 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// A saturated node sends its slot's payload once a frame, whatever the size of its frames: they are packed and cut to fit.
+// A saturated node sends its slot's payload once a frame, whatever its frames' sizes. They are packed and cut
+// to fit.
 func TestASaturatedNodeFillsItsSlots(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -29,7 +30,7 @@ func TestASaturatedNodeFillsItsSlots(t *testing.T) {
 			end := s.now + slots*int64(frameTime)
 			first := s.now
 			for sequence := uint64(0); s.now < end; s.pass(frameTime / 4) {
-				for s.model.stations[0].lines[0].count < 250 {
+				for s.model.stations[0].classes[0].count < 250 {
 					s.send(0, s.address(1), 0, sequence, c.length)
 					sequence++
 				}
@@ -55,9 +56,9 @@ func TestASaturatedNodeFillsItsSlots(t *testing.T) {
 	}
 }
 
-// EMANE 1.5.3 was measured with 4 NEMs, slots of 10 ms and 1 Mbit/s: one-way delays of 10 to 50 ms, 33 ms on average, and
-// 237 kbit/s of UDP payload in a saturated unicast flow.
-func TestWhatEMANEWasMeasuredAtIsInRange(t *testing.T) {
+// EMANE 1.5.3 was measured with 4 NEMs, slots of 10 ms and 1 Mbit/s. One-way delays were 10 to 50 ms, 33 ms
+// on average. A saturated unicast flow carried 237 kbit/s of UDP payload.
+func TestMeasurementsOfEMANEAreWithinTheModelsRange(t *testing.T) {
 	s := newSimulation(t, 4, func(c *Config) { c.Schedule = schedule(t, 4, milliseconds(4, 10*time.Millisecond), 1e6) })
 	s.pass(time.Second)
 	for i := range 1000 {
@@ -76,7 +77,7 @@ func TestWhatEMANEWasMeasuredAtIsInRange(t *testing.T) {
 	for _, payload := range []int{900, 1470} {
 		first, before := s.now, len(s.received[s.ports[1]])
 		for i := uint64(0); s.now < first+int64(20*time.Second); s.pass(10 * time.Millisecond) {
-			for s.model.stations[0].lines[0].count < 100 {
+			for s.model.stations[0].classes[0].count < 100 {
 				s.send(0, s.address(1), 0, i, payload+headers)
 				i++
 			}

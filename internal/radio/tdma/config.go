@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// Rate that a node may send at where the SINR at the receiver reaches a threshold.
+// Rate at which a node may send if the SINR at the receiver reaches a threshold.
 type Rate struct {
 	BitsPerSecond uint64
 	SINRDB        float64
@@ -16,18 +16,20 @@ type Rate struct {
 
 // Queue of each class of service of a node.
 type Queue struct {
-	// Depth in frames; beyond it the oldest frame of which no part has been sent goes, as in EMANE.
+	// Depth in frames. Beyond it the oldest frame of which no part has been sent is dropped, as in EMANE.
 	Depth int
-	// Aggregation packs several frames into a slot. Frames of other classes than the slot's are added until more than
-	// AggregationThreshold of the slot, 0 to 1, is used.
+	// Aggregation packs several frames into a slot. Frames of other classes than the slot's are added until
+	// more than AggregationThreshold of the slot, 0 to 1, is used.
 	Aggregation          bool
 	AggregationThreshold float64
-	// Fragmentation spreads a frame over several slots. Without it one that no slot of its class holds is dropped.
+	// Fragmentation spreads a frame over several slots. Without it a frame too large for the slots of its
+	// class is dropped.
 	Fragmentation bool
-	// StrictDequeue sends only frames of a slot's own class in it.
+	// StrictDequeue sends only frames of the slot's class in it.
 	StrictDequeue bool
-	// A receiver looks every FragmentCheck, as it receives, for frames of which it got no part for FragmentTimeout, and
-	// gives them up. In EMANE fragmentcheckthreshold and fragmenttimeoutthreshold.
+	// While it receives, a receiver checks every FragmentCheck for frames without a new part for
+	// FragmentTimeout, and gives them up. EMANE calls them fragmentcheckthreshold and
+	// fragmenttimeoutthreshold.
 	FragmentCheck, FragmentTimeout time.Duration
 }
 
@@ -41,30 +43,31 @@ func DefaultQueue() Queue {
 type Config struct {
 	// Seed of the draws.
 	Seed int64
-	// Radio of a port; called by Members and Configure only. A schedule has frequencies and a bandwidth of its own, and
-	// but for a generated one powers, which hold instead of the radio's.
+	// Radio of a port; only Members and Configure call it. The schedule's frequencies, bandwidth and powers
+	// hold instead of the radio's. A generated schedule has no powers.
 	Radio        func(p *radio.Port) phy.Radio
 	Environment  phy.Environment
 	Interference phy.Interference
-	// PCR curve; nil for none: what is above the sensitivity is received.
+	// PCR curve; nil for none: bursts above the sensitivity are received.
 	PCR *phy.Curve
 	// Schedule; nil for none: nobody sends.
 	Schedule *Schedule
-	// AdaptiveRates, if any, hold instead of the schedule's: a slot is sent at the highest one whose threshold the SINR
-	// reaches at the addressee of its first frame, or at the worst receiver in range of a broadcast.
+	// AdaptiveRates, if any, replace the schedule's rates. A slot is sent at the highest rate whose threshold
+	// the SINR reaches. The SINR is that of the first frame's addressee, or of the worst receiver in range of
+	// a broadcast.
 	AdaptiveRates []Rate
 	Queue         Queue
-	// EpochOffset is CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds; nil for this machine's. Slots are aligned to the
-	// Unix epoch, on all hosts of a network by the same clock, to less than half a slot.
+	// EpochOffset is CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds; nil for this machine's. Slots are
+	// aligned to the Unix epoch. All hosts of a network use one clock, to less than half a slot.
 	EpochOffset func() int64
 	// Now is CLOCK_MONOTONIC in nanoseconds; nil for this machine's.
 	Now func() int64
 }
 
-// CheckRates returns an error that names the adaptive rate that cannot be, or nil.
+// CheckRates returns an error that names an impossible adaptive rate, or nil.
 func CheckRates(rates []Rate, structure Structure) error {
 	for i, rate := range rates {
-		if rate.BitsPerSecond == 0 || rate.BitsPerSecond > mostRate || structure.Capacity(rate.BitsPerSecond) < 1 {
+		if rate.BitsPerSecond == 0 || rate.BitsPerSecond > maxRate || structure.Capacity(rate.BitsPerSecond) < 1 {
 			return fmt.Errorf("adaptive rate %d bit/s: a slot of %v less %v carries no byte at it",
 				rate.BitsPerSecond, structure.SlotDuration, structure.SlotOverhead)
 		}
@@ -82,23 +85,24 @@ func CheckRates(rates []Rate, structure Structure) error {
 type PortStatistics struct {
 	Port  *radio.Port
 	Slots SlotStatistics
-	// MissedIn is, from each first slot that was missed to the next one that was not, when slots were missed. With reset only.
+	// MissedIn are the times in which slots were missed, each until the next slot that was not. It is only
+	// set with reset.
 	MissedIn []radio.Interval
-	// QueueDepth is how many frames wait, by class.
+	// QueueDepth is the number of waiting frames, by class.
 	QueueDepth [Classes]int
-	// Links to those who were heard by the node, or nearly.
+	// Links from the nodes that were received, or nearly.
 	Links []phy.LinkStatistics
 }
 
-// SlotStatistics of one node tell whether the emulation kept up.
+// SlotStatistics of one node show whether the emulation kept up.
 type SlotStatistics struct {
-	// Used counts the slots in which the node sent; Missed those in which it had something to send when the event loop came
-	// to them only after their end, so that nothing was sent in them. That is overload, not radio.
+	// Used counts the slots in which the node sent. Missed counts those in which it had frames, but the event
+	// loop came after their end and sent nothing. That is overload, not radio.
 	Used, Missed uint64
 	// Lateness of the starts of slots, used and missed, by radio.LatenessBounds.
 	Lateness radio.Histogram
-	// WorstLateness in nanoseconds since Statistics was last asked to reset it.
+	// WorstLateness in nanoseconds since Statistics was last called with reset.
 	WorstLateness int64
-	// FrameBytes and Capacity of the slots used, in bytes: what they carried and could have.
+	// FrameBytes that the used slots carried, and Capacity that they had, in bytes.
 	FrameBytes, Capacity uint64
 }

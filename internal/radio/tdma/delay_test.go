@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A frame that comes at a random time waits for its node's next slot, evenly from nothing to the length of a frame, and
-// arrives as that slot ends.
+// A frame that comes at a random time waits for its node's next slot, uniformly from 0 to a frame's length.
+// It arrives as that slot ends.
 func TestTheAccessDelayIsUniformFromOneSlotToAFrameAndASlot(t *testing.T) {
 	const frames = 2000
 	slot, length := 10*time.Millisecond, 40*time.Millisecond

@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// Ethernet types, and where a frame's header of layer 3 begins.
+// Ethernet types, and the offset of layer 3 in a frame.
 const (
 	typeIPv4    = 0x0800
 	typeIPv6    = 0x86dd
 	layer3Start = 14
 )
 
-// dscpOf an Ethernet frame; 0 where it carries neither IPv4 nor IPv6.
+// dscpOf returns an Ethernet frame's DSCP; 0 for neither IPv4 nor IPv6.
 func dscpOf(data []byte) uint8 {
 	if len(data) < layer3Start+2 {
 		return 0
@@ -28,7 +28,7 @@ func dscpOf(data []byte) uint8 {
 	}
 }
 
-// classOf a DSCP, by EMANE's table.
+// classOf returns the class of a DSCP, by EMANE's table.
 func classOf(dscp uint8) int {
 	switch {
 	case dscp >= 48:
@@ -42,8 +42,9 @@ func classOf(dscp uint8) int {
 	}
 }
 
-// messageBytes is the size of EMANE's message for what a slot carries: the frames and fragments, and their headers in the
-// encoding of Protocol Buffers. A PCR curve for a packet size counts these bytes; a slot's room does not count the headers.
+// messageBytes is the size of EMANE's message for a slot: frames and fragments with headers in the encoding
+// of Protocol Buffers. A PCR curve for a packet size counts these bytes; a slot's capacity does not count the
+// headers.
 func messageBytes(absoluteSlot int64, rateBitsPerSecond uint64, parts []part) int {
 	size := 1 + varint(uint64(absoluteSlot)) + 1 + varint(rateBitsPerSecond)
 	for i := range parts {
@@ -58,5 +59,5 @@ func messageBytes(absoluteSlot int64, rateBitsPerSecond uint64, parts []part) in
 	return size
 }
 
-// varint is how many bytes a number takes, at 7 bits each.
+// varint is the number of bytes of a number in that encoding, at 7 bits each.
 func varint(n uint64) int { return (bits.Len64(n|1) + 6) / 7 }

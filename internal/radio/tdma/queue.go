@@ -10,37 +10,38 @@ type entry struct {
 	nem   int
 	class int
 	dscp  uint8
-	// length of the frame, and sent of it so far, in bytes; parts it was sent in so far.
+	// length of the frame and bytes of it sent so far; parts is the number of parts sent.
 	length, sent, parts int
 	// sequence number of the frame among those of its class.
 	sequence uint64
-	// missedBefore is how many slots its node had missed when the frame came.
+	// missedBefore is the number of slots that its node had missed when the frame came.
 	missedBefore uint64
 	// partAt is when the last part arrived, nanoseconds of CLOCK_MONOTONIC.
 	partAt int64
-	// incomplete tells that a part was not sent, as its radio kept silence, or did not come from another host.
+	// incomplete reports whether a part was not sent because of radio silence, or did not come from another
+	// host.
 	incomplete bool
-	// fates by receiver: what each made of the parts so far. Empty for a frame that is sent whole.
-	fates []fate
+	// outcomes by receiver, of the parts so far. Empty for a frame that is sent whole.
+	outcomes []outcome
 
 	previous, next *entry
 }
 
-// part of a frame, or a whole one, that is sent in a slot.
+// part of a frame, or a complete frame, that is sent in a slot.
 type part struct {
 	*entry
 	offset, bytes int
 	last          bool
 }
 
-// line of the entries of one class, in the order they came.
-type line struct {
+// classQueue has the entries of one class, in the order in which they came.
+type classQueue struct {
 	first, last *entry
 	count       int
 	sequence    uint64
 }
 
-func (l *line) push(e *entry) {
+func (l *classQueue) push(e *entry) {
 	e.sequence = l.sequence
 	l.sequence++
 	e.previous, e.next = l.last, nil
@@ -53,7 +54,7 @@ func (l *line) push(e *entry) {
 	l.count++
 }
 
-func (l *line) remove(e *entry) {
+func (l *classQueue) remove(e *entry) {
 	if e.previous == nil {
 		l.first = e.next
 	} else {
@@ -68,8 +69,9 @@ func (l *line) remove(e *entry) {
 	l.count--
 }
 
-// oldest is the entry that makes room for another: the first of which no part has been sent, or else the first.
-func (l *line) oldest() *entry {
+// oldest returns the entry that makes room for another: the first of which no part has been sent, or the
+// first.
+func (l *classQueue) oldest() *entry {
 	for e := l.first; e != nil; e = e.next {
 		if e.parts == 0 {
 			return e
@@ -78,8 +80,8 @@ func (l *line) oldest() *entry {
 	return l.first
 }
 
-// to is the first entry for a destination, 0 for any.
-func (l *line) to(destination int) *entry {
+// firstFor returns the first entry for a destination, 0 for any.
+func (l *classQueue) firstFor(destination int) *entry {
 	if destination == 0 {
 		return l.first
 	}
@@ -93,13 +95,13 @@ func (l *line) to(destination int) *entry {
 
 // queues of a node, one for each class of service.
 type queues struct {
-	lines [Classes]line
-	count int
+	classes [Classes]classQueue
+	count   int
 }
 
-// push takes an entry, and gives back the one that has to go where its queue is full.
+// push adds an entry, and returns the one that is dropped if its queue is full.
 func (q *queues) push(e *entry, depth int) (dropped *entry) {
-	l := &q.lines[e.class]
+	l := &q.classes[e.class]
 	if l.count >= max(depth, 1) {
 		dropped = l.oldest()
 		q.remove(dropped)
@@ -110,41 +112,41 @@ func (q *queues) push(e *entry, depth int) (dropped *entry) {
 }
 
 func (q *queues) remove(e *entry) {
-	q.lines[e.class].remove(e)
+	q.classes[e.class].remove(e)
 	q.count--
 }
 
-// head is the entry that a slot of a class and destination would send first, or nil.
+// head returns the entry that a slot of a class and destination would send first, or nil.
 func (q *queues) head(o *Queue, class, destination int) *entry {
-	if e := q.lines[class].to(destination); e != nil || o.StrictDequeue {
+	if e := q.classes[class].firstFor(destination); e != nil || o.StrictDequeue {
 		return e
 	}
 	for other := Classes - 1; other >= 0; other-- {
-		if e := q.lines[other].to(destination); e != nil {
+		if e := q.classes[other].firstFor(destination); e != nil {
 			return e
 		}
 	}
 	return nil
 }
 
-// filling of a slot.
+// filling is the contents of a slot.
 type filling struct {
 	options *Queue
-	// room in bytes, for frames to the destination, 0 for any.
+	// room in bytes for frames to the destination, 0 for any.
 	room, destination int
-	// may tells whether a frame may go with those before it; nil for all.
-	may func(e *entry) bool
-	// parts that are sent, of so many bytes in all, and tooLarge, the frames that no slot holds.
+	// mayJoin reports whether a frame may go with those before it; nil for all.
+	mayJoin func(e *entry) bool
+	// parts that are sent, their bytes, and tooLarge, the frames that fit into no slot.
 	parts    []part
 	bytes    int
 	tooLarge []*entry
 }
 
-// fill takes what a slot of a class sends: of its own class first, and then, unless strict, of the others from the highest
-// on until the slot is used to the threshold.
+// fill takes what a slot of a class sends: first frames of its class. Unless strict, others follow, highest
+// class first, until the slot is used to the threshold.
 func (q *queues) fill(f *filling, class int) {
 	o := f.options
-	q.take(f, class, true)
+	q.fillFrom(f, class, true)
 	if o.StrictDequeue {
 		return
 	}
@@ -154,17 +156,17 @@ func (q *queues) fill(f *filling, class int) {
 			return
 		}
 		if other != class {
-			q.take(f, other, false)
+			q.fillFrom(f, other, false)
 		}
 	}
 }
 
-// take fills a slot from one queue. A frame that does not fit is cut, or else stays, but for the first of the slot's own
-// class: that one fits no slot and goes.
-func (q *queues) take(f *filling, class int, own bool) {
+// fillFrom fills a slot from one queue. A frame that does not fit is cut if allowed, and waits otherwise. The
+// first frame of the slot's class would wait for ever, so it is dropped as too large.
+func (q *queues) fillFrom(f *filling, class int, own bool) {
 	for taken := 0; ; {
-		e := q.lines[class].to(f.destination)
-		if e == nil || f.may != nil && !f.may(e) {
+		e := q.classes[class].firstFor(f.destination)
+		if e == nil || f.mayJoin != nil && !f.mayJoin(e) {
 			return
 		}
 		left, room := e.length-e.sent, f.room-f.bytes
@@ -197,7 +199,7 @@ func (f *filling) add(e *entry, bytes int) {
 	e.parts++
 }
 
-// reset forgets what was filled in, and keeps the memory.
+// reset empties the filling and keeps the memory.
 func (f *filling) reset() {
 	clear(f.parts)
 	clear(f.tooLarge)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever the sizes, classes and options: every byte of a frame is sent once and in order, slots are never overfilled, and
-// the frames of a class leave in the order they came.
+// Whatever the sizes, classes and options, every byte of a frame is sent once and in order. Slots are never
+// overfilled, and the frames of a class leave in the order in which they came.
 func TestSlotsConserveBytesAndKeepTheOrderOfEachClass(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -57,10 +57,10 @@ func checkQueue(t *testing.T, random *rand.Rand, options *Queue) {
 		}
 	}
 	waiting := 0
-	for class := range q.lines {
-		waiting += q.lines[class].count
-		if q.lines[class].count != next[class]-leaves[class] {
-			t.Errorf("class %d: %d wait of %d that came and %d that left", class, q.lines[class].count, next[class], leaves[class])
+	for class := range q.classes {
+		waiting += q.classes[class].count
+		if q.classes[class].count != next[class]-leaves[class] {
+			t.Errorf("class %d: %d wait of %d that came and %d that left", class, q.classes[class].count, next[class], leaves[class])
 		}
 	}
 	if waiting != q.count {

@@ -147,7 +147,7 @@ func TestReceptionFollowsThePCRCurve(t *testing.T) {
 	}
 }
 
-// Frames of a slot share its fate at a receiver, and one in parts arrives where all of them do.
+// Frames of a slot have the same outcome at a receiver, and a frame in parts arrives if all its parts do.
 func TestAFrameInPartsArrivesWhereAllPartsDo(t *testing.T) {
 	s := newSimulation(t, 3, func(config *Config) {
 		config.Schedule = schedule(t, 3, milliseconds(3, 10*time.Millisecond), 1e6)

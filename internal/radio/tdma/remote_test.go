@@ -15,21 +15,21 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// farHost is another host of a network; who it is does not matter to the model.
-type farHost struct{}
+// remoteHost is another host of a network; who it is does not matter to the model.
+type remoteHost struct{}
 
-func (farHost) Ship(*radio.Shipment) {}
+func (remoteHost) Ship(*radio.Shipment) {}
 
-// spread is a network on several hosts, whose clocks are apart and drift. Its time is that of none of them.
-type spread struct {
-	t       testing.TB
-	hosts   []*simulation
-	skew    []int64   // of the hosts' clocks at 0, nanoseconds
-	drift   []float64 // and what they gain
-	wrong   []int64   // by which a host is mistaken about the time of the slots
-	latency int64
-	now     int64
-	flying  []flying
+// distributedNetwork is a network on several hosts, whose clocks differ and drift. Its own time is that of none of them.
+type distributedNetwork struct {
+	t          testing.TB
+	hosts      []*simulation
+	skew       []int64   // of the hosts' clocks at 0, nanoseconds
+	drift      []float64 // and what they gain
+	clockError []int64   // by which a host is mistaken about the time of the slots
+	latency    int64
+	now        int64
+	flying     []flying
 	// shipped transmissions, and those that the test wants to be lost by their number.
 	shipped int
 	lost    map[int]bool
@@ -42,17 +42,17 @@ type flying struct {
 	s        radio.Shipment
 }
 
-// newSpread has nodes with the NEM ids 1 to count on so many hosts in turn.
-func newSpread(t testing.TB, hosts, count int, change func(c *Config)) *spread {
-	s := &spread{t: t, now: 1e9, latency: 200e3, lost: map[int]bool{}}
+// newDistributedNetwork has nodes with the NEM ids 1 to count on so many hosts in turn.
+func newDistributedNetwork(t testing.TB, hosts, count int, change func(c *Config)) *distributedNetwork {
+	s := &distributedNetwork{t: t, now: 1e9, latency: 200e3, lost: map[int]bool{}}
 	for i := range hosts {
 		// 250 ms and 80 ppm, and 60 µs that the measurement of clocks does not see.
 		s.skew = append(s.skew, int64(i)*250e6)
 		s.drift = append(s.drift, []float64{0, 80e-6, -80e-6}[i%3])
-		s.wrong = append(s.wrong, []int64{0, 60e3, -60e3}[i%3])
+		s.clockError = append(s.clockError, []int64{0, 60e3, -60e3}[i%3])
 		h := newSimulation(t, 0, func(c *Config) {
 			change(c)
-			c.EpochOffset = func() int64 { return epoch - s.off(i) + s.wrong[i] }
+			c.EpochOffset = func() int64 { return epoch - s.off(i) + s.clockError[i] }
 		})
 		if hosts > 1 {
 			h.ship = func(shipped *radio.Shipment) { s.ship(i, shipped) }
@@ -65,7 +65,7 @@ func newSpread(t testing.TB, hosts, count int, change func(c *Config)) *spread {
 		for nem := 1; nem <= count; nem++ {
 			p := &radio.Port{PortOptions: radio.PortOptions{NEM: nem, MAC: radio.MAC(0x020200000000 + nem)}}
 			if s.home(nem-1) != i {
-				p.Host = farHost{}
+				p.Host = remoteHost{}
 			}
 			ports = append(ports, p)
 			h.pathloss = append(h.pathloss, slices.Repeat([]float64{70}, count))
@@ -75,20 +75,22 @@ func newSpread(t testing.TB, hosts, count int, change func(c *Config)) *spread {
 	return s
 }
 
-func (s *spread) home(node int) int { return node % len(s.hosts) }
+func (s *distributedNetwork) home(node int) int { return node % len(s.hosts) }
 
-// off is what a host's clock is ahead by now; local is its time.
-func (s *spread) off(host int) int64 { return s.skew[host] + int64(s.drift[host]*float64(s.now)) }
+// off is how far a host's clock is ahead by now; local is its time.
+func (s *distributedNetwork) off(host int) int64 {
+	return s.skew[host] + int64(s.drift[host]*float64(s.now))
+}
 
-func (s *spread) local(host int, at int64) int64 {
+func (s *distributedNetwork) local(host int, at int64) int64 {
 	return at + s.skew[host] + int64(s.drift[host]*float64(at))
 }
 
-func (s *spread) global(host int, at int64) int64 {
+func (s *distributedNetwork) global(host int, at int64) int64 {
 	return int64(float64(at-s.skew[host]) / (1 + s.drift[host]))
 }
 
-func (s *spread) ship(from int, shipped *radio.Shipment) {
+func (s *distributedNetwork) ship(from int, shipped *radio.Shipment) {
 	if s.shipped++; s.lost[s.shipped-1] {
 		return
 	}
@@ -108,8 +110,8 @@ func (s *spread) ship(from int, shipped *radio.Shipment) {
 	}
 }
 
-// until lets the time pass.
-func (s *spread) until(end int64) {
+// advanceTo lets the time pass.
+func (s *distributedNetwork) advanceTo(end int64) {
 	for {
 		at, host := int64(math.MaxInt64), -1
 		for i, h := range s.hosts {
@@ -130,7 +132,7 @@ func (s *spread) until(end int64) {
 			s.flying = s.flying[1:]
 			h := s.hosts[f.to]
 			if i := slices.IndexFunc(h.ports, func(p *radio.Port) bool { return p.NEM == f.s.Source }); i >= 0 {
-				h.model.Heard(h, h.now, h.ports[i], &f.s)
+				h.model.AcceptShipment(h, h.now, h.ports[i], &f.s)
 			}
 			continue
 		}
@@ -142,53 +144,53 @@ func (s *spread) until(end int64) {
 	s.set(end)
 }
 
-func (s *spread) set(now int64) {
+func (s *distributedNetwork) set(now int64) {
 	s.now = now
 	for i, h := range s.hosts {
 		h.now = s.local(i, now)
 	}
 }
 
-func (s *spread) pass(d time.Duration) { s.until(s.now + int64(d)) }
+func (s *distributedNetwork) pass(d time.Duration) { s.advanceTo(s.now + int64(d)) }
 
-func (s *spread) send(from int, to radio.MAC, dscp uint8, sequence uint64, length int) {
+func (s *distributedNetwork) send(from int, to radio.MAC, dscp uint8, sequence uint64, length int) {
 	s.hosts[s.home(from)].send(from, to, dscp, sequence, length)
 }
 
-func (s *spread) configure(change func(c *Config)) {
+func (s *distributedNetwork) configure(change func(c *Config)) {
 	for _, h := range s.hosts {
 		h.configure(change)
 	}
 }
 
-func (s *spread) pathloss(from, to int, dB float64) {
+func (s *distributedNetwork) pathloss(from, to int, dB float64) {
 	for _, h := range s.hosts {
 		h.pathloss[from][to] = dB
 	}
 }
 
 // of a node, what it received and missed, as its host has it.
-func (s *spread) received(node int) []arrival {
+func (s *distributedNetwork) received(node int) []arrival {
 	h := s.hosts[s.home(node)]
 	return h.received[h.ports[node]]
 }
 
-func (s *spread) missed(node int) map[radio.Reason]int {
+func (s *distributedNetwork) missed(node int) map[radio.Reason]int {
 	h := s.hosts[s.home(node)]
 	return h.missed[h.ports[node]]
 }
 
-func (s *spread) kept() (all int) {
+func (s *distributedNetwork) kept() (all int) {
 	for _, h := range s.hosts {
 		all += h.kept
 	}
 	return all
 }
 
-// midSlot lets the time pass to the middle of some slot of 10 ms, so that no host takes a frame for the slot before.
-func (s *spread) midSlot() {
+// midSlot lets time pass to the middle of a slot of 10 ms, so that all hosts agree on the slot.
+func (s *distributedNetwork) midSlot() {
 	const slot = int64(slotTime)
-	s.until((s.now+epoch)/slot*slot + slot + slot/4 - epoch)
+	s.advanceTo((s.now+epoch)/slot*slot + slot + slot/4 - epoch)
 }
 
 const everyNode = 6
@@ -196,7 +198,7 @@ const everyNode = 6
 // variants of a network of six nodes in which much goes wrong, and what happens to it half-way.
 var variants = map[string]struct {
 	config  func(t testing.TB, c *Config)
-	halfway func(t testing.TB, s *spread)
+	halfway func(t testing.TB, s *distributedNetwork)
 }{
 	"one slot for each": {config: func(t testing.TB, c *Config) {
 		c.Schedule = schedule(t, everyNode, milliseconds(everyNode, slotTime), 1e6)
@@ -214,10 +216,10 @@ var variants = map[string]struct {
 		c.Schedule = four(t, `<slot index="0" nodes="1"><tx destination="2"/></slot><slot index="1" nodes="1,4"/><slot index="2" nodes="2,6"><tx class="2"/></slot><slot index="3" nodes="3,5"/>`)
 		c.Queue.StrictDequeue = true
 	}},
-	"another schedule half-way": {config: shareSlots, halfway: func(t testing.TB, s *spread) {
+	"another schedule half-way": {config: shareSlots, halfway: func(t testing.TB, s *distributedNetwork) {
 		s.configure(func(c *Config) { c.Schedule = schedule(t, everyNode, milliseconds(everyNode, slotTime/2), 500e3) })
 	}},
-	"radio silence and more power half-way": {config: shareSlots, halfway: func(_ testing.TB, s *spread) {
+	"radio silence and more power half-way": {config: shareSlots, halfway: func(_ testing.TB, s *distributedNetwork) {
 		s.configure(func(c *Config) {
 			of := c.Radio
 			c.Radio = func(p *radio.Port) phy.Radio {
@@ -233,8 +235,8 @@ func shareSlots(t testing.TB, c *Config) {
 	c.Schedule = four(t, `<slot index="0" nodes="1,4"/><slot index="1" nodes="2,5"/><slot index="2" nodes="3"/><slot index="3" nodes="6"/>`)
 }
 
-// outcome is what each node received and missed.
-type outcome struct {
+// playResult is what each node received and missed.
+type playResult struct {
 	arrivals []string
 	at       []int64 // when, by the test's time
 	missed   []map[radio.Reason]int
@@ -243,8 +245,8 @@ type outcome struct {
 }
 
 // play sends frames of all kinds at random over random pathloss, on so many hosts.
-func play(t testing.TB, hosts int, config func(t testing.TB, c *Config), halfway func(t testing.TB, s *spread)) (o outcome) {
-	s := newSpread(t, hosts, everyNode, func(c *Config) {
+func play(t testing.TB, hosts int, config func(t testing.TB, c *Config), halfway func(t testing.TB, s *distributedNetwork)) (o playResult) {
+	s := newDistributedNetwork(t, hosts, everyNode, func(c *Config) {
 		config(t, c)
 		c.PCR = curve(t, "0", "20")
 		c.Queue.Depth = 20
@@ -328,9 +330,9 @@ func firstDifference(a, b []string) string {
 	return "one list is longer"
 }
 
-// apart has two nodes on two hosts, with a slot of 10 ms each.
-func apart(t testing.TB) *spread {
-	s := newSpread(t, 2, 2, func(c *Config) { c.Schedule = schedule(t, 2, milliseconds(2, slotTime), 1e6) })
+// twoHosts has two nodes on two hosts, with a slot of 10 ms each.
+func twoHosts(t testing.TB) *distributedNetwork {
+	s := newDistributedNetwork(t, 2, 2, func(c *Config) { c.Schedule = schedule(t, 2, milliseconds(2, slotTime), 1e6) })
 	s.pass(time.Second)
 	return s
 }
@@ -343,7 +345,7 @@ func sequencesOf(all []arrival) (sequences []uint64) {
 }
 
 func TestABurstThatComesAfterItsSlotIsDecidedAtOnceAndIsLate(t *testing.T) {
-	s := apart(t)
+	s := twoHosts(t)
 	s.latency = int64(17 * time.Millisecond)
 	s.midSlot()
 	s.send(0, everybody, 0, 1, 500)
@@ -364,7 +366,7 @@ func TestABurstThatComesAfterItsSlotIsDecidedAtOnceAndIsLate(t *testing.T) {
 
 func TestAPartThatIsLostBetweenHostsCostsItsFrameAlone(t *testing.T) {
 	for lost := range 3 {
-		s := apart(t)
+		s := twoHosts(t)
 		s.lost[lost] = true
 		s.midSlot()
 		s.send(0, everybody, 0, 1, 3000) // 1250 + 1250 + 500
@@ -386,7 +388,7 @@ func TestAPartThatIsLostBetweenHostsCostsItsFrameAlone(t *testing.T) {
 }
 
 func TestAFrameThatItsSenderGivesUpIsForgotten(t *testing.T) {
-	s := apart(t)
+	s := twoHosts(t)
 	s.configure(func(c *Config) { c.Queue.Depth = 1 })
 	s.pass(time.Second)
 	for i := range uint64(20) {
@@ -398,14 +400,14 @@ func TestAFrameThatItsSenderGivesUpIsForgotten(t *testing.T) {
 	if got := sequencesOf(s.received(1)); !slices.Equal(got, []uint64{19}) {
 		t.Errorf("received %v; want the last one alone", got)
 	}
-	if waiting := len(s.hosts[1].model.stations[0].coming); waiting != 0 || s.kept() != 0 {
+	if waiting := len(s.hosts[1].model.stations[0].incoming); waiting != 0 || s.kept() != 0 {
 		t.Errorf("%d frames are waited for, %d left; want none", waiting, s.kept())
 	}
 }
 
 func TestBurstsOfANodeElsewhereThatGoesAreDropped(t *testing.T) {
 	for sent := range 4 { // parts of the frame's three that are sent when the node goes; after the third it has come whole
-		s := apart(t)
+		s := twoHosts(t)
 		here, node := s.hosts[1], s.hosts[1].ports[1]
 		s.midSlot()
 		s.send(0, everybody, 0, 1, 3000)
@@ -426,7 +428,7 @@ func TestBurstsOfANodeElsewhereThatGoesAreDropped(t *testing.T) {
 
 // Node 1's host goes on by the old schedule for 100 ms, as if its clock were behind.
 func TestWhileASchedulesStructureChangesHostsMayDiffer(t *testing.T) {
-	s := apart(t)
+	s := twoHosts(t)
 	next := schedule(t, 2, milliseconds(2, 3*time.Millisecond), 1e6)
 	s.hosts[1].configure(func(c *Config) { c.Schedule = next })
 	s.midSlot()
@@ -458,15 +460,15 @@ func TestWhileASchedulesStructureChangesHostsMayDiffer(t *testing.T) {
 }
 
 // The clock that slots go by is set forward; one host learns of it only when clocks are compared.
-func TestABurstOfASlotThatIsFarAwayMakesAHostLookAtTheClock(t *testing.T) {
-	s := apart(t)
+func TestABurstOfADistantSlotMakesAHostCheckTheClock(t *testing.T) {
+	s := twoHosts(t)
 	s.midSlot()
 	s.send(1, everybody, 0, 1, 100) // so that host 1 has compared the clocks lately
 	s.pass(100 * time.Millisecond)
-	for i := range s.wrong {
-		s.wrong[i] += int64(time.Hour)
+	for i := range s.clockError {
+		s.clockError[i] += int64(time.Hour)
 	}
-	s.hosts[0].model.compareAt = s.hosts[0].now
+	s.hosts[0].model.nextClockCheck = s.hosts[0].now
 	s.send(0, everybody, 0, 2, 100)
 	s.pass(200 * time.Millisecond)
 	if got := sequencesOf(s.received(1)); !slices.Equal(got, []uint64{2}) {

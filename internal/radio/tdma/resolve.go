@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// resolve makes the schedule of what was read.
+// resolve makes the schedule from the file's definitions.
 func (r *reader) resolve() (*Schedule, error) {
 	b := r.start()
 	resolved := map[[2]int]cell{} // by frame and definition
@@ -30,7 +30,7 @@ func (r *reader) resolve() (*Schedule, error) {
 func (r *reader) resolveFrame(b *builder, resolved map[[2]int]cell, nem, frame int, cells []cell) (err error) {
 	for slot, definition := range r.defined[nem][frame] {
 		if definition == 0 && r.structure == nil {
-			continue // an update leaves what it does not list
+			continue // an update keeps what it does not list
 		}
 		key := [2]int{frame, int(definition)}
 		c, known := resolved[key]
@@ -45,14 +45,14 @@ func (r *reader) resolveFrame(b *builder, resolved map[[2]int]cell, nem, frame i
 	return nil
 }
 
-// start is an empty schedule, or a copy of the one to update.
+// start returns an empty schedule, or a copy of the one to update.
 func (r *reader) start() *builder {
 	b := newBuilder(r.shape)
 	if r.structure != nil {
 		return b
 	}
 	b.schedule.slots, b.schedule.directed = slices.Clone(r.base.slots), r.base.directed
-	b.schedule.plans = maps.Clone(r.base.plans) // a plan that changes is cloned as well
+	b.schedule.plans = maps.Clone(r.base.plans) // changed plans are cloned too
 	for c, s := range b.schedule.slots {
 		b.cells[s] = cell(c)
 	}
@@ -88,32 +88,32 @@ func (r *reader) resolveSlot(b *builder, nem, frame, slot int, index int32) (cel
 	return c, nil
 }
 
-// slot of a definition in a frame, or what it lacks.
+// slot returns a definition's slot in a frame, or the name of what it lacks.
 func (r *reader) slot(d definition, frame defaults) (s Slot, missing string) {
 	s = Slot{Kind: d.kind, Destination: d.destination}
 	if d.kind == Idle {
 		return s, ""
 	}
 	whole := *r.multiframe
-	if !first(&s.FrequencyHertz, d.own.frequency, frame.frequency, whole.frequency) {
+	if !firstGiven(&s.FrequencyHertz, d.own.frequency, frame.frequency, whole.frequency) {
 		return s, "frequency"
 	}
 	if d.kind == Receive {
 		return s, ""
 	}
 	switch {
-	case !first(&s.RateBitsPerSecond, d.own.rate, frame.rate, whole.rate):
+	case !firstGiven(&s.RateBitsPerSecond, d.own.rate, frame.rate, whole.rate):
 		return s, "datarate"
-	case !first(&s.PowerDBm, d.own.power, frame.power, whole.power):
+	case !firstGiven(&s.PowerDBm, d.own.power, frame.power, whole.power):
 		return s, "power"
-	case !first(&s.Class, d.own.class, frame.class, whole.class):
+	case !firstGiven(&s.Class, d.own.class, frame.class, whole.class):
 		return s, "class"
 	}
 	return s, ""
 }
 
-// first sets to the first value that is given.
-func first[T any](to *T, values ...*T) bool {
+// firstGiven assigns the first value that is given.
+func firstGiven[T any](to *T, values ...*T) bool {
 	for _, v := range values {
 		if v != nil {
 			*to = *v

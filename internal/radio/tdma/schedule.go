@@ -1,5 +1,5 @@
-// Package tdma gives each node of a network time slots of its own on a shared channel, to the published semantics of
-// EMANE's TDMA event scheduler radio model. docs/radio/tdma.md has the model in full.
+// Package tdma gives each node of a network its own time slots on a shared channel. It follows the published
+// semantics of EMANE's TDMA event scheduler radio model; docs/radio/tdma.md has the complete model.
 package tdma
 
 import (
@@ -8,20 +8,22 @@ import (
 	"time"
 )
 
-// MostNEM is the highest NEM id; the one above it is everybody's.
+// MaxNEM is the highest NEM id. The one above it means all nodes.
 const (
-	MostNEM      = 65534
+	MaxNEM       = 65534
 	BroadcastNEM = 65535
 )
 
-// Classes of service have a queue each; the last one is EMANE's for messages of schedulers and takes no frames of nodes.
+// Classes is the number of classes of service, with a queue each. EMANE keeps the last one for messages of
+// schedulers; it takes no frames of nodes.
 const Classes = 5
 
-// The most slots that a schedule may define, summed over its nodes, and the most frames and slots of a frame (EMANE's).
+// The most slots that a schedule may define, summed over its nodes, and EMANE's most frames and slots of a
+// frame.
 const (
-	mostCells  = 1 << 22
-	mostFrames = 65535
-	mostSlots  = 65535
+	maxCells  = 1 << 22
+	maxFrames = 65535
+	maxSlots  = 65535
 )
 
 // Structure divides time into multiframes of frames of slots. Multiframes are aligned to the Unix epoch.
@@ -34,15 +36,15 @@ type Structure struct {
 	BandwidthHertz uint64
 }
 
-// Check returns an error that names the value that cannot be, or nil.
+// Check returns an error that names an impossible value, or nil.
 func (s Structure) Check() error {
 	switch {
-	case s.Frames < 1 || s.Frames > mostFrames:
-		return fmt.Errorf("frames %d: want 1 to %d", s.Frames, mostFrames)
-	case s.Slots < 1 || s.Slots > mostSlots:
-		return fmt.Errorf("slots %d: want 1 to %d", s.Slots, mostSlots)
-	case s.SlotDuration < time.Microsecond || s.SlotDuration > mostSlotDuration || s.SlotDuration%time.Microsecond != 0:
-		return fmt.Errorf("slotduration %v: want whole microseconds up to %v", s.SlotDuration, mostSlotDuration)
+	case s.Frames < 1 || s.Frames > maxFrames:
+		return fmt.Errorf("frames %d: want 1 to %d", s.Frames, maxFrames)
+	case s.Slots < 1 || s.Slots > maxSlots:
+		return fmt.Errorf("slots %d: want 1 to %d", s.Slots, maxSlots)
+	case s.SlotDuration < time.Microsecond || s.SlotDuration > maxSlotDuration || s.SlotDuration%time.Microsecond != 0:
+		return fmt.Errorf("slotduration %v: want whole microseconds up to %v", s.SlotDuration, maxSlotDuration)
 	case s.SlotOverhead < 0 || s.SlotOverhead >= s.SlotDuration || s.SlotOverhead%time.Microsecond != 0:
 		return fmt.Errorf("slotoverhead %v: want whole microseconds, less than slotduration %v", s.SlotOverhead, s.SlotDuration)
 	case s.BandwidthHertz == 0:
@@ -51,17 +53,17 @@ func (s Structure) Check() error {
 	return nil
 }
 
-// mostSlotDuration keeps the capacity of a slot within 64 bits at any rate that can be written.
-const mostSlotDuration = time.Hour
+// maxSlotDuration keeps the capacity of a slot within 64 bits at any rate.
+const maxSlotDuration = time.Hour
 
-// mostRate and mostFrequency that a schedule may have.
+// maxRate and mostFrequency that a schedule may have.
 const (
-	mostRate      = 1e12
-	mostFrequency = 1e12
+	maxRate      = 1e12
+	maxFrequency = 1e12
 )
 
-// Capacity is how many bytes of frames a slot at a rate carries: (duration - overhead) · rate / 8. EMANE counts the frames
-// from their Ethernet headers on, and not the headers of its own messages.
+// Capacity is the number of bytes of frames that a slot at a rate carries: (duration - overhead) · rate / 8.
+// EMANE counts the frames with their Ethernet headers, without the headers of its own messages.
 func (s Structure) Capacity(rateBitsPerSecond uint64) int {
 	microseconds := uint64((s.SlotDuration - s.SlotOverhead) / time.Microsecond)
 	return int(float64(microseconds) * float64(rateBitsPerSecond) / 8e6)
@@ -82,17 +84,18 @@ type Slot struct {
 	Kind Kind
 	// FrequencyHertz to receive or transmit on.
 	FrequencyHertz uint64
-	// RateBitsPerSecond, PowerDBm and Class, whose queue goes first, are for Transmit. OwnPower has the radio send at the
-	// transmit power of its own instead, as in generated schedules.
+	// RateBitsPerSecond, PowerDBm and Class are for Transmit; the queue of Class goes first. With OwnPower
+	// the radio's own transmit power holds instead, as in generated schedules.
 	RateBitsPerSecond uint64
 	PowerDBm          float64
 	OwnPower          bool
 	Class             int
-	// Destination is the NEM id whose frames alone are sent, BroadcastNEM for broadcasts and multicasts alone, 0 for all.
+	// Destination is the NEM id to which only frames are sent, BroadcastNEM for broadcasts and multicasts
+	// only, 0 for all.
 	Destination int
 }
 
-// cell is a slot of one node: an index into its schedule's distinct slots, of which the first is idle.
+// cell is a slot of one node: an index into its schedule's distinct slots. Index 0 is idle.
 type cell uint16
 
 // frame of one node: its slots, and the indexes of those in which it may send.
@@ -101,15 +104,15 @@ type frame struct {
 	sends []int32
 }
 
-// plan of a node: its frames, where equal ones share their memory.
+// plan is a node's frames. Equal frames share their memory.
 type plan []*frame
 
-// Schedule tells each node named in it what it does in each slot. It is never changed once made.
+// Schedule says what each node named in it does in each slot. It is never changed.
 type Schedule struct {
 	structure Structure
 	slots     []Slot
 	plans     map[int]plan
-	// directed tells that some slots are for one destination.
+	// directed reports whether some slots are for one destination.
 	directed bool
 }
 
@@ -126,7 +129,7 @@ func (s *Schedule) NEMs() []int {
 	return nems
 }
 
-// Destinations lists the nodes that some slots are for alone, ascending.
+// Destinations lists the destinations to which slots are limited, ascending.
 func (s *Schedule) Destinations() (nems []int) {
 	for _, slot := range s.slots {
 		if d := slot.Destination; d != 0 && d != BroadcastNEM {
@@ -137,7 +140,7 @@ func (s *Schedule) Destinations() (nems []int) {
 	return slices.Compact(nems)
 }
 
-// Slot of a node by the indexes of frame and slot; idle for nodes that the schedule does not name.
+// Slot of a node by the indexes of frame and slot; idle for a node that the schedule does not name.
 func (s *Schedule) Slot(nem, frame, slot int) Slot {
 	p := s.plans[nem]
 	if p == nil {
@@ -146,28 +149,28 @@ func (s *Schedule) Slot(nem, frame, slot int) Slot {
 	return s.slots[p[frame].cells[slot]]
 }
 
-// OwnPower tells that radios send at the transmit power of their own, as in generated schedules.
+// OwnPower reports whether radios send at their own transmit power, as in generated schedules.
 func (s *Schedule) OwnPower() bool {
 	return slices.ContainsFunc(s.slots, func(slot Slot) bool { return slot.OwnPower })
 }
 
-// Mute lists those of the given nodes that have no slot to send in.
-func (s *Schedule) Mute(nems []int) (mute []int) {
+// WithoutSendSlots lists those of the given nodes that have no slot to send in.
+func (s *Schedule) WithoutSendSlots(nems []int) (mute []int) {
 	for _, nem := range nems {
-		if !s.sends(nem) {
+		if !s.maySend(nem) {
 			mute = append(mute, nem)
 		}
 	}
 	return mute
 }
 
-func (s *Schedule) sends(nem int) bool {
+func (s *Schedule) maySend(nem int) bool {
 	return slices.ContainsFunc(s.plans[nem], func(f *frame) bool { return len(f.sends) > 0 })
 }
 
-// Generate makes the schedule that hands the slots of a multiframe round robin to the given nodes, in the order of their NEM
-// ids. Every other node listens in a slot, which is said explicitly: EMANE takes a node's radio for off in frames that
-// say nothing of it. Radios send at their own power; powerDBm (nil for 0 dBm) tells it for XML.
+// Generate makes a schedule that assigns the slots of a multiframe round robin to the given nodes, by NEM id.
+// Every other node is told to listen in a slot, because EMANE turns the radio off in frames that do not name
+// the node. Radios send at their own power; powerDBm (nil for 0 dBm) is for XML.
 func Generate(structure Structure, nems []int, rateBitsPerSecond, frequencyHertz uint64, powerDBm func(nem int) float64) (*Schedule, error) {
 	nems = slices.Compact(slices.Sorted(slices.Values(nems)))
 	if err := checkGenerate(structure, nems, rateBitsPerSecond, frequencyHertz); err != nil {
@@ -187,7 +190,7 @@ func Generate(structure Structure, nems []int, rateBitsPerSecond, frequencyHertz
 		if err != nil {
 			return nil, err
 		}
-		b.schedule.plans[nem] = b.turns(turn, len(nems), send, listen)
+		b.schedule.plans[nem] = b.roundRobin(turn, len(nems), send, listen)
 	}
 	return b.schedule, nil
 }
@@ -196,27 +199,27 @@ func checkGenerate(structure Structure, nems []int, rate, frequency uint64) erro
 	if err := structure.Check(); err != nil {
 		return err
 	}
-	if rate == 0 || rate > mostRate {
-		return fmt.Errorf("rate %d: want 1 to %.0f bit/s", rate, float64(mostRate))
+	if rate == 0 || rate > maxRate {
+		return fmt.Errorf("rate %d: want 1 to %.0f bit/s", rate, float64(maxRate))
 	}
-	if frequency == 0 || frequency > mostFrequency {
-		return fmt.Errorf("frequency %d: want 1 to %.0f Hz", frequency, float64(mostFrequency))
+	if frequency == 0 || frequency > maxFrequency {
+		return fmt.Errorf("frequency %d: want 1 to %.0f Hz", frequency, float64(maxFrequency))
 	}
 	for _, nem := range nems {
-		if nem < 1 || nem > MostNEM {
-			return fmt.Errorf("NEM id %d: want 1 to %d", nem, MostNEM)
+		if nem < 1 || nem > MaxNEM {
+			return fmt.Errorf("NEM id %d: want 1 to %d", nem, MaxNEM)
 		}
 	}
-	if distinct := min(structure.Frames, max(len(nems), 1)); len(nems)*(structure.Frames+distinct*structure.Slots) > mostCells {
-		return fmt.Errorf("slots %d for %d nodes: more than %d slots in all", structure.Slots, len(nems), mostCells)
+	if distinct := min(structure.Frames, max(len(nems), 1)); len(nems)*(structure.Frames+distinct*structure.Slots) > maxCells {
+		return fmt.Errorf("slots %d for %d nodes: more than %d slots in all", structure.Slots, len(nems), maxCells)
 	}
 	return nil
 }
 
-// turns is the plan of the node whose turn is the given one of so many.
-func (b *builder) turns(turn, of int, send, listen cell) plan {
+// roundRobin returns the plan of the node at a position among all nodes.
+func (b *builder) roundRobin(turn, of int, send, listen cell) plan {
 	p := make(plan, b.schedule.structure.Frames)
-	begun := map[int]*frame{} // by the turn of a frame's first slot
+	begun := map[int]*frame{} // by the position that has a frame's first slot
 	for i := range p {
 		first := i * b.schedule.structure.Slots % of
 		if begun[first] == nil {
@@ -234,7 +237,7 @@ func (b *builder) turns(turn, of int, send, listen cell) plan {
 	return p
 }
 
-// builder makes a schedule; equal slots get the same cell, and equal frames the same memory.
+// builder makes a schedule. Equal slots share a cell, and equal frames their memory.
 type builder struct {
 	schedule *Schedule
 	cells    map[Slot]cell
@@ -263,7 +266,7 @@ func (b *builder) cell(s Slot) (cell, error) {
 	return c, nil
 }
 
-// frame of the given slots, which must not change any more.
+// frame returns the frame of the given slots, which must not change any more.
 func (b *builder) frame(cells []cell) *frame {
 	key := make([]byte, 0, 2*len(cells))
 	for _, c := range cells {

@@ -72,7 +72,7 @@ func (s *simulation) Radiate(now int64, f *radio.Frame) {
 	}
 }
 
-func (s *simulation) Miss(p *radio.Port, reason radio.Reason) {
+func (s *simulation) CountMissed(p *radio.Port, reason radio.Reason) {
 	if s.missed[p] == nil {
 		s.missed[p] = map[radio.Reason]int{}
 	}
@@ -108,7 +108,7 @@ const sequenceAt = 34
 
 const ethernetHeader = 14
 
-// newSimulation has nodes with the NEM ids 1 to count at 70 dB from each other, whose radios send at 0 dBm.
+// newSimulation makes nodes with the NEM ids 1 to count at 70 dB from each other. Their radios send at 0 dBm.
 func newSimulation(t testing.TB, count int, change func(c *Config)) *simulation {
 	s := &simulation{t: t, now: 1e9, wakeAt: never, received: map[*radio.Port][]arrival{}, dropped: map[radio.Reason]int{},
 		missed: map[*radio.Port]map[radio.Reason]int{}}
@@ -141,8 +141,8 @@ func (s *simulation) configure(change func(c *Config)) {
 	s.model.Configure(s.config)
 }
 
-// until lets the time pass up to and including a moment.
-func (s *simulation) until(now int64) {
+// advanceTo lets the time pass up to and including a moment.
+func (s *simulation) advanceTo(now int64) {
 	for s.wakeAt != never && s.wakeAt+s.lateness <= now {
 		s.now = max(s.now, s.wakeAt+s.lateness)
 		s.wakeAt = never
@@ -152,7 +152,7 @@ func (s *simulation) until(now int64) {
 	s.now = now
 }
 
-func (s *simulation) pass(d time.Duration) { s.until(s.now + int64(d)) }
+func (s *simulation) pass(d time.Duration) { s.advanceTo(s.now + int64(d)) }
 
 // send has a node send a frame now.
 func (s *simulation) send(from int, to radio.MAC, dscp uint8, sequence uint64, length int) {

@@ -11,35 +11,35 @@ import (
 // offsetInterval in nanoseconds, after which the clocks are compared again.
 const offsetInterval = 1e9
 
-// Continue is Wake for any Carrier: it ends the slots that are over and begins the one that now lies in.
+// Continue is Wake for any Carrier: it ends the slots that are over and begins the current one.
 func (m *Model) Continue(n Carrier, now int64) {
 	m.network, m.wakeAt = n, never
 	m.finishUntil(now)
 	if m.followClock(now) {
 		return
 	}
-	if slot := m.time.at(now); m.ownSlot() == nil && m.nextSlot <= slot {
+	if slot := m.time.slotAt(now); m.localSlot() == nil && m.nextSlot <= slot {
 		m.begin(now, slot)
 	}
-	m.arm()
+	m.scheduleWake()
 }
 
-// ownSlot is the one in which a station of this host sends, or nil.
-func (m *Model) ownSlot() *slotInUse {
+// localSlot returns the slot in which a station of this host sends, or nil.
+func (m *Model) localSlot() *slotInUse {
 	for _, u := range m.busy {
-		if u.own {
+		if u.hasLocal {
 			return u
 		}
 	}
 	return nil
 }
 
-// use gives a slot in which something is sent.
-func (m *Model) use(slot int64) *slotInUse {
+// openSlot returns a slot for transmissions.
+func (m *Model) openSlot(slot int64) *slotInUse {
 	if u := m.findInUse(slot, m.time.duration); u != nil {
 		return u
 	}
-	return m.takeInUse(slot, m.time.duration, m.time.start(slot+1), slot)
+	return m.newSlotInUse(slot, m.time.duration, m.time.start(slot+1), slot)
 }
 
 func (m *Model) findInUse(slot, duration int64) *slotInUse {
@@ -51,17 +51,17 @@ func (m *Model) findInUse(slot, duration int64) *slotInUse {
 	return nil
 }
 
-// takeInUse adds a slot, in which stations listen as in the one given last.
-func (m *Model) takeInUse(slot, duration, ends, listening int64) *slotInUse {
+// newSlotInUse adds a slot, with stations listening as in the slot listening.
+func (m *Model) newSlotInUse(slot, duration, ends, listening int64) *slotInUse {
 	var u *slotInUse
 	if last := len(m.freeSlots) - 1; last >= 0 {
 		u, m.freeSlots = m.freeSlots[last], m.freeSlots[:last]
 	} else {
 		u = &slotInUse{}
 	}
-	*u = slotInUse{slot: slot, duration: duration, ends: ends, listens: u.listens[:0], bursts: u.bursts[:0]}
+	*u = slotInUse{slot: slot, duration: duration, end: ends, listensOn: u.listensOn[:0], bursts: u.bursts[:0]}
 	m.listen(u, listening)
-	at, _ := slices.BinarySearchFunc(m.busy, ends, func(u *slotInUse, ends int64) int { return cmp.Compare(u.ends, ends) })
+	at, _ := slices.BinarySearchFunc(m.busy, ends, func(u *slotInUse, ends int64) int { return cmp.Compare(u.end, ends) })
 	m.busy = slices.Insert(m.busy, at, u)
 	return u
 }
@@ -69,62 +69,62 @@ func (m *Model) takeInUse(slot, duration, ends, listening int64) *slotInUse {
 // finishUntil ends the slots that are over.
 func (m *Model) finishUntil(now int64) {
 	over := 0
-	for ; over < len(m.busy) && m.busy[over].ends <= now; over++ {
-		m.finish(now, m.busy[over])
+	for ; over < len(m.busy) && m.busy[over].end <= now; over++ {
+		m.finishSlot(now, m.busy[over])
 	}
 	m.freeSlots = append(m.freeSlots, m.busy[:over]...)
 	m.busy = slices.Delete(m.busy, 0, over)
 }
 
-// add a burst, in the order of NEM ids: what receivers make of several does not depend on where stations are.
+// add a burst, in the order of NEM ids. So outcomes do not depend on which host has a station.
 func (u *slotInUse) add(b *burst) {
 	at, _ := slices.BinarySearchFunc(u.bursts, b.station.port.NEM, func(b *burst, nem int) int { return cmp.Compare(b.station.port.NEM, nem) })
 	u.bursts = slices.Insert(u.bursts, at, b)
-	u.own = u.own || b.isOwn()
+	u.hasLocal = u.hasLocal || b.isLocal()
 }
 
-func (u *slotInUse) starts() int64 { return u.ends - u.duration }
+func (u *slotInUse) start() int64 { return u.end - u.duration }
 
-// onAir is when a slot begins by a clock that is never slewed.
-func (m *Model) onAir(u *slotInUse) int64 { return u.slot*u.duration - m.airOffset }
+// airStart is when a slot begins, by a clock that is never slewed.
+func (m *Model) airStart(u *slotInUse) int64 { return u.slot*u.duration - m.airOffset }
 
-// isOwn tells that a burst is of a station of this host.
-func (b *burst) isOwn() bool { return b == &b.station.burst }
+// isLocal reports whether a burst is of a station of this host.
+func (b *burst) isLocal() bool { return b == &b.station.burst }
 
-// followClock compares the clocks once a second. A step of CLOCK_REALTIME by a slot or more has everything begin anew: no
-// slot has been missed for that.
+// followClock compares the clocks once a second. After a step of CLOCK_REALTIME by a slot or more, stations
+// start again at a multiframe, and no slot counts as missed.
 func (m *Model) followClock(now int64) (stepped bool) {
-	if now < m.compareAt {
+	if now < m.nextClockCheck {
 		return false
 	}
-	m.compareAt = now + offsetInterval
+	m.nextClockCheck = now + offsetInterval
 	before := m.time.offset
 	m.time.offset = m.config.EpochOffset()
 	if step := m.time.offset - before; step < m.time.duration && -step < m.time.duration {
 		return false
 	}
 	m.airOffset = m.time.offset
-	resume := m.time.multiframe(now)
+	resume := m.time.nextMultiframe(now)
 	for _, s := range m.stations {
 		s.resume, s.next = min(s.resume, resume), never
 	}
-	m.plan(now)
+	m.planSlots(now)
 	return true
 }
 
-// begin has all stations send whose slot it is.
+// begin makes all stations send that have the slot.
 func (m *Model) begin(now, slot int64) {
-	m.current = m.use(slot)
+	m.current = m.openSlot(slot)
 	m.nextSlot = never
 	for _, s := range m.stations {
 		if s.next < slot {
-			m.skip(s, now, slot)
+			m.countMissedSlots(s, now, slot)
 		}
 		if s.next == slot {
 			if m.send(s, slot, now) {
 				m.current.add(&s.burst)
 			}
-			s.next = m.useful(s, slot+1)
+			s.next = m.nextUsefulSlot(s, slot+1)
 		}
 		m.nextSlot = min(m.nextSlot, s.next)
 	}
@@ -134,12 +134,12 @@ func (m *Model) begin(now, slot int64) {
 	}
 }
 
-// skip the slots of a station that the loop was too late for: what was to go in them waits for the next one.
-func (m *Model) skip(s *station, now, slot int64) {
+// countMissedSlots counts a station's slots for which the loop was too late. Their frames wait for the next slot.
+func (m *Model) countMissedSlots(s *station, now, slot int64) {
 	missed := radio.Interval{From: m.time.start(s.next), To: now}
-	for ; s.next < slot; s.next = m.useful(s, s.next+1) {
+	for ; s.next < slot; s.next = m.nextUsefulSlot(s, s.next+1) {
 		late := now - m.time.start(s.next)
-		s.slots.late(late)
+		s.slots.addLateness(late)
 		s.slots.Missed++
 		missed.Count++
 		missed.Worst = max(missed.Worst, late)
@@ -150,8 +150,8 @@ func (m *Model) skip(s *station, now, slot int64) {
 	s.missedIn.Add(missed)
 }
 
-// late counts how late the loop came to a slot.
-func (c *SlotStatistics) late(lateness int64) {
+// addLateness counts the lateness of the loop at a slot.
+func (c *SlotStatistics) addLateness(lateness int64) {
 	lateness = max(lateness, 0)
 	i := 0
 	for i < len(radio.LatenessBounds) && lateness > radio.LatenessBounds[i] {
@@ -163,9 +163,9 @@ func (c *SlotStatistics) late(lateness int64) {
 	c.WorstLateness = max(c.WorstLateness, lateness)
 }
 
-// listen notes who listens on what in a slot.
+// listen records the frequency on which each station listens in a slot.
 func (m *Model) listen(u *slotInUse, slot int64) {
-	frame, index := m.time.place(slot)
+	frame, index := m.time.position(slot)
 	for _, s := range m.stations {
 		listens := 0.0
 		if s.plan != nil {
@@ -173,20 +173,20 @@ func (m *Model) listen(u *slotInUse, slot int64) {
 				listens = float64(is.FrequencyHertz)
 			}
 		}
-		u.listens = append(u.listens, listens)
+		u.listensOn = append(u.listensOn, listens)
 	}
 }
 
-// send fills a station's slot and begins to send it. It tells whether anything is sent.
+// send fills a station's slot and begins to send it. It reports whether anything is sent.
 func (m *Model) send(s *station, slot, now int64) bool {
-	frame, index := m.time.place(slot)
+	frame, index := m.time.position(slot)
 	is := m.slot(s, frame, index)
 	structure := &m.config.Schedule.structure
 	power := is.PowerDBm
 	if is.OwnPower {
 		power = m.medium.Radio(s.port).TransmitPowerDBm
 	}
-	s.air = phy.Transmission{Source: s.port, Start: m.onAir(m.current), FrequencyHertz: float64(is.FrequencyHertz), PowerDBm: power}
+	s.air = phy.Transmission{Source: s.port, Start: m.airStart(m.current), FrequencyHertz: float64(is.FrequencyHertz), PowerDBm: power}
 	s.filling.reset()
 	s.destination = is.Destination
 	rate := is.RateBitsPerSecond
@@ -201,7 +201,7 @@ func (m *Model) send(s *station, slot, now int64) bool {
 		}
 		s.room = structure.Capacity(rate)
 		s.fill(&s.filling, is.Class)
-		// Where only frames went that no slot holds, the next one may need another rate.
+		// If only too large frames were taken, the next one may need another rate.
 		if !m.dropTooLarge(s) || s.bytes > 0 {
 			break
 		}
@@ -210,10 +210,10 @@ func (m *Model) send(s *station, slot, now int64) bool {
 		return false
 	}
 	if !m.medium.Radio(s.port).Transmit {
-		m.silence(s)
+		m.dropSilenced(s)
 		return false
 	}
-	s.slots.late(now - m.time.start(slot))
+	s.slots.addLateness(now - m.time.start(slot))
 	s.slots.Used++
 	s.slots.FrameBytes += uint64(s.bytes)
 	s.slots.Capacity += uint64(s.room)
@@ -239,8 +239,8 @@ func (m *Model) dropTooLarge(s *station) (any bool) {
 	return any
 }
 
-// silence ends what a radio under radio silence would have sent.
-func (m *Model) silence(s *station) {
+// dropSilenced drops what a radio under radio silence would have sent.
+func (m *Model) dropSilenced(s *station) {
 	for i := range s.parts {
 		p := &s.parts[i]
 		p.incomplete = true
@@ -251,19 +251,19 @@ func (m *Model) silence(s *station) {
 	s.filling.reset()
 }
 
-// rateFor is the adaptive rate for a frame: the highest whose threshold is reached at its addressee, or at the worst receiver
-// in range of a broadcast; the lowest where there is none.
+// rateFor returns the adaptive rate for a frame: the highest whose threshold is reached at the addressee, or
+// at the worst receiver in range of a broadcast. It is the lowest rate if nobody is in range.
 func (m *Model) rateFor(s *station, e *entry) float64 {
 	lowest, worst := float64(m.rates[0].BitsPerSecond), 0.0
 	found := false
 	if e.nem != BroadcastNEM {
 		if to := m.network.Find(e.to); to != nil {
-			if n := m.medium.Neighbour(m.current.starts(), s.port, to, s.air.PowerDBm); n != nil {
+			if n := m.medium.Neighbour(m.current.start(), s.port, to, s.air.PowerDBm); n != nil {
 				worst, found = m.sinr(s, n)
 			}
 		}
 	} else {
-		all := m.medium.Neighbours(m.current.starts(), s.port, s.air.PowerDBm)
+		all := m.medium.Neighbours(m.current.start(), s.port, s.air.PowerDBm)
 		for i := range all {
 			if sinr, hears := m.sinr(s, &all[i]); hears && (!found || sinr < worst) {
 				worst, found = sinr, true
@@ -281,15 +281,16 @@ func (m *Model) rateFor(s *station, e *entry) float64 {
 	return lowest
 }
 
-// sinr at a receiver that listens, over thermal noise and jammers: who else will send in the slot no sender knows.
+// sinr at a listening receiver, over thermal noise and jammers. A sender cannot know who else will send in
+// the slot.
 func (m *Model) sinr(s *station, to *phy.Neighbour) (dB float64, hears bool) {
 	r := to.Radio()
 	power, noise := s.air.PowerDBm+to.GainDB, r.SensitivityDBm()
-	if power < noise || m.current.listens[to.Port.Slot] != s.air.FrequencyHertz {
+	if power < noise || m.current.listensOn[to.Port.Slot] != s.air.FrequencyHertz {
 		return 0, false
 	}
 	if m.config.Interference != phy.None {
-		if jamming := m.config.Environment.Jamming(to.Port, m.current.starts(), s.air.FrequencyHertz, r.BandwidthHertz); jamming > 0 {
+		if jamming := m.config.Environment.Jamming(to.Port, m.current.start(), s.air.FrequencyHertz, r.BandwidthHertz); jamming > 0 {
 			noise = max(noise, phy.DBm(jamming)+r.AntennaGainDBi)
 		}
 	}

@@ -56,8 +56,8 @@ func (b *bed) slots() (all tdma.SlotStatistics) {
 	return all
 }
 
-// The figures are those of the schedule that EMANE was measured with: a one-way delay from 10 to 50 ms, 30 ms on average.
-// What the loop was late is in its own counters, and added to what may be.
+// The figures are those of the schedule that EMANE was measured with: a one-way delay from 10 to 50 ms, 30 ms
+// on average. The loop's lateness is in its own counters, and added to the tolerance.
 func TestDelayThroughTAPsIsThatOfTheSchedule(t *testing.T) {
 	const frames, slot, frameTime = 60, 10 * time.Millisecond, 40 * time.Millisecond
 	b := newBed(t, 4, slot)
@@ -102,8 +102,8 @@ func TestDelayThroughTAPsIsThatOfTheSchedule(t *testing.T) {
 	t.Logf("one-way delay from %.1f to %.1f ms, %.1f on average; %d slots used, %d missed", lowest, highest, sum/float64(len(delays)), slots.Used, slots.Missed)
 }
 
-// BenchmarkLoad has 24 nodes with slots of 5 ms send in every one of their slots while more and more programs want the
-// processors, and tells how late the loop comes to slots: where the emulation ceases to keep up.
+// BenchmarkLoad has 24 nodes send in all their slots of 5 ms while more and more programs use the processors.
+// It reports how late the loop comes to slots, and so at which load the emulation falls behind.
 func BenchmarkLoad(b *testing.B) {
 	for _, hogs := range []int{0, 1, 2, 4, 8, 16} {
 		b.Run(fmt.Sprintf("%d hogs", hogs), func(b *testing.B) { benchmarkLoad(b, hogs) })

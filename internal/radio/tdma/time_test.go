@@ -17,11 +17,11 @@ func together(t testing.TB) *simulation {
 
 // toSlot lets the time pass to a moment after the start of a node's next slot.
 func (s *simulation) toSlot(node int, after time.Duration) {
-	slot := s.model.time.after(s.now)
+	slot := s.model.time.slotFrom(s.now)
 	for slot%s.model.time.slots != int64(node) {
 		slot++
 	}
-	s.until(s.model.time.start(slot) + int64(after))
+	s.advanceTo(s.model.time.start(slot) + int64(after))
 }
 
 func TestSlotsAreAlignedToTheUnixEpoch(t *testing.T) {
@@ -101,8 +101,8 @@ func TestAMissedSlotIsCountedAndItsFrameGoesInTheNext(t *testing.T) {
 	}
 }
 
-// The loop always comes too late. The first frame would have been sent, had it not; of the others nobody knows.
-func TestWhatDiesAsSlotsWereMissedIsNotTakenForRadio(t *testing.T) {
+// The loop always comes too late. The first frame would have been sent in time; of the others nobody knows.
+func TestFramesDroppedBecauseSlotsWereMissedAreNotCountedAsRadio(t *testing.T) {
 	s := together(t)
 	s.configure(func(c *Config) { c.Queue.Depth = 2 })
 	s.pass(time.Second)

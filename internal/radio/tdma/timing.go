@@ -8,7 +8,8 @@ import (
 	"vignette.dev/vignette/internal/clock"
 )
 
-// timing translates between CLOCK_MONOTONIC in nanoseconds and the absolute indexes of slots, which count from the Unix epoch.
+// timing translates between CLOCK_MONOTONIC in nanoseconds and absolute indexes of slots, counted from the
+// Unix epoch.
 type timing struct {
 	// offset from CLOCK_MONOTONIC to CLOCK_REALTIME, and duration of a slot, nanoseconds.
 	offset, duration int64
@@ -20,28 +21,29 @@ func newTiming(s Structure, offset int64) timing {
 	return timing{offset, int64(s.SlotDuration), int64(s.Slots), int64(s.Frames)}
 }
 
-// at is the slot that a time lies in.
-func (t *timing) at(now int64) int64 { return (now + t.offset) / t.duration }
+// slotAt returns the slot that contains a time.
+func (t *timing) slotAt(now int64) int64 { return (now + t.offset) / t.duration }
 
-// after is the first slot that begins then or later.
-func (t *timing) after(now int64) int64 { return (now + t.offset + t.duration - 1) / t.duration }
+// slotFrom returns the first slot that begins at a time or later.
+func (t *timing) slotFrom(now int64) int64 { return (now + t.offset + t.duration - 1) / t.duration }
 
-// start of a slot.
+// start returns the start of a slot.
 func (t *timing) start(slot int64) int64 { return slot*t.duration - t.offset }
 
-// multiframe is the first slot of the first multiframe that begins then or later.
-func (t *timing) multiframe(now int64) int64 {
+// nextMultiframe returns the first slot of the first multiframe that begins at a time or later.
+func (t *timing) nextMultiframe(now int64) int64 {
 	length := t.slots * t.frames
-	return (t.after(now) + length - 1) / length * length
+	return (t.slotFrom(now) + length - 1) / length * length
 }
 
-// place of a slot in its multiframe.
-func (t *timing) place(slot int64) (frame, index int64) {
+// position returns a slot's frame and index in its multiframe.
+func (t *timing) position(slot int64) (frame, index int64) {
 	index = slot % t.slots
 	return slot / t.slots % t.frames, index
 }
 
-// EpochOffset of this machine, CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds. It is read between two looks at the other clock, and again where those lie far apart.
+// EpochOffset of this machine: CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds. It is read between two
+// readings of the other clock, and again if those are far apart.
 func EpochOffset() int64 {
 	best, offset := int64(math.MaxInt64), int64(0)
 	for range 5 {
@@ -58,13 +60,13 @@ func EpochOffset() int64 {
 	return offset
 }
 
-// sameness tells whose schedules stay as they are.
-type sameness struct {
+// scheduleComparison compares two schedules node by node.
+type scheduleComparison struct {
 	before, after *Schedule
 	frames        map[[2]*frame]bool
 }
 
-func (c *sameness) of(nem int) bool {
+func (c *scheduleComparison) samePlan(nem int) bool {
 	if c.before == c.after {
 		return true
 	}
@@ -73,7 +75,7 @@ func (c *sameness) of(nem int) bool {
 		slices.EqualFunc(before, after, c.sameFrame)
 }
 
-func (c *sameness) sameFrame(before, after *frame) bool {
+func (c *scheduleComparison) sameFrame(before, after *frame) bool {
 	key := [2]*frame{before, after}
 	same, known := c.frames[key]
 	if !known {
@@ -89,20 +91,20 @@ func (c *sameness) sameFrame(before, after *frame) bool {
 	return same
 }
 
-// selective tells that slots are not for every frame.
-func (m *Model) selective() bool {
+// hasSelectiveSlots reports whether some slots do not take every frame.
+func (m *Model) hasSelectiveSlots() bool {
 	return m.config.Queue.StrictDequeue || m.config.Schedule.directed
 }
 
-// useful is the first slot, from one on, in which a station has something to send, or never.
-func (m *Model) useful(s *station, from int64) int64 {
+// nextUsefulSlot returns the first slot, from one on, in which a station has frames to send, or never.
+func (m *Model) nextUsefulSlot(s *station, from int64) int64 {
 	if s.plan == nil || s.count == 0 {
 		return never
 	}
 	from = max(from, s.resume)
-	frame, index := m.time.place(from)
+	frame, index := m.time.position(from)
 	begin := from - index
-	// The frame that the search begins in comes twice: its end now, and its beginning a multiframe later.
+	// The search visits its first frame twice: its end now, and its beginning a multiframe later.
 	for range m.time.frames + 1 {
 		sends := s.plan[frame].sends
 		i := 0
@@ -121,7 +123,7 @@ func (m *Model) useful(s *station, from int64) int64 {
 }
 
 func (m *Model) serves(s *station, frame int64, index int32) bool {
-	if !m.selective() {
+	if !m.hasSelectiveSlots() {
 		return true
 	}
 	slot := m.slot(s, frame, int64(index))
@@ -132,25 +134,26 @@ func (m *Model) slot(s *station, frame, index int64) *Slot {
 	return &m.config.Schedule.slots[s.plan[frame].cells[index]]
 }
 
-// plan finds the next slots of stations that have none.
-func (m *Model) plan(now int64) {
+// planSlots finds the next slots of stations that have none.
+func (m *Model) planSlots(now int64) {
 	m.nextSlot = never
 	for _, s := range m.stations {
 		if s.next == never {
-			s.next = m.useful(s, m.time.after(now))
+			s.next = m.nextUsefulSlot(s, m.time.slotFrom(now))
 		}
 		m.nextSlot = min(m.nextSlot, s.next)
 	}
-	m.arm()
+	m.scheduleWake()
 }
 
-// arm has the model woken when a slot that goes on ends, or the next one with something to send begins.
-func (m *Model) arm() {
+// scheduleWake schedules the model's wake-up, when the first busy slot ends or the next slot with frames to send
+// begins.
+func (m *Model) scheduleWake() {
 	at := int64(never)
 	if len(m.busy) > 0 {
-		at = m.busy[0].ends
+		at = m.busy[0].end
 	}
-	if m.nextSlot != never && m.ownSlot() == nil {
+	if m.nextSlot != never && m.localSlot() == nil {
 		at = min(at, m.time.start(m.nextSlot))
 	}
 	if at != m.wakeAt && at != never && m.network != nil {

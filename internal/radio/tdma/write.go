@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// XML is the schedule as an EMANE TDMA schedule file. It says explicitly what each node does in each slot.
+// XML returns the schedule as an EMANE TDMA schedule file, with each node named in each slot.
 func (s *Schedule) XML() []byte {
 	var b bytes.Buffer
 	st := s.structure
@@ -30,8 +30,8 @@ func (s *Schedule) XML() []byte {
 	return b.Bytes()
 }
 
-// common is a slot to send in, or to listen, whose values the multiframe gives for all. EMANE takes the highest class, which
-// has no frames of nodes, from the multiframe alone.
+// common returns a slot whose values the multiframe gives for all. EMANE takes the highest class, which has
+// no frames of nodes, from the multiframe alone.
 func (s *Schedule) common() Slot {
 	for _, is := range []func(Slot) bool{
 		func(slot Slot) bool { return slot.Kind == Transmit && slot.Class == Classes-1 },
@@ -94,7 +94,7 @@ func (s *Schedule) writeSlot(b *bytes.Buffer, nems []int, frame, slot int, commo
 	}
 }
 
-// attributesOf a slot as far as they differ from those that hold without them.
+// attributesOf returns a slot's attributes that differ from the default slot's.
 func attributesOf(s, otherwise Slot) string {
 	var b strings.Builder
 	if s.FrequencyHertz != otherwise.FrequencyHertz {

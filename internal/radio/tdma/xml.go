@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ParseSchedule reads an EMANE TDMA schedule file. One without structure updates base: the slots that it lists replace those
-// of the nodes it names, which base must name too. Errors name the line, the element and its value.
+// ParseSchedule reads an EMANE TDMA schedule file. A file without structure updates base: its slots replace
+// those of the nodes it names, which base must name too. Errors name the line, the element and its value.
 //
-// A node sends in the slots that name it without more, and listens in all others of a frame that names it in any slot, on
-// the frame's frequency. Its radio is off in frames that do not name it at all.
+// A node sends in slots that name it without another element, and listens in all other slots of a frame that
+// names it. Its radio is off in frames that do not name it.
 func ParseSchedule(text []byte, base *Schedule) (*Schedule, error) {
 	r := &reader{decoder: xml.NewDecoder(bytes.NewReader(text)), base: base, frames: map[int]defaults{},
 		defined: map[int]map[int][]int32{}}
@@ -28,13 +28,13 @@ func ParseSchedule(text []byte, base *Schedule) (*Schedule, error) {
 	return s, nil
 }
 
-// errNoBase is the error of an update alone.
+// errNoBase is the error of an update without a schedule to update.
 var errNoBase = errors.New("<multiframe> without <structure> updates a schedule, and there is none to update")
 
-// IsUpdate reports whether a schedule was refused only because it updates another one.
+// IsUpdate reports whether a schedule was refused only because it is an update.
 func IsUpdate(err error) bool { return errors.Is(err, errNoBase) }
 
-// defaults that a multiframe, frame or tx element may give for what is inside it.
+// defaults that a multiframe, frame or tx element may give for its contents.
 type defaults struct {
 	frequency, rate *uint64
 	power           *float64
@@ -49,8 +49,8 @@ type definition struct {
 	destination int
 }
 
-// reader of a schedule file. EMANE lets the last frame element of an index give the defaults of all of them, so that
-// slots are resolved at the end.
+// reader reads a schedule file. In EMANE the last frame element of an index gives the defaults of all of
+// them, so slots are resolved at the end.
 type reader struct {
 	decoder     *xml.Decoder
 	base        *Schedule
@@ -59,7 +59,7 @@ type reader struct {
 	multiframe  *defaults
 	frames      map[int]defaults
 	definitions []definition
-	// defined tells for a node, frame and slot the definition, counted from 1; 0 where there is none.
+	// defined has the definition of a node's frame and slot, counted from 1; 0 if there is none.
 	defined map[int]map[int][]int32
 	cells   int
 }
@@ -128,15 +128,15 @@ func (r *reader) readStructure(start xml.StartElement) error {
 		to   *int
 		most int
 	}{
-		{"frames", &s.Frames, mostFrames}, {"slots", &s.Slots, mostSlots},
-		{"slotduration", &duration, int(mostSlotDuration / time.Microsecond)},
-		{"slotoverhead", &overhead, int(mostSlotDuration / time.Microsecond)},
+		{"frames", &s.Frames, maxFrames}, {"slots", &s.Slots, maxSlots},
+		{"slotduration", &duration, int(maxSlotDuration / time.Microsecond)},
+		{"slotoverhead", &overhead, int(maxSlotDuration / time.Microsecond)},
 	} {
 		if *each.to, err = a.number(each.name, 0, each.most); err != nil {
 			return err
 		}
 	}
-	bandwidth, err := a.scaled("bandwidth", mostFrequency)
+	bandwidth, err := a.scaled("bandwidth", maxFrequency)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (r *reader) readSlot(start xml.StartElement, frames []int) error {
 	if err != nil {
 		return err
 	}
-	nems, err := a.list("nodes", 1, MostNEM)
+	nems, err := a.list("nodes", 1, MaxNEM)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (r *reader) readSlot(start xml.StartElement, frames []int) error {
 }
 
 func (r *reader) readKind(start xml.StartElement, d *definition) (err error) {
-	var a given
+	var a elementAttributes
 	switch start.Name.Local {
 	case "tx":
 		if a, err = attributes(start, "frequency", "power", "class", "datarate", "destination"); err != nil {
@@ -266,7 +266,7 @@ func (r *reader) readKind(start xml.StartElement, d *definition) (err error) {
 		if a, err = attributes(start, "frequency"); err != nil {
 			return err
 		}
-		d.own.frequency, err = a.scaled("frequency", mostFrequency)
+		d.own.frequency, err = a.scaled("frequency", maxFrequency)
 	case "idle":
 		d.kind = Idle
 		_, err = attributes(start)
@@ -279,7 +279,7 @@ func (r *reader) readKind(start xml.StartElement, d *definition) (err error) {
 	return r.empty(start)
 }
 
-// define gives slots of a node the definition read last.
+// define assigns the last definition to slots of a node.
 func (r *reader) define(nem int, frames, slots []int) error {
 	if r.structure == nil && r.base.plans[nem] == nil {
 		return fmt.Errorf("<slot nodes> has %d: the schedule that is updated does not name this node", nem)
@@ -291,8 +291,8 @@ func (r *reader) define(nem int, frames, slots []int) error {
 	for _, frame := range frames {
 		cells := r.defined[nem][frame]
 		if cells == nil {
-			if r.cells += r.shape.Slots; r.cells > mostCells {
-				return fmt.Errorf("<slot> for node %d in frame %d: more than %d slots in all", nem, frame, mostCells)
+			if r.cells += r.shape.Slots; r.cells > maxCells {
+				return fmt.Errorf("<slot> for node %d in frame %d: more than %d slots in all", nem, frame, maxCells)
 			}
 			cells = make([]int32, r.shape.Slots)
 			r.defined[nem][frame] = cells

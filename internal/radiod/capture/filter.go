@@ -6,21 +6,22 @@ import (
 	"net"
 )
 
-// filterDepth is how many bytes of a frame a filter may look at: Ethernet, the longest IPv4 header and ports.
+// filterDepth is the number of bytes that a filter may read of a frame: Ethernet, the longest IPv4 header and
+// ports.
 const filterDepth = 128
 
 // Filter decides which frames a capture keeps.
 type Filter struct{ keep predicate }
 
-// CheckFilter says what is wrong with a filter, if anything; the empty one is fine.
+// CheckFilter returns what is wrong with a filter, or nil; the empty one is valid.
 func CheckFilter(text string) error {
 	_, err := ParseFilter(text)
 	return err
 }
 
-// Match tells whether the filter keeps an Ethernet frame of which data is the beginning and wireLength the whole
-// length. Like libpcap, it keeps no frame that ends before a field that it has to look at; of frames that end amid
-// addresses or ports libpcap keeps more or fewer, as its optimiser happens to order its looks.
+// Match reports whether the filter keeps an Ethernet frame. data is the beginning of the frame and wireLength
+// its length. As in libpcap, a frame that ends before a field that the filter reads is not kept. If a frame
+// ends within addresses or ports, the result depends on libpcap's optimiser, so it may differ here.
 func (f *Filter) Match(data []byte, wireLength int) bool {
 	return f == nil || f.keep(frame{data, wireLength}) == yes
 }
@@ -30,8 +31,8 @@ type frame struct {
 	wireLength int
 }
 
-// verdict of a predicate. A load beyond the frame's end decides the whole filter, also under a negation, as it ends
-// libpcap's program.
+// verdict of a predicate. A read beyond the frame's end decides the complete filter, also within a negation,
+// as it ends libpcap's program.
 type verdict uint8
 
 const (
@@ -79,7 +80,7 @@ func not(a predicate) predicate {
 	}
 }
 
-// octet and others compare a field at an offset from the frame's beginning.
+// octet and the following functions compare a field at an offset in the frame.
 func octet(offset int, want byte) predicate {
 	return func(f frame) verdict {
 		if len(f.data) <= offset {
@@ -89,7 +90,7 @@ func octet(offset int, want byte) predicate {
 	}
 }
 
-// masked looks only at words that the mask asks for.
+// masked reads only words that the mask selects.
 func masked(offset int, mask, want []byte) predicate {
 	for words := len(want) &^ 3; words > 0 && words == len(want) && bytes.Equal(mask[words-4:words], []byte{0, 0, 0, 0}); words = len(want) {
 		want = want[:words-4]
@@ -116,7 +117,7 @@ func equal(offset int, want []byte) predicate {
 	}
 }
 
-// Places in an Ethernet frame, and numbers of protocols.
+// Offsets in an Ethernet frame, and protocol numbers.
 const (
 	typeOffset    = 12
 	payload       = 14
@@ -143,7 +144,8 @@ func etherType(value uint16) predicate {
 
 func ipProtocol(number byte) predicate { return and(etherType(etherIP), octet(payload+9, number)) }
 
-// ip6Protocol looks at the first header and behind a fragment header, as libpcap does, and at no other extension.
+// ip6Protocol reads the first header and the one after a fragment header, as libpcap does, and no other
+// extension.
 func ip6Protocol(number byte) predicate {
 	return and(etherType(etherIP6), or(octet(payload+6, number),
 		and(octet(payload+6, ip6Fragment), octet(payload+ip6Header, number))))
@@ -161,7 +163,7 @@ var protocols = map[string]predicate{
 var (
 	broadcast = equal(0, net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	multicast = masked(0, []byte{1}, []byte{1})
-	// ipMulticast is all above 224.0.0.0, limited broadcast too, as libpcap has it.
+	// ipMulticast is 224.0.0.0 and above, including limited broadcast, as in libpcap.
 	ipMulticast  = and(etherType(etherIP), func(f frame) verdict { return atLeast(f, payload+16, 224) })
 	ip6Multicast = and(etherType(etherIP6), octet(payload+24, 0xff))
 )
@@ -195,7 +197,7 @@ func (d direction) of(src, dst predicate) predicate {
 	return or(src, dst)
 }
 
-// hosts matches addresses in IP, and in ARP and RARP where their protocol is meant or none is named.
+// hosts matches addresses in IP. It matches those in ARP and RARP if that protocol or none is named.
 func hosts(protocol string, d direction, n *net.IPNet) predicate {
 	at := func(etherType predicate, src, dst int) predicate {
 		return and(etherType, d.of(masked(src, n.Mask, n.IP), masked(dst, n.Mask, n.IP)))
@@ -221,7 +223,7 @@ func ethernetHost(d direction, address net.HardwareAddr) predicate {
 	return d.of(equal(6, address), equal(0, address))
 }
 
-// ports matches a range of ports in IPv4, but in first fragments only, and in IPv6 without extension headers.
+// ports matches a range of ports: in IPv4 in first fragments only, in IPv6 without extension headers.
 func ports(protocol string, d direction, low, high uint16) predicate {
 	numbers := map[string][]byte{"tcp": {protocolTCP}, "udp": {protocolUDP}, "sctp": {protocolSCTP},
 		"": {protocolTCP, protocolUDP, protocolSCTP}}[protocol]

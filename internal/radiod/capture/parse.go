@@ -14,12 +14,12 @@ const (
 	maxNesting     = 64
 )
 
-// ParseFilter understands the part of tcpdump's language (pcap-filter(7)) that asks for protocols, addresses, ports
-// and lengths, with the meaning that libpcap gives it: and and or bind equally and from the left, an address or port
-// without qualifiers takes those before it. What it does not understand, it refuses. The empty filter is nil, which
+// ParseFilter implements the part of tcpdump's language (pcap-filter(7)) for protocols, addresses, ports and
+// lengths, with libpcap's meaning. `and` and `or` have equal precedence, from the left. An address or port
+// without qualifiers takes the previous ones. Everything else is refused. The empty filter is nil, which
 // keeps everything.
 //
-// The compilers in Go that we tried misread parts of the language: one takes portrange for nothing at all.
+// Existing compilers in Go misread parts of the language: one ignores portrange.
 func ParseFilter(text string) (*Filter, error) {
 	if len(text) > maxFilterBytes {
 		return nil, fmt.Errorf("filter of %d bytes: want at most %d", len(text), maxFilterBytes)
@@ -77,7 +77,7 @@ func (p *parser) next() string {
 	return t
 }
 
-// take goes on if one of the words is next.
+// take consumes the next token if it is one of the words.
 func (p *parser) take(words ...string) bool {
 	if t := p.peek(); t != "" && slices.Contains(words, t) {
 		p.next()
@@ -86,7 +86,7 @@ func (p *parser) take(words ...string) bool {
 	return false
 }
 
-// qualifiers of an address or port; later ones without any of their own take them over.
+// qualifiers of an address or port. A later one without qualifiers has the same.
 type qualifiers struct {
 	protocol  string
 	direction direction
@@ -117,7 +117,7 @@ func (p *parser) expression(depth int) (predicate, error) {
 	return nil, err
 }
 
-// connective takes and or or, if one is next; nil where none is.
+// connective consumes `and` or `or`, and returns the function for it, or nil.
 func (p *parser) connective() func(a, b predicate) predicate {
 	switch {
 	case p.take("and", "&&"):
@@ -257,7 +257,7 @@ func (p *parser) length() (predicate, error) {
 	return func(f frame) verdict { return verdictOf(uint64(f.wireLength) >= n) }, nil
 }
 
-// unsigned reads a decimal or 0x number; leading zeros, which C takes for octal, are refused.
+// unsigned reads a decimal or 0x number. Leading zeros are refused, because C reads them as octal.
 func unsigned(text string, bits int) (uint64, error) {
 	digits, base := text, 10
 	if rest, hexadecimal := strings.CutPrefix(text, "0x"); hexadecimal {
@@ -286,7 +286,7 @@ func (q qualifiers) group(word string) (predicate, error) {
 	return nil, fmt.Errorf("%s %s is not understood: want ether broadcast, or ether, ip or ip6 multicast", q.protocol, word)
 }
 
-// namedProtocols can be asked for with a backslash.
+// namedProtocols are written with a backslash.
 var namedProtocols = map[string]map[string]uint64{
 	"ether": {`\ip`: etherIP, `\ip6`: etherIP6, `\arp`: etherARP, `\rarp`: etherRARP},
 	"ip":    {`\icmp`: protocolICMP, `\igmp`: protocolIGMP, `\tcp`: protocolTCP, `\udp`: protocolUDP},
@@ -322,7 +322,7 @@ func (q qualifiers) number(id string) (predicate, error) {
 	return etherType(uint16(value)), nil
 }
 
-// match is one address or port under the qualifiers.
+// match returns the predicate of one address or port with the qualifiers.
 func (q qualifiers) match(id string) (predicate, error) {
 	switch q.kind {
 	case "port", "portrange":

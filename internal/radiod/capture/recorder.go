@@ -23,11 +23,11 @@ import (
 type Options struct {
 	// Directory of the spools.
 	Directory string
-	// SpoolBytes that all captures on the host may have waiting for the archive.
+	// SpoolBytes that all captures on the host may keep for the archive.
 	SpoolBytes int64
 	// RingBytes between the radio engine and the recorder, per captured network; 4 MiB if 0.
 	RingBytes int
-	// Archive that captures are shipped to, as coming from Host; nil for none.
+	// Archive to which captures are shipped, as coming from Host; nil for none.
 	Archive Archive
 	Host    string
 	// Monotonic and Realtime are the clocks, in nanoseconds.
@@ -37,11 +37,12 @@ type Options struct {
 
 const (
 	defaultRingBytes = 4 << 20
-	// drainInterval is how long a frame stays in the ring: the ring holds several times as much as a network carries in it.
+	// drainInterval is how long a frame stays in the ring, which holds several times what a network carries
+	// in it.
 	drainInterval = 20 * time.Millisecond
 	saveInterval  = time.Second
-	// shipInterval between two requests for the same stream, and shipPause between any two: the server bounds a
-	// caller's rate.
+	// shipInterval between two requests for the same stream, and shipPause between any two, because the
+	// server bounds a caller's rate.
 	shipInterval = 250 * time.Millisecond
 	shipPause    = 8 * time.Millisecond
 	shipTimeout  = 20 * time.Second
@@ -49,7 +50,7 @@ const (
 	clockTolerance = 20e3
 )
 
-// Place is where a port is.
+// Place identifies a port.
 type Place struct {
 	// RunUID is the experiment's UID, NetworkUID the RadioNetwork's.
 	RunUID, NetworkUID string
@@ -71,18 +72,18 @@ type Recorder struct {
 // networkRing is the ring of one network, whose frames come from one thread.
 type networkRing struct {
 	*ring
-	taps []*Tap // by id; nil once one is out of use
+	taps []*Tap // by id; nil after its end
 	used int
 }
 
-// retirement of a tap: its captures, other than those that another tap keeps up, end after their last frame.
+// retirement of a tap: its captures end after its last frame, except those that another tap continues.
 type retirement struct {
 	tap             *Tap
 	keep            []*stream
 	networkUID, why string
 }
 
-// Open takes up what earlier workers left.
+// Open continues captures that earlier workers left.
 func Open(options Options) (*Recorder, error) {
 	if options.RingBytes == 0 {
 		options.RingBytes = defaultRingBytes
@@ -107,7 +108,7 @@ func Open(options Options) (*Recorder, error) {
 	return r, nil
 }
 
-// stream gives a stream, opening it at first; the lock is held, or nobody else has the Recorder.
+// stream returns a stream, and opens it the first time. The lock is held, or nobody else has the Recorder.
 func (r *Recorder) stream(uid string, key client.Capture) (*stream, error) {
 	directory := filepath.Join(r.Directory, uid, key.Name, key.Network, key.Node)
 	if s := r.streams[directory]; s != nil {
@@ -121,9 +122,9 @@ func (r *Recorder) stream(uid string, key client.Capture) (*stream, error) {
 	return s, nil
 }
 
-// Change makes captures what is captured at a port where before was its tap; nil is none. install puts the new tap on
-// the port and returns when before is not called any more. reason says why captures that go end. An error tells of
-// captures that were not begun; the others are.
+// Change sets the captures at a port whose tap was before; nil is none. install sets the new tap on the port
+// and returns when the old one is not called any more. reason says why removed captures end. The error names
+// captures that could not begin; the others have begun.
 func (r *Recorder) Change(before *Tap, at Place, captures []v1alpha1.RadioCapture, reason string, install func(*Tap)) (*Tap, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +196,7 @@ func (r *Recorder) tap(networkUID string, sinks []sink) *Tap {
 	return t
 }
 
-// Run writes and ships until ctx ends; what is captured then is on the host's disk for the next worker.
+// Run writes and ships until ctx ends. What is not shipped stays on the host's disk for the next worker.
 func (r *Recorder) Run(ctx context.Context) error {
 	for _, s := range r.all("") {
 		s.endIfLeft()
@@ -224,7 +225,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// all streams of a run, or of every run, in order.
+// all returns the streams of a run, or of every run, in order.
 func (r *Recorder) all(uid string) []*stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,7 +246,8 @@ func (r *Recorder) save() {
 	}
 }
 
-// drain writes all frames that are in the rings. Captures that were ended before it began end after their last frame.
+// drain writes all frames in the rings. Taps that were replaced before it began are ended after their last
+// frame.
 func (r *Recorder) drain() {
 	r.mu.Lock()
 	retired := r.retired
@@ -277,7 +279,7 @@ func (r *Recorder) drainRing(n *networkRing, touched map[*stream]bool) {
 	known()
 	n.drain(func(d drained) {
 		if int(d.tap) >= len(taps) {
-			known() // one that has come meanwhile
+			known() // the tap is new
 		}
 		t := taps[d.tap]
 		if t == nil {
@@ -297,7 +299,7 @@ func (r *Recorder) drainRing(n *networkRing, touched map[*stream]bool) {
 	}
 }
 
-// account tells the captures what the ring had no room for. Whether a filter would have kept it is not known.
+// account counts the frames without room in the ring as dropped. A filter might not have kept them.
 func (t *Tap) account() {
 	full := t.full.Load()
 	for i := range t.sinks {
@@ -337,7 +339,8 @@ func (r *Recorder) clockOffset() int64 {
 	return offset
 }
 
-// followClock takes over steps of the real-time clock. What is no step would only put the frames' stamps out of order.
+// followClock follows steps of the real-time clock only. Smaller changes would put the frames' timestamps out
+// of order.
 func (r *Recorder) followClock() {
 	if offset := r.clockOffset(); offset-r.offset > clockTolerance || r.offset-offset > clockTolerance {
 		r.offset = offset
@@ -393,10 +396,10 @@ func (r *Recorder) Runs() []string {
 	return slices.Sorted(maps.Keys(uids))
 }
 
-// Samples tell how the captures of a run go: those for which something has changed since the last call.
+// Samples returns the state of a run's captures that have changed since the last call.
 func (r *Recorder) Samples(uid string, now int64) (samples []runapi.CaptureSample) {
 	for _, s := range r.all(uid) {
-		if sample, news := s.sample(now, r.Archive != nil); news {
+		if sample, changed := s.sample(now, r.Archive != nil); changed {
 			samples = append(samples, sample)
 		}
 	}
@@ -406,7 +409,7 @@ func (r *Recorder) Samples(uid string, now int64) (samples []runapi.CaptureSampl
 	return samples
 }
 
-// Over tells that every capture of a run has ended, and that the archive has all of it and knows.
+// Over reports whether every capture of a run has ended, is archived, and was reported as ended.
 func (r *Recorder) Over(uid string) bool {
 	for _, s := range r.all(uid) {
 		if r.Archive != nil && (!s.over() || !s.told()) {
@@ -416,7 +419,7 @@ func (r *Recorder) Over(uid string) bool {
 	return true
 }
 
-// Forget removes what is left of a run's captures.
+// Forget removes the files of a run's captures.
 func (r *Recorder) Forget(uid string) error {
 	var err error
 	for _, s := range r.all(uid) {

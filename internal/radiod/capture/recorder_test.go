@@ -28,7 +28,8 @@ import (
 type shelf struct {
 	mu    sync.Mutex
 	files map[string][]byte
-	// away makes it fail, closed answers that the run is sealed, stingy takes at most so many bytes of a piece.
+	// away makes it fail, closed answers that the run is sealed, stingy takes at most that many bytes of a
+	// piece.
 	away, closed bool
 	stingy       int
 }

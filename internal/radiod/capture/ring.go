@@ -5,19 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// ring hands frames from one thread, which never waits, to one goroutine. Both positions only grow.
+// ring passes frames from one thread, which never waits, to one goroutine. Both positions only grow.
 type ring struct {
 	buffer []byte // a power of two
 	head   atomic.Uint64
-	_      [56]byte // head and tail are written by two processors: not in one cache line
+	_      [56]byte // head and tail are written by two processors, so they are in separate cache lines
 	tail   atomic.Uint64
 }
 
-// entry of the ring, in front of a frame's bytes: their number, its length on the wire and its direction, its tap,
-// and when it passed.
+// entryHeader precedes a frame's bytes: their number, its length on the wire and its direction, its tap, and
+// its time.
 const (
 	entryHeader = 24
-	// skip in the place of the number says that the next entry is at the ring's beginning.
+	// skip instead of the number means that the next entry is at the ring's beginning.
 	skip    = 1<<32 - 1
 	outward = 1 << 31
 )
@@ -30,7 +30,7 @@ func newRing(bytes int) *ring {
 	return &ring{buffer: make([]byte, size)}
 }
 
-// push copies the first keep bytes of a frame; false tells that there was no room.
+// push copies the first keep bytes of a frame, and reports whether there was room.
 func (r *ring) push(tap uint32, out bool, monotonicNanoseconds int64, data []byte, keep int) bool {
 	size, need := uint64(len(r.buffer)), uint64(entryHeader+keep+7)&^7
 	head := r.head.Load()
@@ -60,7 +60,7 @@ func (r *ring) push(tap uint32, out bool, monotonicNanoseconds int64, data []byt
 	return true
 }
 
-// drained is a frame out of the ring; data is valid until the next one.
+// drained is a frame from the ring; data is valid until the next one.
 type drained struct {
 	tap        uint32
 	out        bool
@@ -69,7 +69,7 @@ type drained struct {
 	data       []byte
 }
 
-// drain gives f all frames that are there now.
+// drain calls f for all frames that are in the ring now.
 func (r *ring) drain(f func(drained)) {
 	size := uint64(len(r.buffer))
 	for tail, head := r.tail.Load(), r.head.Load(); tail != head; {
@@ -89,19 +89,19 @@ func (r *ring) drain(f func(drained)) {
 	}
 }
 
-// Tap takes a copy of each frame that passes one port.
+// Tap copies each frame that passes one port.
 type Tap struct {
 	ring      *ring
 	id        uint32
 	keep      int
 	monotonic func() int64
 	sinks     []sink
-	// full counts frames that the ring had no room for; accounted is how many of them the captures know of.
+	// full counts frames that found no room in the ring; accounted is how many of them captures have counted.
 	full      atomic.Uint64
 	accounted uint64
 }
 
-// sink is a capture as one tap feeds it.
+// sink is a capture that a tap feeds.
 type sink struct {
 	stream *stream
 	filter *Filter
@@ -109,8 +109,8 @@ type sink struct {
 	limit  int64
 }
 
-// Frame takes a frame; out tells that the node handed it to its radio. One thread at a time may call it, which it
-// neither blocks nor makes allocate.
+// Frame takes a frame; out reports whether the node sent it. One thread at a time may call it. It neither
+// blocks nor allocates.
 func (t *Tap) Frame(out bool, data []byte) {
 	if !t.ring.push(t.id, out, t.monotonic(), data, min(len(data), t.keep)) {
 		t.full.Add(1)

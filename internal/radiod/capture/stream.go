@@ -21,14 +21,14 @@ import (
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
-// Archive is where captures go; a *client.Client is one.
+// Archive takes captures; a *client.Client is one.
 type Archive interface {
 	AppendCapture(ctx context.Context, host, uid string, which client.Capture, offset int64, content io.Reader) (runapi.LogPosition, error)
 }
 
 const (
 	segmentBytes = 1 << 20
-	// idleSegmentBytes of a segment that the archive has, above which it is given back before it is full.
+	// idleSegmentBytes is the size above which an archived segment is deleted before it is full.
 	idleSegmentBytes = 64 << 10
 	flushBytes       = 256 << 10
 
@@ -36,24 +36,23 @@ const (
 	recordFile    = "stream.json"
 )
 
-// Why frames are dropped, and why captures end.
+// The reasons why frames are dropped, and why captures end.
 const (
 	ringFull  = "ringFull"
 	spoolFull = "spoolFull"
 	byLimit   = "limit"
-	// refusedByArchive are frames of a run that the archive closed before it had them.
+	// refusedByArchive are frames of a run that the archive closed before it received them.
 	refusedByArchive = "archiveClosed"
 
-	// EndStopped, EndDetached and EndLimit are the ends of captures.
+	// EndStopped, EndDetached and EndLimit are the reasons why captures end.
 	EndStopped  = "stopped"
 	EndDetached = "detached"
 	EndLimit    = byLimit
 )
 
-// stream is one capture of one node on one network: a growing file of the archive, the part of it that the archive may
-// not have yet as segments on the host, each named after its offset, and its counters. Offsets are the stream's own:
-// the archive's file begins origin bytes before, as it may have an earlier stream's content, of a host that was
-// restarted.
+// stream is one capture of one node on one network: its counters, and its content that the archive may lack.
+// The content lies on the host in segments, each named after its offset. Offsets are the stream's own: the
+// archive's file may begin with an earlier stream's content, from before a restart of the host.
 type stream struct {
 	key       client.Capture
 	uid       string
@@ -64,10 +63,10 @@ type stream struct {
 	record   streamRecord
 	segments []segment
 	file     *os.File // of the last segment, while it is being written
-	pending  []byte   // whole blocks that are not in the file yet
-	headless bool     // what is written next must begin a section
+	pending  []byte   // complete blocks that are not in the file yet
+	headless bool     // the next block must begin a section
 	end      int64    // offset after the last segment
-	shipped  int64    // offset that the archive has reached
+	shipped  int64    // offset up to which the archive has the content
 	users    int      // taps that feed it
 	closed   bool     // the archive takes no more
 	dirty    bool     // the record has changed since it was written
@@ -76,9 +75,10 @@ type stream struct {
 
 type segment struct{ start, size int64 }
 
-// streamRecord is what outlives the worker.
+// streamRecord is the state that outlives the worker.
 type streamRecord struct {
-	// Origin is the offset in the archive's file at which the stream begins; known once the archive was asked.
+	// Origin is the offset in the archive's file at which the stream begins. It is known once the archive was
+	// asked.
 	Origin      int64 `json:"origin"`
 	OriginKnown bool  `json:"originKnown"`
 	// Counted is the offset up to which Frames and Bytes count.
@@ -87,11 +87,11 @@ type streamRecord struct {
 	Bytes   uint64            `json:"bytes"`
 	Dropped map[string]uint64 `json:"dropped,omitempty"`
 	Ended   string            `json:"ended,omitempty"`
-	// Limited: the most that may be captured is there.
+	// Limited reports whether the capture's limit is reached.
 	Limited bool `json:"limited,omitempty"`
 }
 
-// budget is the room of all streams on the host.
+// budget is the space of all streams on the host.
 type budget struct {
 	mu         sync.Mutex
 	limit, use int64
@@ -107,7 +107,7 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
-// add counts what is there, whether there is room or not.
+// add counts existing bytes, whether there is room or not.
 func (b *budget) add(n int64) { b.give(-n) }
 
 func (b *budget) give(n int64) {
@@ -116,7 +116,7 @@ func (b *budget) give(n int64) {
 	b.use -= n
 }
 
-// openStream takes up what an earlier worker left, if anything.
+// openStream opens a stream, and continues one that an earlier worker left.
 func openStream(directory, uid string, key client.Capture, spool *budget) (*stream, error) {
 	s := &stream{key: key, uid: uid, directory: directory, spool: spool, record: streamRecord{Dropped: map[string]uint64{}}}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
@@ -127,7 +127,7 @@ func openStream(directory, uid string, key client.Capture, spool *budget) (*stre
 		err = json.Unmarshal(text, &s.record)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		// Without it only counters are lost; the archive is asked where its file ends.
+		// Without the record only counters are lost; the archive knows where its file ends.
 		s.record = streamRecord{}
 	}
 	if s.record.Dropped == nil {
@@ -145,13 +145,14 @@ func openStream(directory, uid string, key client.Capture, spool *budget) (*stre
 	return s, nil
 }
 
-// findSegments lists the segments, cuts off the block that a killed worker was writing, and counts what it had not.
+// findSegments lists the segments. It cuts off a block that a killed worker was writing, and counts frames
+// that are not in the record.
 func (s *stream) findSegments() error {
 	entries, err := os.ReadDir(s.directory)
 	if err != nil {
 		return fmt.Errorf("capture spool: %w", err)
 	}
-	for _, entry := range entries { // in order of their names, and so of their offsets
+	for _, entry := range entries { // ordered by name, and so by offset
 		name, ok := strings.CutSuffix(entry.Name(), segmentSuffix)
 		start, err := strconv.ParseInt(name, 10, 64)
 		if !ok || err != nil {
@@ -162,7 +163,7 @@ func (s *stream) findSegments() error {
 			return fmt.Errorf("capture spool: %w", err)
 		}
 		size := info.Size()
-		// What the record counts was whole; a new worker has no time to read it all again.
+		// Up to what the record counts, blocks are complete; reading them again would take too long.
 		if start+size > s.record.Counted {
 			whole, err := s.mend(start)
 			if err != nil {
@@ -180,7 +181,7 @@ func (s *stream) findSegments() error {
 	return nil
 }
 
-// mend cuts off what is not whole, and counts what the record does not.
+// mend cuts off an incomplete block, and counts frames that are not in the record.
 func (s *stream) mend(start int64) (whole pcapng.Whole, err error) {
 	content, err := os.ReadFile(s.path(start))
 	if err != nil {
@@ -204,7 +205,7 @@ func (s *stream) path(start int64) string {
 	return filepath.Join(s.directory, fmt.Sprintf("%020d%s", start, segmentSuffix))
 }
 
-// begin starts a section, whose frames a new tap feeds.
+// begin starts a section for the frames of a new tap.
 func (s *stream) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +217,7 @@ func (s *stream) begin() {
 	s.header()
 }
 
-// header begins a section where one is due; false tells that there was no room. The lock is held.
+// header begins a section if needed, and reports whether there was room. The lock is held.
 func (s *stream) header() bool {
 	if !s.headless {
 		return true
@@ -230,7 +231,7 @@ func (s *stream) header() bool {
 	return true
 }
 
-// finish notes that a tap feeds it no more.
+// finish ends the use by a tap.
 func (s *stream) finish(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +269,7 @@ func (s *stream) write(stamp int64, d drained, to *sink) {
 	}
 }
 
-// flush writes what is pending; the lock is held. What cannot be written is dropped.
+// flush writes pending blocks, or drops them if that fails; the lock is held.
 func (s *stream) flush() {
 	if len(s.pending) == 0 {
 		return
@@ -322,7 +323,7 @@ func (s *stream) drop(reason string, frames uint64) {
 	s.dirty = true
 }
 
-// save makes what a new worker needs durable, if it has changed.
+// save writes what a new worker needs to disk, if it has changed.
 func (s *stream) save() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,9 +348,9 @@ func (s *stream) store() error {
 	return os.Rename(path+".new", path)
 }
 
-// sample tells how the capture goes; news is false where nothing has changed since the last one. The end is told when
-// the archive has all of it.
-func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, news bool) {
+// sample returns the capture's state, and whether it has changed since the last sample. The end is only
+// reported once the archive has everything.
+func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sample = runapi.CaptureSample{Capture: s.key.Name, Network: s.key.Network, Node: s.key.Node,
@@ -358,25 +359,25 @@ func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, 
 		sample.Ended = s.record.Ended
 	}
 	old := s.reported
-	news = sample.Capture != old.Capture || sample.Frames != old.Frames || sample.Ended != old.Ended || !maps.Equal(sample.Dropped, old.Dropped)
+	changed = sample.Capture != old.Capture || sample.Frames != old.Frames || sample.Ended != old.Ended || !maps.Equal(sample.Dropped, old.Dropped)
 	s.reported = sample
 	sample.TimeNanoseconds = now
-	return sample, news
+	return sample, changed
 }
 
-// whole tells that the archive has everything, or takes no more; the lock is held.
+// whole reports whether the archive has everything, or takes no more; the lock is held.
 func (s *stream) whole() bool {
 	return len(s.pending) == 0 && (s.closed || s.shipped == s.end && s.record.OriginKnown)
 }
 
-// over tells that nothing feeds it and nothing is left to ship.
+// over reports whether no tap feeds the stream and nothing is left to ship.
 func (s *stream) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.users == 0 && s.whole()
 }
 
-// told tells that a sample has named the end.
+// told reports whether a sample has reported the end.
 func (s *stream) told() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -389,7 +390,7 @@ func (s *stream) nothingToShip() bool {
 	return s.closed || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
 }
 
-// endIfLeft ends what an earlier worker left and no tap of this one feeds.
+// endIfLeft ends a stream of an earlier worker that no tap of this worker feeds.
 func (s *stream) endIfLeft() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -406,7 +407,7 @@ func (s *stream) remove() error {
 	return os.RemoveAll(s.directory)
 }
 
-// giveUp lets go of all content: the archive takes no more of it, or has it.
+// giveUp discards all content: the archive has it, or takes no more of it.
 func (s *stream) giveUp() {
 	s.closeFile()
 	for _, g := range s.segments {
@@ -417,7 +418,7 @@ func (s *stream) giveUp() {
 	s.segments, s.pending, s.closed, s.shipped = nil, nil, true, s.end
 }
 
-// ship sends what the archive lacks, at most one request's worth; more tells that there is more.
+// ship sends one request's worth of what the archive lacks; more reports whether there is more.
 func (s *stream) ship(ctx context.Context, archive Archive, host string) (more bool, err error) {
 	content, offset, err := s.next()
 	if err != nil || content == nil {
@@ -442,7 +443,7 @@ func (s *stream) ship(ctx context.Context, archive Archive, host string) (more b
 	return s.reached(*answer.Size, *answer.Size > offset)
 }
 
-// next gives whole blocks for the archive. Nothing at offset 0 asks it for its size.
+// next returns complete blocks for the archive. No content at offset 0 asks for its size.
 func (s *stream) next() (content []byte, offset int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -469,8 +470,8 @@ func (s *stream) next() (content []byte, offset int64, err error) {
 	return content, s.record.Origin + s.shipped, nil
 }
 
-// reached takes the archive's size. One outside what we have, or with other content, means that one side lost its
-// copy: what is left is then appended to what the archive has, as a section of its own.
+// reached sets the archive's size. A size outside the stream, or other content, means that one side lost its
+// copy. The rest is then appended to the archive's file as a section of its own.
 func (s *stream) reached(size int64, other bool) (more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -488,12 +489,12 @@ func (s *stream) reached(size int64, other bool) (more bool, err error) {
 	return s.shipped < s.end, s.release()
 }
 
-// rebase lets the stream continue at the archive's size.
+// rebase continues the stream at the archive's size.
 func (s *stream) rebase(size int64) error {
 	s.dirty = true
 	first := s.segments[0]
 	if s.shipped > first.start {
-		// A section's header is at the segment's beginning no more.
+		// The segment's beginning, with its section header, is already shipped.
 		content, err := os.ReadFile(s.path(first.start))
 		if err != nil {
 			return fmt.Errorf("capture spool: %w", err)
@@ -516,7 +517,7 @@ func (s *stream) rebase(size int64) error {
 	return s.store()
 }
 
-// release deletes segments that the archive has.
+// release deletes segments that are archived.
 func (s *stream) release() error {
 	var gone []segment
 	for i, g := range s.segments {
@@ -529,7 +530,8 @@ func (s *stream) release() error {
 	if len(gone) == 0 {
 		return nil
 	}
-	// The record must know how far it went before the files that tell are gone.
+	// The record must be written before the segments are gone, because it then is the only one with their
+	// counts.
 	if err := s.store(); err != nil {
 		return err
 	}

@@ -1,5 +1,6 @@
-// Package emaned drives the EMANE processes of one network on one host, from inside the network namespace of their pod: it puts
-// the members' radios there, publishes the scenario's events and TDMA schedules, carries out changes, and reads the counters.
+// Package emaned drives the EMANE processes of one network on one host, from inside the network namespace of
+// their pod. It moves the members' radios there, publishes the scenario's events and TDMA schedules, applies
+// changes, and reads the counters.
 package emaned
 
 import (
@@ -31,11 +32,12 @@ import (
 const (
 	// scrapeInterval of the processes' counters, which are sampled each second.
 	scrapeInterval = 500 * time.Millisecond
-	// publishInterval after which all events are published again, for a process that has missed them: EMANE hears each once.
+	// publishInterval after which all events are published again, for processes that missed them: EMANE
+	// reports none as missing.
 	publishInterval = 2 * time.Second
-	// controlTimeout of a request: a process that does not answer holds up the others' for so long.
+	// controlTimeout of a request. A process that does not answer delays the others that long.
 	controlTimeout = 2 * time.Second
-	// lookInterval for the pod and the members' radios.
+	// lookInterval between checks of the pod and the members' radios.
 	lookInterval = 200 * time.Millisecond
 )
 
@@ -44,26 +46,27 @@ type Options struct {
 	// Find opens the network namespace of the EMANE pod of that UID.
 	Find func(podUID string) (*os.File, error)
 	Log  *slog.Logger
-	// Changed is called, and must return at once, when Status may tell something else.
+	// Changed is called when Ready or Trouble may have changed. It must return at once.
 	Changed func()
-	// Ship is given what processes send over the air where members are on other hosts, too, and keeps none of it.
+	// Ship takes what processes send over the air if other hosts have members too. It must not keep the
+	// datagram.
 	Ship func(datagram []byte)
-	// Step is told how late an event of the scenario was, and Change how late a change.
+	// Step and Change are called with the lateness of an event of the scenario and of a change.
 	Step, Change func(late time.Duration)
 }
 
-// Input is what the network is now.
+// Input describes the network.
 type Input struct {
-	// Network, which is not changed any more.
+	// Network, which must not be changed.
 	Network *v1alpha1.RadioNetwork
-	// PodUID of the pod on this host; empty while there is none.
+	// PodUID of EMANE's pod on this host; empty if there is none.
 	PodUID   string
 	Scenario *scenario.Scenario
-	// Spread tells that some members are on other hosts.
+	// Spread reports whether some members are on other hosts.
 	Spread bool
-	// Parked are the far ends of the attached members' radios, by NEM id.
+	// Parked are the names of the attached members' veth ends, by NEM id.
 	Parked map[int32]string
-	// Trouble keeps the scenario from being replayed.
+	// Trouble is why the scenario cannot be replayed, or nil.
 	Trouble error
 }
 
@@ -72,7 +75,7 @@ type Driver struct {
 	Options
 	stop context.CancelFunc
 	wake chan struct{}
-	// air of the processes, while members are on other hosts, too.
+	// air is the processes' over-the-air channel, if other hosts have members too.
 	air atomic.Pointer[emane.Air]
 
 	mu         sync.Mutex
@@ -83,7 +86,7 @@ type Driver struct {
 	trouble    error
 }
 
-// Start driving, until Stop.
+// Start drives the processes until Stop.
 func Start(o Options, in Input) *Driver {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Driver{Options: o, stop: cancel, wake: make(chan struct{}, 1), statistics: map[int32]emane.Statistics{}, ready: map[int32]bool{}}
@@ -97,10 +100,10 @@ func Start(o Options, in Input) *Driver {
 	return d
 }
 
-// Stop driving, without waiting for what is under way. The processes go on as they are.
+// Stop ends the driver without waiting. The processes continue as they are.
 func (d *Driver) Stop() { d.stop() }
 
-// Set what the network is from now on.
+// Set replaces the input.
 func (d *Driver) Set(in Input) {
 	d.mu.Lock()
 	if d.input.Network == nil || !reflect.DeepEqual(d.input.Network.Spec.Members, in.Network.Spec.Members) {
@@ -119,21 +122,21 @@ func (d *Driver) Set(in Input) {
 	}
 }
 
-// Ready tells that a member's process works: it answers and, with TDMA, has its schedule.
+// Ready reports whether a member's process answers and, with TDMA, has its schedule.
 func (d *Driver) Ready(nem int32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ready[nem]
 }
 
-// Trouble is what is waited for, or what goes wrong.
+// Trouble returns what the driver waits for, or what fails.
 func (d *Driver) Trouble() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return errors.Join(d.input.Trouble, d.trouble)
 }
 
-// Statistics of a member as they were last read, and whether they have been.
+// Statistics returns a member's statistics as last read, and whether they have been read.
 func (d *Driver) Statistics(nem int32) (emane.Statistics, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +150,7 @@ func (d *Driver) get() Input {
 	return d.input
 }
 
-// note trouble, nil when it is over.
+// note sets the trouble, nil when it is over.
 func (d *Driver) note(err error) {
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -170,7 +173,7 @@ func (d *Driver) wait(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// run drives the processes of the pod that there is now, until something fails or there is another one.
+// run drives the processes of the current pod, until something fails or the pod changes.
 func (d *Driver) run(ctx context.Context) error {
 	in := d.get()
 	if in.PodUID == "" {
@@ -186,7 +189,7 @@ func (d *Driver) run(ctx context.Context) error {
 	return p.run(ctx)
 }
 
-// pod that is driven, by one goroutine.
+// pod is the pod that is driven, by one goroutine.
 type pod struct {
 	*Driver
 	namespace *os.File
@@ -195,7 +198,7 @@ type pod struct {
 	schedules *emane.Publisher
 	replayed  *replayed
 	relayed   *relayed
-	// state of the network stateOf, from since to until after T0.
+	// state is that of stateOf, valid from since to until after T0.
 	state        *emane.State
 	stateOf      *v1alpha1.RadioNetwork
 	since, until time.Duration
@@ -231,7 +234,7 @@ func (p *pod) run(ctx context.Context) error {
 	return nil
 }
 
-// pause until there is something to do: a change, or a look at the processes.
+// pause returns the time until the next change or check.
 func (p *pod) pause(in *Input) time.Duration {
 	longest := lookInterval
 	if t, set := offset(&in.Network.Spec); set {
@@ -253,7 +256,7 @@ func (p *pod) close() {
 	p.endRelay()
 }
 
-// place puts the members' radios beside their processes.
+// place moves the members' radios to their processes.
 func (p *pod) place(in *Input) error {
 	for nem, parked := range in.Parked {
 		if one := p.processes[nem]; one != nil && one.parked == parked {
@@ -280,7 +283,7 @@ func (p *pod) drop(nem int32) {
 	}
 }
 
-// publisher on the pod's device.
+// publisher opens a publisher on the pod's device.
 func (p *pod) publisher(network *v1alpha1.RadioNetwork) (publisher *emane.Publisher, err error) {
 	group := emane.InPod(network, 0).EventGroup
 	err = netns.Do(p.namespace, func() error {
@@ -290,7 +293,7 @@ func (p *pod) publisher(network *v1alpha1.RadioNetwork) (publisher *emane.Publis
 	return publisher, err
 }
 
-// offset of now from T0, where that is set.
+// offset returns the time after T0, and whether T0 is set.
 func offset(spec *v1alpha1.RadioNetworkSpec) (time.Duration, bool) {
 	if spec.T0 == nil {
 		return 0, false
@@ -298,10 +301,10 @@ func offset(spec *v1alpha1.RadioNetworkSpec) (time.Duration, bool) {
 	return time.Duration(clock.Realtime() - spec.T0.UnixNano()), true
 }
 
-// beforeT0 by far, where T0 is not set: a scenario stands still at its beginning until then.
+// beforeT0 is used while T0 is not set: until then a scenario stays at its beginning.
 const beforeT0 = -10000 * time.Hour
 
-// replayed is what is being replayed, by a goroutine of its own: its times do not wait for control ports.
+// replayed is a replay of the scenario in its own goroutine, so that its times do not wait for control ports.
 type replayed struct {
 	members  []v1alpha1.Member
 	scenario *scenario.Scenario
@@ -310,7 +313,7 @@ type replayed struct {
 	done     chan error
 }
 
-// replay what the scenario says, anew where that has changed.
+// replay starts the replay of the scenario, again if the input has changed.
 func (p *pod) replay(ctx context.Context, in *Input) error {
 	if in.Trouble != nil {
 		return nil
@@ -364,7 +367,7 @@ func (p *pod) endReplay() {
 	}
 }
 
-// now is the state that the network is to have.
+// now returns the state that the network should have.
 func (p *pod) now(in *Input) (*emane.State, error) {
 	t, set := offset(&in.Network.Spec)
 	if !set {
@@ -377,7 +380,7 @@ func (p *pod) now(in *Input) (*emane.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A process that is given its schedule again begins it anew: an equal one is the same.
+	// A process restarts a schedule that it receives again, so an equal schedule is not sent.
 	if p.state != nil && p.state.Schedule != nil && state.Schedule != nil && bytes.Equal(p.state.Schedule.XML(), state.Schedule.XML()) {
 		state.Schedule = p.state.Schedule
 	}
@@ -389,7 +392,7 @@ func (p *pod) now(in *Input) (*emane.State, error) {
 	return state, nil
 }
 
-// carryOut the changes that are due, and tell processes that have not been told yet.
+// carryOut configures the processes whose state should be another one.
 func (p *pod) carryOut(in *Input) error {
 	state, err := p.now(in)
 	if err != nil {
@@ -404,7 +407,7 @@ func (p *pod) carryOut(in *Input) error {
 		if one.told == nil || *one.told != state.Radios[i] {
 			changed = changed || one.told != nil
 			if one.trouble = one.configure(&state.Radios[i], &in.Network.Spec.Waveform); one.trouble != nil {
-				continue // it is asked again, and named, with the counters
+				continue // it is tried again, and reported, with the counters
 			}
 		}
 		if state.Schedule != nil && one.schedule != state.Schedule {
@@ -420,7 +423,7 @@ func (p *pod) carryOut(in *Input) error {
 	return nil
 }
 
-// noteChange tells how late the changes are that have been carried out, where they were not made late.
+// noteChange reports the lateness of changes that were applied, unless they were made late.
 func (p *pod) noteChange(in *Input) {
 	last := beforeT0
 	for _, c := range in.Network.Spec.Changes {
@@ -433,12 +436,12 @@ func (p *pod) noteChange(in *Input) {
 	}
 }
 
-// scrape all processes; those that do not answer are named and asked again.
+// scrape reads all processes' counters. Processes that do not answer are reported and asked again.
 func (p *pod) scrape(in *Input) error {
 	var silent, idle []string
 	var why error
 	for _, nem := range slices.Sorted(maps.Keys(p.processes)) {
-		if err := p.carryOut(in); err != nil { // a change does not wait for all the others' answers
+		if err := p.carryOut(in); err != nil { // a change does not wait for all answers
 			return err
 		}
 		one := p.processes[nem]
@@ -449,7 +452,7 @@ func (p *pod) scrape(in *Input) error {
 			continue
 		}
 		if s.Schedules == 0 && in.Network.Spec.Waveform.TDMA != nil {
-			one.schedule = nil // it is given it again
+			one.schedule = nil // it is sent again
 			idle = append(idle, emane.Interface(nem))
 		}
 		p.answered(nem, s)
@@ -479,7 +482,7 @@ func (p *pod) port(nem int) *radio.Port {
 	return p.ports[nem]
 }
 
-// answered takes what a process has said, or that it does not.
+// answered records a process's statistics, nil if it did not answer.
 func (p *pod) answered(nem int32, s *emane.Statistics) {
 	p.mu.Lock()
 	before := p.ready[nem]
@@ -495,7 +498,7 @@ func (p *pod) answered(nem int32, s *emane.Statistics) {
 	}
 }
 
-// schedule gives a process the schedule that holds.
+// schedule sends a process its schedule.
 func (p *pod) schedule(in *Input, one *process, schedule *tdma.Schedule) error {
 	if p.schedules == nil {
 		publisher, err := p.publisher(in.Network)
@@ -514,9 +517,9 @@ type process struct {
 	parked, control string
 	connection      *emane.Control
 	components      []emane.Component
-	// told is what the radio was made last, schedule what it was given.
+	// configured is the radio's last configuration, schedule the last one sent.
 	told *emane.Radio
-	// trouble with telling it.
+	// trouble with its configuration.
 	trouble  error
 	schedule *tdma.Schedule
 }
@@ -528,7 +531,7 @@ func (o *process) close() {
 	o.connection, o.told, o.schedule = nil, nil, nil
 }
 
-// connect to the control port, which is the namespace's own.
+// connect opens the connection to the control port, inside the namespace.
 func (o *process) connect(namespace *os.File) error {
 	if o.connection != nil {
 		return nil
@@ -565,7 +568,7 @@ func (o *process) scrape(namespace *os.File, port func(int) *radio.Port) (*emane
 	return &all[0], nil
 }
 
-// configure makes the radio what it is to be.
+// configure sets the radio's parameters.
 func (o *process) configure(r *emane.Radio, w *v1alpha1.WaveformSpec) error {
 	parameters := r.Parameters(w)
 	for _, c := range o.components {

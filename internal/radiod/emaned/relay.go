@@ -11,16 +11,16 @@ import (
 // maxDatagram of UDP over IPv4.
 const maxDatagram = 65507
 
-var errNoAir = errors.New("EMANE's processes are not there to hear it")
+var errNoAir = errors.New("EMANE's processes are not running")
 
-// relayed is what processes send over the air while it goes to other hosts. Hardly any cluster's own network carries multicast, so that it
-// goes the way of the native engine's frames.
+// relayed is the relay of over-the-air datagrams to other hosts. Few cluster networks carry multicast, so
+// they take the same path as the native engine's frames.
 type relayed struct {
 	air  *emane.Air
 	done chan error
 }
 
-// Hear has the processes here hear what another host's have sent over the air.
+// Hear passes an over-the-air datagram of another host to the processes here.
 func (d *Driver) Hear(datagram []byte) error {
 	air := d.air.Load()
 	if air == nil {
@@ -29,7 +29,7 @@ func (d *Driver) Hear(datagram []byte) error {
 	return air.Send(datagram)
 }
 
-// relay what goes over the air, while members are on other hosts, too.
+// relay starts the relay if members are on other hosts, and ends it otherwise.
 func (p *pod) relay(in *Input) error {
 	if !in.Spread {
 		p.endRelay()
@@ -38,7 +38,7 @@ func (p *pod) relay(in *Input) error {
 	if p.relayed != nil {
 		select {
 		case err := <-p.relayed.done:
-			p.relayed.done <- err // for its end
+			p.relayed.done <- err // for endRelay
 			return err
 		default:
 			return nil
@@ -58,7 +58,7 @@ func (p *pod) relay(in *Input) error {
 	return nil
 }
 
-// ship what processes send, until the channel is closed.
+// ship ships what processes send, until the channel is closed.
 func (p *pod) ship(air *emane.Air) error {
 	buffer := make([]byte, maxDatagram)
 	for {

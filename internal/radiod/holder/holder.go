@@ -1,6 +1,6 @@
-// Package holder is the small parent process that keeps TAP descriptors open while the worker is
-// replaced, so that no node ever sees its radio lose the carrier. Parent and worker talk over a
-// socket pair, one JSON message per packet, descriptors beside them.
+// Package holder is the small parent process that keeps TAP descriptors open while the worker is replaced, so
+// that no radio loses its carrier. Parent and worker use a socket pair: one JSON message per packet, with
+// descriptors beside it.
 package holder
 
 import (
@@ -35,7 +35,7 @@ func (h *Holder) Held() int {
 	return len(h.held)
 }
 
-// Serve hands all descriptors to a new worker and then does what it says, until it has gone.
+// Serve sends all descriptors to a new worker and then obeys its messages, until the worker has gone.
 func (h *Holder) Serve(worker *net.UnixConn) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,10 +99,10 @@ func Connect(parent *net.UnixConn) (*Client, map[string]int, error) {
 	}
 }
 
-// Hold has the parent keep a duplicate of the descriptor under the id, replacing what it had there.
+// Hold makes the parent keep a duplicate of the descriptor under the id, replacing a previous one.
 func (c *Client) Hold(id string, fd int) error { return c.ask(message{"hold", id}, fd) }
 
-// Drop has the parent close what it has under the id.
+// Drop makes the parent close the id's descriptor.
 func (c *Client) Drop(id string) error { return c.ask(message{"drop", id}, -1) }
 
 func (c *Client) ask(m message, fd int) error {
@@ -152,7 +152,7 @@ func receive(from *net.UnixConn) (m message, fd int, err error) {
 	return m, fd, nil
 }
 
-// Descriptor gives the one descriptor in a packet's control data, or -1 where there is none.
+// Descriptor returns the descriptor in a packet's control data, or -1 if there is none.
 func Descriptor(control []byte) (int, error) {
 	if len(control) == 0 {
 		return -1, nil
@@ -183,7 +183,8 @@ func Pair() (parent *net.UnixConn, worker *os.File, err error) {
 	return SocketPair(unix.SOCK_SEQPACKET)
 }
 
-// SocketPair makes the two ends of a process's connection with one that it is about to start, a unix socket of that type.
+// SocketPair makes the two ends of a connection with a process that is about to start, a unix socket of that
+// type.
 func SocketPair(kind int) (ours *net.UnixConn, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -197,7 +198,7 @@ func SocketPair(kind int) (ours *net.UnixConn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// Duplicate of a descriptor that programs started from here do not inherit.
+// Duplicate duplicates a descriptor so that started programs do not inherit it.
 func Duplicate(fd int) (int, error) {
 	duplicate, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	return duplicate, os.NewSyscallError("fcntl", err)
@@ -231,7 +232,7 @@ func Conn(file *os.File) (*net.UnixConn, error) {
 	return unixConn, nil
 }
 
-// Close lets all descriptors go, as the end of the process would.
+// Close closes all descriptors, as the end of the process would.
 func (h *Holder) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

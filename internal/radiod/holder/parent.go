@@ -17,10 +17,10 @@ import (
 // ParentCommand is the argument that makes a program the parent; the worker's program and radiod's flags follow.
 const ParentCommand = "hold"
 
-// parentGCPercent is low because the parent keeps next to nothing and is in no hurry.
+// parentGCPercent is low because the parent uses little memory and is not in a hurry.
 const parentGCPercent = 20
 
-// RunParent supervises workers, which are started as PROGRAM worker FLAGS, until the process is told to end.
+// RunParent supervises workers, which are started as PROGRAM worker FLAGS, until a signal ends the process.
 func RunParent(log *slog.Logger, arguments []string) error {
 	if len(arguments) == 0 {
 		return errors.New("want the worker's program, and radiod's flags")
@@ -33,14 +33,14 @@ func RunParent(log *slog.Logger, arguments []string) error {
 	return new(Holder).Supervise(ctx, log, func() *exec.Cmd {
 		command := exec.Command(program, append([]string{"worker"}, flags...)...)
 		command.Stdout, command.Stderr = os.Stdout, os.Stderr
-		// A terminal's or runtime's signal to the group must not end a worker behind its parent's back.
+		// A terminal's or runtime's signal to the group must not reach the worker directly.
 		command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 		return command
 	})
 }
 
-// BecomeParent replaces this process with another program as the parent: one that is small, as the parent lives as
-// long as the nodes' radios. It returns only if that is not possible.
+// BecomeParent replaces this process with a smaller program as the parent, which lives as long as the nodes'
+// radios. It returns only on failure.
 func BecomeParent(parent, program string, flags []string) error {
 	err := unix.Exec(parent, append([]string{program, ParentCommand, program}, flags...), os.Environ())
 	return fmt.Errorf("%s as the parent: %w", parent, err)

@@ -19,8 +19,8 @@ const (
 	// restartDelay after a worker that ended at once; others are replaced without delay.
 	restartDelay = 80 * time.Millisecond
 	atOnce       = time.Second
-	// hopeless is the number of workers in a row that ended at once after which a parent that holds
-	// nothing gives up, so that Kubernetes shows the trouble.
+	// hopeless is the number of workers in a row that ended at once after which a parent without descriptors
+	// gives up. Kubernetes then shows the failure.
 	hopeless = 20
 	// stopGrace for a worker to end by itself.
 	stopGrace = 5 * time.Second

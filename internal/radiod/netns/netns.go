@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity of a namespace: its file is no proof, as another namespace may take its place.
+// Identity of a namespace. Its path is not enough, because another namespace may take its place.
 type Identity struct {
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
 }
 
-// Of gives the identity of an open namespace.
+// Of returns the identity of an open namespace.
 func Of(file *os.File) (Identity, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
@@ -29,20 +29,20 @@ func Of(file *os.File) (Identity, error) {
 	return Identity{stat.Dev, stat.Ino}, nil
 }
 
-// ErrGone tells that no process and no mount has the namespace any more.
+// ErrGone means that no process and no mount has the namespace any more.
 var ErrGone = errors.New("network namespace is gone")
 
 // Finder looks for namespaces; the zero value looks in /proc.
 type Finder struct {
 	// Proc is the proc file system of the host's processes, /proc by default.
 	Proc string
-	// Except tells of processes that do not count for Find: those that a node is not kept for. Nil is none.
+	// Except reports whether Find ignores a process; nil ignores none. Such a process does not keep a node.
 	Except func(pid int) bool
 }
 
-// Find opens the namespace with the given identity: at path on the host, where its runtime had
-// mounted it, or as that of any process but this one, whose threads go in and out of them, and those excepted. While the
-// file is open the namespace cannot end.
+// Find opens the namespace with the given identity. It looks at path on the host, where the runtime mounted
+// it, and at processes. This process is ignored because its threads change namespaces. The open file keeps
+// the namespace alive.
 func (f Finder) Find(path string, want Identity) (*os.File, error) {
 	proc := f.proc()
 	if file := f.At(path, want); file != nil {
@@ -69,12 +69,12 @@ func (f Finder) Find(path string, want Identity) (*os.File, error) {
 	return nil, fmt.Errorf("%w: inode %d, once at %s", ErrGone, want.Inode, path)
 }
 
-// At opens the namespace if it is at path on the host, without looking elsewhere; nil where it is not.
+// At opens the namespace if it is at path on the host; nil if it is not.
 func (f Finder) At(path string, want Identity) *os.File {
 	if path == "" {
 		return nil
 	}
-	// The first process of the host (hostPID) sees the host's mounts, which our container does not.
+	// The host's first process (hostPID) sees the host's mounts, which this container does not.
 	for _, candidate := range []string{filepath.Join(f.proc(), "1/root", path), path} {
 		if file := openIf(candidate, want); file != nil {
 			return file
@@ -109,8 +109,9 @@ func (f Finder) All() (map[Identity]*os.File, error) {
 	return all, nil
 }
 
-// OfPod opens the network namespace that a pod's processes have, by the control group that the kubelet made for the pod's UID: nothing
-// in it is the pod's to write. The first of them is the sandbox's, which is there before any container. It is ErrGone where there is none.
+// OfPod opens the network namespace of a pod's processes, found by the control group that the kubelet made
+// for the pod's UID. A pod cannot write there. The first process is the sandbox's, which starts before any
+// container. The error is ErrGone if there is none.
 func (f Finder) OfPod(uid string) (*os.File, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("%w: no pod's UID", ErrGone)
@@ -119,7 +120,7 @@ func (f Finder) OfPod(uid string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for pod %s: %w", uid, err)
 	}
-	names := []string{"pod" + uid, "pod" + strings.ReplaceAll(uid, "-", "_")} // by cgroupfs, by systemd
+	names := []string{"pod" + uid, "pod" + strings.ReplaceAll(uid, "-", "_")} // of cgroupfs, of systemd
 	for _, entry := range entries {
 		if name := entry.Name(); name[0] < '1' || name[0] > '9' {
 			continue
@@ -138,7 +139,8 @@ func (f Finder) OfPod(uid string) (*os.File, error) {
 	return nil, fmt.Errorf("%w: no process of pod %s", ErrGone, uid)
 }
 
-// isHosts tells that a namespace is the host's, which a container's first process still has when it is put into the pod's control group.
+// isHosts reports whether a namespace is the host's. A container's first process still has it when it enters
+// the pod's control group.
 func (f Finder) isHosts(file *os.File) bool {
 	identity, err := Of(file)
 	if err != nil {
@@ -153,7 +155,8 @@ func (f Finder) isHosts(file *os.File) bool {
 	return false
 }
 
-// inGroup tells that one of a process's control groups is in that of a pod: an element of its path, with what systemd puts around it.
+// inGroup reports whether one of a process's control groups is in a pod's: an element of its path, maybe with
+// systemd's prefix and suffix.
 func inGroup(groups, pod string) bool {
 	for line := range strings.Lines(groups) {
 		for element := range strings.SplitSeq(strings.TrimSpace(line), "/") {
@@ -188,7 +191,7 @@ func openIf(path string, want Identity) *os.File {
 	return file
 }
 
-// Do runs f on a thread that is in the namespace. f must not start goroutines that rely on it.
+// Do runs f on a thread in the namespace. f must not start goroutines that rely on it.
 func Do(namespace *os.File, f func() error) error {
 	result := make(chan error, 1)
 	go func() {

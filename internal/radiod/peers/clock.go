@@ -3,32 +3,32 @@ package peers
 import "time"
 
 const (
-	// clockSamples of exchanges are kept; one comes every exchangeInterval.
+	// clockSamples exchanges are kept; one is added every exchangeInterval.
 	clockSamples = 16
-	// wander is the most by which two clocks drift apart, or are slewed, per unit of time: 500 ppm is adjtimex(2)'s limit.
+	// wander is the largest relative drift of two clocks, including slewing. 500 ppm is adjtimex(2)'s limit.
 	wander = 500e-6
 )
 
-// Clock is what is known of a peer's clock.
+// Clock describes a peer's clock.
 type Clock struct {
-	// Offset is the peer's clock less ours; what it really is differs by no more than Uncertainty as long as the way there and
-	// back is no faster than nothing.
+	// Offset is the peer's clock minus ours. Its error is at most Uncertainty, whatever the asymmetry of the
+	// path.
 	Offset, Uncertainty time.Duration
-	// RoundTrip of the exchange that Offset is from.
+	// RoundTrip of the exchange that gave Offset.
 	RoundTrip time.Duration
-	// RealtimeOffset is the peer's CLOCK_REALTIME less ours, and Epoch the peer's CLOCK_REALTIME less our other clock, in
-	// nanoseconds; a step of our CLOCK_REALTIME does not show in Epoch.
+	// RealtimeOffset is the peer's CLOCK_REALTIME minus ours. Epoch is the peer's CLOCK_REALTIME minus our
+	// other clock, in nanoseconds; a step of our CLOCK_REALTIME does not change it.
 	RealtimeOffset time.Duration
 	Epoch          int64
-	// Known tells that there was an exchange at all.
+	// Known reports whether there was an exchange.
 	Known bool
 }
 
-// exchange of time stamps as of NTP (RFC 5905): a request is sent and its answer received by our clock, received and answered
+// exchange of timestamps as in NTP (RFC 5905). Sent and received are by our clock, peerReceived and peerSent
 // by the peer's.
 type exchange struct {
 	sent, peerReceived, peerSent, received int64
-	// realtime is the peer's CLOCK_REALTIME less its other clock.
+	// realtime is the peer's CLOCK_REALTIME minus its other clock.
 	realtime int64
 }
 
@@ -40,8 +40,8 @@ func (e *exchange) roundTrip() int64 {
 	return max((e.received-e.sent)-(e.peerSent-e.peerReceived), 0)
 }
 
-// clockFilter keeps the last exchanges. The one with the shortest round trip tells the offset best, but the less the older it
-// is: half the round trip, plus what clocks may have wandered since then, bounds its error.
+// clockFilter keeps the last exchanges. The one with the shortest round trip gives the best offset, but less
+// so with age. Its error is bounded by half the round trip plus the possible drift since then.
 type clockFilter struct {
 	samples [clockSamples]exchange
 	count   int
@@ -52,7 +52,7 @@ func (f *clockFilter) add(e exchange) {
 	f.count++
 }
 
-// at gives the best estimate at a time of our clock, whose CLOCK_REALTIME less that is given.
+// at returns the best estimate at a time of our clock; realtime is our CLOCK_REALTIME minus that clock.
 func (f *clockFilter) at(now, realtime int64) (best Clock) {
 	for i := range min(f.count, clockSamples) {
 		e := &f.samples[i]

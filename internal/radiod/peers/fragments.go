@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// A message goes in as many parts as it takes. Each has its number, that of the part, and the number of parts.
+// A message is sent in parts. Each has the message's number, its own, and the number of parts.
 const (
 	partHeader = 6
 	maxParts   = 255
-	// assemblies of messages that are under way at a time; the oldest is given up for a new one.
+	// assemblies bounds the incomplete messages; a new one replaces the oldest.
 	assemblies = 64
 )
 
-// assembly is a message of which parts have come.
+// assembly is an incomplete message.
 type assembly struct {
 	number  uint32
 	missing int
@@ -24,10 +24,10 @@ type assembly struct {
 type assembler struct {
 	under [assemblies]*assembly
 	next  int
-	torn  *atomic.Uint64 // messages given up
+	torn  *atomic.Uint64 // incomplete messages that were given up
 }
 
-// partsOf tells in how many parts a message goes where each datagram has the given room.
+// partsOf returns the number of parts of a message, for datagrams with the given room.
 func partsOf(length, room int) int { return max(1, (length+room-1)/room) }
 
 func putPartHeader(b []byte, number uint32, part, parts int) []byte {
@@ -35,7 +35,8 @@ func putPartHeader(b []byte, number uint32, part, parts int) []byte {
 	return append(b, byte(part), byte(parts))
 }
 
-// add takes a part, and gives the message once it is whole. What it gives is only valid as long as part is.
+// add takes a part, and returns the message once it is complete. The message may be part of the argument's
+// memory.
 func (a *assembler) add(part []byte) (message []byte, ok bool) {
 	if len(part) < partHeader {
 		return nil, false

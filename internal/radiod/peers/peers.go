@@ -19,13 +19,14 @@ import (
 const (
 	// exchangeInterval of time stamps with each peer.
 	exchangeInterval = 50 * time.Millisecond
-	// LostAfter nothing authentic has come from a peer for that long it is lost; one that has never been there has longer, as
-	// it may have to learn of us first.
+	// LostAfter is the time without an authentic datagram after which a peer is lost. A new peer has
+	// firstAfter, because it may not know this host yet.
 	LostAfter  = time.Second
 	firstAfter = 5 * time.Second
-	// retryAfter nothing has come for that long a session is made anew, as the peer may have been restarted.
+	// retryAfter is the time without a datagram after which a new session begins, because the peer may have
+	// restarted.
 	retryAfter = 300 * time.Millisecond
-	// rekeyAfter that time a session is replaced; superseded ones are kept for what is still under way.
+	// rekeyAfter is the age at which a session is replaced. The old one is kept for datagrams under way.
 	rekeyAfter   = 20 * time.Minute
 	keepSession  = 10 * time.Second
 	queueLength  = 1024
@@ -55,14 +56,14 @@ type Options struct {
 	Host string
 	Key  PrivateKey
 	Conn Conn
-	// Now reads the clock that peers are told the time by, Realtime CLOCK_REALTIME, in nanoseconds.
+	// Now reads the clock that is compared with peers', Realtime CLOCK_REALTIME, in nanoseconds.
 	Now, Realtime func() int64
 	// MTU of the path to a peer; nil asks the kernel.
 	MTU func(to netip.AddrPort) int
-	// Receive takes a peer's message on the reader's goroutine; message is only valid until it returns.
+	// Receive takes a peer's message on the reader's goroutine. message is only valid until it returns.
 	Receive func(from string, message []byte)
-	// Changed tells that a peer is lost or there again, on the ticker's goroutine; heard is when it was last heard, by
-	// CLOCK_REALTIME, 0 for never.
+	// Changed is called on the ticker's goroutine when a peer is lost or reachable again. heard is when it
+	// was last heard, by CLOCK_REALTIME, 0 for never.
 	Changed func(host string, reachable bool, heard int64)
 	Log     *slog.Logger
 }
@@ -111,7 +112,7 @@ type Peer struct {
 	isLost  bool
 }
 
-// New takes over a connection; Run begins to use it.
+// New makes Peers with a connection that Run uses and closes.
 func New(options Options) *Peers {
 	if options.MTU == nil {
 		options.MTU = pathMTU
@@ -134,7 +135,7 @@ func Listen(address string) (*net.UDPConn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	err = raw.Control(func(fd uintptr) {
-		// Without them only bursts are lost and counted, and a wrong MTU costs fragments.
+		// Without these options bursts may be lost, which is counted, and a wrong MTU causes fragments.
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20)
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 8<<20)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
@@ -143,7 +144,7 @@ func Listen(address string) (*net.UDPConn, error) {
 	return conn, err
 }
 
-// pathMTU to an address as the kernel knows it.
+// pathMTU returns the MTU to an address that the kernel knows.
 func pathMTU(to netip.AddrPort) int {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
@@ -165,7 +166,7 @@ func pathMTU(to netip.AddrPort) int {
 	return mtu
 }
 
-// Set tells all peers that there are, by host. Those that are new or changed are greeted at once.
+// Set sets all peers, by host. New and changed ones are greeted at once.
 func (p *Peers) Set(all map[string]Address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +192,7 @@ func (p *Peers) Set(all map[string]Address) {
 	}
 }
 
-// drop forgets what was agreed on with a peer; the lock is held.
+// drop forgets a peer's sessions and clock; the lock is held.
 func (p *Peers) drop(peer *Peer, entirely bool) {
 	for index, s := range p.sessions {
 		if s.peer == peer {
@@ -201,14 +202,14 @@ func (p *Peers) drop(peer *Peer, entirely bool) {
 	if p.byKey[peer.key] == peer {
 		delete(p.byKey, peer.key)
 	}
-	peer.current, peer.begun, peer.since, peer.filter = nil, nil, 0, clockFilter{} // after a boot its clock is another one
+	peer.current, peer.begun, peer.since, peer.filter = nil, nil, 0, clockFilter{} // after a boot its clock starts again
 	if entirely {
 		delete(p.peers, peer.host)
 		close(peer.gone)
 	}
 }
 
-// measure finds out how much a datagram to a peer may hold.
+// measure updates how much a datagram to a peer may hold.
 func (p *Peers) measure(peer *Peer) {
 	mtu := max(p.MTU(peer.address), minimumMTU)
 	peer.room.Store(int64(min(mtu, 65535) - ipOverhead - dataHeader - tagLength - 1 - partHeader))
@@ -221,7 +222,7 @@ func (p *Peers) Peer(host string) *Peer {
 	return p.peers[host]
 }
 
-// Run works until ctx ends.
+// Run receives and sends until ctx ends.
 func (p *Peers) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -236,7 +237,7 @@ func (p *Peers) Run(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			continue // such as an ICMP message that nobody listens there: the peer is lost then
+			continue // such as an ICMP message that the port is closed: the peer is lost then
 		}
 		if err := p.take(buffer[:n], plain, p.Now()); err != nil {
 			p.rejected.Add(1)
@@ -272,7 +273,7 @@ func (p *Peers) take(datagram, plain []byte, now int64) error {
 	return p.handle(s, plaintext, now)
 }
 
-// confirm notes that a peer has used a session.
+// confirm records that a peer has used a session.
 func (p *Peers) confirm(s *session, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -332,7 +333,7 @@ func (p *Peers) sendSmall(peer *Peer, plaintext []byte) {
 	}
 }
 
-// write a datagram. What does not arrive, for whatever reason, is noticed by the receiver's silence.
+// write sends a datagram. The receiver notices if it does not arrive.
 func (p *Peers) write(peer *Peer, datagram []byte) {
 	_, _ = p.Conn.WriteToUDPAddrPort(datagram, peer.address)
 }
@@ -377,7 +378,7 @@ func (p *Peers) tendAll() (changes []change) {
 	return changes
 }
 
-// missing tells that nothing has come for too long.
+// missing reports whether nothing has come for too long.
 func (peer *Peer) missing(now int64) bool {
 	if peer.heard == 0 {
 		return now-peer.since > int64(firstAfter)
@@ -385,7 +386,7 @@ func (peer *Peer) missing(now int64) bool {
 	return now-peer.heard > int64(LostAfter)
 }
 
-// tend begins a handshake where one is due, and asks for the time; the lock is held.
+// tend begins a handshake if needed, and requests the time; the lock is held.
 func (p *Peers) tend(peer *Peer, now int64) {
 	s := peer.current
 	stale := s == nil || now-s.born > int64(rekeyAfter) || now-max(peer.heard, s.born) > int64(retryAfter)
@@ -397,7 +398,7 @@ func (p *Peers) tend(peer *Peer, now int64) {
 	p.request(peer)
 }
 
-// Buffer to make a message in. It neither blocks nor, once as many are about as are needed, allocates.
+// Buffer returns memory for a message. It does not block, and reuses memory of sent messages.
 func (peer *Peer) Buffer() []byte {
 	select {
 	case b := <-peer.free:
@@ -407,8 +408,8 @@ func (peer *Peer) Buffer() []byte {
 	}
 }
 
-// Send hands over a message, whose memory is no longer the caller's. It does not block; what the peer cannot be sent is
-// counted as lost.
+// Send queues a message and takes its memory. It does not block. Messages that cannot be sent are counted as
+// lost.
 func (peer *Peer) Send(message []byte) {
 	select {
 	case peer.queue <- message:
@@ -417,7 +418,7 @@ func (peer *Peer) Send(message []byte) {
 	}
 }
 
-// run sends what is queued.
+// run sends queued messages.
 func (peer *Peer) run() {
 	var number uint32
 	plain, datagram := make([]byte, 0, 65536), make([]byte, 0, 65536)
@@ -440,7 +441,7 @@ func (peer *Peer) run() {
 	}
 }
 
-// transmit a message in as many datagrams as it takes.
+// transmit sends a message in as many datagrams as it needs.
 func (peer *Peer) transmit(message []byte, number uint32, plain, datagram []byte) bool {
 	p := peer.owner
 	p.mu.Lock()
@@ -467,13 +468,14 @@ func (peer *Peer) transmit(message []byte, number uint32, plain, datagram []byte
 // State of a peer.
 type State struct {
 	Host string
-	// Reachable: something authentic has come lately; Heard is when it last did, by CLOCK_REALTIME, 0 for never.
+	// Reachable reports whether an authentic datagram has come lately. Heard is when the last came, by
+	// CLOCK_REALTIME, 0 for never.
 	Reachable bool
 	Heard     int64
 	Clock     Clock
-	// Sent messages, and those that could not be: no session, a lost peer, a full queue, or a refusal of the kernel's.
+	// Sent messages, and Lost ones: no session, a lost peer, a full queue, or a refusal by the kernel.
 	Sent, Lost uint64
-	// Torn messages of which parts did not come, and datagrams of the peer's that are Missing.
+	// Incomplete messages of which parts did not come, and Missing datagrams of the peer.
 	Torn, Missing uint64
 }
 
@@ -489,7 +491,7 @@ func (p *Peers) States() (all []State) {
 	return all
 }
 
-// Clock of a peer as it is reckoned now.
+// Clock returns the current estimate of a peer's clock.
 func (peer *Peer) Clock() Clock {
 	p := peer.owner
 	p.mu.Lock()

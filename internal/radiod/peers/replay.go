@@ -1,16 +1,16 @@
 package peers
 
-// windowSize in datagrams by which they may overtake each other.
+// windowSize is the number of datagrams by which they may overtake each other.
 const windowSize = 2048
 
-// window accepts each counter once, and none that lies further back than its size: the sliding window of RFC 6479.
+// window accepts each counter once, and none older than its size: the sliding window of RFC 6479.
 type window struct {
 	// next is above the highest counter so far.
 	next uint64
 	seen [windowSize / 64]uint64
 }
 
-// accept tells whether a counter is new, and notes it.
+// accept reports whether a counter is new, and records it.
 func (w *window) accept(counter uint64) bool {
 	if counter+windowSize < w.next || counter == ^uint64(0) {
 		return false

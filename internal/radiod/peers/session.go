@@ -16,12 +16,12 @@ const KeyLength = 32
 // Key is a public key.
 type Key [KeyLength]byte
 
-// PrivateKey proves that a radiod is the one that it is taken for.
+// PrivateKey proves a radiod's identity.
 type PrivateKey struct{ pair noise.DHKey }
 
 var suite = noise.NewCipherSuite(noise.DH25519, noise.CipherChaChaPoly, noise.HashBLAKE2s)
 
-// prologue keeps the keys from being of use for anything else.
+// prologue makes handshakes of other protocols with the same keys fail.
 var prologue = []byte("vignette radiod peers 1")
 
 // NewPrivateKey makes a key.
@@ -33,7 +33,7 @@ func NewPrivateKey() (PrivateKey, error) {
 	return PrivateKey{pair}, nil
 }
 
-// ParsePrivateKey takes the 32 bytes that Bytes gave.
+// ParsePrivateKey reads the 32 bytes that Bytes returned.
 func ParsePrivateKey(b []byte) (PrivateKey, error) {
 	if len(b) != KeyLength {
 		return PrivateKey{}, fmt.Errorf("X25519 key: it has %d bytes; want %d", len(b), KeyLength)
@@ -63,14 +63,14 @@ const (
 	tagLength  = 16
 )
 
-// session is what a handshake has agreed on.
+// session is the result of a handshake.
 type session struct {
 	peer *Peer
-	// local is the index by which the peer names the session, remote the one by which we do.
+	// local is the peer's index of the session, remote ours.
 	local, remote uint32
 	send, receive noise.Cipher
 	counter       atomic.Uint64
-	// The reader's.
+	// Fields of the reader.
 	window    window
 	assembly  assembler
 	born      int64
@@ -82,7 +82,7 @@ func newSession(peer *Peer, local uint32, remote []byte, send, receive *noise.Ci
 		assembly: assembler{torn: &peer.torn}}
 }
 
-// seal makes a datagram of a plaintext, in out's memory.
+// seal encrypts a plaintext into a datagram, in out's memory.
 func (s *session) seal(out, plaintext []byte) []byte {
 	counter := s.counter.Add(1) - 1
 	out = append(out[:0], datagramData)
@@ -91,9 +91,9 @@ func (s *session) seal(out, plaintext []byte) []byte {
 	return s.send.Encrypt(out, counter, out[:dataHeader], plaintext)
 }
 
-var errReplayed = errors.New("datagram: it has come before, or too long ago to tell")
+var errReplayed = errors.New("datagram: it was replayed, or is too old to tell")
 
-// open gives the plaintext of a datagram, in out's memory.
+// open decrypts a datagram, in out's memory.
 func (s *session) open(out, datagram []byte) ([]byte, error) {
 	counter := binary.BigEndian.Uint64(datagram[5:])
 	plaintext, err := s.receive.Decrypt(out[:0], counter, datagram[:dataHeader], datagram[dataHeader:])
@@ -101,7 +101,7 @@ func (s *session) open(out, datagram []byte) ([]byte, error) {
 		return nil, err
 	}
 	next := s.window.next
-	if !s.window.accept(counter) { // only what is authentic moves the window
+	if !s.window.accept(counter) { // only authentic datagrams move the window
 		return nil, errReplayed
 	}
 	if counter < next { // overtaken, and counted as missing before
@@ -112,7 +112,7 @@ func (s *session) open(out, datagram []byte) ([]byte, error) {
 	return plaintext, nil
 }
 
-// initiation is a handshake that has been begun.
+// initiation is a handshake that this host has begun.
 type initiation struct {
 	state *noise.HandshakeState
 	local uint32
@@ -143,10 +143,10 @@ func (p *Peers) initiate(peer *Peer, now int64) error {
 	return nil
 }
 
-// respond answers the handshake that somebody begins who has the key of a peer.
+// respond answers a handshake of a peer with a known key.
 func (p *Peers) respond(datagram []byte, now int64) error {
 	if !p.handshakes.Allow() {
-		return errors.New("handshake: more come than are answered")
+		return errors.New("handshake: too many a second")
 	}
 	state, err := p.handshake(false, nil)
 	if err != nil {
@@ -160,7 +160,7 @@ func (p *Peers) respond(datagram []byte, now int64) error {
 	defer p.mu.Unlock()
 	peer := p.byKey[Key(state.PeerStatic())]
 	if peer == nil || peer.initiator {
-		return errors.New("handshake: its key is none of a peer that may begin one")
+		return errors.New("handshake: its key belongs to no peer that may begin one")
 	}
 	local := p.freeIndex()
 	answer := binary.BigEndian.AppendUint32([]byte{datagramResponse}, binary.BigEndian.Uint32(payload))
@@ -168,7 +168,7 @@ func (p *Peers) respond(datagram []byte, now int64) error {
 	if err != nil {
 		return err
 	}
-	// It takes the place of the session before only when the peer has used it: a handshake can be replayed.
+	// It replaces the session before only when the peer has used it, because a handshake can be replayed.
 	p.sessions[local] = newSession(peer, local, payload, send, receive, now)
 	p.write(peer, answer)
 	return nil
@@ -197,7 +197,7 @@ func (p *Peers) complete(datagram []byte, now int64) error {
 	return errors.New("answer to a handshake that was not begun")
 }
 
-// freeIndex that names no session; the lock is held.
+// freeIndex returns an unused index; the lock is held.
 func (p *Peers) freeIndex() uint32 {
 	for {
 		var b [4]byte

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// patience with a radiod that is being replaced or has not heard of a member yet.
+	// addTimeout covers a restart of radiod, and a member that radiod does not know yet.
 	patience    = 10 * time.Second
 	firstPause  = 10 * time.Millisecond
 	longestWait = 250 * time.Millisecond
-	// deletePatience: the kubelet deletes again and again, and nothing is lost meanwhile.
+	// deleteTimeout is short, because the kubelet repeats deletions and nothing is lost meanwhile.
 	deletePatience = time.Second
 )
 
@@ -61,7 +61,7 @@ func Add(args *skel.CmdArgs) error {
 	return types.PrintResult(result, c.CNIVersion)
 }
 
-// askOf puts a command about the pod's namespace to radiod.
+// askOf sends a command about the pod's namespace to radiod.
 func askOf(command string, args *skel.CmdArgs) (Config, wire.Answer, error) {
 	c, err := ParseConfig(args.StdinData)
 	if err != nil {
@@ -87,7 +87,7 @@ func requestOf(command string, c Config, args *skel.CmdArgs) (wire.Request, erro
 		PodUID:     pod.UID, PodNamespace: pod.Namespace, PodName: pod.Name, Namespace: args.Netns}, err
 }
 
-// ask asks until radiod has a final answer or the patience is over; the last error says why.
+// ask repeats a request until radiod has a final answer or the timeout is over. The last error says why.
 func ask(socket string, patience time.Duration, request wire.Request, namespace *os.File) (wire.Answer, error) {
 	deadline := time.Now().Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, longestWait) {
@@ -117,14 +117,14 @@ func resultOf(c Config, args *skel.CmdArgs, answer wire.Answer) (*current.Result
 	}, nil
 }
 
-// Del detaches a pod. While radiod is down it removes the interface itself and leaves the rest to
-// radiod's clean-up: a pod must never be kept from going.
+// Del detaches a pod. While radiod is down it removes the interface itself, because a pod's deletion must
+// never be blocked. radiod cleans up the rest later.
 func Del(args *skel.CmdArgs) error {
 	c, err := ParseConfig(args.StdinData)
 	if err != nil {
 		return err
 	}
-	request, _ := requestOf("DEL", c, args) // radiod goes by the container here
+	request, _ := requestOf("DEL", c, args) // DEL is identified by the container
 	_, err = ask(c.Socket, deletePatience, request, nil)
 	if err == nil || args.Netns == "" {
 		return nil
@@ -140,19 +140,20 @@ func Del(args *skel.CmdArgs) error {
 	return netns.Do(namespace, func() error { return podnet.Remove(args.IfName) })
 }
 
-// Check tells whether the attachment is as Add left it.
+// Check reports an attachment that is not as Add left it.
 func Check(args *skel.CmdArgs) error {
 	_, _, err := askOf("CHECK", args)
 	return err
 }
 
-// GC has radiod remove what the runtime does not know; radiod finds the rest by itself when it is back.
+// GC makes radiod remove attachments that the runtime does not know. A radiod that is down finds them later
+// by itself.
 func GC(args *skel.CmdArgs) error {
 	c, err := ParseConfig(args.StdinData)
 	if err != nil {
 		return err
 	}
-	request, _ := requestOf("GC", c, args) // about no pod
+	request, _ := requestOf("GC", c, args) // GC concerns no pod
 	for _, valid := range c.ValidAttachments {
 		request.Valid = append(request.Valid, wire.Attachment{ContainerID: valid.ContainerID, Interface: valid.IfName})
 	}
@@ -160,7 +161,7 @@ func GC(args *skel.CmdArgs) error {
 	return nil
 }
 
-// Status tells whether Add may work.
+// Status reports whether Add can work.
 func Status(args *skel.CmdArgs) error {
 	c, err := ParseConfig(args.StdinData)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// NameServers that a resolv.conf(5) names; what is no address is left out.
+// NameServers of a resolv.conf(5); entries that are no address are left out.
 func NameServers(file io.Reader) (servers []netip.Addr) {
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		fields := strings.Fields(lines.Text())

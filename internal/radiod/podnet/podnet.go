@@ -1,5 +1,5 @@
-// Package podnet sets up a pod's network namespace for its radios: interface, addresses, routes,
-// kernel settings, and the nftables rules that leave no way around the radio.
+// Package podnet sets up a pod's network namespace for its radios: interface, addresses, routes, kernel
+// settings, and nftables rules that allow no path around the radio.
 package podnet
 
 import (
@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// Interface is a radio interface as it is to be.
+// Interface describes a radio interface.
 type Interface struct {
 	Name string
 	MAC  net.HardwareAddr
@@ -28,9 +28,10 @@ type Interface struct {
 	MTU     int
 	// Primary takes the pod's multicast and limited broadcast.
 	Primary bool
-	// Owner is written to the interface, so that one that is left over tells whose it was.
+	// Owner is written to the interface, so that a leftover interface can be matched with its attachment.
 	Owner string
-	// Bare interfaces only hand frames on: a virtual machine's kernel has the address, the routes and the settings.
+	// ForwardOnly interfaces have no address: a virtual machine's kernel has the address, the routes and the
+	// settings.
 	Bare bool
 }
 
@@ -55,12 +56,12 @@ func ParseInterface(name, mac, address string, mtu int, primary bool) (Interface
 	return i, nil
 }
 
-// QueueLength of frames in the TAP's ring: bursts of a sender must be lost in the model's queue,
-// which counts them by the second, not in front of it.
+// QueueLength of frames in the TAP's ring. A sender's bursts must be lost in the model's queue, which counts
+// them by the second, and not before it.
 const QueueLength = 4096
 
-// Move takes the link from the calling thread's namespace into another one, where it asks for the
-// given index; 0 leaves the choice to the kernel. Kernels before 5.12 do not heed it.
+// Move moves the link from the calling thread's namespace to another one, with the given index; 0 lets the
+// kernel choose. Kernels before 5.12 ignore the index.
 func Move(name string, i Interface, namespace *os.File, index int) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -86,7 +87,7 @@ func Move(name string, i Interface, namespace *os.File, index int) error {
 	return nil
 }
 
-// moveLink is what netlink.LinkSetNsFd does, and asks for an index.
+// moveLink is netlink.LinkSetNsFd with an index.
 func moveLink(from, namespace, index int) error {
 	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
@@ -100,8 +101,8 @@ func moveLink(from, namespace, index int) error {
 	return err
 }
 
-// SetUp names the link, sets the kernel up, gives it its address and routes and sets it up. It runs
-// on a thread in the pod's namespace. It returns the interface's index and what it set in the kernel.
+// SetUp names the link, applies kernel settings, adds address and routes, and sets it up. It runs on a thread
+// in the pod's namespace. It returns the interface's index and the settings.
 func SetUp(temporary string, i Interface) (index int, settings map[string]string, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -148,7 +149,7 @@ func setUpBare(h *netlink.Handle, link netlink.Link, name string) error {
 	return nil
 }
 
-// Mute has the kernel say nothing of its own on an interface of the calling thread's namespace.
+// Mute stops the kernel's own traffic on an interface of the calling thread's namespace.
 func Mute(h *netlink.Handle, link netlink.Link, name string) error {
 	err := overwrite(filepath.Join(procSysNet, "ipv6/conf", name, "disable_ipv6"), "1")
 	if errors.Is(err, os.ErrNotExist) {
@@ -172,8 +173,8 @@ func broadcastOf(n *net.IPNet) net.IP {
 	return all
 }
 
-// addGroupRoutes leads multicast and limited broadcast to the radio; the pod's default route would
-// take them to eth0.
+// addGroupRoutes routes multicast and limited broadcast to the radio. The pod's default route would send them
+// to eth0.
 func addGroupRoutes(h *netlink.Handle, index int, name string) error {
 	for _, destination := range []string{"224.0.0.0/4", "255.255.255.255/32"} {
 		_, network, err := net.ParseCIDR(destination)
@@ -190,14 +191,13 @@ func addGroupRoutes(h *netlink.Handle, index int, name string) error {
 
 const procSysNet = "/proc/sys/net"
 
-// setting of the kernel, below /proc/sys/net; IF stands for the radio interface.
+// setting of the kernel, below /proc/sys/net. IF stands for the radio interface.
 type setting struct{ path, value string }
 
-// settings and why: nodes are routers of the tactical network, without a kernel that learns routes
-// behind the routing protocol's back (redirects) or drops asymmetric ones (rp_filter); an address
-// is only known on its own radio (ARP); IPv6 and reports of link-local groups, which no router asks for, would
-// chatter on links of a few kbit/s; apps without privileges may listen on the ports their protocols use, and ping.
-// Nodes forward without routing of ours, too: an app of their own may route.
+// settings, with reasons. Nodes are routers of the tactical network, also with an app's own routing. The
+// kernel must not learn routes by itself (redirects) or drop asymmetric ones (rp_filter). An address is only
+// known on its own radio (ARP). IPv6 and reports of link-local groups would use links of a few kbit/s for
+// nothing. Apps without privileges may listen on all ports, and ping.
 var settings = []setting{
 	{"ipv4/ip_forward", "1"},
 	{"ipv4/conf/all/accept_redirects", "0"},
@@ -216,16 +216,17 @@ var settings = []setting{
 	{"ipv6/conf/IF/disable_ipv6", "1"},
 }
 
-// recorded settings are left as they are and noted for the run record, as they shape TCP's results.
+// recorded settings are not changed, but written to the run record, because they affect TCP.
 var recorded = []string{congestionControl, "ipv4/tcp_rmem", "ipv4/tcp_wmem"}
 
 const congestionControl = "ipv4/tcp_congestion_control"
 
-// CongestionControl is the name of TCP's in settings.
+// CongestionControl is the sysctl(8) name of TCP's congestion control in settings.
 var CongestionControl = sysctlName(congestionControl)
 
-// SetCongestionControl of TCP in the calling thread's namespace; none leaves it as it is. A kernel loads the module that it takes. In a pod it refuses
-// what its host has not allowed for programs without privileges; see AllowCongestionControl.
+// SetCongestionControl sets TCP's congestion control in the calling thread's namespace; an empty name leaves
+// it. The kernel loads the module. In a pod it refuses what the host has not allowed; see
+// AllowCongestionControl.
 func SetCongestionControl(name string) error { return setCongestionControl(procSysNet, name) }
 
 func setCongestionControl(root, name string) error {
@@ -238,8 +239,8 @@ func setCongestionControl(root, name string) error {
 	return nil
 }
 
-// AllowCongestionControl adds one to those that programs on this host, and so its pods, may choose. Only a process in the host's own network
-// namespace may do that.
+// AllowCongestionControl adds one to those that unprivileged programs on this host, and so its pods, may
+// choose. It needs the host's network namespace.
 func AllowCongestionControl(name string) error { return allowCongestionControl(procSysNet, name) }
 
 func allowCongestionControl(root, name string) error {
@@ -258,7 +259,7 @@ func allowCongestionControl(root, name string) error {
 	return nil
 }
 
-// applySettings returns all values by their dotted sysctl(8) names. root is replaced in tests.
+// applySettings applies the settings and returns all values by their sysctl(8) names. Tests replace root.
 func applySettings(root, name string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, s := range settings {
@@ -280,12 +281,12 @@ func applySettings(root, name string) (map[string]string, error) {
 	return values, nil
 }
 
-// sysctlName as sysctl(8) writes it: a dot in an interface's name becomes a slash.
+// sysctlName returns the name that sysctl(8) uses. A dot in an interface's name becomes a slash.
 func sysctlName(relative string) string {
 	return "net." + strings.NewReplacer("/", ".", ".", "/").Replace(relative)
 }
 
-// Remove deletes the interface in the calling thread's namespace; none of that name is fine.
+// Remove deletes the interface in the calling thread's namespace, if there is one.
 func Remove(name string) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -308,21 +309,22 @@ func Remove(name string) error {
 	return nil
 }
 
-// State is what radiod reads of an interface from time to time.
+// State is the state of an interface that radiod reads repeatedly.
 type State struct {
 	Index int
-	// Veth is an end of a pair, whose frames another program carries; others are TAPs.
+	// Veth reports whether it is an end of a veth pair, whose frames another program carries. Others are
+	// TAPs.
 	Veth bool
-	// Owner as the interface was given it; empty where radiod did not make it.
+	// Owner of the interface; empty if radiod did not make it.
 	Owner string
-	// RingDrops are frames of the node that the TAP's ring had no room for.
+	// RingDrops are frames of the node that found no room in the TAP's ring.
 	RingDrops uint64
 	// Traffic that passed through the TAP's descriptor.
 	Traffic radio.Traffic
 }
 
-// Read gives the state of the interface in the calling thread's namespace. The error is
-// os.ErrNotExist where there is none of that name.
+// Read returns the state of the interface in the calling thread's namespace. The error is os.ErrNotExist if
+// there is none of that name.
 func Read(name string) (State, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -347,13 +349,13 @@ func stateOf(link netlink.Link) State {
 	}
 	if n := attributes.Statistics; n != nil {
 		s.RingDrops = n.TxDropped
-		// What the interface transmits, radiod reads.
+		// radiod reads what the interface transmits.
 		s.Traffic = radio.Traffic{FramesRead: n.TxPackets, BytesRead: n.TxBytes, FramesWritten: n.RxPackets, BytesWritten: n.RxBytes}
 	}
 	return s
 }
 
-// Owned gives the radios that radiod made, by name, in the calling thread's namespace.
+// Owned returns the radios that radiod made, by name, in the calling thread's namespace.
 func Owned() (map[string]State, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -373,7 +375,8 @@ func Owned() (map[string]State, error) {
 	return owned, nil
 }
 
-// isRadio tells a radio from a pod's other interfaces: TAPs, and ends of veths that radiod has marked, as eth0 may be one.
+// isRadio reports whether a link is a radio: a TAP, or a veth end that radiod has marked, because eth0 may be
+// one.
 func isRadio(link netlink.Link) bool {
 	return link.Type() == "tuntap" || link.Type() == "tun" || link.Type() == "veth" && strings.HasPrefix(link.Attrs().Alias, ownerPrefix)
 }
@@ -406,7 +409,7 @@ func isDefault(network *net.IPNet) bool {
 	return ones == 0 && network.IP.IsUnspecified()
 }
 
-// overwrite writes a file that must be there: what is missing is a kernel without that setting.
+// overwrite writes a file that must exist: a missing one means a kernel without that setting.
 func overwrite(path, value string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

@@ -19,23 +19,23 @@ const TableName = "vignette"
 // Metrics ports of apps that Scrapers may read through eth0.
 const metricsFirst, metricsLast = 9400, 9499
 
-// Allowed is what a pod may reach, and be reached by, without a radio.
+// Allowed is the traffic that a pod may have without a radio.
 type Allowed struct {
-	// Servers are the archive's addresses: the Service's and those behind it.
+	// Servers are the archive's addresses: the Service's and its endpoints'.
 	Servers []netip.AddrPort
-	// DNS servers of the cluster and their ports: the Service's and those behind it.
+	// DNS servers of the cluster and their ports: the Service's and its endpoints'.
 	DNS []netip.AddrPort
 	// Hosts are the addresses of the Kubernetes node, from which kubelet probes.
 	Hosts []netip.Addr
-	// Scrapers may read the metrics of apps, which ask for no token.
+	// Scrapers may read the metrics of apps, which require no token.
 	Scrapers []netip.Addr
-	// AllScrapers may: where somebody else keeps others out, as radiod does in front of a guest.
+	// AllScrapers allows all scrapers, where other rules restrict them, as radiod's do for a guest.
 	AllScrapers bool
-	// Ports of TCP at which it may be reached by anybody.
+	// Ports are TCP ports that anybody may reach.
 	Ports []uint16
 }
 
-// Normalise sorts everything and drops what is there twice, so that equal sets are equal values.
+// Normalise sorts everything and removes duplicates, so that equal sets are equal values.
 func (a Allowed) Normalise() Allowed {
 	a.Servers = slices.Compact(slices.SortedFunc(slices.Values(a.Servers), netip.AddrPort.Compare))
 	a.DNS = slices.Compact(slices.SortedFunc(slices.Values(a.DNS), netip.AddrPort.Compare))
@@ -51,7 +51,7 @@ func (a Allowed) Equal(b Allowed) bool {
 		a.AllScrapers == b.AllScrapers && slices.Equal(a.Ports, b.Ports)
 }
 
-// chain is a chain of the table with its rules; base chains drop what no rule accepts.
+// chain is a chain of the table with its rules. Base chains drop what no rule accepts.
 type chain struct {
 	name     string
 	hook     *nftables.ChainHook // nil: only reached by goto
@@ -60,13 +60,13 @@ type chain struct {
 	rules    []rule
 }
 
-// rule is a list of matches, all of which must hold, and what is done then.
+// rule is a list of matches, all of which must hold, and its verdict.
 type rule struct {
 	matches []match
 	verdict string // accept, notrack or goto CHAIN
 }
 
-// match is one condition: as nft(8) writes it, and as the kernel wants it.
+// match is one condition, as nft(8) writes it and as the kernel takes it.
 type match struct {
 	text        string
 	expressions []expr.Any
@@ -74,8 +74,8 @@ type match struct {
 
 const fromRadio = "from_radio"
 
-// chains gives the rules for a pod whose radios have the given interface indexes. Indexes, not names:
-// a tenant may choose an interface's name but never its index.
+// chains returns the rules for a pod whose radios have the given interface indexes. A tenant may choose an
+// interface's name but not its index.
 func chains(radios []int, a Allowed) []chain {
 	trackIn := chain{name: "raw_in", hook: nftables.ChainHookPrerouting, priority: nftables.ChainPriorityRaw, policy: nftables.ChainPolicyAccept}
 	trackOut := chain{name: "raw_out", hook: nftables.ChainHookOutput, priority: nftables.ChainPriorityRaw, policy: nftables.ChainPolicyAccept}
@@ -84,7 +84,7 @@ func chains(radios []int, a Allowed) []chain {
 	forward := chain{name: "forward", hook: nftables.ChainHookForward, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
 	onwards := chain{name: fromRadio}
 	for _, index := range radios {
-		// Connection tracking would cost for every frame, and overflow where a model is to be measured.
+		// Connection tracking would cost time for every frame, and overflow.
 		trackIn.add("notrack", incoming(index))
 		trackOut.add("notrack", outgoing(index))
 		in.add("accept", incoming(index))
@@ -107,9 +107,9 @@ const (
 	dhcpServer, dhcpClient, dhcp6Server, dhcp6Client = 67, 68, 547, 546
 )
 
-// launcherChains gives the rules for a virtual machine's launcher. The guest is behind an interface that KubeVirt makes later, and its
-// traffic is forwarded, with other addresses, to eth0 and from there: what a pod may send and receive itself the guest may have
-// forwarded. Frames of its radios never reach the rules.
+// launcherChains returns the rules for a virtual machine's launcher. The guest is behind an interface that
+// KubeVirt makes later, and its traffic is forwarded, with other addresses, to and from eth0. The guest may
+// have forwarded what a pod may send and receive. Frames of its radios never reach the rules.
 func launcherChains(eth0 int, a Allowed) []chain {
 	in := chain{name: "in", hook: nftables.ChainHookInput, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
 	out := chain{name: "out", hook: nftables.ChainHookOutput, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
@@ -133,7 +133,7 @@ func launcherChains(eth0 int, a Allowed) []chain {
 	return []chain{in, out, to, from, forward}
 }
 
-// not turns a match of one comparison round.
+// not negates a match of one comparison.
 func not(m match) match {
 	last := len(m.expressions) - 1
 	compared := *m.expressions[last].(*expr.Cmp) //nolint:forcetypeassert // of incoming and outgoing
@@ -234,8 +234,8 @@ func ports(protocol string, first, last uint16) []match {
 	return []match{{text, expressions}}
 }
 
-// neighbourDiscovery matches router and neighbour solicitations and advertisements and redirects
-// (RFC 4861), without which IPv6 clusters could not reach the pod at all.
+// neighbourDiscovery matches router and neighbour solicitations and advertisements and redirects (RFC 4861).
+// Without them IPv6 clusters could not reach the pod.
 func neighbourDiscovery() []match {
 	const first, last = 133, 137
 	expressions := append(meta(expr.MetaKeyL4PROTO, []byte{unix.IPPROTO_ICMPV6}),
@@ -244,10 +244,10 @@ func neighbourDiscovery() []match {
 	return []match{{fmt.Sprintf("icmpv6 type %d-%d", first, last), expressions}}
 }
 
-// RulesText shows a pod's rules as nft(8) would, for people and tests.
+// RulesText returns a pod's rules as nft(8) would show them.
 func RulesText(radios []int, a Allowed) string { return textOf(chains(radios, a)) }
 
-// LauncherRulesText shows those of a virtual machine's launcher.
+// LauncherRulesText returns the rules of a virtual machine's launcher.
 func LauncherRulesText(eth0 int, a Allowed) string { return textOf(launcherChains(eth0, a)) }
 
 func textOf(chains []chain) string {
@@ -277,7 +277,7 @@ func ApplyRules(namespace *os.File, radios []int, a Allowed) error {
 	return load(namespace, chains(radios, a))
 }
 
-// ApplyLauncherRules does so for a virtual machine's launcher, whose eth0 has that index.
+// ApplyLauncherRules replaces the rules of a virtual machine's launcher, whose eth0 has that index.
 func ApplyLauncherRules(namespace *os.File, eth0 int, a Allowed) error {
 	return load(namespace, launcherChains(eth0, a))
 }

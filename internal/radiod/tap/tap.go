@@ -1,9 +1,9 @@
 // Package tap makes TAP interfaces and takes them over again.
 //
-// Closing the last descriptor of a persistent TAP drops its carrier; a descriptor that was opened
-// inside a namespace keeps that namespace alive; opening by name in the wrong namespace silently
-// makes a new interface. Hence TAPs are created in the host's namespace and moved, and an existing
-// one is opened only after its index was seen.
+// Closing the last descriptor of a persistent TAP drops its carrier. A descriptor that was opened inside a
+// namespace keeps that namespace alive. Opening by name in the wrong namespace silently makes a new
+// interface. So TAPs are created in the host's namespace and moved. An existing one is only opened after its
+// index was checked.
 package tap
 
 import (
@@ -41,8 +41,8 @@ func Open(name string, index int) (fd int, err error) {
 	return fd, err
 }
 
-// Reclaim removes the TAP with that name and index in the calling thread's namespace if no process holds it. One that
-// is just being made is held by its maker.
+// Reclaim removes the TAP with that name and index in the calling thread's namespace if no process holds it.
+// A TAP that is just being made is held by its maker.
 func Reclaim(name string, index int) (removed bool, err error) {
 	if link, err := net.InterfaceByName(name); err != nil || link.Index != index {
 		return false, nil // it has gone meanwhile
@@ -88,7 +88,8 @@ func attach(fd int, pattern string) (name string, err error) {
 	return request.Name(), nil
 }
 
-// Destroy lets the TAP go and closes the descriptor; the interface vanishes with its last descriptor.
+// Destroy makes the TAP non-persistent and closes the descriptor. The interface vanishes with its last
+// descriptor.
 func Destroy(fd int) error {
 	err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 0)
 	if errors.Is(err, unix.EBADFD) {

@@ -1,5 +1,6 @@
-// Package veth makes the radios of nodes whose frames another program carries: a pair of interfaces, one in the node's network
-// namespace and one in the program's. Either end goes with the other, and with its namespace, so that nothing is left to look for.
+// Package veth makes the radios of nodes whose frames another program carries: a veth pair with one end in
+// the node's network namespace and one in the program's. If either end or its namespace goes, the other end
+// goes too, so that nothing remains to be cleaned up.
 package veth
 
 import (
@@ -17,15 +18,16 @@ import (
 	"vignette.dev/vignette/internal/radiod/podnet"
 )
 
-// Parked is the name of an attachment's far end while it waits in radiod's own namespace; the same attachment has the same.
+// Parked returns the name of an attachment's far end while it waits in radiod's own namespace. It is always
+// the same for an attachment.
 func Parked(attachment string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(attachment)) // never fails
 	return fmt.Sprintf("vgn%012x", h.Sum64()>>16)
 }
 
-// Create makes a pair: the near end in the node's namespace under a temporary name, as podnet.SetUp takes it over, the far end
-// parked in the calling thread's. One that an earlier worker has left under that name goes.
+// Create makes a pair. The near end is in the node's namespace under a temporary name, for podnet.SetUp. The
+// far end is parked in the calling thread's namespace. A parked end of an earlier worker is removed.
 func Create(namespace *os.File, temporary, parked string, i podnet.Interface) error {
 	if err := Remove(parked); err != nil {
 		return err
@@ -39,7 +41,8 @@ func Create(namespace *os.File, temporary, parked string, i podnet.Interface) er
 	return errors.Join(withoutOffloads(parked), netns.Do(namespace, func() error { return withoutOffloads(temporary) }))
 }
 
-// Place takes a parked end into the program's namespace under its name there, and sets it up; one that is there already is well.
+// Place moves a parked end to the program's namespace, names it, and sets it up. An end that is there already
+// is accepted.
 func Place(parked string, namespace *os.File, name string) error {
 	if err := move(parked, namespace); err != nil {
 		return err
@@ -55,7 +58,7 @@ func Place(parked string, namespace *os.File, name string) error {
 		if err := netlink.LinkSetName(link, name); err != nil {
 			return fmt.Errorf("interface %s: rename to %s: %w", parked, name, err)
 		}
-		// The kernel there is to say nothing on the radio.
+		// The kernel there must not send on the radio.
 		err = os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", name, "disable_ipv6"), []byte("1"), 0)
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
@@ -71,7 +74,7 @@ func up(link netlink.Link) error {
 	return nil
 }
 
-// move a parked end, if it is still there.
+// move moves a parked end, if it is still there.
 func move(parked string, namespace *os.File) error {
 	link, err := netlink.LinkByName(parked)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -107,10 +110,11 @@ type ethtoolValue struct {
 	_       uint32 // data: 0 is off
 }
 
-// The commands that switch off what would let frames leave longer than the MTU, or without their checksums.
+// The commands that disable offloads, which would let frames leave longer than the MTU or without checksums.
 var offloads = map[string]uint32{"rx checksums": 0x15, "tx checksums": 0x17, "scatter-gather": 0x19, "TSO": 0x1f, "GSO": 0x24, "GRO": 0x2c}
 
-// withoutOffloads of an interface in the calling thread's namespace: what sees its frames takes them for those of a wire.
+// withoutOffloads disables the offloads of an interface in the calling thread's namespace, because programs
+// that read its frames expect complete ones.
 func withoutOffloads(name string) error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

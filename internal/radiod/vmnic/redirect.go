@@ -16,7 +16,7 @@ type instruction struct {
 	immediate int32
 }
 
-// loadProgram is the kernel's union bpf_attr for BPF_PROG_LOAD, as far as it is needed.
+// loadProgram is the part of the kernel's union bpf_attr for BPF_PROG_LOAD that is needed.
 type loadProgram struct {
 	kind, instructionCount uint32
 	instructions, license  uint64
@@ -41,7 +41,7 @@ func loadRedirect(to int) (fd int, err error) {
 		{opcode: call, immediate: redirectFunction},
 		{opcode: exit},
 	}
-	license := []byte{0} // none: the function is for all
+	license := []byte{0} // none: the function needs no GPL licence
 	attributes := loadProgram{kind: unix.BPF_PROG_TYPE_SCHED_CLS, instructionCount: uint32(len(program)),
 		instructions: uint64(uintptr(unsafe.Pointer(&program[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0])))} //nolint:gosec // the kernel's way
 	copy(attributes.name[:], "vignette_wire")

@@ -1,13 +1,15 @@
-// Package vmnic makes the radio interface of a virtual machine in the network namespace of its launcher pod: a TAP that QEMU opens
-// there by its name, wired to radiod's own interface.
+// Package vmnic makes the radio interface of a virtual machine in the network namespace of its launcher pod:
+// a TAP for QEMU, wired to radiod's own interface.
 //
-// The wire is a BPF program at the ingress of either interface that redirects every frame to the egress of the other. A bridge would
-// take more time for a frame (measured: 4.8 µs of a processor against 3.9 µs from the one descriptor to the other), keep some
-// multicast groups to itself (IEEE 802.1Q, 8.6.3), and hand broadcasts to the namespace's own kernel, which would answer them from its
-// management address; and where br_netfilter is loaded, the namespace's rules would see its frames.
+// The wire is a BPF program at the ingress of each interface that redirects every frame to the other's
+// egress. A bridge would cost more time for a frame (measured: 4.8 µs against 3.9 µs between the
+// descriptors). It would also keep some multicast groups to itself (IEEE 802.1Q, 8.6.3). The namespace's
+// kernel would receive and answer broadcasts, and with br_netfilter the namespace's rules would apply to
+// frames.
 //
-// QEMU may write frames with partial checksums, and ones that are to be segmented, as it opens its TAP with IFF_VNET_HDR. The kernel
-// completes them on their way out of an interface without offloads, which radiod's own is.
+// QEMU opens its TAP with IFF_VNET_HDR, so it may write frames with partial checksums or frames to be
+// segmented. The kernel completes them when they leave through an interface without offloads, such as
+// radiod's.
 package vmnic
 
 import (
@@ -24,18 +26,18 @@ import (
 	"vignette.dev/vignette/internal/radiod/tap"
 )
 
-// QEMU is the user and the group that QEMU has in KubeVirt's launchers.
+// QEMU is the user and group of QEMU in KubeVirt's launchers.
 const QEMU = 107
 
-// RadioName is the name of radiod's own interface in a launcher's namespace: KubeVirt's are there, too, and a network may be called
-// like one of them.
+// RadioName is the name of radiod's own interface in a launcher's namespace. It must differ from KubeVirt's
+// interfaces, whose names a network may have.
 func RadioName(network string) string {
 	digest := sha256.Sum256([]byte(network))
 	return "vgr" + hex.EncodeToString(digest[:])[:11]
 }
 
-// Create makes the persistent TAP for QEMU in the calling thread's namespace, and tells its index. No process holds it; a process of
-// user QEMU may open it once, as `managed='no'` of libvirt does.
+// Create makes the persistent TAP for QEMU in the calling thread's namespace, and returns its index. No
+// process holds it. A process of user QEMU may open it once, as libvirt's `managed='no'` does.
 func Create(i podnet.Interface) (index int, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -59,8 +61,8 @@ func Create(i podnet.Interface) (index int, err error) {
 	return made.Attrs().Index, nil
 }
 
-// Reclaim removes QEMU's TAP in the calling thread's namespace. One that QEMU still has stays, without a radio: QEMU is not made for
-// a TAP that goes, and it vanishes with the namespace.
+// Reclaim removes QEMU's TAP in the calling thread's namespace, unless QEMU has it open. QEMU cannot handle
+// the loss of its TAP, and the TAP vanishes with the namespace.
 func Reclaim(name string, index int) error {
 	_, err := tap.Reclaim(name, index)
 	return err
@@ -69,7 +71,7 @@ func Reclaim(name string, index int) error {
 // wireName of the filters.
 const wireName = "vignette-wire"
 
-// Wire connects two interfaces of the calling thread's namespace, both ways. It may be done again.
+// Wire connects two interfaces of the calling thread's namespace, both ways. It may be repeated.
 func Wire(one, other int) error {
 	return errors.Join(redirect(one, other), redirect(other, one))
 }
@@ -100,7 +102,8 @@ func attributesOf(index int) netlink.FilterAttrs {
 	return netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}
 }
 
-// Check that an interface with that name, index and wire is there, in the calling thread's namespace.
+// Check returns an error unless an interface with that name, index and wire is in the calling thread's
+// namespace.
 func Check(name string, index int) error {
 	link, err := net.InterfaceByName(name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package wire is what the CNI plugin and radiod say to each other: one request and one answer,
-// JSON over a unix socket of packets, the pod's network namespace as a descriptor beside the request.
+// Package wire is the protocol between the CNI plugin and radiod: one request and one answer, JSON over a
+// unix socket of packets. The pod's network namespace is passed as a descriptor with the request.
 package wire
 
 import (
@@ -19,10 +19,10 @@ import (
 // DefaultSocket of radiod on the host.
 const DefaultSocket = "/run/vignette/radiod.sock"
 
-// MaxMessage of a request or an answer, bytes. The valid attachments of GC are what may be long.
+// MaxMessage is the size limit of a request or an answer, bytes. GC's valid attachments may be long.
 const MaxMessage = 128 << 10
 
-// Attachment as the CNI runtime knows it.
+// Attachment as the CNI runtime identifies it.
 type Attachment struct {
 	ContainerID string `json:"containerID"`
 	Interface   string `json:"interface"`
@@ -50,7 +50,7 @@ type Request struct {
 type Answer struct {
 	// Error is empty on success.
 	Error string `json:"error,omitempty"`
-	// Retry tells that the same request may succeed soon.
+	// Retry reports whether the same request may succeed soon.
 	Retry bool `json:"retry,omitempty"`
 	// MAC, Address (with prefix length) and MTU of an attachment that was added.
 	MAC     string `json:"mac,omitempty"`
@@ -61,8 +61,8 @@ type Answer struct {
 // Pod as CNI_ARGS names it.
 type Pod struct{ UID, Namespace, Name string }
 
-// ParseArgs reads CNI_ARGS, KEY=VALUE pairs with semicolons between them. Of a key that is there
-// several times, as with Multus, the first is taken: later ones may come from a tenant.
+// ParseArgs reads CNI_ARGS, KEY=VALUE pairs separated by semicolons. Of repeated keys, as with Multus, the
+// first is taken, because later ones may come from a tenant.
 func ParseArgs(args string) (Pod, error) {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(args, ";") {
@@ -78,7 +78,7 @@ func ParseArgs(args string) (Pod, error) {
 	return pod, nil
 }
 
-// Ask sends one request, with the namespace where it is not nil, and waits for the answer.
+// Ask sends one request, with the namespace unless it is nil, and waits for the answer.
 func Ask(socket string, timeout time.Duration, request Request, namespace *os.File) (Answer, error) {
 	var answer Answer
 	dialled, err := net.DialTimeout("unixpacket", socket, timeout)
@@ -110,7 +110,7 @@ func Ask(socket string, timeout time.Duration, request Request, namespace *os.Fi
 	return answer, nil
 }
 
-// Receive reads the request of a connection. The caller closes the namespace where it is not nil.
+// Receive reads a connection's request. The caller closes the namespace unless it is nil.
 func Receive(conn *net.UnixConn) (request Request, namespace *os.File, err error) {
 	buffer, control := make([]byte, MaxMessage), make([]byte, unix.CmsgSpace(4))
 	n, controlLength, _, _, err := conn.ReadMsgUnix(buffer, control)

@@ -17,7 +17,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// company is a scenario of platforms that all move once a second, with positions and pathloss, and a network on them.
+// company is a scenario of platforms that all move once a second, with positions and pathloss, and its
+// network.
 func company(b *testing.B, platforms int) (*v1alpha1.RadioNetworkSpec, *scenario.Scenario) {
 	b.Helper()
 	builder := scenario.NewBuilder(scenario.Options{})

@@ -96,7 +96,8 @@ type airBed struct {
 	sent   map[int]uint64 // by node
 }
 
-// rfpipe gives nodes 1 Mbit/s at 0 dBm: with 1 MHz and a noise figure of 4 dB, more than 110 dB of pathloss is too much.
+// rfpipe gives nodes 1 Mbit/s at 0 dBm. With 1 MHz and a noise figure of 4 dB, more than 110 dB of pathloss
+// is too much.
 func rfpipeOf() v1alpha1.WaveformSpec {
 	return v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{PHY: phyLayer(), Rate: "1Mbit", QueueDepth: 255}}
 }
@@ -170,7 +171,8 @@ func (b *airBed) now(t *testing.T, change v1alpha1.RadioChange) {
 	})
 }
 
-// broadcast of a node: the moments before it was sent and after it was over, and what each node heard of it.
+// broadcast sends a frame of a node. It returns the moments before it was sent and after it ended, and what
+// each node received.
 func (b *airBed) broadcast(t *testing.T, node int) (heard heardBy, before, after int64) {
 	t.Helper()
 	earlier := b.counters()

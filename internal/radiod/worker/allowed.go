@@ -15,12 +15,12 @@ import (
 // dnsPort of nameservers in resolv.conf(5).
 const dnsPort = 53
 
-// agentsPort of the server's Service; the others are the API server's.
+// agentsPort is the name of the port of the server's Service that agents use.
 const agentsPort = "http"
 
-// allowedFrom works out what pods may reach through eth0: the server's Service and the cluster's
-// nameservers, each with what lies behind it, as some networks replace the Service's address before
-// a packet leaves the pod. What lies behind the Services of scrapers may read apps' metrics.
+// allowedFrom returns what pods may reach through eth0: the server's Service and the cluster's nameservers.
+// Their endpoints are included, because some networks replace the Service's address before a packet leaves
+// the pod. Pods of the scrapers' Services may read apps' metrics.
 func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, server types.NamespacedName, scrapers []types.NamespacedName, nameservers, hosts []netip.Addr) podnet.Allowed {
 	a := podnet.Allowed{Hosts: hosts, Scrapers: behind(scrapers, slices)}
 	for _, nameserver := range nameservers {
@@ -38,7 +38,7 @@ func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, 
 	return a.Normalise()
 }
 
-// behind Services are the addresses of their pods.
+// behind returns the addresses of Services' pods.
 func behind(services []types.NamespacedName, endpointSlices []discoveryv1.EndpointSlice) (all []netip.Addr) {
 	for i := range endpointSlices {
 		slice := &endpointSlices[i]
@@ -58,10 +58,10 @@ func servesDNS(s *corev1.Service, nameservers []netip.Addr) bool {
 }
 
 func clusterIPs(s *corev1.Service) []netip.Addr {
-	return parseAddresses(append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...)) // "None" is no address
+	return parseAddresses(append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...)) // "None" is not an address
 }
 
-// addressesOf gives the addresses and ports of a Service and its endpoints, for the ports wanted.
+// addressesOf returns the addresses and wanted ports of a Service and its endpoints.
 func addressesOf(s *corev1.Service, endpointSlices []discoveryv1.EndpointSlice, wanted func(corev1.ServicePort) bool) (all []netip.AddrPort) {
 	names := map[string]bool{}
 	for _, port := range s.Spec.Ports {
@@ -96,9 +96,9 @@ func endpointsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) (all [
 	return all
 }
 
-// hostAddresses of the calling process' namespace, that is the Kubernetes node's own. Link-local
-// ones of IPv6 are left out: every pod's veth has one, so that each pod that comes or goes would
-// change the rules in all others, and probes do not come from them. A gateway's is allowed anyway.
+// hostAddresses returns the addresses of the calling process's namespace, which is the Kubernetes node's own.
+// Link-local addresses of IPv6 are left out: every pod's veth has one, so each pod would change the rules of
+// all others. Probes do not come from them, except a gateway's, which is allowed separately.
 func hostAddresses() ([]netip.Addr, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

@@ -35,7 +35,7 @@ func (m *Manager) Serve(request wire.Request, namespace *os.File) wire.Answer {
 	if err != nil {
 		answer.Error = err.Error()
 		if answer.Retry && !m.refused.first(memberKey{request.PodUID, request.Interface}) {
-			return answer // the plugin asks several times a second
+			return answer // the plugin repeats it several times a second
 		}
 		m.Log.Warn("request of the CNI plugin failed", "command", request.Command, "pod", request.PodUID,
 			"namespace", request.PodNamespace, "name", request.PodName, "interface", request.Interface, "error", err)
@@ -55,7 +55,7 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 	defer m.lockPod(request.PodUID).Unlock()
 	a, mtu, err := m.admit(request, identity)
 	if err != nil {
-		// The RadioNetwork may not have reached us yet.
+		// The RadioNetwork may not have reached this host yet.
 		return wire.Answer{Retry: true}, err
 	}
 	answer := wire.Answer{MAC: a.Member.MAC, Address: a.Member.Address, MTU: mtu}
@@ -77,7 +77,7 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 	return answer, nil
 }
 
-// admit decides by the pod's UID and the interface alone.
+// admit decides by the pod's UID and the interface only.
 func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachment, int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *Manager) existing(key memberKey) *attachment {
 	return m.attachments[key]
 }
 
-// present tells that the interface is in the namespace as we left it.
+// present reports whether the interface is in the namespace as it was attached.
 func (a *attachment) present(namespace *os.File) bool {
 	return netns.Do(namespace, func() error {
 		state, err := podnet.Read(a.link())
@@ -114,14 +114,14 @@ func (a *attachment) present(namespace *os.File) bool {
 	}) == nil
 }
 
-// create makes the radio and sets everything up; a failure leaves nothing behind.
+// create makes and sets up the radio; a failure leaves nothing behind.
 func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error) {
 	i, err := podnet.ParseInterface(a.link(), a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
 	if err != nil {
 		return err
 	}
 	i.Owner, i.Bare = m.ownerOf(a), a.Guest != nil
-	if err := m.store.removeBook(a.id()); err != nil { // of a worker that died before it had written its record
+	if err := m.store.removeBook(a.id()); err != nil { // left by a worker that died before it wrote its record
 		return err
 	}
 	a.book, _ = m.bookOf(a.id())
@@ -148,16 +148,17 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 		return err
 	}
 	if !m.currentlyAllowed().Equal(allowed) {
-		// SetAllowed, which knows only pods that have joined, may have passed this one over.
+		// SetAllowed only knows pods that have joined, and may have missed this one.
 		return m.applyRules(namespace, a)
 	}
 	return nil
 }
 
-// setCongestionControl of TCP in a pod. What its kernel refuses shows in the settings, and the node's agents, which look for it, fail the run.
+// setCongestionControl sets TCP's congestion control in a pod. The settings show a refusal by the kernel. The
+// node's agent checks them and fails the run.
 func (m *Manager) setCongestionControl(a *attachment, namespace *os.File) {
 	wanted := a.congestionControl
-	if wanted == "" || a.Guest != nil { // a guest has a kernel of its own
+	if wanted == "" || a.Guest != nil { // a guest has its own kernel
 		return
 	}
 	set := func() error { return netns.Do(namespace, func() error { return podnet.SetCongestionControl(wanted) }) }
@@ -172,9 +173,9 @@ func (m *Manager) setCongestionControl(a *attachment, namespace *os.File) {
 	a.Settings[podnet.CongestionControl] = wanted
 }
 
-// prepare looks into the pod's namespace before the radio comes.
+// prepare inspects the pod's namespace before the radio is made.
 func (a *attachment) prepare() error {
-	// A radio of that name is what a worker left behind that died before it had written its record.
+	// A radio of that name is left from a worker that died before it wrote its record.
 	if err := podnet.Remove(a.link()); err != nil {
 		return err
 	}
@@ -197,9 +198,9 @@ func (a *attachment) prepare() error {
 	return err
 }
 
-// moveAndGuard moves the TAP, sets it up and loads the rules. Moving and loading each wait for the
-// kernel's grace periods, more than 10 ms together, and so are done at once: the rules need no more
-// than the interface's index, which is asked for beforehand.
+// moveAndGuard moves the TAP, sets it up and loads the rules. Moving and loading each wait for the kernel's
+// grace periods, more than 10 ms together, so they run at the same time. The rules only need the interface's
+// index, which is requested beforehand.
 func (m *Manager) moveAndGuard(a *attachment, temporary string, i podnet.Interface, namespace *os.File) error {
 	a.Index = m.freeIndex(a)
 	guarded := make(chan error, 1)
@@ -221,11 +222,11 @@ func (m *Manager) moveAndGuard(a *attachment, temporary string, i podnet.Interfa
 	return nil
 }
 
-// firstIndex of radio interfaces in pods, above those that the kernel gives by itself.
+// firstIndex of radio interfaces in pods, above those that the kernel assigns by itself.
 const firstIndex = 1000
 
-// freeIndex that nothing in the pod has: on hosts that have made many interfaces eth0 may have such a
-// number too, and the rules would take it for a radio.
+// freeIndex returns an index that no interface in the pod has. On hosts that have made many interfaces eth0
+// may have a number above firstIndex, and the rules would treat it as a radio.
 func (m *Manager) freeIndex(a *attachment) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,7 +246,7 @@ func parseAddresses(texts []string) (addresses []netip.Addr) {
 	return addresses
 }
 
-// delete removes what a container had; an attachment that has been replaced by another container's stays.
+// delete removes a container's attachment, unless another container's has replaced it.
 func (m *Manager) delete(which wire.Attachment) error {
 	m.mu.Lock()
 	keys := m.keysOf(func(a *attachment) bool { return a.asked() == which })
@@ -263,12 +264,12 @@ func (m *Manager) check(request wire.Request, namespace *os.File) error {
 		return fmt.Errorf("container %s has no attachment %s", request.ContainerID, request.Interface)
 	}
 	if namespace == nil || !a.present(namespace) {
-		return fmt.Errorf("interface %s of container %s: it is not there as it was attached", request.Interface, request.ContainerID)
+		return fmt.Errorf("interface %s of container %s: it is missing or has changed since it was attached", request.Interface, request.ContainerID)
 	}
 	return nil
 }
 
-// attachmentAsked is the one that the runtime means by a request about a pod, or nil.
+// attachmentAsked returns the attachment that the runtime's request is about, or nil.
 func (m *Manager) attachmentAsked(request wire.Request) *attachment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -280,9 +281,9 @@ func (m *Manager) attachmentAsked(request wire.Request) *attachment {
 	return nil
 }
 
-// collectGarbage removes attachments that the runtime does not know any more and whose namespace is
-// gone. The second condition guards against runtimes that list less than they should: equal names
-// of network configurations in two namespaces are one to them.
+// collectGarbage removes attachments that the runtime does not know any more and whose namespace is gone. The
+// second condition protects against runtimes that list too few: they do not distinguish equal names of
+// network configurations in two namespaces.
 func (m *Manager) collectGarbage(request wire.Request) error {
 	return m.removeWithoutNamespace(func(a *attachment) bool {
 		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, a.asked())

@@ -73,7 +73,7 @@ func managerOf(t *testing.T, parent *holder.Holder, directory string, options ra
 		t.Fatal(err)
 	}
 	if options != (radio.Options{}) {
-		if err := engine.Raise(); err != nil {
+		if err := engine.RaisePriority(); err != nil {
 			t.Log(err)
 		}
 	}

@@ -12,36 +12,36 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// page is what one attachment has counted, as it lies in a file: the kernel keeps it when the worker
-// is killed at any instruction, and no frame costs more for it.
+// page has one attachment's counters, in a mapped file. The kernel keeps it when the worker is killed at any
+// instruction, at no cost per frame.
 type page struct {
-	// layout tells what the rest means.
+	// layout identifies the memory layout of the other fields.
 	layout uint64
 	ledger radio.Ledger
 	// ringDrops as last read from the kernel.
 	ringDrops uint64
-	// ringRestarted are those of ringDrops that nobody read as radiod was down.
+	// ringRestarted are the ringDrops while radiod was down.
 	ringRestarted uint64
-	// named are the frames lost in restarts that a gap in the results names.
+	// reported are the frames lost in restarts that a gap in the results reports.
 	named uint64
 }
 
 const pageSize = int(unsafe.Sizeof(page{}))
 
-// book is a page and the memory that it lies in.
+// book is a page and its mapped memory.
 type book struct {
 	*page
 	mapped []byte
 }
 
-// openBook opens an attachment's counters; fresh tells that they begin now.
+// openBook opens an attachment's counters; fresh reports whether they are new.
 func (s store) openBook(name string) (b *book, fresh bool, err error) {
 	file, err := os.OpenFile(s.bookPath(name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
 	}
 	defer file.Close()
-	// Room is taken here, as a full volume would kill whoever writes to the mapping.
+	// The space is allocated here, because on a full volume a write to the mapping would kill the process.
 	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(pageSize)); err != nil {
 		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
 	}
@@ -50,7 +50,7 @@ func (s store) openBook(name string) (b *book, fresh bool, err error) {
 		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
 	}
 	b = &book{(*page)(unsafe.Pointer(&mapped[0])), mapped} //nolint:gosec // a mapping begins at a page of the machine
-	layout := radio.LedgerLayout() + uint64(pageSize)
+	layout := radio.LedgerLayoutHash() + uint64(pageSize)
 	if b.layout == layout {
 		return b, false, nil
 	}
@@ -58,8 +58,8 @@ func (s store) openBook(name string) (b *book, fresh bool, err error) {
 	return b, true, nil
 }
 
-// bookOf opens an attachment's counters, or takes memory that a kill would lose: they are no reason to
-// leave a node without its radio.
+// bookOf opens an attachment's counters. If that fails it returns memory that a kill would lose, so that the
+// node still gets its radio.
 func (m *Manager) bookOf(id string) (b *book, fresh bool) {
 	b, fresh, err := m.store.openBook(id)
 	if err != nil {
@@ -69,17 +69,17 @@ func (m *Manager) bookOf(id string) (b *book, fresh bool) {
 	return b, fresh
 }
 
-// keepFor keeps the memory as long as anything, such as a frame under way, refers to the port.
+// keepFor keeps the memory mapped as long as anything, such as a frame under way, refers to the port.
 func (b *book) keepFor(port *radio.Port) {
 	if b.mapped != nil {
 		runtime.AddCleanup(port, func(mapped []byte) { _ = unix.Munmap(mapped) }, b.mapped)
 	}
 }
 
-// lost are the frames lost in restarts that no gap names yet.
+// lost returns the frames lost in restarts that no gap reports yet.
 func (b *book) lost() uint64 { return b.ledger.Drops[radio.Restarted] + b.ringRestarted - b.named }
 
-// rings are the frames that the TAP's own ring had no room for: while radiod worked, and while it was down.
+// rings returns the frames that found no room in the TAP's ring while radiod worked, and while it was down.
 func (b *book) rings() (drops, restarted uint64) {
 	return b.ringDrops - b.ringRestarted, b.ringRestarted
 }

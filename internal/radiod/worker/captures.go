@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/capture"
 )
 
-// portTap is a capture's tap as the radio engine calls it.
+// portTap makes a capture's tap a radio.Tap.
 type portTap struct{ *capture.Tap }
 
 func (t portTap) Frame(direction radio.Direction, data []byte) {
@@ -29,7 +29,7 @@ func tapOf(t *capture.Tap) radio.Tap {
 	return portTap{t}
 }
 
-// capture makes what is captured at an attachment what its network says; the lock is held.
+// capture sets an attachment's captures to those of its network; the lock is held.
 func (m *Manager) capture(n *network, a *attachment, install func(*capture.Tap)) error {
 	if m.Captures == nil {
 		return nil
@@ -41,30 +41,30 @@ func (m *Manager) capture(n *network, a *attachment, install func(*capture.Tap))
 	return err
 }
 
-// captureAll does so for all of a network's attachments; the lock is held.
+// captureAll sets the captures of all of a network's attachments; the lock is held.
 func (m *Manager) captureAll(uid string, n *network) error {
 	for _, a := range m.attachments {
 		if a.NetworkUID == uid && a.port != nil {
 			if err := m.capture(n, a, install(a.port)); err != nil {
-				return err // the others' would be the same
+				return err // the others would fail the same way
 			}
 		}
 	}
 	return nil
 }
 
-// endCaptures of an attachment that has been detached.
+// endCaptures ends the captures of an attachment that has been detached.
 func (m *Manager) endCaptures(a *attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a.tap == nil {
 		return
 	}
-	// Without captures there is nothing that could fail.
+	// It cannot fail, because it begins no captures.
 	a.tap, _ = m.Captures.Change(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, install(a.port))
 }
 
-// sampleCaptures writes how captures go into their runs' logs.
+// sampleCaptures writes the state of captures into their runs' logs.
 func (s *Sampler) sampleCaptures(now int64) error {
 	if s.Captures == nil {
 		return nil
@@ -94,8 +94,8 @@ func (s *Sampler) sampleCaptures(now int64) error {
 	return failed
 }
 
-// capturesOver tells that a run's captures have ended, are archived, and that its log says so, for long enough to be
-// archived as well.
+// capturesOver reports whether a run's captures have ended and are archived, and the log that says so was
+// shipped.
 func (s *Sampler) capturesOver(r *run) bool {
 	if s.Captures == nil || r.capturesOver {
 		return true
@@ -104,7 +104,7 @@ func (s *Sampler) capturesOver(r *run) bool {
 		return false
 	}
 	if slices.Contains(s.Captures.Runs(), r.spool.uid) {
-		r.finished = time.Now() // its last line is shipped like the others
+		r.finished = time.Now() // so that its last line is shipped too
 	}
 	r.capturesOver = true
 	return false

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAPodThatGoesAsTheWorkerEndsClosesNothingOfOthers has the end of the worker, which closes the TAP's descriptor, in the middle of
-// the removal of the attachment, which would close it as well.
+// The worker's end closes the TAP's descriptor in the middle of the attachment's removal, which would close
+// it too.
 func TestAPodThatGoesAsTheWorkerEndsClosesNothingOfOthers(t *testing.T) {
 	m := newManager(t)
 	p := newPod(t, "pod-1")

@@ -18,33 +18,34 @@ import (
 )
 
 const (
-	// lateChange is how late a change may be carried out without being noted.
+	// lateChange is the lateness above which a change counts as late.
 	lateChange = 2 * time.Millisecond
 	// followClock bounds how long a step of CLOCK_REALTIME stays unnoticed while a change is waited for.
 	followClock = time.Second
 )
 
-// replayUntil folds a network's waveform and changes into what holds at a moment, Unix epoch in nanoseconds.
+// replayUntil applies a network's changes up to a moment, Unix epoch in nanoseconds.
 func replayUntil(spec *v1alpha1.RadioNetworkSpec, air *air, now int64) (*replay, error) {
 	r, err := newReplay(spec, air)
 	r.advance(now - r.t0)
 	return r, err
 }
 
-// replay carries out a network's changes one after the other.
+// replay applies a network's changes one after the other.
 type replay struct {
 	waveform waveform
-	// switchedOff is the administrator's silence, which no change ends; silent is that of the changes.
+	// switchedOff is the administrator's silence, which no change ends; silent is set by changes.
 	switchedOff, silent bool
 	t0                  int64 // nanoseconds of the Unix epoch
 	changes             []v1alpha1.TimedRadioChange
 	next                int // of the changes
 }
 
-// newReplay begins before the first change. With an error its radios are silent, or what is wrong with a change is left out.
+// newReplay begins before the first change. An error names what is wrong; wrong changes are left out, and
+// without a usable waveform the radios are silent.
 func newReplay(spec *v1alpha1.RadioNetworkSpec, air *air) (*replay, error) {
 	r := &replay{switchedOff: spec.Silent}
-	if spec.T0 != nil { // else none has happened, and none will
+	if spec.T0 != nil { // without T0 no change happens
 		r.t0 = spec.T0.UnixNano()
 		r.changes = slices.SortedStableFunc(slices.Values(spec.Changes), func(a, b v1alpha1.TimedRadioChange) int {
 			return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds)
@@ -58,7 +59,7 @@ func newReplay(spec *v1alpha1.RadioNetworkSpec, air *air) (*replay, error) {
 	return r, err
 }
 
-// advance carries out the changes up to an offset from T0 in nanoseconds, and gives their number.
+// advance applies the changes up to an offset from T0 in nanoseconds, and returns their number.
 func (r *replay) advance(offset int64) (carriedOut int) {
 	for r.next < len(r.changes) && r.changes[r.next].AtNanoseconds <= offset {
 		change := &r.changes[r.next].RadioChange
@@ -72,13 +73,13 @@ func (r *replay) advance(offset int64) (carriedOut int) {
 	return carriedOut
 }
 
-// snapshot is what holds now; later changes do not reach it.
+// snapshot returns the current settings; later changes do not affect them.
 func (r *replay) snapshot() (s settings, silent bool) {
 	return r.waveform.snapshot(), r.silent || r.switchedOff
 }
 
-// wait is the time until the next change, in nanoseconds from the given time of the Unix epoch, bounded so that
-// steps of the clock are noticed.
+// wait returns the time until the next change, in nanoseconds from the given time of the Unix epoch. It is
+// bounded so that steps of the clock are noticed.
 func (r *replay) wait(now int64) (wait int64, more bool) {
 	if r.next == len(r.changes) {
 		return 0, false
@@ -86,8 +87,8 @@ func (r *replay) wait(now int64) (wait int64, more bool) {
 	return min(r.t0+r.changes[r.next].AtNanoseconds-now, int64(followClock)), true
 }
 
-// newlyOverdue are the changes that should have been carried out before the given time, Unix epoch in nanoseconds, but
-// were not known by then.
+// newlyOverdue returns the changes before the given time, Unix epoch in nanoseconds, that were not known by
+// then.
 func newlyOverdue(before, spec *v1alpha1.RadioNetworkSpec, now int64) (overdue []v1alpha1.TimedRadioChange) {
 	if spec.T0 == nil {
 		return nil
@@ -109,8 +110,8 @@ func newlyOverdue(before, spec *v1alpha1.RadioNetworkSpec, now int64) (overdue [
 	return overdue
 }
 
-// startNetwork makes the network as it is by now, which will carry out the rest of its changes by itself. What keeps its
-// radios from working is in its trouble, and keeps nobody from attaching.
+// startNetwork makes the network in its current state, and schedules its remaining changes. Its trouble says
+// why radios do not work; nodes can attach nevertheless.
 func (m *Manager) startNetwork(n *network) error {
 	spec := &n.object.Spec
 	n.air = &air{}
@@ -126,7 +127,7 @@ func (m *Manager) startNetwork(n *network) error {
 	return nil
 }
 
-// replay folds what holds of a network's object now. Its radios are silent while something is missing.
+// replay returns the current state of a network's object. Its radios are silent while something is missing.
 func (m *Manager) replay(n *network, now int64) *replay {
 	missing := m.surround(n)
 	r, err := replayUntil(&n.object.Spec, n.air, now)
@@ -135,7 +136,7 @@ func (m *Manager) replay(n *network, now int64) *replay {
 	return r
 }
 
-// changeNetwork makes a running network what its object says by now. Frames in flight are not disturbed.
+// changeNetwork updates a running network to its object's current state. Frames in flight are not disturbed.
 func (m *Manager) changeNetwork(n *network, before *v1alpha1.RadioNetworkSpec) error {
 	now, spec := clock.Realtime(), &n.object.Spec
 	r := m.replay(n, now)
@@ -155,9 +156,9 @@ func (m *Manager) changeNetwork(n *network, before *v1alpha1.RadioNetworkSpec) e
 	return nil
 }
 
-// schedule leaves the changes that are to come to the network's loop, to which the replay belongs from now on.
+// schedule hands the remaining changes to the network's loop, which owns the replay from now on.
 func (m *Manager) schedule(n *network, r *replay) {
-	monotonic := clock.Monotonic() // read first: whoever holds us up here makes the alarm early, which costs another one
+	monotonic := clock.Monotonic() // read first: a delay here makes the alarm early, which only costs another one
 	wait, more := r.wait(clock.Realtime())
 	if !more {
 		return
@@ -181,7 +182,7 @@ func (m *Manager) schedule(n *network, r *replay) {
 	})
 }
 
-// changeCounters count the changes that networks have been through while they ran.
+// changeCounters count the changes of running networks.
 type changeCounters struct{ carriedOut, late atomic.Uint64 }
 
 var (
@@ -189,12 +190,12 @@ var (
 	changesLate  = prometheus.NewDesc("vignette_radio_changes_late_total", "Changes of running networks carried out more than 2 ms late.", nil, nil)
 )
 
-// noteChange counts a change. It must not block: the network's loop calls it.
+// noteChange counts a change. It must not block, because the network's loop calls it.
 func (m *Manager) noteChange(network string, late time.Duration) {
 	m.changes.carriedOut.Add(1)
 	if late > lateChange {
 		m.changes.late.Add(1)
-		go m.Log.Warn("a change of a network was carried out late", "network", network, "lateness", late)
+		go m.Log.Warn("a change of a network was applied late", "network", network, "lateness", late)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Check says what a worker refuses of a network's spec, whatever its members' pods are like: the model, its changes, members, routing and captures.
+// Check returns what every worker would refuse of a network's spec: model, changes, members, routing and
+// captures.
 func Check(spec *v1alpha1.RadioNetworkSpec) error {
 	err := checkMembers(spec)
 	for _, c := range spec.Captures {
@@ -39,7 +40,7 @@ func Check(spec *v1alpha1.RadioNetworkSpec) error {
 // maxRun is longer than any run.
 const maxRun = 100 * 365 * 24 * time.Hour
 
-// checkMembers says what no pod of a member can be given.
+// checkMembers returns what cannot be set up for any pod of a member.
 func checkMembers(spec *v1alpha1.RadioNetworkSpec) error {
 	for i := range spec.Members {
 		m := &spec.Members[i]

@@ -48,7 +48,7 @@ type ClusterOptions struct {
 	Log        *slog.Logger
 }
 
-// Cluster keeps a Manager and the API server in step.
+// Cluster synchronises a Manager and the API server.
 type Cluster struct {
 	ClusterOptions
 	manager *Manager
@@ -62,7 +62,7 @@ type Cluster struct {
 	changed map[types.NamespacedName]string // RadioNetworks whose status may have to be written, with their UIDs
 	wake    chan struct{}
 	refresh chan struct{}
-	written map[string]hostStatus // by UID: what the API server has of us
+	written map[string]hostStatus // by UID: this host's entries at the API server
 }
 
 // hostStatus is this host's entry in a RadioNetwork's status.
@@ -70,10 +70,10 @@ type hostStatus struct {
 	attached int
 	message  string
 	refused  string
-	// nems are the attached members', as text, and peer is how others reach this host.
+	// nems are the attached members' NEM ids, as text; peer is how other hosts reach this one.
 	nems string
 	peer v1alpha1.RadioPeer
-	// congestionControl of TCP that attached members have.
+	// congestionControl of TCP in attached members' pods.
 	congestionControl string
 }
 
@@ -110,8 +110,8 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 		wake: make(chan struct{}, 1), refresh: make(chan struct{}, 1), written: map[string]hostStatus{}, cpuModel: cpuModelOf(procDir)}, nil
 }
 
-// staticMapper knows the few kinds that we use: asking the API server for them would keep a new
-// worker from starting while it is away.
+// staticMapper knows the few kinds in use. Asking the API server would keep a new worker from starting while
+// it is away.
 func staticMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []schema.GroupVersionKind{
@@ -120,13 +120,13 @@ func staticMapper() meta.RESTMapper {
 		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 	} {
 		mapper.Add(kind, meta.RESTScopeNamespace)
-		// The cache of several namespaces asks for the scope of the list's kind, too.
+		// The cache of several namespaces also asks for the scope of the list's kind.
 		mapper.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), meta.RESTScopeNamespace)
 	}
 	return mapper
 }
 
-// Changed notes that a network's status may have to be written; for Options.Changed.
+// Changed marks a network's status to be written; for Options.Changed.
 func (c *Cluster) Changed(n *v1alpha1.RadioNetwork) {
 	c.mu.Lock()
 	c.changed[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] = string(n.UID)
@@ -141,7 +141,7 @@ func poke(channel chan struct{}) {
 	}
 }
 
-// Run follows the API server until ctx ends. synced is called once everything is known.
+// Run follows the API server until ctx ends. synced is called once all objects are read.
 func (c *Cluster) Run(ctx context.Context, manager *Manager, synced func()) error {
 	c.manager = manager
 	var wait sync.WaitGroup
@@ -220,7 +220,7 @@ func (c *Cluster) remove(object any) {
 	c.mu.Unlock()
 }
 
-// prune removes what belonged to networks that went while no worker was looking.
+// prune removes networks that were deleted while no worker ran.
 func (c *Cluster) prune(ctx context.Context) {
 	var list v1alpha1.RadioNetworkList
 	if err := c.reader.List(ctx, &list); err != nil {
@@ -232,13 +232,13 @@ func (c *Cluster) prune(ctx context.Context) {
 		existing[string(list.Items[i].UID)] = true
 	}
 	if err := c.manager.Prune(existing); err != nil {
-		c.Log.Error("remove what no RadioNetwork lists", "error", err)
+		c.Log.Error("remove networks and attachments without a RadioNetwork", "error", err)
 	}
 }
 
 const (
 	coalesce = 250 * time.Millisecond
-	// hostInterval after which the host's own addresses are read again: nothing tells of their changes.
+	// hostInterval after which the host's own addresses are read again; their changes are not reported.
 	hostInterval = 30 * time.Second
 )
 
@@ -291,7 +291,7 @@ func (c *Cluster) tryRenewAllowed(ctx context.Context) error {
 	return c.manager.SetAllowed(allowedFrom(services.Items, slices.Items, server, c.Scrapers, nameservers, hosts))
 }
 
-// nameservers that nodes may ask.
+// nameservers that nodes may query.
 func (c *Cluster) nameservers() ([]netip.Addr, error) {
 	if !c.ClusterDNS {
 		return nil, nil
@@ -304,7 +304,7 @@ func (c *Cluster) nameservers() ([]netip.Addr, error) {
 	return podnet.NameServers(file), nil
 }
 
-// writeStatuses writes this host's entries, on change only, many changes as one.
+// writeStatuses writes this host's entries when they change, many changes at once.
 func (c *Cluster) writeStatuses(ctx context.Context) {
 	for {
 		select {
@@ -344,13 +344,13 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RadioNetwork",
-		// The UID makes the write fail where another network has taken the name.
+		// The UID makes the write fail if another network has taken the name.
 		"metadata": map[string]any{"namespace": name.Namespace, "name": name.Name, "uid": uid},
 		"status":   map[string]any{"hosts": []any{hostEntry(c.Host, c.cpuModel, status)}},
 	}}
 	err := c.client.Status().Patch(ctx, object, client.Apply, client.FieldOwner("radiod-"+c.Host), client.ForceOwnership) //nolint:staticcheck // typed apply configurations are not generated
 	if apierrors.IsNotFound(err) {
-		return nil // gone
+		return nil // the network is gone
 	}
 	if err != nil {
 		return err
@@ -361,7 +361,7 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 	return nil
 }
 
-// inStatus tells that the API server has an entry of this host, left by an earlier worker.
+// inStatus reports whether the API server has an entry of this host, left by an earlier worker.
 func (c *Cluster) inStatus(ctx context.Context, name types.NamespacedName) bool {
 	var n v1alpha1.RadioNetwork
 	if err := c.reader.Get(ctx, name, &n); err != nil {
@@ -402,7 +402,7 @@ func hostEntry(host, cpuModel string, s hostStatus) map[string]any {
 	return entry
 }
 
-// ChangedBy makes Options.Changed of a Cluster that is made after the Manager.
+// ChangedBy returns an Options.Changed for a Cluster that is made after the Manager.
 func ChangedBy(cluster *atomic.Pointer[Cluster]) func(*v1alpha1.RadioNetwork) {
 	return func(n *v1alpha1.RadioNetwork) {
 		if c := cluster.Load(); c != nil {

@@ -18,11 +18,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// temporaryVeth is a radio's name in its pod until it has its own.
+// temporaryVeth is a radio's name in its pod until it gets its own.
 const temporaryVeth = "vgveth0"
 
-// veths are the radios whose other ends are in a pod of EMANE, which carries the frames. What an attachment has counted is what its
-// process told last; it is kept in the attachment's book, as the process counts from its own start.
+// veths are the radios whose other ends are in a pod of EMANE, which carries the frames. An attachment's
+// counters are the last ones that its process reported. They are kept in its counter file, because the
+// process counts from its own start.
 type veths struct{ *Manager }
 
 func (m veths) put(a *attachment, i podnet.Interface, namespace *os.File) error {
@@ -40,7 +41,7 @@ func (m veths) put(a *attachment, i podnet.Interface, namespace *os.File) error 
 	return m.applyRules(namespace, a)
 }
 
-// adopt has nothing to take over: the pair is there without radiod.
+// adopt does nothing: the veth pair works without radiod.
 func (m veths) adopt(*attachment, *os.File) error { return nil }
 
 func (m veths) join(n *network, a *attachment) error {
@@ -75,7 +76,7 @@ func (m veths) destroy(a *attachment) error {
 	defer namespace.Close()
 	return netns.Do(namespace, func() error {
 		if state, err := podnet.Read(a.link()); err != nil || state.Index != a.Index {
-			return nil // it is another's by now
+			return nil // another interface has the name now
 		}
 		return veth.Remove(a.link())
 	})
@@ -83,7 +84,7 @@ func (m veths) destroy(a *attachment) error {
 
 func (m veths) part(*attachment) {}
 
-// drive tells EMANE's driver what a network is by now; the lock is held.
+// drive updates EMANE's driver to the network's current state; the lock is held.
 func (m *Manager) drive(uid string, n *network) {
 	if n.object.Spec.Engine != v1alpha1.EngineEMANE {
 		return
@@ -118,14 +119,14 @@ func (m *Manager) drive(uid string, n *network) {
 		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { m.noteChange(name, late) }}, in)
 }
 
-// scenarioOf a network, if it is here.
+// scenarioOf returns a network's scenario, or nil if it is not here.
 func (m *Manager) scenarioOf(n *network) *scenario.Scenario {
 	if n.object.Spec.Scenario == "" {
 		return nil
 	}
 	compiled, err := m.library.get(n.object.Spec.Scenario)
 	if err != nil {
-		return nil // surround has told why
+		return nil // surround reports why
 	}
 	return compiled
 }
@@ -138,7 +139,7 @@ func (n *network) endDriver() {
 	}
 }
 
-// noteDriven has the network's status written, as its driver has another.
+// noteDriven marks the network's status to be written, because its driver's has changed.
 func (m *Manager) noteDriven(n *network) {
 	m.mu.Lock()
 	object := n.object
@@ -146,7 +147,7 @@ func (m *Manager) noteDriven(n *network) {
 	m.Changed(object)
 }
 
-// works tells that an attachment's frames are carried; the lock is held.
+// works reports whether an attachment's frames are carried; the lock is held.
 func (m *Manager) works(a *attachment) bool {
 	if a.Engine != v1alpha1.EngineEMANE {
 		return true
@@ -155,7 +156,7 @@ func (m *Manager) works(a *attachment) bool {
 	return n != nil && n.driver != nil && n.driver.Ready(a.Member.NEM)
 }
 
-// readEMANE takes what an attachment's process and the kernel have told last into its book.
+// readEMANE copies the last counters of an attachment's process and of the kernel to its counter file.
 func (n *network) readEMANE(a *attachment) {
 	counters := &a.book.ledger.Counters
 	if s, known := n.driver.Statistics(a.Member.NEM); known {
@@ -166,8 +167,8 @@ func (n *network) readEMANE(a *attachment) {
 	counters.FramesReceived, counters.BytesReceived = a.traffic.FramesWritten, a.traffic.BytesWritten
 }
 
-// countEMANE counts a network that EMANE carries; the lock is held. With reset, receivers take turns with their links where a sample has
-// no room for all.
+// countEMANE returns the counters of a network that EMANE carries; the lock is held. With reset, receivers'
+// links are sampled in rotation if a sample has no room for all.
 func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*RoutingCounters, reset bool) NetworkCounters {
 	spec := &n.object.Spec
 	counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Loop: noLoop, Physical: true}
@@ -182,7 +183,7 @@ func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*Routi
 		n.readEMANE(a)
 		node := NodeCounters{Node: a.Member.Node, Counters: a.book.ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.key()]}
 		if spec.Waveform.TDMA != nil {
-			node.Classes = []int{} // slots are counted, and how much waits for them is not told
+			node.Classes = []int{} // slots are counted; EMANE does not report queues
 		}
 		counted.Nodes = append(counted.Nodes, node)
 	}

@@ -26,8 +26,8 @@ const (
 	otherEMANEUID = "0e3a0000-1111-2222-3333-555555555555"
 )
 
-// emanePod is a pod of EMANE's on this host, as its runtime and the kubelet make it: a namespace with eth0, and a process in the pod's
-// control group, by which radiod finds it.
+// emanePod is a pod of EMANE's on this host, as its runtime and the kubelet make it. It has a namespace with
+// eth0, and a process in the pod's control group, by which radiod finds it.
 type emanePod struct {
 	*pod
 	proc string

@@ -14,11 +14,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// eth0 is the name that container runtimes give a pod's first interface, and KubeVirt relies on.
+// eth0 is the name that container runtimes give a pod's first interface; KubeVirt relies on it.
 const eth0 = "eth0"
 
-// asked finds the member that a request of the runtime means; the lock is held. KubeVirt gives a virtual machine's interfaces names of
-// its own. Which of its networks is meant is then for the configuration to say: that the machine is a member, its launcher's UID tells.
+// asked returns the member of a request of the runtime; the lock is held. KubeVirt chooses the names of a
+// virtual machine's interfaces. The configuration then names the network. The launcher's UID still proves
+// that the machine is a member.
 func (m *Manager) asked(request *wire.Request) (*network, *v1alpha1.Member) {
 	if n, member := m.member(memberKey{request.PodUID, request.Interface}); member != nil {
 		return n, member
@@ -29,7 +30,7 @@ func (m *Manager) asked(request *wire.Request) (*network, *v1alpha1.Member) {
 	return nil, nil
 }
 
-// prepareGuest looks into a launcher's namespace before the radio comes.
+// prepareGuest inspects a launcher's namespace before the radio is made.
 func (a *attachment) prepareGuest() error {
 	if err := podnet.Remove(a.Guest.TAP); err != nil {
 		return err
@@ -42,7 +43,7 @@ func (a *attachment) prepareGuest() error {
 	return nil
 }
 
-// putGuest makes QEMU's TAP beside a radio that is there, and wires the two.
+// putGuest makes QEMU's TAP beside the radio, and wires the two.
 func (a *attachment) putGuest(i podnet.Interface, namespace *os.File) error {
 	if a.Guest == nil {
 		return nil
@@ -57,7 +58,8 @@ func (a *attachment) putGuest(i podnet.Interface, namespace *os.File) error {
 	})
 }
 
-// destroyGuest removes QEMU's TAP, unless QEMU still has it. One whose namespace the runtime has let go of goes with that.
+// destroyGuest removes QEMU's TAP, unless QEMU still has it open. If the runtime has released the namespace,
+// the TAP goes with it.
 func (m *Manager) destroyGuest(a *attachment) error {
 	if a.Guest == nil || a.Guest.Index == 0 {
 		return nil
@@ -70,7 +72,7 @@ func (m *Manager) destroyGuest(a *attachment) error {
 	return netns.Do(namespace, func() error { return vmnic.Reclaim(a.Guest.TAP, a.Guest.Index) })
 }
 
-// seenGuest tells that what a virtual machine has besides radiod's interface is there, on a thread in its namespace.
+// seenGuest checks a virtual machine's additional interfaces, on a thread in its namespace.
 func (a *attachment) seenGuest() error {
 	if a.Guest == nil {
 		return nil

@@ -127,7 +127,8 @@ func openAs(name string, user int) (fd int, err error) {
 		unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, checksumOffload|segmentTCP4))
 }
 
-// send a frame of the guest; kind of segmentation, segment size, where checksums begin and where they go are 0 for a complete one.
+// send sends a frame of the guest. For a complete frame, the kind of segmentation, the segment size and the
+// checksums' offsets are 0.
 func (q *qemu) send(t *testing.T, frame []byte, kind byte, segment, start, offset uint16) {
 	t.Helper()
 	header := make([]byte, virtioHeader)
@@ -167,7 +168,8 @@ const (
 	guestPort                                      = 7000
 )
 
-// packet of the guest 198.18.9.2 as its driver hands it over: to everybody, with the pseudo-header's sum in the place of the checksum.
+// packet makes a broadcast of the guest 198.18.9.2 as its driver writes it, with the pseudo-header's sum
+// instead of the checksum.
 func packet(protocol byte, header int, payload []byte) []byte {
 	p := make([]byte, ethernetHeader+ipHeader+header, ethernetHeader+ipHeader+header+len(payload))
 	copy(p, []byte{255, 255, 255, 255, 255, 255, 2, 2, 0, 0, 0, 2, 8, 0})

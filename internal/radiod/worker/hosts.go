@@ -22,24 +22,25 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Hosts joins the networks' ports on this host with those on others.
+// Hosts connects the networks' ports on this host with those on other hosts.
 type Hosts struct {
 	HostsOptions
 	peers *peers.Peers
 
-	// wiring protects what connects networks; the manager's lock may be held when it is taken, not the other way round.
+	// wiring protects the connections. The manager's lock may be held when it is taken, but not the other way
+	// round.
 	wiring  sync.RWMutex
 	spreads map[string]*spread // by the network's UID
 	byID    map[networkID]*spread
 	known   map[string]peers.Address // by host
 	lost    map[string]lostHost
 	counted map[string]*hostCounters
-	// leaving are hosts that share no network with this one any more, by when that was.
+	// leaving are hosts that share no network with this one any more, with the time since.
 	leaving map[string]time.Time
 }
 
-// lingering is how long a host that shares no network any more is still answered: it may learn of that later, and is not to
-// take this one for lost.
+// lingering is how long a host that shares no network any more is still answered. It may learn of that later,
+// and must not report this host as lost.
 const lingering = 10 * time.Second
 
 // HostsOptions of Hosts.
@@ -49,20 +50,21 @@ type HostsOptions struct {
 	Key           peers.PrivateKey
 	Conn          peers.Conn
 	Manager       *Manager
-	// Told gives the time that other hosts are told for one of CLOCK_MONOTONIC; nil for that itself. Realtime gives the time of
-	// the Unix epoch that they are told in nanoseconds; nil for CLOCK_REALTIME. Tests skew them.
+	// PeerTime converts a time of CLOCK_MONOTONIC to the one sent to other hosts; nil sends it as it is.
+	// Realtime gives the time of the Unix epoch that is sent to them, in nanoseconds; nil for CLOCK_REALTIME.
+	// Tests skew both.
 	Told     func(monotonic int64) int64
 	Realtime func() int64
 	// MTU of the path to another host; nil asks the kernel.
 	MTU func(to netip.AddrPort) int
 }
 
-// spread is a network with ports here and elsewhere.
+// spread is a network with ports on this host and on others.
 type spread struct {
 	id     networkID
 	runUID string
 	object *v1alpha1.RadioNetwork
-	// running carries its frames here, or driver, which has no ports.
+	// running carries its frames here, or driver does, which has no ports.
 	running *radio.Network
 	driver  *emaned.Driver
 	clock   *slotClock
@@ -88,7 +90,7 @@ func (f *farHost) Ship(s *radio.Shipment) {
 	f.peer.Send(appendShipment(f.peer.Buffer(), f.id, s, f.told))
 }
 
-// lostHost is a host that nothing comes from.
+// lostHost is a host from which nothing comes.
 type lostHost struct {
 	since   int64 // Unix epoch in nanoseconds
 	notSent uint64
@@ -100,7 +102,7 @@ type hostCounters struct {
 	worst                    atomic.Int64 // since the last sample
 }
 
-// NewHosts begins to listen to other hosts once its Run is called; the manager knows of it from now on.
+// NewHosts makes the Hosts and registers it with the manager. Run begins to listen.
 func NewHosts(o HostsOptions) *Hosts {
 	if o.Told == nil {
 		o.Told = func(monotonic int64) int64 { return monotonic }
@@ -116,8 +118,7 @@ func NewHosts(o HostsOptions) *Hosts {
 	return h
 }
 
-// connect gives a network the ports that other hosts serve, and takes those away that they do not serve any more; the
-// manager's lock is held.
+// connect updates a network's ports on other hosts; the manager's lock is held.
 func (m *Manager) connect(uid string, n *network) {
 	h := m.hosts.Load()
 	if h == nil {
@@ -159,7 +160,7 @@ func (m *Manager) connect(uid string, n *network) {
 	}
 }
 
-// wanted are a network's members on other hosts by NEM id, where they can be reached.
+// wanted returns a network's members on other hosts that can be reached, by NEM id.
 func (h *Hosts) wanted(object *v1alpha1.RadioNetwork) map[int]string {
 	wanted := map[int]string{}
 	for i := range object.Status.Hosts {
@@ -192,7 +193,7 @@ func parsePeer(p *v1alpha1.RadioPeer) (a peers.Address, err error) {
 	return a, nil
 }
 
-// tellPeers which hosts to talk to: those that share a network with this one. The lock is held.
+// tellPeers sets the hosts to talk to: those that share a network with this one. The lock is held.
 func (h *Hosts) tellPeers() {
 	all := map[string]peers.Address{}
 	for _, s := range h.spreads {
@@ -219,7 +220,7 @@ func (h *Hosts) tellPeers() {
 	}
 }
 
-// linger adds the hosts that have been let go lately; the lock is held.
+// linger adds the hosts that left lately; the lock is held.
 func (h *Hosts) linger(all map[string]peers.Address) {
 	now := time.Now()
 	for name := range h.known {
@@ -239,7 +240,7 @@ func (h *Hosts) linger(all map[string]peers.Address) {
 	}
 }
 
-// place makes the network's ports elsewhere those that are wanted; the lock is held.
+// place attaches and detaches ports on other hosts as wanted; the lock is held.
 func (h *Hosts) place(s *spread, wanted map[int]string) {
 	for nem, p := range s.ports {
 		if far := s.hosts[wanted[nem]]; far == nil || far != p.host {
@@ -256,11 +257,11 @@ func (h *Hosts) place(s *spread, wanted map[int]string) {
 		}
 		mac, err := radio.ParseMAC(member.MAC)
 		if err != nil {
-			continue // its own host says so
+			continue // its own host reports that
 		}
 		port, err := s.running.Attach(radio.PortOptions{Name: member.Node, Group: member.Group, NEM: int(member.NEM), MAC: mac, Host: far})
 		if err != nil {
-			continue // it is here by now, and its host's entry is old
+			continue // it is local by now, and its host's entry is old
 		}
 		s.ports[int(member.NEM)] = &farPort{far, port}
 	}
@@ -272,7 +273,7 @@ func (h *Hosts) receive(from string, message []byte) {
 	counted := h.counted[from]
 	h.wiring.RUnlock()
 	if counted == nil {
-		return // it is none of ours any more
+		return // it shares no network any more
 	}
 	counted.received.Add(1)
 	if isAir(message) {
@@ -319,10 +320,10 @@ func (h *Hosts) receive(from string, message []byte) {
 			continue
 		}
 	}
-	running.Hear(shipment)
+	running.ReceiveShipment(shipment)
 }
 
-// translate moves a transmission's times to another clock's.
+// translate shifts a transmission's times to this host's clock.
 func translate(s *radio.Shipment, difference int64) {
 	s.Sent, s.Start, s.Due = s.Sent+difference, s.Start+difference, s.Due+difference
 	for i := range s.Parts {
@@ -330,7 +331,8 @@ func translate(s *radio.Shipment, difference int64) {
 	}
 }
 
-// congestionControl of TCP that the members of a network here have; empty where none is attached, or all are guests, whose kernels are their own.
+// congestionControl returns TCP's congestion control in a network's pods here. It is empty if none is
+// attached, or all are guests, which have their own kernels.
 func (m *Manager) congestionControl(uid string) (found string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -342,7 +344,7 @@ func (m *Manager) congestionControl(uid string) (found string) {
 	return found
 }
 
-// describeHost adds to this host's entry in a network's status what other hosts need, and what is wrong with them.
+// describeHost adds to this host's entry in a network's status what other hosts need, and trouble with them.
 func (m *Manager) describeHost(uid string, status *hostStatus) {
 	h := m.hosts.Load()
 	if h == nil {
@@ -371,7 +373,7 @@ func (m *Manager) describeHost(uid string, status *hostStatus) {
 	}
 }
 
-// trouble of a network with other hosts.
+// trouble describes the lost hosts of a network.
 func (h *Hosts) trouble(uid string) string {
 	h.wiring.RLock()
 	defer h.wiring.RUnlock()
@@ -388,10 +390,10 @@ func (h *Hosts) trouble(uid string) string {
 	return strings.Join(all, "; ")
 }
 
-// gapUnreachable is the kind of RadioGap of a host that is lost.
+// gapUnreachable is the kind of the RadioGap of a lost host.
 const gapUnreachable = "hostUnreachable"
 
-// changed takes the news that a host is lost or there again.
+// changed reports a host that is lost or reachable again.
 func (h *Hosts) changed(host string, reachable bool, heard int64) {
 	now := clock.Realtime()
 	var notSent uint64
@@ -412,7 +414,7 @@ func (h *Hosts) changed(host string, reachable bool, heard int64) {
 		h.lost[host] = lostHost{heard, notSent}
 		gap.FromNanoseconds = heard
 	}
-	runs := map[string][]string{} // the networks by run
+	runs := map[string][]string{} // names of networks by run
 	for _, s := range h.spreads {
 		if s.hosts[host] != nil {
 			runs[s.runUID] = append(runs[s.runUID], s.object.Spec.Network)

@@ -8,8 +8,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// What one of EMANE's processes sends over the air goes to other hosts as it is, after this version, in the place of a shipment's, and the
-// network.
+// An over-the-air datagram of an EMANE process goes to other hosts unchanged, after this version, which
+// replaces a shipment's, and the network.
 const (
 	airVersion = 128
 	airHeader  = 1 + 16
@@ -17,7 +17,7 @@ const (
 
 func isAir(message []byte) bool { return len(message) > 0 && message[0] == airVersion }
 
-// spreads tells that some of a network's members are served by other hosts that can be reached.
+// spreads reports whether other hosts that can be reached serve some of a network's members.
 func (m *Manager) spreads(object *v1alpha1.RadioNetwork) bool {
 	h := m.hosts.Load()
 	if h == nil {
@@ -28,8 +28,8 @@ func (m *Manager) spreads(object *v1alpha1.RadioNetwork) bool {
 	return len(h.wanted(object)) > 0
 }
 
-// shipAir sends what one of EMANE's processes of a network has sent to all other hosts that have members of it: each process decides by itself
-// what it receives.
+// shipAir sends an over-the-air datagram to all other hosts with members of the network. Each process there
+// decides whether it receives it.
 func (m *Manager) shipAir(uid string, datagram []byte) {
 	h := m.hosts.Load()
 	h.wiring.RLock()
@@ -43,7 +43,7 @@ func (m *Manager) shipAir(uid string, datagram []byte) {
 	}
 }
 
-// hearAir has EMANE's processes here hear what those of another host have sent.
+// hearAir passes another host's over-the-air datagram to EMANE's processes here.
 func (h *Hosts) hearAir(from string, message []byte) error {
 	if len(message) <= airHeader {
 		return fmt.Errorf("%d bytes: want more than %d", len(message), airHeader)
@@ -56,7 +56,7 @@ func (h *Hosts) hearAir(from string, message []byte) error {
 	}
 	h.wiring.RUnlock()
 	if driver == nil {
-		return errors.New("it is of no network that EMANE carries on both hosts")
+		return errors.New("no network that EMANE carries on both hosts has its id")
 	}
 	return driver.Hear(message[airHeader:])
 }

@@ -15,10 +15,11 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// followInterval is how often slots are told the time: clocks that drift by 100 ppm differ by 10 µs after it.
+// followInterval is how often slot clocks are updated. Clocks that drift by 100 ppm differ by 10 µs after it.
 const followInterval = 100 * time.Millisecond
 
-// Run talks to other hosts until ctx ends, and writes down once a second what is known of them; a nil sampler writes nothing.
+// Run communicates with other hosts until ctx ends, and samples their state once a second. A nil sampler
+// writes nothing.
 func (h *Hosts) Run(ctx context.Context, sampler *Sampler) error {
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -26,7 +27,7 @@ func (h *Hosts) Run(ctx context.Context, sampler *Sampler) error {
 	wait.Go(func() {
 		every(ctx, sampleInterval, func() {
 			h.wiring.Lock()
-			h.tellPeers() // those that have been let go long enough
+			h.tellPeers() // removes hosts that left long enough ago
 			h.wiring.Unlock()
 			if err := h.sample(sampler, clock.Realtime()); err != nil {
 				h.Manager.Log.Error("write samples of other hosts", "error", err)
@@ -112,17 +113,17 @@ func hostMetric(name, help string) *prometheus.Desc {
 }
 
 var (
-	hostReachable   = hostMetric("reachable", "1 where something has come from another host within the last second.")
-	hostOffset      = hostMetric("clock_offset_seconds", "Another host's real-time clock less this one's.")
+	hostReachable   = hostMetric("reachable", "1 if another host was heard within the last second.")
+	hostOffset      = hostMetric("clock_offset_seconds", "Another host's real-time clock minus this one's.")
 	hostUncertainty = hostMetric("clock_uncertainty_seconds", "Upper bound of the error of clock_offset_seconds.")
-	hostTrip        = hostMetric("round_trip_seconds", "Round trip that the clock's offset was measured by.")
+	hostTrip        = hostMetric("round_trip_seconds", "Round trip of the exchange that measured the clock's offset.")
 	hostSent        = hostMetric("sent_total", "Transmissions sent to another host.")
 	hostNotSent     = hostMetric("not_sent_total", "Transmissions that could not be sent to another host.")
 	hostReceived    = hostMetric("received_total", "Transmissions received from another host.")
-	hostLate        = hostMetric("late_total", "Transmissions of another host that came after they were due.")
-	hostUnusable    = hostMetric("unusable_total", "Transmissions of another host with a network or source that was not known, before its clock was, or in a time slot that lay elsewhere by this host's clock.")
+	hostLate        = hostMetric("late_total", "Transmissions of another host that came too late.")
+	hostUnusable    = hostMetric("unusable_total", "Transmissions of another host with an unknown network or source, before its clock was measured, or in a time slot that differs by this host's clock.")
 	hostMissing     = hostMetric("missing_datagrams_total", "Datagrams of another host that were lost on the way.")
-	hostRejected    = prometheus.NewDesc("vignette_radio_host_rejected_total", "Datagrams that were no other host's, or replayed.", nil, nil)
+	hostRejected    = prometheus.NewDesc("vignette_radio_host_rejected_total", "Datagrams that were not authentic, or replayed.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

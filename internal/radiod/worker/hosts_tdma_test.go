@@ -34,7 +34,7 @@ type slotsTest struct {
 	late, unusable uint64
 }
 
-// playSlots has nodes that are 4.5 km from each other send in turn, so that some frames are lost by their SINR.
+// playSlots has nodes at 4.5 km from each other send in rotation, so that some frames are lost by their SINR.
 func playSlots(t *testing.T, sites ...*site) slotsTest {
 	t.Helper()
 	var uids []string
@@ -91,9 +91,9 @@ func hasSent(sites []*site, node, frames int) bool {
 	return false
 }
 
-// sendInSlots has each node send a frame in the middle of its slot, which therefore goes in its next one, in every second
-// multiframe. It gives the times by CLOCK_REALTIME. A frame waits for the one before, which a busy machine may have kept from
-// its slot: two in one slot had one fate.
+// sendInSlots has each node send a frame in the middle of its slot in every second multiframe, so that it
+// goes in the next slot. It returns the times by CLOCK_REALTIME. A frame waits for the one before, which a
+// busy machine may have delayed: two in one slot would share their outcome.
 func sendInSlots(t *testing.T, pods []*pod, sites []*site) (sent [slotsNodes][slotsRounds]int64) {
 	t.Helper()
 	const slot, frame = int64(20 * time.Millisecond), slotsNodes * int64(20*time.Millisecond)
@@ -176,8 +176,8 @@ func medianOf(delays map[string]time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// Of the hosts one is 250 ms ahead and gains 80 ppm, the third one is as much behind. A frame is given to its radio in the middle
-// of a slot and arrives at the end of the node's next one: after half a slot and four slots.
+// Of the hosts one is 250 ms ahead and gains 80 ppm, the third one is as much behind. A frame is sent in the
+// middle of a slot and arrives at the end of the node's next one, after half a slot and four slots.
 func TestTheSameFramesArriveInTimeSlotsOnSeveralHostsAsOnOne(t *testing.T) {
 	one := playSlots(t, skewedSites(t, 1)...)
 	for _, hosts := range []int{2, 3} {
@@ -220,7 +220,7 @@ func asOnOne(t *testing.T, one, several slotsTest, sites []*site) {
 	got, want := medianOf(several.delays), medianOf(one.delays)
 	t.Logf("%d frames arrived on %d hosts, delays %v in the median, %v on one; clocks are known within %v; handed over up to %v late, %v on one; %d bursts came late, %d were of no use",
 		len(several.delays), len(sites), got, want, bound, several.worst, one.worst, several.late, several.unusable)
-	if most := bound + radio.LateRelease; (got - want).Abs() > most {
+	if most := bound + radio.LateThreshold; (got - want).Abs() > most {
 		t.Errorf("the median of the delays is %v on %d hosts, %v on one; want them within %v: clocks, and what is not taken for late", got, len(sites), want, most)
 	}
 	if several.unusable > 0 {

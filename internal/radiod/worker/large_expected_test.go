@@ -12,8 +12,9 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// expected is what the links' packet completion rates alone let through to the first node, over routes of least cost: the mean share of the
-// messages, and the mean of their hops. It knows no ARP, no queue and no router, and links' losses exactly.
+// expected is the share of messages that reach the first node by the links' packet completion rates alone,
+// over routes of least cost. It also returns the mean of their hops. It ignores ARP, queues and routers, and
+// knows links' losses exactly.
 func expected(completion [][]float64, cost func(completion float64) float64) (share, hops float64) {
 	nodes := len(completion)
 	far, through, steps, done := make([]float64, nodes), make([]float64, nodes), make([]float64, nodes), make([]bool, nodes)

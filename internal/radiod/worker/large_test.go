@@ -33,8 +33,9 @@ const (
 	manyPCR                    = `<pcr><table pktsize="0"><row sinr="18.5" por="0"/><row sinr="21.5" por="100"/></table></pcr>`
 )
 
-// TestManyNodesUnderBlueForceTracking has 243 moving nodes route by OLSRv2 and each but the first send it 900 bytes every 10 s, for five
-// minutes, by one worker that samples as radiod does: go test -tags long -v -timeout 20m -run ManyNodes ./internal/radiod/worker.
+// TestManyNodesUnderBlueForceTracking has 243 moving nodes route by OLSRv2. Each but the first sends it 900
+// bytes every 10 s, for five minutes. One worker carries all and samples as radiod does. Run it with: go test
+// -tags long -v -timeout 20m -run ManyNodes ./internal/radiod/worker.
 func TestManyNodesUnderBlueForceTracking(t *testing.T) {
 	b := manyMovingNodes(t)
 	b.begin(t)
@@ -177,7 +178,7 @@ func (b *airBed) total(t *testing.T) (sum totals) {
 			c := &n.Nodes[i]
 			sum.released += c.Lateness.Count
 			for bucket, frames := range c.Lateness.Buckets {
-				if bucket == len(radio.LatenessBounds) || radio.LatenessBounds[bucket] > radio.LateRelease {
+				if bucket == len(radio.LatenessBounds) || radio.LatenessBounds[bucket] > radio.LateThreshold {
 					sum.late += frames
 				}
 			}

@@ -10,11 +10,13 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// linksAtOnce is about how many links the loop is asked for at a time: it takes less than a tenth of a millisecond.
+// linksAtOnce is roughly how many links are read from the loop at a time, in less than a tenth of a
+// millisecond.
 const linksAtOnce = 2048
 
-// countRadios adds what the model and the surroundings know to the nodes, which are those of the ports in their order; the
-// manager's lock is held. With reset, as for samples, receivers take turns with their links where a second has no room for all.
+// countRadios adds data of the model and the environment to the nodes, which have the order of the ports; the
+// manager's lock is held. With reset, as for samples, receivers' links are added in rotation if a second has
+// no room for all.
 func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, reset bool) {
 	if counted.Physical = n.object.Spec.Waveform.PHY() != nil; !counted.Physical || len(ports) == 0 {
 		return
@@ -29,7 +31,8 @@ func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, res
 	n.countSurroundings(counted, now, reset)
 }
 
-// countHeard adds the links of receivers, from the one whose turn it is on, for which there is room, and says whose turn is next.
+// countHeard adds the links of receivers, from one on, as far as there is room, and returns the next
+// receiver.
 func (n *network) countHeard(counted *NetworkCounters, ports []*radio.Port, turn, room int, now int64) (next int) {
 	n.eachReceiver(ports, turn, func(receiver int, links []phy.LinkStatistics) (more bool) {
 		if len(counted.Links) > 0 && len(counted.Links)+len(links) > room {
@@ -52,7 +55,8 @@ func (n *network) countNodes(counted *NetworkCounters, ports []*radio.Port, rese
 	})
 }
 
-// eachReceiver asks the loop for all ports' links, a few ports at a time, beginning with a turn, and gives them while more are wanted.
+// eachReceiver reads all ports' links from the loop, a few ports at a time, and calls give until it returns
+// false.
 func (n *network) eachReceiver(ports []*radio.Port, turn int, give func(receiver int, links []phy.LinkStatistics) (more bool)) {
 	size := max(linksAtOnce/len(ports), 1)
 	links, ends := make([]phy.LinkStatistics, 0, size*len(ports)), make([]int, 0, size)
@@ -100,7 +104,7 @@ func (l *LinkCounters) Missed() (byReason map[string]uint64) {
 	return byReason
 }
 
-// transmissions heard and missed.
+// transmissions received and missed.
 func (l *LinkCounters) transmissions() uint64 {
 	all := l.Heard
 	for _, missed := range l.missed {
@@ -130,5 +134,5 @@ func (n *network) countSurroundings(counted *NetworkCounters, now int64, reset b
 	}
 }
 
-// round to a part of the unit.
+// round rounds to a part of the unit.
 func round(value, parts float64) float64 { return math.Round(value*parts) / parts }

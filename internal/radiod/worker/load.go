@@ -14,10 +14,10 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// procDir has what the kernel tells of the host, in a container too.
+// procDir has the kernel's data of the host, also in a container.
 const procDir = "/proc"
 
-// hostLoad reads how busy a host was.
+// hostLoad measures how busy a host was.
 type hostLoad struct {
 	directory string
 	// now is time.Now, except in tests.
@@ -27,15 +27,15 @@ type hostLoad struct {
 	known  bool
 }
 
-// loadCounters only grow, except where a live migration begins anew.
+// loadCounters only grow, unless a live migration resets them.
 type loadCounters struct {
 	busySeconds float64
 	cpus        int
-	// Pressures in microseconds; nil where the kernel does not tell.
+	// Pressures in microseconds; nil if the kernel does not report them.
 	cpu, memory *uint64
 }
 
-// since the last call; ok is false for the first one and for one after which counters began anew.
+// since returns the load since the last call. ok is false for the first call, and after counters were reset.
 func (l *hostLoad) since() (load runapi.RadioLoad, ok bool, err error) {
 	now, err := l.read()
 	if err != nil {
@@ -66,13 +66,13 @@ func (l *hostLoad) read() (c loadCounters, err error) {
 	if err != nil {
 		return c, fmt.Errorf("load of the host: %w", err)
 	}
-	// Guests' time is in User and Nice already.
+	// User and Nice include guests' time.
 	c.busySeconds, c.cpus = total.User+total.Nice+total.System+total.IRQ+total.SoftIRQ, cpus
 	c.cpu, c.memory = l.pressure("cpu"), l.pressure("memory")
 	return c, nil
 }
 
-// processorsOf the host: the time that they have spent, added over all, and how many there are.
+// processorsOf returns the time that the host's processors have spent, summed, and their number.
 func processorsOf(directory string) (total procfs.CPUStat, cpus int, err error) {
 	proc, err := procfs.NewFS(directory)
 	if err != nil {
@@ -97,7 +97,8 @@ func (l *hostLoad) average() (float64, error) {
 	return average.Load1, nil
 }
 
-// pressure is the total of the line some of a file of PSI, in microseconds; nil where the kernel has none, or has it turned off.
+// pressure returns the total of the line "some" of a file of PSI, in microseconds; nil if the kernel lacks it
+// or has it disabled.
 func (l *hostLoad) pressure(resource string) *uint64 {
 	proc, err := procfs.NewFS(l.directory)
 	if err != nil {
@@ -110,7 +111,8 @@ func (l *hostLoad) pressure(resource string) *uint64 {
 	return &pressure.Some.Total
 }
 
-// cpuModelOf the first processor, as the kernel names it; empty where it does not, as on most machines that are not x86.
+// cpuModelOf returns the first processor's model as the kernel names it; empty if it does not, as on most
+// machines other than x86.
 func cpuModelOf(directory string) string {
 	text, _ := os.ReadFile(filepath.Join(directory, "cpuinfo"))
 	for line := range strings.Lines(string(text)) {
@@ -121,7 +123,7 @@ func cpuModelOf(directory string) string {
 	return ""
 }
 
-// sampleLoad writes how busy the host was into every active run's log.
+// sampleLoad writes the host's load into every active run's log.
 func (s *Sampler) sampleLoad(now int64) error {
 	load, ok, err := s.load.since()
 	if err != nil || !ok {

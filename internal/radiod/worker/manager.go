@@ -1,5 +1,5 @@
-// Package worker is the part of radiod that may be replaced at any time: it admits attachments,
-// sets them up, runs the radio engine, and tells the cluster, Prometheus and the archive about it.
+// Package worker is the part of radiod that may be replaced at any time. It admits and sets up attachments,
+// runs the radio engine, and reports to the cluster, Prometheus and the archive.
 package worker
 
 import (
@@ -37,20 +37,21 @@ type Options struct {
 	Keeper         Keeper
 	Finder         netns.Finder
 	Log            *slog.Logger
-	// Scenarios to fetch compiled scenarios from; nil where there is no server.
+	// Scenarios has compiled scenarios; nil without a server.
 	Scenarios ScenarioStore
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
-	// Recorder takes what the results must know of an attachment's end or a time without radio; nil for none.
+	// Recorder records an attachment's end or a time without radio for the results; nil for none.
 	Recorder Recorder
-	// Changed is called, and must return at once, when the number of a network's attachments or its message may have changed.
+	// Changed is called when the number of a network's attachments or its message may have changed. It must
+	// return at once.
 	Changed func(network *v1alpha1.RadioNetwork)
 }
 
-// memberKey is what proves membership: nothing that a tenant can write is in it.
+// memberKey proves membership. A tenant can write no part of it.
 type memberKey struct{ podUID, interfaceName string }
 
-// network is a RadioNetwork and, while it has attachments here, its place in the engine.
+// network is a RadioNetwork and, while it has attachments here, its engine's network.
 type network struct {
 	object  *v1alpha1.RadioNetwork
 	running *radio.Network
@@ -59,13 +60,14 @@ type network struct {
 	driver  *emaned.Driver // of a network that EMANE carries, while it has attachments here; running is nil then
 	outlook *outlook       // nil for waveforms without a physical layer, and where something is missing for it
 	steps   stepCounters
-	turn    int // of the receivers whose links are sampled
+	turn    int // index of the receiver whose links are sampled next
 	message string
-	// trouble keeps its radios silent, or makes them other than wanted.
+	// trouble is why its radios are silent, or differ from the spec.
 	trouble error
-	// failing is why what is to come cannot be prepared, and unfit why no member can be attached or route.
+	// failing is why future positions or pathlosses cannot be prepared. unfit is why no member can be
+	// attached or route.
 	failing, unfit error
-	// muted radios, for the routers.
+	// muted has the radios that may not transmit, for the routers.
 	muted atomic.Pointer[muted]
 }
 
@@ -73,20 +75,20 @@ type network struct {
 type attachment struct {
 	record
 	fd int
-	// closed tells that fd is, and may be another file's by now; Manager.closing guards it.
+	// closed reports whether fd is closed, and may be another file's now. Manager.closing guards it.
 	closed bool
 	port   *radio.Port
 	tap    *capture.Tap
 	book   *book
-	// traffic of a radio that EMANE carries, as the kernel counted it last.
+	// traffic of a radio that EMANE carries, as last counted by the kernel.
 	traffic radio.Traffic
-	// slots of the radio when it was detached; its model has forgotten them then.
+	// slots of the radio when it was detached, because its model then forgets them.
 	slots SlotCounters
-	// unread are frames that the TAP's ring had no room for before this worker read them.
+	// unread are frames that found no room in the TAP's ring before this worker read them.
 	unread uint64
 	// taken are the interface indexes that the pod's namespace had before.
 	taken []int
-	// congestionControl of TCP that the pod is to have; empty for its host's.
+	// congestionControl of TCP for the pod; empty for its host's.
 	congestionControl string
 }
 
@@ -102,7 +104,7 @@ type Manager struct {
 	routers  routers
 	queues   queues
 	hashSeed maphash.Seed
-	pods     [64]sync.Mutex // by hash of the pod's UID: what is done to a pod is done in turn
+	pods     [64]sync.Mutex // by hash of the pod's UID: serialises what is done to a pod
 
 	// closing guards the attachments' closed.
 	closing sync.Mutex
@@ -113,16 +115,16 @@ type Manager struct {
 	attachments map[memberKey]*attachment
 	restoring   bool // networks stay paused until all their ports are back
 	missing     map[memberKey]*missing
-	seen        int64         // when the worker before was last seen; set by Restore
+	seen        int64         // when the previous worker was last seen; set by Restore
 	leaving     []*attachment // detached, with frames under way
-	ringTurn    int           // of the pods, whose rings are read in turn
+	ringTurn    int           // index of the next pod whose rings are read
 	allowed     podnet.Allowed
 	hosts       atomic.Pointer[Hosts]
-	// rulesBehind: some pod's rules could not be changed to what is allowed now.
+	// rulesBehind reports whether some pod's rules could not be updated.
 	rulesBehind bool
 }
 
-// NewManager reads nothing yet; see Restore.
+// NewManager reads no state; see Restore.
 func NewManager(options Options) (*Manager, error) {
 	s, err := newStore(options.StateDirectory)
 	if err != nil {
@@ -152,11 +154,12 @@ func NewManager(options Options) (*Manager, error) {
 	return m, nil
 }
 
-// owner of a pod's radios. Another radiod may run on the same kernel, as in a cluster of containers, and
-// must not take ours for its orphans.
+// owner returns the owner of a pod's radios. Another radiod may run on the same kernel, as in a cluster of
+// containers, and must not take them for its orphans.
 func (m *Manager) owner(podUID string) string { return m.instance + " " + podUID }
 
-// ownerOf an attachment's interfaces. Those in a launcher are not called after the network, which is told as well.
+// ownerOf returns the owner of an attachment's interfaces. In a launcher they are not named after the
+// network, so the owner includes it.
 func (m *Manager) ownerOf(a *attachment) string {
 	if a.Guest != nil {
 		return m.owner(a.PodUID) + " " + a.Interface
@@ -217,7 +220,7 @@ func (m *Manager) forgetMembers(uid string, object *v1alpha1.RadioNetwork) {
 	}
 }
 
-// RemoveNetwork tears down what belonged to a RadioNetwork that is no more.
+// RemoveNetwork removes a deleted RadioNetwork.
 func (m *Manager) RemoveNetwork(uid string) error {
 	m.mu.Lock()
 	n := m.networks[uid]
@@ -245,7 +248,7 @@ func (m *Manager) RemoveNetwork(uid string) error {
 	return errors.Join(err, m.recordNetworkEnd(uid), m.keepScenarios())
 }
 
-// Prune removes networks that the API server does not have, and attachments of none and of former members.
+// Prune removes networks that do not exist any more, and attachments of none and of former members.
 func (m *Manager) Prune(existing map[string]bool) error {
 	var err error
 	m.mu.Lock()
@@ -274,7 +277,7 @@ func (m *Manager) RemoveFormer() error {
 	return err
 }
 
-// keysOf lists attachments; the lock is held.
+// keysOf lists the keys of attachments; the lock is held.
 func (m *Manager) keysOf(which func(*attachment) bool) (keys []memberKey) {
 	for key, a := range m.attachments {
 		if which(a) {
@@ -284,7 +287,7 @@ func (m *Manager) keysOf(which func(*attachment) bool) (keys []memberKey) {
 	return keys
 }
 
-// member finds the network and member of a key; the lock is held.
+// member returns the network and member of a key; the lock is held.
 func (m *Manager) member(key memberKey) (*network, *v1alpha1.Member) {
 	n := m.networks[m.members[key]]
 	if n == nil {
@@ -299,7 +302,7 @@ func (m *Manager) member(key memberKey) (*network, *v1alpha1.Member) {
 	return n, &n.object.Spec.Members[i]
 }
 
-// join puts the attachment's radio into its network and remembers it.
+// join adds the attachment's radio to its network.
 func (m *Manager) join(a *attachment) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -316,7 +319,7 @@ func (m *Manager) join(a *attachment) error {
 	return nil
 }
 
-// interfaceGone cleans up after a pod that went without telling us.
+// interfaceGone cleans up after a pod that went without a DEL.
 func (m *Manager) interfaceGone(key memberKey, containerID string) {
 	m.Log.Info("interface went with its pod", "pod", key.podUID, "interface", key.interfaceName)
 	err := m.removeIf(key, func(a *attachment) bool { return a.ContainerID == containerID })
@@ -325,7 +328,7 @@ func (m *Manager) interfaceGone(key memberKey, containerID string) {
 	}
 }
 
-// removeIf removes the attachment if there is one and it is meant.
+// removeIf removes the attachment if there is one and meant accepts it.
 func (m *Manager) removeIf(key memberKey, meant func(*attachment) bool) error {
 	defer m.lockPod(key.podUID).Unlock()
 	m.mu.Lock()
@@ -349,7 +352,7 @@ func (m *Manager) remove(a *attachment) error {
 	m.connect(a.NetworkUID, n)
 	m.mu.Unlock()
 	m.endCaptures(a)
-	// The last counters are written down before their memory goes.
+	// The last counters are recorded before their memory is freed.
 	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()), m.carrierOf(a).destroy(a), m.destroyGuest(a))
 	if n != nil {
 		m.Changed(n.object)
@@ -357,7 +360,7 @@ func (m *Manager) remove(a *attachment) error {
 	return err
 }
 
-// SetAllowed changes what pods may reach through eth0, in all pods that are there.
+// SetAllowed changes what all pods may reach through eth0.
 func (m *Manager) SetAllowed(allowed podnet.Allowed) error {
 	allowed = allowed.Normalise()
 	m.mu.Lock()
@@ -402,7 +405,7 @@ func (m *Manager) renewRules(a *attachment) error {
 	return m.applyRules(namespace, a)
 }
 
-// applyRules loads the rules of the pod that a belongs to, whether a has joined yet or not.
+// applyRules loads the rules of an attachment's pod, whether the attachment has joined yet or not.
 func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 	if a.Member.OpenManagement {
 		return nil
@@ -424,15 +427,15 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 	return podnet.ApplyRules(namespace, radios, allowed.Normalise())
 }
 
-// SweepPinned lets go of namespaces that only our descriptors keep alive, every few seconds.
+// SweepPinned releases namespaces that only radiod's descriptors keep alive.
 func (m *Manager) SweepPinned() error {
 	return m.removeWithoutNamespace(func(a *attachment) bool {
 		return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.routes(a.PodUID) || m.offers(a.PodUID)
 	})
 }
 
-// Close does what the end of the process would: it ends the engine with all that is under way, and lets descriptors go,
-// but leaves the interfaces as they are, for the next worker.
+// Close does what the end of the process would do. It ends the engine with all frames under way and closes
+// descriptors, but leaves the interfaces for the next worker.
 func (m *Manager) Close() {
 	m.leaveRouting()
 	_ = m.Engine.Close() // never fails
@@ -448,8 +451,8 @@ func (m *Manager) Close() {
 	}
 }
 
-// closes tells whether it is the caller who is to close the attachment's descriptor: a pod can go while the worker ends, and closing
-// it twice would close what another has opened since.
+// closes reports whether the caller must close the attachment's descriptor. A pod may go while the worker
+// ends, and a second close could close another file.
 func (m *Manager) closes(a *attachment) bool {
 	m.closing.Lock()
 	defer m.closing.Unlock()
@@ -481,7 +484,7 @@ func (t *attachTimes) add(d time.Duration) {
 	t.sum += d
 }
 
-// refusals tells which refusals have been logged lately.
+// refusals remembers which refusals were logged lately.
 type refusals struct {
 	mu     sync.Mutex
 	logged map[memberKey]time.Time
@@ -490,7 +493,7 @@ type refusals struct {
 // refusalInterval between two log lines about the same pod and interface.
 const refusalInterval = time.Minute
 
-// first tells that no such refusal was logged lately, and notes that it is now.
+// first reports whether no such refusal was logged lately, and records it.
 func (r *refusals) first(key memberKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ func nodeMetric(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc("vignette_radio_"+name, help, append(append([]string(nil), nodeLabels...), more...), nil)
 }
 
-// maxLinkSeries bounds the metrics of a network's links: 50 nodes that all hear each other have as many.
+// maxLinkSeries bounds the metrics of a network's links. 50 nodes in range of each other have as many.
 const maxLinkSeries = 2500
 
 func networkMetric(name, help string) *prometheus.Desc {
@@ -28,21 +28,21 @@ var (
 	bytesSent       = nodeMetric("bytes_sent_total", "Bytes of the frames that the node handed to its radio, Ethernet header included.")
 	framesReceived  = nodeMetric("frames_received_total", "Frames that the radio handed to the node.")
 	bytesReceived   = nodeMetric("bytes_received_total", "Bytes of the frames that the radio handed to the node, Ethernet header included.")
-	framesCorrupted = nodeMetric("frames_corrupted_total", "Frames of the node that went on with a wrong bit.")
+	framesCorrupted = nodeMetric("frames_corrupted_total", "Frames of the node that were sent on with a wrong bit.")
 	drops           = nodeMetric("drops_total", "Frames dropped, by reason.", "reason")
 	queueFrames     = nodeMetric("queue_frames", "Frames of the node that wait or are under way.")
 	delaySeconds    = nodeMetric("delay_seconds", "Time from a frame being sent to its arrival at its receivers.")
-	latenessSeconds = nodeMetric("release_lateness_seconds", "How much later than the model said frames were handed to their receivers.")
+	latenessSeconds = nodeMetric("release_lateness_seconds", "Lateness of frames at their receivers against the model's time.")
 	queueClass      = nodeMetric("queue_class_frames", "Frames that wait at a TDMA radio, by class of service.", "class")
 	slotsUsed       = nodeMetric("slots_used_total", "Time slots in which a TDMA radio sent.")
-	slotsMissed     = nodeMetric("slots_missed_total", "Time slots that the emulation was too late for while something waited to be sent in them.")
-	slotLateness    = nodeMetric("slot_lateness_seconds", "How much later than it began a time slot was served.")
-	linkSINR        = nodeMetric("link_sinr_decibels", "SINR of the last transmission above the sensitivity that a node got from another.", "from")
+	slotsMissed     = nodeMetric("slots_missed_total", "Time slots for which the emulation was too late while frames waited for them.")
+	slotLateness    = nodeMetric("slot_lateness_seconds", "Lateness of the start of time slots.")
+	linkSINR        = nodeMetric("link_sinr_decibels", "SINR of the last transmission above the sensitivity to a node from another.", "from")
 	linkPathloss    = nodeMetric("link_pathloss_decibels", "Pathloss to a node from another.", "from")
 	linkHeard       = nodeMetric("link_heard_total", "Transmissions that a node received from another.", "from")
 	linkMissed      = nodeMetric("link_missed_total", "Transmissions that a node did not receive from another, by reason.", "from", "reason")
-	linksHeard      = networkMetric("links", "Links on which something was sent within reach; each has metrics of its own while there are no more than 2500 of them.")
-	stepsTotal      = networkMetric("scenario_steps_total", "Steps of positions, pathloss and jammers that were prepared.")
+	linksHeard      = networkMetric("links", "Links in range on which something was sent; up to 2500 links have their own metrics.")
+	stepsTotal      = networkMetric("scenario_steps_total", "Steps of positions, pathloss and jammers.")
 	stepsLate       = networkMetric("scenario_steps_late_total", "Steps of positions, pathloss and jammers that came more than 2 ms late.")
 	attachSeconds   = prometheus.NewDesc("vignette_radio_attach_seconds", "Time to attach a pod to a radio network.", nil, nil)
 )
@@ -96,7 +96,7 @@ func collectNode(to chan<- prometheus.Metric, n *NodeCounters, labels ...string)
 	to <- histogramMetric(slotLateness, &n.Slots.Lateness, radio.LatenessBounds, labels)
 }
 
-// collectRadios gives what is of networks with a physical layer.
+// collectRadios sends the metrics of networks with a physical layer.
 func collectRadios(to chan<- prometheus.Metric, n *NetworkCounters, labels ...string) {
 	to <- prometheus.MustNewConstMetric(stepsTotal, prometheus.CounterValue, float64(n.Steps), labels...)
 	to <- prometheus.MustNewConstMetric(stepsLate, prometheus.CounterValue, float64(n.LateSteps), labels...)

@@ -9,9 +9,9 @@ import (
 	"vignette.dev/vignette/internal/radiod/tap"
 )
 
-// Sweep finds what nobody told us is left over: attachments without a namespace, radios of pods that no
-// RadioNetwork lists, TAPs that never reached a pod. The RadioNetworks must be known by then. Rules go with
-// their namespace: as long as a pod is there, eth0 must stay closed, whether a network lists the pod or not.
+// Sweep removes leftovers: attachments without a namespace, radios of pods that no RadioNetwork lists, and
+// TAPs that never reached a pod. The RadioNetworks must be known by then. Rules stay with their namespace:
+// eth0 must stay closed as long as a pod exists, whether a network lists it or not.
 func (m *Manager) Sweep() error {
 	err := errors.Join(m.RemoveFormer(), m.removeWithoutNamespace(func(*attachment) bool { return true }), removeTemporary())
 	namespaces, findErr := m.Finder.All()
@@ -43,7 +43,7 @@ func (m *Manager) sweepPod() error {
 	return err
 }
 
-// reclaim an orphan: a TAP that nobody holds, or a pair of veths, which nobody has to.
+// reclaim removes an orphan: a TAP that no process holds, or a veth pair.
 func reclaim(name string, state *podnet.State) (removed bool, err error) {
 	if state.Veth {
 		return true, podnet.Remove(name)
@@ -51,14 +51,14 @@ func reclaim(name string, state *podnet.State) (removed bool, err error) {
 	return tap.Reclaim(name, state.Index)
 }
 
-// knows tells that a RadioNetwork lists the member, or that it has an attachment that is about to go.
+// knows reports whether a RadioNetwork lists the member, or an attachment of it is about to be removed.
 func (m *Manager) knows(key memberKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.members[key] != "" || m.attachments[key] != nil
 }
 
-// removeWithoutNamespace removes those of some attachments whose namespace is gone.
+// removeWithoutNamespace removes the selected attachments whose namespace is gone.
 func (m *Manager) removeWithoutNamespace(which func(*attachment) bool) (err error) {
 	m.mu.Lock()
 	var all []*attachment

@@ -46,7 +46,7 @@ func lossesScenario(t *testing.T, all ...loss3) *scenario.Scenario {
 	return opened(t, content)
 }
 
-// prepared gives the moment at an offset, and how it was come to: at once, or step by step from before T0.
+// prepared returns the moment at an offset, reached at once or step by step from before T0.
 func prepared(t *testing.T, spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at time.Duration, steps bool) *moment {
 	t.Helper()
 	p := newPreparer(surroundingsOf(spec, compiled))
@@ -155,7 +155,7 @@ func TestJammersAddUpAndAreReplacedByName(t *testing.T) {
 		jam(4, v1alpha1.Jammer{Name: "b", Power: power("0dBm"), Pathloss: loss, Bandwidth: band, Frequency: elsewhere}),
 		jam(5, v1alpha1.Jammer{Name: "b", Off: true}))
 	s := lossesScenario(t, loss3{0, 1, 2, 80})
-	// -60 dBm is 1e-6 mW; of b a quarter falls into the receiver's band of 1 MHz, or half of that at the edge of its own.
+	// -60 dBm is 1e-6 mW; a quarter of b lies in the receiver's band of 1 MHz, half of that at its edge.
 	for at, want := range map[time.Duration]float64{0: 0, 1: 1e-6, 2: 1.25e-6, 3: 0.35e-6, 4: 0.1e-6 + 0.125e-6, 5: 0.1e-6} {
 		for _, steps := range []bool{false, true} {
 			a := airAt(prepared(t, spec, s, at, steps))

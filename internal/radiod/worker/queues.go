@@ -14,8 +14,8 @@ import (
 	"vignette.dev/vignette/internal/radioqueue"
 )
 
-// queues tells apps how many frames wait at their node's radios (package radioqueue), by a socket in each pod's namespace. A socket keeps its
-// namespace alive, as a router's do: SweepPinned looks after the pods that have one.
+// queues lets apps ask how many frames wait at their node's radios (package radioqueue), by a socket in each
+// pod's namespace. A socket keeps its namespace alive, so SweepPinned checks the pods that have one.
 type queues struct {
 	wake chan struct{}
 
@@ -23,17 +23,17 @@ type queues struct {
 	served map[string]*servedQueue // by pod
 }
 
-// servedQueue is one pod's; server is nil where it could not be.
+// servedQueue is one pod's server; nil if it could not be made.
 type servedQueue struct {
 	namespace netns.Identity
 	server    *radioqueue.Server
 	err       error
 }
 
-// retryQueues is how soon a socket that could not be made is tried again.
+// retryQueues is when a failed socket is tried again.
 const retryQueues = time.Second
 
-// RunQueues offers the pods' queues until ctx ends.
+// RunQueues serves the pods' queues until ctx ends.
 func (m *Manager) RunQueues(ctx context.Context) error {
 	again := time.NewTicker(retryQueues)
 	defer again.Stop()
@@ -49,12 +49,12 @@ func (m *Manager) RunQueues(ctx context.Context) error {
 	}
 }
 
-// reconcileQueues makes and ends sockets so that each pod with a radio of ours has one.
+// reconcileQueues makes and ends sockets so that each pod with a native radio has one.
 func (m *Manager) reconcileQueues() {
 	pods := map[string]*attachment{}
 	m.mu.Lock()
 	for _, a := range m.attachments {
-		if a.port != nil && a.Guest == nil { // a guest would not see it
+		if a.port != nil && a.Guest == nil { // a guest cannot reach the socket
 			pods[a.PodUID] = a
 		}
 	}
@@ -99,7 +99,8 @@ func (m *Manager) listenQueues(pod string, a *attachment) (*radioqueue.Server, e
 	return radioqueue.Serve(listener, func() radioqueue.Report { return m.queuesOf(pod) }), nil
 }
 
-// queuesOf a pod's radios, by network. Of radios that EMANE carries nobody knows the queues.
+// queuesOf returns the queues of a pod's radios, by network. Queues of radios that EMANE carries are not
+// known.
 func (m *Manager) queuesOf(pod string) (report radioqueue.Report) {
 	ports := map[string]*radio.Port{}
 	m.mu.Lock()
@@ -110,13 +111,13 @@ func (m *Manager) queuesOf(pod string) (report radioqueue.Report) {
 	}
 	m.mu.Unlock()
 	for network, port := range ports {
-		report.Networks = append(report.Networks, radioqueue.Network{Network: network, QueueFrames: port.Last().InFlight})
+		report.Networks = append(report.Networks, radioqueue.Network{Network: network, QueueFrames: port.CurrentCounters().InFlight})
 	}
 	slices.SortFunc(report.Networks, func(a, b radioqueue.Network) int { return cmp.Compare(a.Network, b.Network) })
 	return report
 }
 
-// endQueues of some pods.
+// endQueues ends the servers of the selected pods.
 func (m *Manager) endQueues(which func(pod string, s *servedQueue) bool) {
 	var ending []*radioqueue.Server
 	m.queues.mu.Lock()
@@ -134,7 +135,7 @@ func (m *Manager) endQueues(which func(pod string, s *servedQueue) bool) {
 	}
 }
 
-// offers tells that a pod has a socket of ours.
+// offers reports whether a pod has a socket of radiod.
 func (m *Manager) offers(pod string) bool {
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()

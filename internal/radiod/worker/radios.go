@@ -10,15 +10,15 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// means tells that a node's or group's name in a spec means the member.
+// means reports whether a node's or group's name in a spec includes the member.
 func means(name string, member *v1alpha1.Member) bool {
 	return isForAll(name) || member.IsCalled(name)
 }
 
-// isForAll tells that a name means everybody.
+// isForAll reports whether a name includes all nodes.
 func isForAll(name string) bool { return name == "" || name == link.Everybody }
 
-// nodeRadio is one node's radio as it is now.
+// nodeRadio is one node's current radio.
 type nodeRadio struct {
 	phy.Radio
 	rateBitsPerSecond float64
@@ -50,7 +50,7 @@ func newRadios(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate) *radios 
 	return r
 }
 
-// patch the radios that a name means with what is given. A jammer's and a schedule's changes are none of a radio's.
+// patch changes the radios that a name includes. Changes of jammers and schedules do not concern radios.
 func (r *radios) patch(name string, p *v1alpha1.RadioPatch) {
 	for i := range r.members {
 		if means(name, &r.members[i]) {
@@ -80,12 +80,12 @@ func (r *nodeRadio) patch(p *v1alpha1.RadioPatch) {
 	}
 }
 
-// snapshot is of what holds now; later patches do not reach it.
+// snapshot copies the current radios; later patches do not affect the copy.
 func (r *radios) snapshot() *radios {
 	return &radios{members: r.members, byNEM: r.byNEM, own: slices.Clone(r.own), common: r.common}
 }
 
-// of a port. One that is no member any more does not send.
+// of returns a port's radio. A port that is not a member any more does not send.
 func (r *radios) of(p *radio.Port) phy.Radio { return r.radio(p).Radio }
 
 func (r *radios) rate(p *radio.Port) float64 { return r.radio(p).rateBitsPerSecond }

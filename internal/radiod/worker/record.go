@@ -8,8 +8,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// Recorder takes what a run's results must know besides the samples of every second. It has written it
-// where it outlives the worker when it returns; a *Sampler is one.
+// Recorder records gaps and last counters of a run, which its results need besides the samples. When it
+// returns they are stored where they outlive the worker. A *Sampler is one.
 type Recorder interface {
 	Record(runUID string, gaps []runapi.RadioGap, last []NetworkCounters) error
 }
@@ -30,7 +30,8 @@ func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
 		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
 }
 
-// readSlotsAtEnd asks the model for an attachment's slots while it knows its port: slots missed in the last second count too.
+// readSlotsAtEnd reads an attachment's slots while the model still knows its port, so that slots missed in
+// the last second count.
 func (m *Manager) readSlotsAtEnd(a *attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +40,7 @@ func (m *Manager) readSlotsAtEnd(a *attachment) {
 	}
 }
 
-// readSlots of an attachment that is about to be detached; the manager's lock is held.
+// readSlots reads the slots of an attachment that is about to be detached; the manager's lock is held.
 func (n *network) readSlots(a *attachment) {
 	if n.running == nil || a.port == nil || n.object.Spec.Waveform.PHY() == nil {
 		return
@@ -49,14 +50,14 @@ func (n *network) readSlots(a *attachment) {
 	})
 }
 
-// recordEnd writes down the last counters of an attachment, which has been detached.
+// recordEnd records the last counters of a detached attachment.
 func (m *Manager) recordEnd(a *attachment) error {
 	if a.book == nil || a.RunUID == "" {
 		return nil
 	}
 	last := a.book.ledger.Counters
 	if a.port != nil {
-		last = a.port.Last()
+		last = a.port.CurrentCounters()
 	}
 	if last.InFlight > 0 {
 		m.mu.Lock()
@@ -66,14 +67,14 @@ func (m *Manager) recordEnd(a *attachment) error {
 	return m.Recorder.Record(a.RunUID, nil, a.lastCounters(last))
 }
 
-// stillUnderWay gives the nodes of a network that have been detached while frames of theirs were under
-// way, up to the time when none is; the lock is held. A node that is attached again hides its earlier self.
+// stillUnderWay returns the detached nodes of a network with frames under way, until they have none; the lock
+// is held. A node that is attached again replaces its earlier attachment.
 func (m *Manager) stillUnderWay(uid string, attached []NodeCounters) (nodes []NodeCounters) {
 	m.leaving = slices.DeleteFunc(m.leaving, func(a *attachment) bool {
 		if a.NetworkUID != uid {
 			return false
 		}
-		last := a.port.Last()
+		last := a.port.CurrentCounters()
 		if !slices.ContainsFunc(attached, func(n NodeCounters) bool { return n.Node == a.Member.Node }) {
 			nodes = append(nodes, a.lastCounters(last)[0].Nodes[0])
 		}
@@ -82,7 +83,7 @@ func (m *Manager) stillUnderWay(uid string, attached []NodeCounters) (nodes []No
 	return nodes
 }
 
-// recordNetworkEnd counts what was under way in a network that is no more: it arrives nowhere.
+// recordNetworkEnd counts the frames under way in a removed network as dropped.
 func (m *Manager) recordNetworkEnd(uid string) error {
 	m.mu.Lock()
 	var left []*attachment
@@ -94,7 +95,7 @@ func (m *Manager) recordNetworkEnd(uid string) error {
 	})
 	m.mu.Unlock()
 	for _, a := range left {
-		last := a.port.Last()
+		last := a.port.CurrentCounters()
 		last.Drops[radio.InFlightAtEnd] += uint64(last.InFlight) //nolint:gosec // never negative
 		last.InFlight = 0
 		if err := m.Recorder.Record(a.RunUID, nil, a.lastCounters(last)); err != nil {
@@ -104,8 +105,9 @@ func (m *Manager) recordNetworkEnd(uid string) error {
 	return nil
 }
 
-// recordGaps names the time from when the last worker was seen to when this one carried frames, for every run that has attachments here, and
-// what went meanwhile. What could not be written is named by the next worker.
+// recordGaps records the time without radio between the last worker and this one, for every run with
+// attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
+// worker.
 func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to int64) (failed error) {
 	from := m.seen
 	if from == 0 {
@@ -141,7 +143,8 @@ func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to i
 	return failed
 }
 
-// restartedBecause says what a restart meant for frames, of which so many had no room in their nodes' interfaces meanwhile.
+// restartedBecause describes a restart's effect on frames. unread frames found no room in their nodes'
+// interfaces meanwhile.
 func restartedBecause(unread uint64) string {
 	reason := "radiod's worker or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"
 	if unread > 0 {
@@ -150,8 +153,8 @@ func restartedBecause(unread uint64) string {
 	return reason
 }
 
-// countUnread counts the frames for which the rings of TAPs had no room since an earlier worker was last seen: what nobody reads is no
-// overload, and belongs to the restart.
+// countUnread counts the frames that found no room in TAPs' rings since an earlier worker was last seen. They
+// belong to the restart and are not overload.
 func (m *Manager) countUnread(all []*attachment, lost map[*attachment]error) {
 	for _, a := range all {
 		if lost[a] != nil || a.Engine != "" {

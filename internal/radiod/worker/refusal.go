@@ -2,7 +2,7 @@ package worker
 
 import "errors"
 
-// refusal is an error about what of a spec cannot be carried out, however often it is tried.
+// refusal is an error about a part of a spec that no retry can apply.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -15,7 +15,7 @@ func refuse(err error) error {
 	return refusal{err}
 }
 
-// refusedBy gives the words of the first refusal in an error, or none.
+// refusedBy returns the text of the first refusal in an error, or "".
 func refusedBy(err error) string {
 	var r refusal
 	if errors.As(err, &r) {
@@ -24,7 +24,7 @@ func refusedBy(err error) string {
 	return ""
 }
 
-// Refused is what of a network's spec this host cannot carry out; empty for nothing.
+// Refused returns what of a network's spec this host cannot apply; empty for nothing.
 func (m *Manager) Refused(uid string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,10 +16,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Restore takes up the attachments of earlier workers: with the descriptors that the parent held,
-// or, where the parent has died as well, by opening the TAPs in their pods' namespaces. What is gone is
-// removed, what cannot be taken up now is tried again by Retry, and the results learn of all of it.
-// Errors are for the log: the rest goes on.
+// Restore restores the attachments of earlier workers, with the descriptors that the parent held. If the
+// parent has died too, it opens the TAPs in their pods' namespaces. Attachments that are gone are removed;
+// failed ones are tried again by Retry. All of it is recorded for the results. Errors are only for the log.
 func (m *Manager) Restore(held map[string]int) error {
 	m.seen = m.store.lastSeen()
 	rebooted, err := m.store.newBoot()
@@ -57,7 +56,7 @@ func (m *Manager) Restore(held map[string]int) error {
 	return errors.Join(err, m.recordGaps(all, lost, to), m.store.removeStrayBooks(all), removeTemporary())
 }
 
-// resume lets frames flow when everybody is there: those of the first would find no receiver otherwise.
+// resume lets frames flow once all nodes are restored, so that the first frames find their receivers.
 func (m *Manager) resume() (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,13 +71,13 @@ func (m *Manager) resume() (err error) {
 
 var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
 
-// takeUp gets an attachment's descriptor and counters.
+// takeUp restores an attachment's descriptor and counters.
 func (m *Manager) takeUp(a *attachment, rebooted bool) error {
 	book, fresh := m.bookOf(a.id())
 	a.book = book
 	switch {
 	case rebooted:
-		return errRebooted // whatever has the namespace's number now
+		return errRebooted // another namespace may have the number now
 	case a.fd < 0:
 		if err := m.adopt(a); err != nil {
 			return err
@@ -89,17 +88,17 @@ func (m *Manager) takeUp(a *attachment, rebooted bool) error {
 		if err != nil {
 			return err
 		}
-		a.book.ledger.Begin(state.Traffic)
+		a.book.ledger.Reset(state.Traffic)
 		a.book.ringDrops = state.RingDrops
 	}
 	return nil
 }
 
-// settle counts what the earlier worker had under way as lost, network by network.
+// settle counts the earlier worker's frames under way as lost, network by network.
 func (m *Manager) settle(all []*attachment) {
 	networks := map[string][]*attachment{}
 	for _, a := range all {
-		if a.Engine == "" { // what others carry does not stop with radiod
+		if a.Engine == "" { // EMANE's radios do not stop with radiod
 			networks[a.NetworkUID] = append(networks[a.NetworkUID], a)
 		}
 	}
@@ -108,17 +107,17 @@ func (m *Manager) settle(all []*attachment) {
 		for i, a := range attachments {
 			ledgers[i] = &a.book.ledger
 		}
-		radio.Settle(ledgers, func(i int) (radio.Traffic, error) { return m.traffic(attachments[i]) })
+		radio.RecoverLedgers(ledgers, func(i int) (radio.Traffic, error) { return m.traffic(attachments[i]) })
 	}
 }
 
-// traffic of an attachment as the kernel counted it.
+// traffic returns an attachment's traffic as the kernel counted it.
 func (m *Manager) traffic(a *attachment) (radio.Traffic, error) {
 	state, err := m.stateOf(a)
 	return state.Traffic, err
 }
 
-// stateOf an attachment's interface.
+// stateOf returns the state of an attachment's interface.
 func (m *Manager) stateOf(a *attachment) (state podnet.State, err error) {
 	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
 	if err != nil {
@@ -132,7 +131,7 @@ func (m *Manager) stateOf(a *attachment) (state podnet.State, err error) {
 	return state, err
 }
 
-// rejoin lets frames flow again, or parts with an attachment that is lost.
+// rejoin joins an attachment again, or removes one that is lost.
 func (m *Manager) rejoin(a *attachment, lost map[*attachment]error) error {
 	defer m.lockPod(a.PodUID).Unlock()
 	err := lost[a]
@@ -156,15 +155,15 @@ func (m *Manager) rejoin(a *attachment, lost map[*attachment]error) error {
 }
 
 func (a *attachment) failed(err error) error {
-	return fmt.Errorf("take up %s of pod %s: %w", a.Interface, a.PodUID, err)
+	return fmt.Errorf("restore %s of pod %s: %w", a.Interface, a.PodUID, err)
 }
 
-// forget removes what is left of an attachment without a descriptor.
+// forget removes the files of an attachment without a descriptor.
 func (m *Manager) forget(a *attachment) error {
 	return errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()))
 }
 
-// adopt takes up the radio of a record in its pod's namespace, if it is still there.
+// adopt restores the radio of a record in its pod's namespace, if it is still there.
 func (m *Manager) adopt(a *attachment) error {
 	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
 	if err != nil {
@@ -194,7 +193,7 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// missing is an attachment that could not be taken up, and is tried again.
+// missing is an attachment that could not be restored, and is tried again.
 type missing struct {
 	*attachment
 	err   error
@@ -202,12 +201,12 @@ type missing struct {
 	pause time.Duration
 }
 
-// String for the RadioNetwork's status.
+// String is its message in the RadioNetwork's status.
 func (x *missing) String() string {
-	return fmt.Sprintf("%s has no radio since radiod was restarted, and is tried again: %v", x.Member.Node, x.err)
+	return fmt.Sprintf("%s has no radio since radiod was restarted; it is tried again: %v", x.Member.Node, x.err)
 }
 
-// Retry tries again what Restore could not take up, as its time comes.
+// Retry tries again the attachments that Restore could not restore, when their time has come.
 func (m *Manager) Retry(now time.Time) {
 	m.mu.Lock()
 	var due []*missing
@@ -229,7 +228,7 @@ func (m *Manager) retry(x *missing, now time.Time) {
 	m.mu.Unlock()
 	var err error
 	switch {
-	case replaced: // its files are the new one's
+	case replaced: // its files belong to the new one
 		m.settled(x)
 		return
 	case !member:
@@ -243,7 +242,7 @@ func (m *Manager) retry(x *missing, now time.Time) {
 	switch {
 	case err == nil:
 		m.settled(x)
-		m.Log.Info("took up a radio after all", "pod", x.PodUID, "interface", x.Interface)
+		m.Log.Info("restored a radio after a retry", "pod", x.PodUID, "interface", x.Interface)
 		err = m.Recorder.Record(x.RunUID, []runapi.RadioGap{m.endOfLoss(x)}, nil)
 	case errors.Is(err, netns.ErrGone):
 		m.settled(x)
@@ -260,7 +259,7 @@ func (m *Manager) retry(x *missing, now time.Time) {
 	}
 }
 
-// settled takes an attachment off the list of those that are missing.
+// settled removes an attachment from the missing ones.
 func (m *Manager) settled(x *missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// RoutingCounters are what a node's routing did on one network.
+// RoutingCounters are a node's routing counters on one network.
 type RoutingCounters struct {
 	routing.Counters
-	// Routes that lead through the network, and Neighbours on it that routes lead to.
+	// Routes that lead through the network, and Neighbours on it to which routes lead.
 	Routes, Neighbours int
 }
 
-// countRouting of all attachments that route, as of refreshRouting.
+// countRouting returns the counters of all attachments that route, as of refreshRouting.
 func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
@@ -48,7 +48,7 @@ func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
 	return all
 }
 
-// finds tells that radiod itself finds the domain's routes, and so knows them and counts packets.
+// finds reports whether radiod's own routers find the domain's routes, and so know them and count packets.
 func (k domainKey) finds() bool {
 	return k.protocol == v1alpha1.RoutingOLSRv2 || k.protocol == v1alpha1.RoutingOLSRv1
 }
@@ -58,9 +58,9 @@ var (
 	routingBytesSent       = nodeMetric("routing_bytes_sent_total", "Bytes of the frames that the routing protocol sent, Ethernet header included.")
 	routingPacketsReceived = nodeMetric("routing_packets_received_total", "Packets that the routing protocol received.")
 	routingBytesReceived   = nodeMetric("routing_bytes_received_total", "Bytes of the frames that the routing protocol received, Ethernet header included.")
-	routingSendErrors      = nodeMetric("routing_send_errors_total", "Packets of the routing protocol that the node's kernel did not take.")
+	routingSendErrors      = nodeMetric("routing_send_errors_total", "Packets of the routing protocol that the node's kernel did not accept.")
 	routingRoutes          = nodeMetric("routing_routes", "Routes of the node that lead through the network.")
-	routingNeighbours      = nodeMetric("routing_neighbours", "Neighbours on the network that the node has routes to.")
+	routingNeighbours      = nodeMetric("routing_neighbours", "Neighbours on the network to which the node has routes.")
 	routingMetrics         = []*prometheus.Desc{routingPacketsSent, routingBytesSent, routingPacketsReceived, routingBytesReceived, routingSendErrors,
 		routingRoutes, routingNeighbours}
 )
@@ -87,7 +87,7 @@ type NodeRoutes struct {
 	}
 }
 
-// Routes of all nodes whose routing protocol finds them, sorted by node, as of refreshRouting.
+// Routes returns the routes of all nodes with built-in routing, sorted by node, as of refreshRouting.
 func (m *Manager) Routes() (all []NodeRoutes) {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
@@ -107,20 +107,20 @@ func (m *Manager) Routes() (all []NodeRoutes) {
 	return all
 }
 
-// routeLog is what has been written of nodes' routes.
+// routeLog remembers what has been written of nodes' routes.
 type routeLog struct {
 	written map[domainKey]*writtenRoutes
 	turn    int
 	found   []olsr.Route // scratch
 }
 
-// writtenRoutes are those of a node as they were.
+// writtenRoutes are a node's routes as last written.
 type writtenRoutes struct {
 	routes   []olsr.Route
 	networks []string // by interface
 }
 
-// lines with what is new of nodes' routes, up to runapi.MaxRadioRoutes: nodes take turns.
+// lines returns the changes of nodes' routes, up to runapi.MaxRadioRoutes, in rotation of the nodes.
 func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRoutes) {
 	if l.written == nil {
 		l.written = map[domainKey]*writtenRoutes{}
@@ -143,7 +143,7 @@ func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRou
 	return lines
 }
 
-// line with what is new of one node's routes, or nil.
+// line returns the changes of one node's routes, or nil.
 func (l *routeLog) line(now int64, n *NodeRoutes) *runapi.RadioRoutes {
 	l.found = n.finder.AppendRoutes(l.found[:0])
 	before, known := l.written[n.key]
@@ -160,7 +160,7 @@ func (l *routeLog) line(now int64, n *NodeRoutes) *runapi.RadioRoutes {
 	return line
 }
 
-// compare with what has been found since, both by destination, and tell in a line what is new.
+// compare adds to a line the changes from the written routes to the found ones, both sorted by destination.
 func (w *writtenRoutes) compare(found []olsr.Route, networks []string, line *runapi.RadioRoutes) {
 	before := w.routes
 	for i := range found {
@@ -183,7 +183,7 @@ func (w *writtenRoutes) compare(found []olsr.Route, networks []string, line *run
 	}
 }
 
-// written form of a route.
+// written returns a route as it is written.
 func written(r *olsr.Route, networks []string) runapi.RadioRoute {
 	w := runapi.RadioRoute{To: r.Destination.String(), Network: networks[r.Interface], Hops: r.Hops, Metric: r.Metric}
 	if r.NextHop != r.Destination.Addr() {
@@ -192,7 +192,7 @@ func written(r *olsr.Route, networks []string) runapi.RadioRoute {
 	return w
 }
 
-// sampleRoutes writes what is new of nodes' routes into their runs' logs.
+// sampleRoutes writes the changes of nodes' routes into their runs' logs.
 func (s *Sampler) sampleRoutes(now int64) (failed error) {
 	byRun := map[string][]NodeRoutes{}
 	for _, n := range s.Manager.Routes() {

@@ -23,7 +23,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// domainKey names a node's part in a routing domain: all its networks with that protocol.
+// domainKey identifies a node's part in a routing domain: all its networks with that protocol.
 type domainKey struct {
 	podUID   string
 	protocol v1alpha1.RoutingProtocol
@@ -31,7 +31,7 @@ type domainKey struct {
 
 func (k domainKey) id() string { return k.podUID + "_" + string(k.protocol) }
 
-// wantedDomain is what RadioNetworks and attachments say of a node's domain.
+// wantedDomain is a node's domain as RadioNetworks and attachments require it.
 type wantedDomain struct {
 	config      routing.Config
 	attachments []*attachment // by interface
@@ -41,13 +41,13 @@ type wantedDomain struct {
 // domain is one that runs, or should.
 type domain struct {
 	wantedDomain
-	instance *apart.Instance // nil where it could not be started, or has ended
+	instance *apart.Instance // nil if it could not be started, or has ended
 	err      error
 	next     time.Time // of another try
-	failing  time.Time // since then; zero while nothing is wrong
-	told     bool      // that it is given up
-	saved    int64     // when its state was, by CLOCK_REALTIME
-	// counted by interface name up to its end, where it has ended by itself.
+	failing  time.Time // since when it fails; zero if it does not
+	told     bool      // whether giving up was reported
+	saved    int64     // when its state was saved, by CLOCK_REALTIME
+	// counted are the last counters by interface name, if it has ended by itself.
 	counted map[string]routing.Counters
 }
 
@@ -60,14 +60,14 @@ type savedDomain struct {
 }
 
 const (
-	// domainFiles have the states of routers.
+	// domainFiles have routers' states.
 	domainFiles = "routing"
-	// settleRouting is how long changes are waited for: a node's networks come one after the other.
+	// settleRouting is the wait for further changes, because a node's networks come one after the other.
 	settleRouting = 50 * time.Millisecond
 	retryRouting  = time.Second
-	// giveUpRouting of a node after so long: the run fails.
+	// giveUpRouting is the time after which a node's failure to route fails the run.
 	giveUpRouting = 10 * time.Second
-	// keepSaved is how long the state of an attachment that cannot be taken up yet is kept.
+	// keepSaved is how long the state of an attachment that is not restored yet is kept.
 	keepSaved = 5 * time.Minute
 )
 
@@ -75,19 +75,19 @@ const (
 type routers struct {
 	wake chan struct{}
 
-	turn  sync.Mutex                // one reconciles at a time
-	saved map[domainKey]savedDomain // of earlier processes; nil before the first turn
-	until time.Time                 // then they are let go of
+	turn  sync.Mutex                // serialises reconciling
+	saved map[domainKey]savedDomain // of earlier processes; nil before the first reconciling
+	until time.Time                 // until when they are kept
 	next  time.Time                 // of another try to start a process
 	seen  int64                     // when routers last worked, by CLOCK_REALTIME
 
-	mu      sync.Mutex  // protects the rest, which changes in its turn only; taken after Manager.mu
+	mu      sync.Mutex  // protects the rest, which only changes while reconciling; taken after Manager.mu
 	host    *apart.Host // nil while nothing routes
 	domains map[domainKey]*domain
 	scratch []olsr.Route
 }
 
-// muted tells which radios of a network may not transmit.
+// muted has the radios of a network that may not transmit.
 type muted struct {
 	all   bool
 	radio func(*radio.Port) phy.Radio // nil for models without radio silence of single nodes
@@ -100,7 +100,8 @@ func (q *muted) has(nem int32) bool {
 	return q.all || q.radio != nil && !q.radio(&radio.Port{PortOptions: radio.PortOptions{NEM: int(nem)}}).Transmit
 }
 
-// noteSilence keeps for the routers what holds from now on. It must not block: the network's loop calls it.
+// noteSilence stores which radios are silent, for the routers. It must not block, because the network's loop
+// calls it.
 func (m *Manager) noteSilence(n *network, s settings, silent bool) {
 	q := &muted{all: silent}
 	switch s := s.(type) {
@@ -113,7 +114,8 @@ func (m *Manager) noteSilence(n *network, s settings, silent bool) {
 	poke(m.routers.wake)
 }
 
-// RunRouting has nodes route until ctx ends; then their routes stay, and what the next worker needs is written down.
+// RunRouting runs nodes' routing until ctx ends. Their routes stay then, and the state for the next worker is
+// saved.
 func (m *Manager) RunRouting(ctx context.Context) error {
 	again := time.NewTicker(retryRouting)
 	defer again.Stop()
@@ -135,7 +137,7 @@ func (m *Manager) RunRouting(ctx context.Context) error {
 	}
 }
 
-// reconcileRouting starts, changes and stops routing so that it is as wanted.
+// reconcileRouting starts, changes and stops routing as required.
 func (m *Manager) reconcileRouting() {
 	m.routers.turn.Lock()
 	defer m.routers.turn.Unlock()
@@ -164,7 +166,7 @@ func (m *Manager) reconcileRouting() {
 	m.dropSaved()
 }
 
-// openRouting starts the routers' process; there is nothing to do before the first node routes.
+// openRouting starts the routers' process, once the first node routes, and reports whether it runs.
 func (m *Manager) openRouting(needed bool) bool {
 	if host := m.routers.host; host != nil {
 		select {
@@ -195,7 +197,8 @@ func (m *Manager) setRoutingHost(host *apart.Host) {
 	m.routers.host = host
 }
 
-// loseRouting: the routers' process has ended by itself. The next one goes on from the states that are saved.
+// loseRouting handles an unexpected end of the routers' process. The next one continues from the saved
+// states.
 func (m *Manager) loseRouting() {
 	host := m.routers.host
 	m.routers.seen = host.Seen()
@@ -215,7 +218,7 @@ func (m *Manager) loseRouting() {
 	}
 }
 
-// refreshRouting has the routers tell what they have counted and found.
+// refreshRouting reads the routers' counters and routes.
 func (m *Manager) refreshRouting() {
 	m.routers.mu.Lock()
 	host := m.routers.host
@@ -225,7 +228,7 @@ func (m *Manager) refreshRouting() {
 	}
 	if err := host.Refresh(); err != nil {
 		select {
-		case <-host.Ended(): // which is told when another is started
+		case <-host.Ended(): // which is logged when another is started
 		default:
 			m.Log.Warn("routing", "error", err)
 		}
@@ -259,7 +262,7 @@ func (m *Manager) dropSaved() {
 	clear(m.routers.saved)
 }
 
-// wantedDomains by the RadioNetworks and attachments that there are.
+// wantedDomains returns the domains that RadioNetworks and attachments require.
 func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -291,7 +294,8 @@ func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 	return all
 }
 
-// configure a domain. HELLOs have the times of each network; the interval of TCs and the metric are those of the first: a router has one of each.
+// configure sets a domain's configuration. HELLOs have the times of each network. A router has one interval
+// of TCs and one metric, those of the first network.
 func (m *Manager) configure(w *wantedDomain) {
 	first := m.networks[w.attachments[0].NetworkUID].object
 	r := first.Spec.Routing
@@ -302,7 +306,7 @@ func (m *Manager) configure(w *wantedDomain) {
 		if member == nil {
 			member = &a.Member
 		}
-		// What is not as it should be, the router names.
+		// The router reports an invalid address.
 		address, _ := netip.ParsePrefix(member.Address)
 		i := routing.Interface{Name: a.Interface, Index: a.Index, Address: address, MTU: int(n.object.Spec.MTU),
 			RateBitsPerSecond: n.object.Spec.Waveform.RateBitsPerSecond()}
@@ -326,15 +330,15 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 	if old != nil && old.instance != nil {
 		var err error
 		if state, err = old.instance.State(); err != nil {
-			m.Log.Warn("routing begins anew", "pod", key.podUID, "error", err)
+			m.Log.Warn("routing starts without its earlier state", "pod", key.podUID, "error", err)
 		}
 		if err := old.instance.Leave(); err != nil {
 			m.Log.Warn("routing", "pod", key.podUID, "error", err)
 		}
 	} else if saved, ok := m.routers.saved[key]; ok {
-		// The routers stood still from when they were last seen.
+		// The routers have not worked since they were last seen.
 		state, absent = saved.State, time.Duration(max(clock.Realtime()-max(m.routers.seen, saved.TimeNanoseconds), 0))
-		state.Counters = nil // older than the last sample: a counter that began anew is understood, one that went back is not
+		state.Counters = nil // they are older than the last sample: readers understand a counter that begins again, but not one that goes back
 	}
 	if old != nil && old.counted != nil {
 		state.Counters = old.counted
@@ -363,7 +367,7 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 	m.changed(d)
 }
 
-// note what is wrong now, and since when something is.
+// note sets the current error, and since when there is one.
 func (d *domain) note(err error) {
 	d.err = err
 	switch {
@@ -374,7 +378,7 @@ func (d *domain) note(err error) {
 	}
 }
 
-// givenUp reports whether the node has failed to route for so long that it is not waited for any more.
+// givenUp reports whether the node has failed to route for so long that the run fails.
 func (d *domain) givenUp() bool { return d.err != nil && time.Since(d.failing) > giveUpRouting }
 
 func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*apart.Instance, error) {
@@ -386,7 +390,7 @@ func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Du
 	return m.routers.host.Adopt(namespace, w.config, s, absent)
 }
 
-// updateDomain tells a router which of its radios may transmit.
+// updateDomain sets which of a router's radios may transmit.
 func (m *Manager) updateDomain(d *domain, w *wantedDomain) {
 	var failed error
 	for i, silent := range w.silent {
@@ -400,15 +404,15 @@ func (m *Manager) updateDomain(d *domain, w *wantedDomain) {
 	err := errors.Join(failed, d.instance.Err())
 	before := d.err
 	d.note(err)
-	news := fmt.Sprint(err) != fmt.Sprint(before) || d.told != d.givenUp()
+	differs := fmt.Sprint(err) != fmt.Sprint(before) || d.told != d.givenUp()
 	d.told = d.givenUp()
 	m.routers.mu.Unlock()
-	if news {
+	if differs {
 		m.changed(d)
 	}
 }
 
-// changed tells that the status of a domain's networks may be another.
+// changed marks the status of a domain's networks to be written.
 func (m *Manager) changed(d *domain) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -432,7 +436,7 @@ func (m *Manager) stopDomain(key domainKey, d *domain) {
 	}
 }
 
-// leaveRouting lets go of all routers for the next worker.
+// leaveRouting releases all routers for the next worker.
 func (m *Manager) leaveRouting() {
 	m.routers.turn.Lock()
 	defer m.routers.turn.Unlock()
@@ -458,12 +462,13 @@ func (m *Manager) leaveRouting() {
 }
 
 const (
-	// saveInterval is how often each router's state is saved, unless that took more than a saveShare of a processor.
+	// saveInterval is how often each router's state is saved. It is saved less often if that takes more than
+	// a saveShare of a processor.
 	saveInterval = time.Second
 	saveShare    = 50
 )
 
-// saveNext saves the state that is oldest, and tells when to come again.
+// saveNext saves the oldest state, and returns the time until the next.
 func (m *Manager) saveNext() time.Duration {
 	m.routers.turn.Lock()
 	defer m.routers.turn.Unlock()
@@ -484,7 +489,7 @@ func (m *Manager) saveNext() time.Duration {
 	return max(saveShare*time.Since(began), saveInterval/time.Duration(count))
 }
 
-// save a router's state for the next worker.
+// save saves a router's state for the next worker.
 func (m *Manager) save(key domainKey, d *domain) {
 	now := clock.Realtime()
 	d.saved = now
@@ -497,7 +502,7 @@ func (m *Manager) save(key domainKey, d *domain) {
 	}
 }
 
-// routes tells that a node routes, and its namespace is kept by the sockets for it.
+// routes reports whether a node routes. Its sockets then keep its namespace alive.
 func (m *Manager) routes(podUID string) bool {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
@@ -509,7 +514,7 @@ func (m *Manager) routes(podUID string) bool {
 	return false
 }
 
-// RoutersProcess is the id of the process that does the routing, or an error while there is none.
+// RoutersProcess returns the id of the routers' process, or an error if there is none.
 func (m *Manager) RoutersProcess() (int, error) {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
@@ -519,8 +524,8 @@ func (m *Manager) RoutersProcess() (int, error) {
 	return m.routers.host.Process(), nil
 }
 
-// isRouter tells that the process is a routing daemon of ours, which goes on where its node went without a word, or the routers' process, whose threads
-// go in and out of namespaces.
+// isRouter reports whether a process is the routers' process, whose threads enter pods' namespaces, or a
+// routing daemon in one. They must not keep a namespace of a node that has gone.
 func (m *Manager) isRouter(pid int) bool {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
@@ -535,7 +540,7 @@ func (m *Manager) isRouter(pid int) bool {
 	return false
 }
 
-// routingTrouble of a network's nodes, or nil.
+// routingTrouble returns the routing errors of a network's nodes, or nil.
 func (m *Manager) routingTrouble(networkUID string) error {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()

@@ -26,12 +26,12 @@ import (
 
 const (
 	sampleInterval = time.Second
-	// keepFinished is how long the rest of a finished run's samples is offered to a server that does not take it.
+	// keepFinished is how long a finished run's samples are offered to a server that does not take them.
 	keepFinished = 2 * time.Minute
 	shipTimeout  = 20 * time.Second
 )
 
-// Sampler writes what every node's radio counted, every second, and ships it to the archive.
+// Sampler writes the counters of every node's radio each second, and ships them to the archive.
 type Sampler struct {
 	Manager *Manager
 	Archive Archive
@@ -40,7 +40,7 @@ type Sampler struct {
 	// Directory of the spools.
 	Directory string
 	Log       *slog.Logger
-	// Captures whose course is written down; nil for none.
+	// Captures whose state is sampled; nil for none.
 	Captures *capture.Recorder
 
 	stolen stolenTime
@@ -52,21 +52,21 @@ type Sampler struct {
 	runs map[string]*run
 }
 
-// run is one experiment with attachments on this host, or lately so.
+// run is the radio log of one experiment that has, or had lately, attachments on this host.
 type run struct {
 	spool *spool
-	// described are the nodes, by network and node, whose settings are written down.
+	// described are the nodes, by network and node, whose settings are written.
 	described map[string]bool
 	scenes    map[string]*scene // by network
 	routes    routeLog
-	lines     bytes.Buffer // of what is sampled at the moment
+	lines     bytes.Buffer // of the current sample
 	finished  time.Time    // zero while there are attachments
-	loops     []int        // that served it when it was sampled last
-	// capturesOver: all captures have ended, and the log says so.
+	loops     []int        // that served it at the last sample
+	// capturesOver reports whether all captures have ended, and the log says so.
 	capturesOver bool
 }
 
-// Open takes up what earlier workers have left; it comes before everything else.
+// Open continues spools of earlier workers. It comes before everything else.
 func (s *Sampler) Open() error {
 	if err := os.MkdirAll(s.Directory, 0o700); err != nil {
 		return fmt.Errorf("spool folder: %w", err)
@@ -89,7 +89,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	return nil
 }
 
-// sampleAll writes down everything that is written once a second.
+// sampleAll writes everything that is written once a second.
 func (s *Sampler) sampleAll() {
 	s.Manager.ReadRings()
 	counted := s.Manager.Counters(true)
@@ -97,7 +97,7 @@ func (s *Sampler) sampleAll() {
 		s.Log.Error("write radio samples", "error", err)
 	}
 	if err := s.sampleLate(clock.Realtime(), counted, s.Manager.Engine.LateIntervals()); err != nil {
-		s.Log.Error("write when the radio was late", "error", err)
+		s.Log.Error("write lateness of the radio", "error", err)
 	}
 	if err := s.sampleCaptures(clock.Realtime()); err != nil {
 		s.Log.Error("write samples of captures", "error", err)
@@ -106,14 +106,14 @@ func (s *Sampler) sampleAll() {
 		s.Log.Error("write nodes' routes", "error", err)
 	}
 	if err := s.sampleStolen(clock.Realtime()); err != nil {
-		s.Log.Error("write what the hypervisor took", "error", err)
+		s.Log.Error("write stolen time", "error", err)
 	}
 	if err := s.sampleLoad(clock.Realtime()); err != nil {
 		s.Log.Error("write the host's load", "error", err)
 	}
 }
 
-// openLeftOver takes up the spools of earlier workers, so that their rest is shipped too.
+// openLeftOver opens the spools of earlier workers, so that their rest is shipped too.
 func (s *Sampler) openLeftOver() error {
 	entries, err := os.ReadDir(s.Directory)
 	for _, entry := range entries {
@@ -125,7 +125,7 @@ func (s *Sampler) openLeftOver() error {
 	return err
 }
 
-// run gives the run with that UID, opening its spool at first.
+// run returns the run with that UID, and opens its spool the first time.
 func (s *Sampler) run(uid string) (*run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Sampler) run(uid string) (*run, error) {
 	return r, nil
 }
 
-// headers describe the nodes that have not been described yet, those with equal settings together.
+// headers describe nodes that have not been described yet; nodes with equal settings share one.
 func (s *Sampler) headers(now int64, r *run, networks []NetworkCounters) (headers []runapi.RadioHeader) {
 	for _, n := range networks {
 		first := len(headers)
@@ -163,7 +163,7 @@ func (s *Sampler) headers(now int64, r *run, networks []NetworkCounters) (header
 	return headers
 }
 
-// Record writes down gaps and last counters of a run, in a spool that outlives the worker.
+// Record writes gaps and last counters of a run to a spool that outlives the worker.
 func (s *Sampler) Record(uid string, gaps []runapi.RadioGap, last []NetworkCounters) error {
 	r, err := s.run(uid)
 	if err != nil {
@@ -241,7 +241,8 @@ func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters)
 	return failed
 }
 
-// sampleLate writes when the engine's loops were late into the logs of the runs that they serve, or have served until the sample before.
+// sampleLate writes when the engine's loops were late into the logs of the runs that they serve, or served at
+// the previous sample.
 func (s *Sampler) sampleLate(now int64, networks []NetworkCounters, byLoop [][]radio.Interval) (failed error) {
 	serve := map[string][]int{}
 	for i := range networks {
@@ -282,7 +283,7 @@ func (s *Sampler) appendToActive(now int64, lines []byte) (failed error) {
 	return failed
 }
 
-// active runs have attachments on this host.
+// active returns the runs with attachments on this host.
 func (s *Sampler) active() (active []*run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -330,8 +331,8 @@ func sampleOf(now int64, network string, n *NodeCounters) runapi.RadioSample {
 	return sample
 }
 
-// ringReason names drops in the TAP's own ring, in front of the model, and routerReason those of routing packets behind it, which
-// a router's socket had no room for. Both are overload, not radio.
+// ringReason names drops in the TAP's ring, before the model. routerReason names drops of routing packets in
+// a router's socket, behind it. Both are overload, not radio.
 const (
 	ringReason   = "tapRing"
 	routerReason = "routerSocket"
@@ -356,7 +357,7 @@ func (n *NodeCounters) eachDrop(f func(reason string, frames uint64)) {
 	}
 }
 
-// shipAll sends every run's samples about once a second, and forgets runs that are over.
+// shipAll ships every run's samples about once a second, and removes runs that are finished.
 func (s *Sampler) shipAll(ctx context.Context) {
 	trouble := map[string]bool{} // runs whose trouble has been logged
 	for ctx.Err() == nil {
@@ -387,7 +388,8 @@ func (s *Sampler) ship(ctx context.Context, r *run) (done bool, err error) {
 	return r.spool.ship(ctx, s.Archive, s.Host)
 }
 
-// over tells that a run has no attachments any more and its rest is shipped, or nobody takes it.
+// over reports whether a run has no attachments any more and its rest is shipped, or was not taken for too
+// long.
 func (s *Sampler) over(r *run, shipped bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

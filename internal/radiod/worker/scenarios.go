@@ -21,10 +21,10 @@ type ScenarioStore interface {
 }
 
 const (
-	// maxScenarioBytes of a compiled scenario: the state folder lies in memory.
+	// maxScenarioBytes of a compiled scenario, because the state folder is in memory.
 	maxScenarioBytes = 256 << 20
 	scenarioFiles    = "scenarios"
-	fetching         = "fetching-*" // files that are not whole yet
+	fetching         = "fetching-*" // files that are not complete yet
 	// fetchTimeout of one attempt.
 	fetchTimeout = 5 * time.Minute
 	firstFetch   = 500 * time.Millisecond
@@ -41,13 +41,13 @@ type library struct {
 	missing map[string]*absence
 }
 
-// volume is a scenario that is here. What still plays it after it was put away goes on to have its file.
+// volume is an open scenario. A replay may still use its file after it was removed.
 type volume struct {
 	*scenario.Scenario
 	file *os.File
 }
 
-// absence of a scenario, which is fetched.
+// absence is a scenario that is being fetched.
 type absence struct {
 	err   error
 	next  time.Time
@@ -61,12 +61,12 @@ func newLibrary(directory string) (*library, error) {
 	}
 	halves, err := filepath.Glob(filepath.Join(l.directory, fetching))
 	for _, half := range halves {
-		err = errors.Join(err, os.Remove(half)) // the worker died while it fetched
+		err = errors.Join(err, os.Remove(half)) // the worker died while fetching
 	}
 	return l, err
 }
 
-// get opens a scenario, or has it fetched and tells why it is not here.
+// get opens a scenario. If it is not here, it is fetched, and the error says so.
 func (l *library) get(digest string) (*scenario.Scenario, error) {
 	if err := digests.Check(digest); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
@@ -89,12 +89,12 @@ func (l *library) get(digest string) (*scenario.Scenario, error) {
 		poke(l.wake)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		a.err = errors.Join(err, os.Remove(l.path(digest))) // it is of no use
+		a.err = errors.Join(err, os.Remove(l.path(digest))) // the file is unusable
 	}
 	if a.err != nil {
-		return nil, fmt.Errorf("scenario %s is not here yet, and is fetched again: %w", digest, a.err)
+		return nil, fmt.Errorf("scenario %s is not on this host yet; it is fetched again: %w", digest, a.err)
 	}
-	return nil, fmt.Errorf("scenario %s is not here yet", digest)
+	return nil, fmt.Errorf("scenario %s is not on this host yet", digest)
 }
 
 func (l *library) path(digest string) string {
@@ -116,8 +116,8 @@ func openVolume(path string) (*volume, error) {
 	return nil, errors.Join(err, file.Close())
 }
 
-// keep removes the scenarios that are not among those used. Files are closed by the garbage collector, as moments may still be
-// prepared from them.
+// keep removes the scenarios that are not used. The garbage collector closes files, because moments may still
+// be prepared from them.
 func (l *library) keep(used map[string]bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,7 @@ func (l *library) keep(used map[string]bool) error {
 	return err
 }
 
-// fetch gets the scenarios that are missing until ctx ends, and calls arrived after each.
+// fetch fetches missing scenarios until ctx ends, and calls arrived after each.
 func (l *library) fetch(ctx context.Context, store ScenarioStore, arrived func(digest string)) {
 	timer := time.NewTicker(firstFetch)
 	defer timer.Stop()
@@ -182,7 +182,7 @@ func (l *library) note(digest string, err error) {
 	}
 }
 
-// download puts a scenario into the folder in one step, if it is what its digest says.
+// download adds a scenario to the folder in one step, if it has the digest.
 func (l *library) download(ctx context.Context, store ScenarioStore, digest string) error {
 	if store == nil {
 		return errors.New("radiod has no server to fetch it from: --token-file is not set")
@@ -198,7 +198,7 @@ func (l *library) download(ctx context.Context, store ScenarioStore, digest stri
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(file.Name()) }() // it has another name where all went well
+	defer func() { _ = os.Remove(file.Name()) }() // renamed on success
 	hash := sha256.New()
 	size, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(content, maxScenarioBytes+1))
 	if err = errors.Join(err, file.Close()); err != nil {
@@ -208,7 +208,7 @@ func (l *library) download(ctx context.Context, store ScenarioStore, digest stri
 		return fmt.Errorf("it has more than %d bytes", int64(maxScenarioBytes))
 	}
 	if got := digests.Of(hash); got != digest {
-		return fmt.Errorf("what the server gave has the digest %s", got)
+		return fmt.Errorf("the server's file has the digest %s", got)
 	}
 	return os.Rename(file.Name(), l.path(digest))
 }

@@ -8,14 +8,14 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// scene is what has been written of a network's surroundings and links.
+// scene remembers what has been written of a network's positions, links and steps.
 type scene struct {
 	positions map[string][3]float64
-	links     map[[2]string]uint64 // transmissions heard and missed, by receiver and sender
+	links     map[[2]string]uint64 // transmissions received and missed, by receiver and sender
 	steps     uint64
 }
 
-// sampleScene writes what is new of a network's positions, links and steps.
+// sample writes the changes of a network's positions, links and steps.
 func (c *scene) sample(encoder *json.Encoder, now int64, n *NetworkCounters) error {
 	var failed error
 	if moved := c.moved(n.Positions); len(moved) > 0 {
@@ -32,7 +32,7 @@ func (c *scene) sample(encoder *json.Encoder, now int64, n *NetworkCounters) err
 	return failed
 }
 
-// moved gives the positions that are not written yet, and notes them.
+// moved returns the positions that changed, and remembers them.
 func (c *scene) moved(positions map[string][3]float64) map[string][3]float64 {
 	moved := map[string][3]float64{}
 	for node, position := range positions {
@@ -44,7 +44,7 @@ func (c *scene) moved(positions map[string][3]float64) map[string][3]float64 {
 	return moved
 }
 
-// heard lists the links with news.
+// heard returns the links with new transmissions.
 func (c *scene) heard(now int64, n *NetworkCounters) (lines []*runapi.RadioLinks) {
 	if c.links == nil {
 		c.links = map[[2]string]uint64{}
@@ -67,7 +67,7 @@ func (c *scene) heard(now int64, n *NetworkCounters) (lines []*runapi.RadioLinks
 	return lines
 }
 
-// hundredths of a figure for JSON, which has neither NaN nor infinity.
+// hundredths rounds a figure for JSON, which has neither NaN nor infinity.
 func hundredths(value float64) *float64 {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// networkID names a network on the wire.
+// networkID identifies a network in datagrams.
 type networkID [16]byte
 
 func networkIDOf(uid string) (id networkID) {
@@ -27,12 +27,12 @@ const (
 	partHeader = 8 + 1 + 1 + 8 + 4 + 4 + 8 + 4
 )
 
-// appendShipment writes a transmission of a network, with its times as told gives them.
-func appendShipment(b []byte, id networkID, s *radio.Shipment, told func(int64) int64) []byte {
+// appendShipment encodes a transmission of a network, with its times converted by peerTime.
+func appendShipment(b []byte, id networkID, s *radio.Shipment, peerTime func(int64) int64) []byte {
 	b = append(append(b, shipmentVersion), id[:]...)
 	b = binary.BigEndian.AppendUint16(b, uint16(s.Source)) //nolint:gosec // NEM ids have 16 bits
 	b = binary.BigEndian.AppendUint64(b, s.Index)
-	for _, v := range [...]int64{s.Slot, s.SlotDuration, s.OnAir, told(s.Sent), told(s.Start), told(s.Due)} {
+	for _, v := range [...]int64{s.Slot, s.SlotDuration, s.OnAir, peerTime(s.Sent), peerTime(s.Start), peerTime(s.Due)} {
 		b = binary.BigEndian.AppendUint64(b, uint64(v)) //nolint:gosec // any mapping does
 	}
 	for _, v := range [...]float64{s.FrequencyHertz, s.PowerDBm, s.RateBitsPerSecond} {
@@ -45,12 +45,12 @@ func appendShipment(b []byte, id networkID, s *radio.Shipment, told func(int64) 
 		b = binary.BigEndian.AppendUint16(b, nem)
 	}
 	for i := range s.Parts {
-		b = appendPart(b, &s.Parts[i], told)
+		b = appendPart(b, &s.Parts[i], peerTime)
 	}
 	return append(b, s.Data...)
 }
 
-func appendPart(b []byte, p *radio.Part, told func(int64) int64) []byte {
+func appendPart(b []byte, p *radio.Part, peerTime func(int64) int64) []byte {
 	last := byte(0)
 	if p.Last {
 		last = 1
@@ -58,14 +58,14 @@ func appendPart(b []byte, p *radio.Part, told func(int64) int64) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(p.Destination))
 	b = append(b, byte(p.Class), last)
 	b = binary.BigEndian.AppendUint64(b, p.Sequence)
-	b = binary.BigEndian.AppendUint32(b, uint32(p.Offset))     //nolint:gosec // within a frame
-	b = binary.BigEndian.AppendUint32(b, uint32(p.Bytes))      //nolint:gosec // within a frame
-	b = binary.BigEndian.AppendUint64(b, uint64(told(p.Sent))) //nolint:gosec // any mapping does
-	b = binary.BigEndian.AppendUint32(b, uint32(len(p.Data)))  //nolint:gosec // a frame's length
+	b = binary.BigEndian.AppendUint32(b, uint32(p.Offset))         //nolint:gosec // within a frame
+	b = binary.BigEndian.AppendUint32(b, uint32(p.Bytes))          //nolint:gosec // within a frame
+	b = binary.BigEndian.AppendUint64(b, uint64(peerTime(p.Sent))) //nolint:gosec // any mapping does
+	b = binary.BigEndian.AppendUint32(b, uint32(len(p.Data)))      //nolint:gosec // a frame's length
 	return append(b, p.Data...)
 }
 
-// parseShipment reads a transmission, with its times as they were told; it keeps nothing of b.
+// parseShipment decodes a transmission, with its times as sent; it keeps nothing of b.
 func parseShipment(b []byte) (id networkID, s *radio.Shipment, err error) {
 	if len(b) < shipmentHeader || b[0] != shipmentVersion {
 		return id, nil, fmt.Errorf("transmission of %d bytes: want at least %d, the first one %d: both hosts need the same release", len(b), shipmentHeader, shipmentVersion)
@@ -108,7 +108,7 @@ func parseShipment(b []byte) (id networkID, s *radio.Shipment, err error) {
 	return id, s, nil
 }
 
-// parsePart reads a part, and gives what follows it.
+// parsePart decodes a part, and returns what follows it.
 func parsePart(b []byte) (p radio.Part, rest []byte, err error) {
 	if len(b) < partHeader {
 		return p, nil, fmt.Errorf("%d bytes are left for a part: want at least %d", len(b), partHeader)

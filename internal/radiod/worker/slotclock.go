@@ -8,10 +8,11 @@ import (
 	"vignette.dev/vignette/internal/radio/tdma"
 )
 
-// slotClock is what a network's time slots go by: the CLOCK_REALTIME of one of its hosts, whom the others follow by what they
-// measure of it. Where hosts' clocks differ, all have the same slots nevertheless.
+// slotClock is the clock of a network's time slots: the CLOCK_REALTIME of one of its hosts, which the others
+// follow. So all hosts have the same slots even if their clocks differ.
 type slotClock struct {
-	// followed is the other host's CLOCK_REALTIME less this one's CLOCK_MONOTONIC in nanoseconds; 0 where this host's own holds.
+	// followed is the other host's CLOCK_REALTIME minus this one's CLOCK_MONOTONIC in nanoseconds; 0 for this
+	// host's own clock.
 	followed atomic.Int64
 }
 
@@ -23,17 +24,17 @@ func (c *slotClock) offset() int64 {
 	return tdma.EpochOffset()
 }
 
-// agrees tells that another host's slot lies where it lies here: the time that it begins at by the measured difference of
-// clocks, and the index that the other host counts for it, are no more than half a slot apart.
+// agrees reports whether another host's slot is the same here. Its index and its start by the measured
+// difference of clocks may differ by at most half a slot.
 func (c *slotClock) agrees(s *radio.Shipment) bool {
 	if s.Slot == 0 {
-		return true // the waveform has none
+		return true // the waveform has no slots
 	}
 	off := s.Start + c.offset() - s.Slot*s.SlotDuration
 	return max(off, -off) <= s.SlotDuration/2
 }
 
-// followClocks has each network's slots go by the clock of that host which has the first name of those that can be reached.
+// followClocks makes each network's slots follow the reachable host whose name is first.
 func (h *Hosts) followClocks() {
 	h.wiring.RLock()
 	defer h.wiring.RUnlock()

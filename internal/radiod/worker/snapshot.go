@@ -14,34 +14,35 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// NodeCounters is what is known of one attachment.
+// NodeCounters are one attachment's counters.
 type NodeCounters struct {
 	Node string
 	radio.Counters
-	// RingDrops are frames that the TAP's own ring had no room for while radiod worked, RingRestarted those while it was down.
+	// RingDrops are frames that found no room in the TAP's ring while radiod worked, RingRestarted those
+	// while it was down.
 	RingDrops, RingRestarted uint64
 	// Settings of the kernel in the node's namespace.
 	Settings map[string]string
 	// Slots of a TDMA radio.
 	Slots SlotCounters
-	// Classes are the frames that wait at a TDMA radio by class of service.
+	// Classes are the frames that wait at a TDMA radio, by class of service.
 	Classes []int
-	// Routing of the node on the network; nil where it does not route.
+	// Routing of the node on the network; nil if it does not route.
 	Routing *RoutingCounters
 }
 
-// SlotCounters tell whether the emulation kept up with a TDMA radio's time slots.
+// SlotCounters show whether the emulation kept up with a TDMA radio's time slots.
 type SlotCounters struct {
-	// Used are slots in which the node sent, Missed those that had passed when the loop came to them.
+	// Used are slots in which the node sent, Missed those that were over when the loop came to them.
 	Used, Missed uint64
 	// Lateness of the starts of slots, by radio.LatenessBounds, and the worst in nanoseconds since the last reset.
 	Lateness      radio.Histogram
 	WorstLateness int64
-	// MissedIn is when slots were missed since the last reset; with reset only.
+	// MissedIn are the times of missed slots since the last reset; with reset only.
 	MissedIn []radio.Interval
 }
 
-// LinkCounters are what one node's radio has heard of another's.
+// LinkCounters are one node's counters of another node's transmissions.
 type LinkCounters struct {
 	Receiver, From string
 	// SINRDB of the last transmission above the sensitivity, PathlossDB now; NaN is unknown.
@@ -58,25 +59,26 @@ type NetworkCounters struct {
 	Nodes      []NodeCounters
 	// Loop of the engine that serves it, or noLoop.
 	Loop int
-	// Physical networks have a physical layer; the rest is theirs. LinksHeard is on how many links something was sent. Links has them
-	// all, or none where they are more than 2500; with reset, those of as many receivers in turn as a sample has room for.
+	// Physical networks have a physical layer; the following fields are for them. LinksHeard is the number of
+	// links on which something was sent. Links has all of them, or none above 2500. With reset it has as many
+	// receivers' links as a sample has room for, in rotation.
 	Physical   bool
 	LinksHeard int
 	Links      []LinkCounters
-	// Positions of attached nodes, as far as they are known: latitude, longitude in degrees, altitude in metres.
+	// Positions of attached nodes, if known: latitude and longitude in degrees, altitude in metres.
 	Positions map[string][3]float64
-	// Steps of the surroundings, those that were late, and the worst lateness since the last reset.
+	// Steps of positions and pathloss, those that were late, and the worst lateness since the last reset.
 	Steps, LateSteps  uint64
 	WorstStepLateness time.Duration
 }
 
-// noLoop serves EMANE's networks.
+// noLoop is the loop of networks that EMANE carries.
 const noLoop = -1
 
-// Counters of all networks with attachments here, sorted. With reset, what is counted since the last
-// reset starts anew.
+// Counters returns the counters of all networks with attachments here, sorted. With reset, values since the
+// last reset start again.
 func (m *Manager) Counters(reset bool) []NetworkCounters {
-	m.refreshRouting() // before anything is locked, as another process has to answer
+	m.refreshRouting() // before the lock, because another process has to answer
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	byPort := make(map[*radio.Port]*attachment, len(m.attachments))
@@ -115,7 +117,7 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 	return all
 }
 
-// Status of a network on this host; known is false where there is no such network.
+// Status returns the status of a network on this host; known is false if there is no such network.
 func (m *Manager) Status(uid string) (attached int, message string, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +139,7 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid && m.works(a) })), message, true
 }
 
-// troubles of a network on this host, nil for those that it has not; the lock is held.
+// troubles returns a network's errors on this host, some of them nil; the lock is held.
 func (m *Manager) troubles(uid string, n *network) []error {
 	troubles := []error{n.unfit, n.trouble, n.failing, m.routingTrouble(uid)}
 	if n.driver != nil {
@@ -146,11 +148,12 @@ func (m *Manager) troubles(uid string, n *network) []error {
 	return troubles
 }
 
-// ringsAtOnce is how many pods' namespaces are looked into at a time: all of hundreds would take a tenth of a processor.
+// ringsAtOnce is how many pods' namespaces are read at a time. All of hundreds would take a tenth of a
+// processor.
 const ringsAtOnce = 50
 
-// ReadRings reads the drops of TAPs' rings, and what passed through veths, from the kernel, which counts them in the pods' namespaces: of all pods, or of as many
-// as ringsAtOnce, in turn.
+// ReadRings reads the drops of TAPs' rings, and the traffic of veths. The kernel counts them in the pods'
+// namespaces. Up to ringsAtOnce pods are read, in rotation.
 func (m *Manager) ReadRings() {
 	m.mu.Lock()
 	pods := map[netns.Identity][]*attachment{}
@@ -167,7 +170,7 @@ func (m *Manager) ReadRings() {
 	}
 }
 
-// inTurn gives the next of all, at most so many, and moves the turn on.
+// inTurn returns the next elements in rotation, at most most of them.
 func inTurn[T any](all []T, turn *int, most int) (next []T) {
 	for range min(len(all), most) {
 		*turn %= len(all)
@@ -177,7 +180,7 @@ func inTurn[T any](all []T, turn *int, most int) (next []T) {
 	return next
 }
 
-// readRings of one pod. What cannot be read is about to be removed.
+// readRings reads the rings of one pod. A pod that cannot be read is about to be removed.
 func (m *Manager) readRings(identity netns.Identity, attachments []*attachment) {
 	namespace, err := m.Finder.Find(attachments[0].NamespacePath, identity)
 	if err != nil {
@@ -187,8 +190,8 @@ func (m *Manager) readRings(identity netns.Identity, attachments []*attachment) 
 	m.readRingsIn(namespace, attachments)
 }
 
-// readRingAtEnd reads what a TAP's ring has dropped up to its end, where its pod is still there: looking
-// for those that are not would take long when hundreds go at once.
+// readRingAtEnd reads the drops of a TAP's ring before its end, if its namespace is at its path. Searching
+// for it would take long when hundreds go at once.
 func (m *Manager) readRingAtEnd(a *attachment) {
 	if namespace := m.Finder.At(a.NamespacePath, a.Namespace); namespace != nil {
 		defer namespace.Close()

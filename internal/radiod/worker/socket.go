@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/wire"
 )
 
-// requestTimeout for a plugin to send its request and take the answer.
+// requestTimeout for a plugin to send its request and read the answer.
 const requestTimeout = 10 * time.Second
 
 // Listen serves the CNI plugin at a socket that only root can reach, until ctx ends.

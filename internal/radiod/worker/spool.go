@@ -22,34 +22,34 @@ import (
 const (
 	// spoolLimit of bytes that wait for the server, per run: several hours of a large network.
 	spoolLimit = 64 << 20
-	// spoolsLimit of those of all runs on the host: they lie in its memory.
+	// spoolsLimit of all runs' spools on the host, which are in memory.
 	spoolsLimit = 256 << 20
-	// compactAbove so many bytes that the server has, the spool's file is rewritten without them.
+	// compactAbove bytes that the server has, the spool's file is rewritten without them.
 	compactAbove = 4 << 20
-	// chunk of bytes that one request carries at most; with a digest the server takes no more.
+	// chunk is the most bytes of one request; with a digest the server takes no more.
 	chunk = runapi.MaxCheckedBytes
-	// chunksPerRound bound the rate, as rounds are a second apart: what waited while the server was away must not take the host's
-	// processors and network from the radios.
+	// chunksPerRound bounds the rate, with one round a second. A backlog must not take the host's processors
+	// and network from the radios.
 	chunksPerRound = 4
 )
 
-// Archive is where radio samples go; a *client.Client is one.
+// Archive takes radio samples; a *client.Client is one.
 type Archive interface {
 	AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error)
 }
 
-// spool is the part of one run's radio log that the server may not have yet. The file's name tells at
-// which offset of the log it starts: UID.OFFSET.jsonl.
+// spool is the part of one run's radio log that the server may not have yet. The file's name has the offset
+// in the log at which it starts: UID.OFFSET.jsonl.
 type spool struct {
 	directory, uid string
-	// all is what waits in the spools of all runs.
+	// all is the size of all runs' spools.
 	all *atomic.Int64
 
 	mu      sync.Mutex
 	file    *os.File
 	base    int64 // offset of the file's first byte in the log
 	end     int64 // offset after the file's last byte
-	shipped int64 // offset that the server has reached
+	shipped int64 // offset up to which the server has the log
 	refused int64 // bytes that found the spool full
 	// refusedFrom is the time of the first of them, Unix nanoseconds.
 	refusedFrom int64
@@ -69,7 +69,7 @@ func parseSpoolName(name string) (uid string, base int64, ok bool) {
 	return parts[0], base, err == nil && base >= 0
 }
 
-// openSpool opens or creates a run's spool; what waits in it counts among all.
+// openSpool opens or creates a run's spool, and adds its size to all.
 func openSpool(directory, uid string, all *atomic.Int64) (s *spool, err error) {
 	s = &spool{directory: directory, uid: uid, all: all, base: -1}
 	entries, err := os.ReadDir(directory)
@@ -81,7 +81,7 @@ func openSpool(directory, uid string, all *atomic.Int64) (s *spool, err error) {
 		if !ok || owner != uid {
 			continue
 		}
-		// Two are there when a worker died while compacting: the later one has all that is needed.
+		// There are two if a worker died while compacting. The later one has all that is needed.
 		if s.base >= 0 {
 			_ = os.Remove(filepath.Join(directory, spoolName(uid, min(s.base, base))))
 		}
@@ -101,7 +101,7 @@ func openSpool(directory, uid string, all *atomic.Int64) (s *spool, err error) {
 	return s, nil
 }
 
-// spoolGap is a line that stands for samples that found no room.
+// spoolGap is a line in place of samples that found no room.
 type spoolGap struct {
 	TimeNanoseconds int64  `json:"ts"`
 	Gap             string `json:"gap"`
@@ -110,8 +110,8 @@ type spoolGap struct {
 	Bytes           int64 `json:"bytes"`
 }
 
-// append adds whole lines. When the spool or its volume is full they are refused, and the next that
-// fit follow a line that names the gap.
+// append adds complete lines. If the spool or its volume is full they are refused. The next lines that fit
+// follow a line that reports the gap.
 func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	}
 	n, err := s.file.WriteAt(lines, s.end-s.base)
 	if err != nil {
-		s.refuse(timeNanoseconds, own) // the next lines overwrite what was written of these
+		s.refuse(timeNanoseconds, own) // the next lines overwrite a partial write
 		return fmt.Errorf("spool of run %s: %d of %d bytes written: %w", s.uid, n, len(lines), err)
 	}
 	s.refused = 0
@@ -141,7 +141,7 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	return nil
 }
 
-// refuse notes lines that found no room; the lock is held.
+// refuse counts lines that found no room; the lock is held.
 func (s *spool) refuse(timeNanoseconds, bytes int64) {
 	if s.refused == 0 {
 		s.refusedFrom = timeNanoseconds
@@ -149,7 +149,7 @@ func (s *spool) refuse(timeNanoseconds, bytes int64) {
 	s.refused += bytes
 }
 
-// ship sends what the server lacks, as much as one round may; done tells that nothing is left to send.
+// ship sends what the server lacks, up to the limit of a round; done reports whether nothing is left to send.
 func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bool, err error) {
 	for range chunksPerRound {
 		content, offset, err := s.next()
@@ -194,8 +194,8 @@ func (s *spool) next() (content []byte, offset int64, err error) {
 	return content, s.shipped, nil
 }
 
-// reached takes the archived size that the server told. One that lies outside what we have means
-// that one side lost its copy: what we have is then appended to what the server has.
+// reached sets the archived size that the server reported. A size outside the spool means that one side lost
+// its copy. The spool is then appended to the server's file.
 func (s *spool) reached(size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,14 +229,14 @@ func (s *spool) compact() error {
 	return errors.Join(old.Close(), os.Remove(old.Name()))
 }
 
-// seal gives up the content: the server takes no more of this run.
+// seal discards the content, because the server takes no more of this run.
 func (s *spool) seal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.giveUp()
 }
 
-// giveUp counts nothing of it any more; the lock is held.
+// giveUp subtracts the content from all; the lock is held.
 func (s *spool) giveUp() {
 	s.all.Add(s.shipped - s.end)
 	s.shipped, s.sealed = s.end, true

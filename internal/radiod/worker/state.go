@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// record is what outlives the worker of one attachment.
+// record is the state of one attachment that outlives the worker.
 type record struct {
 	PodUID       string `json:"podUID"`
 	PodNamespace string `json:"podNamespace"`
@@ -28,39 +28,40 @@ type record struct {
 	// Interface of the member, that is the network's name.
 	Interface     string `json:"interface"`
 	Configuration string `json:"configuration"`
-	// NamespacePath on the host and Namespace, the identity that what lies there must have.
+	// NamespacePath on the host, and Namespace, the identity that must be found there.
 	NamespacePath string         `json:"namespacePath"`
 	Namespace     netns.Identity `json:"namespace"`
 	// Index of the interface in the pod's namespace.
 	Index int `json:"index"`
-	// NetworkUID of the RadioNetwork, and the member that the attachment is.
+	// NetworkUID of the RadioNetwork, and the attachment's member.
 	NetworkUID string `json:"networkUID"`
 	// RunUID is the experiment's, Network the network's name in it.
 	RunUID  string          `json:"runUID,omitempty"`
 	Network string          `json:"network,omitempty"`
 	Member  v1alpha1.Member `json:"member"`
-	// Gateways of the pod's default routes, from which a node without an address there may probe.
+	// Gateways of the pod's default routes, from which a host without an address there may probe.
 	Gateways []string `json:"gateways,omitempty"`
-	// Pinned: the descriptor was opened in the pod's namespace and keeps it alive.
+	// Pinned reports whether the descriptor was opened in the pod's namespace, and so keeps it alive.
 	Pinned bool `json:"pinned,omitempty"`
 	// Settings of the kernel in the namespace, for the run record.
 	Settings map[string]string `json:"settings,omitempty"`
-	// Engine that carries the frames where it is not radiod's own.
+	// Engine that carries the frames, if it is not radiod's own.
 	Engine v1alpha1.Engine `json:"engine,omitempty"`
-	// Guest is what a virtual machine has besides; nil for pods.
+	// Guest is the additional part of a virtual machine; nil for pods.
 	Guest *guest `json:"guest,omitempty"`
 }
 
-// guest is the part of an attachment that is a virtual machine's.
+// guest is the part of an attachment that only a virtual machine has.
 type guest struct {
-	// TAP that QEMU opens in the launcher's namespace, with the name that the runtime wants, and its index.
+	// TAP that QEMU opens in the launcher's namespace, with the name that the runtime requires, and its
+	// index.
 	TAP   string `json:"tap"`
 	Index int    `json:"index"`
 	// Management is the index of eth0 in that namespace.
 	Management int `json:"management"`
 }
 
-// link is the name that radiod's interface has in the namespace.
+// link returns the name of radiod's interface in the namespace.
 func (r *record) link() string {
 	if r.Guest != nil {
 		return vmnic.RadioName(r.Interface)
@@ -68,7 +69,7 @@ func (r *record) link() string {
 	return r.Interface
 }
 
-// asked is the attachment as the runtime asked for it.
+// asked returns the attachment as the runtime requested it.
 func (r *record) asked() wire.Attachment {
 	if r.Guest != nil {
 		return wire.Attachment{ContainerID: r.ContainerID, Interface: r.Guest.TAP}
@@ -78,17 +79,17 @@ func (r *record) asked() wire.Attachment {
 
 func (r *record) key() memberKey { return memberKey{r.PodUID, r.Interface} }
 
-// id names the attachment's descriptor at the parent, and its file.
+// id identifies the attachment's descriptor at the parent, and its file.
 func (r *record) id() string { return r.PodUID + "_" + r.Interface }
 
-// store keeps records and networks as files, one each, so that a new worker carries frames before it
-// has reached the API server.
+// store keeps records and networks in files, one each, so that a new worker carries frames before it reaches
+// the API server.
 type store struct{ directory string }
 
 const (
 	attachmentFiles = "attachments"
 	networkFiles    = "networks"
-	// bookFiles are no JSON, whatever their names say.
+	// bookFiles are not JSON, despite their names.
 	bookFiles = "counters"
 )
 
@@ -105,8 +106,8 @@ func (s store) path(kind, name string) string {
 	return filepath.Join(s.directory, kind, strings.ReplaceAll(name, "/", "_")+".json")
 }
 
-// put replaces a file in one step. The folder lies on a tmpfs: what a power cut would lose is gone
-// with the namespaces anyway, so nothing is synced.
+// put replaces a file in one step. It does not sync: the folder is on a tmpfs, and a power cut also ends the
+// namespaces.
 func (s store) put(kind, name string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s store) remove(kind, name string) error {
 	return nil
 }
 
-// load reads all files of a kind; broken ones are reported and removed, as nothing can use them.
+// load reads all files of a kind. Broken ones are reported and removed.
 func load[T any](s store, kind string) (values []T, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.directory, kind))
 	if err != nil {
@@ -136,7 +137,7 @@ func load[T any](s store, kind string) (values []T, err error) {
 	for _, entry := range entries {
 		path := filepath.Join(s.directory, kind, entry.Name())
 		if !strings.HasSuffix(path, ".json") {
-			_ = os.Remove(path) // half written when the worker died
+			_ = os.Remove(path) // left incomplete when the worker died
 			continue
 		}
 		var value T
@@ -168,7 +169,7 @@ func (s store) removeStrayBooks(all []*attachment) error {
 	return err
 }
 
-// instance names this state folder among all that there are.
+// instance returns this state folder's unique name.
 func (s store) instance() (string, error) {
 	path := filepath.Join(s.directory, "instance")
 	text, err := os.ReadFile(path)
@@ -185,11 +186,11 @@ func (s store) instance() (string, error) {
 const (
 	seenFile = "seen"
 	bootFile = "boot-id"
-	// bootID of the kernel: namespaces' numbers mean nothing after a boot, and may come again.
+	// bootID of the kernel. After a boot namespaces' numbers may be reused.
 	bootID = "/proc/sys/kernel/random/boot_id"
 )
 
-// newBoot tells that the host was booted since an earlier worker wrote its state.
+// newBoot reports whether the host was booted since an earlier worker wrote its state.
 func (s store) newBoot() (bool, error) {
 	current, err := os.ReadFile(bootID)
 	if err != nil {
@@ -203,7 +204,7 @@ func (s store) newBoot() (bool, error) {
 	return err == nil && string(before) != string(current), os.WriteFile(path, current, 0o600)
 }
 
-// lastSeen is when the worker before was last there, nanoseconds of the real-time clock; 0 for never.
+// lastSeen returns when the previous worker was last seen, nanoseconds of the real-time clock; 0 for never.
 func (s store) lastSeen() int64 {
 	text, err := os.ReadFile(filepath.Join(s.directory, seenFile))
 	if err != nil || len(text) != 8 {
@@ -212,11 +213,11 @@ func (s store) lastSeen() int64 {
 	return int64(binary.LittleEndian.Uint64(text)) //nolint:gosec // as it was written
 }
 
-// beat is how exactly the beginning of a gap is known.
+// beat is the precision of a gap's beginning.
 const beat = 20 * time.Millisecond
 
-// Beat notes every 20 ms that the worker is there, until ctx ends. It must begin only after Restore has
-// named the gap before.
+// Beat records every 20 ms that the worker runs, until ctx ends. It must begin only after Restore has
+// recorded the gap before.
 func (m *Manager) Beat(ctx context.Context) error {
 	file, err := os.OpenFile(filepath.Join(m.store.directory, seenFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

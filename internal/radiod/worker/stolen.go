@@ -7,14 +7,14 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// stolenTime reads how long a hypervisor let a host's processors wait while they had work.
+// stolenTime measures how long a hypervisor made a host's processors wait while they had work.
 type stolenTime struct {
 	directory string
 	before    float64
 	known     bool
 }
 
-// since the last call; 0 at first, and where the kernel does not tell.
+// since returns the time since the last call; 0 at first, and if the kernel does not report it.
 func (s *stolenTime) since() (seconds float64, err error) {
 	total, _, err := processorsOf(s.directory)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *stolenTime) since() (seconds float64, err error) {
 	return max(wholeTicks(total.Steal-before), 0), nil
 }
 
-// sampleStolen writes a line into every active run's log if the hypervisor took something since the last one.
+// sampleStolen writes a line into every active run's log if there was stolen time since the last one.
 func (s *Sampler) sampleStolen(now int64) error {
 	stolen, err := s.stolen.since()
 	if err != nil || stolen == 0 {

@@ -6,44 +6,46 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// waveform folds a network's spec and changes into the settings of its radio model.
+// waveform turns a network's spec and changes into the settings of its radio model.
 type waveform interface {
-	// apply carries out one change.
+	// apply applies one change.
 	apply(change *v1alpha1.RadioChange)
-	// snapshot is what holds now; later changes do not reach it.
+	// snapshot returns the current settings; later changes do not affect them.
 	snapshot() settings
 }
 
-// settings of a radio model as they hold from some moment on.
+// settings of a radio model at a moment.
 type settings interface {
-	// model with these settings, for a new network.
+	// model makes a model with these settings, for a new network.
 	model() radio.Model
-	// configure changes a model of the same waveform, on the thread of its loop, without disturbing frames in flight.
+	// configure changes a model of the same waveform without disturbing frames in flight, on the thread of
+	// its loop.
 	configure(model radio.Model)
-	// statistics of a port in a model of the same waveform, on the thread of its loop. With reset, what is the worst since the last reset starts anew.
+	// statistics of a port in a model of the same waveform, on the thread of its loop. With reset, worst
+	// values start again.
 	statistics(model radio.Model, p *radio.Port, reset bool) nodeStatistics
-	// medium of such a model, on the thread of its loop; nil where it has no physical layer.
+	// medium of such a model, on the thread of its loop; nil without a physical layer.
 	medium(model radio.Model) heardLinks
 }
 
-// heardLinks are what a medium knows of what ports have heard and missed; it implements them.
+// heardLinks gives the links of a medium.
 type heardLinks interface {
-	// LinksHeard is on how many of them something was sent.
+	// LinksHeard is the number of links on which something was sent.
 	LinksHeard() int
-	// AppendLinks appends those to a port.
+	// AppendLinks appends the links to a port.
 	AppendLinks(all []phy.LinkStatistics, to *radio.Port) []phy.LinkStatistics
 }
 
-// nodeStatistics are what a model knows of one port besides what the engine counts.
+// nodeStatistics are a model's statistics of one port, in addition to the engine's.
 type nodeStatistics struct {
 	slots SlotCounters
-	// classes are the frames that wait by class of service; nil for models without.
+	// classes are the waiting frames by class of service; nil for models without classes.
 	classes []int
 }
 
-// newWaveform makes a network's waveform as it is before its changes, which are given so that all that takes long can be done
-// beforehand: apply runs on the thread of the network's loop. Without a waveform the error says why the network cannot work;
-// with one, what of the changes is left out.
+// newWaveform makes a network's waveform before its changes. It prepares whatever takes long, because apply
+// runs on the thread of the network's loop. Without a waveform the error says why the network cannot work.
+// With one it names the changes that are left out.
 func newWaveform(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *air) (waveform, error) {
 	switch {
 	case spec.Waveform.RFPipe != nil:

@@ -33,7 +33,7 @@ func (w *links) apply(change *v1alpha1.RadioChange) {
 	}
 }
 
-// link that a change is for. One that is not there yet begins as the network's own.
+// link returns the link that a change is for. A new link begins with the network's own parameters.
 func (w *links) link(from, to string) *link.Parameters {
 	i := slices.IndexFunc(w.config.Links, func(l link.Link) bool { return l.From == from && l.To == to })
 	switch {
@@ -58,12 +58,12 @@ type linkSettings struct{ link.Config }
 func (s linkSettings) model() radio.Model          { return link.New(s.Config) }
 func (s linkSettings) configure(model radio.Model) { model.(*link.Model).Configure(s.Config) }
 
-// statistics: the engine counts all that there is of nodes and links.
+// statistics are empty: the engine has all counters of nodes and links.
 func (s linkSettings) statistics(radio.Model, *radio.Port, bool) (none nodeStatistics) { return none }
 
 func (s linkSettings) medium(radio.Model) heardLinks { return nil }
 
-// linkParameters of a link as the API has it.
+// linkParameters converts a link of the API.
 func linkParameters(l *v1alpha1.LinkModel) link.Parameters {
 	p := link.Parameters{Delay: l.Delay.Std(), Jitter: l.Jitter.Std(), Distribution: distributions[l.JitterDistribution],
 		JitterCorrelation: share(l.JitterCorrelation), LossCorrelation: share(l.LossCorrelation), Corrupt: share(l.Corrupt), Reorder: l.Reorder, Loss: l.Loss.Fraction(), Duplicate: l.Duplicate.Fraction(), Limit: int(l.Limit)}
@@ -79,11 +79,11 @@ func linkParameters(l *v1alpha1.LinkModel) link.Parameters {
 	return p
 }
 
-// distributions of jitter as the API names them.
+// distributions of jitter by the API's names.
 var distributions = map[v1alpha1.JitterDistribution]link.Distribution{v1alpha1.JitterUniform: link.Uniform, v1alpha1.JitterNormal: link.Normal,
 	v1alpha1.JitterPareto: link.Pareto, v1alpha1.JitterParetoNormal: link.ParetoNormal}
 
-// share is 0 where none is given.
+// share returns the fraction, 0 for nil.
 func share(p *v1alpha1.Percent) float64 {
 	if p == nil {
 		return 0
@@ -96,7 +96,7 @@ func gilbertElliott(g *v1alpha1.GilbertElliott) *link.GilbertElliott {
 		LossInGood: g.LossInGood.Fraction(), LossInBad: cmp.Or(g.LossInBad, "100%").Fraction()}
 }
 
-// patch replaces what the patch gives.
+// patch replaces the parameters that the patch gives.
 func patch(p *link.Parameters, l *v1alpha1.LinkPatch) {
 	if l.Rate != nil {
 		p.RateBitsPerSecond = l.Rate.BitsPerSecond()

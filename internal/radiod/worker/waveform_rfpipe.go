@@ -28,7 +28,8 @@ func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioCha
 		QueueDepth: int(w.QueueDepth), Interference: interference, HalfDuplex: w.HalfDuplex, PCR: curve}}, errors.Join(checkDelays(changes), checkJammers(changes, interference))
 }
 
-// checkDelays names changes of the delay or jitter of some nodes, which are left out: a network has one of each.
+// checkDelays names changes of the delay or jitter of some nodes, which are left out, because a network has
+// one of each.
 func checkDelays(changes []v1alpha1.TimedRadioChange) error {
 	var err error
 	for i := range changes {
@@ -40,7 +41,7 @@ func checkDelays(changes []v1alpha1.TimedRadioChange) error {
 	return err
 }
 
-// checkJammers names jammers that disturb nobody.
+// checkJammers names jammers without any effect.
 func checkJammers(changes []v1alpha1.TimedRadioChange, interference phy.Interference) error {
 	for i := range changes {
 		if j := changes[i].Jammer; j != nil && !j.Ended() && interference == phy.None {
@@ -104,5 +105,5 @@ func (s pipeSettings) configure(model radio.Model) { model.(*rfpipe.Model).Confi
 
 func (s pipeSettings) medium(model radio.Model) heardLinks { return model.(*rfpipe.Model).Medium() }
 
-// statistics: the engine counts all that there is of nodes.
+// statistics are empty: the engine has all counters of nodes.
 func (s pipeSettings) statistics(radio.Model, *radio.Port, bool) (none nodeStatistics) { return none }

@@ -15,7 +15,7 @@ import (
 type slots struct {
 	config tdma.Config
 	radios *radios
-	// schedules that changes begin, made beforehand.
+	// schedules that begin with changes, made beforehand.
 	schedules map[*v1alpha1.RadioChange]*tdma.Schedule
 }
 
@@ -91,7 +91,8 @@ func generateSchedule(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate) (
 	return schedule, nil
 }
 
-// laterSchedules makes the schedules that changes begin; an error names those that cannot be, whose predecessors go on to hold.
+// laterSchedules makes the schedules that begin with changes. An error names those that are invalid; the
+// schedules before them continue.
 func laterSchedules(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, now *tdma.Schedule) (map[*v1alpha1.RadioChange]*tdma.Schedule, error) {
 	later := map[*v1alpha1.RadioChange]*tdma.Schedule{}
 	var failed error
@@ -107,7 +108,7 @@ func laterSchedules(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRad
 	return later, failed
 }
 
-// laterSchedule is the one that a change begins, or nil.
+// laterSchedule returns the schedule that begins with a change, or nil.
 func laterSchedule(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange, now *tdma.Schedule) (*tdma.Schedule, error) {
 	if change.Schedule != "" {
 		return parseSchedule(change.Schedule, now)
@@ -122,7 +123,7 @@ func laterSchedule(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange
 		return nil, nil
 	}
 	if !now.OwnPower() {
-		return nil, errors.New("radio.rate: the schedule that holds is not generated, and has rates of its own: change the schedule")
+		return nil, errors.New("radio.rate: the current schedule is not generated and has its own rates: change the schedule")
 	}
 	if !isForAll(change.From) {
 		return nil, fmt.Errorf("radio.rate of %q: a generated schedule has one rate: leave out from", change.From)

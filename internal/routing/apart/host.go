@@ -1,8 +1,8 @@
-// Package apart has the routing of nodes, see package routing, done by a process of its own. A radio's loop cannot wait, and in one process with
-// hundreds of routers it has to: whenever Go's garbage collector, which has their tables to look at, stops all threads or takes all processors.
-// In a process of their own they also have a memory of their own, and if it ends, or is ended, the radios go on.
+// Package apart runs the routing of nodes (package routing) in a process of its own. A radio's loop cannot
+// wait. In one process with hundreds of routers it would have to, whenever Go's garbage collector scans their
+// tables. A separate process also has its own memory, and if it ends, the radios continue.
 //
-// The process is the same program, started with the argument Command; it ends with the one that started it.
+// The process is the same program, started with the argument Command. It ends with the one that started it.
 package apart
 
 import (
@@ -31,24 +31,25 @@ const Command = "routers"
 
 const (
 	controlSocket, reportSocket = 3, 4
-	// patience with a process that does not answer for its reports, which it does at once, or does not end.
+	// answerTimeout for its reports, which the process answers at once, and for its end.
 	patience = 10 * time.Second
 )
 
 // Options of a process.
 type Options struct {
-	// Engine whose loops the process is to spare: its priority is that of the rest of the engine's process.
+	// Engine whose loops the process must not disturb. The process has the priority of the rest of the
+	// engine's process.
 	Engine radio.Options
 	// Ended is called when the process has ended, for whatever reason. Nil is allowed.
 	Ended func()
 }
 
-// Host is the routers' process, seen from the one that started it.
+// Host is the routers' process, as seen from the process that started it.
 type Host struct {
 	log     *slog.Logger
 	process *exec.Cmd
-	ended   chan struct{} // closed when the process has
-	exit    error         // then
+	ended   chan struct{} // closed when the process has ended
+	exit    error         // set before ended is closed
 
 	calling sync.Mutex // one call at a time
 	control *channel
@@ -68,7 +69,7 @@ func Start(log *slog.Logger, o Options) (h *Host, err error) {
 	h = &Host{log: log, ended: make(chan struct{}), instances: map[uint64]*Instance{}, seen: clock.Realtime()}
 	h.process = exec.Command("/proc/self/exe", Command, "--nice", strconv.Itoa(o.Engine.Nice), "--realtime", strconv.Itoa(o.Engine.Realtime))
 	h.process.Stdout, h.process.Stderr = os.Stdout, os.Stderr
-	// A signal to the group is for this process, which ends the other.
+	// Signals to the group are for this process, which ends the other.
 	h.process.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	var theirs [2]*os.File
 	if h.control, theirs[0], err = pair(); err != nil {
@@ -87,8 +88,9 @@ func Start(log *slog.Logger, o Options) (h *Host, err error) {
 	return h, nil
 }
 
-// routersProcessors leaves as many processors to loops as there are, but half of all at least to the routers, whose garbage collections would else take
-// all of them: the loop then comes and goes with the kernel's ticks. It gives nil where there is only one.
+// routersProcessors returns the processors of the routers: all but one for each loop, and at least half of
+// all. Their garbage collections would otherwise take all processors, and loops would only run at the
+// kernel's ticks. It returns nil if there is only one.
 func routersProcessors(loops int) []int {
 	all, err := clock.Processors()
 	if err != nil || len(all) < 2 {
@@ -97,20 +99,20 @@ func routersProcessors(loops int) []int {
 	return all[min(loops, len(all)/2):]
 }
 
-// startOn some processors only, unless they are nil.
+// startOn starts a process on some processors only, unless they are nil.
 func startOn(processors []int, process *exec.Cmd) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // not unlocked: the thread, whose processors the process inherits, ends with the goroutine
 		if processors != nil {
-			_ = clock.Bind(0, processors...) // what is refused costs punctuality, which is measured
+			_ = clock.Bind(0, processors...) // a refusal only costs lateness, which is measured
 		}
 		started <- process.Start()
 	}()
 	return <-started
 }
 
-// pair gives the two ends of a socket.
+// pair returns the two ends of a socket.
 func pair() (ours *channel, theirs *os.File, err error) {
 	conn, theirs, err := holder.SocketPair(unix.SOCK_STREAM)
 	return &channel{conn: conn}, theirs, err
@@ -124,26 +126,27 @@ func (h *Host) wait(told func()) {
 	}
 }
 
-// Ended is closed when the process has ended. Then nothing that is asked of it succeeds; routes that nodes' kernels have stay, and so does babeld.
+// Ended is closed when the process has ended. Requests fail then. Routes in nodes' kernels and babeld stay.
 func (h *Host) Ended() <-chan struct{} { return h.ended }
 
-// Process is its id.
+// Process returns its process id.
 func (h *Host) Process() int { return h.process.Process.Pid }
 
-// Seen is when the process last answered, by CLOCK_REALTIME.
+// Seen returns when the process last answered, by CLOCK_REALTIME.
 func (h *Host) Seen() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seen
 }
 
-// Close ends the process. Instances must have been left or stopped before, or are as when it ends by itself. It tells what was wrong with its end.
+// Close ends the process. Instances must have been left or stopped before. It returns errors of the process's
+// end.
 func (h *Host) Close() error {
-	err := h.closeSockets() // the process takes that for its end
+	err := h.closeSockets() // this ends the process
 	select {
 	case <-h.ended:
 	case <-time.After(patience):
-		err = errors.Join(err, fmt.Errorf("routers' process %d does not end; it is killed", h.Process()), h.process.Process.Kill())
+		err = errors.Join(err, fmt.Errorf("routers' process %d did not end and was killed", h.Process()), h.process.Process.Kill())
 		<-h.ended
 	}
 	return errors.Join(err, h.exit)
@@ -153,7 +156,7 @@ func (h *Host) closeSockets() error {
 	return errors.Join(h.control.conn.Close(), h.reports.conn.Close())
 }
 
-// call has the process do something, which may take its time.
+// call makes the process handle a request, which may take long.
 func (h *Host) call(r request, namespace *os.File) (a answer, err error) {
 	h.calling.Lock()
 	defer h.calling.Unlock()
@@ -172,7 +175,7 @@ func (h *Host) call(r request, namespace *os.File) (a answer, err error) {
 		err = cbor.Unmarshal(payload, &a)
 	}
 	if err != nil {
-		return a, fmt.Errorf("%s, asked of the routers' process: %w", r.Do, err)
+		return a, fmt.Errorf("request %s to the routers' process: %w", r.Do, err)
 	}
 	if a.Error != "" {
 		err = errors.New(a.Error)
@@ -180,12 +183,12 @@ func (h *Host) call(r request, namespace *os.File) (a answer, err error) {
 	return a, err
 }
 
-// Adopt is routing.Host's.
+// Adopt implements routing.Host.Adopt in the process.
 func (h *Host) Adopt(namespace *os.File, c routing.Config, s routing.State, absent time.Duration) (*Instance, error) {
 	h.mu.Lock()
 	h.next++
 	i := &Instance{host: h, id: h.next}
-	h.instances[i.id] = i // before the process has it: routes are told once
+	h.instances[i.id] = i // before the process has it, because routes are reported once
 	h.mu.Unlock()
 	if _, err := h.call(request{Do: doAdopt, ID: i.id, Config: &c, State: &s, Absent: absent}, namespace); err != nil {
 		i.forget()
@@ -194,18 +197,18 @@ func (h *Host) Adopt(namespace *os.File, c routing.Config, s routing.State, abse
 	return i, nil
 }
 
-// Refresh has the process tell what its instances have counted and found. What they tell of themselves is as of then.
+// Refresh reads the counters and routes of all instances. Until the next call, instances return these.
 func (h *Host) Refresh() error {
 	h.asking.Lock()
 	defer h.asking.Unlock()
-	_ = h.reports.conn.SetDeadline(time.Now().Add(patience)) // fails only where the rest does
+	_ = h.reports.conn.SetDeadline(time.Now().Add(patience)) // fails only if the rest fails
 	err := h.reports.send(nil, -1)
 	var payload []byte
 	if err == nil {
 		payload, _, err = h.reports.receive()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errors.Join(fmt.Errorf("routers' process %d does not answer; it is killed", h.Process()), h.process.Process.Kill())
+		err = errors.Join(fmt.Errorf("routers' process %d did not answer and was killed", h.Process()), h.process.Process.Kill())
 	}
 	if err != nil {
 		return fmt.Errorf("reports of the routers' process: %w", err)
@@ -213,7 +216,7 @@ func (h *Host) Refresh() error {
 	return h.take(payload)
 }
 
-// take reports; those of instances that are ending are of no use.
+// take reads reports. Those of ending instances are ignored.
 func (h *Host) take(payload []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -229,7 +232,8 @@ func (h *Host) take(payload []byte) error {
 	return nil
 }
 
-// Instance is a node's part in one routing domain, as routing.Instance is. What it tells is as of the last Host.Refresh.
+// Instance is a node's part in one routing domain, as routing.Instance. Its data is that of the last
+// Host.Refresh.
 type Instance struct {
 	host *Host
 	id   uint64
@@ -253,22 +257,22 @@ func (i *Instance) take(r *report) {
 	}
 }
 
-// State is routing.Instance's.
+// State implements routing.Instance.State.
 func (i *Instance) State() (routing.State, error) {
 	a, err := i.host.call(request{Do: doState, ID: i.id}, nil)
 	return a.State, err
 }
 
-// Transmit is routing.Instance's.
+// Transmit implements routing.Instance.Transmit.
 func (i *Instance) Transmit(number int, allowed bool) error {
 	_, err := i.host.call(request{Do: doTransmit, ID: i.id, Interface: number, Allowed: allowed}, nil)
 	return err
 }
 
-// Leave is routing.Instance's.
+// Leave implements routing.Instance.Leave.
 func (i *Instance) Leave() error { return i.end(doLeave) }
 
-// Stop is routing.Instance's.
+// Stop implements routing.Instance.Stop.
 func (i *Instance) Stop() error { return i.end(doStop) }
 
 func (i *Instance) end(how string) error {
@@ -283,7 +287,7 @@ func (i *Instance) forget() {
 	delete(i.host.instances, i.id)
 }
 
-// AppendRoutes is routing.Instance's.
+// AppendRoutes implements routing.Instance.AppendRoutes.
 func (i *Instance) AppendRoutes(to []olsr.Route) []olsr.Route {
 	i.host.mu.Lock()
 	defer i.host.mu.Unlock()
@@ -295,7 +299,7 @@ func (i *Instance) AppendRoutes(to []olsr.Route) []olsr.Route {
 	return to
 }
 
-// Counters is routing.Instance's.
+// Counters implements routing.Instance.Counters.
 func (i *Instance) Counters(number int) routing.Counters {
 	i.host.mu.Lock()
 	defer i.host.mu.Unlock()
@@ -305,14 +309,14 @@ func (i *Instance) Counters(number int) routing.Counters {
 	return i.counters[number]
 }
 
-// Err is what was wrong, or nil.
+// Err returns the instance's current error, or nil.
 func (i *Instance) Err() error {
 	i.host.mu.Lock()
 	defer i.host.mu.Unlock()
 	return i.trouble
 }
 
-// Process is babeld's id; 0 for none.
+// Process returns babeld's process id; 0 for none.
 func (i *Instance) Process() int {
 	i.host.mu.Lock()
 	defer i.host.mu.Unlock()

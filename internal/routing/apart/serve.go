@@ -20,12 +20,12 @@ import (
 	"vignette.dev/vignette/internal/routing"
 )
 
-// leastPs of Go's scheduler: for the routers' thread, the writer of routes, what answers, and a garbage collection. Threads in the kernel keep theirs for a
-// while.
+// leastPs of Go's scheduler: for the routers' thread, the writer of routes, the answers, and a garbage
+// collection. A thread in the kernel keeps its P for a while.
 const leastPs = 4
 
-// Serve is the routers' process: it does what the one that started it asks for, and returns when that has ended. What it leaves is as if all
-// instances had been left.
+// Serve is the routers' process. It handles requests of the process that started it, and returns when that
+// has ended, as if all instances had been left.
 func Serve(log *slog.Logger, arguments []string) error {
 	var priority radio.Options
 	flags := flag.NewFlagSet(Command, flag.ContinueOnError)
@@ -34,7 +34,7 @@ func Serve(log *slog.Logger, arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	// The one that started it tells it to end.
+	// The process that started it ends it.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM)
 	control, err := openChannel(controlSocket, "control")
 	if err != nil {
@@ -46,7 +46,7 @@ func Serve(log *slog.Logger, arguments []string) error {
 	}
 	_ = os.WriteFile("/proc/self/comm", []byte(Command), 0) // for ps and top only
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), leastPs))
-	_ = radio.RaiseProcess(priority) // what is refused, radiod has told of
+	_ = radio.RaiseProcessPriority(priority) // radiod has logged a refusal
 	host, err := routing.NewHost(log)
 	if err != nil {
 		return err
@@ -64,14 +64,14 @@ type server struct {
 	instances map[uint64]*served
 }
 
-// served is an instance, and the version of its routes that was told last.
+// served is an instance, and the version of its routes that was reported last.
 type served struct {
 	*routing.Instance
 	interfaces int
 	told       uint64
 }
 
-// obey requests until the other end is gone.
+// obey handles requests until the other end is gone.
 func (s *server) obey(c *channel) error {
 	for {
 		payload, fd, err := c.receive()
@@ -83,7 +83,7 @@ func (s *server) obey(c *channel) error {
 		}
 		var a answer
 		if err := s.do(payload, fd, &a); err != nil {
-			a.Error = cmp.Or(err.Error(), "an error without a word")
+			a.Error = cmp.Or(err.Error(), "unknown error")
 		}
 		if payload, err = cbor.Marshal(a); err == nil {
 			err = c.send(payload, -1)
@@ -110,7 +110,7 @@ func (s *server) do(payload []byte, fd int, a *answer) (err error) {
 	s.mu.Lock()
 	i := s.instances[r.ID]
 	if r.Do == doLeave || r.Do == doStop {
-		delete(s.instances, r.ID) // first: its sockets are not to be asked any more
+		delete(s.instances, r.ID) // first, so that its sockets are not read any more
 	}
 	s.mu.Unlock()
 	if i == nil {
@@ -145,13 +145,13 @@ func (s *server) adopt(r *request, namespace *os.File) error {
 	return nil
 }
 
-// report whenever the other end asks, until it is gone.
+// report answers requests for reports, until the other end is gone.
 func (s *server) report(c *channel) {
 	var payload []byte
 	var routes []olsr.Route
 	for {
 		if _, _, err := c.receive(); err != nil {
-			return // so is the control socket
+			return // the control socket has ended too
 		}
 		payload, routes = s.reports(payload[:0], routes)
 		if c.send(payload, -1) != nil {

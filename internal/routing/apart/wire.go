@@ -31,7 +31,7 @@ type request struct {
 	Allowed   bool `cbor:"7,keyasint,omitempty"`
 }
 
-// What can be requested.
+// The requests.
 const (
 	doAdopt    = "adopt"
 	doState    = "state"
@@ -49,7 +49,8 @@ type answer struct {
 // maxPayload of a packet in bytes: the tables of thousands of nodes.
 const maxPayload = 1 << 28
 
-// channel is one end of a stream socket, which carries packets: four bytes with a length, and as many more. A descriptor may come with the length.
+// channel is one end of a stream socket, which carries packets: four bytes with a length, and as many more. A
+// descriptor may come with the length.
 type channel struct {
 	conn *net.UnixConn
 	in   []byte
@@ -63,7 +64,7 @@ func openChannel(fd uintptr, name string) (*channel, error) {
 	return &channel{conn: conn}, nil
 }
 
-// send a packet, with a descriptor unless that is negative.
+// send sends a packet, with a descriptor unless that is negative.
 func (c *channel) send(payload []byte, fd int) error {
 	var header [4]byte
 	binary.LittleEndian.PutUint32(header[:], uint32(len(payload))) //nolint:gosec // within maxPayload
@@ -81,7 +82,7 @@ func (c *channel) send(payload []byte, fd int) error {
 	return err
 }
 
-// receive a packet, which is valid until the next, and the descriptor that came with it or -1.
+// receive returns a packet, which is valid until the next, and its descriptor or -1.
 func (c *channel) receive() (payload []byte, fd int, err error) {
 	var header [4]byte
 	oob := make([]byte, unix.CmsgSpace(4))
@@ -101,7 +102,7 @@ func (c *channel) receive() (payload []byte, fd int, err error) {
 	return payload, fd, err
 }
 
-// rest of a packet of whose header n bytes have been read.
+// rest reads the rest of a packet, of whose header n bytes have been read.
 func (c *channel) rest(header []byte, n int) ([]byte, error) {
 	if _, err := io.ReadFull(c.conn, header[n:]); err != nil {
 		return nil, err
@@ -118,18 +119,18 @@ func (c *channel) rest(header []byte, n int) ([]byte, error) {
 	return c.in, err
 }
 
-// report is what one instance tells each time it is asked.
+// report is one instance's answer to a request for reports.
 type report struct {
 	id       uint64
 	process  int
 	trouble  []byte
 	counters []routing.Counters
-	// changed tells that the routes are others than the last time; else they are not told.
+	// changed reports whether the routes have changed since the last report; only then they are included.
 	changed bool
 	routes  []byte
 }
 
-// appendReport with the routes, if they are said to have changed, and not what the report has of these.
+// appendReport appends a report, with routes if the report says that they have changed.
 func appendReport(to []byte, r *report, routes []olsr.Route) []byte {
 	to = binary.AppendUvarint(to, r.id)
 	to = binary.AppendUvarint(to, uint64(r.process)) //nolint:gosec // process ids are positive
@@ -148,7 +149,7 @@ func appendReport(to []byte, r *report, routes []olsr.Route) []byte {
 	return appendRoutes(append(to, 1), routes)
 }
 
-// appendRoutes with the number of their bytes before them.
+// appendRoutes appends routes after their number of bytes.
 func appendRoutes(to []byte, routes []olsr.Route) []byte {
 	begin := len(to)
 	to = append(to, 0, 0, 0, 0)
@@ -168,7 +169,7 @@ func appendRoute(to []byte, r *olsr.Route) []byte {
 	return binary.AppendUvarint(to, uint64(r.Metric))
 }
 
-// appendAddress with its length, 4 or 16, before it; 0 is the zero value.
+// appendAddress appends an address after its length, 4 or 16; 0 is the zero value.
 func appendAddress(to []byte, a netip.Addr) []byte {
 	to = append(to, byte(a.BitLen()/8)) //nolint:gosec // 0, 4 or 16
 	if a.Is4() {
@@ -184,7 +185,7 @@ func appendAddress(to []byte, a netip.Addr) []byte {
 
 var errTruncated = errors.New("it ends before its end, or has a number too large")
 
-// reader of what the functions above have written. After an error everything it gives is zero.
+// reader reads what the functions above have written. After an error it returns zero values.
 type reader struct {
 	rest []byte
 	err  error
@@ -207,7 +208,7 @@ func (r *reader) byte() byte {
 	return 0
 }
 
-// number up to the most given.
+// number reads a number up to most.
 func (r *reader) number(most uint64) uint64 {
 	n, length := binary.Uvarint(r.rest)
 	if length <= 0 || n > most {
@@ -230,7 +231,7 @@ func (r *reader) address() (a netip.Addr) {
 
 const anyNumber = 1<<64 - 1
 
-// report reads the next one into r, whose slices it uses anew; those of bytes are of what is read.
+// report reads the next report into to, whose slices it reuses. Byte slices refer to the reader's memory.
 func (r *reader) report(to *report) error {
 	to.id = r.number(anyNumber)
 	to.process = int(r.number(1 << 31)) //nolint:gosec // as bounded
@@ -257,7 +258,7 @@ func (r *reader) report(to *report) error {
 	return r.err
 }
 
-// routes appends those that appendRoute has written.
+// routes appends the routes that appendRoute has written.
 func (r *reader) routes(to []olsr.Route) ([]olsr.Route, error) {
 	for len(r.rest) > 0 {
 		a := r.address()

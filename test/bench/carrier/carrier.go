@@ -73,7 +73,7 @@ func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error
 	if err != nil {
 		return nil, err
 	}
-	_ = engine.Raise() // as the daemon does, too; what it is refused costs lateness
+	_ = engine.RaisePriority() // as the daemon does, too; what it is refused costs lateness
 	network, err := engine.NewNetwork(radio.NetworkOptions{Model: model, MTU: MTU})
 	if err != nil {
 		return nil, err
@@ -107,11 +107,11 @@ func Hub(nodes int, options radio.Options) (Measure, error) {
 			return nil, err
 		}
 	}
-	_ = radio.RaiseProcess(options) // as the engine's
-	delivered := new(uint64)        // read without a lock: a report may miss the frame that is being carried
+	_ = radio.RaiseProcessPriority(options) // as the engine's
+	delivered := new(uint64)                // read without a lock: a report may miss the frame that is being carried
 	go func() {
 		runtime.LockOSThread()
-		_ = radio.Prioritise(options) // as the engine: what it is refused the hub is too
+		_ = radio.SetThreadPriority(options) // as the engine: what it is refused the hub is too
 		buffer, events := make([]byte, 65536), make([]unix.EpollEvent, 64)
 		for {
 			count, _ := unix.EpollWait(epoll, events, -1)
@@ -216,7 +216,7 @@ func (r *Report) Tail() (p99 time.Duration, late float64) {
 		if p99 == Unbounded && float64(below) >= 0.99*float64(r.Lateness.Count) {
 			p99 = time.Duration(bound)
 		}
-		if bound <= radio.LateRelease {
+		if bound <= radio.LateThreshold {
 			good = below
 		}
 	}

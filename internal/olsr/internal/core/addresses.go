@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Sorted are the addresses that a table is of, ascending.
+// Sorted returns a table's addresses, ascending.
 func Sorted[V any](table map[netip.Addr]V) []netip.Addr {
 	return slices.SortedFunc(maps.Keys(table), netip.Addr.Compare)
 }

@@ -8,10 +8,10 @@ import (
 // Forever is later than any moment.
 const Forever = time.Duration(1<<63 - 1)
 
-// Epoch turns times into moments: durations since the first time it saw.
+// Epoch converts times to moments: durations since the first time that it saw.
 type Epoch struct{ start time.Time }
 
-// Moment of a time. The first one is a day, so that no hold time reaches back before zero.
+// Moment of a time. The first one is a day, so that no hold time reaches below zero.
 func (e *Epoch) Moment(now time.Time) time.Duration {
 	if e.start.IsZero() {
 		e.start = now.Add(-24 * time.Hour)
@@ -30,8 +30,8 @@ func Jitter(r *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(r.Int63n(int64(limit) + 1))
 }
 
-// After is when a message that was due is due again: an interval later, less jitter up to a limit and a quarter of the interval
-// (RFC 5148 section 5.2). What was late is not made up for.
+// After returns when a message is next due: an interval later, less jitter up to a limit and a quarter of the
+// interval (RFC 5148 section 5.2). A delay is not made up for.
 func After(r *rand.Rand, now, due, interval, limit time.Duration) time.Duration {
 	return max(now, due) + interval - Jitter(r, min(limit, interval/4))
 }

@@ -9,7 +9,7 @@ type Candidate struct {
 	Distance uint32
 }
 
-// Reach is a way to a target: which candidate leads there, and how far it is from it.
+// Reach is a path to a target: which candidate leads there, and its distance from the target.
 type Reach struct {
 	Candidate int
 	Distance  uint32
@@ -22,9 +22,9 @@ type Target struct {
 	Reaches []Reach
 }
 
-// Cover chooses MPRs: the fewest the greedy algorithm of RFC 7181 appendix B (RFC 3626 section 8.3.1) finds such that each
-// target that is not reached as well directly is reached over an MPR, at the least distance there is. Of equals the first
-// candidate is taken. A candidate of willingness 0 is never chosen, one of always is in any case.
+// Cover chooses MPRs by the greedy algorithm of RFC 7181 appendix B (RFC 3626 section 8.3.1). Each target
+// that is not reached as well directly is reached over an MPR at the least distance. Of equal candidates the
+// first is taken. A candidate of willingness 0 is never chosen, one of willingness always is.
 func Cover(candidates []Candidate, targets []Target, always int) []bool {
 	c := covers.Get().(*cover)
 	defer covers.Put(c)
@@ -64,14 +64,14 @@ func Cover(candidates []Candidate, targets []Target, always int) []bool {
 
 // cover is memory that is kept between choices.
 type cover struct {
-	by    [][]int // which candidates reach a target best, over those targets that are not covered
-	all   []int   // what by is made of
-	reach []int   // how many of those targets a candidate reaches
+	by    [][]int // the best candidates of each target that is not covered
+	all   []int   // the memory of by
+	reach []int   // how many of those targets each candidate reaches
 }
 
 var covers = sync.Pool{New: func() any { return &cover{} }}
 
-// best candidates for a target.
+// best returns the best candidates for a target.
 func (c *cover) best(candidates []Candidate, t *Target) []int {
 	first, least := len(c.all), t.Direct
 	for _, r := range t.Reaches {
@@ -97,7 +97,7 @@ func covered(best []int, chosen []bool) bool {
 	return false
 }
 
-// widest is the candidate of the greatest willingness, among those the one that reaches most.
+// widest returns the candidate of the greatest willingness, among those the one that reaches most.
 func widest(candidates []Candidate, reach []int) int {
 	choice := -1
 	for i, c := range candidates {

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Index numbers addresses, so that the graph is of slices. Those of IPv4 are in a hash table of few bytes for each: hundreds of routers in
-// one process look up addresses of every message, mostly in memory that is in no cache.
+// Index numbers addresses, so that the graph consists of slices. IPv4 addresses are in a compact hash table:
+// hundreds of routers look up addresses of every message, mostly in memory outside the caches.
 type Index struct {
 	Addrs []netip.Addr
 	four  []indexSlot // by linear probing; its length is a power of 2, and at most half of it is in use
@@ -22,7 +22,8 @@ type indexSlot struct {
 // leastSlots of a table that is not empty.
 const leastSlots = 16
 
-// MaxAddresses is how many addresses a router knows at most. Beyond it forgets all, to learn anew those that are still there.
+// MaxAddresses is the most addresses that a router knows. Beyond it the router forgets all, and learns the
+// existing ones again.
 const MaxAddresses = 1 << 14
 
 // Of returns an address's number, a new one for a new address.
@@ -56,7 +57,7 @@ func (x *Index) Known(a netip.Addr) (i int32, known bool) {
 	return slot.after - 1, slot.after != 0
 }
 
-// slot that an IPv4 address has, or the vacant one for it.
+// slot returns an IPv4 address's slot, or the vacant one for it.
 func (x *Index) slot(address uint32) *indexSlot {
 	// 2^32 over the golden ratio spreads neighbouring addresses (Knuth, The Art of Computer Programming, 6.4).
 	first := address * 0x9e3779b1 >> (32 - bits.TrailingZeros(uint(len(x.four))))
@@ -117,8 +118,8 @@ type waiting struct {
 	first, node int32
 }
 
-// before orders what waits: by metric, then hops, then first edge. Routes thus follow from the topology alone, if first edges
-// are in an order that does.
+// before orders waiting nodes by metric, then hops, then first edge. So routes depend on the topology alone,
+// if the order of first edges does.
 func (a *waiting) before(b *waiting) bool {
 	switch {
 	case a.metric != b.metric:
@@ -131,7 +132,8 @@ func (a *waiting) before(b *waiting) bool {
 	return a.node < b.node
 }
 
-// Find the paths over n nodes that begin with one of the first edges, by Dijkstra's algorithm; edges gives those out of a node.
+// Find finds the paths over n nodes that begin with one of the first edges, by Dijkstra's algorithm. edges
+// visits a node's edges.
 func (p *Paths) Find(n int, first []Edge, edges func(node int32, visit func(Edge))) {
 	p.To = append(p.To[:0], make([]Path, n)...)
 	for i := range p.To {
@@ -154,7 +156,7 @@ func (p *Paths) Find(n int, first []Edge, edges func(node int32, visit func(Edge
 	}
 }
 
-// reach notes a way to a node if it is better than the one known.
+// reach records a path to a node if it is better than the known one.
 func (p *Paths) reach(w waiting) {
 	to := &p.To[w.node]
 	if to.done || to.First >= 0 && !w.before(&waiting{metric: to.Metric, hops: to.Hops, first: to.First, node: w.node}) {

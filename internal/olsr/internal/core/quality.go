@@ -11,18 +11,18 @@ type Hysteresis struct {
 	Accept, Reject float64
 }
 
-// Quality of a link by the share of its HELLOs that come (RFC 6130 section 14): an exponential average, judged with
+// Quality of a link by the share of its HELLOs that arrive (RFC 6130 section 14): an exponential average with
 // hysteresis.
 type Quality struct {
 	Value   float64
 	Pending bool
 	Lost    bool
-	// Due is when the next HELLO is missed.
+	// Due is when the next HELLO counts as missed.
 	Due      time.Duration
 	Interval time.Duration
 }
 
-// Heard a HELLO; the next is expected within the interval.
+// Heard records a HELLO; the next is expected within the interval.
 func (q *Quality) Heard(h *Hysteresis, now, interval time.Duration, first bool) {
 	q.Interval = interval
 	q.Due = now + interval*3/2
@@ -36,7 +36,7 @@ func (q *Quality) Heard(h *Hysteresis, now, interval time.Duration, first bool) 
 	q.judge(h, (1-h.Scaling)*q.Value+h.Scaling)
 }
 
-// Missed what should have come by now; it reports whether anything was.
+// Missed records HELLOs that should have come by now, and reports whether there were any.
 func (q *Quality) Missed(h *Hysteresis, now time.Duration) bool {
 	if h == nil || q.Interval <= 0 || now < q.Due {
 		return false

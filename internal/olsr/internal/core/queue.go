@@ -2,11 +2,12 @@ package core
 
 import "time"
 
-// queueLimit bounds a queue that a flood of messages to forward fills.
+// queueLimit bounds a queue, which a flood of messages to forward could fill.
 const queueLimit = 1024
 
-// Queue of messages that wait for their jitter. When one is due all go, in as few packets as hold them: RFC 5148 section 5
-// lets a message go earlier than its jitter, and a radio takes one packet more readily than several.
+// Queue has messages that wait for their jitter. When one is due all are sent, in as few packets as possible.
+// RFC 5148 section 5 allows a message to go earlier than its jitter, and one packet is better for a radio
+// than several.
 type Queue struct {
 	messages [][]byte
 	due      time.Duration
@@ -24,17 +25,17 @@ func (q *Queue) Add(due time.Duration, message []byte) bool {
 	return true
 }
 
-// Due is when the next message is.
+// Due returns when the next message is due.
 func (q *Queue) Due() (time.Duration, bool) { return q.due, len(q.messages) > 0 }
 
-// FlushDue does what Flush does if a message is due.
+// FlushDue flushes if a message is due.
 func (q *Queue) FlushDue(now time.Duration, limit int, packet func(messages [][]byte)) {
 	if due, waiting := q.Due(); waiting && due <= now {
 		q.Flush(limit, packet)
 	}
 }
 
-// Flush passes on packets of messages that are together at most limit bytes long; one longer than that goes alone.
+// Flush passes packets of messages with at most limit bytes; a longer message goes alone.
 func (q *Queue) Flush(limit int, packet func(messages [][]byte)) {
 	for start := 0; start < len(q.messages); {
 		end, size := start+1, len(q.messages[start])

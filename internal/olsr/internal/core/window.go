@@ -1,5 +1,5 @@
-// Package core has what both versions of OLSR do alike: duplicates, jittered queues, the choice of MPRs, shortest paths.
-// Moments are times since a Router's own beginning.
+// Package core has the common parts of both versions of OLSR: duplicates, jittered queues, the choice of
+// MPRs, shortest paths. Moments are times since a Router's own beginning.
 package core
 
 import "time"
@@ -7,8 +7,8 @@ import "time"
 // windowSize is how many sequence numbers back are remembered one by one.
 const windowSize = 64
 
-// Window remembers which sequence numbers of one originator were seen, in constant memory. A number far from the last is
-// taken for that of a restarted originator, and begins a new window, as does any after a time without a message.
+// Window remembers which sequence numbers of one originator were seen, in constant memory. A number far from
+// the last means a restarted originator, and begins a new window. So does any after a time without a message.
 type Window struct {
 	Last uint16
 	Seen uint64
@@ -35,11 +35,12 @@ func (w *Window) Add(sequence uint16, now, hold time.Duration) (fresh bool) {
 	return true
 }
 
-// Has tells that a number was recorded: Add would find it there.
+// Has reports whether a number was recorded.
 func (w *Window) Has(sequence uint16, now, hold time.Duration) bool {
 	back := int16(w.Last - sequence)
 	return w.Used && now-w.At <= hold && back >= 0 && back < windowSize && w.Seen&(1<<back) != 0
 }
 
-// Newer says whether sequence number a follows b, with wrap-around (RFC 7181 section 21, RFC 3626 section 19).
+// Newer reports whether sequence number a follows b, with wrap-around (RFC 7181 section 21, RFC 3626 section
+// 19).
 func Newer(a, b uint16) bool { return int16(a-b) > 0 }

@@ -10,49 +10,49 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// fates are what becomes of transmissions to everybody: who received which, and what each missed.
-type fates struct {
+// outcomes are the outcomes of broadcasts: who received which, and what each missed.
+type outcomes struct {
 	received []string
 	missed   map[string]uint64
 }
 
-func (f *fates) miss(p *radio.Port, reason radio.Reason, transmissions uint64) {
+func (f *outcomes) miss(p *radio.Port, reason radio.Reason, transmissions uint64) {
 	if transmissions > 0 {
 		f.missed[fmt.Sprint(p.Name, " ", reason)] += transmissions
 	}
 }
 
-func (f *fates) receive(t *Transmission, p *radio.Port) {
+func (f *outcomes) receive(t *Transmission, p *radio.Port) {
 	f.received = append(f.received, fmt.Sprint(t.Source.Name, " ", t.Index, " ", p.Name))
 }
 
 // each has a transmission end at each of its neighbours by itself.
-func (c *changing) each(t *Transmission) {
+func (c *changingWorld) each(t *Transmission) {
 	all := c.medium.Neighbours(t.End, t.Source, t.PowerDBm)
 	for i := range all {
 		if r := c.medium.Receive(t.End, t, &all[i], all[i].Radio().FrequencyHertz); r.Received {
-			c.fates.receive(t, all[i].Port)
+			c.outcomes.receive(t, all[i].Port)
 		} else {
-			c.fates.miss(all[i].Port, r.Reason, 1)
+			c.outcomes.miss(all[i].Port, r.Reason, 1)
 		}
 	}
 }
 
-func (c *changing) together(t *Transmission) {
+func (c *changingWorld) together(t *Transmission) {
 	for _, p := range c.medium.Broadcast(t.End, t, nil) {
-		c.fates.receive(t, p)
+		c.outcomes.receive(t, p)
 	}
 }
 
-// changing is a world, and radios in it, that change at random. Two of the same seed change alike.
-type changing struct {
-	random *rand.Rand
-	world  *world
-	radios map[int]*Radio
-	medium *Medium
-	config Config
-	all    []*radio.Port
-	fates  fates
+// changingWorld is a world with radios that change at random. Two with the same seed change alike.
+type changingWorld struct {
+	random   *rand.Rand
+	world    *world
+	radios   map[int]*Radio
+	medium   *Medium
+	config   Config
+	all      []*radio.Port
+	outcomes outcomes
 }
 
 const changingNodes = 12
@@ -69,14 +69,14 @@ func (b batched) PathlossToAll(from int, to []int, _ int64, dB []float64) {
 	}
 }
 
-func newChanging(seed uint64, environment func(*world) Environment) *changing {
-	c := &changing{random: rand.New(rand.NewPCG(seed, 1)), world: &world{}, radios: map[int]*Radio{}, all: portsOf(changingNodes),
-		fates: fates{missed: map[string]uint64{}}}
+func newChanging(seed uint64, environment func(*world) Environment) *changingWorld {
+	c := &changingWorld{random: rand.New(rand.NewPCG(seed, 1)), world: &world{}, radios: map[int]*Radio{}, all: portsOf(changingNodes),
+		outcomes: outcomes{missed: map[string]uint64{}}}
 	sized, err := ParsePCR([]byte(`<pcr><table pktsize="500"><row sinr="5" por="0"/><row sinr="8" por="60"/><row sinr="12" por="100"/></table></pcr>`))
 	if err != nil {
 		panic(err)
 	}
-	c.config = Config{Seed: int64(seed), Environment: environment(c.world), Missed: c.fates.miss, PCR: []*Curve{nil, sized, linearCurve}[c.random.IntN(3)],
+	c.config = Config{Seed: int64(seed), Environment: environment(c.world), Missed: c.outcomes.miss, PCR: []*Curve{nil, sized, linearCurve}[c.random.IntN(3)],
 		Interference: Interference(max(c.random.IntN(6)-3, 0)), HalfDuplex: c.random.IntN(4) == 0, Radio: func(p *radio.Port) Radio { return *c.radios[p.NEM] }}
 	for _, p := range c.all {
 		c.radios[p.NEM] = &Radio{}
@@ -88,7 +88,7 @@ func newChanging(seed uint64, environment func(*world) Environment) *changing {
 	return c
 }
 
-func (c *changing) retune(nem int) {
+func (c *changingWorld) retune(nem int) {
 	*c.radios[nem] = emaneRadio
 	r := c.radios[nem]
 	r.TransmitPowerDBm = float64(c.random.IntN(3) * 5)
@@ -101,7 +101,7 @@ func (c *changing) retune(nem int) {
 	r.BandwidthHertz *= float64(1 + c.random.IntN(2))
 }
 
-func (c *changing) move() {
+func (c *changingWorld) move() {
 	c.world.version++
 	c.world.loss = map[[2]int]float64{}
 	for i := range changingNodes {
@@ -114,7 +114,7 @@ func (c *changing) move() {
 }
 
 // change something now and then.
-func (c *changing) change() {
+func (c *changingWorld) change() {
 	switch c.random.IntN(40) {
 	case 0, 1:
 		c.move()
@@ -133,7 +133,7 @@ func (c *changing) change() {
 }
 
 // carry transmissions, two of which are on the air at a time, to where they end.
-func (c *changing) carry(transmissions int, end func(*Transmission)) {
+func (c *changingWorld) carry(transmissions int, end func(*Transmission)) {
 	var before *Transmission
 	for i := range int64(transmissions) {
 		c.change()
@@ -155,7 +155,7 @@ func (c *changing) carry(transmissions int, end func(*Transmission)) {
 		before = t
 	}
 	c.medium.Tally(changingNodes)
-	slices.Sort(c.fates.received) // who is certain to receive comes first
+	slices.Sort(c.outcomes.received) // who is certain to receive comes first
 }
 
 func TestABroadcastIsWhatEachNeighbourReceives(t *testing.T) {
@@ -165,14 +165,14 @@ func TestABroadcastIsWhatEachNeighbourReceives(t *testing.T) {
 		together := newChanging(seed, func(w *world) Environment { return batched{w} })
 		each.carry(300, each.each)
 		together.carry(300, together.together)
-		received += len(each.fates.received)
-		for _, transmissions := range each.fates.missed {
+		received += len(each.outcomes.received)
+		for _, transmissions := range each.outcomes.missed {
 			missed += transmissions
 		}
-		if !slices.Equal(each.fates.received, together.fates.received) {
-			t.Fatalf("seed %d: %d received each, %d together", seed, len(each.fates.received), len(together.fates.received))
+		if !slices.Equal(each.outcomes.received, together.outcomes.received) {
+			t.Fatalf("seed %d: %d received each, %d together", seed, len(each.outcomes.received), len(together.outcomes.received))
 		}
-		if got, want := fmt.Sprint(together.fates.missed), fmt.Sprint(each.fates.missed); got != want {
+		if got, want := fmt.Sprint(together.outcomes.missed), fmt.Sprint(each.outcomes.missed); got != want {
 			t.Fatalf("seed %d: missed %s; want %s", seed, got, want)
 		}
 		for i, p := range each.all {
@@ -190,7 +190,7 @@ func TestABroadcastIsWhatEachNeighbourReceives(t *testing.T) {
 }
 
 // links of a port, by the names of those it heard.
-func links(c *changing, port int) (all string) {
+func links(c *changingWorld, port int) (all string) {
 	for _, l := range c.medium.Links(c.all[port]) {
 		name := l.From.Name
 		l.From = nil

@@ -8,35 +8,36 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// lateness in nanoseconds that a reception may be decided after its end without missing what interfered with it.
-const lateness = 1e9
+// decisionDelay in nanoseconds by which a reception may be decided after its end. Interfering transmissions are
+// kept that long.
+const decisionDelay = 1e9
 
-// air is what is and was sent lately. It is the place of EMANE's noise bins, with exact times instead of bins of 20 µs.
-type air struct {
-	sent []Transmission // from head on, by Start
+// recentTransmissions has current and recent transmissions. It replaces EMANE's noise bins of 20 µs with exact times.
+type recentTransmissions struct {
+	sent []Transmission // from head on, ordered by Start
 	head int
-	// longest transmission among them, nanoseconds.
+	// longest of their durations, nanoseconds.
 	longest int64
 
-	// The transmission that is being decided about and what overlaps with it.
-	prepared *Transmission
-	start    int64
-	others   []*Transmission
-	// Scratch: what interferes at one receiver, by Start and by End.
+	// The transmission that is being decided, and those that overlap with it.
+	overlapsOf    *Transmission
+	overlapsStart int64
+	others        []*Transmission
+	// Scratch: the interference at one receiver, by Start and by End.
 	starts, ends []signal
 }
 
-// signal is what a receiver has of an interfering transmission.
+// signal is an interfering transmission at a receiver.
 type signal struct {
 	start, end int64
 	milliwatts float64
 }
 
-// note keeps a transmission for as long as a reception may overlap with it.
-func (a *air) note(t *Transmission) {
-	a.prepared = nil
+// add keeps a transmission for as long as a reception may overlap with it.
+func (a *recentTransmissions) add(t *Transmission) {
+	a.overlapsOf = nil
 	a.longest = max(a.longest, t.End-t.Start)
-	horizon := t.Start - a.longest - lateness
+	horizon := t.Start - a.longest - decisionDelay
 	for a.head < len(a.sent) && a.sent[a.head].End < horizon {
 		a.sent[a.head].Source = nil
 		a.head++
@@ -53,12 +54,12 @@ func (a *air) note(t *Transmission) {
 	}
 }
 
-// prepare finds what overlaps with a transmission, once for all its receivers.
-func (a *air) prepare(t *Transmission) {
-	if a.prepared == t && a.start == t.Start {
+// findOverlaps finds the transmissions that overlap with one, once for all its receivers.
+func (a *recentTransmissions) findOverlaps(t *Transmission) {
+	if a.overlapsOf == t && a.overlapsStart == t.Start {
 		return
 	}
-	a.prepared, a.start, a.others = t, t.Start, a.others[:0]
+	a.overlapsOf, a.overlapsStart, a.others = t, t.Start, a.others[:0]
 	noted := a.sent[a.head:]
 	first := sort.Search(len(noted), func(i int) bool { return noted[i].Start >= t.Start-a.longest })
 	for i := first; i < len(noted) && noted[i].Start < t.End; i++ {
@@ -68,8 +69,8 @@ func (a *air) prepare(t *Transmission) {
 	}
 }
 
-// sends tells whether a port sends while the prepared transmission is on the air.
-func (a *air) sends(p *radio.Port) bool {
+// isSending reports whether a port sends during the prepared transmission.
+func (a *recentTransmissions) isSending(p *radio.Port) bool {
 	for _, o := range a.others {
 		if o.Source == p {
 			return true
@@ -79,7 +80,7 @@ func (a *air) sends(p *radio.Port) bool {
 }
 
 // peak is the highest sum of the signals at any moment of a reception, milliwatts.
-func (a *air) peak(t *Transmission) float64 {
+func (a *recentTransmissions) peak(t *Transmission) float64 {
 	a.ends = append(a.ends[:0], a.starts...)
 	slices.SortFunc(a.ends, func(x, y signal) int { return cmp.Compare(x.end, y.end) })
 	sum, highest, ended := 0.0, 0.0, 0
@@ -94,17 +95,17 @@ func (a *air) peak(t *Transmission) float64 {
 	return highest
 }
 
-// interference at a receiver that listens on a frequency, milliwatts: the highest at any moment of the reception. As in
-// EMANE, what lies below the receiver's sensitivity does not count.
+// interference at a receiver that listens on a frequency, milliwatts: the highest at any moment of the
+// reception. As in EMANE, signals below the receiver's sensitivity do not count.
 func (m *Medium) interference(now int64, t *Transmission, r *member, listenHertz float64) float64 {
 	jamming := m.config.Environment.Jamming(r.port, now, listenHertz, r.radio.BandwidthHertz) * r.antenna
 	if jamming < r.thermal {
 		jamming = 0
 	}
-	a, sum := &m.air, 0.0
+	a, sum := &m.recent, 0.0
 	a.starts = a.starts[:0]
 	for _, o := range a.others {
-		if p := m.heard(now, o, r, listenHertz); p >= r.thermal {
+		if p := m.interferingPower(now, o, r, listenHertz); p >= r.thermal {
 			a.starts = append(a.starts, signal{o.Start, o.End, p})
 			sum += p
 		}
@@ -115,8 +116,8 @@ func (m *Medium) interference(now int64, t *Transmission, r *member, listenHertz
 	return jamming + sum
 }
 
-// heard is the power of another transmission in a receiver's band, milliwatts; 0 where it does not count.
-func (m *Medium) heard(now int64, o *Transmission, r *member, listenHertz float64) float64 {
+// interferingPower is the power of another transmission in a receiver's band, milliwatts; 0 if it does not count.
+func (m *Medium) interferingPower(now int64, o *Transmission, r *member, listenHertz float64) float64 {
 	if o.Source == r.port || m.config.Interference == OutOfBand && o.subID == r.radio.SubID && o.FrequencyHertz == listenHertz {
 		return 0
 	}
@@ -130,5 +131,5 @@ func (m *Medium) heard(now int64, o *Transmission, r *member, listenHertz float6
 	if !found {
 		return 0
 	}
-	return o.milliwatts * all[i].ratio * share
+	return o.milliwatts * all[i].gainRatio * share
 }
