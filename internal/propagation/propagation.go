@@ -35,9 +35,9 @@ func FreeSpaceLoss(metres, frequencyHertz float64) float64 {
 	return max(0, 20*math.Log10(4*math.Pi*metres*frequencyHertz/SpeedOfLight))
 }
 
-// TwoRay is the loss of a direct ray and one that flat ground reflects: 40 log d - 20 log(h1 h2), and at
-// least that of free space (T. S. Rappaport, Wireless Communications, 2nd ed., 4.6; EMANE's "2ray"). A
-// position's altitude is that of its antenna; DefaultAntennaMetres is for those without one.
+// TwoRay is the loss of a direct ray and one that flat ground reflects: 40 log d - 20 log(h1 h2), and at least
+// that of free space (T. S. Rappaport, Wireless Communications, 2nd ed., 4.6). A position's altitude is that of
+// its antenna; DefaultAntennaMetres is for those without one.
 type TwoRay struct {
 	// Ground above which the antennas' heights are measured; nil is flat and at altitude 0.
 	Ground terrain.Surface
