@@ -1,4 +1,4 @@
-"""docs/analysis-api.md: generated from the package's own texts, with --update, and held against them."""
+"""docs/reference/analysis-api.md: generated from the package's own texts, with --update, and held against them."""
 
 import dataclasses
 import inspect
@@ -12,12 +12,12 @@ import vignette_analysis
 from vignette_analysis import analyse, frames, outputs, plots
 from vignette_analysis.analysis import Analysis
 
-PAGE = Path(__file__).parents[2] / "docs" / "analysis-api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "analysis-api.md"
 HEAD = """# Analysis in Python
 
-Generated from the package `analysis/vignette_analysis` by `hack/python -m pytest analysis/tests/test_api.py --update`. It is installed with
-`pip install ./analysis` in a clone of the repository. [Notebooks](notebooks/README.md) has a worked example, [Results](results.md) what
-the figures mean.
+<!-- generated from the package by hack/python -m pytest analysis/tests/test_api.py --update -->
+
+`pip install ./analysis` in a clone of the repository installs it. [Analyse with Python](../how-to/analyse-with-python.md) has examples, [Results](results.md) what the figures mean.
 
     from vignette_analysis import load
     run = load("e4")                      # a folder that `vignette results NAME --download e4` made

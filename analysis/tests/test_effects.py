@@ -295,7 +295,7 @@ CORRELATIONS = (0, 0.01, 0.05, 0.2)
 @pytest.mark.parametrize("share", [0, 0.01, 0.1, 0.5])
 @pytest.mark.parametrize("runs", [5, 10])
 def test_the_interval_of_a_share_covers_it_where_the_correlation_can_be_estimated(runs, share):
-    """That is: the losses are worth more than five independent ones (docs/compare.md)."""
+    """That is: the losses are worth more than five independent ones (docs/reference/comparison.md)."""
     known = [c for c in CORRELATIONS if not share or runs * 320 * share / (1 + 319 * c) > 5]
     assert known
     for correlation in known:

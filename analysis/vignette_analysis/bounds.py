@@ -1,4 +1,4 @@
-"""By how much the figures may be off because the emulation was late. docs/results.md has the rules."""
+"""By how much the figures may be off because the emulation was late. docs/reference/results.md has the rules."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the columns of every table mean: the text of docs/analysis-api.md, which a test holds against the tables themselves."""
+"""What the columns of every table mean: the text of docs/reference/analysis-api.md, which a test holds against the tables themselves."""
 
 from . import summary
 

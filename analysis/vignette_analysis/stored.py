@@ -19,7 +19,7 @@ _DELIVERIES = ("message", "publisher", "subscriber", "sent", "received", "proces
 def load(directory: str | Path) -> Analysis:
     """Open a downloaded run with its results, from DIRECTORY/run.json and the Parquet files in DIRECTORY/results.
 
-    Raises RunError where one of them is missing or damaged, or of a later version of the platform: `analyse` computes what is
+    Raises RunError where one of them is missing or damaged, or of a later version of the platform. `analyse` computes what is
     missing from the logs.
     """
     run = Run.load(Path(directory))

@@ -21,7 +21,7 @@ func newCampaign(t *target) *cobra.Command {
 		Aliases: []string{"campaigns"},
 		Short:   "Look at campaigns: one experiment for every point of a matrix",
 		Long: "campaign shows how campaigns are getting on and what they have measured. A campaign runs one experiment for every\n" +
-			"point of a matrix (docs/campaigns.md); vignette run FILE starts it.",
+			"point of a matrix (docs/how-to/run-campaigns.md); vignette run FILE starts it.",
 		Example: "  vignette campaign list\n" +
 			"  vignette campaign status e4-s1\n" +
 			"  vignette campaign results e4-s1",

@@ -26,7 +26,7 @@ func newCampaignReport(t *target) *cobra.Command {
 		Short: "Fetch the comparison of a campaign's runs, one HTML file that needs no network",
 		Long: "report has the analysis compare the runs of a round that have results, labelled by their levels, and writes one HTML\n" +
 			"file. Repeats of a point are one condition. --where takes some of the points, --by compares the levels of one axis.\n" +
-			"Other forms: vignette compare --campaign NAME -o csv. What the figures and tests mean: docs/compare.md.",
+			"Other forms: vignette compare --campaign NAME -o csv. What the figures and tests mean: docs/reference/comparison.md.",
 		Example: "  vignette campaign report e4-s1\n" +
 			"  vignette campaign report e4-s1 --where period=2s --open\n" +
 			"  vignette campaign report nightly --round 3 --by link -o - > nightly.html",

@@ -39,7 +39,7 @@ func newCompare(t *target) *cobra.Command {
 			"by what differs between their specs; those that differ in the seed only are repeats of one condition. --by makes\n" +
 			"conditions of the values of one field instead, or of each run (--by run).\n" +
 			"With --campaign it takes all runs of a campaign's round that have results, labelled by their levels, beside the NAMEs.\n" +
-			"What the figures and tests mean: docs/compare.md.",
+			"What the figures and tests mean: docs/reference/comparison.md.",
 		Example: "  vignette compare lan satcom\n" +
 			"  vignette compare quickstart@5f0c2a quickstart@9b1d44 --by run\n" +
 			"  vignette compare e4-2s e4-10s -o html > e4.html\n" +

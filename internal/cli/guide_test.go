@@ -13,7 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const guideFile = "../../docs/campaigns.md"
+const (
+	campaignGuide = "../../docs/how-to/run-campaigns.md"
+	watchGuide    = "../../docs/how-to/watch-live.md"
+	jsonReference = "../../docs/reference/comparison.md"
+)
 
 func readText(t *testing.T, path string) string {
 	t.Helper()
@@ -24,17 +28,11 @@ func readText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// wantInGuide a block of what was printed.
-func wantInGuide(t *testing.T, what, printed string) {
-	t.Helper()
-	if block := "```\n" + printed + "```\n"; !strings.Contains(readText(t, guideFile), block) {
-		t.Errorf("%s does not have what is printed, %s:\n%s", guideFile, what, block)
-	}
-}
-
-func TestTheGuideToCampaignsShowsWhatIsPrinted(t *testing.T) {
-	for _, name := range []string{"campaign-results.txt", "watch-80-columns.txt"} {
-		wantInGuide(t, name, readText(t, "testdata/"+name))
+func TestTheGuidesShowWhatIsPrinted(t *testing.T) {
+	for guide, name := range map[string]string{campaignGuide: "campaign-results.txt", watchGuide: "watch-80-columns.txt"} {
+		if block := "```\n" + readText(t, "testdata/"+name) + "```\n"; !strings.Contains(readText(t, guide), block) {
+			t.Errorf("%s does not have what is printed, %s:\n%s", guide, name, block)
+		}
 	}
 }
 
@@ -56,7 +54,7 @@ const guideTemplate = `
 `
 
 func TestTheGuidesCampaignIsJudgedAsTheGuideSays(t *testing.T) {
-	guide := readText(t, guideFile)
+	guide := readText(t, campaignGuide)
 	_, campaign, _ := strings.Cut(guide, "```yaml\n")
 	campaign, _, _ = strings.Cut(campaign, "```\n")
 	campaign = regexp.MustCompile(`(?m)^    spec: ….*\n`).ReplaceAllLiteralString(campaign, "    spec:"+guideTemplate)
@@ -71,13 +69,14 @@ func TestTheGuidesCampaignIsJudgedAsTheGuideSays(t *testing.T) {
 	}
 	good, bad := validated(campaign), validated(strings.Replace(campaign, "value: 500ms", "value: 0s", 1))
 	if block := "```\n" + bad + good + "```\n"; !strings.Contains(guide, block) {
-		t.Errorf("%s does not have what is printed of its campaign with a period of 0s, and as it is:\n%s", guideFile, block)
+		t.Errorf("%s does not have what is printed of its campaign with a period of 0s, and as it is:\n%s", campaignGuide, block)
 	}
 }
 
-func TestTheGuideNamesTheFieldsOfACampaignsJSON(t *testing.T) {
-	_, form, _ := strings.Cut(readText(t, guideFile), "`-o json` is stable: `")
-	form, _, _ = strings.Cut(form, "`")
+func TestTheReferenceNamesTheFieldsOfACampaignsJSON(t *testing.T) {
+	_, form, _ := strings.Cut(readText(t, jsonReference), "## JSON of a campaign")
+	_, form, _ = strings.Cut(form, "```\n")
+	form, _, _ = strings.Cut(form, "```")
 	var results any
 	if err := json.Unmarshal([]byte(readText(t, "testdata/campaign-results.json")), &results); err != nil {
 		t.Fatal(err)
@@ -102,6 +101,6 @@ func TestTheGuideNamesTheFieldsOfACampaignsJSON(t *testing.T) {
 	collect(results)
 	named := slices.Compact(slices.Sorted(slices.Values(regexp.MustCompile(`\w+`).FindAllString(form, -1))))
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(fields)), named); diff != "" {
-		t.Errorf("%s names other fields (-printed +named):\n%s", guideFile, diff)
+		t.Errorf("%s names other fields (-printed +named):\n%s", jsonReference, diff)
 	}
 }

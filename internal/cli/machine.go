@@ -174,7 +174,7 @@ func (m *machine) explain(err error) error {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: it takes the role vignette-experimenter in the namespace (docs/teams.md)", err)
+		return fmt.Errorf("%w: it takes the role vignette-experimenter in the namespace (docs/how-to/share-a-cluster.md)", err)
 	case apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err):
 		return fmt.Errorf("KubeVirt's API does not answer (%w): kubectl get apiservice v1.subresources.kubevirt.io", err)
 	case strings.Contains(err.Error(), "dialing VM"):

@@ -291,7 +291,7 @@ func (c *cluster) push(ctx context.Context, compiled *compiledScenario, out, not
 // explainPush says what to do about an error of the archive.
 func (t *target) explainPush(err error) error {
 	if e := asServerError(err); e != nil && e.Status == http.StatusForbidden {
-		return fmt.Errorf("%w: storing scenarios takes the role vignette-experimenter in the namespace (docs/teams.md)", err)
+		return fmt.Errorf("%w: storing scenarios takes the role vignette-experimenter in the namespace (docs/how-to/share-a-cluster.md)", err)
 	}
 	return t.explainArchive(err)
 }

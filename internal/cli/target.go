@@ -121,7 +121,7 @@ func explain(err error) error {
 	case err == nil || errors.As(err, new(explained)):
 		return err
 	case meta.IsNoMatchError(err):
-		return errors.New("the cluster does not know vignette's objects: install the chart (docs/install.md)")
+		return errors.New("the cluster does not know vignette's objects: install the chart (docs/how-to/install.md)")
 	case errors.As(err, new(*url.Error)):
 		return explained{fmt.Errorf("cannot reach the cluster: %w (is it up? the developer cluster: hack/cluster up)", err)}
 	case apierrors.IsForbidden(err):
@@ -157,7 +157,7 @@ func (t *target) explainArchive(err error) error {
 	}
 	switch {
 	case e.Status == http.StatusForbidden:
-		return fmt.Errorf("%w: reading results takes the role vignette-viewer in the namespace: kubectl create rolebinding (docs/teams.md)", err)
+		return fmt.Errorf("%w: reading results takes the role vignette-viewer in the namespace: kubectl create rolebinding (docs/how-to/share-a-cluster.md)", err)
 	case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusBadGateway:
 		return fmt.Errorf("%w: the archive is not up: kubectl -n %s get pods", err, t.platform)
 	case e.Status == http.StatusNotFound && (answer != "" || strings.HasPrefix(e.Message, "404 page not found")): // no such API

@@ -15,7 +15,7 @@ type Counts struct {
 }
 
 // Share gives the share of the deliveries of all runs that arrived, and its confidence interval: Wilson's for the number of independent deliveries
-// that have the variance of runs. It is the rule of comparisons (analysis/vignette_analysis/comparison/effects.py, docs/compare.md), of runs alone.
+// that have the variance of runs. It is the rule of comparisons (analysis/vignette_analysis/comparison/effects.py, docs/reference/comparison.md), of runs alone.
 // Limits are NaN for fewer than two runs, and all is NaN where nothing was offered.
 func Share(runs []Counts) (share, low, high float64) {
 	var received, offered, messages float64

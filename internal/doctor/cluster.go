@@ -96,7 +96,7 @@ var (
 // clockTolerance is more than what is not known of a clock's offset.
 const clockTolerance = 1500 * time.Millisecond
 
-const installGuide = "docs/install.md"
+const installGuide = "docs/how-to/install.md"
 
 // CheckCluster says what a cluster lacks.
 func CheckCluster(c Cluster) Report {
@@ -392,7 +392,7 @@ func (c Cluster) rights() (checks []Check) {
 		case c.Rights.Unread():
 			k = k.unread(c.Rights.Why)
 		case !c.Rights.Value[right.Name]:
-			k = k.lacks("not in namespace "+c.Namespace, fmt.Sprintf("for %s: bind the role vignette-experimenter in namespace %s (docs/teams.md)", right.For, c.Namespace))
+			k = k.lacks("not in namespace "+c.Namespace, fmt.Sprintf("for %s: bind the role vignette-experimenter in namespace %s (docs/how-to/share-a-cluster.md)", right.For, c.Namespace))
 		default:
 			k = k.fine("in namespace " + c.Namespace)
 		}

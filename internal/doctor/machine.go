@@ -78,7 +78,7 @@ func (m Machine) system() Check {
 	k := check("system", true)
 	found := strings.Join(strings.Fields(m.OS+" "+m.Arch+" "+m.Kernel), " ")
 	if m.OS != "linux" {
-		return k.lacks(found, "the developer cluster needs Linux: use a cluster that you have (docs/install.md), or a machine with Debian 12")
+		return k.lacks(found, "the developer cluster needs Linux: use a cluster that you have (docs/how-to/install.md), or a machine with Debian 12")
 	}
 	return k.fine(found)
 }

@@ -25,7 +25,7 @@
 //	                                        may read
 //	GET  /v1/metrics?namespace=N            users: the series of that namespace's runs that go on, as Prometheus' text
 //	GET  /v1/usage?namespace=N              users: the Usage of that namespace
-//	GET  /v1/compare?run=UID&run=UID…       users: analysed runs side by side (docs/compare.md); &format=json, csv, text, latex
+//	GET  /v1/compare?run=UID&run=UID…       users: analysed runs side by side (docs/reference/comparison.md); &format=json, csv, text, latex
 //	                                        or html; &by=FIELD of the spec, or run. 501 where nothing beside the server does it
 //
 //	GET  /v1/agent/plan?app=A&revision=R    agent: long poll (30 s) for an AgentPlan newer than R

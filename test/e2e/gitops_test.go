@@ -30,7 +30,7 @@ const (
 	syncTimeout = 3 * time.Minute
 )
 
-// gitRepository is the example of docs/gitops.md in a clone here, and at the git server of the cluster.
+// gitRepository is the example of docs/how-to/use-gitops.md in a clone here, and at the git server of the cluster.
 type gitRepository struct {
 	t        *testing.T
 	dir, url string
@@ -235,7 +235,7 @@ func waitForSync(t *testing.T, name, revision, health string, timeout time.Durat
 	return s
 }
 
-// installHealthChecks as docs/gitops.md says.
+// installHealthChecks as docs/how-to/use-gitops.md says.
 func installHealthChecks(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("../../charts/vignette/files/argocd/health.yaml")

@@ -5,7 +5,7 @@ In a notebook, on downloaded runs::
     from vignette_analysis import compare
     comparison = compare(["runs/lan", "runs/satcom"])
     print(comparison.text())
-    comparison.results["groups"][0]["differences"]      # docs/compare.md has the form
+    comparison.results["groups"][0]["differences"]      # docs/reference/comparison.md has the form
 """
 
 from .comparing import Comparison, compare

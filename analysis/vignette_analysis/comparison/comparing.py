@@ -1,4 +1,4 @@
-"""From runs to the figures of a comparison, whose form docs/compare.md describes."""
+"""From runs to the figures of a comparison, whose form docs/reference/comparison.md describes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ class _Group:
 def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Comparison:
     """Compare runs: folders of runs, or analyses.
 
-    Runs whose specs differ in nothing but the seed are repeats of one condition; `by` makes conditions of the values of one
+    Runs whose specs differ in nothing but the seed are repeats of one condition. `by` makes conditions of the values of one
     field instead, or of each run. Raises RunError for a run that cannot be read, and for a field that does not differ.
     """
     if not 2 <= len(runs) <= MAX_RUNS:

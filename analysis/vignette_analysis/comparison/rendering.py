@@ -298,7 +298,7 @@ def _aligned(header: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def as_json(comparison: Comparison) -> str:
-    """The results as docs/compare.md describes them."""
+    """The results as docs/reference/comparison.md describes them."""
     return json.dumps(comparison.results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -216,7 +216,7 @@ func CheckEngine(spec *v1alpha1.ExperimentSpec, options Options) (errs field.Err
 	for i, network := range spec.Networks {
 		if network.Engine == v1alpha1.EngineEMANE && options.EMANEImage == "" {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("engine"), network.Engine,
-				"EMANE is not installed on this cluster: take engine native, which has the same models, or have the administrator install it (docs/install.md)"))
+				"EMANE is not installed on this cluster: take engine native, which has the same models, or have the administrator install it (docs/how-to/install.md)"))
 		}
 	}
 	return errs
