@@ -19,7 +19,9 @@ type EventID uint32
 const (
 	LocationEvent EventID = 100
 	PathlossEvent EventID = 101
-	ScheduleEvent EventID = 105
+	// AntennaProfileEvent tells which antenna profile NEMs have, and where their antennas point.
+	AntennaProfileEvent EventID = 102
+	ScheduleEvent       EventID = 105
 )
 
 // Event for one NEM, or for all with NEM 0.

@@ -22,6 +22,8 @@ type Feed struct {
 	frequency uint64
 	told      map[[2]int]float64 // by the indexes of sender and receiver
 	positions map[int]Location
+	antennas  *Antennas
+	pointed   map[int]Pointing // as published, by NEM id
 }
 
 // fed is one member of the network.
@@ -33,7 +35,7 @@ type fed struct {
 
 // NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves.
 func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, error) {
-	f := &Feed{told: map[[2]int]float64{}, positions: map[int]Location{}}
+	f := &Feed{told: map[[2]int]float64{}, positions: map[int]Location{}, antennas: NewAntennas(spec, s), pointed: map[int]Pointing{}}
 	if s != nil {
 		f.cursor = s.NewCursor()
 	}
@@ -76,7 +78,7 @@ func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, mor
 func (f *Feed) Everything() []Event { return f.events(true) }
 
 func (f *Feed) events(all bool) []Event {
-	events := f.locations(all)
+	events := append(f.locations(all), f.pointings(all)...)
 	if !f.byPath {
 		return events
 	}

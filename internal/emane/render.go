@@ -45,6 +45,8 @@ type Process struct {
 	// Interface of the node: a TAP that EMANE makes, or with Raw an existing interface such as a veth end.
 	Interface string
 	Raw       bool
+	// Antennas of the network's members; nil where all have fixed gains.
+	Antennas *Antennas
 }
 
 // The EMANE processes of a network's members on one host run in one pod.
@@ -82,6 +84,8 @@ func Interface(nem int32) string { return "nem" + strconv.Itoa(int(nem)) }
 type File struct {
 	Name string
 	Text []byte
+	// Shared files are the same for all processes of a network, and lie in Directory, whose path other files name.
+	Shared bool
 }
 
 // Platform is the name of the file with which an EMANE process is started, PCR that of the curve in
@@ -104,16 +108,16 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 	}
 	phy := phyOf(spec, member)
 	files := []File{
-		{Platform, process.platform(int(member.NEM), address)},
-		{"nem.xml", process.nem()},
-		{"transport.xml", process.component("transport", process.transportLibrary(), nil)},
-		{"phy.xml", process.component("phy", "", phyParameters(spec, &phy))},
+		{Name: Platform, Text: process.platform(int(member.NEM), address)},
+		{Name: "nem.xml", Text: process.nem()},
+		{Name: "transport.xml", Text: process.component("transport", process.transportLibrary(), nil)},
+		{Name: "phy.xml", Text: process.component("phy", "", phyParameters(spec, &phy, process.Antennas.parameters(int(member.NEM), phy.gainDBi)))},
 	}
 	mac, curve := process.rfpipe, spec.Waveform
 	if spec.Waveform.TDMA != nil {
 		mac = process.tdma
 	}
-	files = append(files, File{"mac.xml", mac(&curve)})
+	files = append(files, File{Name: "mac.xml", Text: mac(&curve)})
 	pcr, err := process.pcr(&spec.Waveform)
 	if err != nil {
 		return nil, err
@@ -123,7 +127,11 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 			return nil, err
 		}
 	}
-	return append(files, File{PCR, pcr}), nil
+	files = append(files, File{Name: PCR, Text: pcr, Shared: true})
+	if process.Antennas != nil {
+		files = append(files, process.Antennas.files(&process)...)
+	}
+	return files, nil
 }
 
 func (p Process) withDefaults() Process {
@@ -147,6 +155,9 @@ func (p *Process) platform(nem int, address netip.Prefix) []byte {
 		{"otamanagerchannelenable", "on"}, {"otamanagerdevice", p.Device}, {"otamanagergroup", p.OTAGroup.String()}, {"otamanagerttl", ttl}, {"eventservicettl", ttl},
 		{"otamanagerloopback", onOff(p.HostOnly)}, {"otamanagermtu", strconv.Itoa(p.OTAMTU)}, {"eventservicegroup", p.EventGroup.String()}, {"eventservicedevice", p.Device},
 		{"controlportendpoint", p.Control.String()}})
+	if p.Antennas != nil {
+		d.parameters(1, []parameter{{"antennaprofilemanifesturi", p.uri(AntennaManifest)}})
+	}
 	d.line(1, "<nem id=\"%d\" definition=\"nem.xml\">", nem)
 	d.line(2, "<transport definition=\"transport.xml\">")
 	transport := []parameter{{"device", p.Interface}}
@@ -193,13 +204,13 @@ func (p *Process) component(kind, library string, parameters []parameter) []byte
 	return d.end(kind)
 }
 
-func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical) []parameter {
-	parameters := []parameter{
-		{"fixedantennagain", decimal(p.gainDBi)}, {"fixedantennagainenable", "on"}, {"bandwidth", whole(p.Bandwidth.Hertz())},
+func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []parameter) []parameter {
+	parameters := append(gain, []parameter{
+		{"bandwidth", whole(p.Bandwidth.Hertz())},
 		{"propagationmodel", propagation(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
 		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)},
 		// Tables that are not read, and would cost time for each frame.
-		{"stats.receivepowertableenable", "off"}, {"stats.observedpowertableenable", "off"}}
+		{"stats.receivepowertableenable", "off"}, {"stats.observedpowertableenable", "off"}}...)
 	if spec.Waveform.TDMA != nil {
 		return append(parameters, parameter{"noisemode", noise(cmp.Or(spec.Waveform.TDMA.Interference, v1alpha1.InterferenceAll))})
 	}
@@ -248,7 +259,7 @@ func (p *Process) tdma(w *v1alpha1.WaveformSpec) []byte {
 		{"pcrcurveuri", p.pcrURI()}})
 }
 
-func (p *Process) pcrURI() string { return "file://" + path.Join(p.Directory, PCR) }
+func (p *Process) pcrURI() string { return p.uri(PCR) }
 
 func onByDefault(b *bool) string { return onOff(b == nil || *b) }
 
@@ -268,10 +279,17 @@ func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 type document struct{ bytes.Buffer }
 
 // document begins a document of a kind, which names its document type definition, with a root element.
-func (p *Process) document(kind, root string) *document {
+func (p *Process) document(kind, root string) *document { return p.begin(kind, kind, root) }
+
+// documentBy begins a document whose document type definition has another name than its root element.
+func (p *Process) documentBy(root, definition string) *document {
+	return p.begin(root, definition, root)
+}
+
+func (p *Process) begin(kind, definition, root string) *document {
 	d := &document{}
 	d.line(0, `<?xml version="1.0" encoding="UTF-8"?>`)
-	d.line(0, "%s", p.doctype(kind, kind))
+	d.line(0, "%s", p.doctype(kind, definition))
 	d.line(0, "<%s>", root)
 	return d
 }

@@ -5,6 +5,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"time"
@@ -51,6 +52,11 @@ type Runs interface {
 	Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error)
 }
 
+// Scenarios that were compiled, by digest.
+type Scenarios interface {
+	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
+}
+
 // Options of the controller.
 type Options struct {
 	Render render.Options
@@ -83,12 +89,14 @@ func DefaultOptions() Options {
 // Reconciler takes experiments through their phases.
 type Reconciler struct {
 	// Client reads from caches, Live from the API server.
-	Client   client.Client
-	Live     client.Reader
-	Runs     Runs
-	Recorder record.EventRecorder
-	Clock    clock.PassiveClock
-	Options  Options
+	Client client.Client
+	Live   client.Reader
+	Runs   Runs
+	// Scenarios gives compiled scenarios, whose antenna profiles EMANE needs as files.
+	Scenarios Scenarios
+	Recorder  record.EventRecorder
+	Clock     clock.PassiveClock
+	Options   Options
 	// RunUpdates reports experiments whose state on the server changed. If it is nil, each experiment polls.
 	RunUpdates UpdateSource
 	// KubernetesVersion returns the API server's version for the run record. It may be nil.

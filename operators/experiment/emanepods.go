@@ -116,7 +116,11 @@ func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1al
 	if err == nil || !apierrors.IsNotFound(err) {
 		return existing.UID, err
 	}
-	pod, files, err := render.EMANEPod(network, host, members, r.Options.Render)
+	antennas, err := r.antennasOf(ctx, s, network)
+	if err != nil {
+		return "", err
+	}
+	pod, files, err := render.EMANEPod(network, host, members, antennas, r.Options.Render)
 	if err != nil {
 		s.fail(ReasonPodRefused, "EMANE of network %s: %v", network.Spec.Network, err)
 		return "", nil

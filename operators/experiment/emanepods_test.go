@@ -1,15 +1,21 @@
 package experiment
 
 import (
+	"bytes"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/antenna"
+	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -73,6 +79,67 @@ func TestANetworkOfEMANEHasAPodWithFilesOnItsHostThatRadiodKnows(t *testing.T) {
 	w.settle()
 	if pods, files := w.podsIn(platform), w.emaneFiles(); len(pods)+len(files) > 0 {
 		t.Errorf("left behind: %d pods, %d ConfigMaps", len(pods), len(files))
+	}
+}
+
+// aimed makes the nodes move by a scenario in which platform 1 has an antenna profile of so many bearings, and others have none.
+func (w *world) aimed(bearings int) {
+	w.t.Helper()
+	pattern := &antenna.Pattern{}
+	for i := range bearings {
+		if i%360 == 0 {
+			pattern.Elevations = append(pattern.Elevations, antenna.Elevation{Min: int16(i/360 - 90), Max: int16(i/360 - 90)})
+		}
+		last := &pattern.Elevations[len(pattern.Elevations)-1]
+		last.Bearings = append(last.Bearings, antenna.Bearing{Min: int16(i % 360), Max: int16(i % 360), Gain: 12.5})
+	}
+	b := scenario.NewBuilder(scenario.Options{})
+	b.Antennas(antenna.Profiles{{ID: 1, Antenna: pattern}})
+	for nem := range 9 {
+		w.must(b.Position(0, nem+1, geo.Position{Latitude: 58, Longitude: 8 + float64(nem)/100}))
+	}
+	w.must(b.AntennaProfile(0, 1, scenario.AntennaProfile{ID: 1}))
+	var text bytes.Buffer
+	digest, err := b.Write(&text)
+	w.must(err)
+	w.server.scenarios = map[string][]byte{digest: text.Bytes()}
+	s := &v1alpha1.Scenario{ObjectMeta: metav1.ObjectMeta{Name: "aimed", Namespace: w.key.Namespace}}
+	w.must(w.api.Create(w.t.Context(), s))
+	s.Status = v1alpha1.ScenarioStatus{Digest: digest, Statistics: &v1alpha1.ScenarioStatistics{Platforms: 9, PlatformNumbers: "1-9", Positions: true, AntennaProfiles: "1"},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: s.Generation, Reason: "Compiled", LastTransitionTime: metav1.Now()}}}
+	w.must(w.api.Status().Update(w.t.Context(), s))
+	var e v1alpha1.Experiment
+	w.must(w.api.Get(w.t.Context(), w.key, &e))
+	e.Spec.Scenario = &v1alpha1.ScenarioReference{Ref: "aimed"}
+	for i := range e.Spec.Nodes {
+		e.Spec.Nodes[i].Position = nil
+	}
+	w.must(w.api.Update(w.t.Context(), &e))
+}
+
+func TestEMANEIsGivenTheAntennaProfilesOfTheScenario(t *testing.T) {
+	w := emaneWorld(t)
+	w.aimed(1)
+	w.untilPhase(v1alpha1.PhaseRunning)
+	files := w.emaneFiles()
+	if len(files) != 1 {
+		t.Fatalf("%d ConfigMaps: want one", len(files))
+	}
+	all := strings.Join(slices.Collect(maps.Values(files[0].Data)), "\n")
+	for _, want := range []string{`<profile id="1" antennapatternuri="file:///etc/emane/antennapattern`, `<gain value="12.5"/>`, `"antennaprofilemanifesturi" value="file:///etc/emane/antennaprofiles.xml"`,
+		`"fixedantennagainenable" value="off"`, `"fixedantennagainenable" value="on"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the files are\n%s\nwant %s in them", all, want)
+		}
+	}
+}
+
+func TestAntennaPatternsThatHaveNoRoomFailTheRunByName(t *testing.T) {
+	w := emaneWorld(t)
+	w.aimed(360 * 181)
+	failed := w.untilPhase(v1alpha1.PhaseFailed)
+	if want := "EMANE of network wan: EMANE's files of 2 nodes with their antenna patterns have"; !strings.Contains(failed.Status.Message, want) {
+		t.Errorf("message is %q; want %q", failed.Status.Message, want)
 	}
 }
 

@@ -1,9 +1,11 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"reflect"
@@ -230,7 +232,7 @@ func (w *world) restart() {
 	if live == nil {
 		live = counted
 	}
-	w.reconciler = &Reconciler{Client: counted, Live: live, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: w.options}
+	w.reconciler = &Reconciler{Client: counted, Live: live, Runs: w.server, Scenarios: w.server, Recorder: w.events, Clock: w.clock, Options: w.options}
 }
 
 // wantTiedToUID checks that a delete has a UID. By name alone it might delete a newer object.
@@ -595,6 +597,16 @@ type server struct {
 	seals       int
 	// full is why a new run has no room, empty if there is some.
 	full string
+	// scenarios that are compiled, by digest.
+	scenarios map[string][]byte
+}
+
+func (s *server) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
+	content, found := s.scenarios[digest]
+	if !found {
+		return nil, &runs.Error{Status: http.StatusNotFound, Message: "no such scenario"}
+	}
+	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
 func (s *server) call() error {

@@ -212,6 +212,7 @@ func (c *config) register(manager ctrl.Manager) error {
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Options: c.options,
 		Recorder:   manager.GetEventRecorderFor("vignette"),
 		Runs:       archive,
+		Scenarios:  runs.New(c.options.Render.ServerURL, &http.Client{}, token), // bodies may be large
 		RunUpdates: runs.New(c.options.Render.ServerURL, &http.Client{}, token), // it waits on purpose
 	}
 	kubernetes, err := discovery.NewDiscoveryClientForConfigAndClient(manager.GetConfig(), manager.GetHTTPClient())

@@ -42,8 +42,8 @@ const emaneRadioTimeout = 600
 const emaneFilesLimit = 1 << 20
 
 // EMANEPod is the pod of the platform's that carries a network's members on one host by EMANE, with the files of its processes.
-// members are those of the network whose pods are on the host.
-func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member, options Options) (*corev1.Pod, *corev1.ConfigMap, error) {
+// members are those of the network whose pods are on the host; antennas are nil where no member has an antenna profile.
+func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member, antennas *emane.Antennas, options Options) (*corev1.Pod, *corev1.ConfigMap, error) {
 	name := EMANEPodName(network.Name, host)
 	meta := metav1.ObjectMeta{Name: name, Namespace: network.Namespace, Labels: network.Labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(network, v1alpha1.GroupVersion.WithKind("RadioNetwork"))}}
@@ -52,7 +52,9 @@ func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Me
 	var nems []string
 	members = slices.SortedFunc(slices.Values(members), func(a, b v1alpha1.Member) int { return cmp.Compare(a.NEM, b.NEM) })
 	for i := range members {
-		rendered, err := emane.Render(&network.Spec, &members[i], emane.InPod(network, members[i].NEM))
+		process := emane.InPod(network, members[i].NEM)
+		process.Antennas = antennas
+		rendered, err := emane.Render(&network.Spec, &members[i], process)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", members[i].Node, err)
 		}
@@ -60,20 +62,29 @@ func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Me
 		nems = append(nems, nem)
 		items = append(items, addEMANEFiles(files, nem, rendered)...)
 	}
+	if size := sizeOf(files); antennas != nil && size > emaneFilesLimit {
+		return nil, nil, fmt.Errorf("EMANE's files of %d nodes with their antenna patterns have %d bytes, and a ConfigMap has room for %d: want patterns with fewer ranges, or engine native",
+			len(members), size, emaneFilesLimit)
+	}
 	return emanePod(meta, host, nems, items, options), files, nil
+}
+
+// sizeOf a ConfigMap's data in bytes.
+func sizeOf(files *corev1.ConfigMap) (size int) {
+	for key, text := range files.Data {
+		size += len(key) + len(text)
+	}
+	return size
 }
 
 // checkEMANEFiles says that the files of a network's members have no room in a ConfigMap, which they would need where all of them
 // came to one host.
 func checkEMANEFiles(network *v1alpha1.RadioNetwork, path *field.Path, room int) field.ErrorList {
-	_, files, err := EMANEPod(network, "any", network.Spec.Members, Options{})
+	_, files, err := EMANEPod(network, "any", network.Spec.Members, nil, Options{})
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, v1alpha1.EngineEMANE, err.Error())}
 	}
-	size := 0
-	for key, text := range files.Data {
-		size += len(key) + len(text)
-	}
+	size := sizeOf(files)
 	if size <= room {
 		return nil
 	}
@@ -88,18 +99,18 @@ func EMANEPodName(network, host string) string {
 	return fmt.Sprintf("%s-emane-%08x", network, h.Sum32())
 }
 
-// addEMANEFiles of a NEM. Those that are the same for several are kept once, and the curve is where all look for it.
+// addEMANEFiles of a NEM. Those that are the same for several are kept once, and shared ones are where all look for them.
 func addEMANEFiles(to *corev1.ConfigMap, nem string, files []emane.File) (items []corev1.KeyToPath) {
 	for _, f := range files {
 		key := f.Name
 		if text, taken := to.Data[key]; taken && text != string(f.Text) {
 			key = nem + "." + f.Name
-		} else if taken && f.Name == emane.PCR {
+		} else if taken && f.Shared {
 			continue
 		}
 		to.Data[key] = string(f.Text)
 		path := nem + "/" + f.Name
-		if f.Name == emane.PCR {
+		if f.Shared {
 			path = f.Name
 		}
 		items = append(items, corev1.KeyToPath{Key: key, Path: path})

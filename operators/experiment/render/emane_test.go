@@ -25,7 +25,7 @@ func emaneNetwork() *v1alpha1.RadioNetwork {
 
 func TestTheEMANEPodOfAHostIsAsItsGoldenFile(t *testing.T) {
 	n := emaneNetwork()
-	pod, files, err := EMANEPod(n, "host-a", n.Spec.Members, Options{EMANEImage: "r/emane:1", PullPolicy: corev1.PullIfNotPresent})
+	pod, files, err := EMANEPod(n, "host-a", n.Spec.Members, nil, Options{EMANEImage: "r/emane:1", PullPolicy: corev1.PullIfNotPresent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestTheEMANEPodOfAHostIsAsItsGoldenFile(t *testing.T) {
 
 func TestEveryNEMOfAnEMANEPodHasItsFilesAndAPortOfItsOwn(t *testing.T) {
 	n := emaneNetwork()
-	pod, files, err := EMANEPod(n, "host-a", n.Spec.Members, Options{})
+	pod, files, err := EMANEPod(n, "host-a", n.Spec.Members, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

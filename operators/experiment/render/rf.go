@@ -198,10 +198,6 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 			rendered.Spec.Members = append(rendered.Spec.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM, Address: a.String() + "/32"})
 		}
 	}
-	if c.scenario != nil && c.scenario.Statistics.AntennaProfiles != "" {
-		errs = append(errs, field.Invalid(path.Child("engine"), network.Engine, fmt.Sprintf("platforms %s of scenario %s have antenna profiles, which EMANE is not given here: "+
-			"take engine native, which has them, or leave antennaProfiles out of the Scenario", c.scenario.Statistics.AntennaProfiles, c.scenario.Name)))
-	}
 	for _, err := range emane.Check(&rendered.Spec) {
 		errs = append(errs, field.Invalid(path.Child("engine"), network.Engine, err.Error()))
 	}

@@ -129,8 +129,6 @@ func TestWhatDoesNotFitTheRadiosIsNamed(t *testing.T) {
 		"a schedule that cannot be":           {edits: []string{"radio: {rate: 500kbit}", "schedule: '<x/>'"}, path: "spec.timeline[1].set[1].schedule", message: ""},
 		"a rate for some of a schedule":       {edits: []string{"{network: mesh, radio", "{network: mesh, from: hq, radio"}, path: "spec.timeline[1].set[1].radio.rate", message: "leave out from"},
 		"a rate beside a schedule of its own": {edits: []string{"structure: {slotDuration: 5ms}, ", scheduleOf("5")}, path: "spec.timeline[1].set[1].radio.rate", message: "change the schedule"},
-		"antenna profiles for EMANE": {edits: []string{"engine: native", "engine: emane"}, path: "spec.networks[1].engine",
-			change: func(s *Scenario) { s.Statistics.AntennaProfiles = "1-2" }, message: "platforms 1-2 of scenario hills have antenna profiles, which EMANE is not given here: take engine native"},
 		"a half duplex pipe for EMANE": {edits: []string{"rate: 175kbit}", "rate: 175kbit, halfDuplex: true}\n    engine: emane"}, path: "spec.networks[0].engine",
 			message: "rfpipe.halfDuplex: Invalid value: true: EMANE's RF Pipe is full duplex"},
 		"a medium that a pipe of EMANE shares": {edits: []string{"rate: 175kbit}", "rate: 175kbit, interference: All}\n    engine: emane"}, path: "spec.networks[0].engine",

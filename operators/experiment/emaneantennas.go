@@ -1,0 +1,39 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// antennasOf a network's members, from its scenario as it was compiled, which radiod replays too; nil where it has no antenna profiles.
+func (r *Reconciler) antennasOf(ctx context.Context, s *scope, network *v1alpha1.RadioNetwork) (antennas *emane.Antennas, err error) {
+	if network.Spec.Scenario == "" || s.scenario == nil || s.scenario.Statistics.AntennaProfiles == "" {
+		return nil, nil
+	}
+	file, err := os.CreateTemp("", "scenario-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	body, err := r.Scenarios.Scenario(ctx, network.Spec.Scenario)
+	if err != nil {
+		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.scenario.Name, err)
+	}
+	defer body.Close()
+	size, err := io.Copy(file, body)
+	if err != nil {
+		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.scenario.Name, err)
+	}
+	compiled, err := scenario.Open(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.scenario.Name, err)
+	}
+	return emane.NewAntennas(&network.Spec, compiled), nil
+}
