@@ -158,6 +158,8 @@ var ofOthers = []struct{ name, kind, spec, path, message string }{
 	{"a duration of years", "Scenario", "{format: synthetic, synthetic: {pattern: Line, duration: 9000h}}", "spec", "at most 8784h"},
 	{"two terrains", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: Diffraction, frequency: 1MHz, syntheticTerrain: 1, terrain: {configMap: a, key: b}}}", "spec.propagation.syntheticTerrain", "exclude each other"},
 	{"antennas in the ground", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: TwoRay, frequency: 1MHz, antennaHeight: 0m}}", "spec.propagation.antennaHeight", "above zero"},
+	{"antenna profiles of tracks", "Scenario", "{format: csv, source: {configMap: a, key: b}, antennaProfiles: {configMap: a, key: c}}", "spec.antennaProfiles", "for format eel"},
+	{"antenna profiles of a platform", "Scenario", "{format: eel, source: {configMap: a, key: b}, antennaProfiles: {configMap: a, key: c, platform: 1}}", "spec.antennaProfiles", "moves no platform"},
 	{"a negative deviation", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: LogDistance, frequency: 1MHz, shadowing: -3dB}}", "spec.propagation.shadowing", "negative"},
 }
 
