@@ -131,10 +131,11 @@ func (b *Builder) Orientation(t time.Duration, platform int, o geo.Orientation) 
 	return b.platformEvent(t, orientation, platform, o.Pitch, o.Roll, o.Yaw)
 }
 
-// Antennas are the profiles that radios take: without them the scenario only says which a platform has. They come before the events.
+// Antennas are the profiles that events may name. Without them radios keep their fixed gains. They are set before
+// the events are added.
 func (b *Builder) Antennas(profiles antenna.Profiles) { b.antennas = profiles }
 
-// HasAntennas reports whether there are profiles that radios take.
+// HasAntennas reports whether profiles were set.
 func (b *Builder) HasAntennas() bool { return b.antennas != nil }
 
 // AntennaProfile of a platform from t on.
@@ -286,7 +287,7 @@ func (b *Builder) Write(w io.Writer) (digest string, err error) {
 	return digests.Of(hash), nil
 }
 
-// indexAntennas puts into the index what its readers want to know beforehand.
+// indexAntennas puts the profiles and their users into the index, which is read before the moments.
 func (b *Builder) indexAntennas() {
 	if b.antennas == nil || len(b.begins) == 0 {
 		return

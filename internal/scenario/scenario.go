@@ -140,7 +140,8 @@ func (s *Scenario) AntennaPlatforms() (platforms []int) {
 	return platforms
 }
 
-// Beyond names what the scenario has beyond movement and pathloss, in the plural: comm effects, fading selections, and antenna profiles without a manifest.
+// Beyond names what the scenario has beyond movement and pathloss, in the plural. Antenna profiles are among it
+// where there is no manifest.
 func (s *Scenario) Beyond() (names []string) {
 	for _, x := range []struct {
 		kind kind

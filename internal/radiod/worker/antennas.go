@@ -10,8 +10,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// antennas of a network in which members have antenna profiles. The radio model adds the members' fixed gains to each power; what is kept here
-// is how much the profiles' gains are above those, so that the model needs to know nothing of directions.
+// antennas of a network in which members have antenna profiles. The radio model adds the members' fixed gains
+// to each power. The pathloss carries by how much the profiles' gains differ from those, so that the model needs
+// no directions.
 type antennas struct {
 	// fixed gains of the members in dBi, as the radio model has them now.
 	fixed []float64

@@ -36,7 +36,8 @@ func kilometreTowards(bearing float64) geo.Position {
 	return geo.NewFrame(start).FromENU(geo.Vector{X: 1000 * s, Y: 1000 * c})
 }
 
-// beamScenario has platform 1 at the start, platform 2 a kilometre away in a direction, 100.5 dB between them, and profile 1 with lobes.
+// beamScenario has platform 1 at the start and platform 2 a kilometre away in a direction. Between them are 100.5 dB.
+// The profiles have lobes.
 func beamScenario(t *testing.T, bearing float64, build func(b *scenario.Builder) error) *scenario.Scenario {
 	t.Helper()
 	_, content := compile(t, func(b *scenario.Builder) error {
@@ -53,7 +54,7 @@ func profile(at time.Duration, platform, id int, azimuth float64) func(*scenario
 	}
 }
 
-// gains from the first node's connector to the second's and back, in dB, as the radio model has them at a moment.
+// gains in dB from the first node's connector to the second's, and back, as the radio model sees them.
 func gains(t *testing.T, spec *v1alpha1.RadioNetworkSpec, m *moment) [2]float64 {
 	t.Helper()
 	r, err := replayUntil(spec, nil, spec.T0.UnixNano()+m.at)

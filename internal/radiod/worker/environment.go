@@ -119,8 +119,8 @@ type effect struct {
 type moment struct {
 	// at is its time after T0, nanoseconds.
 	at int64
-	// pathloss in dB from the one member to the other, by rows of senders, less what their antenna profiles' gains are above the fixed ones;
-	// NaN is unknown.
+	// pathloss in dB from the one member to the other, by rows of senders; NaN is unknown. It carries by how much
+	// the gains of antenna profiles differ from the fixed ones.
 	pathloss []float32
 	// bare is the pathloss without the gains of antenna profiles, as it is reported; pathloss itself where no member has one.
 	bare []float32

@@ -146,7 +146,7 @@ type place struct {
 	posture        posture
 }
 
-// posture of a platform now, of which each part may be unknown.
+// posture is how a platform and its antenna are turned; each part may be unknown.
 type posture struct {
 	velocity    optional[geo.Velocity]
 	orientation optional[geo.Orientation]
