@@ -13,7 +13,7 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
 from vignette_analysis.gaps import Gaps
-from vignette_analysis.report import charts, delays, freshness, mapping, scene
+from vignette_analysis.report import charts, delays, freshness, mapdata, mapping
 
 HOSTILE = "</script><script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>&amp;\u2028]]>"
 
@@ -193,14 +193,14 @@ def test_a_link_is_as_good_as_its_weaker_direction_while_it_is_heard(lab):
     heard(lab, 5.0, "a", "b", 25.0, 1)
     heard(lab, 7.0, "b", "a", 12.0, 1)
     heard(lab, 8.0, "b", "a", 3.0, 1)  # nothing more was heard: the old figure
-    (layer,) = scene.build(analyse(lab.write())).layers
+    (layer,) = mapdata.build(analyse(lab.write())).layers
     classes = {second: int(layer.classes(second)[0]) for second in (4, 5, 6, 7, 15, 17, 18)}
     assert classes == {4: -1, 5: 4, 6: 4, 7: 2, 15: 2, 17: 2, 18: -1}
 
 
 def test_a_link_of_unknown_sinr_is_a_class_of_its_own(lab):
     heard(network(lab, "a", "b"), 5.0, "a", "b", None, 1)
-    (layer,) = scene.build(analyse(lab.write())).layers
+    (layer,) = mapdata.build(analyse(lab.write())).layers
     assert layer.classes(5)[0] == len(layer.bounds) + 1
 
 
@@ -208,9 +208,9 @@ def test_messages_between_nodes_are_shown_by_the_share_that_arrived(pair):
     for i in range(4):
         pair.event("nor/bft", "sent", 10.0 + i, f"m{i}", "/nor/bft")
     pair.event("prt/picture", "received", 11.5, "m1", "/nor/bft").event("prt/picture", "received", 12.5, "m2", "/nor/bft")
-    (layer,) = scene.build(analyse(pair.write())).layers
+    (layer,) = mapdata.build(analyse(pair.write())).layers
     assert [layer.values[0, second] - 1 for second in (10, 11, 12, 13)] == [0, 50, 66, 50]
-    assert layer.values[0, 9] == 0 and layer.values[0, 13 + scene.SHARE_SECONDS] == 0
+    assert layer.values[0, 9] == 0 and layer.values[0, 13 + mapdata.SHARE_SECONDS] == 0
 
 
 def test_loss_periods_and_ages_are_those_of_the_tables(pair):
@@ -228,26 +228,26 @@ def test_positions_are_held_and_to_scale(lab):
     network(lab, "a", "b", "c")
     lab.around(0.0, network="wan", positions={"a": [60.0, 7.0, 0], "b": [60.01, 7.0, 0]})
     lab.around(20.0, network="wan", positions={"b": [60.0, 7.02, 0]})
-    found = scene.build(analyse(lab.write()))
+    found = mapdata.build(analyse(lab.write()))
     a, b = (found.places[i].astype(float) * found.metres for i in (0, 1))
     assert a[0][1] - b[0][1] == pytest.approx(1112, rel=0.01) and b[19].tolist() == b[0].tolist()
     assert b[20][0] - a[20][0] == pytest.approx(1112, rel=0.01)
-    assert (found.places[2] == scene.UNKNOWN).all() and "1 nodes without a position are not drawn" in mapping.about(found)
+    assert (found.places[2] == mapdata.UNKNOWN).all() and "1 nodes without a position are not drawn" in mapping.about(found)
 
 
 def test_nodes_on_both_sides_of_the_date_line_are_neighbours(lab):
     network(lab, "a", "b").around(0.0, network="wan", positions={"a": [0.0, 179.999, 0], "b": [0.0, -179.999, 0]})
-    found = scene.build(analyse(lab.write()))
+    found = mapdata.build(analyse(lab.write()))
     assert abs(np.diff(found.places[:, 0, 0].astype(float))[0] * found.metres) == pytest.approx(222, rel=0.01)
 
 
 def test_without_positions_the_layout_is_schematic_and_says_so(pair):
-    found = scene.build(analyse(pair.write()))
+    found = mapdata.build(analyse(pair.write()))
     assert found.ground is None and "schematic layout without distances" in mapping.about(found)
 
 
 def test_the_data_of_the_page_are_what_was_computed(eight_vehicles):
-    found = scene.build(eight_vehicles)
+    found = mapdata.build(eight_vehicles)
     data = found.data()
 
     def unpacked(text: str, kind: str) -> np.ndarray:
@@ -261,9 +261,9 @@ def test_the_data_of_the_page_are_what_was_computed(eight_vehicles):
 
 
 def test_what_the_map_holds_is_bounded_and_what_is_left_out_is_said(eight_vehicles, monkeypatch):
-    monkeypatch.setattr(scene, "MAX_VALUES", 300)
-    monkeypatch.setattr(scene, "MIN_FRAMES", 20)
-    found = scene.build(eight_vehicles)
+    monkeypatch.setattr(mapdata, "MAX_VALUES", 300)
+    monkeypatch.setattr(mapdata, "MIN_FRAMES", 20)
+    found = mapdata.build(eight_vehicles)
     assert all(layer.values.size <= 300 for layer in found.layers) and found.frames <= 21
     assert found.layers[0].left_out > 0 and "pairs with the most news are drawn" in mapping.about(found)
 

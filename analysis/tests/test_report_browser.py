@@ -12,7 +12,7 @@ from test_report import hostile
 
 from vignette_analysis import analyse, compare, report
 from vignette_analysis.gaps import Gaps
-from vignette_analysis.report import scene
+from vignette_analysis.report import mapdata
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +40,7 @@ class Written:
     """A report on disk and what it was made from."""
 
     url: str
-    scene: scene.Scene
+    map_data: mapdata.MapData
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +49,7 @@ def written(tmp_path_factory, eight_vehicles) -> Written:
     gaps = Gaps()
     (folder / "report.html").write_bytes(report.render(eight_vehicles, gaps))
     assert gaps.found == []
-    return Written((folder / "report.html").as_uri(), scene.build(eight_vehicles))
+    return Written((folder / "report.html").as_uri(), mapdata.build(eight_vehicles))
 
 
 @dataclass
@@ -120,7 +120,7 @@ def test_the_slider_moves_nodes_and_links(show, written):
 
 def test_what_the_script_draws_is_what_python_computed(show, written):
     page = show(written.url).page
-    for number, layer in enumerate(written.scene.layers):
+    for number, layer in enumerate(written.map_data.layers):
         page.select_option("#layer", str(number))
         for frame in (0, 17, 60):
             go_to(page, frame)
@@ -132,7 +132,7 @@ def test_what_the_script_draws_is_what_python_computed(show, written):
 def test_lines_can_be_those_of_one_node(show, written):
     page = show(written.url).page
     go_to(page, 30)
-    layer, wanted = written.scene.layers[0], 3
+    layer, wanted = written.map_data.layers[0], 3
     page.select_option("#only", str(wanted))
     total = sum(int(n) for n in page.eval_on_selector_all("#map-lines b", "counts => counts.map(count => count.textContent)"))
     assert total == int(((layer.classes(30) >= 0) & (layer.pairs == wanted).any(axis=1)).sum()) > 0
@@ -157,7 +157,7 @@ def test_play_stops_at_the_end_and_begins_anew(show, written):
     page.select_option("#speed", "10")
     page.click("#play")
     wait_until(page, "document.getElementById('play').getAttribute('aria-pressed') === 'false'")
-    assert page.input_value("#time") == str(written.scene.frames - 1)
+    assert page.input_value("#time") == str(written.map_data.frames - 1)
     page.click("#play")
     wait_until(page, "Number(document.getElementById('time').value) < 30")
 

@@ -71,11 +71,11 @@ def _analyse_archived(options: argparse.Namespace) -> None:
         out = options.out or Path(scratch) / "results"
         analysis, paths = _analyse(run, out, left_out)
         for path in paths:
-            _hand_in(archive, analysis, path, out)
+            _upload(archive, analysis, path, out)
 
 
-def _hand_in(archive: Archive, analysis: Analysis, path: Path, out: Path) -> None:
-    """Hand in one file; a plot or report that the server does not take is a gap in the files that are handed in last."""
+def _upload(archive: Archive, analysis: Analysis, path: Path, out: Path) -> None:
+    """Upload one file. A plot or report that the server refuses becomes a gap in the files that are uploaded last."""
     name = path.relative_to(out).as_posix()
     try:
         archive.put_result(path, name)

@@ -1,8 +1,8 @@
-"""Age of information at each subscriber of each publisher: for how long the freshest message that it has was sent.
+"""Age of information at each subscriber of each publisher: the time since its freshest message was sent.
 
-At time t the age is t - u(t), u(t) being the time at which the freshest message received until then was sent: Kaul, Yates and Gruteser, "Real-Time
-Status: How Often Should One Update?", INFOCOM 2012. It grows with time and falls when a fresher message comes; older ones and duplicates
-change nothing. The peak age is the age right before it falls: Costa, Codreanu and Ephremides, "Age of Information with Packet Management", ISIT 2014.
+At time t the age is t - u(t), where u(t) is when the freshest message received until t was sent: Kaul, Yates and Gruteser, "Real-Time
+Status: How Often Should One Update?", INFOCOM 2012. It grows with time and falls when a fresher message arrives. Older messages and duplicates
+do not change it. The peak age is the age right before it falls: Costa, Codreanu and Ephremides, "Age of Information with Packet Management", ISIT 2014.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ SCHEMA = pairs.SCHEMA | {
     "toSeconds": pl.Float64,
     # Messages received that were fresher than all before.
     "updates": pl.Int64,
-    # Over that interval, by time; null where it has no length.
+    # Mean over the interval; null where it has no length.
     "meanSeconds": pl.Float64,
-    # Of the ages right before each update but the first one; null where there was but one.
+    # Mean of the ages right before each update except the first; null where there was only one.
     "peakMeanSeconds": pl.Float64,
     "maxSeconds": pl.Float64,
 }

@@ -21,9 +21,9 @@ _SCHEMA = {
 }
 # Characters of the texts.
 _MOST = {"instance": safe.MOST, "actionID": safe.MOST, "message": safe.MOST_OUTPUT}
-# The least that the kernel's quota takes away when it does is some milliseconds of one period of 100 ms.
+# The kernel's CPU quota takes at least some milliseconds of a period of 100 ms.
 THROTTLED_SECONDS = 0.010
-# The share of the run for which an app may wait for processors before it is said.
+# An app that waits for processors longer than this share of the run is named.
 PRESSURE_SHARE = 0.05
 
 
@@ -51,7 +51,7 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
             _starved(run, f"{node['name']}/{app['name']}", rows, starved, unmeasured)
             _down(run, node["name"], app, rows, gaps)
             findings.ended(run, node["name"], app, rows, gaps)
-            _said(run, node["name"], app["name"], rows, gaps)
+            _add_gaps(run, node["name"], app["name"], rows, gaps)
     for event, apps in starved.items():
         if apps:
             seconds, worst = max(apps)
@@ -62,20 +62,20 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
 
 
 _NAMES = {"cpuThrottled": "throttling", "cpuPressure": "CPU pressure"}
-# What agents say once, at the end of a run.
+# Events that agents log once, at the end of a run.
 _CPU = {"cpuThrottled": "Stopped by their CPU limit", "cpuPressure": f"Waited for a processor for over {100 * PRESSURE_SHARE:g} % of the time"}
 
 
 def _starved(run: Run, app: str, rows: list[dict], starved: dict[str, list[tuple[float, str]]], unmeasured: dict[str, list[str]]) -> None:
-    """Note an app whose cgroup was kept from processors, over the whole run."""
+    """Note an app whose cgroup had to wait for processors, summed over the run."""
     for event, apps in starved.items():
-        said = [row for row in rows if row["event"] == event]
-        if not said:
+        waits = [row for row in rows if row["event"] == event]
+        if not waits:
             unmeasured[event].append(app)
             continue
-        # An agent that came back tells of each of its lives.
-        waited = sum(row["latenessSeconds"] or 0.0 for row in said)
-        end = run.since_t0(said[-1]["ts"]) or 0.0
+        # A restarted agent logs the event once for each of its processes.
+        waited = sum(row["latenessSeconds"] or 0.0 for row in waits)
+        end = run.since_t0(waits[-1]["ts"]) or 0.0
         if waited > (THROTTLED_SECONDS if event == "cpuThrottled" else PRESSURE_SHARE * end):
             apps.append((waited, app))
 
@@ -118,14 +118,14 @@ def _down(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:
             running[instance] = event != "stopped"
         elif event == "exited" and running.get(instance, False):
             running[instance] = False
-            # An image may end when it is done; brokers and clients of the platform never do.
+            # An image of the user's own may end when it is done; the platform's brokers and clients do not.
             if row["exitCode"] != 0 or app["kind"] != "image":
                 exits[instance] = row
     for instance in list(exits):
         close(instance, None)
 
 
-_SAID = {
+_GAPS = {
     "failed": ("app {app} failed", "the agent gave the app up"),
     "spoolFull": ("logs of {app}", "the agent's spool was full: what the app logged meanwhile is lost"),
     "notArchived": ("logs of {app}", "a file in the log folder was not archived"),
@@ -135,9 +135,9 @@ _SAID = {
 }
 
 
-def _said(run: Run, node: str, app: str, rows: list[dict], gaps: Gaps) -> None:
+def _add_gaps(run: Run, node: str, app: str, rows: list[dict], gaps: Gaps) -> None:
     for row in rows:
-        if row["event"] in _SAID:
-            what, reason = _SAID[row["event"]]
+        if row["event"] in _GAPS:
+            what, reason = _GAPS[row["event"]]
             text = f"{reason}: {row['message']}" if row["message"] else reason
             gaps.add(what.format(app=f"{node}/{app}"), text, node, run.since_t0(row["ts"]))

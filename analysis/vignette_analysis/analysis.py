@@ -26,18 +26,18 @@ class Analysis:
     results: dict
     messages: pl.DataFrame
     deliveries: pl.DataFrame
-    # Durations between a message's measuring points; what was lost in a row, came out of order, and how old what subscribers knew was: see
+    # Durations between measuring points, loss periods, reordering and age of information: see
     # the modules of these names.
     stages: pl.DataFrame
     sequences: pl.DataFrame
     order: pl.DataFrame
     age: pl.DataFrame
-    # What radiod saw around the nodes: see surroundings.Surroundings.
+    # Positions, links and routes of the nodes: see surroundings.Surroundings.
     positions: pl.DataFrame
     links: pl.DataFrame
     hops: pl.DataFrame
     hop_histogram: pl.DataFrame
-    # What captures tell of the networks: see captures.Captured.
+    # Figures from captures: see captures.Captured.
     volume: pl.DataFrame
     tcp: pl.DataFrame
     packets: pl.DataFrame
@@ -61,7 +61,7 @@ class Analysis:
 def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> Analysis:
     """Analyse a run's folder, as the archive keeps it or as it was downloaded.
 
-    left_out has captures that the archive has and the folder has not, by path, with the reason.
+    left_out maps captures of the archive that were not downloaded to the reason.
     """
     run = Run.load(Path(directory))
     gaps = Gaps()
@@ -127,7 +127,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
 
 
 def _records(run: Run, gaps: Gaps) -> None:
-    """What the archive's own records say is missing or went wrong."""
+    """Gaps and failures that the archive's own records name."""
     for name, reason in run.problems:
         gaps.add(name, reason)
     for gap in (run.manifest or {}).get("gaps") or []:
@@ -144,7 +144,7 @@ def _records(run: Run, gaps: Gaps) -> None:
 
 
 def _bounded(run: Run, matching: Matching, late: lateness.Lateness, computed: figures.Figures, sampled: bool, gaps: Gaps) -> dict:
-    """Add the bounds of each group, and judge by those of the headline's."""
+    """Add the bounds of each group, and the verdict from those of the headline group."""
     headline = next(group for group in computed.groups if group["name"] == computed.headline)
     if not verdicts.possible(run, late, sampled, gaps):
         return {}

@@ -1,4 +1,4 @@
-"""A run on the server: fetching its records and logs, and handing in results. Only the standard library."""
+"""A run on the server: downloads its records and logs, uploads results. Uses only the standard library."""
 
 import base64
 import hashlib
@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from .run import EVENTS_FILE, MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError
 
 TIMEOUT_SECONDS = 60
-# With pauses that double from half a second, a minute in all: the server may be restarted meanwhile.
+# Pauses double from half a second to a minute in all, which covers a restart of the server.
 ATTEMPTS = 8
 CAPTURES = "captures/"
-# Of the scratch volume: Kubernetes evicts pods where less than 10 % of a node's disk is free, by default.
+# Share of the scratch volume. By default Kubernetes evicts pods where less than 10 % of a node's disk is free.
 FREE_SHARE = 0.12
 
 
@@ -28,9 +28,9 @@ class Archive:
         self.token_file = token_file
 
     def fetch(self, directory: Path) -> dict[str, str]:
-        """Download what the analysis needs; the checksums that the manifest has are verified.
+        """Download what the analysis needs, and verify it against the manifest's checksums.
 
-        Captures for which there is no room are left out: they are returned, with the reason.
+        Captures that do not fit are left out: the result maps them to the reason.
         """
         with self._open("GET", "") as answer:
             manifest = json.load(answer)
@@ -62,12 +62,12 @@ class Archive:
                 raise RunError(f"{file['path']}: its SHA-256 is {digest}, the manifest says {file['sha256']}: the archive is damaged")
 
     def put_result(self, path: Path, name: str) -> None:
-        """Hand in one file of the results under its path below results/."""
+        """Upload one file of the results to its path below results/."""
         with self._open("PUT", "/results/" + urllib.parse.quote(name), path):
             pass
 
     def _open(self, method: str, path: str, body: Path | None = None):
-        """Send a request; a server that is away or busy is asked again."""
+        """Send a request; try again where the server is away or busy."""
         for attempt in range(ATTEMPTS):
             try:
                 return self._send(method, path, body)
@@ -94,7 +94,7 @@ class Archive:
 
 
 def _no_room(file: dict, directory: Path) -> str:
-    """Why a capture is not downloaded, or nothing: FREE_SHARE of the volume is left to others."""
+    """The reason not to download a capture, or nothing. FREE_SHARE of the volume stays free."""
     volume = shutil.disk_usage(directory)
     free = max(volume.free - round(volume.total * FREE_SHARE), 0)
     size = file.get("bytes", 0)

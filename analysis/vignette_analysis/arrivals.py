@@ -1,4 +1,4 @@
-"""Received and processed events, matched to the deliveries that are expected."""
+"""Matches received and processed events to expected deliveries."""
 
 import numpy as np
 import polars as pl
@@ -11,9 +11,9 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def match(run: Run, events: pl.DataFrame, messages: pl.DataFrame, planned: Expected, renamed: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
-    """Add to the expected deliveries when the first copy was received and processed, and how many more copies came.
+    """Add to each expected delivery when its first copy was received and processed, and the number of duplicates.
 
-    renamed has the other topics that messages have elsewhere, one row each: publisher, topic, heard.
+    renamed has a row for each topic that a broker renamed: publisher, topic, heard (the topic at the subscriber).
     """
     later = events.lazy().filter(pl.col("status").is_in(["received", "processed"]))
     arrived = later.select("ts", "id", "topic", subscriber="number", processed=pl.col("status") == "processed").collect()
@@ -44,7 +44,7 @@ def match(run: Run, events: pl.DataFrame, messages: pl.DataFrame, planned: Expec
 
 
 def _in_time(run: Run, arrived: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
-    """Events up to the end of the drain. Receivers run a little longer, and how long is chance."""
+    """Events up to the end of the drain. Receivers run a little longer by chance."""
     if run.measure_end is None:
         return arrived
     late = arrived.filter(pl.col("ts") > run.measure_end)
@@ -63,7 +63,7 @@ def _in_time(run: Run, arrived: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
 
 
 def _identified(arrived: pl.DataFrame, messages: pl.DataFrame, renamed: pl.DataFrame) -> pl.DataFrame:
-    """Add the message of each event; null where none or an ambiguous one fits."""
+    """Add the message of each event; null where no message or an ambiguous one matches."""
     clear = messages.filter(~pl.col("ambiguous"))
     by_key = clear.select("message", _key())
     if not renamed.is_empty():
@@ -74,20 +74,20 @@ def _identified(arrived: pl.DataFrame, messages: pl.DataFrame, renamed: pl.DataF
     without_topic = arrived.filter(lacking).drop("message")
     if without_topic.is_empty():
         return arrived
-    # A receiver that logs no topic can be matched where the id alone says which message it is.
+    # An event without a topic is matched where the id alone is unique.
     unique_ids = messages.filter(pl.col("id").is_unique() & ~pl.col("ambiguous")).select("message", "id")
     by_id = without_topic.join(unique_ids, on="id", how="left").select(arrived.columns)
     return pl.concat([arrived.filter(~lacking), by_id])
 
 
 def _key() -> pl.Expr:
-    """(id, topic) as one number: those of polars are of 32 bits, and no topic has the greatest."""
+    """(id, topic) as one number. Polars' codes have 32 bits; "no topic" is the greatest."""
     topic = pl.col("topic").to_physical().cast(pl.UInt64).fill_null(2**32 - 1)
     return (pl.col("id").to_physical().cast(pl.UInt64) * 2**32 + topic).alias("key")
 
 
 def _earliest(ts: np.ndarray, row: np.ndarray, chosen: np.ndarray, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """By row, the least ts of the chosen events and how many there are."""
+    """The least ts and the count of the chosen events of each row."""
     rows = row[chosen]
     first = np.full(height, _NEVER)
     np.minimum.at(first, rows, ts[chosen])
@@ -99,7 +99,7 @@ def _where(has: np.ndarray, values: np.ndarray) -> pl.Series:
 
 
 def _elsewhere(run: Run, received: pl.DataFrame, messages: pl.DataFrame, gaps: Gaps) -> None:
-    """Name received events that belong to no expected delivery. What matches an ambiguous key is named there."""
+    """Name received events that belong to no expected delivery. Ambiguous keys are named elsewhere."""
     unknown = received.filter(pl.col("message").is_null()).join(_ambiguous(messages), on=["id", "topic"], how="anti")
     for number, count, first in unknown.group_by("subscriber").agg(pl.len(), pl.col("id").cast(pl.String).min()).sort("subscriber").rows():
         instance = run.instances[number]
@@ -123,13 +123,13 @@ def _ambiguous(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_others(events: pl.DataFrame, messages: pl.DataFrame) -> pl.DataFrame:
-    """Events of known messages that their publisher did not log itself."""
+    """Events of messages that their planned publisher did not log."""
     joined = events.filter(pl.col("message").is_not_null()).join(messages.select("message", "publisher"), on="message")
     return joined.filter(pl.col("publisher") != pl.col("subscriber"))
 
 
 def _never_received(run: Run, orphans: pl.DataFrame, elsewhere: pl.DataFrame, messages: pl.DataFrame, gaps: Gaps) -> None:
-    """Name what was processed without having been received: `orphans` are expected deliveries, `elsewhere` holds all other events."""
+    """Name messages that were processed and not received: `orphans` are expected deliveries, `elsewhere` has all other events."""
     columns = ["subscriber", "id", "topic"]
     others = elsewhere.filter("processed").join(elsewhere.filter(~pl.col("processed")), on=columns, how="anti", nulls_equal=True)
     expected = orphans.join(messages.select("message", "id", "topic"), on="message")

@@ -11,19 +11,19 @@ from .lateness import Interval, Lateness
 from .messages import Matching
 from .run import Run
 
-# A queue that a late interval filled may delay messages up to so many times its length later: at 90 % of what the queue can carry.
+# A queue that a late interval filled may delay later messages for this multiple of its length: at 90 % load of the queue.
 AFTER_EFFECT = 10
-# The least time-out of TCP in Linux: what is less late makes no protocol give up.
+# Linux TCP's least retransmission time-out: a shorter lateness makes no protocol give up.
 GIVE_UP_SECONDS = 0.200
-# Protocols that give nothing up: their messages are lost only by frames that are dropped.
+# Protocols that never give up a message: only dropped frames lose one.
 UNANSWERED = ("mqtt-udp",)
-# How long a lost delivery counts as in flight where nothing was received.
+# How long a lost delivery counts as in flight if its group received nothing.
 UNKNOWN_FLIGHT_SECONDS = 1.0
 _SECOND = 10**9
 
 
 def union(intervals: Iterable[tuple[int, int]]) -> np.ndarray:
-    """Disjoint intervals in ascending order that cover the same time: one (start, end) a row."""
+    """Disjoint intervals in ascending order that cover the same time: a (start, end) in each row."""
     given = np.array(sorted(intervals), np.int64).reshape(-1, 2)
     if not len(given):
         return given
@@ -34,9 +34,9 @@ def union(intervals: Iterable[tuple[int, int]]) -> np.ndarray:
 
 
 def held_up(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
-    """For how long disjoint intervals held up each delivery.
+    """How long disjoint intervals delayed each delivery.
 
-    What ended less than a delivery's delay before it was sent filled a queue that it met.
+    An interval that ended less than the delivery's delay before its sending filled a queue ahead of it.
     """
     starts, ends = intervals[:, 0], intervals[:, 1]
     length = ends - starts
@@ -49,9 +49,9 @@ def held_up(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.nd
 
 
 def after_effect(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
-    """For how long intervals before those that `held_up` counts may still have kept a queue filled; messages are in order of `sent`.
+    """How long earlier intervals, which `held_up` does not count, may have kept a queue filled; messages are in order of `sent`.
 
-    What waits at the end of an interval is no more than its length, nor than the delays of what was sent soon after it.
+    The wait at the end of an interval is at most its length, and at most the delays of messages sent soon after.
     """
     ends, length = intervals[:, 1], intervals[:, 1] - intervals[:, 0]
     first, soon, last = (np.searchsorted(sent, ends + times * length, side="right") for times in (0, 1, AFTER_EFFECT))
@@ -64,7 +64,7 @@ def after_effect(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> 
 
 
 def in_flight(sent: np.ndarray, flight: int, intervals: np.ndarray) -> np.ndarray:
-    """Tell of each message whether it may have been under way in one of these disjoint intervals."""
+    """For each message, whether it may have been in flight in one of these disjoint intervals."""
     if not len(intervals):
         return np.zeros(len(sent), bool)
     following = np.searchsorted(intervals[:, 1], sent, side="left")
@@ -74,18 +74,18 @@ def in_flight(sent: np.ndarray, flight: int, intervals: np.ndarray) -> np.ndarra
 
 @dataclass
 class _Scope:
-    """Late times that concern some deliveries: all of them (chosen is None), or those of a node."""
+    """Late intervals and the deliveries that they concern: all (chosen is None), or those of a node."""
 
     chosen: np.ndarray | None
-    # Times in which deliveries were late, and those in which they may have been lost.
+    # Intervals in which deliveries were late, and in which they may have been lost.
     late: np.ndarray
     fatal: np.ndarray
-    # Times of those in which the emulation dropped frames, or queues did after a late time.
+    # Intervals in which the emulation dropped frames, or queues did after a late interval.
     dropping: np.ndarray
 
 
 class Marking:
-    """All deliveries of a run, with how late each may have been."""
+    """All deliveries of a run, and how late each may have been."""
 
     def __init__(self, run: Run, matching: Matching, lateness: Lateness):
         deliveries = matching.deliveries
@@ -97,7 +97,7 @@ class Marking:
         self._over_radio = ~deliveries["local"].to_numpy()
         self._seconds = max(run.duration_seconds, 1e-9)
         self._groups = publishers_by_group(run, set(matching.messages["publisher"].unique()))
-        # A late frame may have been lost at any time where the protocol gives up, or where what it meets changes with time.
+        # A late frame may be lost where the protocol gives up, or where the links change over time.
         answered = [_changes(run) or i.publish_protocol not in UNANSWERED for i in run.instances]
         self._answered = np.array(answered, bool)[self._publisher]
         self._scopes = list(self._found_scopes())
@@ -105,7 +105,7 @@ class Marking:
         self._shift, self._unheard = self._actions()
 
     def _lateness_of_each(self) -> np.ndarray:
-        """By how much each delivery may have been late: without that it had no less than the least delay of its pair outside of all lateness."""
+        """How late each delivery may have been. Without lateness it took at least its pair's least undisturbed delay."""
         direct, after = np.zeros(len(self._sent), np.int64), np.zeros(len(self._sent), np.int64)
         for scope in self._scopes:
             if not len(scope.late):
@@ -120,7 +120,7 @@ class Marking:
         return np.where(concerned, np.clip(self._delay - least, 0, late), 0)
 
     def _found_scopes(self) -> Iterable[_Scope]:
-        """Late times by the node whose deliveries they concern; with routing any node may relay, and all deliveries count."""
+        """Late intervals by the node whose deliveries they concern. With routing any node may relay, so all deliveries count."""
         routed = {n["name"] for n in self._run.plan.get("spec", {}).get("networks") or [] if n.get("routing")}
         late: dict[str, list[tuple[int, int]]] = {}
         fatal: dict[str, list[tuple[int, int]]] = {}
@@ -136,7 +136,7 @@ class Marking:
             yield _Scope(self._of_node(node) if node else None, *(union(of.get(node, ())) for of in (late, fatal, dropping)))
 
     def _dropping(self, routed: set[str]) -> dict[str, list[tuple[int, int]]]:
-        """Times by node in which lateness had frames dropped: by the emulation itself, or by the model from a late time to its after-effect's end."""
+        """Intervals by node in which lateness dropped frames: by the emulation, or by the model until the after-effect ended."""
         found: dict[str, list[tuple[int, int]]] = {}
         late = union((i.start, i.end + AFTER_EFFECT * (i.end - i.start)) for i in self._lateness.intervals)
         by_emulation = [(loss, True) for loss in self._lateness.losses]
@@ -149,12 +149,12 @@ class Marking:
         return found
 
     def _of_node(self, node: str) -> np.ndarray:
-        """Rows of the deliveries whose sender, receiver or broker is a node."""
+        """Rows of the deliveries whose sender, receiver or broker is on the node."""
         there = np.array([node in (i.node, i.publish_broker, i.subscribe_broker) for i in self._run.instances])
         return np.flatnonzero(there[self._publisher] | there[self._subscriber])
 
     def _actions(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """By instance how many seconds it published or heard at another time than planned; and deliveries that a late start may have lost."""
+        """Seconds that each instance ran outside its plan, and deliveries that a late start may have lost."""
         instances = self._run.instances
         shift = {"publisher": np.zeros(len(instances)), "subscriber": np.zeros(len(instances))}
         unheard = np.zeros(len(self._sent), bool)
@@ -220,14 +220,14 @@ class Marking:
         return {"low": 100.0 * float(low) / offered, "high": 100.0 * float(high) / offered}
 
     def _lost_share(self) -> float:
-        """The share of messages that long late times, in which nothing moved, and missed slots may have cost besides the marked ones."""
+        """The share of messages that long late intervals and missed slots may have lost besides the marked ones."""
         long = union((i.start, i.end) for i in self._lateness.intervals if _gives_up(i) and not i.slots)
         slots, missed = (sum(n.get(name, 0) for n in self._lateness.networks) for name in ("slots", "missed"))
         return (long[:, 1] - long[:, 0]).sum() / _SECOND / self._seconds + (missed / (slots + missed) if missed else 0.0)
 
 
 def _changes(run: Run) -> bool:
-    """Tell whether radios move or their settings change."""
+    """Report whether radios move or their settings change."""
     spec = run.plan.get("spec", {})
     return bool(run.plan.get("scenario") or run.plan.get("liveChanges") or any(entry.get("set") for entry in spec.get("timeline") or []))
 
@@ -237,7 +237,7 @@ def _gives_up(interval: Interval) -> bool:
 
 
 def _delays(delay: np.ndarray, late: np.ndarray, lost: int, measured: dict | None) -> dict | None:
-    """Intervals of the quantiles: less what made deliveries late, with losses as the fastest of these; as measured, with them as the slowest."""
+    """Bounds of the quantiles. Low: delays less lateness, losses as the fastest. High: measured delays, losses as the slowest."""
     if measured is None:
         return None
     less = np.sort(delay - late)

@@ -1,4 +1,4 @@
-"""What happened to clients themselves: connections that were lost, subscriptions that were refused, periods that were adapted to the radio."""
+"""Events of clients: lost connections, refused subscriptions, periods adapted to the radio."""
 
 import itertools
 
@@ -8,19 +8,19 @@ from .gaps import Gaps
 from .run import Instance, Run
 
 STATUSES = ("connected", "disconnected", "subscribed", "refused", "period")
-# A broker that starts may refuse for a moment; what lasts for longer is missing from the results.
+# A starting broker may refuse for a moment. A longer refusal is a gap.
 LASTING_SECONDS = 5.0
 # Topic filters that an entry names at most.
 MAX_NAMED = 5
 
 
 def examine(run: Run, events: pl.DataFrame, gaps: Gaps) -> set[str]:
-    """Name every instance that lost its connection, that its broker refused a subscription, or that sent at another period than planned.
+    """Name every instance that lost its connection, was refused a subscription, or sent at another period than planned.
 
     Returns the instances that connected. The events have columns ts, instance, status, id (a broker, a topic filter, a period) and text (why).
     """
     instances = {i.name: i for i in run.instances}
-    # When a run ends all processes do, brokers before some of their clients.
+    # At the end of a run brokers may stop before their clients.
     events = events.filter(pl.col("ts") < run.measure_end) if run.measure_end else events
     for (name,), own in events.sort("ts", maintain_order=True).partition_by("instance", as_dict=True, maintain_order=True).items():
         rows = own.to_dicts()

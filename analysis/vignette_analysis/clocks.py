@@ -1,4 +1,4 @@
-"""What nodes with clocks of their own, which virtual machines are, knew of them (runapi.AgentClock)."""
+"""Clocks of nodes that have their own: virtual machines (runapi.AgentClock)."""
 
 from .gaps import Gaps
 from .hosts import CLOCK_OFFSET_SECONDS
@@ -6,11 +6,11 @@ from .run import Run
 
 
 def summarise(run: Run, gaps: Gaps) -> list[dict]:
-    """One runapi.ClockResult for each such node, in order of their names. A clock that was off by more than could be its uncertainty is a gap."""
+    """One runapi.ClockResult for each such node, in order of names. A clock that was off by more than its uncertainty is a gap."""
     known: dict[str, dict] = {}
     for agent in (run.state or {}).get("agents") or []:
         clock = agent.get("clock")
-        # All agents of a node tell of the same clock, the last one most.
+        # All agents of a node report the same clock; the last report covers the most time.
         if clock and clock["measurements"] >= known.get(agent["node"], {"measurements": 0})["measurements"]:
             known[agent["node"]] = clock
     for node, clock in sorted(known.items()):

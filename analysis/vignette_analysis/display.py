@@ -5,7 +5,7 @@ from html import escape
 from . import summary
 from .figures import QUANTILES
 
-# Groups that are shown; a notebook scrolls, but not for ever.
+# Most groups that are shown.
 MAX_GROUPS = 30
 _COUNTS = {
     "triggered": "triggered",
@@ -19,7 +19,7 @@ _COUNTS = {
 
 
 def html(results: dict) -> str:
-    """Headline figures and groups as HTML tables; everything that came from a run is escaped."""
+    """Headline figures and groups as HTML tables. All text from a run is escaped."""
     groups = results["groups"] or []
     header = ("group", *_COUNTS.values(), *(f"{q} delay (s)" for q in QUANTILES))
     more = f"<p>{len(groups) - MAX_GROUPS} more groups are in results['groups'].</p>" if len(groups) > MAX_GROUPS else ""

@@ -1,6 +1,6 @@
-"""The environment of a run record (runapi.Environment) as names and values, of the typed form and of the first records' flat one."""
+"""The environment of a run record (runapi.Environment) as names and values. Reads the typed and the older flat form."""
 
-# Fields of a host and the names that their values have, with the unit of those that have one.
+# Fields of a host: the name of its value, and its unit if it has one.
 _HOST = {
     "kernel": "kernel",
     "os": "operating system",

@@ -1,4 +1,4 @@
-"""Who is to receive what: each message once per other instance that subscribes to it where it gets to."""
+"""Expected deliveries: each message once for each other instance that subscribes to it at a broker that it reaches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ NOBODY = -1
 
 @dataclass
 class Streams:
-    """Messages of one publisher on one topic are a stream: they have the same subscribers, in the plan's order."""
+    """A stream is all messages of one publisher on one topic. They have the same subscribers, in the plan's order."""
 
     # One row per stream: stream, publisher, topic.
     streams: pl.DataFrame
-    # One row per stream and subscriber: stream, publisher, topic, subscriber, heard (the topic that it has there), radio, local, cross.
+    # One row per stream and subscriber: stream, publisher, topic, subscriber, heard (the topic at the subscriber), radio, local, cross.
     pairs: pl.DataFrame
-    # By stream: its first row of pairs, and how many it has.
+    # By stream: its first row in pairs, and its number of rows.
     first: np.ndarray
     count: np.ndarray
-    # By row of pairs' kind, see `kind`, and instance: which of the stream's subscribers it is, or NOBODY.
+    # By row (see `kind`) and instance: its index among the stream's subscribers, or NOBODY.
     slots: np.ndarray
     # By stream: its row of slots.
     kind: np.ndarray
 
     def renamed(self) -> pl.DataFrame:
-        """Topics that streams have elsewhere than at their publishers: publisher, topic, heard."""
+        """Topics that a broker renamed: publisher, topic, heard."""
         return self.pairs.filter(pl.col("heard") != pl.col("topic")).select("publisher", "topic", "heard").unique(maintain_order=True)
 
 
@@ -69,7 +69,7 @@ def streams(run: Run, keys: pl.DataFrame) -> Streams:
 
 
 class _Subscriptions:
-    """Matches each topic only once per set of subscriptions: instances of one app share theirs."""
+    """Matches each topic once per set of subscriptions, which the instances of an app share."""
 
     def __init__(self, run: Run):
         self._subscribers = [i for i in run.instances if i.subscriptions]
@@ -77,15 +77,15 @@ class _Subscriptions:
         self._known: dict[tuple[tuple[str, ...], str], bool] = {}
 
     def to(self, publisher: Instance, topic: str) -> Iterator[tuple[Instance, str]]:
-        """Who is to receive what a publisher sends to a topic, and under which topic."""
+        """Subscribers of what a publisher sends to a topic, and the topic that each sees."""
         for subscriber in self._subscribers:
-            other = subscriber.message_log != publisher.message_log  # one process may have several names
+            other = subscriber.message_log != publisher.message_log  # a process may have several names
             heard = self._heard(publisher, subscriber, topic) if other else None
             if heard is not None:
                 yield subscriber, heard
 
     def _heard(self, publisher: Instance, subscriber: Instance, topic: str) -> str | None:
-        if not publisher.brokers or not subscriber.brokers:  # where one of them is connected is not known: their protocols have to do
+        if not publisher.brokers or not subscriber.brokers:  # their brokers are unknown: compare protocols alone
             return topic if self._covers(subscriber.subscriptions, topic) and _speak_the_same(publisher, subscriber) else None
         reached = self._reach.of(publisher.brokers, topic)
         names = (name for broker in subscriber.brokers for name in reached.get(broker, ()))
@@ -99,20 +99,20 @@ class _Subscriptions:
 
 
 def _speak_the_same(publisher: Instance, subscriber: Instance) -> bool:
-    """Instances of different protocols never hear each other; of an app of unknown protocol nothing is known."""
+    """Report whether two instances may exchange messages: their protocols agree, or one is unknown."""
     either_unknown = not publisher.publish_protocol or not subscriber.subscribe_protocol
     return either_unknown or publisher.publish_protocol == subscriber.subscribe_protocol
 
 
 def _kinds(publisher: Instance, subscriber: Instance) -> tuple[bool, bool, bool]:
-    """Tell whether deliveries are radio, local and cross. What goes by a broker on another node and comes back is neither radio nor local."""
+    """Report whether deliveries are radio, local and cross. One that returns from a broker on another node is neither radio nor local."""
     stays = publisher.node == subscriber.node == publisher.publish_broker == subscriber.subscribe_broker
     return publisher.node != subscriber.node, stays, publisher.group != subscriber.group
 
 
 @dataclass
 class Expected:
-    """Expected deliveries in order of message and subscriber, and where each is."""
+    """Expected deliveries in order of message and subscriber, with an index."""
 
     # message, publisher, subscriber, sent, radio, local, cross.
     deliveries: pl.DataFrame
@@ -128,7 +128,7 @@ class Expected:
 
 
 def deliveries(messages: pl.DataFrame, known: Streams) -> Expected:
-    """Expand messages (message = row, publisher, topic, sent, ambiguous) to their expected deliveries; ambiguous ones have none."""
+    """Expand messages (message = row, publisher, topic, sent, ambiguous) to their expected deliveries. Ambiguous messages have none."""
     streamed = messages.select("publisher", "topic", "ambiguous").join(known.streams, on=["publisher", "topic"], how="left", maintain_order="left")
     has = (streamed["stream"].is_not_null() & ~streamed["ambiguous"]).to_numpy()
     stream = streamed["stream"].fill_null(0).to_numpy()

@@ -9,9 +9,9 @@ from . import statistics
 from .messages import Matching
 from .run import Run
 
-# In the order in which tables have them; the mean is none, and stands with them.
+# In the order of the tables' columns. The mean is no quantile, and has a column beside them.
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "mean": None, "p75": 0.75, "p95": 0.95, "max": 1.0}
-# Names that a node group's result may not take, as they mean something else.
+# Names that a node group's result may not have, as they mean something else.
 RESERVED = ("all", "radio", "local", "cross")
 # Kinds of deliveries, each a column of Matching.deliveries and of streams' pairs.
 KINDS = ("radio", "local", "cross")
@@ -20,7 +20,7 @@ _COUNTS = ("sent", "expected", "received", "duplicates", "neverSent", "unsent")
 
 @dataclass(frozen=True)
 class Delay:
-    """Delays of one scope: quantiles, and the interval of the median, in seconds; None where there are too few."""
+    """Delays of one scope in seconds: quantiles and the median's confidence interval. None where there are too few."""
 
     quantiles: dict[str, float] | None = None
     median_interval: tuple[float, float] | None = None
@@ -32,12 +32,12 @@ class Figures:
 
     groups: list[dict]
     publishers: list[dict]
-    # The group that headlines speak of.
+    # Name of the headline group.
     headline: str
 
 
 def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], Delay]) -> Figures:
-    """Compute the figures of every group and publisher, of whose delays all is known."""
+    """Compute the figures of every group and publisher from counts and their delays."""
     by_publisher = {row["publisher"]: row for row in _by_publisher(matching).rows(named=True)}
     none = dict.fromkeys(_COUNTS, 0)
     groups = [_entry("all", _sum(by_publisher.values()), delays["all", None])]
@@ -53,7 +53,7 @@ def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], D
 
 
 def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
-    """Publishing instances of each node group, in the plan's order: planned ones, and apps of the user's own that sent."""
+    """Publishing instances of each node group in the plan's order: planned ones, and own apps that sent."""
     groups: dict[str, list[int]] = {}
     for instance in run.instances:
         if instance.publishes or instance.number in senders:
@@ -63,7 +63,7 @@ def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
 
 
 def quantiles(ordered: np.ndarray) -> dict[str, float] | None:
-    """Quantiles and mean in seconds of nanoseconds in ascending order, by linear interpolation; None where there is none."""
+    """Quantiles (by linear interpolation) and mean, in seconds, of ascending nanoseconds. None of none."""
     if not len(ordered):
         return None
     found = {}
@@ -97,13 +97,13 @@ def _deliveries() -> list[pl.Expr]:
 
 
 def _unsent(matching: Matching) -> pl.DataFrame:
-    """Streams' pairs with how many messages of each were triggered and never sent."""
+    """Pairs of the streams, with the number of messages that were triggered and never sent."""
     messages = matching.never_sent.group_by("publisher", "topic").agg(messages=pl.len())
     return matching.streams.pairs.join(messages, on=["publisher", "topic"])
 
 
 def _of_kind(matching: Matching, kind: str) -> dict:
-    """Counts of a kind of deliveries, and of the messages that have such."""
+    """Counts of a kind of deliveries, and of their messages."""
     some = matching.deliveries.lazy().filter(kind)
     counts = some.select(*_deliveries(), sent=pl.col("message").n_unique()).collect().row(0, named=True)
     unsent = _unsent(matching).filter(kind)

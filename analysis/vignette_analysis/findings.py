@@ -1,4 +1,4 @@
-"""Warnings: what a headline must name, as the counts alone would not tell that an app or a radio did nothing at all."""
+"""Warnings: an app or a radio that did nothing at all, which counts alone do not show."""
 
 import polars as pl
 
@@ -6,19 +6,19 @@ from .gaps import Gaps
 from .messages import Matching
 from .run import Instance, Run
 
-# An app that ends so soon after its start did not do its work.
+# An app that ends sooner after its start did not do its work.
 AT_ONCE_SECONDS = 10.0
 
 
 def silent(run: Run, matching: Matching, connected: set[str], gaps: Gaps) -> None:
-    """Name clients that never connected, publishers that never published, and subscribers that never heard anybody."""
-    heard = _heard(matching)
+    """Name clients that never connected, publishers that never published, and subscribers that never received anything."""
+    deliveries = _received_by_subscriber(matching)
     sent = dict(matching.messages.group_by("publisher").len().iter_rows())
     never_sent = dict(matching.never_sent.group_by("publisher").len().iter_rows())
     unconnected = set()
     for instance in run.instances:
         number, has_log = instance.number, (run.directory / instance.message_log).exists()
-        quiet = not sent.get(number) and not any(received for _, received in heard.get(number, {}).values())
+        quiet = not sent.get(number) and not any(received for _, received in deliveries.get(number, {}).values())
         if not has_log or not quiet:
             continue
         triggered = never_sent.get(number, 0)
@@ -29,18 +29,18 @@ def silent(run: Run, matching: Matching, connected: set[str], gaps: Gaps) -> Non
         elif instance.publishes:
             reason = f"none of its {triggered} triggered messages was sent" if triggered else "no message was triggered"
             gaps.warn(f"publisher {instance.name} never published", reason, instance.node)
-    for number, kinds in sorted(heard.items()):
+    for number, kinds in sorted(deliveries.items()):
         if number not in unconnected and (run.directory / run.instances[number].message_log).exists():
-            _deaf(run.instances[number], kinds, gaps)
+            _warn_of_silence(run.instances[number], kinds, gaps)
 
 
 def _of_broker(instance: Instance) -> bool:
-    """Tell whether the instance is a client of a broker; for protocols without one the plan has a network's name."""
+    """Report whether the instance is a client of a broker. Without a broker the plan has a network's name."""
     return instance.kind == "traffic" and any("/" in broker for broker in instance.brokers)
 
 
-def _heard(matching: Matching) -> dict[int, dict[bool, tuple[int, int]]]:
-    """By subscriber, and whether the sender is on another node: how many deliveries were offered, and received."""
+def _received_by_subscriber(matching: Matching) -> dict[int, dict[bool, tuple[int, int]]]:
+    """Offered and received deliveries, by subscriber and by whether the sender is on another node."""
     unsent = matching.never_sent.group_by("publisher", "topic").agg(offered=pl.len())
     parts = [
         matching.deliveries.group_by("subscriber", "radio").agg(offered=pl.len(), received=pl.col("received").count()),
@@ -52,18 +52,18 @@ def _heard(matching: Matching) -> dict[int, dict[bool, tuple[int, int]]]:
     return found
 
 
-def _deaf(instance: Instance, kinds: dict[bool, tuple[int, int]], gaps: Gaps) -> None:
+def _warn_of_silence(instance: Instance, kinds: dict[bool, tuple[int, int]], gaps: Gaps) -> None:
     offered, received = (sum(counts) for counts in zip(*kinds.values(), strict=True))
     by_radio = kinds.get(True, (0, 0))
     if by_radio[0] and not by_radio[1]:
         reason = "none of the deliveries that other nodes offered it arrived"
-        gaps.warn(f"subscriber {instance.name} never heard another node", reason, instance.node)
+        gaps.warn(f"subscriber {instance.name} never deliveries another node", reason, instance.node)
     elif offered and not received:
-        gaps.warn(f"subscriber {instance.name} never heard anything", "none of the deliveries offered to it arrived", instance.node)
+        gaps.warn(f"subscriber {instance.name} never deliveries anything", "none of the deliveries offered to it arrived", instance.node)
 
 
 def ended(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:
-    """Name instances that ended without an error at once, or at any time while clients name them as their broker."""
+    """Name instances that exited with code 0 soon after their start, or while they were the broker of clients."""
     clients = sum(f"{node}/{app['name']}" in instance.brokers for instance in run.instances)
     started: dict[str, int] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What each subscriber got of each publisher: gaps in the sequence, order, and age of information."""
+"""Sequence, order and age of information of what each subscriber received from each publisher."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from .run import Run
 
 @dataclass
 class Flows:
-    """Tables in order of publisher and subscriber; what their columns mean is in the modules of their names."""
+    """Tables in order of publisher and subscriber. The modules of the same names define the columns."""
 
     sequences: pl.DataFrame
     order: pl.DataFrame
@@ -20,7 +20,7 @@ class Flows:
 
 
 def compute(run: Run, matching: Matching, gaps: Gaps) -> Flows:
-    """Compute the tables; without an end of the measuring window there is no age, and a gap says so."""
+    """Compute the tables. Without an end of the measuring window there is no age, and a gap says so."""
     sequence_parts, order_parts, age_parts = [], [], []
     for batch in pairs.batches(matching):
         sequence_parts.append(sequences.of(run, matching, batch))

@@ -1,24 +1,24 @@
-"""Gaps: what is missing from the results, and why. Nothing is lost silently. Beside them warnings and notes, in the same form."""
+"""Gaps: what is missing from the results, and why. Warnings and notes have the same form."""
 
 import re
 from dataclasses import dataclass, field
 
 from . import safe
 
-# Gaps of runapi.RadioGap: there was no emulation, which is another thing than a late one.
+# Gaps of runapi.RadioGap in which there was no emulation at all, not a late one.
 OUTAGES = ("radiodRestarted", "attachmentLost")
-# Nodes that an entry names at most.
+# Most nodes that an entry names.
 MAX_NAMED = 10
 
 
 @dataclass
 class Gaps:
-    """Collects gaps, warnings and notes, each in the order in which they are found; times are seconds after T0."""
+    """Collects gaps, warnings and notes, each in the order of discovery. Times are seconds after T0."""
 
     found: list[dict] = field(default_factory=list)
-    # What a headline must name, such as a client that never connected.
+    # What a reader must know first, such as a client that never connected.
     warnings: list[dict] = field(default_factory=list)
-    # What was not asked for, or cannot be measured here: nothing is missing for it.
+    # What was not asked for, or cannot be measured here. No result lacks anything by it.
     notes: list[dict] = field(default_factory=list)
 
     def add(self, what: str, reason: str, node: str = "", start: float | None = None, end: float | None = None) -> None:
@@ -34,7 +34,7 @@ class Gaps:
         self.notes.append(_entry(what, reason, node, start, end))
 
     def names(self, what: str) -> bool:
-        """Tell whether a gap with this name is there already."""
+        """Report whether there is a gap with this name."""
         return any(gap["what"] == what for gap in self.found)
 
 
@@ -50,17 +50,17 @@ def _entry(what: str, reason: str, node: str, start: float | None = None, end: f
 
 
 def merged(entries: list[dict]) -> list[dict] | None:
-    """Make one entry of those that say the same of several nodes at the same time; None of none."""
+    """Merge entries that say the same about several nodes at the same time. None of none."""
     alike: dict[tuple, list[dict]] = {}
     for entry in entries:
         times = entry.get("fromSeconds"), entry.get("toSeconds")
-        own = "" if entry.get("node") else object()  # what is of no node stays alone
+        own = "" if entry.get("node") else object()  # an entry without a node is not merged
         alike.setdefault((own, *times, _anywhere(entry, "what"), _anywhere(entry, "reason")), []).append(entry)
     return [some[0] if len(some) == 1 else _together(some) for some in alike.values()] or None
 
 
 def _anywhere(entry: dict, key: str) -> str:
-    """A text with an asterisk in the place of the entry's node."""
+    """The text with an asterisk in place of the entry's node."""
     node = entry.get("node")
     return re.sub(rf"(?<![\w-]){re.escape(node)}(?![\w-])", "*", entry[key]) if node else entry[key]
 

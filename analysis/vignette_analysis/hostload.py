@@ -1,4 +1,4 @@
-"""How busy the hosts were while the experiment ran (runapi.HostResult), whoever kept them busy."""
+"""How busy the hosts were while the experiment ran (runapi.HostResult), with any work."""
 
 import polars as pl
 
@@ -7,7 +7,7 @@ from .run import Run
 
 
 def summarise(run: Run, log: RadioLog) -> list[dict]:
-    """One entry for each host whose radiod told of its load, from T0 to the end of the drain, in order of their names."""
+    """One entry for each host that logged its load, from T0 to the end of the drain, in order of names."""
     during = while_running(run, log.loads).filter(pl.col("seconds") > 0)
     stolen = dict(while_running(run, log.stolen).group_by("host").agg(pl.col("stolenSeconds").sum()).rows())
     return [_host(str(name), samples, stolen.get(name, 0.0)) for (name,), samples in sorted(during.group_by("host"))]
@@ -24,9 +24,9 @@ def _host(name: str, samples: pl.DataFrame, stolen: float) -> dict:
     processors = samples["seconds"] * samples["cpus"]
     pressures = {}
     for field, column in (("cpuPressurePercent", "cpuPressureSeconds"), ("memoryPressurePercent", "memoryPressureSeconds")):
-        told = samples.filter(pl.col(column).is_not_null())
-        if told.height:
-            pressures[field] = _percent(told[column].sum(), told["seconds"].sum())
+        measured = samples.filter(pl.col(column).is_not_null())
+        if measured.height:
+            pressures[field] = _percent(measured[column].sum(), measured["seconds"].sum())
     return {
         "name": name,
         "cpus": samples["cpus"].max(),
@@ -39,5 +39,5 @@ def _host(name: str, samples: pl.DataFrame, stolen: float) -> dict:
 
 
 def _percent(part: float, whole: float) -> float:
-    """A share of at most all: counters tick in hundredths of a second, which a sample may have one more of."""
+    """A share of at most 100 %: the kernel counts in hundredths of a second, and may count one too many."""
     return round(min(100 * part / whole, 100.0), 2)

@@ -1,4 +1,4 @@
-"""What one host's radiod knows of another's (runapi.RadioHost): clocks, lost hosts, and what was lost between them."""
+"""What a host's radiod measured of other hosts (runapi.RadioHost): clocks, unreachable hosts, losses between them."""
 
 import itertools
 
@@ -7,13 +7,13 @@ from .lateness import Interval, Lateness, Loss
 from .radiolog import UNREACHABLE, RadioLog
 from .run import Run
 
-# A difference of clocks above this is named: delays between hosts are off by it.
+# A greater difference of clocks is a gap: delays between hosts are off by it.
 CLOCK_OFFSET_SECONDS = 0.001
 LOSSES = {"missingDatagrams": "datagrams lost on the way", "notSent": "transmissions not sent", "unusable": "transmissions of no use"}
 
 
 def examine(run: Run, log: RadioLog, gaps: Gaps, found: Lateness) -> None:
-    """Name what speaks against delays between hosts, and add what was not emulated."""
+    """Name clock differences that falsify delays between hosts, and add times without emulation."""
     for outage in log.outages:
         if outage.what == UNREACHABLE:
             end = outage.end or (run.window[1] if run.window else outage.start)
@@ -40,7 +40,7 @@ def _lost(host: str, peer: str, rows: list[dict]) -> list[Loss]:
     found = []
     for before, after in itertools.pairwise(rows):
         for field, what in LOSSES.items():
-            # A restarted radiod counts anew.
+            # A restarted radiod counts from 0.
             lost = max((after[field] or 0) - (before[field] or 0), 0)
             if lost:
                 found.append(Loss(before["ts"], after["ts"], lost, f"{what} between hosts {peer} and {host}"))

@@ -1,4 +1,4 @@
-"""JSON Lines that may be torn: polars reads them fast, and bad lines are counted, never fatal."""
+"""Reads JSON Lines that may be torn. Bad lines are counted and never fatal."""
 
 import io
 from pathlib import Path
@@ -12,7 +12,7 @@ def read(path: Path, schema: dict[str, pl.DataType]) -> tuple[pl.DataFrame, int,
     """Read a file's records.
 
     Returns the records with the schema's columns (absent ones null), the number of lines that are not JSON objects of
-    that schema, and whether the last line is one of them and has no end.
+    that schema, and whether the last line is bad and has no line end.
     """
     try:
         frame = pl.scan_ndjson(path, schema=schema).collect() if path.stat().st_size else pl.DataFrame(schema=schema)
@@ -35,7 +35,7 @@ def _read_blocks(path: Path, schema: dict[str, pl.DataType]) -> tuple[pl.DataFra
 
 
 def parse(lines: list[bytes], schema: dict[str, pl.DataType]) -> tuple[list[pl.DataFrame], int]:
-    """Parse lines without their ends, and count those that are bad: where a parse fails, halves are tried, down to the one that is bad."""
+    """Parse lines and count the bad ones. Where a parse fails, it tries each half, down to the bad line."""
     text = b"\n".join(lines)
     if not text.strip():
         return [], 0

@@ -1,4 +1,4 @@
-"""How late the emulation was: late times, missed slots, frames that it lost itself, and late starts and stops of apps."""
+"""How late the emulation was: late intervals, missed slots, frames that it lost itself, late starts and stops of apps."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -9,29 +9,29 @@ from .hostload import while_running
 from .radiolog import UNREACHABLE, Outage, RadioLog
 from .run import Run
 
-# Bounds of radio.LatenessBounds; the last bucket is above all of them.
+# radio.LatenessBounds. The last bucket is above all bounds.
 BUCKETS = (20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 1.0)
-# A frame that is later than this is late, and so is an action.
+# A frame or an action that is later than this counts as late.
 LATE_FRAME_SECONDS = 0.002
 LATE_ACTION_SECONDS = 0.010
 SILENCE_SECONDS = 5.0
 LATE_STEP_SECONDS = 0.100
-# A clock that goes back by more than this was stepped; less is two threads that log at once.
+# A clock that goes back by more was stepped. Less comes from two threads that log at the same time.
 CLOCK_STEP_SECONDS = 0.001
-# Frames that the emulation lost, by the reason that samples have; missedSlot is of frames too old for their next slot.
+# Drops by the emulation itself, by the samples' reason. missedSlot: frames too old for their next slot.
 _LOSSES = {
     "tapRing": "frames dropped in the TAP's own ring",
     "routerSocket": "routing packets dropped in the router's socket",
     "missedSlot": "frames dropped for a missed slot",
 }
-# Reasons for which the radio model itself drops frames, and more of them when frames come late and together.
+# Drops by the radio model that grow when frames arrive late and together.
 _OVERFLOWS = dict.fromkeys(("queueFull", "interfered", "halfDuplex", "fragmentTimeout"), "frames dropped by the radio model")
 _BUCKET_COLUMNS = [f"bucket{i}" for i in range(len(BUCKETS) + 1)]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A time in Unix nanoseconds in which deliveries may have been late, by at most `seconds` each time."""
+    """An interval in Unix nanoseconds in which deliveries may have been late, by at most `seconds` each."""
 
     start: int
     end: int
@@ -40,13 +40,13 @@ class Interval:
     # Empty where it concerns all deliveries over the radio.
     network: str = ""
     node: str = ""
-    # TDMA slots that were missed, if it is of those.
+    # Number of missed TDMA slots, if it has any.
     slots: int = 0
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A time in which the emulation itself lost frames."""
+    """An interval in which the emulation itself lost frames."""
 
     start: int
     end: int
@@ -68,7 +68,7 @@ class Action:
 
     @property
     def late(self) -> bool:
-        """Tell whether it came too late to be simultaneous with its peers."""
+        """Report whether it was too late to be simultaneous with its peers."""
         return self.seconds > LATE_ACTION_SECONDS
 
 
@@ -79,23 +79,23 @@ class Lateness:
     intervals: list[Interval] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
-    # In the form of runapi.NetworkTiming.
+    # Each a runapi.NetworkTiming.
     networks: list[dict] = field(default_factory=list)
-    # Sentences on what may have made things late.
+    # Sentences on possible causes.
     context: list[str] = field(default_factory=list)
-    # Whether any agent logged.
+    # Whether there is a log of any agent.
     logged: bool = False
-    # Seconds in which the radio model dropped frames for reasons that lateness adds to.
+    # Intervals in which the radio model dropped frames for reasons that lateness adds to.
     overflows: list[Loss] = field(default_factory=list)
 
     @property
     def found(self) -> bool:
-        """Tell whether anything was late."""
+        """Report whether anything was late."""
         return bool(self.intervals or self.losses or any(action.late for action in self.actions))
 
 
 def examine(run: Run, log: RadioLog, found: Lateness) -> None:
-    """Add what radiod's logs tell."""
+    """Add the lateness that radiod logged."""
     if run.t0 is None:
         return
     samples = _between_samples(run, log.samples)
@@ -109,7 +109,7 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
 
 
 def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
-    """What each radio did between two samples, of those between T0 and the end of the drain; `since` is the earlier one's time."""
+    """Each radio's counts between two samples from T0 to the end of the drain; `since` is the earlier sample's time."""
     counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, "slotsMissed", "slotsUsed", "framesSent"]
     end = run.window[1] if run.window else samples["ts"].max() or run.t0
     flat = samples.sort("network", "node", "ts").with_columns(
@@ -122,7 +122,7 @@ def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def _grown(counter: str) -> pl.Expr:
-    """By how much a counter has grown; it begins anew with radiod."""
+    """Growth of a counter, which starts from 0 with radiod."""
     now = pl.col(counter).fill_null(0)
     before = now.shift(1).over("network", "node")
     return pl.when(now >= before).then(now - before).otherwise(now).alias(counter)
@@ -140,18 +140,18 @@ def _late_lines(run: Run, log: RadioLog) -> list[Interval]:
 
 
 def _begun(run: Run, lines: pl.DataFrame, start: str) -> pl.DataFrame:
-    """Lines of times that end after T0 and begin before the end of the drain."""
+    """Intervals that end after T0 and begin before the end of the drain."""
     after = lines.filter(pl.col("ts") > run.t0)
     return after if run.measure_end is None else after.filter(pl.col(start) < run.measure_end)
 
 
 def _without_lines(samples: pl.DataFrame, known: list[Interval]) -> list[Interval]:
-    """Seconds with late frames or missed slots of which no line tells when they were, as in logs of older versions."""
+    """Seconds with late frames or missed slots and no interval for them, as in older logs."""
     suspect = samples.filter((pl.col("slotsMissed") > 0) | (pl.col("lateReleases") > 0) | (pl.col("worstLatenessSeconds") > LATE_FRAME_SECONDS))
     if suspect.is_empty():
         return []
     lines = pl.DataFrame([(i.start, i.end) for i in known], schema={"start": pl.Int64, "end": pl.Int64}, orient="row").sort("end")
-    # The first line that ends after a second began is in that second if it begins before its end.
+    # The first interval that ends after a second's start is in that second if it begins before its end.
     suspect = suspect.sort("since").join_asof(lines, left_on="since", right_on="end", strategy="forward")
     found = []
     for row in suspect.filter(pl.col("start").is_null() | (pl.col("start") > pl.col("ts"))).iter_rows(named=True):
@@ -173,7 +173,7 @@ def _losses(samples: pl.DataFrame, reasons: dict[str, str]) -> list[Loss]:
 
 
 def _late_steps(run: Run, steps: pl.DataFrame) -> list[Loss]:
-    """Times in which positions and pathloss came later than the scenario says: frames were lost or heard by those of before."""
+    """Intervals in which positions and pathloss were applied late: frames met the earlier values."""
     late = while_running(run, steps.sort("host", "network", "ts").with_columns(since=pl.col("ts").shift(1).over("host", "network")))
     rows = late.filter(pl.col("since").is_not_null() & (pl.col("worstStepLatenessSeconds") > LATE_STEP_SECONDS))
     return [
@@ -192,7 +192,7 @@ def _clock_steps(samples: pl.DataFrame) -> list[Interval]:
 
 
 def _silence(run: Run, samples: pl.DataFrame, outages: list[Outage]) -> list[Interval]:
-    """Times without a sample: nobody knows that the emulation kept up then. Outages are left out: then there was no emulation at all."""
+    """Intervals without a sample, in which the emulation may have been late. Outages are left out: there was no emulation."""
     found = []
     for (host,), of_host in samples.partition_by(["host"], as_dict=True, maintain_order=True).items():
         whole_host = _pauses(run, of_host["ts"], [o for o in outages if o.concerns(host, "")])
@@ -205,7 +205,7 @@ def _silence(run: Run, samples: pl.DataFrame, outages: list[Outage]) -> list[Int
 
 
 def _pauses(run: Run, stamps: pl.Series, outages: list[Outage]) -> list[tuple[int, int]]:
-    """Times from T0 to the end of the drain without a sample, outages left out, that are too long."""
+    """Too long intervals without a sample from T0 to the end of the drain, without outages."""
     times = stamps.unique().sort().to_list()
     end = run.window[1] if run.window else times[-1]
     inside = [run.t0, *(ts for ts in times if run.t0 < ts < end), max(end, run.t0)]
@@ -214,7 +214,7 @@ def _pauses(run: Run, stamps: pl.Series, outages: list[Outage]) -> list[tuple[in
 
 
 def _without(pause: tuple[int, int], outages: list[Outage]) -> list[tuple[int, int]]:
-    """What is left of a pause between outages."""
+    """The parts of a pause outside outages."""
     start, end = pause
     left = []
     for outage in sorted(outages, key=lambda o: o.start):
@@ -226,7 +226,7 @@ def _without(pause: tuple[int, int], outages: list[Outage]) -> list[tuple[int, i
 
 
 def _network(key: tuple, samples: pl.DataFrame) -> dict:
-    """One runapi.NetworkTiming. Frames of logs without a histogram are those that nodes sent."""
+    """One runapi.NetworkTiming. Without a histogram, the frames are those that nodes sent."""
     counts = [int(samples[name].sum()) for name in _BUCKET_COLUMNS]
     uncounted = samples.filter(~pl.col("counted"))
     lateness = [{"upToSeconds": bound, "frames": count} for bound, count in zip((*BUCKETS, None), counts, strict=True)]
@@ -243,7 +243,7 @@ def _network(key: tuple, samples: pl.DataFrame) -> dict:
 
 
 def _stolen(run: Run, log: RadioLog) -> list[str]:
-    """What hypervisors took from hosts, and how long tasks waited for a processor there."""
+    """Processor time that hypervisors took from hosts, and how long tasks waited there."""
     found = []
     for host, seconds in while_running(run, log.stolen).group_by("host").agg(pl.col("stolenSeconds").sum()).sort("host").rows():
         found.append(f"The hypervisor took {seconds:.1f} s of processor time from host {host}.")

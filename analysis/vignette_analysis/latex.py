@@ -1,4 +1,4 @@
-r"""Tables of a run as LaTeX, to be taken into a paper with \input: they need the packages booktabs and longtable."""
+r"""Tables of a run as LaTeX, for \input in a paper. They need the packages booktabs and longtable."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,8 @@ from . import summary
 from .figures import QUANTILES
 
 FOLDER = "tables"
-# Characters that mean something to TeX at some place of a table, and how they are written: brackets and the asterisk after the end of a row, quotes
-# beside their like, as dashes.
+# Characters that are special to TeX somewhere in a table, with their escapes: brackets and asterisk after a row's end, quotes
+# and dashes beside their like.
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -35,7 +35,7 @@ _LIGATURE = re.compile("-(?=-)|[?!](?=`)")
 
 
 def escape(text: str) -> str:
-    """A text as LaTeX prints it in any encoding of fonts: what is not printable ASCII is written U+XXXX."""
+    """Escape a text for LaTeX in any font encoding. A character that is not printable ASCII becomes U+XXXX."""
     written = (_SPECIAL.get(c) or (c if c.isascii() and c.isprintable() else f"U+{ord(c):04X}") for c in text)
     return _LIGATURE.sub("\\g<0>{}", "".join(written))
 
@@ -51,7 +51,7 @@ def write(results: dict, directory: Path) -> list[Path]:
 
 
 def headline(results: dict) -> str:
-    """One figure of the whole run a row."""
+    """A row for each figure of the whole run."""
     return _tabular("lr", ("Figure", "Value"), summary.headline(results), results)
 
 
@@ -61,7 +61,7 @@ def groups(results: dict) -> str:
 
 
 def publishers(results: dict) -> str:
-    """Counts and delays by publisher, on as many pages as they take."""
+    """Counts and delays by publisher, on one page or more."""
     columns = "l" + "r" * (len(_FIGURES) + len(QUANTILES))
     return _tabular(columns, ("Publisher", *_FIGURE_HEADER), _figure_rows(results["publishers"]), results, long=True)
 
@@ -88,12 +88,12 @@ def networks(results: dict) -> str:
 
 
 def _cell(text: str) -> str:
-    """A cell: a dash for nothing, and numbers below zero with a minus sign in place of a hyphen."""
+    """A cell: a dash for nothing, and a minus sign for numbers below zero."""
     return re.sub(r"^-(?=\d)", "$-$", escape(text)) or "--"
 
 
 def _tabular(columns: str, header: Sequence[str], rows: Iterable[Sequence[str]], results: dict, long: bool = False) -> str:
-    """A table with booktabs' rules. The header is LaTeX already; a comment says which run it is of."""
+    """A table with booktabs' rules. The header is LaTeX already. A comment names the run."""
     kind = "longtable" if long else "tabular"
     head = [" & ".join(header) + r" \\", r"\midrule", *([r"\endhead", r"\bottomrule", r"\endfoot"] if long else [])]
     body = [" & ".join(map(_cell, row)) + r" \\" for row in rows]

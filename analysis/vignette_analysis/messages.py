@@ -1,6 +1,6 @@
-"""Message logs: reading them, and matching what was received to what was sent.
+"""Message logs: reads them, and matches received messages to sent ones.
 
-A message's key is (id, topic). A publisher's topic is that of its record, or else the planned one.
+A message's key is (id, topic). The topic is that of the record, or else the planned one.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from .run import Run
 
 _SCHEMA = {"ts": pl.Int64, "instance": pl.String, "status": pl.String, "id": pl.String, "topic": pl.String, "bytes": pl.Int64, "text": pl.String}
 STATUSES = ("triggered", "sent", "received", "processed")
-# Ids and topics are numbered by polars: a number takes less than a text, in memory and in joins.
+# Polars numbers ids and topics: numbers take less memory, and join faster.
 _EVENT = {"ts": pl.Int64, "number": pl.UInt32, "status": pl.Enum(STATUSES), "id": pl.Categorical, "topic": pl.Categorical, "bytes": pl.Int64}
 
 
 def read_events(run: Run, gaps: Gaps) -> tuple[pl.DataFrame, set[str]]:
-    """Read every message log: columns ts, number (of the instance), status, id, topic, bytes; and the names of clients that connected.
+    """Read every message log: columns ts, number (of the instance), status, id, topic, bytes. Also the names of connected clients.
 
-    What else happened to clients themselves becomes gaps and notes.
+    Other events of clients become gaps and notes.
     """
     frames, own, connected = [pl.DataFrame(schema=_EVENT)], [], set()
     for path in run.files("logs/*/*/messages-*.jsonl"):
@@ -32,7 +32,7 @@ def read_events(run: Run, gaps: Gaps) -> tuple[pl.DataFrame, set[str]]:
     for instance in run.instances:
         missing = not (run.directory / instance.message_log).exists()
         covered = gaps.names(f"log {instance.message_log}") or gaps.names(f"logs of {instance.node}/{instance.app}")
-        # Of an app of the user's own no log is known to lack, unless it is said to receive.
+        # An own app need not have a log, unless its spec says that it receives.
         logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscriptions)
         if missing and logs and not covered:
             gaps.add(f"log {instance.message_log}", "the archive has no such file", instance.node)
@@ -62,7 +62,7 @@ def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 @dataclass
 class Matching:
-    """Who sent what, who was to receive it, and who did."""
+    """Sent messages, expected deliveries, and which of them arrived."""
 
     # One row per sent message: message (the row), publisher (instance number), id, topic, triggered, sent, bytes, ambiguous.
     messages: pl.DataFrame
@@ -74,7 +74,7 @@ class Matching:
 
 
 def match(run: Run, events: pl.DataFrame, gaps: Gaps) -> Matching:
-    """Match received and processed events to sent messages, and name all that does not match."""
+    """Match received and processed events to sent messages, and name those that do not match."""
     messages, never_sent = _messages(run, events, gaps)
     keys = ["publisher", "topic"]
     streams = expected.streams(run, pl.concat([messages.select(keys), never_sent.select(keys), _planned(run)]))
@@ -84,13 +84,13 @@ def match(run: Run, events: pl.DataFrame, gaps: Gaps) -> Matching:
 
 
 def _planned(run: Run) -> pl.DataFrame:
-    """Publisher and topic of each instance that is planned to publish, as nothing that it sends may be in a log."""
+    """Publisher and topic of each instance that is planned to publish, even if its log has nothing."""
     rows = [(i.number, i.topic) for i in run.instances if i.topic]
     return pl.DataFrame(rows, schema={"publisher": pl.UInt32, "topic": pl.Categorical}, orient="row")
 
 
 def _first(events: pl.DataFrame, status: str) -> pl.DataFrame:
-    """The first event of a status of each (instance, id), in order of time."""
+    """The first event with a status of each (instance, id), in order of time."""
     some = events.filter(pl.col("status") == status).sort("ts", "number", "id")
     return some.unique(["number", "id"], keep="first", maintain_order=True)
 
@@ -120,7 +120,7 @@ def _messages(run: Run, events: pl.DataFrame, gaps: Gaps) -> tuple[pl.DataFrame,
 
 
 def _short(column: str) -> pl.Expr:
-    """A text as messages for people have it; see safe.bounded."""
+    """A text that is short enough for a message; see safe.bounded."""
     text = pl.col(column)
     short = pl.format("{}… ({} characters)", text.str.head(safe.MOST), text.str.len_chars())
     return pl.when(text.str.len_chars() > safe.MOST).then(short).otherwise(text).alias(column)

@@ -1,7 +1,7 @@
 """Reordering at each subscriber of each publisher's messages, by RFC 4737, and duplicates.
 
-Messages take the place of packets, and the order in which they were sent, by the publisher's clock, that of sequence numbers; those sent at the same
-time are in any order. As the RFC says, only the first copy of each counts: other copies are duplicates.
+Messages stand for the RFC's packets, and the order of sending (by the publisher's clock) for sequence numbers. Messages sent at the same
+time have no order. As in the RFC only the first copy counts; other copies are duplicates.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SCHEMA = pairs.SCHEMA | {
     # Section 4.2, reordering extent: messages between the first one that overtook it and itself; null where none was reordered.
     "extentMean": pl.Float64,
     "extentMax": pl.Int64,
-    # Section 4.3, late time offset: for how long that first one had been there.
+    # Section 4.3, late time offset: how long before it that first one had arrived.
     "lateMeanSeconds": pl.Float64,
     "lateMaxSeconds": pl.Float64,
     "duplicates": pl.Int64,
@@ -30,29 +30,29 @@ SCHEMA = pairs.SCHEMA | {
 
 @dataclass
 class Arrivals:
-    """The received deliveries of a batch, in order of pair and arrival."""
+    """Received deliveries of a batch, in order of pair and arrival."""
 
     pair: np.ndarray
     sent: np.ndarray
     received: np.ndarray
-    # Grows with pair and time of sending.
+    # Ascending by pair and time of sending.
     rank: np.ndarray
-    # The greatest rank so far, this one included.
+    # The greatest rank up to and including this one.
     newest: np.ndarray
 
     def fresh(self) -> np.ndarray:
-        """Tell of each whether it was sent later than all of its pair that had arrived before."""
+        """For each, whether it was sent later than all earlier arrivals of its pair."""
         return np.diff(self.newest, prepend=-1) > 0
 
 
 def arrivals(batch: pairs.Batch) -> Arrivals:
-    """Put what was received in order of arrival; of what arrived at the same time, what was sent first is first."""
+    """Sort received deliveries by arrival, and those of the same time by sending."""
     rank = np.cumsum((np.diff(batch.sent, prepend=0) != 0) | batch.first(batch.pair))
     pair, sent, received, rank = (values[batch.arrived] for values in (batch.pair, batch.sent, batch.received, rank))
     by_time = np.argsort(received, kind="stable")
     order = by_time[np.argsort(pair[by_time].astype(np.min_scalar_type(batch.pairs.height)), kind="stable")]
     rank = rank[order]
-    # Ranks of a pair are above those of all pairs before, so that one pass does for all.
+    # A pair's ranks are above those of earlier pairs, so one pass handles all.
     return Arrivals(pair[order], sent[order], received[order], rank, np.maximum.accumulate(rank) if len(rank) else rank)
 
 

@@ -16,16 +16,16 @@ COUNTS = ("triggered", "sent", "offered", "expected", "received", "lost", "dupli
 SHARES = ("deliveredPercent", "lostPercent")
 
 
-# Rows that are encoded at a time: more take more memory, fewer make larger files.
+# Rows of a batch: more take more memory, fewer make larger files.
 ROW_GROUP_ROWS = 1 << 18
 
 
 def write(analysis: Analysis, directory: Path) -> list[Path]:
-    """Write every file into a folder and return their paths, results.json last: where it is, the others are too."""
+    """Write every file into a folder and return their paths. results.json is last: where it exists, all others do."""
     directory.mkdir(parents=True, exist_ok=True)
     results = analysis.results
     paths = []
-    # One table after another, so that only one of the large ones is in memory.
+    # One table at a time, as large ones take much memory.
     for name, build, times in (("messages", message_table, ("triggered", "sent")), ("deliveries", delivery_table, ("sent", "received", "processed"))):
         paths += _write_table(build(analysis), times, directory / name)
     for name, frame, times in (
@@ -55,7 +55,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
 
 
 def write_texts(analysis: Analysis, directory: Path) -> list[Path]:
-    """Write the files that have the gaps in them, again where one was found late."""
+    """Write the files that contain gaps. Called again after a late gap."""
     results = analysis.results
     texts = {"tables.txt": tables(results, analysis.run.plan), "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
     for name, text in texts.items():
@@ -132,7 +132,7 @@ def delivery_table(analysis: Analysis) -> pl.DataFrame:
     )
 
 
-# Columns of intervals of confidence: the beginning and the end of their names.
+# Prefix and suffix of the columns of confidence intervals.
 _INTERVALS = {"medianSeconds": ("median", "Seconds"), "lostPercent": ("lost", "Percent"), "deliveredPercent": ("delivered", "Percent")}
 
 
@@ -158,8 +158,8 @@ def _networks(results: dict) -> pl.DataFrame:
 
 
 def tables(results: dict, plan: dict | None = None) -> str:
-    """A compact table as in the published studies; with the run record, also what people did while the experiment ran."""
-    # Without the phase, which goes on after the analysis.
+    """A compact table as in published studies. With the run record, also changes made by hand during the run."""
+    # The phase is left out: it changes after the analysis.
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
     entry = summary.group(results)
     lines += [f"Group {entry['name']}: {summary.sentence(entry)}"]
@@ -177,13 +177,13 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines += _by_hand(plan or {})
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
-    lines += [_said(gap) for gap in gaps]
+    lines += [_sentence(gap) for gap in gaps]
     notes = results.get("notes") or []
-    lines += ["", "Notes", *map(_said, notes)] if notes else []
+    lines += ["", "Notes", *map(_sentence, notes)] if notes else []
     return safe.terminal("\n".join(line.rstrip() for line in lines) + "\n")
 
 
-def _said(entry: dict) -> str:
+def _sentence(entry: dict) -> str:
     return safe.line(f"  {entry['what']}{_where(entry)}: {entry['reason']}")
 
 
@@ -194,7 +194,7 @@ def _outage_lines(gaps: list[dict]) -> list[str]:
 
 
 def _by_hand(plan: dict) -> list[str]:
-    """What people changed and captured while the experiment ran."""
+    """Changes and captures that were made by hand during the run."""
     lines = []
     for live in plan.get("liveChanges") or []:
         lines += [f"  {live['atNanoseconds'] / 1e9:.3f} s  {live['name']}: {words.change(change)}" for change in live["changes"]]
@@ -210,7 +210,7 @@ def _by_hand(plan: dict) -> list[str]:
     return lines
 
 
-# Counts of the tables for terminals, with their headers.
+# Counts in the tables for terminals, with their headers.
 _SHOWN = {
     "triggered": "triggered",
     "sent": "sent",

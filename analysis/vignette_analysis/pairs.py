@@ -1,4 +1,4 @@
-"""Deliveries pair by pair: what each subscriber was to get of each publisher, in the order in which it was sent."""
+"""Expected deliveries by pair of publisher and subscriber, in the order of sending."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import polars as pl
 from .messages import Matching
 from .run import Run
 
-# Deliveries that are looked at together: more take more memory, fewer more time.
+# Deliveries of a batch: more take more memory, fewer more time.
 BATCH_ROWS = 1 << 20
 
 
@@ -28,19 +28,19 @@ class Batch:
     duplicates: np.ndarray
 
     def first(self, pair: np.ndarray) -> np.ndarray:
-        """Tell of each of some rows in order of pair whether it is the first one of its pair."""
+        """For each of some rows in order of pair, whether it is the first of its pair."""
         return np.diff(pair, prepend=-1) != 0
 
     def sums(self, pair: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Sums by pair of values of some rows."""
+        """Sums of some rows' values by pair."""
         return np.bincount(pair, weights=values, minlength=self.pairs.height)
 
     def counts(self, pair: np.ndarray) -> np.ndarray:
-        """How many of some rows each pair has."""
+        """Number of some rows by pair."""
         return np.bincount(pair, minlength=self.pairs.height)
 
     def greatest(self, pair: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """The greatest of the values of some rows by pair, not a number where there is none."""
+        """The greatest of some rows' values by pair; NaN where there is none."""
         found = np.full(self.pairs.height, -np.inf)
         np.maximum.at(found, pair, values)
         return np.where(np.isinf(found), np.nan, found)
@@ -69,7 +69,7 @@ def _batch(matching: Matching, publishers: list[int]) -> Batch:
     number = np.zeros((publishers[-1] - least + 1) * width, np.int64)
     number[_place(pairs, least, width)] = np.arange(pairs.height)
     pair = number[_place(deliveries, least, width)]
-    # numpy sorts integers of 16 bits by radix; messages are in order already, and stay so.
+    # numpy sorts 16-bit integers by radix. The sort is stable: messages stay in order.
     order = np.argsort(pair.astype(np.min_scalar_type(pairs.height)), kind="stable")
     return Batch(
         pairs,
@@ -87,7 +87,7 @@ def _place(frame: pl.DataFrame, least: int, width: int) -> np.ndarray:
 
 
 def named(run: Run, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Pairs by the names of their instances."""
+    """Pairs with the names of their instances."""
     names = pl.Series([i.name for i in run.instances], dtype=pl.Categorical)
     return pairs.select(names.gather(pairs[column]).alias(column) for column in ("publisher", "subscriber"))
 

@@ -11,7 +11,7 @@ from .run import Run
 
 
 def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
-    """Returns each network's figures, and whether every radio was sampled."""
+    """Return each network's figures, and whether every radio was sampled."""
     samples = log.samples
     radiolog.name_outages(run, log.outages, gaps)
     radiolog.name_captures(run, log.captures, gaps)
@@ -45,7 +45,7 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
 
 
 def _all_sampled(run: Run, samples: pl.DataFrame, gaps: Gaps) -> bool:
-    """Name every attachment that no radiod sampled, though others were: of those nobody knows whether they kept up."""
+    """Name every attachment without samples where others have some: whether it kept up is unknown."""
     sampled = set(samples.select("network", "node").unique().rows())
     every = True
     for node in run.nodes:
@@ -58,7 +58,7 @@ def _all_sampled(run: Run, samples: pl.DataFrame, gaps: Gaps) -> bool:
 
 
 def _counter(rows: list[dict], field: str) -> list[tuple[int, int]]:
-    """A counter's values over time, made to grow on where radiod began anew."""
+    """A counter's values over time, continued across restarts of radiod."""
     values, offset, before = [], 0, 0
     for row in rows:
         now = row[field] or 0
@@ -70,7 +70,7 @@ def _counter(rows: list[dict], field: str) -> list[tuple[int, int]]:
 
 
 def _at(values: list[tuple[int, int]], ts: int) -> float:
-    """A counter at a time, by linear interpolation between two samples; beyond them, the nearest one."""
+    """A counter's value at a time: interpolated between two samples, the nearest one outside."""
     if ts <= values[0][0]:
         return values[0][1]
     for (left, low), (right, high) in itertools.pairwise(values):
@@ -102,7 +102,7 @@ def _in_flight(run: Run, network: str, node: str, rows: list[dict], gaps: Gaps) 
     end = run.window[1]
     up_to = [row for row in rows if row["ts"] <= end]
     queued = up_to[-1]["queueDepth"] or 0 if up_to else 0
-    # radiod counts what it throws away at the end; a queue seen just before it is the same frames.
+    # radiod counts the frames that it drops at the end. A queue sampled just before has the same frames.
     frames = max(queued, max(((row["drops"] or {}).get("inFlightAtEnd") or 0 for row in rows), default=0))
     if frames:
         at = run.since_t0(end)

@@ -1,5 +1,5 @@
-"""radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
-gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing),
+"""radiod's logs, radio/HOST.jsonl: samples of radios, and other records that one field identifies: headers (host),
+gaps (gap), captures (capture), positions (positions), reception by link (receiver), steps of scenarios (steps), nodes' routes (routing),
 other hosts (peer), late times (lateSeconds), missed slots (slotsMissedFrom), what a hypervisor took (stolenSeconds) and how busy the host
 was (busySeconds)."""
 
@@ -13,7 +13,7 @@ from . import jsonlines
 from .gaps import Gaps
 from .run import Run
 
-# Reasons of drops that something is made of.
+# Reasons of drops that the analysis uses.
 _DROPS = ("inFlightAtEnd", "tapRing", "routerSocket", "missedSlot", "queueFull", "interfered", "halfDuplex", "fragmentTimeout")
 _SAMPLE = {
     "ts": pl.Int64,
@@ -46,7 +46,7 @@ _HOSTS = {
 _STOLEN = {"ts": pl.Int64, "host": pl.String, "stolenSeconds": pl.Float64}
 _LATE = {"ts": pl.Int64, "host": pl.String, "fromTs": pl.Int64, "lateSeconds": pl.Float64}
 _MISSED = {"ts": pl.Int64, "host": pl.String, "network": pl.String, "node": pl.String, "slotsMissedFrom": pl.Int64, "slots": pl.Int64}
-# Lines of older logs that nothing is read of.
+# Records of older logs that are ignored.
 _OLD = {"stillSeconds": pl.Float64, "processorStillSeconds": pl.Float64}
 _LOAD = {
     "ts": pl.Int64,
@@ -58,7 +58,7 @@ _LOAD = {
     "cpuPressureSeconds": pl.Float64,
     "memoryPressureSeconds": pl.Float64,
 }
-# Of positions only that there are some is of interest here: an empty struct takes any object.
+# Only the presence of positions matters here: an empty struct accepts any object.
 _SCHEMA = (
     _SAMPLE
     | _STEPS
@@ -77,20 +77,20 @@ UNREACHABLE = "hostUnreachable"
 
 @dataclass(frozen=True)
 class Outage:
-    """A time in which a host's radios did not work as the model says (runapi.RadioGap)."""
+    """An interval in which a host's radios did not follow the model (runapi.RadioGap)."""
 
     what: str
     host: str
-    # Empty for all nodes of the host.
+    # Empty: all nodes of the host.
     node: str
     start: int
-    # None where it has not ended.
+    # None: it has not ended.
     end: int | None
     reason: str
     frames_lost: int
 
     def concerns(self, host: str, node: str) -> bool:
-        """Tell whether the outage is of a node's radios on a host; without a node, of all of the host's."""
+        """Report whether the outage concerns a node's radios on a host; without a node, all of the host's."""
         return self.host == host and self.node in ("", node)
 
 
@@ -104,9 +104,9 @@ class RadioLog:
     captures: list[dict]
     # How networks kept up with their scenarios (runapi.RadioSteps).
     steps: pl.DataFrame
-    # What each host knows of others (runapi.RadioHost).
+    # What each host measured of others (runapi.RadioHost).
     peers: pl.DataFrame
-    # What hypervisors took from hosts (runapi.RadioStolen).
+    # Processor time that hypervisors took from hosts (runapi.RadioStolen).
     stolen: pl.DataFrame
     # When hosts handled frames late (runapi.RadioLate), and slots that were missed (runapi.RadioMissed).
     late: pl.DataFrame
@@ -116,7 +116,7 @@ class RadioLog:
 
 
 def read(run: Run, gaps: Gaps) -> RadioLog:
-    """Read every host's log; lines that are nothing of all that are a gap."""
+    """Read every host's log. Lines of an unknown kind are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
     peers, stolen, lates, misses, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _LATE, _MISSED, _LOAD))
     for path in run.files("radio/*.jsonl"):
@@ -126,7 +126,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         good = timed.filter(~special & pl.all_horizontal(pl.col("network", "node", "framesSent", "bytesSent").is_not_null()))
         headers = timed.filter(~special & pl.col("host").is_not_null() & pl.col("network").is_null())
         others = timed.filter(special).height
-        scene = timed.filter(~special & pl.col("network").is_not_null() & pl.any_horizontal(pl.col("receiver", "positions", "steps").is_not_null()))
+        surroundings = timed.filter(~special & pl.col("network").is_not_null() & pl.any_horizontal(pl.col("receiver", "positions", "steps").is_not_null()))
         routes = timed.filter(~special & pl.all_horizontal(pl.col("node", "routing").is_not_null()) & pl.col("network").is_null())
         known = timed.filter(~special & pl.col("peer").is_not_null())
         taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
@@ -141,16 +141,16 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     gaps.add("radio samples", reason, start=run.since_t0(record.get("fromTs")), end=run.since_t0(record["ts"]))
                 elif record.get("gap"):
                     outage = _outage(path.stem, record)
-                    # A gap that was written while it lasted is written again when it has ended.
+                    # A gap that was logged while it lasted is logged again at its end.
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - others - sum(frame.height for frame in (good, headers, scene, routes, known, taken, late, missed, old, busy))
+        bad += raw.height - others - sum(frame.height for frame in (good, headers, surroundings, routes, known, taken, late, missed, old, busy))
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
         frames.append(good.select(_SAMPLE.keys()).with_columns(host=pl.lit(path.stem)))
-        steps.append(scene.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
+        steps.append(surroundings.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
         stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
         lates.append(late.select(_LATE.keys()).with_columns(host=pl.lit(path.stem)))
@@ -165,7 +165,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
 
 
 def _special(path: Path) -> list[dict]:
-    """The gaps and capture samples of a log: few lines, whose maps by reason have keys that no schema knows."""
+    """Gaps and capture samples of a log. They are few, and their maps by reason fit no schema."""
     found = []
     with path.open("rb") as file:
         for line in file:
@@ -173,7 +173,7 @@ def _special(path: Path) -> list[dict]:
                 try:
                     record = json.loads(line)
                 except ValueError:
-                    continue  # counted with the lines that are no samples
+                    continue  # counted as a line that is no sample
                 if (record.get("gap") or record.get("capture")) and record.get("ts", 0) > 0:
                     found.append(record)
     return found
@@ -200,7 +200,7 @@ def name_outages(run: Run, outages: list[Outage], gaps: Gaps) -> None:
 
 
 def name_captures(run: Run, captures: list[dict], gaps: Gaps) -> None:
-    """Name every capture that lacks frames: those it dropped, those after its limit, and files that are not there."""
+    """Name every capture that lacks frames: dropped ones, those after its limit, and missing files."""
     by_radio: dict[tuple[str, str, str], list[dict]] = {}
     for row in captures:
         by_radio.setdefault((row["capture"], row.get("network") or "", row.get("node") or ""), []).append(row)
@@ -222,7 +222,7 @@ def _dropped(run: Run, name: str, node: str, rows: list[dict], gaps: Gaps) -> No
     for row in rows:
         now = row.get("dropped") or {}
         for reason, count in now.items():
-            # A counter below the one before began anew with radiod.
+            # A counter below the previous one restarted with radiod.
             grown = count - before.get(reason, 0) if count >= before.get(reason, 0) else count
             if grown:
                 total[reason] = total.get(reason, 0) + grown
@@ -234,7 +234,7 @@ def _dropped(run: Run, name: str, node: str, rows: list[dict], gaps: Gaps) -> No
 
 
 def _missing_files(run: Run, gaps: Gaps) -> None:
-    """Name planned captures that the archive has nothing of."""
+    """Name planned captures without a file in the archive."""
     if not run.manifest or run.manifest.get("files") is None:
         return
     archived = {file["path"] for file in run.manifest["files"]}

@@ -1,4 +1,4 @@
-"""Where a message gets to: from its publisher's brokers over bridges, clusters, gateways and mediators."""
+"""The brokers that a message reaches from its publisher's: over bridges, clusters, gateways and mediators."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from . import topics
 from .run import Run
 
-# Names that one message may have at one broker. Prefixes that are added on a way round in a circle would make ever new ones.
+# Most topics of one message at one broker. A loop of bridges that add prefixes would make ever new ones.
 _MOST_NAMES = 16
 
 
@@ -20,7 +20,7 @@ class _Passage:
     add: str
 
     def name_beyond(self, topic: str) -> str | None:
-        """The topic that a message has on the other side; None where it does not pass."""
+        """The topic of a message on the other side; None where it does not pass."""
         if not topic.startswith(self.strip):
             return None
         bare = topic[len(self.strip) :]
@@ -38,7 +38,7 @@ class Reach:
         self._known: dict[tuple[tuple[str, ...], str], dict[str, tuple[str, ...]]] = {}
 
     def of(self, brokers: tuple[str, ...], topic: str) -> dict[str, tuple[str, ...]]:
-        """Brokers that a message gets to which is published to some, and the topics that it has there."""
+        """Brokers that a message published to some brokers reaches, and its topics there."""
         key = (brokers, topic)
         if key not in self._known:
             self._known[key] = self._walk(brokers, topic)

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-# Records of this version and of all before it are read (runapi.SchemaVersion).
+# The newest version of records that is read (runapi.SchemaVersion); all older ones are too.
 SCHEMA_VERSION = 1
 
 RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE = "run.json", "state.json", "manifest.json", "events.jsonl"
@@ -19,7 +19,7 @@ class RunError(Exception):
 
 @dataclass(frozen=True)
 class Instance:
-    """One process of an app, as the plan has it."""
+    """One process of an app, from the plan."""
 
     number: int
     name: str
@@ -32,17 +32,17 @@ class Instance:
     subscriptions: tuple[str, ...]
     publish_protocol: str
     subscribe_protocol: str
-    # The node of the broker that it publishes to and of the one that it subscribes at; its own where it has none.
+    # Nodes of the brokers that it publishes and subscribes to; its own node without a broker.
     publish_broker: str
     subscribe_broker: str
-    # Brokers that it is a client of, as node/app, and networks that it broadcasts on; none where the plan does not know.
+    # Its brokers, as node/app, and the networks on which it broadcasts; none if the plan does not say.
     brokers: tuple[str, ...]
     message_log: str
 
 
 @dataclass
 class Run:
-    """What the archive says of a run."""
+    """The archive's records of a run."""
 
     directory: Path
     plan: dict
@@ -53,7 +53,7 @@ class Run:
 
     @classmethod
     def load(cls, directory: Path) -> "Run":
-        """Read a run's folder; only run.json is indispensable."""
+        """Read a run's folder. Only run.json is required."""
         try:
             plan = json.loads((directory / RUN_FILE).read_text())
         except (OSError, ValueError) as error:
@@ -92,13 +92,13 @@ class Run:
 
     @cached_property
     def measure_end(self) -> int | None:
-        """The end of the drain in Unix nanoseconds: what is received later was still under way when the measurement ended."""
+        """The end of the drain in Unix nanoseconds. Messages received later do not count."""
         end = self.plan.get("measureEndNanoseconds")
         return None if self.t0 is None or end is None else self.t0 + end
 
     @cached_property
     def duration_seconds(self) -> float:
-        """From T0 to the end of the drain, or what the spec asks for where the drain never ended; 0 where that asks for nothing."""
+        """Seconds from T0 to the end of the drain; without one, the spec's duration, or 0."""
         end = self.plan.get("measureEndNanoseconds")
         return end / 1e9 if end is not None else duration(self.plan.get("spec", {}).get("duration") or "0s")
 
@@ -127,7 +127,7 @@ class Run:
                     spec = apps.get(app["name"], {})
                     found.append(self._instance(len(found), name, node, app, spec, bool(app.get("publishes")), topic, subscriptions, log))
                 for name in app.get("senders") or []:
-                    # One process with several names: they share its message log, and it alone receives.
+                    # A process with several names has one message log, and receives under its first name.
                     log = f"logs/{node['name']}/{app['name']}/messages-1.jsonl"
                     found.append(self._instance(len(found), name, node, app, apps.get(app["name"], {}), True, "", (), log))
         return found
@@ -169,7 +169,7 @@ class Run:
 
 
 def _check_version(path: Path, record: object) -> None:
-    """Refuse what a later version wrote, as it may mean something else."""
+    """Refuse records of a later version, as they may mean something else."""
     if not isinstance(record, dict):
         raise RunError(f"{path}: want an object with schemaVersion 1 to {SCHEMA_VERSION}")
     version = record.get("schemaVersion")

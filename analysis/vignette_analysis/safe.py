@@ -1,4 +1,4 @@
-"""Texts from outside, made safe for each form of output: ids, topics, errors and output of apps may hold anything.
+"""Makes texts from outside safe for each form of output: ids, topics, errors and output of apps may contain anything.
 
 HTML is escaped by the report's templates and by `display`, LaTeX by `latex.escape`.
 """
@@ -8,12 +8,12 @@ import unicodedata
 
 import polars as pl
 
-# Characters of one text from outside inside a message, and of a whole message.
+# Most characters of a text from outside inside a message, and of a whole message.
 MOST = 200
 MOST_MESSAGE = 2000
-# Of the last lines that an app wrote, as the last one says most.
+# Most characters of the last lines that an app wrote.
 MOST_OUTPUT = 1000
-# What spreadsheets take for a formula, and what is a number all the same. polars' expressions are the same as Python's here.
+# Spreadsheets take such texts for formulas, except numbers. Python and polars read these expressions alike.
 _FORMULA = "\\A[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
 _NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 # Characters that change the direction of text or begin a line; control characters are known by their category.
@@ -21,17 +21,17 @@ _TURNING = frozenset("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u20
 
 
 def bounded(text: str, most: int = MOST) -> str:
-    """Cut a text that is longer, and say how long it is."""
+    """Cut a longer text, and say how long it was."""
     return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
 
 
 def terminal(text: str) -> str:
-    r"""Write what a terminal obeys as \uXXXX; line feeds and tabs stay."""
+    r"""Write characters that control a terminal as \uXXXX. Line feeds and tabs stay."""
     return text if text.isascii() and text.isprintable() else "".join(f"\\u{ord(c):04x}" if _obeyed(c) else c for c in text)
 
 
 def line(text: str) -> str:
-    """Make one line of a text for a terminal."""
+    """Make a text one line, safe for a terminal."""
     return terminal(" | ".join(part for part in re.split(r"[\r\n]+", text) if part))
 
 

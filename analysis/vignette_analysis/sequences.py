@@ -1,6 +1,6 @@
 """Gaps in the sequence of a publisher's messages at a subscriber: the loss periods of RFC 3357, section 5.
 
-A loss period is a run of messages one after another, in the order in which they were sent, that were all lost.
+A loss period is a sequence of messages, in the order of sending, that were all lost.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ SCHEMA = pairs.SCHEMA | {
     "firstID": pl.String,
     "lastID": pl.String,
     "messages": pl.Int64,
-    # Seconds after T0 at which the first and the last one were sent.
+    # When the first and the last one were sent, in seconds after T0.
     "fromSeconds": pl.Float64,
     "toSeconds": pl.Float64,
-    # From the sending of the first lost message to that of the next one that arrived; null where none did.
+    # From the sending of the first lost message to that of the next one that arrived; null if none did.
     "outageSeconds": pl.Float64,
-    # Whether it is the longest one of its pair, by messages; the earliest of equals.
+    # Whether it has the most messages of its pair's loss periods; the earliest of equals.
     "longest": pl.Boolean,
 }
 

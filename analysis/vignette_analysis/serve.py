@@ -1,10 +1,10 @@
 """python3 -m vignette_analysis serve: compares archived runs for the server, over a Unix socket beside it.
 
-POST /compare with the form run=NAMESPACE/NAME/UID&run=…&format=FORM[&by=FIELD] is answered with the comparison (a URL may not be as
-long as that of hundreds of runs); or with JSON, {"error": why}: 400 and 422 for what is asked and for runs that cannot be compared, 413
-for a form that is too long, 429 where too many wait, 504 after the time limit, 507 where the memory does not suffice. Every comparison
-is a process of its own, one at a time, so that it can be ended and harms nothing else. Runs' results are written by pods of their teams:
-what is read here is not trusted.
+POST /compare with the form run=NAMESPACE/NAME/UID&run=…&format=FORM[&by=FIELD] returns the comparison (a URL cannot hold
+hundreds of runs). Errors are JSON, {"error": why}: 400 for the request, 422 for runs that cannot be compared, 413
+for a too long form, 429 if too many wait, 504 after the time limit, 507 if the memory does not suffice. Every comparison
+is a process of its own, one at a time, so that it can be ended without harm. Teams' pods write the results:
+they are not trusted.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from urllib.parse import parse_qs, urlsplit
 from .comparison.comparing import MAX_RUNS
 from .comparison.rendering import FORMS
 
-# Comparisons that may wait for the one that runs.
+# Most comparisons that wait for a running one.
 MAX_WAITING = 4
 CONTENT_TYPES = {"text": "text/plain", "json": "application/json", "csv": "text/csv", "latex": "application/x-tex", "html": "text/html"}
-# Names in Kubernetes; a UID may be anything of these characters, too.
+# Names in Kubernetes. A UID has these characters, too.
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _MAX_FIELD = 200
-# Of a form: each run has a namespace, a name and a UID, of 63, 253 and 36 characters at most, and separators that are escaped.
+# Longest form. A run has a namespace (63 characters), a name (253), a UID (36), and escaped separators.
 _MAX_FORM_BYTES = 512 * MAX_RUNS
 _PAGE_BYTES = 4096
 
@@ -88,7 +88,7 @@ class Server(ThreadingUnixStreamServer):
         self.turn = threading.Lock()
 
     def compare(self, asked: str) -> tuple[str, bytes]:
-        """Compare what a form asks for; the form of the answer and its text."""
+        """Compare the form's runs; return the content type of the answer and its text."""
         arguments, form = self._arguments(asked)
         if not self.places.acquire(blocking=False):
             raise RefusedError(429, f"{MAX_WAITING} comparisons are waiting already: try again later")
@@ -144,7 +144,7 @@ class Server(ThreadingUnixStreamServer):
             return out.read()
 
     def _watch(self, process: subprocess.Popen, deadline: float) -> None:
-        """Wait until the process has ended, or has used up its time or memory."""
+        """Wait until the process has ended or exceeded its time or memory."""
         while process.poll() is None:
             if time.monotonic() > deadline:
                 raise RefusedError(504, f"the comparison took more than {self.timeout_seconds:g} s: {_LESS}")
@@ -165,7 +165,7 @@ def _resident_bytes(pid: int) -> int:
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
-    # A client that does not finish its request is given up.
+    # Seconds until a client that does not finish its request is dropped.
     timeout = 10
 
     def do_GET(self) -> None:
@@ -176,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         try:
-            asked = self._form()  # also where it is not wanted: who sends it must get to the answer
+            asked = self._form()  # read it even if refused: the sender must reach the answer
             if self.path != "/compare":
                 raise RefusedError(404, f"{self.path}: want /compare")
             form, text = self.server.compare(asked)
@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(length)).decode(errors="replace")
 
     def _refuse(self, refused: RefusedError) -> None:
-        # What is left of a request that was not read is no next one.
+        # The unread rest of a request must not be read as the next one.
         self.close_connection = True
         self._answer(refused.status, "application/json", json.dumps({"error": str(refused)}).encode())
 

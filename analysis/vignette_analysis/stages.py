@@ -1,4 +1,4 @@
-"""The way of a message by its four measuring points: triggered, sent, received, processed."""
+"""Durations between a message's four measuring points: triggered, sent, received, processed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from .gaps import Gaps
 from .messages import Matching
 from .run import Run
 
-# From which measuring point to which.
+# The first and last measuring point of each stage.
 STAGES = {
     "triggeredToSent": ("triggered", "sent"),
     "sentToReceived": ("sent", "received"),
@@ -29,7 +29,7 @@ class Stages:
 
     # One row per scope (all, radio, local, cross, group, publisher, subscriber), name in it (null for the first four) and stage.
     frame: pl.DataFrame
-    # By scope and name, of the delay from sent to received alone.
+    # By scope and name, of the stage from sent to received only.
     delays: dict[tuple[str, str | None], Delay]
 
 
@@ -50,13 +50,13 @@ def compute(run: Run, matching: Matching, gaps: Gaps) -> Stages:
 
 
 def _of_messages(matching: Matching) -> pl.DataFrame:
-    """Message, publisher, value in nanoseconds and time of its end, of each message that was triggered and sent."""
+    """Message, publisher, duration and end in nanoseconds, for each message that was triggered and sent."""
     values = matching.messages.select("message", "publisher", end="sent", value=pl.col("sent") - pl.col("triggered"))
     return values.filter(pl.col("value").is_not_null())
 
 
 def _of_deliveries(matching: Matching, start: str, end: str) -> pl.DataFrame:
-    """Publisher, subscriber, radio, local, cross, value in nanoseconds and time of its end, of each delivery that has both."""
+    """Publisher, subscriber, radio, local, cross, duration and end in nanoseconds, for each delivery that has both times."""
     deliveries = matching.deliveries.lazy()
     if start == "triggered":
         deliveries = deliveries.with_columns(pl.Series("triggered", matching.messages["triggered"].gather(matching.deliveries["message"])))
@@ -82,7 +82,7 @@ def _scoped(run: Run, matching: Matching, values: pl.DataFrame, *, of_messages: 
         if instance.number in publishing:
             yield "publisher", instance.name, ordered
     if of_messages:
-        # Each message once for every instance that was to receive it.
+        # A message counts once for each instance that was to receive it.
         message, subscriber = matching.deliveries["message"], matching.deliveries["subscriber"]
         of_message = (matching.messages["sent"] - matching.messages["triggered"]).gather(message)
         value, subscriber = of_message.drop_nulls().to_numpy(), subscriber.filter(of_message.is_not_null()).to_numpy()
@@ -94,7 +94,7 @@ def _scoped(run: Run, matching: Matching, values: pl.DataFrame, *, of_messages: 
 
 
 def _some_delivery(matching: Matching, kind: str) -> np.ndarray:
-    """By message: whether at least one of its expected deliveries is of this kind."""
+    """For each message, whether any of its expected deliveries is of this kind."""
     has = np.zeros(matching.messages.height, bool)
     has[matching.deliveries["message"].filter(matching.deliveries[kind]).to_numpy()] = True
     return has
@@ -102,7 +102,7 @@ def _some_delivery(matching: Matching, kind: str) -> np.ndarray:
 
 def _split(values: np.ndarray, keys: np.ndarray, number: int) -> Iterator[np.ndarray]:
     """Values of each key from 0 to number - 1, in ascending order."""
-    # numpy sorts integers of 16 bits by radix.
+    # numpy sorts 16-bit integers by radix.
     narrow = keys.astype(np.min_scalar_type(max(number - 1, 0)))
     grouped = values[np.argsort(narrow, kind="stable")]
     ends = np.cumsum(np.bincount(narrow, minlength=number))
@@ -110,7 +110,7 @@ def _split(values: np.ndarray, keys: np.ndarray, number: int) -> Iterator[np.nda
         yield np.sort(grouped[start:end])
 
 
-# What it means that a stage took less than nothing.
+# Causes of a stage with a negative duration.
 _EARLY = {
     "triggeredToSent": "{count} messages were sent up to {worst:.6f} s before they were logged as triggered; they count as they are",
     "sentToReceived": "{count} deliveries were received up to {worst:.6f} s before they were logged as sent; they count as they are",

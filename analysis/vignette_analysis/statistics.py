@@ -1,7 +1,7 @@
 """Confidence intervals: of medians by the bootstrap, of shares by Wilson's score.
 
-Both take the values for independent draws. Deliveries of one run are not quite: losses come in bursts and delays in
-queues, so that other runs of the same experiment differ by more than the intervals say.
+Both assume independent draws. Deliveries of a run are not quite independent: losses come in bursts, and delays in
+queues. Repeated runs differ by more than the intervals say.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ REPLICATES = 10_000
 
 
 def stream(*names: str) -> np.random.Generator:
-    """Make a stream of random numbers that is always the same for the same names, such as a run's UID and what is drawn."""
+    """A stream of random numbers that depends only on the names, such as a run's UID and a figure's name."""
     digest = hashlib.sha256("\0".join(names).encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
 
@@ -55,7 +55,7 @@ def resampled_medians(ordered: np.ndarray, random: np.random.Generator, replicat
 
 
 def _rank(uniform: np.ndarray, n: int) -> np.ndarray:
-    # From 0; the bound is for a uniform that rounding made 1.
+    # Counted from 0. The bound covers a uniform that was rounded to 1.
     return np.minimum((uniform * n).astype(np.int64), n - 1)
 
 
@@ -74,5 +74,5 @@ def wilson_interval(count: int, total: int, level: float = LEVEL) -> tuple[float
     share, weight = count / total, z * z / total
     centre = (share + weight / 2) / (1 + weight)
     half = z / (1 + weight) * sqrt(share * (1 - share) / total + weight / (4 * total))
-    # Exactly 0 and 1 in theory; rounding would leave a trace of the other side.
+    # Exactly 0 and 1 in theory, and not quite after rounding.
     return (0.0 if count == 0 else max(centre - half, 0.0)), (1.0 if count == total else min(centre + half, 1.0))

@@ -1,4 +1,4 @@
-"""Opening a run with the results that it has, without computing them again."""
+"""Opens a run with its stored results, without computing them again."""
 
 import dataclasses
 import json
@@ -29,7 +29,7 @@ def load(directory: str | Path) -> Analysis:
     numbers = pl.DataFrame(
         {"name": [i.name for i in run.instances], "number": [i.number for i in run.instances]}, schema={"name": pl.Categorical, "number": pl.UInt32}
     )
-    # Rows are in the order of the numbers that messages had.
+    # Rows are in the order of the messages' numbers.
     messages = _numbered(frames["messages"], "publisher", numbers).with_row_index("message")
     deliveries = with_radio(frames["deliveries"].lazy(), run).collect()
     deliveries = _numbered(_numbered(deliveries, "publisher", numbers), "subscriber", numbers)
@@ -39,7 +39,7 @@ def load(directory: str | Path) -> Analysis:
 
 
 def with_radio(deliveries: pl.LazyFrame, run: Run) -> pl.LazyFrame:
-    """Add the column `radio` to deliveries by names of instances: those of version 1 have none."""
+    """Add the column `radio`, which version 1 lacks, to deliveries."""
     if "radio" in deliveries.collect_schema().names():
         return deliveries
     nodes = {i.name: i.node for i in run.instances}
@@ -61,7 +61,7 @@ def _results(path: Path) -> dict:
 
 
 def upgraded(results: dict) -> dict:
-    """Add to results of version 1 what later ones have: only deliveries of messages that were sent are known to be offered."""
+    """Add the fields of later versions to results of version 1, which know only deliveries of sent messages as offered."""
     if results["schemaVersion"] > 1:
         return results
     for entry in [results, *(results.get("groups") or []), *(results.get("publishers") or [])]:
@@ -85,6 +85,6 @@ def _read(folder: Path, name: str) -> pl.DataFrame:
 
 
 def _numbered(frame: pl.DataFrame, column: str, numbers: pl.DataFrame) -> pl.DataFrame:
-    """Put instances' numbers in the place of their names."""
+    """Replace instances' names by their numbers."""
     named = numbers.rename({"name": column, "number": "_number"})
     return frame.join(named, on=column, how="left", maintain_order="left").drop(column).rename({"_number": column})

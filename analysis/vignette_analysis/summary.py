@@ -1,18 +1,18 @@
-"""The figures of a run in the rows that people read, for every form of table: LaTeX, CSV, HTML."""
+"""The figures of a run as rows of text for every form of table: LaTeX, CSV, HTML."""
 
 from .verdict import off_by
 from .verdict import sentence as verdict_sentence
 
 
 def group(results: dict) -> dict:
-    """The group that headlines speak of."""
+    """The headline group."""
     name = results.get("headline", "all")
     everything = {"name": "all", "messages": results["messages"], "delaySeconds": results["delaySeconds"]}
     return next((entry for entry in results["groups"] or [] if entry["name"] == name), everything)
 
 
 def sentence(entry: dict) -> str:
-    """What became of a group's deliveries."""
+    """A sentence on a group's deliveries."""
     counts = entry["messages"]
     if not counts["offered"]:
         return "no delivery was offered"
@@ -25,13 +25,13 @@ def sentence(entry: dict) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in percent that is rounded neither to nothing nor to all."""
+    """A share in percent that is never rounded to 0 or 100 % unless it is exactly that."""
     percent = f"{min(max(100 * part / whole, 0.01 if part else 0), 99.99 if part < whole else 100):.2f}"
     return percent.rstrip("0").rstrip(".")
 
 
 def warned(results: dict) -> list[str]:
-    """Every warning in a line."""
+    """All warnings, one in each line."""
     return [f"{entry['what']}: {entry['reason']}" for entry in results.get("warnings") or []]
 
 
@@ -49,7 +49,7 @@ _OFF = (("median", "median (s)", 4), ("p95", "95th percentile (s)", 4), ("delive
 
 
 def headline(results: dict) -> list[tuple[str, str]]:
-    """The figures of a run's headline as text, one a row: what, value (empty: there is none); units are in the names."""
+    """The headline figures as rows of text: name with unit, value (empty if there is none)."""
     entry = group(results)
     counts, delay = entry["messages"], entry["delaySeconds"] or {}
     confidence = entry.get("confidence") or {}
@@ -80,7 +80,7 @@ def headline(results: dict) -> list[tuple[str, str]]:
 
 
 def number(value: float | None, decimals: int) -> str:
-    """A number with so many decimals; nothing for None."""
+    """A number with this many decimals; an empty text for None."""
     return "" if value is None else f"{value:.{decimals}f}"
 
 
@@ -88,7 +88,7 @@ def _interval(bounds: dict | None, decimals: int) -> str:
     return f" [{bounds['low']:.{decimals}f}, {bounds['high']:.{decimals}f}]" if bounds else ""
 
 
-# Of a network's results: each figure's name in tables, and where it is.
+# Figures of a network's results: the name in tables, and the path.
 _NETWORK = {
     "bytesPerSecond": ("bytesPerSecond",),
     "routingBytesPerSecond": ("routingBytesPerSecond",),
@@ -99,7 +99,7 @@ NETWORK_FIGURES = tuple(_NETWORK)
 
 
 def networks(results: dict) -> list[dict[str, str | float | None]]:
-    """Each network's name and NETWORK_FIGURES: bytes per second, and counts of TCP; None was not measured."""
+    """Each network's name and NETWORK_FIGURES: bytes per second, counts of TCP; None if not measured."""
     return [{"name": entry["name"]} | {name: _at(entry, path) for name, path in _NETWORK.items()} for entry in results["networks"] or []]
 
 

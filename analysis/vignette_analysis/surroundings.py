@@ -1,7 +1,7 @@
-"""What radiod saw around the nodes: where they were, how links were, and over how many hops they reached each other.
+"""Positions, links and hop counts of the nodes over time, from radiod's logs.
 
-Read from radio/HOST.jsonl (runapi.RadioPositions, RadioLinks, RadioRoutes), which has changes only, and kept as changes: nothing is thinned
-out. The lines are parsed in blocks and become rows of a few dozen bytes, so that memory follows the number of changes and not the size of the log.
+radio/HOST.jsonl (runapi.RadioPositions, RadioLinks, RadioRoutes) has changes only, and they are kept as changes, without
+thinning. Lines are parsed in blocks and become rows of a few dozen bytes: memory follows the number of changes, not the log's size.
 """
 
 from collections.abc import Iterator
@@ -70,16 +70,16 @@ class Surroundings:
 
     # A row where a node's position changed.
     positions: pl.DataFrame
-    # A row for each second in which a link had news; heard and missed transmissions are counters since the attachment.
+    # A row for each second in which a link changed. Counters of transmissions start at the attachment.
     links: pl.DataFrame
-    # A row where the hops of a node's route to another node changed; null: there is none any more. network is that of the destination's address.
+    # A row where the hop count of a node's route to another changed; null: no route. network: of the destination's address.
     hops: pl.DataFrame
-    # Ordered pairs of nodes by hops at the end of each second after T0; null hops: pairs without a route.
+    # Number of ordered pairs of nodes by hop count at the end of each second after T0; null hops: no route.
     hop_histogram: pl.DataFrame
 
 
 def read(run: Run, gaps: Gaps) -> Surroundings:
-    """Read every host's log; lines that are no records are counted by radiolog."""
+    """Read every host's log. radiolog counts the lines that are no records."""
     positions, links, routes = [pl.DataFrame(schema=POSITIONS)], [pl.DataFrame(schema=LINKS)], [_routes([])]
     for path in run.files("radio/*.jsonl"):
         for kind, lines in _blocks(path):
@@ -89,7 +89,7 @@ def read(run: Run, gaps: Gaps) -> Surroundings:
                 links.append(_links(lines))
             else:
                 routes.append(_routes(lines))
-    # A node with several radios is where each of its networks says.
+    # Each network of a node with several radios logs the same position.
     moved = pl.concat(positions).unique(("ts", "node"), keep="first", maintain_order=True).sort("ts", maintain_order=True)
     tables, said = (pl.concat(parts) for parts in zip(*routes, strict=True))
     hops = _hops(run, tables, said, gaps)
@@ -97,7 +97,7 @@ def read(run: Run, gaps: Gaps) -> Surroundings:
 
 
 def _blocks(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
-    """The lines that have each of the three fields, some at a time."""
+    """Blocks of the lines that have each of the three fields."""
     waiting: dict[bytes, list[bytes]] = {b'"positions"': [], b'"receiver"': [], b'"routing"': []}
     sizes = dict.fromkeys(waiting, 0)
     with path.open("rb") as file:
@@ -139,7 +139,7 @@ def _links(lines: list[bytes]) -> pl.DataFrame:
 
 
 def _routes(lines: list[bytes]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Lines of routes (ts, node, routing, and the destinations of those that are whole), and what they say: source, to, hops; null: gone."""
+    """Route records (ts, node, routing, destinations of complete ones) and their entries: source, to, hops; null: route gone."""
     rows = _parse(lines, _ROUTE_LINE).filter(pl.all_horizontal(pl.col("ts", "node", "routing").is_not_null()))
     source = pl.col("node").alias("source")
     found = rows.select("ts", source, "routing", "routes").explode("routes", empty_as_null=False).unnest("routes")
@@ -151,7 +151,7 @@ def _routes(lines: list[bytes]) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _hops(run: Run, tables: pl.DataFrame, said: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
-    """What changed in the hops of each pair."""
+    """Changes of each pair's hop count."""
     changes = pl.concat([said, *_replaced(tables, said)]).join(_destinations(run), on="to", how="left").sort("ts", maintain_order=True)
     strangers = changes.filter(pl.col("destination").is_null())["to"].n_unique()
     if strangers:
@@ -165,7 +165,7 @@ def _hops(run: Run, tables: pl.DataFrame, said: pl.DataFrame, gaps: Gaps) -> pl.
 
 
 def _destinations(run: Run) -> pl.DataFrame:
-    """Each node's addresses as routes name them."""
+    """Each node's addresses, as routes contain them."""
     rows = [
         (f"{address}/{128 if ':' in address else 32}", network, node["name"])
         for node in run.nodes
@@ -175,7 +175,7 @@ def _destinations(run: Run) -> pl.DataFrame:
 
 
 def _replaced(tables: pl.DataFrame, said: pl.DataFrame) -> list[pl.DataFrame]:
-    """The routes that ended because a line has all that there are, and not them: a few lines, when radiod has begun anew."""
+    """Routes that a complete record no longer has, as after a restart of radiod."""
     ended = []
     for line in tables.filter(pl.col("whole").is_not_null()).sort("ts").iter_rows(named=True):
         of_router = (pl.col("source") == line["node"]) & (pl.col("routing") == line["routing"]) & (pl.col("ts") < line["ts"])
@@ -201,7 +201,7 @@ def _histogram(run: Run, tables: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFra
 
 
 def _counted(network: str, hops: pl.DataFrame, pairs: int, t0: int, seconds: int) -> pl.DataFrame:
-    """Sum up the changes of one network's pairs, all of which begin without a route."""
+    """Sum the changes of one network's pairs, which all start without a route."""
     kinds = [None, *sorted(hops["hops"].drop_nulls().unique())]
     row = {kind: i for i, kind in enumerate(kinds)}
     before = hops.select(pl.col("hops").shift(1).over("source", "destination"))["hops"]

@@ -2,7 +2,7 @@
 
 
 def matches(topic_filter: str, topic: str) -> bool:
-    """Tell whether a topic filter with + and # covers a topic."""
+    """Report whether a topic filter with + and # covers a topic."""
     want, have = topic_filter.split("/"), topic.split("/")
     if topic.startswith("$") and want[0] in ("+", "#"):
         return False  # 4.7.2: wildcards at the first level do not cover topics that begin with $

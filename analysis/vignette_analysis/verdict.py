@@ -1,4 +1,4 @@
-"""Whether the emulation kept up: whether the bounds of the headline's figures are within the spec's tolerances."""
+"""The verdict: whether the bounds of the headline's figures are within the spec's tolerances."""
 
 from .bounds import GIVE_UP_SECONDS
 from .gaps import Gaps
@@ -7,31 +7,31 @@ from .run import Run, duration
 
 # runapi.MostLate
 MOST_LATE = 50
-# What spec.tolerances has where it does not say.
+# Defaults of spec.tolerances.
 DEFAULTS = {"median": "1%", "p95": "5%", "delay": "1ms", "delivered": "0.1%"}
-# Without message logs: the most shares of late frames, of frames and slots that the emulation lost, and of time in which nothing moved.
+# Greatest shares without message logs: late frames, frames lost by the emulation, missed slots, time without emulation.
 LATE_SHARE, LOST_SHARE, HALTED_SHARE = 0.01, 0.001, 0.01
 
 
 def possible(run: Run, lateness: Lateness, sampled: bool, gaps: Gaps) -> bool:
-    """Tell whether there is enough to judge by, and name what lacks."""
-    untold = _untold(run)
-    for name in untold:
+    """Report whether there is enough for a verdict, and name what is missing."""
+    emane = _emane_networks(run)
+    for name in emane:
         reason = "EMANE tells which time slots it missed, and not how late it released frames: the emulation is not said to have kept up"
         gaps.note(f"verdict: EMANE on {name}", reason)
     if run.t0 is not None and lateness.logged and (sampled or not run.plan.get("spec", {}).get("networks")):
         return True
-    if not untold:
+    if not emane:
         gaps.add("verdict", "agents' logs, radio samples of some node or T0 are missing: whether the emulation kept up is not known")
     return False
 
 
 def judge(run: Run, lateness: Lateness, headline: dict) -> dict:
-    """Give {"verdict": runapi.Verdict}; nothing for a network of EMANE, which never says that it kept up."""
+    """Return {"verdict": runapi.Verdict}; empty for networks of EMANE, which does not report its lateness."""
     bounds = headline.get("bounds")
     allowed = tolerances(run)
     exceeded = _exceeded(headline, allowed) if bounds else _shares_exceeded(run, lateness)
-    if _untold(run) and not exceeded:
+    if _emane_networks(run) and not exceeded:
         return {}
     return {
         "verdict": {
@@ -47,7 +47,7 @@ def judge(run: Run, lateness: Lateness, headline: dict) -> dict:
     }
 
 
-def _untold(run: Run) -> list[str]:
+def _emane_networks(run: Run) -> list[str]:
     return [n["name"] for n in run.plan.get("spec", {}).get("networks") or [] if n.get("engine") == "emane"]
 
 
@@ -64,7 +64,7 @@ def tolerances(run: Run) -> dict:
 
 
 def off_by(group: dict) -> dict[str, float]:
-    """By how much at most a group's median and p95 (seconds) and delivered share (points) are off; without those that are not known."""
+    """By how much a group's median and p95 (seconds) and delivered share (points) are off at most; unknown ones are left out."""
     bounds, delay, found = group.get("bounds") or {}, group["delaySeconds"] or {}, {}
     for name in ("median", "p95"):
         interval = (bounds.get("delaySeconds") or {}).get(name)
@@ -77,13 +77,13 @@ def off_by(group: dict) -> dict[str, float]:
 
 
 def off_text(off: dict[str, float]) -> str:
-    """The same in words; empty where nothing is known."""
+    """off_by in words; empty if nothing is known."""
     said = [f"{milliseconds(off[name])} of {'the median' if name == 'median' else name}" for name in ("median", "p95") if name in off]
     return ", ".join(said + ([f"{off['delivered']:.2g} points of delivered"] if "delivered" in off else []))
 
 
 def sentence(verdict: dict | None, group: dict) -> str:
-    """Whether the emulation kept up, and by how much the figures of the headline's group are off."""
+    """The verdict in a sentence, and by how much the headline figures are off."""
     if verdict is None:
         return "not judged"
     if verdict["keptUp"]:
@@ -93,7 +93,7 @@ def sentence(verdict: dict | None, group: dict) -> str:
 
 
 def reasons(verdict: dict) -> list[str]:
-    """Why the emulation did not keep up: sentences, of which older results have none."""
+    """Sentences on why the emulation did not keep up. Older results have none."""
     return verdict.get("exceeded") or [f"late {len(verdict.get('late') or [])} times"]
 
 
@@ -118,7 +118,7 @@ def _exceeded(headline: dict, allowed: dict) -> list[str]:
 
 
 def _shares_exceeded(run: Run, lateness: Lateness) -> list[str]:
-    """Judge by the emulation's own counts where no message was logged."""
+    """Compare the emulation's own counts with their limits, for runs without message logs."""
     found = []
     for network in lateness.networks:
         frames, slots = network["frames"], network.get("slots", 0)
@@ -142,7 +142,7 @@ def _shares_exceeded(run: Run, lateness: Lateness) -> list[str]:
 
 
 def milliseconds(seconds: float) -> str:
-    """A duration as people read it."""
+    """A duration for people."""
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
@@ -155,7 +155,7 @@ def _actions(lateness: Lateness) -> dict:
 
 
 def _moments(run: Run, lateness: Lateness) -> list[dict]:
-    """The worst moments in the form of runapi.Late, in order of time: frames that were lost first, then the longest lateness."""
+    """The worst moments as runapi.Late in order of time. Lost frames are chosen first, then the longest lateness."""
     found = [((0, -loss.frames), _late(run, loss.node, loss.start, loss.end, _lost_text(loss), 0.0)) for loss in lateness.losses]
     found += [((1, -i.seconds), _late(run, i.node, i.start, i.end, i.what, i.seconds)) for i in lateness.intervals]
     for a in lateness.actions:

@@ -15,7 +15,7 @@ from .headers import LAYERS
 from .pcapng import CaptureError
 from .volume import Volume
 
-# Captures that are read, and programs tshark that run, at a time.
+# Captures that are read, and tshark processes that run, at the same time.
 WORKERS = 2
 
 VOLUME = {
@@ -34,18 +34,18 @@ PACKETS = {"network": pl.String, "node": pl.String, "protocol": pl.String, "appl
 
 @dataclass
 class Captured:
-    """What captures tell; every frame is always there, if empty."""
+    """Figures from captures. Every frame exists, if empty."""
 
-    # What nodes sent: one row per combination of these keys that occurred, with the bytes of the layer and the frames that have some.
+    # What nodes sent: a row for each combination of these keys, with the layer's bytes and the frames that have any.
     volume: pl.DataFrame
     # One row per direction of a TCP connection: see flows.SCHEMA.
     tcp: pl.DataFrame
-    # How many frames of each application size nodes sent.
+    # Number of frames that nodes sent by application size.
     packets: pl.DataFrame
 
 
 class Figures(NamedTuple):
-    """A network's part of the results, each empty where it is not known."""
+    """A network's part of the results; unknown parts are empty."""
 
     by_layer: dict[str, float]
     tcp: dict[str, int]
@@ -58,15 +58,15 @@ class _Network:
     coverage: Coverage
     volumes: dict[str, Volume] = field(default_factory=dict)
     verdicts: dict[str, pl.DataFrame] = field(default_factory=dict)
-    # Why there is no figure about TCP, apart from what the coverage lacks.
+    # Why there are no TCP figures, besides gaps in the coverage.
     no_tcp: list[str] = field(default_factory=list)
     flows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=flows.SCHEMA))
 
 
 def examine(run: Run, log: RadioLog, figures: list[dict], gaps: Gaps, left_out: dict[str, str] | None = None) -> Captured:
-    """Analyse the captures of a run and add byLayer and tcp to its networks' figures; what is not known becomes a gap.
+    """Analyse the captures of a run and add byLayer and tcp to its networks' figures. Unknown figures become gaps.
 
-    left_out has archived captures that are not in the run's folder, with the reason.
+    left_out maps archived captures that are not in the run's folder to the reason.
     """
     networks = [_Network(coverage.find(run, log, figure["name"], left_out or {})) for figure in figures]
     if run.t0 is None:
@@ -124,7 +124,7 @@ def _judge(run: Run, network: _Network, pool: ThreadPoolExecutor) -> None:
 
 
 def _complete(run: Run, network: _Network, figure: dict, gaps: Gaps) -> None:
-    """Add what is known of a whole network to its figures, and name what is not."""
+    """Add the known figures of a network, and name the unknown ones."""
     coverage = network.coverage
     lacks = coverage.lacks + coverage.chosen + ([] if run.window else ["the measuring window is not known"])
     missing = []
@@ -141,7 +141,7 @@ def _complete(run: Run, network: _Network, figure: dict, gaps: Gaps) -> None:
             figure["tcp"] = {name: int(network.flows[name].sum()) for name in tcp.VERDICTS}
     name = coverage.network
     if missing:
-        # What nobody asked for is no gap.
+        # A figure that nobody asked for is no gap.
         tell = gaps.note if lacks == coverage.chosen else gaps.add
         tell(f"networks: {', '.join(missing)} of {name}", f"not computed: {'; '.join(lacks)}; tables volume and tcp have what was captured")
     elif coverage.dropped:
@@ -149,7 +149,7 @@ def _complete(run: Run, network: _Network, figure: dict, gaps: Gaps) -> None:
 
 
 def _by_layer(run: Run, network: _Network) -> dict[str, float]:
-    """Bytes per second over the measuring window: of routing protocols as a whole, of all else by layer."""
+    """Bytes per second over the measuring window: routing protocols in one sum, all others by layer."""
     seconds = (run.window[1] - run.window[0]) / 1e9
     routing = [protocols.CODES[name] for name in protocols.ROUTING if name in protocols.CODES]
     totals = dict.fromkeys((*LAYERS, "routing"), 0)
@@ -162,10 +162,10 @@ def _by_layer(run: Run, network: _Network) -> dict[str, float]:
 
 
 def _not_asked_for(networks: list[_Network], figures: list[dict], gaps: Gaps) -> None:
-    """Tell how the figures of networks without captures can be had."""
+    """Note how to get figures for networks without captures."""
     names = [network.coverage.network for network in networks if not network.coverage.planned]
     if names:
-        # radiod knows the bytes of the routing protocols that it speaks itself.
+        # radiod counts the bytes of its own routing protocols.
         known = all("routingBytesPerSecond" in figure for figure in figures if figure["name"] in names)
         what = f"networks: byLayer, {'' if known else 'routingBytesPerSecond, '}tcp of {', '.join(names)}"
         asked = f"collect: {{captures: [{', '.join(names)}], captureSnapLengthBytes: 96}}"
@@ -189,7 +189,7 @@ def _frames(networks: list[_Network]) -> Captured:
 
 
 def _by_second(seconds: pl.DataFrame) -> pl.DataFrame:
-    """One row per layer of what has a column per layer."""
+    """Turn a column for each layer into a row for each layer."""
     parts = []
     for layer in LAYERS:
         some = seconds.group_by("second", "protocol").agg(frames=pl.col(f"{layer}Frames").sum(), bytes=pl.col(layer).sum())

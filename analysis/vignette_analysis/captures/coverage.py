@@ -1,4 +1,4 @@
-"""Which captures a network's figures come from, and what of its traffic these do not cover."""
+"""Chooses the captures for a network's figures, and finds the traffic that they do not cover."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from ..run import Run
 
 # The capture of an experiment's spec, which begins when its nodes' radios are attached (docs/captures.md).
 WHOLE_RUN = "run"
-# Why a capture ended that somebody deleted, or whose duration was over.
+# Reasons of captures that ended as asked: deleted, or at their duration.
 STOPPED = "stopped"
 
 
@@ -21,13 +21,13 @@ class Coverage:
     network: str
     # Each node's capture: its name and file.
     files: dict[str, tuple[str, Path]] = field(default_factory=dict)
-    # What keeps figures of the network from being whole: by fault, and because no more was asked for.
+    # Why figures of the network are incomplete: by a fault, and because no more was asked for.
     lacks: list[str] = field(default_factory=list)
     chosen: list[str] = field(default_factory=list)
-    # The time in which all these nodes were captured, in seconds after T0; None is from or to the end of the run.
+    # When all these nodes were captured, in seconds after T0; None: from the start or to the end of the run.
     start: float | None = None
     end: float | None = None
-    # Frames that captures dropped, within what they cover.
+    # Frames that captures dropped while they ran.
     dropped: int = 0
     planned: bool = False
 
@@ -53,26 +53,26 @@ def find(run: Run, log: RadioLog, network: str, left_out: dict[str, str]) -> Cov
 
 @dataclass(frozen=True)
 class Covered:
-    """What the tables of a network's captures speak of: its nodes, in words, and seconds after T0."""
+    """The nodes, in words, and the seconds after T0 of a network's capture tables."""
 
     nodes: str
     start: float
     end: float
-    # Not all nodes for the whole run.
+    # Whether nodes or times are missing.
     partial: bool
 
     def __str__(self) -> str:
         return f"sent by {self.nodes} from {self.start:.0f} to {self.end:.0f} s"
 
     def share(self, first: int, width: int, count: int) -> np.ndarray:
-        """How many seconds of each of so many intervals are covered; less than half a second counts as nothing."""
+        """Covered seconds of each of a number of intervals; less than half a second counts as 0."""
         edges = first + width * np.arange(count + 1)
         seconds = np.minimum(edges[1:], self.end) - np.maximum(edges[:-1], self.start)
         return np.where(seconds < 0.5, np.nan, seconds)
 
 
 def covered(results: dict, network: str, end: float) -> Covered:
-    """What captures of a network cover, by the results; end is that of the run."""
+    """What a network's captures cover according to the results; end is the run's end."""
     entry = next((entry for entry in results.get("networks") or [] if entry["name"] == network), {})
     part = entry.get("captured")
     if part is None:
@@ -85,7 +85,7 @@ def _preference(capture: dict) -> tuple:
 
 
 def names(nodes: list[str]) -> str:
-    """Nodes in words, of many the first ones."""
+    """Nodes in words; of many, the first ones."""
     return ", ".join(nodes[:5]) + (f" and {len(nodes) - 5} others" if len(nodes) > 5 else "")
 
 
@@ -109,7 +109,7 @@ def _path(run: Run, capture: dict, node: str) -> Path:
 
 
 def _times(run: Run, name: str, path: Path, rows: list[dict], found: Coverage) -> None:
-    """Name a capture that began after the measurement did, or ended before."""
+    """Name a capture that began after the measurement began, or ended before its end."""
     if run.window is None:
         return
     start, end = run.window
@@ -129,7 +129,7 @@ def _times(run: Run, name: str, path: Path, rows: list[dict], found: Coverage) -
 
 
 def _dropped(rows: list[dict]) -> int:
-    """Frames dropped for any reason; counters that fall began anew with radiod."""
+    """Frames dropped for any reason. Counters that fall restarted with radiod."""
     total, before = 0, {}
     for row in rows:
         now = row.get("dropped") or {}

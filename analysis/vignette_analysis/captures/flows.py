@@ -1,9 +1,9 @@
-"""TCP by direction of a connection: each is counted once, where the capture of an end can tell.
+"""TCP by direction of a connection. Each direction is counted once, from the capture of an end.
 
-The sender's capture has every segment that it sent, also those that the radio lost: frames, bytes, retransmissions and duplicate
-acknowledgements are of what went out there. A retransmission is spurious if the receiver had acknowledged its data before:
-that only the receiver's capture has in the order of time, so spurious ones are of what came in there.
-Nodes that forward a segment are no ends, and what they captured of it does not count.
+The sender's capture has every segment that it sent, lost ones too. Frames, bytes, retransmissions and duplicate
+acknowledgements come from there. A retransmission is spurious if the receiver had acknowledged its data before.
+Only the receiver's capture has these in order of time, so spurious ones are counted there.
+Nodes that forward a segment are no ends: their captures of it do not count.
 """
 
 import polars as pl
@@ -14,11 +14,11 @@ from .volume import Volume
 
 SCHEMA = {
     "network": pl.String,
-    # The node that sends in this direction; empty where it is not known.
+    # The node that sends in this direction; empty if unknown.
     "node": pl.String,
     # source:port > destination:port
     "flow": pl.String,
-    # Null where the capture that could tell is missing or was not judged.
+    # Null where the capture is missing or tshark did not read it.
     "retransmissions": pl.Int64,
     "spurious": pl.Int64,
     "duplicateAcks": pl.Int64,
@@ -29,7 +29,7 @@ _FLOW = ("source", "sourcePort", "destination", "destinationPort")
 
 
 def owners(run: Run, volumes: dict[str, Volume]) -> dict[str, str]:
-    """The node of each address: as planned, and of others (IPv6, what a node routes from elsewhere) the first that sent from it."""
+    """The node of each address: as planned; for other addresses (IPv6, routed ones) the first node that sent from it."""
     found = {address: node["name"] for node in run.nodes for address in (node.get("addresses") or {}).values()}
     firsts = sorted((row["first"], node, row["source"]) for node, measured in volumes.items() for row in measured.flows.iter_rows(named=True))
     for _, node, address in firsts:
@@ -38,12 +38,12 @@ def owners(run: Run, volumes: dict[str, Volume]) -> dict[str, str]:
 
 
 def ends(volumes: dict[str, Volume], owner: dict[str, str]) -> set[str]:
-    """Nodes that have a capture and sent something of a connection of their own."""
+    """Nodes with a capture that sent in a connection of their own."""
     return {node for node, measured in volumes.items() if any(owner.get(source) == node for source in measured.flows["source"])}
 
 
 def count(run: Run, network: str, volumes: dict[str, Volume], verdicts: dict[str, pl.DataFrame], owner: dict[str, str]) -> pl.DataFrame:
-    """The rows of a network: what happened inside the measuring window, or in all where that is not known."""
+    """The rows of a network: inside the measuring window, or in the whole capture if the window is unknown."""
     rows: dict[tuple, dict] = {}
     for node, measured in volumes.items():
         for flow in measured.flows.iter_rows(named=True):
@@ -70,7 +70,7 @@ def _row(rows: dict[tuple, dict], flow: dict) -> dict:
 
 
 def _inside(run: Run, judged: pl.DataFrame) -> pl.DataFrame:
-    """How many frames of each direction of a connection have which verdict."""
+    """Number of frames by direction of a connection and tshark's finding."""
     inside = judged if run.window is None else judged.filter((pl.col("ts") >= run.window[0]) & (pl.col("ts") < run.window[1]))
     return inside.group_by("outbound", *_FLOW).agg(pl.col(*tcp.VERDICTS).sum())
 

@@ -1,6 +1,6 @@
-"""Headers of many frames at once: how many bytes are of which layer, and of which protocol a frame is.
+"""Reads the headers of many frames at once: bytes by layer, and the protocol of each frame.
 
-The four layers of a frame add up to its length. What a capture cut off counts for the innermost layer that is known to be there.
+The four layers of a frame add up to its length. Bytes that a capture cut off count for the innermost known layer.
 """
 
 from dataclasses import dataclass
@@ -19,24 +19,24 @@ _TCP, _UDP = 6, 17
 # Extension headers of IPv6 (RFC 8200, RFC 4302, RFC 6275): all but two state their length in units of 8 bytes, without the first.
 _EXTENSIONS, _FRAGMENT, _AUTHENTICATION = (0, 43, 44, 51, 60, 135), 44, 51
 _MOST_EXTENSIONS = 8
-# Datagrams whose later fragments are still awaited.
+# Most datagrams that wait for later fragments.
 _MOST_DATAGRAMS = 1 << 16
 
 
 @dataclass
 class Headers:
-    """What headers say; arrays with an entry per frame."""
+    """Contents of headers; arrays with an entry for each frame."""
 
     # Bytes by layer.
     ethernet: np.ndarray
     ip: np.ndarray
     transport: np.ndarray
     application: np.ndarray
-    # Places in protocols.NAMES.
+    # Indices in protocols.NAMES.
     protocol: np.ndarray
-    # The capture ends before the transport's header does.
+    # Whether the capture cut the transport's header.
     cut: np.ndarray
-    # Frames of TCP with its ports, and those whose header the capture cut; what follows is without meaning for other frames.
+    # TCP frames, and those whose header the capture cut. The fields below are valid for TCP frames only.
     tcp: np.ndarray
     tcp_cut: np.ndarray
     version6: np.ndarray
@@ -45,13 +45,13 @@ class Headers:
 
 
 class Dissector:
-    """Reads headers chunk by chunk; it remembers datagrams, so that all of a datagram's fragments are of one protocol."""
+    """Reads headers chunk by chunk. It remembers datagrams, so that all fragments get their datagram's protocol."""
 
     def __init__(self) -> None:
         self._datagrams: dict[tuple, int] = {}
 
     def dissect(self, frames: Frames) -> Headers:
-        """Tell the layers and the protocol of each frame."""
+        """The layers and the protocol of each frame."""
         packets = _Packets(frames)
         packets.ethernet()
         packets.ipv4()
@@ -73,34 +73,34 @@ class Dissector:
 
 
 class _Packets:
-    """The frames of a chunk while their headers are read, outermost first."""
+    """The frames of a chunk while their headers are read from the outside in."""
 
     def __init__(self, frames: Frames):
         self.frames = frames
         count = frames.at.size
         self.protocol = np.full(count, protocols.CODES[protocols.OTHER], dtype=np.uint8)
         self.cut = np.zeros(count, dtype=bool)
-        # Offsets in the frame: where the internet layer begins is fixed; where its headers and where the packet end.
+        # Offsets in the frame: start of the internet layer (fixed), end of its headers, end of the packet.
         self.headers_end = np.minimum(frames.length, ETHERNET_BYTES)
         self.packet_end = frames.length.copy()
         self.transport_bytes = np.zeros(count, dtype=np.int64)
-        # IP's number of what is inside, or -1.
+        # IP protocol number of the content, or -1.
         self.number = np.full(count, -1, dtype=np.int64)
         self.version6, self.fragment, self.later, self.tcp, self.tcp_cut = (np.zeros(count, dtype=bool) for _ in range(5))
         self.identification = np.zeros(count, dtype=np.int64)
         self.source_port, self.destination_port = (np.zeros(count, dtype=np.int64) for _ in range(2))
 
     def byte(self, rows: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
-        """A byte of each of these frames; without meaning where it was not captured."""
+        """A byte of each of these frames; undefined where it was not captured."""
         at = self.frames.at[rows] + np.minimum(offset, self.frames.captured[rows])
         return self.frames.data[at].astype(np.int64)
 
     def word(self, rows: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
-        """Sixteen bits of each of these frames, as byte does."""
+        """Sixteen bits of each of these frames; see byte."""
         return self.byte(rows, offset) << 8 | self.byte(rows, offset + 1)
 
     def _captured(self, rows: np.ndarray, end: np.ndarray | int) -> np.ndarray:
-        """Those of these frames that were captured as far; the others are cut, unless they were no longer."""
+        """Those of these frames that were captured up to here. The others are cut, unless they were that short."""
         there = self.frames.captured[rows] >= end
         short = rows[~there]
         self.cut[short] = self.frames.captured[short] < self.frames.length[short]
@@ -118,7 +118,7 @@ class _Packets:
         self._uncertain(np.flatnonzero((self.kind == _IPV4) | (self.kind == _IPV6)))
 
     def _uncertain(self, rows: np.ndarray) -> None:
-        """Count all of these packets for the internet layer, until more of them is understood."""
+        """Count these packets whole for the internet layer, until more headers are read."""
         self.headers_end[rows] = self.frames.length[rows]
 
     def ipv4(self) -> None:
@@ -151,9 +151,9 @@ class _Packets:
             rows = self._extension(rows)
 
     def _extension(self, rows: np.ndarray) -> np.ndarray:
-        """Step over one extension header of each of these packets; returns those that have a next one."""
+        """Skip one extension header of each of these packets; return those that have another."""
         at, number = self.headers_end[rows], self.number[rows]
-        # What cannot be stepped over is of the internet layer with all that follows.
+        # A header that cannot be skipped counts for the internet layer with all that follows.
         self.number[rows] = -1
         self.headers_end[rows] = self.packet_end[rows]
         there = self.frames.captured[rows] >= at + 8
@@ -187,7 +187,7 @@ class _Packets:
     def _ports(self, rows: np.ndarray, number: int) -> None:
         begin = self.headers_end[rows]
         need = begin + (13 if number == _TCP else 4)
-        # A first fragment may end before the header does: no capture cut that.
+        # A first fragment may end within the header: no capture cut it.
         whole = self.packet_end[rows] >= need
         there = self.frames.captured[rows] >= need
         short = rows[whole & ~there]
@@ -204,7 +204,7 @@ class _Packets:
             self.source_port[rows], self.destination_port[rows] = source, destination
 
     def datagram(self, i: int) -> tuple:
-        """What all fragments of a datagram have in common (RFC 791, RFC 8200)."""
+        """The fields that all fragments of a datagram share (RFC 791, RFC 8200)."""
         begin, length = (22, 32) if self.version6[i] else (26, 8)
         at = int(self.frames.at[i]) + begin
         number = 0 if self.version6[i] else int(self.number[i])

@@ -1,7 +1,7 @@
-"""A reader of radiod's capture files (internal/pcapng, draft-ietf-opsawg-pcapng) that gives frames by the thousand, as arrays.
+"""Reads radiod's capture files (internal/pcapng, draft-ietf-opsawg-pcapng) as arrays of thousands of frames.
 
-A file is a row of sections, each with one Ethernet interface and stamps in nanoseconds. It is read in chunks: whatever a file's
-length, only one is in memory.
+A file is a sequence of sections, each with one Ethernet interface and time stamps in nanoseconds. Only one chunk
+is in memory at a time.
 """
 
 import struct
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 CHUNK_BYTES = 8 << 20
-# Zeroes after a chunk: what headers are read from ends within them, even where a frame ends before its headers.
+# Zeroes after a chunk, so that reading the headers of a short frame stays inside the array.
 MARGIN_BYTES = 256
 
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
@@ -21,28 +21,28 @@ _LINK_ETHERNET = 1
 _OPTION_FLAGS, _OPTION_RESOLUTION, _NANOSECONDS = 2, 9, 9
 _DIRECTION, _OUTBOUND, _INBOUND = 3, 2, 1
 _MINIMUM_BLOCK, _MAXIMUM_BLOCK = 12, 1 << 20
-# Of a packet's block: everything but the frame and options.
+# Length of a packet block without frame and options.
 _PACKET_OVERHEAD = 32
 
 
 class CaptureError(Exception):
-    """A file is no capture of radiod's, or damaged; every frame before that place has been given."""
+    """A file is not radiod's, or is damaged. All frames before that place were returned."""
 
 
 @dataclass(frozen=True)
 class Frames:
     """Frames of one chunk, in the order of the file; the arrays have an entry per frame."""
 
-    # Bytes of the chunk; they change when the next one is read.
+    # Bytes of the chunk; the next chunk overwrites them.
     data: np.ndarray
-    # Where each frame begins in data.
+    # Offset of each frame in data.
     at: np.ndarray
     # Unix nanoseconds.
     ts: np.ndarray
-    # Bytes that were kept of the frame, from its Ethernet header on, and that it had (without FCS).
+    # Captured and original length of the frame, from its Ethernet header, without FCS.
     captured: np.ndarray
     length: np.ndarray
-    # The node sent it; received it. Neither is set where the file does not tell.
+    # Whether the node sent it, or received it; both false if the file does not say.
     outbound: np.ndarray
     inbound: np.ndarray
 
@@ -53,7 +53,7 @@ class Frames:
 
 
 def read(path: Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Frames]:
-    """Give a capture's frames chunk by chunk; raises CaptureError after the last whole frame of a file that is torn or damaged."""
+    """Yield a capture's frames chunk by chunk; raise CaptureError after the last complete frame of a torn or damaged file."""
     chunk_bytes = max(chunk_bytes & ~3, _MAXIMUM_BLOCK)
     buffer = np.zeros(chunk_bytes + MARGIN_BYTES, dtype=np.uint8)
     view = memoryview(buffer)[:chunk_bytes]
@@ -83,10 +83,10 @@ _NO_PROBLEM = (0, "")
 
 
 def _blocks(buffer: np.ndarray, have: int) -> tuple[np.ndarray, int, tuple[int, str]]:
-    """Offsets of whole blocks, the end of the last one, and what keeps from going on there."""
+    """Offsets of complete blocks, the end of the last one, and the error that stopped there."""
     words = memoryview(buffer).cast("I")
     found: list[int] = []
-    at, last = 0, have // 4 - 3  # in words; the shortest block has three
+    at, last = 0, have // 4 - 3  # in 32-bit words; the shortest block has three
     while at <= last:
         length = words[at + 1]
         if length < _MINIMUM_BLOCK or length > _MAXIMUM_BLOCK or length & 3:
@@ -104,7 +104,7 @@ def _offsets(words: list[int]) -> np.ndarray:
 
 
 def _frames(buffer: np.ndarray, offsets: np.ndarray, described: bool) -> tuple[Frames, bool, tuple[int, str]]:
-    """Frames of these blocks up to the first wrong one, whether the last section has its interface, and what is wrong where."""
+    """Frames of these blocks up to the first invalid one, whether the last section has its interface, the error and its place."""
     words = buffer.view("<u4")
     start = offsets >> 2
     kinds, lengths = words[start], words[start + 1]
@@ -127,14 +127,14 @@ def _frames(buffer: np.ndarray, offsets: np.ndarray, described: bool) -> tuple[F
 
 
 def _section(block: np.ndarray) -> str:
-    """What is wrong with a section's header, or nothing."""
+    """The error in a section's header, or nothing."""
     if block.size < 28 or struct.unpack_from("<I", block, 8)[0] != _BYTE_ORDER_MAGIC:
         return "a section that is not in little-endian order, which radiod's are"
     return ""
 
 
 def _interface(block: np.ndarray, described: bool) -> str:
-    """What is wrong with an interface's description, or nothing."""
+    """The error in an interface's description, or nothing."""
     if described:
         return "a second interface in a section: radiod's captures have one"
     link = struct.unpack_from("<H", block, 8)[0] if block.size >= 20 else None
@@ -150,7 +150,7 @@ def _interface(block: np.ndarray, described: bool) -> str:
 
 
 def _packets(buffer: np.ndarray, words: np.ndarray, offsets: np.ndarray, lengths: np.ndarray) -> tuple[Frames, int, str]:
-    """Frames of packet blocks up to the first that is wrong, with its number and what is wrong."""
+    """Frames of packet blocks up to the first invalid one, its number, and the error."""
     start = offsets >> 2
     fits = lengths >= _PACKET_OVERHEAD
     captured = np.where(fits, words[np.where(fits, start + 5, 0)], 0).astype(np.int64)
@@ -163,7 +163,7 @@ def _packets(buffer: np.ndarray, words: np.ndarray, offsets: np.ndarray, lengths
         start, offsets, lengths, captured, options, length = (a[:bad] for a in (start, offsets, lengths, captured, options, length))
     ts = (words[start + 3].astype(np.int64) << 32) | words[start + 4]
     option = start + (options >> 2)
-    # Flags are the first option that radiod writes; in a block without options the block's length stands there.
+    # radiod writes the flags as the first option. A block without options has its length there.
     flagged = (options + 12 <= lengths) & (words[option] == (_OPTION_FLAGS | 4 << 16))
     direction = np.where(flagged, words[np.where(flagged, option + 1, 0)] & _DIRECTION, 0)
     frames = Frames(buffer, offsets + 28, ts, captured, length, direction == _OUTBOUND, direction == _INBOUND)

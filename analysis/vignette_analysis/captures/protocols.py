@@ -3,15 +3,15 @@
 import numpy as np
 
 OTHER = "other"
-# Protocols that find routes; those that radiod speaks have the names of spec.networks[].routing.protocol.
+# Routing protocols; radiod's own have the names of spec.networks[].routing.protocol.
 ROUTING = frozenset({"olsrv1", "olsrv2", "babel", "ospf", "rip", "bgp", "eigrp", "batman", "pim"})
 
 ETHERTYPES = {0x0806: "arp", 0x8035: "arp", 0x4305: "batman"}
-# Messages of the internet layer itself (RFC 792, RFC 4443, RFC 3376, RFC 7761): as a whole in the layer ip.
+# Messages of the internet layer itself (RFC 792, RFC 4443, RFC 3376, RFC 7761) count for the layer ip.
 INTERNET = {1: "icmp", 2: "igmp", 58: "icmpv6", 103: "pim"}
-# Transport protocols with the least length of their header in bytes.
+# Transport protocols with their shortest header in bytes.
 TRANSPORT = {6: ("tcp", 20), 17: ("udp", 8), 33: ("dccp", 12), 113: ("pgm", 16), 132: ("sctp", 12)}
-# What IP carries without a transport: the routing protocols, as 138 and UDP port 269 are RFC 5498's for RFC 5444 packets.
+# Protocols directly in IP: routing protocols. RFC 5498 assigns 138 and UDP port 269 to RFC 5444 packets.
 IP = {88: "eigrp", 89: "ospf", 138: "olsrv2"}
 
 TCP_PORTS = {
@@ -35,7 +35,7 @@ UDP_PORTS = {
     53: "dns", 5353: "mdns", 67: "dhcp", 68: "dhcp", 546: "dhcp", 547: "dhcp", 123: "ntp",
 }  # fmt: skip
 
-# All names; a protocol's code is its place. The first one is a code for none.
+# All names; a protocol's code is its index. Code 0 means none.
 NAMES = sorted(
     {
         OTHER,
@@ -68,6 +68,6 @@ _BY_PORT = {6: _codes(1 << 16, TCP_PORTS, "tcp"), 17: _codes(1 << 16, UDP_PORTS,
 
 
 def of_ports(number: int, source: np.ndarray, destination: np.ndarray) -> np.ndarray:
-    """Codes of what TCP (6) or UDP (17) carries: by the destination's port, else by the source's, else the transport itself."""
+    """Codes of the protocols in TCP (6) or UDP (17): by destination port, else by source port, else the transport."""
     table = _BY_PORT[number]
     return np.where(table[destination] != BY_NUMBER[number], table[destination], table[source])

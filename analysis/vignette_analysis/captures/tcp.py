@@ -1,6 +1,6 @@
 """TCP's retransmissions, spurious retransmissions and duplicate acknowledgements, as tshark finds them.
 
-tshark judges every frame of a file by those before it, in both directions. Here only its verdicts are counted.
+tshark analyses each frame by the earlier ones of both directions. This module counts its findings.
 """
 
 import os
@@ -44,14 +44,14 @@ SCHEMA = {
 
 
 def available() -> bool:
-    """Tell whether tshark is installed."""
+    """Report whether tshark is installed."""
     return shutil.which(PROGRAM) is not None
 
 
 def verdicts(path: Path) -> pl.DataFrame:
     """The frames of a capture of which tshark says one of VERDICTS; raises CaptureError where it cannot read all of it."""
     with tempfile.TemporaryDirectory(prefix="tshark-") as own:
-        # Of nobody's preferences: the same file gives the same figures.
+        # Without a user's preferences the same file gives the same figures.
         environment = os.environ | {"HOME": own, "WIRESHARK_CONFIG_DIR": own, "LC_ALL": "C.UTF-8"}
         try:
             done = subprocess.run(_command(path), env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
@@ -64,11 +64,11 @@ def verdicts(path: Path) -> pl.DataFrame:
 
 
 def _command(path: Path) -> list[str]:
-    """Columns cost a third of what -T fields does, and have the same content."""
+    """The command that prints _FIELDS as columns, at a third of the cost of -T fields."""
     columns = ",".join(f'"{i}","%Cus:{name}:1:U"' for i, name in enumerate(_FIELDS))
     return [
         PROGRAM, "-n", "-r", str(path), "-T", "tabs", "-o", f"gui.column.format:{columns}", "-Y", " or ".join(VERDICTS.values()),
-        # What TCP carries says nothing about its frames, and to dissect it takes most of the time.
+        # Dissecting the content of TCP would take most of the time, and adds nothing here.
         "-d", "tcp.port==1-65535,data",
     ]  # fmt: skip
 
@@ -81,7 +81,7 @@ def _frames(text: bytes) -> pl.DataFrame:
     lines = pl.read_csv(text, separator="\t", has_header=False, quote_char=None, new_columns=columns, schema_overrides=[pl.String] * len(columns))
     field = dict(zip(_FIELDS, (pl.col(name).str.strip_chars().replace("", None) for name in columns), strict=True))
     return lines.select(
-        # Nine digits after the point, as captures have nanoseconds.
+        # Nine decimals, as captures have nanoseconds.
         ts=field["frame.time_epoch"].str.replace(".", "", literal=True).cast(pl.Int64),
         outbound=field["frame.packet_flags_direction"] == _OUTBOUND,
         source=pl.coalesce(field["ip.src"], field["ipv6.src"]),

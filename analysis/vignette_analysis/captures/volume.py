@@ -20,9 +20,9 @@ _ADDRESS_OFFSETS = {False: (26, 4), True: (22, 16)}
 
 @dataclass
 class Volume:
-    """What one node sent on one network, as far as its capture has it."""
+    """What a node sent on a network, according to its capture."""
 
-    # second, inside, protocol (code), and of each layer its bytes and the frames that have some: one row per combination.
+    # second, inside, protocol (code), and each layer's bytes and frames that have any: a row for each combination.
     seconds: pl.DataFrame
     # protocol (code), application bytes, frames.
     packets: pl.DataFrame
@@ -30,11 +30,11 @@ class Volume:
     flows: pl.DataFrame
     frames: int = 0
     bytes: int = 0
-    # Frames whose headers, and whose TCP headers, the capture cut; those of which it does not tell the direction.
+    # Frames with cut headers, with cut TCP headers, and without a direction.
     cut: int = 0
     tcp_cut: int = 0
     undirected: int = 0
-    # What kept the file from being read to its end.
+    # The error that stopped reading the file.
     problem: str = ""
 
 
@@ -105,7 +105,7 @@ def _count(sent: Frames, dissector: Dissector, t0: int, window: tuple[int, int] 
 
 
 def _flows(sent: Frames, headers: Headers, inside: np.ndarray) -> dict[str, np.ndarray]:
-    """TCP's frames with their flows' ends; an address of IPv4 is the low half of one of IPv6."""
+    """TCP frames with the ends of their flows. An IPv4 address is the low half of an IPv6 one."""
     rows = np.flatnonzero(headers.tcp)
     version6 = headers.version6[rows]
     columns = {"version6": version6}
@@ -126,7 +126,7 @@ def _flows(sent: Frames, headers: Headers, inside: np.ndarray) -> dict[str, np.n
 
 
 def _integer(data: np.ndarray, at: np.ndarray, length: int) -> np.ndarray:
-    """Big-endian numbers of so many bytes."""
+    """Big-endian numbers of this many bytes."""
     value = np.zeros(at.size, dtype=np.uint64)
     for i in range(length):
         value = value << np.uint64(8) | data[at + i]

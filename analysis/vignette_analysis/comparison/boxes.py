@@ -10,7 +10,7 @@ from .comparing import Comparison, select
 from .loading import Loaded
 from .rendering import doubtful, marked
 
-# Boxes of one group, and groups that are drawn.
+# Most boxes of a group, and most groups with boxes.
 MAX_BOXES = 100
 MAX_GROUPS = 6
 # Whiskers go from the 5th to the 95th percentile, as in the plots of a run.
@@ -19,7 +19,7 @@ _CAPTION = "Box: lower to upper quartile, with the median. Whiskers: 5th to 95th
 
 
 class Boxes:
-    """Draws boxes of delays: of every run, of repeats together where runs are too many, or of the levels of axes."""
+    """Draws boxes of delays: of each run, of pooled repeats if there are too many runs, or of axes' levels."""
 
     def __init__(self, comparison: Comparison):
         self._samples, self.left_out = _samples(comparison)
@@ -37,7 +37,7 @@ class Boxes:
 
 
 def _samples(comparison: Comparison) -> tuple[list[tuple[str, list[Loaded]]], str]:
-    """What is drawn, each with its label and its runs, and what is not."""
+    """The boxes with their labels and runs, and a text on what is left out."""
     runs = {run.uid: run for run in comparison.runs}
     results = comparison.results
     if len(runs) <= MAX_BOXES:

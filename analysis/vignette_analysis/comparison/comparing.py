@@ -21,9 +21,9 @@ from .effects import Sample, Share
 from .loading import BLOCKS, Loaded, load
 
 SCHEMA_VERSION = 2
-# Runs of one comparison: as many as a round of a campaign has at most.
+# Most runs of a comparison, as a round of a campaign has.
 MAX_RUNS = 1000
-# Pairs of conditions that are tested in each group: those of 50 conditions. With more pairs those count that differ in one axis only.
+# Most tested pairs of conditions in each group: those of 50 conditions. Beyond, only pairs that differ in one axis.
 MAX_PAIRS = 1225
 
 
@@ -86,11 +86,11 @@ class _Group:
     row: dict
 
     def thinned(self) -> "_Group":
-        """With what tests need of the samples, as those of all conditions are large."""
+        """The group with thinned samples, as samples of all conditions are large."""
         return _Group(self.delays.thinned(), self.losses, self.row)
 
     def without_samples(self) -> "_Group":
-        """The row only, of what is not tested."""
+        """The group's row without samples, for groups that are not tested."""
         return _Group(_NOTHING, None, self.row)
 
 
@@ -141,7 +141,7 @@ def _conditions(loaded: list[Loaded], naming: labels.Naming) -> list[_Condition]
 
 
 def _pairs(naming: labels.Naming, gaps: Gaps) -> list[tuple[int, int]]:
-    """The pairs of conditions that are tested: all, or where these are too many those of which all axes but one agree, or none."""
+    """The tested pairs of conditions: all; if too many, those that differ in one axis; if still too many, none."""
     count = len(naming.labels)
     if comb(count, 2) <= MAX_PAIRS:
         return list(combinations(range(count), 2))
@@ -168,7 +168,7 @@ def _near(levels: list[tuple[str, ...]]) -> list[tuple[int, int]]:
 
 
 def _axes(names: list[str], runs: list[Loaded], naming: labels.Naming, gaps: Gaps) -> list[dict] | None:
-    """For each axis its levels against each other, whatever the other axes are."""
+    """For each axis, its levels compared, with the other axes pooled."""
     made = []
     for axis in naming.axes if len(naming.axes) > 1 else []:
         by_level = labels.by_axis(runs, axis)
@@ -218,7 +218,7 @@ def _described(run: Loaded, label: str, condition: str) -> dict:
 
 
 def _remarks(condition: _Condition, gaps: Gaps) -> None:
-    """What a reader must know of the runs before believing in differences."""
+    """Remarks on the runs that a reader of the differences must know."""
     for run in condition.runs:
         where = f"{run.name}@{run.uid[:8]}"
         if run.kept_up is None:
@@ -266,14 +266,14 @@ def _group(name: str, runs: list[Loaded], run_labels: list[str], conditions: lis
 
 
 def _without(runs: list[str], one: str, several: str) -> str:
-    """Say which runs lack something; of many only the first, as figures that are null tell of all."""
+    """Name runs that lack something; of many only the first, as null figures show all."""
     if len(runs) == 1:
         return f"{runs[0]} {one}"
     return f"{len(runs)} runs {several}: {', '.join(runs[:5])}" + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
 
 
 def _pooled(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]], measured: dict[int, _Group]) -> dict:
-    """The rows of conditions and the differences of pairs of them, by what was measured already, too."""
+    """The rows of conditions and the differences of their pairs. Reuses earlier measurements."""
     tested = {i for pair in pairs for i in pair}
     groups = []
     for i, condition in enumerate(conditions):
@@ -288,7 +288,7 @@ def _pooled(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]
 
 
 def _summed(name: str, runs: list[Loaded]) -> dict | None:
-    """Counts of runs together, and delays of one; None where one of them has no such group."""
+    """Summed counts of runs, and delays if there is one run; None if a run has no such group."""
     found = [g for run in runs for g in run.results["groups"] if g["name"] == name]
     if len(found) < len(runs):
         return None
@@ -305,7 +305,7 @@ def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
     empty = {"messages": None, "delaySeconds": None, "confidence": None}
     if figures is None:
         return _Group(_NOTHING, None, empty)
-    # Delays that are known, whether each offered delivery did not arrive, and the unit and the block of each.
+    # Known delays, whether each offered delivery was lost, and the unit and block of each.
     parts: list[tuple[np.ndarray, ...]] = []
     for run, unit in zip(condition.runs, condition.units(), strict=True):
         which = select(run.deliveries, name)
@@ -327,7 +327,7 @@ def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
 
 
 def _unsent(name: str, run: Loaded, units: np.ndarray) -> np.ndarray:
-    """The units of deliveries that were never sent. Tables do not tell when these were triggered: they are spread evenly over the run's units."""
+    """The units of deliveries that were never sent. Their times are unknown: they are distributed evenly over the run's units."""
     counts = next(group["messages"] for group in run.results["groups"] if group["name"] == name)
     those = np.unique(units) if len(units) else np.zeros(1, units.dtype)
     return np.resize(those, counts["offered"] - counts["expected"])
@@ -366,7 +366,7 @@ def _difference(a: int, b: int, first: _Group, second: _Group, conditions: list[
 
 
 def _within_lateness(name: str, pair: dict, runs: list[Loaded]) -> list[str]:
-    """Which differences are no larger than what lateness may have done to the two most affected runs together."""
+    """Differences no larger than the summed bounds of the two runs with the most lateness."""
     found = []
     for measure, figure, estimated in (("delay", "median", "shiftSeconds"), ("loss", "delivered", "percentagePoints")):
         off = sorted(run.off_by.get(name, {}).get(figure, 0.0) for run in runs)[-2:]
@@ -388,7 +388,7 @@ def _p(test: effects.Test) -> dict:
 
 
 def _adjust(pairs: list[dict]) -> None:
-    """Add Holm's p: one family is one test of one group, for all pairs. A test that no data could make significant has none."""
+    """Add Holm's p. A family is one test of one group for all pairs, without tests that no data could make significant."""
     for measure, name in (("delay", "brunnerMunzel"), ("delay", "mannWhitney"), ("loss", "welch")):
         tests = [pair[measure][name] for pair in pairs if pair[measure]]
         adjusted, least = (effects.holm([test[key] for test in tests]) for key in ("p", "tooFew"))
@@ -400,7 +400,7 @@ def _adjust(pairs: list[dict]) -> None:
 
 
 def _too_few(conditions: list[_Condition], compared: list[dict], gaps: Gaps) -> None:
-    """Note what so few repeats cannot tell."""
+    """Note what too few repeats cannot show."""
     few = [f"{c.label} ({len(c.runs)})" for c in conditions if 1 < len(c.runs) < effects.FEWEST_REPEATS]
     if few:
         reason = f"too few repeats to tell how far runs lie apart, make {effects.FEWEST_REPEATS} or more: "

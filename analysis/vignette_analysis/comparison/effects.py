@@ -1,8 +1,8 @@
-"""How two samples of delays, and two shares of losses, differ, where values come in clusters.
+"""Differences of two samples of delays, and of two shares of losses, where values come in clusters.
 
-Messages that follow each other meet the same queues and the same radios, so that a run's deliveries are no independent
-draws. What is taken for independent is the *unit*: a stretch of a run, or a whole run. Every variance here is that of
-units' totals, which holds whatever goes on within a unit; with units of one value each, the estimators are the
+Messages that follow each other meet the same queues and radios, so a run's deliveries are not independent
+draws. The independent *unit* is a block of a run, or a whole run. Every variance here is that of
+units' totals, which holds for any dependence within a unit. With units of one value each, the estimators are the
 textbook ones.
 """
 
@@ -14,25 +14,25 @@ import numpy as np
 
 from ..statistics import LEVEL, wilson_interval
 
-# Order statistics of a sample that differences are taken of. Thinning n values to m moves the level of a quantile of
+# Most order statistics of a sample for differences. Thinning n values to m moves the level of a quantile of
 # the differences by less than 1/m: their median lies between the quantiles 0.4998 and 0.5002 of all differences.
 MAX_ORDER_STATISTICS = 5_000
-# Values of a sample that tests place among another's. Of more, every n-th of each unit stands for its neighbours: a unit's share below
-# any value moves by less than 1/2 of one of those that are left of it.
+# Most values of a sample for tests. Of more, every n-th of each unit stands for its neighbours: a unit's share below
+# any value moves by less than half of one remaining value.
 MAX_PLACED = 50_000
-# Differences that are few enough to be made and sorted.
+# Up to this many differences are computed and sorted.
 _FEW = 20_000
-# Of fewer repeats nobody can tell how far runs lie apart: no permutation test of three against three gives p below 0.1.
+# Fewer repeats cannot show how much runs vary: no permutation test of three against three gives p below 0.1.
 FEWEST_REPEATS = 4
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Whole numbers in ascending order, such as delays in nanoseconds, and the unit that each belongs to."""
+    """Integers in ascending order, such as delays in nanoseconds, and the unit of each."""
 
     values: np.ndarray
     units: np.ndarray
-    # The median of each unit, where it is known already.
+    # The median of each unit, if already known.
     known_medians: np.ndarray | None = None
 
     @classmethod
@@ -57,7 +57,7 @@ class Sample:
         return (values[starts + (sizes - 1) // 2] + values[starts + sizes // 2]) / 2
 
     def thinned(self) -> "Sample":
-        """What tests need of it: at most about MAX_PLACED values, with the medians of all."""
+        """The sample for tests: at most about MAX_PLACED values, with the medians of all."""
         every = -(-len(self.values) // MAX_PLACED)
         if every <= 1:
             return self
@@ -98,7 +98,7 @@ class Test:
     statistic: float | None
     degrees_of_freedom: float | None
     p: float | None
-    # The least p that a permutation test of so many units can give.
+    # The least p that a permutation test of this many units can give.
     least_p: float = 1.0
 
 
@@ -151,7 +151,7 @@ class _Difference:
         if isnan(self.error):
             return Test(None, None, None, self.least_p)
         if self.error == 0:
-            # All units agree: no difference at all, or one without exception.
+            # All units agree: there is no difference, or every unit has it.
             return Test(None, None, 1.0 if difference == 0 else self.least_p, self.least_p)
         from scipy.special import stdtr
 
@@ -160,7 +160,7 @@ class _Difference:
 
 
 def least_p(m: int, n: int) -> float:
-    """The least p of any permutation test of m units against n: no few units can bear a smaller one."""
+    """The least p of any permutation test of m units against n, a lower limit for few units."""
     return min(1.0, 2 / comb(m + n, m))
 
 
@@ -176,7 +176,7 @@ def _placements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _placed(a: Sample, shift: int, b: Sample) -> tuple[np.ndarray, np.ndarray]:
-    """Of each unit of a, the total of the placements of its shifted values in b, and its size."""
+    """For each unit of a, the sum of its shifted values' placements in b, and its size."""
     return np.bincount(a.units, weights=_placements(a.values + shift, b.values)), np.bincount(a.units)
 
 
@@ -333,7 +333,7 @@ class Share:
 
     lost: int
     expected: int
-    # Deliveries that are worth one independent delivery; at least 1.
+    # Number of deliveries that carry the information of one independent delivery; at least 1.
     design_effect: float
     # Degrees of freedom of the design effect; None where it is not estimated.
     freedom: float | None
@@ -343,7 +343,7 @@ class Share:
     def of(cls, lost: np.ndarray, units: np.ndarray, messages: int, blocks: np.ndarray | None = None) -> "Share":
         """Of whether each delivery was lost, its unit, the number of messages, and the block within the unit where units are whole runs.
 
-        Where nothing or everything was lost there is no variance: all deliveries of a message are taken to share its fate.
+        If nothing or everything was lost there is no variance: then a message's deliveries count as one.
         """
         expected, count = len(lost), int(np.count_nonzero(lost))
         share, values, units = count / expected, np.asarray(lost, dtype=float), _numbered(units)

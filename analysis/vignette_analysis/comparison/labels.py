@@ -1,4 +1,4 @@
-"""What differs between the specs of runs, which of them are repeats, and what to call them."""
+"""Differences between the specs of runs, which runs are repeats, and their labels."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from ..report.words import plain
 from ..run import RunError
 from .loading import Loaded
 
-# Fields of a spec that say nothing about what is measured: seeds make repeats, and the rest is housekeeping.
+# Fields of a spec that do not change what is measured: the seed makes repeats, the others are housekeeping.
 INDIFFERENT = ("seed", "stop", "ttlAfterFinished", "collect")
-# Values and labels up to these lengths are written; longer ones are replaced by the experiments' names.
+# Longest values and labels; longer ones are replaced by the experiments' names.
 MAX_VALUE, MAX_LABEL = 24, 48
 ABSENT = "-"
-# --by RUN compares each run with each other, repeats or not.
+# --by RUN compares every run with every other, repeats too.
 EACH_RUN = "run"
 
 
@@ -22,13 +22,13 @@ class Naming:
 
     # Fields that differ, each with its value in every run.
     differences: dict[str, list[str]]
-    # The condition of every run, by its place among the labels.
+    # The condition of every run, as an index of labels.
     conditions: list[int]
     # The label of every condition.
     labels: list[str]
-    # What was pooled although it differs: nothing, unless a field was asked for.
+    # Differing fields that were pooled; none unless a field was asked for.
     pooled: list[str]
-    # Axes of a campaign that make the conditions, and the levels of every condition; nothing of other runs.
+    # Axes of a campaign that make the conditions, and each condition's levels; empty for other runs.
     axes: list[str] = field(default_factory=list)
     levels: list[tuple[str, ...]] = field(default_factory=list)
 
@@ -52,12 +52,12 @@ def name(runs: list[Loaded], by: str | None = None) -> Naming:
 
 
 def by_axis(runs: list[Loaded], axis: str) -> Naming:
-    """Sort runs of a campaign into conditions by one axis that differs; what else differs is not looked at."""
+    """Sort runs of a campaign into conditions by one axis, and ignore other differences."""
     return _by_levels(_points(runs), [axis], {})
 
 
 def _points(runs: list[Loaded]) -> dict[str, list[str]]:
-    """The levels of every run by axis, of those axes that differ; nothing where they do not tell points of one campaign apart."""
+    """The levels of every run by differing axis; empty if they do not distinguish the points of one campaign."""
     places = [run.plan.get("campaign") or {} for run in runs]
     if len({place.get("uid") for place in places}) != 1 or not all(place.get("levels") for place in places):
         return {}
@@ -69,7 +69,7 @@ def _points(runs: list[Loaded]) -> dict[str, list[str]]:
 
 
 def _by_levels(points: dict[str, list[str]], axes: list[str], differences: dict[str, list[str]]) -> Naming:
-    """The conditions are the levels of some axes. What one level has of different specs is pooled: other axes, or a template that was edited."""
+    """Conditions from the levels of some axes. Other differences are pooled: other axes, or an edited template."""
     keys = list(zip(*(points[axis] for axis in axes), strict=True))
     order, conditions = _sorted(keys)
     pooled = _pooled(differences, conditions, [])
@@ -77,7 +77,7 @@ def _by_levels(points: dict[str, list[str]], axes: list[str], differences: dict[
 
 
 def _sorted(keys: list[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[int]]:
-    """Each key once, in the order of its first run, and the place of every run's."""
+    """The distinct keys in the order of their first run, and the index of each run's key."""
     place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     return list(place), [place[key] for key in keys]
 
@@ -115,7 +115,7 @@ def _flatten(path: str, value: object, fields: dict[str, str]) -> None:
         fields[path] = plain(value)
         return
     if path.count(".") == 1 and path.startswith("apps."):
-        # What an app is, is the name of a field: publisher, mosquitto, image and others.
+        # The kind of an app is the name of a field: publisher, mosquitto, image and others.
         fields[path] = "+".join(sorted(key for key, part in value.items() if isinstance(part, dict))) or "image"
     for key, part in value.items():
         if not path.startswith("networks.") or key != "subnet":
@@ -130,7 +130,7 @@ def _differences(runs: list[dict[str, str]]) -> dict[str, list[str]]:
 
 
 def _follows(path: str, differing: dict[str, list[str]], runs: list[dict[str, str]]) -> bool:
-    """Tell whether a field differs only because another one does: parts of another kind of app, or of another waveform."""
+    """Report whether a field differs only because another does: it belongs to another kind of app or waveform."""
     parts = path.split(".")
     if parts[0] == "waveforms":
         return not all(any(p.startswith(f"waveforms.{parts[1]}.") for p in fields) for fields in runs)
@@ -140,7 +140,7 @@ def _follows(path: str, differing: dict[str, list[str]], runs: list[dict[str, st
 
 
 def _written(fields: list[str], values: list[tuple[str, ...]]) -> list[str] | None:
-    """Labels made of the values; None where these do not fit."""
+    """Labels made of the values; None if they are too long."""
     if any(len(value) > MAX_VALUE for key in values for value in key):
         return None
     names = [_short(field, fields) for field in fields]

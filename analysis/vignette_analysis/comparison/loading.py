@@ -1,4 +1,4 @@
-"""What a comparison needs of each run: its plan, its results, and every expected delivery."""
+"""Loads what a comparison needs of each run: plan, results, and every expected delivery."""
 
 import json
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from ..run import Run, RunError
 from ..stored import upgraded, with_radio
 from ..verdict import off_by
 
-# Deliveries of one run: about 100 bytes each in memory, so that this many take 2 GB.
+# Most deliveries of a run: at about 100 bytes each they take 2 GB of memory.
 MAX_DELIVERIES = 20_000_000
-# Numbers of blocks that a run is cut into: Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
+# Numbers of blocks of a run: Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
 # Research 30 (1982), finds that 10 to 30 lose little, and that more gain nothing.
 BLOCKS = (32, 16, 8)
-# Beginnings of the names of gaps that lack messages of the run, so that its figures are not those of all of it.
+# Prefixes of gaps in which messages are missing, so that the figures do not cover the whole run.
 LACKING = ("log ", "logs of ", "ambiguous messages", "radiodRestarted", "attachmentLost", "app ", "run.json", "state.json", "manifest.json")
-# Logs of what apps printed, which have no messages.
+# Logs of apps' output, which have no messages.
 PRINTED = ("/stdout-", "/stderr-")
 
 _COLUMNS = ("publisher", "sent", "received", *KINDS)
-# What of a run's results a comparison looks at, and of each entry of their lists: results are many times as large.
+# Fields of the results that a comparison uses, and of their lists' entries. Complete results are many times larger.
 _RESULTS = ("startTime", "durationSeconds", "verdict", "headline", "warnings", "gaps")
 _ENTRIES = {
     "groups": ("name", "messages", "delaySeconds", "bounds"),
@@ -39,14 +39,14 @@ class Loaded:
     """One run. Hundreds of them are held at once: a delivery takes 10 bytes."""
 
     plan: dict
-    # Those of its results that a comparison looks at.
+    # The fields of the results that a comparison uses.
     results: dict
-    # One row per expected delivery: group (of the publisher's node), radio, local, cross, delay in ns (null: lost), and its block: stretches
-    # of the run with equally many messages, in as many as do not correlate.
+    # One row per expected delivery: group (of the publisher's node), radio, local, cross, delay in ns (null: lost), and block: parts
+    # of the run with equal numbers of messages, as many as are uncorrelated.
     deliveries: pl.DataFrame
-    # Messages that have deliveries in each group of the results.
+    # Number of messages with deliveries in each group of the results.
     messages: dict[str, int] = field(default_factory=dict)
-    # How much neighbouring blocks correlate.
+    # Correlation of neighbouring blocks.
     correlation: float = 0.0
 
     @property
@@ -61,17 +61,17 @@ class Loaded:
 
     @cached_property
     def kept_up(self) -> bool | None:
-        """The emulation's verdict; None where there is none."""
+        """The verdict; None if there is none."""
         return (self.results.get("verdict") or {}).get("keptUp")
 
     @cached_property
     def off_by(self) -> dict[str, dict[str, float]]:
-        """By group how far at most its figures are off because the emulation was late; nothing for older results."""
+        """By group, the bounds of its figures in words; empty for older results."""
         return {group["name"]: off_by(group) for group in self.results["groups"]}
 
     @cached_property
     def lacking(self) -> list[str]:
-        """What the results do not have of the run, so that they are incomplete."""
+        """Gaps that make the results incomplete."""
         gaps = self.results.get("gaps") or []
         named = [gap for gap in gaps if gap["what"].startswith(LACKING) and not any(name in gap["what"] for name in PRINTED)]
         lacking = [f"{gap['what']}: {gap['reason']}" for gap in named]
@@ -83,8 +83,8 @@ class Loaded:
 
 
 def blocks(deliveries: pl.DataFrame) -> tuple[np.ndarray, float]:
-    """The block of each delivery, and the larger one of the correlations of neighbouring blocks, of their mean ranks of delays and of losses."""
-    # Deliveries of one message are sent at one time, and so are in one block.
+    """The block of each delivery, and the larger correlation of neighbouring blocks: of mean ranks of delays, or of losses."""
+    # Deliveries of a message have one time of sending, and so one block.
     rank = deliveries["sent"].rank("dense").to_numpy().astype(np.int64) - 1
     times = int(rank.max()) + 1 if len(rank) else 1
     ranks = deliveries["delay"].rank("average").to_numpy()
@@ -107,7 +107,7 @@ def _lag_one(cut: np.ndarray, values: np.ndarray) -> float:
 
 
 def load(source: str | Path | Analysis) -> Loaded:
-    """Take a run that is analysed, or a run's folder: with its results, or else it is analysed now."""
+    """Load an analysis or a run's folder. A folder without results is analysed now."""
     if isinstance(source, Analysis):
         return _of_analysis(source)
     folder = Path(source)
@@ -149,7 +149,7 @@ def _messages(deliveries: pl.DataFrame) -> dict[str, int]:
 
 
 def _read(path: Path, run: Run) -> pl.DataFrame:
-    # A team's own pods write this file: it is taken for nothing until it is seen to be a table of deliveries.
+    # A team's pods write this file: it is not trusted until it is checked to be a table of deliveries.
     try:
         table = pl.scan_parquet(path)
         rows = table.select(pl.len()).collect().item()

@@ -13,11 +13,11 @@ from ..verdict import off_text
 from .comparing import Comparison
 
 COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")
-# After a difference that lateness of the emulation can have made.
+# Follows a difference that the emulation's lateness may explain.
 WITHIN = " (within lateness)"
 QUANTILES = ("min", "p25", "median", "mean", "p75", "p95", "max")
 NOTHING = "-"
-# Beside the label of every run, in every table, that is not known to have been emulated on time and to be whole.
+# Follows the label of every run that did not keep up, or is incomplete.
 MARK = "*"
 DEFINITIONS = (
     "Delivered: of the offered deliveries, those that arrived; lost on the way and never sent (unsent) are apart.",
@@ -28,17 +28,17 @@ DEFINITIONS = (
 )
 
 
-# Runs that have a column each in the table of what differs; of more there is a row for each value.
+# Most runs with a column each in the table of differing fields. Beyond, the table has a row for each value.
 MAX_COLUMNS = 12
-# Values of one field that are listed then, and runs that are named beside one.
+# Most values of a field in that form, and most runs that are named beside one.
 MAX_VALUES, MAX_NAMED = 20, 3
-# Runs that have a row each in the tables of groups, where conditions have several.
+# Most runs with a row each in the tables of groups, if conditions have several.
 MAX_RUN_ROWS = 100
-# Rows of publishers in all runs; more are in the JSON only.
+# Most rows of publishers in all runs. Beyond, they are in the JSON only.
 MAX_PUBLISHER_ROWS = 1000
-# Rows of a table, and gaps, that a terminal is given.
+# Most rows of a table, and most gaps, on a terminal.
 MAX_LINES = 100
-# Rows of a table that LaTeX puts on one page, and that the page shows before a reader asks.
+# Most rows of a LaTeX table on one page, and of a table that the HTML page shows unfolded.
 MAX_PAGE_ROWS = 40
 
 
@@ -46,19 +46,19 @@ MAX_PAGE_ROWS = 40
 class Table:
     """A table of text; the first column is the label."""
 
-    # What it is of: runs, fields, figures, differences or publishers.
+    # The kind of its content: runs, fields, figures, differences or publishers.
     kind: str
     title: str
     header: list[str]
     rows: list[list[str]]
-    # What it does not have, and where that is; empty for nothing.
+    # A sentence on rows that are left out, and where they are; or empty.
     left_out: str = ""
-    # The group whose runs have a row each, of which boxes can be drawn.
+    # The group whose runs have a row each, which boxes can show.
     group: str = ""
 
     @property
     def long(self) -> bool:
-        """More rows than are taken in at a glance."""
+        """Report whether it has too many rows for a glance."""
         return len(self.rows) > MAX_PAGE_ROWS
 
 
@@ -86,7 +86,7 @@ def _notes(results: dict) -> list[str]:
 
 
 def _origins(results: dict) -> list[str]:
-    """What runs are based on whose specs were changed to make them, and with which differences."""
+    """The runs that others are based on, and the changes of their specs."""
     lines = []
     for run in results["runs"]:
         if origin := run.get("basedOn"):
@@ -94,7 +94,7 @@ def _origins(results: dict) -> list[str]:
             more = [f"{origin['moreChanges']} more"] if origin.get("moreChanges") else []
             words = "with these differences: " + ", ".join(changes + more) if changes else "whose spec is not known"
             sentence = f"{run['label']} is based on {origin.get('name') or 'run'} {origin['uid']}, {words}"
-            lines.append(" ".join(sentence.split()))  # a value may have lines, and these notes are one each
+            lines.append(" ".join(sentence.split()))  # a value may have several lines, and a note has one
     return lines[:MAX_LINES]
 
 
@@ -118,7 +118,7 @@ def tables(results: dict) -> list[Table]:
     alike: dict[str, list[dict]] = {}
     for group in results["groups"] or []:
         if any(row["messages"] and row["messages"]["offered"] for row in group["runs"]):
-            # Where all deliveries go one way, several groups are the same ones.
+            # If all deliveries are of one kind, several groups are the same.
             alike.setdefault(json.dumps(group | {"name": ""}), []).append(group)
     for groups in alike.values():
         made += _group_tables(groups[0], _groups([group["name"] for group in groups]), results, marks)
@@ -159,7 +159,7 @@ def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
 
 
 def _groups(names: list[str]) -> str:
-    """What tables call groups that have the same deliveries."""
+    """Titles of groups; those with the same deliveries share one."""
     return f"group {names[0]}" if len(names) == 1 else f"groups {', '.join(names[:-1])} and {names[-1]} (the same deliveries)"
 
 
@@ -254,7 +254,7 @@ def _verdict(run: dict) -> str:
 
 
 def doubtful(results: dict) -> set[str]:
-    """Labels of runs, conditions and levels that a reader must not trust without looking."""
+    """Labels of runs, conditions and levels that did not keep up or are incomplete."""
     runs = [run for run in results["runs"] if run["keptUp"] is not True or not run["complete"] or run["warnings"]]
     uids = {run["uid"] for run in runs}
     levels = {level["label"] for axis in results["axes"] or [] for level in axis["levels"] if not uids.isdisjoint(level["runs"])}
@@ -288,7 +288,7 @@ def _cut(value: str) -> str:
     return value if len(value) <= 40 else value[:39] + "…"
 
 
-# Columns that begin at the left.
+# Columns that are aligned to the left.
 _TEXTS = {"label", "experiment", "run", "from", "to", "field", "emulation", "results", "units", "publisher", "value", "which"}
 
 
@@ -303,7 +303,7 @@ def as_json(comparison: Comparison) -> str:
 
 
 def as_csv(comparison: Comparison) -> str:
-    """One row for each group of each run, and of each condition with several runs; differences are in the JSON."""
+    """A row for each group of each run, and of each condition with several runs. Differences are in the JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     intervals = ("deliveredPercentLow", "deliveredPercentHigh", "medianSecondsLow", "medianSecondsHigh")
@@ -315,8 +315,8 @@ def as_csv(comparison: Comparison) -> str:
     for group in comparison.results["groups"] or []:
         for row in group["runs"]:
             run = runs[row["uid"]]
-            told = [_verdict(run | {"complete": True}), str(run["complete"]).lower()]
-            writer.writerow(map(safe.cell, [group["name"], row["label"], run["experiment"], run["uid"], 1, *_plain(row), *told]))
+            cells = [_verdict(run | {"complete": True}), str(run["complete"]).lower()]
+            writer.writerow(map(safe.cell, [group["name"], row["label"], run["experiment"], run["uid"], 1, *_plain(row), *cells]))
         for row in group["conditions"]:
             if row["runs"] > 1:
                 writer.writerow(map(safe.cell, [group["name"], row["label"], "", "", row["runs"], *_plain(row), "", ""]))
@@ -331,7 +331,7 @@ def _plain(row: dict) -> list:
 
 
 def latex(comparison: Comparison) -> str:
-    """Tables for \\usepackage{booktabs}, as the papers have them: of figures and of differences, for each group; long ones go over several pages."""
+    """Tables of figures and of differences for each group, with booktabs. Long ones take several pages."""
     shown = [table for table in tables(comparison.results) if table.kind in ("figures", "differences")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
@@ -350,7 +350,7 @@ def _latex_table(table: Table) -> str:
     return "\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
 
-# Headings of sections of the page, and what their tables are called, by the kind of table; other headings are the tables' own titles.
+# Headings of the page's sections and titles of their tables, by kind of table. Other headings are the tables' own titles.
 _HEADINGS = {"runs": "What was compared", "publishers": "Publishers"}
 _CAPTIONS = {"runs": "Runs", "fields": "What differs", "figures": "Figures", "differences": "Differences", "publishers": "Figures"}
 
@@ -378,7 +378,7 @@ def html(comparison: Comparison) -> str:
 
 
 def _kept_together(cell: str) -> str:
-    """A cell that breaks between an estimate and its interval, and not before a mark."""
+    """A cell that may break between an estimate and its interval, and not before a mark."""
     return cell.replace(", ", ",\u00a0").replace("95 %", "95\u00a0%") if "[" in cell else cell.replace(f" {MARK}", f"\u00a0{MARK}")
 
 
@@ -390,7 +390,7 @@ def _missing(results: dict) -> list:
     return [*map(parts.Text, _remarks(results)), gaps if rows else parts.Text("Nothing is missing: no gap was found.")]
 
 
-# What each form is called.
+# File names of the forms.
 FORMS: dict[str, Callable[[Comparison], str]] = {"text": text, "json": as_json, "csv": as_csv, "latex": latex, "html": html}
 _FILES = {"text": "comparison.txt", "json": "comparison.json", "csv": "comparison.csv", "latex": "comparison.tex", "html": "comparison.html"}
 

@@ -1,7 +1,7 @@
 """Plots of a run for print, as PNG and SVG: one module for each, and one line each in PLOTS.
 
-A module's `draw(analysis)` returns a figure, or None where the run has nothing to show there: the file is not made, and why
-there is nothing is named where it was found. matplotlib is imported where it is used only: it takes as long as a small analysis.
+A module's `draw(analysis)` returns a figure, or None where the run has nothing to show. Then there is no file, and a gap or
+note names the reason. matplotlib is imported only where it is used: the import takes as long as a small analysis.
 """
 
 import os
@@ -34,21 +34,21 @@ PLOTS: dict[str, Callable[[Analysis], "Figure | None"]] = {
 
 
 def write(analysis: Analysis, directory: Path) -> list[Path]:
-    """Write every plot and return the paths of those that were drawn; of those that failed there are gaps in the results."""
+    """Write every plot and return the paths of the drawn ones. A failed plot becomes a gap in the results."""
     gaps, paths = Gaps(), []
     for name, draw in PLOTS.items():
         try:
             paths += save(draw, analysis, directory / FOLDER / name)
         except Exception as error:
-            # Whatever goes wrong in drawing, the figures are computed and must not be lost with it.
+            # An error in drawing must not lose the computed figures.
             gaps.add(f"plot {name}", f"it could not be drawn: {type(error).__name__}: {error}")
     analysis.results["gaps"] = (analysis.results["gaps"] or []) + gaps.found or None
     return paths
 
 
 def save(draw: Callable[[Analysis], "Figure | None"], analysis: Analysis, stem: Path) -> list[Path]:
-    """Draw one plot as STEM.png and STEM.svg, the same bytes every time, and return their paths: none where there is nothing to draw."""
-    # Without a home that can be written to, matplotlib complains and makes such a folder anyhow.
+    """Draw a plot as STEM.png and STEM.svg, with the same bytes every time, and return their paths; none without data."""
+    # Without a writable home matplotlib warns and makes a temporary folder.
     os.environ.setdefault("MPLCONFIGDIR", str(Path(tempfile.gettempdir()) / "vignette-matplotlib"))
     import matplotlib
 

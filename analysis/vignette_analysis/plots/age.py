@@ -1,4 +1,4 @@
-"""Age of information at each subscriber: how old its picture of the publishers was."""
+"""Age of information at each subscriber."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ _QUANTITY = "age of information (s)"
 
 
 def draw(analysis: Analysis) -> "Figure | None":
-    """Draw a box for each subscriber: of the mean ages of its publishers, and the greatest age of any."""
+    """Draw a box for each subscriber: its publishers' mean ages, and the greatest age."""
     frame = analysis.age.with_columns(pl.col("subscriber").cast(pl.String))
     known = frame.filter(pl.col("meanSeconds").is_not_null())
     if known.is_empty():

@@ -28,12 +28,12 @@ def delays(analysis: Analysis) -> pl.LazyFrame:
 
 
 def quantiles() -> list[pl.Expr]:
-    """What is drawn of a column `delay`."""
+    """The quantiles of a column `delay` that a box shows."""
     return [pl.col("delay").quantile(q, interpolation="linear").alias(name) for name, q in QUANTILES.items()]
 
 
 def figure(analysis: Analysis, title: str, label: str, rows: list[str], boxes: pl.DataFrame) -> "Figure":
-    """Draw a box for each of the rows that `boxes` (row, and QUANTILES in seconds) has, one below another."""
+    """Draw a box for each row of `boxes` (row, and QUANTILES in seconds), one below another."""
     pitch, every = style.pitch(len(rows)), style.name_every(rows)
     caption = [CAPTION, style.counted(analysis.results)]
     if every > 1:
@@ -50,7 +50,7 @@ def figure(analysis: Analysis, title: str, label: str, rows: list[str], boxes: p
 
 
 def draw(axes: "Axes", boxes: pl.DataFrame) -> None:
-    """Draw all boxes as a few collections: one artist a box would take minutes for thousands."""
+    """Draw all boxes as a few collections: an artist for each box would take minutes for thousands."""
     from matplotlib.collections import PolyCollection
 
     column = {name: boxes[name].to_numpy() for name in boxes.columns}

@@ -19,11 +19,11 @@ def draw(analysis: Analysis) -> "Figure":
 
 
 def quantiles(analysis: Analysis, names: list[str]) -> pl.DataFrame:
-    """Quantiles in seconds of each group that was heard, with its row."""
+    """Quantiles in seconds of each group with a received delivery, with its row."""
     senders = figures.publishers_by_group(analysis.run, set(analysis.messages["publisher"].unique()))
     chosen = {"all": pl.lit(True)} | {kind: pl.col(kind) for kind in figures.KINDS}
     chosen |= {name: pl.col("publisher").is_in(numbers) for name, numbers in senders.items()}
-    # One group after another: each sorts its own delays, and all of them at once would take memory for each.
+    # One group at a time: each sorts its own delays, which takes memory.
     heard = [
         boxes.delays(analysis).filter(chosen[name]).select(boxes.quantiles()).with_columns(row=pl.lit(row, pl.Int64)).collect()
         for row, name in enumerate(names)

@@ -18,7 +18,7 @@ def draw(analysis: Analysis) -> "Figure":
 
 
 def quantiles(analysis: Analysis, names: list[str]) -> pl.DataFrame:
-    """Quantiles in seconds of each publisher that was heard, with its row."""
+    """Quantiles in seconds of each publisher with a received delivery, with its row."""
     rows = {name: row for row, name in enumerate(names)}
     order = pl.DataFrame(
         [(i.number, rows[i.name]) for i in analysis.run.instances if i.name in rows],

@@ -1,4 +1,4 @@
-"""Curves over time: values averaged over intervals, on a grid that shows where there are none."""
+"""Curves over time: values averaged over intervals, on a grid that shows intervals without values."""
 
 from typing import TYPE_CHECKING
 
@@ -10,14 +10,14 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The shares of curves within the bands of a panel: all but the outer tenth, and the middle half.
+# Shares of the curves within a panel's bands: the middle 90 % and the middle half.
 BANDS = ((0.05, 0.95, "#c6dbef"), (0.25, 0.75, "#6baed6"))
 
 
 def averaged(analysis: Analysis, frame: pl.DataFrame, keys: list[str], values: list[str]) -> tuple[pl.DataFrame, float]:
-    """The mean of each value over intervals of one second or so many that they fit: `at` (seconds after T0, the middle), keys, values.
+    """Means over intervals of one second or more, so that they fit: `at` (the middle, seconds after T0), keys, values.
 
-    Returns the intervals' width too. Values that are no finite numbers are left out.
+    Also returns the intervals' width. Values that are not finite are left out.
     """
     timed = style.after_t0(analysis, frame).select("at", *keys, *(pl.col(v).cast(pl.Float64) for v in values))
     timed = timed.with_columns(pl.when(pl.col(v).is_finite()).then(pl.col(v)).alias(v) for v in values)
@@ -29,7 +29,7 @@ def averaged(analysis: Analysis, frame: pl.DataFrame, keys: list[str], values: l
 
 
 def grid(curve: pl.DataFrame, width: float) -> pl.DataFrame:
-    """A curve with a row for each interval between its first and its last, so that a line breaks where there is nothing."""
+    """A curve with a row for each interval from its first to its last, so that a line breaks where a value is missing."""
     if curve.is_empty():
         return curve
     first, last = curve["at"].min(), curve["at"].max()
@@ -39,7 +39,7 @@ def grid(curve: pl.DataFrame, width: float) -> pl.DataFrame:
 
 
 def lines(axes: "Axes", curves: dict[str, pl.DataFrame], value: str, width: float) -> None:
-    """Draw a line for each curve; they differ in colour and in dashes."""
+    """Draw a line for each curve; lines differ in colour and dashes."""
     dashes = ("-", "--", ":", "-.")
     for i, (name, curve) in enumerate(curves.items()):
         whole = grid(curve.drop_nulls(value), width)
@@ -63,5 +63,5 @@ def bands(axes: "Axes", values: pl.DataFrame, value: str, width: float) -> None:
 
 
 def marker(curve: pl.DataFrame) -> str:
-    """Points are seen alone, without a line to a next one; of many there are always two together."""
+    """The marker of a curve: single points need one, long curves do not."""
     return "o" if curve.height < 100 else ""

@@ -1,4 +1,4 @@
-"""Hop count over time: how far routes went, and how many pairs of nodes had none."""
+"""Hop counts of routes over time, and the share of pairs of nodes without a route."""
 
 from typing import TYPE_CHECKING
 

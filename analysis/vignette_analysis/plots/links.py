@@ -1,4 +1,4 @@
-"""SINR and pathloss of the links over time: a line for each of a few, bands of quantiles of many."""
+"""SINR and pathloss of the links over time: a line for each of a few links, bands of quantiles for many."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# So many lines can be told apart.
+# Most lines that a reader can distinguish.
 MAX_LINES = 7
 _QUANTITIES = {"sinrDB": "SINR (dB)", "pathlossDB": "pathloss (dB)"}
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(analysis: Analysis) -> "Figure | None":
-    """Draw a bar for each group, and below them for each publisher, to which or from which something was offered."""
+    """Draw a bar for each group and publisher with offered deliveries."""
     parts = [(kind, _offered(analysis.results[f"{kind}s"])) for kind in ("group", "publisher")]
     parts = [(kind, entries) for kind, entries in parts if entries]
     if not parts:
@@ -46,7 +46,7 @@ def _missing(entry: dict) -> float:
 
 
 def _interval(entry: dict) -> tuple[float, float]:
-    """The interval of confidence in percent; the share itself where none was computed."""
+    """The confidence interval in percent; the share itself if none was computed."""
     found = (entry.get("confidence") or {}).get("deliveredPercent")
     return (100 - found["high"], 100 - found["low"]) if found else (_missing(entry),) * 2
 

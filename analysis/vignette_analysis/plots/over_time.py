@@ -10,11 +10,11 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Of more deliveries a sample is shown: more points cover each other, and cost memory.
+# Most points; of more deliveries a sample is drawn, as points cover each other and cost memory.
 MAX_POINTS = 100_000
-# The slowest deliveries that are drawn in any case, so that a sample does not hide the maximum.
+# Number of slowest deliveries that are always drawn, so that a sample does not hide the maximum.
 SLOWEST = 1_000
-# From so many points on the SVG holds them as an image: editors and printers choke on more shapes.
+# From this number of points the SVG holds them as an image: more shapes are too many for editors and printers.
 VECTOR_POINTS = 5_000
 # Markers differ as well as colours.
 _KINDS = (
@@ -49,7 +49,7 @@ def draw(analysis: Analysis) -> "Figure":
 
 
 def points_of(analysis: Analysis) -> tuple[pl.DataFrame, int]:
-    """The points to draw (at, delay, kind; in order of time), and of how many deliveries."""
+    """The points to draw (at, delay, kind; in order of time), and the number of deliveries."""
     arrived = analysis.deliveries.lazy().filter(pl.col("received").is_not_null()).select("sent", "received", "local", "cross").collect()
     delay = pl.col("received") - pl.col("sent")
     some = arrived

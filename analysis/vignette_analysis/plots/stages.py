@@ -1,4 +1,4 @@
-"""How long messages took from each of their measuring points to the next."""
+"""Durations between the measuring points of messages."""
 
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,9 @@ from . import boxes, style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Groups that are drawn beside all, radio, local and cross; more are in stages.csv.
+# Most groups beside all, radio, local and cross; stages.csv has all.
 MAX_GROUPS = 8
-# Where an axis from below zero to above becomes linear.
+# The range around zero in which the axis is linear.
 _LINEAR_BELOW_SECONDS = 1e-6
 
 
@@ -49,7 +49,7 @@ def draw(analysis: Analysis) -> "Figure | None":
 
 
 def _scale(axis, least: float, greatest: float) -> None:
-    """Logarithmic also where a stage took no time, or less than nothing: stages last from microseconds to minutes."""
+    """A logarithmic axis that also shows zero and negative durations: stages take microseconds to minutes."""
     style.scale(axis, least, greatest, "time (s)")
     if least <= 0 < greatest and greatest > style.LOGARITHMIC_FROM * _LINEAR_BELOW_SECONDS:
         axis.axes.set_xscale("symlog", linthresh=_LINEAR_BELOW_SECONDS)

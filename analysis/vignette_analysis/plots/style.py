@@ -1,4 +1,4 @@
-"""What all plots share: sizes, fonts, colours, captions and axes."""
+"""Style of all plots: sizes, fonts, colours, captions and axes."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 WIDTH_INCHES = 7.0
 DPI = 200
-# A logarithmic axis where the largest value is so many times the smallest.
+# Ratio of the largest to the smallest value from which an axis is logarithmic.
 LOGARITHMIC_FROM = 50.0
-# Times that a curve has at most: more fall on the same spot of the paper, and make the SVG large.
+# Most times of a curve: more coincide on paper, and make the SVG large.
 MAX_TIMES = 600
-# Panels of one figure, one below another, that fit a page.
+# Most panels of a figure on one page.
 MAX_PANELS = 6
-# Names that fit one below another; of more, every k-th is written.
+# Most names one below another; of more, every k-th is written.
 MAX_NAMES = 150
 
 _CAPTION_POINTS = 7.5
@@ -38,22 +38,22 @@ RC = {
     "grid.color": "#d9d9d9",
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.6,
-    # Names are text, whatever characters they have.
+    # Names are plain text: no character starts a formula.
     "text.parse_math": False,
-    # With a fixed salt the ids in an SVG are the same every time.
+    # A fixed salt makes the ids in an SVG the same every time.
     "svg.hashsalt": "vignette",
 }
-# The colours of Okabe and Ito (2008), which people with any colour vision tell apart; black is for text.
+# The colours of Okabe and Ito (2008), which people with any colour vision can distinguish; black is for text.
 BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, YELLOW = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#f0e442"
 GREY, DARK = "#999999", "#444444"
-# In an order in which neighbours differ in lightness too, for print in grey.
+# Ordered so that neighbours differ in lightness too, for print in grey.
 COLORS = (BLUE, ORANGE, GREEN, SKY, VERMILION, YELLOW, PURPLE)
 
 
 def figure(analysis: Analysis, title: str, height: float, caption: str, panels: int = 1, legend: int = 0) -> tuple["Figure", list["Axes"]]:
-    """A figure with its title and caption, and between them panels one below another, of this height in inches in all.
+    """A figure with title, caption, and panels one below another, of this total height in inches.
 
-    Below the title there is room for so many lines of a legend.
+    Below the title there is room for this many lines of a legend.
     """
     from matplotlib.figure import Figure
 
@@ -70,7 +70,7 @@ def figure(analysis: Analysis, title: str, height: float, caption: str, panels: 
 
 
 def settle(made: "Figure") -> None:
-    """Lay a figure out, and round where its axes are: the solver's last digits differ from run to run."""
+    """Lay out a figure and round the positions of its axes, as the solver's last digits vary."""
     made.draw_without_rendering()
     made.set_layout_engine("none")
     for axes in made.axes:
@@ -87,7 +87,7 @@ def legend_above(axes: "Axes", columns: int, **more) -> None:
 
 
 def counted(results: dict) -> str:
-    """What became of the headline's deliveries, for a caption."""
+    """Counts of the headline's deliveries, for a caption."""
     entry = summary.group(results)
     return f"Group {entry['name']}: {summary.sentence(entry)}."
 
@@ -110,7 +110,7 @@ def plain(axis: "Axis") -> None:
 
 
 def names(axes: "Axes", rows: list[str], pitch: float) -> None:
-    """Name rows one below another that are so many inches apart; of too many every k-th."""
+    """Name rows with this pitch in inches; of too many, every k-th."""
     every = name_every(rows)
     size = max(min(8.0, 72 * pitch * every * 0.8), 5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -118,29 +118,29 @@ def names(axes: "Axes", rows: list[str], pitch: float) -> None:
 
 
 def short(name: str, length: int) -> str:
-    """A name of so many characters at most, without its middle: what tells names apart is at their ends."""
+    """A name cut in its middle to this length, as names differ at their ends."""
     return name if len(name) <= length else f"{name[: length // 2]}\u2026{name[len(name) - (length - 1) // 2 :]}"
 
 
 def name_every(rows: list[str]) -> int:
-    """How many rows there are to each one that is named."""
+    """Every how many rows one is named."""
     return -(-max(len(rows), 1) // MAX_NAMES)
 
 
 def pitch(rows: int) -> float:
-    """Inches between rows, so that hundreds stay on a sheet."""
+    """Inches between rows, so that hundreds fit on a page."""
     return max(min(0.19, 24 / max(rows, 1)), 0.012)
 
 
 def nothing(made: "Figure", axes: "Axes") -> "Figure":
-    """Say that there is nothing to draw, so that an empty plot is not taken for a broken one."""
+    """Write into the plot that there is nothing to draw, so that it does not look broken."""
     axes.set_axis_off()
     axes.text(0.5, 0.5, "no deliveries: nothing was received", ha="center", va="center", transform=axes.transAxes, fontsize=12)
     return made
 
 
 def bin_seconds(least: float, greatest: float, step: float = 1.0) -> float:
-    """The width of intervals over which curves are averaged so that MAX_TIMES of them hold all; at least a step."""
+    """The width of intervals for averaging, so that at most MAX_TIMES cover the run; at least a step."""
     return step * max(1, -(-int((greatest - least) // step + 1) // MAX_TIMES))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# From the bottom of the stack up: what is carried, and then what each layer adds.
+# From the bottom of the stack: the application's bytes, then what each layer adds.
 _LAYERS = {
     "application": ("application", style.BLUE),
     "transport": ("transport", style.SKY),
@@ -21,20 +21,20 @@ _LAYERS = {
     "ethernet": ("Ethernet", style.YELLOW),
 }
 _ROUTING = "routing"
-# So many protocols can be told apart; what the others sent is added up.
+# Most protocols that a reader can distinguish; the others are summed.
 MAX_PROTOCOLS = 6
 _LEGEND_COLUMNS = 5
 
 
 def by_layer(analysis: Analysis) -> "Figure | None":
-    """Draw what was sent on each network, as a stack of layers; frames of routing protocols are one of their own."""
+    """Draw the volume sent on each network as a stack of layers, with routing protocols as one of them."""
     part = pl.when("routing").then(pl.lit(_ROUTING)).otherwise(pl.col("layer").cast(pl.String))
     series = {layer: series for layer, series in _LAYERS.items()} | {_ROUTING: ("routing, all layers", style.GREY)}
     return _draw(analysis, "data volume by layer", part, series, "Each layer: the bytes of its own headers; application: what they carry.")
 
 
 def by_protocol(analysis: Analysis) -> "Figure | None":
-    """Draw what was sent on each network, as a stack of protocols; those that route are hatched, on top."""
+    """Draw the volume sent on each network as a stack of protocols, with routing protocols hatched on top."""
     name = pl.col("protocol").cast(pl.String)
     totals = (
         analysis.volume.lazy().group_by("routing", protocol=name).agg(pl.col("bytes").sum()).sort("routing", -pl.col("bytes"), "protocol").collect()
@@ -48,7 +48,7 @@ def by_protocol(analysis: Analysis) -> "Figure | None":
 
 
 def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple[str, str]], more: str = "") -> "Figure | None":
-    """Draw a panel for each network: a stack of the series (name of the part: label, colour) of which there is something."""
+    """Draw a panel for each network: a stack of the non-empty series (name of the part: label, colour)."""
     if analysis.volume.is_empty():
         return None
     seconds = analysis.volume.lazy().group_by("second", network=pl.col("network").cast(pl.String), part=part).agg(pl.col("bytes").sum()).collect()
@@ -82,7 +82,7 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
 
 
 def _rates(seconds: pl.DataFrame, parts: dict[str, tuple[str, str]], first: int, width: int, share: np.ndarray) -> dict[str, np.ndarray]:
-    """Bytes per second of each part in each interval, of which a share in seconds is covered; NaN where none is."""
+    """Bytes per second of each part in each interval, over its covered seconds; NaN without any."""
     rates = {}
     for name in parts:
         some = seconds.filter(pl.col("part") == name)

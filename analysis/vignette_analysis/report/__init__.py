@@ -1,6 +1,6 @@
-"""The report of a run: one HTML file that needs nothing else, and the same bytes for the same run.
+"""The report of a run: one self-contained HTML file, with the same bytes for the same run.
 
-Every section is made apart: one that cannot be made is a gap, says so in its place, and harms no other.
+Sections are independent. A section that fails becomes a gap, and a sentence in its place.
 """
 
 import base64
@@ -21,7 +21,7 @@ from .parts import Section, Text
 
 NAME = "report.html"
 
-# A name for the gap, and what makes the section.
+# The name for a gap, and the function that makes the section.
 SECTIONS: dict[str, Callable[[Analysis, Gaps], Section | None]] = {
     "figures": lambda analysis, _: figures.section(analysis),
     "late": lambda analysis, _: record.late(analysis),
@@ -40,14 +40,14 @@ SECTIONS: dict[str, Callable[[Analysis, Gaps], Section | None]] = {
 
 
 def write(analysis: Analysis, directory: Path) -> list[Path]:
-    """Write the report into a folder and return its path; what could not be made is a gap in the results, and none of it an error."""
+    """Write the report into a folder and return its path. Failures become gaps in the results, never errors."""
     gaps = Gaps()
     try:
         path = directory / NAME
         path.write_bytes(render(analysis, gaps))
         return [path]
     except Exception as error:
-        # Whatever goes wrong here, the figures are computed and must not be lost with it.
+        # An error here must not lose the computed figures.
         gaps.add("report", f"it could not be made: {type(error).__name__}: {error}")
         return []
     finally:
@@ -55,13 +55,13 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
 
 
 def render(analysis: Analysis, gaps: Gaps) -> bytes:
-    """The report as HTML in UTF-8; sections that could not be made are added to the gaps, and named among what is missing."""
+    """The report as HTML in UTF-8. Sections that failed are added to the gaps."""
     made = []
     for name, make in SECTIONS.items():
         before = len(gaps.found)
         try:
             section = make(analysis, gaps)
-            # What is in no section of its own is checked here: nothing of it may fail while the page is put together.
+            # Parts outside sections are made here, so that rendering the page cannot fail on them.
             if section is not None:
                 _page("section.html", section=section)
         except Exception as error:
@@ -87,9 +87,9 @@ def render(analysis: Analysis, gaps: Gaps) -> bytes:
 
 
 def page(name: str, **values: object) -> bytes:
-    """A page of its own in the report's style, by its template."""
+    """A page in the report's style, from its template."""
     style = _template("report.css")
-    # Half of a surrogate pair, which JSON can have, is no character.
+    # JSON may contain half a surrogate pair, which is no character.
     return _page(name, style=Markup(style), style_hash=_digest(style), **values).encode("utf-8", "replace")
 
 
@@ -103,7 +103,7 @@ def _digest(text: str) -> str:
 
 
 def _json(value: object) -> Markup:
-    """JSON that may stand in a script element: no character of it can end that."""
+    """JSON for a script element, without any character that could end it."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 

@@ -1,6 +1,6 @@
-"""Charts as SVG that takes its colours from the page: they follow light, dark and print, and come in two widths, for screens and for phones.
+"""Charts as SVG with the page's colours, so they follow light, dark and print. Each has two widths, for screens and phones.
 
-Series differ by colour and by pattern, dash or marker. Text is text, and everything in it is escaped.
+Series differ by colour and by pattern, dash or marker. All text is escaped.
 """
 
 import math
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-# Widths in px of a chart on a screen or on paper, and on a phone.
+# Widths of a chart in px, on a screen or paper, and on a phone.
 WIDE, NARROW = 780, 350
-# A logarithmic axis where the largest value is so many times the smallest.
+# Ratio of the largest to the smallest value from which an axis is logarithmic.
 LOGARITHMIC_FROM = 50.0
 SERIES = 8
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps values to places in px along an axis."""
+    """Maps values to positions in px along an axis."""
 
     low: float
     high: float
@@ -27,7 +27,7 @@ class Scale:
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of a value; values beyond the axis are put at its end."""
+        """The position of a value; values beyond the axis are at its end."""
         value = min(max(value, self.low), self.high)
         if self.logarithmic:
             share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -36,7 +36,7 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, count: int) -> list[float]:
-        """About so many round values."""
+        """About this many round values."""
         if self.logarithmic:
             factors = (1, 2, 5) if self.high / self.low < 10 ** (count / 3) else (1,)
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
@@ -62,7 +62,7 @@ def spanning(least: float, greatest: float) -> tuple[float, float, bool]:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number for people, to so many significant digits; an en dash for none."""
+    """A number with this many significant digits; an en dash for None."""
     if value is None or math.isnan(value):
         return "\u2013"
     if value == int(value) and abs(value) < 1e15:
@@ -74,18 +74,18 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def fixed(value: float | None, decimals: int) -> str:
-    """A number with so many decimals, for columns of tables; an en dash for none."""
+    """A number with this many decimals, for columns of tables; an en dash for None."""
     return "\u2013" if value is None or math.isnan(value) else f"{value:.{decimals}f}"
 
 
 def decimals(delays: Iterable[float]) -> int:
-    """How many decimals a table of delays in seconds has: microseconds where some are below a millisecond."""
+    """Decimals of a table of delays in seconds: 6 if some are below a millisecond."""
     return 6 if any(0 < abs(delay) < 0.001 for delay in delays) else 4
 
 
 @dataclass(frozen=True)
 class Band:
-    """A time in which something was not as it should be, in seconds after T0."""
+    """An interval with a fault, in seconds after T0."""
 
     start: float
     end: float
@@ -94,7 +94,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment at which somebody changed something, in seconds after T0."""
+    """A moment of a change by hand, in seconds after T0."""
 
     at: float
     label: str
@@ -102,7 +102,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Axes:
-    """The axes of a chart over time: the times that have values, the end of the axis, and what both axes are."""
+    """The axes of a chart over time: the times with values, the end of the axis, and the names of both axes."""
 
     at: Sequence[float]
     end: float
@@ -112,7 +112,7 @@ class Axes:
 
 @dataclass
 class Canvas:
-    """One SVG that is being drawn."""
+    """An SVG while it is drawn."""
 
     width: int
     height: float
@@ -124,7 +124,7 @@ class Canvas:
 
     @property
     def narrow(self) -> bool:
-        """Tell whether it is for a phone."""
+        """Report whether it is for a phone."""
         return self.width <= NARROW
 
     def x(self, low: float, high: float, logarithmic: bool = False) -> Scale:
@@ -136,7 +136,7 @@ class Canvas:
         return Scale(low, high, self.height - self.bottom, self.top, logarithmic)
 
     def add(self, tag: str, text: str | None = None, title: str | None = None, **attributes: object) -> None:
-        """Add an element; names with an underscore at their end lose it, others have hyphens."""
+        """Add an element. In attribute names a trailing underscore goes, others become hyphens."""
         said = "".join(f' {name.rstrip("_").replace("_", "-")}="{escape(_short(value))}"' for name, value in attributes.items())
         inside = (f"<title>{escape(title)}</title>" if title else "") + (str(escape(text)) if text is not None else "")
         self.parts.append(f"<{tag}{said}>{inside}</{tag}>" if inside else f"<{tag}{said}/>")
@@ -192,12 +192,12 @@ def both(draw: Callable[[int], Markup]) -> Markup:
 
 
 def shorten(name: str, length: int) -> str:
-    """A name of so many characters at most, without its middle: what tells names apart is at their ends."""
+    """A name cut in its middle to this length, as names differ at their ends."""
     return name if len(name) <= length else f"{name[: length // 2]}\u2026{name[len(name) - (length - 1) // 2 :]}"
 
 
 def _rows(width: int, names: Sequence[str], pitch: float, right: float) -> tuple[Canvas, list[float]]:
-    """A canvas with a row for each name, and the middle of each. On a phone long names stand above their rows."""
+    """A canvas with a row for each name, and each row's middle. On a phone long names are above their rows."""
     longest = max((len(name) for name in names), default=4)
     above = 18 if width == NARROW and longest > 13 else 0
     most = 38 if above else 36
@@ -227,18 +227,18 @@ def boxes(rows: Sequence[dict], label: str, alt: str) -> Markup:
 
 def _box(canvas: Canvas, scale: Scale, row: dict, y: float) -> None:
     at = {name: scale(row[name]) for name in ("min", "low", "p25", "median", "p75", "high", "max")}
-    told = f"median {number(row['median'])} s, quartiles {number(row['p25'])} and {number(row['p75'])} s, greatest {number(row['max'])} s"
+    text = f"median {number(row['median'])} s, quartiles {number(row['p25'])} and {number(row['p75'])} s, greatest {number(row['max'])} s"
     lines = "".join(f"M{_short(at[a])} {_short(y)}H{_short(at[b])}" for a, b in (("low", "p25"), ("p75", "high")))
     ends = "".join(f"M{_short(at[end])} {_short(y - 4)}v8" for end in ("low", "high"))
     canvas.add("path", class_="whisker", d=lines + ends)
     width = max(at["p75"] - at["p25"], 1.0)
-    canvas.add("rect", title=f"{row['name']}: {told}", class_="box", x=at["p25"], y=y - 7, width=width, height=14)
+    canvas.add("rect", title=f"{row['name']}: {text}", class_="box", x=at["p25"], y=y - 7, width=width, height=14)
     canvas.add("path", class_="median", d=f"M{_short(at['median'])} {_short(y - 7)}v14")
     canvas.add("path", class_="extreme", d=f"M{_short(at['min'])} {_short(y)}h0M{_short(at['max'])} {_short(y)}h0")
 
 
 def bars(rows: Sequence[dict], label: str, alt: str) -> Markup:
-    """Bars one below another: each with name, value, text, and low and high where there is an interval."""
+    """Bars one below another: each with name, value, text, and low and high if there is an interval."""
     greatest = max(max(r["value"], r.get("high") or 0.0) for r in rows)
     beside = 14 + 7.6 * max(len(r["text"]) for r in rows)
 
@@ -281,7 +281,7 @@ def points(
         canvas.x_axis(across, labels[0])
         canvas.y_axis(up, labels[1])
         for i, (_, earlier, sizes) in enumerate(kinds):
-            # Points on the same half pixel are one.
+            # Points on the same half pixel are drawn once.
             spots = dict.fromkeys((round(2 * across(t)), round(2 * up(v))) for t, v in zip(earlier, sizes, strict=True))
             canvas.add("path", class_=f"points k{i}", d="".join(f"M{_half(x)} {_half(y)}{MARKERS[i % len(MARKERS)]}" for x, y in spots))
         canvas.times(across, (), marks)

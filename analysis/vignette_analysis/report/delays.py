@@ -8,10 +8,10 @@ from . import charts, times
 from .charts import decimals, fixed, number
 from .parts import Chart, Section, Table, Text, table
 
-# Points of the scatter at most; the slowest deliveries are always among them.
+# Most points of the scatter, the slowest deliveries among them.
 MAX_POINTS = 20_000
 SLOWEST = 500
-# Boxes and bars in one chart at most.
+# Most boxes and bars in a chart.
 MAX_BOXES = 80
 _BOX = {"min": 0.0, "low": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "high": 0.95, "max": 1.0}
 _KINDS = (("cross", "between groups (cross)"), ("local", "within a node (local)"), ("other", "within a group, by radio"))
@@ -76,7 +76,7 @@ def _scatter(analysis: Analysis, arrived: pl.DataFrame) -> Chart:
 
 
 def _sample(arrived: pl.DataFrame) -> pl.DataFrame:
-    """As many deliveries as are drawn, the slowest among them."""
+    """A sample of the deliveries, the slowest among them."""
     if arrived.height <= MAX_POINTS:
         return arrived
     indexed = arrived.with_row_index()

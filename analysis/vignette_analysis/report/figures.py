@@ -39,9 +39,9 @@ def section(analysis: Analysis) -> Section:
 
 def _row(entry: dict, places: int) -> tuple[str, ...]:
     counts, delay = entry["messages"], entry["delaySeconds"] or {}
-    told = {name: number(count) for name, count in counts.items()}
-    told |= {"deliveredPercent": fixed(counts.get("deliveredPercent"), 2), "unsent": number(counts["offered"] - counts["expected"])}
-    return entry["name"], *(told[c] for c in _COUNTS), *(fixed(delay.get(q), places) for q in QUANTILES)
+    cells = {name: number(count) for name, count in counts.items()}
+    cells |= {"deliveredPercent": fixed(counts.get("deliveredPercent"), 2), "unsent": number(counts["offered"] - counts["expected"])}
+    return entry["name"], *(cells[c] for c in _COUNTS), *(fixed(delay.get(q), places) for q in QUANTILES)
 
 
 def _confidence(results: dict, level: float, places: int) -> Table:

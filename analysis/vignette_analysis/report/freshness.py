@@ -1,4 +1,4 @@
-"""What a subscriber had of its publishers: the stages of the delay, periods of loss, and the age of information."""
+"""How fresh a subscriber's messages were: stages of the delay, loss periods, age of information."""
 
 import polars as pl
 
@@ -8,7 +8,7 @@ from . import charts
 from .charts import fixed, number
 from .parts import Section, Table, Text, table
 
-# Pairs of publisher and subscriber in a table: those that fared worst.
+# Most pairs of publisher and subscriber in a table: the worst ones.
 MAX_PAIRS = 50
 
 _STAGES = {
@@ -22,7 +22,7 @@ _PAIR = ("Publisher", "Subscriber")
 
 
 def section(analysis: Analysis) -> Section | None:
-    """Tables of stages, loss periods and age; nothing where there is nothing to tell of."""
+    """Tables of stages, loss periods and age; none without data."""
     parts = [part for part in (_stages(analysis), _outages(analysis), _age(analysis)) if part]
     if not parts:
         return None

@@ -1,4 +1,4 @@
-"""What went wrong with nodes, and what Kubernetes said (events.jsonl, runapi.KubernetesEvent)."""
+"""Incidents of nodes, and events of Kubernetes (events.jsonl, runapi.KubernetesEvent)."""
 
 import json
 
@@ -8,7 +8,7 @@ from ..run import EVENTS_FILE, Run
 from .charts import number
 from .parts import Section, Text, table
 
-# Events that are kept while the file is read.
+# Most events that are kept while the file is read.
 MAX_EVENTS = 20_000
 _TITLE = "Incidents and Kubernetes events"
 
@@ -35,7 +35,7 @@ def section(analysis: Analysis, gaps: Gaps) -> Section:
 
 
 def _read(run: Run, gaps: Gaps) -> list[dict]:
-    """The last line of each event, in order of time; an event that goes on is written again with its count."""
+    """The last record of each event, in order of time. A repeated event is logged again with its count."""
     last: dict[str, dict] = {}
     bad = dropped = 0
     with (run.directory / EVENTS_FILE).open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a report is made of; the template has a form for each."""
+"""The parts of a report. The template renders each kind."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from .. import safe
 
-# Rows of a table in the report at most: the files beside it have them all.
+# Most rows of a table in the report; the files beside it have all.
 MAX_ROWS = 300
 
 
@@ -22,26 +22,26 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, the first of which names its row; folded ones are opened by a click, and in print."""
+    """Rows of cells, the first of which names the row. Folded tables open by a click, and in print."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     folded: bool = False
-    # Columns of text; all others are numbers, which are aligned to the right.
+    # Columns of text. All others are numbers, and aligned to the right.
     text_columns: frozenset[int] = frozenset({0})
     left_out: int = 0
     kind: str = "table"
 
     @property
     def cards(self) -> bool:
-        """Tell whether a phone shows each row as a block of lines: most columns are text, which no phone has room for side by side."""
+        """Report whether a phone shows each row as a block of lines, as most columns are text."""
         return len(self.header) > 2 and 2 * len(self.text_columns) >= len(self.header)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing with its legend (class, name), a caption, and the figures in it as a table."""
+    """A drawing with its legend (class, name), caption, and figures as a table."""
 
     title: str
     svg: Markup
@@ -53,7 +53,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Code:
-    """Text as it is, folded."""
+    """Preformatted text, folded."""
 
     title: str
     text: str
@@ -82,6 +82,6 @@ class Section:
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], folded: bool = False, text: Sequence[int] = (0,)) -> Table:
-    """A table of as many rows as the report takes."""
+    """A table with at most the report's number of rows."""
     shown = [tuple(safe.bounded(cell, safe.MOST_MESSAGE) for cell in row) for row in rows[:MAX_ROWS]]
     return Table(title, header, shown, folded, frozenset(text), max(len(rows) - MAX_ROWS, 0))

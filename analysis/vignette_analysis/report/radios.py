@@ -8,9 +8,9 @@ from . import charts, times
 from .charts import fixed, number
 from .parts import Chart, Section, Table, Text, table
 
-# Links in the table.
+# Most links in the table.
 MAX_LINKS = 15
-# Hop counts that have an area of their own; greater ones share the last.
+# Hop counts with an area of their own; greater ones share the last.
 MAX_AREAS = 6
 _WHY = {
     "belowSensitivity": "too weak",
@@ -22,7 +22,7 @@ _WHY = {
 
 
 def hops(analysis: Analysis) -> Section:
-    """How many hops nodes were apart."""
+    """Hop counts between nodes."""
     networks = analysis.hop_histogram.partition_by("network", as_dict=True, maintain_order=True)
     parts = [_areas(analysis, str(key[0]), part) for key, part in networks.items()]
     return Section("hops", "Hops", parts or [Text("No node routed by a protocol that radiod speaks: hop counts are not known.")])
@@ -63,7 +63,7 @@ def _hop_table(part: pl.DataFrame, kinds: list[int]) -> Table:
 
 
 def links(analysis: Analysis) -> Section:
-    """The radio links' figures over the whole run."""
+    """Figures of the radio links over the whole run."""
     if analysis.links.is_empty():
         return Section("links", "Links", [Text("No network has a physical layer (rfpipe, tdma): there is no SINR and no pathloss.")])
     of = [pl.col(name).cast(pl.String) for name in ("network", "source", "receiver")]

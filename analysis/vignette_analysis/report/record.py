@@ -1,4 +1,4 @@
-"""What was run, what people did meanwhile, what was late and what is missing."""
+"""The run's record: spec and versions, changes by hand, lateness, and what is missing."""
 
 import yaml
 
@@ -8,7 +8,7 @@ from . import words
 from .charts import fixed, number
 from .parts import Code, Section, Table, Text, table
 
-# Keys of an app's spec that do not tell what kind it is.
+# Keys of an app's spec that are not its kind.
 _APP_KEYS = ("name", "instances", "subscribes", "protocol", "command")
 
 
@@ -56,7 +56,7 @@ def _based_on(origin: dict) -> str:
 
 
 def _changes(plan: dict) -> list[tuple[str, ...]]:
-    """What was changed of the spec of the run that this one is based on."""
+    """Changes to the spec of the run that this one is based on."""
     origin = plan.get("basedOn") or {}
     rows = [(change["path"], change["from"] or "none", change["to"] or "none") for change in origin.get("changes") or []]
     return [*rows, *([(f"and {origin['moreChanges']} more", "", "")] if origin.get("moreChanges") else [])]
@@ -156,7 +156,7 @@ def _timing(network: dict) -> tuple[str, ...]:
 
 
 def by_hand(analysis: Analysis) -> Section:
-    """What people changed and captured while the experiment ran."""
+    """Changes and captures that were made by hand during the run."""
     made = analysis.run.plan.get("liveChanges") or []
     changes = [(str(i + 1), number(change["atNanoseconds"] / 1e9), change["name"], words.changes(change)) for i, change in enumerate(made)]
     parts: list = [Text("Nobody changed the networks by hand.")]
@@ -172,7 +172,7 @@ def by_hand(analysis: Analysis) -> Section:
 
 
 def missing(analysis: Analysis, more: list[dict]) -> Section:
-    """Every warning and gap, also those of the report itself, and notes."""
+    """All warnings, gaps (the report's own too) and notes."""
     results, header = analysis.results, ("What", "Node", "From (s)", "To (s)", "Why")
     found = {"Warnings": results.get("warnings"), "Gaps": [*(results["gaps"] or []), *more], "Notes": results.get("notes")}
     parts: list = [] if found["Gaps"] else [Text("Nothing: no gap was found.")]

@@ -1,4 +1,4 @@
-"""Data volume and TCP: what captures tell of the networks."""
+"""Data volume and TCP figures from the networks' captures."""
 
 import math
 
@@ -13,7 +13,7 @@ from .parts import Chart, Section, Table, Text, table
 
 LAYERS = ("ethernet", "ip", "transport", "application")
 _LAYERS = ("Ethernet", "IP", "transport", "application")
-# Flows of TCP in the table.
+# Most TCP flows in the table.
 MAX_FLOWS = 100
 _TCP = {"retransmissions": "Retransmissions", "spurious": "Spurious", "duplicateAcks": "Duplicate ACKs"}
 
@@ -70,7 +70,7 @@ def _by_layer(analysis: Analysis, of: str, part: pl.DataFrame, known: Covered) -
 
 
 def _by_protocol(of: str, part: pl.DataFrame, seconds: float) -> Table:
-    # A frame has a row for each layer that it has bytes of: the layer that has them all counts it once.
+    # A frame has a row for each of its layers. The Ethernet layer has all frames, and counts each once.
     sums = part.group_by(protocol=pl.col("protocol").cast(pl.String), routing="routing").agg(
         frames=pl.col("frames").filter(pl.col("layer").cast(pl.String) == "ethernet").sum(), bytes=pl.col("bytes").sum()
     )

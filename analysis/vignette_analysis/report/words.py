@@ -10,13 +10,13 @@ from ..gaps import OUTAGES
 from ..verdict import off_by, off_text, reasons
 from .charts import number
 
-# Warnings that the banner names.
+# Most warnings in the banner.
 MAX_WARNINGS = 5
 
 
 @dataclass(frozen=True)
 class Banner:
-    """The verdict of the emulation: kind is good, bad or unknown; the symbol says the same without colour."""
+    """The verdict: kind is good, bad or unknown. The symbol says the same without colour."""
 
     kind: str
     symbol: str
@@ -25,7 +25,7 @@ class Banner:
 
 
 def banner(results: dict) -> Banner:
-    """Say in plain words whether everything worked, and whether the emulation kept up."""
+    """A sentence on whether everything worked, and whether the emulation kept up."""
     found = _emulation(results)
     entry, warnings = summary.group(results), summary.warned(results)
     counts = entry["messages"]
@@ -65,12 +65,12 @@ def _emulation(results: dict) -> Banner:
 
 
 def times(count: int) -> str:
-    """How often."""
+    """A count in words."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def headline(results: dict) -> list[tuple[str, str, str]]:
-    """The run's main figures: name, value, what it means."""
+    """The run's main figures: name, value, meaning."""
     entry = summary.group(results)
     messages, delay, confidence = entry["messages"], entry["delaySeconds"] or {}, entry.get("confidence") or {}
     offered, unsent = messages["offered"], messages["offered"] - messages["expected"]
@@ -92,17 +92,17 @@ def percent(value: float) -> str:
     return f"{number(value, 3)}\u00a0%"
 
 
-def interval(confidence: dict, name: str, told: Callable[[float], str]) -> str:
-    """An interval of confidence, where there is one."""
+def interval(confidence: dict, name: str, text: Callable[[float], str]) -> str:
+    """A confidence interval; empty if there is none."""
     bounds = confidence.get(name)
     if not bounds:
         return ""
     level = number(100 * confidence.get("level", 0.95))
-    return f"; {level}\u00a0% interval {told(bounds['low'])} to {told(bounds['high'])}"
+    return f"; {level}\u00a0% interval {text(bounds['low'])} to {text(bounds['high'])}"
 
 
 def seconds(value: float | None) -> str:
-    """A time with its unit, for people."""
+    """A duration with its unit."""
     return "\u2013" if value is None else f"{number(value)}\u00a0s" if abs(value) >= 1 or value == 0 else f"{number(value * 1000)}\u00a0ms"
 
 

@@ -1,8 +1,8 @@
 'use strict';
 (async () => {
-  const source = document.getElementById('scene');
+  const source = document.getElementById('map-data');
   if (!source || !window.DecompressionStream) return;
-  const scene = JSON.parse(source.textContent);
+  const mapData = JSON.parse(source.textContent);
   const byId = (id) => document.getElementById(id);
   const [drawing, slider, play, speed, layerChoice, only, names, status, legend] =
     ['map-drawing', 'time', 'play', 'speed', 'layer', 'only', 'names', 'status', 'map-lines'].map(byId);
@@ -28,14 +28,14 @@
     select.append(made);
   }
 
-  const { frames, step, nodes } = scene;
+  const { frames, step, nodes } = mapData;
   const unknown = 65535;
   // Of each node its places east, then south, each as the difference to the one before.
-  const places = await unpack(scene.places, Uint16Array);
+  const places = await unpack(mapData.places, Uint16Array);
   for (let row = 0; row < 2 * nodes.length; row++) {
     for (let i = row * frames + 1; i < (row + 1) * frames; i++) places[i] += places[i - 1];
   }
-  const layers = await Promise.all(scene.layers.map(async (layer) => ({
+  const layers = await Promise.all(mapData.layers.map(async (layer) => ({
     ...layer, pairs: await unpack(layer.pairs, Uint16Array), values: await unpack(layer.values, Uint8Array), classOf: classes(layer),
   })));
   const extent = { left: unknown, top: unknown, right: 0, bottom: 0 };
@@ -48,12 +48,12 @@
     }
   }
 
-  for (const { x, y } of scene.jammers) {
+  for (const { x, y } of mapData.jammers) {
     extent.left = Math.min(extent.left, x); extent.right = Math.max(extent.right, x);
     extent.top = Math.min(extent.top, y); extent.bottom = Math.max(extent.bottom, y);
   }
 
-  // The class of each code of a layer, as in scene.py; -1 for no line.
+  // The class of each code of a layer, as in mapdata.py; -1 for no line.
   function classes(layer) {
     const found = new Int8Array(256);
     for (let code = 1; code < 256; code++) {
@@ -75,16 +75,16 @@
   const nodesLayer = element(drawing, 'g', {});
   const scaleBar = element(drawing, 'path', { class: 'scale' });
   const scaleText = element(drawing, 'text', {});
-  const groups = [...new Set(scene.groups)];
+  const groups = [...new Set(mapData.groups)];
   const dots = nodes.map((name, i) => {
-    const group = groups.indexOf(scene.groups[i]);
+    const group = groups.indexOf(mapData.groups[i]);
     const dot = element(nodesLayer, 'g', { class: 'dot-' + i });
     element(dot, 'title', {}, name);
     element(dot, 'path', { class: 'node s' + (group % 8), d: shapes[group % shapes.length] });
     element(dot, 'text', { class: 'name', x: 9, y: 4 }, name.length > 16 ? name.slice(0, 8) + '\u2026' + name.slice(-7) : name);
     return dot;
   });
-  const jammers = scene.jammers.map(({ name, about }) => {
+  const jammers = mapData.jammers.map(({ name, about }) => {
     const jammer = element(nodesLayer, 'g', {});
     element(jammer, 'title', {}, about);
     element(jammer, 'path', { class: 'jammer', d: 'M-6-6L6 6M6-6L-6 6' });
@@ -112,8 +112,8 @@
   }
 
   function drawScale() {
-    if (!scene.metres) return;
-    const metresOfPixel = scene.metres / size.scale;
+    if (!mapData.metres) return;
+    const metresOfPixel = mapData.metres / size.scale;
     const most = metresOfPixel * size.width / 4;
     const ten = 10 ** Math.floor(Math.log10(most));
     const round = [5, 2, 1].map((f) => f * ten).find((m) => m <= most);
@@ -129,12 +129,12 @@
     return `${Math.abs(turned).toFixed(digits)}\u00b0\u00a0${turned >= 0 ? positive : negative}`;
   };
 
-  // Lines of longitude and latitude, as in scene.py.
+  // Lines of longitude and latitude, as in mapdata.py.
   function drawGraticule() {
     graticule.replaceChildren();
-    if (!scene.ground) return;
+    if (!mapData.ground) return;
     const { width, height, scale, left, top } = size;
-    const { longitude, latitude, east, south } = scene.ground;
+    const { longitude, latitude, east, south } = mapData.ground;
     const west = longitude + (extent.left - left / scale) * east, north = latitude - (extent.top - top / scale) * south;
     const across = east / scale, down = south / scale;
     const least = across * width / Math.max(5, width / 160);
@@ -164,7 +164,7 @@
       dots[node].setAttribute('visibility', at ? 'visible' : 'hidden');
       if (at) dots[node].setAttribute('transform', `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)})`);
     });
-    scene.jammers.forEach((jammer, i) => {
+    mapData.jammers.forEach((jammer, i) => {
       const on = frame * step >= jammer.from && frame * step < jammer.to;
       jammers[i].setAttribute('visibility', on ? 'visible' : 'hidden');
       jammers[i].setAttribute('transform', `translate(${size.x(jammer.x).toFixed(1)} ${size.y(jammer.y).toFixed(1)})`);
@@ -175,16 +175,16 @@
     slider.value = frame;
     slider.setAttribute('aria-valuetext', `${seconds} s after T0`);
     const total = counts.reduce((sum, n) => sum + n, 0);
-    const clock = new Date(scene.start + seconds * 1000).toISOString().slice(11, 19);
+    const clock = new Date(mapData.start + seconds * 1000).toISOString().slice(11, 19);
     const lines = layers.length ? ` \u00b7 ${total} ${total === 1 ? 'line' : 'lines'}` : '';
-    const band = scene.bands.find(([from, to]) => seconds >= from && seconds <= to);
-    const mark = scene.marks.filter(([at]) => at <= seconds && seconds - at < 10).pop();
+    const band = mapData.bands.find(([from, to]) => seconds >= from && seconds <= to);
+    const mark = mapData.marks.filter(([at]) => at <= seconds && seconds - at < 10).pop();
     status.textContent = `${seconds} s \u00b7 ${clock} UTC${lines}` + (mark ? ` \u00b7 changed by hand: ${mark[1]}` : '') + (band ? ` \u00b7 ${band[2]}` : '');
   }
 
   function drawTrails() {
     let d = '';
-    if (scene.metres && nodes.length <= 60) {
+    if (mapData.metres && nodes.length <= 60) {
       const first = Math.max(0, frame - Math.max(Math.round(60 / step), 5));
       for (let node = 0; node < nodes.length; node++) {
         let last = '';
@@ -222,7 +222,7 @@
     linesLayer.replaceChildren();
     legend.replaceChildren();
     const layer = layers[layerChoice.value];
-    paths = (layer ? scene.classes[layer.kind] : []).filter((name) => name).map((name, c) => {
+    paths = (layer ? mapData.classes[layer.kind] : []).filter((name) => name).map((name, c) => {
       const item = document.createElement('li');
       const swatch = element(item, 'svg', { class: 'swatch', width: 28, height: 10, 'aria-hidden': 'true' });
       element(swatch, 'path', { class: 'link l' + c, d: 'M0 5H28' });

@@ -1,6 +1,6 @@
-"""The map: where nodes were and how links were, on a grid of times, small enough to be in the page.
+"""The map: positions of nodes and states of links on a grid of times, small enough for the page.
 
-A layer is what lines between nodes show: SINR of one network, or the share of deliveries that arrived. A line joins two nodes and stands for
+A layer is a quantity that lines between nodes show: SINR of a network, or the delivered share. A line joins two nodes and covers
 both directions.
 """
 
@@ -16,45 +16,45 @@ from ..analysis import Analysis
 from ..run import Run, duration
 from . import charts, words
 
-# Times on the grid at most, and positions, and values of lines in all: each is one or two bytes before compression.
+# Most times, positions, and values of lines in all: each takes one or two bytes before compression.
 MAX_FRAMES = 1500
 MIN_FRAMES = 120
 MAX_POSITIONS = 500_000
 MAX_VALUES = 3_000_000
-# A link counts as heard for so long after the last transmission that was received: HELLOs of routing protocols are 2 s apart.
+# How long a link stays on the map after its last received transmission: HELLOs of routing protocols are 2 s apart.
 HOLD_SECONDS = 10
-# Deliveries of messages sent in so many seconds before a moment make its share: several periods of most publishers.
+# A moment's share covers messages sent in this many seconds before it: several periods of most publishers.
 SHARE_SECONDS = 30
 EARTH_METRES = 6_371_008.8
 UNKNOWN = 65535
 _SPAN = 65000
 NOT_HEARD, NO_SINR = 0, 255
 SINR_LEAST_DB, SINR_STEP_DB = -30.0, 0.5
-# Classes of lines: the least value of each but the first, in dB and in percent.
+# Classes of lines: the least value of each except the first, in dB and in percent.
 SINR_BOUNDS = (5, 10, 15, 20, 30)
 SHARE_BOUNDS = (1, 50, 90, 97, 100)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What lines show."""
+    """A quantity that lines show."""
 
     name: str
     # sinr or delivered.
     kind: str
-    # Numbers of two nodes each, and their values: a row for each pair, a column for each time; 0 is no line.
+    # Pairs of node numbers, and their values: a row for each pair, a column for each time; 0: no line.
     pairs: np.ndarray
     values: np.ndarray
-    # Pairs that were left out because there is no room.
+    # Number of pairs that were left out for lack of room.
     left_out: int
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """The least value of each class but the first."""
+        """The least value of each class except the first."""
         return SINR_BOUNDS if self.kind == "sinr" else SHARE_BOUNDS
 
     def classes(self, frame: int) -> np.ndarray:
-        """The class of each pair's line at a time: -1 for none, one above the last for heard with an unknown SINR."""
+        """The class of each pair's line at a time: -1 without a line, one above the last for an unknown SINR."""
         codes = self.values[:, frame]
         value = SINR_LEAST_DB + (codes - 1.0) * SINR_STEP_DB if self.kind == "sinr" else codes - 1.0
         found = np.searchsorted(self.bounds, value, side="right")
@@ -65,7 +65,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Ground:
-    """The piece of the earth that the map shows: degrees at its north-western corner, and degrees of a unit to the east and to the south."""
+    """The area of the map: degrees at its north-western corner, and degrees of a unit to the east and to the south."""
 
     longitude: float
     latitude: float
@@ -75,10 +75,10 @@ class Ground:
     @classmethod
     def around(cls, latitude: np.ndarray, longitude: np.ndarray) -> "Ground":
         """The square around places."""
-        # Around the first longitude, so that nobody is torn apart where longitudes begin anew.
+        # Longitudes relative to the first one, so that the antimeridian does not split the map.
         longitude = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180
         cosine = math.cos(math.radians(float(latitude.mean())))
-        # A place that nobody leaves is in the middle of a square kilometre.
+        # A single place is in the middle of a square kilometre.
         extent = max(float(np.ptp(longitude)) * cosine, float(np.ptp(latitude)), math.degrees(1000 / EARTH_METRES))
         south, east = extent / _SPAN, extent / _SPAN / cosine
         middle = [(float(values.max()) + float(values.min())) / 2 for values in (longitude, latitude)]
@@ -105,32 +105,32 @@ class Jammer:
 
 
 @dataclass(frozen=True)
-class Scene:
+class MapData:
     """Nodes on a grid of times."""
 
     nodes: list[str]
     groups: list[str]
     step: float
     frames: int
-    # Of each node, time and axis (east, south): 0 to _SPAN, or UNKNOWN.
+    # By node, time and axis (east, south): 0 to _SPAN, or UNKNOWN.
     places: np.ndarray
-    # None for a layout that says nothing of distances.
+    # None for a layout without distances.
     ground: Ground | None
     layers: list[Layer]
     jammers: list[Jammer]
 
     @property
     def metres(self) -> float:
-        """Metres of a unit; 0 where the places say nothing."""
+        """Metres of a unit; 0 for a layout without distances."""
         return math.radians(self.ground.south) * EARTH_METRES if self.ground else 0.0
 
     def placed(self) -> list[tuple[Jammer, float, float]]:
-        """The jammers that have a place on the map, with it."""
+        """Jammers with a position, and its place on the map."""
         known = [jammer for jammer in self.jammers if self.ground and jammer.latitude is not None]
         return [(jammer, *map(float, self.ground.units(np.array(jammer.latitude), np.array(jammer.longitude)))) for jammer in known]
 
     def data(self) -> dict:
-        """What the page's script draws from."""
+        """The data for the page's script."""
         deltas = np.diff(self.places, axis=1, prepend=np.zeros_like(self.places[:, :1])).astype("<u2")
         return {
             "nodes": self.nodes,
@@ -158,7 +158,7 @@ def _packed(array: np.ndarray) -> str:
     return base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
 
 
-def build(analysis: Analysis) -> Scene | None:
+def build(analysis: Analysis) -> MapData | None:
     """Put a run's surroundings on a grid of times; None where T0, a duration or nodes are missing."""
     run = analysis.run
     if run.t0 is None or not run.duration_seconds or len(run.nodes) < 1:
@@ -174,7 +174,7 @@ def build(analysis: Analysis) -> Scene | None:
     layers = [_sinr(network, part.with_columns(frame=_frame(analysis, step, frames)), frames, step) for network, part in heard.items()]
     delivered = _delivered(analysis, nodes, frames, step)
     layers += [delivered] if delivered else []
-    return Scene(nodes, [node["group"] for node in run.nodes], step, frames, places, ground, layers, jammers)
+    return MapData(nodes, [node["group"] for node in run.nodes], step, frames, places, ground, layers, jammers)
 
 
 def _jammers(run: Run) -> list[Jammer]:
@@ -195,7 +195,7 @@ def _jammers(run: Run) -> list[Jammer]:
 
 
 def _frame(analysis: Analysis, step: float, frames: int, column: str = "ts") -> pl.Expr:
-    """The first time of the grid at which something that happened holds."""
+    """The first time of the grid at or after an event."""
     return (((pl.col(column) - analysis.run.t0) / (1e9 * step)).ceil().clip(0, frames - 1)).cast(pl.Int64)
 
 
@@ -213,13 +213,13 @@ def _places(analysis: Analysis, nodes: list[str], frames: int, step: float, jamm
     also = [[jammer.latitude for jammer in there], [jammer.longitude for jammer in there]]
     ground = Ground.around(*(np.concatenate(pair) for pair in zip(places, also, strict=True)))
     grid = np.full((len(nodes), frames, 2), UNKNOWN, dtype=np.uint16)
-    # Rows are in order of time: the last one of a moment stays.
+    # Rows are in order of time: the last one of a moment wins.
     grid[known["number"].to_numpy(), known["frame"].to_numpy()] = np.rint(ground.units(*places)).astype(np.uint16)
     return _held(grid), ground
 
 
 def _held(grid: np.ndarray) -> np.ndarray:
-    """Each node stays where it was last seen."""
+    """Repeat each node's last position until the next one."""
     seen = np.where(grid[:, :, 0] != UNKNOWN, np.arange(grid.shape[1]), 0)
     last = np.maximum.accumulate(seen, axis=1)
     return np.take_along_axis(grid, last[:, :, None], axis=1)
@@ -232,7 +232,7 @@ def _circle(count: int, frames: int) -> np.ndarray:
 
 
 def _heard(analysis: Analysis, nodes: list[str]) -> dict[str, pl.DataFrame]:
-    """By network, the seconds in which a receiver heard a source: ts, sinrDB, and the two nodes in order."""
+    """By network, the seconds in which a receiver received from a source: ts, sinrDB, and the two nodes in order."""
     source, receiver = _number("source", nodes), _number("receiver", nodes)
     rows = (
         analysis.links.lazy()
@@ -245,7 +245,7 @@ def _heard(analysis: Analysis, nodes: list[str]) -> dict[str, pl.DataFrame]:
 
 
 def _sinr(network: str, heard: pl.DataFrame, frames: int, step: float) -> Layer:
-    """The weaker one of both directions' SINR, of those that were heard lately."""
+    """The weaker SINR of both directions, for links with a recent transmission."""
     counts = heard.group_by("low", "high").agg(n=pl.len()).sort(["n", "low", "high"], descending=[True, False, False])
     room = max(MAX_VALUES // frames, 1)
     kept = counts.head(room).sort("low", "high").with_row_index("pair")
@@ -264,7 +264,7 @@ def _sinr(network: str, heard: pl.DataFrame, frames: int, step: float) -> Layer:
 
 
 def _last(rows: np.ndarray, columns: np.ndarray, codes: np.ndarray, shape: tuple[int, int], hold: int) -> np.ndarray:
-    """Each row's last code at every column, for so many columns after it was said."""
+    """Repeat each row's last code for this many columns."""
     grid = np.zeros(shape, dtype=np.uint8)
     grid[rows, columns] = codes
     # int16 holds every column: there are at most MAX_FRAMES.
@@ -314,38 +314,38 @@ SHAPES = ("circle", "square", "diamond", "triangle", "pentagon", "cross")
 _SIDES = {"square": (4, 45), "diamond": (4, 0), "triangle": (3, -90), "pentagon": (5, -90)}
 
 
-def snapshot(scene: Scene, layer: Layer | None, frame: int, title: str) -> str:
+def snapshot(map_data: MapData, layer: Layer | None, frame: int, title: str) -> str:
     """The map at one time, as the script draws it, for print and for browsers without script."""
     canvas = charts.Canvas(charts.NARROW, 300, left=16, right=16, top=16, bottom=16)
-    places, jammers = _fitted(scene, canvas)
+    places, jammers = _fitted(map_data, canvas)
     if layer is not None:
         _lines(canvas, layer, frame, places)
-    shapes = {group: i for i, group in enumerate(dict.fromkeys(scene.groups))}
-    for i, (name, group) in enumerate(zip(scene.nodes, scene.groups, strict=True)):
-        if scene.places[i, frame, 0] != UNKNOWN:
+    shapes = {group: i for i, group in enumerate(dict.fromkeys(map_data.groups))}
+    for i, (name, group) in enumerate(zip(map_data.nodes, map_data.groups, strict=True)):
+        if map_data.places[i, frame, 0] != UNKNOWN:
             x, y = places[i, frame]
             canvas.add("path", title=name, class_=f"node s{shapes[group] % charts.SERIES}", d=shape(SHAPES[shapes[group] % len(SHAPES)], x, y, 5))
-            if len(scene.nodes) <= 30:
+            if len(map_data.nodes) <= 30:
                 canvas.add("text", charts.shorten(name, 10), x=x + 7, y=y + 4, class_="name")
     for jammer, x, y in jammers:
-        if jammer.start <= frame * scene.step < jammer.end:
+        if jammer.start <= frame * map_data.step < jammer.end:
             canvas.add("path", title=jammer.about, class_="jammer", d=f"M{x - 6:.1f} {y - 6:.1f}l12 12m0-12l-12 12")
             canvas.add("text", charts.shorten(jammer.name, 10), x=x + 9, y=y + 4, class_="name")
     return canvas.svg(title)
 
 
-def _fitted(scene: Scene, canvas: charts.Canvas) -> tuple[np.ndarray, list[tuple[Jammer, float, float]]]:
-    """Places of nodes and jammers in px, with equal scales on both axes, in the middle of the canvas, with the graticule drawn below."""
-    known = scene.places[scene.places[:, :, 0] != UNKNOWN].astype(float)
-    jammers = scene.placed()
+def _fitted(map_data: MapData, canvas: charts.Canvas) -> tuple[np.ndarray, list[tuple[Jammer, float, float]]]:
+    """Positions of nodes and jammers in px, centred with equal scales on both axes, and the graticule below them."""
+    known = map_data.places[map_data.places[:, :, 0] != UNKNOWN].astype(float)
+    jammers = map_data.placed()
     known = np.concatenate([known, [[x, y] for _, x, y in jammers]]) if jammers else known
     low, high = known.min(axis=0), known.max(axis=0)
     room = np.array([canvas.width - canvas.left - canvas.right - 40, canvas.height - canvas.top - canvas.bottom])
     scale = float((room / np.maximum(high - low, 1.0)).min()) if (high > low).any() else 1000 / _SPAN
     begin = np.array([canvas.left, canvas.top]) + (room - (high - low) * scale) / 2
-    if scene.ground:
-        _graticule(canvas, scene.ground, low - begin / scale, scale)
-    return begin + (scene.places.astype(float) - low) * scale, [(jammer, *(begin + (np.array([x, y]) - low) * scale)) for jammer, x, y in jammers]
+    if map_data.ground:
+        _graticule(canvas, map_data.ground, low - begin / scale, scale)
+    return begin + (map_data.places.astype(float) - low) * scale, [(jammer, *(begin + (np.array([x, y]) - low) * scale)) for jammer, x, y in jammers]
 
 
 def _graticule(canvas: charts.Canvas, ground: Ground, corner: np.ndarray, scale: float) -> None:
@@ -367,7 +367,7 @@ def _graticule(canvas: charts.Canvas, ground: Ground, corner: np.ndarray, scale:
 
 
 def degrees(value: float, digits: int, positive: str, negative: str) -> str:
-    """A longitude or latitude as maps have it."""
+    """A longitude or latitude for people."""
     value = (value + 180) % 360 - 180
     return f"{abs(value):.{digits}f}\u00b0\u00a0{positive if value >= 0 else negative}"
 
@@ -385,7 +385,7 @@ def shape(name: str, x: float, y: float, radius: float) -> str:
     if name == "circle":
         return f"M{x - radius:.1f} {y:.1f}a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0Z"
     if name == "cross":
-        # A plus whose arms are as wide as a third of it.
+        # A plus; its arms are a third of its width.
         steps = "h{0}v-{0}h{0}v{0}h{0}v{0}h-{0}v{0}h-{0}v-{0}h-{0}Z".format(f"{radius * 0.7:.1f}")
         return f"M{x - 1.05 * radius:.1f} {y - 0.35 * radius:.1f}{steps}"
     sides, turn = _SIDES[name]
