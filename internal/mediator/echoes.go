@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// mostEchoes that a leg waits for; beyond, the oldest is given up.
-	mostEchoes = 1 << 16
+	// maxEchoes that a leg waits for; beyond, the oldest is given up.
+	maxEchoes = 1 << 16
 	// echoTimeout is how long it waits: what has not come back by then was lost on its way.
 	echoTimeout = 10 * time.Minute
 )
@@ -60,7 +60,7 @@ func newEchoes() *echoes {
 func (e *echoes) add(print fingerprint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.expire(mostEchoes - 1)
+	e.expire(maxEchoes - 1)
 	e.awaited = append(e.awaited, echo{print, e.next, e.now()})
 	e.byPrint[print] = append(e.byPrint[print], e.next)
 	e.next++
@@ -70,7 +70,7 @@ func (e *echoes) add(print fingerprint) {
 func (e *echoes) take(print fingerprint) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.expire(mostEchoes)
+	e.expire(maxEchoes)
 	numbers := e.byPrint[print]
 	if len(numbers) == 0 {
 		return false

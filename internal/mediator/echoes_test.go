@@ -39,13 +39,13 @@ func TestAsManyEchoesAreTakenAsWerePublished(t *testing.T) {
 
 func TestEchoesThatNeverComeTakeNoMoreThanTheirMemory(t *testing.T) {
 	e := newEchoes()
-	for i := range 2*mostEchoes + 10 {
+	for i := range 2*maxEchoes + 10 {
 		e.add(fingerprintOf(fmt.Sprint(i), nil))
-		if len(e.awaited) > mostEchoes || len(e.byPrint) > mostEchoes {
-			t.Fatalf("%d echoes of %d kinds are awaited; want %d at most", len(e.awaited), len(e.byPrint), mostEchoes)
+		if len(e.awaited) > maxEchoes || len(e.byPrint) > maxEchoes {
+			t.Fatalf("%d echoes of %d kinds are awaited; want %d at most", len(e.awaited), len(e.byPrint), maxEchoes)
 		}
 	}
-	if e.take(fingerprintOf("0", nil)) || !e.take(fingerprintOf(fmt.Sprint(2*mostEchoes), nil)) {
+	if e.take(fingerprintOf("0", nil)) || !e.take(fingerprintOf(fmt.Sprint(2*maxEchoes), nil)) {
 		t.Error("want the oldest given up and the newest awaited")
 	}
 }

@@ -2,7 +2,7 @@
 // goes out on all others, byte for byte and in its order, under its topic without this leg's prefix and with theirs.
 //
 // A broker gives a message to all who subscribe, its publisher among them, so what goes out on a leg comes in on it again if the leg
-// subscribes to it. Such echoes are told from messages of others by their topic and content: see echoes.
+// subscribes to it. Such echoes are reported from messages of others by their topic and content: see echoes.
 package mediator
 
 import (
@@ -154,7 +154,7 @@ type leg struct {
 	stopped atomic.Bool
 
 	mu   sync.Mutex
-	told string
+	reported string
 }
 
 func newLeg(config trafficconfig.Mediator, i int, m *metrics, warn func(string)) *leg {
@@ -196,8 +196,8 @@ func (l *leg) connection(up bool, reason string) {
 	}
 	l.metrics.up(up)
 	l.mu.Lock()
-	changed := text != l.told
-	l.told = text
+	changed := text != l.reported
+	l.reported = text
 	l.mu.Unlock()
 	if changed {
 		l.warn(text)

@@ -17,7 +17,7 @@ type message struct {
 // queue of what waits for one leg, bounded in messages and in bytes of content. It is for any number of goroutines that put, and one that
 // takes.
 type queue struct {
-	mostMessages, mostBytes int
+	maxMessages, maxBytes int
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -27,7 +27,7 @@ type queue struct {
 }
 
 func newQueue(messages, bytes int) *queue {
-	q := &queue{mostMessages: messages, mostBytes: bytes}
+	q := &queue{maxMessages: messages, maxBytes: bytes}
 	q.changed.L = &q.mu
 	return q
 }
@@ -36,7 +36,7 @@ func newQueue(messages, bytes int) *queue {
 func (q *queue) put(m message) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || len(q.waiting) >= q.mostMessages || len(q.waiting) > 0 && q.bytes+len(m.content) > q.mostBytes {
+	if q.closed || len(q.waiting) >= q.maxMessages || len(q.waiting) > 0 && q.bytes+len(m.content) > q.maxBytes {
 		return false
 	}
 	q.waiting = append(q.waiting, m)

@@ -184,14 +184,14 @@ func TestAnMgenThatFailsIsAnErrorAndOneThatIsDoneIsNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		patience := 10 * time.Second // a busy host takes a while to start a program
+		timeout := 10 * time.Second // a busy host takes a while to start a program
 		if want == "" {
-			patience = 300 * time.Millisecond
+			timeout = 300 * time.Millisecond
 		}
 		r := &Runner{Config: Config{Instance: "a/b", Node: "a", Script: "0 LISTEN UDP 5"}, Program: path, Start: time.Now(), Dir: t.TempDir(),
 			Log: messagelog.NewWriter(io.Discard), Out: io.Discard, Warn: func(string) {}}
 		began := time.Now() // before the time limit is: making the rest may take a while
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		err = r.Run(ctx, nil)
 		if got := fmt.Sprint(err); want != "" && got != want || want == "" && (err != nil || time.Since(began) < 300*time.Millisecond) {
 			t.Errorf("%s: %v after %s; want %q, and an app that lives until it is stopped", program, err, time.Since(began), want)

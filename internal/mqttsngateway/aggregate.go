@@ -98,7 +98,7 @@ func (a *aggregate) run(ctx context.Context) {
 		return
 	}
 	// A session of a gateway before this one has subscriptions that nobody here wants.
-	clean, told := a.g.config.Mode == Aggregating, ""
+	clean, reported := a.g.config.Mode == Aggregating, ""
 	for ctx.Err() == nil {
 		lost := make(chan error, 1)
 		conn, err := dialBroker(ctx, dialer, login{clientID: a.g.config.Name, clean: clean || a.g.config.Mode != Aggregating}, a.events(lost))
@@ -110,7 +110,7 @@ func (a *aggregate) run(ctx context.Context) {
 			continue
 		}
 		if err == nil {
-			told = ""
+			reported = ""
 			a.up(conn)
 			select {
 			case err = <-lost:
@@ -125,9 +125,9 @@ func (a *aggregate) run(ctx context.Context) {
 			}
 			a.down(conn)
 		}
-		if text := err.Error(); text != told && ctx.Err() == nil {
+		if text := err.Error(); text != reported && ctx.Err() == nil {
 			a.g.warn("no connection to the broker: " + text)
-			told = text
+			reported = text
 		}
 	}
 }

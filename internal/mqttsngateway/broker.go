@@ -88,7 +88,7 @@ func dialBroker(ctx context.Context, dialer *transport.Dialer, with login, event
 		connect.UsernameFlag, connect.Username = true, username
 		connect.PasswordFlag, connect.Password = true, []byte(password)
 	}
-	if err := conn.SetDeadline(time.Now().Add(dialer.Patience())); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(dialer.Timeout())); err != nil {
 		return nil, err
 	}
 	if err := connect.Write(conn); err != nil {

@@ -96,11 +96,11 @@ func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 	sub, before := newDevice(t, g), heap()
 	sub.connect("sub", true)
 	sub.subscribe("t/#", 0)
-	heard, done := map[string]bool{}, make(chan struct{})
+	received, done := map[string]bool{}, make(chan struct{})
 	go func() {
 		defer close(done)
 		names := map[uint16]string{}
-		for len(heard) < topics {
+		for len(received) < topics {
 			switch p := sub.next(5 * time.Second).(type) {
 			case *mqttsn.Register:
 				names[p.TopicID] = p.Topic
@@ -109,7 +109,7 @@ func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 				if names[p.TopicID] != string(p.Data) {
 					t.Errorf("message %s has the topic %s", p.Data, names[p.TopicID])
 				}
-				heard[string(p.Data)] = true
+				received[string(p.Data)] = true
 			case nil:
 				return
 			}
@@ -132,8 +132,8 @@ func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 		}
 	}
 	<-done
-	if len(heard) != topics {
-		t.Errorf("%d of %d topics were heard", len(heard), topics)
+	if len(received) != topics {
+		t.Errorf("%d of %d topics were received", len(received), topics)
 	}
 	if grown := int64(heap()) - int64(before); grown > 32<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)

@@ -215,7 +215,7 @@ func (g *Gateway) datagram(client peer, b []byte) {
 func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 	s := g.peers[from]
 	if s != nil {
-		s.heard = g.now()
+		s.lastReceived = g.now()
 	}
 	switch p := p.(type) {
 	case *mqttsn.SearchGW:
@@ -235,7 +235,7 @@ func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 		if other := g.clients[p.ClientID]; p.ClientID != "" && s == nil && other != nil && other.state == stateAsleep {
 			g.move(other, from) // a client may have another port after it slept
 			s = other
-			s.heard = g.now()
+			s.lastReceived = g.now()
 		}
 	}
 	switch {
@@ -310,7 +310,7 @@ func (g *Gateway) evict() bool {
 	for _, state := range []state{stateAway, stateWill} {
 		var oldest *session
 		for _, s := range g.clients {
-			if s.state == state && (oldest == nil || s.heard.Before(oldest.heard)) {
+			if s.state == state && (oldest == nil || s.lastReceived.Before(oldest.lastReceived)) {
 				oldest = s
 			}
 		}

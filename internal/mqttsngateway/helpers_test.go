@@ -125,9 +125,9 @@ func (d *device) send(p mqttsn.Packet) {
 }
 
 // next packet within a time; nil for none.
-func (d *device) next(patience time.Duration) mqttsn.Packet {
+func (d *device) next(timeout time.Duration) mqttsn.Packet {
 	d.t.Helper()
-	_ = d.socket.SetReadDeadline(time.Now().Add(patience))
+	_ = d.socket.SetReadDeadline(time.Now().Add(timeout))
 	buffer := make([]byte, 65536)
 	n, err := d.socket.Read(buffer)
 	if err != nil {
@@ -161,9 +161,9 @@ func want[P mqttsn.Packet](d *device) P {
 }
 
 // silent tells that nothing comes for a time.
-func (d *device) silent(patience time.Duration) {
+func (d *device) silent(timeout time.Duration) {
 	d.t.Helper()
-	if p := d.next(patience); p != nil {
+	if p := d.next(timeout); p != nil {
 		d.t.Fatalf("got %T %+v; want nothing", p, p)
 	}
 }
@@ -248,12 +248,12 @@ func (l *listener) want(text string) {
 	}
 }
 
-func (l *listener) silent(patience time.Duration) {
+func (l *listener) silent(timeout time.Duration) {
 	l.t.Helper()
 	select {
 	case got := <-l.lines:
 		l.t.Fatalf("mosquitto_sub got %q; want nothing", got)
-	case <-time.After(patience):
+	case <-time.After(timeout):
 	}
 }
 

@@ -73,8 +73,8 @@ type session struct {
 	clean    bool
 	// fresh: nothing came since CONNACK, which may have been lost.
 	fresh bool
-	// heard is when something last came; keepAlive and sleep say when the next is due, 0 for never.
-	heard            time.Time
+	// lastReceived is when a packet last arrived; keepAlive and sleep say when the next is due, 0 for never.
+	lastReceived     time.Time
 	keepAlive, sleep time.Duration
 	// will of the client; willChanged tells that the broker has another one.
 	will        *message
@@ -101,7 +101,7 @@ type retry struct {
 }
 
 func newSession(g *Gateway, from peer, p *mqttsn.Connect) *session {
-	return &session{g: g, peer: from, clientID: p.ClientID, clean: p.CleanSession, heard: g.now(), keepAlive: time.Duration(p.KeepAliveSeconds) * time.Second,
+	return &session{g: g, peer: from, clientID: p.ClientID, clean: p.CleanSession, lastReceived: g.now(), keepAlive: time.Duration(p.KeepAliveSeconds) * time.Second,
 		topics: newTopics(g), pending: map[uint16]pending{}, unreleased: map[uint16]bool{}, deliveries: newDeliveries()}
 }
 
@@ -143,7 +143,7 @@ func (s *session) open() {
 
 // opened: the broker has accepted the client.
 func (s *session) opened() {
-	s.state, s.fresh, s.heard = stateActive, true, s.g.now()
+	s.state, s.fresh, s.lastReceived = stateActive, true, s.g.now()
 	s.send(&mqttsn.Connack{})
 	s.pump()
 }
@@ -167,13 +167,13 @@ func (s *session) resumes(from peer, p *mqttsn.Connect) bool {
 		return true
 	case (s.state == stateAsleep || s.state == stateAwake) && !p.CleanSession && !p.Will:
 		s.g.move(s, from)
-		s.keepAlive, s.heard, s.state = time.Duration(p.KeepAliveSeconds)*time.Second, s.g.now(), stateActive
+		s.keepAlive, s.lastReceived, s.state = time.Duration(p.KeepAliveSeconds)*time.Second, s.g.now(), stateActive
 		s.send(&mqttsn.Connack{})
 		s.pump()
 		return true
 	case s.state == stateAway && !p.CleanSession:
 		s.g.move(s, from)
-		s.keepAlive, s.heard, s.clean = time.Duration(p.KeepAliveSeconds)*time.Second, s.g.now(), false
+		s.keepAlive, s.lastReceived, s.clean = time.Duration(p.KeepAliveSeconds)*time.Second, s.g.now(), false
 		s.begin(p)
 		return true
 	}
@@ -222,7 +222,7 @@ func (s *session) persists() bool { return s.g.config.Mode == Aggregating && !s.
 
 // away keeps subscriptions and messages of QoS 1 and 2 of a client without a connection.
 func (s *session) away() {
-	s.state, s.heard, s.will, s.question = stateAway, s.g.now(), nil, retry{}
+	s.state, s.lastReceived, s.will, s.question = stateAway, s.g.now(), nil, retry{}
 	s.topics.clear()
 	s.restart()
 	if s.g.peers[s.peer] == s {
@@ -533,7 +533,7 @@ func (s *session) check(now time.Time) {
 		limit = s.sleep
 	case stateWill, stateConnecting, stateAway:
 	}
-	if limit > 0 && now.Sub(s.heard) > time.Duration(tolerance*float64(limit)) {
+	if limit > 0 && now.Sub(s.lastReceived) > time.Duration(tolerance*float64(limit)) {
 		s.lose(fmt.Sprintf("silent for more than %v times its %v", tolerance, limit))
 		return
 	}

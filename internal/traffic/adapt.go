@@ -9,29 +9,29 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// adaptation of a publisher's period to the queue of its node's radios (cross-layer).
+// adaptation adapts a publisher's period to the queue of its node's radios (cross-layer).
 type adaptation struct {
 	own, longest time.Duration
 	high, low    int
-	// ask for the frames that wait.
+	// ask returns the number of frames in the queue.
 	ask  func() (int, error)
 	now  func() time.Time
 	warn func(text string)
 
 	period time.Duration
-	// answered is when radiod did last; told that people know that it does not.
+	// answered is when radiod last answered. reported: a missing answer has been reported.
 	answered time.Time
-	told     bool
+	reported bool
 }
 
 const (
-	// askTimeout is what a message that is due waits for radiod.
+	// askTimeout is how long a message waits for radiod's answer.
 	askTimeout = 20 * time.Millisecond
-	// memory is for how long an adapted period is kept while radiod does not answer, as when it is restarted.
+	// memory is how long an adapted period is kept without an answer, such as over a restart of radiod.
 	memory = 5 * time.Second
 )
 
-// newAdaptation of a publisher; nil for one with a fixed rate.
+// newAdaptation returns the adaptation of a publisher; nil for a fixed rate.
 func newAdaptation(p *trafficconfig.Publish, warn func(string)) *adaptation {
 	if p.AdaptRate == nil {
 		return nil
@@ -47,7 +47,7 @@ func newAdaptation(p *trafficconfig.Publish, warn func(string)) *adaptation {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// nextPeriod is the policy: above high the period doubles, up to longest; at low or below it halves, down to own.
+// nextPeriod doubles the period above high, up to longest, and halves it at low or below, down to own.
 func nextPeriod(period, own, longest time.Duration, frames, high, low int) time.Duration {
 	switch {
 	case frames > high:
@@ -58,19 +58,19 @@ func nextPeriod(period, own, longest time.Duration, frames, high, low int) time.
 	return period
 }
 
-// next period, and why it is another one than before; nothing where it is the same.
+// next returns the next period, and why it changed; an empty reason if it did not.
 func (a *adaptation) next() (period time.Duration, why string) {
 	frames, err := a.ask()
 	now, before := a.now(), a.period
 	switch {
 	case err == nil:
-		a.answered, a.told = now, false
+		a.answered, a.reported = now, false
 		a.period, why = nextPeriod(a.period, a.own, a.longest, frames, a.high, a.low), fmt.Sprintf("%d frames wait", frames)
 	case now.Sub(a.answered) >= memory:
-		if !a.told {
+		if !a.reported {
 			a.warn(fmt.Sprintf("rate adaptation: %v: the rate is fixed", err))
 		}
-		a.told, a.period, why = true, a.own, "radiod does not tell the queue"
+		a.reported, a.period, why = true, a.own, "radiod does not tell the queue"
 	}
 	if a.period == before {
 		why = ""
@@ -78,8 +78,8 @@ func (a *adaptation) next() (period time.Duration, why string) {
 	return a.period, why
 }
 
-// runAdapted publishes from a message number on until ctx ends: each message is due a period after the one before, and the period is what
-// the radio's queue makes of it when a message is due.
+// runAdapted publishes from message number on until ctx ends. Each message follows a period after the one before.
+// The radio's queue decides the period at each message.
 func (p *publisher) runAdapted(ctx context.Context, number int64) {
 	due, _ := p.due(number)
 	p.recorder.metrics.period.Set(p.adapt.period.Seconds())

@@ -2,7 +2,7 @@ package traffic
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics of one instance, for live displays; results come from the message log.
+// metrics are those of one instance for live displays. Results come from the message log.
 type metrics struct {
 	registry                                   *prometheus.Registry
 	triggered, sent, unsent, repeated          prometheus.Counter

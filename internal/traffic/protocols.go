@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// Protocols that the traffic generator speaks, a room each. Programs with more than the Go libraries add theirs before Run.
+// Protocols of the traffic generator, each in a package of its own. Programs with C libraries add theirs before Run.
 var Protocols = map[string]transport.Open{
 	trafficconfig.ProtocolAMQP:    amqp.Open,
 	trafficconfig.ProtocolMQTT:    mqtt.Open,

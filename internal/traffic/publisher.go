@@ -13,32 +13,32 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-// publisher sends messages on an absolute schedule: message number k, from 1, is due at start + firstAfter + what the
-// timetable says of it, whatever became of the ones before.
+// publisher sends messages on an absolute schedule: message k, from 1, is due at start + firstAfter + the
+// timetable's offset, independent of earlier messages.
 type publisher struct {
 	firstAfterSeconds float64
 	entity            string
 	timetable         timetable
-	// adapt the period to the radio; nil for a fixed rate.
+	// adapt adapts the period to the radio; nil for a fixed rate.
 	adapt    *adaptation
 	client   transport.Client
 	recorder *recorder
 	start    time.Time
-	// next is the number of the first message to be sent.
+	// next is the number of the first message to send.
 	next int64
-	// sizeHint is the size of the message before.
+	// sizeHint is the size of the last message.
 	sizeHint int
 	sleep    func(ctx context.Context, until time.Time) error
 	now      func() time.Time
 }
 
-// due is when a message is to be made; false where there is none of the number.
+// due returns when a message is to be made; false if there is no message of the number.
 func (p *publisher) due(number int64) (time.Time, bool) {
 	after, ok := p.timetable.due(number)
 	return p.start.Add(time.Duration(math.Round(p.firstAfterSeconds*1e9)) + after), ok
 }
 
-// run publishes from a message number on until ctx or the messages end. A message whose time has passed goes out at once; none
+// run publishes from message number on until ctx or the messages end. A message whose time has passed is sent at once; none
 // is left out.
 func (p *publisher) run(ctx context.Context, number int64) {
 	if p.adapt != nil {
@@ -57,7 +57,7 @@ func (p *publisher) run(ctx context.Context, number int64) {
 func (p *publisher) publish(number int64, due time.Time) {
 	at := p.now()
 	id, topic := messageID(p.entity, number), p.timetable.topic(number)
-	// A new buffer each time: protocols may keep the content until it is acknowledged.
+	// A new buffer each time, as protocols may keep the content until it is acknowledged.
 	content := p.timetable.content(make([]byte, 0, p.sizeHint+16), number, id, at)
 	p.sizeHint = len(content)
 	p.recorder.triggered(at, id, topic, content)
@@ -67,9 +67,9 @@ func (p *publisher) publish(number int64, due time.Time) {
 	}
 }
 
-// firstNumber is the number to begin with. A log that already has messages of this entity is that of an
-// instance that was restarted: it goes on with the next message that is not past, so that no id is used twice and
-// nothing is sent in a burst.
+// firstNumber is the number of the first message. A log with messages of this entity is that of an
+// instance that was restarted: it continues with the next future message, so that no id is used twice and
+// no burst is sent.
 func (p *publisher) firstNumber(last int64) int64 {
 	if last == 0 {
 		return 1
@@ -81,7 +81,7 @@ func (p *publisher) firstNumber(last int64) int64 {
 	}
 }
 
-// lastLogged finds the highest number of the entity's messages in the log file named by the environment; 0 without one.
+// lastLogged returns the highest number of the entity's messages in the log file that the environment names; 0 without one.
 func lastLogged(entity string) (int64, error) {
 	path := os.Getenv(messagelog.EnvPath)
 	if path == "" {
@@ -104,12 +104,12 @@ func lastLogged(entity string) (int64, error) {
 	return last, err
 }
 
-// messageID names the entity's message of a number.
+// messageID returns the id of the entity's message of a number.
 func messageID(entity string, number int64) string {
 	return entity + "_" + strconv.FormatInt(number, 10)
 }
 
-// messageNumber is the number in an id of the entity.
+// messageNumber returns the number in an id of the entity.
 func messageNumber(entity, id string) (int64, bool) {
 	text, ok := strings.CutPrefix(id, entity+"_")
 	if !ok {

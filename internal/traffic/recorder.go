@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/payload"
 )
 
-// recorder turns what happens into the message log and metrics.
+// recorder writes events to the message log and metrics.
 type recorder struct {
 	instance, entity string
 	log              *messagelog.Writer
@@ -19,13 +19,13 @@ type recorder struct {
 	warn             func(text string)
 
 	mu sync.Mutex
-	// pending are messages that were triggered and may still be sent, each with where its content begins in memory; ids finds them by
-	// that where a protocol hands the content itself to Events.Sent, as reading the id out of it costs more than all else here.
-	pending map[string]*byte
-	ids     map[*byte]string
-	up      bool
-	told    string
-	// broker that there was a connection to; ended: none matters any more.
+	// pending has messages that were triggered and may still be sent, with their content's address. ids maps that address to them:
+	// most protocols pass the same content to Events.Sent, and reading the id from it would cost more than all else here.
+	pending  map[string]*byte
+	ids      map[*byte]string
+	up       bool
+	reported string
+	// broker of the last connection; ended: connections no longer matter.
 	broker string
 	ended  bool
 }
@@ -45,7 +45,7 @@ func (r *recorder) write(records ...messagelog.Record) {
 	}
 }
 
-// triggered: a message is due; it is logged before anything is done with it.
+// triggered logs a message that is due, before anything else happens to it.
 func (r *recorder) triggered(at time.Time, id, topic string, content []byte) {
 	begin := unsafe.SliceData(content)
 	r.mu.Lock()
@@ -55,7 +55,7 @@ func (r *recorder) triggered(at time.Time, id, topic string, content []byte) {
 	r.metrics.triggered.Inc()
 }
 
-// refused: the protocol will never send a message.
+// refused records that the protocol will never send a message.
 func (r *recorder) refused(id string) {
 	r.mu.Lock()
 	r.forget(id)
@@ -63,7 +63,7 @@ func (r *recorder) refused(id string) {
 	r.metrics.unsent.Inc()
 }
 
-// forget a pending message, and tell whether it was one. The caller has the lock.
+// forget removes a pending message, and reports whether there was one. The caller has the lock.
 func (r *recorder) forget(id string) bool {
 	begin, pending := r.pending[id]
 	if pending {
@@ -73,7 +73,7 @@ func (r *recorder) forget(id string) bool {
 	return pending
 }
 
-// sent is a transport.Events.Sent. Only the first time counts: the rest are repetitions.
+// sent is a transport.Events.Sent. Only the first call for a message counts: others are repetitions.
 func (r *recorder) sent(at time.Time, topic string, content []byte) {
 	r.mu.Lock()
 	id, known := r.ids[unsafe.SliceData(content)]
@@ -90,15 +90,15 @@ func (r *recorder) sent(at time.Time, topic string, content []byte) {
 	r.metrics.sent.Inc()
 }
 
-// unsent tells how many messages are still to be sent.
+// unsent returns how many messages are still to be sent.
 func (r *recorder) unsent() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.pending)
 }
 
-// received is a transport.Events.Received. The message is processed once its id has been read; both events are one
-// write, as a subscriber is to take little of its node's processor time.
+// received is a transport.Events.Received. The message is processed once its id has been read. Both events are one
+// write, to save the node's processor time.
 func (r *recorder) received(at time.Time, topic string, content []byte) {
 	id, made := payload.Parse(content)
 	processed := time.Now()
@@ -116,7 +116,7 @@ func (r *recorder) received(at time.Time, topic string, content []byte) {
 	}
 }
 
-// isOwn tells whether an id is one that this instance gives its messages.
+// isOwn reports whether an id is of this instance's own messages.
 func (r *recorder) isOwn(id string) bool {
 	if r.entity == "" {
 		return false
@@ -125,13 +125,13 @@ func (r *recorder) isOwn(id string) bool {
 	return ok
 }
 
-// connection is a transport.Events.Connection. It tells people of changes, not of every attempt, and logs when there came to be a connection and
-// when there was none any more.
+// connection is a transport.Events.Connection. It reports changes, not every attempt, and logs when a connection begins and
+// when it is lost.
 func (r *recorder) connection(up bool, reason string) {
 	at := time.Now()
 	r.mu.Lock()
-	changed, turned := up != r.up || reason != r.told, up != r.up
-	r.up, r.told = up, reason
+	changed, turned := up != r.up || reason != r.reported, up != r.up
+	r.up, r.reported = up, reason
 	broker, ended := r.broker, r.ended
 	if up {
 		broker = cmp.Or(reason, noBroker)
@@ -174,17 +174,17 @@ func (r *recorder) subscription(filter, refusal string) {
 	r.write(messagelog.Record{TimeNanoseconds: time.Now().UnixNano(), Instance: r.instance, Status: status, ID: filter, Text: refusal})
 }
 
-// noBroker is what the log has in the place of a broker for protocols without one.
+// noBroker stands for the broker in logs of protocols without one.
 const noBroker = "none"
 
-// end tells that what becomes of the connection is of no interest any more: the instance is being ended.
+// end stops the logging of connections, as the instance is being stopped.
 func (r *recorder) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
 }
 
-// period: the time between two messages is another one from now on.
+// period logs that the time between two messages changes now.
 func (r *recorder) period(period time.Duration, why string) {
 	r.metrics.period.Set(period.Seconds())
 	r.write(messagelog.Record{TimeNanoseconds: time.Now().UnixNano(), Instance: r.instance, Status: messagelog.Period, ID: period.String(), Text: why})

@@ -11,19 +11,19 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// timetable says what a publisher sends, and when.
+// timetable has the messages of a publisher and their times.
 type timetable interface {
-	// due is when a message is due, counted from the first moment at which one may be; false where there are fewer. Numbers count from 1.
+	// due returns when a message is due, relative to the first possible time; false if there are fewer. Numbers start at 1.
 	due(number int64) (time.Duration, bool)
-	// topic of a message.
+	// topic returns that of a message.
 	topic(number int64) string
-	// content adds a message with an id, made at a time, to dst.
+	// content appends a message with an id, made at a time, to dst.
 	content(dst []byte, number int64, id string, at time.Time) []byte
-	// largest message: its topic and size.
+	// largest returns topic and size of the largest message.
 	largest() (topic string, size int)
 }
 
-// newTimetable of a configuration.
+// newTimetable returns the timetable of a configuration.
 func newTimetable(config trafficconfig.Config) (timetable, error) {
 	switch p := config.Publish; {
 	case len(p.Messages) > 0:
@@ -34,7 +34,7 @@ func newTimetable(config trafficconfig.Config) (timetable, error) {
 	return newPeriodic(config)
 }
 
-// periodic messages of one kind.
+// periodic is the timetable of periodic messages of one kind.
 type periodic struct {
 	periodSeconds float64
 	to            string
@@ -48,7 +48,7 @@ func newPeriodic(config trafficconfig.Config) (*periodic, error) {
 	if err != nil {
 		return nil, err
 	}
-	probe, err := payload.New(config.Publish.Payload, sender, config.Seed) // the real one's first message is still to come
+	probe, err := payload.New(config.Publish.Payload, sender, config.Seed) // the real one starts with its first message
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (p *periodic) content(dst []byte, _ int64, id string, at time.Time) []byte 
 
 func (p *periodic) largest() (string, int) { return p.to, p.size }
 
-// patterned messages come when an MGEN script says so, and have the sizes that it says.
+// patterned is the timetable of an MGEN script, which gives times and sizes.
 type patterned struct {
 	schedule *mgen.Schedule
 	to       string
@@ -98,14 +98,14 @@ func (p *patterned) due(number int64) (time.Duration, bool) {
 func (p *patterned) topic(int64) string { return p.to }
 
 func (p *patterned) content(dst []byte, number int64, id string, at time.Time) []byte {
-	m, _ := p.schedule.Message(number) // it was due
+	m, _ := p.schedule.Message(number) // due has been called for it
 	p.maker.Resize(m.Bytes)
 	return p.maker.Append(dst, id, at)
 }
 
 func (p *patterned) largest() (string, int) { return p.to, p.most }
 
-// scripted messages are each said by a script.
+// scripted is the timetable of a script with each message.
 type scripted struct {
 	entity   string
 	messages []trafficconfig.Message

@@ -1,8 +1,8 @@
 // Package traffic is one instance of the traffic generator: a client that publishes, subscribes or does
 // both over one connection of some protocol, and logs what happens to each message.
 //
-// Measuring points: triggered, the message is due and made; sent, the moment it is handed to the socket;
-// received, the moment it comes out of the socket or client library; processed, its id has been read.
+// Measuring points. triggered: the message is due and made. sent: it is passed to the socket.
+// received: it leaves the socket or client library. processed: its id has been read.
 package traffic
 
 import (
@@ -22,10 +22,10 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// closeTimeout is what the protocol gets for outstanding acknowledgements; less than the 2 s of grace that instances have.
+// closeTimeout is how long to wait for outstanding acknowledgements: less than the 2 s of grace of instances.
 const closeTimeout = 1500 * time.Millisecond
 
-// Check says what Run refuses of a configuration, whatever network it meets.
+// Check returns the error for a configuration that Run would refuse on any network.
 func Check(config trafficconfig.Config) error {
 	if err := config.Validate(); err != nil || config.Publish == nil {
 		return err
@@ -34,7 +34,7 @@ func Check(config trafficconfig.Config) error {
 	return err
 }
 
-// Run is one instance until ctx ends. When quiet is closed it publishes no more but goes on receiving.
+// Run runs one instance until ctx ends. When quiet is closed it stops publishing and goes on receiving.
 func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Writer, quiet <-chan struct{}, warn func(text string)) error {
 	if err := config.Validate(); err != nil {
 		return err
@@ -76,14 +76,14 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 	return nil
 }
 
-// shutDown gives messages of QoS 1 and 2 a short time to be sent and acknowledged, and disconnects.
+// shutDown waits a short time for messages of QoS 1 and 2 to be acknowledged, and disconnects.
 func shutDown(client transport.Client, r *recorder, published <-chan struct{}, promised bool) {
 	r.end()
 	ending, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	select {
 	case <-published:
-	case <-ending.Done(): // the protocol holds a message back; it is not sent
+	case <-ending.Done(): // the protocol refused the message, which is never sent
 	}
 	for promised && r.unsent() > 0 && ending.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -114,7 +114,7 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	return p, nil
 }
 
-// warnOfSize tells of messages that long names make larger than the published ones.
+// warnOfSize warns of messages that long names make larger than the published ones.
 func warnOfSize(kind string, size int, warn func(string)) {
 	switch {
 	case kind == "geojson" && size > geojson.MaxBytes:
@@ -124,7 +124,7 @@ func warnOfSize(kind string, size int, warn func(string)) {
 	}
 }
 
-// newClient makes the client of the configured protocol and begins to connect.
+// newClient makes the client of the configured protocol, which starts to connect.
 func newClient(config trafficconfig.Config, p *publisher, r *recorder) (transport.Client, error) {
 	events := transport.Events{Sent: r.sent, Received: r.received, Connection: r.connection, Subscription: r.subscription, Dropped: r.dropped}
 	open, ok := Protocols[config.Protocol]
@@ -138,8 +138,8 @@ func newClient(config trafficconfig.Config, p *publisher, r *recorder) (transpor
 	return open(setup, events)
 }
 
-// clientID is the instance's name, without the slash that some brokers' access rules forbid; the colon
-// is in no name of a node or app, so that ids stay different.
+// clientID is the instance's name with a colon for the slash, which some brokers' access rules forbid. A colon
+// is in no name of a node or app, so ids stay unique.
 func clientID(instance string) string {
 	return strings.ReplaceAll(instance, "/", ":")
 }

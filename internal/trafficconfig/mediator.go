@@ -67,12 +67,12 @@ func (m Mediator) Validate() error {
 }
 
 func (l Leg) validate() error {
-	most, known := mostQoS[l.Protocol]
+	most, known := maxQoS[l.Protocol]
 	switch {
 	case l.Name == "":
 		return fmt.Errorf("name is empty")
 	case !known || l.Protocol == ProtocolMQTTUDP:
-		return fmt.Errorf("protocol is %q: want one with a broker, of %s", l.Protocol, strings.Join(slices.Sorted(maps.Keys(mostQoS)), ", "))
+		return fmt.Errorf("protocol is %q: want one with a broker, of %s", l.Protocol, strings.Join(slices.Sorted(maps.Keys(maxQoS)), ", "))
 	case l.Broker == "":
 		return fmt.Errorf("broker is empty: want host:port")
 	case l.QoS < 0 || l.QoS > most:

@@ -22,8 +22,8 @@ const (
 	ProtocolWSN     = "ws-notification"
 )
 
-// mostQoS of each protocol.
-var mostQoS = map[string]int{
+// maxQoS of each protocol.
+var maxQoS = map[string]int{
 	ProtocolMQTT: 2, ProtocolMQTTSN: 2, ProtocolMQTTUDP: 0, ProtocolAMQP: 1, ProtocolSTOMP: 1, ProtocolXMPP: 0, ProtocolZeroMQ: 0, ProtocolWSN: 1,
 }
 
@@ -165,12 +165,12 @@ type Config struct {
 
 // Validate says what is wrong with a configuration, if anything.
 func (c Config) Validate() error {
-	most, known := mostQoS[c.Protocol]
+	most, known := maxQoS[c.Protocol]
 	switch {
 	case c.Instance == "":
 		return fmt.Errorf("instance is empty: want node/app or node/app/number")
 	case !known:
-		return fmt.Errorf("protocol is %q: want one of %s", c.Protocol, strings.Join(slices.Sorted(maps.Keys(mostQoS)), ", "))
+		return fmt.Errorf("protocol is %q: want one of %s", c.Protocol, strings.Join(slices.Sorted(maps.Keys(maxQoS)), ", "))
 	case c.Protocol != ProtocolMQTTUDP && c.Broker == "":
 		return fmt.Errorf("broker is empty: protocol %s wants host:port", c.Protocol)
 	case c.Protocol == ProtocolMQTTUDP && c.Broadcast == "":
@@ -203,8 +203,8 @@ func (c Config) validatePublish() error {
 		return fmt.Errorf("publish.topic is empty: want a topic")
 	case c.Entity == "":
 		return fmt.Errorf("entity is empty: a publisher's message ids are made from it")
-	case p.QoS > mostQoS[c.Protocol] || p.QoS < 0 && !(p.QoS == -1 && c.Protocol == ProtocolMQTTSN):
-		return fmt.Errorf("publish.qos is %d: protocol %s has 0 to %d, and mqtt-sn also -1", p.QoS, c.Protocol, mostQoS[c.Protocol])
+	case p.QoS > maxQoS[c.Protocol] || p.QoS < 0 && !(p.QoS == -1 && c.Protocol == ProtocolMQTTSN):
+		return fmt.Errorf("publish.qos is %d: protocol %s has 0 to %d, and mqtt-sn also -1", p.QoS, c.Protocol, maxQoS[c.Protocol])
 	case (p.PeriodSeconds != 0 && p.Pattern != "") || (len(p.Messages) > 0 && (p.PeriodSeconds != 0 || p.Pattern != "")):
 		return fmt.Errorf("publish has several of periodSeconds, pattern and messages: want one")
 	case p.Pattern == "" && len(p.Messages) == 0 && !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):

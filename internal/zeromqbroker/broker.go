@@ -21,8 +21,8 @@ const (
 	pollTime = 100 * time.Millisecond
 	// atOnce are messages of one socket before it is the others' turn.
 	atOnce = 256
-	// patience with the handshake over a slow link.
-	patience = 60 * time.Second
+	// timeout with the handshake over a slow link.
+	timeout = 60 * time.Second
 )
 
 // Serve is a broker by a configuration file until ctx ends.
@@ -99,7 +99,7 @@ func listen(library *zmq.Context, kind zmq.Type, address string, port int, optio
 		return nil, nil, err
 	}
 	// Heartbeats are the clients': they have somewhere to go to, the broker would only know sooner.
-	err = errors.Join(s.SetAll(map[zmq.Option]int{zmq.Linger: 0, zmq.HandshakeInterval: int(patience.Milliseconds())}), s.SetAll(options))
+	err = errors.Join(s.SetAll(map[zmq.Option]int{zmq.Linger: 0, zmq.HandshakeInterval: int(timeout.Milliseconds())}), s.SetAll(options))
 	if err == nil {
 		events, err = s.Monitor()
 	}

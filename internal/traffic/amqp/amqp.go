@@ -1,5 +1,5 @@
-// Package amqp is a client of AMQP 0-9-1 for the traffic generator, on RabbitMQ's own library. It publishes to and hears from the topic
-// exchange amq.topic, which every broker has (AMQP 0-9-1, 3.1.3.3), and where RabbitMQ's plugins for MQTT and STOMP meet it.
+// Package amqp is an AMQP 0-9-1 client for the traffic generator, on RabbitMQ's own library. It publishes and subscribes to the topic
+// exchange amq.topic, which every broker has (AMQP 0-9-1, 3.1.3.3). RabbitMQ's plugins for MQTT and STOMP use it, too.
 package amqp
 
 import (
@@ -18,26 +18,26 @@ import (
 
 const (
 	exchange = "amq.topic"
-	// guest is user and password of a broker without security.
+	// guest is the user name and password of a broker without security.
 	guest = "guest"
-	// prefetch is how many messages of QoS 1 may be on their way to the client without an acknowledgement: enough that a long delay does not
-	// hold them up, and few enough that not everything comes again after an outage.
+	// prefetch is the most unacknowledged messages of QoS 1 to the client. It is large enough for long delays, and small enough to
+	// limit repetitions after an outage.
 	prefetch = 256
-	// mostKey is what a routing key may have (short string, AMQP 0-9-1, 4.2.5.3).
-	mostKey = 255
-	// mostBytes of a message, RabbitMQ's max_message_size.
-	mostBytes = 128 << 20
-	// closing is what a CLOSE may take to be answered.
+	// maxKey is the longest routing key in bytes (short string, AMQP 0-9-1, 4.2.5.3).
+	maxKey = 255
+	// maxBytes is the largest message: RabbitMQ's max_message_size.
+	maxBytes = 128 << 20
+	// closing is how long to wait for the answer to a CLOSE.
 	closing = 250 * time.Millisecond
 )
 
-// client keeps up one connection.
+// client maintains one connection.
 type client struct {
 	setup  transport.Setup
 	events transport.Events
 	dialer *transport.Dialer
 	outbox *transport.Outbox
-	// subscriptions are asked for as a connection begins, which fails where one is refused.
+	// subscriptions are requested at the start of a connection, which fails if one is refused.
 	subscriptions *transport.Subscriptions
 	cancel        context.CancelFunc
 	done          sync.WaitGroup
@@ -71,20 +71,20 @@ func validate(setup transport.Setup) error {
 	if setup.PublishQoS() > 1 || setup.SubscribeQoS() > 1 {
 		return fmt.Errorf("QoS %d to publish, %d to subscribe: AMQP has 0 and 1", setup.PublishQoS(), setup.SubscribeQoS())
 	}
-	if setup.LargestBytes > mostBytes {
-		return fmt.Errorf("payload of %d bytes on topic %s: a broker takes up to %d", setup.LargestBytes, setup.LargestTopic, mostBytes)
+	if setup.LargestBytes > maxBytes {
+		return fmt.Errorf("payload of %d bytes on topic %s: a broker takes up to %d", setup.LargestBytes, setup.LargestTopic, maxBytes)
 	}
 	return checkKey("topic", setup.LargestTopic)
 }
 
 func checkKey(what, topic string) error {
-	if len(topic) > mostKey {
-		return fmt.Errorf("%s %s has %d bytes: a routing key of AMQP has at most %d", what, topic, len(topic), mostKey)
+	if len(topic) > maxKey {
+		return fmt.Errorf("%s %s has %d bytes: a routing key of AMQP has at most %d", what, topic, len(topic), maxKey)
 	}
 	return nil
 }
 
-// Publish never waits: the message goes out as soon as the connection takes it.
+// Publish never waits: the connection sends the message as soon as it can.
 func (c *client) Publish(topic string, payload []byte) error {
 	if err := checkKey("topic", topic); err != nil {
 		return err
@@ -92,14 +92,14 @@ func (c *client) Publish(topic string, payload []byte) error {
 	return c.outbox.Put(topic, payload)
 }
 
-// Close waits until all is written and, with QoS 1, confirmed.
+// Close waits until all messages are written and, with QoS 1, confirmed.
 func (c *client) Close(ctx context.Context) {
 	c.outbox.WaitEmpty(ctx)
 	c.cancel()
 	c.done.Wait()
 }
 
-// run connects, again and again.
+// run connects and reconnects until the client is closed.
 func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := c.connection(ctx); err != nil && ctx.Err() == nil {
@@ -108,14 +108,14 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// connection is one from its beginning to its end, and says why it ended.
+// connection runs one connection and returns why it ended.
 func (c *client) connection(ctx context.Context) error {
 	socket, err := c.dialer.Dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer socket.Close()
-	// Until the subscription stands nobody but the socket can be told to stop.
+	// Until the subscription exists, only closing the socket stops the session.
 	begun := context.AfterFunc(ctx, func() { socket.Close() })
 	connection, err := c.login(socket)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *client) connection(ctx context.Context) error {
 	}
 }
 
-// login is AMQP's handshake on a new socket.
+// login runs AMQP's handshake on a new socket.
 func (c *client) login(socket net.Conn) (*amqp.Connection, error) {
 	username, password, err := c.dialer.Login()
 	if err != nil {
@@ -165,18 +165,18 @@ func (c *client) login(socket net.Conn) (*amqp.Connection, error) {
 	if username == "" {
 		username, password = guest, guest
 	}
-	if err := socket.SetDeadline(time.Now().Add(c.dialer.Patience())); err != nil {
+	if err := socket.SetDeadline(time.Now().Add(c.dialer.Timeout())); err != nil {
 		return nil, err
 	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(c.setup.ClientID)
 	return amqp.Open(socket, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: username, Password: password}}, Vhost: "/",
-		Heartbeat: c.dialer.Patience(), Locale: "en_US", Properties: properties,
+		Heartbeat: c.dialer.Timeout(), Locale: "en_US", Properties: properties,
 	})
 }
 
-// closeSoon closes a connection without waiting long for the broker's word.
+// closeSoon closes a connection without waiting long for the broker's answer.
 func closeSoon(connection *amqp.Connection) error {
 	err := connection.CloseDeadline(time.Now().Add(closing))
 	if errors.Is(err, amqp.ErrClosed) {

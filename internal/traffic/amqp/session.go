@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-// session is what a client has on one connection: a channel to publish on and one to receive from, as either can hold the other up.
+// session is the client's state on one connection. It has a channel each to publish and to receive, as one can block the other.
 type session struct {
 	client     *client
 	connection *amqp.Connection
@@ -22,7 +22,7 @@ type session struct {
 	receiving  *amqp.Channel
 	deliveries <-chan amqp.Delivery
 
-	// failed has the first reason for which the connection is of no use.
+	// failed has the first reason why the connection is unusable.
 	failed  chan error
 	workers sync.WaitGroup
 }
@@ -60,7 +60,7 @@ func (s *session) beginPublishing(confirms bool) (err error) {
 	return s.publishing.Confirm(false)
 }
 
-// beginReceiving binds a queue to each filter. A message comes once, however many filters it matches.
+// beginReceiving binds a queue to each filter. A message that matches several filters arrives once.
 func (s *session) beginReceiving(filters []string, acknowledges bool) (err error) {
 	if s.receiving, err = s.connection.Channel(); err != nil {
 		return err
@@ -75,12 +75,12 @@ func (s *session) beginReceiving(filters []string, acknowledges bool) (err error
 			return fmt.Errorf("%s: %w", filter, err)
 		}
 	}
-	// Not exclusive with QoS 1: the client's lost connection may still have its consumer, until the broker sees that it is lost.
+	// Not exclusive with QoS 1: a lost connection keeps its consumer until the broker notices the loss.
 	s.deliveries, err = s.receiving.Consume(queue, s.client.setup.ClientID, !acknowledges, !acknowledges, false, false, nil)
 	return err
 }
 
-// queue with QoS 1 is the client's own and outlives its connections; with QoS 0 it ends with the connection.
+// queue is named after the client and outlives its connections with QoS 1. With QoS 0 it ends with the connection.
 func (s *session) queue(outlives bool) (string, error) {
 	if !outlives {
 		queue, err := s.receiving.QueueDeclare("", false, true, true, false, nil)
@@ -93,7 +93,7 @@ func (s *session) queue(outlives bool) (string, error) {
 	return queue.Name, err
 }
 
-// watch lets the session fail with one of its channels.
+// watch makes the session fail with any of its channels.
 func (s *session) watch(channel *amqp.Channel) {
 	closed := channel.NotifyClose(make(chan *amqp.Error, 1))
 	s.workers.Go(func() {
@@ -110,7 +110,7 @@ func (s *session) fail(err error) {
 	}
 }
 
-// use the connection until ctx or the connection ends.
+// use serves the connection until it or ctx ends.
 func (s *session) use(ctx context.Context) {
 	if s.publishing != nil {
 		s.workers.Go(func() { s.publish(ctx) })
@@ -123,10 +123,10 @@ func (s *session) use(ctx context.Context) {
 	}
 }
 
-// wait for all that the session began, once its connection is closed and the context of use has ended.
+// wait waits for the session's goroutines, after its connection is closed and the context of use has ended.
 func (s *session) wait() { s.workers.Wait() }
 
-// publish writes messages, each numbered as the broker numbers them (delivery tags of confirms, from 1).
+// publish writes messages, numbered from 1 like the broker's delivery tags of confirms.
 func (s *session) publish(ctx context.Context) {
 	mode := amqp.Transient
 	if s.confirmed != nil {
@@ -137,7 +137,7 @@ func (s *session) publish(ctx context.Context) {
 		if !ok {
 			return
 		}
-		// Before the write: where the kernel's buffer is full the wait for it belongs to the delay.
+		// Taken before the write: a wait for the kernel's full buffer is part of the delay.
 		at := time.Now()
 		err := s.publishing.PublishWithContext(ctx, exchange, transport.RoutingKey(m.Topic), false, false, amqp.Publishing{DeliveryMode: mode, Body: m.Payload})
 		if err != nil {
@@ -171,6 +171,6 @@ func (s *session) receive() {
 			return
 		}
 	}
-	// The broker ends a subscription when its queue goes.
+	// The broker ends a subscription when its queue is deleted.
 	s.fail(errors.New("the broker ended the subscription"))
 }

@@ -16,13 +16,13 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-// protocol311 is the protocol level of MQTT 3.1.1. Being explicit, the library does not fall back to 3.1.
+// protocol311 is the protocol level of MQTT 3.1.1. Without it the library may fall back to 3.1.
 const protocol311 = 4
 
-// mostQoS is the highest return code of a subscription that is none of a refusal.
-const mostQoS = 2
+// maxQoS is the highest return code of a subscription that is no refusal.
+const maxQoS = 2
 
-// quiesceMilliseconds is how long a DISCONNECT may take to be written.
+// quiesceMilliseconds is how long writing a DISCONNECT may take.
 const quiesceMilliseconds = 250
 
 type client311 struct {
@@ -34,7 +34,7 @@ type client311 struct {
 	once   exactlyOnce
 	window *window
 	ctx    context.Context // until Close
-	// connections are counted, so that each knows whether another one has taken its place.
+	// connections counts connections, so that a handler recognises that its own was replaced.
 	connections   atomic.Int64
 	subscriptions *transport.Subscriptions
 }
@@ -51,9 +51,9 @@ func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 		SetCleanSession(!s.keepsSession).
 		SetKeepAlive(s.keepAlive).
 		SetPingTimeout(s.keepAlive).
-		SetConnectTimeout(2 * (handshake + d.Patience())). // the dialer's wait counts
+		SetConnectTimeout(2 * (handshake + d.Timeout())). // the dialer's wait limits it
 		SetConnectRetry(true).
-		// The dialer waits; the library's own pauses, which know no short ones, are all but off.
+		// The dialer waits. The library's own pauses are too long, and practically off.
 		SetConnectRetryInterval(time.Millisecond).
 		SetMaxReconnectInterval(time.Millisecond).
 		SetAutoReconnect(true).
@@ -76,8 +76,8 @@ func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 	return c
 }
 
-// connected subscribes wherever the broker does not know of it: one that was restarted, another one, or one with a clean session. A broker
-// that knows would send its retained messages once more.
+// connected subscribes if the broker does not know the session: after its restart, at another broker, with a clean session. A broker
+// that knows it would send its retained messages again.
 func (c *client311) connected() {
 	broker, sessionPresent := c.dialer.connected()
 	c.window.wake()
@@ -89,7 +89,7 @@ func (c *client311) connected() {
 	go c.subscriptions.Ask(c.ctx, func(missing []string) bool { return c.subscribe(connection, missing) })
 }
 
-// subscribe asks for filters, and reports whether the connection is still there.
+// subscribe requests filters, and reports whether the connection still exists.
 func (c *client311) subscribe(connection int64, filters []string) bool {
 	if c.connections.Load() != connection {
 		return false
@@ -98,7 +98,7 @@ func (c *client311) subscribe(connection int64, filters []string) bool {
 	for _, filter := range filters {
 		levels[filter] = c.setup.subscribeQoS
 	}
-	// Without a handler per filter each message is handed over once, however many filters match.
+	// Without a handler per filter a message that matches several filters is delivered once.
 	token := c.client.SubscribeMultiple(levels, nil)
 	token.Wait()
 	if c.connections.Load() != connection || !c.client.IsConnectionOpen() {
@@ -112,13 +112,13 @@ func (c *client311) subscribe(connection int64, filters []string) bool {
 	return true
 }
 
-// answered: the broker's return codes (MQTT 3.1.1, 3.9.3), the QoS of each filter or a refusal.
+// answered handles the broker's return codes (MQTT 3.1.1, 3.9.3): the QoS of each filter, or a refusal.
 func (c *client311) answered(filters []string, codes map[string]byte) {
 	for _, filter := range filters {
 		switch code, ok := codes[filter]; {
 		case !ok:
 			c.subscriptions.Refused("the broker's answer does not have it", filter)
-		case code > mostQoS:
+		case code > maxQoS:
 			c.subscriptions.Refused(fmt.Sprintf("return code %#x", code), filter)
 		default:
 			c.subscriptions.Granted(filter)
@@ -145,7 +145,7 @@ func (c *client311) Publish(topic string, payload []byte) error {
 	return nil
 }
 
-// publish hands a message to the library, which has it in its store from then on.
+// publish passes a message to the library, whose store keeps it from then on.
 func (c *client311) publish(m held) {
 	token := c.client.Publish(m.topic, c.setup.publishQoS, c.setup.retain, m.payload)
 	select {
@@ -164,8 +164,8 @@ func (c *client311) Close(ctx context.Context) {
 	c.cancel()
 }
 
-// exactlyOnce tells messages of QoS 2 that a broker repeats, which the library hands over again: it gives them over when they come, and
-// forgets their packet ids. As ids are used again, and a message that is marked as a repetition may be one that never came, contents are compared.
+// exactlyOnce recognises repeated messages of QoS 2: the library delivers a message when it arrives, repeated or not, and
+// forgets packet ids. Ids are reused, and a message marked as a repetition may be new, so contents are compared.
 type exactlyOnce struct {
 	mu   sync.Mutex
 	seed maphash.Seed

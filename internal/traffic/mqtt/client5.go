@@ -18,13 +18,13 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-// sessionExpirySeconds is a day: longer than any outage that an experiment waits for.
+// sessionExpirySeconds is a day, longer than any outage in an experiment.
 const sessionExpirySeconds = 86400
 
-// firstRefusal is the first reason code that means failure (MQTT 5.0, 2.4).
+// firstRefusal is the least reason code of a failure (MQTT 5.0, 2.4).
 const firstRefusal = 0x80
 
-// retainedOfNew asks for retained messages only where the broker did not know the subscription (MQTT 5.0, 3.8.3.1).
+// retainedOfNew requests retained messages only if the subscription is new to the broker (MQTT 5.0, 3.8.3.1).
 const retainedOfNew = 1
 
 type client5 struct {
@@ -32,9 +32,9 @@ type client5 struct {
 	dialer  *dialer
 	manager *autopaho.ConnectionManager
 	cancel  context.CancelFunc
-	// unacknowledged holds messages of QoS 1 and 2 until the broker has them.
+	// unacknowledged has messages of QoS 1 and 2 until the broker acknowledges them.
 	unacknowledged *keeper
-	// connections are counted, so that each knows whether another one has taken its place.
+	// connections counts connections, so that a handler recognises that its own was replaced.
 	connections   atomic.Int64
 	subscriptions *transport.Subscriptions
 }
@@ -47,7 +47,7 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 		ServerUrls:                    []*url.URL{{Scheme: "mqtt", Host: s.Broker}}, // a name only: the dialer knows where to go
 		KeepAlive:                     uint16(s.keepAlive / time.Second),
 		CleanStartOnInitialConnection: !s.keepsSession,
-		ConnectTimeout:                2 * (handshake + d.Patience()), // the dialer's wait counts
+		ConnectTimeout:                2 * (handshake + d.Timeout()), // the dialer's wait limits it
 		ReconnectBackoff:              func(int) time.Duration { return 0 },
 		ConnectPacketBuilder:          c.connectPacket,
 		AttemptConnection: func(ctx context.Context, _ autopaho.ClientConfig, _ *url.URL) (net.Conn, error) {
@@ -88,7 +88,7 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 	return c, nil
 }
 
-// connectPacket adds the login. A clean session begins anew with each connection, for which the library has no option.
+// connectPacket adds the login, and the flag for a clean session on each connection, for which the library has no option.
 func (c *client5) connectPacket(p *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 	username, password := c.dialer.user()
 	p.UsernameFlag, p.Username = username != "", username
@@ -97,7 +97,7 @@ func (c *client5) connectPacket(p *paho.Connect, _ *url.URL) (*paho.Connect, err
 	return p, nil
 }
 
-// subscribe asks for filters, and reports whether the connection is still there.
+// subscribe requests filters, and reports whether the connection still exists.
 func (c *client5) subscribe(ctx context.Context, m *autopaho.ConnectionManager, connection int64, filters []string) bool {
 	if c.connections.Load() != connection {
 		return false
@@ -114,11 +114,11 @@ func (c *client5) subscribe(ctx context.Context, m *autopaho.ConnectionManager, 
 	return true
 }
 
-// answered: the broker's reason codes (MQTT 5.0, 3.9.3), one for each filter. Without them the error is a refusal of all: the library knows that
-// the broker has no wildcards, or the broker is silent.
+// answered handles the broker's reason codes (MQTT 5.0, 3.9.3), one for each filter. Without codes the error refuses all: the
+// library knows that the broker has no wildcards, or the broker did not answer.
 func (c *client5) answered(filters []string, answer *paho.Suback, err error) {
 	switch {
-	case answer != nil: // the library has an error for refusals too
+	case answer != nil: // the library returns an error for refusals too
 	case errors.Is(err, context.DeadlineExceeded):
 		c.subscriptions.Refused(fmt.Sprintf("no answer within %v", handshake), filters...)
 		return
@@ -138,7 +138,7 @@ func (c *client5) answered(filters []string, answer *paho.Suback, err error) {
 	}
 }
 
-// refusal for people.
+// refusal returns the reason of a refusal in words.
 func refusal(answer *paho.Suback, i int) string {
 	text := fmt.Sprintf("reason %#x", answer.Reasons[i])
 	if answer.Properties != nil && answer.Properties.ReasonString != "" {
@@ -158,7 +158,7 @@ func (c *client5) enqueue(message *paho.Publish) error {
 	return c.manager.PublishViaQueue(context.Background(), &autopaho.QueuePublish{Publish: message})
 }
 
-// Close waits for acknowledgements. What was queued but not written yet the caller knows of by Events.Sent.
+// Close waits for acknowledgements. Events.Sent was called for all messages that were written.
 func (c *client5) Close(ctx context.Context) {
 	c.dialer.out.drain(ctx)
 	poll(ctx, func() bool {
@@ -167,18 +167,18 @@ func (c *client5) Close(ctx context.Context) {
 	})
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), quiesceMilliseconds*time.Millisecond)
 	defer cancel()
-	_ = c.manager.Disconnect(ending) // there is nothing left to do if it fails
+	_ = c.manager.Disconnect(ending) // a failure changes nothing
 	c.cancel()
 }
 
-// keeper keeps messages of QoS 1 and 2 where a session is gone, be it that the broker was restarted or that there is another one now: the library
-// forgets them, as the standard says of a session, but they have not been delivered yet. They are published again.
+// keeper keeps messages of QoS 1 and 2 after the broker lost the session, by its restart or a change of broker. The library
+// forgets them with the session, as the standard says. They were not delivered, so they are published again.
 type keeper struct {
 	*memory.Store
 	again func(*paho.Publish) error
 }
 
-// Reset is called when the broker does not know the session.
+// Reset runs when the broker does not know the session.
 func (k *keeper) Reset() error {
 	ids, err := k.List()
 	if err != nil {
@@ -201,7 +201,7 @@ func (k *keeper) Reset() error {
 	return nil
 }
 
-// message of an id; nil for one whose broker had it already (PUBREL).
+// message returns the message with an id; nil if the broker has it already (PUBREL).
 func (k *keeper) message(id uint16) *paho.Publish {
 	stored, err := k.Get(id)
 	if err != nil {

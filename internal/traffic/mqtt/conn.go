@@ -9,32 +9,32 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttwire"
 )
 
-// conn tells when PUBLISH packets are handed to the socket, which neither library does for QoS 1 and 2.
+// conn reports when PUBLISH packets go to the socket, which neither library does for QoS 1 and 2.
 //
-// It writes each packet in one piece. The library for MQTT 5 hands packets over in parts, which with
-// TCP_NODELAY would become a segment each on any connection but the library's own.
+// It writes each packet at once. The library for MQTT 5 writes packets in parts, which with
+// TCP_NODELAY would become a segment each.
 type conn struct {
 	net.Conn
 	form mqttwire.Form
 	sent func(at time.Time, topic string, payload []byte)
-	// released is told before a PUBREL is written.
+	// released is called before a PUBREL is written.
 	released func(id uint16)
-	// admit is asked before a PUBLISH of QoS 1 or 2 is written; where it says no, the packet is left out.
+	// admit is called before a PUBLISH of QoS 1 or 2 is written. If it returns false the packet is left out.
 	admit func(c *conn, id uint16, payload []byte) bool
-	// closed is told when the connection is closed by either side.
+	// closed is called when either side closes the connection.
 	closed func(*conn)
 
-	packet  sync.Mutex // held by the library while it writes a packet in parts
+	packet  sync.Mutex // the library holds it while it writes a packet in parts
 	mu      sync.Mutex
 	partial []byte
-	// head are the first bytes received, of CONNACK: type, length, flags.
+	// head has the first received bytes, which are of CONNACK: type, length, flags.
 	head []byte
 }
 
-// headBytes of CONNACK tell whether the session is present (3.2.2.2 in both versions): the properties of MQTT 5 come later.
+// headBytes of CONNACK include the flag "session present" (3.2.2.2 in both versions). MQTT 5's properties follow.
 const headBytes = 3
 
-// Read notes what the broker says of the session, which the library for MQTT 3.1.1 tells of the first connection only.
+// Read records "session present", which the library for MQTT 3.1.1 reports for the first connection only.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if missing := headBytes - len(c.head); missing > 0 {
@@ -43,12 +43,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// sessionPresent tells whether the broker still had the client's session. It is for after the CONNACK.
+// sessionPresent reports whether the broker still had the client's session. It is valid after the CONNACK.
 func (c *conn) sessionPresent() bool {
 	return len(c.head) == headBytes && c.head[2]&1 == 1
 }
 
-// Close tells that the connection is closed.
+// Close closes the connection and calls closed.
 func (c *conn) Close() error {
 	if c.closed != nil {
 		c.closed(c)
@@ -56,11 +56,11 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Lock and Unlock are what the library for MQTT 5 looks for where it writes a packet in parts.
+// Lock and Unlock: the library for MQTT 5 calls them around a packet that it writes in parts.
 func (c *conn) Lock()   { c.packet.Lock() }
 func (c *conn) Unlock() { c.packet.Unlock() }
 
-// Write takes a packet or a part of one, and writes as soon as there is a whole one.
+// Write accepts a packet or a part of one, and writes when the packet is complete.
 func (c *conn) Write(part []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *conn) Write(part []byte) (int, error) {
 }
 
 func (c *conn) writePacket(packet []byte) error {
-	// Before the write: where the kernel's buffer is full the wait for it belongs to the delay, and on
+	// Taken before the write: a wait for the kernel's full buffer is part of the delay, and on
 	// one host the receiver may be done before the write returns.
 	at := time.Now()
 	if id, ok := mqttwire.Pubrel(packet); ok && c.released != nil {

@@ -11,23 +11,23 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-// dialer opens connections for either library. Both ask for the login first, and then for a connection.
+// dialer opens connections for both libraries. Each asks for the login first, and then for a connection.
 type dialer struct {
 	*transport.Dialer
 	form mqttwire.Form
 	sent func(at time.Time, topic string, payload []byte)
 	out  *outbox
-	// released is told of messages of QoS 2 that the broker has.
+	// released is called for messages of QoS 2 that the broker has.
 	released func(id uint16)
-	// admit is asked before messages of QoS 1 and 2 are written.
+	// admit is called before messages of QoS 1 and 2 are written.
 	admit func(c *conn, id uint16, payload []byte) bool
 
 	mu    sync.Mutex
-	last  *conn // that was opened
-	login error // why there is no login for the attempt
+	last  *conn // the latest connection
+	login error // why the attempt has no login
 }
 
-// user and password of the next connection.
+// user returns user name and password for the next connection.
 func (d *dialer) user() (username, password string) {
 	username, password, err := d.Login()
 	d.mu.Lock()
@@ -51,7 +51,7 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// connected notes that the broker has accepted the client, and opens the way for messages of QoS 0. It tells the broker's host:port, and
+// connected records that the broker accepted the client, and starts messages of QoS 0. It returns the broker's host:port, and
 // whether it still had the client's session.
 func (d *dialer) connected() (broker string, sessionPresent bool) {
 	d.mu.Lock()
@@ -61,18 +61,18 @@ func (d *dialer) connected() (broker string, sessionPresent bool) {
 	return d.Connected(), c.sessionPresent()
 }
 
-// maxWaiting are the bytes of messages of QoS 0 that wait for a socket whose buffer is full, before Publish waits too.
+// maxWaiting is the most bytes of QoS 0 that wait for a full socket buffer. Beyond, Publish waits too.
 const maxWaiting = 64 << 10
 
-// outbox writes messages of QoS 0 past the libraries: a message takes a tenth of the time, and those that were published while the
-// one before was being written go out in one write. A message that waits when the connection is lost is never sent.
+// outbox writes messages of QoS 0 without the libraries, in a tenth of the time. Messages that were published during a
+// write go out together in the next. A message that waits when the connection is lost is never sent.
 type outbox struct {
 	form   mqttwire.Form
 	retain bool
 	sent   func(at time.Time, topic string, payload []byte)
 
 	mu sync.Mutex
-	// changed: there is something to write, room, or another connection.
+	// changed signals a message, free room, or another connection.
 	changed sync.Cond
 	conn    *conn
 	waiting []mqttwire.Publish
@@ -85,7 +85,7 @@ func newOutbox(form mqttwire.Form, retain bool, sent func(at time.Time, topic st
 	return o
 }
 
-// put hands a message over to be written soon. It waits while there is too much before it.
+// put queues a message for writing. It waits while the queue is full.
 func (o *outbox) put(topic string, payload []byte) error {
 	if err := mqttwire.ValidPublish(topic, payload); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (o *outbox) put(topic string, payload []byte) error {
 	return nil
 }
 
-// attach begins to write to a connection, which the broker has accepted.
+// attach starts writing to a connection that the broker has accepted.
 func (o *outbox) attach(c *conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +115,7 @@ func (o *outbox) attach(c *conn) {
 	go o.run(c)
 }
 
-// detach ends the writing to a connection that is closed.
+// detach stops writing to a closed connection.
 func (o *outbox) detach(c *conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,7 +138,7 @@ func (o *outbox) run(c *conn) {
 		}
 		at := time.Now()
 		if _, err := c.Conn.Write(packets); err != nil {
-			c.Close() // a packet may be there in part; the library hears of it by its reading
+			c.Close() // a packet may be partly written; the library notices by its read
 			return
 		}
 		for _, m := range batch {
@@ -147,7 +147,7 @@ func (o *outbox) run(c *conn) {
 	}
 }
 
-// take waits for messages for a connection; nil once it is closed. The slice given is used for those that come next.
+// take waits for messages for a connection; nil once it is closed. It reuses the given slice.
 func (o *outbox) take(c *conn, next []mqttwire.Publish) []mqttwire.Publish {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,7 +164,7 @@ func (o *outbox) take(c *conn, next []mqttwire.Publish) []mqttwire.Publish {
 	return batch
 }
 
-// drain waits until everything is taken by the writer, as long as ctx lasts.
+// drain waits until the writer has taken all messages, or ctx ends.
 func (o *outbox) drain(ctx context.Context) {
 	poll(ctx, func() bool {
 		o.mu.Lock()

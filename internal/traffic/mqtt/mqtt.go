@@ -1,11 +1,11 @@
-// Package mqtt is a client of MQTT 3.1.1 and 5 for the traffic generator, on the Eclipse Paho libraries.
+// Package mqtt is an MQTT 3.1.1 and 5 client for the traffic generator, on the Eclipse Paho libraries.
 //
-// Connections. It reconnects for ever, waiting from 50 ms up to 10 s, going from one broker to the next, and subscribes again wherever
-// its session is not there any more. Unless it is told otherwise, sessions are clean with QoS 0 only. With QoS 1 or 2 on either side the
-// session outlives connections, which is what makes these levels keep their promise over an outage.
+// Connections. It reconnects for ever, after 50 ms up to 10 s, to one broker after the other, and subscribes again if the broker
+// lost its session. By default only sessions with QoS 0 are clean. With QoS 1 or 2 on either side the
+// session outlives connections, so that these levels hold over an outage.
 //
-// Messages while there is no connection: with QoS 0 they are refused and never sent. With QoS 1 and 2 they wait in memory and are sent
-// when the connection is back, to whichever broker, which is late but is what the level promises.
+// Messages without a connection: with QoS 0 they are refused and never sent. With QoS 1 and 2 they wait in memory and are sent
+// late, to any broker, as the level promises.
 package mqtt
 
 import (
@@ -26,11 +26,11 @@ const (
 
 const (
 	keepAlive = 60 * time.Second
-	// handshake is what CONNECT and its answer may take once there is a connection.
+	// handshake is how long CONNECT and its answer may take on a new connection.
 	handshake = 60 * time.Second
 )
 
-// setup of a client, with what both versions ask of it.
+// setup is that of a client, with defaults for both versions.
 type setup struct {
 	transport.Setup
 	publishQoS, subscribeQoS byte
@@ -72,7 +72,7 @@ func (c setup) validate() error {
 	return nil
 }
 
-// Open is a transport.Open. It begins to connect, in the background and for as long as it takes.
+// Open is a transport.Open. It connects in the background.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
 	c := newSetup(s)
 	if err := c.validate(); err != nil {
@@ -82,8 +82,8 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	// The sooner a silent broker is noticed the sooner others are asked, where there are others.
-	c.keepAlive = min(keepAlive, shared.Patience())
+	// With several brokers, a silent one must be noticed sooner.
+	c.keepAlive = min(keepAlive, shared.Timeout())
 	d := &dialer{Dialer: shared, form: mqttwire.MQTT311, sent: events.Sent}
 	if s.Version == Version5 {
 		d.form = mqttwire.MQTT5
@@ -98,7 +98,7 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 	return nil, fmt.Errorf("MQTT version %q: want %s or %s", s.Version, Version311, Version5)
 }
 
-// poll waits until ok or the end of ctx.
+// poll waits until ok returns true or ctx ends.
 func poll(ctx context.Context, ok func() bool) {
 	for !ok() {
 		select {

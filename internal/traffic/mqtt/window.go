@@ -11,25 +11,25 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// maxInFlight are the messages of QoS 1 and 2 of MQTT 3.1.1 that are not acknowledged, at most. The standard has no limit, but brokers have:
+// maxInFlight is the most unacknowledged messages of QoS 1 and 2 of MQTT 3.1.1. The standard has no limit, but brokers do:
 // Mosquitto disconnects clients with more than 20 of QoS 2. (MQTT 5 has Receive Maximum.)
 const maxInFlight = 20
 
-// window holds messages of QoS 1 and 2 back, and lets one go to the library when there is a connection and few enough are not acknowledged.
-// It counts by watching the library's store, as its tokens also complete when a connection is lost.
+// window queues messages of QoS 1 and 2. It passes one to the library if there is a connection and few enough are in flight.
+// It counts in the library's store, as the library's tokens also complete when a connection is lost.
 type window struct {
 	paho.Store
 	mu sync.Mutex
-	// changed: a message came, was acknowledged, or there is a connection.
+	// changed signals a message, an acknowledgement, or a connection.
 	changed  sync.Cond
 	inFlight map[string]bool
-	// written are the connections on which messages that are in flight were written last.
+	// written has the connection on which each message in flight was last written.
 	written map[string]*conn
 	waiting []held
 	ended   bool
 }
 
-// held is a message that was published.
+// held is a published message that waits.
 type held struct {
 	topic   string
 	payload []byte
@@ -41,10 +41,10 @@ func newWindow() *window {
 	return w
 }
 
-// outgoing begins the library's keys of messages to be sent and not acknowledged.
+// outgoing is the prefix of the library's keys for unacknowledged outgoing messages.
 const outgoing = "o."
 
-// Put is the library's: a message, or the PUBREL in its place.
+// Put implements the library's store: a message, or the PUBREL in its place.
 func (w *window) Put(key string, packet packets.ControlPacket) {
 	w.Store.Put(key, ownCopy(packet))
 	if strings.HasPrefix(key, outgoing) {
@@ -54,7 +54,7 @@ func (w *window) Put(key string, packet packets.ControlPacket) {
 	}
 }
 
-// Del is the library's.
+// Del implements the library's store.
 func (w *window) Del(key string) {
 	w.Store.Del(key)
 	w.mu.Lock()
@@ -64,10 +64,10 @@ func (w *window) Del(key string) {
 	w.changed.Broadcast()
 }
 
-// Get is the library's.
+// Get implements the library's store.
 func (w *window) Get(key string) packets.ControlPacket { return ownCopy(w.Store.Get(key)) }
 
-// ownCopy of a message: the library changes it as it is written, and marks it as a repetition as it is sent again, which may be at once.
+// ownCopy copies a message, as the library changes it while it writes or repeats it.
 func ownCopy(packet packets.ControlPacket) packets.ControlPacket {
 	if p, ok := packet.(*packets.PublishPacket); ok {
 		again := *p
@@ -76,8 +76,8 @@ func ownCopy(packet packets.ControlPacket) packets.ControlPacket {
 	return packet
 }
 
-// admit tells whether a message may be written to a connection. A message that waits for the library's writer while the connection is made anew
-// comes twice: as itself and from the store, where it may be done with by then. The broker would take the second for a new one.
+// admit reports whether a message may be written to a connection. A message that waits for the library's writer during a reconnect
+// is written twice: as itself and from the store. The broker would take the second for a new message.
 func (w *window) admit(c *conn, id uint16, payload []byte) bool {
 	key := outgoing + strconv.Itoa(int(id))
 	p, ok := w.Store.Get(key).(*packets.PublishPacket)
@@ -93,7 +93,7 @@ func (w *window) admit(c *conn, id uint16, payload []byte) bool {
 	return true
 }
 
-// released has the library send PUBREL on the next connection, not the message again: the broker has it, and forgets its id with PUBREL.
+// released makes the library send PUBREL on the next connection instead of the message, which the broker has.
 func (w *window) released(id uint16) {
 	packet := packets.NewControlPacket(packets.Pubrel).(*packets.PubrelPacket)
 	packet.MessageID = id
@@ -103,7 +103,7 @@ func (w *window) released(id uint16) {
 	}
 }
 
-// put holds a message until it may go.
+// put queues a message.
 func (w *window) put(topic string, payload []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,10 +111,10 @@ func (w *window) put(topic string, payload []byte) {
 	w.changed.Broadcast()
 }
 
-// wake looks again whether there is a connection.
+// wake checks again whether there is a connection.
 func (w *window) wake() { w.changed.Broadcast() }
 
-// run hands messages over, one after the other, until end.
+// run passes messages to the library, one after the other, until end.
 func (w *window) run(open func() bool, publish func(held)) {
 	for {
 		w.mu.Lock()
@@ -133,7 +133,7 @@ func (w *window) run(open func() bool, publish func(held)) {
 	}
 }
 
-// drain waits until everything is acknowledged, as long as ctx lasts, and ends.
+// drain waits until all messages are acknowledged or ctx ends, and stops run.
 func (w *window) drain(ctx context.Context) {
 	poll(ctx, func() bool {
 		w.mu.Lock()

@@ -152,7 +152,7 @@ func TestAForeignClientSpeaksWithOursThroughTheGateway(t *testing.T) {
 			if out, err := foreign(t, gw, "mqtt_sn_pub", "-T", "7", "-q", "-1", "-m", "minus one").CombinedOutput(); err != nil {
 				t.Errorf("QoS -1: %v\n%s", err, out)
 			}
-			eventually(t, "ours has heard all of theirs", sub.is(func() bool { return len(sub.received) == len(want) }))
+			eventually(t, "ours has received all of theirs", sub.is(func() bool { return len(sub.received) == len(want) }))
 			sub.is(func() bool {
 				for _, text := range want {
 					if sub.received[text] != 1 {

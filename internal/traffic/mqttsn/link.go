@@ -12,20 +12,20 @@ import (
 	wire "vignette.dev/vignette/internal/mqttsn"
 )
 
-// errEnded is the gateway's DISCONNECT.
+// errEnded reports the gateway's DISCONNECT.
 var errEnded = errors.New("the gateway has ended the connection")
 
 // link is a socket to one gateway.
 type link struct {
 	socket *net.UDPConn
-	// answers to requests; broken has the error of the socket, or errEnded.
+	// answers has answers to requests. broken has the socket's error, or errEnded.
 	answers chan wire.Packet
 	broken  chan error
 
 	mu sync.Mutex
-	// sent and heard are when something last went out and came in.
-	sent, heard time.Time
-	// asleep is under the client's lock.
+	// sent and received are the times of the last packet in each direction.
+	sent, received time.Time
+	// asleep is guarded by the client's lock.
 	asleep bool
 }
 
@@ -34,9 +34,9 @@ func dial(address *net.UDPAddr) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = socket.SetReadBuffer(receiveBuffer) // less is possible
+	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too
 	now := time.Now()
-	return &link{socket: socket, answers: make(chan wire.Packet, 16), broken: make(chan error, 1), sent: now, heard: now}, nil
+	return &link{socket: socket, answers: make(chan wire.Packet, 16), broken: make(chan error, 1), sent: now, received: now}, nil
 }
 
 func (l *link) close() { l.socket.Close() }
@@ -55,17 +55,17 @@ func (l *link) send(p wire.Packet) error {
 	return nil
 }
 
-func (l *link) noteHeard(at time.Time) {
+func (l *link) noteReceived(at time.Time) {
 	l.mu.Lock()
-	l.heard = at
+	l.received = at
 	l.mu.Unlock()
 }
 
-// last tells when something last went out and came in.
-func (l *link) last() (sent, heard time.Time) {
+// last returns the times of the last packet sent and received.
+func (l *link) last() (sent, received time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.sent, l.heard
+	return l.sent, l.received
 }
 
 func (l *link) fail(err error) {
@@ -75,7 +75,7 @@ func (l *link) fail(err error) {
 	}
 }
 
-// read packets until the socket is closed.
+// read reads packets until the socket is closed.
 func (c *Client) read(l *link) {
 	buffer := make([]byte, wire.MaxDatagram+1)
 	for {
@@ -85,9 +85,9 @@ func (c *Client) read(l *link) {
 			return
 		}
 		if err != nil {
-			// Nobody listens at the gateway's port, or there is no way to its host.
+			// The gateway's port is closed, or its host is unreachable.
 			if l.fail(err); c.qos == wire.QoSMinusOne {
-				time.Sleep(time.Millisecond) // no more of these than messages are sent
+				time.Sleep(time.Millisecond) // at most one per sent message
 			}
 			continue
 		}
@@ -96,22 +96,22 @@ func (c *Client) read(l *link) {
 			c.warnOnce(fmt.Sprintf("a datagram of the gateway that is no MQTT-SN packet is ignored, as all such: %v", err))
 			continue
 		}
-		l.noteHeard(at)
+		l.noteReceived(at)
 		c.packet(l, at, p)
 	}
 }
 
 func (c *Client) warnOnce(text string) {
 	c.mu.Lock()
-	told := c.told
-	c.told = true
+	reported := c.reported
+	c.reported = true
 	c.mu.Unlock()
-	if !told {
+	if !reported {
 		c.setup.Warn(text)
 	}
 }
 
-// packet that came: what the gateway asks for is answered, what it answers goes to the request.
+// packet handles a received packet: it answers the gateway's requests, and passes answers to the waiting request.
 func (c *Client) packet(l *link, at time.Time, p wire.Packet) {
 	switch p := p.(type) {
 	case *wire.Publish:
@@ -129,16 +129,16 @@ func (c *Client) packet(l *link, at time.Time, p wire.Packet) {
 	case *wire.Pingreq:
 		_ = l.send(&wire.Pingresp{})
 	case *wire.Advertise, *wire.GWInfo, *wire.SearchGW:
-		// The gateway is known.
+		// The gateway is known already.
 	default:
 		select {
 		case l.answers <- p:
-		default: // nobody asked
+		default: // no request waits
 		}
 	}
 }
 
-// topicOf a message.
+// topicOf returns the topic of a message.
 func (c *Client) topicOf(p *wire.Publish) (topic string, ok bool) {
 	switch p.Kind {
 	case wire.Short:
@@ -184,10 +184,10 @@ func (c *Client) receive(l *link, at time.Time, p *wire.Publish) {
 	}
 }
 
-// request sends a packet, again where nothing answers, and gives the first answer that matches.
+// request sends a packet, repeats it without an answer, and returns the first matching answer.
 func (c *Client) request(l *link, send func(again bool) error, matches func(wire.Packet) bool) (wire.Packet, error) {
 	started := time.Now()
-	// With alive there came something else meanwhile: the gateway is there, and may have other things for the client first.
+	// alive: another packet arrived, so the gateway is there, and may have sent other packets first.
 	for silent, alive := 0, 0; ; {
 		if err := send(silent+alive > 0); err != nil {
 			return nil, err
@@ -196,7 +196,7 @@ func (c *Client) request(l *link, send func(again bool) error, matches func(wire
 		if answer != nil || err != nil {
 			return answer, err
 		}
-		if _, heard := l.last(); heard.After(started) && time.Since(heard) < c.retryAfter {
+		if _, received := l.last(); received.After(started) && time.Since(received) < c.retryAfter {
 			alive++
 		} else {
 			silent++
@@ -207,7 +207,7 @@ func (c *Client) request(l *link, send func(again bool) error, matches func(wire
 	}
 }
 
-// await an answer; nil when the time is over.
+// await waits for an answer; nil after the timeout.
 func (c *Client) await(l *link, until time.Time, matches func(wire.Packet) bool) (wire.Packet, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -230,8 +230,8 @@ func (c *Client) await(l *link, until time.Time, matches func(wire.Packet) bool)
 	}
 }
 
-// search for a gateway at an address that many listen at.
-func search(ctx context.Context, to *net.UDPAddr, patience time.Duration) (*net.UDPAddr, error) {
+// search asks a multicast or broadcast address for a gateway.
+func search(ctx context.Context, to *net.UDPAddr, timeout time.Duration) (*net.UDPAddr, error) {
 	socket, err := net.ListenUDP("udp4", nil)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func search(ctx context.Context, to *net.UDPAddr, patience time.Duration) (*net.
 	if _, err := socket.WriteToUDP(b, to); err != nil {
 		return nil, err
 	}
-	if err := socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := socket.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
 	buffer := make([]byte, wire.MaxDatagram)
@@ -268,7 +268,7 @@ func search(ctx context.Context, to *net.UDPAddr, patience time.Duration) (*net.
 	}
 }
 
-// gatewayOf is the address that a client tells of, an IPv4 address with or without a port, or that of the gateway itself.
+// gatewayOf returns the address in another client's answer (IPv4, with or without a port), or the gateway's own.
 func gatewayOf(p *wire.GWInfo, from *net.UDPAddr) *net.UDPAddr {
 	switch len(p.Address) {
 	case net.IPv4len:

@@ -1,7 +1,7 @@
-// Package mqttsn is a client of MQTT-SN 1.2 over UDP for the traffic generator: QoS -1, 0, 1 and 2, topic ids, sleep.
+// Package mqttsn is an MQTT-SN 1.2 client over UDP for the traffic generator: QoS -1, 0, 1 and 2, topic ids, sleep.
 //
-// It keeps to one request at a time, as the specification asks of clients (6.13), repeats it every T_RETRY, up to N_RETRY times, and then
-// connects anew, to the next gateway if there are several.
+// It has one request at a time, as the specification requires (6.13), repeats it every T_RETRY, up to N_RETRY times, and then
+// connects again, to the next gateway if there are several.
 package mqttsn
 
 import (
@@ -24,47 +24,47 @@ const (
 	// retryAfter and retries are T_RETRY and N_RETRY of the specification (7.2): 10 to 15 s, 3 to 5.
 	retryAfter = 10 * time.Second
 	retries    = 5
-	// With other gateways to go to, one that is silent is given up after 15 s.
+	// With several gateways, a silent one is left after 15 s.
 	retryAfterWithOthers = 5 * time.Second
 	retriesWithOthers    = 2
-	// maxQueued messages wait for their turn or for a connection.
+	// maxQueued is the most messages that wait for earlier ones or for a connection.
 	maxQueued = 10000
-	// receiveBuffer is asked for so that bursts wait in the kernel; net.core.rmem_max bounds it.
+	// receiveBuffer is requested so that bursts wait in the kernel. net.core.rmem_max bounds it.
 	receiveBuffer = 4 << 20
-	// congestionWait before a message that was refused for congestion is sent again. The specification's T_WAIT, above 5 minutes, is for
+	// congestionWait is the wait before a message refused for congestion is repeated. The specification's T_WAIT, above 5 minutes, is for
 	// networks that run for years.
 	congestionWait = 5 * time.Second
 )
 
 var errQueueFull = fmt.Errorf("%d messages wait already: the message is not sent", maxQueued)
 
-// outgoing message.
+// outgoing is a message to be sent.
 type outgoing struct {
 	topic   string
 	payload []byte
-	// id of a message of QoS 1 or 2, once it is sent; received tells that PUBREC came.
+	// id of a sent message of QoS 1 or 2. received: PUBREC arrived.
 	id       uint16
 	received bool
 }
 
-// Client of a gateway.
+// Client is a client of a gateway.
 type Client struct {
 	setup  transport.Setup
 	events transport.Events
 	dialer *transport.Dialer
-	// id at the gateway.
+	// id is the client id at the gateway.
 	id string
-	// qos of what is published; clean sessions end with their connections.
+	// qos is that of published messages. clean sessions end with their connections.
 	qos   int
 	clean bool
-	// retryAfter and retries are the constants above; tests are in more of a hurry.
+	// retryAfter and retries are the constants above, except in tests.
 	retryAfter time.Duration
 	retries    int
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{}
-	// wake tells that there is something to do: a message, or Close.
+	// wake signals work: a message, or Close.
 	wake chan struct{}
 
 	mu      sync.Mutex
@@ -72,16 +72,16 @@ type Client struct {
 	ready   bool
 	closing bool
 	queue   []*outgoing
-	// ids of topics by their names, and names by the ids that the gateway uses: those it knows of this connection.
+	// ids of topics by name, and names by the gateway's ids, valid on this connection.
 	ids   map[string]uint16
 	names map[uint16]string
-	// unreleased messages of QoS 2 that were received.
+	// unreleased has received messages of QoS 2 without PUBREL.
 	unreleased map[uint16]bool
 	lastID     uint16
-	told       bool
+	reported   bool
 
 	subscriptions *transport.Subscriptions
-	// subscribeAt is when subscriptions that were refused are asked for again; for the goroutine of run.
+	// subscribeAt is when refused subscriptions are requested again. Only run's goroutine uses it.
 	subscribeAt time.Time
 }
 
@@ -142,7 +142,7 @@ func check(s transport.Setup) error {
 	return nil
 }
 
-// topics that are published to, each once.
+// topics returns the topics that the client publishes to, each once.
 func topics(s transport.Setup) (list []string) {
 	if s.Publish == nil {
 		return nil
@@ -161,7 +161,7 @@ func topics(s transport.Setup) (list []string) {
 	return list
 }
 
-// clean tells whether the session ends with the connection.
+// clean reports whether the session ends with the connection.
 func clean(s transport.Setup) bool {
 	switch s.Session {
 	case trafficconfig.SessionClean:
@@ -172,7 +172,7 @@ func clean(s transport.Setup) bool {
 	return s.PublishQoS() <= 0 && s.SubscribeQoS() == 0
 }
 
-// clientID has at most the 23 characters of the specification; where a name has more, its end is a digest of all of it.
+// clientID has at most the specification's 23 characters. A longer name ends in a digest of the whole name.
 func clientID(name string) string {
 	if len(name) <= wire.MaxClientID {
 		return name
@@ -182,7 +182,7 @@ func clientID(name string) string {
 	return name[:wire.MaxClientID-digits-1] + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// topicID is how a topic is told to the gateway without REGISTER.
+// topicID is how a PUBLISH names a topic without REGISTER.
 type topicID struct {
 	kind wire.TopicKind
 	id   uint16
@@ -196,7 +196,7 @@ func minusOne(s transport.Setup, topic string) (topicID, bool) {
 	return topicID{wire.Short, id}, ok
 }
 
-// known says how a topic is told to the gateway now; false where it has to be registered first.
+// known returns how to name a topic to the gateway; false if it must be registered first.
 func (c *Client) known(topic string) (topicID, bool) {
 	if c.qos == wire.QoSMinusOne {
 		return minusOne(c.setup, topic)
@@ -208,7 +208,7 @@ func (c *Client) known(topic string) (topicID, bool) {
 	return topicID{wire.Registered, id}, ok
 }
 
-// Publish sends a message of QoS -1 or 0 at once; one of QoS 1 or 2 when its turn comes.
+// Publish sends a message of QoS -1 or 0 at once, and one of QoS 1 or 2 after those before it.
 func (c *Client) Publish(topic string, payload []byte) error {
 	c.mu.Lock()
 	id, known := c.known(topic)
@@ -230,7 +230,7 @@ func (c *Client) Publish(topic string, payload []byte) error {
 	return nil
 }
 
-// write a PUBLISH and tell of it.
+// write sends a PUBLISH and reports it.
 func (c *Client) write(l *link, topic string, p *wire.Publish) error {
 	at := time.Now()
 	if err := l.send(p); err != nil {
@@ -247,7 +247,7 @@ func (c *Client) rouse() {
 	}
 }
 
-// first message that waits; nil for none.
+// first returns the first waiting message, or nil.
 func (c *Client) first() *outgoing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +257,7 @@ func (c *Client) first() *outgoing {
 	return c.queue[0]
 }
 
-// pop the first message.
+// pop removes the first message.
 func (c *Client) pop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,7 +274,7 @@ func (c *Client) nextID() uint16 {
 	return c.lastID
 }
 
-// run connects again and again.
+// run connects and reconnects until the client is closed.
 func (c *Client) run() {
 	for {
 		broker, err := c.dialer.Next(c.ctx)
@@ -289,7 +289,7 @@ func (c *Client) run() {
 	}
 }
 
-// connection to one gateway, until it is lost or the client is closed.
+// connection serves one gateway until the connection is lost or the client is closed.
 func (c *Client) connection(broker string) error {
 	address, err := c.find(broker)
 	if err != nil {
@@ -311,7 +311,7 @@ func (c *Client) connection(broker string) error {
 	go c.read(l)
 	if c.qos == wire.QoSMinusOne && c.setup.Subscribe == nil {
 		c.events.Connection(true, c.dialer.Connected())
-		<-c.ctx.Done() // there is no connection that could be lost
+		<-c.ctx.Done() // UDP has no connection to close
 		return c.ctx.Err()
 	}
 	if err := c.begin(l); err != nil {
@@ -324,7 +324,7 @@ func (c *Client) connection(broker string) error {
 	return nil
 }
 
-// find a gateway: an address that is a multicast group's or that of limited broadcast is asked for one (6.1).
+// find returns a gateway's address. A multicast or limited broadcast address is searched (6.1).
 func (c *Client) find(broker string) (*net.UDPAddr, error) {
 	address, err := net.ResolveUDPAddr("udp4", broker)
 	if err != nil {
@@ -336,13 +336,13 @@ func (c *Client) find(broker string) (*net.UDPAddr, error) {
 	return search(c.ctx, address, c.retryAfter)
 }
 
-// Close waits, as long as ctx lasts, for messages that are not acknowledged, and disconnects.
+// Close waits for unacknowledged messages until ctx ends, and disconnects.
 func (c *Client) Close(ctx context.Context) {
 	c.mu.Lock()
 	c.closing = true
 	idle := !c.ready && len(c.queue) == 0
 	c.mu.Unlock()
-	if idle { // there is no connection that could be ended
+	if idle { // a failure changes nothing
 		c.cancel()
 	}
 	c.rouse()

@@ -370,7 +370,7 @@ func TestAClientThatSleepsGetsAllAndSendsInBetween(t *testing.T) {
 				}
 			}
 			eventually(t, "the sleeper has all", sleeper.is(func() bool { return len(sleeper.received) == 10 }))
-			eventually(t, "the sleeper was heard", other.is(func() bool { return other.received["out"] >= 1 }))
+			eventually(t, "the sleeper was received", other.is(func() bool { return other.received["out"] >= 1 }))
 		})
 	}
 }

@@ -10,11 +10,11 @@ import (
 	wire "vignette.dev/vignette/internal/mqttsn"
 )
 
-// errRegisterAgain: the gateway does not know the topic's id.
+// errRegisterAgain reports that the gateway does not know the topic's id.
 var errRegisterAgain = errors.New("the gateway does not know the topic's id")
 
-// keepAlive that the gateway is told; something is sent within three quarters of it, so that repetitions are in time too.
-func (c *Client) keepAlive() time.Duration { return c.dialer.Patience() }
+// keepAlive is the announced interval. Packets are sent within three quarters of it, to leave time for repetitions.
+func (c *Client) keepAlive() time.Duration { return c.dialer.Timeout() }
 
 // begin connects, registers topics and subscribes.
 func (c *Client) begin(l *link) error {
@@ -51,7 +51,7 @@ func (c *Client) connect(l *link, clean bool) error {
 	return nil
 }
 
-// register a topic, unless it needs none.
+// register registers a topic, unless it needs no registration.
 func (c *Client) register(l *link, topic string) error {
 	c.mu.Lock()
 	_, known := c.known(topic)
@@ -75,7 +75,7 @@ func (c *Client) register(l *link, topic string) error {
 	return nil
 }
 
-// subscribeMissing asks for what the gateway has not granted, and decides when to do so again.
+// subscribeMissing requests filters that the gateway has not granted, and sets the time of the next attempt.
 func (c *Client) subscribeMissing(l *link) error {
 	for _, filter := range c.subscriptions.Missing() {
 		if err := c.subscribe(l, filter); err != nil {
@@ -116,7 +116,7 @@ func (c *Client) subscribe(l *link, filter string) error {
 	return nil
 }
 
-// serve keeps the connection up, sends what waits, and sleeps in between where the client does.
+// serve keeps the connection alive, sends waiting messages, and sleeps in between if configured.
 func (c *Client) serve(l *link) error {
 	for {
 		for o := c.first(); o != nil; o = c.first() {
@@ -150,11 +150,11 @@ func (c *Client) isClosing() bool {
 	return c.closing
 }
 
-// wait for something to do, and ask whether the gateway is there when it was silent for long.
+// wait waits for work, and pings a gateway that was silent for long.
 func (c *Client) wait(l *link) error {
-	sent, heard := l.last()
-	if heard.Before(sent) {
-		sent = heard
+	sent, received := l.last()
+	if received.Before(sent) {
+		sent = received
 	}
 	until := sent.Add(c.keepAlive() * 3 / 4)
 	if c.missing() && c.subscribeAt.Before(until) {
@@ -174,8 +174,8 @@ func (c *Client) wait(l *link) error {
 		c.invalid(p)
 	case <-c.wake:
 	case <-timer.C:
-		sent, heard := l.last()
-		if since := time.Since(sent); since >= c.keepAlive()*3/4 || time.Since(heard) >= c.keepAlive()*3/4 {
+		sent, received := l.last()
+		if since := time.Since(sent); since >= c.keepAlive()*3/4 || time.Since(received) >= c.keepAlive()*3/4 {
 			_, err := c.request(l, func(bool) error { return l.send(&wire.Pingreq{}) }, isPingresp)
 			return err
 		}
@@ -185,7 +185,7 @@ func (c *Client) wait(l *link) error {
 
 func isPingresp(p wire.Packet) bool { return wire.TypeOf(p) == wire.TypePingresp }
 
-// invalid: the gateway has refused a message of QoS 0 for its topic's id, which is registered again for the next one.
+// invalid handles the refusal of a QoS 0 message's topic id: the next message registers it again.
 func (c *Client) invalid(p wire.Packet) {
 	a, ok := p.(*wire.Puback)
 	if !ok || a.Code != wire.InvalidTopicID {
@@ -198,7 +198,7 @@ func (c *Client) invalid(p wire.Packet) {
 	}
 }
 
-// transact sends the first message of the queue and waits until the gateway has it.
+// transact sends the queue's first message and waits until the gateway has it.
 func (c *Client) transact(l *link, o *outgoing) error {
 	if err := c.register(l, o.topic); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (c *Client) packetOf(o *outgoing, dup bool) *wire.Publish {
 
 // promise sends a message of QoS 1 or 2 until it is acknowledged.
 func (c *Client) promise(l *link, o *outgoing, by wire.Type) error {
-	dup := o.id != 0 // it went out on a connection before
+	dup := o.id != 0 // it was sent on an earlier connection
 	if o.id == 0 {
 		o.id = c.nextID()
 	}
@@ -288,12 +288,12 @@ func (c *Client) pause(d time.Duration) error {
 
 func (c *Client) sleeps() bool { return c.setup.Subscribe != nil && c.setup.Subscribe.SleepSeconds > 0 }
 
-// sleep until there is something to publish: the client looks for its messages in between (6.14).
+// sleep sleeps until there is a message to publish. The client polls for its messages in between (6.14).
 func (c *Client) sleep(l *link) error {
 	pause := time.Duration(c.setup.Subscribe.SleepSeconds * float64(time.Second))
-	// The gateway is told a duration with room for repetitions, as it takes a client for lost that exceeds it by half.
-	told := pause + time.Duration(c.retries)*c.retryAfter
-	seconds := min(math.Ceil(told.Seconds()), 65535)
+	// The announced duration leaves time for repetitions: the gateway drops a client that exceeds it by half.
+	sleepDuration := pause + time.Duration(c.retries)*c.retryAfter
+	seconds := min(math.Ceil(sleepDuration.Seconds()), 65535)
 	_, err := c.request(l, func(bool) error { return l.send(&wire.Disconnect{Sleep: true, SleepSeconds: uint16(seconds)}) },
 		func(p wire.Packet) bool { return wire.TypeOf(p) == wire.TypeDisconnect })
 	if err != nil {
@@ -310,7 +310,7 @@ func (c *Client) sleep(l *link) error {
 			}
 		}
 		switch {
-		case err == nil: // there is something to do; what was subscribed to and registered is still so
+		case err == nil: // there is work; subscriptions and registrations remain valid
 			return c.connect(l, false)
 		case !errors.Is(err, context.DeadlineExceeded):
 			return err
@@ -318,7 +318,7 @@ func (c *Client) sleep(l *link) error {
 	}
 }
 
-// doze until the time is over, which is context.DeadlineExceeded, or there is something to do.
+// doze waits for work or the timeout (context.DeadlineExceeded).
 func (c *Client) doze(l *link, d time.Duration) error {
 	if c.first() != nil || c.isClosing() {
 		return nil

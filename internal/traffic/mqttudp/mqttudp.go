@@ -1,4 +1,4 @@
-// Package mqttudp speaks MQTT/UDP (github.com/dzavalishin/mqtt_udp): brokerless publish/subscribe, one
+// Package mqttudp is an MQTT/UDP client (github.com/dzavalishin/mqtt_udp): publish/subscribe without a broker, one
 // MQTT PUBLISH packet of QoS 0 form, without packet id, in one UDP datagram, broadcast to port 1883.
 package mqttudp
 
@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	// MaxDatagram is what an IPv4 datagram carries: 65535 less the headers of IP and UDP.
+	// MaxDatagram is the largest content of an IPv4 datagram: 65535 bytes less the headers of IP and UDP.
 	MaxDatagram = 65507
-	// receiveBuffer is asked for so that bursts of broadcasts wait in the kernel; net.core.rmem_max bounds it.
+	// receiveBuffer is requested so that bursts of broadcasts wait in the kernel. net.core.rmem_max bounds it.
 	receiveBuffer = 4 << 20
 	firstRetry    = 100 * time.Millisecond
 	lastRetry     = 5 * time.Second
 )
 
-// Config of a client.
+// Config is that of a client.
 type Config struct {
-	// Broadcast is address:port that messages are sent to, and whose port they are received on.
+	// Broadcast is the address:port to send to. Messages are received on its port.
 	Broadcast string
-	// Interface to use; by default the one that routes say.
+	// Interface to use; by default the route's.
 	Interface string
 	// Filters of topics to receive; none for a client that only sends.
 	Filters []string
-	// Topic and PayloadBytes of the messages to be sent, checked at once; no topic for a client that only receives.
+	// Topic and PayloadBytes of the messages to send, for a check at the start; no topic for a client that only receives.
 	Topic        string
 	PayloadBytes int
-	// Warn tells people what is not as it should be.
+	// Warn logs a problem for people.
 	Warn func(text string)
 }
 
@@ -63,8 +63,8 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 	return New(Config{Broadcast: s.Broadcast, Interface: s.Interface, Filters: s.Filters(), Topic: s.LargestTopic, PayloadBytes: s.LargestBytes, Warn: s.Warn}, events)
 }
 
-// New checks the configuration and opens the sockets, again and again until that works: the radio's
-// interface may not be there yet.
+// New checks the configuration, and tries to open the sockets until it works: the radio's
+// interface may not exist yet.
 func New(config Config, events transport.Events) (*Client, error) {
 	address, err := netip.ParseAddrPort(config.Broadcast)
 	if err != nil || !address.Addr().Is4() || address.Port() == 0 {
@@ -95,7 +95,7 @@ func New(config Config, events transport.Events) (*Client, error) {
 	return c, nil
 }
 
-// run opens the sockets and receives; when something breaks it begins anew.
+// run opens the sockets and receives, again after each error.
 func (c *Client) run() {
 	for retry := firstRetry; c.ctx.Err() == nil; {
 		receiver, sender, err := c.open()
@@ -113,7 +113,7 @@ func (c *Client) run() {
 	}
 }
 
-// use receives until the socket breaks or the client is closed.
+// use receives until the socket fails or the client is closed.
 func (c *Client) use(receiver, sender *net.UDPConn) {
 	c.mu.Lock()
 	c.sender = sender
@@ -143,11 +143,11 @@ func (c *Client) use(receiver, sender *net.UDPConn) {
 
 func (c *Client) open() (receiver, sender *net.UDPConn, err error) {
 	if len(c.config.Filters) > 0 {
-		// The wildcard address: a socket bound to another one gets no broadcasts.
+		// The wildcard address, as a socket bound to another one receives no broadcasts.
 		if receiver, err = c.listen(netip.AddrPortFrom(netip.IPv4Unspecified(), c.address.Port())); err != nil {
 			return nil, nil, fmt.Errorf("receive on port %d: %w", c.address.Port(), err)
 		}
-		_ = receiver.SetReadBuffer(receiveBuffer) // less is possible; what is dropped then is counted
+		_ = receiver.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are counted
 	}
 	if sender, err = c.listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
 		if receiver != nil {
@@ -172,14 +172,14 @@ func (c *Client) listen(local netip.AddrPort) (*net.UDPConn, error) {
 }
 
 func (c *Client) setOptions(fd int) error {
-	// With REUSEADDR on all of them, every socket on the port gets each broadcast.
+	// With REUSEADDR every socket on the port receives each broadcast.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return fmt.Errorf("SO_REUSEADDR: %w", err)
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
 		return fmt.Errorf("SO_BROADCAST: %w", err)
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) // without it drops are merely not counted
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) // without it drops are not counted
 	if c.config.Interface == "" {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (c *Client) wants(topic string) bool {
 	return false
 }
 
-// overflow reads how many datagrams the socket has dropped since it was opened.
+// overflow returns how many datagrams the socket has dropped since it was opened.
 func overflow(control []byte) (uint32, bool) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -268,7 +268,7 @@ func (c *Client) Publish(topic string, payload []byte) error {
 	return nil
 }
 
-// Close closes the sockets; there is nothing to wait for.
+// Close closes the sockets. Nothing waits.
 func (c *Client) Close(context.Context) {
 	c.cancel()
 	c.done.Wait()

@@ -1,4 +1,4 @@
-// Package mqttwire reads and writes MQTT PUBLISH packets and matches topics, as far as measuring and
+// Package mqttwire reads and writes MQTT PUBLISH packets and matches topics, as measuring and
 // MQTT/UDP need it: OASIS MQTT 3.1.1 and 5.0, sections 1.5.5 (variable byte integer), 3.3 (PUBLISH)
 // and 4.7 (topic names and filters).
 package mqttwire
@@ -19,13 +19,13 @@ const (
 	MaxRemaining = 268_435_455
 	maxVarint    = 4
 	maxTopic     = 65535
-	// maxContent leaves room for the topic's length and for the length of properties.
+	// maxContent leaves room for the lengths of topic and properties.
 	maxContent = MaxRemaining - 3
 	// retain is the flag of a PUBLISH packet (3.3.1.3).
 	retain = 1
 )
 
-// ErrShort tells that a packet ends before it should.
+// ErrShort reports an incomplete packet.
 var ErrShort = errors.New("packet is shorter than it says")
 
 // AppendVarint adds a variable byte integer.
@@ -37,7 +37,7 @@ func AppendVarint(dst []byte, n int) []byte {
 	return append(dst, byte(n))
 }
 
-// Varint reads a variable byte integer and tells how many bytes it takes.
+// Varint reads a variable byte integer and returns its length in bytes.
 func Varint(b []byte) (n, size int, err error) {
 	for i := range maxVarint {
 		if i >= len(b) {
@@ -51,7 +51,7 @@ func Varint(b []byte) (n, size int, err error) {
 	return 0, 0, fmt.Errorf("length has more than %d bytes: want at most %d", maxVarint, MaxRemaining)
 }
 
-// PacketSize is the size of the packet that begins b, once its header is there: else ErrShort.
+// PacketSize returns the size of the packet at the start of b; ErrShort if its header is incomplete.
 func PacketSize(b []byte) (int, error) {
 	if len(b) < 2 {
 		return 0, ErrShort
@@ -60,15 +60,15 @@ func PacketSize(b []byte) (int, error) {
 	return 1 + size + remaining, err
 }
 
-// Publish is a PUBLISH packet; Payload and Topic are parts of the packet it was read from.
+// Publish is a PUBLISH packet. Payload and Topic alias the packet's bytes.
 type Publish struct {
 	Topic   string
 	Payload []byte
-	// Retain asks the broker to keep the message, or tells that it was kept.
+	// Retain asks the broker to keep the message, or marks a kept one.
 	Retain bool
 }
 
-// ValidPublish says what is wrong with a message, if anything.
+// ValidPublish returns an error for an invalid message.
 func ValidPublish(topic string, payload []byte) error {
 	if err := ValidTopic(topic); err != nil {
 		return err
@@ -79,7 +79,7 @@ func ValidPublish(topic string, payload []byte) error {
 	return nil
 }
 
-// AppendPublish adds a PUBLISH packet of QoS 0: no packet id, no properties.
+// AppendPublish appends a PUBLISH packet of QoS 0 without packet id and properties.
 func AppendPublish(dst []byte, topic string, payload []byte) ([]byte, error) {
 	if err := ValidPublish(topic, payload); err != nil {
 		return dst, err
@@ -87,7 +87,7 @@ func AppendPublish(dst []byte, topic string, payload []byte) ([]byte, error) {
 	return Append(dst, Publish{Topic: topic, Payload: payload}, UDP), nil
 }
 
-// Append adds a valid message as a PUBLISH packet of QoS 0, with no properties where the form has some.
+// Append appends a valid message as a PUBLISH packet of QoS 0, with empty properties if the form has any.
 func Append(dst []byte, p Publish, form Form) []byte {
 	remaining := 2 + len(p.Topic) + len(p.Payload)
 	if form.Properties {
@@ -105,7 +105,7 @@ func Append(dst []byte, p Publish, form Form) []byte {
 	return append(dst, p.Payload...)
 }
 
-// Form is how packets of a protocol differ.
+// Form describes how a protocol's packets differ.
 type Form struct {
 	// PacketID follows the topic in packets of QoS 1 and 2.
 	PacketID bool
@@ -120,7 +120,7 @@ var (
 	UDP     = Form{}
 )
 
-// ParsePublish reads the PUBLISH packet that begins b; what follows it is not looked at.
+// ParsePublish reads the PUBLISH packet at the start of b, and ignores what follows.
 func ParsePublish(b []byte, form Form) (Publish, error) {
 	var p Publish
 	if len(b) == 0 {
@@ -157,7 +157,7 @@ func ParsePublish(b []byte, form Form) (Publish, error) {
 	return p, ValidTopic(p.Topic)
 }
 
-// skipHeader leaves out what stands between topic and payload.
+// skipHeader skips the bytes between topic and payload.
 func skipHeader(rest []byte, form Form, qos byte) ([]byte, error) {
 	if form.PacketID && qos > 0 {
 		if len(rest) < 2 {
@@ -178,7 +178,7 @@ func skipHeader(rest []byte, form Form, qos byte) ([]byte, error) {
 	return rest, nil
 }
 
-// PublishID is the packet id of a whole PUBLISH; false for other packets, and at QoS 0, which has none.
+// PublishID returns the packet id of a complete PUBLISH; false for other packets and for QoS 0.
 func PublishID(packet []byte) (id uint16, ok bool) {
 	if len(packet) == 0 || packet[0]>>4 != TypePublish || packet[0]>>1&3 == 0 {
 		return 0, false
@@ -203,7 +203,7 @@ func Pubrel(packet []byte) (id uint16, ok bool) {
 	return binary.BigEndian.Uint16(packet[2:]), true
 }
 
-// ValidTopic says what is wrong with the topic of a message, if anything.
+// ValidTopic returns an error for an invalid topic of a message.
 func ValidTopic(topic string) error {
 	switch {
 	case topic == "":
@@ -218,7 +218,7 @@ func ValidTopic(topic string) error {
 	return nil
 }
 
-// ValidFilter says what is wrong with a topic filter, if anything.
+// ValidFilter returns an error for an invalid topic filter.
 func ValidFilter(filter string) error {
 	if filter == "" || len(filter) > maxTopic || strings.ContainsRune(filter, 0) || !utf8.ValidString(filter) {
 		return fmt.Errorf("topic filter %q: want 1 to %d bytes of UTF-8 without NUL", filter, maxTopic)
@@ -236,7 +236,7 @@ func ValidFilter(filter string) error {
 	return nil
 }
 
-// Match tells whether a valid filter matches a topic. Wildcards at the beginning do not match topics that begin with $.
+// Match reports whether a valid filter matches a topic. A leading wildcard does not match topics that begin with $.
 func Match(filter, topic string) bool {
 	if strings.HasPrefix(topic, "$") && (strings.HasPrefix(filter, "#") || strings.HasPrefix(filter, "+")) {
 		return false

@@ -1,4 +1,4 @@
-// Package payload makes the content of messages and recognises it again.
+// Package payload makes the content of messages, and reads their ids.
 package payload
 
 import (
@@ -18,16 +18,16 @@ import (
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 )
 
-// Maker makes the content of one sender's messages, one after the other.
+// Maker makes the content of a sender's messages, one after the other.
 type Maker interface {
-	// Append adds the content of the message with the given id, made at the given time, to dst.
+	// Append appends the content of the message with the given id, made at the given time, to dst.
 	Append(dst []byte, id string, at time.Time) []byte
 }
 
-// Sender is whom messages speak of.
+// Sender is the unit that messages describe.
 type Sender struct{ Country, Unit, Entity string }
 
-// New makes a Maker of a kind: geojson, nffi, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
+// New returns a Maker of a kind: geojson, nffi, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
 func New(kind string, s Sender, seed int64) (Maker, error) {
 	word, argument, _ := strings.Cut(kind, ":")
 	switch {
@@ -52,11 +52,11 @@ func New(kind string, s Sender, seed int64) (Maker, error) {
 	return nil, fmt.Errorf("payload %q: want geojson, nffi, gps, image:N, bytes:N or file:PATH", kind)
 }
 
-// Unknown begins the id of a message that has none.
+// Unknown is the prefix of ids for messages without one.
 const Unknown = "unknown:"
 
-// Parse finds a message's id and, where it says so, when it was made (else zero). A message of a
-// foreign publisher that has no id gets one from its content.
+// Parse returns a message's id and the time it was made (zero if absent). A message of a
+// foreign publisher without an id gets one from its content.
 func Parse(content []byte) (id string, made time.Time) {
 	for _, parse := range []func([]byte) (string, time.Time, bool){geojson.Parse, nffi.Parse, gps.Parse, image.Parse, bytes.Parse, military.Parse} {
 		if id, made, ok := parse(content); ok {

@@ -48,15 +48,15 @@ bytes, from 1024), bytes:N (N from 32), file:PATH (a file behind a line with the
 // Server is a gateway, broker or mediator that runs with a configuration file until ctx ends.
 type Server func(ctx context.Context, path string) error
 
-// Main runs what the command line says; servers are what the program can be beside a client, by the word after `traffic`.
+// Main runs the command line. servers has the programs other than a client, by the word after `traffic`.
 func Main(servers map[string]Server) {
 	if len(os.Args) > 1 {
 		if serve, ok := servers[os.Args[1]]; ok {
 			os.Exit(runServer(os.Args[1], os.Args[2:], serve))
 		}
 	}
-	// A run has hundreds of instances side by side, each of which wakes for one message at a time: on one processor no other thread
-	// is woken to look for work, which costs a quarter of what a message costs in all.
+	// A run has hundreds of instances, each of which wakes for one message at a time. With one processor no other thread
+	// wakes to look for work, which would cost a quarter of a message's total.
 	runtime.GOMAXPROCS(1)
 	flags := flag.NewFlagSet("traffic", flag.ContinueOnError)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), usage) }

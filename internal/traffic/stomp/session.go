@@ -16,61 +16,61 @@ import (
 )
 
 const (
-	// prefetch is how many messages of QoS 1 may be on their way to the client without an acknowledgement, see the room amqp.
+	// prefetch is the most unacknowledged messages of QoS 1 to the client; see package amqp.
 	prefetch = 256
-	// buffer of the socket's writer: a frame that fits is one write.
+	// buffer is the size of the socket's writer. A frame that fits is one write.
 	buffer = 64 << 10
-	// closing is what a DISCONNECT may take to be answered.
+	// closing is how long to wait for the answer to a DISCONNECT.
 	closing = 250 * time.Millisecond
-	// missed heart-beats of the broker after which a connection is lost.
+	// missed is the number of missing heart-beats of the broker after which a connection is lost.
 	missed = 3
-	// receipts that are none of a message's number.
+	// Receipts other than message numbers.
 	subscribed, disconnected = "subscribed", "disconnected"
 )
 
-// session is what a client has on one connection.
+// session is the client's state on one connection.
 type session struct {
 	client *client
 	socket *alive
 	reader *frame.Reader
 
-	mu      sync.Mutex // of the writer
+	mu      sync.Mutex // used by the writer
 	writer  *frame.Writer
 	written time.Time
-	// beat is how often the broker wants to hear something; 0 for never.
+	// beat is how often the broker expects a frame or heart-beat; 0 for never.
 	beat time.Duration
 }
 
-// alive is a socket that is given up when nothing comes for too long. What counts is each read, as a large frame takes long on a slow link.
+// alive is a socket that fails if nothing arrives for too long. Each read counts, as a large frame takes long on a slow link.
 type alive struct {
 	net.Conn
-	patience time.Duration
+	timeout time.Duration
 }
 
 func (a *alive) Read(p []byte) (int, error) {
-	if a.patience > 0 {
-		if err := a.SetReadDeadline(time.Now().Add(a.patience)); err != nil {
+	if a.timeout > 0 {
+		if err := a.SetReadDeadline(time.Now().Add(a.timeout)); err != nil {
 			return 0, err
 		}
 	}
 	n, err := a.Conn.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("nothing came for %v", a.patience)
+		err = fmt.Errorf("nothing came for %v", a.timeout)
 	}
 	return n, err
 }
 
 func newSession(c *client, socket net.Conn) *session {
-	a := &alive{Conn: socket, patience: c.dialer.Patience()}
+	a := &alive{Conn: socket, timeout: c.dialer.Timeout()}
 	return &session{client: c, socket: a, reader: frame.NewReader(a), writer: frame.NewWriterSize(a, buffer)}
 }
 
-// brokerError is an ERROR of the broker, at which it ends the connection.
+// brokerError is an ERROR frame, after which the broker ends the connection.
 type brokerError string
 
 func (e brokerError) Error() string { return "the broker says: " + string(e) }
 
-// write one frame; nil is a heart-beat.
+// write writes one frame; nil is a heart-beat.
 func (s *session) write(f *frame.Frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *session) write(f *frame.Frame) error {
 	return s.writer.Write(f)
 }
 
-// read the next frame that is no heart-beat. An ERROR is an error, and so is a content-length beyond all memory, at which the library panics.
+// read returns the next frame that is no heart-beat. An ERROR is an error, and so is a huge content-length, for which the library panics.
 func (s *session) read() (f *frame.Frame, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -100,7 +100,7 @@ func (s *session) read() (f *frame.Frame, err error) {
 }
 
 func (s *session) connect(username, password string) error {
-	every := s.client.dialer.Patience()
+	every := s.client.dialer.Timeout()
 	beat := strconv.FormatInt(every.Milliseconds(), 10)
 	if err := s.socket.SetWriteDeadline(time.Now().Add(every)); err != nil {
 		return err
@@ -116,10 +116,10 @@ func (s *session) connect(username, password string) error {
 	if answer.Command != frame.CONNECTED || answer.Header.Get(frame.Version) != "1.2" {
 		return fmt.Errorf("the broker answers %s version %q: want CONNECTED 1.2", answer.Command, answer.Header.Get(frame.Version))
 	}
-	s.socket.patience = 0
+	s.socket.timeout = 0
 	if sends, wants, err := frame.ParseHeartBeat(answer.Header.Get(frame.HeartBeat)); err == nil {
 		if sends > 0 {
-			s.socket.patience = missed * max(sends, every)
+			s.socket.timeout = missed * max(sends, every)
 		}
 		if wants > 0 {
 			s.beat = max(wants, every)
@@ -128,8 +128,8 @@ func (s *session) connect(username, password string) error {
 	return errors.Join(s.socket.SetReadDeadline(time.Time{}), s.socket.SetWriteDeadline(time.Time{}))
 }
 
-// subscribe to each filter, and wait until the broker has done so. All subscriptions share one queue (RabbitMQ's header x-queue-name), so that a
-// message comes once, however many filters it matches. With QoS 1 the queue outlives the client's connections.
+// subscribe subscribes to each filter, and waits for the broker's receipts. All subscriptions share a queue (RabbitMQ's header x-queue-name), so that a
+// message that matches several filters arrives once. With QoS 1 the queue outlives the client's connections.
 func (s *session) subscribe() error {
 	setup := s.client.setup
 	filters := setup.Filters()
@@ -171,7 +171,7 @@ func add(f *frame.Frame, headers ...string) {
 	}
 }
 
-// take what the broker sent.
+// take handles a frame from the broker.
 func (s *session) take(f *frame.Frame) error {
 	at := time.Now()
 	switch f.Command {
@@ -188,7 +188,7 @@ func (s *session) take(f *frame.Frame) error {
 	return nil
 }
 
-// use the connection until ctx or the connection ends.
+// use serves the connection until it or ctx ends.
 func (s *session) use(ctx context.Context) error {
 	using, stop := context.WithCancel(ctx)
 	defer stop()
@@ -196,12 +196,12 @@ func (s *session) use(ctx context.Context) error {
 	var workers sync.WaitGroup
 	workers.Go(func() { failed <- s.publish(using) })
 	workers.Go(func() { failed <- s.beats(using) })
-	said := make(chan struct{})
-	workers.Go(func() { failed <- s.receive(said) })
+	finished := make(chan struct{})
+	workers.Go(func() { failed <- s.receive(finished) })
 	var err error
 	select {
 	case <-ctx.Done():
-		s.disconnect(said)
+		s.disconnect(finished)
 	case err = <-failed:
 	}
 	stop()
@@ -210,7 +210,7 @@ func (s *session) use(ctx context.Context) error {
 	return err
 }
 
-// publish writes messages; with QoS 1 the broker tells by a receipt with the message's number that it has it.
+// publish writes messages. With QoS 1 the broker acknowledges each by a receipt with its number.
 func (s *session) publish(ctx context.Context) error {
 	promised := s.client.setup.PublishQoS() > 0
 	for {
@@ -223,7 +223,7 @@ func (s *session) publish(ctx context.Context) error {
 			add(f, "persistent", "true", frame.Receipt, strconv.FormatUint(m.Number, 10))
 		}
 		f.Body = m.Payload
-		// Before the write: where the kernel's buffer is full the wait for it belongs to the delay.
+		// Taken before the write: a wait for the kernel's full buffer is part of the delay.
 		at := time.Now()
 		if err := s.write(f); err != nil {
 			return fmt.Errorf("publish: %w", err)
@@ -232,7 +232,7 @@ func (s *session) publish(ctx context.Context) error {
 	}
 }
 
-// beats sends a heart-beat wherever nothing else was written for most of the time that the broker waits.
+// beats sends a heart-beat if nothing else was written for most of the broker's interval.
 func (s *session) beats(ctx context.Context) error {
 	if s.beat == 0 {
 		<-ctx.Done()
@@ -258,15 +258,15 @@ func (s *session) beats(ctx context.Context) error {
 	}
 }
 
-// receive until the connection ends; said is closed once the broker has heard that the client goes.
-func (s *session) receive(said chan<- struct{}) error {
+// receive handles frames until the connection ends. It closes finished when the broker has answered the DISCONNECT.
+func (s *session) receive(finished chan<- struct{}) error {
 	for {
 		f, err := s.read()
 		if err != nil {
 			return fmt.Errorf("%w: %w", errLost, err)
 		}
 		if f.Command == frame.RECEIPT && f.Header.Get(frame.ReceiptId) == disconnected {
-			close(said)
+			close(finished)
 			return nil
 		}
 		if err := s.take(f); err != nil {
@@ -275,14 +275,14 @@ func (s *session) receive(said chan<- struct{}) error {
 	}
 }
 
-// disconnect tells the broker, without waiting long for its word.
-func (s *session) disconnect(said <-chan struct{}) {
-	_ = s.socket.SetWriteDeadline(time.Now().Add(closing)) // what follows fails if this does
+// disconnect sends a DISCONNECT, and waits a short time for the answer.
+func (s *session) disconnect(finished <-chan struct{}) {
+	_ = s.socket.SetWriteDeadline(time.Now().Add(closing)) // the next write fails if this does
 	if s.write(frame.New(frame.DISCONNECT, frame.Receipt, disconnected)) != nil {
 		return
 	}
 	select {
-	case <-said:
+	case <-finished:
 	case <-time.After(closing):
 	}
 }

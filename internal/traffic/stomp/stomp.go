@@ -1,5 +1,5 @@
-// Package stomp is a client of STOMP 1.2 for the traffic generator. Frames are read and written by the library go-stomp; the connection is
-// ours, as the library's own neither tells when a frame goes to the socket nor takes one while another waits for its receipt.
+// Package stomp is a STOMP 1.2 client for the traffic generator. The library go-stomp reads and writes frames. The connection is
+// our own: the library's does not report when a frame is written, and takes none while another waits for its receipt.
 package stomp
 
 import (
@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// destinations of topics, as RabbitMQ and others have them.
+	// destinations is the prefix of topics' destinations in RabbitMQ and others.
 	destinations = "/topic/"
-	// guest is user and password of a broker without security.
+	// guest is the user name and password of a broker without security.
 	guest = "guest"
-	// mostKey and mostBytes are the limits of RabbitMQ, which keeps STOMP's messages as AMQP's.
-	mostKey   = 255
-	mostBytes = 128 << 20
-	// escapedSlash is how RabbitMQ has a slash inside a destination's name.
+	// maxKey and maxBytes are the limits of RabbitMQ, which stores STOMP messages as AMQP's.
+	maxKey   = 255
+	maxBytes = 128 << 20
+	// escapedSlash is RabbitMQ's escape of a slash in a destination's name.
 	escapedSlash = "%2F"
 )
 
-// client keeps up one connection.
+// client maintains one connection.
 type client struct {
 	setup  transport.Setup
 	events transport.Events
 	dialer *transport.Dialer
 	outbox *transport.Outbox
-	// subscriptions are asked for as a connection begins, which fails where one is refused.
+	// subscriptions are requested at the start of a connection, which fails if one is refused.
 	subscriptions *transport.Subscriptions
 	cancel        context.CancelFunc
 	done          sync.WaitGroup
@@ -67,28 +67,28 @@ func validate(setup transport.Setup) error {
 	if setup.PublishQoS() > 1 || setup.SubscribeQoS() > 1 {
 		return fmt.Errorf("QoS %d to publish, %d to subscribe: STOMP has 0 and 1", setup.PublishQoS(), setup.SubscribeQoS())
 	}
-	if setup.LargestBytes > mostBytes {
-		return fmt.Errorf("payload of %d bytes on topic %s: a broker takes up to %d", setup.LargestBytes, setup.LargestTopic, mostBytes)
+	if setup.LargestBytes > maxBytes {
+		return fmt.Errorf("payload of %d bytes on topic %s: a broker takes up to %d", setup.LargestBytes, setup.LargestTopic, maxBytes)
 	}
 	return checkTopic("topic", setup.LargestTopic)
 }
 
 func checkTopic(what, topic string) error {
 	switch {
-	case len(topic) > mostKey:
-		return fmt.Errorf("%s %s has %d bytes: a destination's name has at most %d", what, topic, len(topic), mostKey)
+	case len(topic) > maxKey:
+		return fmt.Errorf("%s %s has %d bytes: a destination's name has at most %d", what, topic, len(topic), maxKey)
 	case strings.Contains(topic, escapedSlash):
 		return fmt.Errorf("%s %s has %s inside: RabbitMQ would take it for another character", what, topic, escapedSlash)
 	}
 	return nil
 }
 
-// destination of a topic or filter: that of its routing key, in which RabbitMQ wants slashes escaped, and no more.
+// destination returns that of a topic or filter: its routing key, with escaped slashes.
 func destination(topic string) string {
 	return destinations + strings.ReplaceAll(transport.RoutingKey(topic), "/", escapedSlash)
 }
 
-// topic of a message's destination. There RabbitMQ escapes more than it understands itself.
+// topic returns that of a message's destination, in which RabbitMQ escapes more than it reads.
 func topic(destination string) string {
 	name := strings.TrimPrefix(destination, destinations)
 	if plain, err := url.PathUnescape(name); err == nil {
@@ -97,7 +97,7 @@ func topic(destination string) string {
 	return transport.Topic(name)
 }
 
-// Publish never waits: the message goes out as soon as the connection takes it.
+// Publish never waits: the connection sends the message as soon as it can.
 func (c *client) Publish(topic string, payload []byte) error {
 	if err := checkTopic("topic", topic); err != nil {
 		return err
@@ -105,14 +105,14 @@ func (c *client) Publish(topic string, payload []byte) error {
 	return c.outbox.Put(topic, payload)
 }
 
-// Close waits until all is written and, with QoS 1, receipted.
+// Close waits until all messages are written and, with QoS 1, acknowledged.
 func (c *client) Close(ctx context.Context) {
 	c.outbox.WaitEmpty(ctx)
 	c.cancel()
 	c.done.Wait()
 }
 
-// run connects, again and again.
+// run connects and reconnects until the client is closed.
 func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := c.connection(ctx); err != nil && ctx.Err() == nil {
@@ -121,14 +121,14 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// connection is one from its beginning to its end, and says why it ended.
+// connection runs one connection and returns why it ended.
 func (c *client) connection(ctx context.Context) error {
 	socket, err := c.dialer.Dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer socket.Close()
-	// Until the subscription stands nobody but the socket can be told to stop.
+	// Until the subscription exists, only closing the socket stops the session.
 	begun := context.AfterFunc(ctx, func() { socket.Close() })
 	s, err := c.begin(socket)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *client) connection(ctx context.Context) error {
 	return s.use(ctx)
 }
 
-// begin is the handshake and the subscriptions on a new socket.
+// begin runs the handshake and subscribes on a new socket.
 func (c *client) begin(socket net.Conn) (*session, error) {
 	username, password, err := c.dialer.Login()
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// A link of 9.8 kbit/s, 100 ms and 10 % loss with a full queue needs most of this to connect.
-	patience = 60 * time.Second
-	// patienceWithOthers is for one of several brokers: a node that fell silent refuses nothing.
-	patienceWithOthers = 15 * time.Second
-	// startPatience is how long the first of several brokers may refuse a client that has never been connected: it may start at the same moment.
-	startPatience = 3 * time.Second
-	firstBackoff  = 50 * time.Millisecond
-	lastBackoff   = 10 * time.Second
+	// A link with 9.8 kbit/s, 100 ms, 10 % loss and a full queue needs most of this to connect.
+	timeout = 60 * time.Second
+	// timeoutWithOthers is for one of several brokers: a silent node refuses nothing.
+	timeoutWithOthers = 15 * time.Second
+	// startRefusalTimeout is how long the first of several brokers may refuse a new client, as it may start at the same time.
+	startRefusalTimeout = 3 * time.Second
+	firstBackoff        = 50 * time.Millisecond
+	lastBackoff         = 10 * time.Second
 )
 
-// Dialer opens a client's connections, one after the other: each call of Dial tells that the connection before failed, was refused by the
-// broker or was lost. So each goes to the next of the brokers, and from the last one to the first. It begins with short pauses,
-// as a broker that starts at the same moment is there in no time, and doubles them with each round over all brokers, up to 10 s.
+// Dialer opens a client's connections, one after the other. Each call of Dial means that the last connection failed, was refused by the
+// broker or was lost. So each call tries the next broker, and after the last one the first. Pauses start short,
+// for a broker that starts at the same time, and double with each round over all brokers, up to 10 s.
 // It is safe for use by several goroutines.
 type Dialer struct {
 	brokers  []string
@@ -38,19 +38,19 @@ type Dialer struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	// dialed is when the first attempt was; the last one was to brokers[at].
+	// dialed is the time of the first attempt. The last one was to brokers[at].
 	dialed time.Time
 	at     int
-	// known tells that a broker has accepted the client before.
+	// known: a broker has accepted the client before.
 	known bool
-	// failures in a row, and the pause before the last attempt.
+	// Consecutive failures, and the pause before the last attempt.
 	failures int
 	pause    time.Duration
-	// connected is when the broker accepted the client; zero where it has not.
+	// connected is when the broker accepted the client; zero if it did not.
 	connected time.Time
 }
 
-// NewDialer of a client's brokers. Errors are of addresses.
+// NewDialer returns a Dialer for a client's brokers. Its errors concern addresses.
 func NewDialer(s Setup) (*Dialer, error) {
 	for _, broker := range s.Brokers() {
 		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
@@ -64,16 +64,16 @@ func NewDialer(s Setup) (*Dialer, error) {
 	return d, nil
 }
 
-// Patience is how long to wait for a broker that does not answer: to connect, and for what the protocol has to see that it is still there
-// (keep-alive). It is shorter where there are others to go to.
-func (d *Dialer) Patience() time.Duration {
+// Timeout is how long to wait for a silent broker: to connect, and for the protocol's sign of life
+// (keep-alive). It is shorter with several brokers.
+func (d *Dialer) Timeout() time.Duration {
 	if len(d.brokers) > 1 {
-		return patienceWithOthers
+		return timeoutWithOthers
 	}
-	return patience
+	return timeout
 }
 
-// Dial waits out the back-off and connects to the broker whose turn it is, by TLS where the security has certificates.
+// Dial waits for the back-off and connects to the next broker, by TLS if the security has certificates.
 func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	plain, broker, err := d.DialPlain(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	if config == nil {
 		return plain, nil
 	}
-	handshake, cancel := context.WithTimeout(ctx, d.Patience())
+	handshake, cancel := context.WithTimeout(ctx, d.Timeout())
 	defer cancel()
 	secure := tls.Client(plain, config)
 	if err := secure.HandshakeContext(handshake); err != nil {
@@ -97,21 +97,21 @@ func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// DialPlain is Dial without TLS, for protocols that begin it themselves (STARTTLS) with what TLS says. It tells the broker's host:port.
+// DialPlain is Dial without TLS, for protocols that start TLS themselves (STARTTLS). It also returns the broker's host:port.
 func (d *Dialer) DialPlain(ctx context.Context) (net.Conn, string, error) {
 	broker, err := d.Next(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	// No proxy, whatever the environment says: the way to the broker is what is measured.
-	conn, err := (&net.Dialer{Timeout: d.Patience()}).DialContext(ctx, "tcp", broker)
+	// Never a proxy from the environment: the direct path to the broker is measured.
+	conn, err := (&net.Dialer{Timeout: d.Timeout()}).DialContext(ctx, "tcp", broker)
 	if err != nil {
 		return nil, broker, err
 	}
 	return quietio.NewConn(conn), broker, nil
 }
 
-// Next waits out the back-off and names the broker whose turn it is, for libraries that connect by themselves.
+// Next waits for the back-off and returns the next broker, for libraries that connect themselves.
 func (d *Dialer) Next(ctx context.Context) (string, error) {
 	broker, pause := d.next(time.Now())
 	timer := time.NewTimer(pause)
@@ -124,7 +124,7 @@ func (d *Dialer) Next(ctx context.Context) (string, error) {
 	}
 }
 
-// next moves on to the next broker and says how long to wait first, up to a fifth less than the back-off so that clients do not come together.
+// next moves to the next broker and returns the wait before: the back-off less up to a fifth, so that clients do not collide.
 func (d *Dialer) next(now time.Time) (broker string, pause time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,13 +132,13 @@ func (d *Dialer) next(now time.Time) (broker string, pause time.Duration) {
 		d.dialed = now
 		return d.brokers[0], 0
 	}
-	// A connection that ended at once, such as that of a client whose name is taken, is a failure like others.
+	// A connection that ends at once, such as for a name in use, is a failure, too.
 	if !d.connected.IsZero() && now.Sub(d.connected) > d.pause {
 		d.failures = 0
 	}
 	d.connected = time.Time{}
-	if len(d.brokers) > 1 && !d.known && now.Sub(d.dialed) < startPatience {
-		d.pause = min(max(2*d.pause, firstBackoff), startPatience/6)
+	if len(d.brokers) > 1 && !d.known && now.Sub(d.dialed) < startRefusalTimeout {
+		d.pause = min(max(2*d.pause, firstBackoff), startRefusalTimeout/6)
 		return d.brokers[0], d.jittered()
 	}
 	d.failures++
@@ -150,13 +150,13 @@ func (d *Dialer) next(now time.Time) (broker string, pause time.Duration) {
 	return d.brokers[d.at], d.jittered()
 }
 
-// jittered pause: up to a fifth shorter.
+// jittered returns a pause that is up to a fifth shorter.
 func (d *Dialer) jittered() time.Duration {
 	return time.Duration(float64(d.pause) * (1 - 0.2*d.random.Float64()))
 }
 
-// Connected notes that the broker has accepted the client, for the next loss to be answered fast. It tells the broker's host:port, which is
-// what Events.Connection wants.
+// Connected records that the broker accepted the client, so that the next pause is short. It returns the broker's host:port, which
+// Events.Connection needs.
 func (d *Dialer) Connected() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +164,7 @@ func (d *Dialer) Connected() string {
 	return d.brokers[d.at]
 }
 
-// TLS configuration for a broker at host:port; nil for none. Its certificate must be for the address's host and signed by one of CAFile,
+// TLS returns the configuration for a broker at host:port; nil for none. The certificate must name the host and be signed by CAFile,
 // which is read each time.
 func (d *Dialer) TLS(broker string) (*tls.Config, error) {
 	if d.security.CAFile == "" {
@@ -185,7 +185,7 @@ func (d *Dialer) TLS(broker string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Login reads user name and password; both are empty where there are none. Clients read them for every connection.
+// Login reads user name and password, empty if there are none. Clients read them for every connection.
 func (d *Dialer) Login() (username, password string, err error) {
 	read := func(path string) string {
 		if path == "" {

@@ -41,7 +41,7 @@ func TestBackoffBeginsShortDoublesEachRoundAndIsBounded(t *testing.T) {
 		d, now := dialerOf(t, nil, c.brokers...), time.Now()
 		for i, want := range c.want {
 			broker, got := d.next(now)
-			now = now.Add(startPatience)
+			now = now.Add(startRefusalTimeout)
 			if want *= time.Millisecond; got > want || got < want*8/10 || broker != c.brokers[i%len(c.brokers)] {
 				t.Errorf("%s: attempt %d to %s after %v; want to %s after %v less a fifth at most", name, i, broker, got, c.brokers[i%len(c.brokers)], want)
 			}
@@ -59,8 +59,8 @@ func TestABrokerThatStartsWithItsClientHasTimeBeforeTheNextIsTaken(t *testing.T)
 			break
 		}
 	}
-	if took := now.Sub(begin); took < startPatience || took > 2*startPatience || attempts < 8 {
-		t.Errorf("the first broker was left after %v and %d attempts; want about %v", took, attempts, startPatience)
+	if took := now.Sub(begin); took < startRefusalTimeout || took > 2*startRefusalTimeout || attempts < 8 {
+		t.Errorf("the first broker was left after %v and %d attempts; want about %v", took, attempts, startRefusalTimeout)
 	}
 	known := dialerOf(t, nil, "a:1", "b:1")
 	known.next(begin)

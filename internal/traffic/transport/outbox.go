@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// ErrNoRoom is the error of a message that was not sent because too much waits before it for a link that is slower.
+// ErrNoRoom is the error of a message that was not sent because the queue for a slow link is full.
 var ErrNoRoom = errors.New("the connection takes no more: the message is not sent")
 
-// mostWaiting bytes of messages without a promise.
-const mostWaiting = 16 << 20
+// maxWaiting is the most bytes that wait without a guarantee (QoS 0).
+const maxWaiting = 16 << 20
 
-// OutboxMessage is a message on its way to a connection's writer.
+// OutboxMessage is a message for a connection's writer.
 type OutboxMessage struct {
-	// Number of the message on this connection, from 1 in the order of writing.
+	// Number is that of the message on this connection, from 1 in the order of writing.
 	Number  uint64
 	Topic   string
 	Payload []byte
 }
 
-// Outbox holds a client's messages between Publish and whoever writes them to a connection, so that Publish never waits for a socket.
+// Outbox queues a client's messages between Publish and the connection's writer, so that Publish never waits for a socket.
 //
-// An outbox that keeps messages (QoS 1) has each until it is acknowledged, over any number of connections: what was not acknowledged on
-// one is written again on the next, before all else and in its order. One that does not (QoS 0) refuses messages while there is no
-// connection, and forgets what was not written when a connection ends.
+// An outbox that keeps messages (QoS 1) has each until it is acknowledged, over any number of connections. Messages without acknowledgement on
+// one are written first on the next, in their order. An outbox that does not (QoS 0) refuses messages without a
+// connection, and drops unwritten ones at the end of a connection.
 type Outbox struct {
 	keeps bool
 
@@ -36,23 +36,23 @@ type Outbox struct {
 	waiting   []OutboxMessage
 	bytes     int
 	written   uint64
-	// unacknowledged by their numbers.
+	// unacknowledged messages by number.
 	unacknowledged map[uint64]OutboxMessage
 }
 
-// NewOutbox makes one that keeps messages until they are acknowledged, or not.
+// NewOutbox returns an outbox that keeps messages until they are acknowledged, or not.
 func NewOutbox(keeps bool) *Outbox {
 	return &Outbox{keeps: keeps, wake: make(chan struct{}, 1), unacknowledged: map[uint64]OutboxMessage{}}
 }
 
-// Put a message at the end. With an error it will never be written.
+// Put appends a message. With an error it will never be written.
 func (o *Outbox) Put(topic string, payload []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.keeps && !o.connected {
 		return ErrNotConnected
 	}
-	if !o.keeps && o.bytes > 0 && o.bytes+len(payload) > mostWaiting {
+	if !o.keeps && o.bytes > 0 && o.bytes+len(payload) > maxWaiting {
 		return ErrNoRoom
 	}
 	o.append(OutboxMessage{Topic: topic, Payload: payload})
@@ -68,7 +68,7 @@ func (o *Outbox) append(m OutboxMessage) {
 	}
 }
 
-// Connected begins a connection, with numbers from 1.
+// Connected starts a connection, with numbers from 1.
 func (o *Outbox) Connected() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +94,7 @@ func (o *Outbox) Disconnected() {
 	o.waiting = append(again, o.waiting...)
 }
 
-// Next takes the message that is to be written, and waits for one; false when ctx ends. It is for one goroutine.
+// Next waits for the next message to write; false when ctx ends. It is for one goroutine.
 func (o *Outbox) Next(ctx context.Context) (OutboxMessage, bool) {
 	for {
 		if m, ok := o.take(); ok {
@@ -115,7 +115,7 @@ func (o *Outbox) take() (OutboxMessage, bool) {
 		return OutboxMessage{}, false
 	}
 	m := o.waiting[0]
-	o.waiting[0] = OutboxMessage{} // its payload is not to be held
+	o.waiting[0] = OutboxMessage{} // release its payload
 	o.waiting = o.waiting[1:]
 	o.bytes -= len(m.Payload)
 	o.written++
@@ -126,14 +126,14 @@ func (o *Outbox) take() (OutboxMessage, bool) {
 	return m, true
 }
 
-// Acknowledge that the broker has a message.
+// Acknowledge records that the broker has a message.
 func (o *Outbox) Acknowledge(number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.unacknowledged, number)
 }
 
-// Reject tells that the broker does not want a message now: it is written once more.
+// Reject records that the broker refused a message for now: it is written again.
 func (o *Outbox) Reject(number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,14 +143,14 @@ func (o *Outbox) Reject(number uint64) {
 	}
 }
 
-// Empty tells that nothing waits to be written or acknowledged.
+// Empty reports whether nothing waits to be written or acknowledged.
 func (o *Outbox) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.waiting) == 0 && len(o.unacknowledged) == 0
 }
 
-// WaitEmpty waits until it is, or ctx ends.
+// WaitEmpty waits until the outbox is empty or ctx ends.
 func (o *Outbox) WaitEmpty(ctx context.Context) {
 	for !o.Empty() {
 		select {

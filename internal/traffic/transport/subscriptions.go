@@ -13,27 +13,27 @@ const (
 	lastSubscribePause  = 10 * time.Second
 )
 
-// Subscriptions are what a client asks brokers for, and what they answer. Answers are events, and what is refused is to be asked for again: all
-// protocols whose brokers answer tell it here. It is safe for use by several goroutines.
+// Subscriptions has the filters that a client requests, and the brokers' answers. Answers become events, and refused filters are requested again. All
+// protocols whose brokers answer use it. It is safe for use by several goroutines.
 type Subscriptions struct {
 	setup  Setup
 	events Events
 
 	mu sync.Mutex
-	// granted by the present broker, in the present session.
+	// granted has the filters that the present broker granted in the present session.
 	granted map[string]bool
-	// answers to each filter that were told last: a refusal, or nothing.
+	// answers has the last reported answer to each filter: a refusal, or nothing.
 	answers map[string]string
-	// rounds of requests in a row that left something refused.
+	// rounds is the number of consecutive requests with a refusal.
 	rounds int
 }
 
-// NewSubscriptions of a client, none of them granted.
+// NewSubscriptions returns a client's subscriptions, none of them granted.
 func NewSubscriptions(setup Setup, events Events) *Subscriptions {
 	return &Subscriptions{setup: setup, events: events, granted: map[string]bool{}, answers: map[string]string{}}
 }
 
-// Forget what was granted: it is another broker, or another session.
+// Forget clears the grants, for another broker or session.
 func (s *Subscriptions) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,14 +41,14 @@ func (s *Subscriptions) Forget() {
 	s.rounds = 0
 }
 
-// Missing filters, which the broker has not granted.
+// Missing returns the filters that the broker has not granted.
 func (s *Subscriptions) Missing() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.setup.Filters()), func(filter string) bool { return s.granted[filter] })
 }
 
-// Granted notes that the broker has the subscriptions to these filters.
+// Granted records that the broker granted these filters.
 func (s *Subscriptions) Granted(filters ...string) {
 	s.mu.Lock()
 	for _, filter := range filters {
@@ -56,16 +56,16 @@ func (s *Subscriptions) Granted(filters ...string) {
 	}
 	s.rounds = 0
 	s.mu.Unlock()
-	s.tell("", filters)
+	s.report("", filters)
 }
 
-// Refused notes that the broker refuses the subscriptions to these filters; the reason is for people. A broker may give none.
+// Refused records that the broker refused these filters. The reason, which may be empty, is for people.
 func (s *Subscriptions) Refused(reason string, filters ...string) {
-	s.tell(cmp.Or(reason, "no reason given"), filters)
+	s.report(cmp.Or(reason, "no reason given"), filters)
 }
 
-// tell of answers that are not as the ones before.
-func (s *Subscriptions) tell(refusal string, filters []string) {
+// report reports answers that differ from the last ones.
+func (s *Subscriptions) report(refusal string, filters []string) {
 	for _, filter := range filters {
 		s.mu.Lock()
 		before, known := s.answers[filter]
@@ -85,7 +85,7 @@ func (s *Subscriptions) tell(refusal string, filters []string) {
 	}
 }
 
-// Pause before what was refused is asked for again: 1 s, and twice as much with each call, up to 10 s. It begins anew with a subscription that is granted.
+// Pause returns the pause before refused filters are requested again: 1 s, doubled by each call, up to 10 s. A grant resets it.
 func (s *Subscriptions) Pause() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Subscriptions) Pause() time.Duration {
 	return min(firstSubscribePause<<min(s.rounds-1, 10), lastSubscribePause)
 }
 
-// Ask for what is missing, again after each Pause, until the broker has it all, ctx ends, or ask reports that its connection is gone.
+// Ask requests missing filters, again after each Pause, until all are granted, ctx ends, or ask reports a lost connection.
 func (s *Subscriptions) Ask(ctx context.Context, ask func(missing []string) (connected bool)) {
 	for missing := s.Missing(); len(missing) > 0 && ask(missing); {
 		if missing = s.Missing(); len(missing) == 0 {

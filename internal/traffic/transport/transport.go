@@ -1,4 +1,4 @@
-// Package transport is what every protocol of the traffic generator offers to it.
+// Package transport is the interface of the traffic generator's protocols, and their common parts.
 package transport
 
 import (
@@ -9,55 +9,55 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// ErrNotConnected is the error of a message that was not sent because there was no connection, and that never will be.
+// ErrNotConnected is the error of a message that is never sent, as there was no connection.
 var ErrNotConnected = errors.New("not connected: the message is not sent")
 
 // Events are called by a Client, from any goroutine, and must return soon.
 type Events struct {
-	// Sent: a message is being handed to the socket; at is the moment before that. It is called after it
+	// Sent: a message was passed to the socket; at is the time before that. It is called after a write
 	// succeeded, and again for every repetition.
 	Sent func(at time.Time, topic string, payload []byte)
-	// Received: a message came out of the socket or client library at the given time.
+	// Received: a message left the socket or client library at the given time.
 	Received func(at time.Time, topic string, payload []byte)
-	// Connection came up or went down; reason is for people. When it came up it is the broker's host:port (Dialer.Connected), or nothing for
+	// Connection began or ended; reason is for people. At the beginning it is the broker's host:port (Dialer.Connected), or empty for
 	// protocols without a broker.
 	Connection func(up bool, reason string)
-	// Subscription: the broker has the subscription to a filter, or refuses it for a reason (Subscriptions). It may be nil.
+	// Subscription: the broker granted a filter, or refused it for a reason (Subscriptions). It may be nil.
 	Subscription func(filter, refusal string)
-	// Dropped: messages were lost in this host's own socket buffer.
+	// Dropped: the host's own socket buffer lost messages.
 	Dropped func(messages int)
 }
 
-// Client sends and receives messages over one connection that it keeps up by itself.
+// Client sends and receives messages over one connection that it maintains itself.
 type Client interface {
-	// Publish hands a message to the protocol. With an error it is not sent, now or later. Without one,
-	// Events.Sent tells when it went to the socket.
+	// Publish passes a message to the protocol. With an error it is never sent. Without one,
+	// Events.Sent reports when it went to the socket.
 	Publish(topic string, payload []byte) error
-	// Close waits, as long as ctx lasts, for what the protocol still has to do, and disconnects.
+	// Close waits for outstanding work of the protocol until ctx ends, and disconnects.
 	Close(ctx context.Context)
 }
 
-// Setup is what a client is made of.
+// Setup has the parameters of a client.
 type Setup struct {
 	trafficconfig.Config
-	// ClientID is the instance's name, in letters that every protocol's names may have: unique at the broker.
+	// ClientID is the instance's name in characters that every protocol allows. It is unique at the broker.
 	ClientID string
-	// LargestTopic and LargestBytes are of the largest message that will be published; empty for a client that only receives.
+	// LargestTopic and LargestBytes are those of the largest message to publish; empty for a client that only receives.
 	LargestTopic string
 	LargestBytes int
-	// Warn tells people what is not as it should be.
+	// Warn logs a problem for people.
 	Warn func(text string)
 }
 
-// Open makes a client of a protocol, which begins to connect in the background and for as long as it takes. Errors are of the setup only.
+// Open returns a client of a protocol, which connects in the background. Errors concern the setup only.
 type Open func(Setup, Events) (Client, error)
 
-// Brokers in the order in which they are tried.
+// Brokers returns the brokers in the order of attempts.
 func (s Setup) Brokers() []string {
 	return append([]string{s.Broker}, s.Failover...)
 }
 
-// Filters of what the client subscribes to; none for one that only publishes.
+// Filters returns the client's topic filters; none for one that only publishes.
 func (s Setup) Filters() []string {
 	if s.Subscribe == nil {
 		return nil
@@ -65,7 +65,7 @@ func (s Setup) Filters() []string {
 	return s.Subscribe.Topics
 }
 
-// PublishQoS of what the client publishes.
+// PublishQoS returns the QoS of published messages.
 func (s Setup) PublishQoS() int {
 	if s.Publish == nil {
 		return 0
@@ -73,7 +73,7 @@ func (s Setup) PublishQoS() int {
 	return s.Publish.QoS
 }
 
-// SubscribeQoS of what the client subscribes to.
+// SubscribeQoS returns the QoS of subscriptions.
 func (s Setup) SubscribeQoS() int {
 	if s.Subscribe == nil {
 		return 0

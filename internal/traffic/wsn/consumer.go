@@ -15,14 +15,14 @@ import (
 	"vignette.dev/vignette/internal/wsn"
 )
 
-// consumer is the endpoint that a broker sends messages to.
+// consumer is the endpoint that receives messages from a broker.
 type consumer struct {
 	client   *client
 	listener net.Listener
 	server   *http.Server
 
 	mu sync.Mutex
-	// number of the last subscription that is in force: its path. Brokers that the client has left are told that theirs are gone.
+	// number is that of the valid subscription, and its path. Earlier brokers get an answer that theirs is gone.
 	number int
 }
 
@@ -45,7 +45,7 @@ func listen(c *client) (*consumer, error) {
 
 func (e *consumer) close() { e.server.Close() }
 
-// next makes a new address, that of the next subscription: the one by which a connection reached the broker, and a path of its own.
+// next returns the address of the next subscription: the local address of the broker's connection, and a path of its own.
 func (e *consumer) next(local net.Addr) (wsn.EPR, error) {
 	host, _, err := net.SplitHostPort(local.String())
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *consumer) current(path string) bool {
 	return path == consumerPath+strconv.Itoa(e.number)
 }
 
-// ServeHTTP takes one Notify.
+// ServeHTTP receives one Notify.
 func (e *consumer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, consumerPath):

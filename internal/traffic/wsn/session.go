@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/wsn"
 )
 
-// reference to a subscription or pull point at a broker.
+// reference refers to a subscription or pull point at a broker.
 type reference struct {
 	wsn.EPR
 	path string
@@ -22,7 +22,7 @@ func newReference(epr wsn.EPR) (reference, error) {
 	return reference{epr, endpoint.Path}, err
 }
 
-// session is what the client has at one broker. It outlives connections.
+// session is the client's state at one broker. It outlives connections.
 type session struct {
 	*client
 	broker             string
@@ -33,7 +33,7 @@ type session struct {
 	pullPoint          reference
 }
 
-// run goes from broker to broker until ctx ends.
+// run serves one broker after the other until ctx ends.
 func (c *client) run(ctx context.Context) {
 	defer close(c.done)
 	s := &session{client: c}
@@ -54,10 +54,10 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// errEnding is the error of a session whose client is being closed.
+// errEnding is the error of a session whose client closes.
 var errEnding = errors.New("the client is closed")
 
-// atBroker connects to the broker whose turn it is, subscribes, and serves until that fails.
+// atBroker connects to the next broker, subscribes, and serves until an error.
 func (s *session) atBroker(ctx context.Context) error {
 	dialing, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +99,7 @@ func (s *session) atBroker(ctx context.Context) error {
 			defer close(ended)
 			failed <- s.pullFrom(ending, from)
 		}()
-		defer func() { // it reads what the next connection changes
+		defer func() { // it reads fields that the next connection changes
 			stopPulling()
 			<-ended
 		}()
@@ -108,7 +108,7 @@ func (s *session) atBroker(ctx context.Context) error {
 }
 
 func (s *session) use(conn net.Conn) {
-	s.conn, s.since = wsn.NewConn(conn, s.dialer.Patience()), time.Now()
+	s.conn, s.since = wsn.NewConn(conn, s.dialer.Timeout()), time.Now()
 }
 
 // serve sends messages and renews subscriptions.
@@ -136,7 +136,7 @@ func (s *session) serve(ctx context.Context, failed <-chan error) error {
 				return err
 			}
 		case <-s.conn.Closed():
-			// Most likely it was idle for too long. If the broker has gone it is not there again at once, or does not know the subscription.
+			// The connection was probably idle for too long. A broker that was restarted does not know the subscription.
 			if err := s.reconnect(ctx); err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (s *session) serve(ctx context.Context, failed <-chan error) error {
 	}
 }
 
-// shortest time that a connection lasts at a broker that is well.
+// shortest is how long a connection lasts at least at a working broker.
 const shortest = time.Second
 
 // reconnect to the same broker, without a pause.
@@ -163,14 +163,14 @@ func (s *session) reconnect(ctx context.Context) error {
 }
 
 func (s *session) dialSame(ctx context.Context) (net.Conn, error) {
-	plain, err := (&net.Dialer{Timeout: s.dialer.Patience()}).DialContext(ctx, "tcp", s.broker)
+	plain, err := (&net.Dialer{Timeout: s.dialer.Timeout()}).DialContext(ctx, "tcp", s.broker)
 	if err != nil {
 		return nil, err
 	}
 	return s.secure(ctx, plain, s.broker)
 }
 
-// secure begins TLS, where the security has certificates.
+// secure starts TLS, if the security has certificates.
 func (s *session) secure(ctx context.Context, plain net.Conn, broker string) (net.Conn, error) {
 	config, err := s.dialer.TLS(broker)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *session) secure(ctx context.Context, plain net.Conn, broker string) (ne
 	if config == nil {
 		return plain, nil
 	}
-	handshake, cancel := context.WithTimeout(ctx, s.dialer.Patience())
+	handshake, cancel := context.WithTimeout(ctx, s.dialer.Timeout())
 	defer cancel()
 	conn := tls.Client(plain, config)
 	if err := conn.HandshakeContext(handshake); err != nil {
@@ -190,7 +190,7 @@ func (s *session) secure(ctx context.Context, plain net.Conn, broker string) (ne
 	return conn, nil
 }
 
-// address of a service of the broker.
+// address returns that of a service of the broker.
 func (s *session) address(path string) wsn.EPR {
 	if s.setup.Security != nil && s.setup.Security.CAFile != "" {
 		return wsn.EPR{Address: "https://" + s.broker + path}
@@ -203,7 +203,7 @@ func (s *session) request(to reference, action, body string) wsn.Request {
 	return wsn.Request{Host: s.broker, Path: to.path, SOAP: wsn.SOAP11, Action: action, Message: envelope, Username: s.username, Password: s.password}
 }
 
-// publish sends a message. With QoS 0 once, with QoS 1 until the broker accepts it. The error is of the connection.
+// publish sends a message, once with QoS 0, and until the broker accepts it with QoS 1. Its error concerns the connection.
 func (s *session) publish(ctx context.Context, m outgoing) error {
 	n := wsn.NotificationMessage{Topic: s.topic(m.topic), Producer: wsn.EPR{Address: producer + s.setup.Instance}, Message: wsn.Embed(m.content)}
 	request := s.request(reference{s.address(wsn.BrokerPath), wsn.BrokerPath}, wsn.ActionNotify, wsn.NotifyBody(n))
@@ -237,7 +237,7 @@ func (s *session) publish(ctx context.Context, m outgoing) error {
 	return nil
 }
 
-// producer begins the name of a publisher as its messages tell it (RFC 4151): it has no address, as nobody sends to it.
+// producer is the prefix of a publisher's name in its messages (RFC 4151). A publisher has no address, as nobody sends to it.
 const producer = "tag:vignette.dev,2026:"
 
 func (s *session) sleep(ctx context.Context, d time.Duration) error {
@@ -251,7 +251,7 @@ func (s *session) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// refusal is the broker's answer to a request that it does not do: a fault, or a status of HTTP.
+// refusal is the broker's refusal of a request: a fault, or an HTTP status.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -272,7 +272,7 @@ func (s *session) call(ctx context.Context, to reference, action, body string) (
 	return m.Body, nil
 }
 
-// ensureSubscribed renews the subscriptions, or makes them where there are none or the broker does not know them any more.
+// ensureSubscribed renews the subscriptions, or makes them if the broker does not know them.
 func (s *session) ensureSubscribed(ctx context.Context) error {
 	if len(s.setup.Filters()) == 0 {
 		return nil
@@ -285,7 +285,7 @@ func (s *session) ensureSubscribed(ctx context.Context) error {
 		s.setup.Warn(fmt.Sprintf("%s does not renew the subscription (%v): subscribes again", s.broker, err))
 		s.subscriptions = nil
 		if s.pull {
-			return err // the pull point is as good as gone, and its connection with it
+			return err // the pull point cannot be used any more
 		}
 	}
 	err := s.subscribe(ctx)
@@ -332,7 +332,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// consumerReference is the client's own endpoint, or a new pull point.
+// consumerReference returns the client's own endpoint, or a new pull point.
 func (s *session) consumerReference(ctx context.Context) (wsn.EPR, error) {
 	if !s.pull {
 		return s.client.consumer.next(s.conn.LocalAddr())
@@ -349,13 +349,13 @@ func (s *session) consumerReference(ctx context.Context) (wsn.EPR, error) {
 	return epr, err
 }
 
-// pullFrom a pull point, over a connection of its own, until that fails.
+// pullFrom fetches messages from a pull point, over a connection of its own, until an error.
 func (s *session) pullFrom(ctx context.Context, from reference) error {
 	plain, err := s.dialSame(ctx)
 	if err != nil {
 		return err
 	}
-	conn := wsn.NewConn(plain, s.dialer.Patience())
+	conn := wsn.NewConn(plain, s.dialer.Timeout())
 	defer func() { conn.Close() }()
 	for {
 		request := s.request(from, wsn.ActionGetMessages, wsn.GetMessagesBody(1000))
@@ -388,7 +388,7 @@ func (s *session) pullFrom(ctx context.Context, from reference) error {
 	}
 }
 
-// unsubscribe tells the broker; if it does not hear it, the subscriptions end by themselves.
+// unsubscribe ends the subscriptions at the broker. Without an answer they expire.
 func (s *session) unsubscribe(ctx context.Context) {
 	for _, r := range s.subscriptions {
 		if _, err := s.call(ctx, r, wsn.ActionUnsubscribe, wsn.EmptyBody("Unsubscribe")); err != nil {

@@ -64,7 +64,7 @@ func measuringBroker(t *testing.T, size func(bytes int)) string {
 }
 
 // The published figures of the message that an MQTT publish carries as 880 to 909 bytes.
-const leastBytes, mostBytes = 1863, 1939
+const minBytes, maxBytes = 1863, 1939
 
 func TestNFFIMessagesHaveThePublishedSizes(t *testing.T) {
 	for name, w := range map[string]*trafficconfig.WSN{"own broker": nil, "CXF": {Dialect: trafficconfig.DialectSimple}} {
@@ -92,8 +92,8 @@ func TestNFFIMessagesHaveThePublishedSizes(t *testing.T) {
 			// The broker's name stands in a message twice, and is shorter in an experiment.
 			least -= 2 * (len(at) - len("hq:8080"))
 			t.Logf("%d messages of %d (broker hq:8080) to %d bytes (broker %s)", count, least, most, at)
-			if least < leastBytes || most > mostBytes {
-				t.Errorf("messages have %d to %d bytes; want %d to %d", least, most, leastBytes, mostBytes)
+			if least < minBytes || most > maxBytes {
+				t.Errorf("messages have %d to %d bytes; want %d to %d", least, most, minBytes, maxBytes)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Package wsn is a client of WS-Notification 1.3 for the traffic generator. It publishes by Notify to a broker, and subscribes as a consumer,
-// which the broker sends Notify to, or by a pull point, which it asks for messages. README.md says what goes over which connection, and when.
+// Package wsn is a WS-Notification 1.3 client for the traffic generator. It publishes by Notify to a broker. It subscribes as a consumer,
+// to which the broker sends Notify, or fetches messages from a pull point. README.md describes the connections.
 package wsn
 
 import (
@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// lifetime of a subscription, after which the broker ends it, and the time between two renewals.
+	// Lifetime of a subscription, and time between two renewals.
 	lifetime = 5 * time.Minute
 	renewal  = time.Minute
-	// mostWaiting messages of QoS 0, while those before them are on their way.
-	mostWaiting = 1000
-	// pullWaitSeconds that a broker may take until it answers that there are no messages; one that answers at once is asked every pullPause.
+	// maxWaiting is the most messages of QoS 0 that wait for earlier ones.
+	maxWaiting = 1000
+	// pullWaitSeconds is how long a broker may wait before it answers "no messages". One that answers at once is asked every pullPause.
 	pullWaitSeconds = 20
 	pullPause       = time.Second
-	// refusedPause after a message that the broker did not accept, before it is repeated.
+	// refusedPause is the pause before a refused message is repeated.
 	refusedPause = time.Second
 )
 
-// outgoing message.
+// outgoing is a message to be sent.
 type outgoing struct {
 	topic   string
 	content []byte
@@ -38,10 +38,10 @@ type client struct {
 	setup  transport.Setup
 	events transport.Events
 	dialer *transport.Dialer
-	// dotted topics, in the Simple dialect; pull instead of a consumer.
+	// dotted: topics with dots, in the Simple dialect. pull: a pull point instead of a consumer.
 	dotted, pull bool
 	consumer     *consumer // nil for none
-	// subscribing begins each connection, which fails where the broker refuses it.
+	// subscribing starts each connection, which fails if the broker refuses.
 	subscribing  *transport.Subscriptions
 	renewal      time.Duration
 	stop         context.CancelFunc
@@ -75,7 +75,7 @@ func open(s transport.Setup, events transport.Events, renewal time.Duration) (*c
 	if w := s.WSN; w != nil {
 		c.dotted, c.pull = w.Dialect == trafficconfig.DialectSimple, w.PullPoint
 	}
-	// The broker sends to consumers without encryption: with TLS what comes is fetched over the client's own connections.
+	// The broker sends to consumers without encryption. With TLS the client fetches messages over its own connections.
 	c.pull = c.pull || s.Security != nil && s.Security.CAFile != ""
 	if len(s.Filters()) > 0 && !c.pull {
 		if c.consumer, err = listen(c); err != nil {
@@ -88,7 +88,7 @@ func open(s transport.Setup, events transport.Events, renewal time.Duration) (*c
 	return c, nil
 }
 
-// Publish hands a message to the connection's goroutine, which sends one after the other.
+// Publish passes a message to the connection's goroutine, which sends one after the other.
 func (c *client) Publish(topic string, content []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *client) Publish(topic string, content []byte) error {
 		switch {
 		case !c.connected:
 			return transport.ErrNotConnected
-		case len(c.waiting) >= mostWaiting:
+		case len(c.waiting) >= maxWaiting:
 			return fmt.Errorf("%d messages wait for those before them: the message is not sent", len(c.waiting))
 		}
 	}
@@ -112,7 +112,7 @@ func (c *client) signal() {
 	}
 }
 
-// first message that waits.
+// first returns the first waiting message.
 func (c *client) first() (outgoing, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,17 +122,17 @@ func (c *client) first() (outgoing, bool) {
 	return c.waiting[0], true
 }
 
-// drop the first message: it has been sent or never will be.
+// drop removes the first message, which was sent or never will be.
 func (c *client) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting[0] = outgoing{}
 	if c.waiting = c.waiting[1:]; len(c.waiting) == 0 {
-		c.waiting = nil // lets go of the array
+		c.waiting = nil // releases the array
 	}
 }
 
-// setConnected: what QoS 0 has waiting is lost with the connection.
+// setConnected drops waiting messages of QoS 0 with the connection.
 func (c *client) setConnected(up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *client) setConnected(up bool) {
 	}
 }
 
-// Close waits for what is to be sent, ends the subscription and disconnects.
+// Close waits for messages to be sent, ends the subscription and disconnects.
 func (c *client) Close(ctx context.Context) {
 	for ctx.Err() == nil {
 		if _, more := c.first(); !more {
@@ -162,7 +162,7 @@ func (c *client) Close(ctx context.Context) {
 	}
 }
 
-// topic as the broker is told.
+// topic returns a topic in the form of the broker.
 func (c *client) topic(mqtt string) wsn.TopicExpression {
 	if c.dotted {
 		return wsn.DottedTopic(mqtt)
@@ -170,7 +170,7 @@ func (c *client) topic(mqtt string) wsn.TopicExpression {
 	return wsn.TopicOf(mqtt).Expression()
 }
 
-// filters that the client subscribes to: one expression for each subscription.
+// filters returns the client's filters, one expression for each subscription.
 func (c *client) filters() []wsn.TopicExpression {
 	if !c.dotted {
 		return []wsn.TopicExpression{wsn.FilterOf(c.setup.Filters()...)}
@@ -182,7 +182,7 @@ func (c *client) filters() []wsn.TopicExpression {
 	return filters
 }
 
-// received hands over the messages of a Notify or of a pull point.
+// received passes on the messages of a Notify or of a pull point.
 func (c *client) received(at time.Time, messages []wsn.NotificationMessage) error {
 	for _, m := range messages {
 		content, err := wsn.Extract(m.Message)
@@ -197,8 +197,8 @@ func (c *client) received(at time.Time, messages []wsn.NotificationMessage) erro
 	return nil
 }
 
-// mqttTopic of a message; empty for one without a topic, and where Apache CXF's broker tells a filter with wildcards in the place of one. A
-// topic that cannot be read is given as it stands.
+// mqttTopic returns a message's topic; empty without one, and if Apache CXF's broker sends a filter with wildcards instead. A
+// topic that cannot be read is returned unchanged.
 func (c *client) mqttTopic(x wsn.TopicExpression) string {
 	if c.dotted && x.Dialect == wsn.DialectSimple {
 		topic := wsn.DottedMQTT(x.Text)
@@ -214,8 +214,8 @@ func (c *client) mqttTopic(x wsn.TopicExpression) string {
 	return names.MQTT()
 }
 
-// wanted is whether a topic is what was subscribed to by the rules of MQTT, which leave topics that begin with $ out of wildcards. Without a
-// topic nothing is said of that.
+// wanted reports whether a topic matches the filters by MQTT's rules, by which wildcards do not cover topics that begin with $. Without a
+// topic it is true.
 func (c *client) wanted(topic string) bool {
 	if mqttwire.ValidTopic(topic) != nil {
 		return true

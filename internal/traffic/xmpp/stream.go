@@ -103,13 +103,13 @@ func (s *stream) look() {
 // keepAlive looks for nodes in a while and, where nothing was heard for long, asks whether the server is still there. What its host
 // acknowledges of a large message that a slow link still carries is a sign of life too.
 func (s *stream) keepAlive() {
-	patience := s.client.times.patience
+	timeout := s.client.times.timeout
 	looks := time.NewTicker(s.client.times.look)
 	defer looks.Stop()
 	if !s.wildcards {
 		looks.Stop()
 	}
-	checks := time.NewTicker(patience / 4)
+	checks := time.NewTicker(timeout / 4)
 	defer checks.Stop()
 	asked := false
 	for {
@@ -120,9 +120,9 @@ func (s *stream) keepAlive() {
 			go s.look() // writing may wait for the socket
 		case now := <-checks.C:
 			switch silent := now.Sub(s.conn.lastLife(now)); {
-			case silent < patience:
+			case silent < timeout:
 				asked = false
-			case silent > 2*patience:
+			case silent > 2*timeout:
 				s.conn.Close() // reading and writing end with it
 				return
 			case !asked:

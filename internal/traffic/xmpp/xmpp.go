@@ -27,7 +27,7 @@ import (
 const lookEvery = time.Minute
 
 // times of a client: between two looks for nodes, and how long a server may be silent before it is asked whether it is there.
-type times struct{ look, patience time.Duration }
+type times struct{ look, timeout time.Duration }
 
 type client struct {
 	setup  transport.Setup
@@ -70,8 +70,8 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 	}
 	random := rand.New(rand.NewPCG(uint64(s.Seed), 0x786d7070))
 	t.look = time.Duration(float64(t.look) * (1 - 0.2*random.Float64()))
-	if t.patience == 0 {
-		t.patience = dialer.Patience()
+	if t.timeout == 0 {
+		t.timeout = dialer.Timeout()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &client{setup: s, events: events, dialer: dialer, outbox: transport.NewOutbox(false), times: t, subscriptions: transport.NewSubscriptions(s, events), stop: stop, done: make(chan struct{})}
@@ -129,7 +129,7 @@ func (c *client) connect(ctx context.Context) (*stream, error) {
 		return nil, err
 	}
 	// The library is given no context: the end of one soon after the negotiation could still end a read.
-	late := time.AfterFunc(c.times.patience, func() { conn.Close() })
+	late := time.AfterFunc(c.times.timeout, func() { conn.Close() })
 	defer late.Stop()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	watched := &watchedConn{Conn: conn}

@@ -357,7 +357,7 @@ func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
 func TestAServerThatFallsSilentIsLeft(t *testing.T) {
 	t.Parallel()
 	s := ownServer(t, nil)
-	p := openPeer(t, setup("silent", s.address, "#"), times{look: lookEvery, patience: time.Second})
+	p := openPeer(t, setup("silent", s.address, "#"), times{look: lookEvery, timeout: time.Second})
 	p.waitUp(t)
 	time.Sleep(2500 * time.Millisecond) // longer than a silence may be: a server that is there answers
 	if told := p.told(); told != s.address {

@@ -16,14 +16,14 @@ const (
 	// 190 s at 9.8 kbit/s, and answers wait behind it. A heartbeat with its answer takes 280 bytes, which at one a minute 54 clients could not afford there.
 	heartbeat = 300 * time.Second
 	// queueBytes bounds what waits in the library for a connection.
-	queueBytes   = 16 << 20
-	leastWaiting = 16
-	mostWaiting  = 1000 // libzmq's default
+	queueBytes = 16 << 20
+	minWaiting = 16
+	maxWaiting = 1000 // libzmq's default
 )
 
 // highWater is how many messages of a size may wait for a connection.
 func highWater(bytes int) int {
-	return min(max(queueBytes/max(bytes, 1), leastWaiting), mostWaiting)
+	return min(max(queueBytes/max(bytes, 1), minWaiting), maxWaiting)
 }
 
 // link is a socket that has one connection.
@@ -78,13 +78,13 @@ func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 		PGMOptions(options, c.setup.PGM.RateKilobits)
 		return options
 	}
-	patience, beat := c.dialer.Patience(), heartbeat
+	timeout, beat := c.dialer.Timeout(), heartbeat
 	if len(c.setup.Failover) > 0 {
-		beat = patience // there is somewhere to go to
+		beat = timeout // there is somewhere to go to
 	}
 	options[zmq.ReconnectInterval] = -1 // the client connects anew by itself, to the broker whose turn it is
-	options[zmq.ConnectTimeout] = int(patience.Milliseconds())
-	options[zmq.HandshakeInterval] = int(patience.Milliseconds())
+	options[zmq.ConnectTimeout] = int(timeout.Milliseconds())
+	options[zmq.HandshakeInterval] = int(timeout.Milliseconds())
 	Heartbeats(options, beat)
 	return options
 }

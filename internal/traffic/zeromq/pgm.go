@@ -12,15 +12,15 @@ import (
 const (
 	// A sender keeps what it sent, to repeat it, for the recovery interval at its full rate: windowBits bound the memory for that. The
 	// interval is a minute where the rate is low: repetitions then wait behind long queues.
-	windowBits         = 128 << 20
-	leastRecoverMillis = 10_000 // libzmq's default
-	mostRecoverMillis  = 60_000
+	windowBits       = 128 << 20
+	minRecoverMillis = 10_000 // libzmq's default
+	maxRecoverMillis = 60_000
 )
 
 // PGMOptions are added for a socket of PGM. Senders and receivers must have the same, as they make their windows by them.
 func PGMOptions(options map[zmq.Option]int, rateKilobits int) {
 	options[zmq.Rate] = rateKilobits
-	options[zmq.RecoveryInterval] = min(max(windowBits/max(rateKilobits, 1), leastRecoverMillis), mostRecoverMillis)
+	options[zmq.RecoveryInterval] = min(max(windowBits/max(rateKilobits, 1), minRecoverMillis), maxRecoverMillis)
 }
 
 // PGMEndpoints of publishers and subscribers on a network interface; empty where there is no group.

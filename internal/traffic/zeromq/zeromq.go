@@ -100,10 +100,10 @@ func (c *Client) session(broker string) error {
 	if err != nil {
 		return err
 	}
-	patience, cancel := context.WithTimeout(c.ctx, c.dialer.Patience())
+	timeout, cancel := context.WithTimeout(c.ctx, c.dialer.Timeout())
 	defer cancel()
 	for _, l := range links {
-		if err := l.agreed(patience); err != nil {
+		if err := l.agreed(timeout); err != nil {
 			return err
 		}
 	}

@@ -17,9 +17,9 @@ const (
 	MinBytes = 32
 	// MaxBytes is the largest payload of an MQTT packet, less its header.
 	MaxBytes = 268_435_000
-	// maxLine bounds where an id line may end.
+	// maxLine is the longest line with an id.
 	maxLine = 256
-	// maxDigits of a message's number for which a size must have room.
+	// maxDigits is how many digits of a message's number must fit in a size.
 	maxDigits = 6
 )
 
@@ -29,7 +29,7 @@ type Maker struct {
 	random *rand.ChaCha8
 }
 
-// New makes messages of size bytes. It fails where the entity's ids do not fit.
+// New returns a Maker of messages of size bytes. It fails if the entity's ids do not fit.
 func New(entity string, size int, seed int64) (*Maker, error) {
 	need := max(MinBytes, len(entity)+len("_")+maxDigits+len("\n"))
 	if size < need || size > MaxBytes {
@@ -41,10 +41,10 @@ func New(entity string, size int, seed int64) (*Maker, error) {
 	return &Maker{size: size, random: rand.NewChaCha8(key)}, nil
 }
 
-// Resize makes the next messages of another size.
+// Resize sets the size of the next messages.
 func (m *Maker) Resize(size int) { m.size = size }
 
-// Append adds the message with the given id to dst.
+// Append appends the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	start := len(dst)
 	dst = append(dst, id...)
@@ -54,14 +54,14 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	dst = append(dst, '\n')
 	filled := len(dst) - start
 	if filled > m.size {
-		return dst // an id of more digits than the size was checked for is not cut off
+		return dst // an id with more digits than were checked for is not cut
 	}
 	dst = append(dst, make([]byte, m.size-filled)...)
 	_, _ = m.random.Read(dst[start+filled:]) // never fails
 	return dst
 }
 
-// isID tells whether a text has the form ENTITY_NUMBER. Subscribers ask it of each message.
+// isID reports whether a text has the form ENTITY_NUMBER. Subscribers call it for each message.
 func isID(text string) bool {
 	entity, number, ok := cutLast(text, '_')
 	if !ok || entity == "" || number == "" || strings.Trim(number, "0123456789") != "" {
@@ -84,7 +84,7 @@ func cutLast(text string, separator byte) (before, after string, found bool) {
 	return text, "", false
 }
 
-// Parse finds the id and, where it is given, the time in the first line.
+// Parse returns the id and the time, if any, in the first line.
 func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	end := bytes.IndexByte(payload[:min(len(payload), maxLine)], '\n')
 	if end < 0 {

@@ -1,5 +1,5 @@
 // Package file makes messages of a file's content: a line of text with the id and the time in milliseconds since the Unix epoch, as
-// payload/bytes has it and reads it, and then the file as it is, the same in every message.
+// payload/bytes has it and reads it, and then the file unchanged, the same in every message.
 package file
 
 import (
@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// MaxBytes of a file: a ConfigMap holds no more.
+	// MaxBytes is the largest file: a ConfigMap holds no more.
 	MaxBytes = 1 << 20
-	// MaxLine is the most bytes of the line before it.
+	// MaxLine is the longest line before it in bytes.
 	MaxLine = 64
 )
 
@@ -31,7 +31,7 @@ func New(path string) (*Maker, error) {
 	return &Maker{content}, nil
 }
 
-// Append adds the message with the given id to dst.
+// Append appends the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	dst = append(append(dst, id...), ' ')
 	dst = append(strconv.AppendInt(dst, at.UnixMilli(), 10), '\n')

@@ -14,10 +14,10 @@ import (
 	"vignette.dev/vignette/internal/traffic/payload/track"
 )
 
-// MaxBytes of a message in the published experiments.
+// MaxBytes is the largest message in the published experiments.
 const MaxBytes = 255
 
-// What stands between the values of a message.
+// The texts between the values of a message.
 const (
 	beforePosition = `{"type": "Feature", "geometry": {"type": "Point", "coordinates": [`
 	afterPosition  = `, 0]}, "properties": {"country": `
@@ -34,7 +34,7 @@ type Maker struct {
 	middle, before []byte
 }
 
-// New makes the messages of an entity of a unit of a country.
+// New returns a Maker for an entity of a unit of a country.
 func New(country, unit, entity string, seed int64) *Maker {
 	m := &Maker{unit: track.NewUnit(seed)}
 	m.middle = []byte(afterPosition + quote(country) + beforeUnit + quote(unit) + beforeNode + quote(entity) + beforeID)
@@ -43,11 +43,11 @@ func New(country, unit, entity string, seed int64) *Maker {
 }
 
 func quote(s string) string {
-	text, _ := json.Marshal(s) // a string always has a JSON form
+	text, _ := json.Marshal(s) // a string always encodes
 	return string(text)
 }
 
-// Append adds the message with the given id to dst.
+// Append appends the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	p := m.unit.MoveTo(at)
 	dst = append(dst, m.before...)
@@ -61,12 +61,12 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	return append(dst, end...)
 }
 
-// appendDegrees writes six decimals at most, about 0.1 m.
+// appendDegrees writes at most six decimals, about 0.1 m.
 func appendDegrees(dst []byte, degrees float64) []byte {
 	return strconv.AppendFloat(dst, math.Round(degrees*1e6)/1e6, 'f', -1, 64)
 }
 
-// Parse finds the id in properties.msg_id and the time in properties.timestamp (zero where there is none).
+// Parse returns the id in properties.msg_id and the time in properties.timestamp (zero if absent).
 func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	if id, at, ok := parseOwn(payload); ok {
 		return id, at, true
@@ -89,8 +89,8 @@ func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	return feature.Properties.ID, at, true
 }
 
-// parseOwn is Parse of what a Maker makes, which costs a fraction of JSON: subscribers do it for every message of an experiment. What differs in the
-// least, such as by an escape in a name, it leaves to Parse.
+// parseOwn parses what a Maker makes, at a fraction of the cost of JSON, as subscribers parse every message. Any difference,
+// such as an escape in a name, is left to Parse.
 func parseOwn(payload []byte) (id string, at time.Time, ok bool) {
 	rest, ok := bytes.CutPrefix(payload, []byte(beforePosition))
 	if !ok {
@@ -120,7 +120,7 @@ func parseOwn(payload []byte) (id string, at time.Time, ok bool) {
 	return string(name), time.UnixMilli(ms), true
 }
 
-// cutString takes a string in quotes, of printable ASCII without escapes, and what follows it.
+// cutString splits off a quoted string of printable ASCII without escapes.
 func cutString(text []byte, next string) (value, rest []byte, ok bool) {
 	if len(text) == 0 || text[0] != '"' {
 		return nil, nil, false
@@ -139,7 +139,7 @@ func cutString(text []byte, next string) (value, rest []byte, ok bool) {
 	return value, rest, ok
 }
 
-// isPosition tells whether a text is two numbers as appendDegrees writes them.
+// isPosition reports whether a text is two numbers as appendDegrees writes them.
 func isPosition(text []byte) bool {
 	latitude, longitude, ok := bytes.Cut(text, []byte(", "))
 	return ok && isDegrees(latitude) && isDegrees(longitude)

@@ -21,10 +21,10 @@ const kilometresPerHour = 1.852
 // Maker makes the records of one unit.
 type Maker struct{ unit *track.Unit }
 
-// New makes the records of a unit. The same seed gives the same way.
+// New returns a Maker for a unit. The same seed gives the same track.
 func New(seed int64) *Maker { return &Maker{unit: track.NewUnit(seed)} }
 
-// Append adds the record with the given id to dst.
+// Append appends the record with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	p := m.unit.MoveTo(at)
 	utc := at.UTC()
@@ -35,18 +35,18 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	return fmt.Appendf(dst, "\\%s*%02X\\$%s*%02X\r\n", tag, checksum(tag), sentence, checksum(sentence))
 }
 
-// angle in degrees and minutes, with the word for its sign.
+// angle formats an angle in degrees and minutes, with the letter for its sign.
 func angle(degrees float64, width int, positive, negative string) string {
 	word := positive
 	if degrees < 0 {
 		word = negative
 	}
-	// Rounded before it is split, or there would be 60 minutes.
+	// Rounded before it is split, as 60 minutes are invalid.
 	minutes := math.Round(math.Abs(degrees) * 60 * 1e4)
 	return fmt.Sprintf("%0*d%07.4f,%s", width, int(minutes/60e4), math.Mod(minutes, 60e4)/1e4, word)
 }
 
-// checksum of NMEA 0183: all characters between the delimiters, exclusive or.
+// checksum is that of NMEA 0183: exclusive or of all characters between the delimiters.
 func checksum(text string) (sum byte) {
 	for i := range len(text) {
 		sum ^= text[i]
@@ -54,10 +54,10 @@ func checksum(text string) (sum byte) {
 	return sum
 }
 
-// maxTag bounds the TAG block that is looked at.
+// maxTag is the longest TAG block that Parse reads.
 const maxTag = 256
 
-// Parse finds the id and the time in the TAG block.
+// Parse returns the id and the time in the TAG block.
 func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	if len(payload) == 0 || payload[0] != '\\' {
 		return "", at, false

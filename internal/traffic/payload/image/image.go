@@ -1,5 +1,5 @@
-// Package image makes images of any size that nothing can compress: PNG (ISO/IEC 15948) in shades of grey, whose pixels are seeded random
-// bytes, stored and not compressed. They are whole images, which any viewer shows. The message's id and the time in milliseconds since
+// Package image makes incompressible images of any size: PNG (ISO/IEC 15948) in shades of grey, whose pixels are seeded random
+// bytes, stored without compression. Any viewer shows them. The message's id and the time in milliseconds since
 // the Unix epoch are the text of the first chunk after the header: tEXt, keyword Comment.
 package image
 
@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// MinBytes of an image: it has headers, an id and some pixels.
+	// MinBytes is the smallest image: headers, an id and some pixels.
 	MinBytes = 1024
-	// MaxBytes of an image.
+	// MaxBytes is the largest image.
 	MaxBytes = 16 << 20
-	// signature of PNG files.
+	// signature is that of PNG files.
 	signature = "\x89PNG\r\n\x1a\n"
-	// keyword of the text chunk.
+	// keyword is that of the text chunk.
 	keyword = "Comment\x00"
 	// chunkBytes are length, type and CRC of a chunk; zlibBytes the header and checksum of its stream; maxBlock what a stored block of deflate
 	// holds, behind a header of blockBytes.
 	chunkBytes, zlibBytes, blockBytes, maxBlock = 12, 6, 5, 65535
 	headerBytes                                 = 13
-	// maxComment bounds the text that is looked at.
+	// maxComment is the longest text that Parse reads.
 	maxComment = 256
 )
 
@@ -51,10 +51,10 @@ func New(size int, seed int64) (*Maker, error) {
 	return &Maker{size: size, random: rand.NewChaCha8(key)}, nil
 }
 
-// Append adds the image with the given id to dst.
+// Append appends the image with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	comment := keyword + id + " " + strconv.FormatInt(at.UnixMilli(), 10)
-	// Left for pixels, the headers of their blocks, and what makes no full row: that goes to a chunk of its own, private and safe to ignore.
+	// The rest is for pixels, their blocks' headers, and bytes that fill no row. These go to a private ancillary chunk.
 	left := m.size - len(signature) - (chunkBytes + headerBytes) - (chunkBytes + len(comment)) - chunkBytes - (chunkBytes + zlibBytes) - chunkBytes
 	width, height := shape(left)
 	pixels := height * (width + 1)
@@ -67,14 +67,14 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	return chunk(dst, "IEND", nil)
 }
 
-// shape of the largest image, nearly a square, whose rows and blocks have room in so many bytes.
+// shape returns the largest, nearly square image whose rows and blocks fit in a number of bytes.
 func shape(room int) (width, height int) {
 	pixels := room - blockBytes*blocks(room)
 	width = int(math.Sqrt(float64(pixels))) - 1
 	return width, pixels / (width + 1)
 }
 
-// blocks of deflate that hold so many bytes.
+// blocks returns how many deflate blocks hold a number of bytes.
 func blocks(n int) int { return (n + maxBlock - 1) / maxBlock }
 
 func (m *Maker) bytes(n int) []byte {
@@ -83,7 +83,7 @@ func (m *Maker) bytes(n int) []byte {
 	return made
 }
 
-// rows of random pixels, each behind the byte that says it has no filter.
+// rows returns rows of random pixels, each after the byte for "no filter".
 func (m *Maker) rows(width, height int) []byte {
 	rows := m.bytes(height * (width + 1))
 	for row := range height {
@@ -92,7 +92,7 @@ func (m *Maker) rows(width, height int) []byte {
 	return rows
 }
 
-// stored is a zlib stream (RFC 1950) of blocks that are not compressed.
+// stored returns a zlib stream (RFC 1950) of uncompressed blocks.
 func stored(data []byte) []byte {
 	stream := make([]byte, 0, len(data)+zlibBytes+blockBytes*blocks(len(data)))
 	stream = append(stream, 0x78, 0x01)
@@ -121,7 +121,7 @@ func chunk(dst []byte, kind string, data []byte) []byte {
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*_[0-9]+$`)
 
-// Parse finds the id and the time in the comment of a PNG image. Checksums are left to those who look at the image.
+// Parse returns the id and the time in the comment of a PNG image. It does not verify checksums.
 func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	const before = len(signature) + chunkBytes + headerBytes
 	rest, found := bytes.CutPrefix(payload, []byte(signature))

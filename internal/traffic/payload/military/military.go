@@ -1,6 +1,6 @@
 // Package military makes the messages of the published RESTful messaging experiments (E6) as JSON, on one line:
-// {"msgType":"TEXT","from":"a1","to":"b1","text":"…","sendingTime":1588759108433,"msgId":"a1/chat_3"}. The id is ours, as receivers
-// have to know which message it is.
+// {"msgType":"TEXT","from":"a1","to":"b1","text":"…","sendingTime":1588759108433,"msgId":"a1/chat_3"}. msgId is not part of the
+// published format; receivers identify messages by it.
 package military
 
 import (
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Message is what a message says.
+// Message is the content of a message.
 type Message struct{ Type, From, To, Text string }
 
-// form on the wire; sendingTime in milliseconds since the Unix epoch.
+// form is the message's JSON; sendingTime is in milliseconds since the Unix epoch.
 type form struct {
 	Type                    string `json:"msgType"`
 	From                    string `json:"from"`
@@ -22,7 +22,7 @@ type form struct {
 	ID                      string `json:"msgId"`
 }
 
-// Append adds a message with an id, made at a time, to dst. Where size is larger than the message, its text is filled up
+// Append appends a message with an id, made at a time, to dst. If size is larger than the message, its text is padded
 // with spaces.
 func Append(dst []byte, m Message, id string, at time.Time, size int) []byte {
 	f := form{m.Type, m.From, m.To, m.Text, at.UnixMilli(), id}
@@ -35,19 +35,19 @@ func Append(dst []byte, m Message, id string, at time.Time, size int) []byte {
 }
 
 func encode(f form) []byte {
-	text, _ := json.Marshal(f) // strings and a number always have a JSON form
+	text, _ := json.Marshal(f) // strings and a number always encode
 	return text
 }
 
 const (
-	// defaultType is the longest that an empty type is replaced by.
+	// defaultType is the longest replacement for an empty type.
 	defaultType = "TEXT"
-	// digits of a message's number and of the time, for which Size leaves room.
+	// digits of a message's number and of the time that Size leaves room for.
 	maxNumber  = "_999999"
 	futureTime = 9_999_999_999_999
 )
 
-// Size is the most bytes that a message of an entity has by itself.
+// Size returns the largest size in bytes of an entity's message without padding.
 func Size(m Message, entity string) int {
 	if m.Type == "" {
 		m.Type = defaultType
@@ -55,7 +55,7 @@ func Size(m Message, entity string) int {
 	return len(Append(nil, m, entity+maxNumber, time.UnixMilli(futureTime), 0))
 }
 
-// Parse finds the id and the time.
+// Parse returns the id and the time.
 func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	if trimmed := bytes.TrimLeft(payload, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return "", at, false

@@ -3,7 +3,7 @@
 //
 // The elements and their order are those of the schema's track: positionalData, identificationData,
 // operStatusData, deviceSpecificData. The message's id is the track's additionalId; the time in
-// milliseconds, which dateTime is too coarse for, is its specialUserDefined.
+// milliseconds is its specialUserDefined, as dateTime is too coarse.
 package nffi
 
 import (
@@ -18,16 +18,16 @@ import (
 	"vignette.dev/vignette/internal/traffic/payload/track"
 )
 
-// MinBytes and MaxBytes are what the published experiments had in an MQTT publish.
+// MinBytes and MaxBytes are the sizes in MQTT messages of the published experiments.
 const (
 	MinBytes = 880
 	MaxBytes = 909
-	// aimBytes of a message whose number has one digit; six digits make it 5 longer.
+	// aimBytes is the size of a message with a one-digit number. Six digits make it 5 bytes longer.
 	aimBytes = 892
 )
 
-// report is the free text from which remarks are taken: names differ in length from experiment to
-// experiment, and remarks take up the difference.
+// report is the text for remarks. Names differ in length between experiments, and
+// remarks make up the difference.
 const report = "Moving along the main supply route with the column, spacing 50 m, visibility good, no contact, " +
 	"fuel and ammunition above three quarters, crew complete, next report from the checkpoint; " +
 	"radio check with the company net done, casualties none, vehicle state green, requesting nothing at present."
@@ -41,7 +41,7 @@ type Maker struct {
 	remarks string
 }
 
-// New makes the messages of an entity of a unit of a country.
+// New returns a Maker for an entity of a unit of a country.
 func New(country, unit, entity string, seed int64) *Maker {
 	m := &Maker{unit: track.NewUnit(seed), country: escape(country), name: escape(unit), entity: escape(entity)}
 	bare := len(m.message(nil, m.entity+"_1", time.Unix(0, 0), track.Position{}))
@@ -51,16 +51,16 @@ func New(country, unit, entity string, seed int64) *Maker {
 
 func escape(s string) string {
 	var out bytes.Buffer
-	_ = xml.EscapeText(&out, []byte(s)) // a buffer takes everything
+	_ = xml.EscapeText(&out, []byte(s)) // a buffer never fails
 	return out.String()
 }
 
-// Append adds the message with the given id to dst.
+// Append appends the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	return m.message(dst, escape(id), at, m.unit.MoveTo(at))
 }
 
-// message has numbers of fixed widths, so that its size does not depend on where the unit is.
+// message formats numbers with fixed widths, so that its size does not depend on the position.
 func (m *Maker) message(dst []byte, id string, at time.Time, p track.Position) []byte {
 	return fmt.Appendf(dst, `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track>`+
 		`<positionalData secClassification="UNCLASSIFIED">`+
@@ -78,7 +78,7 @@ func (m *Maker) message(dst []byte, id string, at time.Time, p track.Position) [
 		m.name, id, at.UnixMilli(), m.remarks)
 }
 
-// Parse finds the id in the first track's additionalId and the time, where it is ours, in its specialUserDefined.
+// Parse returns the id in the first track's additionalId, and the time in its specialUserDefined if a Maker wrote it.
 func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	if trimmed := bytes.TrimLeft(payload, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '<' {
 		return "", at, false
@@ -93,7 +93,7 @@ func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	return id, at, true
 }
 
-// element finds the text of the first element of a name. A whole XML parser for two elements would
+// element returns the text of the first element of a name. An XML parser for two elements would
 // cost a receiver far more, and other producers' tracks need not have them.
 func element(payload []byte, name string) string {
 	_, after, found := bytes.Cut(payload, []byte("<"+name+">"))

@@ -1,5 +1,5 @@
-// Package track moves a unit about slowly, so that position messages have plausible, changing
-// content. The same seed gives the same way.
+// Package track moves a unit slowly, so that position messages have plausible, changing
+// content. The same seed gives the same track.
 package track
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Position of a unit, WGS 84.
+// Position is that of a unit, WGS 84.
 type Position struct {
 	LatitudeDegrees, LongitudeDegrees float64
 	// BearingDegrees clockwise from true north, from 0 to less than 360.
@@ -17,7 +17,7 @@ type Position struct {
 	AltitudeMetres         float64
 }
 
-// Unit is a vehicle on its way.
+// Unit is a moving vehicle.
 type Unit struct {
 	random *rand.Rand
 	at     Position
@@ -25,11 +25,11 @@ type Unit struct {
 }
 
 const (
-	// The area is that of the published example, around Lisbon: 0.1 degrees about it.
+	// The area of the published example: 0.1 degrees around Lisbon.
 	centreLatitude, centreLongitude, spreadDegrees = 38.74, -9.16, 0.1
 	metresPerDegree                                = 111_320
 	maxSpeedKilometresPerHour                      = 60
-	// stream separates these random numbers from others of the same seed.
+	// stream separates these random numbers from others with the same seed.
 	stream = 0x747261636b
 )
 
@@ -45,7 +45,7 @@ func NewUnit(seed int64) *Unit {
 	}}
 }
 
-// MoveTo moves the unit on to where it is at a time and gives its position. Times do not go back.
+// MoveTo moves the unit to its position at a time, and returns it. Times never decrease.
 func (u *Unit) MoveTo(t time.Time) Position {
 	seconds := 0.0
 	if !u.last.IsZero() {
