@@ -184,6 +184,12 @@ audit: ## Look for known vulnerabilities and licences of dependencies (AUDIT=--s
 docs: ## Build the documentation as a site into bin/site, with search, for use without a network
 	hack/python --lock hack/tools/requirements.lock hack/site/build.py
 
+.PHONY: pictures
+pictures: ## Draw the pictures of the documentation anew (takes chromium)
+	go run ./hack/plots
+	go test -count=1 ./internal/cli -run Picture -update
+	hack/python -m pytest -q analysis/tests/test_pictures.py --update
+
 .PHONY: lint
 lint: ## Vet, format and style checks
 	hack/lint

@@ -17,7 +17,8 @@ HEAD = """# Analysis in Python
 
 <!-- generated from the package by hack/python -m pytest analysis/tests/test_api.py --update -->
 
-`pip install ./analysis` in a clone of the repository installs it. [Analyse with Python](../how-to/analyse-with-python.md) has examples, [Results](results.md) what the figures mean.
+`pip install ./analysis` in a clone of the repository installs it.
+[Analyse with Python](../how-to/analyse-with-python.md) has examples, [Results](results.md) what the figures mean.
 
     from vignette_analysis import load
     run = load("e4")                      # a folder that `vignette results NAME --download e4` made

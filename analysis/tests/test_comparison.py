@@ -519,7 +519,20 @@ def test_where_conditions_are_too_many_the_levels_are_drawn_and_without_axes_not
 def test_the_guide_names_every_field(many):
     """docs/reference/comparison.md has the form of the JSON."""
     guide = (Path(__file__).parents[2] / "docs" / "reference" / "comparison.md").read_text()
-    named = set(re.findall(r"\w+", guide.split("## JSON\n")[1].split("```\n")[1])) - {"true", "false", "null", "run", "block", "COUNT", "of", "each", "or", "2", "0", "95"}
+    named = set(re.findall(r"\w+", guide.split("## JSON\n")[1].split("```\n")[1])) - {
+        "true",
+        "false",
+        "null",
+        "run",
+        "block",
+        "COUNT",
+        "of",
+        "each",
+        "or",
+        "2",
+        "0",
+        "95",
+    }
 
     def fields(value) -> set[str]:
         if isinstance(value, list):

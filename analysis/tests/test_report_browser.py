@@ -1,9 +1,6 @@
 """The report in Chromium: it asks for nothing, complains of nothing, moves, prints, and can be read by everybody."""
 
-import os
 import re
-import shutil
-import warnings
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,26 +10,6 @@ from test_report import hostile
 from vignette_analysis import analyse, compare, report
 from vignette_analysis.gaps import Gaps
 from vignette_analysis.report import mapdata
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """One browser for all tests. Where it cannot be had they skip and say so; where it can, its absence is a failure."""
-    program = shutil.which("chromium")
-    if program is None:
-        reason = "no chromium on PATH: the report is not tested in a browser (hack/test-packages installs it)"
-        if os.geteuid() == 0 and shutil.which("apt-get"):
-            pytest.fail(reason)
-        warnings.warn(reason, stacklevel=1)
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # A network that is not there, so that nothing but a file can be loaded, whatever the page asks for.
-        arguments = ["--proxy-server=127.0.0.1:9", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-        launched = playwright.chromium.launch(executable_path=program, args=arguments)
-        yield launched
-        launched.close()
 
 
 @dataclass
