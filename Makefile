@@ -81,6 +81,10 @@ test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
 	hack/gotest --again ./test/e2e testname -tags e2e -count=1 -timeout 45m -parallel 4
 
+.PHONY: tutorials
+tutorials: ## Follow the tutorials on the cluster of KUBECONFIG (TUTORIALS=-update: write what they print, and their pictures)
+	go test -tags e2e -run TheTutorial -count=1 -timeout 60m -v ./test/e2e $(TUTORIALS)
+
 .PHONY: test-long
 test-long: ## The full-length scenarios and the developer cluster's destructive tests (hours)
 	@hack/pipeline test-long $(INSTALL_STEPS) 'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \

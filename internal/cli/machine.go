@@ -163,7 +163,7 @@ func (c *cluster) readMachine(ctx context.Context, m *machine) error {
 	case errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == machineResource:
 		return nil
 	}
-	return errors.New("the cluster has no KubeVirt, which runs virtual machines: see docs/vms.md (the developer cluster: hack/cluster up --with kubevirt)")
+	return errors.New("the cluster has no KubeVirt, which runs virtual machines: see docs/how-to/use-virtual-machines.md (the developer cluster: hack/cluster up --with kubevirt)")
 }
 
 // explain says what to do where a stream to a machine cannot be had.

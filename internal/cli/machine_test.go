@@ -189,7 +189,7 @@ func TestErrorsOfConsoleAndSSHSayWhatToDo(t *testing.T) {
 			"vignette shell -n team-nor -e bft-live hq, or name a virtual machine: veh-1, veh-2, veh-3"},
 		"no machine at all": {gone, liveCluster(), "hq", "the experiment has no node with runtime: vm"},
 		"no such node":      {gone, withMachines(), "veh-9", "there is no node veh-9 in experiment bft-live: want one of hq, veh-1"},
-		"no KubeVirt":       {&kubeVirt{absent: true}, withMachines(), "veh-1", "the cluster has no KubeVirt, which runs virtual machines: see docs/vms.md"},
+		"no KubeVirt":       {&kubeVirt{absent: true}, withMachines(), "veh-1", "the cluster has no KubeVirt, which runs virtual machines: see docs/how-to/use-virtual-machines.md"},
 		"gone":              {gone, withMachines(), "veh-1", "the virtual machine of node veh-1 is gone: vignette status -n team-nor bft-live tells why"},
 		"failed": {&kubeVirt{phases: []string{"Failed"}}, withMachines(), "veh-1",
 			"does not run, it is Failed: vignette status -n team-nor bft-live tells why; what it wrote: vignette logs"},

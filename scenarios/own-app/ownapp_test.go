@@ -1,4 +1,4 @@
-// Package ownapp holds the example programs of docs/apps.md; this test runs them on the loopback interface.
+// Package ownapp holds the example programs of docs/how-to/run-own-app.md; this test runs them on the loopback interface.
 package ownapp
 
 import (

@@ -28,7 +28,7 @@ TCP_PORTS = {
 }  # fmt: skip
 UDP_PORTS = {
     1883: "mqtt-udp", 1884: "mqtt-sn", 10000: "mqtt-sn",
-    # PGM in UDP as ZeroMQ's brokers and publishers have it (docs/zeromq.md).
+    # PGM in UDP as ZeroMQ's brokers and publishers have it (docs/reference/protocols.md#zeromq).
     5556: "pgm", **dict.fromkeys(range(5601, 5701), "pgm"),
     5683: "coap", 5684: "coap",
     269: "olsrv2", 698: "olsrv1", 6696: "babel", 520: "rip", 521: "rip",
