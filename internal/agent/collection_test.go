@@ -182,7 +182,7 @@ func TestAnArchiveThatDoesNotAnswerSlowsNoApp(t *testing.T) {
 	if took := time.Since(due); took > 15*time.Second {
 		t.Errorf("the app took %v for %d MB of output; want it not to wait for the archive", took, megabytes)
 	}
-	if at := s.lastReport().WholeUntilNanoseconds; at > due.UnixNano() {
+	if at := s.lastReport().ArchivedUntilNanoseconds; at > due.UnixNano() {
 		t.Errorf("the agent says that the archive had everything at %d, after the start at %d", at, due.UnixNano())
 	}
 	s.set(func(s *fakeServer) { s.hang = false })

@@ -264,7 +264,7 @@ func (r *round) send(ctx context.Context) error {
 }
 
 // judge takes the answer to one part. An error tells that other logs would fare no better.
-func (r *round) judge(part client.LogPart, answer client.Appended) error {
+func (r *round) judge(part client.LogPart, answer client.LogResult) error {
 	err := r.settle(part, answer)
 	if err == nil {
 		return nil
@@ -285,7 +285,7 @@ func (r *round) judge(part client.LogPart, answer client.Appended) error {
 }
 
 // settle notes how far the archive has a log. Where that is less or more than was thought, it goes on from there.
-func (s *shipper) settle(part client.LogPart, answer client.Appended) error {
+func (s *shipper) settle(part client.LogPart, answer client.LogResult) error {
 	name := part.File
 	if answer.Err == nil {
 		s.positions[name], s.created[name] = part.Offset+int64(len(part.Content)), true

@@ -73,7 +73,7 @@ func (s *state) late(d time.Duration) {
 func (s *state) wholeUntil(nanoseconds int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report.WholeUntilNanoseconds = nanoseconds
+	s.report.ArchivedUntilNanoseconds = nanoseconds
 }
 
 // gapBegins notes a time from which logs may lack something. Beyond the most that are told, the last one goes on.

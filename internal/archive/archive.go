@@ -73,14 +73,14 @@ func ValidatePath(p string) error {
 	return nil
 }
 
-// trashPrefix begins the names of runs that are being deleted.
-const trashPrefix = ".deleted-"
+// deletedPrefix begins the names of runs that are being deleted.
+const deletedPrefix = ".deleted-"
 
 // Store is an archive in one folder.
 type Store struct {
-	root *os.Root
-	open *openLogs
-	room *room
+	root  *os.Root
+	open  *openLogs
+	space *volumeSpace
 	// TeamQuota, if set before the first run is opened, bounds the bytes of all runs of a namespace; 0 is no bound.
 	TeamQuota func(namespace string) int64
 
@@ -95,13 +95,13 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	s := &Store{root: root, open: newOpenLogs(), room: &room{dir: dir}, teams: map[string]*team{}}
+	s := &Store{root: root, open: newOpenLogs(), space: &volumeSpace{dir: dir}, teams: map[string]*team{}}
 	entries, err := s.readDir(".")
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), trashPrefix) {
+		if strings.HasPrefix(entry.Name(), deletedPrefix) {
 			if err := root.RemoveAll(entry.Name()); err != nil {
 				return nil, fmt.Errorf("archive: finish a deletion: %w", err)
 			}
@@ -154,7 +154,7 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	r := &Run{key: key, root: root, open: s.open, room: s.room, quota: quota, team: s.team(key.Namespace), maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
+	r := &Run{key: key, root: root, open: s.open, space: s.space, quota: quota, team: s.team(key.Namespace), maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
 	if err := r.load(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -168,7 +168,7 @@ func (s *Store) Delete(key Key) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	trash := trashPrefix + key.UID
+	trash := deletedPrefix + key.UID
 	if err := s.root.RemoveAll(trash); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-var aKey = Key{Namespace: "team-nor", Name: "quickstart", UID: "0b6fd5cc-1f7c-4c0e-9d7f-6c1b6a3c2b10"}
+var testKey = Key{Namespace: "team-nor", Name: "quickstart", UID: "0b6fd5cc-1f7c-4c0e-9d7f-6c1b6a3c2b10"}
 
-const aLog = "logs/nor/bft/messages-1.jsonl"
+const testLog = "logs/nor/bft/messages-1.jsonl"
 
 func openRun(t testing.TB, dir string, quota int64) *Run {
 	t.Helper()
@@ -21,7 +21,7 @@ func openRun(t testing.TB, dir string, quota int64) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := store.Run(aKey, quota)
+	run, err := store.Run(testKey, quota)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +62,11 @@ func TestAppendsByOffset(t *testing.T) {
 		{"a negative offset", -1, "x", 0, "0 or more", "abcde"},
 	}
 	for _, step := range steps {
-		size, err := run.Append(aLog, step.offset, []byte(step.piece))
+		size, err := run.Append(testLog, step.offset, []byte(step.piece))
 		if size != step.size || (err == nil) != (step.wantError == "") || (err != nil && !strings.Contains(err.Error(), step.wantError)) {
 			t.Errorf("%s: size %d, error %v; want %d, %q", step.name, size, err, step.size, step.wantError)
 		}
-		if got := read(t, run, aLog); got != step.archived {
+		if got := read(t, run, testLog); got != step.archived {
 			t.Errorf("%s: archived %q, want %q", step.name, got, step.archived)
 		}
 	}
@@ -74,10 +74,10 @@ func TestAppendsByOffset(t *testing.T) {
 
 func TestAnEmptyLogExistsAfterAnEmptyAppend(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
-	if _, err := run.Append(aLog, 0, nil); err != nil {
+	if _, err := run.Append(testLog, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(t, run, aLog); got != "" {
+	if got := read(t, run, testLog); got != "" {
 		t.Fatalf("archived %q, want an empty file", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestNoPathLeadsOutOfARun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("s"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(dir, filepath.Join(dir, aKey.String(), "logs")); err != nil {
+	if err := os.Symlink(dir, filepath.Join(dir, testKey.String(), "logs")); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"../../../secret", "/secret", "logs/../../../secret", "logs/secret", "", ".", "logs//secret", "logs/./secret", "logs/a\x00b"} {
@@ -105,7 +105,7 @@ func TestNoPathLeadsOutOfARun(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreNoKeysAreRefused(t *testing.T) {
+func TestInvalidKeysAreRefused(t *testing.T) {
 	store, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestKeysThatAreNoKeysAreRefused(t *testing.T) {
 func TestTheQuotaBoundsAllLogsOfARunAlsoAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	run := openRun(t, dir, 10)
-	if _, err := run.Append(aLog, 0, []byte("12345678")); err != nil {
+	if _, err := run.Append(testLog, 0, []byte("12345678")); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []*Run{run, openRun(t, dir, 10)} {
@@ -132,7 +132,7 @@ func TestTheQuotaBoundsAllLogsOfARunAlsoAfterARestart(t *testing.T) {
 			t.Fatalf("error %v, want the quota's", err)
 		}
 	}
-	if size, err := run.Append(aLog, 8, []byte("90")); size != 10 || err != nil {
+	if size, err := run.Append(testLog, 8, []byte("90")); size != 10 || err != nil {
 		t.Fatalf("size %d, error %v: want the quota to be used up to the last byte", size, err)
 	}
 }
@@ -140,7 +140,7 @@ func TestTheQuotaBoundsAllLogsOfARunAlsoAfterARestart(t *testing.T) {
 func TestTheNumberOfLogsOfARunIsBounded(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
 	run.maxLogs = 2
-	for _, path := range []string{aLog, "logs/nor/bft/b.log"} {
+	for _, path := range []string{testLog, "logs/nor/bft/b.log"} {
 		if _, err := run.Append(path, 0, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestTheNumberOfLogsOfARunIsBounded(t *testing.T) {
 	if _, err := run.Append("logs/nor/bft/c.log", 0, nil); !errors.Is(err, ErrQuota) || !strings.Contains(err.Error(), "2 logs") {
 		t.Errorf("error %v, want the quota's with the number of logs", err)
 	}
-	if _, err := run.Append(aLog, 0, []byte("x")); err != nil {
+	if _, err := run.Append(testLog, 0, []byte("x")); err != nil {
 		t.Errorf("a log that is there: %v", err)
 	}
 	if sealed, err := run.Seal(); err != nil || len(sealed) != 2 {
@@ -158,7 +158,7 @@ func TestTheNumberOfLogsOfARunIsBounded(t *testing.T) {
 
 func TestSealedLogsKeepTheirChecksum(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
-	for path, text := range map[string]string{aLog: "abc", "radio/host-a.jsonl": "{}\n"} {
+	for path, text := range map[string]string{testLog: "abc", "radio/host-a.jsonl": "{}\n"} {
 		if _, err := run.Append(path, 0, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -168,21 +168,21 @@ func TestSealedLogsKeepTheirChecksum(t *testing.T) {
 		t.Fatalf("sealed %v, %v", sealed, err)
 	}
 	const sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2's example "abc"
-	if s := sealed[0]; s.Path != aLog || s.Size != 3 || s.SHA256 != sum || !s.Torn {
-		t.Errorf("sealed %+v, want %s torn with checksum %s", s, aLog, sum)
+	if s := sealed[0]; s.Path != testLog || s.Size != 3 || s.SHA256 != sum || !s.Torn {
+		t.Errorf("sealed %+v, want %s torn with checksum %s", s, testLog, sum)
 	}
 	if sealed[1].Torn {
 		t.Errorf("%s is whole", sealed[1].Path)
 	}
-	if _, err := run.Append(aLog, 3, []byte("d")); !errors.Is(err, ErrSealed) {
+	if _, err := run.Append(testLog, 3, []byte("d")); !errors.Is(err, ErrSealed) {
 		t.Errorf("append after the seal: %v", err)
 	}
-	if _, err := run.Append(aLog, 0, []byte("abc")); err != nil {
+	if _, err := run.Append(testLog, 0, []byte("abc")); err != nil {
 		t.Errorf("the same bytes again after the seal: %v", err)
 	}
 }
 
-func TestReplaceIsWholeOrNotAtAll(t *testing.T) {
+func TestReplaceIsAtomic(t *testing.T) {
 	dir := t.TempDir()
 	run := openRun(t, dir, 0)
 	if _, err := run.Replace("results/results.json", strings.NewReader("old")); err != nil {
@@ -195,7 +195,7 @@ func TestReplaceIsWholeOrNotAtAll(t *testing.T) {
 	if got := read(t, run, "results/results.json"); got != "old" {
 		t.Fatalf("archived %q, want the old content", got)
 	}
-	left := filepath.Join(dir, aKey.String(), "results", newPrefix+"killed")
+	left := filepath.Join(dir, testKey.String(), "results", temporaryPrefix+"killed")
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -219,19 +219,19 @@ func TestDeletedRunsLeaveNothingAndOthersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	other := aKey
+	other := testKey
 	other.UID = "other"
-	for _, key := range []Key{aKey, other} {
+	for _, key := range []Key{testKey, other} {
 		run, err := store.Run(key, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run.Append(aLog, 0, []byte("x")); err != nil {
+		if _, err := run.Append(testLog, 0, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		run.Close()
 	}
-	if err := store.Delete(aKey); err != nil {
+	if err := store.Delete(testKey); err != nil {
 		t.Fatal(err)
 	}
 	if keys, err := store.Keys(); err != nil || len(keys) != 1 || keys[0] != other {
@@ -262,7 +262,7 @@ func FuzzAppend(f *testing.F) {
 			}
 			piece := bytes.Repeat([]byte{script[1] % 3}, length)
 			good := offset <= int64(len(want)) && bytes.HasPrefix(piece, want[offset:min(int64(len(want)), offset+int64(length))])
-			size, err := run.Append(aLog, offset, piece)
+			size, err := run.Append(testLog, offset, piece)
 			if good && offset+int64(length) > int64(len(want)) {
 				want = append(want[:offset], piece...)
 			}
@@ -273,8 +273,8 @@ func FuzzAppend(f *testing.F) {
 		if !bytes.Equal(told, want) {
 			t.Fatalf("OnAppend was told %v, want %v", told, want)
 		}
-		if len(want) > 0 && read(t, run, aLog) != string(want) {
-			t.Fatalf("archived %v, want %v", read(t, run, aLog), want)
+		if len(want) > 0 && read(t, run, testLog) != string(want) {
+			t.Fatalf("archived %v, want %v", read(t, run, testLog), want)
 		}
 	})
 }

@@ -17,7 +17,7 @@ const (
 // openLogs keeps logs open between appends: opening one below a run, folder by folder, costs more than
 // writing its few lines. Where there are too many, the others are opened for each append.
 type openLogs struct {
-	most int
+	maxOpen int
 
 	mu    sync.Mutex
 	logs  map[*logFile]struct{}
@@ -30,18 +30,18 @@ func newOpenLogs() *openLogs {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && limit.Cur/4 < maxOpenLogs {
 		most = int(limit.Cur / 4)
 	}
-	return &openLogs{most: most, logs: map[*logFile]struct{}{}}
+	return &openLogs{maxOpen: most, logs: map[*logFile]struct{}{}}
 }
 
-// keep keeps the file of a log, which is locked, and tells whether there was a place for it.
-func (o *openLogs) keep(lf *logFile, f *os.File) bool {
+// keepOpen keeps the file of a log, which is locked, and tells whether there was a place for it.
+func (o *openLogs) keepOpen(lf *logFile, f *os.File) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now := time.Now(); len(o.logs) >= o.most && now.Sub(o.swept) > idleAfter {
+	if now := time.Now(); len(o.logs) >= o.maxOpen && now.Sub(o.swept) > idleAfter {
 		o.swept = now
 		o.closeIdle(now)
 	}
-	if len(o.logs) >= o.most {
+	if len(o.logs) >= o.maxOpen {
 		return false
 	}
 	o.logs[lf], lf.file = struct{}{}, f

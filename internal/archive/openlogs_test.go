@@ -15,7 +15,7 @@ func appendTo(t *testing.T, run *Run, log string, offset int64, text string) {
 
 func TestLogsGrowWhetherOrNotTheyAreKeptOpen(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
-	run.open.most = 2
+	run.open.maxOpen = 2
 	logs := make([]string, 5)
 	for i := range logs {
 		logs[i] = fmt.Sprintf("logs/nor/bft/log-%d.log", i)
@@ -37,7 +37,7 @@ func TestLogsGrowWhetherOrNotTheyAreKeptOpen(t *testing.T) {
 
 func TestIdleLogsMakeRoomForThoseThatGrow(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
-	run.open.most = 1
+	run.open.maxOpen = 1
 	appendTo(t, run, "logs/nor/bft/idle.log", 0, "one")
 	run.files["logs/nor/bft/idle.log"].grown = time.Now().Add(-2 * idleAfter)
 	appendTo(t, run, "logs/nor/bft/new.log", 0, "two")
@@ -52,13 +52,13 @@ func TestIdleLogsMakeRoomForThoseThatGrow(t *testing.T) {
 
 func TestALogThatWasClosedGrowsOn(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
-	appendTo(t, run, aLog, 0, "one")
+	appendTo(t, run, testLog, 0, "one")
 	run.CloseLogs()
 	if len(run.open.logs) != 0 {
 		t.Errorf("%d logs are still open; want none", len(run.open.logs))
 	}
-	appendTo(t, run, aLog, 3, "two")
-	if got := read(t, run, aLog); got != "onetwo" {
+	appendTo(t, run, testLog, 3, "two")
+	if got := read(t, run, testLog); got != "onetwo" {
 		t.Errorf("archived %q; want onetwo", got)
 	}
 }
@@ -69,7 +69,7 @@ func TestNothingStaysOpenOfARunThatIsSealedOrClosed(t *testing.T) {
 		"closed": (*Run).Close,
 	} {
 		run := openRun(t, t.TempDir(), 0)
-		appendTo(t, run, aLog, 0, "one")
+		appendTo(t, run, testLog, 0, "one")
 		if len(run.open.logs) != 1 {
 			t.Fatalf("%s: %d logs are open before; want 1", name, len(run.open.logs))
 		}
@@ -79,7 +79,7 @@ func TestNothingStaysOpenOfARunThatIsSealedOrClosed(t *testing.T) {
 		if len(run.open.logs) != 0 {
 			t.Errorf("%s: %d logs are still open; want none", name, len(run.open.logs))
 		}
-		if _, err := run.Append(aLog, 3, []byte("more")); err == nil || len(run.open.logs) != 0 {
+		if _, err := run.Append(testLog, 3, []byte("more")); err == nil || len(run.open.logs) != 0 {
 			t.Errorf("%s: append: error %v, %d logs open; want an error and none", name, err, len(run.open.logs))
 		}
 	}

@@ -30,7 +30,7 @@ var (
 	ErrFull   = errors.New("the archive's volume is full")
 	// ErrTeamQuota is about all runs of a namespace.
 	ErrTeamQuota = errors.New("the team's room in the archive is used up")
-	ErrGone      = errors.New("the run is deleted")
+	ErrDeleted   = errors.New("the run is deleted")
 )
 
 // OffsetError tells that bytes do not belong at the offset they came with.
@@ -69,7 +69,7 @@ type Run struct {
 	key     Key
 	root    *os.Root
 	open    *openLogs
-	room    *room
+	space   *volumeSpace
 	quota   int64
 	team    *team
 	maxLogs int
@@ -77,11 +77,11 @@ type Run struct {
 	// and after a restart all of it again by Replay. It must not call the Run.
 	OnAppend func(path string, piece []byte)
 
-	// used are the bytes of logs, kept those of records and results.
-	used, kept atomic.Int64
+	// logBytes are the bytes of logs, kept those of records and results.
+	logBytes, recordBytes atomic.Int64
 
 	sealed atomic.Bool
-	gone   atomic.Bool
+	closed atomic.Bool
 
 	mu    sync.Mutex
 	files map[string]*logFile
@@ -123,7 +123,7 @@ func IsCapture(p string) bool { return strings.HasPrefix(p, CapturesDir+"/") }
 func (r *Run) Key() Key { return r.key }
 
 // Used is the number of bytes of all logs.
-func (r *Run) Used() int64 { return r.used.Load() }
+func (r *Run) Used() int64 { return r.logBytes.Load() }
 
 func (r *Run) load() error {
 	if err := r.removeUnfinished(); err != nil {
@@ -136,22 +136,22 @@ func (r *Run) load() error {
 	for _, file := range files {
 		if IsLog(file.Path) {
 			r.files[file.Path] = &logFile{size: file.Size}
-			r.used.Add(file.Size)
+			r.logBytes.Add(file.Size)
 		} else {
-			r.kept.Add(file.Size)
+			r.recordBytes.Add(file.Size)
 		}
 	}
-	r.team.used.Add(r.used.Load() + r.kept.Load())
+	r.team.used.Add(r.logBytes.Load() + r.recordBytes.Load())
 	return nil
 }
 
-// newPrefix begins the names of files that are being written.
-const newPrefix = ".new-"
+// temporaryPrefix begins the names of files that are being written.
+const temporaryPrefix = ".new-"
 
 // removeUnfinished removes what a Replace left that was killed.
 func (r *Run) removeUnfinished() error {
 	return fs.WalkDir(r.root.FS(), ".", func(p string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasPrefix(path.Base(p), newPrefix) {
+		if err != nil || !strings.HasPrefix(path.Base(p), temporaryPrefix) {
 			return err
 		}
 		return r.root.Remove(p)
@@ -212,8 +212,8 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	if !IsLog(p) || offset < 0 {
 		return 0, fmt.Errorf("append to %s at %d: want %s or a path below %s, %s or %s and an offset of 0 or more", p, offset, EventsFile, LogsDir, RadioDir, CapturesDir)
 	}
-	if r.gone.Load() {
-		return 0, ErrGone
+	if r.closed.Load() {
+		return 0, ErrDeleted
 	}
 	lf := r.logFile(p)
 	if lf == nil {
@@ -225,7 +225,7 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 		return lf.size, &OffsetError{Path: p, Offset: offset, Size: lf.size}
 	}
 	known := min(lf.size-offset, int64(len(piece)))
-	if err := r.compare(p, lf.size, offset, piece[:known]); err != nil {
+	if err := r.compareExisting(p, lf.size, offset, piece[:known]); err != nil {
 		return lf.size, err
 	}
 	fresh := piece[known:]
@@ -259,7 +259,7 @@ func (r *Run) logFile(p string) *logFile {
 	return lf
 }
 
-func (r *Run) compare(p string, size, offset int64, want []byte) error {
+func (r *Run) compareExisting(p string, size, offset int64, want []byte) error {
 	if len(want) == 0 {
 		return nil
 	}
@@ -305,7 +305,7 @@ func (r *Run) writeAt(p string, lf *logFile, fresh []byte) error {
 		if f, err = r.openForAppend(p); err != nil {
 			return err
 		}
-		if !r.open.keep(lf, f) {
+		if !r.open.keepOpen(lf, f) {
 			defer f.Close()
 		}
 	}
@@ -394,7 +394,7 @@ func (r *Run) sealFile(p string) (Sealed, error) {
 	defer f.Close()
 	cut := false
 	if IsCapture(p) {
-		if cut, err = cutOff(f); err != nil {
+		if cut, err = truncateCapture(f); err != nil {
 			return Sealed{}, err
 		}
 	}
@@ -417,8 +417,8 @@ func (r *Run) sealFile(p string) (Sealed, error) {
 	return sealed, f.Sync()
 }
 
-// cutOff removes what a capture has after its last whole block, so that every reader can read it.
-func cutOff(f *os.File) (cut bool, err error) {
+// truncateCapture removes what a capture has after its last whole block, so that every reader can read it.
+func truncateCapture(f *os.File) (cut bool, err error) {
 	var whole pcapng.Whole
 	// What is no block ends the whole ones as well.
 	if _, err := io.Copy(&whole, f); err != nil && !whole.Torn() {
@@ -447,8 +447,8 @@ func (r *Run) Quarantine(p string) error {
 // DamagedSuffix of records that were put aside.
 const DamagedSuffix = ".damaged"
 
-// Gone tells that the run is deleted, or closed.
-func (r *Run) Gone() bool { return r.gone.Load() }
+// Closed tells that the run is deleted, or closed.
+func (r *Run) Closed() bool { return r.closed.Load() }
 
 // Replace writes a whole file atomically: a reader, or a restart at any moment, finds the old one or the new one.
 // It returns the number of bytes.
@@ -459,14 +459,14 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 	if IsLog(p) {
 		return 0, fmt.Errorf("path %q: logs grow by appends and are never replaced", p)
 	}
-	if r.gone.Load() {
-		return 0, ErrGone
+	if r.closed.Load() {
+		return 0, ErrDeleted
 	}
 	dir := path.Dir(p)
 	if err := r.root.MkdirAll(dir, 0o750); err != nil {
 		return 0, fmt.Errorf("archive: %w", err)
 	}
-	temporary := path.Join(dir, newPrefix+rand.Text())
+	temporary := path.Join(dir, temporaryPrefix+rand.Text())
 	size, err := r.writeSynced(temporary, content)
 	var before int64
 	if err == nil {
@@ -480,7 +480,7 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 		}
 		return 0, fmt.Errorf("archive: write %s: %w", p, err)
 	}
-	r.keep(before, size)
+	r.countRecord(before, size)
 	return size, r.syncDir(dir)
 }
 
@@ -537,8 +537,8 @@ func (r *Run) ReadJSON(p string, value any) error {
 
 // Close refuses all further writes and releases the folder.
 func (r *Run) Close() error {
-	if !r.gone.Swap(true) {
-		r.team.used.Add(-r.used.Load() - r.kept.Load())
+	if !r.closed.Swap(true) {
+		r.team.used.Add(-r.logBytes.Load() - r.recordBytes.Load())
 	}
 	err := r.root.Close() // first, so that no append opens a log again
 	r.CloseLogs()

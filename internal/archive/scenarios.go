@@ -48,7 +48,7 @@ func (s *Store) Scenarios() (*Scenarios, error) {
 	}
 	found := &Scenarios{root: root}
 	return found, found.each(func(name string, info fs.FileInfo) error {
-		if strings.HasPrefix(name, newPrefix) {
+		if strings.HasPrefix(name, temporaryPrefix) {
 			return root.Remove(name)
 		}
 		found.used += info.Size()
@@ -98,16 +98,16 @@ func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int
 		if _, err := io.Copy(io.Discard, content); err != nil {
 			return 0, err
 		}
-		return 0, sameDigest(digest, sum)
+		return 0, checkDigest(digest, sum)
 	}
-	temporary := newPrefix + rand.Text()
-	room := &reservation{of: s, quota: quota}
+	temporary := temporaryPrefix + rand.Text()
+	room := &quotaReservation{scenarios: s, quota: quota}
 	err = s.write(temporary, io.TeeReader(content, room))
 	if err == nil {
-		err = sameDigest(digest, sum)
+		err = checkDigest(digest, sum)
 	}
 	if err == nil {
-		err = s.adopt(temporary, digest, room.bytes)
+		err = s.commit(temporary, digest, room.bytes)
 	}
 	if err == nil {
 		return room.bytes, nil
@@ -120,7 +120,7 @@ func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int
 	return 0, err
 }
 
-func sameDigest(want string, sum hash.Hash) error {
+func checkDigest(want string, sum hash.Hash) error {
 	if has := digests.Of(sum); has != want {
 		return fmt.Errorf("%w: it is %s, not %s", ErrDigest, has, want)
 	}
@@ -139,8 +139,8 @@ func (s *Scenarios) write(name string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// adopt gives a file that was written its name. Of two at once the second replaces equal bytes, which count once.
-func (s *Scenarios) adopt(temporary, digest string, size int64) error {
+// commit gives a file that was written its name. Of two at once the second replaces equal bytes, which count once.
+func (s *Scenarios) commit(temporary, digest string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.root.Lstat(digests.File(digest)); err == nil {
@@ -156,29 +156,29 @@ func (s *Scenarios) adopt(temporary, digest string, size int64) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// reservation counts what is written against the quota before it is written.
-type reservation struct {
-	of    *Scenarios
-	quota int64
-	bytes int64
+// quotaReservation counts what is written against the quota before it is written.
+type quotaReservation struct {
+	scenarios *Scenarios
+	quota     int64
+	bytes     int64
 }
 
-func (r *reservation) Write(p []byte) (int, error) {
-	r.of.mu.Lock()
-	defer r.of.mu.Unlock()
+func (r *quotaReservation) Write(p []byte) (int, error) {
+	r.scenarios.mu.Lock()
+	defer r.scenarios.mu.Unlock()
 	n := int64(len(p))
-	if r.quota > 0 && r.of.used+n > r.quota {
-		return 0, fmt.Errorf("%w: %d bytes are allowed for all of them, %d are taken", ErrScenarioQuota, r.quota, r.of.used)
+	if r.quota > 0 && r.scenarios.used+n > r.quota {
+		return 0, fmt.Errorf("%w: %d bytes are allowed for all of them, %d are taken", ErrScenarioQuota, r.quota, r.scenarios.used)
 	}
-	r.of.used += n
+	r.scenarios.used += n
 	r.bytes += n
 	return len(p), nil
 }
 
-func (r *reservation) release() {
-	r.of.mu.Lock()
-	defer r.of.mu.Unlock()
-	r.of.used -= r.bytes
+func (r *quotaReservation) release() {
+	r.scenarios.mu.Lock()
+	defer r.scenarios.mu.Unlock()
+	r.scenarios.used -= r.bytes
 }
 
 // Has tells whether the scenario with a digest is there, and counts as a use of it.

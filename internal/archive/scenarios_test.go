@@ -89,7 +89,7 @@ func TestWhatAKilledPutLeftIsRemovedAndDoesNotCount(t *testing.T) {
 	if _, err := s.Put(digestOf("hills"), strings.NewReader("hills"), 0); err != nil {
 		t.Fatal(err)
 	}
-	half := filepath.Join(dir, scenariosDir, newPrefix+"half")
+	half := filepath.Join(dir, scenariosDir, temporaryPrefix+"half")
 	if err := os.WriteFile(half, bytes.Repeat([]byte("x"), 100), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (r *Run) reserve(p string, n int64) error {
 	if IsCapture(p) {
 		quota = int64(capturesShare * float64(quota))
 	}
-	used, ofTeam := r.used.Add(n), r.team.used.Add(n)
+	used, ofTeam := r.logBytes.Add(n), r.team.used.Add(n)
 	switch {
 	case quota > 0 && used > quota:
 		r.release(n)
@@ -57,7 +57,7 @@ func (r *Run) reserve(p string, n int64) error {
 	case r.team.quota > 0 && ofTeam > r.team.quota:
 		r.release(n)
 		return fmt.Errorf("%w: %s are allowed for all runs of namespace %s", ErrTeamQuota, inGiB(r.team.quota), r.key.Namespace)
-	case !r.room.take(n):
+	case !r.space.reserve(n):
 		r.release(n)
 		return fmt.Errorf("%w: what is left is for records and results", ErrFull)
 	}
@@ -65,12 +65,12 @@ func (r *Run) reserve(p string, n int64) error {
 }
 
 func (r *Run) release(n int64) {
-	r.used.Add(-n)
+	r.logBytes.Add(-n)
 	r.team.used.Add(-n)
 }
 
-// keep counts a record or result that has taken the place of another one.
-func (r *Run) keep(before, now int64) {
-	r.kept.Add(now - before)
+// countRecord counts a record or result that has taken the place of another one.
+func (r *Run) countRecord(before, now int64) {
+	r.recordBytes.Add(now - before)
 	r.team.used.Add(now - before)
 }

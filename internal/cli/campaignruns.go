@@ -147,7 +147,7 @@ func figuresOfResults(r runapi.Results) *runFigures {
 		f.medianDelaySeconds = &group.DelaySeconds.Median
 	}
 	if r.Verdict != nil {
-		f.keptUp, f.offBy = &r.Verdict.KeptUp, r.OffBy().String()
+		f.keptUp, f.offBy = &r.Verdict.KeptUp, r.HeadlineBounds().String()
 	}
 	return f
 }

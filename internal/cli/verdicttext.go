@@ -21,7 +21,7 @@ func verdictText(r *runapi.Results) string {
 	text := "Emulation kept up: yes"
 	if !v.KeptUp {
 		text = "Emulation kept up: NO, " + cmp.Or(strings.Join(v.Exceeded, "; "), "so losses and delays may be those of an overloaded machine")
-	} else if off := r.OffBy(); off != (runapi.OffBy{}) {
+	} else if off := r.HeadlineBounds(); off != (runapi.HeadlineBounds{}) {
 		text += "; figures are off by at most " + off.String()
 	}
 	text += "\n"
@@ -39,7 +39,7 @@ func momentsText(moments []runapi.Late) (text string) {
 	worst := slices.SortedStableFunc(slices.Values(moments), func(a, b runapi.Late) int { return cmp.Compare(b.WorstSeconds, a.WorstSeconds) })
 	for i, late := range worst {
 		if i == shownLate {
-			return text + fmt.Sprintf("  and %d more, less late; -o json has the worst %d\n", len(worst)-i, runapi.MostLate)
+			return text + fmt.Sprintf("  and %d more, less late; -o json has the worst %d\n", len(worst)-i, runapi.MaxLate)
 		}
 		at := interval(&late.FromSeconds, &late.ToSeconds)
 		text += fmt.Sprintf("  %s: %s, %s late at worst\n", strings.TrimSpace(late.Node+" at "+at), late.What, seconds(late.WorstSeconds))

@@ -31,8 +31,8 @@ type delays struct {
 	// buckets by Bounds; the last one is of what is above them all.
 	buckets []uint64
 	sum     float64
-	// late is by how much the least delays are less, in all.
-	late float64
+	// lateSum is by how much the least delays are less, in all.
+	lateSum float64
 }
 
 func (d *delays) bucket(seconds float64) *uint64 {
@@ -55,14 +55,14 @@ func (d *delays) remove(seconds, least float64) {
 	d.sketch.remove(seconds)
 	d.least.remove(least)
 	d.sum -= seconds
-	d.late -= seconds - least
+	d.lateSum -= seconds - least
 }
 
 // lower a least delay that was added.
 func (d *delays) lower(from, to float64) {
 	d.least.remove(from)
 	d.least.add(to)
-	d.late += from - to
+	d.lateSum += from - to
 }
 
 // Counts of deliveries. Offered ones are expected, or would be if their messages had been sent.
@@ -123,7 +123,7 @@ func (t *Tally) Figures() Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.plan.T0 != nil {
-		t.prepare()
+		t.resolveInstances()
 	}
 	groups, senders, receivers := map[string]*Counts{"all": {}}, map[[2]string]*Sender{}, map[string]*Counts{}
 	f := Figures{LeftOut: t.leftOut}
@@ -132,7 +132,7 @@ func (t *Tally) Figures() Figures {
 		if n == 0 {
 			continue
 		}
-		s := entry(senders, [2]string{t.instances[i].node, t.instances[i].app})
+		s := getOrNew(senders, [2]string{t.instances[i].node, t.instances[i].app})
 		s.Sent += n
 		s.Bytes += t.bytes[i]
 	}
@@ -140,22 +140,22 @@ func (t *Tally) Figures() Figures {
 	for i := range t.streams {
 		s := &t.streams[i]
 		f.Triggered += s.unsent
-		from := entry(senders, [2]string{t.instances[s.publisher].node, t.instances[s.publisher].app})
+		from := getOrNew(senders, [2]string{t.instances[s.publisher].node, t.instances[s.publisher].app})
 		for slot, to := range s.subscribers {
 			counts := Counts{Offered: s.expecting + s.unsent, Expected: s.expecting, Received: s.received[slot], Duplicates: s.duplicates[slot]}
 			from.add(counts)
-			entry(receivers, t.instances[to.instance].node).add(counts)
+			getOrNew(receivers, t.instances[to.instance].node).add(counts)
 			groups["all"].add(counts)
 			for _, name := range t.groupsOf(s, slot) {
-				entry(groups, name).add(counts)
+				getOrNew(groups, name).add(counts)
 			}
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(groups), allFirst) {
+	for _, name := range slices.SortedFunc(maps.Keys(groups), compareGroups) {
 		g := Group{Name: name, Counts: *groups[name]}
 		if d := t.delaysOf(name); d != nil && d.sketch.count > 0 {
 			g.DelaySeconds, g.SumSeconds = d.sketch.quantiles(), d.sum
-			g.LeastSeconds, g.LeastSumSeconds = d.least.quantiles(), d.sum-d.late
+			g.LeastSeconds, g.LeastSumSeconds = d.least.quantiles(), d.sum-d.lateSum
 		}
 		f.Groups = append(f.Groups, g)
 		if name == "all" || name == "radio" {
@@ -174,14 +174,14 @@ func (t *Tally) Figures() Figures {
 	return f
 }
 
-func entry[K comparable, V any](all map[K]*V, key K) *V {
+func getOrNew[K comparable, V any](all map[K]*V, key K) *V {
 	if all[key] == nil {
 		all[key] = new(V)
 	}
 	return all[key]
 }
 
-func allFirst(a, b string) int {
+func compareGroups(a, b string) int {
 	if (a == "all") != (b == "all") {
 		if a == "all" {
 			return -1

@@ -17,7 +17,7 @@ type lateTimes []lateTime
 
 // add a time, merged with those that it meets.
 func (l *lateTimes) add(from, to int64) {
-	first, _ := slices.BinarySearchFunc(*l, from, func(one lateTime, from int64) int { return compare(one.to, from) })
+	first, _ := slices.BinarySearchFunc(*l, from, func(one lateTime, from int64) int { return compareTimes(one.to, from) })
 	last := first
 	for ; last < len(*l) && (*l)[last].from <= to; last++ {
 		from, to = min(from, (*l)[last].from), max(to, (*l)[last].to)
@@ -28,17 +28,17 @@ func (l *lateTimes) add(from, to int64) {
 	}
 }
 
-func compare(a, b int64) int {
+func compareTimes(a, b int64) int {
 	if a < b {
 		return -1
 	}
 	return 1 // times that only touch are merged too: the first of them is found
 }
 
-// heldUp is for how long these times held up a delivery, in nanoseconds, by the rule of the analysis (held_up in bounds.py). What ended less
+// heldUpNanoseconds is for how long these times held up a delivery, in nanoseconds, by the rule of the analysis (held_up in bounds.py). What ended less
 // than the delivery's delay before it was sent filled a queue that it met.
-func (l lateTimes) heldUp(sent, received int64) (late int64) {
-	first, _ := slices.BinarySearchFunc(l, 2*sent-received, func(one lateTime, reach int64) int { return compare(one.to, reach) })
+func (l lateTimes) heldUpNanoseconds(sent, received int64) (late int64) {
+	first, _ := slices.BinarySearchFunc(l, 2*sent-received, func(one lateTime, reach int64) int { return compareTimes(one.to, reach) })
 	for _, one := range l[first:] {
 		if one.from >= received {
 			break
@@ -56,7 +56,7 @@ func (t *Tally) Late(network, node string, from, to int64) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if node != "" && routed(&t.plan, network) {
+	if node != "" && isRouted(&t.plan, network) {
 		node = ""
 	}
 	times := t.late[node]
@@ -64,13 +64,13 @@ func (t *Tally) Late(network, node string, from, to int64) {
 	t.late[node] = times
 	for i := range t.recent {
 		d := &t.recent[i]
-		if d.ts > from && 2*d.sent-d.ts <= to && (node == "" || t.carries(d, node)) {
-			t.hold(d)
+		if d.ts > from && 2*d.sent-d.ts <= to && (node == "" || t.involves(d, node)) {
+			t.applyLateTimes(d)
 		}
 	}
 }
 
-func routed(plan *runapi.Plan, network string) bool {
+func isRouted(plan *runapi.Plan, network string) bool {
 	for i := range plan.Spec.Networks {
 		if n := &plan.Spec.Networks[i]; n.Name == network {
 			return n.Routing != nil
@@ -79,8 +79,8 @@ func routed(plan *runapi.Plan, network string) bool {
 	return true
 }
 
-// carries reports whether a node has a part in a delivery.
-func (t *Tally) carries(d *delivery, node string) bool {
+// involves reports whether a node has a part in a delivery.
+func (t *Tally) involves(d *delivery, node string) bool {
 	nodes := t.nodesOf(d)
 	return slices.Contains(nodes[:], node)
 }
@@ -92,23 +92,23 @@ func (t *Tally) nodesOf(d *delivery) [4]string {
 	return [4]string{from.node, from.publishBroker, to.subscribeBroker, to.node}
 }
 
-// hold counts a delivery by the least delay that it can have had without the radio's lateness.
-func (t *Tally) hold(d *delivery) {
+// applyLateTimes counts a delivery by the least delay that it can have had without the radio's lateness.
+func (t *Tally) applyLateTimes(d *delivery) {
 	s := &t.streams[d.stream]
 	if s.subscribers[d.slot].local {
 		return
 	}
-	late, nodes := t.late[""].heldUp(d.sent, d.ts), t.nodesOf(d)
+	late, nodes := t.late[""].heldUpNanoseconds(d.sent, d.ts), t.nodesOf(d)
 	for i, node := range nodes {
 		if !slices.Contains(nodes[:i], node) {
-			late += t.late[node].heldUp(d.sent, d.ts)
+			late += t.late[node].heldUpNanoseconds(d.sent, d.ts)
 		}
 	}
 	late = max(0, min(late, d.ts-d.sent))
 	if late == d.late {
 		return
 	}
-	before := d.least()
+	before := d.leastDelay()
 	d.late = late
-	t.eachDelays(s, int(d.slot), func(l *delays) { l.lower(before, d.least()) })
+	t.eachDelays(s, int(d.slot), func(l *delays) { l.lower(before, d.leastDelay()) })
 }

@@ -85,9 +85,9 @@ type delivery struct {
 	slot           int32
 }
 
-func (d *delivery) seconds() float64 { return time.Duration(d.ts - d.sent).Seconds() }
+func (d *delivery) delaySeconds() float64 { return time.Duration(d.ts - d.sent).Seconds() }
 
-func (d *delivery) least() float64 { return time.Duration(d.ts - d.sent - d.late).Seconds() }
+func (d *delivery) leastDelay() float64 { return time.Duration(d.ts - d.sent - d.late).Seconds() }
 
 type streamKey struct {
 	publisher int
@@ -144,7 +144,7 @@ func (t *Tally) Plan(plan runapi.Plan) {
 		}
 		s := &t.streams[d.stream]
 		s.received[d.slot]--
-		t.eachDelays(s, int(d.slot), func(l *delays) { l.remove(d.seconds(), d.least()) })
+		t.eachDelays(s, int(d.slot), func(l *delays) { l.remove(d.delaySeconds(), d.leastDelay()) })
 	}
 	t.recent, t.oldest = kept, 0
 }
@@ -156,19 +156,19 @@ func (t *Tally) Add(log string, r *messagelog.Record) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.prepare()
-	who, known := t.byName[r.Instance]
-	if !known || !sameApp(&t.instances[who], log) {
+	t.resolveInstances()
+	index, known := t.byName[r.Instance]
+	if !known || !sameApp(&t.instances[index], log) {
 		return // the analysis names what is not of this app
 	}
 	id := maphash.String(t.seed, r.ID)
 	switch {
 	case r.Status == messagelog.Triggered:
-		t.addTriggered(who, id, r)
+		t.addTriggered(index, id, r)
 	case r.Status == messagelog.Sent:
-		t.addSent(who, id, r)
+		t.addSent(index, id, r)
 	case t.end == 0 || r.TimeNanoseconds <= t.end:
-		t.addReceived(id, arrival{ts: r.TimeNanoseconds, instance: who, topic: r.Topic})
+		t.addReceived(id, arrival{ts: r.TimeNanoseconds, instance: index, topic: r.Topic})
 	}
 }
 
@@ -180,7 +180,7 @@ func sameApp(i *instance, log string) bool {
 
 func lastName(log string) string { return log[1+lastSlash(log):] }
 
-func (t *Tally) prepare() {
+func (t *Tally) resolveInstances() {
 	if t.instances != nil || len(t.plan.Nodes) == 0 {
 		return
 	}
@@ -218,47 +218,47 @@ func (t *Tally) streamOf(publisher int, topic string) int32 {
 }
 
 // addTriggered counts a message as one that is not sent, until it is.
-func (t *Tally) addTriggered(who int, id uint64, r *messagelog.Record) {
-	number := t.streamOf(who, cmp.Or(r.Topic, t.instances[who].topic))
+func (t *Tally) addTriggered(index int, id uint64, r *messagelog.Record) {
+	number := t.streamOf(index, cmp.Or(r.Topic, t.instances[index].topic))
 	if number < 0 {
 		return // if it is sent, it is counted there
 	}
 	known := false
 	for _, g := range []*generation{t.current, t.before} {
-		_, unsent := g.unsent[unsentKey{who, id}]
+		_, unsent := g.unsent[unsentKey{index, id}]
 		known = known || unsent
 	}
-	t.each(id, func(_ *generation, m *message) bool {
-		known = known || t.streams[m.stream].publisher == who
+	t.eachWithID(id, func(_ *generation, m *message) bool {
+		known = known || t.streams[m.stream].publisher == index
 		return known
 	})
 	if known {
 		return
 	}
 	t.rotate()
-	t.current.unsent[unsentKey{who, id}] = number
+	t.current.unsent[unsentKey{index, id}] = number
 	t.streams[number].unsent++
 }
 
-func (t *Tally) addSent(who int, id uint64, r *messagelog.Record) {
-	topic := cmp.Or(r.Topic, t.instances[who].topic)
-	number := t.streamOf(who, topic)
+func (t *Tally) addSent(index int, id uint64, r *messagelog.Record) {
+	topic := cmp.Or(r.Topic, t.instances[index].topic)
+	number := t.streamOf(index, topic)
 	if number < 0 {
 		t.leftOut++
 		return
 	}
 	for _, g := range []*generation{t.current, t.before} {
-		if triggered, unsent := g.unsent[unsentKey{who, id}]; unsent {
+		if triggered, unsent := g.unsent[unsentKey{index, id}]; unsent {
 			t.streams[triggered].unsent--
-			delete(g.unsent, unsentKey{who, id})
+			delete(g.unsent, unsentKey{index, id})
 		}
 	}
-	ambiguous, repeated := t.others(id, who, topic)
+	ambiguous, repeated := t.resolveSameID(id, index, topic)
 	if repeated {
 		return
 	}
-	t.sent[who]++
-	t.bytes[who] += int64(r.Bytes)
+	t.sent[index]++
+	t.bytes[index] += int64(r.Bytes)
 	s := &t.streams[number]
 	if !ambiguous {
 		s.expecting++
@@ -272,16 +272,16 @@ func (t *Tally) addSent(who int, id uint64, r *messagelog.Record) {
 	g.seen = append(g.seen, make([]uint64, (len(s.subscribers)+63)/64)...)
 	g.messages = append(g.messages, m)
 	g.byID[id] = int32(len(g.messages) - 1)
-	t.settle(id)
+	t.countWaiting(id)
 }
 
-// others finds out whether an instance sent an id before, and whether another one sent it to the same topic: then nobody can tell
+// resolveSameID finds out whether an instance sent an id before, and whether another one sent it to the same topic: then nobody can tell
 // their deliveries apart, and those of both count no more.
-func (t *Tally) others(id uint64, who int, topic string) (ambiguous, repeated bool) {
-	t.each(id, func(g *generation, m *message) bool {
+func (t *Tally) resolveSameID(id uint64, index int, topic string) (ambiguous, repeated bool) {
+	t.eachWithID(id, func(g *generation, m *message) bool {
 		s := &t.streams[m.stream]
-		repeated = repeated || s.publisher == who
-		if s.publisher == who || s.topic != topic {
+		repeated = repeated || s.publisher == index
+		if s.publisher == index || s.topic != topic {
 			return false
 		}
 		ambiguous = true
@@ -300,8 +300,8 @@ func (t *Tally) others(id uint64, who int, topic string) (ambiguous, repeated bo
 	return ambiguous, repeated
 }
 
-// each calls a function for every message of an id, newest generation first, until it returns true.
-func (t *Tally) each(id uint64, do func(g *generation, m *message) (done bool)) {
+// eachWithID calls a function for every message of an id, newest generation first, until it returns true.
+func (t *Tally) eachWithID(id uint64, do func(g *generation, m *message) (done bool)) {
 	for _, g := range []*generation{t.current, t.before} {
 		number, known := g.byID[id]
 		if !known {
@@ -322,8 +322,8 @@ func (t *Tally) rotate() {
 	}
 }
 
-// settle counts what has waited for a message.
-func (t *Tally) settle(id uint64) {
+// countWaiting counts what has waited for a message.
+func (t *Tally) countWaiting(id uint64) {
 	for _, g := range []*generation{t.current, t.before} {
 		waited := g.waiting[id]
 		if waited == nil {
@@ -342,14 +342,14 @@ func (t *Tally) addReceived(id uint64, a arrival) {
 		return
 	}
 	matched := false
-	t.each(id, func(g *generation, m *message) bool {
+	t.eachWithID(id, func(g *generation, m *message) bool {
 		s := &t.streams[m.stream]
 		slot, expected := s.slot[a.instance]
-		if a.topic != "" && a.topic != s.topic && !(expected && a.topic == s.subscribers[slot].heard) {
+		if a.topic != "" && a.topic != s.topic && !(expected && a.topic == s.subscribers[slot].receivedTopic) {
 			return false
 		}
 		if matched = true; expected && !m.ambiguous {
-			t.arrived(g, m, slot, a.ts)
+			t.countArrival(g, m, slot, a.ts)
 		}
 		return true
 	})
@@ -361,7 +361,7 @@ func (t *Tally) addReceived(id uint64, a arrival) {
 	t.current.waits++
 }
 
-func (t *Tally) arrived(g *generation, m *message, slot int, ts int64) {
+func (t *Tally) countArrival(g *generation, m *message, slot int, ts int64) {
 	s := &t.streams[m.stream]
 	word, bit := &g.seen[int(m.seen)+slot/64], uint64(1)<<(slot%64)
 	if *word&bit != 0 {
@@ -371,12 +371,12 @@ func (t *Tally) arrived(g *generation, m *message, slot int, ts int64) {
 	*word |= bit
 	s.received[slot]++
 	d := delivery{sent: m.sent, ts: ts, stream: m.stream, slot: int32(slot)}
-	t.eachDelays(s, slot, func(l *delays) { l.add(d.seconds()) })
-	t.hold(&d)
-	t.remember(d)
+	t.eachDelays(s, slot, func(l *delays) { l.add(d.delaySeconds()) })
+	t.applyLateTimes(&d)
+	t.addRecent(d)
 }
 
-func (t *Tally) remember(d delivery) {
+func (t *Tally) addRecent(d delivery) {
 	if len(t.recent) < maxRecent {
 		t.recent = append(t.recent, d)
 		return

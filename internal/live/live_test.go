@@ -175,7 +175,7 @@ func TestALongRunKeepsABoundedNumberOfMessagesInMemory(t *testing.T) {
 	}
 }
 
-func TestWhatNobodySentWaitsInBoundedMemory(t *testing.T) {
+func TestArrivalsOfUnsentMessagesWaitInBoundedMemory(t *testing.T) {
 	tally := New()
 	tally.maxWaiting = 100
 	tally.Plan(twoNodes())

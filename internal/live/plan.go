@@ -24,8 +24,8 @@ type instance struct {
 	brokers                        []string
 }
 
-// client is what an app of a spec says of its connection, once for sending and once for hearing.
-type client struct {
+// connection is what an app of a spec says of its connection, once for sending and once for hearing.
+type connection struct {
 	protocol, to string
 }
 
@@ -39,19 +39,19 @@ func instancesOf(plan *runapi.Plan) []instance {
 	for _, node := range plan.Nodes {
 		for i := range node.Apps {
 			app := &node.Apps[i]
-			sends, hears := clientsOf(apps[app.Name])
+			sends, hears := connectionsOf(apps[app.Name])
 			one := instance{
 				node: node.Name, group: node.Group, app: app.Name, publishes: sends.protocol, subscribes: hears.protocol,
 				publishBroker: brokerNode(plan, node.Name, sends.to), subscribeBroker: brokerNode(plan, node.Name, hears.to), brokers: app.Brokers,
 			}
-			all = append(all, one.named(app)...)
+			all = append(all, one.instancesOfApp(app)...)
 		}
 	}
 	return all
 }
 
-// named gives an app's instances, and the names by which the first one sends.
-func (i instance) named(app *runapi.PlannedApp) []instance {
+// instancesOfApp gives an app's instances, and the names by which the first one sends.
+func (i instance) instancesOfApp(app *runapi.PlannedApp) []instance {
 	var all []instance
 	for number, name := range app.Instances {
 		one := i
@@ -76,23 +76,23 @@ func logOf(node, app string, number int) string {
 	return fmt.Sprintf("logs/%s/%s/messages-%d.jsonl", node, app, number)
 }
 
-func clientsOf(app *v1alpha1.App) (sends, hears client) {
+func connectionsOf(app *v1alpha1.App) (sends, hears connection) {
 	if app == nil {
 		return sends, hears
 	}
-	common := client{protocol: app.Protocol}
+	common := connection{protocol: app.Protocol}
 	switch {
 	case app.Script != nil:
-		common = client{string(app.Script.Protocol), app.Script.To}
+		common = connection{string(app.Script.Protocol), app.Script.To}
 	case app.MGEN != nil:
-		common = client{protocol: "mgen"}
+		common = connection{protocol: "mgen"}
 	}
 	sends, hears = common, common
 	if p := app.Publisher; p != nil {
-		sends = client{string(p.Protocol), p.To}
+		sends = connection{string(p.Protocol), p.To}
 	}
 	if s := app.Subscriber; s != nil {
-		hears = client{string(s.Protocol), s.To}
+		hears = connection{string(s.Protocol), s.To}
 	}
 	return sends, hears
 }
@@ -139,11 +139,11 @@ func covers(filters []string, topic string) bool {
 	return slices.ContainsFunc(filters, func(filter string) bool { return matches(filter, topic) })
 }
 
-// mostNames that one message may have at one broker: prefixes that are added on a way round in a circle would make ever new ones.
-const mostNames = 16
+// maxTopicNames that one message may have at one broker: prefixes that are added on a way round in a circle would make ever new ones.
+const maxTopicNames = 16
 
-// reach finds the brokers that a message gets to, and the topics that it has there.
-func reach(passages []runapi.PlannedPassage, brokers []string, topic string) map[string][]string {
+// topicsAtBrokers finds the brokers that a message gets to, and the topics that it has there.
+func topicsAtBrokers(passages []runapi.PlannedPassage, brokers []string, topic string) map[string][]string {
 	type place struct{ broker, name string }
 	names := map[string][]string{}
 	var ahead []place
@@ -153,7 +153,7 @@ func reach(passages []runapi.PlannedPassage, brokers []string, topic string) map
 	for len(ahead) > 0 {
 		at := ahead[len(ahead)-1]
 		ahead = ahead[:len(ahead)-1]
-		if here := names[at.broker]; slices.Contains(here, at.name) || len(here) == mostNames {
+		if here := names[at.broker]; slices.Contains(here, at.name) || len(here) == maxTopicNames {
 			continue
 		}
 		names[at.broker] = append(names[at.broker], at.name)
@@ -169,8 +169,8 @@ func reach(passages []runapi.PlannedPassage, brokers []string, topic string) map
 
 // subscriber of a stream: the topic under which an instance hears it.
 type subscriber struct {
-	instance int
-	heard    string
+	instance      int
+	receivedTopic string
 	// radio deliveries go to another node, local ones never leave the node, cross ones go to another group.
 	radio, local, cross bool
 }
@@ -178,25 +178,25 @@ type subscriber struct {
 // subscribersOf a publisher's topic, by the rule of the analysis (expected.py).
 func subscribersOf(all []instance, passages []runapi.PlannedPassage, publisher int, topic string) []subscriber {
 	p := &all[publisher]
-	reached := reach(passages, p.brokers, topic)
+	reached := topicsAtBrokers(passages, p.brokers, topic)
 	var found []subscriber
 	for i := range all {
 		s := &all[i]
 		if len(s.subscriptions) == 0 || s.log == p.log {
 			continue
 		}
-		heard, hears := hearing(p, s, topic, reached)
+		heard, hears := receivedTopic(p, s, topic, reached)
 		if !hears {
 			continue
 		}
 		local := p.node == s.node && p.publishBroker == p.node && s.subscribeBroker == s.node
-		found = append(found, subscriber{instance: i, heard: heard, radio: p.node != s.node, local: local, cross: p.group != s.group})
+		found = append(found, subscriber{instance: i, receivedTopic: heard, radio: p.node != s.node, local: local, cross: p.group != s.group})
 	}
 	return found
 }
 
-// hearing gives the topic under which a subscriber hears a publisher's.
-func hearing(p, s *instance, topic string, reached map[string][]string) (heard string, hears bool) {
+// receivedTopic gives the topic under which a subscriber hears a publisher's.
+func receivedTopic(p, s *instance, topic string, reached map[string][]string) (heard string, hears bool) {
 	if len(p.brokers) == 0 || len(s.brokers) == 0 { // where one of them is connected is not known: their protocols have to do
 		same := p.publishes == "" || s.subscribes == "" || p.publishes == s.subscribes
 		return topic, same && covers(s.subscriptions, topic)

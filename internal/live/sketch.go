@@ -17,19 +17,19 @@ type sketch struct {
 const (
 	// growth of the bounds: quantiles are within 0.25 %.
 	growth = 1.005
-	// leastSeconds has all values below it, negative ones too, in the first bucket.
-	leastSeconds = 1e-6
-	// mostBuckets reach up to 10^6 s.
-	mostBuckets = 5600
+	// minSeconds has all values below it, negative ones too, in the first bucket.
+	minSeconds = 1e-6
+	// maxBuckets reach up to 10^6 s.
+	maxBuckets = 5600
 )
 
 var logGrowth = math.Log(growth)
 
 func bucketOf(seconds float64) int {
-	if seconds <= leastSeconds {
+	if seconds <= minSeconds {
 		return 0
 	}
-	return min(1+int(math.Log(seconds/leastSeconds)/logGrowth), mostBuckets-1)
+	return min(1+int(math.Log(seconds/minSeconds)/logGrowth), maxBuckets-1)
 }
 
 func (s *sketch) add(seconds float64) {
@@ -79,9 +79,9 @@ func (s *sketch) value(rank uint64) float64 {
 			continue
 		}
 		if bucket == 0 {
-			return min(s.min, leastSeconds)
+			return min(s.min, minSeconds)
 		}
-		middle := leastSeconds * math.Exp((float64(bucket)-0.5)*logGrowth)
+		middle := minSeconds * math.Exp((float64(bucket)-0.5)*logGrowth)
 		return min(max(middle, s.min), s.max)
 	}
 	return s.max

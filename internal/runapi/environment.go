@@ -73,15 +73,15 @@ func (i Image) Digest() (digest string, ok bool) {
 func (e *Environment) UnmarshalJSON(text []byte) error {
 	var flat map[string]string
 	if json.Unmarshal(text, &flat) == nil {
-		*e = fromFlat(flat)
+		*e = fromFlatMap(flat)
 		return nil
 	}
 	type plain Environment
 	return json.Unmarshal(text, (*plain)(e))
 }
 
-// fromFlat reads operator, host/NODE, image/NODE/CONTAINER ("IMAGE ID"), kernel/HOST, kubelet/HOST and runtime/HOST.
-func fromFlat(flat map[string]string) (e Environment) {
+// fromFlatMap reads operator, host/NODE, image/NODE/CONTAINER ("IMAGE ID"), kernel/HOST, kubelet/HOST and runtime/HOST.
+func fromFlatMap(flat map[string]string) (e Environment) {
 	hosts := map[string]*Host{}
 	host := func(name string) *Host {
 		if hosts[name] == nil {

@@ -43,7 +43,7 @@ func TestARecordOfVersion1IsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRecordOfAKnownVersionIsRefusedByName(t *testing.T) {
+func TestRecordsOfUnknownVersionsAreRefusedByName(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a later version": {`{"schemaVersion": 2, "uid": "u", "name": "n", "environment": 7}`, "x.json has schemaVersion 2, and this program reads versions up to 1: take a newer one"},
 		"no version":      {`{"uid": "u", "name": "n"}`, "x.json has no schemaVersion"},

@@ -1,8 +1,8 @@
 package runapi
 
-// RadioHost is a line of a host's radio log, told apart by its field peer: what its radiod knows of another host's, about once
+// RadioPeer is a line of a host's radio log, told apart by its field peer: what its radiod knows of another host's, about once
 // a second while both have nodes of one network.
-type RadioHost struct {
+type RadioPeer struct {
 	TimeNanoseconds int64 `json:"ts"`
 	// Peer is the other Kubernetes node's name.
 	Peer string `json:"peer"`
@@ -26,17 +26,17 @@ type RadioHost struct {
 	Unusable         uint64 `json:"unusable,omitempty"`
 }
 
-// RadioStolen is a line of a host's radio log, told apart by its field stolenSeconds: what a hypervisor took from the host since the
+// RadioStealTime is a line of a host's radio log, told apart by its field stolenSeconds: what a hypervisor took from the host since the
 // last sample. There is none for a second in which it took nothing. What is late then was late for that, at least in part.
-type RadioStolen struct {
+type RadioStealTime struct {
 	TimeNanoseconds int64 `json:"ts"`
 	// StolenSeconds in which processors of the host had work and did not run, added over all of them (steal of proc_stat(5)).
 	StolenSeconds float64 `json:"stolenSeconds"`
 }
 
-// RadioLate is a line of a host's radio log, told apart by its field lateSeconds: a time in which frames on this host were not handled when they
+// RadioLateTime is a line of a host's radio log, told apart by its field lateSeconds: a time in which frames on this host were not handled when they
 // were due. Frames that nodes sent meanwhile were read late, and those that were due were released late, by at most LateSeconds.
-type RadioLate struct {
+type RadioLateTime struct {
 	// TimeNanoseconds is when the radio had caught up; FromNanoseconds is when it was last on time.
 	TimeNanoseconds int64 `json:"ts"`
 	FromNanoseconds int64 `json:"fromTs"`
@@ -44,9 +44,9 @@ type RadioLate struct {
 	LateSeconds float64 `json:"lateSeconds"`
 }
 
-// RadioMissed is a line of a host's radio log, told apart by its field slotsMissedFrom: TDMA slots of a node that its radio was too late for.
+// RadioMissedSlots is a line of a host's radio log, told apart by its field slotsMissedFrom: TDMA slots of a node that its radio was too late for.
 // What was to go in them waited for the node's next slot.
-type RadioMissed struct {
+type RadioMissedSlots struct {
 	// TimeNanoseconds is when the node's next slot began after the last missed one; FromNanoseconds when the first missed one began.
 	TimeNanoseconds int64  `json:"ts"`
 	FromNanoseconds int64  `json:"slotsMissedFrom"`

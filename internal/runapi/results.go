@@ -85,8 +85,8 @@ type Verdict struct {
 	Context []string `json:"context,omitempty"`
 }
 
-// MostLate is the most entries of Verdict.Late.
-const MostLate = 50
+// MaxLate is the most entries of Verdict.Late.
+const MaxLate = 50
 
 // Tolerances of a verdict.
 type Tolerances struct {

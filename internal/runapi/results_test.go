@@ -11,7 +11,7 @@ import (
 // The fixture is made by the analysis: hack/python -m pytest analysis --update.
 const fixture = "testdata/results.json"
 
-func TestWhatTheAnalysisWritesIsWhatProgramsRead(t *testing.T) {
+func TestProgramsReadWhatTheAnalysisWrites(t *testing.T) {
 	text, err := os.ReadFile(fixture)
 	if err != nil {
 		t.Fatal(err)

@@ -314,8 +314,8 @@ type AgentReport struct {
 	Reason string `json:"reason,omitempty"`
 	// WorstLatenessSeconds of the actions carried out so far.
 	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
-	// WholeUntilNanoseconds, Unix epoch: the archive has everything that was in the logs at that time; 0 for not yet.
-	WholeUntilNanoseconds int64 `json:"wholeUntilTs,omitempty"`
+	// ArchivedUntilNanoseconds, Unix epoch: the archive has everything that was in the logs at that time; 0 for not yet.
+	ArchivedUntilNanoseconds int64 `json:"wholeUntilTs,omitempty"`
 	// Gaps are times of which the agent knows that logs may lack something, at most MaxAgentGaps.
 	Gaps []AgentGap `json:"gaps,omitempty"`
 	// Clock of a node that has one of its own, as virtual machines do; absent where it is the host's.
@@ -453,9 +453,9 @@ type State struct {
 	Live *LiveFigures `json:"live,omitempty"`
 }
 
-// News are the runs of which something new is known: what an agent reports for the first time, an incident, a seal. Figures that grow all the
+// Updates are the runs of which something new is known: what an agent reports for the first time, an incident, a seal. Figures that grow all the
 // time, such as counters, are no news.
-type News struct {
+type Updates struct {
 	// Epoch is the life of the server that Sequence belongs to. In another one anything may have changed.
 	Epoch string `json:"epoch"`
 	// Sequence to ask with the next time.
@@ -612,9 +612,9 @@ type RadioRoutes struct {
 	Node            string `json:"node"`
 	// Routing is the protocol that found them.
 	Routing string `json:"routing"`
-	// Whole: these are all that there are, whatever was written before.
-	Whole  bool         `json:"whole,omitempty"`
-	Routes []RadioRoute `json:"routes,omitempty"`
+	// Complete: these are all that there are, whatever was written before.
+	Complete bool         `json:"whole,omitempty"`
+	Routes   []RadioRoute `json:"routes,omitempty"`
 	// Gone are the destinations that there are no routes to any more.
 	Gone []string `json:"gone,omitempty"`
 }
@@ -652,10 +652,10 @@ type RadioLink struct {
 	// What is not known is absent.
 	SINRDecibels     *float64 `json:"sinrDB,omitempty"`
 	PathlossDecibels *float64 `json:"pathlossDB,omitempty"`
-	// Heard are the transmissions that were received since the attachment, Missed those that were not, by reason:
+	// Received are the transmissions that were received since the attachment, Missed those that were not, by reason:
 	// belowSensitivity, lowSINR, interfered, halfDuplex, notListening …
-	Heard  uint64            `json:"heard"`
-	Missed map[string]uint64 `json:"missed,omitempty"`
+	Received uint64            `json:"heard"`
+	Missed   map[string]uint64 `json:"missed,omitempty"`
 }
 
 // RadioSteps tell how a network's radios kept up with the scenario: about once a second while it has steps.

@@ -60,8 +60,8 @@ func (a *authority) issue(name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// behindTheAPIServer serves a lab's archive to those whose certificate is front-proxy's.
-func behindTheAPIServer(l *lab) (front *authority, server *httptest.Server) {
+// serveBehindAPIServer serves a lab's archive to those whose certificate is front-proxy's.
+func serveBehindAPIServer(l *lab) (front *authority, server *httptest.Server) {
 	front = newAuthority(l.t)
 	roots := x509.NewCertPool()
 	roots.AddCert(front.cert)
@@ -79,8 +79,8 @@ func behindTheAPIServer(l *lab) (front *authority, server *httptest.Server) {
 	return front, server
 }
 
-// ask for a path as a user, with a client certificate or without one.
-func ask(t *testing.T, server *httptest.Server, certificate *tls.Certificate, user, group, path string) (int, string) {
+// request for a path as a user, with a client certificate or without one.
+func request(t *testing.T, server *httptest.Server, certificate *tls.Certificate, user, group, path string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestUsersReadTheirTeamsArchiveBehindTheAPIServer(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	l.plan(func(p *runapi.Plan) { p.UID, p.Namespace, p.Nodes = "run-of-prt", "team-prt", nil })
-	front, server := behindTheAPIServer(l)
+	front, server := serveBehindAPIServer(l)
 	apiServer, other, stranger := front.issue("front-proxy-client"), front.issue("kubelet"), newAuthority(t).issue("front-proxy-client")
 	nor, prt, all := runapi.ArchivePath("team-nor"), runapi.ArchivePath("team-prt"), runapi.ArchivePath("")
 	for name, c := range map[string]struct {
@@ -139,29 +139,29 @@ func TestUsersReadTheirTeamsArchiveBehindTheAPIServer(t *testing.T) {
 		"what the API has": {nil, "", "", "/apis/results.vignette.dev/v1alpha1", 200, `"archives/proxy"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, text := ask(t, server, c.certificate, c.user, c.group, c.path)
+			status, text := request(t, server, c.certificate, c.user, c.group, c.path)
 			if status != c.status || !strings.Contains(text, c.says) {
 				t.Errorf("%d %s; want %d and %q", status, text, c.status, c.says)
 			}
 		})
 	}
-	if _, text := ask(t, server, &apiServer, "paula", "", all+"/v1/runs"); strings.Contains(text, "team-nor") {
+	if _, text := request(t, server, &apiServer, "paula", "", all+"/v1/runs"); strings.Contains(text, "team-nor") {
 		t.Errorf("runs that are not hers: %s", text)
 	}
 }
 
-// counting is an Authorizer that counts what it is asked.
-type counting struct {
+// countingAuthorizer is an Authorizer that counts what it is asked.
+type countingAuthorizer struct {
 	rights
 	asked int
 }
 
-func (c *counting) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+func (c *countingAuthorizer) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
 	c.asked++
 	return c.rights.Authorize(ctx, who, verb, namespace)
 }
 
-func TestDecisionsAreBelievedForSeconds(t *testing.T) {
+func TestAccessAnswersAreCachedForSeconds(t *testing.T) {
 	now := time.Unix(0, 0)
 	for name, c := range map[string]struct {
 		user    string
@@ -177,7 +177,7 @@ func TestDecisionsAreBelievedForSeconds(t *testing.T) {
 		"an answer that was not had":   {"outage", 0, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := &counting{rights: rights{"vera get team-nor"}}
+			api := &countingAuthorizer{rights: rights{"vera get team-nor"}}
 			at := now
 			d := newAccessCache(api, func() time.Time { return at })
 			_, _ = d.Authorize(t.Context(), Identity{Username: c.user}, "get", "team-nor")
@@ -190,7 +190,7 @@ func TestDecisionsAreBelievedForSeconds(t *testing.T) {
 	}
 }
 
-func TestADecisionIsForOneUserVerbAndNamespace(t *testing.T) {
+func TestAnAccessAnswerIsForOneUserVerbAndNamespace(t *testing.T) {
 	d := newAccessCache(rights{"vera get team-nor", "nor get team-nor"}, time.Now)
 	for _, who := range []Identity{{Username: "vera"}, {Username: "x", Groups: []string{"nor"}}} {
 		if allowed, _ := d.Authorize(t.Context(), who, "get", "team-nor"); !allowed {
@@ -213,9 +213,9 @@ func TestADecisionIsForOneUserVerbAndNamespace(t *testing.T) {
 	}
 }
 
-func TestAnOutageWhileARightIsLookedUpIsNoRefusal(t *testing.T) {
+func TestAFailedReviewIsNotARefusal(t *testing.T) {
 	l := newLab(t, func(c *Config) {
-		c.Authenticator = people{"operator": {Username: operatorUser}, "user": {Username: "outage"}}
+		c.Authenticator = tokenUsers{"operator": {Username: operatorUser}, "user": {Username: "outage"}}
 	})
 	l.plan()
 	if _, err := l.as("user").State(t.Context(), runUID); status(err) != http.StatusServiceUnavailable {

@@ -35,8 +35,8 @@ func captures(limit int64) func(*runapi.Plan) {
 
 var norCapture = client.Capture{Name: "run", Network: "vhf", Node: "nor"}
 
-// aCapture is a file with so many frames.
-func aCapture(frames int) []byte {
+// captureBytes is a file with so many frames.
+func captureBytes(frames int) []byte {
 	content := pcapng.AppendSection(nil, "vhf", "a test")
 	for i := range frames {
 		content = pcapng.AppendPacket(content, int64(i), true, 100, make([]byte, 100))
@@ -71,7 +71,7 @@ func (l *lab) radioLog(host string, lines ...any) {
 func TestOnlyRadiodWritesCapturesAndOnlyPlannedOnes(t *testing.T) {
 	l := newLab(t)
 	l.plan(captures(1000))
-	content := aCapture(3)
+	content := captureBytes(3)
 	for _, token := range []string{"", "operator", "workflow", "nor", "admin", "nonsense"} {
 		_, err := l.as(token).AppendCapture(context.Background(), "host-a", runUID, norCapture, 0, bytes.NewReader(content))
 		if s := status(err); s != http.StatusUnauthorized && s != http.StatusForbidden {
@@ -117,7 +117,7 @@ func TestASealWaitsForCapturesAndNamesWhatIsMissing(t *testing.T) {
 	l.report("prt", "picture", runapi.AgentDone)
 	began := runapi.CaptureSample{TimeNanoseconds: 1, Capture: "run", Network: "vhf", Node: "nor", Frames: 1}
 	l.radioLog("host-a", began)
-	if err := l.capture(norCapture, 0, aCapture(1)); err != nil {
+	if err := l.capture(norCapture, 0, captureBytes(1)); err != nil {
 		t.Fatal(err)
 	}
 	sealed := make(chan runapi.Manifest, 1)
@@ -135,7 +135,7 @@ func TestASealWaitsForCapturesAndNamesWhatIsMissing(t *testing.T) {
 	}
 	began.Frames, began.Ended, began.Dropped = 3, "detached", map[string]uint64{"spoolFull": 7}
 	other := runapi.CaptureSample{TimeNanoseconds: 1, Capture: "run", Network: "vhf", Node: "prt", Ended: "stopped"}
-	if err := l.capture(norCapture, 0, aCapture(3)); err != nil { // the tail
+	if err := l.capture(norCapture, 0, captureBytes(3)); err != nil { // the tail
 		t.Fatal(err)
 	}
 	l.radioLog("host-a", began, other)
@@ -150,11 +150,11 @@ func TestASealWaitsForCapturesAndNamesWhatIsMissing(t *testing.T) {
 	if len(reasons) != 1 || !strings.Contains(reasons["prt"], "all of it is archived") {
 		t.Errorf("gaps %q", reasons)
 	}
-	if err := l.capture(norCapture, int64(len(aCapture(3))), aCapture(1)); status(err) != http.StatusGone {
+	if err := l.capture(norCapture, int64(len(captureBytes(3))), captureBytes(1)); status(err) != http.StatusGone {
 		t.Errorf("after the seal: %v, want gone", err)
 	}
 	for _, file := range manifest.Files {
-		if file.Path == norCapture.Path() && (file.Bytes != int64(len(aCapture(3))) || file.SHA256 == "") {
+		if file.Path == norCapture.Path() && (file.Bytes != int64(len(captureBytes(3))) || file.SHA256 == "") {
 			t.Errorf("%+v", file)
 		}
 	}
@@ -163,8 +163,8 @@ func TestASealWaitsForCapturesAndNamesWhatIsMissing(t *testing.T) {
 func TestATornCaptureIsCutToWholeFramesAtTheSeal(t *testing.T) {
 	l := newLab(t)
 	l.plan(captures(0))
-	whole := aCapture(3)
-	if err := l.capture(norCapture, 0, aCapture(4)[:len(whole)+50]); err != nil {
+	whole := captureBytes(3)
+	if err := l.capture(norCapture, 0, captureBytes(4)[:len(whole)+50]); err != nil {
 		t.Fatal(err)
 	}
 	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{})
@@ -233,7 +233,7 @@ func TestFollowersOfACaptureEndWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer body.Close()
-	content := aCapture(5)
+	content := captureBytes(5)
 	if err := l.capture(norCapture, 0, content); err != nil {
 		t.Fatal(err)
 	}
@@ -243,43 +243,43 @@ func TestFollowersOfACaptureEndWithIt(t *testing.T) {
 	}
 }
 
-// changing answers as the functions say at that moment.
-type changing struct {
-	authenticate atomic.Pointer[people]
+// changingRights answers as the functions say at that moment.
+type changingRights struct {
+	authenticate atomic.Pointer[tokenUsers]
 	authorize    atomic.Pointer[Authorizer]
 }
 
-func (c *changing) Authenticate(ctx context.Context, token string) (Identity, error) {
+func (c *changingRights) Authenticate(ctx context.Context, token string) (Identity, error) {
 	return (*c.authenticate.Load()).Authenticate(ctx, token)
 }
 
-func (c *changing) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+func (c *changingRights) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
 	return (*c.authorize.Load()).Authorize(ctx, who, verb, namespace)
 }
 
-type away struct{}
+type unavailable struct{}
 
-func (away) Authorize(context.Context, Identity, string, string) (bool, error) {
+func (unavailable) Authorize(context.Context, Identity, string, string) (bool, error) {
 	return false, errors.New("the API server is away")
 }
 
-func TestAFollowerEndsOnceItsRightIsTakenAwayOrItsTokenVoid(t *testing.T) {
+func TestAFollowerEndsWithItsRightOrToken(t *testing.T) {
 	for name, c := range map[string]struct {
-		people people
+		people tokenUsers
 		rights Authorizer
 		ends   bool
 	}{
 		"right taken away":               {everybody, rights{}, true},
-		"token void":                     {people{"nor": everybody["nor"]}, granted, true},
+		"token void":                     {tokenUsers{"nor": everybody["nor"]}, granted, true},
 		"nothing changed":                {everybody, granted, false},
-		"the API server does not answer": {everybody, away{}, false},
+		"the API server does not answer": {everybody, unavailable{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var now atomic.Pointer[time.Time]
 			at := time.Now()
 			now.Store(&at)
-			var kubernetes changing
-			set := func(p people, a Authorizer) { kubernetes.authenticate.Store(&p); kubernetes.authorize.Store(&a) }
+			var kubernetes changingRights
+			set := func(p tokenUsers, a Authorizer) { kubernetes.authenticate.Store(&p); kubernetes.authorize.Store(&a) }
 			set(everybody, granted)
 			l := newLab(t, func(config *Config) {
 				config.Authenticator, config.Authorizer, config.Now = &kubernetes, &kubernetes, func() time.Time { return *now.Load() }
@@ -365,13 +365,13 @@ func TestFilesAreReadFromAnOffset(t *testing.T) {
 func TestCapturesLeaveRoomInTheQuotaForLogs(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.QuotaBytes = 4000 })
 	l.plan(captures(0))
-	if err := l.capture(norCapture, 0, aCapture(25)); status(err) != http.StatusInsufficientStorage {
-		t.Errorf("a capture of %d bytes in a quota of 4000: %v", len(aCapture(25)), err)
+	if err := l.capture(norCapture, 0, captureBytes(25)); status(err) != http.StatusInsufficientStorage {
+		t.Errorf("a capture of %d bytes in a quota of 4000: %v", len(captureBytes(25)), err)
 	}
 	l.log("nor", "bft", "stdout-1.log", strings.Repeat("x", 3900))
 }
 
-func TestADamagedRecordKeepsNeitherTheServerNorItsRunFromWorking(t *testing.T) {
+func TestADamagedRecordStopsNeitherTheServerNorItsRun(t *testing.T) {
 	for _, record := range []string{runFile, stateFile} {
 		for name, content := range map[string]string{"torn": `{"schemaVersion": 1, "uid"`, "empty": "", "of other types": `{"schemaVersion": "x", "agents": 5, "nodes": 1}`} {
 			t.Run(record+" "+name, func(t *testing.T) {
@@ -416,7 +416,7 @@ func (s *slowReviews) Authenticate(context.Context, string) (Identity, error) {
 	return Identity{Username: "somebody"}, nil
 }
 
-func TestOneOfManyRequestsWithATokenAsksForItsReview(t *testing.T) {
+func TestConcurrentRequestsWithATokenShareOneReview(t *testing.T) {
 	reviews := &slowReviews{answer: make(chan struct{})}
 	cache := NewTokenCache(reviews, time.Now)
 	var wait sync.WaitGroup
@@ -483,7 +483,7 @@ func FuzzCaptures(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	plan := aPlan()
+	plan := examplePlan()
 	captures(1000)(&plan)
 	run, err := server.runs.ensure(keyOf(plan))
 	if err == nil {

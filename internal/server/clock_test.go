@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheClockIsTheServersAtTheQuestionAndTheAnswer(t *testing.T) {
+func TestTheClockHasTheTimesOfRequestAndAnswer(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	before := time.Now()

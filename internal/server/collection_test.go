@@ -24,8 +24,8 @@ import (
 // t0 of withT0.
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// aPodEvent of nor's pod, so long after T0.
-func aPodEvent(uid, reason string, count int32, at time.Duration) runapi.KubernetesEvent {
+// podEvent of nor's pod, so long after T0.
+func podEvent(uid, reason string, count int32, at time.Duration) runapi.KubernetesEvent {
 	return runapi.KubernetesEvent{TimeNanoseconds: t0.Add(at).UnixNano(), UID: uid, Type: "Normal", Reason: reason, Node: "nor",
 		Object: runapi.EventObject{Kind: "Pod", Name: "quickstart-nor"}, Message: "about " + uid, Count: count}
 }
@@ -55,7 +55,7 @@ func (l *lab) file(p string) string {
 func TestEventsAreArchivedOnceWhoeverIsRestarted(t *testing.T) {
 	l := newLab(t)
 	l.plan(withT0)
-	first, second, again := aPodEvent("e1", "Pulled", 1, 0), aPodEvent("e2", "BackOff", 1, time.Second), aPodEvent("e2", "BackOff", 3, 4*time.Second)
+	first, second, again := podEvent("e1", "Pulled", 1, 0), podEvent("e2", "BackOff", 1, time.Second), podEvent("e2", "BackOff", 3, 4*time.Second)
 	l.events(second, first)
 	l.events(first, second) // an operator that was restarted
 	l.stop()
@@ -77,25 +77,25 @@ func TestEventsAreArchivedOnceWhoeverIsRestarted(t *testing.T) {
 func TestAnEventOfWhichAKilledServerWroteHalfIsArchivedWhole(t *testing.T) {
 	l := newLab(t)
 	l.plan(withT0)
-	l.events(aPodEvent("e1", "Pulled", 1, 0))
+	l.events(podEvent("e1", "Pulled", 1, 0))
 	run := l.server.runs.get(runUID).files
 	if _, err := run.Append("events.jsonl", int64(len(l.file("events.jsonl"))), []byte(`{"ts":17,"uid":"e2"`)); err != nil {
 		t.Fatal(err)
 	}
 	l.stop()
 	l.start()
-	l.events(aPodEvent("e2", "Started", 1, 0))
+	l.events(podEvent("e2", "Started", 1, 0))
 	lines := strings.Split(strings.TrimSpace(l.file("events.jsonl")), "\n")
 	if len(lines) != 3 || !json.Valid([]byte(lines[2])) || !strings.Contains(lines[2], `"Started"`) {
 		t.Errorf("the file has %q; want the torn line, and after it the event", lines)
 	}
 }
 
-func TestMoreEventsThanAreKeptAreAGapFromTheirTime(t *testing.T) {
+func TestEventsBeyondTheLimitAreAGapFromTheirTime(t *testing.T) {
 	l := newLab(t)
 	l.plan(withT0)
 	l.server.runs.get(runUID).maxEvents = 2
-	l.events(aPodEvent("e1", "A", 1, time.Second), aPodEvent("e2", "B", 1, 2*time.Second), aPodEvent("e3", "C", 1, 3*time.Second))
+	l.events(podEvent("e1", "A", 1, time.Second), podEvent("e2", "B", 1, 2*time.Second), podEvent("e3", "C", 1, 3*time.Second))
 	manifest := l.seal()
 	l.wantGap(manifest, "log events.jsonl", "", "2 events")
 	if lines := strings.Count(l.file("events.jsonl"), "\n"); lines != 2 {
@@ -108,24 +108,24 @@ func TestMoreEventsThanAreKeptAreAGapFromTheirTime(t *testing.T) {
 	}
 }
 
-// runThatIsCollected has every log, and agents that are done.
-func runThatIsCollected(t *testing.T) *lab {
+// collectedRun has every log, and agents that are done.
+func collectedRun(t *testing.T) *lab {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	l.plan(withT0, func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseCollecting })
 	l.report("nor", "bft", runapi.AgentDone)
 	l.report("prt", "picture", runapi.AgentDone)
 	return l
 }
 
-func TestTheSealWaitsUntilTheOperatorHasToldWhatItKnew(t *testing.T) {
-	l := runThatIsCollected(t)
+func TestTheSealWaitsForTheOperatorsEvents(t *testing.T) {
+	l := collectedRun(t)
 	var operator sync.WaitGroup
 	operator.Go(func() {
 		time.Sleep(300 * time.Millisecond)
 		l.events() // of a round that had begun before the seal
 		time.Sleep(300 * time.Millisecond)
-		l.events(aPodEvent("last", "Started", 1, time.Second))
+		l.events(podEvent("last", "Started", 1, time.Second))
 		l.events()
 	})
 	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 30})
@@ -135,16 +135,16 @@ func TestTheSealWaitsUntilTheOperatorHasToldWhatItKnew(t *testing.T) {
 	}
 }
 
-func TestAnOperatorThatDoesNotSayThatTheseAreAllTheEventsIsAGap(t *testing.T) {
-	l := runThatIsCollected(t)
+func TestEventsWithoutAFinalRoundAreAGap(t *testing.T) {
+	l := collectedRun(t)
 	l.events()
 	l.wantGap(l.seal(), "Kubernetes events", "", "did not say")
 }
 
-func TestEventsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidEventsAreRefused(t *testing.T) {
 	l := newLab(t)
 	l.plan()
-	good := aPodEvent("e1", "Pulled", 1, 0)
+	good := podEvent("e1", "Pulled", 1, 0)
 	for name, spoil := range map[string]func(*runapi.KubernetesEvent){
 		"no uid": func(e *runapi.KubernetesEvent) { e.UID = "" }, "no reason": func(e *runapi.KubernetesEvent) { e.Reason = "" },
 		"no count": func(e *runapi.KubernetesEvent) { e.Count = 0 }, "no time": func(e *runapi.KubernetesEvent) { e.TimeNanoseconds = 0 },
@@ -167,11 +167,11 @@ func TestWarningsAboutNodesPodsAreGapsWhileTheRunIsMeasured(t *testing.T) {
 	end := int64(20 * time.Second)
 	l.plan(withT0, func(p *runapi.Plan) { p.MeasureEndNanoseconds = &end })
 	warn := func(uid, reason string, count int32, at time.Duration, node string) runapi.KubernetesEvent {
-		e := aPodEvent(uid, reason, count, at)
+		e := podEvent(uid, reason, count, at)
 		e.Type, e.Node = "Warning", node
 		return e
 	}
-	l.events(warn("e1", "FailedScheduling", 1, -time.Minute, "nor"), aPodEvent("e2", "Killing", 1, 5*time.Second), warn("e3", "BackOff", 1, 6*time.Second, "nor"),
+	l.events(warn("e1", "FailedScheduling", 1, -time.Minute, "nor"), podEvent("e2", "Killing", 1, 5*time.Second), warn("e3", "BackOff", 1, 6*time.Second, "nor"),
 		warn("e3", "BackOff", 4, 9*time.Second, "nor"), warn("e4", "NodeFailed", 1, 7*time.Second, ""), warn("e5", "FailedKillPod", 1, 30*time.Second, "prt"))
 	var got []string
 	for _, gap := range l.seal().Gaps {
@@ -207,7 +207,7 @@ func (l *lab) post(who, path, body, digestOf string) int {
 	return response.StatusCode
 }
 
-func TestWhatWasDamagedOnItsWayIsRefusedAndTakenWhenItComesWhole(t *testing.T) {
+func TestDamagedBodiesAreRefusedAndIntactOnesAccepted(t *testing.T) {
 	l := newLab(t)
 	l.plan(func(p *runapi.Plan) {
 		p.Captures = []runapi.PlannedCapture{{Name: "run", Network: "wan", Nodes: []string{"nor"}}}
@@ -282,14 +282,14 @@ func TestADamagedResultReplacesNothing(t *testing.T) {
 
 func TestTheLogsOfALostNodeAreMissingFromTheirLastRecordToItsEnd(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	sent := fmt.Sprintf(`{"ts":%d,"instance":"nor/bft","status":"sent","id":"1"}`+"\n", t0.Add(7500*time.Millisecond).UnixNano())
 	if _, err := appendLog(t.Context(), l.as("nor"), "bft", "messages-1.jsonl", int64(len(event("sent", 1))), sent+`{"ts":1`); err != nil {
 		t.Fatal(err)
 	}
 	reports := map[string]runapi.AgentReport{
-		"nor": {App: "bft", Phase: runapi.AgentRunning, WholeUntilNanoseconds: t0.Add(5 * time.Second).UnixNano()},
-		"prt": {App: "picture", Phase: runapi.AgentRunning, WholeUntilNanoseconds: t0.Add(6 * time.Second).UnixNano()},
+		"nor": {App: "bft", Phase: runapi.AgentRunning, ArchivedUntilNanoseconds: t0.Add(5 * time.Second).UnixNano()},
+		"prt": {App: "picture", Phase: runapi.AgentRunning, ArchivedUntilNanoseconds: t0.Add(6 * time.Second).UnixNano()},
 	}
 	for _, node := range []string{"nor", "prt"} {
 		if err := l.as(node).Report(t.Context(), reports[node]); err != nil {
@@ -315,7 +315,7 @@ func TestTheLogsOfALostNodeAreMissingFromTheirLastRecordToItsEnd(t *testing.T) {
 
 func TestGapsThatAnAgentKnowsOfAreNamed(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	report := runapi.AgentReport{App: "bft", Phase: runapi.AgentDone, Gaps: []runapi.AgentGap{
 		{FromNanoseconds: t0.Add(3 * time.Second).UnixNano(), ToNanoseconds: t0.Add(4 * time.Second).UnixNano(), Reason: "the disk was full"}}}
 	if err := l.as("nor").Report(t.Context(), report); err != nil {
@@ -344,7 +344,7 @@ func TestAFullVolumeRefusesLogsButStillTakesRecordsAndHealsWhenThereIsRoom(t *te
 		t.Fatal(err)
 	}
 	l := newLab(t, func(c *Config) { c.Dir = dir })
-	l.wholeRun()
+	l.completeRun()
 	line := strings.Repeat("x", 99) + "\n"
 	piece := []byte(strings.Repeat(line, 5000))
 	var offset int64

@@ -19,8 +19,8 @@ import (
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
-// besideTheServer listens as the analysis does; a nil handler leaves the socket without one.
-func besideTheServer(t *testing.T, handler http.HandlerFunc) func(*Config) {
+// serveAnalysis listens as the analysis does; a nil handler leaves the socket without one.
+func serveAnalysis(t *testing.T, handler http.HandlerFunc) func(*Config) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	if handler != nil {
@@ -62,7 +62,7 @@ func comparison(ctx context.Context, c *client.Client, form, by string, uids ...
 }
 
 func TestRunsAreComparedByTheAnalysisBesideTheServer(t *testing.T) {
-	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) {
+	l := analysedRuns(t, serveAnalysis(t, func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		fmt.Fprint(w, r.Method, " ", r.URL.RequestURI(), " ", r.Header.Get("Content-Type"), " ", string(text))
 	}))
@@ -75,7 +75,7 @@ func TestRunsAreComparedByTheAnalysisBesideTheServer(t *testing.T) {
 
 func TestAsManyRunsAreComparedAsARoundOfACampaignHas(t *testing.T) {
 	began, planned := time.Now(), atomic.Int64{}
-	l := newLab(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) {
+	l := newLab(t, serveAnalysis(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		fmt.Fprint(w, len(r.PostForm["run"]), " ", r.PostForm["run"][runapi.MaxCompared-1])
 	}), func(c *Config) {
@@ -109,7 +109,7 @@ func TestAsManyRunsAreComparedAsARoundOfACampaignHas(t *testing.T) {
 }
 
 func TestAComparisonIsDataForABrowser(t *testing.T) {
-	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	l := analysedRuns(t, serveAnalysis(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/evil")
 		fmt.Fprint(w, "<script>")
 	}))
@@ -143,10 +143,10 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 		says   string
 	}{
 		"no analysis in the platform": {func(*Config) {}, "admin", "json", []string{"run-1", "run-2"}, 501, "the chart's value server.analysis.enabled is false"},
-		"analysis that is not up":     {besideTheServer(t, nil), "admin", "json", []string{"run-1", "run-2"}, 503, "see the container analysis of the pod vignette-server"},
-		"a reason of the analysis":    {besideTheServer(t, answers(422, `{"error":"by 'x': no such field"}`)), "admin", "json", []string{"run-1", "run-2"}, 422, "by 'x': no such field"},
-		"a queue that is full":        {besideTheServer(t, answers(429, `{"error":"4 wait"}`)), "admin", "json", []string{"run-1", "run-2"}, 429, "4 wait"},
-		"nonsense of the analysis":    {besideTheServer(t, answers(500, "<html>")), "admin", "json", []string{"run-1", "run-2"}, 500, "answered 500"},
+		"analysis that is not up":     {serveAnalysis(t, nil), "admin", "json", []string{"run-1", "run-2"}, 503, "see the container analysis of the pod vignette-server"},
+		"a reason of the analysis":    {serveAnalysis(t, answers(422, `{"error":"by 'x': no such field"}`)), "admin", "json", []string{"run-1", "run-2"}, 422, "by 'x': no such field"},
+		"a queue that is full":        {serveAnalysis(t, answers(429, `{"error":"4 wait"}`)), "admin", "json", []string{"run-1", "run-2"}, 429, "4 wait"},
+		"nonsense of the analysis":    {serveAnalysis(t, answers(500, "<html>")), "admin", "json", []string{"run-1", "run-2"}, 500, "answered 500"},
 		"one run":                     {func(*Config) {}, "admin", "json", []string{"run-1"}, 400, "1 times run=UID: want 2 to 1000 runs"},
 		"too many runs":               {func(*Config) {}, "admin", "json", tooMany, 400, "1001 times run=UID"},
 		"an unknown form":             {func(*Config) {}, "admin", "pdf", []string{"run-1", "run-2"}, 400, `format "pdf": want json, csv, text, latex or html`},
@@ -170,7 +170,7 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 func TestAComparisonThatTakesTooLongIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	beside := besideTheServer(t, func(http.ResponseWriter, *http.Request) { <-release })
+	beside := serveAnalysis(t, func(http.ResponseWriter, *http.Request) { <-release })
 	l := analysedRuns(t, beside, func(c *Config) { c.ComparisonTime = 50 * time.Millisecond })
 	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2")
 	var answer *client.Error
@@ -180,7 +180,7 @@ func TestAComparisonThatTakesTooLongIsGivenUp(t *testing.T) {
 }
 
 func TestAComparisonThatIsTooLargeIsRefused(t *testing.T) {
-	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	l := analysedRuns(t, serveAnalysis(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte("x"), maxComparisonBytes+1))
 	}))
 	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2")

@@ -130,7 +130,7 @@ func TestAnArchiveTakesTheKindsThatAreWanted(t *testing.T) {
 	}
 }
 
-func TestAnArchiveThatBreaksOffIsNotTakenForAWholeOne(t *testing.T) {
+func TestATruncatedArchiveIsNotTakenForACompleteOne(t *testing.T) {
 	l := sealedLab(t)
 	const size = 32 << 20 // more than lies in sockets
 	if err := l.as("workflow").PutResult(context.Background(), runUID, "big.bin", io.LimitReader(zeros{}, size)); err != nil {
@@ -212,8 +212,8 @@ func TestOnlyTheReportIsAPageAndItReachesNothing(t *testing.T) {
 	}
 }
 
-// active types are those that a browser runs something of.
-var active = []string{"html", "svg", "xml", "javascript", "pdf"}
+// activeTypes types are those that a browser runs something of.
+var activeTypes = []string{"html", "svg", "xml", "javascript", "pdf"}
 
 func TestNothingElseIsEverAPage(t *testing.T) {
 	l := sealedLab(t)
@@ -233,7 +233,7 @@ func TestNothingElseIsEverAPage(t *testing.T) {
 	for _, path := range paths {
 		header, _ := l.get(path)
 		kind := header.Get("Content-Type")
-		if kind == "" || slices.ContainsFunc(active, func(a string) bool { return strings.Contains(kind, a) }) || header.Get("X-Content-Type-Options") != "nosniff" {
+		if kind == "" || slices.ContainsFunc(activeTypes, func(a string) bool { return strings.Contains(kind, a) }) || header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s has type %q, options %q; want one that no browser runs, and nosniff", path, kind, header.Get("X-Content-Type-Options"))
 		}
 	}

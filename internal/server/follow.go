@@ -68,7 +68,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, who Identity, ru
 		}
 		changed := run.growth.wait()
 		// Read first: data from before the end must be sent.
-		over := run.isSealed() || run.files.Gone() || run.captureEnded(p)
+		over := run.isSealed() || run.files.Closed() || run.captureEnded(p)
 		if err := f.copy(); err != nil {
 			return f.abort(err)
 		}
@@ -119,7 +119,7 @@ type follower struct {
 func (f *follower) copy() error {
 	if f.file == nil {
 		file, err := f.run.files.Open(f.path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) || f.run.files.Gone() {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) || f.run.files.Closed() {
 			return nil
 		}
 		if err != nil {

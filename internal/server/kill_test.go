@@ -84,7 +84,7 @@ func TestNothingIsLostWhenTheServerIsKilledAgainAndAgain(t *testing.T) {
 	kills := 0
 	for offset < int64(text.Len()) {
 		server := startProcess(t, dir)
-		if _, err := client.New(server.url, nil, token("operator")).PutPlan(ctx, aPlan()); err != nil {
+		if _, err := client.New(server.url, nil, token("operator")).PutPlan(ctx, examplePlan()); err != nil {
 			t.Fatal(err)
 		}
 		timer := time.AfterFunc(time.Duration(5+7*kills)*time.Millisecond, func() { _ = server.command.Process.Kill() })

@@ -115,7 +115,7 @@ func TestARunHasMetricsOfItsDeliveriesWhileItGoesOn(t *testing.T) {
 	}
 }
 
-func TestMetricsOfARunGoWhenNothingHappensToItAnyMore(t *testing.T) {
+func TestMetricsOfAnInactiveRunEnd(t *testing.T) {
 	now := time.Unix(2000, 0)
 	clock := func() time.Time { return now }
 	r := liveRun(t, clock)
@@ -153,7 +153,7 @@ func TestASealedRunHasNoLiveMetricsAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAnActionIsAnEventOnceItIsDue(t *testing.T) {
+func TestAnActionIsAnEventFromItsTimeOn(t *testing.T) {
 	t0, bft := time.Unix(1000, 0), []runapi.Target{{Node: "veh", App: "bft"}}
 	plan := runapi.Plan{T0: &t0, Armed: []runapi.Action{
 		{ID: "a", AtNanoseconds: 32e9, Verb: runapi.VerbStop, Targets: bft},

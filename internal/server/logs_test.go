@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
-func TestPartsOfOneRequestFareEachOnItsOwn(t *testing.T) {
+func TestEachPartOfARequestIsAnsweredSeparately(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.QuotaBytes = 20 })
 	l.plan()
 	l.log("nor", "bft", "short.log", "abc")
@@ -99,7 +99,7 @@ func TestATornRequestLeavesAPrefixThatTheNextOneContinues(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreNoPartsAreRefused(t *testing.T) {
+func TestBodiesThatAreNotPartsAreRefused(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	for name, body := range map[string]string{

@@ -308,7 +308,7 @@ func (r *run) report(node string, report runapi.AgentReport) error {
 	target := runapi.Target{Node: node, App: report.App}
 	r.mu.Lock()
 	before := r.agents[target].AgentReport
-	before.WholeUntilNanoseconds, before.Clock = report.WholeUntilNanoseconds, report.Clock // these always change
+	before.ArchivedUntilNanoseconds, before.Clock = report.ArchivedUntilNanoseconds, report.Clock // these always change
 	same := reflect.DeepEqual(before, report)
 	r.agents[target] = runapi.AgentState{Node: node, AgentReport: report, ReportedAt: r.now().UTC()}
 	r.reportChanged.notify()

@@ -120,7 +120,7 @@ func TestScenariosExpireWithTheRetentionUnlessTheyAreUsed(t *testing.T) {
 	}
 }
 
-func TestAScenarioIsWholeOrAbsentWheneverTheServerIsKilled(t *testing.T) {
+func TestAScenarioIsCompleteOrAbsentWheneverTheServerIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	content := make([]byte, 8<<20)
 	for i := range content {
@@ -136,7 +136,7 @@ func TestAScenarioIsWholeOrAbsentWheneverTheServerIsKilled(t *testing.T) {
 		}
 		// Killed while the body is under way: after a part of it that grows with every kill.
 		part := kills * len(content) / 5
-		body := io.MultiReader(bytes.NewReader(content[:part]), killer{server}, bytes.NewReader(content[part:]))
+		body := io.MultiReader(bytes.NewReader(content[:part]), killingReader{server}, bytes.NewReader(content[part:]))
 		if kills == 5 {
 			body = bytes.NewReader(content)
 		}
@@ -165,10 +165,10 @@ func TestAScenarioIsWholeOrAbsentWheneverTheServerIsKilled(t *testing.T) {
 	}
 }
 
-// killer kills the server when it is read.
-type killer struct{ server process }
+// killingReader kills the server when it is read.
+type killingReader struct{ server process }
 
-func (k killer) Read([]byte) (int, error) {
+func (k killingReader) Read([]byte) (int, error) {
 	_ = k.server.command.Process.Kill()
 	return 0, io.EOF
 }

@@ -254,12 +254,12 @@ func (g *gapFinder) shippedUntil(node string, app runapi.PlannedApp, state runap
 		if path.Base(file) == agentLog {
 			continue
 		}
-		if last := max(g.lastRecord(file), state.WholeUntilNanoseconds); until == 0 || last < until {
+		if last := max(g.lastRecord(file), state.ArchivedUntilNanoseconds); until == 0 || last < until {
 			until = last
 		}
 	}
 	if until == 0 {
-		return state.WholeUntilNanoseconds
+		return state.ArchivedUntilNanoseconds
 	}
 	return until
 }

@@ -312,7 +312,7 @@ func classify(err error) statusError {
 		status = http.StatusUnprocessableEntity
 	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota), errors.Is(err, archive.ErrScenarioQuota), errors.Is(err, archive.ErrFull):
 		status = http.StatusInsufficientStorage
-	case errors.Is(err, archive.ErrSealed), errors.Is(err, archive.ErrGone):
+	case errors.Is(err, archive.ErrSealed), errors.Is(err, archive.ErrDeleted):
 		status = http.StatusGone
 	case errors.Is(err, fs.ErrNotExist):
 		status = http.StatusNotFound

@@ -22,10 +22,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// people maps tokens to identities, in place of an API server.
-type people map[string]Identity
+// tokenUsers maps tokens to identities, in place of an API server.
+type tokenUsers map[string]Identity
 
-func (p people) Authenticate(_ context.Context, token string) (Identity, error) {
+func (p tokenUsers) Authenticate(_ context.Context, token string) (Identity, error) {
 	if token == "outage" {
 		return Identity{}, errors.New("the API server is away")
 	}
@@ -41,7 +41,7 @@ const (
 	runUID       = "run-1"
 )
 
-var everybody = people{
+var everybody = tokenUsers{
 	"operator":       {Username: operatorUser},
 	"radiod":         {Username: radiodUser},
 	"admin":          {Username: "anna"},
@@ -130,7 +130,7 @@ func (l *lab) fetch(path string) (*http.Response, error) {
 
 func (l *lab) plan(change ...func(*runapi.Plan)) runapi.State {
 	l.t.Helper()
-	plan := aPlan()
+	plan := examplePlan()
 	for _, c := range change {
 		c(&plan)
 	}
@@ -164,8 +164,8 @@ func (l *lab) report(token, app string, phase runapi.AgentPhase) {
 	}
 }
 
-// aPlan has a publisher on nor, a subscriber on prt, and hq without apps.
-func aPlan() runapi.Plan {
+// examplePlan has a publisher on nor, a subscriber on prt, and hq without apps.
+func examplePlan() runapi.Plan {
 	return runapi.Plan{
 		Namespace: "team-nor", Name: "quickstart", UID: runUID, Phase: v1alpha1.PhaseProvisioning,
 		Nodes: []runapi.PlannedNode{
@@ -208,7 +208,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		may  string
 	}{
 		{"write a plan", func(c *client.Client) error {
-			plan := aPlan()
+			plan := examplePlan()
 			captures(0)(&plan)
 			_, err := c.PutPlan(ctx, plan)
 			return err
@@ -304,12 +304,12 @@ func TestWithoutATokenOneMayDoNothing(t *testing.T) {
 	if runs, err := anybody.Runs(context.Background(), "", ""); status(err) != http.StatusUnauthorized {
 		t.Errorf("runs %v, %v", runs, err)
 	}
-	if _, err := anybody.PutPlan(context.Background(), aPlan()); status(err) != http.StatusUnauthorized {
+	if _, err := anybody.PutPlan(context.Background(), examplePlan()); status(err) != http.StatusUnauthorized {
 		t.Errorf("a plan without a token: %v", err)
 	}
 }
 
-func TestAnOutageOfTheAPIServerIsNoRefusal(t *testing.T) {
+func TestAnOutageOfTheAPIServerIsNotARefusal(t *testing.T) {
 	l := newLab(t)
 	if err := l.as("outage").Delete(context.Background(), runUID); status(err) != http.StatusInternalServerError {
 		t.Fatalf("%v: want 500, so that the caller tries again", err)
@@ -331,7 +331,7 @@ func TestAgentsLearnOnlyTheirOwnActionsInOrder(t *testing.T) {
 	}
 }
 
-func TestALongPollEndsWithNewsForAgentsOnly(t *testing.T) {
+func TestALongPollEndsWithAChangeForAgentsOnly(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.LongPoll = 2 * time.Second })
 	l.plan(withT0)
 	first, err := l.as("nor").AgentPlan(context.Background(), "bft", 0)
@@ -356,7 +356,7 @@ func TestALongPollEndsWithNewsForAgentsOnly(t *testing.T) {
 	}
 }
 
-func TestALongPollWithoutNewsAnswersWithTheSameRevision(t *testing.T) {
+func TestALongPollWithoutAChangeAnswersWithTheSameRevision(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.LongPoll = 50 * time.Millisecond })
 	l.plan()
 	first, err := l.as("nor").AgentPlan(context.Background(), "bft", 0)
@@ -405,7 +405,7 @@ func TestWhatAgentsActedOnCannotChange(t *testing.T) {
 		"an older list":             func(p *runapi.Plan) { armed("a", "nor", "bft", time.Second)(p); p.ArmedVersion = -1 },
 		"the run of another name":   func(p *runapi.Plan) { p.Name = "other" },
 	} {
-		plan := aPlan()
+		plan := examplePlan()
 		change(&plan)
 		if _, err := l.as("operator").PutPlan(context.Background(), plan); status(err) != http.StatusConflict {
 			t.Errorf("%s: %v, want 409", name, err)
@@ -494,7 +494,7 @@ func TestAnAppendAtTheWrongOffsetLearnsTheSize(t *testing.T) {
 	}
 }
 
-func TestALongAppendComesWholeThroughManyPieces(t *testing.T) {
+func TestALongAppendIsCompleteAfterManyPieces(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	text := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)
@@ -513,7 +513,7 @@ func TestALongAppendComesWholeThroughManyPieces(t *testing.T) {
 	}
 }
 
-func TestAFullQuotaIsSaidAndBecomesAGap(t *testing.T) {
+func TestAFullQuotaIsReportedAndBecomesAGap(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.QuotaBytes = 4 })
 	l.plan()
 	_, err := appendLog(context.Background(), l.as("nor"), "bft", "stdout-1.log", 0, "12345")
@@ -578,18 +578,18 @@ func (l *lab) wantGap(manifest runapi.Manifest, what, node, reason string) {
 	l.t.Errorf("no gap %q of node %q with reason %q in %+v", what, node, reason, manifest.Gaps)
 }
 
-func (l *lab) wholeRun() {
+func (l *lab) completeRun() {
 	l.plan(withT0)
 	l.log("nor", "bft", "agent.jsonl", "{}\n")
 	l.log("nor", "bft", "messages-1.jsonl", event("sent", 1))
 	l.log("prt", "picture", "agent.jsonl", "{}\n")
 	l.log("prt", "picture", "messages-1.jsonl", "")
-	l.events(aPodEvent("e0", "Scheduled", 1, 0))
+	l.events(podEvent("e0", "Scheduled", 1, 0))
 }
 
 func TestTheSealWaitsForEveryAgent(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	l.report("nor", "bft", runapi.AgentDone)
 	var late sync.WaitGroup
 	late.Go(func() {
@@ -628,7 +628,7 @@ func TestTheSealWaitsForEveryAgent(t *testing.T) {
 
 func TestTheSealWaitsForAnAgentThatHasGivenItsAppUp(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	l.report("nor", "bft", runapi.AgentDone)
 	l.report("prt", "picture", runapi.AgentFailed)
 	var late sync.WaitGroup
@@ -649,7 +649,7 @@ func TestTheSealWaitsForAnAgentThatHasGivenItsAppUp(t *testing.T) {
 
 func TestAFailedAgentThatDidNotShipToItsEndIsAGap(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	l.report("nor", "bft", runapi.AgentDone)
 	l.report("prt", "picture", runapi.AgentFailed)
 	l.wantGap(l.seal(), "logs of prt/picture", "prt", "whose last report had phase failed")
@@ -690,7 +690,7 @@ func TestTheSealNamesWhatIsMissing(t *testing.T) {
 
 func TestTheSealDoesNotWaitForALostNode(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	l.report("nor", "bft", runapi.AgentDone)
 	if err := l.as("operator").Incident(context.Background(), runUID, runapi.Incident{What: "NodeFailed", Node: "prt", FromSeconds: 3, Reason: "pod evicted"}); err != nil {
 		t.Fatal(err)
@@ -732,7 +732,7 @@ func TestResultsTakeTheLastPhase(t *testing.T) {
 
 func TestADeletedRunIsGone(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	if err := l.as("admin").Delete(context.Background(), runUID); err != nil {
 		t.Fatal(err)
 	}
@@ -811,7 +811,7 @@ type authenticatorFunc func() (Identity, error)
 
 func (f authenticatorFunc) Authenticate(context.Context, string) (Identity, error) { return f() }
 
-func TestMetricsTellOfRequestsAndSpace(t *testing.T) {
+func TestMetricsCountRequestsAndSpace(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	answer := httptest.NewRecorder()
@@ -857,9 +857,9 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	run, err := server.runs.ensure(keyOf(aPlan()))
+	run, err := server.runs.ensure(keyOf(examplePlan()))
 	if err == nil {
-		err = run.putPlan(aPlan())
+		err = run.putPlan(examplePlan())
 	}
 	if err != nil {
 		f.Fatal(err)

@@ -45,10 +45,10 @@ func (n *runUpdates) forget(uid string) {
 }
 
 // since returns what changed after a sequence, and a channel that closes at the next change.
-func (n *runUpdates) since(sequence int64) (runapi.News, <-chan struct{}) {
+func (n *runUpdates) since(sequence int64) (runapi.Updates, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	found := runapi.News{Epoch: n.epoch, Sequence: n.sequence, Runs: []string{}}
+	found := runapi.Updates{Epoch: n.epoch, Sequence: n.sequence, Runs: []string{}}
 	for uid, at := range n.updatedAt {
 		if at > sequence {
 			found.Runs = append(found.Runs, uid)

@@ -11,22 +11,22 @@ import (
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
-func TestTheOperatorHearsOfWhatIsNewAndNotOfHeartbeats(t *testing.T) {
+func TestTheOperatorIsNotifiedOfChangesAndNotOfHeartbeats(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	ctx := context.Background()
 	ready := runapi.AgentReport{App: "bft", Phase: runapi.AgentReady}
 	must(t, l.as("nor").Report(ctx, ready))
-	first, err := l.as("operator").News(ctx, "", 0)
+	first, err := l.as("operator").Updates(ctx, "", 0)
 	must(t, err)
 	if !slices.Equal(first.Runs, []string{runUID}) {
 		t.Fatalf("after a first report the runs with news are %v; want %s", first.Runs, runUID)
 	}
 
-	ready.WholeUntilNanoseconds = 5 // grows all the time
+	ready.ArchivedUntilNanoseconds = 5 // grows all the time
 	must(t, l.as("nor").Report(ctx, ready))
 	begin := time.Now()
-	none, err := l.as("operator").News(ctx, first.Epoch, first.Sequence)
+	none, err := l.as("operator").Updates(ctx, first.Epoch, first.Sequence)
 	must(t, err)
 	if len(none.Runs) > 0 || time.Since(begin) < l.config.LongPoll {
 		t.Errorf("a heartbeat is news of %v, after %s", none.Runs, time.Since(begin))
@@ -41,11 +41,11 @@ func TestTheOperatorHearsOfWhatIsNewAndNotOfHeartbeats(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known, err := l.as("operator").News(ctx, "", 0)
+			known, err := l.as("operator").Updates(ctx, "", 0)
 			must(t, err)
-			heard := make(chan runapi.News, 1)
+			heard := make(chan runapi.Updates, 1)
 			go func() {
-				news, _ := l.as("operator").News(ctx, known.Epoch, known.Sequence)
+				news, _ := l.as("operator").Updates(ctx, known.Epoch, known.Sequence)
 				heard <- news
 			}()
 			must(t, say())
@@ -56,9 +56,9 @@ func TestTheOperatorHearsOfWhatIsNewAndNotOfHeartbeats(t *testing.T) {
 	}
 }
 
-func TestNewsOfAnotherLifeOfTheServerAreAnsweredAtOnce(t *testing.T) {
+func TestUpdatesOfAnotherEpochAreAnsweredAtOnce(t *testing.T) {
 	l := newLab(t)
-	news, err := l.as("operator").News(context.Background(), "another", 17)
+	news, err := l.as("operator").Updates(context.Background(), "another", 17)
 	if err != nil || news.Epoch == "another" || news.Epoch == "" {
 		t.Errorf("got %+v, %v; want this life's epoch", news, err)
 	}
@@ -67,7 +67,7 @@ func TestNewsOfAnotherLifeOfTheServerAreAnsweredAtOnce(t *testing.T) {
 func TestOnlyTheOperatorFollowsTheNewsOfAllRuns(t *testing.T) {
 	l := newLab(t)
 	for _, who := range []string{"nor", "viewer", "admin", "workflow", "radiod", "nobody"} {
-		if _, err := l.as(who).News(context.Background(), "", 0); !client.HasStatus(err, http.StatusForbidden) {
+		if _, err := l.as(who).Updates(context.Background(), "", 0); !client.HasStatus(err, http.StatusForbidden) {
 			t.Errorf("%s got %v; want 403", who, err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// ofTeam is the plan of another run of a namespace.
-func ofTeam(namespace, uid string) func(*runapi.Plan) {
+// planOfTeam is the plan of another run of a namespace.
+func planOfTeam(namespace, uid string) func(*runapi.Plan) {
 	return func(p *runapi.Plan) { p.Namespace, p.UID = namespace, uid }
 }
 
@@ -34,23 +34,23 @@ func TestATeamThatHasFilledItsPartOfTheArchiveBeginsNoRunAndHindersNobody(t *tes
 			t.Fatal(err)
 		}
 	}
-	plan := aPlan()
-	ofTeam("team-nor", "run-2")(&plan)
+	plan := examplePlan()
+	planOfTeam("team-nor", "run-2")(&plan)
 	_, err = l.as("operator").PutPlan(context.Background(), plan)
 	if status(err) != http.StatusInsufficientStorage || !strings.Contains(err.Error(), "delete some, or ask the administrator") {
 		t.Errorf("another run of the team: %v; want it refused, with what helps", err)
 	}
-	l.plan(ofTeam("team-prt", "run-3"))
+	l.plan(planOfTeam("team-prt", "run-3"))
 	l.plan() // what the run that goes on is to do is taken
 	if err := l.as("admin").Delete(context.Background(), runUID); err != nil {
 		t.Fatal(err)
 	}
-	l.plan(ofTeam("team-nor", "run-2"))
+	l.plan(planOfTeam("team-nor", "run-2"))
 }
 
 func TestWhatATeamHasInTheArchiveIsTheSameAfterARestart(t *testing.T) {
 	l := newLab(t)
-	l.wholeRun()
+	l.completeRun()
 	before, err := l.as("viewer").Usage(context.Background(), "team-nor")
 	if err != nil || before.Bytes == 0 {
 		t.Fatalf("%+v, %v", before, err)
@@ -73,7 +73,7 @@ func TestATeamsRetentionTakesThePlaceOfTheArchives(t *testing.T) {
 		c.Retention, c.TeamRetentions = time.Hour, map[string]time.Duration{"team-prt": 0, "team-usa": time.Minute}
 	})
 	for namespace, uid := range map[string]string{"team-nor": "run-nor", "team-prt": "run-prt", "team-usa": "run-usa"} {
-		l.plan(ofTeam(namespace, uid))
+		l.plan(planOfTeam(namespace, uid))
 	}
 	gone := func() (names []string) {
 		t.Helper()

@@ -207,7 +207,7 @@ func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 	}
 	if r.Verdict != nil {
 		kept := r.Verdict.KeptUp
-		summary.KeptUp, summary.OffByAtMost = &kept, r.OffBy().String()
+		summary.KeptUp, summary.OffByAtMost = &kept, r.HeadlineBounds().String()
 	}
 	return summary
 }

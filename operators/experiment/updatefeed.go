@@ -27,7 +27,7 @@ const (
 
 // UpdateSource is the part of the server's API that the feed uses.
 type UpdateSource interface {
-	News(ctx context.Context, epoch string, sequence int64) (runapi.News, error)
+	Updates(ctx context.Context, epoch string, sequence int64) (runapi.Updates, error)
 }
 
 // updateFeed wakes experiments whose state on the server has changed, so that hundreds of them need not poll every two
@@ -70,7 +70,7 @@ func (f *updateFeed) pollAfter(e *v1alpha1.Experiment, otherwise time.Duration) 
 
 // Start follows the server's updates until the context ends.
 func (f *updateFeed) Start(ctx context.Context) error {
-	var known runapi.News
+	var known runapi.Updates
 	for ctx.Err() == nil {
 		found, err := f.fetch(ctx, known)
 		pause := updateBatchTime
@@ -89,10 +89,10 @@ func (f *updateFeed) Start(ctx context.Context) error {
 	return nil
 }
 
-func (f *updateFeed) fetch(ctx context.Context, known runapi.News) (runapi.News, error) {
+func (f *updateFeed) fetch(ctx context.Context, known runapi.Updates) (runapi.Updates, error) {
 	ctx, cancel := context.WithTimeout(ctx, updatesValidFor)
 	defer cancel()
-	return f.source.News(ctx, known.Epoch, known.Sequence)
+	return f.source.Updates(ctx, known.Epoch, known.Sequence)
 }
 
 // fail wakes all experiments that relied on the feed, which poll from now on.
@@ -108,7 +108,7 @@ func (f *updateFeed) fail(ctx context.Context, err error) {
 }
 
 // deliver wakes the experiments with updates, or all if the server has restarted.
-func (f *updateFeed) deliver(ctx context.Context, found runapi.News, all bool) {
+func (f *updateFeed) deliver(ctx context.Context, found runapi.Updates, all bool) {
 	f.mu.Lock()
 	f.answered = f.now()
 	f.mu.Unlock()

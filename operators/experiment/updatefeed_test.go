@@ -14,19 +14,19 @@ import (
 )
 
 // fakeUpdates returns the given answers, one after the other.
-type fakeUpdates chan func() (runapi.News, error)
+type fakeUpdates chan func() (runapi.Updates, error)
 
-func (p fakeUpdates) News(ctx context.Context, _ string, _ int64) (runapi.News, error) {
+func (p fakeUpdates) Updates(ctx context.Context, _ string, _ int64) (runapi.Updates, error) {
 	select {
 	case answer := <-p:
 		return answer()
 	case <-ctx.Done():
-		return runapi.News{}, ctx.Err()
+		return runapi.Updates{}, ctx.Err()
 	}
 }
 
 func (p fakeUpdates) send(epoch string, sequence int64, runs ...string) {
-	p <- func() (runapi.News, error) { return runapi.News{Epoch: epoch, Sequence: sequence, Runs: runs}, nil }
+	p <- func() (runapi.Updates, error) { return runapi.Updates{Epoch: epoch, Sequence: sequence, Runs: runs}, nil }
 }
 
 func anExperiment(name string) *v1alpha1.Experiment {
@@ -87,7 +87,7 @@ func TestAfterTheLossOfTheServerEachExperimentPollsAtOnce(t *testing.T) {
 	for len(f.wakeups) > 0 {
 		<-f.wakeups
 	}
-	source <- func() (runapi.News, error) { return runapi.News{}, errors.New("connection refused") }
+	source <- func() (runapi.Updates, error) { return runapi.Updates{}, errors.New("connection refused") }
 	if name := woken(t, f); name != "one" {
 		t.Errorf("the loss wakes %q; want one", name)
 	}
@@ -99,7 +99,7 @@ func TestAfterTheLossOfTheServerEachExperimentPollsAtOnce(t *testing.T) {
 func TestASilentServerIsTrustedForAWhileOnly(t *testing.T) {
 	now := time.Now()
 	f := newUpdateFeed(nil, func() time.Time { return now })
-	f.deliver(context.Background(), runapi.News{Epoch: "a"}, true)
+	f.deliver(context.Background(), runapi.Updates{Epoch: "a"}, true)
 	now = now.Add(updatesValidFor)
 	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != resyncInterval {
 		t.Errorf("after %s it polls every %s; want %s", updatesValidFor, poll, resyncInterval)

@@ -137,7 +137,7 @@ func hostsOf(t *testing.T, e *v1alpha1.Experiment) (hosts []string) {
 // known within.
 func clockErrorOf(t *testing.T, e *v1alpha1.Experiment) (seconds float64) {
 	t.Helper()
-	for _, line := range radioLog[runapi.RadioHost](t, e, "peer") {
+	for _, line := range radioLog[runapi.RadioPeer](t, e, "peer") {
 		if line.UncertaintySeconds != nil {
 			seconds = max(seconds, *line.UncertaintySeconds+math.Abs(*line.OffsetSeconds))
 		}

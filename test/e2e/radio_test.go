@@ -191,7 +191,7 @@ func checkSurroundings(t *testing.T, done *v1alpha1.Experiment) {
 	for _, line := range radioLog[runapi.RadioLinks](t, done, "receiver") {
 		for _, from := range line.From {
 			if line.Receiver == "unit4" && from.Node == "unit1" && from.PathlossDecibels != nil {
-				heard = from.Heard
+				heard = from.Received
 				pathlosses[*from.PathlossDecibels] = true
 			}
 			if from.SINRDecibels != nil && (*from.SINRDecibels < 60.9 || *from.SINRDecibels > 61.1) {

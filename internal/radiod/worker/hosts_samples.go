@@ -53,7 +53,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 
 // sample writes a line for each other host of each run.
 func (h *Hosts) sample(sampler *Sampler, now int64) (failed error) {
-	lines := map[string]*runapi.RadioHost{}
+	lines := map[string]*runapi.RadioPeer{}
 	for _, state := range h.peers.States() {
 		lines[state.Host] = h.lineOf(&state, now)
 	}
@@ -88,8 +88,8 @@ func (h *Hosts) sample(sampler *Sampler, now int64) (failed error) {
 	return failed
 }
 
-func (h *Hosts) lineOf(state *peers.State, now int64) *runapi.RadioHost {
-	line := &runapi.RadioHost{TimeNanoseconds: now, Peer: state.Host, Reachable: state.Reachable, Sent: state.Sent, NotSent: state.Lost,
+func (h *Hosts) lineOf(state *peers.State, now int64) *runapi.RadioPeer {
+	line := &runapi.RadioPeer{TimeNanoseconds: now, Peer: state.Host, Reachable: state.Reachable, Sent: state.Sent, NotSent: state.Lost,
 		MissingDatagrams: state.Missing}
 	if state.Clock.Known {
 		offset, uncertainty, trip := state.Clock.RealtimeOffset.Seconds(), state.Clock.Uncertainty.Seconds(), state.Clock.RoundTrip.Seconds()

@@ -68,7 +68,7 @@ func (l *radioLog) late(t *testing.T, from, to time.Time) (late time.Duration) {
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
-		var s runapi.RadioLate
+		var s runapi.RadioLateTime
 		if !bytes.Contains(lines.Bytes(), []byte(`"lateSeconds"`)) {
 			continue
 		}

@@ -151,7 +151,7 @@ func (l *routeLog) line(now int64, n *NodeRoutes) *runapi.RadioRoutes {
 		before = &writtenRoutes{}
 		l.written[n.key] = before
 	}
-	line := &runapi.RadioRoutes{TimeNanoseconds: now, Node: n.Node, Routing: n.Protocol, Whole: !known}
+	line := &runapi.RadioRoutes{TimeNanoseconds: now, Node: n.Node, Routing: n.Protocol, Complete: !known}
 	before.compare(l.found, n.networks, line)
 	before.routes, before.networks = append(before.routes[:0], l.found...), n.networks
 	if known && len(line.Routes)+len(line.Gone) == 0 {

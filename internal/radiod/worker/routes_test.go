@@ -33,7 +33,7 @@ func TestTheRouteLogHasWhatIsNew(t *testing.T) {
 		found    foundRoutes
 		want     *runapi.RadioRoutes
 	}{
-		{"at first, even if there are none", []string{"vhf"}, nil, &runapi.RadioRoutes{Whole: true}},
+		{"at first, even if there are none", []string{"vhf"}, nil, &runapi.RadioRoutes{Complete: true}},
 		{"new ones", []string{"vhf"}, foundRoutes{two, three}, &runapi.RadioRoutes{Routes: []runapi.RadioRoute{direct("10.0.0.2", "vhf", 5), direct("10.0.0.3", "vhf", 5)}}},
 		{"nothing", []string{"vhf"}, foundRoutes{two, three}, nil},
 		{"another metric", []string{"vhf"}, foundRoutes{routeTo(2, 2, 0, 7), three}, &runapi.RadioRoutes{Routes: []runapi.RadioRoute{direct("10.0.0.2", "vhf", 7)}}},

@@ -233,7 +233,7 @@ func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters)
 			node := &n.Nodes[i]
 			failed = errors.Join(failed, encoder.Encode(sampleOf(now, n.Network, node)))
 			for _, missed := range node.Slots.MissedIn {
-				failed = errors.Join(failed, encoder.Encode(runapi.RadioMissed{TimeNanoseconds: toRealtime + missed.To,
+				failed = errors.Join(failed, encoder.Encode(runapi.RadioMissedSlots{TimeNanoseconds: toRealtime + missed.To,
 					FromNanoseconds: toRealtime + missed.From, Network: n.Network, Node: node.Node, Slots: missed.Count}))
 			}
 		}
@@ -264,7 +264,7 @@ func (s *Sampler) sampleLate(now int64, networks []NetworkCounters, byLoop [][]r
 				continue
 			}
 			for _, late := range intervals {
-				failed = errors.Join(failed, encoder.Encode(runapi.RadioLate{TimeNanoseconds: toRealtime + late.To,
+				failed = errors.Join(failed, encoder.Encode(runapi.RadioLateTime{TimeNanoseconds: toRealtime + late.To,
 					FromNanoseconds: toRealtime + late.From, LateSeconds: time.Duration(late.Worst).Seconds()}))
 			}
 		}

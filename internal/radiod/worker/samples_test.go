@@ -319,7 +319,7 @@ func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T
 	if got := samples[0].LatenessCounts; !slices.Equal(got, []uint64{4, 0, 2}) {
 		t.Errorf("lateness %v; want the buckets up to the last that is used", got)
 	}
-	var missed runapi.RadioMissed
+	var missed runapi.RadioMissedSlots
 	if err := json.Unmarshal([]byte(all[2]), &missed); err != nil || missed.TimeNanoseconds-missed.FromNanoseconds != 1e9 ||
 		missed.Network != "vhf" || missed.Node != "hq" || missed.Slots != 3 {
 		t.Errorf("%q: want three slots that were missed in a second", all[2])
@@ -329,7 +329,7 @@ func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T
 	}
 	now := time.Now().UnixNano()
 	for _, line := range all[3:] {
-		var late runapi.RadioLate
+		var late runapi.RadioLateTime
 		if err := json.Unmarshal([]byte(line), &late); err != nil || late.TimeNanoseconds-late.FromNanoseconds != 2e9 || late.LateSeconds != 0.5 {
 			t.Errorf("%q: want 2 s in which the loop was 0.5 s late", line)
 		}

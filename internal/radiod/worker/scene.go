@@ -62,7 +62,7 @@ func (c *scene) heard(now int64, n *NetworkCounters) (lines []*runapi.RadioLinks
 			lines = append(lines, line)
 		}
 		line.From = append(line.From, runapi.RadioLink{Node: l.From, SINRDecibels: hundredths(l.SINRDB), PathlossDecibels: hundredths(l.PathlossDB),
-			Heard: l.Heard, Missed: l.Missed()})
+			Received: l.Heard, Missed: l.Missed()})
 	}
 	return lines
 }

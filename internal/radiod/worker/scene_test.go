@@ -71,8 +71,8 @@ func TestSamplesHaveWhatIsNewOfPositionsLinksAndSteps(t *testing.T) {
 		t.Errorf("steps %+v; want 2, one late by 30 ms", steps)
 	}
 	want := []runapi.RadioLinks{
-		{TimeNanoseconds: 5, Network: "vhf", Receiver: "a", From: []runapi.RadioLink{{Node: "b", SINRDecibels: ptr.To(3.14), Heard: 4, Missed: map[string]uint64{"lowSINR": 1}}}},
-		{TimeNanoseconds: 5, Network: "vhf", Receiver: "b", From: []runapi.RadioLink{{Node: "a", PathlossDecibels: ptr.To(101.23), Heard: 2}}}}
+		{TimeNanoseconds: 5, Network: "vhf", Receiver: "a", From: []runapi.RadioLink{{Node: "b", SINRDecibels: ptr.To(3.14), Received: 4, Missed: map[string]uint64{"lowSINR": 1}}}},
+		{TimeNanoseconds: 5, Network: "vhf", Receiver: "b", From: []runapi.RadioLink{{Node: "a", PathlossDecibels: ptr.To(101.23), Received: 2}}}}
 	if !reflect.DeepEqual(links, want) {
 		t.Errorf("links %+v; want %+v", links, want)
 	}

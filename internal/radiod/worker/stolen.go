@@ -34,7 +34,7 @@ func (s *Sampler) sampleStolen(now int64) error {
 	if err != nil || stolen == 0 {
 		return err
 	}
-	line, err := json.Marshal(runapi.RadioStolen{TimeNanoseconds: now, StolenSeconds: stolen})
+	line, err := json.Marshal(runapi.RadioStealTime{TimeNanoseconds: now, StolenSeconds: stolen})
 	if err != nil {
 		return err
 	}

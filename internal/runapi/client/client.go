@@ -85,54 +85,54 @@ func HasStatus(err error, status int) bool {
 // PutPlan tells the server what the operator wants of a run; idempotent. The answer is the state with that plan.
 func (c *Client) PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error) {
 	var state runapi.State
-	err := c.json(ctx, http.MethodPut, runPath(plan.UID), nil, plan, &state)
+	err := c.sendJSON(ctx, http.MethodPut, runPath(plan.UID), nil, plan, &state)
 	return state, err
 }
 
 // State gives what the server knows of a run.
 func (c *Client) State(ctx context.Context, uid string) (runapi.State, error) {
 	var state runapi.State
-	err := c.json(ctx, http.MethodGet, runPath(uid), nil, nil, &state)
+	err := c.sendJSON(ctx, http.MethodGet, runPath(uid), nil, nil, &state)
 	return state, err
 }
 
 // LiveState gives what the server knows of a run, with its figures so far.
 func (c *Client) LiveState(ctx context.Context, uid string) (runapi.State, error) {
 	var state runapi.State
-	err := c.json(ctx, http.MethodGet, runPath(uid), url.Values{"live": {"true"}}, nil, &state)
+	err := c.sendJSON(ctx, http.MethodGet, runPath(uid), url.Values{"live": {"true"}}, nil, &state)
 	return state, err
 }
 
-// News waits for news of any run after those of an epoch and sequence, "" and 0 at first, and answers within half a minute even where there is none.
-func (c *Client) News(ctx context.Context, epoch string, sequence int64) (runapi.News, error) {
-	var news runapi.News
+// Updates waits for news of any run after those of an epoch and sequence, "" and 0 at first, and answers within half a minute even where there is none.
+func (c *Client) Updates(ctx context.Context, epoch string, sequence int64) (runapi.Updates, error) {
+	var news runapi.Updates
 	query := url.Values{"epoch": {epoch}, "since": {strconv.FormatInt(sequence, 10)}}
-	err := c.json(ctx, http.MethodGet, "/v1/news", query, nil, &news)
+	err := c.sendJSON(ctx, http.MethodGet, "/v1/news", query, nil, &news)
 	return news, err
 }
 
 // Incident adds one incident to a run; the same incident again changes nothing, except that it may end.
 func (c *Client) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
-	return c.json(ctx, http.MethodPost, runPath(uid)+"/incidents", nil, incident, nil)
+	return c.sendJSON(ctx, http.MethodPost, runPath(uid)+"/incidents", nil, incident, nil)
 }
 
 // Events adds up to runapi.MaxEvents Kubernetes events to a run; what it has already changes nothing.
 // None tell that the archive has all that the caller knows of: of a run that is collected, the seal waits for that.
 func (c *Client) Events(ctx context.Context, uid string, events []runapi.KubernetesEvent) error {
-	return c.json(ctx, http.MethodPost, runPath(uid)+"/events", nil, events, nil)
+	return c.sendJSON(ctx, http.MethodPost, runPath(uid)+"/events", nil, events, nil)
 }
 
 // Seal ends the collection of a run: it waits until every log is whole or the request's time is over.
 func (c *Client) Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error) {
 	var manifest runapi.Manifest
-	err := c.json(ctx, http.MethodPost, runPath(uid)+"/seal", nil, request, &manifest)
+	err := c.sendJSON(ctx, http.MethodPost, runPath(uid)+"/seal", nil, request, &manifest)
 	return manifest, err
 }
 
 // Files lists what the archive has of a run. Before the seal, sizes are of the moment and checksums absent.
 func (c *Client) Files(ctx context.Context, uid string) (runapi.Manifest, error) {
 	var manifest runapi.Manifest
-	err := c.json(ctx, http.MethodGet, runPath(uid)+"/files", nil, nil, &manifest)
+	err := c.sendJSON(ctx, http.MethodGet, runPath(uid)+"/files", nil, nil, &manifest)
 	return manifest, err
 }
 
@@ -157,7 +157,7 @@ func (c *Client) PutResult(ctx context.Context, uid, name string, content io.Rea
 
 // Delete removes a run and its archive.
 func (c *Client) Delete(ctx context.Context, uid string) error {
-	return c.json(ctx, http.MethodDelete, runPath(uid), nil, nil, nil)
+	return c.sendJSON(ctx, http.MethodDelete, runPath(uid), nil, nil, nil)
 }
 
 // Runs lists the archived runs, newest first. An empty namespace or name matches all.
@@ -170,14 +170,14 @@ func (c *Client) Runs(ctx context.Context, namespace, name string) ([]runapi.Run
 		query.Set("name", name)
 	}
 	var runs []runapi.RunSummary
-	err := c.json(ctx, http.MethodGet, "/v1/runs", query, nil, &runs)
+	err := c.sendJSON(ctx, http.MethodGet, "/v1/runs", query, nil, &runs)
 	return runs, err
 }
 
 // Usage tells what the runs of a namespace have in the archive.
 func (c *Client) Usage(ctx context.Context, namespace string) (runapi.Usage, error) {
 	var usage runapi.Usage
-	err := c.json(ctx, http.MethodGet, "/v1/usage", url.Values{"namespace": {namespace}}, nil, &usage)
+	err := c.sendJSON(ctx, http.MethodGet, "/v1/usage", url.Values{"namespace": {namespace}}, nil, &usage)
 	return usage, err
 }
 
@@ -199,29 +199,29 @@ func (c *Client) Compare(ctx context.Context, uids []string, format, by string) 
 func (c *Client) AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error) {
 	query := url.Values{"app": {app}, "revision": {strconv.FormatInt(revision, 10)}}
 	var plan runapi.AgentPlan
-	err := c.json(ctx, http.MethodGet, "/v1/agent/plan", query, nil, &plan)
+	err := c.sendJSON(ctx, http.MethodGet, "/v1/agent/plan", query, nil, &plan)
 	return plan, err
 }
 
 // Report tells what the calling pod's agent has done.
 func (c *Client) Report(ctx context.Context, report runapi.AgentReport) error {
-	return c.json(ctx, http.MethodPost, "/v1/agent/report", nil, report, nil)
+	return c.sendJSON(ctx, http.MethodPost, "/v1/agent/report", nil, report, nil)
 }
 
 // Clock reads the server's clock, for a node that has one of its own.
 func (c *Client) Clock(ctx context.Context) (runapi.ClockReading, error) {
 	var reading runapi.ClockReading
-	err := c.json(ctx, http.MethodGet, "/v1/agent/clock", nil, nil, &reading)
+	err := c.sendJSON(ctx, http.MethodGet, "/v1/agent/clock", nil, nil, &reading)
 	return reading, err
 }
 
 // AppendRadio archives content, RadioSample lines of one run from radiod on host, from offset on. Where offset is not
 // the archived size the error is a conflict whose Size says it.
 func (c *Client) AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error) {
-	return c.append(ctx, "/v1/radio/"+url.PathEscape(host)+"/"+url.PathEscape(uid), offset, content)
+	return c.appendTo(ctx, "/v1/radio/"+url.PathEscape(host)+"/"+url.PathEscape(uid), offset, content)
 }
 
-func (c *Client) append(ctx context.Context, path string, offset int64, content io.Reader) (runapi.LogPosition, error) {
+func (c *Client) appendTo(ctx context.Context, path string, offset int64, content io.Reader) (runapi.LogPosition, error) {
 	var position runapi.LogPosition
 	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
 	response, err := c.do(ctx, http.MethodPost, path, query, content, "application/octet-stream")
@@ -248,7 +248,7 @@ func (c Capture) Path() string {
 func (c *Client) AppendCapture(ctx context.Context, host, uid string, which Capture, offset int64, content io.Reader) (runapi.LogPosition, error) {
 	path := "/v1/radio/" + url.PathEscape(host) + "/" + url.PathEscape(uid) + "/captures/" +
 		url.PathEscape(which.Name) + "/" + url.PathEscape(which.Network) + "/" + url.PathEscape(which.Node)
-	return c.append(ctx, path, offset, content)
+	return c.appendTo(ctx, path, offset, content)
 }
 
 // Follow opens one archived file from offset on and goes on as it grows, until the run is sealed or the file's capture
@@ -265,8 +265,8 @@ func (c *Client) Follow(ctx context.Context, uid, path string, offset int64) (io
 
 func runPath(uid string) string { return "/v1/runs/" + url.PathEscape(uid) }
 
-// unclean reports whether a server or proxy would read another path than this one.
-func unclean(path string) bool {
+// needsCleaning reports whether a server or proxy would read another path than this one.
+func needsCleaning(path string) bool {
 	return slices.ContainsFunc(strings.Split(strings.TrimPrefix(path, "/"), "/"), func(name string) bool { return name == "" || name == "." || name == ".." })
 }
 
@@ -278,7 +278,7 @@ func escapePath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-func (c *Client) json(ctx context.Context, method, path string, query url.Values, in, out any) error {
+func (c *Client) sendJSON(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -307,7 +307,7 @@ func decode(response *http.Response, out any) error {
 
 // do sends a request and gives the response of a success; every other answer is an *Error.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, contentType string) (*http.Response, error) {
-	if method == http.MethodGet && unclean(path) {
+	if method == http.MethodGet && needsCleaning(path) {
 		return nil, fmt.Errorf("%q: want names with single slashes between them, and neither . nor .. among them", path)
 	}
 	address := c.base + path
@@ -325,7 +325,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	case *logBody:
 		request.ContentLength = known.bytes
 	case *bytes.Reader:
-		digest, err := digestOf(known)
+		digest, err := contentDigest(known)
 		if err != nil {
 			return nil, err
 		}
@@ -349,8 +349,8 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil, answerError(response)
 }
 
-// digestOf a body that is read from its beginning afterwards.
-func digestOf(body *bytes.Reader) (string, error) {
+// contentDigest a body that is read from its beginning afterwards.
+func contentDigest(body *bytes.Reader) (string, error) {
 	hash := sha256.New()
 	if _, err := body.WriteTo(hash); err != nil {
 		return "", err
@@ -359,11 +359,11 @@ func digestOf(body *bytes.Reader) (string, error) {
 	return runapi.ContentDigest([sha256.Size]byte(hash.Sum(nil))), err
 }
 
-// maxMessage bounds how much of a failed answer is read.
-const maxMessage = 16 << 10
+// maxErrorBytes bounds how much of a failed answer is read.
+const maxErrorBytes = 16 << 10
 
 func answerError(response *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
 	answer := &Error{Status: response.StatusCode, Message: strings.TrimSpace(string(text))}
 	var problem runapi.Problem
 	if json.Unmarshal(text, &problem) == nil && problem.Error != "" {

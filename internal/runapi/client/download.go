@@ -14,7 +14,7 @@ import (
 // Digests is Files with the SHA-256 of every file of a sealed run; the server reads through those that no seal has, once.
 func (c *Client) Digests(ctx context.Context, uid string) (runapi.Manifest, error) {
 	var manifest runapi.Manifest
-	err := c.json(ctx, http.MethodGet, runPath(uid)+"/files", url.Values{"digests": {"true"}}, nil, &manifest)
+	err := c.sendJSON(ctx, http.MethodGet, runPath(uid)+"/files", url.Values{"digests": {"true"}}, nil, &manifest)
 	return manifest, err
 }
 

@@ -24,8 +24,8 @@ type LogPart struct {
 	Content []byte
 }
 
-// Appended tells what became of a LogPart.
-type Appended struct {
+// LogResult tells what became of a LogPart.
+type LogResult struct {
 	// Size is the archived size of the log, bytes, if there is no error.
 	Size int64
 	// Err of this part is an *Error, as if it had been a request of its own; where the offset is not the archived size,
@@ -36,7 +36,7 @@ type Appended struct {
 // AppendLogs archives parts of the calling pod's app's logs, up to runapi.MaxLogParts, and tells of each what became of
 // it, in their order. An error is that of all of them; the server may have archived some nevertheless. The contents are the
 // caller's again when it returns.
-func (c *Client) AppendLogs(ctx context.Context, app string, parts []LogPart) ([]Appended, error) {
+func (c *Client) AppendLogs(ctx context.Context, app string, parts []LogPart) ([]LogResult, error) {
 	body, err := newLogBody(parts)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (c *Client) AppendLogs(ctx context.Context, app string, parts []LogPart) ([
 	if len(answers) != len(parts) {
 		return nil, fmt.Errorf("answer of %s: it is for %d parts, want %d", response.Request.URL.Path, len(answers), len(parts))
 	}
-	appended := make([]Appended, len(parts))
+	appended := make([]LogResult, len(parts))
 	for i, answer := range answers {
 		switch {
 		case answer.Status != http.StatusOK:
@@ -109,9 +109,9 @@ func (b *logBody) Read(p []byte) (int, error) {
 func (b *logBody) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.parts = released{}
+	b.parts = releasedBody{}
 }
 
-type released struct{}
+type releasedBody struct{}
 
-func (released) Read([]byte) (int, error) { return 0, errors.New("the request is over") }
+func (releasedBody) Read([]byte) (int, error) { return 0, errors.New("the request is over") }

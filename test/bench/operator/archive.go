@@ -101,10 +101,10 @@ func (a *archive) news(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-func (a *archive) newsSince(since int64) runapi.News {
+func (a *archive) newsSince(since int64) runapi.Updates {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found := runapi.News{Epoch: "1", Runs: []string{}}
+	found := runapi.Updates{Epoch: "1", Runs: []string{}}
 	for uid, r := range a.runs {
 		var said [4]int
 		for _, agent := range a.agents(r) {

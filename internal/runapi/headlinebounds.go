@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// OffBy says how far a group's figures are off at most because the emulation was late. What is nil is not known.
-type OffBy struct {
+// HeadlineBounds says how far a group's figures are off at most because the emulation was late. What is nil is not known.
+type HeadlineBounds struct {
 	MedianSeconds, P95Seconds, DeliveredPoints *float64
 }
 
@@ -22,52 +22,52 @@ func (r *Results) HeadlineGroup() GroupResult {
 	return GroupResult{Name: "all", Messages: r.Messages, DelaySeconds: r.DelaySeconds}
 }
 
-// OffBy of the headline group; empty for older results.
-func (r *Results) OffBy() (off OffBy) {
+// HeadlineBounds of the headline group; empty for older results.
+func (r *Results) HeadlineBounds() (off HeadlineBounds) {
 	g := r.HeadlineGroup()
 	if g.Bounds == nil {
 		return off
 	}
 	if q := g.DelaySeconds; q != nil {
-		off.MedianSeconds = furthest(g.Bounds.DelaySeconds, "median", &q.Median)
-		off.P95Seconds = furthest(g.Bounds.DelaySeconds, "p95", q.P95)
+		off.MedianSeconds = largestError(g.Bounds.DelaySeconds, "median", &q.Median)
+		off.P95Seconds = largestError(g.Bounds.DelaySeconds, "p95", q.P95)
 	}
 	if delivered, measured := g.Bounds.DeliveredPercent, g.Messages.DeliveredPercent; delivered != nil && measured != nil {
-		off.DeliveredPoints = delivered.furthest(*measured)
+		off.DeliveredPoints = delivered.maxDistance(*measured)
 	}
 	return off
 }
 
-func furthest(bounds map[string]Interval, name string, measured *float64) *float64 {
+func largestError(bounds map[string]Interval, name string, measured *float64) *float64 {
 	bound, known := bounds[name]
 	if !known || measured == nil {
 		return nil
 	}
-	return bound.furthest(*measured)
+	return bound.maxDistance(*measured)
 }
 
-func (i Interval) furthest(v float64) *float64 {
+func (i Interval) maxDistance(v float64) *float64 {
 	off := math.Max(0, math.Max(i.High-v, v-i.Low))
 	return &off
 }
 
 // String such as "0.3 ms of the median, 1.2 ms of p95, 0.02 points of delivered"; empty where nothing is known.
-func (o OffBy) String() string {
+func (o HeadlineBounds) String() string {
 	var said []string
 	if o.MedianSeconds != nil {
-		said = append(said, short(*o.MedianSeconds*1e3)+" ms of the median")
+		said = append(said, twoDigits(*o.MedianSeconds*1e3)+" ms of the median")
 	}
 	if o.P95Seconds != nil {
-		said = append(said, short(*o.P95Seconds*1e3)+" ms of p95")
+		said = append(said, twoDigits(*o.P95Seconds*1e3)+" ms of p95")
 	}
 	if o.DeliveredPoints != nil {
-		said = append(said, short(*o.DeliveredPoints)+" points of delivered")
+		said = append(said, twoDigits(*o.DeliveredPoints)+" points of delivered")
 	}
 	return strings.Join(said, ", ")
 }
 
-// short has two significant digits, or more before the decimal point.
-func short(v float64) string {
+// twoDigits has two significant digits, or more before the decimal point.
+func twoDigits(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)
 	}

@@ -1,0 +1,52 @@
+package archive
+
+import (
+	"math"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Of the volume a fiftieth, within these bounds, is closed to logs: on a full volume the run's records, its manifest and its results must
+// still be written, or nothing would say what is missing.
+const (
+	reserveShare = 50
+	minReserve   = 1 << 20
+	maxReserve   = 256 << 20
+	// spaceLifetime is how long a look at the volume holds: on a network file system it is a request.
+	spaceLifetime = time.Second
+)
+
+// volumeSpace is what logs may still take of the archive's volume.
+type volumeSpace struct {
+	dir string
+
+	mu        sync.Mutex
+	checkedAt time.Time
+	bytesLeft int64
+}
+
+// reserve tells whether there is room for so many bytes more, and counts them.
+func (r *volumeSpace) reserve(n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.checkedAt) > spaceLifetime {
+		r.checkedAt, r.bytesLeft = now, logBytesLeft(r.dir)
+	}
+	if n > r.bytesLeft {
+		return false
+	}
+	r.bytesLeft -= n
+	return true
+}
+
+// logBytesLeft is how many bytes of a folder's volume logs may still take; a volume that does not tell refuses what it has no room for.
+func logBytesLeft(dir string) int64 {
+	var stat syscall.Statfs_t
+	if syscall.Statfs(dir, &stat) != nil || stat.Blocks == 0 {
+		return math.MaxInt64
+	}
+	size := float64(stat.Blocks) * float64(stat.Bsize)
+	free := float64(stat.Bavail) * float64(stat.Bsize)
+	return int64(free - min(max(size/reserveShare, minReserve), maxReserve))
+}
