@@ -1,7 +1,6 @@
-// Package archive keeps runs on a file system: one folder per run, below namespace/name/UID, so that
-// a reused name never overwrites a result. Logs grow by appends at stated offsets; records are
-// replaced as a whole. Every path is resolved inside the archive's root by the kernel (os.Root), so
-// that no name and no symbolic link leads out of it.
+// Package archive keeps runs on a file system, in one folder per run below namespace/name/UID: a reused name never
+// overwrites a result. Logs grow by appends at given offsets; records are replaced as complete files.
+// The kernel resolves every path inside the archive's root (os.Root), so that no name and no symbolic link leads out of it.
 package archive
 
 import (
@@ -29,7 +28,7 @@ var (
 	filePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 )
 
-// Validate says what is wrong with a key, if anything.
+// Validate returns what is wrong with a key.
 func (k Key) Validate() error {
 	if err := ValidateLabel("namespace", k.Namespace); err != nil {
 		return err
@@ -43,7 +42,7 @@ func (k Key) Validate() error {
 	return nil
 }
 
-// ValidateLabel checks the name of a namespace, experiment, node, app or host; field says which, for the error.
+// ValidateLabel checks the name of a namespace, experiment, node, app or host; field names it in the error.
 func ValidateLabel(field, name string) error {
 	if !labelPattern.MatchString(name) || strings.Contains(name, "..") {
 		return fmt.Errorf("%s %q: want a DNS name of lower-case letters, digits, hyphens and dots", field, name)
@@ -51,7 +50,7 @@ func ValidateLabel(field, name string) error {
 	return nil
 }
 
-// ValidateFile checks the name of a file. Names that begin with a dot are the archive's own.
+// ValidateFile checks the name of a file. Names that begin with a dot are reserved for the archive.
 func ValidateFile(name string) error {
 	if !filePattern.MatchString(name) {
 		return fmt.Errorf("file name %q: want at most 128 letters, digits, dots, hyphens and underscores, the first no dot", name)
@@ -81,15 +80,15 @@ type Store struct {
 	root  *os.Root
 	open  *openLogs
 	space *volumeSpace
-	// TeamQuota, if set before the first run is opened, bounds the bytes of all runs of a namespace; 0 is no bound.
+	// TeamQuota, if set before the first run is opened, bounds the bytes of all runs of a namespace; 0 means no limit.
 	TeamQuota func(namespace string) int64
 
-	// mu keeps the removal of empty folders apart from the making of new runs, and guards teams.
+	// mu keeps the removal of empty folders apart from the creation of runs, and guards teams.
 	mu    sync.Mutex
 	teams map[string]*team
 }
 
-// Open opens the archive in dir, which must exist, and finishes deletions that were cut short.
+// Open opens the archive in dir, which must exist, and completes interrupted deletions.
 func Open(dir string) (*Store, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -103,7 +102,7 @@ func Open(dir string) (*Store, error) {
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), deletedPrefix) {
 			if err := root.RemoveAll(entry.Name()); err != nil {
-				return nil, fmt.Errorf("archive: finish a deletion: %w", err)
+				return nil, fmt.Errorf("archive: complete a deletion: %w", err)
 			}
 		}
 	}
@@ -139,8 +138,8 @@ func (s *Store) Keys() ([]Key, error) {
 	return keys, nil
 }
 
-// Run opens a run's folder and makes it if need be. There must be at most one open Run of a key.
-// quota bounds the bytes of its logs; 0 is no bound.
+// Run opens a run's folder, and makes it if necessary. A key must have at most one open Run.
+// quota bounds the bytes of its logs; 0 means no limit.
 func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	if err := key.Validate(); err != nil {
 		return nil, err
@@ -161,7 +160,7 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	return r, nil
 }
 
-// Delete removes a run. It disappears at once; a deletion cut short is finished by the next Open.
+// Delete removes a run. It disappears at once; the next Open completes an interrupted deletion.
 func (s *Store) Delete(key Key) error {
 	if err := key.Validate(); err != nil {
 		return err
@@ -176,7 +175,7 @@ func (s *Store) Delete(key Key) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("archive: %w", err)
 	}
-	// Only empty folders go; the ones that other runs use stay.
+	// Only empty folders are removed; those that other runs use stay.
 	_ = s.root.Remove(path.Join(key.Namespace, key.Name))
 	_ = s.root.Remove(key.Namespace)
 	if err := s.root.RemoveAll(trash); err != nil {

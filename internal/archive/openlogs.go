@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxOpenLogs of all runs, where the process may open at least four times as many files.
+	// maxOpenLogs of all runs, if the process may open at least four times as many files.
 	maxOpenLogs = 4096
-	// idleAfter is how long a log does not grow before others may take its place among the open ones.
+	// idleAfter is how long a log must not have grown before another one may take its place.
 	idleAfter = 5 * time.Second
 )
 
-// openLogs keeps logs open between appends: opening one below a run, folder by folder, costs more than
-// writing its few lines. Where there are too many, the others are opened for each append.
+// openLogs keeps logs open between appends: opening one, folder by folder, costs more than writing its few lines.
+// Logs beyond the limit are opened for each append.
 type openLogs struct {
 	maxOpen int
 
@@ -33,7 +33,7 @@ func newOpenLogs() *openLogs {
 	return &openLogs{maxOpen: most, logs: map[*logFile]struct{}{}}
 }
 
-// keepOpen keeps the file of a log, which is locked, and tells whether there was a place for it.
+// keepOpen keeps the file of a locked log open, and reports whether there was a place for it.
 func (o *openLogs) keepOpen(lf *logFile, f *os.File) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,7 +48,7 @@ func (o *openLogs) keepOpen(lf *logFile, f *os.File) bool {
 	return true
 }
 
-// closeIdle makes room. A log that is locked is in use.
+// closeIdle closes logs that do not grow. A locked log is in use.
 func (o *openLogs) closeIdle(now time.Time) {
 	for lf := range o.logs {
 		if !lf.mu.TryLock() {
@@ -63,7 +63,7 @@ func (o *openLogs) closeIdle(now time.Time) {
 	}
 }
 
-// release closes a log, which is locked, if it is open.
+// release closes a locked log, if it is open.
 func (o *openLogs) release(lf *logFile) {
 	if lf.file == nil {
 		return

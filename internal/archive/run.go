@@ -25,7 +25,7 @@ import (
 
 // Errors of appends.
 var (
-	ErrSealed = errors.New("the run is sealed: its logs do not grow any more")
+	ErrSealed = errors.New("the run is sealed: its logs no longer grow")
 	ErrQuota  = errors.New("the run's quota is used up")
 	ErrFull   = errors.New("the archive's volume is full")
 	// ErrTeamQuota is about all runs of a namespace.
@@ -33,12 +33,12 @@ var (
 	ErrDeleted   = errors.New("the run is deleted")
 )
 
-// OffsetError tells that bytes do not belong at the offset they came with.
+// OffsetError means that bytes do not belong at their offset.
 type OffsetError struct {
 	Path string
-	// Offset that was given, and Size that the file has.
+	// Offset of the request, and Size of the file.
 	Offset, Size int64
-	// Differ tells that the archive has other bytes at Offset.
+	// Differ is set if the archive has other bytes at Offset.
 	Differ bool
 }
 
@@ -56,11 +56,11 @@ type File struct {
 	Size int64
 }
 
-// Sealed is a log as it was sealed.
+// Sealed is a log at its seal.
 type Sealed struct {
 	File
 	SHA256 string
-	// Torn tells that the last line has no end; a capture's last frame that was not whole has been cut off.
+	// Torn is set if the last line is incomplete, or if a capture's incomplete last frame was cut off.
 	Torn bool
 }
 
@@ -73,11 +73,11 @@ type Run struct {
 	quota   int64
 	team    *team
 	maxLogs int
-	// OnAppend, if set before the first append, is told every archived piece of a log in the log's order,
-	// and after a restart all of it again by Replay. It must not call the Run.
+	// OnAppend, if set before the first append, gets every archived piece of a log in the log's order, and all of them again
+	// from Replay after a restart. It must not call the Run.
 	OnAppend func(path string, piece []byte)
 
-	// logBytes are the bytes of logs, kept those of records and results.
+	// logBytes are those of logs, recordBytes those of records and results.
 	logBytes, recordBytes atomic.Int64
 
 	sealed atomic.Bool
@@ -87,12 +87,12 @@ type Run struct {
 	files map[string]*logFile
 }
 
-// logFile is a growing log. Its size is that of the file; only the Run writes there.
+// logFile is a growing log. Its size is that of the file, to which only the Run writes.
 type logFile struct {
 	mu     sync.Mutex
 	size   int64
 	synced time.Time
-	// file is the log if it is kept open, since it last grew.
+	// file is set while the log is kept open; grown is when it last grew.
 	file  *os.File
 	grown time.Time
 }
@@ -108,21 +108,21 @@ const (
 // EventsFile is a log beside those folders.
 const EventsFile = "events.jsonl"
 
-// capturesShare of the quota that is left to captures: without message logs there are no results.
+// capturesShare of the quota is the most for captures: without message logs there are no results.
 const capturesShare = 0.75
 
-// IsLog tells that a path belongs to a log.
+// IsLog reports whether a path is a log's.
 func IsLog(p string) bool {
 	return p == EventsFile || strings.HasPrefix(p, LogsDir+"/") || strings.HasPrefix(p, RadioDir+"/") || IsCapture(p)
 }
 
-// IsCapture tells that a path belongs to a capture, which grows as a log does.
+// IsCapture reports whether a path is a capture's; a capture grows like a log.
 func IsCapture(p string) bool { return strings.HasPrefix(p, CapturesDir+"/") }
 
 // Key of the run.
 func (r *Run) Key() Key { return r.key }
 
-// Used is the number of bytes of all logs.
+// Used returns the number of bytes of all logs.
 func (r *Run) Used() int64 { return r.logBytes.Load() }
 
 func (r *Run) load() error {
@@ -148,7 +148,7 @@ func (r *Run) load() error {
 // temporaryPrefix begins the names of files that are being written.
 const temporaryPrefix = ".new-"
 
-// removeUnfinished removes what a Replace left that was killed.
+// removeUnfinished removes the temporary files of a killed Replace.
 func (r *Run) removeUnfinished() error {
 	return fs.WalkDir(r.root.FS(), ".", func(p string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasPrefix(path.Base(p), temporaryPrefix) {
@@ -158,7 +158,7 @@ func (r *Run) removeUnfinished() error {
 	})
 }
 
-// Files lists every archived file, in order of their paths.
+// Files lists all archived files, in order of path.
 func (r *Run) Files() ([]File, error) {
 	var files []File
 	err := fs.WalkDir(r.root.FS(), ".", func(p string, entry fs.DirEntry, err error) error {
@@ -184,7 +184,7 @@ func (r *Run) Files() ([]File, error) {
 	return files, nil
 }
 
-// Open opens one archived file for reading.
+// Open opens an archived file for reading.
 func (r *Run) Open(p string) (*os.File, error) {
 	if err := ValidatePath(p); err != nil {
 		return nil, err
@@ -203,8 +203,8 @@ func (r *Run) Open(p string) (*os.File, error) {
 	return f, nil
 }
 
-// Append archives piece as the bytes of a log from offset on and returns the log's size. Bytes that the archive
-// has already are compared, not written again, so that a repeated request is harmless.
+// Append archives piece as the bytes of a log from offset on, and returns the log's size. Bytes that are archived already
+// are compared and not written again, so that a repeated request is harmless.
 func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	if err := ValidatePath(p); err != nil {
 		return 0, err
@@ -217,7 +217,7 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	}
 	lf := r.logFile(p)
 	if lf == nil {
-		return 0, fmt.Errorf("%w: it has %d logs, and no more are kept", ErrQuota, r.maxLogs)
+		return 0, fmt.Errorf("%w: it has %d logs, the limit", ErrQuota, r.maxLogs)
 	}
 	lf.mu.Lock()
 	defer lf.mu.Unlock()
@@ -241,10 +241,10 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	return r.write(p, lf, fresh)
 }
 
-// defaultMaxLogs of a run: empty ones take no room in the quota, but the volume's inodes and the server's memory.
+// defaultMaxLogs of a run: empty logs need no quota, but inodes of the volume and memory of the server.
 const defaultMaxLogs = 200_000
 
-// logFile gives a log, be it new; nil where there may be no more.
+// logFile returns a log, or a new one; nil if there may be no more.
 func (r *Run) logFile(p string) *logFile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -278,11 +278,11 @@ func (r *Run) compareExisting(p string, size, offset int64, want []byte) error {
 	return nil
 }
 
-// syncEvery bounds what the loss of the host's power can take from a log. Agents keep a minute of theirs at least, and go on where the archive's ends; hundreds of
-// logs grow all the time, and a sync each second of each would take the disk, and a quarter of the server's processor time.
+// syncEvery bounds what a power failure of the host can take from a log. Agents keep their last minute and continue where the
+// archive's copy ends. Syncing hundreds of logs each second would occupy the disk and a quarter of the server's processor time.
 const syncEvery = 10 * time.Second
 
-// write puts bytes at the end of a log that is locked. What fails halfway is cut off again.
+// write appends bytes to a locked log. A failed write is cut off again.
 func (r *Run) write(p string, lf *logFile, fresh []byte) (int64, error) {
 	if err := r.writeAt(p, lf, fresh); err != nil {
 		r.release(int64(len(fresh)))
@@ -331,7 +331,7 @@ func (r *Run) openForAppend(p string) (*os.File, error) {
 	return r.root.OpenFile(p, os.O_WRONLY|os.O_CREATE, 0o640)
 }
 
-// Replay tells OnAppend all that is archived, except captures, after a restart and before the first append.
+// Replay passes all logs except captures to OnAppend, after a restart and before the first append.
 func (r *Run) Replay() error {
 	buf := make([]byte, 256<<10)
 	for p, lf := range r.files {
@@ -354,7 +354,7 @@ type writerFunc func([]byte)
 
 func (w writerFunc) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// Seal ends the growth of all logs and gives their checksums, in order of their paths.
+// Seal ends the growth of all logs and returns their checksums, in order of path.
 func (r *Run) Seal() ([]Sealed, error) {
 	r.sealed.Store(true)
 	files, err := r.Files()
@@ -379,7 +379,7 @@ func (r *Run) Seal() ([]Sealed, error) {
 func (r *Run) MarkSealed() { r.sealed.Store(true) }
 
 func (r *Run) sealFile(p string) (Sealed, error) {
-	// An append that passed the check before the seal still holds this lock.
+	// An append that passed the check before the seal still has this lock.
 	lf := r.logFile(p)
 	if lf == nil {
 		return Sealed{}, fmt.Errorf("there are more than %d logs", r.maxLogs)
@@ -417,10 +417,10 @@ func (r *Run) sealFile(p string) (Sealed, error) {
 	return sealed, f.Sync()
 }
 
-// truncateCapture removes what a capture has after its last whole block, so that every reader can read it.
+// truncateCapture removes an incomplete block at the end of a capture, so that every reader can read it.
 func truncateCapture(f *os.File) (cut bool, err error) {
 	var whole pcapng.Whole
-	// What is no block ends the whole ones as well.
+	// Data that is no block also ends the complete ones.
 	if _, err := io.Copy(&whole, f); err != nil && !whole.Torn() {
 		return false, err
 	}
@@ -433,7 +433,7 @@ func truncateCapture(f *os.File) (cut bool, err error) {
 	return whole.Torn(), err
 }
 
-// Quarantine puts a record that cannot be read aside, under another name, so that the run can go on without it.
+// Quarantine renames a record that cannot be read, so that the run can continue without it.
 func (r *Run) Quarantine(p string) error {
 	if err := ValidatePath(p); err != nil {
 		return err
@@ -444,13 +444,13 @@ func (r *Run) Quarantine(p string) error {
 	return r.syncDir(path.Dir(p))
 }
 
-// DamagedSuffix of records that were put aside.
+// DamagedSuffix is added to the names of such records.
 const DamagedSuffix = ".damaged"
 
-// Closed tells that the run is deleted, or closed.
+// Closed reports whether the run is deleted or closed.
 func (r *Run) Closed() bool { return r.closed.Load() }
 
-// Replace writes a whole file atomically: a reader, or a restart at any moment, finds the old one or the new one.
+// Replace writes a complete file atomically: a reader, or a restart at any moment, finds the old or the new one.
 // It returns the number of bytes.
 func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 	if err := ValidatePath(p); err != nil {
@@ -484,7 +484,7 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 	return size, r.syncDir(dir)
 }
 
-// sizeOf a file; 0 where there is none.
+// sizeOf a file; 0 if it does not exist.
 func (r *Run) sizeOf(p string) int64 {
 	info, err := r.root.Stat(p)
 	if err != nil {
@@ -513,7 +513,7 @@ func (r *Run) syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// ReplaceJSON writes a value as a whole JSON file, as Replace does.
+// ReplaceJSON writes a value as a JSON file, like Replace.
 func (r *Run) ReplaceJSON(p string, value any) error {
 	text, err := json.MarshalIndent(value, "", " ")
 	if err != nil {
@@ -523,7 +523,7 @@ func (r *Run) ReplaceJSON(p string, value any) error {
 	return err
 }
 
-// ReadJSON reads a JSON file into value; the error is fs.ErrNotExist where there is none.
+// ReadJSON reads a JSON file into value; the error is fs.ErrNotExist if there is none.
 func (r *Run) ReadJSON(p string, value any) error {
 	text, err := r.root.ReadFile(p)
 	if err != nil {
@@ -535,18 +535,18 @@ func (r *Run) ReadJSON(p string, value any) error {
 	return nil
 }
 
-// Close refuses all further writes and releases the folder.
+// Close refuses further writes and releases the folder.
 func (r *Run) Close() error {
 	if !r.closed.Swap(true) {
 		r.team.used.Add(-r.logBytes.Load() - r.recordBytes.Load())
 	}
-	err := r.root.Close() // first, so that no append opens a log again
+	err := r.root.Close() // first, so that no append reopens a log
 	r.CloseLogs()
 	return err
 }
 
-// CloseLogs closes the logs that are kept open; the next append opens its log again. On network file systems
-// folders with open files cannot be deleted.
+// CloseLogs closes logs that are kept open; the next append reopens its log. On network file systems folders with open
+// files cannot be deleted.
 func (r *Run) CloseLogs() {
 	r.mu.Lock()
 	logs := slices.Collect(maps.Values(r.files))

@@ -17,27 +17,26 @@ import (
 	"vignette.dev/vignette/internal/digests"
 )
 
-// scenariosDir holds compiled scenarios by the hexadecimal digits of their digests. Its name begins with a dot, so it is
-// no namespace of runs.
+// scenariosDir has the compiled scenarios by the hexadecimal digits of their digests. A namespace cannot begin with a dot.
 const scenariosDir = ".scenarios"
 
 // Errors of scenarios.
 var (
-	// ErrDigest tells that a scenario's bytes do not have the digest that it was to be stored by.
-	ErrDigest = errors.New("the scenario has another digest")
-	// ErrScenarioQuota tells that there is no room for one more scenario.
-	ErrScenarioQuota = errors.New("the room for scenarios is used up")
+	// ErrDigest means that a scenario's bytes do not have the digest of its name.
+	ErrDigest = errors.New("the scenario has a different digest")
+	// ErrScenarioQuota means that there is no space for another scenario.
+	ErrScenarioQuota = errors.New("the quota for scenarios is used up")
 )
 
 // Scenarios are the compiled scenarios of an archive. Each is written once and never changes, as its name is its digest.
 type Scenarios struct {
 	root *os.Root
 	mu   sync.Mutex
-	// used bytes of all that are there and that are being written.
+	// used bytes of all scenarios, also of those being written.
 	used int64
 }
 
-// Scenarios opens the archive's scenarios, and removes what a Put left that was killed. There must be one at a time.
+// Scenarios opens the archive's scenarios, and removes the temporary files of a killed Put. Only one may be open.
 func (s *Store) Scenarios() (*Scenarios, error) {
 	if err := s.root.MkdirAll(scenariosDir, 0o750); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
@@ -86,8 +85,8 @@ func (s *Scenarios) each(do func(name string, info fs.FileInfo) error) error {
 	return nil
 }
 
-// Put stores the scenario with a digest; one that is there already is left as it is, and its content is only checked. quota
-// bounds the bytes of all scenarios together; 0 is no bound. A restart at any moment finds all of the scenario or nothing.
+// Put stores the scenario with a digest. If it exists, only the content is checked. quota bounds the bytes of all scenarios;
+// 0 means no limit. After a restart at any moment the scenario is complete or absent.
 func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int64, err error) {
 	if err := digests.Check(digest); err != nil {
 		return 0, err
@@ -139,7 +138,7 @@ func (s *Scenarios) write(name string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// commit gives a file that was written its name. Of two at once the second replaces equal bytes, which count once.
+// commit renames a written file to its digest. If two put the same scenario, the second replaces equal bytes, which count once.
 func (s *Scenarios) commit(temporary, digest string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +155,7 @@ func (s *Scenarios) commit(temporary, digest string, size int64) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// quotaReservation counts what is written against the quota before it is written.
+// quotaReservation counts bytes against the quota before they are written.
 type quotaReservation struct {
 	scenarios *Scenarios
 	quota     int64
@@ -168,7 +167,7 @@ func (r *quotaReservation) Write(p []byte) (int, error) {
 	defer r.scenarios.mu.Unlock()
 	n := int64(len(p))
 	if r.quota > 0 && r.scenarios.used+n > r.quota {
-		return 0, fmt.Errorf("%w: %d bytes are allowed for all of them, %d are taken", ErrScenarioQuota, r.quota, r.scenarios.used)
+		return 0, fmt.Errorf("%w: %d bytes are allowed for all of them, %d are used", ErrScenarioQuota, r.quota, r.scenarios.used)
 	}
 	r.scenarios.used += n
 	r.bytes += n
@@ -181,7 +180,7 @@ func (r *quotaReservation) release() {
 	r.scenarios.used -= r.bytes
 }
 
-// Has tells whether the scenario with a digest is there, and counts as a use of it.
+// Has reports whether the scenario with a digest exists, and counts as a use of it.
 func (s *Scenarios) Has(digest string) bool {
 	if digests.Check(digest) != nil {
 		return false
@@ -190,7 +189,7 @@ func (s *Scenarios) Has(digest string) bool {
 	return s.root.Chtimes(digests.File(digest), now, now) == nil
 }
 
-// Open opens the scenario with a digest, which counts as a use of it; the error is fs.ErrNotExist where there is none.
+// Open opens the scenario with a digest, which counts as a use; the error is fs.ErrNotExist if there is none.
 func (s *Scenarios) Open(digest string) (*os.File, error) {
 	if err := digests.Check(digest); err != nil {
 		return nil, err
@@ -199,8 +198,7 @@ func (s *Scenarios) Open(digest string) (*os.File, error) {
 	return s.root.Open(digests.File(digest))
 }
 
-// Expire deletes the scenarios that nobody has used since a moment, and names their digests. Who still needs one stores
-// it again: it is made from its sources at any time.
+// Expire deletes scenarios that were not used since a time, and returns their digests. They can be stored again from their sources.
 func (s *Scenarios) Expire(since time.Time) (deleted []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

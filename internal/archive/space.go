@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Of the volume a fiftieth, within these bounds, is closed to logs: on a full volume the run's records, its manifest and its results must
-// still be written, or nothing would say what is missing.
+// A fiftieth of the volume, within these bounds, is reserved: on a full volume the run's records, its manifest and its
+// results must still be written, or nothing would say what is missing.
 const (
 	reserveShare = 50
 	minReserve   = 1 << 20
 	maxReserve   = 256 << 20
-	// spaceLifetime is how long a look at the volume holds: on a network file system it is a request.
+	// spaceLifetime is how long a reading of the volume is used: on a network file system it is a request.
 	spaceLifetime = time.Second
 )
 
-// volumeSpace is what logs may still take of the archive's volume.
+// volumeSpace is what logs may still use of the archive's volume.
 type volumeSpace struct {
 	dir string
 
@@ -26,7 +26,7 @@ type volumeSpace struct {
 	bytesLeft int64
 }
 
-// reserve tells whether there is room for so many bytes more, and counts them.
+// reserve reports whether there is space for n more bytes, and counts them.
 func (r *volumeSpace) reserve(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *volumeSpace) reserve(n int64) bool {
 	return true
 }
 
-// logBytesLeft is how many bytes of a folder's volume logs may still take; a volume that does not tell refuses what it has no room for.
+// logBytesLeft is how many bytes of a folder's volume logs may still use; without limit if the volume does not say.
 func logBytesLeft(dir string) int64 {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil || stat.Blocks == 0 {

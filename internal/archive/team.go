@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// team counts what the runs of one namespace have in the archive: logs, records and results.
+// team counts the bytes of a namespace's runs: logs, records and results.
 type team struct {
 	used atomic.Int64
-	// quota of logs to come; 0 is no bound. Records and results are always taken, as they say what is missing.
+	// quota for further logs; 0 means no limit. Records and results are always accepted, as they say what is missing.
 	quota int64
 }
 
-// team of a namespace; the lock is held.
+// team of a namespace; the caller has the lock.
 func (s *Store) team(namespace string) *team {
 	t := s.teams[namespace]
 	if t == nil {
@@ -25,7 +25,7 @@ func (s *Store) team(namespace string) *team {
 	return t
 }
 
-// TeamUsed is the number of bytes that the runs of a namespace have in the archive, and how many they may have; 0 is no bound.
+// TeamUsed returns the bytes of a namespace's runs and their quota; 0 means no limit.
 func (s *Store) TeamUsed(namespace string) (used, quota int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *Store) TeamUsed(namespace string) (used, quota int64) {
 	return t.used.Load(), t.quota
 }
 
-// CheckTeam reports ErrTeamQuota where a namespace has no room for another run.
+// CheckTeam returns ErrTeamQuota if a namespace has no space for another run.
 func (s *Store) CheckTeam(namespace string) error {
 	if used, quota := s.TeamUsed(namespace); quota > 0 && used >= quota {
 		return fmt.Errorf("%w: the runs of namespace %s have %s of %s: delete some, or ask the administrator for more", ErrTeamQuota, namespace, inGiB(used), inGiB(quota))
@@ -43,7 +43,7 @@ func (s *Store) CheckTeam(namespace string) error {
 
 func inGiB(bytes int64) string { return fmt.Sprintf("%.2f GiB", float64(bytes)/(1<<30)) }
 
-// reserve counts bytes by which a log is to grow, where quotas and volume have room for them.
+// reserve counts bytes by which a log is to grow, if quotas and volume have space for them.
 func (r *Run) reserve(p string, n int64) error {
 	quota := r.quota
 	if IsCapture(p) {
@@ -59,7 +59,7 @@ func (r *Run) reserve(p string, n int64) error {
 		return fmt.Errorf("%w: %s are allowed for all runs of namespace %s", ErrTeamQuota, inGiB(r.team.quota), r.key.Namespace)
 	case !r.space.reserve(n):
 		r.release(n)
-		return fmt.Errorf("%w: what is left is for records and results", ErrFull)
+		return fmt.Errorf("%w: the rest is reserved for records and results", ErrFull)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (r *Run) release(n int64) {
 	r.team.used.Add(-n)
 }
 
-// countRecord counts a record or result that has taken the place of another one.
+// countRecord counts a record or result that replaced another one.
 func (r *Run) countRecord(before, now int64) {
 	r.recordBytes.Add(now - before)
 	r.team.used.Add(now - before)

@@ -297,7 +297,7 @@ func TestDownloadFlagsThatDoNotFitAreRefused(t *testing.T) {
 		"three arguments":        {[]string{"results", "a", "b", "c", "--download"}, `"c" is too much`},
 		"no name":                {[]string{"results", "--download"}, "needs the NAME of an experiment"},
 		"kinds and no download":  {[]string{"results", "a", "--only", "logs"}, "--only and --without are for --download"},
-		"no such kind":           {[]string{"results", "a", "--download", "--without", "pcap"}, `"pcap" is no kind of files: want captures, logs, radio, records, results`},
+		"no such kind":           {[]string{"results", "a", "--download", "--without", "pcap"}, `"pcap" is not a kind of files: want captures, logs, radio, records, results`},
 		"a form and a download":  {[]string{"results", "a", "--download", "-o", "json"}, "[download output]"},
 		"a page on nothing":      {[]string{"report", "a", "--open", "-o", "-"}, "--open needs a file"},
 		"images of another form": {[]string{"rerun", "a", "--images", "names"}, `--images "names": want digests or tags`},

@@ -10,10 +10,10 @@ import (
 
 func lastSlash(path string) int { return strings.LastIndexByte(path, '/') }
 
-// Quantiles that figures have, in order.
+// Quantiles of the figures, in order.
 var Quantiles = []float64{0, 0.25, 0.5, 0.75, 0.95, 1}
 
-// Bounds of the buckets of delays, seconds: for quantiles over a part of a run.
+// Bounds of the delay buckets in seconds, for quantiles over part of a run.
 var Bounds = func() (bounds []float64) {
 	for decade := time.Millisecond; decade <= 100*time.Second; decade *= 10 {
 		for _, tenths := range []time.Duration{10, 12, 15, 18, 22, 27, 33, 39, 47, 56, 68, 82} { // series E12 of IEC 60063
@@ -26,12 +26,12 @@ var Bounds = func() (bounds []float64) {
 // delays of a group of deliveries.
 type delays struct {
 	sketch sketch
-	// least has them without the times in which the radio was late.
+	// least is the sketch of the delays without the times in which the radio was late.
 	least sketch
-	// buckets by Bounds; the last one is of what is above them all.
+	// buckets by Bounds; the last one counts delays above all of them.
 	buckets []uint64
 	sum     float64
-	// lateSum is by how much the least delays are less, in all.
+	// lateSum is the sum of the delays less the sum of the least delays.
 	lateSum float64
 }
 
@@ -50,7 +50,7 @@ func (d *delays) add(seconds float64) {
 	d.sum += seconds
 }
 
-// remove takes a delay back, but not from the buckets, whose rates would suffer.
+// remove subtracts a delay, but not from the buckets: rates need counters that only grow.
 func (d *delays) remove(seconds, least float64) {
 	d.sketch.remove(seconds)
 	d.least.remove(least)
@@ -58,7 +58,7 @@ func (d *delays) remove(seconds, least float64) {
 	d.lateSum -= seconds - least
 }
 
-// lower a least delay that was added.
+// lower replaces a least delay by a smaller one.
 func (d *delays) lower(from, to float64) {
 	d.least.remove(from)
 	d.least.add(to)
@@ -79,8 +79,8 @@ func (c *Counts) add(more Counts) {
 type Group struct {
 	Name string
 	Counts
-	// DelaySeconds are the Quantiles, SumSeconds the sum of all delays; null where nothing was received. LeastSeconds are the quantiles without
-	// the times in which the radio was late.
+	// DelaySeconds are the Quantiles, SumSeconds the sum of all delays; nil if nothing was received. LeastSeconds are the
+	// quantiles without the times in which the radio was late.
 	DelaySeconds, LeastSeconds  []float64
 	SumSeconds, LeastSumSeconds float64
 }
@@ -93,7 +93,7 @@ type Sender struct {
 	Counts
 }
 
-// Receiver is a node that hears.
+// Receiver is a node that receives.
 type Receiver struct {
 	Node string
 	Counts
@@ -105,20 +105,20 @@ type Figures struct {
 	Triggered, Sent int64
 	// Groups, all first.
 	Groups []Group
-	// Headline is the group that headlines speak of: radio, or all where no delivery goes to another node.
+	// Headline is the headline group: radio, or all if no delivery goes to another node.
 	Headline  Group
 	Senders   []Sender
 	Receivers []Receiver
-	// Buckets of the headline's delays: how many are up to each of Bounds; Count of all, and SumSeconds of them. What arrived after the end of the drain,
-	// before that was known, is in them.
+	// Buckets of the headline group's delays: how many are up to each of Bounds; Count of all, and SumSeconds of them.
+	// They include arrivals after the end of the drain, if that was not known yet.
 	Buckets    map[float64]uint64
 	Count      uint64
 	SumSeconds float64
-	// LeftOut messages were on more topics than are counted.
+	// LeftOut messages were not counted, because there were too many topics.
 	LeftOut int64
 }
 
-// Figures as they are now.
+// Figures returns the present figures.
 func (t *Tally) Figures() Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()

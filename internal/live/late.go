@@ -6,16 +6,16 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// maxLateTimes that are remembered of one node, or of all: the newest ones.
+// maxLateTimes that are kept of one node, or of all: the newest ones.
 const maxLateTimes = 4096
 
-// lateTime is one in which a radio was late, Unix nanoseconds.
+// lateTime is a time in which a radio was late, Unix nanoseconds.
 type lateTime struct{ from, to int64 }
 
 // lateTimes are disjoint and in ascending order.
 type lateTimes []lateTime
 
-// add a time, merged with those that it meets.
+// add a time, merged with those that it overlaps.
 func (l *lateTimes) add(from, to int64) {
 	first, _ := slices.BinarySearchFunc(*l, from, func(one lateTime, from int64) int { return compareTimes(one.to, from) })
 	last := first
@@ -32,11 +32,11 @@ func compareTimes(a, b int64) int {
 	if a < b {
 		return -1
 	}
-	return 1 // times that only touch are merged too: the first of them is found
+	return 1 // times that only touch are merged too
 }
 
-// heldUpNanoseconds is for how long these times held up a delivery, in nanoseconds, by the rule of the analysis (held_up in bounds.py). What ended less
-// than the delivery's delay before it was sent filled a queue that it met.
+// heldUpNanoseconds is how long these times held up a delivery, by the rule of the analysis (held_up in bounds.py).
+// A time that ended shortly before counts too, as it filled a queue: within the delivery's delay before it was sent.
 func (l lateTimes) heldUpNanoseconds(sent, received int64) (late int64) {
 	first, _ := slices.BinarySearchFunc(l, 2*sent-received, func(one lateTime, reach int64) int { return compareTimes(one.to, reach) })
 	for _, one := range l[first:] {
@@ -48,8 +48,8 @@ func (l lateTimes) heldUpNanoseconds(sent, received int64) (late int64) {
 	return late
 }
 
-// Late takes a time in which a host's radio was late for all deliveries, or a node's for those of a network that the node sends, hears or
-// carries as a broker. Where a network is routed any node may relay.
+// Late adds a time in which the radio was late: a host's affects all deliveries, a node's those that it sends, receives or
+// carries as a broker. In a routed network any node may relay, so that all are affected.
 func (t *Tally) Late(network, node string, from, to int64) {
 	if to <= from {
 		return
@@ -79,20 +79,20 @@ func isRouted(plan *runapi.Plan, network string) bool {
 	return true
 }
 
-// involves reports whether a node has a part in a delivery.
+// involves reports whether a node takes part in a delivery.
 func (t *Tally) involves(d *delivery, node string) bool {
 	nodes := t.nodesOf(d)
 	return slices.Contains(nodes[:], node)
 }
 
-// nodesOf a delivery: its sender's, its receiver's, and those of their brokers, of which some may be the same.
+// nodesOf a delivery: those of its sender and receiver, and of their brokers; some may be the same.
 func (t *Tally) nodesOf(d *delivery) [4]string {
 	s := &t.streams[d.stream]
 	from, to := &t.instances[s.publisher], &t.instances[s.subscribers[d.slot].instance]
 	return [4]string{from.node, from.publishBroker, to.subscribeBroker, to.node}
 }
 
-// applyLateTimes counts a delivery by the least delay that it can have had without the radio's lateness.
+// applyLateTimes counts a delivery's least delay without the radio's lateness.
 func (t *Tally) applyLateTimes(d *delivery) {
 	s := &t.streams[d.stream]
 	if s.subscribers[d.slot].local {

@@ -1,6 +1,6 @@
-// Package live tallies what was sent, what was expected of it and what arrived while a run goes on: from the message logs as they
-// reach the archive, in any order, and by the rules of the analysis (analysis/vignette_analysis/expected.py and arrivals.py). Shares
-// are those of the analysis once all logs are there; quantiles of delays differ by at most 0.25 %.
+// Package live counts messages and deliveries while a run goes on. It reads message logs as they reach the archive, in any
+// order, by the rules of the analysis (analysis/vignette_analysis/expected.py and arrivals.py).
+// With all logs its shares equal those of the analysis; quantiles of delays differ by at most 0.25 %.
 package live
 
 import (
@@ -16,14 +16,14 @@ import (
 
 // Bounds of what is kept of a run.
 const (
-	// maxMessages of one generation: with the one before it, at least so many of the newest messages are remembered. What arrives of
-	// older ones is not counted.
+	// maxMessages of one generation. With the generation before it, at least so many of the newest messages are known.
+	// Arrivals of older ones are not counted.
 	maxMessages = 250_000
-	// maxWaiting received events whose messages are not known yet, and triggered messages that are not sent yet, in each generation.
+	// maxWaiting arrivals of unknown messages, and triggered messages that are not sent yet, in each generation.
 	maxWaiting = 100_000
-	// maxRecent deliveries that can be taken back once the end of the drain is known, or turn out to have been held up.
+	// maxRecent deliveries that may be corrected when the end of the drain or a late time becomes known.
 	maxRecent = 1 << 16
-	// maxStreams of one run; further topics are not counted, and Figures.LeftOut says so.
+	// maxStreams of one run; Figures.LeftOut counts messages on further topics.
 	maxStreams = 20_000
 )
 
@@ -32,9 +32,9 @@ type stream struct {
 	publisher   int
 	topic       string
 	subscribers []subscriber
-	// slot of an instance among the subscribers.
+	// slot is an instance's place among the subscribers.
 	slot map[int]int
-	// expecting messages, of which each subscriber should get one; unsent ones were triggered only. Received and duplicates by subscriber.
+	// expecting counts messages that each subscriber should get; unsent ones were only triggered. Received and duplicates by subscriber.
 	expecting, unsent    int64
 	received, duplicates []int64
 }
@@ -42,7 +42,7 @@ type stream struct {
 type message struct {
 	sent   int64
 	stream int32
-	// next message with the same id in the same generation; -1 for none.
+	// next message with the same id in the same generation; -1 if none.
 	next int32
 	// seen is where the bits of its subscribers begin.
 	seen int32
@@ -50,7 +50,7 @@ type message struct {
 	ambiguous bool
 }
 
-// arrival of a message that is not known (yet).
+// arrival of a message that is not known yet.
 type arrival struct {
 	ts       int64
 	instance int
@@ -64,11 +64,11 @@ type generation struct {
 	seen     []uint64
 	waiting  map[uint64][]arrival
 	waits    int
-	// unsent messages: the streams of those that were triggered only.
+	// unsent has the streams of messages that were only triggered.
 	unsent map[unsentKey]int32
 }
 
-// unsentKey is an instance, and the hash of an id of its own.
+// unsentKey is an instance and the hash of one of its ids.
 type unsentKey struct {
 	publisher int
 	id        uint64
@@ -78,7 +78,7 @@ func newGeneration() *generation {
 	return &generation{byID: map[uint64]int32{}, waiting: map[uint64][]arrival{}, unsent: map[unsentKey]int32{}}
 }
 
-// delivery that was counted a short while ago: when it was sent and received, and for how long it was held up, nanoseconds.
+// delivery is a recently counted one: when it was sent and received, and how long it was held up, nanoseconds.
 type delivery struct {
 	sent, ts, late int64
 	stream         int32
@@ -98,7 +98,7 @@ type streamKey struct {
 type Tally struct {
 	mu   sync.Mutex
 	plan runapi.Plan
-	// instances are those of the plan when the first record came; nil before.
+	// instances of the plan when the first record arrived; nil before.
 	instances []instance
 	byName    map[string]int
 	sent      []int64 // by instance
@@ -111,11 +111,11 @@ type Tally struct {
 	groups          map[string]*delays
 	recent          []delivery
 	oldest          int
-	// late times of the radio by node, those that concern all deliveries under "".
+	// late times of the radio by node; those that affect all deliveries under "".
 	late    map[string]lateTimes
 	end     int64 // of the drain, Unix nanoseconds; 0 while not known
 	leftOut int64
-	// The bounds of that name, smaller in tests.
+	// The limits of these names; tests have smaller ones.
 	maxMessages, maxWaiting int
 	seed                    maphash.Seed
 }
@@ -126,8 +126,7 @@ func New() *Tally {
 		all: &delays{}, groups: map[string]*delays{}, maxMessages: maxMessages, maxWaiting: maxWaiting, seed: maphash.MakeSeed()}
 }
 
-// Plan takes the newest plan. Who is to receive what is decided by the one that is there when the first message is, or when figures are
-// asked for after T0.
+// Plan sets the newest plan. The plan at the first message, or at the first figures after T0, decides who should receive what.
 func (t *Tally) Plan(plan runapi.Plan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +148,7 @@ func (t *Tally) Plan(plan runapi.Plan) {
 	t.recent, t.oldest = kept, 0
 }
 
-// Add takes a record of a message log: log is its path below the run.
+// Add counts a record of a message log; log is its path below the run.
 func (t *Tally) Add(log string, r *messagelog.Record) {
 	if r.Status != messagelog.Triggered && r.Status != messagelog.Sent && r.Status != messagelog.Received {
 		return
@@ -159,7 +158,7 @@ func (t *Tally) Add(log string, r *messagelog.Record) {
 	t.resolveInstances()
 	index, known := t.byName[r.Instance]
 	if !known || !sameApp(&t.instances[index], log) {
-		return // the analysis names what is not of this app
+		return // the analysis names such records
 	}
 	id := maphash.String(t.seed, r.ID)
 	switch {
@@ -172,7 +171,7 @@ func (t *Tally) Add(log string, r *messagelog.Record) {
 	}
 }
 
-// sameApp tells whether a log is of the instance's app.
+// sameApp reports whether a log belongs to the instance's app.
 func sameApp(i *instance, log string) bool {
 	cut := len(i.log) - len(lastName(i.log))
 	return len(log) > cut && log[:cut] == i.log[:cut]
@@ -190,7 +189,7 @@ func (t *Tally) resolveInstances() {
 		t.byName[t.instances[i].name] = i
 	}
 	t.sent, t.bytes = make([]int64, len(t.instances)), make([]int64, len(t.instances))
-	// What is planned has a stream from the beginning: it may never be sent.
+	// Planned topics have a stream from the beginning: perhaps nothing is ever sent.
 	for i := range t.instances {
 		if topic := t.instances[i].topic; topic != "" {
 			t.streamOf(i, topic)
@@ -198,7 +197,7 @@ func (t *Tally) resolveInstances() {
 	}
 }
 
-// streamOf gives the number of a stream, made if need be; -1 where there are too many.
+// streamOf returns the number of a stream, and makes it if necessary; -1 if there are too many.
 func (t *Tally) streamOf(publisher int, topic string) int32 {
 	key := streamKey{publisher, topic}
 	if number, known := t.byStream[key]; known {
@@ -217,11 +216,11 @@ func (t *Tally) streamOf(publisher int, topic string) int32 {
 	return t.byStream[key]
 }
 
-// addTriggered counts a message as one that is not sent, until it is.
+// addTriggered counts a message as unsent until it is sent.
 func (t *Tally) addTriggered(index int, id uint64, r *messagelog.Record) {
 	number := t.streamOf(index, cmp.Or(r.Topic, t.instances[index].topic))
 	if number < 0 {
-		return // if it is sent, it is counted there
+		return // counted when it is sent
 	}
 	known := false
 	for _, g := range []*generation{t.current, t.before} {
@@ -275,8 +274,8 @@ func (t *Tally) addSent(index int, id uint64, r *messagelog.Record) {
 	t.countWaiting(id)
 }
 
-// resolveSameID finds out whether an instance sent an id before, and whether another one sent it to the same topic: then nobody can tell
-// their deliveries apart, and those of both count no more.
+// resolveSameID reports whether the instance sent the id before, and whether another one sent it to the same topic.
+// Nobody can distinguish deliveries of the latter, so that both messages no longer count.
 func (t *Tally) resolveSameID(id uint64, index int, topic string) (ambiguous, repeated bool) {
 	t.eachWithID(id, func(g *generation, m *message) bool {
 		s := &t.streams[m.stream]
@@ -300,7 +299,7 @@ func (t *Tally) resolveSameID(id uint64, index int, topic string) (ambiguous, re
 	return ambiguous, repeated
 }
 
-// eachWithID calls a function for every message of an id, newest generation first, until it returns true.
+// eachWithID calls do for every message of an id, newest generation first, until it returns true.
 func (t *Tally) eachWithID(id uint64, do func(g *generation, m *message) (done bool)) {
 	for _, g := range []*generation{t.current, t.before} {
 		number, known := g.byID[id]
@@ -315,14 +314,14 @@ func (t *Tally) eachWithID(id uint64, do func(g *generation, m *message) (done b
 	}
 }
 
-// rotate forgets the older half of what is remembered when there is too much of it.
+// rotate drops the older generation when the current one is full.
 func (t *Tally) rotate() {
 	if len(t.current.messages) >= t.maxMessages || t.current.waits >= t.maxWaiting || len(t.current.unsent) >= t.maxWaiting {
 		t.before, t.current = t.current, newGeneration()
 	}
 }
 
-// countWaiting counts what has waited for a message.
+// countWaiting counts the arrivals that waited for a message.
 func (t *Tally) countWaiting(id uint64) {
 	for _, g := range []*generation{t.current, t.before} {
 		waited := g.waiting[id]
@@ -385,7 +384,7 @@ func (t *Tally) addRecent(d delivery) {
 	t.oldest = (t.oldest + 1) % maxRecent
 }
 
-// kinds of deliveries, which are groups too.
+// kinds of deliveries are groups too.
 var kinds = []string{"radio", "local", "cross"}
 
 // groupsOf a delivery, besides all.

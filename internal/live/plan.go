@@ -12,24 +12,24 @@ import (
 // instance is one process of an app, or a further name under which one sends.
 type instance struct {
 	name, node, group, app string
-	// log is its message log, below the run: who shares it is one process.
+	// log is its message log, below the run: instances that share it are one process.
 	log string
-	// topic of a publisher that logs none.
+	// topic of a publisher whose log has no topics.
 	topic         string
 	subscriptions []string
-	// The protocols it sends and hears by; empty where the plan does not know.
+	// The protocols by which it sends and receives; empty if the plan does not say.
 	publishes, subscribes string
-	// The nodes of the brokers that it publishes to and hears from; its own where it has none.
+	// The nodes of the brokers that it publishes to and receives from; its own node without a broker.
 	publishBroker, subscribeBroker string
 	brokers                        []string
 }
 
-// connection is what an app of a spec says of its connection, once for sending and once for hearing.
+// connection is what an app's spec says of a connection, for sending or for receiving.
 type connection struct {
 	protocol, to string
 }
 
-// instancesOf gives every planned instance, in the plan's order.
+// instancesOf returns every planned instance, in the plan's order.
 func instancesOf(plan *runapi.Plan) []instance {
 	apps := map[string]*v1alpha1.App{}
 	for i := range plan.Spec.Apps {
@@ -50,7 +50,7 @@ func instancesOf(plan *runapi.Plan) []instance {
 	return all
 }
 
-// instancesOfApp gives an app's instances, and the names by which the first one sends.
+// instancesOfApp returns an app's instances, and the names under which the first one sends.
 func (i instance) instancesOfApp(app *runapi.PlannedApp) []instance {
 	var all []instance
 	for number, name := range app.Instances {
@@ -118,7 +118,7 @@ func brokerNode(plan *runapi.Plan, node, to string) string {
 	return first
 }
 
-// matches tells whether an MQTT topic filter with + and # covers a topic (MQTT 5, section 4.7).
+// matches reports whether an MQTT topic filter with + and # covers a topic (MQTT 5, section 4.7).
 func matches(filter, topic string) bool {
 	want, have := strings.Split(filter, "/"), strings.Split(topic, "/")
 	if strings.HasPrefix(topic, "$") && (want[0] == "+" || want[0] == "#") {
@@ -139,10 +139,10 @@ func covers(filters []string, topic string) bool {
 	return slices.ContainsFunc(filters, func(filter string) bool { return matches(filter, topic) })
 }
 
-// maxTopicNames that one message may have at one broker: prefixes that are added on a way round in a circle would make ever new ones.
+// maxTopicNames of one message at one broker: a circle of bridges that add prefixes would make ever new ones.
 const maxTopicNames = 16
 
-// topicsAtBrokers finds the brokers that a message gets to, and the topics that it has there.
+// topicsAtBrokers finds the brokers that a message reaches, and its topics there.
 func topicsAtBrokers(passages []runapi.PlannedPassage, brokers []string, topic string) map[string][]string {
 	type place struct{ broker, name string }
 	names := map[string][]string{}
@@ -167,7 +167,7 @@ func topicsAtBrokers(passages []runapi.PlannedPassage, brokers []string, topic s
 	return names
 }
 
-// subscriber of a stream: the topic under which an instance hears it.
+// subscriber of a stream, with the topic under which it receives.
 type subscriber struct {
 	instance      int
 	receivedTopic string
@@ -195,9 +195,9 @@ func subscribersOf(all []instance, passages []runapi.PlannedPassage, publisher i
 	return found
 }
 
-// receivedTopic gives the topic under which a subscriber hears a publisher's.
+// receivedTopic returns the topic under which a subscriber receives a publisher's messages.
 func receivedTopic(p, s *instance, topic string, reached map[string][]string) (heard string, hears bool) {
-	if len(p.brokers) == 0 || len(s.brokers) == 0 { // where one of them is connected is not known: their protocols have to do
+	if len(p.brokers) == 0 || len(s.brokers) == 0 { // unknown connections: compare the protocols
 		same := p.publishes == "" || s.subscribes == "" || p.publishes == s.subscribes
 		return topic, same && covers(s.subscriptions, topic)
 	}

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// sketch counts values in buckets whose bounds grow by a constant factor, so that a quantile is known to within half of that: a
-// logarithmic histogram, as DDSketch has (Masson, Rim and Lee, 2019).
+// sketch counts values in buckets whose bounds grow by a constant factor, so that quantiles are known to half of it:
+// a logarithmic histogram like DDSketch (Masson, Rim and Lee, 2019).
 type sketch struct {
 	counts []uint32
 	count  uint64
-	// min and max of all values; a value taken back leaves them.
+	// min and max of all values, also of removed ones.
 	min, max float64
 }
 
 const (
 	// growth of the bounds: quantiles are within 0.25 %.
 	growth = 1.005
-	// minSeconds has all values below it, negative ones too, in the first bucket.
+	// minSeconds: all smaller values, also negative ones, are in the first bucket.
 	minSeconds = 1e-6
 	// maxBuckets reach up to 10^6 s.
 	maxBuckets = 5600
@@ -45,13 +45,13 @@ func (s *sketch) add(seconds float64) {
 	s.count++
 }
 
-// remove takes back a value that was added.
+// remove subtracts a value that was added.
 func (s *sketch) remove(seconds float64) {
 	s.counts[bucketOf(seconds)]--
 	s.count--
 }
 
-// quantile by linear interpolation between the two values nearest to it, as the analysis does; not a number where there is none.
+// quantile by linear interpolation between the two nearest values, as in the analysis; NaN without values.
 func (s *sketch) quantile(q float64) float64 {
 	switch {
 	case s.count == 0:
@@ -70,7 +70,7 @@ func (s *sketch) quantile(q float64) float64 {
 	return below + (rank-float64(low))*(s.value(low+1)-below)
 }
 
-// value that is in place number rank, from 0, in order of size.
+// value at a rank, from 0, in ascending order.
 func (s *sketch) value(rank uint64) float64 {
 	var below uint64
 	for bucket, n := range s.counts {

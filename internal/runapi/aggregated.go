@@ -2,9 +2,9 @@ package runapi
 
 import "net/url"
 
-// The archive is an API of Kubernetes too: its API server has found out who the caller is, has decided by RBAC, and hands the request over.
-// A team's archive is the object DefaultArchive of resource archives in the team's namespace; its subresource proxy has the paths of this
-// package. It is called proxy as the API server ends other requests after a minute, downloads and logs that are followed among them.
+// The archive is also an API of Kubernetes: the API server authenticates the caller, authorises by RBAC, and passes the request on.
+// A team's archive is the object DefaultArchive of the resource archives in the team's namespace; its subresource proxy has this
+// package's paths. The name proxy matters: the API server ends other requests after a minute, also downloads and followed logs.
 const (
 	ArchiveGroup       = "results.vignette.dev"
 	ArchiveVersion     = "v1alpha1"
@@ -13,7 +13,7 @@ const (
 	DefaultArchive     = "default"
 )
 
-// ArchivePath is the API server's path of the archive of a namespace, or, of empty, of all namespaces; this package's paths follow it.
+// ArchivePath is the API server's path of a namespace's archive, or of all namespaces' if empty. This package's paths follow it.
 func ArchivePath(namespace string) string {
 	base := "/apis/" + ArchiveGroup + "/" + ArchiveVersion
 	if namespace != "" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DigestHeader is the field that has a body's digest (RFC 9530, section 2). A body that comes with one and has another is refused
-// with status 422 and to be sent again.
+// DigestHeader is the header with a body's digest (RFC 9530, section 2). A body that does not match is refused with status 422
+// and must be sent again.
 const DigestHeader = "Content-Digest"
 
 const (
@@ -16,12 +16,12 @@ const (
 	digestSuffix = ":"
 )
 
-// ContentDigest is the value of DigestHeader for a body with that SHA-256.
+// ContentDigest is the value of DigestHeader for a body with this SHA-256.
 func ContentDigest(sum [sha256.Size]byte) string {
 	return digestPrefix + base64.StdEncoding.EncodeToString(sum[:]) + digestSuffix
 }
 
-// ParseContentDigest finds the SHA-256 in a DigestHeader; found is false where it has none, be it that it has other digests.
+// ParseContentDigest finds the SHA-256 in a DigestHeader; found is false if there is none, even if there are other digests.
 func ParseContentDigest(header string) (sum [sha256.Size]byte, found bool, err error) {
 	for member := range strings.SplitSeq(header, ",") {
 		text, ours := strings.CutPrefix(strings.TrimSpace(member), digestPrefix)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Environment is the part of the run record that no spec can ask for: the versions of the platform and the cluster, the hosts that
-// nodes ran on, and the images that ran. What radiod set in the nodes' namespaces is in the hosts' radio logs, as RadioHeaders.
+// Environment is the part of the run record that a spec cannot define: the versions of the platform and the cluster, the hosts, and
+// the images. Settings that radiod made in the nodes' namespaces are in the hosts' radio logs, as RadioHeaders.
 type Environment struct {
 	Platform Platform `json:"platform"`
 	// Kubernetes is the version of the API server, such as v1.34.1.
@@ -28,7 +28,7 @@ type Platform struct {
 	Operator string `json:"operator,omitempty"`
 }
 
-// Host is a Kubernetes node. What its kubelet does not tell is empty.
+// Host is a Kubernetes node. Fields that its kubelet does not report are empty.
 type Host struct {
 	Name string `json:"name"`
 	// Nodes of the experiment that ran on it.
@@ -37,10 +37,10 @@ type Host struct {
 	OS           string   `json:"os,omitempty"`
 	Architecture string   `json:"architecture,omitempty"`
 	CPUs         int64    `json:"cpus,omitempty"`
-	// CPUModel as its kernel names it, told by radiod.
+	// CPUModel as the kernel names it, reported by radiod.
 	CPUModel    string `json:"cpuModel,omitempty"`
 	MemoryBytes int64  `json:"memoryBytes,omitempty"`
-	// TCPCongestionControl that the experiment's nodes had there, told by radiod.
+	// TCPCongestionControl of the experiment's nodes there, reported by radiod.
 	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
 	// BootID differs after each boot.
 	BootID           string `json:"bootID,omitempty"`
@@ -48,28 +48,28 @@ type Host struct {
 	ContainerRuntime string `json:"containerRuntime,omitempty"`
 }
 
-// Image is what one container ran.
+// Image is the image of one container.
 type Image struct {
-	// Node of the experiment that the container was of; empty for a part of the platform.
+	// Node of the experiment; empty for a part of the platform.
 	Node string `json:"node,omitempty"`
 	// Host of a part of the platform that runs on every host.
 	Host string `json:"host,omitempty"`
-	// Container: the app's name, agent for the agent's, operator, server and what runs beside it, radiod, collect or analyse.
+	// Container: the app's name, agent, operator, server and the containers beside it, radiod, collect or analyse.
 	Container string `json:"container"`
-	// Image as it was asked for, such as registry.example/app:1.2.
+	// Image as requested, such as registry.example/app:1.2.
 	Image string `json:"image"`
-	// ID by the container runtime: REPOSITORY@sha256:… of an image that came from a registry, sha256:… of one that was loaded
-	// into the host, which no other host can pull.
+	// ID by the container runtime: REPOSITORY@sha256:… for an image from a registry, sha256:… for one loaded into the host,
+	// which no other host can pull.
 	ID string `json:"id"`
 }
 
-// Digest sha256:… by which every host can pull the image; ok is false where no registry gave it.
+// Digest sha256:… by which every host can pull the image; ok is false if the image came from no registry.
 func (i Image) Digest() (digest string, ok bool) {
 	_, digest, ok = strings.Cut(i.ID, "@")
 	return digest, ok
 }
 
-// UnmarshalJSON also takes the flat map of text that the first records have.
+// UnmarshalJSON also reads the flat map of the first records.
 func (e *Environment) UnmarshalJSON(text []byte) error {
 	var flat map[string]string
 	if json.Unmarshal(text, &flat) == nil {
@@ -115,7 +115,7 @@ func fromFlatMap(flat map[string]string) (e Environment) {
 	return e
 }
 
-// Sort brings everything into the order in which it is written.
+// Sort brings hosts and images into the order in which they are written.
 func (e *Environment) Sort() {
 	slices.SortFunc(e.Hosts, func(a, b Host) int { return strings.Compare(a.Name, b.Name) })
 	for i := range e.Hosts {
@@ -125,22 +125,22 @@ func (e *Environment) Sort() {
 	slices.SortFunc(e.Images, func(a, b Image) int { return strings.Compare(key(a), key(b)) })
 }
 
-// Rerun says which run another one repeats, or is based on.
+// Rerun names the run that another one repeats, or is based on.
 type Rerun struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UID       string `json:"uid"`
-	// Differences between the recorded run's environment and inputs and the cluster's when the rerun was made.
+	// Differences between the environment and inputs of the recorded run and of the cluster, when the rerun was created.
 	Differences []Difference `json:"differences,omitempty"`
-	// Changes of the recorded run's spec; absent where nothing was changed, or where that spec is not known.
+	// Changes of the recorded run's spec; absent without changes, or if that spec is not known.
 	Changes []SpecChange `json:"changes,omitempty"`
-	// MoreChanges that Changes has no room for.
+	// MoreChanges that have no place in Changes.
 	MoreChanges int `json:"moreChanges,omitempty"`
-	// Spec of a rerun without changes, as packed JSON; in an experiment's annotation only.
+	// Spec of a rerun without changes, as compressed JSON; only in an experiment's annotation.
 	Spec []byte `json:"spec,omitempty"`
 }
 
-// SpecChange of a field; a value that is not there is empty.
+// SpecChange of a field; an absent value is empty.
 type SpecChange struct {
 	Path string `json:"path"`
 	From string `json:"from"`
@@ -155,34 +155,34 @@ type Difference struct {
 	Now    string `json:"now"`
 }
 
-// CheckVersion refuses what a later version of this program wrote, as it may mean something else. Latest is the version that this one writes.
+// CheckVersion refuses files of a later version of this program, as they may mean something else. Latest is the version written now.
 func CheckVersion(name string, version, latest int) error {
 	switch {
 	case version > latest:
-		return fmt.Errorf("%s has schemaVersion %d, and this program reads versions up to %d: take a newer one", name, version, latest)
+		return fmt.Errorf("%s has schemaVersion %d, and this program reads versions up to %d: use a newer one", name, version, latest)
 	case version < 1:
 		return fmt.Errorf("%s has no schemaVersion, or %d: want 1 to %d", name, version, latest)
 	}
 	return nil
 }
 
-// ReadRunRecord reads run.json, of this version or an older one; name is for errors.
+// ReadRunRecord reads run.json of this version or an older one; name is for errors.
 func ReadRunRecord(name string, text []byte) (RunRecord, error) {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
 	}
 	var record RunRecord
 	if err := json.Unmarshal(text, &version); err != nil {
-		return record, fmt.Errorf("%s is no run record: %w", name, err)
+		return record, fmt.Errorf("%s is not a run record: %w", name, err)
 	}
 	if err := CheckVersion(name, version.SchemaVersion, SchemaVersion); err != nil {
 		return record, err
 	}
 	if err := json.Unmarshal(text, &record); err != nil {
-		return record, fmt.Errorf("%s is no run record: %w", name, err)
+		return record, fmt.Errorf("%s is not a run record: %w", name, err)
 	}
 	if record.UID == "" || record.Name == "" {
-		return record, fmt.Errorf("%s is no run record: it has no uid or no name", name)
+		return record, fmt.Errorf("%s is not a run record: it has no uid or no name", name)
 	}
 	return record, nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// FileKinds are the kinds of a run's files: packet captures, nodes' logs, hosts' radio logs, what the analysis made, and records, which
-// are all others.
+// FileKinds are the kinds of a run's files: packet captures, nodes' logs, hosts' radio logs, the analysis' results, and records,
+// which are all others.
 var FileKinds = []string{"captures", "logs", "radio", "records", "results"}
 
 // KindOf a path below a run.
@@ -24,11 +24,11 @@ type Selection struct {
 	Only, Without []string
 }
 
-// Check refuses kinds that there are not, and both lists at once.
+// Check refuses unknown kinds, and both lists together.
 func (s Selection) Check() error {
 	for _, kind := range slices.Concat(s.Only, s.Without) {
 		if !slices.Contains(FileKinds, kind) {
-			return fmt.Errorf("%q is no kind of files: want %s", kind, strings.Join(FileKinds, ", "))
+			return fmt.Errorf("%q is not a kind of files: want %s", kind, strings.Join(FileKinds, ", "))
 		}
 	}
 	if len(s.Only) > 0 && len(s.Without) > 0 {
@@ -37,7 +37,7 @@ func (s Selection) Check() error {
 	return nil
 }
 
-// Has tells whether a path is selected.
+// Has reports whether a path is selected.
 func (s Selection) Has(path string) bool {
 	kind := KindOf(path)
 	if len(s.Only) > 0 {
@@ -46,11 +46,11 @@ func (s Selection) Has(path string) bool {
 	return !slices.Contains(s.Without, kind)
 }
 
-// ReportFile is the report that the analysis makes of a run, below its folder.
+// ReportFile is the report of a run, below its folder.
 const ReportFile = "results/report.html"
 
-// shortUID is how much of a UID tells runs of one name apart for people.
+// shortUID characters of a UID distinguish runs of one name for people.
 const shortUID = 8
 
-// FolderName is what a downloaded run is called: NAME-UID, with the beginning of the UID.
+// FolderName is the folder of a downloaded run: NAME-UID, with the beginning of the UID.
 func FolderName(name, uid string) string { return name + "-" + uid[:min(len(uid), shortUID)] }

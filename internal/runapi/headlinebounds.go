@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// HeadlineBounds says how far a group's figures are off at most because the emulation was late. What is nil is not known.
+// HeadlineBounds are the most by which the headline group's figures may be off because the emulation was late. Unknown ones are nil.
 type HeadlineBounds struct {
 	MedianSeconds, P95Seconds, DeliveredPoints *float64
 }
 
-// HeadlineGroup is the group that headlines speak of; in older results that of all deliveries.
+// HeadlineGroup returns the headline group; in older results that of all deliveries.
 func (r *Results) HeadlineGroup() GroupResult {
 	for _, g := range r.Groups {
 		if g.Name == r.Headline {
@@ -22,20 +22,20 @@ func (r *Results) HeadlineGroup() GroupResult {
 	return GroupResult{Name: "all", Messages: r.Messages, DelaySeconds: r.DelaySeconds}
 }
 
-// HeadlineBounds of the headline group; empty for older results.
-func (r *Results) HeadlineBounds() (off HeadlineBounds) {
+// HeadlineBounds of the results; empty for older results.
+func (r *Results) HeadlineBounds() (bounds HeadlineBounds) {
 	g := r.HeadlineGroup()
 	if g.Bounds == nil {
-		return off
+		return bounds
 	}
 	if q := g.DelaySeconds; q != nil {
-		off.MedianSeconds = largestError(g.Bounds.DelaySeconds, "median", &q.Median)
-		off.P95Seconds = largestError(g.Bounds.DelaySeconds, "p95", q.P95)
+		bounds.MedianSeconds = largestError(g.Bounds.DelaySeconds, "median", &q.Median)
+		bounds.P95Seconds = largestError(g.Bounds.DelaySeconds, "p95", q.P95)
 	}
 	if delivered, measured := g.Bounds.DeliveredPercent, g.Messages.DeliveredPercent; delivered != nil && measured != nil {
-		off.DeliveredPoints = delivered.maxDistance(*measured)
+		bounds.DeliveredPoints = delivered.maxDistance(*measured)
 	}
-	return off
+	return bounds
 }
 
 func largestError(bounds map[string]Interval, name string, measured *float64) *float64 {
@@ -51,7 +51,7 @@ func (i Interval) maxDistance(v float64) *float64 {
 	return &off
 }
 
-// String such as "0.3 ms of the median, 1.2 ms of p95, 0.02 points of delivered"; empty where nothing is known.
+// String such as "0.3 ms of the median, 1.2 ms of p95, 0.02 points of delivered"; empty if nothing is known.
 func (o HeadlineBounds) String() string {
 	var said []string
 	if o.MedianSeconds != nil {

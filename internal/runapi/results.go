@@ -2,9 +2,8 @@ package runapi
 
 import "time"
 
-// Results is `vignette results NAME -o json`: a stable contract. The top-level figures are those
-// of the group `all`. Empty sets are null; a figure that was not computed is absent and listed in
-// Gaps.
+// Results is `vignette results NAME -o json`: a stable contract. The top-level figures are those of the group `all`.
+// Empty sets are null; a figure that was not computed is absent and listed in Gaps.
 type Results struct {
 	SchemaVersion   int        `json:"schemaVersion"`
 	Experiment      string     `json:"experiment"`
@@ -14,54 +13,54 @@ type Results struct {
 	StartTime       *time.Time `json:"startTime,omitempty"`
 	DurationSeconds float64    `json:"durationSeconds"`
 	Verdict         *Verdict   `json:"verdict,omitempty"`
-	// Headline is the group that headlines speak of: radio, or all where no delivery crosses a radio. Absent in older results.
+	// Headline is the headline group: radio, or all if no delivery crosses a radio. Absent in older results.
 	Headline string `json:"headline,omitempty"`
-	// Warnings are findings that a headline must name, such as a client that never connected. Absent where there are none.
+	// Warnings are findings that a headline must name, such as a client that never connected. Absent if there are none.
 	Warnings []Gap    `json:"warnings,omitempty"`
 	Messages Messages `json:"messages"`
-	// DelaySeconds from sent to received; null where nothing was received.
+	// DelaySeconds from sent to received; null if nothing was received.
 	DelaySeconds *Quantiles        `json:"delaySeconds"`
 	Groups       []GroupResult     `json:"groups"`
 	Publishers   []PublisherResult `json:"publishers"`
 	Networks     []NetworkResult   `json:"networks"`
 	Gaps         []Gap             `json:"gaps"`
-	// Notes say what was not asked for, or what this machine cannot measure; nothing is missing for them. Absent where there are none.
+	// Notes name what was not requested, or cannot be measured here; nothing is missing because of them. Absent if there are none.
 	Notes []Gap `json:"notes,omitempty"`
-	// Hosts that carried nodes, and how busy they were; absent where no radiod told.
+	// Hosts that carried nodes, and their load; absent if no radiod reported any.
 	Hosts []HostResult `json:"hosts,omitempty"`
-	// Clocks of the nodes that have one of their own, as virtual machines do; absent where there are none.
+	// Clocks of nodes that have their own, such as virtual machines; absent if there are none.
 	Clocks []ClockResult `json:"clocks,omitempty"`
-	// RerunOf is the UID of the run that this one repeats, if it repeats one with the same spec.
+	// RerunOf is the UID of the run that this one repeats with the same spec.
 	RerunOf string `json:"rerunOf,omitempty"`
 	// BasedOn is the UID of the run whose spec was changed to make this one.
 	BasedOn string `json:"basedOn,omitempty"`
 }
 
-// ClockResult is how well a node kept its own clock to the server's, from before its apps ran on.
+// ClockResult is how well a node's own clock followed the server's, from before its first app started.
 type ClockResult struct {
 	Node string `json:"node"`
-	// WorstOffsetSeconds from the server's clock, without its sign, and WorstUncertaintySeconds of what was measured: delays to and from
-	// other nodes may be wrong by their sum.
+	// WorstOffsetSeconds from the server's clock, without its sign, and WorstUncertaintySeconds of the measurements. Delays to
+	// and from other nodes may be wrong by their sum.
 	WorstOffsetSeconds      float64 `json:"worstOffsetSeconds"`
 	WorstUncertaintySeconds float64 `json:"worstUncertaintySeconds"`
-	// SetSeconds is by how much the clock was set before any app ran.
+	// SetSeconds is by how much the clock was set before the first app started.
 	SetSeconds   float64 `json:"setSeconds"`
 	Measurements int     `json:"measurements"`
 }
 
-// HostResult is how busy a host was from T0 to the end of the drain, whoever kept it busy.
+// HostResult is a host's load from T0 to the end of the drain, whatever caused it.
 type HostResult struct {
 	Name string `json:"name"`
 	CPUs int    `json:"cpus"`
-	// BusyPercent of all processors: on average, and in its busiest second.
+	// BusyPercent of all processors on average, and MaxBusyPercent in the busiest second.
 	BusyPercent    float64 `json:"busyPercent"`
 	MaxBusyPercent float64 `json:"maxBusyPercent"`
 	// MaxLoadAverage of a minute.
 	MaxLoadAverage float64 `json:"maxLoadAverage"`
-	// StolenSeconds that a hypervisor took, added over all processors.
+	// StolenSeconds that a hypervisor took, summed over all processors.
 	StolenSeconds float64 `json:"stolenSeconds"`
-	// CPUPressurePercent and MemoryPressurePercent of the time some task waited for a processor, or for memory; absent where the
-	// kernel does not tell.
+	// CPUPressurePercent and MemoryPressurePercent of the time some task waited for a processor, or for memory; absent if the
+	// kernel does not report them.
 	CPUPressurePercent    *float64 `json:"cpuPressurePercent,omitempty"`
 	MemoryPressurePercent *float64 `json:"memoryPressurePercent,omitempty"`
 }
@@ -72,25 +71,25 @@ type Verdict struct {
 	KeptUp bool `json:"keptUp"`
 	// Exceeded has a sentence for each tolerance that was exceeded.
 	Exceeded []string `json:"exceeded,omitempty"`
-	// Tolerances that were applied, and Bounds of the headline group. Bounds are absent where no message was logged, and in older results.
+	// Tolerances that were applied, and Bounds of the headline group. Bounds are absent without logged messages, and in older results.
 	Tolerances *Tolerances `json:"tolerances,omitempty"`
 	Bounds     *Bounds     `json:"bounds,omitempty"`
 	// Networks have counts of late frames and missed TDMA slots.
 	Networks []NetworkTiming `json:"networks,omitempty"`
 	// Actions are the starts and stops of apps.
 	Actions *ActionTiming `json:"actions,omitempty"`
-	// Late has the worst moments, at most MostLate of them, in order of time.
+	// Late has the worst moments, at most MaxLate of them, in order of time.
 	Late []Late `json:"late"`
-	// Context has sentences on steal time, CPU pressure and throttling. They decide nothing.
+	// Context has sentences on steal time, CPU pressure and throttling. They do not affect the verdict.
 	Context []string `json:"context,omitempty"`
 }
 
-// MaxLate is the most entries of Verdict.Late.
+// MaxLate entries of Verdict.Late.
 const MaxLate = 50
 
 // Tolerances of a verdict.
 type Tolerances struct {
-	// MedianPercent and P95Percent of the delay, or LeastSeconds where that is more.
+	// MedianPercent and P95Percent of the delay, or LeastSeconds if that is more.
 	MedianPercent float64 `json:"medianPercent"`
 	P95Percent    float64 `json:"p95Percent"`
 	LeastSeconds  float64 `json:"leastSeconds"`
@@ -100,9 +99,9 @@ type Tolerances struct {
 
 // Bounds are the values that a group's figures may have had without lateness. Each interval contains the measured value.
 type Bounds struct {
-	// DelaySeconds by the name of the quantile (min, p25, median, mean, p75, p95, max); null where nothing was received.
+	// DelaySeconds by the name of the quantile (min, p25, median, mean, p75, p95, max); null if nothing was received.
 	DelaySeconds map[string]Interval `json:"delaySeconds"`
-	// DeliveredPercent is null where nothing was offered.
+	// DeliveredPercent is null if nothing was offered.
 	DeliveredPercent *Interval `json:"deliveredPercent"`
 	// Marked deliveries were in flight while the emulation was late; MarkedLost of them were lost.
 	Marked     int64 `json:"marked"`
@@ -126,7 +125,7 @@ type NetworkTiming struct {
 	Lateness []LatenessBucket `json:"lateness,omitempty"`
 }
 
-// LatenessBucket counts frames that were late by more than the bucket before, and at most UpToSeconds; null is without a limit.
+// LatenessBucket counts frames that were later than the previous bucket and at most UpToSeconds; null means no limit.
 type LatenessBucket struct {
 	UpToSeconds *float64 `json:"upToSeconds"`
 	Frames      int64    `json:"frames"`
@@ -149,14 +148,14 @@ type Late struct {
 	WorstSeconds float64 `json:"worstSeconds"`
 }
 
-// Messages counts messages and deliveries. Expected counts each message once per other instance
-// that subscribes to it; Received, Lost and Duplicates are of those deliveries.
+// Messages counts messages and deliveries. Expected counts each message once per other instance that subscribes to it;
+// Received, Lost and Duplicates are of those deliveries.
 type Messages struct {
 	// Triggered messages are those that apps wanted to send. Absent in older results.
 	Triggered *int64 `json:"triggered,omitempty"`
 	Sent      int64  `json:"sent"`
-	// Offered counts the deliveries that would be expected if every triggered message had been sent, and DeliveredPercent of them
-	// arrived. Headlines have these. Absent in older results; DeliveredPercent also where nothing was offered.
+	// Offered counts the deliveries to expect if every triggered message had been sent; DeliveredPercent of them arrived.
+	// Headlines have these. Absent in older results; DeliveredPercent also if nothing was offered.
 	Offered          *int64   `json:"offered,omitempty"`
 	DeliveredPercent *float64 `json:"deliveredPercent,omitempty"`
 	Expected         int64    `json:"expected"`
@@ -164,11 +163,11 @@ type Messages struct {
 	Lost             int64    `json:"lost"`
 	LostPercent      float64  `json:"lostPercent"`
 	Duplicates       int64    `json:"duplicates"`
-	// NeverSent counts messages that were triggered and never sent; they are in no other count. Absent in older results.
+	// NeverSent counts messages that were triggered and never sent; no other count has them. Absent in older results.
 	NeverSent *int64 `json:"neverSent,omitempty"`
 }
 
-// Counted gives the triggered messages and the offered deliveries. Of older results these are the sent and the expected ones, at least.
+// Counted returns triggered messages and offered deliveries. For older results these are at least the sent and expected ones.
 func (m *Messages) Counted() (triggered, offered int64) {
 	triggered, offered = m.Sent, m.Expected
 	if m.Triggered != nil {
@@ -180,10 +179,9 @@ func (m *Messages) Counted() (triggered, offered int64) {
 	return triggered, offered
 }
 
-// Confidence holds intervals that cover the true value with the probability Level, if deliveries were
-// independent of each other: the median's by the bootstrap, those of shares by Wilson's score.
-// MedianSeconds is null for fewer deliveries than can tell, LostPercent where nothing was expected. DeliveredPercent is of offered
-// deliveries; absent where nothing was offered, and in older results.
+// Confidence has intervals that cover the true value with the probability Level, if deliveries were independent:
+// the median's by the bootstrap, those of shares by Wilson's score. MedianSeconds is null for too few deliveries, LostPercent if
+// nothing was expected. DeliveredPercent is of offered deliveries; absent if nothing was offered, and in older results.
 type Confidence struct {
 	Level            float64   `json:"level"`
 	MedianSeconds    *Interval `json:"medianSeconds"`
@@ -191,7 +189,7 @@ type Confidence struct {
 	DeliveredPercent *Interval `json:"deliveredPercent,omitempty"`
 }
 
-// Interval from Low to High, in the unit of what it is of.
+// Interval from Low to High, in the unit of its value.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
@@ -217,7 +215,7 @@ type GroupResult struct {
 	DelaySeconds *Quantiles `json:"delaySeconds"`
 	// Confidence is absent in older results.
 	Confidence *Confidence `json:"confidence,omitempty"`
-	// Bounds are absent in older results, and where the emulation was not judged.
+	// Bounds are absent in older results, and if the emulation was not judged.
 	Bounds *Bounds `json:"bounds,omitempty"`
 }
 
@@ -239,25 +237,25 @@ type NetworkResult struct {
 	ByLayer               map[string]float64 `json:"byLayer,omitempty"`
 	RoutingBytesPerSecond *float64           `json:"routingBytesPerSecond,omitempty"`
 	TCP                   *TCPResult         `json:"tcp,omitempty"`
-	// Captured is what the captures of the network cover; absent where that is all of it, or nothing.
+	// Captured is the part of the traffic that captures cover; absent if that is all of it, or nothing.
 	Captured *Captured `json:"captured,omitempty"`
 }
 
-// Captured is the part of a network's traffic that captures cover: what these nodes sent in this time after T0.
+// Captured names the part of a network's traffic that captures cover: what these nodes sent in this time after T0.
 type Captured struct {
 	Nodes       []string `json:"nodes"`
 	FromSeconds float64  `json:"fromSeconds"`
 	ToSeconds   float64  `json:"toSeconds"`
 }
 
-// TCPResult counts what Wireshark defines.
+// TCPResult has counts as Wireshark defines them.
 type TCPResult struct {
 	Retransmissions int64 `json:"retransmissions"`
 	Spurious        int64 `json:"spurious"`
 	DuplicateAcks   int64 `json:"duplicateAcks"`
 }
 
-// Gap is something that is missing from the results, and why.
+// Gap is something that is missing from the results, with the reason.
 type Gap struct {
 	What        string   `json:"what"`
 	Node        string   `json:"node,omitempty"`

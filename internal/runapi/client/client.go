@@ -1,6 +1,5 @@
-// Package client speaks runapi to the server: for the operator, the collect step, radiod, agents
-// and the command line. Every method takes a context and has no other time limit of its own, as
-// some requests wait on purpose.
+// Package client sends runapi requests to the server: for the operator, the collect step, radiod, agents and the command line.
+// Its methods have no time limit but their context's, as some requests wait on purpose.
 package client
 
 import (
@@ -21,8 +20,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// TokenSource gives the bearer token of a request. It is asked anew for every request, as
-// projected tokens are replaced while a program runs. An empty token sends none.
+// TokenSource returns the bearer token for a request. It is called for every request, as projected tokens are replaced while a
+// program runs. No token is sent if it is empty.
 type TokenSource func() (string, error)
 
 // TokenFile reads the token from a file, such as a projected service account token.
@@ -36,11 +35,10 @@ func TokenFile(path string) TokenSource {
 	}
 }
 
-// NoToken sends no token: for reads through the API server's service proxy, whose HTTP client
-// proves who the user is.
+// NoToken sends no token: for reads through the API server, whose HTTP client authenticates the user.
 func NoToken() (string, error) { return "", nil }
 
-// Client speaks to one server; safe for use by several goroutines.
+// Client sends requests to one server; it is safe for concurrent use.
 type Client struct {
 	base  string
 	http  *http.Client
@@ -59,13 +57,13 @@ func New(baseURL string, httpClient *http.Client, token TokenSource) *Client {
 	return &Client{base: strings.TrimRight(baseURL, "/"), http: httpClient, token: token}
 }
 
-// Error is an answer of the server that is not a success.
+// Error is an unsuccessful answer of the server.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
 	// Message is the server's explanation.
 	Message string
-	// Size is the archived size with status 409 of an append.
+	// Size is the archived size, with status 409 of an append.
 	Size *int64
 }
 
@@ -73,63 +71,63 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server answered %d %s: %s", e.Status, http.StatusText(e.Status), e.Message)
 }
 
-// IsNotFound tells that the server knows no such run, agent or file.
+// IsNotFound reports whether the server knows no such run, agent or file.
 func IsNotFound(err error) bool { return HasStatus(err, http.StatusNotFound) }
 
-// HasStatus tells that the server answered with this HTTP status.
+// HasStatus reports whether the server answered with this HTTP status.
 func HasStatus(err error, status int) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Status == status
 }
 
-// PutPlan tells the server what the operator wants of a run; idempotent. The answer is the state with that plan.
+// PutPlan sends the plan of a run; idempotent. The answer is the state with that plan.
 func (c *Client) PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error) {
 	var state runapi.State
 	err := c.sendJSON(ctx, http.MethodPut, runPath(plan.UID), nil, plan, &state)
 	return state, err
 }
 
-// State gives what the server knows of a run.
+// State returns the server's state of a run.
 func (c *Client) State(ctx context.Context, uid string) (runapi.State, error) {
 	var state runapi.State
 	err := c.sendJSON(ctx, http.MethodGet, runPath(uid), nil, nil, &state)
 	return state, err
 }
 
-// LiveState gives what the server knows of a run, with its figures so far.
+// LiveState returns the server's state of a run, with its live figures.
 func (c *Client) LiveState(ctx context.Context, uid string) (runapi.State, error) {
 	var state runapi.State
 	err := c.sendJSON(ctx, http.MethodGet, runPath(uid), url.Values{"live": {"true"}}, nil, &state)
 	return state, err
 }
 
-// Updates waits for news of any run after those of an epoch and sequence, "" and 0 at first, and answers within half a minute even where there is none.
+// Updates waits for changes of any run after an epoch and sequence, "" and 0 at first. It returns within half a minute, also without any.
 func (c *Client) Updates(ctx context.Context, epoch string, sequence int64) (runapi.Updates, error) {
-	var news runapi.Updates
+	var updates runapi.Updates
 	query := url.Values{"epoch": {epoch}, "since": {strconv.FormatInt(sequence, 10)}}
-	err := c.sendJSON(ctx, http.MethodGet, "/v1/news", query, nil, &news)
-	return news, err
+	err := c.sendJSON(ctx, http.MethodGet, "/v1/news", query, nil, &updates)
+	return updates, err
 }
 
-// Incident adds one incident to a run; the same incident again changes nothing, except that it may end.
+// Incident adds an incident to a run; repeating it changes nothing, except that it may end.
 func (c *Client) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
 	return c.sendJSON(ctx, http.MethodPost, runPath(uid)+"/incidents", nil, incident, nil)
 }
 
-// Events adds up to runapi.MaxEvents Kubernetes events to a run; what it has already changes nothing.
-// None tell that the archive has all that the caller knows of: of a run that is collected, the seal waits for that.
+// Events adds up to runapi.MaxEvents Kubernetes events to a run; known ones change nothing.
+// An empty list means that the archive has all events that the caller knows of; the seal waits for that.
 func (c *Client) Events(ctx context.Context, uid string, events []runapi.KubernetesEvent) error {
 	return c.sendJSON(ctx, http.MethodPost, runPath(uid)+"/events", nil, events, nil)
 }
 
-// Seal ends the collection of a run: it waits until every log is whole or the request's time is over.
+// Seal ends the collection of a run: it waits until every log is complete or the request's time has passed.
 func (c *Client) Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error) {
 	var manifest runapi.Manifest
 	err := c.sendJSON(ctx, http.MethodPost, runPath(uid)+"/seal", nil, request, &manifest)
 	return manifest, err
 }
 
-// Files lists what the archive has of a run. Before the seal, sizes are of the moment and checksums absent.
+// Files lists the archived files of a run. Before the seal, sizes are the present ones and checksums are absent.
 func (c *Client) Files(ctx context.Context, uid string) (runapi.Manifest, error) {
 	var manifest runapi.Manifest
 	err := c.sendJSON(ctx, http.MethodGet, runPath(uid)+"/files", nil, nil, &manifest)
@@ -145,7 +143,7 @@ func (c *Client) File(ctx context.Context, uid, path string) (io.ReadCloser, err
 	return response.Body, nil
 }
 
-// PutResult writes results/NAME of a run, replacing what was there.
+// PutResult writes results/NAME of a run, and replaces an existing file.
 func (c *Client) PutResult(ctx context.Context, uid, name string, content io.Reader) error {
 	path := runPath(uid) + "/files/results/" + url.PathEscape(name)
 	response, err := c.do(ctx, http.MethodPut, path, nil, content, "application/octet-stream")
@@ -174,14 +172,14 @@ func (c *Client) Runs(ctx context.Context, namespace, name string) ([]runapi.Run
 	return runs, err
 }
 
-// Usage tells what the runs of a namespace have in the archive.
+// Usage returns a namespace's share of the archive.
 func (c *Client) Usage(ctx context.Context, namespace string) (runapi.Usage, error) {
 	var usage runapi.Usage
 	err := c.sendJSON(ctx, http.MethodGet, "/v1/usage", url.Values{"namespace": {namespace}}, nil, &usage)
 	return usage, err
 }
 
-// Compare puts analysed runs side by side, as text, json, csv, latex or html; by is a field of the spec, run, or empty. The caller closes it.
+// Compare compares analysed runs, as text, json, csv, latex or html; by is a field of the spec, run, or empty. The caller closes it.
 func (c *Client) Compare(ctx context.Context, uids []string, format, by string) (io.ReadCloser, error) {
 	query := url.Values{"run": uids, "format": {format}}
 	if by != "" {
@@ -194,8 +192,8 @@ func (c *Client) Compare(ctx context.Context, uids []string, format, by string) 
 	return response.Body, nil
 }
 
-// AgentPlan waits up to 30 s for a plan of the calling pod's app that is newer than revision. Without
-// news in that time it answers with the plan at that same revision.
+// AgentPlan waits up to 30 s for a plan of the calling pod's app that is newer than revision. Without a change it returns the
+// plan of that revision.
 func (c *Client) AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error) {
 	query := url.Values{"app": {app}, "revision": {strconv.FormatInt(revision, 10)}}
 	var plan runapi.AgentPlan
@@ -203,20 +201,20 @@ func (c *Client) AgentPlan(ctx context.Context, app string, revision int64) (run
 	return plan, err
 }
 
-// Report tells what the calling pod's agent has done.
+// Report sends the report of the calling pod's agent.
 func (c *Client) Report(ctx context.Context, report runapi.AgentReport) error {
 	return c.sendJSON(ctx, http.MethodPost, "/v1/agent/report", nil, report, nil)
 }
 
-// Clock reads the server's clock, for a node that has one of its own.
+// Clock reads the server's clock, for a node that has its own.
 func (c *Client) Clock(ctx context.Context) (runapi.ClockReading, error) {
 	var reading runapi.ClockReading
 	err := c.sendJSON(ctx, http.MethodGet, "/v1/agent/clock", nil, nil, &reading)
 	return reading, err
 }
 
-// AppendRadio archives content, RadioSample lines of one run from radiod on host, from offset on. Where offset is not
-// the archived size the error is a conflict whose Size says it.
+// AppendRadio archives RadioSample lines of one run from radiod on host, from offset on. If offset is not the archived size, the
+// error is a conflict with that Size.
 func (c *Client) AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error) {
 	return c.appendTo(ctx, "/v1/radio/"+url.PathEscape(host)+"/"+url.PathEscape(uid), offset, content)
 }
@@ -243,17 +241,17 @@ func (c Capture) Path() string {
 	return "captures/" + c.Name + "/" + c.Network + "/" + c.Node + ".pcapng"
 }
 
-// AppendCapture archives bytes of a capture from offset on, for radiod of a host; see AppendRadio. Nothing at offset 0
-// asks for the size.
+// AppendCapture archives bytes of a capture from offset on, for radiod of a host; see AppendRadio. No bytes at offset 0
+// return the size.
 func (c *Client) AppendCapture(ctx context.Context, host, uid string, which Capture, offset int64, content io.Reader) (runapi.LogPosition, error) {
 	path := "/v1/radio/" + url.PathEscape(host) + "/" + url.PathEscape(uid) + "/captures/" +
 		url.PathEscape(which.Name) + "/" + url.PathEscape(which.Network) + "/" + url.PathEscape(which.Node)
 	return c.appendTo(ctx, path, offset, content)
 }
 
-// Follow opens one archived file from offset on and goes on as it grows, until the run is sealed or the file's capture
-// has ended; a file that is not there yet is waited for. An error of reading that is not io.EOF means that the
-// connection broke: follow again from where it did. The caller closes it.
+// Follow opens an archived file from offset on and continues as it grows, until the run is sealed or the file's capture ends.
+// It waits for a file that does not exist yet. A read error other than io.EOF means that the connection broke:
+// follow again from there. The caller closes it.
 func (c *Client) Follow(ctx context.Context, uid, path string, offset int64) (io.ReadCloser, error) {
 	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "follow": {"true"}}
 	response, err := c.do(ctx, http.MethodGet, runPath(uid)+"/files/"+escapePath(path), query, nil, "")
@@ -305,10 +303,10 @@ func decode(response *http.Response, out any) error {
 	return nil
 }
 
-// do sends a request and gives the response of a success; every other answer is an *Error.
+// do sends a request and returns a successful response; every other one is an *Error.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, contentType string) (*http.Response, error) {
 	if method == http.MethodGet && needsCleaning(path) {
-		return nil, fmt.Errorf("%q: want names with single slashes between them, and neither . nor .. among them", path)
+		return nil, fmt.Errorf("%q: want names separated by single slashes, without . and ..", path)
 	}
 	address := c.base + path
 	if len(query) > 0 {
@@ -349,7 +347,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil, answerError(response)
 }
 
-// contentDigest a body that is read from its beginning afterwards.
+// contentDigest of a body, which is rewound for reading.
 func contentDigest(body *bytes.Reader) (string, error) {
 	hash := sha256.New()
 	if _, err := body.WriteTo(hash); err != nil {
@@ -359,7 +357,7 @@ func contentDigest(body *bytes.Reader) (string, error) {
 	return runapi.ContentDigest([sha256.Size]byte(hash.Sum(nil))), err
 }
 
-// maxErrorBytes bounds how much of a failed answer is read.
+// maxErrorBytes of an error answer are read.
 const maxErrorBytes = 16 << 10
 
 func answerError(response *http.Response) error {

@@ -11,14 +11,14 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// Digests is Files with the SHA-256 of every file of a sealed run; the server reads through those that no seal has, once.
+// Digests is Files with the SHA-256 of every file of a sealed run; the server computes those of records and results.
 func (c *Client) Digests(ctx context.Context, uid string) (runapi.Manifest, error) {
 	var manifest runapi.Manifest
 	err := c.sendJSON(ctx, http.MethodGet, runPath(uid)+"/files", url.Values{"digests": {"true"}}, nil, &manifest)
 	return manifest, err
 }
 
-// FileFrom opens one archived file from an offset on, to go on where a download broke off. The caller closes it.
+// FileFrom opens an archived file from an offset on, to continue an interrupted download. The caller closes it.
 func (c *Client) FileFrom(ctx context.Context, uid, path string, offset int64) (io.ReadCloser, error) {
 	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
 	response, err := c.do(ctx, http.MethodGet, runPath(uid)+"/files/"+escapePath(path), query, nil, "")

@@ -24,18 +24,17 @@ type LogPart struct {
 	Content []byte
 }
 
-// LogResult tells what became of a LogPart.
+// LogResult is the result of a LogPart.
 type LogResult struct {
 	// Size is the archived size of the log, bytes, if there is no error.
 	Size int64
-	// Err of this part is an *Error, as if it had been a request of its own; where the offset is not the archived size,
-	// it is a conflict whose Size says it.
+	// Err of this part is an *Error, like that of a separate request. If the offset is not the archived size, it is a conflict
+	// with that Size.
 	Err error
 }
 
-// AppendLogs archives parts of the calling pod's app's logs, up to runapi.MaxLogParts, and tells of each what became of
-// it, in their order. An error is that of all of them; the server may have archived some nevertheless. The contents are the
-// caller's again when it returns.
+// AppendLogs archives parts of the logs of the calling pod's app, up to runapi.MaxLogParts, and returns the results in their order.
+// An error concerns all parts; some may be archived nevertheless. The caller may reuse the contents afterwards.
 func (c *Client) AppendLogs(ctx context.Context, app string, parts []LogPart) ([]LogResult, error) {
 	body, err := newLogBody(parts)
 	if err != nil {
@@ -68,7 +67,7 @@ func (c *Client) AppendLogs(ctx context.Context, app string, parts []LogPart) ([
 	return appended, nil
 }
 
-// logBody is parts as they go over the network; their contents are not copied.
+// logBody sends the parts without copying their contents.
 type logBody struct {
 	bytes int64
 
@@ -93,7 +92,7 @@ func newLogBody(parts []LogPart) (*logBody, error) {
 	return body, nil
 }
 
-// Read fills p: each read becomes a packet.
+// Read fills p, as each read becomes a packet.
 func (b *logBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,8 +103,7 @@ func (b *logBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release ends the use of the contents: after a failure the connection may go on reading for a while, and the caller
-// may have put other bytes there.
+// release ends the use of the contents: after a failure the connection may read on for a while, when the caller has reused them.
 func (b *logBody) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

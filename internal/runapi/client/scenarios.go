@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// Scenario opens the compiled scenario with a digest, sha256:…; IsNotFound tells that the server has none. What is read
-// must be checked against the digest. The caller closes it.
+// Scenario opens the compiled scenario with a digest, sha256:…; if there is none, IsNotFound reports true. The caller must
+// check the content against the digest, and closes it.
 func (c *Client) Scenario(ctx context.Context, digest string) (io.ReadCloser, error) {
 	response, err := c.do(ctx, http.MethodGet, scenarioPath(digest), nil, nil, "")
 	if err != nil {
@@ -17,8 +17,7 @@ func (c *Client) Scenario(ctx context.Context, digest string) (io.ReadCloser, er
 	return response.Body, nil
 }
 
-// HasScenario tells whether the server has the compiled scenario with a digest. It counts as a use of it, so that it is
-// not deleted for its age.
+// HasScenario reports whether the server has the compiled scenario with a digest. It counts as a use, which prevents deletion by age.
 func (c *Client) HasScenario(ctx context.Context, digest string) (bool, error) {
 	response, err := c.do(ctx, http.MethodHead, scenarioPath(digest), nil, nil, "")
 	if IsNotFound(err) {
@@ -30,8 +29,7 @@ func (c *Client) HasScenario(ctx context.Context, digest string) (bool, error) {
 	return true, response.Body.Close()
 }
 
-// PutScenario stores the compiled scenario with that digest, which the server checks; idempotent. Who asks HasScenario
-// first need not send what the server has.
+// PutScenario stores the compiled scenario with a digest, which the server checks; idempotent. HasScenario saves sending it again.
 func (c *Client) PutScenario(ctx context.Context, digest string, content io.Reader) error {
 	response, err := c.do(ctx, http.MethodPut, scenarioPath(digest), nil, content, "application/octet-stream")
 	if err != nil {
