@@ -1,8 +1,7 @@
-// Package agent is process 1 of every app's container. It starts and stops the app at absolute
-// times (T0 + x) that it was told beforehand, so that nothing between a workflow's step and a
-// process can show in a result; restarts what fails; and ships every log to the archive.
+// Package agent is process 1 of every app's container. It starts and stops the app at absolute times (T0 + x) that it knows
+// beforehand, so that no delay of the control plane shows in a result; restarts what fails; and ships every log to the archive.
 //
-// Once actions are armed no server is needed: logs stay in the spool until one answers.
+// Armed actions need no server: logs stay in the spool until one answers.
 package agent
 
 import (
@@ -29,36 +28,35 @@ import (
 
 const (
 	heartbeat = 5 * time.Second
-	// lookPeriod is how often an agent looks after what nobody tells it of.
-	lookPeriod    = time.Second
+	// checkPeriod is how often an agent checks what sends no notification.
+	checkPeriod   = time.Second
 	reportTimeout = 10 * time.Second
-	// pollTimeout is longer than the 30 s for which the server holds a poll.
+	// pollTimeout is longer than the 30 s for which the server may delay its answer.
 	pollTimeout = 45 * time.Second
 	firstRetry  = 200 * time.Millisecond
 	lastRetry   = 5 * time.Second
-	// After a signal to end, instances get at most hurriedGrace, and shipping termShipping: together less than
-	// the pod's 5 s.
-	hurriedGrace = 1500 * time.Millisecond
-	termShipping = 3 * time.Second
+	// After a signal to end, instances have signalGrace, and shipping signalShipTime: together less than the pod's 5 s.
+	signalGrace    = 1500 * time.Millisecond
+	signalShipTime = 3 * time.Second
 	// defaultSpoolLimit of all logs of a container.
 	defaultSpoolLimit = 512 << 20
 )
 
-// server is what the agent needs of runapi's client.
+// server is the part of runapi's client that the agent uses.
 type server interface {
 	AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error)
 	Report(ctx context.Context, report runapi.AgentReport) error
 	AppendLogs(ctx context.Context, app string, parts []client.LogPart) ([]client.LogResult, error)
 }
 
-// wallClock is the time that all nodes share; Go's monotonic reading would hide that the clock was stepped.
+// wallClock is the time that all nodes share. Go's monotonic reading would hide steps of the clock.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// Options are what a test, or an unusual place, changes; the zero value is right in a node's container.
+// Options differ only in tests and unusual environments; the zero value suits a node's container.
 type Options struct {
 	LogDir, TokenFile, CgroupDir, ClockFile, SysctlDir string
 	Stdout, Stderr                                     io.Writer
-	// NeverHold makes every process at its planned time instead of holding it ready before.
+	// NeverHold starts every process at its planned time, without preparing and holding it before.
 	NeverHold bool
 }
 
@@ -99,11 +97,11 @@ type Agent struct {
 	children  children
 	budget    spoolBudget
 	neverHold bool
-	// hurry is set once the agent was told to end by a signal.
-	hurry atomic.Bool
+	// endBySignal is set when a signal told the agent to end.
+	endBySignal atomic.Bool
 }
 
-// New opens the agent's logs. It fails where the log folder cannot be written: then nothing could be measured.
+// New opens the agent's logs. It fails if the log folder cannot be written: nothing could be measured.
 func New(config agentconfig.Config, o Options) (*Agent, error) {
 	o = o.withDefaults()
 	if err := os.MkdirAll(o.LogDir, 0o755); err != nil {
@@ -120,13 +118,13 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, sysctlDir: o.SysctlDir, events: events, ledger: executed,
 		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
-	executed.notSynced = func(err error) {
-		a.fail(fmt.Sprintf("app %s on node %s: the disk did not take what has been carried out, which could be repeated after a restart: %v", a.config.App, a.config.Node, err), 0)
+	executed.onSyncError = func(err error) {
+		a.fail(fmt.Sprintf("app %s on node %s: the executed action could not be synced to disk and may be repeated after a restart: %v", a.config.App, a.config.Node, err), 0)
 	}
 	a.shipper = newShipper(o.LogDir, config.App, a.server, events)
-	a.shipper.now, a.shipper.wholeUntil, a.shipper.budget = clock.Realtime, a.state.wholeUntil, &a.budget
-	// Half of the spool is for what apps print; message logs, which results are made of, have the rest.
-	a.budget.left.Store(a.spoolLimit() / 2)
+	a.shipper.now, a.shipper.onArchivedUntil, a.shipper.budget = clock.Realtime, a.state.archivedUntil, &a.budget
+	// Half of the spool is for output; message logs, which results need, have the rest.
+	a.budget.bytesLeft.Store(a.spoolLimit() / 2)
 	stdout, stderr := &lockedWriter{w: o.Stdout}, &lockedWriter{w: o.Stderr}
 	for i, spec := range config.Instances {
 		in, err := a.newInstance(i+1, spec, stdout, stderr)
@@ -149,9 +147,9 @@ func (a *Agent) newInstance(number int, spec agentconfig.Instance, stdout, stder
 		if err != nil {
 			return nil, err
 		}
-		*stream.to = &tee{spool: spool, container: stream.container, budget: &a.budget, full: func() {
+		*stream.to = &tee{spool: spool, container: stream.container, budget: &a.budget, onFull: func() {
 			a.events.add(runapi.AgentEvent{Event: eventSpoolFull, Instance: spec.Name,
-				Message: file + " is cut off here: the spool for output is full; the container's own log goes on"})
+				Message: file + " is cut off here: the spool for output is full; the container's log continues"})
 		}}
 	}
 	if a.config.MessagesOnStdout {
@@ -164,12 +162,12 @@ func (a *Agent) newInstance(number int, spec agentconfig.Instance, stdout, stder
 	return in, nil
 }
 
-// httpClient neither needs proxies nor certificates, and notices a server that has gone.
+// httpClient needs no proxies and no certificates, and notices a server that is gone.
 func httpClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		ResponseHeaderTimeout: pollTimeout,
-		MaxIdleConnsPerHost:   3, // one each for poll, report, shipping
+		MaxIdleConnsPerHost:   3, // poll, report and shipping
 		IdleConnTimeout:       time.Minute,
 	}}
 }
@@ -184,20 +182,20 @@ func (a *Agent) spoolLimit() int64 {
 // grace from SIGTERM to SIGKILL.
 func (a *Agent) grace() time.Duration {
 	grace := time.Duration(a.config.StopGraceSeconds * float64(time.Second))
-	if a.hurry.Load() {
-		return min(grace, hurriedGrace)
+	if a.endBySignal.Load() {
+		return min(grace, signalGrace)
 	}
 	return grace
 }
 
-// fail reports that the app cannot run as it should. What runs goes on until the run is finished.
+// fail reports that the app cannot run as it should. Other processes continue until the run is finished.
 func (a *Agent) fail(message string, code int) {
 	if a.state.fail(message, code) {
 		a.events.add(runapi.AgentEvent{Event: eventFailed, Message: message})
 	}
 }
 
-// updatePhase follows the instances: running while any is active, stopped when none is any more.
+// updatePhase follows the instances: running while any is active, else stopped.
 func (a *Agent) updatePhase() {
 	for _, in := range a.instances {
 		if in.isActive() && !in.spec.Aside {
@@ -208,20 +206,20 @@ func (a *Agent) updatePhase() {
 	a.state.phase(runapi.AgentStopped)
 }
 
-// Run does the agent's work until the plan says finish (every log is shipped, the code is 0 or that of an
-// app that was given up) or a signal to end arrives (3 s are left for shipping).
+// Run works until the plan finishes, when every log is shipped, or until a signal to end, after which 3 s are left for
+// shipping. The exit code is 0, or that of an app that was given up.
 func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int) {
 	work, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	before := readCPU(a.cgroupDir)
-	a.prepare()
+	a.prepareApp()
 	if os.Getpid() == 1 {
 		go a.children.reapOrphans(work)
 	}
 	executing, stopExecuting := context.WithCancel(work)
 	instancesEnded := make(chan struct{})
 	defer close(instancesEnded)
-	executingDone := a.executor(executing, instancesEnded)
+	executingDone := a.startExecutor(executing, instancesEnded)
 	go a.watchClock(work)
 	shipping, stopShipping := context.WithCancel(work)
 	shippingDone := goDone(func() { a.shipAndWatchSpool(shipping) })
@@ -230,13 +228,13 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 	finish := make(chan struct{})
 	go a.poll(work, finish)
 
-	finished := a.await(ctx, finish, signals)
-	a.hurry.Store(!finished)
-	stopExecuting() // before the instances are stopped, so that none is started after that
+	finished := a.awaitEnd(ctx, finish, signals)
+	a.endBySignal.Store(!finished)
+	stopExecuting() // first, so that no instance starts after it was stopped
 	<-executingDone
 	a.stopAll()
 	a.reportCPU(before, readCPU(a.cgroupDir))
-	a.events.add(runapi.AgentEvent{Event: eventFinished, Message: a.schedule.left()})
+	a.events.add(runapi.AgentEvent{Event: eventFinished, Message: a.schedule.notExecuted()})
 	stopShipping()
 	<-shippingDone
 	stopReporting()
@@ -245,7 +243,7 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 	return a.state.exitCode()
 }
 
-// goDone runs f and gives a channel that is closed when f has returned.
+// goDone runs f, and returns a channel that is closed when f has returned.
 func goDone(f func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -255,9 +253,9 @@ func goDone(f func()) <-chan struct{} {
 	return done
 }
 
-// prepare writes the app's files and looks for its programs. An agent that finds actions carried out by an earlier one of this
-// container cannot bring its instances back.
-func (a *Agent) prepare() {
+// prepareApp writes the app's files and looks for its programs. If an earlier agent of this container has executed actions, its
+// instances are lost.
+func (a *Agent) prepareApp() {
 	for _, f := range a.config.Files {
 		if err := writeAtomically(f.Path, strings.NewReader(f.Content), 0o644); err != nil {
 			a.fail(fmt.Sprintf("app %s on node %s: %v", a.config.App, a.config.Node, err), 0)
@@ -271,7 +269,7 @@ func (a *Agent) prepare() {
 		}
 	}
 	if len(a.ledger.ids) > 0 {
-		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted in the middle of the run; what ran has ended and is not started again", a.config.App, a.config.Node), 0)
+		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted during the run; the app has ended and is not started again", a.config.App, a.config.Node), 0)
 	}
 	for _, in := range a.config.Instances {
 		if err := checkProgram(in.Command[0]); err != nil && !in.Aside {
@@ -281,10 +279,10 @@ func (a *Agent) prepare() {
 	}
 }
 
-// checkCongestionControl says why the node's kernel has another one than the experiment asks for.
+// checkCongestionControl returns why the node's kernel does not have what the experiment asks for.
 func (a *Agent) checkCongestionControl(wanted string) error {
 	read := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(a.sysctlDir, name)) // what cannot be read is not told
+		text, _ := os.ReadFile(filepath.Join(a.sysctlDir, name)) // unreadable: empty in the message
 		return strings.Join(strings.Fields(string(text)), ", ")
 	}
 	if has := read("tcp_congestion_control"); has != wanted {
@@ -294,30 +292,30 @@ func (a *Agent) checkCongestionControl(wanted string) error {
 	return nil
 }
 
-// poll follows the plan until it says finish.
+// poll follows the plan until it finishes.
 func (a *Agent) poll(ctx context.Context, finish chan<- struct{}) {
-	revision, retry, told := int64(0), firstRetry, false
+	revision, retry, reported := int64(0), firstRetry, false
 	for ctx.Err() == nil {
 		request, cancel := context.WithTimeout(ctx, pollTimeout)
 		plan, err := a.server.AgentPlan(request, a.config.App, revision)
 		cancel()
 		if err != nil {
-			if !told && ctx.Err() == nil {
+			if !reported && ctx.Err() == nil {
 				a.events.add(runapi.AgentEvent{Event: eventDisconnected, Message: err.Error()})
-				told = true
+				reported = true
 			}
-			// A server that was restarted may count anew; actions are known by their ids.
+			// A restarted server may count from the beginning; actions are known by their ids.
 			revision = 0
 			pause(ctx, retry)
 			retry = min(2*retry, lastRetry)
 			continue
 		}
-		if told {
+		if reported {
 			a.events.add(runapi.AgentEvent{Event: eventConnected})
-			told = false
+			reported = false
 		}
 		if plan.Revision == revision {
-			pause(ctx, firstRetry) // a server that holds no polls would be asked without end
+			pause(ctx, firstRetry) // in case the server answers polls at once
 		}
 		revision, retry = plan.Revision, firstRetry
 		a.accept(plan)
@@ -337,14 +335,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// report tells the server of every change at once and of itself every 5 s.
+// report sends every change at once, and a heartbeat every 5 s.
 func (a *Agent) report(ctx context.Context) {
 	first, retry := true, firstRetry
 	for ctx.Err() == nil {
 		wait := heartbeat
 		if err := a.reportOnce(ctx); err != nil {
 			wait, retry = retry, min(2*retry, lastRetry)
-			pause(ctx, wait) // a change would only fail as well
+			pause(ctx, wait) // reporting a change would fail too
 			continue
 		}
 		retry = firstRetry
@@ -370,32 +368,32 @@ func (a *Agent) reportOnce(ctx context.Context) error {
 	return a.server.Report(ctx, report)
 }
 
-// shipAndWatchSpool ships logs and tells once when the spool is larger than it should be.
+// shipAndWatchSpool ships logs, and logs once when the spool exceeds its limit.
 func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 	done := goDone(func() { a.shipper.run(ctx) })
 	defer func() { <-done }()
-	tick := time.NewTicker(lookPeriod)
+	tick := time.NewTicker(checkPeriod)
 	defer tick.Stop()
-	disk := diskWatch{state: a.state, free: func() int64 { return freeBytes(a.logDir) }, roomy: clock.Realtime()}
-	for told := false; ; {
+	disk := diskWatch{state: a.state, free: func() int64 { return freeBytes(a.logDir) }, lastRoom: clock.Realtime()}
+	for reported := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		disk.look(clock.Realtime())
-		_ = a.events.file.Flush() // what waits on goes with the next event
-		if size := spooled(a.logDir); size > a.spoolLimit() && !told {
-			told = true
-			a.budget.left.Store(0) // what is left belongs to the message logs
+		disk.check(clock.Realtime())
+		_ = a.events.file.Flush() // what still waits follows with the next event
+		if size := spoolBytes(a.logDir); size > a.spoolLimit() && !reported {
+			reported = true
+			a.budget.bytesLeft.Store(0) // the rest is for message logs
 			a.events.add(runapi.AgentEvent{Event: eventSpoolFull,
 				Message: fmt.Sprintf("logs that wait for the archive take %d bytes, the limit is %d: output is no longer spooled, message logs still are", size, a.spoolLimit())})
 		}
 	}
 }
 
-// await waits for the end: the plan's finish (true) or a signal or ctx (false). Other signals go on to the app.
-func (a *Agent) await(ctx context.Context, finish <-chan struct{}, signals <-chan os.Signal) bool {
+// awaitEnd waits for the plan's finish (true), or for a signal or ctx (false). Other signals are passed to the app.
+func (a *Agent) awaitEnd(ctx context.Context, finish <-chan struct{}, signals <-chan os.Signal) bool {
 	for {
 		select {
 		case <-finish:
@@ -415,12 +413,11 @@ func (a *Agent) await(ctx context.Context, finish <-chan struct{}, signals <-cha
 	}
 }
 
-// stopAll ends every instance and waits for that; the grace bounds the wait. One that is ending already may
-// have been given a longer grace than there is now.
+// stopAll ends every instance and waits for that within the grace. An instance that is ending may have had a longer grace.
 func (a *Agent) stopAll() {
 	var ends []<-chan struct{}
 	for _, in := range a.instances {
-		end := in.endOf()
+		end := in.endedChannel()
 		if end == nil {
 			continue
 		}
@@ -441,11 +438,11 @@ func (a *Agent) stopAll() {
 	}
 }
 
-// shipRest ships what is left. After finish it takes the time it needs; after a signal, 3 s.
+// shipRest ships the remaining logs. After finish it has no limit; after a signal, 3 s.
 func (a *Agent) shipRest(ctx context.Context, finished bool, signals <-chan os.Signal) {
 	if !finished {
-		// ctx may be what has ended, and there are still 3 s.
-		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), termShipping)
+		// ctx itself may have ended, and 3 s are left.
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalShipTime)
 		defer cancel()
 		a.shipAndReportDone(short)
 		return
@@ -459,7 +456,7 @@ func (a *Agent) shipRest(ctx context.Context, finished bool, signals <-chan os.S
 				return
 			case s := <-signals:
 				if s == syscall.SIGTERM || s == syscall.SIGINT {
-					time.AfterFunc(termShipping, cancel)
+					time.AfterFunc(signalShipTime, cancel)
 				}
 			}
 		}
@@ -468,8 +465,8 @@ func (a *Agent) shipRest(ctx context.Context, finished bool, signals <-chan os.S
 }
 
 func (a *Agent) shipAndReportDone(ctx context.Context) {
-	if err := a.shipper.all(ctx); err != nil {
-		fmt.Fprintf(a.events.people, "agent: logs were not shipped to their end: %v\n", err)
+	if err := a.shipper.shipAll(ctx); err != nil {
+		fmt.Fprintf(a.events.console, "agent: logs were not shipped completely: %v\n", err)
 		if !errors.Is(err, errNoRoom) {
 			return
 		}
@@ -483,7 +480,7 @@ func (a *Agent) shipAndReportDone(ctx context.Context) {
 	}
 }
 
-// Signals are those that the agent handles or passes on to the app.
+// Signals are those that the agent handles or passes to the app.
 func Signals() <-chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT)

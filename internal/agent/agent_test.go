@@ -282,7 +282,7 @@ func TestACommandThatDoesNotExistFailsTheAgentBeforeTheRunBegins(t *testing.T) {
 	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{"/no/such/program"}}}
 	n.run()
 	n.waitPhase(runapi.AgentFailed)
-	want := "app bft on node nor cannot run: command /no/such/program is not there: the app's image has no such program"
+	want := "app bft on node nor cannot run: command /no/such/program does not exist: the app's image has no such program"
 	if m := s.lastReport().Message; m != want {
 		t.Errorf("message %q; want %q", m, want)
 	}
@@ -315,7 +315,7 @@ func TestAnotherCongestionControlThanTheExperimentsFailsTheAgentBeforeTheRunBegi
 	}
 }
 
-func TestAProcessAsideMayFailOrBeMissingAndTheAppGoesOn(t *testing.T) {
+func TestASideProcessMayFailOrBeMissing(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, "exec sleep 60", "exit 3")
@@ -333,7 +333,7 @@ func TestAProcessAsideMayFailOrBeMissingAndTheAppGoesOn(t *testing.T) {
 	}
 }
 
-func TestAProgramThatTheKernelRefusesFailsTheAgentInPlainWords(t *testing.T) {
+func TestAProgramThatTheKernelRefusesFailsTheAgentWithAnExplanation(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s)
@@ -400,7 +400,7 @@ func TestARestartedAgentNeverRepeatsAStart(t *testing.T) {
 	s.set(func(s *fakeServer) { s.refuse = false })
 	n.run()
 	n.waitPhase(runapi.AgentFailed)
-	if m := s.lastReport().Message; !strings.Contains(m, "restarted in the middle of the run") {
+	if m := s.lastReport().Message; !strings.Contains(m, "restarted during the run") {
 		t.Errorf("message %q; want it to speak of the restart", m)
 	}
 	s.finish()
@@ -459,7 +459,7 @@ func TestSIGTERMStopsTheAppAndShipsWhatThereIs(t *testing.T) {
 	begin := time.Now()
 	n.signals <- syscall.SIGTERM
 	n.waitExit()
-	if took := time.Since(begin); took > hurriedGrace+termShipping {
+	if took := time.Since(begin); took > signalGrace+signalShipTime {
 		t.Errorf("took %v to end; want less than the pod's 5 s", took)
 	}
 	if got := s.log("stdout-1.log"); got != "up\nbye\n" {
@@ -565,16 +565,16 @@ func TestAStopEndsWhatTheAppHasStarted(t *testing.T) {
 	}
 	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
 	n.waitPhase(runapi.AgentStopped)
-	waitFor(t, "the end of the grandchild", func() bool { return !runs(pid) })
+	waitFor(t, "the end of the grandchild", func() bool { return !isRunning(pid) })
 }
 
-// runs tells whether a process is there and not merely waiting to be reaped.
-func runs(pid int) bool {
+// isRunning tells whether a process is there and not merely waiting to be reaped.
+func isRunning(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(text), ") Z ")
 }
 
-func TestOutputBeyondTheSpoolsLimitIsCutOffWithAnEvent(t *testing.T) {
+func TestOutputBeyondTheSpoolLimitIsCutOffWithAnEvent(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `head -c 40000 /dev/zero | tr '\0' x; exec sleep 60`)
@@ -642,7 +642,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.events.opened.Close()
+		defer a.events.closer.Close()
 		a.accept(plan)
 		a.accept(plan)
 		last := int64(-1)

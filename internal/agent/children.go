@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// children knows which processes are waited for by their instance. All others that end are orphans
-// that the kernel has given to process 1.
+// children knows the processes that an instance waits for. All others are orphans that the kernel has given to process 1.
 type children struct {
 	mu   sync.Mutex
 	pids map[int]bool
 }
 
-// start starts a command; the lock keeps reapOrphans from taking its exit status away before it is known as ours.
+// start starts a command. The lock prevents reapOrphans from taking its exit status before its pid is known.
 func (c *children) start(command *exec.Cmd) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,12 +38,12 @@ func (c *children) forget(pid int) {
 	delete(c.pids, pid)
 }
 
-// reapOrphans clears up ended processes that nobody waits for, until ctx ends.
+// reapOrphans reaps ended processes that nobody waits for, until ctx ends.
 func (c *children) reapOrphans(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
-	tick := time.NewTicker(lookPeriod) // signals of children that end together merge into one
+	tick := time.NewTicker(checkPeriod) // signals of children that end at the same time merge
 	defer tick.Stop()
 	for {
 		select {
@@ -57,7 +56,7 @@ func (c *children) reapOrphans(ctx context.Context) {
 	}
 }
 
-// reap waits for every zombie child that is not an instance's.
+// reap waits for every zombie child that belongs to no instance.
 func (c *children) reap() {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -76,7 +75,7 @@ func (c *children) reap() {
 	}
 }
 
-// isZombieOf reads /proc/PID/stat: pid (name) state ppid …, where the name may hold anything.
+// isZombieOf reads /proc/PID/stat: pid (name) state ppid …, where the name may contain anything.
 func isZombieOf(pid, parent int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-func TestWhatANodeKnowsOfItsClockIsReported(t *testing.T) {
+func TestTheStateOfANodesClockIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock.json")
 	if got := readClock(path); got != nil {
 		t.Errorf("%+v without a file; want nothing", got)

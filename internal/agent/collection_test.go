@@ -19,8 +19,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// bePublisher logs messages 1, 2, 3 … as the platform's programs do, until it is stopped.
-func bePublisher() int {
+// runAsPublisher logs messages 1, 2, 3 … as the platform's programs do, until it is stopped.
+func runAsPublisher() int {
 	log, err := messagelog.Open()
 	if err != nil {
 		fmt.Println(err)
@@ -69,7 +69,7 @@ func (n *node) fill() (filler string) {
 }
 
 // On a volume of its own that is really full: each message that was sent is archived, or was sent within the gap that is named.
-func TestWhatAFullDiskTakesIsWithinTheNamedGap(t *testing.T) {
+func TestLossesOfAFullDiskAreWithinTheNamedGap(t *testing.T) {
 	t.Parallel()
 	lost := filepath.Join(t.TempDir(), "lost") // is made by the first message for which the log's last page has no room
 	own := `i=0; while :; do i=$((i+1)); echo "{\"ts\":$(date +%s%N),\"instance\":\"nor/bft/1\",\"status\":\"sent\",\"id\":\"$i\"}" >> "$VIGNETTE_MESSAGE_LOG" || : > ` + lost + `; sleep 0.02; done`
@@ -132,7 +132,7 @@ func wantSequence(t *testing.T, log string, gap runapi.AgentGap) (missing int) {
 	return missing
 }
 
-func TestTheAgentsOwnLogIsWholeAfterAFullDisk(t *testing.T) {
+func TestTheAgentsOwnLogIsCompleteAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `exec sleep 60`)
@@ -156,11 +156,11 @@ func TestDamagedPartsAreSentAgain(t *testing.T) {
 	shipper, dir := newTestShipper(t, s)
 	writeLog(t, dir, "one\ntwo\n")
 	s.set(func(s *fakeServer) { s.damage = true })
-	if _, err := shipper.round(t.Context(), bytesPerRound, false); err == nil {
+	if _, err := shipper.shipRound(t.Context(), bytesPerRound, false); err == nil {
 		t.Error("a damaged part passes for archived")
 	}
 	s.set(func(s *fakeServer) { s.damage = false })
-	if err := shipper.all(t.Context()); err != nil {
+	if err := shipper.shipAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if s.log("x.log") != "one\ntwo\n" || s.damaged == 0 {
@@ -197,12 +197,12 @@ func TestAnArchiveThatDoesNotAnswerSlowsNoApp(t *testing.T) {
 	}
 }
 
-func TestTheReportSaysUntilWhenTheArchiveHasEverything(t *testing.T) {
+func TestTheReportSaysUntilWhenTheArchiveIsComplete(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
 	now, until := int64(0), int64(0)
-	shipper.now, shipper.wholeUntil = func() int64 { return now }, func(ns int64) { until = ns }
+	shipper.now, shipper.onArchivedUntil = func() int64 { return now }, func(ns int64) { until = ns }
 	writeLog(t, dir, strings.Repeat("a line\n", 1000))
 	for _, step := range []struct {
 		at, budget, want int64
@@ -210,7 +210,7 @@ func TestTheReportSaysUntilWhenTheArchiveHasEverything(t *testing.T) {
 	}{{10, 1000, 0, false}, {20, 1 << 20, 0, true}, {30, 1 << 20, 30, false}, {40, 1 << 20, 40, false}} {
 		s.set(func(s *fakeServer) { s.refuse = step.refuse })
 		now = step.at
-		if _, err := shipper.round(t.Context(), step.budget, false); (err != nil) != step.refuse {
+		if _, err := shipper.shipRound(t.Context(), step.budget, false); (err != nil) != step.refuse {
 			t.Fatal(err)
 		}
 		if until != step.want {
@@ -219,7 +219,7 @@ func TestTheReportSaysUntilWhenTheArchiveHasEverything(t *testing.T) {
 	}
 }
 
-func TestTheDiskGetsBackWhatTheArchiveHasHadForAWhile(t *testing.T) {
+func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
@@ -238,25 +238,25 @@ func TestTheDiskGetsBackWhatTheArchiveHasHadForAWhile(t *testing.T) {
 		if _, err := f.WriteString(text); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := shipper.round(t.Context(), 1<<30, false); err != nil {
+		if _, err := shipper.shipRound(t.Context(), 1<<30, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wait := func() {
 		known := shipper.confirmed[name]
-		shipper.confirmed[name] = confirmation{known.position, known.at.Add(-2 * releaseAfter)}
+		shipper.confirmed[name] = confirmedSize{known.position, known.at.Add(-2 * punchAfter)}
 	}
 	grow(4096)
 	grow(1)
-	if got := spooled(dir); got < 4<<20 {
+	if got := spoolBytes(dir); got < 4<<20 {
 		t.Fatalf("%d bytes are on the disk; want all that the archive confirmed a moment ago", got)
 	}
 	wait()
 	grow(1)
-	if got := spooled(dir); got > 2<<20 {
+	if got := spoolBytes(dir); got > 2<<20 {
 		t.Skipf("this file system makes no holes: %d bytes are on the disk", got)
 	}
-	if left := shipper.budget.left.Load(); left < 2<<20 {
+	if left := shipper.budget.bytesLeft.Load(); left < 2<<20 {
 		t.Errorf("the budget of output got back %d bytes; want what was released", left)
 	}
 	wait()
@@ -269,24 +269,24 @@ func TestTheDiskGetsBackWhatTheArchiveHasHadForAWhile(t *testing.T) {
 	// An archive that has lost what it had confirmed: zeros from the hole must not pass for the log.
 	s.set(func(s *fakeServer) { s.logs[name] = s.logs[name][:1000] })
 	shipper.positions[name] = 1000
-	if _, err := shipper.round(t.Context(), 1<<30, false); err != nil {
+	if _, err := shipper.shipRound(t.Context(), 1<<30, false); err != nil {
 		t.Fatal(err)
 	}
-	shipper.positions[name] = shipper.released[name]
-	_, _ = shipper.round(t.Context(), 1<<30, false)
-	_, _ = shipper.round(t.Context(), 1<<30, false)
-	if !shipper.unwanted[name] || strings.ContainsRune(s.log(name), 0) {
-		t.Errorf("archived %d bytes, given up: %v; want no byte of the hole, and the log given up", len(s.log(name)), shipper.unwanted[name])
+	shipper.positions[name] = shipper.punchedTo[name]
+	_, _ = shipper.shipRound(t.Context(), 1<<30, false)
+	_, _ = shipper.shipRound(t.Context(), 1<<30, false)
+	if !shipper.refusedFiles[name] || strings.ContainsRune(s.log(name), 0) {
+		t.Errorf("archived %d bytes, given up: %v; want no byte of the hole, and the log given up", len(s.log(name)), shipper.refusedFiles[name])
 	}
 }
 
 func TestAShortageOfDiskIsAGapFromTheLastTimeThereWasRoom(t *testing.T) {
 	t.Parallel()
 	free := int64(math.MaxInt64)
-	w := diskWatch{state: newState("bft"), free: func() int64 { return free }, roomy: 1}
+	w := diskWatch{state: newState("bft"), free: func() int64 { return free }, lastRoom: 1}
 	for i, at := range []int64{math.MaxInt64, scarceBytes, scarceBytes - 1, 0, 0, 1 << 20, 0} {
 		free = at
-		w.look(int64(i + 10))
+		w.check(int64(i + 10))
 	}
 	var got []string
 	for _, gap := range w.state.snapshot().Gaps {
@@ -297,7 +297,7 @@ func TestAShortageOfDiskIsAGapFromTheLastTimeThereWasRoom(t *testing.T) {
 	}
 }
 
-func TestMoreGapsThanAreToldAreInTheLastOne(t *testing.T) {
+func TestGapsBeyondTheLimitAreInTheLastOne(t *testing.T) {
 	t.Parallel()
 	s := newState("bft")
 	for i := range int64(3 * runapi.MaxAgentGaps) {

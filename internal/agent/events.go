@@ -12,10 +12,10 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// eventsFile is the agent's own log, shipped like the app's logs.
+// eventsFile is the agent's own log, shipped like the app's.
 const eventsFile = "agent.jsonl"
 
-// Events that the agent adds to those named at runapi.AgentEvent.
+// Events of the agent; see also runapi.AgentEvent.
 const (
 	eventReady        = "ready"
 	eventArmed        = "armed"
@@ -30,32 +30,32 @@ const (
 	eventResumed      = "resumed"
 	// eventKilled: an instance did not end within its grace and got SIGKILL.
 	eventKilled = "killed"
-	// eventNotHeld: a process could not be made ahead of its start and held; it is made at the planned time.
+	// eventNotHeld: a process could not be prepared and held before its start; it is started at the planned time.
 	eventNotHeld = "notHeld"
 	// eventClockStep: CLOCK_REALTIME jumped against CLOCK_MONOTONIC; LatenessSeconds is the jump, with its sign.
 	eventClockStep = "clockStep"
-	// eventCPUThrottled and eventCPUPressure: at the end of a run, LatenessSeconds is the total in which the cgroup
-	// was throttled, or in which some task of it waited for a processor.
+	// eventCPUThrottled and eventCPUPressure: at the end of a run, LatenessSeconds is the total time in which the cgroup was
+	// throttled, or in which one of its tasks waited for a processor.
 	eventCPUThrottled = "cpuThrottled"
 	eventCPUPressure  = "cpuPressure"
-	// eventNoMessage: a line of standard output was meant as a message event and is none.
+	// eventNoMessage: a line of standard output looks like a message event and is invalid.
 	eventNoMessage = "noMessage"
-	// eventStamped: message events on standard output have no time of their own.
+	// eventStamped: message events on standard output have no time.
 	eventStamped = "stamped"
-	// eventDisconnected and eventConnected: the server stopped and began to answer.
+	// eventDisconnected and eventConnected: the server stopped and resumed answering.
 	eventDisconnected = "disconnected"
 	eventConnected    = "connected"
-	// eventFinished: everything has ended; the last line of a whole log.
+	// eventFinished: everything has ended; the last line of a complete log.
 	eventFinished = "finished"
 )
 
-// eventLog appends events to agent.jsonl and tells people of them on the container's log.
+// eventLog appends events to agent.jsonl, and prints them on the container's log.
 type eventLog struct {
-	mu     sync.Mutex
-	file   *messagelog.Backlog
-	opened io.Closer
-	people io.Writer
-	now    func() int64
+	mu      sync.Mutex
+	file    *messagelog.Backlog
+	closer  io.Closer
+	console io.Writer
+	now     func() int64
 }
 
 // maxWaitingEvents are the bytes of events that wait for a full disk.
@@ -66,10 +66,10 @@ func openEvents(logDir string, people io.Writer, now func() int64) (*eventLog, e
 	if err != nil {
 		return nil, fmt.Errorf("agent's own log: %w", err)
 	}
-	return &eventLog{file: messagelog.NewBacklog(f, maxWaitingEvents), opened: f, people: people, now: now}, nil
+	return &eventLog{file: messagelog.NewBacklog(f, maxWaitingEvents), closer: f, console: people, now: now}, nil
 }
 
-// add stamps the event with the present time, unless it has one, and writes it as one line.
+// add gives the event the present time, unless it has one, and writes it as one line.
 func (l *eventLog) add(e runapi.AgentEvent) {
 	if e.TimeNanoseconds == 0 {
 		e.TimeNanoseconds = l.now()
@@ -81,9 +81,9 @@ func (l *eventLog) add(e runapi.AgentEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, err := l.file.Write(append(line, '\n')); err != nil {
-		fmt.Fprintf(l.people, "agent: agent.jsonl: %v\n", err)
+		fmt.Fprintf(l.console, "agent: agent.jsonl: %v\n", err)
 	}
-	fmt.Fprintln(l.people, "agent:", describe(e))
+	fmt.Fprintln(l.console, "agent:", describe(e))
 }
 
 func describe(e runapi.AgentEvent) string {

@@ -14,28 +14,27 @@ import (
 )
 
 const (
-	// holdLead before a start its processes are made and held, so that neither fork nor exec lies between
-	// the planned time and the app.
+	// holdLead before a start its processes are prepared and held, so that neither fork nor exec delays the app.
 	holdLead = 2 * time.Second
-	// holdMinimum is the least lead that is worth the attempt on a busy processor.
+	// holdMinimum is the shortest lead for which it is worth trying on a busy processor.
 	holdMinimum = prepareLead + 50*time.Millisecond
 )
 
-// held is an instance's process that has executed its program and was stopped before the first instruction:
-// it asked to be traced, and the kernel stops such a process at the end of its exec (ptrace(2), PTRACE_TRACEME),
-// from where it goes over to being stopped by SIGSTOP. SIGCONT lets it go. It dies with the agent.
-type held struct {
+// heldProcess has executed its program and is stopped before the first instruction. It asked to be traced, so that the kernel
+// stops it at the end of its exec (ptrace(2), PTRACE_TRACEME); then the tracing is replaced by SIGSTOP. SIGCONT releases it.
+// It dies with the agent.
+type heldProcess struct {
 	process *process
 	planned time.Time
-	// started is when it was let go; zero before.
+	// started is when it was released; zero before.
 	started time.Time
 }
 
-// hold makes the process of a start ahead of time. Where that is not possible, begin starts one at the time
-// itself. Only the executor may call it, as the process dies with the thread that made it.
+// hold prepares the process of a start. If that is not possible, begin starts it at its time.
+// Only the executor may call it, as the process dies with the thread that made it.
 func (in *instance) hold(planned time.Time) {
 	if in.held != nil && !in.held.planned.Equal(planned) {
-		in.release()
+		in.endHeld()
 	}
 	if in.held != nil || in.notHeld.Equal(planned) || in.isActive() {
 		return
@@ -45,12 +44,12 @@ func (in *instance) hold(planned time.Time) {
 	command.SysProcAttr.Ptrace, command.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	p, err := in.startHeld(command)
 	if err != nil {
-		in.notHeld = planned // the next attempt would fail as well
+		in.notHeld = planned // another attempt would fail too
 		in.agent.events.add(runapi.AgentEvent{Event: eventNotHeld, Instance: in.spec.Name,
-			Message: fmt.Sprintf("will be started at its time, not held ready before, for which it needs its program and ptrace: %v", err)})
+			Message: fmt.Sprintf("will be started at its time and could not be held ready before, which needs the program and ptrace: %v", err)})
 		return
 	}
-	in.held = &held{process: p, planned: planned}
+	in.held = &heldProcess{process: p, planned: planned}
 }
 
 // startHeld starts a command that asks to be traced, and waits until it is stopped and no longer traced.
@@ -83,14 +82,14 @@ func waitForStop(pid int) error {
 		case err != nil:
 			return os.NewSyscallError("wait4", err)
 		case !status.Stopped():
-			return fmt.Errorf("it ended while it was made, with status %#x", int(status))
+			return fmt.Errorf("it ended while it was prepared, with status %#x", int(status))
 		default:
 			return nil
 		}
 	}
 }
 
-// detachStopped ends the tracing of a process with SIGSTOP, which it takes before it runs.
+// detachStopped ends the tracing of a process with a SIGSTOP, which stops it before it runs.
 func detachStopped(pid int) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, uintptr(unix.SIGSTOP), 0, 0)
 	if errno != 0 {
@@ -99,11 +98,11 @@ func detachStopped(pid int) error {
 	return nil
 }
 
-// takeHeld gives the process that was let go for this start, if any; another one is ended.
-func (in *instance) takeHeld() *held {
+// takeReleased returns the process that was released for this start, if any; it ends another one.
+func (in *instance) takeReleased() *heldProcess {
 	h := in.held
 	if h == nil || h.started.IsZero() {
-		in.release()
+		in.endHeld()
 		return nil
 	}
 	in.held = nil
@@ -111,8 +110,8 @@ func (in *instance) takeHeld() *held {
 	return h
 }
 
-// release ends a held process that was not let go.
-func (in *instance) release() {
+// endHeld ends a held process that was not released.
+func (in *instance) endHeld() {
 	h := in.held
 	in.held = nil
 	if h == nil {
@@ -122,43 +121,42 @@ func (in *instance) release() {
 	h.process.wait(&in.agent.children)
 }
 
-// hold makes the processes of a start that is due soon, if there is the time for it.
-func (a *Agent) hold(action runapi.Action, due time.Time) {
-	left := due.Sub(wallClock())
+// hold prepares the processes of a start that is near, if there is time for it.
+func (a *Agent) hold(action runapi.Action, planned time.Time) {
+	left := planned.Sub(wallClock())
 	if a.neverHold || action.Verb != runapi.VerbStart || left > holdLead || left < holdMinimum {
 		return
 	}
 	for _, in := range a.instances {
-		in.hold(due)
+		in.hold(planned)
 	}
 }
 
-func (a *Agent) heldFor(due time.Time) (all []*held) {
+func (a *Agent) heldFor(planned time.Time) (all []*heldProcess) {
 	for _, in := range a.instances {
-		if in.held != nil && in.held.planned.Equal(due) {
+		if in.held != nil && in.held.planned.Equal(planned) {
 			all = append(all, in.held)
 		}
 	}
 	return all
 }
 
-// letGo lets all processes run that are held for a start at this time. One that was killed meanwhile is found to have ended, like any other.
-func (a *Agent) letGo(due time.Time) {
-	for _, h := range a.heldFor(due) {
+// releaseStart releases all processes that are held for a start at this time. If one was killed meanwhile, supervise notices.
+func (a *Agent) releaseStart(planned time.Time) {
+	for _, h := range a.heldFor(planned) {
 		h.started = wallClock()
 		_ = syscall.Kill(h.process.pid, syscall.SIGCONT)
 	}
 }
 
-// releaseHeld ends what is held for starts that will not be carried out.
-func (a *Agent) releaseHeld() {
+// endHeld ends processes held for starts that will not be executed.
+func (a *Agent) endHeld() {
 	for _, in := range a.instances {
-		in.release()
+		in.endHeld()
 	}
 }
 
-// preread has the kernel read a program, or a script and its interpreter, into its page cache. Whatever
-// is wrong with the file shows at the exec.
+// preread makes the kernel read a program, or a script and its interpreter, into its page cache. Errors show at the exec.
 func preread(path string) {
 	for range 2 {
 		f, err := os.Open(path)
@@ -175,7 +173,7 @@ func preread(path string) {
 	}
 }
 
-// interpreter is the path in a script's first line; empty for anything else.
+// interpreter is the path in a script's first line; empty for other files.
 func interpreter(head string) string {
 	line, isScript := strings.CutPrefix(head, "#!")
 	if !isScript {

@@ -61,7 +61,7 @@ func output(t *testing.T, a *Agent, stream string) string {
 	return string(text)
 }
 
-func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
+func TestAHeldProcessRunsNothingUntilItsRelease(t *testing.T) {
 	a, in := newHolder(t, "sh", "-c", `echo $$ $VIGNETTE_START_NS $(ulimit -S -n); kill -TERM $$`)
 	due := time.Now().Add(400 * time.Millisecond).Round(0)
 	a.hold(runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
@@ -79,7 +79,7 @@ func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
 	if err := clock.SleepUntil(t.Context(), due); err != nil {
 		t.Fatal(err)
 	}
-	a.letGo(due)
+	a.releaseStart(due)
 	event := in.begin("a1", due)
 	p := in.process
 	<-p.done
@@ -96,7 +96,7 @@ func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
 	}
 }
 
-func TestAStartThatANewerListLacksLetsItsProcessGo(t *testing.T) {
+func TestAWithdrawnStartEndsItsHeldProcess(t *testing.T) {
 	s := newFakeServer(t)
 	n := newNode(t, s, "touch "+filepath.Join(t.TempDir(), "marker"))
 	n.run()
@@ -137,7 +137,7 @@ func TestAWithdrawnStartLeavesNothing(t *testing.T) {
 		t.Skip("the machine is too busy to withdraw a start in 1.5 s")
 	}
 	for _, pid := range held {
-		if runs(pid) {
+		if isRunning(pid) {
 			t.Errorf("process %d is still there", pid)
 		}
 	}
@@ -165,7 +165,7 @@ func stoppedChildren(t *testing.T, part string) (pids []int) {
 	return pids
 }
 
-func TestAStartThatIsCutOffInItsLastMomentIsNamed(t *testing.T) {
+func TestAStartCutOffAtItsLastMomentIsNamed(t *testing.T) {
 	a, _ := newHolder(t, "true")
 	due := time.Now().Add(time.Minute)
 	t0 := due.Add(-time.Second).Round(0)
@@ -173,8 +173,8 @@ func TestAStartThatIsCutOffInItsLastMomentIsNamed(t *testing.T) {
 	action, due, _ := a.schedule.next()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	a.carryOut(ended, action, due)
-	if left := a.schedule.left(); !strings.Contains(left, "a1") {
+	a.executeAction(ended, action, due)
+	if left := a.schedule.notExecuted(); !strings.Contains(left, "a1") {
 		t.Errorf("not carried out: %q; want a1 named", left)
 	}
 }
@@ -232,7 +232,7 @@ func TestAHeldProcessThatIsKilledCountsAsAnAppThatWasKilled(t *testing.T) {
 	if err := syscall.Kill(in.held.process.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	a.letGo(due)
+	a.releaseStart(due)
 	in.begin("a1", due)
 	p := in.process
 	<-p.done

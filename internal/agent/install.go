@@ -7,19 +7,19 @@ import (
 	"path/filepath"
 )
 
-// Install copies the running program to DIR/agent, so that containers of any image can start it
-// from a shared volume. It replaces an older copy in one step.
+// Install copies the running program to DIR/agent, so that containers of any image can start it from a shared volume.
+// It replaces an older copy atomically.
 func Install(dir string) error {
 	source, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("install agent: %w", err)
 	}
 	defer source.Close()
-	// Readable and executable by everybody: the app's image chooses the user.
+	// Readable and executable by everybody, as the app's image chooses the user.
 	return writeAtomically(filepath.Join(dir, "agent"), source, 0o755)
 }
 
-// writeAtomically replaces a file in one step, making its folders; nobody ever sees half of it.
+// writeAtomically replaces a file in one step, and makes its folders.
 func writeAtomically(path string, content io.Reader, mode os.FileMode) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

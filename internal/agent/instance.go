@@ -25,13 +25,13 @@ const (
 	envApp      = "VIGNETTE_APP"
 )
 
-// pipeDelay is how long output is read on after an instance has ended: its own children may hold the pipes.
+// pipeDelay is how long output is read after an instance has ended: its children may still have the pipes.
 const pipeDelay = 2 * time.Second
 
 // exitCannotStart is the shell's code for a command that cannot be started.
 const exitCannotStart = 127
 
-// killedCode is that of a process that SIGKILL ended.
+// killedCode is the code of a process that SIGKILL ended.
 const killedCode = 128 + int(syscall.SIGKILL)
 
 // instance supervises one process of the app: starts it, restarts it when it fails, stops it.
@@ -41,43 +41,41 @@ type instance struct {
 	spec   agentconfig.Instance
 	stdout *tee
 	stderr *tee
-	// splitter is in front of stdout where message events come on it; else nil.
+	// splitter precedes stdout if message events come on it; else nil.
 	splitter *splitter
 
-	// held is the process that waits for the next start, notHeld the start whose process could not be held;
-	// only the executor uses them.
-	held    *held
+	// held waits for the next start; notHeld is a start whose process could not be held. Only the executor uses them.
+	held    *heldProcess
 	notHeld time.Time
 
 	mu      sync.Mutex
 	process *process
-	// active from a start until the process has ended for good; wanted from a start until a stop.
+	// active from a start until the process has ended finally; wanted from a start until a stop.
 	active, wanted bool
-	// draining from a stop that left the instance running to receive what is still under way.
+	// draining after a stop that left the instance running, to receive messages under way.
 	draining bool
 	planned  time.Time
 	// ended is closed when the instance is no longer active.
 	ended chan struct{}
-	// stop is closed to end a wait for a restart.
+	// stop is closed to end the wait for a restart.
 	stop chan struct{}
 }
 
-// process is one life of an instance.
+// process is one process of an instance, which may be restarted.
 type process struct {
 	pid     int
 	command *exec.Cmd
 	started time.Time
 	done    chan struct{} // closed once code is valid
 	code    int
-	// killed tells that its grace was over; the instance's lock guards it.
+	// killed is set when its grace had passed; the instance's lock guards it.
 	killed bool
 }
 
-// begin launches the instance's first process, or takes the one that was held for it, returns when it exists, and
-// gives the event of it, which the caller logs when all instances have begun. Where an earlier process is still
-// ending, it waits for that; an instance that runs already stays as it is.
+// begin starts the instance's first process, or takes the held one, and returns once it exists. The caller logs the event when
+// all instances have begun. If an earlier process is still ending, begin waits for that; a running instance is left alone.
 func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent {
-	ready := in.takeHeld()
+	ready := in.takeReleased()
 	in.mu.Lock()
 	previous, running := in.ended, in.active && in.wanted && !in.draining
 	in.mu.Unlock()
@@ -92,19 +90,19 @@ func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent 
 	defer in.mu.Unlock()
 	in.active, in.wanted, in.draining, in.planned = true, true, false, planned
 	in.ended, in.stop = make(chan struct{}), make(chan struct{})
-	now, err := in.become(ready)
+	now, err := in.adopt(ready)
 	event := runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStarted, Instance: in.spec.Name, ActionID: actionID,
 		PlannedNanoseconds: planned.UnixNano(), LatenessSeconds: now.Sub(planned).Seconds()}
 	if err != nil {
 		event.Message = err.Error()
 	}
-	in.agent.state.late(now.Sub(planned))
+	in.agent.state.noteLateness(now.Sub(planned))
 	go in.supervise(in.process)
 	return event
 }
 
-// become makes a held process the instance's, or launches one where there is none; in.mu is held.
-func (in *instance) become(h *held) (time.Time, error) {
+// adopt makes a held process the instance's, or launches one if there is none; the caller has in.mu.
+func (in *instance) adopt(h *heldProcess) (time.Time, error) {
 	if h == nil {
 		return in.launch()
 	}
@@ -113,7 +111,7 @@ func (in *instance) become(h *held) (time.Time, error) {
 	return h.started, nil
 }
 
-// command is what an instance runs, for a start at the planned time.
+// command is the instance's command, for a start at the planned time.
 func (in *instance) command(planned time.Time) *exec.Cmd {
 	command := exec.Command(in.spec.Command[0], in.spec.Command[1:]...)
 	command.Env = in.environment(planned)
@@ -122,12 +120,12 @@ func (in *instance) command(planned time.Time) *exec.Cmd {
 		command.Stdout = in.splitter
 	}
 	command.WaitDelay = pipeDelay
-	// A group of its own, so that a kill reaches what the app itself has started.
+	// A process group, so that a kill also ends the app's children.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return command
 }
 
-// launch starts a process; in.mu is held. A command that cannot be started counts as a process that failed at once.
+// launch starts a process; the caller has in.mu. A command that cannot be started counts as a process that failed at once.
 func (in *instance) launch() (time.Time, error) {
 	command := in.command(in.planned)
 	err := in.agent.children.start(command)
@@ -145,7 +143,7 @@ func (in *instance) launch() (time.Time, error) {
 	return p.started, nil
 }
 
-// newProcess is the process of a command, which has been started or could not be.
+// newProcess returns the process of a command, started or not.
 func newProcess(command *exec.Cmd) *process {
 	p := &process{command: command, done: make(chan struct{})}
 	if command.Process != nil {
@@ -154,7 +152,7 @@ func newProcess(command *exec.Cmd) *process {
 	return p
 }
 
-// wait takes in the process's end.
+// wait records the process's end.
 func (p *process) wait(c *children) {
 	err := p.command.Wait()
 	c.forget(p.pid)
@@ -189,7 +187,7 @@ func (in *instance) messagesFile() string {
 	return filepath.Join(in.agent.logDir, fmt.Sprintf("messages-%d.jsonl", in.number))
 }
 
-// exitCode is the process's code, or 128 + n where signal n ended it.
+// exitCode is the process's code, or 128 + n if signal n ended it.
 func exitCode(command *exec.Cmd, err error) int {
 	state := command.ProcessState
 	if state == nil {
@@ -205,7 +203,7 @@ func exitCode(command *exec.Cmd, err error) int {
 	return state.ExitCode()
 }
 
-// supervise waits for the end of a process and restarts it as long as the instance is wanted.
+// supervise waits for the end of a process and restarts it while the instance is wanted.
 func (in *instance) supervise(p *process) {
 	var policy restartPolicy
 	for {
@@ -217,7 +215,7 @@ func (in *instance) supervise(p *process) {
 		code := p.code
 		ran := wallClock().Sub(p.started)
 		in.agent.events.add(runapi.AgentEvent{Event: eventExited, Instance: in.spec.Name, ExitCode: &code,
-			Message: fmt.Sprintf("by itself, %.1f s after its start", ran.Seconds())})
+			Message: fmt.Sprintf("unexpectedly, %.1f s after its start", ran.Seconds())})
 		if code == 0 {
 			break
 		}
@@ -241,7 +239,7 @@ func (in *instance) supervise(p *process) {
 	in.agent.updatePhase()
 }
 
-// failure is what people read when an app is given up.
+// failure is the message for people when an app is given up.
 func (in *instance) failure(code int) string {
 	text := fmt.Sprintf("app %s on node %s exited with code %d", in.agent.config.App, in.agent.config.Node, code)
 	if code == killedCode && outOfMemory(in.agent.cgroupDir) {
@@ -255,7 +253,7 @@ func (in *instance) failure(code int) string {
 	return text
 }
 
-// restartAfter starts the next process after a wait, or gives nil where a stop came first.
+// restartAfter starts the next process after a wait, or returns nil if a stop came first.
 func (in *instance) restartAfter(wait time.Duration) *process {
 	in.mu.Lock()
 	stop := in.stop
@@ -292,50 +290,50 @@ func (in *instance) isActive() bool {
 	return in.active
 }
 
-// signal passes a signal on to the instance's process.
+// signal passes a signal to the instance's process.
 func (in *instance) signal(s syscall.Signal) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p := in.addressee(); p != nil {
-		_ = p.command.Process.Signal(s) // it may have ended this moment
+	if p := in.signalTarget(); p != nil {
+		_ = p.command.Process.Signal(s) // it may just have ended
 	}
 }
 
-// running is the process that would get a signal; 0 for none.
-func (in *instance) running() (pid int) {
+// runningPID is that of the process that would receive a signal; 0 for none.
+func (in *instance) runningPID() (pid int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p := in.addressee(); p != nil {
+	if p := in.signalTarget(); p != nil {
 		return p.pid
 	}
 	return 0
 }
 
-// addressee of signals, nil for none; in.mu is held.
-func (in *instance) addressee() *process {
+// signalTarget is the process for signals, nil for none; the caller has in.mu.
+func (in *instance) signalTarget() *process {
 	if p := in.process; p != nil && in.active && p.pid != 0 && !p.isDone() {
 		return p
 	}
 	return nil
 }
 
-// drain notes that the instance is asked to send no more but to go on receiving.
+// drain notes that the instance was asked to stop sending and to keep receiving.
 func (in *instance) drain() {
 	in.mu.Lock()
 	in.draining = true
 	in.mu.Unlock()
 }
 
-// halt asks the instance to end and returns at once; what has not ended after the grace is killed.
+// halt asks the instance to end, and returns at once; it is killed after the grace.
 func (in *instance) halt(s syscall.Signal) {
-	if in.unwant() {
+	if in.markUnwanted() {
 		in.signal(s)
 		in.killAfterGrace(s)
 	}
 }
 
-// unwant notes that the instance is asked to end; false where it is not running, or was asked before.
-func (in *instance) unwant() bool {
+// markUnwanted notes that the instance was asked to end; false if it is not running, or was asked before.
+func (in *instance) markUnwanted() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if !in.active || !in.wanted {
@@ -346,7 +344,7 @@ func (in *instance) unwant() bool {
 	return true
 }
 
-// killAfterGrace kills what has not ended after the grace that there is now.
+// killAfterGrace kills a process that has not ended after the present grace.
 func (in *instance) killAfterGrace(s syscall.Signal) {
 	in.mu.Lock()
 	p, ended := in.process, in.ended
@@ -364,7 +362,7 @@ func (in *instance) killAfterGrace(s syscall.Signal) {
 	}()
 }
 
-// kill logs the end of a process before it brings it about: who sees the end may close the log.
+// kill logs the kill before it happens: after the end the log may be closed.
 func (in *instance) kill(p *process, why string) {
 	in.mu.Lock()
 	again := p.killed || p.isDone()
@@ -377,15 +375,15 @@ func (in *instance) kill(p *process, why string) {
 	in.killGroup(p)
 }
 
-// killGroup ends what is left of a process and of all that it started in its group.
+// killGroup ends the rest of a process and of its group.
 func (in *instance) killGroup(p *process) {
 	if p.pid != 0 {
-		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // nothing left is the usual case
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // usually nothing is left
 	}
 }
 
-// endOf gives a channel that is closed once the instance is not active; nil where it is not now.
-func (in *instance) endOf() <-chan struct{} {
+// endedChannel returns a channel that is closed when the instance is not active; nil if it is not active now.
+func (in *instance) endedChannel() <-chan struct{} {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.ended

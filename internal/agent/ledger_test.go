@@ -16,7 +16,7 @@ func TestAStartDoesNotWaitForADiskThatIsBusy(t *testing.T) {
 	answer, synced := make(chan struct{}), make(chan struct{})
 	a.ledger.sync = func(f *os.File) error { <-answer; defer close(synced); return f.Sync() }
 	due := time.Now().Add(300 * time.Millisecond).Round(0)
-	a.carryOut(t.Context(), runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
+	a.executeAction(t.Context(), runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
 	defer in.halt(syscall.SIGKILL)
 	if !in.isActive() {
 		t.Error("the app does not run; want it started while the disk is busy")

@@ -9,51 +9,51 @@ import (
 	"sync/atomic"
 )
 
-// spoolBudget is what may still be spooled of the output of all instances.
-type spoolBudget struct{ left atomic.Int64 }
+// spoolBudget is how much output of all instances may still be spooled.
+type spoolBudget struct{ bytesLeft atomic.Int64 }
 
 // take grants up to n bytes.
 func (b *spoolBudget) take(n int) int {
 	for {
-		left := b.left.Load()
+		left := b.bytesLeft.Load()
 		granted := min(int64(n), max(left, 0))
-		if b.left.CompareAndSwap(left, left-granted) {
+		if b.bytesLeft.CompareAndSwap(left, left-granted) {
 			return int(granted)
 		}
 	}
 }
 
-// give takes back what was granted.
-func (b *spoolBudget) give(n int64) { b.left.Add(n) }
+// giveBack returns granted bytes.
+func (b *spoolBudget) giveBack(n int64) { b.bytesLeft.Add(n) }
 
-// tee passes an instance's output on to the container's output and into the spool, and keeps its
-// end for error messages. It takes everything: a full spool must not stop the app.
+// tee copies an instance's output to the container's output and into the spool, and keeps its end for error messages. It never
+// blocks: a full spool must not stop the app.
 type tee struct {
 	mu        sync.Mutex
 	spool     io.Writer
 	container io.Writer
 	budget    *spoolBudget
-	// full is called once, when the spool takes no more.
-	full func()
-	lost bool
-	tail tail
+	// onFull is called once, when the spool accepts no more.
+	onFull func()
+	cutOff bool
+	tail   tail
 }
 
 func (t *tee) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tail.add(p)
-	_, _ = t.container.Write(p) // the spool is what counts
+	_, _ = t.container.Write(p) // an error does not matter: the spool has it
 	granted := 0
-	if !t.lost {
+	if !t.cutOff {
 		granted = t.budget.take(len(p))
 		if n, err := t.spool.Write(p[:granted]); err != nil {
 			granted = n
 		}
 	}
-	if granted < len(p) && !t.lost {
-		t.lost = true
-		t.full()
+	if granted < len(p) && !t.cutOff {
+		t.cutOff = true
+		t.onFull()
 	}
 	return len(p), nil
 }
@@ -64,7 +64,7 @@ func (t *tee) lastLines(n int) string {
 	return t.tail.lines(n)
 }
 
-// tailBytes is how much of an instance's latest output is kept for messages.
+// tailBytes of an instance's latest output are kept for messages.
 const tailBytes = 4 << 10
 
 // tail is the end of a stream.
@@ -80,7 +80,7 @@ func (t *tail) add(p []byte) {
 	t.buf = append(t.buf, p...)
 }
 
-// lines gives the last n lines, without empty ones at the end.
+// lines returns the last n lines, without empty ones at the end.
 func (t *tail) lines(n int) string {
 	lines := strings.Split(strings.TrimRight(string(t.buf), "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")

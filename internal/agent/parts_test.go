@@ -21,16 +21,16 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "reaper":
-		os.Exit(beProcessOne())
+		os.Exit(runAsProcessOne())
 	case "agent":
-		os.Exit(beAgent())
+		os.Exit(runAsAgent())
 	case "publisher":
-		os.Exit(bePublisher())
+		os.Exit(runAsPublisher())
 	}
 }
 
-// beAgent is an agent in a process of its own, as in a container.
-func beAgent() int {
+// runAsAgent is an agent in a process of its own, as in a container.
+func runAsAgent() int {
 	config, err := agentconfig.FromEnv()
 	dir := os.Getenv("AGENT_TEST_DIR")
 	if err == nil && os.Getenv("AGENT_TEST_NO_PTRACE") != "" {
@@ -49,8 +49,8 @@ func beAgent() int {
 	return 1
 }
 
-// beProcessOne is the agent's reaping as process 1 of a namespace: it makes an orphan and says whether it was cleared up.
-func beProcessOne() int {
+// runAsProcessOne is the agent's reaping as process 1 of a namespace: it makes an orphan and says whether it was cleared up.
+func runAsProcessOne() int {
 	var c children
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -115,7 +115,7 @@ func TestBackoffDoublesUpTo8SecondsAndEarlyFailuresGiveUp(t *testing.T) {
 	}
 }
 
-func TestJudgingActions(t *testing.T) {
+func TestActionsAreClassified(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	good := runapi.Action{ID: "a", Verb: runapi.VerbStart, AtNanoseconds: 1}
@@ -124,20 +124,20 @@ func TestJudgingActions(t *testing.T) {
 		action runapi.Action
 		due    time.Time
 		seen   bool
-		want   verdict
+		want   actionStatus
 	}{
 		"in time":             {good, now.Add(time.Millisecond), false, accepted},
 		"at this instant":     {good, now, false, tooLate},
 		"in the past":         {good, now.Add(-time.Hour), false, tooLate},
 		"a stop that is late": {with(func(a *runapi.Action) { a.Verb = runapi.VerbStop }), now.Add(-time.Hour), false, accepted},
-		"known":               {good, now.Add(-time.Hour), true, known},
-		"no id":               {with(func(a *runapi.Action) { a.ID = "" }), now.Add(1), false, refused},
-		"id of two lines":     {with(func(a *runapi.Action) { a.ID = "a\nb" }), now.Add(1), false, refused},
-		"unknown verb":        {with(func(a *runapi.Action) { a.Verb = "jump" }), now.Add(1), false, refused},
-		"before T0":           {with(func(a *runapi.Action) { a.AtNanoseconds = -1 }), now.Add(1), false, refused},
+		"known":               {good, now.Add(-time.Hour), true, alreadyKnown},
+		"no id":               {with(func(a *runapi.Action) { a.ID = "" }), now.Add(1), false, invalid},
+		"id of two lines":     {with(func(a *runapi.Action) { a.ID = "a\nb" }), now.Add(1), false, invalid},
+		"unknown verb":        {with(func(a *runapi.Action) { a.Verb = "jump" }), now.Add(1), false, invalid},
+		"before T0":           {with(func(a *runapi.Action) { a.AtNanoseconds = -1 }), now.Add(1), false, invalid},
 	} {
-		got, err := judge(c.action, c.due, now, func(string) bool { return c.seen })
-		if got != c.want || (err != nil) != (c.want == refused) {
+		got, err := classifyAction(c.action, c.due, now, func(string) bool { return c.seen })
+		if got != c.want || (err != nil) != (c.want == invalid) {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
 		}
 	}
@@ -157,14 +157,14 @@ func TestShippingSurvivesWhatServersDo(t *testing.T) {
 			s := newFakeServer(t)
 			shipper, dir := newTestShipper(t, s)
 			writeLog(t, dir, "one\ntwo\n")
-			if err := shipper.all(t.Context()); err != nil {
+			if err := shipper.shipAll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.set(disturb)
 			writeLog(t, dir, whole)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			if err := shipper.all(ctx); err != nil {
+			if err := shipper.shipAll(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if got := s.log("x.log"); got != whole {
@@ -197,13 +197,13 @@ func TestALineThatIsBeingWrittenWaitsForItsEnd(t *testing.T) {
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
 	writeLog(t, dir, "one\ntw")
-	if whole, err := shipper.round(t.Context(), bytesPerRound, false); err != nil || !whole {
+	if whole, err := shipper.shipRound(t.Context(), bytesPerRound, false); err != nil || !whole {
 		t.Fatalf("round: whole %v, %v", whole, err)
 	}
 	if got := s.log("x.log"); got != "one\n" {
 		t.Errorf("archived %q; want the whole line only", got)
 	}
-	if err := shipper.all(t.Context()); err != nil {
+	if err := shipper.shipAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.log("x.log"); got != "one\ntw" {
@@ -216,14 +216,14 @@ func TestARoundShipsNoMoreThanItsBudget(t *testing.T) {
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
 	writeLog(t, dir, strings.Repeat(strings.Repeat("x", 99)+"\n", 60000))
-	whole, err := shipper.round(t.Context(), bytesPerRound, false)
+	whole, err := shipper.shipRound(t.Context(), bytesPerRound, false)
 	if err != nil || whole {
 		t.Fatalf("round: whole %v, %v; want more to be left", whole, err)
 	}
 	if got := len(s.log("x.log")); got > bytesPerRound || got < bytesPerRound/2 {
 		t.Errorf("archived %d bytes; want up to %d", got, bytesPerRound)
 	}
-	if err := shipper.all(t.Context()); err != nil || len(s.log("x.log")) != 6000000 {
+	if err := shipper.shipAll(t.Context()); err != nil || len(s.log("x.log")) != 6000000 {
 		t.Errorf("archived %d bytes, %v; want 6000000", len(s.log("x.log")), err)
 	}
 }
@@ -243,7 +243,7 @@ func TestARoundIsOneRequestAndNothingNewIsNone(t *testing.T) {
 	shipper, dir := newTestShipper(t, s)
 	writeLogs(t, dir, 8, "one\n")
 	for _, what := range []string{"new logs", "nothing new"} {
-		if whole, err := shipper.round(t.Context(), bytesPerRound, false); err != nil || !whole {
+		if whole, err := shipper.shipRound(t.Context(), bytesPerRound, false); err != nil || !whole {
 			t.Fatalf("round with %s: whole %v, %v", what, whole, err)
 		}
 		if got := s.answered(); got != 1 {
@@ -253,7 +253,7 @@ func TestARoundIsOneRequestAndNothingNewIsNone(t *testing.T) {
 	writeLogs(t, dir, 8, "one\ntwo\n")
 	writeLog(t, dir, "a line without end")
 	for range 2 {
-		if whole, err := shipper.round(t.Context(), bytesPerRound, false); err != nil || !whole {
+		if whole, err := shipper.shipRound(t.Context(), bytesPerRound, false); err != nil || !whole {
 			t.Fatalf("round: whole %v, %v", whole, err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestARoundIsOneRequestAndNothingNewIsNone(t *testing.T) {
 	}
 }
 
-func TestLogsThatDoNotFitOneRequestAreShippedWholeInOneRound(t *testing.T) {
+func TestLogsLargerThanARequestAreShippedInOneRound(t *testing.T) {
 	t.Parallel()
 	lines := strings.Repeat(strings.Repeat("x", 99)+"\n", 2000) // 200 kB
 	for name, c := range map[string]struct {
@@ -282,7 +282,7 @@ func TestLogsThatDoNotFitOneRequestAreShippedWholeInOneRound(t *testing.T) {
 		s := newFakeServer(t)
 		shipper, dir := newTestShipper(t, s)
 		writeLogs(t, dir, c.logs, c.content)
-		if whole, err := shipper.round(t.Context(), bytesPerRound, true); err != nil || !whole {
+		if whole, err := shipper.shipRound(t.Context(), bytesPerRound, true); err != nil || !whole {
 			t.Fatalf("%s: whole %v, %v", name, whole, err)
 		}
 		s.mu.Lock()
@@ -304,7 +304,7 @@ func TestASealedArchiveEndsShipping(t *testing.T) {
 	shipper, dir := newTestShipper(t, s)
 	s.set(func(s *fakeServer) { s.sealed = true })
 	writeLog(t, dir, "late\n")
-	if err := shipper.all(t.Context()); !errors.Is(err, errSealed) {
+	if err := shipper.shipAll(t.Context()); !errors.Is(err, errSealed) {
 		t.Errorf("got %v; want %v", err, errSealed)
 	}
 }
@@ -318,7 +318,7 @@ func TestALogWithoutRoomDoesNotHoldUpTheOthers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "y.log"), []byte("room\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shipper.round(t.Context(), bytesPerRound, true); !errors.Is(err, errNoRoom) {
+	if _, err := shipper.shipRound(t.Context(), bytesPerRound, true); !errors.Is(err, errNoRoom) {
 		t.Errorf("got %v; want %v", err, errNoRoom)
 	}
 	if got := s.log("y.log"); got != "room\n" {
@@ -343,7 +343,7 @@ func TestALogWhoseNameTheArchiveRefusesDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := shipper.all(ctx); err != nil {
+	if err := shipper.shipAll(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.log("x.log"); got != "one\n" {
@@ -359,7 +359,7 @@ func TestEmptyLogsAreArchivedAtTheEnd(t *testing.T) {
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
 	writeLog(t, dir, "")
-	if err := shipper.all(t.Context()); err != nil {
+	if err := shipper.shipAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.mu.Lock()
@@ -373,7 +373,7 @@ func TestClockStepsAreNoticedAndSlewingIsNot(t *testing.T) {
 	t.Parallel()
 	realtime, monotonic := int64(1e18), int64(5e9)
 	w := clockWatch{realtime: func() int64 { return realtime }, monotonic: func() int64 { return monotonic }}
-	if jump := w.look(); jump != 0 {
+	if jump := w.check(); jump != 0 {
 		t.Errorf("first look: %v; want nothing", jump)
 	}
 	for name, c := range map[string]struct{ passed, jump, want time.Duration }{
@@ -384,7 +384,7 @@ func TestClockStepsAreNoticedAndSlewingIsNot(t *testing.T) {
 	} {
 		realtime += int64(c.passed + c.jump)
 		monotonic += int64(c.passed)
-		if got := w.look(); got != c.want {
+		if got := w.check(); got != c.want {
 			t.Errorf("%s: %v; want %v", name, got, c.want)
 		}
 	}

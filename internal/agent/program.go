@@ -12,28 +12,27 @@ import (
 	"syscall"
 )
 
-// checkProgram says in plain words why a program cannot be started in this container, as far as its files
-// tell beforehand.
+// checkProgram returns why a program cannot be started in this container, as far as its files show.
 func checkProgram(name string) error {
 	path, err := exec.LookPath(name)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("command %s is not executable for user id %d", name, os.Getuid())
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("command %s is not there: the app's image has no such program", name)
+		return fmt.Errorf("command %s does not exist: the app's image has no such program", name)
 	case err != nil:
 		return fmt.Errorf("command %s: %w", name, err)
 	}
-	loader := neededLoader(path)
+	loader := loaderOf(path)
 	if _, err := os.Stat(loader); loader != "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("command %s needs %s, which the app's image has not", name, loader)
+		return fmt.Errorf("command %s needs %s, which the app's image does not have", name, loader)
 	}
 	return nil
 }
 
-// neededLoader is the program that the kernel starts for another one: a script's interpreter, or the dynamic
-// linker of a program that was built for another C library than the image has. Empty for none.
-func neededLoader(path string) string {
+// loaderOf returns the program that the kernel starts for another one: a script's interpreter, or the dynamic linker, which
+// belongs to a C library that the image may lack. Empty for none.
+func loaderOf(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return "" // a program may be executable without being readable
@@ -66,8 +65,8 @@ var machines = map[string]elf.Machine{
 	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390,
 }
 
-// explainStart adds in plain words what the kernel's error means for a program. That a program is for another
-// architecture is no more than an explanation: with an emulator in the kernel it would have run.
+// explainStart explains the kernel's error. The architecture is checked only now, as an emulator in the kernel may run
+// other programs.
 func explainStart(path string, err error) error {
 	if !errors.Is(err, syscall.ENOEXEC) {
 		return err

@@ -39,7 +39,7 @@ func elfProgram(t *testing.T, machine elf.Machine, loader string) string {
 	return executable(t, b.String())
 }
 
-func TestWhatKeepsAProgramFromStartingIsToldInPlainWords(t *testing.T) {
+func TestWhyAProgramCannotStartIsExplained(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "data")
 	if err := os.WriteFile(plain, nil, 0o644); err != nil {
@@ -52,8 +52,8 @@ func TestWhatKeepsAProgramFromStartingIsToldInPlainWords(t *testing.T) {
 		"no such program":              {"no-such-program", "the app's image has no such program"},
 		"no such file":                 {"/no/such/program", "the app's image has no such program"},
 		"not executable":               {plain, "is not executable for user id"},
-		"a script without interpreter": {executable(t, "#!/no/such/python -u\n"), "needs /no/such/python, which the app's image has not"},
-		"a program of another libc":    {elfProgram(t, here, "/lib/no-such-ld.so.1"), "needs /lib/no-such-ld.so.1, which the app's image has not"},
+		"a script without interpreter": {executable(t, "#!/no/such/python -u\n"), "needs /no/such/python, which the app's image does not have"},
+		"a program of another libc":    {elfProgram(t, here, "/lib/no-such-ld.so.1"), "needs /lib/no-such-ld.so.1, which the app's image does not have"},
 		"a program that could run":     {elfProgram(t, here, "/proc/self/exe"), ""},
 		"one for an emulator":          {elfProgram(t, elf.EM_68K, "/lib/no-such-ld.so.1"), ""},
 	} {
@@ -77,7 +77,7 @@ func FuzzProgram(f *testing.F) {
 	f.Add([]byte("\x7fELF\x02\x01\x01\x00"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := executable(t, string(content))
-		if loader := neededLoader(path); len(loader) > 4096 {
+		if loader := loaderOf(path); len(loader) > 4096 {
 			t.Errorf("the loader has %d bytes", len(loader))
 		}
 		if explainStart(path, syscall.ENOEXEC) == nil {

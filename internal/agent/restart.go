@@ -10,14 +10,13 @@ const (
 	maxEarlyFailures = 3
 )
 
-// restartPolicy decides on restarts of one instance that ended by itself with an error.
+// restartPolicy decides about restarts of one instance that ended with an error.
 type restartPolicy struct {
 	early   int
 	backoff time.Duration
 }
 
-// failed notes a failure after the instance ran for the given time and says how long to wait
-// before the next start, or to give up.
+// failed notes a failure after the given running time, and returns how long to wait before the next start, or to give up.
 func (p *restartPolicy) failed(ran time.Duration) (wait time.Duration, giveUp bool) {
 	if ran < earlyFailure {
 		p.early++

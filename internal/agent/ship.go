@@ -21,73 +21,73 @@ import (
 )
 
 const (
-	// chunkBytes of logs bound one request, and so the memory that shipping takes.
+	// chunkBytes of logs are the limit of one request, and so of the memory for shipping.
 	chunkBytes = 512 << 10
-	// bytesPerRound bounds the rate: 4 MiB/s, so that a backlog does not crowd out the experiment.
+	// bytesPerRound limits the rate to 4 MiB/s, so that a backlog does not disturb the experiment.
 	bytesPerRound = 4 << 20
 	shipTimeout   = 30 * time.Second
 	maxShipPause  = 5 * time.Second
 )
 
-// Errors that trying again does not mend.
+// Errors that a retry does not solve.
 var (
-	// errSealed tells that the archive takes no more of this run, or has none of it.
+	// errSealed: the archive accepts no more of this run, or does not have it.
 	errSealed = errors.New("the archive of this run is closed")
-	// errNoRoom tells that the archive's quota or volume is used up. The archive names it as a gap.
+	// errNoRoom: the archive's quota or volume is used up. The archive names it as a gap.
 	errNoRoom = errors.New("the archive has no room")
-	// errUnwanted tells that the archive will never take this log, such as for its name.
-	errUnwanted = errors.New("the archive does not take this log")
+	// errRefused: the archive will never accept this log, for example because of its name.
+	errRefused = errors.New("the archive does not accept this log")
 )
 
-// errResumed tells that the archive's copy ends elsewhere than was thought: the next round goes on from there. It is
-// not this one, as a server that is never satisfied would be asked without a pause.
-var errResumed = errors.New("the archive has another part of this log")
+// errResumed: the archive's copy ends elsewhere than expected, and the next round continues from there. Not this round: a faulty
+// server would be asked without a pause.
+var errResumed = errors.New("the archive's copy of this log ends elsewhere")
 
-// errRequest tells that a request failed for all logs alike.
+// errRequest: a request failed for all logs.
 var errRequest = errors.New("shipping logs")
 
-// patience with an archive without room, once everything else is shipped.
-const patience = 10 * time.Second
+// noRoomTimeout is how long to retry after everything else is shipped.
+const noRoomTimeout = 10 * time.Second
 
-// shipper copies the logs to the archive, each from where the archive's copy ends. One request carries what is new of all
-// of them: a run has hundreds of logs that grow all the time, and a request costs more than the bytes in it.
+// shipper copies the logs to the archive, each from where the archive's copy ends. One request carries the new bytes of all logs:
+// a run has hundreds of growing logs, and a request costs more than its bytes.
 type shipper struct {
 	dir, app  string
 	server    server
 	events    *eventLog
 	positions map[string]int64
-	// resumedAt is where a log was last taken up again, so that it is told once.
+	// resumedAt is where a log was last resumed, so that this is logged once.
 	resumedAt map[string]int64
-	// created are the logs that the archive has, be it empty.
+	// created are the logs that exist in the archive, also empty ones.
 	created map[string]bool
-	// unwanted are files that the archive will never take.
-	unwanted map[string]bool
-	chunk    []byte
-	// now is the clock of wholeUntil, which hears at which time the archive had everything.
-	now        func() int64
-	wholeUntil func(nanoseconds int64)
-	// confirmed is what the archive had of each log some time ago, and released what the disk was given back of it.
-	confirmed map[string]confirmation
-	released  map[string]int64
-	// budget of output gets back what is released of it.
+	// refusedFiles will never be accepted by the archive.
+	refusedFiles map[string]bool
+	chunk        []byte
+	// now is the clock; onArchivedUntil gets the time at which the archive had everything.
+	now             func() int64
+	onArchivedUntil func(nanoseconds int64)
+	// confirmed is how much of each log the archive had some time ago; punchedTo is how much of it was released from the disk.
+	confirmed map[string]confirmedSize
+	punchedTo map[string]int64
+	// budget of output regains what is released.
 	budget *spoolBudget
 }
 
-// confirmation is how far the archive had a log, at a time.
-type confirmation struct {
+// confirmedSize of a log in the archive, at a time.
+type confirmedSize struct {
 	position int64
 	at       time.Time
 }
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
 	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, created: map[string]bool{},
-		unwanted: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, wholeUntil: func(int64) {},
-		confirmed: map[string]confirmation{}, released: map[string]int64{}, budget: &spoolBudget{}}
+		refusedFiles: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
+		confirmed: map[string]confirmedSize{}, punchedTo: map[string]int64{}, budget: &spoolBudget{}}
 }
 
-// run ships every lookPeriod until ctx ends. While the server does not answer it tries less often.
+// run ships every checkPeriod until ctx ends. If the server does not answer, it tries less often.
 func (s *shipper) run(ctx context.Context) {
-	tick := time.NewTicker(lookPeriod)
+	tick := time.NewTicker(checkPeriod)
 	defer tick.Stop()
 	for skipped, every := 0, 1; ; {
 		select {
@@ -99,19 +99,19 @@ func (s *shipper) run(ctx context.Context) {
 			continue
 		}
 		skipped = 0
-		if _, err := s.round(ctx, bytesPerRound, false); err == nil {
+		if _, err := s.shipRound(ctx, bytesPerRound, false); err == nil {
 			every = 1
 		} else {
-			every = min(2*every, int(maxShipPause/lookPeriod))
+			every = min(2*every, int(maxShipPause/checkPeriod))
 		}
 	}
 }
 
-// all ships until nothing is left, or ctx ends, or the archive takes no more.
-func (s *shipper) all(ctx context.Context) error {
+// shipAll ships until nothing is left, ctx ends, or the archive accepts no more.
+func (s *shipper) shipAll(ctx context.Context) error {
 	pause, noRoomSince := 100*time.Millisecond, time.Time{}
 	for {
-		whole, err := s.round(ctx, 1<<40, true)
+		whole, err := s.shipRound(ctx, 1<<40, true)
 		if (whole && err == nil) || errors.Is(err, errSealed) {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s *shipper) all(ctx context.Context) error {
 			noRoomSince = time.Time{}
 		} else if noRoomSince.IsZero() {
 			noRoomSince = time.Now()
-		} else if time.Since(noRoomSince) > patience {
+		} else if time.Since(noRoomSince) > noRoomTimeout {
 			return err
 		}
 		select {
@@ -131,65 +131,65 @@ func (s *shipper) all(ctx context.Context) error {
 	}
 }
 
-// round ships up to budget bytes and tells whether everything there was has been shipped. The last
-// round also ships lines that have no end, and logs that are empty.
-func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole bool, err error) {
+// shipRound ships up to budget bytes, and reports whether all logs have been shipped. The last round also ships incomplete lines
+// and empty logs.
+func (s *shipper) shipRound(ctx context.Context, budget int64, last bool) (whole bool, err error) {
 	began := s.now()
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return false, err
 	}
-	r := &round{shipper: s, budget: budget, last: last, whole: true, stopped: map[string]bool{}}
+	r := &round{shipper: s, budget: budget, last: last, complete: true, stopped: map[string]bool{}}
 	for _, entry := range entries {
 		name := entry.Name()
-		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") || s.unwanted[name] {
+		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") || s.refusedFiles[name] {
 			continue
 		}
 		info, failed := entry.Info()
-		if failed == nil && r.hasNews(name, info.Size()) {
-			failed = r.file(ctx, name)
+		if failed == nil && r.hasNewBytes(name, info.Size()) {
+			failed = r.addFile(ctx, name)
 		}
 		if errors.Is(failed, errRequest) {
-			return false, errors.Join(err, failed) // of the server or the way to it: other logs would fare no better
+			return false, errors.Join(err, failed) // other logs would fail too
 		}
 		err = errors.Join(err, failed)
 	}
 	err = errors.Join(err, r.send(ctx))
 	err = errors.Join(err, r.noRoom)
-	if r.whole && err == nil {
-		s.wholeUntil(began)
+	if r.complete && err == nil {
+		s.onArchivedUntil(began)
 	}
-	return r.whole && err == nil, err
+	return r.complete && err == nil, err
 }
 
-// round is what one round has shipped, and the request that it is about to send.
+// round is the state of one round, with the request that it is about to send.
 type round struct {
 	*shipper
-	budget int64
-	last   bool
-	whole  bool
-	// parts of the next request, at most one of each log; their contents fill the first bytes of chunk.
+	budget   int64
+	last     bool
+	complete bool
+	// parts of the next request, at most one of each log; their contents are in the first bytes of chunk.
 	parts []client.LogPart
 	bytes int
-	// stopped are logs of which the archive took no more in this round.
+	// stopped are logs of which the archive accepted no more in this round.
 	stopped map[string]bool
 	noRoom  error
 }
 
-// hasNews spares a log that has not grown from being opened.
-func (r *round) hasNews(name string, size int64) bool {
+// hasNewBytes saves opening a log that has not grown.
+func (r *round) hasNewBytes(name string, size int64) bool {
 	return size > r.positions[name] || (r.last && !r.created[name])
 }
 
-// file puts what is new of one log into requests, and sends those that are full.
-func (r *round) file(ctx context.Context, name string) error {
+// addFile puts the new bytes of one log into requests, and sends full ones.
+func (r *round) addFile(ctx context.Context, name string) error {
 	f, err := os.Open(filepath.Join(r.dir, name))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	for !r.stopped[name] {
-		more, err := r.take(f, name)
+		more, err := r.addPiece(f, name)
 		if err != nil || !more {
 			return err
 		}
@@ -200,10 +200,10 @@ func (r *round) file(ctx context.Context, name string) error {
 	return nil
 }
 
-// take puts the next piece of a log into the request. More of it may follow once that is sent.
-func (r *round) take(f *os.File, name string) (more bool, err error) {
+// addPiece puts the next piece of a log into the request. More of it may follow after sending.
+func (r *round) addPiece(f *os.File, name string) (more bool, err error) {
 	if r.budget <= 0 {
-		r.whole = false
+		r.complete = false
 		return false, nil
 	}
 	free := r.chunk[r.bytes:]
@@ -212,15 +212,15 @@ func (r *round) take(f *os.File, name string) (more bool, err error) {
 	if err != nil && err != io.EOF {
 		return false, err
 	}
-	part, cut := free[:n], int64(n) == room // perhaps in the middle of a line
+	part, cut := free[:n], int64(n) == room // possibly within a line
 	if !r.last {
-		part = wholeLines(part)
+		part = completeLines(part)
 	}
 	if len(part) == 0 && (!r.last || r.created[name] || room == 0) {
 		if cut && len(r.parts) > 0 {
-			return true, nil // for the want of room beside the other parts
+			return true, nil // no room left beside the other parts
 		}
-		r.whole = r.whole && !cut
+		r.complete = r.complete && !cut
 		return false, nil
 	}
 	r.parts = append(r.parts, client.LogPart{File: name, Offset: r.positions[name], Content: part})
@@ -229,8 +229,8 @@ func (r *round) take(f *os.File, name string) (more bool, err error) {
 	return cut || len(r.parts) == runapi.MaxLogParts, nil
 }
 
-// wholeLines leaves out a line that is still being written. A line as long as the chunk goes in pieces.
-func wholeLines(part []byte) []byte {
+// completeLines omits a line that is still being written. A line as long as the chunk is sent in pieces.
+func completeLines(part []byte) []byte {
 	if end := bytes.LastIndexByte(part, '\n'); end >= 0 {
 		return part[:end+1]
 	}
@@ -240,7 +240,7 @@ func wholeLines(part []byte) []byte {
 	return part
 }
 
-// send ships the request, if there is anything to ship.
+// send ships the request, if it is not empty.
 func (r *round) send(ctx context.Context) error {
 	parts := r.parts
 	if len(parts) == 0 {
@@ -251,11 +251,11 @@ func (r *round) send(ctx context.Context) error {
 	defer cancel()
 	appended, err := r.server.AppendLogs(ctx, r.app, parts)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errRequest, lasting(err))
+		return fmt.Errorf("%w: %w", errRequest, classifyRefusal(err))
 	}
 	var failed error
 	for i, part := range parts {
-		failed = errors.Join(failed, r.judge(part, appended[i]))
+		failed = errors.Join(failed, r.handleAnswer(part, appended[i]))
 	}
 	if failed != nil {
 		return fmt.Errorf("%w: %w", errRequest, failed)
@@ -263,19 +263,19 @@ func (r *round) send(ctx context.Context) error {
 	return nil
 }
 
-// judge takes the answer to one part. An error tells that other logs would fare no better.
-func (r *round) judge(part client.LogPart, answer client.LogResult) error {
-	err := r.settle(part, answer)
+// handleAnswer handles the result of one part. An error means that other logs would fail too.
+func (r *round) handleAnswer(part client.LogPart, answer client.LogResult) error {
+	err := r.notePosition(part, answer)
 	if err == nil {
 		return nil
 	}
-	r.whole, r.stopped[part.File] = false, true
+	r.complete, r.stopped[part.File] = false, true
 	switch {
 	case errors.Is(err, errResumed):
 		return nil
-	case errors.Is(err, errUnwanted):
-		r.unwanted[part.File] = true
-		r.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: err.Error()}) // it is still to be shipped
+	case errors.Is(err, errRefused):
+		r.refusedFiles[part.File] = true
+		r.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: err.Error()}) // this event is shipped too
 		return nil
 	case errors.Is(err, errNoRoom):
 		r.noRoom = errors.Join(r.noRoom, err)
@@ -284,15 +284,15 @@ func (r *round) judge(part client.LogPart, answer client.LogResult) error {
 	return err
 }
 
-// settle notes how far the archive has a log. Where that is less or more than was thought, it goes on from there.
-func (s *shipper) settle(part client.LogPart, answer client.LogResult) error {
+// notePosition records how much of a log the archive has. If it is less or more than expected, it continues from there.
+func (s *shipper) notePosition(part client.LogPart, answer client.LogResult) error {
 	name := part.File
 	if answer.Err == nil {
 		s.positions[name], s.created[name] = part.Offset+int64(len(part.Content)), true
 		if answer.Size != s.positions[name] {
 			return s.resume(name, answer.Size)
 		}
-		s.release(name)
+		s.punchHole(name)
 		return nil
 	}
 	var refusal *client.Error
@@ -302,14 +302,14 @@ func (s *shipper) settle(part client.LogPart, answer client.LogResult) error {
 	switch {
 	case refusal.Size != nil:
 		return s.resume(name, *refusal.Size)
-	case refusal.Status == http.StatusBadRequest: // an app may call a file in the log folder whatever it likes
-		return fmt.Errorf("%w: %s: %w", errUnwanted, name, refusal)
+	case refusal.Status == http.StatusBadRequest: // the app chooses the names of its files
+		return fmt.Errorf("%w: %s: %w", errRefused, name, refusal)
 	}
-	return fmt.Errorf("log %s: %w", name, lasting(refusal))
+	return fmt.Errorf("log %s: %w", name, classifyRefusal(refusal))
 }
 
-// lasting tells which answers trying again does not mend.
-func lasting(err error) error {
+// classifyRefusal marks refusals that a retry does not solve.
+func classifyRefusal(err error) error {
 	var answer *client.Error
 	if !errors.As(err, &answer) {
 		return err
@@ -323,7 +323,7 @@ func lasting(err error) error {
 	return err
 }
 
-// resume has the next round go on at the archive's size.
+// resume makes the next round continue at the archive's size.
 func (s *shipper) resume(name string, archived int64) error {
 	before := s.positions[name]
 	info, err := os.Stat(filepath.Join(s.dir, name))
@@ -331,44 +331,44 @@ func (s *shipper) resume(name string, archived int64) error {
 		return err
 	}
 	if archived < 0 {
-		return fmt.Errorf("%s: the archive says that it has %d bytes: want 0 or more", name, archived)
+		return fmt.Errorf("%s: the archive reports %d bytes: want 0 or more", name, archived)
 	}
-	if gone := s.released[name]; archived < gone {
-		return fmt.Errorf("%w: %s: the archive has lost bytes %d to %d, which it had confirmed and the node has no more", errUnwanted, name, archived, gone)
+	if punched := s.punchedTo[name]; archived < punched {
+		return fmt.Errorf("%w: %s: the archive has lost bytes %d to %d, which it had confirmed and the node no longer has", errRefused, name, archived, punched)
 	}
 	s.positions[name], s.created[name] = archived, true
-	if at, told := s.resumedAt[name]; told && at == archived {
+	if at, reported := s.resumedAt[name]; reported && at == archived {
 		return errResumed
 	}
 	s.resumedAt[name] = archived
-	message := fmt.Sprintf("%s: the archive has %d bytes, %d were thought to be there", name, archived, before)
+	message := fmt.Sprintf("%s: the archive has %d bytes, %d were expected", name, archived, before)
 	if archived > info.Size() {
-		// Bytes of an earlier life of this log: what is written from now on would be lost below them.
-		message += fmt.Sprintf("; the log itself only %d: nothing of it is shipped until it is longer", info.Size())
+		// The archive has bytes of an earlier log of this name: new ones would be lost below them.
+		message += fmt.Sprintf("; the log itself has only %d: nothing of it is shipped until it is longer", info.Size())
 	}
 	s.events.add(runapi.AgentEvent{Event: eventResumed, Message: message})
 	return errResumed
 }
 
 const (
-	// releaseAfter so long what the archive has confirmed is on its disk: it syncs a log that grows every 10 s, and its host writes back after 30.
-	releaseAfter = time.Minute
-	// releaseLeast bytes are worth the call.
-	releaseLeast = 1 << 20
-	// diskBlock divides those of all common file systems' blocks.
+	// punchAfter this time archived bytes are on the archive's disk: it syncs a growing log every 10 s, and its host writes back after 30 s.
+	punchAfter = time.Minute
+	// minPunchBytes are worth the system call.
+	minPunchBytes = 1 << 20
+	// diskBlock is a multiple of the block size of all common file systems.
 	diskBlock = 64 << 10
 )
 
-// release gives back to the disk what the archive has of a log, so that a run of days needs no more room than an hour's: a hole takes its
-// place, and offsets stay what they are. Where the file system makes no holes, or the app owns its log alone, everything stays.
-func (s *shipper) release(name string) {
+// punchHole releases archived bytes from the disk, so that a run of days needs no more space than one of an hour. A hole replaces
+// them, so that offsets stay. If the file system has no holes, or only the app may write the log, the bytes stay.
+func (s *shipper) punchHole(name string) {
 	sure, now := s.confirmed[name], time.Now()
-	if now.Sub(sure.at) < releaseAfter {
+	if now.Sub(sure.at) < punchAfter {
 		return
 	}
-	s.confirmed[name] = confirmation{s.positions[name], now}
-	from, to := s.released[name], sure.position/diskBlock*diskBlock
-	if sure.at.IsZero() || to-from < releaseLeast {
+	s.confirmed[name] = confirmedSize{s.positions[name], now}
+	from, to := s.punchedTo[name], sure.position/diskBlock*diskBlock
+	if sure.at.IsZero() || to-from < minPunchBytes {
 		return
 	}
 	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY, 0)
@@ -379,20 +379,20 @@ func (s *shipper) release(name string) {
 	if unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from) != nil {
 		return
 	}
-	s.released[name] = to
+	s.punchedTo[name] = to
 	if isOutput(name) {
-		s.budget.give(to - from)
+		s.budget.giveBack(to - from)
 	}
 }
 
-// isOutput tells the logs that newInstance makes of an app's output.
+// isOutput reports whether newInstance made this log for an app's output.
 func isOutput(name string) bool {
 	return strings.HasPrefix(name, "stdout-") || strings.HasPrefix(name, "stderr-")
 }
 
-// spooled is the room that all logs together take on the disk.
-func spooled(dir string) (total int64) {
-	entries, _ := os.ReadDir(dir) // an unreadable folder shows elsewhere
+// spoolBytes is how much of the disk all logs use.
+func spoolBytes(dir string) (total int64) {
+	entries, _ := os.ReadDir(dir) // shipping reports an unreadable folder
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err != nil {

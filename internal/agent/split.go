@@ -12,35 +12,35 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// maxEventLine bounds a line that may be a message event, and so what the splitter holds in memory.
+// maxEventLine bounds a line that may be a message event, and so the splitter's memory.
 const maxEventLine = 64 << 10
 
 // maxWaitingMessages are the bytes of message events that wait for a full disk.
 const maxWaitingMessages = 1 << 20
 
-// splitter takes an app's standard output apart: lines that are message events go to the message log, all
-// others on to the output, each as it is. A line that may yet become an event is held back until its end.
+// splitter splits an app's standard output: message events go to the message log, all other lines unchanged to the output. A line
+// that may become an event is kept until its end.
 type splitter struct {
 	instance         string
 	messages, output io.Writer
 	now              func() int64
-	// tell logs an event of the agent.
-	tell func(runapi.AgentEvent)
+	// report logs an event of the agent.
+	report func(runapi.AgentEvent)
 
 	mu sync.Mutex
-	// line is what has come of a line that may be an event; of any other it goes on at once, and plain is set until its end.
+	// line is the beginning of a line that may be an event. Other lines are forwarded at once, and plain is set until their end.
 	line  []byte
 	plain bool
-	// What has been told of already, once for all.
-	toldStamped, toldRefused, toldFull bool
+	// What was reported already; each is reported once.
+	reportedStamped, reportedInvalid, reportedFull bool
 }
 
 // newSplitter splits the standard output of an instance.
 func (a *Agent) newSplitter(instance string, messages, output io.Writer) *splitter {
-	return &splitter{instance: instance, messages: messages, output: output, now: clock.Realtime, tell: a.events.add}
+	return &splitter{instance: instance, messages: messages, output: output, now: clock.Realtime, report: a.events.add}
 }
 
-// Write takes everything: neither a full spool nor a line of any length must stop the app.
+// Write never blocks: neither a full spool nor a long line must stop the app.
 func (s *splitter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,56 +61,56 @@ func (s *splitter) Write(p []byte) (int, error) {
 		case !ended && mayBeEvent(s.line):
 			continue
 		case ended && mayBeEvent(s.line):
-			events, others = s.sort(events, others)
+			events, others = s.assignLine(events, others)
 		default:
 			others = append(others, s.line...)
 		}
 		s.line, s.plain = s.line[:0], !ended
 	}
-	s.pass(events, others)
+	s.forward(events, others)
 	return len(p), nil
 }
 
-// flush ends the last line, which a process may have left without its end.
+// flush ends the last line, which a process may have left incomplete.
 func (s *splitter) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	events, others := s.sort(nil, nil)
+	events, others := s.assignLine(nil, nil)
 	s.line, s.plain = nil, false
-	s.pass(events, others)
+	s.forward(events, others)
 }
 
-func (s *splitter) pass(events, others []byte) {
+func (s *splitter) forward(events, others []byte) {
 	if len(others) > 0 {
-		_, _ = s.output.Write(others) // a tee takes everything
+		_, _ = s.output.Write(others) // a tee accepts everything
 	}
 	if len(events) == 0 {
 		return
 	}
-	if _, err := s.messages.Write(events); err != nil && !s.toldFull {
-		s.toldFull = true
-		s.tell(runapi.AgentEvent{Event: eventSpoolFull, Instance: s.instance, Message: fmt.Sprintf("the message log is cut off here: %v", err)})
+	if _, err := s.messages.Write(events); err != nil && !s.reportedFull {
+		s.reportedFull = true
+		s.report(runapi.AgentEvent{Event: eventSpoolFull, Instance: s.instance, Message: fmt.Sprintf("the message log is cut off here: %v", err)})
 	}
 }
 
-// sort adds the held line to the one or the other.
-func (s *splitter) sort(events, others []byte) (newEvents, newOthers []byte) {
+// assignLine adds the kept line to events or to others.
+func (s *splitter) assignLine(events, others []byte) (newEvents, newOthers []byte) {
 	if len(s.line) == 0 {
 		return events, others
 	}
 	record, err := s.record(s.line)
 	if err != nil {
-		if looksLikeEvent(s.line) && !s.toldRefused {
-			s.toldRefused = true
-			s.tell(runapi.AgentEvent{Event: eventNoMessage, Instance: s.instance,
-				Message: fmt.Sprintf("a line of standard output looks like a message event and is none, and so may be others: %v: %s", err, excerpt(s.line))})
+		if looksLikeEvent(s.line) && !s.reportedInvalid {
+			s.reportedInvalid = true
+			s.report(runapi.AgentEvent{Event: eventNoMessage, Instance: s.instance,
+				Message: fmt.Sprintf("a line of standard output looks like a message event and is invalid, as others may be: %v: %s", err, excerpt(s.line))})
 		}
 		return events, append(others, s.line...)
 	}
 	return append(events, record...), others
 }
 
-// record makes the line of the message log, with what the app may leave out.
+// record makes a line of the message log, and adds what the app may omit.
 func (s *splitter) record(line []byte) ([]byte, error) {
 	var r messagelog.Record
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -126,22 +126,22 @@ func (s *splitter) record(line []byte) ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	if stamped && !s.toldStamped {
-		s.toldStamped = true
-		s.tell(runapi.AgentEvent{Event: eventStamped, Instance: s.instance,
-			Message: "message events come without ts: they have the time at which the agent read them"})
+	if stamped && !s.reportedStamped {
+		s.reportedStamped = true
+		s.report(runapi.AgentEvent{Event: eventStamped, Instance: s.instance,
+			Message: "message events have no ts: they get the time at which the agent read them"})
 	}
 	text, err := json.Marshal(r)
 	return append(text, '\n'), err
 }
 
-// mayBeEvent tells whether the beginning of a line leaves it open that it is an event.
+// mayBeEvent reports whether a line that begins so may be an event.
 func mayBeEvent(line []byte) bool {
 	trimmed := bytes.TrimLeft(line, " \t\r\n")
 	return len(line) <= maxEventLine && (len(trimmed) == 0 && len(line) < 16 || len(trimmed) > 0 && trimmed[0] == '{')
 }
 
-// looksLikeEvent tells whether somebody most likely meant a line as an event.
+// looksLikeEvent reports whether a line was most likely meant as an event.
 func looksLikeEvent(line []byte) bool {
 	if !json.Valid(line) {
 		return bytes.Contains(line, []byte(`"status"`)) && bytes.Contains(line, []byte(`"id"`))
@@ -156,10 +156,10 @@ func looksLikeEvent(line []byte) bool {
 }
 
 func excerpt(line []byte) string {
-	const most = 200
+	const limit = 200
 	line = bytes.TrimSpace(line)
-	if len(line) > most {
-		return string(bytes.ToValidUTF8(line[:most], nil)) + " …"
+	if len(line) > limit {
+		return string(bytes.ToValidUTF8(line[:limit], nil)) + " …"
 	}
 	return string(line)
 }

@@ -14,20 +14,20 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// split is what a splitter made of an app's output.
-type split struct {
+// splitOutput is what a splitter made of an app's output.
+type splitOutput struct {
 	messages, output bytes.Buffer
 	told             []runapi.AgentEvent
 }
 
-func (s *split) splitter() *splitter {
+func (s *splitOutput) splitter() *splitter {
 	return &splitter{instance: "nor/own", messages: &s.messages, output: &s.output, now: func() int64 { return 77 },
-		tell: func(e runapi.AgentEvent) { s.told = append(s.told, e) }}
+		report: func(e runapi.AgentEvent) { s.told = append(s.told, e) }}
 }
 
 // of splits output that arrives in pieces of a size.
-func splitOf(output string, size int) *split {
-	s := &split{}
+func splitInPieces(output string, size int) *splitOutput {
+	s := &splitOutput{}
 	w := s.splitter()
 	for piece := range slices.Chunk([]byte(output), size) {
 		_, _ = w.Write(piece)
@@ -70,7 +70,7 @@ func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {
 		"two events on one line are none": {strings.TrimSpace(wholeEvent) + wholeEvent, "", strings.TrimSpace(wholeEvent) + wholeEvent, eventNoMessage},
 	} {
 		for _, size := range []int{1, 7, 1 << 20} {
-			s := splitOf(c.in, size)
+			s := splitInPieces(c.in, size)
 			var told string
 			for _, e := range s.told {
 				told += e.Event
@@ -85,7 +85,7 @@ func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {
 
 func TestTextIsNotHeldBackUntilItsLineEnds(t *testing.T) {
 	t.Parallel()
-	s := &split{}
+	s := &splitOutput{}
 	_, _ = s.splitter().Write([]byte("password: "))
 	if got := s.output.String(); got != "password: " {
 		t.Errorf("output %q; want the prompt at once", got)
@@ -94,7 +94,7 @@ func TestTextIsNotHeldBackUntilItsLineEnds(t *testing.T) {
 
 func TestAnOverlongLineIsNotKeptInMemory(t *testing.T) {
 	t.Parallel()
-	s := &split{}
+	s := &splitOutput{}
 	w := s.splitter()
 	for range 64 {
 		_, _ = w.Write(bytes.Repeat([]byte("{"), maxEventLine/4))
@@ -135,7 +135,7 @@ func FuzzSplitter(f *testing.F) {
 		if size < 1 {
 			size = 1
 		}
-		s, whole := splitOf(string(output), size), splitOf(string(output), len(output)+1)
+		s, whole := splitInPieces(string(output), size), splitInPieces(string(output), len(output)+1)
 		if s.messages.String() != whole.messages.String() || s.output.String() != whole.output.String() {
 			t.Fatalf("in pieces of %d: messages %q, output %q; at once: messages %q, output %q", size, s.messages.String(), s.output.String(), whole.messages.String(), whole.output.String())
 		}
@@ -177,21 +177,21 @@ func FuzzAnswers(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.events.opened.Close()
+		defer a.events.closer.Close()
 		for range 2 {
 			if answer, err := a.server.AgentPlan(t.Context(), "b", 0); err == nil {
 				a.accept(answer)
 			}
 			_ = a.reportOnce(t.Context())
 			fmt.Fprintln(a.events.file, "a line")
-			_, _ = a.shipper.round(t.Context(), 1<<20, true)
+			_, _ = a.shipper.shipRound(t.Context(), 1<<20, true)
 		}
 		for file, position := range a.shipper.positions {
 			if position < 0 {
 				t.Errorf("position of %s is %d", file, position)
 			}
 		}
-		if own := spooled(a.logDir); own > 64<<10 {
+		if own := spoolBytes(a.logDir); own > 64<<10 {
 			t.Errorf("four requests have made %d bytes of logs", own)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// state is what the agent reports of itself. Every change wakes the reporter.
+// state is the agent's report. Every change wakes the reporter.
 type state struct {
 	mu      sync.Mutex
 	report  runapi.AgentReport
@@ -28,11 +28,11 @@ func (s *state) change(f func(r *runapi.AgentReport)) {
 	s.mu.Unlock()
 	select {
 	case s.changed <- struct{}{}:
-	default: // it is about to report anyway
+	default: // a report is pending already
 	}
 }
 
-// snapshot is a copy of the report.
+// snapshot returns a copy of the report.
 func (s *state) snapshot() runapi.AgentReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *state) snapshot() runapi.AgentReport {
 	return r
 }
 
-// phase moves on to a phase; an agent that has failed stays failed until it is done.
+// phase sets the phase; a failed agent stays failed until it is done.
 func (s *state) phase(p runapi.AgentPhase) {
 	s.change(func(r *runapi.AgentReport) {
 		if r.Phase != runapi.AgentFailed || p == runapi.AgentDone {
@@ -50,7 +50,7 @@ func (s *state) phase(p runapi.AgentPhase) {
 	})
 }
 
-// armed tells which actions the agent holds, and how many of them have been carried out.
+// armed sets the version of the actions, and how many of them have been executed.
 func (s *state) armed(version int64, executed int) {
 	s.change(func(r *runapi.AgentReport) { r.ArmedVersion, r.ExecutedActions = version, executed })
 }
@@ -65,18 +65,18 @@ func (s *state) armedTooLate(id string) {
 
 func (s *state) restarted() { s.change(func(r *runapi.AgentReport) { r.Restarts++ }) }
 
-func (s *state) late(d time.Duration) {
+func (s *state) noteLateness(d time.Duration) {
 	s.change(func(r *runapi.AgentReport) { r.WorstLatenessSeconds = max(r.WorstLatenessSeconds, d.Seconds()) })
 }
 
-// wholeUntil notes until when the archive has everything. The next report tells it; it is none of its own.
-func (s *state) wholeUntil(nanoseconds int64) {
+// archivedUntil sets until when the archive is complete. It sends no report: the next one has it.
+func (s *state) archivedUntil(nanoseconds int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.report.ArchivedUntilNanoseconds = nanoseconds
 }
 
-// gapBegins notes a time from which logs may lack something. Beyond the most that are told, the last one goes on.
+// gapBegins notes a time from which logs may be incomplete. Beyond the limit, the last gap is extended.
 func (s *state) gapBegins(nanoseconds int64, reason string) {
 	s.change(func(r *runapi.AgentReport) {
 		if n := len(r.Gaps); n == runapi.MaxAgentGaps {

@@ -18,30 +18,30 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// clockStepThreshold is the jump that counts as a step. Slewing, at most 500 ppm, stays below it in
-// the second between two looks.
+// clockStepThreshold is the smallest jump that counts as a step. Slewing, at most 500 ppm, stays below it in the second
+// between two checks.
 const clockStepThreshold = time.Millisecond
 
-// clockWatch notices steps of CLOCK_REALTIME against CLOCK_MONOTONIC.
+// clockWatch detects steps of CLOCK_REALTIME against CLOCK_MONOTONIC.
 type clockWatch struct {
 	realtime, monotonic func() int64
 	offset              int64
-	begun               bool
+	started             bool
 }
 
-// look compares the clocks and gives the jump since the last look, or 0 where there was none.
-func (w *clockWatch) look() time.Duration {
+// check compares the clocks, and returns the jump since the last check, or 0.
+func (w *clockWatch) check() time.Duration {
 	offset := w.measure()
 	jump := time.Duration(offset - w.offset)
-	first := !w.begun
-	w.offset, w.begun = offset, true
+	first := !w.started
+	w.offset, w.started = offset, true
 	if first || jump.Abs() <= clockStepThreshold {
 		return 0
 	}
 	return jump
 }
 
-// measure reads the clocks' offset from the reading that was disturbed least.
+// measure returns the clocks' offset by the least disturbed of several readings.
 func (w *clockWatch) measure() int64 {
 	best, offset := int64(1<<62), int64(0)
 	for range 5 {
@@ -55,15 +55,15 @@ func (w *clockWatch) measure() int64 {
 	return offset
 }
 
-// watchClock reports every step of the clock until ctx ends.
+// watchClock logs every step of the clock until ctx ends.
 func (a *Agent) watchClock(ctx context.Context) {
-	tick := time.NewTicker(lookPeriod)
+	tick := time.NewTicker(checkPeriod)
 	defer tick.Stop()
 	watch := clockWatch{realtime: clock.Realtime, monotonic: clock.Monotonic}
 	for {
-		if jump := watch.look(); jump != 0 {
+		if jump := watch.check(); jump != 0 {
 			a.events.add(runapi.AgentEvent{Event: eventClockStep, LatenessSeconds: jump.Seconds(),
-				Message: fmt.Sprintf("the node's clock was stepped by %v: times before and after do not compare", jump)})
+				Message: fmt.Sprintf("the node's clock was stepped by %v: times before and after cannot be compared", jump)})
 		}
 		select {
 		case <-ctx.Done():
@@ -73,7 +73,7 @@ func (a *Agent) watchClock(ctx context.Context) {
 	}
 }
 
-// readClock gives what the node knows of its own clock; nil where it has none of its own.
+// readClock returns the state of the node's own clock; nil if it has none.
 func readClock(path string) *runapi.AgentClock {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -81,40 +81,40 @@ func readClock(path string) *runapi.AgentClock {
 	}
 	var known runapi.AgentClock
 	if json.Unmarshal(text, &known) != nil {
-		return nil // it is replaced as a whole, and was written by somebody else
+		return nil // replaced atomically, so another program wrote it
 	}
 	return &known
 }
 
-// scarceBytes of free space are as good as none: the next writes fail.
+// scarceBytes of free space or less count as full: the next writes fail.
 const scarceBytes = 64 << 10
 
-// diskWatch notices that there is no room where the logs are. Who writes them need not tell, and perhaps cannot.
+// diskWatch detects a full disk of the logs. Programs that write them may not report it, and perhaps cannot.
 type diskWatch struct {
 	state *state
 	free  func() int64
 	full  bool
-	// roomy is when there was room last, Unix nanoseconds.
-	roomy int64
+	// lastRoom is when there was last room, Unix nanoseconds.
+	lastRoom int64
 }
 
-// look once; the gap is at most as much longer than the shortage as there is time between two looks.
-func (w *diskWatch) look(now int64) {
+// check the disk once. A gap exceeds the shortage by at most the time between two checks.
+func (w *diskWatch) check(now int64) {
 	free := w.free()
 	switch {
 	case free < scarceBytes && !w.full:
 		w.full = true
-		w.state.gapBegins(w.roomy, fmt.Sprintf("the disk of the logs was full (%d bytes free): what the app logged meanwhile may be lost", free))
+		w.state.gapBegins(w.lastRoom, fmt.Sprintf("the disk of the logs was full (%d bytes free): what the app logged meanwhile may be lost", free))
 	case free >= scarceBytes && w.full:
 		w.full = false
 		w.state.gapEnds(now)
 	}
 	if !w.full {
-		w.roomy = now
+		w.lastRoom = now
 	}
 }
 
-// freeBytes of the file system of a folder; one that does not tell has enough.
+// freeBytes of a folder's file system; unlimited if it does not say.
 func freeBytes(dir string) int64 {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil || stat.Blocks == 0 {
@@ -123,7 +123,7 @@ func freeBytes(dir string) int64 {
 	return int64(min(stat.Bavail, 1<<40)) * stat.Bsize //nolint:gosec // bounded
 }
 
-// cpuUse is what a cgroup says of waiting for processors; a negative duration is not known.
+// cpuUse is how long a cgroup waited for processors; a negative duration is unknown.
 type cpuUse struct {
 	throttled, pressure time.Duration
 	periods             int64
@@ -151,7 +151,7 @@ func readCPU(root string) cpuUse {
 	return use
 }
 
-// outOfMemory reports whether the kernel has ended a process of the container for its memory limit, by its cgroup of version 2 or 1.
+// outOfMemory reports whether the kernel ended a process of the container for its memory limit, by its cgroup of version 2 or 1.
 func outOfMemory(root string) bool {
 	for _, file := range []string{"memory.events", "memory/memory.oom_control"} {
 		if values, err := readPairs(filepath.Join(root, file)); err == nil && values["oom_kill"] > 0 {
@@ -161,7 +161,7 @@ func outOfMemory(root string) bool {
 	return false
 }
 
-// readPairs reads lines of a name and a number.
+// readPairs reads lines with a name and a number.
 func readPairs(path string) (map[string]int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -179,8 +179,8 @@ func readPairs(path string) (map[string]int64, error) {
 	return values, lines.Err()
 }
 
-// readPressure reads the total of the line "some avg10=… avg60=… avg300=… total=MICROSECONDS" (the kernel's
-// accounting/psi.rst): the time in which at least one task waited.
+// readPressure reads the total of the line "some avg10=… avg60=… avg300=… total=MICROSECONDS" (the kernel's accounting/psi.rst):
+// the time in which at least one task waited.
 func readPressure(path string) (time.Duration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -197,7 +197,7 @@ func readPressure(path string) (time.Duration, error) {
 	return 0, errors.New("no line of some")
 }
 
-// reportCPU says at the end how long the container waited for processors since before.
+// reportCPU logs at the end how long the container waited for processors.
 func (a *Agent) reportCPU(before, after cpuUse) {
 	if before.throttled >= 0 && after.throttled >= 0 {
 		d := after.throttled - before.throttled

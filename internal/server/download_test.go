@@ -121,7 +121,7 @@ func TestAnArchiveTakesTheKindsThatAreWanted(t *testing.T) {
 		}
 	}
 	for name, selection := range map[string]runapi.Selection{
-		`"log" is no kind of files`: {Only: []string{"log"}}, "one of the two": {Only: []string{"logs"}, Without: []string{"captures"}},
+		`"log" is not a kind of files`: {Only: []string{"log"}}, "one of the two": {Only: []string{"logs"}, Without: []string{"captures"}},
 	} {
 		_, err := l.as("admin").Archive(context.Background(), runUID, selection)
 		if status(err) != http.StatusBadRequest || !strings.Contains(err.Error(), name) {
