@@ -1,5 +1,5 @@
-// Package agentconfig is what the operator tells an agent: one JSON value in the container's
-// environment, so that a pod carries all that it needs and no other object has to be kept in step.
+// Package agentconfig is the configuration that the operator gives an agent: one JSON value in the container's environment, so
+// that a pod has all it needs and no other object must be kept consistent.
 package agentconfig
 
 import (
@@ -14,22 +14,21 @@ const Env = "VIGNETTE_AGENT"
 
 // Paths inside a node's containers.
 const (
-	// BinDir holds the agent, put there by the pod's init container (`agent install DIR`).
+	// BinDir has the agent, which the pod's init container installs (`agent install DIR`).
 	BinDir = "/vignette/bin"
-	// RunDir holds files the agent writes for its app; private to each container.
+	// RunDir has files that the agent writes for its app; private to each container.
 	RunDir = "/vignette/run"
-	// LogDir is the sized spool of message logs, output and agent events; private to each container.
+	// LogDir is the limited spool of message logs, output and agent events; private to each container.
 	LogDir = "/vignette/log"
-	// SecurityDir holds, where an app's broker or the app itself has security, the files ca.crt, tls.crt and tls.key (TLS), username and
-	// password.
+	// SecurityDir has the files of an app or broker with security: ca.crt, tls.crt and tls.key (TLS), username and password.
 	SecurityDir = "/vignette/security"
-	// ClockFile says what is known of the node's clock where it is not its host's (runapi.AgentClock); absent in pods.
+	// ClockFile has the state of a node's own clock (runapi.AgentClock); absent in pods, which have their host's.
 	ClockFile = "/vignette/clock/clock.json"
 	// TokenFile is the projected token for the server.
 	TokenFile = "/vignette/token/token"
 )
 
-// maxGraceSeconds is an hour, far above what any app is given.
+// maxGraceSeconds is an hour, far more than any app has.
 const maxGraceSeconds = 3600
 
 // File is a file that the agent writes before it starts its app.
@@ -46,12 +45,12 @@ type Instance struct {
 	Command []string `json:"command"`
 	// Env is added to the container's environment.
 	Env map[string]string `json:"env,omitempty"`
-	// Aside tells that the process runs beside the app, such as one that serves its statistics: it starts and stops with the app, logs nothing of
-	// messages, and is no part of what the app is said to do. Where it fails, or is not there, the app has not failed.
+	// Aside marks a process beside the app, such as one that serves its statistics. It starts and stops with the app, and logs no
+	// messages. If it fails, or does not exist, the app has not failed.
 	Aside bool `json:"aside,omitempty"`
 }
 
-// Config is what an agent, which is process 1 of one app's container, is to do.
+// Config of an agent, which is process 1 of one app's container.
 type Config struct {
 	// Server's base URL, such as http://vignette-server.vignette-system.svc.
 	Server string `json:"server"`
@@ -64,16 +63,16 @@ type Config struct {
 	Files     []File     `json:"files,omitempty"`
 	// StopGraceSeconds from SIGTERM to SIGKILL.
 	StopGraceSeconds float64 `json:"stopGraceSeconds"`
-	// DrainOnStop is for apps that both send and receive: a stop sends SIGUSR1, upon which the app
-	// sends no more but goes on receiving what is still under way. It ends when the run finishes.
+	// DrainOnStop is for apps that both send and receive: a stop sends SIGUSR1, after which the app only receives what is under
+	// way. It ends when the run finishes.
 	DrainOnStop bool `json:"drainOnStop,omitempty"`
-	// MessagesOnStdout tells that lines of standard output that are message events belong into the message log. Without
-	// it the app appends them to the file that VIGNETTE_MESSAGE_LOG names.
+	// MessagesOnStdout moves message events from standard output to the message log. Without it the app appends them to the file
+	// that VIGNETTE_MESSAGE_LOG names.
 	MessagesOnStdout bool `json:"messagesOnStdout,omitempty"`
 	// TCPCongestionControl that the node's kernel must have; empty for any.
 	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
-	// SpoolLimitBytes bounds the logs of the container before they are shipped; 0 means 512 MiB. Half of
-	// it is for standard output and error, which are cut off beyond, with an event.
+	// SpoolLimitBytes bounds the container's logs before they are shipped; 0 means 512 MiB. Half of it is for standard output
+	// and error, which are cut off beyond that, with an event.
 	SpoolLimitBytes int64 `json:"spoolLimitBytes,omitempty"`
 }
 
@@ -90,7 +89,7 @@ func FromEnv() (Config, error) {
 	return c, c.Validate()
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration.
 func (c Config) Validate() error {
 	switch {
 	case c.Server == "":

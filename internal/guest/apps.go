@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// AppCommand is how `agent` is called to become the agent of one app: with its appSpec on descriptor 3.
+	// AppCommand makes `agent` the agent of one app, whose appSpec is on descriptor 3.
 	AppCommand = "guest-app"
 	specFD     = 3
-	// agentsGrace is what agents have from SIGTERM on to ship what they can, as in a pod.
-	agentsGrace = 5 * time.Second
-	// nonRoot is the platform's user and group of apps.
-	nonRoot = 65532
-	// keptLines of an agent's own that are told where it ends as it should not.
-	keptLines = 3
-	// reportTime is how long the server is told, again and again, that an agent has gone.
-	reportTime = time.Minute
+	// agentGrace is how long agents may ship logs after SIGTERM, as in a pod.
+	agentGrace = 5 * time.Second
+	// defaultUser is the platform's user and group of apps.
+	defaultUser = 65532
+	// maxLastLines of a failed agent that are reported.
+	maxLastLines = 3
+	// reportTime is how long a failed report is repeated.
+	reportTimeout = time.Minute
 )
 
 // appSpec is what an app's process needs before it becomes the agent.
@@ -38,7 +38,7 @@ type appSpec struct {
 	App guestconfig.App
 	// Root is an empty folder on which the app's root is mounted.
 	Root string
-	// State has the folders run, log and tmp, which are the app's, and token.
+	// State has the app's folders run, log and tmp, and token.
 	State string
 	// Tools is the folder of the platform's programs; Clock that of agentconfig.ClockFile.
 	Tools, Clock string
@@ -49,10 +49,10 @@ func (s appSpec) user() int {
 	if s.App.RunAsUser != nil {
 		return int(*s.App.RunAsUser)
 	}
-	return nonRoot
+	return defaultUser
 }
 
-// runApps runs one agent for each app until ctx ends. Agents that have finished are not started again.
+// runApps runs one agent for each app until ctx ends. Finished agents are not restarted.
 func (g *guest) runApps(ctx context.Context) error {
 	var running sync.WaitGroup
 	var failed []error
@@ -60,10 +60,10 @@ func (g *guest) runApps(ctx context.Context) error {
 		command, output, err := g.start(app)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("app %s: %w", app.Agent.App, err))
-			running.Go(func() { g.tellFailed(ctx, notStarted(app.Agent.App, g.config.Node, err)) })
+			running.Go(func() { g.reportFailed(ctx, notStarted(app.Agent.App, g.config.Node, err)) })
 			continue
 		}
-		running.Go(func() { g.attend(ctx, app.Agent.App, command, output) })
+		running.Go(func() { g.supervise(ctx, app.Agent.App, command, output) })
 	}
 	for _, err := range failed {
 		g.log.Error("apps", "error", err)
@@ -73,7 +73,7 @@ func (g *guest) runApps(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// notStarted reports an app whose agent could not be started.
+// notStarted is the report for an app whose agent could not be started.
 func notStarted(app, node string, why error) runapi.AgentReport {
 	report := runapi.AgentReport{App: app, Phase: runapi.AgentFailed, Message: fmt.Sprintf("app %s on node %s: its agent could not be started in the virtual machine: %v", app, node, why)}
 	if errors.As(why, &missingKey{}) {
@@ -108,7 +108,7 @@ func (g *guest) start(app guestconfig.App) (*exec.Cmd, io.Reader, error) {
 	command := exec.Command(self, AppCommand)
 	command.ExtraFiles = []*os.File{read}
 	command.Env = []string{}
-	// A process namespace of its own, as a container has: what an app has started ends with its agent.
+	// A process namespace, as for a container: the app's processes end with its agent.
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Setsid: true}
 	output, err := command.StderrPipe()
 	if err != nil {
@@ -132,7 +132,7 @@ func (g *guest) prepare(app guestconfig.App) (appSpec, error) {
 	if err := os.MkdirAll(spec.Root, 0o700); err != nil {
 		return spec, err
 	}
-	// Only the namespace in which they are mounted shows them to the app.
+	// The app sees them only in the namespace in which they are mounted.
 	if err := os.MkdirAll(spec.State, 0o700); err != nil {
 		return spec, err
 	}
@@ -141,7 +141,7 @@ func (g *guest) prepare(app guestconfig.App) (appSpec, error) {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return spec, err
 		}
-		if err := errors.Join(os.Chmod(path, mode&0o777|os.ModeSticky*((mode>>9)&1)), os.Chown(path, spec.user(), nonRoot)); err != nil {
+		if err := errors.Join(os.Chmod(path, mode&0o777|os.ModeSticky*((mode>>9)&1)), os.Chown(path, spec.user(), defaultUser)); err != nil {
 			return spec, err
 		}
 	}
@@ -153,13 +153,13 @@ func (g *guest) prepare(app guestconfig.App) (appSpec, error) {
 	if err := replaceFile(path, token, 0o400); err != nil {
 		return spec, err
 	}
-	return spec, os.Chown(path, spec.user(), nonRoot)
+	return spec, os.Chown(path, spec.user(), defaultUser)
 }
 
-// attend an agent until it ends, or ctx does.
-func (g *guest) attend(ctx context.Context, app string, command *exec.Cmd, output io.Reader) {
-	read := make(chan agentWords, 1)
-	go func() { read <- g.listen(app, output) }()
+// supervise an agent until it or ctx ends.
+func (g *guest) supervise(ctx context.Context, app string, command *exec.Cmd, output io.Reader) {
+	read := make(chan agentOutput, 1)
+	go func() { read <- g.readOutput(app, output) }()
 	ended := make(chan struct{})
 	go func() {
 		select {
@@ -167,10 +167,10 @@ func (g *guest) attend(ctx context.Context, app string, command *exec.Cmd, outpu
 			return
 		case <-ctx.Done():
 		}
-		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended this moment
+		_ = command.Process.Signal(syscall.SIGTERM) // it may just have ended
 		select {
 		case <-ended:
-		case <-time.After(agentsGrace):
+		case <-time.After(agentGrace):
 			_ = command.Process.Kill()
 		}
 	}()
@@ -179,27 +179,27 @@ func (g *guest) attend(ctx context.Context, app string, command *exec.Cmd, outpu
 	close(ended)
 	g.log.Info("agent ended", "app", app, "state", command.ProcessState.String())
 	if err == nil || words.finished || ctx.Err() != nil {
-		return // it has told the server itself
+		return // it has sent its report itself
 	}
 	message := fmt.Sprintf("app %s on node %s: its agent ended in the virtual machine: %v", app, g.config.Node, command.ProcessState)
 	if len(words.last) > 0 {
 		message += ": " + strings.Join(words.last, "; ")
 	}
-	g.tellFailed(ctx, runapi.AgentReport{App: app, Phase: runapi.AgentFailed, Message: message})
+	g.reportFailed(ctx, runapi.AgentReport{App: app, Phase: runapi.AgentFailed, Message: message})
 }
 
-// agentWords are what an agent said.
-type agentWords struct {
-	// finished tells that it came to its end.
+// agentOutput is what an agent printed about itself.
+type agentOutput struct {
+	// finished is set if the agent finished regularly.
 	finished bool
 	last     []string
 }
 
-// agentPrefix of an agent's own lines; the rest is the app's, which the agent ships.
+// agentPrefix of an agent's own lines. The others are the app's, which the agent ships.
 const agentPrefix = "agent:"
 
-// listen to an agent until it ends, and pass on what is its own.
-func (g *guest) listen(app string, output io.Reader) (words agentWords) {
+// readOutput reads an agent's output until it ends, and logs the agent's own lines.
+func (g *guest) readOutput(app string, output io.Reader) (words agentOutput) {
 	lines := bufio.NewReaderSize(output, 64<<10)
 	for {
 		line, isPrefix, err := lines.ReadLine()
@@ -207,7 +207,7 @@ func (g *guest) listen(app string, output io.Reader) (words agentWords) {
 			return words
 		}
 		text := string(line)
-		for isPrefix && err == nil { // only its beginning is of interest
+		for isPrefix && err == nil { // skip the rest of a long line
 			_, isPrefix, err = lines.ReadLine()
 		}
 		if !strings.HasPrefix(text, agentPrefix) {
@@ -216,16 +216,16 @@ func (g *guest) listen(app string, output io.Reader) (words agentWords) {
 		text = strings.TrimSpace(strings.TrimPrefix(text, agentPrefix))
 		g.log.Info("agent", "app", app, "says", text)
 		words.finished = words.finished || strings.HasPrefix(text, "finished")
-		if words.last = append(words.last, text); len(words.last) > keptLines {
+		if words.last = append(words.last, text); len(words.last) > maxLastLines {
 			words.last = words.last[1:]
 		}
 	}
 }
 
-// tellFailed says in the place of an agent that it is no more.
-func (g *guest) tellFailed(ctx context.Context, report runapi.AgentReport) {
+// reportFailed reports a failed agent in its place.
+func (g *guest) reportFailed(ctx context.Context, report runapi.AgentReport) {
 	g.log.Error("agent", "app", report.App, "error", report.Message)
-	ctx, cancel := context.WithTimeout(ctx, reportTime)
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	for {
 		err := g.client.Report(ctx, report)
@@ -233,7 +233,7 @@ func (g *guest) tellFailed(ctx context.Context, report runapi.AgentReport) {
 			return
 		}
 		if !pause(ctx, time.Second) {
-			g.log.Error("the server was not told", "app", report.App, "error", err)
+			g.log.Error("the failure could not be reported", "app", report.App, "error", err)
 			return
 		}
 	}

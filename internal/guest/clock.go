@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// clockInterval between measurements, each the best of clockExchanges, one after the other.
-	clockInterval  = 15 * time.Second
-	clockExchanges = 8
-	exchangeTime   = 5 * time.Second
-	// stepThreshold is NTP's (RFC 5905, STEPT): what is more would take minutes to slew, at 500 ppm.
+	// clockInterval between measurements; each is the best of clockExchanges consecutive exchanges.
+	clockInterval   = 15 * time.Second
+	clockExchanges  = 8
+	exchangeTimeout = 5 * time.Second
+	// stepThreshold is that of NTP (RFC 5905, STEPT): a larger offset would take minutes to slew, at 500 ppm.
 	stepThreshold = 128 * time.Millisecond
 	// adjOffsetSingleshot is ADJ_OFFSET_SINGLESHOT of adjtimex(2).
 	adjOffsetSingleshot = 0x8001
 )
 
-// httpClient keeps a connection, so that an exchange is one question and one answer.
+// httpClient keeps a connection, so that an exchange is one request and one answer.
 func httpClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		DialContext:     (&net.Dialer{Timeout: exchangeTime, KeepAlive: clockInterval}).DialContext,
+		DialContext:     (&net.Dialer{Timeout: exchangeTimeout, KeepAlive: clockInterval}).DialContext,
 		IdleConnTimeout: 4 * clockInterval,
 	}}
 }
 
-// reader is what a clock needs of runapi's client.
-type reader interface {
+// clockSource is the part of runapi's client that a clock needs.
+type clockSource interface {
 	Clock(ctx context.Context) (runapi.ClockReading, error)
 }
 
@@ -47,26 +47,26 @@ type adjuster interface {
 
 // clockKeeper measures the machine's clock against the server's and corrects it.
 type clockKeeper struct {
-	server reader
+	server clockSource
 	file   string
 	log    *slog.Logger
 	adjust adjuster
 	// realtime is the machine's clock, Unix nanoseconds.
 	realtime func() int64
-	known    runapi.AgentClock
+	state    runapi.AgentClock
 }
 
-func newClockKeeper(server reader, file string, log *slog.Logger) *clockKeeper {
+func newClockKeeper(server clockSource, file string, log *slog.Logger) *clockKeeper {
 	return &clockKeeper{server: server, file: file, log: log, adjust: systemAdjuster{}, realtime: clock.Realtime}
 }
 
-// measured is the machine's clock less the server's; what it really is differs by no more than uncertainty.
-type measured struct {
+// measurement is the machine's clock less the server's; the error is at most uncertainty.
+type measurement struct {
 	offset, uncertainty time.Duration
 }
 
-// measure takes the exchange with the shortest round trip, as NTP does: half of it bounds the error.
-func (k *clockKeeper) measure(ctx context.Context) (best measured, err error) {
+// measure uses the exchange with the shortest round trip, like NTP: half of it bounds the error.
+func (k *clockKeeper) measure(ctx context.Context) (best measurement, err error) {
 	for i := range clockExchanges {
 		m, err := k.exchange(ctx)
 		if err != nil {
@@ -79,34 +79,34 @@ func (k *clockKeeper) measure(ctx context.Context) (best measured, err error) {
 	return best, nil
 }
 
-func (k *clockKeeper) exchange(ctx context.Context) (measured, error) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
+func (k *clockKeeper) exchange(ctx context.Context) (measurement, error) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
 	asked := k.realtime()
 	reading, err := k.server.Clock(ctx)
 	answered := k.realtime()
 	if err != nil {
-		return measured{}, fmt.Errorf("the server's clock: %w", err)
+		return measurement{}, fmt.Errorf("the server's clock: %w", err)
 	}
 	roundTrip := max((answered-asked)-(reading.SentNanoseconds-reading.ReceivedNanoseconds), 0)
-	// In this order nothing overflows where the clocks are decades apart.
+	// This order does not overflow even if the clocks differ by decades.
 	offset := (asked-reading.ReceivedNanoseconds)/2 + (answered-reading.SentNanoseconds)/2
-	return measured{time.Duration(offset), time.Duration((roundTrip + 1) / 2)}, nil
+	return measurement{time.Duration(offset), time.Duration((roundTrip + 1) / 2)}, nil
 }
 
-// set the clock before any app runs; without the server no app could run anyway.
+// set the clock before any app starts; without the server no app could start anyway.
 func (k *clockKeeper) set(ctx context.Context) error {
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		m, err := k.measure(ctx)
 		if err == nil {
 			if err := k.adjust.step(-m.offset); err != nil {
 				return err
 			}
-			k.known.SetSeconds = -m.offset.Seconds()
+			k.state.SetSeconds = -m.offset.Seconds()
 			k.log.Info("clock set", "by", (-m.offset).String(), "within", m.uncertainty.String())
-			return k.look(ctx)
+			return k.correct(ctx)
 		}
-		if !told {
+		if !logged {
 			k.log.Warn("the clock cannot be set yet", "error", err)
 		}
 		if !pause(ctx, time.Second) {
@@ -115,23 +115,23 @@ func (k *clockKeeper) set(ctx context.Context) error {
 	}
 }
 
-// keep the clock until ctx ends.
-func (k *clockKeeper) keep(ctx context.Context) {
+// run corrects the clock until ctx ends.
+func (k *clockKeeper) run(ctx context.Context) {
 	for pause(ctx, clockInterval) {
-		if err := k.look(ctx); err != nil && ctx.Err() == nil {
+		if err := k.correct(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("clock", "error", err)
 		}
 	}
 }
 
-// look once, write down what was found, and correct it.
-func (k *clockKeeper) look(ctx context.Context) error {
+// correct measures once, writes the result, and corrects the clock.
+func (k *clockKeeper) correct(ctx context.Context) error {
 	m, err := k.measure(ctx)
 	if err != nil {
 		return err
 	}
-	k.note(m)
-	text, err := json.Marshal(k.known)
+	k.record(m)
+	text, err := json.Marshal(k.state)
 	if err != nil {
 		return err
 	}
@@ -139,18 +139,18 @@ func (k *clockKeeper) look(ctx context.Context) error {
 		return err
 	}
 	if m.offset.Abs() > stepThreshold {
-		k.log.Warn("the clock was off by more than can be slewed and is stepped", "by", (-m.offset).String())
+		k.log.Warn("the clock is off by too much to slew and is stepped", "by", (-m.offset).String())
 		return k.adjust.step(-m.offset)
 	}
 	return k.adjust.slew(-m.offset)
 }
 
-func (k *clockKeeper) note(m measured) {
-	k.known.OffsetSeconds, k.known.UncertaintySeconds = m.offset.Seconds(), m.uncertainty.Seconds()
-	k.known.WorstOffsetSeconds = max(k.known.WorstOffsetSeconds, m.offset.Abs().Seconds())
-	k.known.WorstUncertaintySeconds = max(k.known.WorstUncertaintySeconds, m.uncertainty.Seconds())
-	k.known.Measurements++
-	k.known.MeasuredNanoseconds = k.realtime() - m.offset.Nanoseconds()
+func (k *clockKeeper) record(m measurement) {
+	k.state.OffsetSeconds, k.state.UncertaintySeconds = m.offset.Seconds(), m.uncertainty.Seconds()
+	k.state.WorstOffsetSeconds = max(k.state.WorstOffsetSeconds, m.offset.Abs().Seconds())
+	k.state.WorstUncertaintySeconds = max(k.state.WorstUncertaintySeconds, m.uncertainty.Seconds())
+	k.state.Measurements++
+	k.state.MeasuredNanoseconds = k.realtime() - m.offset.Nanoseconds()
 }
 
 type systemAdjuster struct{}
@@ -167,7 +167,7 @@ func (systemAdjuster) step(by time.Duration) error {
 	return nil
 }
 
-// slew replaces what is left of an earlier one (adjtime(3)); the kernel does it at 500 ppm.
+// slew replaces the rest of an earlier one (adjtime(3)); the kernel slews at 500 ppm.
 func (systemAdjuster) slew(by time.Duration) error {
 	change := unix.Timex{Modes: adjOffsetSingleshot, Offset: by.Microseconds()}
 	if _, err := unix.Adjtimex(&change); err != nil {

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// diskWait is how long a disk's driver may take.
+	// diskWait is how long a disk's driver may need.
 	diskWait     = 15 * time.Second
 	diskInterval = 200 * time.Millisecond
 )
 
-// folderOrDisk gives the folder, or mounts the disk with the label, read-only, at the given place.
+// folderOrDisk returns the folder, or mounts the disk with the label, read-only, at the given place.
 func folderOrDisk(folder, label, at string) (string, error) {
 	if folder != "" {
 		return folder, nil
@@ -42,7 +42,7 @@ func folderOrDisk(folder, label, at string) (string, error) {
 	return at, nil
 }
 
-// findDisk looks at all block devices for a file system with the label.
+// findDisk searches all block devices for a file system with the label.
 func findDisk(class, devices, label string) (device, kind string) {
 	entries, err := os.ReadDir(class)
 	if err != nil {
@@ -65,7 +65,7 @@ const (
 	extLabelAt, extLabelBytes, extBytes = 0x78, 16, 0x88
 )
 
-// readLabel gives the kind of file system and its label; nothing for what is neither ISO 9660 nor ext4, or cannot be read.
+// readLabel returns the kind of file system and its label; empty if it is neither ISO 9660 nor ext4, or cannot be read.
 func readLabel(path string) (kind, label string) {
 	f, err := os.Open(path)
 	if err != nil {

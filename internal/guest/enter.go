@@ -15,13 +15,13 @@ import (
 	"vignette.dev/vignette/internal/guestconfig"
 )
 
-// searchPath of programs in an app's environment, as containers have it.
+// searchPath of programs in an app's environment, as in containers.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Enter makes of this process, which is in new namespaces of mounts and processes, the agent of the app that descriptor 3 describes. It
-// returns only where that fails.
+// Enter turns this process, which is in new namespaces of mounts and processes, into the agent of the app on descriptor 3.
+// It returns only on failure.
 func Enter() error {
-	runtime.LockOSThread() // privileges are the thread's that executes the agent
+	runtime.LockOSThread() // privileges belong to the thread that executes the agent
 	spec, err := readSpec(os.NewFile(specFD, "app"))
 	if err != nil {
 		return err
@@ -61,10 +61,10 @@ func (s appSpec) environment() ([]string, error) {
 	return append(environment, agentconfig.Env+"="+string(text), "VIGNETTE_NODE="+s.App.Agent.Node), nil
 }
 
-// ours are the entries of a root that are not the machine's.
-var ours = map[string]bool{"proc": true, "tmp": true, "vignette": true, "lost+found": true}
+// ownEntries of a root are not taken from the machine.
+var ownEntries = map[string]bool{"proc": true, "tmp": true, "vignette": true, "lost+found": true}
 
-// mountRoot makes a root of what the machine has, the platform's programs, and the app's own folders and files, and enters it.
+// mountRoot builds a root of the machine's entries, the platform's programs, and the app's folders and files, and enters it.
 func (s appSpec) mountRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -72,46 +72,46 @@ func (s appSpec) mountRoot() error {
 	if err := unix.Mount("root", s.Root, "tmpfs", unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mount a root: %w", err)
 	}
-	steps := []func() error{s.mountMachine, s.mountTools, s.mountFolders, s.addFiles}
+	steps := []func() error{s.mirrorRoot, s.mountTools, s.mountFolders, s.addFiles}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	if err := unix.Mount("proc", s.at("proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+	if err := unix.Mount("proc", s.inRoot("proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
 	return enterRoot(s.Root)
 }
 
-func (s appSpec) at(parts ...string) string {
+func (s appSpec) inRoot(parts ...string) string {
 	return filepath.Join(append([]string{s.Root}, parts...)...)
 }
 
-// mountMachine shows what the machine has at its root.
-func (s appSpec) mountMachine() error {
+// mirrorRoot shows the machine's root entries in the new root.
+func (s appSpec) mirrorRoot() error {
 	entries, err := os.ReadDir("/")
 	if err != nil {
 		return err
 	}
 	for _, name := range []string{"proc", "tmp", "vignette"} {
-		if err := os.Mkdir(s.at(name), 0o755); err != nil {
+		if err := os.Mkdir(s.inRoot(name), 0o755); err != nil {
 			return err
 		}
 	}
 	for _, entry := range entries {
-		if ours[entry.Name()] {
+		if ownEntries[entry.Name()] {
 			continue
 		}
-		if err := show("/"+entry.Name(), s.at(entry.Name()), entry.Type()); err != nil {
+		if err := mirror("/"+entry.Name(), s.inRoot(entry.Name()), entry.Type()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// show a folder with what is mounted in it, a file, or a link, at another place.
-func show(path, at string, kind fs.FileMode) error {
+// mirror shows a folder with its mounts, a file, or a link, at another place.
+func mirror(path, at string, kind fs.FileMode) error {
 	switch {
 	case kind&fs.ModeSymlink != 0:
 		to, err := os.Readlink(path)
@@ -125,7 +125,7 @@ func show(path, at string, kind fs.FileMode) error {
 		}
 		flags := uintptr(unix.MS_BIND | unix.MS_REC)
 		if path == "/run" {
-			flags = unix.MS_BIND // our own mounts are below it
+			flags = unix.MS_BIND // without the guest's own mounts below it
 		}
 		return bind(path, at, flags)
 	case kind.IsRegular():
@@ -141,7 +141,7 @@ func bind(path, at string, flags uintptr) error {
 	return nil
 }
 
-// bindFile needs a file to mount on.
+// bindFile makes a file to mount on.
 func bindFile(path, at string) error {
 	f, err := os.OpenFile(at, os.O_CREATE|os.O_RDONLY, 0o444)
 	if err != nil {
@@ -150,9 +150,9 @@ func bindFile(path, at string) error {
 	return errors.Join(f.Close(), bind(path, at, unix.MS_BIND))
 }
 
-// mountTools shows the agent, and the files of the app's folder of tools at the root.
+// mountTools shows the agent, and the files of the app's tools folder at the root.
 func (s appSpec) mountTools() error {
-	bin := s.at(agentconfig.BinDir)
+	bin := s.inRoot(agentconfig.BinDir)
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
@@ -167,33 +167,33 @@ func (s appSpec) mountTools() error {
 		return fmt.Errorf("programs of the platform for app %s: %w", s.App.Agent.App, err)
 	}
 	for _, entry := range entries {
-		if err := bindFile(filepath.Join(s.Tools, s.App.Tools, entry.Name()), s.at(entry.Name())); err != nil {
+		if err := bindFile(filepath.Join(s.Tools, s.App.Tools, entry.Name()), s.inRoot(entry.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mountFolders shows the app its own folders where a container has them.
+// mountFolders shows the app's own folders where a container has them.
 func (s appSpec) mountFolders() error {
 	folders := map[string]string{
 		agentconfig.RunDir: filepath.Join(s.State, "run"), agentconfig.LogDir: filepath.Join(s.State, "log"), "/tmp": filepath.Join(s.State, "tmp"),
 		filepath.Dir(agentconfig.TokenFile): filepath.Join(s.State, "token"), filepath.Dir(agentconfig.ClockFile): s.Clock,
 	}
 	for at, path := range folders {
-		if err := os.MkdirAll(s.at(at), 0o755); err != nil {
+		if err := os.MkdirAll(s.inRoot(at), 0o755); err != nil {
 			return err
 		}
-		if err := bind(path, s.at(at), unix.MS_BIND); err != nil {
+		if err := bind(path, s.inRoot(at), unix.MS_BIND); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addFiles writes the app's files to memory and shows each at its path, which is made where the machine does not have it.
+// addFiles writes the app's files to memory and shows each at its path, which is made if the machine does not have it.
 func (s appSpec) addFiles() error {
-	contents := s.at("vignette", ".files")
+	contents := s.inRoot("vignette", ".files")
 	if len(s.App.Files) == 0 {
 		return nil
 	}
@@ -216,10 +216,10 @@ func (s appSpec) addFile(f guestconfig.File, content string) error {
 	if err := os.WriteFile(content, f.Content, mode); err != nil {
 		return err
 	}
-	if err := os.Chown(content, 0, nonRoot); err != nil {
+	if err := os.Chown(content, 0, defaultUser); err != nil {
 		return err
 	}
-	at := s.at(f.Path)
+	at := s.inRoot(f.Path)
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (s appSpec) addFile(f guestconfig.File, content string) error {
 	return unix.Mount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// enterRoot leaves the machine's own root (pivot_root(2), "pivot_root(".", ".")").
+// enterRoot replaces the machine's root (pivot_root(2), "pivot_root(".", ".")").
 func enterRoot(root string) error {
 	if err := unix.Chdir(root); err != nil {
 		return err
@@ -243,17 +243,17 @@ func enterRoot(root string) error {
 	return unix.Chdir("/")
 }
 
-// dropPrivileges of the calling thread, for ever: a user without capabilities, as in a pod.
+// dropPrivileges of the calling thread permanently: a user without capabilities, as in a pod.
 func dropPrivileges(user int) error {
 	for capability := range uintptr(unix.CAP_LAST_CAP + 1) {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // an older kernel
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // older kernels have fewer
 			return fmt.Errorf("drop capability %d: %w", capability, err)
 		}
 	}
-	if err := unix.Setgroups([]int{nonRoot}); err != nil {
+	if err := unix.Setgroups([]int{defaultUser}); err != nil {
 		return fmt.Errorf("groups: %w", err)
 	}
-	if err := errors.Join(unix.Setresgid(nonRoot, nonRoot, nonRoot), unix.Setresuid(user, user, user)); err != nil {
+	if err := errors.Join(unix.Setresgid(defaultUser, defaultUser, defaultUser), unix.Setresuid(user, user, user)); err != nil {
 		return fmt.Errorf("user %d: %w", user, err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

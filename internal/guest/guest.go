@@ -1,6 +1,6 @@
-// Package guest makes of a running Linux the node that a pod of it would be: it sets up radios, names, the clock and what keeps traffic
-// on the radios, and then runs the agent of each app in a mount namespace where everything lies where a container has it. It needs root
-// in the machine, and leaves whatever else the machine does alone.
+// Package guest makes a running Linux a node like a pod: it sets up radios, names, the clock and the rules that keep traffic on the
+// radios. Then it runs each app's agent in a mount namespace in which everything is where a container has it. It needs root in
+// the machine, and does not touch anything else.
 package guest
 
 import (
@@ -18,13 +18,13 @@ import (
 
 // Paths in a guest.
 const (
-	// RunDir is for what lasts until the next boot; only root sees it.
+	// RunDir is for files until the next boot; only root may read it.
 	RunDir = "/run/vignette"
-	// StateDir has the apps' files by run and app: after a boot in the middle of a run the agent finds what it had done.
+	// StateDir has the apps' files by run and app: after a boot during the run the agent finds what it had executed.
 	StateDir = "/var/lib/vignette"
 )
 
-// Options of a guest; empty folders stand for disks that are looked for.
+// Options of a guest; an empty folder means that its disk is searched.
 type Options struct {
 	// ConfigDir has guestconfig.ConfigFile and guestconfig.TokenFile.
 	ConfigDir string
@@ -41,15 +41,15 @@ type guest struct {
 	toolsDir  string
 	runDir    string
 	stateDir  string
-	// resolvConf is where name servers of a lease are written to.
+	// resolvConf is where a lease's name servers are written.
 	resolvConf string
-	// openDisk shows a Secret's disk, by its label, until done.
+	// openDisk mounts a Secret's disk, by its label, until done.
 	openDisk func(label string) (folder string, done func() error, err error)
 	client   *client.Client
 	clock    *clockKeeper
 }
 
-// Run sets the machine up and runs its apps until ctx ends; then agents get SIGTERM and end in their own time.
+// Run sets up the machine and runs its apps until ctx ends; then agents get SIGTERM and their grace.
 func Run(ctx context.Context, o Options) error {
 	g := &guest{log: o.Log, runDir: RunDir, stateDir: StateDir, resolvConf: resolvConfPath}
 	g.openDisk = g.mountSecret
@@ -76,16 +76,16 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	background.Go(func() { isolation.keep(ctx) })
-	again, err := g.boots().again()
+	background.Go(func() { isolation.run(ctx) })
+	again, err := g.bootRecord().restarted()
 	if err != nil {
 		return err
 	}
 	if again {
-		return g.end(ctx)
+		return g.powerOff(ctx)
 	}
 	background.Go(func() { g.serveSSH(ctx) })
-	closeRouting, err := g.route(radios)
+	closeRouting, err := g.startRouting(radios)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func Run(ctx context.Context, o Options) error {
 	if err := g.clock.set(ctx); err != nil {
 		return err
 	}
-	background.Go(func() { g.clock.keep(ctx) })
-	if err := g.boots().note(); err != nil {
+	background.Go(func() { g.clock.run(ctx) })
+	if err := g.bootRecord().record(); err != nil {
 		return err
 	}
 	return g.runApps(ctx)
@@ -127,7 +127,7 @@ func (g *guest) open(o Options) (err error) {
 	return os.MkdirAll(filepath.Join(g.runDir, "clock"), 0o755)
 }
 
-// pause waits, and tells whether ctx goes on.
+// pause waits, and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -98,8 +98,8 @@ func TestDisksAreFoundByTheirLabels(t *testing.T) {
 	}
 }
 
-// played is a server whose clock is behind the machine's, at the end of paths that take their time.
-type played struct {
+// fakeClockServer is a server whose clock is behind the machine's, at the end of paths that take their time.
+type fakeClockServer struct {
 	realtime     int64
 	behind       int64
 	there, thine []time.Duration
@@ -109,9 +109,9 @@ type played struct {
 	slewed       []time.Duration
 }
 
-func (p *played) now() int64 { return p.realtime }
+func (p *fakeClockServer) now() int64 { return p.realtime }
 
-func (p *played) Clock(context.Context) (runapi.ClockReading, error) {
+func (p *fakeClockServer) Clock(context.Context) (runapi.ClockReading, error) {
 	i := p.exchange % len(p.there)
 	p.exchange++
 	p.realtime += p.there[i].Nanoseconds()
@@ -122,28 +122,28 @@ func (p *played) Clock(context.Context) (runapi.ClockReading, error) {
 	return reading, p.fail
 }
 
-func (p *played) step(by time.Duration) error {
+func (p *fakeClockServer) step(by time.Duration) error {
 	p.stepped = append(p.stepped, by)
 	p.realtime += by.Nanoseconds()
 	p.behind += by.Nanoseconds()
 	return nil
 }
 
-func (p *played) slew(by time.Duration) error { p.slewed = append(p.slewed, by); return nil }
+func (p *fakeClockServer) slew(by time.Duration) error { p.slewed = append(p.slewed, by); return nil }
 
-func keeperOf(t *testing.T, p *played) *clockKeeper {
+func keeperOf(t *testing.T, p *fakeClockServer) *clockKeeper {
 	p.realtime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano()
 	return &clockKeeper{server: p, file: filepath.Join(t.TempDir(), "clock.json"), log: quiet(), adjust: p, realtime: p.now}
 }
 
-func TestTheShortestExchangeTellsTheClocksOffset(t *testing.T) {
+func TestTheShortestExchangeGivesTheClocksOffset(t *testing.T) {
 	ms := func(values ...time.Duration) []time.Duration {
 		for i := range values {
 			values[i] *= time.Millisecond
 		}
 		return values
 	}
-	for name, p := range map[string]*played{
+	for name, p := range map[string]*fakeClockServer{
 		"even paths":             {behind: 5e6, there: ms(2), thine: ms(2)},
 		"one that is short":      {behind: -3e9, there: ms(50, 2, 30), thine: ms(1, 2, 70)},
 		"uneven paths":           {behind: 40e6, there: ms(9), thine: ms(1)},
@@ -165,7 +165,7 @@ func TestTheShortestExchangeTellsTheClocksOffset(t *testing.T) {
 }
 
 func TestAClockIsSetOnceAndSlewedAfterwards(t *testing.T) {
-	p := &played{behind: -7 * 60e9, there: []time.Duration{time.Millisecond}, thine: []time.Duration{time.Millisecond}}
+	p := &fakeClockServer{behind: -7 * 60e9, there: []time.Duration{time.Millisecond}, thine: []time.Duration{time.Millisecond}}
 	k := keeperOf(t, p)
 	if err := k.set(t.Context()); err != nil {
 		t.Fatal(err)
@@ -174,15 +174,15 @@ func TestAClockIsSetOnceAndSlewedAfterwards(t *testing.T) {
 		t.Fatalf("stepped by %v, slewed by %v; want 7m0s, and a look at what is left", p.stepped, p.slewed)
 	}
 	p.behind = 20e6
-	if err := k.look(t.Context()); err != nil || p.slewed[1] != -20*time.Millisecond || len(p.stepped) != 1 {
+	if err := k.correct(t.Context()); err != nil || p.slewed[1] != -20*time.Millisecond || len(p.stepped) != 1 {
 		t.Errorf("20 ms ahead: stepped by %v, slewed by %v, %v; want a slew of -20ms", p.stepped, p.slewed, err)
 	}
 	p.behind = 2e9
-	if err := k.look(t.Context()); err != nil || len(p.stepped) != 2 || p.stepped[1] != -2*time.Second {
+	if err := k.correct(t.Context()); err != nil || len(p.stepped) != 2 || p.stepped[1] != -2*time.Second {
 		t.Errorf("2 s ahead, as after a pause: stepped by %v, %v; want -2s", p.stepped, err)
 	}
-	if k.known.SetSeconds != 420 || k.known.WorstOffsetSeconds != 2 || k.known.Measurements != 3 || k.known.WorstUncertaintySeconds != 0.001 {
-		t.Errorf("%+v; want what was measured", k.known)
+	if k.state.SetSeconds != 420 || k.state.WorstOffsetSeconds != 2 || k.state.Measurements != 3 || k.state.WorstUncertaintySeconds != 0.001 {
+		t.Errorf("%+v; want what was measured", k.state)
 	}
 	if text, err := os.ReadFile(k.file); err != nil || !strings.Contains(string(text), `"worstOffsetSeconds":2,`) {
 		t.Errorf("for the agents: %s, %v", text, err)
@@ -325,15 +325,15 @@ say $VIGNETTE_AGENT
 	}
 }
 
-func TestAnAgentsWordsTellWhetherItCameToItsEnd(t *testing.T) {
+func TestAnAgentsOutputShowsWhetherItFinished(t *testing.T) {
 	g := &guest{log: quiet()}
-	words := g.listen("bft", strings.NewReader("output\nagent: ready\nagent: "+strings.Repeat("x", 100000)+"\nmore\nagent: b\nagent: finished: not carried out\n"))
-	if !words.finished || len(words.last) != keptLines || words.last[1] != "b" {
-		t.Errorf("finished %v, %d lines kept; want yes and the last %d", words.finished, len(words.last), keptLines)
+	words := g.readOutput("bft", strings.NewReader("output\nagent: ready\nagent: "+strings.Repeat("x", 100000)+"\nmore\nagent: b\nagent: finished: not carried out\n"))
+	if !words.finished || len(words.last) != maxLastLines || words.last[1] != "b" {
+		t.Errorf("finished %v, %d lines kept; want yes and the last %d", words.finished, len(words.last), maxLastLines)
 	}
 }
 
-func TestAMachineThatStartsAgainInARunIsKnown(t *testing.T) {
+func TestARebootDuringARunIsDetected(t *testing.T) {
 	dir := t.TempDir()
 	boot := filepath.Join(dir, "boot_id")
 	for _, step := range []struct {
@@ -346,20 +346,20 @@ func TestAMachineThatStartsAgainInARunIsKnown(t *testing.T) {
 		if err := os.WriteFile(boot, []byte(step.boot), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b := boots{filepath.Join(dir, step.run, ".boot"), boot}
-		if got, err := b.again(); err != nil || got != step.want {
+		b := bootRecord{filepath.Join(dir, step.run, ".boot"), boot}
+		if got, err := b.restarted(); err != nil || got != step.want {
 			t.Errorf("%s: %v, %v; want %v", step.what, got, err, step.want)
 		}
 		if step.starts {
-			if err := b.note(); err != nil {
+			if err := b.record(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// lend answers as KubeVirt's launcher does.
-func lend(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
+// serveLease answers as KubeVirt's launcher does.
+func serveLease(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	answer, err := dhcpv4.NewReplyFromRequest(m, dhcpv4.WithYourIP(net.IPv4(10, 0, 2, 2)), dhcpv4.WithNetmask(net.CIDRMask(24, 32)), dhcpv4.WithLeaseTime(3600),
 		dhcpv4.WithRouter(net.IPv4(10, 0, 2, 1)), dhcpv4.WithServerIP(net.IPv4(10, 0, 2, 1)), dhcpv4.WithDNS(net.IPv4(10, 96, 0, 10)),
 		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(10, 0, 2, 1))), dhcpv4.WithGeneric(dhcpv4.OptionInterfaceMTU, []byte{1450 >> 8, 1450 & 0xff}),
@@ -386,7 +386,7 @@ func TestTheManagementInterfaceIsSetUpByDHCP(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		server, err := server4.NewServer("launcher", nil, lend)
+		server, err := server4.NewServer("launcher", nil, serveLease)
 		if err != nil {
 			t.Error(err)
 			return

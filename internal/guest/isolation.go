@@ -22,42 +22,42 @@ const (
 	sshPort = 22
 	// isolationInterval is how often the server's addresses are looked up again.
 	isolationInterval = time.Minute
-	lookupTime        = 10 * time.Second
+	lookupTimeout     = 10 * time.Second
 	netNamespace      = "/proc/self/ns/net"
-	// upstreamPath has the name servers that systemd-resolved asks, where resolv.conf names only itself.
+	// upstreamPath has the upstream name servers of systemd-resolved, if resolv.conf names only itself.
 	upstreamPath = "/run/systemd/resolve/resolv.conf"
 )
 
-// isolation keeps all but the platform's own traffic off the management interface. radiod does so as well, outside, where nobody in the
-// machine can change it; here it tells programs at once what they may not do, and keeps packets from being sent in vain.
+// isolation keeps all but the platform's traffic off the management interface. radiod does so too, outside of the machine, where it
+// cannot be changed; the rules here give programs an error at once, and save packets that would be dropped.
 type isolation struct {
 	radios []int
 	server *url.URL
-	// open management has no rules.
-	open    bool
-	log     *slog.Logger
-	applied podnet.Allowed
+	// openManagement has no rules.
+	openManagement bool
+	log            *slog.Logger
+	applied        podnet.Allowed
 }
 
-// isolate puts the rules in place, for which the server's name must be known.
+// isolate sets the rules, for which the server's name must resolve.
 func (g *guest) isolate(ctx context.Context, radios []radioLink, management netlink.Link) (*isolation, error) {
 	server, err := url.Parse(g.config.Server)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	i := &isolation{server: server, open: g.config.OpenManagement, log: g.log}
+	i := &isolation{server: server, openManagement: g.config.OpenManagement, log: g.log}
 	for _, r := range radios {
 		i.radios = append(i.radios, r.index)
 	}
-	if i.open {
+	if i.openManagement {
 		return i, nil
 	}
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		err := i.apply(ctx)
 		if err == nil {
 			return i, nil
 		}
-		if !told {
+		if !logged {
 			g.log.Warn("management interface", "interface", management.Attrs().Name, "error", err)
 		}
 		if !pause(ctx, time.Second) {
@@ -66,9 +66,9 @@ func (g *guest) isolate(ctx context.Context, radios []radioLink, management netl
 	}
 }
 
-// keep the rules up to date: a Service may get another address.
-func (i *isolation) keep(ctx context.Context) {
-	for !i.open && pause(ctx, isolationInterval) {
+// run keeps the rules up to date: a Service may get another address.
+func (i *isolation) run(ctx context.Context) {
+	for !i.openManagement && pause(ctx, isolationInterval) {
 		if err := i.apply(ctx); err != nil && ctx.Err() == nil {
 			i.log.Warn("management interface", "error", err)
 		}
@@ -95,7 +95,7 @@ func (i *isolation) apply(ctx context.Context) error {
 	return nil
 }
 
-// allowed are the server, where its name leads to, and the name servers; from outside, SSH and the metrics of apps.
+// allowed are the server's addresses and the name servers; from outside, SSH and the metrics of apps.
 func (i *isolation) allowed(ctx context.Context) (podnet.Allowed, error) {
 	a := podnet.Allowed{Ports: []uint16{sshPort}, AllScrapers: true}
 	for _, file := range []string{resolvConfPath, upstreamPath} {
@@ -107,7 +107,7 @@ func (i *isolation) allowed(ctx context.Context) (podnet.Allowed, error) {
 			a.DNS = append(a.DNS, netip.AddrPortFrom(server, dnsPort))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", i.server.Hostname())
 	if err != nil {

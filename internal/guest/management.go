@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// dhcpTry is how long one exchange for a lease may take.
-	dhcpTry = 10 * time.Second
-	// leastRenewal keeps servers of tiny leases from being asked all the time.
-	leastRenewal   = 10 * time.Second
+	// dhcpTimeout of one exchange for a lease.
+	dhcpTimeout = 10 * time.Second
+	// minRenewal prevents constant requests for very short leases.
+	minRenewal     = 10 * time.Second
 	resolvConfPath = "/etc/resolv.conf"
 )
 
-// setUpManagement finds the interface that is no radio, and has DHCP set it up unless the machine has done so itself.
+// setUpManagement finds the interface that is no radio, and sets it up by DHCP unless the machine has done so.
 func (g *guest) setUpManagement(ctx context.Context, background *sync.WaitGroup) (netlink.Link, error) {
 	link, err := g.managementLink(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (g *guest) setUpManagement(ctx context.Context, background *sync.WaitGroup)
 		return nil, fmt.Errorf("addresses of %s: %w", name, err)
 	}
 	if len(addresses) > 0 {
-		g.log.Info("management, set up by the machine", "interface", name, "address", addresses[0].IPNet.String())
+		g.log.Info("management interface, set up by the machine", "interface", name, "address", addresses[0].IPNet.String())
 		return link, nil
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
@@ -59,21 +59,21 @@ func (g *guest) managementLink(ctx context.Context) (netlink.Link, error) {
 			}
 		}
 		if time.Now().After(end) || !pause(ctx, diskInterval) {
-			return nil, fmt.Errorf("every network interface is a radio: want one more, with which the server is reached")
+			return nil, fmt.Errorf("every network interface is a radio: want one more, for management")
 		}
 	}
 }
 
 func (g *guest) firstLease(ctx context.Context, link netlink.Link) (*nclient4.Lease, error) {
-	told := false
+	logged := false
 	for {
 		lease, err := g.obtain(ctx, link, nil)
 		if err == nil {
 			return lease, nil
 		}
-		if !told {
+		if !logged {
 			g.log.Warn("no lease for the management interface yet", "interface", link.Attrs().Name, "error", err)
-			told = true
+			logged = true
 		}
 		if !pause(ctx, time.Second) {
 			return nil, ctx.Err()
@@ -81,14 +81,14 @@ func (g *guest) firstLease(ctx context.Context, link netlink.Link) (*nclient4.Le
 	}
 }
 
-// obtain a lease, or renew one, and set the interface up with it.
+// obtain a lease, or renew one, and apply it.
 func (g *guest) obtain(ctx context.Context, link netlink.Link, before *nclient4.Lease) (*nclient4.Lease, error) {
 	client, err := nclient4.New(link.Attrs().Name)
 	if err != nil {
 		return nil, fmt.Errorf("DHCP: %w", err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, dhcpTry)
+	ctx, cancel := context.WithTimeout(ctx, dhcpTimeout)
 	defer cancel()
 	var lease *nclient4.Lease
 	if before != nil {
@@ -105,11 +105,11 @@ func (g *guest) obtain(ctx context.Context, link netlink.Link, before *nclient4.
 	return lease, applyLease(link, lease.ACK, g.resolvConf)
 }
 
-// renew the lease at half its time, as RFC 2131 has it, and get another one where that fails for good.
+// renew the lease at half its time, as in RFC 2131, and get another one if that fails finally.
 func (g *guest) renew(ctx context.Context, link netlink.Link, lease *nclient4.Lease) {
 	for {
 		life := lease.ACK.IPAddressLeaseTime(time.Hour)
-		if !pause(ctx, max(life/2, leastRenewal)) {
+		if !pause(ctx, max(life/2, minRenewal)) {
 			return
 		}
 		for next := lease; ; {
@@ -122,7 +122,7 @@ func (g *guest) renew(ctx context.Context, link netlink.Link, lease *nclient4.Le
 			if time.Since(lease.CreationTime) > life*7/8 {
 				next = nil
 			}
-			if !pause(ctx, leastRenewal) {
+			if !pause(ctx, minRenewal) {
 				return
 			}
 		}
@@ -150,13 +150,13 @@ func applyLease(link netlink.Link, ack *dhcpv4.DHCPv4, resolvConf string) error 
 			return fmt.Errorf("management interface %s: route to %v via %v: %w", name, r.Dst, r.Gw, err)
 		}
 	}
-	if text := resolvers(ack); text != "" {
+	if text := resolvConfText(ack); text != "" {
 		return replaceFile(resolvConf, []byte(text), 0o644)
 	}
 	return nil
 }
 
-// leaseRoutes are the classless ones (RFC 3442), which make the router count for nothing, or the default route.
+// leaseRoutes are the classless ones (RFC 3442), which override the router, or the default route.
 func leaseRoutes(ack *dhcpv4.DHCPv4) (routes []netlink.Route) {
 	for _, r := range ack.ClasslessStaticRoute() {
 		route := netlink.Route{Dst: r.Dest, Gw: r.Router}
@@ -171,8 +171,8 @@ func leaseRoutes(ack *dhcpv4.DHCPv4) (routes []netlink.Route) {
 	return routes
 }
 
-// resolvers as resolv.conf(5) has them.
-func resolvers(ack *dhcpv4.DHCPv4) string {
+// resolvConfText has the name servers in the form of resolv.conf(5).
+func resolvConfText(ack *dhcpv4.DHCPv4) string {
 	var b strings.Builder
 	for _, server := range ack.DNS() {
 		fmt.Fprintf(&b, "nameserver %v\n", server)

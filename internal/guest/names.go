@@ -10,10 +10,10 @@ import (
 	"vignette.dev/vignette/internal/guestconfig"
 )
 
-// The lines of a file of hosts that are ours lie between these.
+// The guest's lines in the hosts file are between these.
 const hostsBegin, hostsEnd = "# vignette: begin", "# vignette: end"
 
-// nameHost gives the machine the node's name and the peers theirs.
+// nameHost sets the machine's host name to the node's, and adds its peers' names.
 func nameHost(c guestconfig.Config, hostnameFile, hostsFile string) error {
 	if err := unix.Sethostname([]byte(c.Node)); err != nil {
 		return fmt.Errorf("host name %s: %w", c.Node, err)
@@ -28,8 +28,8 @@ func nameHost(c guestconfig.Config, hostnameFile, hostsFile string) error {
 	return replaceFile(hostsFile, []byte(hostsWith(string(before), c.Hosts, c.Node)), 0o644)
 }
 
-// hostsWith has what there was before but for lines that name the node itself, as 127.0.1.1 does in Debian: its name stands for its
-// radio address, as for its peers.
+// hostsWith keeps the lines that were there, except those with only the node's name, such as Debian's 127.0.1.1: the name stands for
+// the node's radio address, as for its peers.
 func hostsWith(before string, hosts []guestconfig.Host, node string) string {
 	var b strings.Builder
 	if !strings.Contains(before, "localhost") {
@@ -55,7 +55,7 @@ func hostsWith(before string, hosts []guestconfig.Host, node string) string {
 	return b.String()
 }
 
-// replaceFile in one step. One that is mounted by itself is written in place.
+// replaceFile atomically. A file that is a mount itself is overwritten.
 func replaceFile(path string, content []byte, mode os.FileMode) error {
 	temporary := path + ".vignette"
 	if err := os.WriteFile(temporary, content, mode); err != nil {

@@ -14,10 +14,10 @@ import (
 	"vignette.dev/vignette/internal/radiod/podnet"
 )
 
-// deviceWait is how long the driver of a network interface may take.
+// deviceWait is how long the driver of a network interface may need.
 const deviceWait = 30 * time.Second
 
-// radioLink is a radio as it was set up.
+// radioLink is a radio that was set up.
 type radioLink struct {
 	guestconfig.Interface
 	index int
@@ -32,14 +32,14 @@ func (g *guest) setUpRadios(ctx context.Context) ([]radioLink, error) {
 		}
 		radios = append(radios, radioLink{i, index})
 		if err := podnet.SetCongestionControl(i.TCPCongestionControl); err != nil {
-			g.log.Warn("radio", "error", err) // the agents, which look for it, fail the run
+			g.log.Warn("radio", "error", err) // the agents check it and fail the run
 		}
 		g.log.Info("radio", "interface", i.Name, "address", i.Address, "mtu", i.MTU)
 	}
 	return radios, nil
 }
 
-// setUpRadio as podnet does for a pod's.
+// setUpRadio as podnet does for a pod.
 func setUpRadio(ctx context.Context, i guestconfig.Interface) (index int, err error) {
 	wanted, err := podnet.ParseInterface(i.Name, i.MAC, i.Address, i.MTU, i.Primary)
 	if err != nil {
@@ -64,7 +64,7 @@ func setUpRadio(ctx context.Context, i guestconfig.Interface) (index int, err er
 	return index, addRoutes(index, i)
 }
 
-// clearLink takes what the machine may have set up before: a name can only be changed while an interface is down.
+// clearLink removes the machine's own settings. A name can only be changed while an interface is down.
 func clearLink(link netlink.Link) error {
 	if err := netlink.LinkSetDown(link); err != nil {
 		return fmt.Errorf("set down: %w", err)
@@ -112,7 +112,7 @@ func waitForLink(ctx context.Context, mac net.HardwareAddr) (netlink.Link, error
 	}
 }
 
-// isManagement tells that the link could be the management interface: a device, or a container's end of a veth, that is no radio.
+// isManagement reports whether the link may be the management interface: a device, or a container's end of a veth, that is no radio.
 func isManagement(link netlink.Link, radios []guestconfig.Interface) bool {
 	a := link.Attrs()
 	if a.Flags&net.FlagLoopback != 0 || len(a.HardwareAddr) != 6 || link.Type() != "device" && link.Type() != "veth" {
@@ -126,7 +126,7 @@ func isManagement(link netlink.Link, radios []guestconfig.Interface) bool {
 	return true
 }
 
-// prefixOf what validation has let pass.
+// prefixOf a validated address.
 func prefixOf(address string) netip.Prefix {
 	prefix, _ := netip.ParsePrefix(address)
 	return prefix

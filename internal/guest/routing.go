@@ -10,8 +10,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// route starts the routing daemons that the networks want, as radiod does for pods. Static routes were set with the radios.
-func (g *guest) route(radios []radioLink) (closeAll func(), err error) {
+// startRouting starts the networks' routing daemons, as radiod does for pods. Static routes were set with the radios.
+func (g *guest) startRouting(radios []radioLink) (closeAll func(), err error) {
 	domains := domainsOf(radios)
 	if len(domains) == 0 {
 		return func() {}, nil
@@ -44,8 +44,8 @@ func (g *guest) route(radios []radioLink) (closeAll func(), err error) {
 	return closeAll, nil
 }
 
-// domainsOf has one domain for each protocol. HELLOs have the times of each network; the interval of TCs and the metric are those of the first
-// network, the primary one or else the first by name, as a router has one of each.
+// domainsOf returns one domain for each protocol. HELLOs have each network's times. A router has one TC interval and one metric: those
+// of the primary network, or else of the first by name.
 func domainsOf(radios []radioLink) (domains []routing.Config) {
 	ordered := slices.SortedFunc(slices.Values(radios), func(a, b radioLink) int {
 		if a.Primary != b.Primary {

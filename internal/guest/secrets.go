@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/internal/guestconfig"
 )
 
-// missingKey is an app's want of what a Secret does not have. It reads as what the operator says of an app in a pod.
+// missingKey means that a Secret does not have a key that an app needs. Its text is like the operator's for a pod.
 type missingKey struct {
 	variable string
 	guestconfig.SecretKey
@@ -24,8 +24,8 @@ func (m missingKey) Error() string {
 	return fmt.Sprintf("takes variable %s from key %s of Secret %s, which has no such key: make it, then make the experiment anew", m.variable, m.Key, m.Secret)
 }
 
-// withSecrets gives an app with what Secrets hold for it beside its other variables and files. Each Secret's disk is mounted for as long as it is
-// read, where only root sees it: what is read goes to the app's own process alone.
+// withSecrets returns an app with its variables and files from Secrets. Each Secret's disk is mounted only while it is read, where only
+// root may see it; the values go to the app's own process.
 func (g *guest) withSecrets(app guestconfig.App) (guestconfig.App, error) {
 	disks := map[string]bool{}
 	for _, key := range app.SecretEnv {
@@ -39,14 +39,14 @@ func (g *guest) withSecrets(app guestconfig.App) (guestconfig.App, error) {
 		app.Env = map[string]string{}
 	}
 	for _, disk := range slices.Sorted(maps.Keys(disks)) {
-		if err := g.takeSecrets(&app, disk); err != nil {
+		if err := g.readSecrets(&app, disk); err != nil {
 			return app, err
 		}
 	}
 	return app, nil
 }
 
-func (g *guest) takeSecrets(app *guestconfig.App, disk string) (err error) {
+func (g *guest) readSecrets(app *guestconfig.App, disk string) (err error) {
 	folder, done, err := g.openDisk(disk)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (g *guest) takeSecrets(app *guestconfig.App, disk string) (err error) {
 	return nil
 }
 
-// readKey of a Secret. What else lies on its disk, as the kubelet's own folders do, is no key.
+// readKey of a Secret. Other entries of the disk, such as the kubelet's folders, are no keys.
 func readKey(folder, key string) ([]byte, error) {
 	path := filepath.Join(folder, key)
 	info, err := os.Lstat(path)

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	sshd      = "/usr/sbin/sshd"
-	hostKey   = "/etc/ssh/ssh_host_ed25519_key"
-	rootKeys  = "/root/.ssh/authorized_keys"
-	systemdIs = "/run/systemd/system"
+	sshd        = "/usr/sbin/sshd"
+	hostKey     = "/etc/ssh/ssh_host_ed25519_key"
+	rootKeys    = "/root/.ssh/authorized_keys"
+	systemdRuns = "/run/systemd/system"
 )
 
-// serveSSH lets root log in with the given keys, where there is a server for it. Nothing of the node depends on it.
+// serveSSH lets root log in with the given keys, if the machine has an SSH server. The node does not depend on it.
 func (g *guest) serveSSH(ctx context.Context) {
 	if len(g.config.SSHKeys) == 0 {
 		return
@@ -25,20 +25,20 @@ func (g *guest) serveSSH(ctx context.Context) {
 		return
 	}
 	if _, err := os.Stat(sshd); err != nil {
-		g.log.Warn("there are keys for SSH and no server", "program", sshd)
+		g.log.Warn("there are keys for SSH but no SSH server", "program", sshd)
 		return
 	}
 	if _, err := os.Stat(hostKey); err != nil {
 		g.runQuietly(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", hostKey)
 	}
-	if _, err := os.Stat(systemdIs); err == nil {
+	if _, err := os.Stat(systemdRuns); err == nil {
 		g.runQuietly(ctx, "systemctl", "start", "ssh.service")
 		return
 	}
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 		g.log.Warn("SSH", "error", err)
 	}
-	// With no other host key the server looks for none of the kinds that take long to make.
+	// With this host key the server does not generate slower kinds.
 	g.runQuietly(ctx, sshd, "-o", "HostKey="+hostKey)
 }
 
@@ -48,7 +48,7 @@ func (g *guest) runQuietly(ctx context.Context, program string, arguments ...str
 	}
 }
 
-// addKeys to those that may log in already.
+// addKeys to the file, and keep those in it.
 func addKeys(file string, keys []string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package guestconfig is what the operator tells a virtual machine that is a node: one JSON file on a small disk, from which
-// `agent guest` makes of any Linux what a pod of the node would be.
+// Package guestconfig is the configuration that the operator gives a virtual machine: one JSON file on a small disk, from which
+// `agent guest` makes any Linux a node like a pod.
 package guestconfig
 
 import (
@@ -18,22 +18,22 @@ import (
 
 // Disks of a guest, found by the labels of their file systems, and the files of the first.
 const (
-	// ConfigLabel of the file system (ISO 9660) that holds ConfigFile and TokenFile.
+	// ConfigLabel of the file system (ISO 9660) with ConfigFile and TokenFile.
 	ConfigLabel = "vignette"
-	// ConfigFile holds the Config as JSON.
+	// ConfigFile has the Config as JSON.
 	ConfigFile = "guest.json"
-	// TokenFile holds the token for the server, which is that of the launcher's pod.
+	// TokenFile has the token for the server, which is that of the launcher's pod.
 	TokenFile = "token"
 	// ToolsLabel of the file system with the platform's programs: agent at its root, and a folder for each App.Tools.
 	ToolsLabel = "vgtools"
-	// secretLabel begins the labels of file systems (ISO 9660) that hold Secrets.
+	// secretLabel begins the labels of file systems (ISO 9660) with Secrets.
 	secretLabel = "vgsecret"
 )
 
-// SecretLabel of the file system that holds the i-th Secret of a guest, its keys as files.
+// SecretLabel of the file system with the i-th Secret of a guest; its keys are files.
 func SecretLabel(i int) string { return fmt.Sprint(secretLabel, i) }
 
-// Tools that an app may have: folders of the tools' file system, whose files the app sees at its root as in the platform's image of that name.
+// Tools of an app: folders of the tools' file system. The app sees their files at its root, as in the platform's image of that name.
 const (
 	ToolsTraffic   = "traffic"
 	ToolsZeroMQ    = "zeromq"
@@ -42,13 +42,13 @@ const (
 )
 
 const (
-	// MaxBytes of the file: a Secret has at most 1 MiB, of which the token takes some.
+	// MaxBytes of the file: a Secret has at most 1 MiB, and also contains the token.
 	MaxBytes = 1<<20 - 16<<10
-	// maxVariable of an app's environment, with its name: Linux takes 128 KiB for each (MAX_ARG_STRLEN).
+	// maxVariable of an app's environment, with its name: Linux allows 128 KiB for each (MAX_ARG_STRLEN).
 	maxVariable = 128<<10 - 1
-	// leastMTU by RFC 791.
-	leastMTU = 68
-	maxMTU   = 65535
+	// minMTU by RFC 791.
+	minMTU = 68
+	maxMTU = 65535
 	// maxInterfaceName by IFNAMSIZ, without its end.
 	maxInterfaceName = 15
 )
@@ -62,15 +62,15 @@ type Config struct {
 	Server string `json:"server"`
 	// RunUID is the Experiment's UID.
 	RunUID string `json:"runUID"`
-	// Interfaces are the radios. A network interface with none of their MAC addresses is for management and is set up by DHCP.
+	// Interfaces are the radios. A network interface with another MAC address is for management, and is set up by DHCP.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	// Hosts are lines of /etc/hosts: every peer by its radio address, and the node itself.
 	Hosts []Host `json:"hosts,omitempty"`
-	// OpenManagement leaves the management interface without the rules that keep traffic on the radios.
+	// OpenManagement omits the rules that keep traffic of the management interface on the radios.
 	OpenManagement bool `json:"openManagement,omitempty"`
-	// Apps of the node, each of which gets an agent.
+	// Apps of the node; each has an agent.
 	Apps []App `json:"apps,omitempty"`
-	// SSHKeys that may log in, as lines of authorized_keys (sshd(8)); without any no server for SSH is started.
+	// SSHKeys that may log in, as lines of authorized_keys (sshd(8)); without keys no SSH server is started.
 	SSHKeys []string `json:"sshKeys,omitempty"`
 }
 
@@ -86,7 +86,7 @@ type Interface struct {
 	MTU int `json:"mtu"`
 	// Primary takes multicast and limited broadcast.
 	Primary bool `json:"primary,omitempty"`
-	// TCPCongestionControl of the kernel; the machine's own where empty.
+	// TCPCongestionControl of the kernel; unchanged if empty.
 	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
 	// Routes of protocol static.
 	Routes []v1alpha1.MemberRoute `json:"routes,omitempty"`
@@ -104,34 +104,34 @@ type Host struct {
 	Names   []string `json:"names"`
 }
 
-// App is an app of the node: what its container would have been given.
+// App is an app of the node, with what its container would have.
 type App struct {
 	// Agent's configuration. An app without instances only reports that the node is there.
 	Agent agentconfig.Config `json:"agent"`
-	// Tools is the folder of the tools' disk whose files the app sees at its root; empty for one whose programs are the guest's.
+	// Tools is the folder of the tools' disk whose files the app sees at its root; empty if its programs are the guest's.
 	Tools string `json:"tools,omitempty"`
-	// Env of the agent and its instances, with the values of what ConfigMaps hold.
+	// Env of the agent and its instances, with values from ConfigMaps.
 	Env map[string]string `json:"env,omitempty"`
-	// SecretEnv are further variables, whose values Secrets hold.
+	// SecretEnv are further variables, with values from Secrets.
 	SecretEnv map[string]SecretKey `json:"secretEnv,omitempty"`
-	// Files that the container would have had mounted, such as those of ConfigMaps.
+	// Files that the container would have mounted, such as those of ConfigMaps.
 	Files []File `json:"files,omitempty"`
-	// SecretFiles are further ones, of Secrets, such as those of agentconfig.SecurityDir. The app's group reads them, and nobody else.
+	// SecretFiles are further files, of Secrets, such as those of agentconfig.SecurityDir. Only the app's group may read them.
 	SecretFiles []SecretFile `json:"secretFiles,omitempty"`
-	// RunAsUser is the app's user id; the platform's 65532 where absent.
+	// RunAsUser is the app's user id; 65532 if absent.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 }
 
-// File that an app sees, and can read but not write.
+// File that an app may read and not write.
 type File struct {
 	// Path is absolute.
 	Path    string `json:"path"`
 	Content []byte `json:"content"`
-	// Secret tells that the app's group reads it, and nobody else.
+	// Secret allows only the app's group to read it.
 	Secret bool `json:"secret,omitempty"`
 }
 
-// SecretKey is where a value lies that only its app is to see: neither the configuration nor who makes it has it.
+// SecretKey is where a secret value is, which only its app may see: neither the configuration nor its author has it.
 type SecretKey struct {
 	// Disk is the label of the file system with the Secret.
 	Disk string `json:"disk"`
@@ -157,7 +157,7 @@ func Parse(text []byte) (Config, error) {
 	return c, c.Validate()
 }
 
-// Encode validates a configuration and gives the content of ConfigFile.
+// Encode validates a configuration and returns the content of ConfigFile.
 func Encode(c Config) ([]byte, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -167,20 +167,20 @@ func Encode(c Config) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", ConfigFile, err)
 	}
 	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("what the apps of virtual machine %s are given, their files above all, takes %d KiB: want at most %d KiB", c.Node, len(text)>>10, MaxBytes>>10)
+		return nil, fmt.Errorf("the configuration of virtual machine %s, mostly files of its apps, has %d KiB: want at most %d KiB", c.Node, len(text)>>10, MaxBytes>>10)
 	}
 	return text, nil
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration.
 func (c Config) Validate() error {
 	switch {
 	case !hostName.MatchString(c.Node):
-		return wrong("node", c.Node, "a host name of lower case letters, digits and hyphens")
+		return invalid("node", c.Node, "a host name of lower case letters, digits and hyphens")
 	case c.Server == "":
-		return wrong("server", c.Server, "the server's base URL")
+		return invalid("server", c.Server, "the server's base URL")
 	case c.RunUID == "":
-		return wrong("runUID", c.RunUID, "the Experiment's UID")
+		return invalid("runUID", c.RunUID, "the Experiment's UID")
 	}
 	if err := c.validateInterfaces(); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (c Config) Validate() error {
 	for i, app := range c.Apps {
 		at := fmt.Sprintf("apps[%d]", i)
 		if seen[app.Agent.App] {
-			return wrong(at+".agent.app", app.Agent.App, "each app once")
+			return invalid(at+".agent.app", app.Agent.App, "each app once")
 		}
 		seen[app.Agent.App] = true
 		if err := c.validateApp(at, app); err != nil {
@@ -203,7 +203,7 @@ func (c Config) Validate() error {
 	}
 	for i, key := range c.SSHKeys {
 		if strings.TrimSpace(key) == "" || strings.ContainsAny(key, "\r\n\x00") {
-			return wrong(fmt.Sprintf("sshKeys[%d]", i), key, "one line of authorized_keys")
+			return invalid(fmt.Sprintf("sshKeys[%d]", i), key, "one line of authorized_keys")
 		}
 	}
 	return nil
@@ -211,15 +211,15 @@ func (c Config) Validate() error {
 
 var (
 	hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	// appName keeps to names of folders.
+	// appName allows names of folders.
 	appName = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._]{0,62}$`)
-	// secretDisk keeps to labels of ISO 9660, and secretKey to names of files.
+	// secretDisk allows labels of ISO 9660, and secretKey names of files.
 	secretDisk = regexp.MustCompile(`^` + secretLabel + `[0-9]{1,4}$`)
 	secretKey  = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 	tools      = map[string]bool{"": true, ToolsTraffic: true, ToolsZeroMQ: true, ToolsMosquitto: true, ToolsMGEN: true}
 )
 
-func wrong(field string, value any, want string) error {
+func invalid(field string, value any, want string) error {
 	return fmt.Errorf("guest configuration: %s is %q: want %s", field, fmt.Sprint(value), want)
 }
 
@@ -232,7 +232,7 @@ func (c Config) validateInterfaces() error {
 		}
 		mac := strings.ToLower(n.MAC)
 		if names[n.Name] || hardware[mac] {
-			return wrong(at, n.Name+" "+n.MAC, "every name and every MAC address once")
+			return invalid(at, n.Name+" "+n.MAC, "every name and every MAC address once")
 		}
 		names[n.Name], hardware[mac] = true, true
 		if n.Primary {
@@ -240,31 +240,31 @@ func (c Config) validateInterfaces() error {
 		}
 	}
 	if primary > 1 {
-		return wrong("interfaces", fmt.Sprintf("%d primary ones", primary), "at most one that is primary")
+		return invalid("interfaces", fmt.Sprintf("%d primary ones", primary), "at most one that is primary")
 	}
 	return nil
 }
 
 func (n Interface) validate(at string) error {
 	if n.Name == "" || n.Name == "lo" || n.Name == "." || n.Name == ".." || len(n.Name) > maxInterfaceName || strings.ContainsAny(n.Name, "/: \t\n\v\f\r\x00") {
-		return wrong(at+".name", n.Name, fmt.Sprintf("the name of an interface, 1 to %d bytes", maxInterfaceName))
+		return invalid(at+".name", n.Name, fmt.Sprintf("the name of an interface, 1 to %d bytes", maxInterfaceName))
 	}
 	if mac, err := net.ParseMAC(n.MAC); err != nil || len(mac) != 6 {
-		return wrong(at+".mac", n.MAC, "six octets in hexadecimal")
+		return invalid(at+".mac", n.MAC, "six octets in hexadecimal")
 	}
 	address, err := netip.ParsePrefix(n.Address)
 	if err != nil || !address.Addr().Is4() {
-		return wrong(at+".address", n.Address, "an IPv4 address with its prefix length, such as 198.18.9.1/24")
+		return invalid(at+".address", n.Address, "an IPv4 address with its prefix length, such as 198.18.9.1/24")
 	}
-	if n.MTU < leastMTU || n.MTU > maxMTU {
-		return wrong(at+".mtu", n.MTU, fmt.Sprintf("%d to %d bytes", leastMTU, maxMTU))
+	if n.MTU < minMTU || n.MTU > maxMTU {
+		return invalid(at+".mtu", n.MTU, fmt.Sprintf("%d to %d bytes", minMTU, maxMTU))
 	}
 	for i, route := range n.Routes {
 		if _, err := netip.ParsePrefix(route.To); err != nil {
-			return wrong(fmt.Sprintf("%s.routes[%d].to", at, i), route.To, "a network in CIDR form")
+			return invalid(fmt.Sprintf("%s.routes[%d].to", at, i), route.To, "a network in CIDR form")
 		}
 		if _, err := netip.ParseAddr(route.Via); err != nil {
-			return wrong(fmt.Sprintf("%s.routes[%d].via", at, i), route.Via, "an address")
+			return invalid(fmt.Sprintf("%s.routes[%d].via", at, i), route.Via, "an address")
 		}
 	}
 	return nil
@@ -272,14 +272,14 @@ func (n Interface) validate(at string) error {
 
 func (h Host) validate(at string) error {
 	if _, err := netip.ParseAddr(h.Address); err != nil {
-		return wrong(at+".address", h.Address, "an address")
+		return invalid(at+".address", h.Address, "an address")
 	}
 	if len(h.Names) == 0 {
-		return wrong(at+".names", "", "one or more names")
+		return invalid(at+".names", "", "one or more names")
 	}
 	for _, name := range h.Names {
 		if name == "" || strings.ContainsAny(name, " \t\n\v\f\r#\x00") {
-			return wrong(at+".names", name, "a host name")
+			return invalid(at+".names", name, "a host name")
 		}
 	}
 	return nil
@@ -291,22 +291,22 @@ func (c Config) validateApp(at string, app App) error {
 	}
 	switch a := app.Agent; {
 	case a.Server != c.Server || a.RunUID != c.RunUID || a.Node != c.Node:
-		return wrong(at+".agent", a.Server+" "+a.RunUID+" "+a.Node, "server, runUID and node of the guest itself")
+		return invalid(at+".agent", a.Server+" "+a.RunUID+" "+a.Node, "server, runUID and node of the guest itself")
 	case !appName.MatchString(a.App):
-		return wrong(at+".agent.app", a.App, "letters, digits, dots, hyphens and underscores")
+		return invalid(at+".agent.app", a.App, "letters, digits, dots, hyphens and underscores")
 	case !tools[app.Tools]:
-		return wrong(at+".tools", app.Tools, "traffic, zeromq, mosquitto, mgen or nothing")
+		return invalid(at+".tools", app.Tools, "traffic, zeromq, mosquitto, mgen or nothing")
 	case app.RunAsUser != nil && (*app.RunAsUser < 1 || *app.RunAsUser > 1<<31-1):
-		return wrong(at+".runAsUser", *app.RunAsUser, "a user id other than root's")
+		return invalid(at+".runAsUser", *app.RunAsUser, "a user id other than root's")
 	}
 	for name, value := range app.Env {
 		if !ValidVariable(name, value) {
-			return wrong(at+".env", name, WantVariable)
+			return invalid(at+".env", name, WantVariable)
 		}
 	}
 	for i, f := range app.Files {
 		if !validPath(f.Path) {
-			return wrong(fmt.Sprintf("%s.files[%d].path", at, i), f.Path, wantPath)
+			return invalid(fmt.Sprintf("%s.files[%d].path", at, i), f.Path, wantPath)
 		}
 	}
 	if err := app.validateSecrets(at); err != nil {
@@ -317,15 +317,15 @@ func (c Config) validateApp(at string, app App) error {
 		return fmt.Errorf("guest configuration: %s.agent: %w", at, err)
 	}
 	if size := len(agentconfig.Env) + 1 + len(text); size > maxVariable {
-		return wrong(at+".agent", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d, as it is a variable of the environment", maxVariable))
+		return invalid(at+".agent", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d, as it is a variable of the environment", maxVariable))
 	}
 	return nil
 }
 
-// WantVariable says what a variable of the environment has to be.
+// WantVariable describes a valid variable of the environment.
 const WantVariable = "a name without = and a value of UTF-8 without NUL, together below 128 KiB"
 
-// ValidVariable tells whether Linux, and the container runtime for pods, would take a variable.
+// ValidVariable reports whether Linux, and the container runtime of pods, would accept a variable.
 func ValidVariable(name, value string) bool {
 	return name != "" && !strings.ContainsAny(name, "=\x00") && utf8.ValidString(value) && !strings.ContainsRune(value, 0) && len(name)+len(value)+1 <= maxVariable
 }
@@ -339,7 +339,7 @@ func validPath(p string) bool {
 func (a App) validateSecrets(at string) error {
 	for name, key := range a.SecretEnv {
 		if _, twice := a.Env[name]; twice || !ValidVariable(name, "") {
-			return wrong(at+".secretEnv", name, "a name without =, each once")
+			return invalid(at+".secretEnv", name, "a name without =, each once")
 		}
 		if err := key.validate(at + ".secretEnv." + name); err != nil {
 			return err
@@ -348,7 +348,7 @@ func (a App) validateSecrets(at string) error {
 	for i, f := range a.SecretFiles {
 		at := fmt.Sprintf("%s.secretFiles[%d]", at, i)
 		if !validPath(f.Path) {
-			return wrong(at+".path", f.Path, wantPath)
+			return invalid(at+".path", f.Path, wantPath)
 		}
 		if err := f.validate(at); err != nil {
 			return err
@@ -360,9 +360,9 @@ func (a App) validateSecrets(at string) error {
 func (k SecretKey) validate(at string) error {
 	switch {
 	case !secretDisk.MatchString(k.Disk):
-		return wrong(at+".disk", k.Disk, secretLabel+" with a number")
+		return invalid(at+".disk", k.Disk, secretLabel+" with a number")
 	case !secretKey.MatchString(k.Key):
-		return wrong(at+".key", k.Key, "the key of a Secret: letters, digits, dots, hyphens and underscores")
+		return invalid(at+".key", k.Key, "the key of a Secret: letters, digits, dots, hyphens and underscores")
 	}
 	return nil
 }
