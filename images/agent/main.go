@@ -1,6 +1,5 @@
-// Program agent is process 1 of every app's container in a node: it starts and stops the app at
-// absolute times and ships its logs. Package internal/agent says how. In a virtual machine it also makes
-// the node of it, as package internal/guest says.
+// Program agent is process 1 of every app's container: it starts and stops the app at absolute times and ships its logs
+// (package internal/agent). In a virtual machine it also sets up the node (package internal/guest).
 package main
 
 import (
@@ -64,8 +63,8 @@ func main() {
 func runGuest(arguments []string) error {
 	o := guest.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	flags := flag.NewFlagSet("agent guest", flag.ExitOnError)
-	flags.StringVar(&o.ConfigDir, "config", "", "folder with guest.json and token; the disk labelled vignette where empty")
-	flags.StringVar(&o.ToolsDir, "tools", "", "folder with the platform's programs; the disk labelled vgtools where empty")
+	flags.StringVar(&o.ConfigDir, "config", "", "folder with guest.json and token; if empty, the disk labelled vignette")
+	flags.StringVar(&o.ToolsDir, "tools", "", "folder with the platform's programs; if empty, the disk labelled vgtools")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

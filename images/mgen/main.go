@@ -1,4 +1,4 @@
-// Program mgen-app is one app whose traffic is an MGEN script. Package internal/mgenapp says what it does.
+// Program mgen-app is one app whose traffic is an MGEN script; see package internal/mgenapp.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	flags.Usage = func() { fmt.Fprint(flags.Output(), usage) }
 	path := flags.String("config", "", "configuration file")
 	program := flags.String("mgen", "/usr/bin/mgen", "mgen itself")
-	dir := flags.String("dir", agentconfig.RunDir, "folder for the script as mgen is given it")
+	dir := flags.String("dir", agentconfig.RunDir, "folder for the script that mgen reads")
 	switch err := flags.Parse(os.Args[1:]); {
 	case err == flag.ErrHelp:
 		return

@@ -1,4 +1,4 @@
-// Program mosquitto-statistics serves a Mosquitto's statistics to Prometheus. Package internal/mosquittostats says which.
+// Program mosquitto-statistics serves a Mosquitto's statistics to Prometheus; see package internal/mosquittostats.
 package main
 
 import (

@@ -57,7 +57,7 @@ func runParent(log *slog.Logger, arguments []string) error {
 	}
 	// The plugin's program is a third of this one's size, which includes a client of the API server.
 	err = holder.BecomeParent(filepath.Join(filepath.Dir(self), "radio"), self, arguments)
-	log.Warn("the parent takes more memory than it needs", "error", err)
+	log.Warn("the parent uses more memory than necessary", "error", err)
 	return holder.RunParent(log, append([]string{self}, arguments...))
 }
 

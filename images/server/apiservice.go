@@ -32,7 +32,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// What the API server publishes for those behind its aggregation layer: how it proves that it is the one, and where it says who the user is.
+// What the API server publishes for servers behind its aggregation layer: how it identifies itself, and which headers name the user.
 const (
 	frontNamespace = "kube-system"
 	frontConfigMap = "extension-apiserver-authentication"
@@ -40,7 +40,7 @@ const (
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// aggregation is the server as an API of Kubernetes.
+// aggregation serves the archive as an API of Kubernetes.
 type aggregation struct {
 	front       authenticator.Request
 	certificate tls.Certificate
@@ -48,7 +48,7 @@ type aggregation struct {
 	services    dynamic.ResourceInterface
 }
 
-// newAggregation starts following what the API server publishes; host is the server's name in the cluster.
+// newAggregation starts to follow what the API server publishes; host is the server's name in the cluster.
 func newAggregation(ctx context.Context, config *rest.Config, host string) (*aggregation, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -68,7 +68,7 @@ func newAggregation(ctx context.Context, config *rest.Config, host string) (*agg
 	return a, nil
 }
 
-// frontProxy tells requests that the API server hands over by the client certificate of its aggregation layer.
+// frontProxy recognises the API server's requests by the client certificate of its aggregation layer.
 func frontProxy(ctx context.Context, client kubernetes.Interface) (authenticator.Request, error) {
 	authority, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front proxy", frontNamespace, frontConfigMap, "requestheader-client-ca-file", client)
 	if err != nil {
@@ -76,10 +76,10 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (authenticator
 	}
 	headers := headerrequest.NewRequestHeaderAuthRequestController(frontConfigMap, frontNamespace, client, "requestheader-username-headers",
 		"requestheader-uid-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names")
-	// What cannot be read now is read as soon as it is there: nobody is let in until then.
+	// What cannot be read now is read later: until then nobody has access.
 	for _, err := range []error{authority.RunOnce(ctx), headers.RunOnce(ctx)} {
 		if err != nil {
-			slog.Error("users cannot read yet: how the API server's aggregation layer shows itself is not known", "error", err)
+			slog.Error("users have no access yet: the API server's front-proxy configuration could not be read", "error", err)
 		}
 	}
 	go authority.Run(ctx, 1)
@@ -89,10 +89,10 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (authenticator
 		headerrequest.StringSliceProviderFunc(headers.GroupHeaders), headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes)), nil
 }
 
-// certificateLife is longer than any pod's.
-const certificateLife = 10 * 365 * 24 * time.Hour
+// certificateLifetime is longer than any pod's.
+const certificateLifetime = 10 * 365 * 24 * time.Hour
 
-// newCertificate is for this process alone: the API server is told to trust it and nothing else, so no authority and no Secret is needed.
+// newCertificate is for this process alone: the API server trusts exactly this one, so that no authority and no Secret is needed.
 func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,7 +104,7 @@ func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife), // clocks differ
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLifetime), // clocks differ
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,
 	}
@@ -115,27 +115,27 @@ func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// tls of the port. Whose certificate a client has is judged for each request, so that a new authority of the API server counts at once.
+// tls of the port. Client certificates are checked for each request, so that a new authority of the API server counts at once.
 func (a *aggregation) tls() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.certificate}, ClientAuth: tls.RequestClientCert}
 }
 
-// registerEvery is how often it is looked whether the API server still trusts this process.
-const registerEvery = 20 * time.Second
+// registerInterval is how often the trust of the API server is checked.
+const registerInterval = 20 * time.Second
 
-// register keeps telling the API server to trust this process's certificate.
+// register makes the API server trust this process's certificate, again and again.
 func (a *aggregation) register(ctx context.Context) {
-	for told := ""; ; {
-		said := ""
+	for before := ""; ; {
+		problem := ""
 		if err := a.registerOnce(ctx); err != nil {
-			said = err.Error()
+			problem = err.Error()
 		}
-		if said != told && ctx.Err() == nil {
-			slog.Info("registering with the API server, through which users read", "error", said)
+		if problem != before && ctx.Err() == nil {
+			slog.Info("registering with the API server, through which users read", "error", problem)
 		}
-		told = said
-		pause := registerEvery
-		if said != "" {
+		before = problem
+		pause := registerInterval
+		if problem != "" {
 			pause = time.Second
 		}
 		select {
@@ -155,7 +155,7 @@ func (a *aggregation) registerOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if trusted(found, a.authority) {
+	if trusts(found, a.authority) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": a.authority}})
@@ -166,7 +166,7 @@ func (a *aggregation) registerOnce(ctx context.Context) error {
 	return err
 }
 
-func trusted(service *unstructured.Unstructured, authority []byte) bool {
+func trusts(service *unstructured.Unstructured, authority []byte) bool {
 	text, err := json.Marshal(service.Object["spec"])
 	var spec struct {
 		CABundle []byte `json:"caBundle"`

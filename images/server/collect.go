@@ -14,14 +14,14 @@ import (
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
-// collection is what `server collect` was asked for.
-type collection struct {
+// collectOptions of `server collect`.
+type collectOptions struct {
 	server, run, tokenFile string
 	wait                   time.Duration
 }
 
 func collectCommand() *cobra.Command {
-	var c collection
+	var c collectOptions
 	command := &cobra.Command{
 		Use:   "collect",
 		Short: "Wait until every log of a run is archived, and seal it",
@@ -40,25 +40,25 @@ func collectCommand() *cobra.Command {
 	return command
 }
 
-// patience is how long collect goes on asking a server that cannot be reached, beyond the wait for agents.
-const patience = 2 * time.Minute
+// retryTimeout is how long collect retries an unreachable server, beyond the wait for agents.
+const retryTimeout = 2 * time.Minute
 
-// collect seals a run; a server that restarts meanwhile is asked again after pause.
-func collect(ctx context.Context, c collection, pause time.Duration, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, c.wait+patience)
+// collect seals a run; it retries after a pause if the server restarts meanwhile.
+func collect(ctx context.Context, c collectOptions, pause time.Duration, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, c.wait+retryTimeout)
 	defer cancel()
 	api := client.New(c.server, nil, client.TokenFile(c.tokenFile))
 	fmt.Fprintf(out, "waiting up to %s until every log of run %s is archived\n", c.wait, c.run)
 	for {
 		manifest, err := api.Seal(ctx, c.run, runapi.SealRequest{WaitSeconds: c.wait.Seconds()})
 		if err == nil {
-			describe(out, manifest)
+			printManifest(out, manifest)
 			return nil
 		}
-		if final(err) {
+		if isFinal(err) {
 			return err
 		}
-		fmt.Fprintf(out, "trying again: %v\n", err)
+		fmt.Fprintf(out, "retrying: %v\n", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("gave up: %w", err)
@@ -67,13 +67,13 @@ func collect(ctx context.Context, c collection, pause time.Duration, out io.Writ
 	}
 }
 
-// final tells that asking again would bring the same answer.
-func final(err error) bool {
+// isFinal reports whether a retry would fail too.
+func isFinal(err error) bool {
 	var answer *client.Error
 	return errors.As(err, &answer) && answer.Status < http.StatusInternalServerError && answer.Status != http.StatusTooManyRequests
 }
 
-func describe(out io.Writer, manifest runapi.Manifest) {
+func printManifest(out io.Writer, manifest runapi.Manifest) {
 	var size int64
 	for _, file := range manifest.Files {
 		size += file.Bytes

@@ -44,7 +44,7 @@ func TestCollectSealsAndNamesWhatIsMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			err := collect(context.Background(), collection{server: server.URL, run: "u", tokenFile: token, wait: time.Second}, time.Millisecond, &out)
+			err := collect(context.Background(), collectOptions{server: server.URL, run: "u", tokenFile: token, wait: time.Second}, time.Millisecond, &out)
 			if (err == nil) != (tc.wantErr == "") || (err != nil && !strings.Contains(err.Error(), tc.wantErr)) {
 				t.Fatalf("error %v, want %q", err, tc.wantErr)
 			}

@@ -14,12 +14,12 @@ import (
 	"vignette.dev/vignette/internal/metricreaders"
 )
 
-// guardCommand stands before a Prometheus, which knows of no rights. It listens on the loopback interface of the same pod.
+// guardCommand checks requests to a Prometheus, which has no access control. That listens on the loopback interface of the same pod.
 func guardCommand() *cobra.Command {
 	var listenAt, upstream string
 	command := &cobra.Command{
 		Use:   "guard",
-		Short: "Hand requests of those who may get /metrics of the cluster on to a Prometheus",
+		Short: "Pass requests to a Prometheus, if the caller may get /metrics of the cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return guard(command.Context(), listenAt, upstream)
@@ -43,11 +43,11 @@ func guard(ctx context.Context, listenAt, upstream string) error {
 	if err != nil {
 		return err
 	}
-	return listen(ctx, listenAt, guarded(readers.Only, target), nil)
+	return listen(ctx, listenAt, guardHandler(readers.Only, target), nil)
 }
 
-// guarded hands requests on. Whether Prometheus is up anybody may ask, as the kubelet has no token.
-func guarded(only func(http.Handler) http.Handler, target *url.URL) http.Handler {
+// guardHandler passes requests on. Anybody may ask whether Prometheus is up, as the kubelet has no token.
+func guardHandler(only func(http.Handler) http.Handler, target *url.URL) http.Handler {
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Header.Del("Authorization")

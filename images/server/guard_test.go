@@ -26,7 +26,7 @@ func TestPrometheusAnswersReadersAndTheKubeletsProbesOnly(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	handler := guarded(only, target)
+	handler := guardHandler(only, target)
 	for path, c := range map[string]struct{ authorization, want string }{
 		"/api/v1/query?query=up":            {"Bearer p", "/api/v1/query?query=up"},
 		"/api/v1/query":                     {"Bearer t", "refused\n"},

@@ -1,5 +1,4 @@
-// Command server is the results archive (`server serve`) and the workflow's step that waits for it to
-// be complete (`server collect`).
+// Command server is the results archive (`server serve`), and the workflow's step that waits until it is complete (`server collect`).
 package main
 
 import (
@@ -61,21 +60,21 @@ func serveCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.listen, "listen", ":8080", "address to listen on")
-	flags.StringVar(&o.metrics, "metrics-listen", ":9090", "address of the metrics of all teams' runs, for who may get /metrics of the cluster; none if empty")
+	flags.StringVar(&o.metrics, "metrics-listen", ":9090", "address of the metrics of all teams' runs, for those who may get /metrics of the cluster; none if empty")
 	flags.StringVar(&o.dir, "archive", "/archive", "folder of the archive")
-	flags.StringVar(&o.quota, "quota", "2Gi", "bytes that the logs of one run may take, such as 2Gi; 0 is no bound")
-	flags.StringVar(&o.teamQuota, "team-quota", "50%", "bytes that all runs of a namespace together may take, such as 20Gi, or a share of the archive's volume; 0 is no bound")
-	flags.StringToStringVar(&o.teamQuotas, "team-quotas", nil, "the same for some namespaces, such as team-nor=40Gi")
-	flags.StringToStringVar(&o.teamRetentions, "team-retentions", nil, "what --retention is for some namespaces, such as team-nor=720h")
-	flags.StringVar(&o.scenarioQuota, "scenario-quota", "2Gi", "bytes that all compiled scenarios together may take; 0 is no bound")
-	flags.StringVar(&o.audience, "audience", v1alpha1.TokenAudience, "audience that callers' tokens must be made for")
+	flags.StringVar(&o.quota, "quota", "2Gi", "most bytes of the logs of one run, such as 2Gi; 0 means no limit")
+	flags.StringVar(&o.teamQuota, "team-quota", "50%", "most bytes of all runs of a namespace together, such as 20Gi, or a share of the archive's volume; 0 means no limit")
+	flags.StringToStringVar(&o.teamQuotas, "team-quotas", nil, "--team-quota for some namespaces, such as team-nor=40Gi")
+	flags.StringToStringVar(&o.teamRetentions, "team-retentions", nil, "--retention for some namespaces, such as team-nor=720h")
+	flags.StringVar(&o.scenarioQuota, "scenario-quota", "2Gi", "most bytes of all compiled scenarios together; 0 means no limit")
+	flags.StringVar(&o.audience, "audience", v1alpha1.TokenAudience, "audience that callers' tokens must have")
 	flags.StringVar(&o.analysis, "analysis-socket", "", "Unix socket of the analysis that compares runs; without one, none are compared")
-	flags.DurationVar(&o.retention, "retention", 0, "delete a run to which nothing has happened, and a scenario that nobody has used, for so long, such as 720h; 0 is never")
+	flags.DurationVar(&o.retention, "retention", 0, "delete runs without activity, and unused scenarios, after this time, such as 720h; 0 means never")
 	flags.StringVar(&o.policy.OperatorUser, "operator-user", "system:serviceaccount:vignette-system:vignette-operator", "user name of the operator")
 	flags.StringVar(&o.policy.RadiodUser, "radiod-user", "system:serviceaccount:vignette-system:vignette-radiod", "user name of radiod")
 	flags.StringSliceVar(&o.policy.AdminUsers, "admin-user", nil, "user names that may delete runs")
-	flags.BoolVar(&o.policy.ScenarioUploads, "scenario-uploads", true, "let users with the right to update archives/proxy store compiled scenarios, up to half of --scenario-quota")
-	flags.StringVar(&o.aggregated, "aggregated-listen", ":8443", "address at which the API server's aggregation layer asks on behalf of users; nobody does if empty")
+	flags.BoolVar(&o.policy.ScenarioUploads, "scenario-uploads", true, "allow users with the right to update archives/proxy to store compiled scenarios, up to half of --scenario-quota")
+	flags.StringVar(&o.aggregated, "aggregated-listen", ":8443", "address for the API server's aggregation layer, which sends requests of users; none if empty")
 	flags.StringVar(&o.host, "host", "vignette-server.vignette-system.svc", "name by which the API server reaches that address")
 	return command
 }
@@ -89,15 +88,15 @@ func serve(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("--scenario-quota %q: want bytes such as 2Gi: %w", o.scenarioQuota, err)
 	}
-	teamQuota, err := bytesOf("team-quota", o.teamQuota, o.dir)
+	teamQuota, err := parseBytes("team-quota", o.teamQuota, o.dir)
 	if err != nil {
 		return err
 	}
-	teamQuotas, err := quotasOf("team-quotas", o.teamQuotas, o.dir)
+	teamQuotas, err := parseQuotas("team-quotas", o.teamQuotas, o.dir)
 	if err != nil {
 		return err
 	}
-	teamRetentions, err := retentionsOf("team-retentions", o.teamRetentions)
+	teamRetentions, err := parseRetentions("team-retentions", o.teamRetentions)
 	if err != nil {
 		return err
 	}
@@ -108,7 +107,7 @@ func serve(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("the server checks tokens with the API server: %w", err)
 	}
-	// Every agent's first request needs a review, all at once; 5 a second, the default, would hold up every run.
+	// At the start every agent's first request needs a review; the default of 5 a second would delay every run.
 	config.QPS, config.Burst = 200, 1000
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
@@ -131,7 +130,7 @@ func serve(ctx context.Context, o options) error {
 	return errors.Join(o.listenAll(ctx, config, s), s.Close())
 }
 
-// listenAll serves until the context ends or one of the ports cannot be served.
+// listenAll serves until the context ends or a port cannot be served.
 func (o options) listenAll(ctx context.Context, config *rest.Config, s *server.Server) error {
 	var a *aggregation
 	if o.aggregated != "" {
@@ -158,14 +157,14 @@ func (o options) listenAll(ctx context.Context, config *rest.Config, s *server.S
 	return ports.Wait()
 }
 
-// Times after which a connection is given up; bodies have their own, piece by piece.
+// Limits for connections; bodies have their own, piece by piece.
 const (
 	headerTimeout   = 10 * time.Second
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 5 * time.Second
 )
 
-// listen serves until the context ends, by TLS where there is a configuration of it. Long polls end with it, so that a restart is quick.
+// listen serves until the context ends, with TLS if it is configured. Long polls end too, so that a restart is quick.
 func listen(ctx context.Context, address string, handler http.Handler, secured *tls.Config) error {
 	requests, cancelRequests := context.WithCancel(context.Background())
 	defer cancelRequests()

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// bytesOf reads a number of bytes such as 2Gi, or a share of the folder's volume such as 50%; 0 is no bound.
-func bytesOf(flag, text, dir string) (int64, error) {
+// parseBytes reads a number of bytes such as 2Gi, or a share of the folder's volume such as 50%; 0 means no limit.
+func parseBytes(flag, text, dir string) (int64, error) {
 	if share, isShare := strings.CutSuffix(text, "%"); isShare {
 		percent, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(percent > 0 && percent <= 100) {
@@ -32,11 +32,11 @@ func bytesOf(flag, text, dir string) (int64, error) {
 	return quantity.Value(), nil
 }
 
-// quotasOf namespaces, as bytesOf reads each.
-func quotasOf(flag string, texts map[string]string, dir string) (map[string]int64, error) {
+// parseQuotas reads the quotas of namespaces.
+func parseQuotas(flag string, texts map[string]string, dir string) (map[string]int64, error) {
 	quotas := map[string]int64{}
 	for _, namespace := range slices.Sorted(maps.Keys(texts)) {
-		bytes, err := bytesOf(flag, texts[namespace], dir)
+		bytes, err := parseBytes(flag, texts[namespace], dir)
 		if err != nil {
 			return nil, fmt.Errorf("namespace %s: %w", namespace, err)
 		}
@@ -45,8 +45,8 @@ func quotasOf(flag string, texts map[string]string, dir string) (map[string]int6
 	return quotas, nil
 }
 
-// retentionsOf namespaces.
-func retentionsOf(flag string, texts map[string]string) (map[string]time.Duration, error) {
+// parseRetentions reads the retentions of namespaces.
+func parseRetentions(flag string, texts map[string]string) (map[string]time.Duration, error) {
 	retentions := map[string]time.Duration{}
 	for _, namespace := range slices.Sorted(maps.Keys(texts)) {
 		retention, err := time.ParseDuration(texts[namespace])

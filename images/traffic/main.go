@@ -1,4 +1,4 @@
-// Program traffic is one instance of the traffic generator. Package internal/traffic says what it measures.
+// Program traffic is one instance of the traffic generator; see package internal/traffic.
 package main
 
 import (

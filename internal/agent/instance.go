@@ -215,7 +215,7 @@ func (in *instance) supervise(p *process) {
 		code := p.code
 		ran := wallClock().Sub(p.started)
 		in.agent.events.add(runapi.AgentEvent{Event: eventExited, Instance: in.spec.Name, ExitCode: &code,
-			Message: fmt.Sprintf("unexpectedly, %.1f s after its start", ran.Seconds())})
+			Message: fmt.Sprintf("by itself, %.1f s after its start", ran.Seconds())})
 		if code == 0 {
 			break
 		}

@@ -90,7 +90,7 @@ func writeCSV(out io.Writer, records [][]string) error {
 	w := csv.NewWriter(out)
 	for _, record := range records {
 		for i, cell := range record {
-			record[i] = safetext.Cell(cell)
+			record[i] = safetext.CSVCell(cell)
 		}
 	}
 	return w.WriteAll(records)

@@ -67,7 +67,7 @@ func newCapture(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.explainArchive(c.capture(cmd.Context(), args[0], args[1], o, safetext.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr()))
+			return t.explainArchive(c.capture(cmd.Context(), args[0], args[1], o, safetext.Unwrap(cmd.OutOrStdout()), cmd.ErrOrStderr()))
 		},
 	}
 	t.experimentFlag(cmd, &o.experiment)

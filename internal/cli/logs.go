@@ -390,7 +390,7 @@ type logWriter struct {
 }
 
 func newLogWriter(out, err io.Writer) *logWriter {
-	return &logWriter{out: safetext.Raw(out), err: safetext.Raw(err), colours: descriptor(out) >= 0}
+	return &logWriter{out: safetext.Unwrap(out), err: safetext.Unwrap(err), colours: descriptor(out) >= 0}
 }
 
 // prefixes decides whether lines begin with the name of their source, and how wide that is.

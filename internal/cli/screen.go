@@ -21,7 +21,7 @@ type screen struct {
 }
 
 func newScreen(out io.Writer) *screen {
-	s := &screen{out: safetext.Raw(out), size: func() (int, int) { return 0, 0 }}
+	s := &screen{out: safetext.Unwrap(out), size: func() (int, int) { return 0, 0 }}
 	if terminal := descriptor(out); terminal >= 0 {
 		s.size = func() (int, int) {
 			width, height, err := term.GetSize(terminal)

@@ -264,7 +264,7 @@ func terminalOf(s streams) *terminal {
 
 // rawStreams of a command whose other side owns the terminal.
 func rawStreams(cmd *cobra.Command) streams {
-	return streams{cmd.InOrStdin(), safetext.Raw(cmd.OutOrStdout()), safetext.Raw(cmd.ErrOrStderr())}
+	return streams{cmd.InOrStdin(), safetext.Unwrap(cmd.OutOrStdout()), safetext.Unwrap(cmd.ErrOrStderr())}
 }
 
 // exact is where the content of a file goes: unchanged, except to a terminal.
@@ -272,13 +272,13 @@ func exact(out io.Writer) io.Writer {
 	if descriptor(out) >= 0 {
 		return out
 	}
-	return safetext.Raw(out)
+	return safetext.Unwrap(out)
 }
 
 // descriptor of a terminal; -1 for anything else.
 func descriptor(stream any) int {
 	if out, ok := stream.(io.Writer); ok {
-		stream = safetext.Raw(out)
+		stream = safetext.Unwrap(out)
 	}
 	if file, ok := stream.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return int(file.Fd())

@@ -33,7 +33,7 @@ type view struct {
 const plainInterval = 15 * time.Second
 
 func newView(out io.Writer) *view {
-	v := &view{out: safetext.Raw(out), width: func() int { return 0 }}
+	v := &view{out: safetext.Unwrap(out), width: func() int { return 0 }}
 	if terminal := descriptor(out); terminal >= 0 {
 		v.width = func() int {
 			width, _, err := term.GetSize(terminal)

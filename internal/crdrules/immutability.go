@@ -6,8 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// frozenFields of an experiment's spec may change while it waits in the queue only; true where the
-// field is always there.
+// frozenFields of an experiment's spec may change only while it waits in the queue; true if the field is always present.
 var frozenFields = []struct {
 	name     string
 	required bool
@@ -17,7 +16,7 @@ var frozenFields = []struct {
 	{"priority", false}, {"queueName", false}, {"tcpCongestionControl", false},
 }
 
-// immutability makes one rule per field, so that the refusal names the one that was edited.
+// immutability makes one rule per field, so that the refusal names the edited one.
 func immutability() (rules apiextensionsv1.ValidationRules) {
 	for _, field := range frozenFields {
 		same := fmt.Sprintf("self.spec.%[1]s == oldSelf.spec.%[1]s", field.name)

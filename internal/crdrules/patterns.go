@@ -1,6 +1,6 @@
 package crdrules
 
-// patterns of the definitions in words: those for which the API server has no room for a rule with words of its own.
+// patterns of the definitions in words, for which the API server has no room in a rule's message.
 var patterns = map[string]string{
 	`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`: "must be a duration with its unit, such as 12.5s or 1m30s",
 	`^[A-Za-z_][A-Za-z0-9_]*$`:                      "must be letters, digits and underscores, with no digit first",
@@ -18,5 +18,5 @@ var patterns = map[string]string{
 	`^[a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*([.][a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*)*$`: "must be the path of a field of the spec, such as duration, networks[wan].link.rate or timeline[0].at",
 }
 
-// InWords says what a pattern of the definitions asks for, such as "must be a range such as 2-24"; nothing where it has no words.
+// InWords describes a pattern of the definitions, such as "must be a range such as 2-24"; empty if it has no description.
 func InWords(pattern string) string { return patterns[pattern] }

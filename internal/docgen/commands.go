@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Commands is the reference of a command and all below it, on one page.
+// Commands is the reference of a command and its subcommands, on one page.
 func Commands(root *cobra.Command) string {
 	p := &page{}
 	p.line("# %s", root.Name())
 	p.line("")
 	p.line("<!-- generated from the command by make generate -->")
 	p.line("")
-	p.line("%s", prose(root.Long))
+	p.line("%s", oneLine(root.Long))
 	p.line("\nAll commands take these flags:\n")
 	p.code(root.PersistentFlags().FlagUsages())
 	for _, command := range root.Commands() {
@@ -41,12 +41,12 @@ func (p *page) command(c *cobra.Command) {
 		p.code(c.Example)
 	}
 	if c.Name() == "completion" {
-		return // each shell's page is as long as all the others together, and --help has it
+		return // the pages of the shells are very long, and --help has them
 	}
 	for _, child := range c.Commands() {
 		p.command(child)
 	}
 }
 
-// code is a block of text as it is.
+// code writes a block of unchanged text.
 func (p *page) code(text string) { p.line("```\n%s\n```", strings.Trim(text, "\n")) }

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Page is the reference of the kind that a definition defines.
+// Page is the reference of a definition's kind.
 func Page(crd *apiextensionsv1.CustomResourceDefinition) string {
 	version := crd.Spec.Versions[0]
 	root := version.Schema.OpenAPIV3Schema
@@ -20,7 +20,7 @@ func Page(crd *apiextensionsv1.CustomResourceDefinition) string {
 	p.line("")
 	p.line("<!-- generated from the definition by make generate -->")
 	p.line("")
-	p.line("%s", prose(root.Description))
+	p.line("%s", oneLine(root.Description))
 	p.line("")
 	p.line("`apiVersion: %s/%s`, `kind: %s`; %s; `kubectl get %s`.", crd.Spec.Group, version.Name, crd.Spec.Names.Kind,
 		scope(crd.Spec.Scope), strings.Join(append([]string{crd.Spec.Names.Plural}, crd.Spec.Names.ShortNames...), "` or `kubectl get "))
@@ -51,7 +51,7 @@ func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 	}
 	p.line("\n## %s\n", path)
 	if schema.Description != "" {
-		p.line("%s\n", prose(schema.Description))
+		p.line("%s\n", oneLine(schema.Description))
 	}
 	p.line("| field | type | meaning |")
 	p.line("|---|---|---|")
@@ -71,23 +71,23 @@ func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 		if field.Items != nil && field.Items.Schema != nil {
 			field, child = *field.Items.Schema, child+"[]"
 		}
-		if !foreign(name) {
+		if !isKubernetesType(name) {
 			p.object(child, field)
 		}
 	}
 }
 
-// foreign are types of Kubernetes itself, documented there.
-func foreign(field string) bool { return field == "resources" || field == "conditions" }
+// isKubernetesType reports whether a field has a type of Kubernetes, which is documented there.
+func isKubernetesType(field string) bool { return field == "resources" || field == "conditions" }
 
-// rules writes what is refused, in the words of the refusals.
+// rules writes the messages of the refusals.
 func (p *page) rules(rules apiextensionsv1.ValidationRules) {
 	if len(rules) == 0 {
 		return
 	}
 	p.line("\nRefused, with these words:\n")
 	for _, rule := range rules {
-		p.line("- %s", prose(rule.Message))
+		p.line("- %s", oneLine(rule.Message))
 	}
 }
 
@@ -101,9 +101,9 @@ func typeOf(s apiextensionsv1.JSONSchemaProps) string {
 	return s.Type
 }
 
-// meaning is a field's description with its bounds and refusals.
+// meaning is a field's description with its limits and refusals.
 func meaning(s apiextensionsv1.JSONSchemaProps) string {
-	parts := []string{prose(s.Description)}
+	parts := []string{oneLine(s.Description)}
 	if s.Default != nil {
 		parts = append(parts, fmt.Sprintf("Default: `%s`.", s.Default.Raw))
 	}
@@ -112,7 +112,7 @@ func meaning(s apiextensionsv1.JSONSchemaProps) string {
 	}
 	for _, rule := range s.XValidations {
 		if s.Type != "object" {
-			parts = append(parts, "Refused otherwise: "+prose(rule.Message)+".")
+			parts = append(parts, "Refused otherwise: "+oneLine(rule.Message)+".")
 		}
 	}
 	return strings.ReplaceAll(strings.Join(parts, " "), "|", "\\|")
@@ -146,5 +146,5 @@ func bounds(s apiextensionsv1.JSONSchemaProps) string {
 	return strings.Join(parts, " ")
 }
 
-// prose puts a description on one line.
-func prose(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine joins the lines of a description.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

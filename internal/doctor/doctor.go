@@ -1,10 +1,10 @@
-// Package doctor says what a cluster, or this machine, lacks for the platform. Facts are gathered first; the checks are pure.
+// Package doctor reports what a cluster, or this machine, lacks for the platform. It gathers facts first; the checks are pure functions.
 package doctor
 
 // State of a check.
 type State string
 
-// The states. Unknown is what the caller may not read.
+// The states. Unknown means that the caller may not read it.
 const (
 	OK      State = "ok"
 	Warning State = "warning"
@@ -15,60 +15,60 @@ const (
 // Check is one line of the report.
 type Check struct {
 	Name string `json:"name"`
-	// Needed tells that the platform, or the demo, does not work without it.
+	// Needed is set if the platform, or the demo, does not work without it.
 	Needed bool  `json:"needed"`
 	State  State `json:"state"`
-	// Found says what is there.
+	// Found is the present state.
 	Found string `json:"found"`
-	// Remedy says what to do; empty where all is well.
+	// Remedy is what to do; empty if nothing is wrong.
 	Remedy string `json:"remedy,omitempty"`
 }
 
 // Report of all checks.
 type Report struct {
 	SchemaVersion int `json:"schemaVersion"`
-	// Of is what was looked at: the address of a cluster, or "this machine".
-	Of     string  `json:"of"`
-	OK     bool    `json:"ok"`
-	Checks []Check `json:"checks"`
+	// Subject of the report: the address of a cluster, or "this machine".
+	Subject string  `json:"of"`
+	OK      bool    `json:"ok"`
+	Checks  []Check `json:"checks"`
 }
 
-// reportOf checks. Only what is needed and missing fails it.
-func reportOf(of string, checks []Check) Report {
-	r := Report{SchemaVersion: 1, Of: of, OK: true, Checks: checks}
+// newReport of checks. It fails only if something needed is missing.
+func newReport(of string, checks []Check) Report {
+	r := Report{SchemaVersion: 1, Subject: of, OK: true, Checks: checks}
 	for _, c := range checks {
 		r.OK = r.OK && !(c.Needed && c.State == Missing)
 	}
 	return r
 }
 
-// Fact is something that may not be known, such as what the caller has no right to read.
+// Fact may be unknown, for example if the caller may not read it.
 type Fact[T any] struct {
 	Value T
-	// Why it is not known; empty where it is.
+	// Why it is unknown; empty if it is known.
 	Why string
 }
 
 func known[T any](value T) Fact[T]      { return Fact[T]{Value: value} }
 func unknown[T any](why string) Fact[T] { return Fact[T]{Why: why} }
 
-// Unread reports whether the fact is not known.
-func (f Fact[T]) Unread() bool { return f.Why != "" }
+// IsUnknown reports whether the fact is unknown.
+func (f Fact[T]) IsUnknown() bool { return f.Why != "" }
 
-// check of something that is needed, or not.
+// check begins the check of something that is needed, or not.
 func check(name string, needed bool) Check { return Check{Name: name, Needed: needed, State: OK} }
 
-func (c Check) fine(found string) Check {
+func (c Check) ok(found string) Check {
 	c.Found = found
 	return c
 }
 
-func (c Check) unread(why string) Check {
+func (c Check) unknown(why string) Check {
 	c.State, c.Found = Unknown, why
 	return c
 }
 
-func (c Check) lacks(found, remedy string) Check {
+func (c Check) missing(found, remedy string) Check {
 	c.State, c.Found, c.Remedy = Missing, found, remedy
 	if !c.Needed {
 		c.State = Warning
@@ -76,7 +76,7 @@ func (c Check) lacks(found, remedy string) Check {
 	return c
 }
 
-func (c Check) doubtful(found, remedy string) Check {
+func (c Check) warning(found, remedy string) Check {
 	c.State, c.Found, c.Remedy = Warning, found, remedy
 	return c
 }

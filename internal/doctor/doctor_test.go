@@ -63,7 +63,7 @@ func TestASoundClusterLacksNothing(t *testing.T) {
 	}
 }
 
-func TestWhatAClusterLacksIsNamedWithItsRemedy(t *testing.T) {
+func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 	part := func(name string, change func(*Part)) func(*Cluster) {
 		return func(c *Cluster) {
 			p := c.Parts.Value[name]
@@ -126,7 +126,7 @@ func TestWhatAClusterLacksIsNamedWithItsRemedy(t *testing.T) {
 	}
 }
 
-func TestWhatMayNotBeReadIsUnknownAndFailsNothing(t *testing.T) {
+func TestUnreadableFactsAreUnknownAndFailNothing(t *testing.T) {
 	c := sound()
 	const no = "you may not read it"
 	c.Hosts, c.Definitions, c.Parts, c.Template = unknown[[]Host](no), unknown[map[string]Definition](no), unknown[map[string]Part](no), unknown[bool](no)
@@ -162,7 +162,7 @@ func TestTheNewestWriteOfALeaseCounts(t *testing.T) {
 // able is a machine that has everything.
 func able() Machine {
 	m := Machine{OS: "linux", Arch: "amd64", Kernel: "6.1.0", Root: true, Checkout: "/src/vignette", Programs: map[string]string{"go": "1.26.1", "python3": "3.11.2", "make": "4.3"},
-		Features: known(map[string]bool{}), Home: "/var/cache/vignette", FreeDiskBytes: 100 << 30, MemoryBytes: 8 << 30, Installs: true}
+		Features: known(map[string]bool{}), Home: "/var/cache/vignette", FreeDiskBytes: 100 << 30, MemoryBytes: 8 << 30, CanInstall: true}
 	for program := range Packages {
 		m.Programs[program] = ""
 	}
@@ -172,7 +172,7 @@ func able() Machine {
 	return m
 }
 
-func TestWhatAMachineLacksIsNamedWithItsRemedy(t *testing.T) {
+func TestMissingPartsOfAMachineHaveARemedy(t *testing.T) {
 	if r := CheckMachine(able()); !r.OK || slices.ContainsFunc(r.Checks, func(c Check) bool { return c.State != OK || c.Remedy != "" }) {
 		t.Errorf("a sound machine: %+v", r)
 	}
@@ -189,13 +189,13 @@ func TestWhatAMachineLacksIsNamedWithItsRemedy(t *testing.T) {
 		"an old Go":            {func(m *Machine) { m.Programs["go"] = "1.19.8" }, "go", Missing, "1.19.8", "1.26 or newer"},
 		"an old Python":        {func(m *Machine) { m.Programs["python3"] = "3.9.2" }, "python3", Missing, "3.9.2", "3.11 or newer"},
 		"packages, with apt":   {func(m *Machine) { delete(m.Programs, "nft"); delete(m.Programs, "buildah") }, "packages", OK, "make demo installs buildah, nftables", ""},
-		"packages, without":    {func(m *Machine) { delete(m.Programs, "runc"); m.Installs = false }, "packages", Missing, "without runc", "no apt-get"},
+		"packages, without":    {func(m *Machine) { delete(m.Programs, "runc"); m.CanInstall = false }, "packages", Missing, "without runc", "no apt-get"},
 		"a kernel without TUN": {func(m *Machine) { m.Features.Value["tun"] = false }, "kernel", Missing, "without TUN/TAP", "linux-image-amd64"},
 		"a silent kernel":      {func(m *Machine) { m.Features = unknown[map[string]bool]("it does not say") }, "kernel", Unknown, "it does not say", ""},
 		"little room":          {func(m *Machine) { m.FreeDiskBytes = 6 << 30 }, "disk", Warning, "6.0 GiB free", "15.0 GiB"},
 		"no room":              {func(m *Machine) { m.FreeDiskBytes = 1 << 30 }, "disk", Missing, "1.0 GiB free", "VIGNETTE_HOME"},
 		"little memory":        {func(m *Machine) { m.MemoryBytes = 1 << 30 }, "memory", Missing, "1.0 GiB", "2.0 GiB"},
-		"taken addresses":      {func(m *Machine) { m.TakenSubnets = []string{"eth0 has 10.130.0.7/16"} }, "addresses", Warning, "eth0 has 10.130.0.7/16", "10.128.0.0/14"},
+		"taken addresses":      {func(m *Machine) { m.OverlappingSubnets = []string{"eth0 has 10.130.0.7/16"} }, "addresses", Warning, "eth0 has 10.130.0.7/16", "10.128.0.0/14"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := able()
@@ -223,7 +223,7 @@ func TestTheKernelIsAskedInSeveralWays(t *testing.T) {
 		}
 	}
 	root := t.TempDir()
-	if got := kernelFeatures(root, "6.1"); !got.Unread() {
+	if got := kernelFeatures(root, "6.1"); !got.IsUnknown() {
 		t.Errorf("a kernel that says nothing: %+v; want it unknown", got)
 	}
 	write(root, "lib/modules/6.1/modules.dep", "kernel/net/bridge/br_netfilter.ko: kernel/net/bridge/bridge.ko\nkernel/drivers/net/veth.ko.xz:\n")

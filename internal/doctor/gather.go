@@ -30,12 +30,12 @@ import (
 	"vignette.dev/vignette/crds"
 )
 
-// ownDefinitions are those of this program, by name.
+// ownDefinitions are this program's, by name.
 var ownDefinitions = sync.OnceValue(func() map[string]*apiextensionsv1.CustomResourceDefinition {
 	found := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	all, err := crds.Definitions()
 	if err != nil {
-		panic(fmt.Sprintf("embedded definitions: %v", err)) // a test reads them all
+		panic(fmt.Sprintf("embedded definitions: %v", err)) // a test reads all of them
 	}
 	for _, definition := range all {
 		found[definition.Name] = definition
@@ -43,7 +43,7 @@ var ownDefinitions = sync.OnceValue(func() map[string]*apiextensionsv1.CustomRes
 	return found
 })
 
-// ownKinds of the platform.
+// ownKinds are the platform's.
 func ownKinds() map[string]bool {
 	kinds := map[string]bool{}
 	for _, d := range ownDefinitions() {
@@ -52,20 +52,20 @@ func ownKinds() map[string]bool {
 	return kinds
 }
 
-// gatherer reads facts as the caller.
+// gatherer reads facts with the caller's rights.
 type gatherer struct {
 	kube                client.Client
 	namespace, platform string
 }
 
-// patience with an API server that does not answer.
-const patience = 10 * time.Second
+// requestTimeout for an API server that does not answer.
+const requestTimeout = 10 * time.Second
 
-// Gather the facts of a cluster. What the caller may not read is unknown.
+// Gather the facts about a cluster. What the caller may not read is unknown.
 func Gather(ctx context.Context, config *rest.Config, namespace, platform, program string) Cluster {
 	c := Cluster{Server: config.Host, Namespace: namespace, Platform: platform, Program: program}
 	asked := rest.CopyConfig(config)
-	asked.Timeout = patience
+	asked.Timeout = requestTimeout
 	if err := c.discover(asked); err != nil {
 		c.Unreachable = err.Error()
 		return c
@@ -96,8 +96,8 @@ func newGatherer(config *rest.Config, namespace, platform string) (*gatherer, er
 	return &gatherer{kube, namespace, platform}, err
 }
 
-// kindsOf are the groups whose kinds the checks ask for.
-var kindsOf = []string{"vignette.dev", "k8s.cni.cncf.io", "argoproj.io", "metrics.k8s.io", "monitoring.coreos.com", "kubevirt.io"}
+// checkedGroups have the kinds that the checks need.
+var checkedGroups = []string{"vignette.dev", "k8s.cni.cncf.io", "argoproj.io", "metrics.k8s.io", "monitoring.coreos.com", "kubevirt.io"}
 
 // discover the version and the kinds of a cluster.
 func (c *Cluster) discover(config *rest.Config) error {
@@ -115,13 +115,13 @@ func (c *Cluster) discover(config *rest.Config) error {
 		return err
 	}
 	for _, group := range groups.Groups {
-		if !slices.Contains(kindsOf, group.Name) {
+		if !slices.Contains(checkedGroups, group.Name) {
 			continue
 		}
 		for _, served := range group.Versions {
 			resources, err := d.ServerResourcesForGroupVersion(served.GroupVersion)
 			if err != nil {
-				continue // an API whose server is away serves nothing
+				continue // the server of this API does not answer
 			}
 			for _, resource := range resources.APIResources {
 				c.Kinds[resource.Kind+"."+group.Name] = true
@@ -131,8 +131,8 @@ func (c *Cluster) discover(config *rest.Config) error {
 	return nil
 }
 
-// why something is not known.
-func why(err error) string {
+// reasonOf an error that makes a fact unknown.
+func reasonOf(err error) string {
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
 		return "you may not read it"
@@ -145,7 +145,7 @@ func why(err error) string {
 func (g *gatherer) hosts(ctx context.Context) Fact[[]Host] {
 	var list corev1.NodeList
 	if err := g.kube.List(ctx, &list); err != nil {
-		return unknown[[]Host](why(err))
+		return unknown[[]Host](reasonOf(err))
 	}
 	hosts := []Host{}
 	for _, node := range list.Items {
@@ -166,7 +166,7 @@ func (g *gatherer) definitions(ctx context.Context) Fact[map[string]Definition] 
 		if apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
-			return unknown[map[string]Definition](why(err))
+			return unknown[map[string]Definition](reasonOf(err))
 		}
 		established := slices.ContainsFunc(there.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
@@ -176,7 +176,7 @@ func (g *gatherer) definitions(ctx context.Context) Fact[map[string]Definition] 
 	return known(found)
 }
 
-// parts of the platform, and those of others, wherever they are.
+// parts of the platform and of others, in any namespace.
 func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
 	var deployments appsv1.DeploymentList
 	var daemons appsv1.DaemonSetList
@@ -190,7 +190,7 @@ func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
 		err = g.kube.List(ctx, &daemons, within...)
 	}
 	if err != nil {
-		return unknown[map[string]Part](why(err))
+		return unknown[map[string]Part](reasonOf(err))
 	}
 	parts := map[string]Part{}
 	for i := range deployments.Items {
@@ -213,7 +213,7 @@ func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
 	return known(parts)
 }
 
-// partOf the checks that a workload is; empty for none.
+// partOf returns the part that a workload is; empty for none.
 func (g *gatherer) partOf(workload client.Object) string {
 	name := workload.GetName()
 	own, isOwn := strings.CutPrefix(name, "vignette-")
@@ -244,7 +244,7 @@ func partFrom(workload client.Object, template *corev1.PodTemplateSpec) Part {
 	return part
 }
 
-// get an object of a kind that is no type of ours.
+// get an object whose kind has no Go type here.
 func (g *gatherer) get(ctx context.Context, kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
@@ -254,7 +254,7 @@ func (g *gatherer) get(ctx context.Context, kind schema.GroupVersionKind, name s
 func (g *gatherer) template(ctx context.Context) Fact[bool] {
 	_, err := g.get(ctx, schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "ClusterWorkflowTemplate"}, "vignette-experiment")
 	if err != nil && !apierrors.IsNotFound(err) {
-		return unknown[bool](why(err))
+		return unknown[bool](reasonOf(err))
 	}
 	return known(err == nil)
 }
@@ -262,10 +262,10 @@ func (g *gatherer) template(ctx context.Context) Fact[bool] {
 func (g *gatherer) archive(ctx context.Context) Fact[string] {
 	service, err := g.get(ctx, schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, "v1alpha1.results.vignette.dev")
 	if apierrors.IsNotFound(err) {
-		return known("the APIService v1alpha1.results.vignette.dev is not there")
+		return known("there is no APIService v1alpha1.results.vignette.dev")
 	}
 	if err != nil {
-		return unknown[string](why(err))
+		return unknown[string](reasonOf(err))
 	}
 	conditions, _, _ := unstructured.NestedSlice(service.Object, "status", "conditions") // none: not available
 	for _, entry := range conditions {
@@ -281,7 +281,7 @@ func (g *gatherer) archive(ctx context.Context) Fact[string] {
 	return known("not available yet")
 }
 
-// ownClaim is that of the archive where the chart makes it.
+// ownClaim is the archive's claim if the chart makes it.
 const ownClaim = "vignette-archive"
 
 func (g *gatherer) storage(ctx context.Context, name string) Fact[Storage] {
@@ -293,7 +293,7 @@ func (g *gatherer) storage(ctx context.Context, name string) Fact[Storage] {
 	}
 	var classes storagev1.StorageClassList
 	if err := g.kube.List(ctx, &classes); err != nil && s.Claim == "" {
-		return unknown[Storage](why(err))
+		return unknown[Storage](reasonOf(err))
 	}
 	for _, class := range classes.Items {
 		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
@@ -301,7 +301,7 @@ func (g *gatherer) storage(ctx context.Context, name string) Fact[Storage] {
 		}
 	}
 	if s.Claim == "" && s.Default == "" && apierrors.IsForbidden(claimErr) {
-		return unknown[Storage](why(claimErr)) // a claim may be there
+		return unknown[Storage](reasonOf(claimErr)) // there may be a claim
 	}
 	return known(s)
 }
@@ -313,7 +313,7 @@ func (g *gatherer) podSecurity(ctx context.Context) Fact[string] {
 		return unknown[string]("there is no namespace " + g.platform)
 	}
 	if err != nil {
-		return unknown[string](why(err))
+		return unknown[string](reasonOf(err))
 	}
 	return known(namespace.Labels["pod-security.kubernetes.io/enforce"])
 }
@@ -327,18 +327,18 @@ func (g *gatherer) rights(ctx context.Context) Fact[map[string]bool] {
 			},
 		}}
 		if err := g.kube.Create(ctx, review); err != nil {
-			return unknown[map[string]bool](why(err))
+			return unknown[map[string]bool](reasonOf(err))
 		}
 		found[right.Name] = review.Status.Allowed
 	}
 	return known(found)
 }
 
-// clocks by the hosts' leases: each has the host's time, and the API server's time of the same write, in whole seconds.
+// clocks from the hosts' leases: each has the host's time and the API server's time of the same write, in whole seconds.
 func (g *gatherer) clocks(ctx context.Context) Fact[map[string]time.Duration] {
 	var leases coordinationv1.LeaseList
 	if err := g.kube.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
-		return unknown[map[string]time.Duration](why(err))
+		return unknown[map[string]time.Duration](reasonOf(err))
 	}
 	offsets := map[string]time.Duration{}
 	for i := range leases.Items {
@@ -361,11 +361,11 @@ func latest(fields []metav1.ManagedFieldsEntry) (at time.Time) {
 	return at
 }
 
-// pluginProblems are pods that wait as no plugin radio was found.
+// pluginProblems are pods that wait because no plugin radio was found.
 func (g *gatherer) pluginProblems(ctx context.Context) Fact[[]string] {
 	var events corev1.EventList
 	if err := g.kube.List(ctx, &events, client.MatchingFields{"reason": "FailedCreatePodSandBox"}); err != nil {
-		return unknown[[]string](why(err))
+		return unknown[[]string](reasonOf(err))
 	}
 	pods := []string{}
 	for _, event := range events.Items {
@@ -381,7 +381,7 @@ func (g *gatherer) waveforms(ctx context.Context) Fact[int] {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "vignette.dev", Version: "v1alpha1", Kind: "WaveformList"})
 	if err := g.kube.List(ctx, list); err != nil {
-		return unknown[int](why(err))
+		return unknown[int](reasonOf(err))
 	}
 	return known(len(list.Items))
 }

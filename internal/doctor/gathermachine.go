@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// developerSubnets is what the first developer cluster of a machine takes.
+// developerSubnets are used by the first developer cluster of a machine.
 var developerSubnets = netip.MustParsePrefix("10.128.0.0/14")
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
 
-// GatherMachine reads the facts of this machine, of which folder is the one it is asked in.
+// GatherMachine reads the facts about this machine; folder is the current one.
 func GatherMachine(ctx context.Context, folder string) Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: firstLine("/proc/sys/kernel/osrelease"), Root: os.Geteuid() == 0, Checkout: checkoutAt(folder)}
 	m.Programs = map[string]string{}
@@ -38,15 +38,15 @@ func GatherMachine(ctx context.Context, folder string) Machine {
 			m.Programs[tool.program] = versionOf(ctx, path, tool.program)
 		}
 	}
-	_, m.Installs = lookUp("apt-get")
+	_, m.CanInstall = lookUp("apt-get")
 	m.Features = kernelFeatures("/", m.Kernel)
 	m.Home, m.FreeDiskBytes = homeDisk()
 	m.MemoryBytes = memoryBytes()
-	m.TakenSubnets = takenSubnets()
+	m.OverlappingSubnets = overlappingSubnets()
 	return m
 }
 
-// lookUp a program on the PATH, and where root's programs and Go are.
+// lookUp a program on the PATH, and in the folders of root's programs and Go.
 func lookUp(program string) (path string, found bool) {
 	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin", "/usr/local/go/bin") {
 		path := filepath.Join(folder, program)
@@ -57,7 +57,7 @@ func lookUp(program string) (path string, found bool) {
 	return "", false
 }
 
-// versionOf a program; what it prints where that has none.
+// versionOf a program, or its output if that contains none.
 func versionOf(ctx context.Context, path, program string) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -71,10 +71,10 @@ func versionOf(ctx context.Context, path, program string) string {
 	if number := versionNumber.FindString(string(out)); err == nil && number != "" {
 		return number
 	}
-	return "is not known"
+	return "is unknown"
 }
 
-// checkoutAt is the repository's folder around a folder.
+// checkoutAt returns the folder of the repository that contains a folder.
 func checkoutAt(folder string) string {
 	for {
 		if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err == nil && strings.HasPrefix(string(text), "module vignette.dev/vignette\n") {
@@ -88,13 +88,13 @@ func checkoutAt(folder string) string {
 	}
 }
 
-// kernelOptions by which a kernel's configuration names the features.
+// kernelOptions are the names of the features in a kernel's configuration.
 var kernelOptions = map[string]string{
 	"br_netfilter": "CONFIG_BRIDGE_NETFILTER", "overlay": "CONFIG_OVERLAY_FS", "veth": "CONFIG_VETH", "tun": "CONFIG_TUN", "nf_tables": "CONFIG_NF_TABLES",
 	"nft_chain_nat": "CONFIG_NFT_NAT", "xt_comment": "CONFIG_NETFILTER_XT_MATCH_COMMENT",
 }
 
-// kernelFeatures below a root: loaded, configured, or there as a module.
+// kernelFeatures below a root: loaded, configured, or available as modules.
 func kernelFeatures(root, release string) Fact[map[string]bool] {
 	modules := filepath.Join(root, "lib/modules", release)
 	listed := readText(filepath.Join(modules, "modules.builtin")) + readText(filepath.Join(modules, "modules.dep"))
@@ -111,13 +111,13 @@ func kernelFeatures(root, release string) Fact[map[string]bool] {
 	has["namespaces"] = exists(filepath.Join(root, "proc/self/ns/net")) && exists(filepath.Join(root, "proc/self/ns/pid"))
 	for name := range KernelFeatures {
 		if !has[name] && !sure {
-			return unknown[map[string]bool]("it does not say what it has: there is no /lib/modules and no configuration")
+			return unknown[map[string]bool]("there is no /lib/modules and no configuration")
 		}
 	}
 	return known(has)
 }
 
-// kernelConfig of the running kernel; empty where it is not told.
+// kernelConfig of the running kernel; empty if it is not available.
 func kernelConfig(root, release string) string {
 	if text := readText(filepath.Join(root, "boot/config-"+release)); text != "" {
 		return "\n" + text
@@ -154,7 +154,7 @@ func homeDisk() (home string, free int64) {
 	}
 }
 
-// memoryBytes of the machine, or of the control group that it is.
+// memoryBytes of the machine, or of its control group.
 func memoryBytes() int64 {
 	for line := range strings.Lines(readText("/proc/meminfo")) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" {
@@ -165,8 +165,8 @@ func memoryBytes() int64 {
 	return 0
 }
 
-// takenSubnets of the machine's interfaces that are not the developer cluster's own bridges.
-func takenSubnets() (taken []string) {
+// overlappingSubnets of the machine's interfaces, without the developer cluster's own bridges.
+func overlappingSubnets() (taken []string) {
 	interfaces, _ := net.Interfaces() // none: nothing is taken
 	for _, i := range interfaces {
 		addresses, _ := i.Addrs()
@@ -186,7 +186,7 @@ func exists(path string) bool {
 }
 
 func readText(path string) string {
-	text, _ := os.ReadFile(path) // what is not there has nothing
+	text, _ := os.ReadFile(path) // a missing file counts as empty
 	return string(text)
 }
 

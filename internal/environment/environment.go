@@ -1,5 +1,5 @@
-// Package environment finds the part of a run record that no spec can ask for, in objects of a cluster, and tells how two of them
-// differ. The operator writes it down when a run starts; the command line compares it before a rerun.
+// Package environment finds the part of a run record that a spec cannot define, in objects of a cluster, and compares two of them.
+// The operator records it when a run starts; the command line compares it before a rerun.
 package environment
 
 import (
@@ -13,19 +13,19 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// PlatformLabels are on every pod that the chart makes.
+// PlatformLabels are on every pod of the chart.
 var PlatformLabels = map[string]string{"app.kubernetes.io/part-of": "vignette"}
 
 const (
 	labelName    = "app.kubernetes.io/name"
 	labelVersion = "app.kubernetes.io/version"
 	labelChart   = "helm.sh/chart"
-	// programPrefix begins the names of the platform's own programs.
+	// programPrefix begins the names of the platform's programs.
 	programPrefix = "vignette-"
 	radiod        = "radiod"
 )
 
-// Host is what a cluster knows of one of its nodes.
+// Host is the cluster's information about one of its nodes.
 func Host(node *corev1.Node) runapi.Host {
 	info := node.Status.NodeInfo
 	return runapi.Host{
@@ -35,7 +35,7 @@ func Host(node *corev1.Node) runapi.Host {
 	}
 }
 
-// Platform is what the pods of the platform's namespace tell of it: versions from the operator's labels, and their images.
+// Platform is read from the pods of the platform's namespace: versions from the operator's labels, and the pods' images.
 func Platform(pods []corev1.Pod) (platform runapi.Platform, images []runapi.Image) {
 	for i := range pods {
 		pod := &pods[i]
@@ -59,7 +59,7 @@ func Platform(pods []corev1.Pod) (platform runapi.Platform, images []runapi.Imag
 	return platform, images
 }
 
-// imageID without the scheme that some runtimes put before it.
+// imageID without the scheme that some runtimes add.
 func imageID(status corev1.ContainerStatus) string {
 	_, id, found := strings.Cut(status.ImageID, "://")
 	if !found {
@@ -78,80 +78,80 @@ func Containers(node string, pod *corev1.Pod) (images []runapi.Image) {
 	return images
 }
 
-// Differences between a recorded environment and one of now. What one of the two does not know is left out.
+// Differences between a recorded environment and the present one. Values that one of them lacks are left out.
 func Differences(before, now *runapi.Environment) (found []runapi.Difference) {
 	c := comparison{}
-	c.text("platform: version", before.Platform.Version, now.Platform.Version)
-	c.text("platform: chart", before.Platform.Chart, now.Platform.Chart)
-	c.text("platform: operator's revision", before.Platform.Operator, now.Platform.Operator)
-	c.text("Kubernetes", before.Kubernetes, now.Kubernetes)
+	c.compareText("platform: version", before.Platform.Version, now.Platform.Version)
+	c.compareText("platform: chart", before.Platform.Chart, now.Platform.Chart)
+	c.compareText("platform: operator's revision", before.Platform.Operator, now.Platform.Operator)
+	c.compareText("Kubernetes", before.Kubernetes, now.Kubernetes)
 	if len(now.Hosts) > 0 {
 		for _, host := range before.Hosts {
-			c.host(host, now.Hosts)
+			c.compareHost(host, now.Hosts)
 		}
 	}
 	for _, image := range before.Images {
 		if image.Node == "" {
-			c.image(image, now.Images)
+			c.compareImage(image, now.Images)
 		}
 	}
 	return c.found
 }
 
-// Gone stands for what was there and is not any more.
-const Gone = "not there"
+// Absent stands for something that no longer exists.
+const Absent = "not there"
 
 type comparison struct{ found []runapi.Difference }
 
-func (c *comparison) text(what, before, now string) {
+func (c *comparison) compareText(what, before, now string) {
 	if before != "" && now != "" && before != now {
 		c.found = append(c.found, runapi.Difference{What: what, Before: before, Now: now})
 	}
 }
 
-func (c *comparison) host(before runapi.Host, hosts []runapi.Host) {
+func (c *comparison) compareHost(before runapi.Host, hosts []runapi.Host) {
 	what := "host " + before.Name
 	for _, now := range hosts {
 		if now.Name != before.Name {
 			continue
 		}
-		c.text(what+": kernel", before.Kernel, now.Kernel)
-		c.text(what+": operating system", before.OS, now.OS)
-		c.text(what+": architecture", before.Architecture, now.Architecture)
-		c.text(what+": processors", number(before.CPUs), number(now.CPUs))
-		c.text(what+": processor", before.CPUModel, now.CPUModel)
-		c.text(what+": TCP congestion control", before.TCPCongestionControl, now.TCPCongestionControl)
-		c.text(what+": memory", gibibytes(before.MemoryBytes), gibibytes(now.MemoryBytes))
-		c.text(what+": boot", before.BootID, now.BootID)
-		c.text(what+": kubelet", before.Kubelet, now.Kubelet)
-		c.text(what+": container runtime", before.ContainerRuntime, now.ContainerRuntime)
+		c.compareText(what+": kernel", before.Kernel, now.Kernel)
+		c.compareText(what+": operating system", before.OS, now.OS)
+		c.compareText(what+": architecture", before.Architecture, now.Architecture)
+		c.compareText(what+": processors", formatNumber(before.CPUs), formatNumber(now.CPUs))
+		c.compareText(what+": processor", before.CPUModel, now.CPUModel)
+		c.compareText(what+": TCP congestion control", before.TCPCongestionControl, now.TCPCongestionControl)
+		c.compareText(what+": memory", gibibytes(before.MemoryBytes), gibibytes(now.MemoryBytes))
+		c.compareText(what+": boot", before.BootID, now.BootID)
+		c.compareText(what+": kubelet", before.Kubelet, now.Kubelet)
+		c.compareText(what+": container runtime", before.ContainerRuntime, now.ContainerRuntime)
 		return
 	}
-	c.text(what, "there", Gone)
+	c.compareText(what, "there", Absent)
 }
 
-// image of a part of the platform; one that is not running now, such as a pod of the workflow, cannot be compared.
-func (c *comparison) image(before runapi.Image, images []runapi.Image) {
+// compareImage of a part of the platform; one that is not running now, such as a pod of the workflow, cannot be compared.
+func (c *comparison) compareImage(before runapi.Image, images []runapi.Image) {
 	what := "image of " + before.Container
 	if before.Host != "" {
 		what += " on host " + before.Host
 	}
 	for _, now := range images {
 		if now.Node == "" && now.Container == before.Container && now.Host == before.Host {
-			c.text(what, before.ID, now.ID)
+			c.compareText(what, before.ID, now.ID)
 			return
 		}
 	}
 }
 
-func number(n int64) string {
+func formatNumber(n int64) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-// gibibytes rounds to what does not differ from boot to boot.
+// gibibytes rounds, as the exact value differs between boots.
 func gibibytes(n int64) string {
 	if n == 0 {
 		return ""

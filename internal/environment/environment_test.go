@@ -30,7 +30,7 @@ func TestDifferencesNameWhatWasAndWhatIs(t *testing.T) {
 		"a host of another size": {func(now *runapi.Environment) { now.Hosts[0].CPUs, now.Hosts[0].MemoryBytes = 4, 8<<30+4096 },
 			[]runapi.Difference{{What: "host n1: processors", Before: "2", Now: "4"}, {What: "host n1: memory", Before: "4.0 GiB", Now: "8.0 GiB"}}},
 		"a few bytes of memory":     {func(now *runapi.Environment) { now.Hosts[0].MemoryBytes -= 1 << 20 }, nil},
-		"a host that is gone":       {func(now *runapi.Environment) { now.Hosts[0].Name = "n2" }, []runapi.Difference{{What: "host n1", Before: "there", Now: Gone}}},
+		"a host that is gone":       {func(now *runapi.Environment) { now.Hosts[0].Name = "n2" }, []runapi.Difference{{What: "host n1", Before: "there", Now: Absent}}},
 		"hosts that nobody told":    {func(now *runapi.Environment) { now.Hosts = nil }, nil},
 		"a version nobody told":     {func(now *runapi.Environment) { now.Platform.Operator = "" }, nil},
 		"radiod of another image":   {func(now *runapi.Environment) { now.Images[2].ID = "r/radiod@sha256:2" }, []runapi.Difference{{What: "image of radiod on host n1", Before: "r/radiod@sha256:1", Now: "r/radiod@sha256:2"}}},

@@ -1,4 +1,4 @@
-// Package metricreaders guards metrics of all teams: Kubernetes says who may read them.
+// Package metricreaders protects metrics of all teams: Kubernetes decides who may read them.
 package metricreaders
 
 import (
@@ -23,17 +23,17 @@ import (
 const Path = "/metrics"
 
 const (
-	// allowedFor and refusedFor bound how long an answer of the API server is believed.
-	allowedFor = time.Minute
-	refusedFor = 10 * time.Second
-	// mostReaders that are remembered, and reviewsPerSecond of tokens that are not, whatever tokens are thrown at the port.
-	mostReaders      = 1000
+	// An answer of the API server is kept this long.
+	allowedLifetime = time.Minute
+	refusedLifetime = 10 * time.Second
+	// maxReaders that are remembered, and reviewsPerSecond of unknown tokens: limits for floods of tokens.
+	maxReaders       = 1000
 	reviewsPerSecond = 5
-	reviewPatience   = 3 * time.Second
+	reviewTimeout    = 3 * time.Second
 )
 
-// Readers are those with a bearer token of the cluster and the right to get Path. (controller-runtime's filter does the same with all of
-// k8s.io/apiserver, three times the size of radiod.)
+// Readers have a bearer token of the cluster and the right to get Path. (controller-runtime's filter does the same with all of
+// k8s.io/apiserver, which is three times the size of radiod.)
 type Readers struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
@@ -41,17 +41,17 @@ type Readers struct {
 	now    func() time.Time
 	limit  *rate.Limiter
 
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]answer
+	mu      sync.Mutex
+	answers map[[sha256.Size]byte]answer
 }
 
-// answer is an HTTP status, http.StatusOK for who may read.
+// answer is an HTTP status, http.StatusOK for readers.
 type answer struct {
 	status int
 	until  time.Time
 }
 
-// New asks the API server of the configuration.
+// New uses the API server of the configuration.
 func New(config *rest.Config, log *slog.Logger) (*Readers, error) {
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
@@ -62,15 +62,15 @@ func New(config *rest.Config, log *slog.Logger) (*Readers, error) {
 		return nil, err
 	}
 	return &Readers{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(), log: log, now: time.Now,
-		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), known: map[[sha256.Size]byte]answer{}}, nil
+		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), answers: map[[sha256.Size]byte]answer{}}, nil
 }
 
-// Only hands requests of readers on.
+// Only passes on the requests of readers.
 func (r *Readers) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		token, bearer := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 		if !bearer || token == "" {
-			http.Error(w, "the metrics want a bearer token of the cluster, with the right to get "+Path, http.StatusUnauthorized)
+			http.Error(w, "the metrics need a bearer token of the cluster, with the right to get "+Path, http.StatusUnauthorized)
 			return
 		}
 		if status := r.status(request.Context(), token); status != http.StatusOK {
@@ -84,7 +84,7 @@ func (r *Readers) Only(next http.Handler) http.Handler {
 func (r *Readers) status(ctx context.Context, token string) int {
 	key := sha256.Sum256([]byte(token))
 	r.mu.Lock()
-	known, found := r.known[key]
+	known, found := r.answers[key]
 	r.mu.Unlock()
 	if found && r.now().Before(known.until) {
 		return known.status
@@ -92,27 +92,27 @@ func (r *Readers) status(ctx context.Context, token string) int {
 	if !r.limit.AllowN(r.now(), 1) {
 		return http.StatusTooManyRequests
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewPatience)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	status, err := r.review(ctx, token)
 	if err != nil {
-		r.log.Warn("who may read the metrics could not be found out", "error", err)
+		r.log.Warn("a reader of the metrics could not be checked", "error", err)
 		return http.StatusServiceUnavailable
 	}
-	lifetime := refusedFor
+	lifetime := refusedLifetime
 	if status == http.StatusOK {
-		lifetime = allowedFor
+		lifetime = allowedLifetime
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.known) >= mostReaders {
-		clear(r.known)
+	if len(r.answers) >= maxReaders {
+		clear(r.answers)
 	}
-	r.known[key] = answer{status, r.now().Add(lifetime)}
+	r.answers[key] = answer{status, r.now().Add(lifetime)}
 	return status
 }
 
-// review a token by the API server.
+// review a token with the API server.
 func (r *Readers) review(ctx context.Context, token string) (status int, err error) {
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {

@@ -45,11 +45,11 @@ func (f accessReviews) Create(_ context.Context, review *authorizationv1.Subject
 	return review, nil
 }
 
-func TestOnlyWhomKubernetesLetsReadsMetrics(t *testing.T) {
+func TestOnlyThoseWhomKubernetesAllowsReadMetrics(t *testing.T) {
 	asked, now := 0, time.Now()
 	reviews := tokenReviews{asked: &asked, users: map[string]string{"p": "prometheus", "t": "a tenant"}}
 	r := &Readers{tokens: reviews, access: accessReviews{reader: "prometheus"}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), now: func() time.Time { return now },
-		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), known: map[[32]byte]answer{}}
+		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), answers: map[[32]byte]answer{}}
 	guarded := r.Only(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all teams' series") }))
 	get := func(authorization string) int {
 		request, answer := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), httptest.NewRecorder()
@@ -84,7 +84,7 @@ func TestOnlyWhomKubernetesLetsReadsMetrics(t *testing.T) {
 	if got := get("Bearer t"); got != http.StatusForbidden {
 		t.Errorf("a refusal is not believed for a moment: %d", got)
 	}
-	now = now.Add(refusedFor)
+	now = now.Add(refusedLifetime)
 	if got := get("Bearer t"); got != http.StatusServiceUnavailable {
 		t.Errorf("with no API server: %d", got)
 	}
@@ -97,7 +97,7 @@ func TestOnlyWhomKubernetesLetsReadsMetrics(t *testing.T) {
 		t.Errorf("once the right counts: %d", got)
 	}
 	delete(reviews.users, "p")
-	if now = now.Add(allowedFor); get("Bearer p") != http.StatusUnauthorized {
+	if now = now.Add(allowedLifetime); get("Bearer p") != http.StatusUnauthorized {
 		t.Error("a token that has become void is good for ever")
 	}
 	asked = 0

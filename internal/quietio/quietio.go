@@ -1,10 +1,10 @@
-// Package quietio reads sockets and writes files at the lowest cost in processor time that Go's runtime has, for programs that wake for one small message
-// now and then and of which a host runs hundreds.
+// Package quietio reads sockets and writes files with the least processor time that Go's runtime allows. It is for programs that wake for
+// one small message at a time, of which a host runs hundreds.
 //
-// Each system call that the runtime takes for one that may block wakes its monitor thread (sysmon) where that sleeps, and it goes on to look every 20 µs until
-// the program waits again: where a program wakes to read and log one message, that is a third of its processor time. Calls that do not block need none of it. So
-// sockets, which are in non-blocking mode, are read past the runtime, and so are regular files written, whose bytes go to the page cache. All
-// waiting is the runtime's, and deadlines and closing work as ever.
+// A system call that may block wakes the runtime's monitor thread (sysmon), which then looks every 20 µs until the program waits again.
+// For a program that reads and logs one message at a time, that is a third of its processor time. Calls that do not block need no
+// monitor. So this package reads sockets, which are in non-blocking mode, and writes regular files, whose bytes go to the page
+// cache, without telling the runtime. The runtime still does all waiting, so that deadlines and closing work as usual.
 package quietio
 
 import (
@@ -19,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bufferBytes hold what one read takes off a socket: some tens of messages.
+// bufferBytes of one read: some tens of messages.
 const bufferBytes = 4 << 10
 
-// Conn is a connection that is read in large pieces, whatever small ones are asked for. Writing is the connection's own.
+// Conn is a connection that is read in large pieces, however small the requested ones are. Writing is the connection's own.
 type Conn struct {
 	net.Conn
 	mu   sync.Mutex
 	raw  syscall.RawConn
 	read call
-	// waiting is what was read and not asked for yet, a part of buffer.
-	waiting, buffer []byte
+	// unread is the part of buffer that was read and not requested yet.
+	unread, buffer []byte
 }
 
-// NewConn wraps a connection; one that is no socket's is read in large pieces only.
+// NewConn wraps a connection; one that is no socket is only read in large pieces.
 func NewConn(inner net.Conn) *Conn {
 	c := &Conn{Conn: inner, buffer: make([]byte, bufferBytes)}
 	if socket, ok := inner.(syscall.Conn); ok {
@@ -44,14 +44,14 @@ func NewConn(inner net.Conn) *Conn {
 	return c
 }
 
-// Read is as of net.Conn.
+// Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(b) == 0 {
 		return 0, nil
 	}
-	if len(c.waiting) == 0 {
+	if len(c.unread) == 0 {
 		if len(b) >= len(c.buffer) {
 			return c.fill(b)
 		}
@@ -59,14 +59,14 @@ func (c *Conn) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		c.waiting = c.buffer[:n]
+		c.unread = c.buffer[:n]
 	}
-	n := copy(b, c.waiting)
-	c.waiting = c.waiting[n:]
+	n := copy(b, c.unread)
+	c.unread = c.unread[n:]
 	return n, nil
 }
 
-// SyscallConn is the socket's, of which nothing must be read.
+// SyscallConn is the socket's; nothing may be read from it.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if c.raw == nil {
 		return nil, errors.ErrUnsupported
@@ -78,18 +78,18 @@ func (c *Conn) fill(b []byte) (int, error) {
 	if c.raw == nil {
 		return c.Conn.Read(b)
 	}
-	n, err := c.read.make(unsafe.Pointer(unsafe.SliceData(b)), len(b))
+	n, err := c.read.do(unsafe.Pointer(unsafe.SliceData(b)), len(b))
 	switch {
 	case err != nil:
-		return 0, c.failed(err)
+		return 0, c.wrapError(err)
 	case n == 0:
 		return 0, io.EOF
 	}
 	return n, nil
 }
 
-// failed is an error as the connection's own reading has it.
-func (c *Conn) failed(err error) error {
+// wrapError returns an error like that of the connection's own reading.
+func (c *Conn) wrapError(err error) error {
 	var number syscall.Errno
 	var operation *net.OpError
 	switch {
@@ -109,7 +109,7 @@ type Datagrams struct {
 	buffer, extra []byte
 }
 
-// NewDatagrams receives into a buffer, and what the kernel says of a datagram (SO_RXQ_OVFL and others) into extra.
+// NewDatagrams receives into a buffer, and the kernel's control messages about a datagram (SO_RXQ_OVFL and others) into extra.
 func NewDatagrams(socket *net.UDPConn, buffer, extra []byte) (*Datagrams, error) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -125,10 +125,10 @@ func NewDatagrams(socket *net.UDPConn, buffer, extra []byte) (*Datagrams, error)
 	return d, nil
 }
 
-// Receive waits for the next datagram. Both results are parts of the buffers, which the next call uses again.
+// Receive waits for the next datagram. Both results are parts of the buffers, which the next call reuses.
 func (d *Datagrams) Receive() (datagram, extra []byte, err error) {
 	d.header.SetControllen(len(d.extra))
-	n, err := d.receive.make(unsafe.Pointer(&d.header), 0)
+	n, err := d.receive.do(unsafe.Pointer(&d.header), 0)
 	var number syscall.Errno
 	if errors.As(err, &number) {
 		return nil, nil, os.NewSyscallError("recvmsg", number)
@@ -139,9 +139,9 @@ func (d *Datagrams) Receive() (datagram, extra []byte, err error) {
 	return d.buffer[:n], d.extra[:d.header.Controllen], nil
 }
 
-// call of the kernel that is made again and again on one descriptor, whenever that is ready. Its functions are made once, as they would else be memory for each time.
+// call is a repeated system call on one descriptor, made when that is ready. Its functions are made once, to save memory for each call.
 type call struct {
-	// wait is the descriptor's Read or Write; nil where there is none.
+	// wait is the descriptor's Read or Write; nil if there is none.
 	wait   func(func(descriptor uintptr) bool) error
 	trap   uintptr
 	at     unsafe.Pointer
@@ -154,13 +154,13 @@ type call struct {
 func (c *call) init(wait func(func(descriptor uintptr) bool) error, trap uintptr) {
 	c.wait, c.trap = wait, trap
 	c.try = func(descriptor uintptr) bool {
-		c.n, c.number = ignoringInterrupts(c.trap, descriptor, c.at, c.third)
+		c.n, c.number = retryOnInterrupt(c.trap, descriptor, c.at, c.third)
 		return c.number != syscall.EAGAIN
 	}
 }
 
-// make the call once the descriptor is ready. Errors of the kernel are syscall.Errno.
-func (c *call) make(at unsafe.Pointer, third int) (int, error) {
+// do the call when the descriptor is ready. Errors of the kernel are syscall.Errno.
+func (c *call) do(at unsafe.Pointer, third int) (int, error) {
 	c.at, c.third = at, third
 	err := c.wait(c.try)
 	c.at = nil
@@ -170,7 +170,7 @@ func (c *call) make(at unsafe.Pointer, third int) (int, error) {
 	return c.n, err
 }
 
-// File is a regular file, or another thing to write to that is written as ever.
+// File is a regular file, or another file, which is written as usual.
 type File struct {
 	*os.File
 	mu    sync.Mutex
@@ -188,7 +188,7 @@ func NewFile(file *os.File) *File {
 	return f
 }
 
-// Write is as of os.File.
+// Write implements io.Writer.
 func (f *File) Write(b []byte) (int, error) {
 	if f.write.wait == nil {
 		return f.File.Write(b)
@@ -198,12 +198,12 @@ func (f *File) Write(b []byte) (int, error) {
 	written := 0
 	for written < len(b) {
 		rest := b[written:]
-		n, err := f.write.make(unsafe.Pointer(unsafe.SliceData(rest)), len(rest))
+		n, err := f.write.do(unsafe.Pointer(unsafe.SliceData(rest)), len(rest))
 		var number syscall.Errno
 		switch {
 		case errors.As(err, &number):
 			return written, &os.PathError{Op: "write", Path: f.Name(), Err: number}
-		case err != nil: // nothing else can be wrong before the call
+		case err != nil: // any other error precedes the call
 			return written, &os.PathError{Op: "write", Path: f.Name(), Err: os.ErrClosed}
 		}
 		if n == 0 {
@@ -214,8 +214,8 @@ func (f *File) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-// ignoringInterrupts makes a call that does not block: read, write or recvmsg.
-func ignoringInterrupts(call, descriptor uintptr, at unsafe.Pointer, third int) (int, syscall.Errno) {
+// retryOnInterrupt makes a call that does not block: read, write or recvmsg.
+func retryOnInterrupt(call, descriptor uintptr, at unsafe.Pointer, third int) (int, syscall.Errno) {
 	for {
 		n, _, number := syscall.RawSyscall(call, descriptor, uintptr(at), uintptr(third)) //nolint:gosec // a length
 		switch number {

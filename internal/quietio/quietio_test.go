@@ -206,7 +206,7 @@ func TestAFileTakesWhatIsWrittenAtItsEnd(t *testing.T) {
 	}
 }
 
-func TestWhatAFileDoesNotTakeIsTold(t *testing.T) {
+func TestIncompleteWritesAreReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)

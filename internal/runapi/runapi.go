@@ -306,7 +306,7 @@ type AgentReport struct {
 	ExecutedActions int `json:"executedActions,omitempty"`
 	// ArmedTooLate is the first start that arrived after its time; such starts are not executed.
 	ArmedTooLate []string `json:"armedTooLate,omitempty"`
-	// Restarts of instances that ended unexpectedly.
+	// Restarts of instances that failed.
 	Restarts int `json:"restarts"`
 	// Message is why the agent failed: the app, its exit code, its last lines of output.
 	Message string `json:"message,omitempty"`
@@ -536,7 +536,7 @@ type RunSummary struct {
 // AgentEvent is a line of an agent's own log, agent.jsonl.
 type AgentEvent struct {
 	TimeNanoseconds int64 `json:"ts"`
-	// Event: ready, armed, started, stopped, exited (unexpectedly), restarted, armedTooLate, failed, spoolFull, resumed, killed,
+	// Event: ready, armed, started, stopped, exited (by itself), restarted, armedTooLate, failed, spoolFull, resumed, killed,
 	// notHeld (started directly, not released from a hold), notArchived, clockStep, cpuThrottled, cpuPressure,
 	// disconnected, connected, finished.
 	Event    string `json:"event"`

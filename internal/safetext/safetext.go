@@ -1,4 +1,4 @@
-// Package safetext makes texts from outside safe to show: names, logs, files and errors of apps may hold anything.
+// Package safetext makes texts from outside safe to show: names, logs, files and errors of apps may contain anything.
 package safetext
 
 import (
@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Most characters of one text from outside inside a message.
-const Most = 200
+// MaxCharacters of one text from outside within a message.
+const MaxCharacters = 200
 
-// Bound cuts a text that is longer than Most characters, and says how long it is.
-func Bound(text string) string { return BoundTo(text, Most) }
+// Truncate cuts a text that is longer than MaxCharacters, and adds its length.
+func Truncate(text string) string { return TruncateTo(text, MaxCharacters) }
 
-// BoundTo cuts a text that is longer than so many characters, and says how long it is.
-func BoundTo(text string, most int) string {
+// TruncateTo cuts a text that is longer than the limit, and adds its length.
+func TruncateTo(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -33,15 +33,15 @@ func BoundTo(text string, most int) string {
 	return fmt.Sprintf("%s… (%d characters)", text[:end], count)
 }
 
-// Terminal writes what a terminal obeys as \uXXXX, and bytes that are no UTF-8 as \xXX. Line feeds and tabs stay, and a carriage return
-// before a line feed is dropped. In JSON the text means the same as before.
+// Terminal escapes control characters as \uXXXX, and bytes that are no UTF-8 as \xXX. Line feeds and tabs stay; a carriage return
+// before a line feed is dropped. In JSON the text keeps its meaning.
 func Terminal(text string) string {
-	clean, _ := terminal(text, true)
+	clean, _ := escape(text, true)
 	return clean
 }
 
-// terminal gives the safe text, and how many bytes of it were used: unless it is the end, a character that is not whole waits.
-func terminal(text string, end bool) (safe string, used int) {
+// escape returns the safe text, and how many bytes of it were used: unless it is the end, an incomplete character waits.
+func escape(text string, end bool) (safe string, used int) {
 	var b strings.Builder
 	for used < len(text) {
 		rest := text[used:]
@@ -52,9 +52,9 @@ func terminal(text string, end bool) (safe string, used int) {
 		case strings.HasPrefix(rest, "\r\n"):
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, rest[0])
-		case obeyed(r) && r > 0xffff:
+		case controlsTerminal(r) && r > 0xffff:
 			fmt.Fprintf(&b, `\U%08x`, r)
-		case obeyed(r):
+		case controlsTerminal(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
@@ -64,24 +64,24 @@ func terminal(text string, end bool) (safe string, used int) {
 	return b.String(), used
 }
 
-// obeyed reports whether a terminal does something at this character: control characters, and those that change the direction of text.
-func obeyed(r rune) bool {
+// controlsTerminal reports whether a terminal interprets this character: control characters, and those that change the text's direction.
+func controlsTerminal(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029')
 }
 
-// Writer makes safe for a terminal what is written to it.
+// Writer escapes what is written to a terminal.
 type Writer struct {
 	out     io.Writer
 	waiting string
 }
 
-// NewWriter gives a Writer to out.
+// NewWriter returns a Writer to out.
 func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 
-// Write implements io.Writer. A character that is not whole waits for the next call.
+// Write implements io.Writer. An incomplete character waits for the next call.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := w.waiting + string(p)
-	safe, used := terminal(text, false)
+	safe, used := escape(text, false)
 	w.waiting = text[used:]
 	if _, err := io.WriteString(w.out, safe); err != nil {
 		return 0, err
@@ -89,16 +89,16 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Raw gives the writer behind a Writer, and any other as it is.
-func Raw(out io.Writer) io.Writer {
+// Unwrap returns the writer behind a Writer, and any other unchanged.
+func Unwrap(out io.Writer) io.Writer {
 	if w, ok := out.(*Writer); ok {
 		return w.out
 	}
 	return out
 }
 
-// Cell is a text as a cell of a CSV file: one that a spreadsheet would take for a formula begins with an apostrophe. Numbers stay numbers.
-func Cell(text string) string {
+// CSVCell is a text as a cell of a CSV file. A text that a spreadsheet would take for a formula gets an apostrophe; numbers do not.
+func CSVCell(text string) string {
 	if formula.MatchString(text) && !number.MatchString(text) {
 		return "'" + text
 	}
@@ -106,7 +106,7 @@ func Cell(text string) string {
 }
 
 var (
-	// formula begins as spreadsheets in some language know one.
+	// formula matches texts that a spreadsheet in some language takes for a formula.
 	formula = regexp.MustCompile(`^[=+\-@\t\r\n＝＋－＠]`)
 	number  = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 )

@@ -41,7 +41,7 @@ func FuzzTerminal(f *testing.F) {
 	f.Add("\x1b]8;;http://x\x1b\\\x9b\u202e")
 	f.Fuzz(func(t *testing.T, text string) {
 		safe := Terminal(text)
-		if strings.ContainsFunc(safe, obeyed) || !utf8.ValidString(safe) || Terminal(safe) != safe {
+		if strings.ContainsFunc(safe, controlsTerminal) || !utf8.ValidString(safe) || Terminal(safe) != safe {
 			t.Errorf("Terminal(%q) = %q", text, safe)
 		}
 	})
@@ -60,13 +60,13 @@ func TestJSONMeansTheSameAfterwards(t *testing.T) {
 }
 
 func TestALongTextIsCutAndSaysItsLength(t *testing.T) {
-	if exact := strings.Repeat("é", Most); Bound(exact) != exact {
+	if exact := strings.Repeat("é", MaxCharacters); Truncate(exact) != exact {
 		t.Error("a text of as many characters as may be is cut")
 	}
-	if got, want := Bound(strings.Repeat("é", 10_000_000)), strings.Repeat("é", Most)+"… (10000000 characters)"; got != want {
+	if got, want := Truncate(strings.Repeat("é", 10_000_000)), strings.Repeat("é", MaxCharacters)+"… (10000000 characters)"; got != want {
 		t.Errorf("got %q", got)
 	}
-	if got := Bound(strings.Repeat("\xff", 300)); len(got) > 300 {
+	if got := Truncate(strings.Repeat("\xff", 300)); len(got) > 300 {
 		t.Errorf("got %q", got)
 	}
 }
@@ -76,7 +76,7 @@ func TestNoCellIsAFormulaAndNumbersStayNumbers(t *testing.T) {
 		`=HYPERLINK("x")`: `'=HYPERLINK("x")`, "@sum": "'@sum", "+a": "'+a", "-": "'-", "-1+1": "'-1+1", "\t=1": "'\t=1", "\r=1": "'\r=1", "\n=1": "'\n=1", "＝1": "'＝1", "-inf": "'-inf", "-1\n": "'-1\n",
 		"-5": "-5", "-1.5e-3": "-1.5e-3", "+7": "+7", "": "", "nor-1/bft": "nor-1/bft", "a=b": "a=b", "'=x": "'=x",
 	} {
-		if got := Cell(text); got != want {
+		if got := CSVCell(text); got != want {
 			t.Errorf("Cell(%q) = %q, want %q", text, got, want)
 		}
 	}

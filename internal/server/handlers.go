@@ -218,7 +218,7 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 		return statusErrorf(http.StatusBadRequest, "an incident needs what (%q) and reason (%q)", incident.What, incident.Reason)
 	}
 	run.touch()
-	incident.What, incident.Reason = safetext.Bound(incident.What), safetext.BoundTo(incident.Reason, maxReasonCharacters)
+	incident.What, incident.Reason = safetext.Truncate(incident.What), safetext.TruncateTo(incident.Reason, maxReasonCharacters)
 	if err := run.incident(incident); err != nil {
 		return err
 	}
@@ -501,14 +501,14 @@ const maxReasonCharacters = 2000
 
 // boundReport cuts an agent's texts: anything may run in its node.
 func boundReport(report *runapi.AgentReport) {
-	report.Message, report.Reason = safetext.BoundTo(report.Message, maxReasonCharacters), safetext.Bound(report.Reason)
+	report.Message, report.Reason = safetext.TruncateTo(report.Message, maxReasonCharacters), safetext.Truncate(report.Reason)
 	report.ArmedTooLate = report.ArmedTooLate[:min(len(report.ArmedTooLate), 1)]
 	for i, id := range report.ArmedTooLate {
-		report.ArmedTooLate[i] = safetext.Bound(id)
+		report.ArmedTooLate[i] = safetext.Truncate(id)
 	}
 	report.Gaps = report.Gaps[:min(len(report.Gaps), runapi.MaxAgentGaps)]
 	for i := range report.Gaps {
-		report.Gaps[i].Reason = safetext.BoundTo(report.Gaps[i].Reason, maxReasonCharacters)
+		report.Gaps[i].Reason = safetext.TruncateTo(report.Gaps[i].Reason, maxReasonCharacters)
 	}
 }
 

@@ -209,7 +209,7 @@ type gapFinder struct {
 }
 
 func (g *gapFinder) add(gap runapi.Gap) {
-	gap.What, gap.Reason = safetext.BoundTo(gap.What, maxReasonCharacters), safetext.BoundTo(gap.Reason, maxReasonCharacters)
+	gap.What, gap.Reason = safetext.TruncateTo(gap.What, maxReasonCharacters), safetext.TruncateTo(gap.Reason, maxReasonCharacters)
 	g.gaps = append(g.gaps, gap)
 }
 

@@ -1,6 +1,5 @@
-// Package testkube gives tests and benchmarks a real Kubernetes API server: etcd and kube-apiserver on the
-// loopback interface, with the CRDs of /crds, and of Argo and Multus as far as the tests need them.
-// Nothing schedules or runs pods there; tests play the kubelet's part.
+// Package testkube gives tests and benchmarks a real Kubernetes API server: etcd and kube-apiserver on the loopback interface, with the
+// CRDs of /crds, and of Argo and Multus as far as tests need them. It schedules and runs no pods; tests play the kubelet's part.
 package testkube
 
 import (
@@ -26,7 +25,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// BinEnv names a file `kubelab`, or the folder that has it.
+// BinEnv is the environment variable with the path of the binary `kubelab`, or of its folder.
 const BinEnv = "VIGNETTE_KUBE_BIN"
 
 // Start an API server for one test; it ends with the test. Without the binary the test is skipped.
@@ -42,7 +41,7 @@ func Start(t testing.TB) *rest.Config {
 	return config
 }
 
-// Shared is one API server for several tests of a package, each of which has namespaces of its own: starting one takes seconds.
+// Shared is one API server for several tests of a package, each with namespaces of its own: starting one takes seconds.
 type Shared struct {
 	mu          sync.Mutex
 	assets      string
@@ -50,12 +49,12 @@ type Shared struct {
 	config      *rest.Config
 }
 
-// Start the API server where it is not up yet. It ends with Stop, which TestMain calls. Without the binary the test is skipped.
+// Start the API server unless it is up. It ends with Stop, which TestMain calls. Without the binary the test is skipped.
 func (s *Shared) Start(t testing.TB) *rest.Config {
 	t.Helper()
 	binary := Binary()
 	if binary == "" {
-		t.Skip(NoBinary)
+		t.Skip(NoBinaryHint)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,11 +90,10 @@ func (s *Shared) Stop() error {
 	return errors.Join(s.environment.Stop(), os.RemoveAll(s.assets))
 }
 
-// NoBinary says what to do where Binary finds none.
-const NoBinary = "no kubelab binary: set " + BinEnv + ", or build it with `hack/cluster up`"
+// NoBinaryHint says what to do if Binary finds none.
+const NoBinaryHint = "no kubelab binary: set " + BinEnv + ", or build it with `hack/cluster up`"
 
-// Environment of an API server that is to be started, and stopped, by the caller. It is run by the given binary, through links that are
-// made in the folder assets.
+// Environment of an API server that the caller starts and stops. The given binary runs it, through links in the folder assets.
 func Environment(binary, assets string) (*envtest.Environment, error) {
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		if err := os.Symlink(binary, filepath.Join(assets, name)); err != nil {
@@ -110,13 +108,13 @@ func Environment(binary, assets string) (*envtest.Environment, error) {
 		BinaryAssetsDirectory: assets, CRDs: crds, Scheme: Scheme(),
 		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
-	// Nobody reads the data after a crash, and syncing takes most of a write's time.
+	// The data need not survive a crash, and syncing takes most of a write's time.
 	environment.ControlPlane.Etcd = &envtest.Etcd{}
 	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
 	return environment, nil
 }
 
-// Scheme of all typed objects that the platform uses, and of no others: at each write the fake client makes a map of all that the scheme has.
+// Scheme of all typed objects that the platform uses, and no others: at each write the fake client makes a map of the entire scheme.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -157,16 +155,16 @@ func newest(pattern string) (path string) {
 
 func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	found := []*apiextensionsv1.CustomResourceDefinition{
-		foreign("argoproj.io", "v1alpha1", "Workflow", "workflows"),
-		foreign("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances"),
-		foreign("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"),
+		foreignDefinition("argoproj.io", "v1alpha1", "Workflow", "workflows"),
+		foreignDefinition("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances"),
+		foreignDefinition("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"),
 	}
 	own, err := crds.Definitions()
 	return append(found, own...), err
 }
 
-// foreign is a definition that takes anything; like Argo's own it has no status subresource.
-func foreign(group, version, kind, plural string) *apiextensionsv1.CustomResourceDefinition {
+// foreignDefinition accepts any object; like Argo's own it has no status subresource.
+func foreignDefinition(group, version, kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{

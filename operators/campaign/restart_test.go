@@ -64,7 +64,7 @@ func (w *wholeCluster) start() {
 	w.t.Helper()
 	binary := testkube.Binary()
 	if binary == "" {
-		w.t.Skip(testkube.NoBinary)
+		w.t.Skip(testkube.NoBinaryHint)
 	}
 	environment, err := testkube.Environment(binary, w.t.TempDir())
 	w.must(err)

@@ -136,7 +136,7 @@ func (b *bed) build(ctx context.Context) error {
 func (b *bed) startControlPlane(context.Context) error {
 	binary := testkube.Binary()
 	if binary == "" {
-		return errors.New(testkube.NoBinary)
+		return errors.New(testkube.NoBinaryHint)
 	}
 	environment, err := testkube.Environment(binary, b.folder)
 	if err != nil {
