@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// maxEchoes that a leg waits for; beyond, the oldest is given up.
+	// maxEchoes is the most echoes that a leg waits for. Beyond, the oldest is dropped.
 	maxEchoes = 1 << 16
-	// echoTimeout is how long it waits: what has not come back by then was lost on its way.
+	// echoTimeout is how long it waits for an echo, which was lost after that.
 	echoTimeout = 10 * time.Minute
 )
 
-// fingerprint of a topic and a content.
+// fingerprint identifies a topic and a content.
 type fingerprint [16]byte
 
 func fingerprintOf(topic string, content []byte) (f fingerprint) {
 	h := sha256.New()
-	// The length keeps the end of the topic apart from the beginning of the content.
+	// The length separates the topic from the content.
 	h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(topic))))
 	h.Write([]byte(topic))
 	h.Write(content)
@@ -28,20 +28,20 @@ func fingerprintOf(topic string, content []byte) (f fingerprint) {
 	return f
 }
 
-// echoes are the messages that one leg has published and not yet seen again. What comes in and is like one of them is it, once: where
-// somebody else publishes the same content to the same topic, as many pass as are not the leg's own, and which of several equal ones
-// those are makes no difference.
+// echoes has the messages that a leg has published and not yet received back. A received message that equals one is taken for it, once. If
+// others publish the same content to the same topic, as many pass as others sent, and which of several equal ones
+// pass makes no difference.
 //
-// Two things this cannot know, as protocols have no common place for a mark: an echo that a broker delivers twice (QoS 1 after a lost
-// connection, retained messages after one) passes the second time; and for one that gets lost on its way back a later message of
-// somebody else with the same topic and content is taken, within echoTimeout.
+// Two cases cannot be recognised, as protocols have no common field for a mark. An echo that a broker delivers twice (QoS 1 after a lost
+// connection, retained messages after one) passes the second time. And if an echo is lost, a later message of
+// somebody else with the same topic and content is dropped, within echoTimeout.
 type echoes struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// awaited in the order of their publishing; those that came back are gone from byPrint and leave when they are the oldest.
+	// awaited, in the order of publishing. Received ones are removed from byPrint at once, and from here when they are the oldest.
 	awaited []echo
-	// byPrint has the numbers of those with the same fingerprint, in order.
+	// byPrint has the numbers of awaited messages by fingerprint, in order.
 	byPrint map[fingerprint][]uint64
 	next    uint64
 }
@@ -56,7 +56,7 @@ func newEchoes() *echoes {
 	return &echoes{now: time.Now, byPrint: map[fingerprint][]uint64{}}
 }
 
-// add a message that is about to be published.
+// add adds a message that is about to be published.
 func (e *echoes) add(print fingerprint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,7 +66,7 @@ func (e *echoes) add(print fingerprint) {
 	e.next++
 }
 
-// take tells whether a message that came in is one of the leg's own, and waits for that one no longer.
+// take reports whether a received message is one of the leg's own, and stops waiting for it.
 func (e *echoes) take(print fingerprint) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +79,7 @@ func (e *echoes) take(print fingerprint) bool {
 	return true
 }
 
-// forget the last message of its kind, which was not published after all.
+// forget removes the last equal message, which was not published.
 func (e *echoes) forget(print fingerprint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,7 +96,7 @@ func (e *echoes) set(print fingerprint, numbers []uint64) {
 	e.byPrint[print] = numbers
 }
 
-// expire gives up what is too old, and the oldest until no more than most are left.
+// expire drops too old echoes, and the oldest until at most most are left.
 func (e *echoes) expire(most int) {
 	now := e.now()
 	gone := 0
@@ -105,12 +105,12 @@ func (e *echoes) expire(most int) {
 		if waits && now.Sub(oldest.at) < echoTimeout && len(e.awaited)-gone <= most {
 			break
 		}
-		if waits { // it is the first of its kind, as the oldest
+		if waits { // the oldest is the first with its fingerprint
 			e.set(oldest.print, e.byPrint[oldest.print][1:])
 		}
 		gone++
 	}
 	if e.awaited = e.awaited[gone:]; len(e.awaited) == 0 {
-		e.awaited = nil // its memory is not to be held
+		e.awaited = nil // release its memory
 	}
 }

@@ -1,8 +1,8 @@
-// Package mediator passes messages between brokers of different protocols. Each leg is a client of one broker: what comes in on a leg
-// goes out on all others, byte for byte and in its order, under its topic without this leg's prefix and with theirs.
+// Package mediator passes messages between brokers of different protocols. Each leg is a client of one broker. A message that arrives on a leg
+// goes to all others, byte for byte and in order, under its topic without this leg's prefix and with theirs.
 //
-// A broker gives a message to all who subscribe, its publisher among them, so what goes out on a leg comes in on it again if the leg
-// subscribes to it. Such echoes are reported from messages of others by their topic and content: see echoes.
+// A broker delivers a message to all subscribers, the publisher among them. So a leg receives its own messages if it
+// subscribes to their topic. Such echoes are recognised by topic and content: see echoes.
 package mediator
 
 import (
@@ -28,9 +28,9 @@ import (
 const (
 	defaultQueueMessages = 10_000
 	defaultQueueBytes    = 64 << 20
-	// retry is the time between two attempts of a message for which there is no connection, or no room in one.
+	// retry is the time between attempts of a message without a connection, or without room in one.
 	retry = 10 * time.Millisecond
-	// closeTimeout is what queues and protocols get for what is outstanding; less than the 3 s of grace that mediators have.
+	// closeTimeout is how long queues and protocols may finish: less than the mediators' 3 s of grace.
 	closeTimeout = 2 * time.Second
 )
 
@@ -45,7 +45,7 @@ func Serve(ctx context.Context, path string) error {
 	})
 }
 
-// Run is a mediator until ctx ends. protocols are those that legs may have.
+// Run runs a mediator until ctx ends. protocols has the legs' protocols.
 func Run(ctx context.Context, config trafficconfig.Mediator, protocols map[string]transport.Open, warn func(text string)) error {
 	if err := config.Validate(); err != nil {
 		return err
@@ -86,7 +86,7 @@ type mediator struct {
 	writers sync.WaitGroup
 }
 
-// events of a leg's client. They may come before all legs are there: what comes in waits in queues.
+// events returns the events of a leg's client. Messages that arrive before all legs exist wait in queues.
 func (m *mediator) events(from *leg) transport.Events {
 	return transport.Events{
 		Sent:       func(time.Time, string, []byte) { from.metrics.sent.Inc() },
@@ -96,7 +96,7 @@ func (m *mediator) events(from *leg) transport.Events {
 	}
 }
 
-// received passes a message on to all legs but the one that it came from.
+// received passes a message to all legs except the one that received it.
 func (m *mediator) received(from *leg, at time.Time, topic string, content []byte) {
 	if from.echoes.take(fingerprintOf(topic, content)) {
 		from.metrics.own.Inc()
@@ -108,7 +108,7 @@ func (m *mediator) received(from *leg, at time.Time, topic string, content []byt
 		return
 	}
 	from.metrics.received.Inc()
-	content = bytes.Clone(content) // the client may use its buffer again
+	content = bytes.Clone(content) // the client may reuse its buffer
 	for _, to := range m.legs {
 		if to != from && !to.queue.put(message{topic: to.config.Prefix + bare, content: content, at: at}) {
 			to.metrics.dropped(droppedQueueFull).Inc()
@@ -116,7 +116,7 @@ func (m *mediator) received(from *leg, at time.Time, topic string, content []byt
 	}
 }
 
-// close gives what waits a short time to go out.
+// close waits a short time for queued messages.
 func (m *mediator) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -141,10 +141,10 @@ func (m *mediator) close() {
 	}
 }
 
-// leg is the connection to one broker.
+// leg is a connection to one broker.
 type leg struct {
 	config trafficconfig.Leg
-	// filters of what the leg subscribes to, as its broker has it.
+	// filters returns the leg's filters in the form of its broker.
 	filters []string
 	client  transport.Client
 	queue   *queue
@@ -153,7 +153,7 @@ type leg struct {
 	warn    func(text string)
 	stopped atomic.Bool
 
-	mu   sync.Mutex
+	mu       sync.Mutex
 	reported string
 }
 
@@ -174,7 +174,7 @@ func newLeg(config trafficconfig.Mediator, i int, m *metrics, warn func(string))
 	return l
 }
 
-// setup of the leg's client.
+// setup returns that of the leg's client.
 func (l *leg) setup(config trafficconfig.Mediator, i int) transport.Setup {
 	return transport.Setup{
 		Config: trafficconfig.Config{
@@ -187,7 +187,7 @@ func (l *leg) setup(config trafficconfig.Mediator, i int) transport.Setup {
 	}
 }
 
-// connection tells people of changes, not of every attempt.
+// connection logs changes, not every attempt.
 func (l *leg) connection(up bool, reason string) {
 	text := "not connected: " + reason
 	if up {
@@ -204,7 +204,7 @@ func (l *leg) connection(up bool, reason string) {
 	}
 }
 
-// write publishes what waits for the leg, one message after the other. A message for which there is no connection waits for one.
+// write publishes the leg's queued messages, one after the other. A message waits for a connection.
 func (l *leg) write() {
 	for {
 		m, ok := l.queue.first()
@@ -215,12 +215,12 @@ func (l *leg) write() {
 	}
 }
 
-// publish a message; false where the mediator ended before it could.
+// publish publishes a message; false if the mediator ended first.
 func (l *leg) publish(m message) bool {
 	print := fingerprintOf(m.topic, m.content)
 	back := slices.ContainsFunc(l.filters, func(f string) bool { return mqttwire.Match(f, m.topic) })
 	for !l.stopped.Load() {
-		if back { // before it goes out, as it may be back before Publish returns
+		if back { // before publishing, as the echo may arrive before Publish returns
 			l.echoes.add(print)
 		}
 		err := l.client.Publish(m.topic, m.content)

@@ -2,7 +2,7 @@ package mediator
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Reasons of messages that do not go out on a leg, or come in and go nowhere.
+// Reasons of messages that a leg does not publish, or receives and does not pass on.
 const (
 	droppedQueueFull = "queueFull"
 	droppedRefused   = "refused"
@@ -11,7 +11,7 @@ const (
 	droppedAtEnd     = "end"
 )
 
-// metrics of a mediator, by leg.
+// metrics are a mediator's, by leg.
 type metrics struct {
 	registry                                    *prometheus.Registry
 	received, own, published, sent, connections *prometheus.CounterVec
@@ -54,7 +54,7 @@ func newMetrics(instance string) *metrics {
 	return m
 }
 
-// leg makes one leg's metrics, all of which are there from the start.
+// leg makes one leg's metrics, which all exist from the start.
 func (m *metrics) leg(name string, q *queue) *legMetrics {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "queue_messages", Help: "Messages that wait for the leg.",
 		ConstLabels: prometheus.Labels{"instance": m.instance["instance"], "leg": name}}, func() float64 { return float64(q.length()) }))

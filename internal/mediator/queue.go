@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// message on its way to a leg.
+// message is a message for a leg.
 type message struct {
-	// topic as the leg's broker has it.
+	// topic in the form of the leg's broker.
 	topic   string
 	content []byte
-	// at is when it came in.
+	// at is when it was received.
 	at time.Time
 }
 
-// queue of what waits for one leg, bounded in messages and in bytes of content. It is for any number of goroutines that put, and one that
-// takes.
+// queue has the messages for one leg, bounded in messages and in bytes of content. Any number of goroutines may put, and one may
+// take.
 type queue struct {
 	maxMessages, maxBytes int
 
@@ -32,7 +32,7 @@ func newQueue(messages, bytes int) *queue {
 	return q
 }
 
-// put a message at the end; false where there is no room. One message has room whatever its size.
+// put appends a message; false if there is no room. An empty queue takes a message of any size.
 func (q *queue) put(m message) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -45,7 +45,7 @@ func (q *queue) put(m message) bool {
 	return true
 }
 
-// first message, which stays in its place until drop; false once the queue is closed and empty.
+// first returns the first message, which stays until drop; false once the queue is closed and empty.
 func (q *queue) first() (message, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,12 +58,12 @@ func (q *queue) first() (message, bool) {
 	return q.waiting[0], true
 }
 
-// drop the first message.
+// drop removes the first message.
 func (q *queue) drop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.bytes -= len(q.waiting[0].content)
-	q.waiting[0] = message{} // its content is not to be held
+	q.waiting[0] = message{} // release its content
 	q.waiting = q.waiting[1:]
 }
 
@@ -73,7 +73,7 @@ func (q *queue) length() int {
 	return len(q.waiting)
 }
 
-// close lets nothing more in.
+// close refuses further messages.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// ErrLost tells that lines are lost: the file takes nothing, and no more can wait for it.
+// ErrLost reports lost lines: the file cannot be written, and no more lines can wait.
 var ErrLost = errors.New("lines are lost")
 
-// Backlog writes lines to a file that may refuse them for a while, as on a full disk. What it did not take, be it the rest of a line,
-// waits in memory and goes before what comes next, so that no line is torn. Safe for use by several goroutines.
+// Backlog writes lines to a file that may refuse them for a while, as on a full disk. Unwritten bytes, such as the rest of a line,
+// wait in memory and are written first, so that no line is torn. Safe for use by several goroutines.
 type Backlog struct {
 	mu      sync.Mutex
 	out     io.Writer
@@ -19,10 +19,10 @@ type Backlog struct {
 	waiting []byte
 }
 
-// NewBacklog writes to out, and keeps up to limit bytes waiting.
+// NewBacklog returns a Backlog that writes to out, with up to limit waiting bytes.
 func NewBacklog(out io.Writer, limit int) *Backlog { return &Backlog{out: out, limit: limit} }
 
-// Write adds whole lines. Those that wait are no error; an ErrLost is of these lines alone, none of which is written.
+// Write adds complete lines. Waiting lines are no error. ErrLost concerns these lines only, none of which is written.
 func (b *Backlog) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -31,7 +31,7 @@ func (b *Backlog) Write(lines []byte) (int, error) {
 		if err == nil {
 			return len(lines), nil
 		}
-		// The rest of a line that is there in part must follow, however long it is.
+		// The rest of a partly written line must follow, of any length.
 		if rest := lines[max(n, 0):]; n > 0 || len(rest) <= b.limit {
 			b.waiting = append(b.waiting, rest...)
 			return len(lines), nil
@@ -44,12 +44,12 @@ func (b *Backlog) Write(lines []byte) (int, error) {
 	}
 	b.waiting = append(b.waiting, lines...)
 	if err == nil {
-		_ = b.flush() // what is left waits
+		_ = b.flush() // the rest waits
 	}
 	return len(lines), nil
 }
 
-// Flush tries again to write what waits. The error says how much waits on.
+// Flush tries again to write waiting lines. The error says how many bytes still wait.
 func (b *Backlog) Flush() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package messagelog is the log that every application of an experiment keeps of its messages:
-// JSON Lines, one record per event. It is the one thing that an app of any kind shares with the
-// analysis, so its form is a stable contract.
+// Package messagelog is the log of messages that every application of an experiment writes:
+// JSON Lines, one record per event. It is the only interface between an app of any kind and the
+// analysis, so its format is a stable contract.
 package messagelog
 
 import (
@@ -20,8 +20,8 @@ import (
 // Status is a measuring point in the life of a message.
 type Status string
 
-// The four measuring points: the application decided to send; the message was handed to the socket
-// or client library; it came out of the socket or client library; the application is done with it.
+// The four measuring points: the application decided to send; the message was passed to the socket
+// or client library; it left the socket or client library; the application has processed it.
 const (
 	Triggered Status = "triggered"
 	Sent      Status = "sent"
@@ -29,9 +29,9 @@ const (
 	Processed Status = "processed"
 )
 
-// What happens to the instance itself, not to a message. It came to have a connection to the broker that the id names (host:port), or has it no
-// longer, for the reason that the text says. The broker has the subscription to the filter that the id names, or refuses it, for the reason that the text
-// says. The time between two messages is from now on what the id says, such as 4s.
+// Events of the instance itself. Its connection to the broker in the id (host:port) began, or ended
+// for the reason in the text. The broker granted the subscription to the filter in the id, or refused it for the reason in the text.
+// The time between two messages changes to the duration in the id, such as 4s.
 const (
 	Connected    Status = "connected"
 	Disconnected Status = "disconnected"
@@ -47,21 +47,21 @@ const EnvPath = "VIGNETTE_MESSAGE_LOG"
 type Record struct {
 	// TimeNanoseconds since the Unix epoch, by the host's real-time clock.
 	TimeNanoseconds int64 `json:"ts"`
-	// Instance that saw the event: node/app, or node/app/i for the i-th of several instances (from 1).
+	// Instance of the event: node/app, or node/app/i for the i-th of several instances (from 1).
 	Instance string `json:"instance"`
 	// Status is the measuring point.
 	Status Status `json:"status"`
-	// ID maps a received message to the sent one; unique within the experiment. What happens to the instance itself has no message: see the status.
+	// ID identifies a message in the experiment, as sent and as received. For events of the instance see the status.
 	ID string `json:"id"`
 	// Topic of the message, if the protocol has topics.
 	Topic string `json:"topic,omitempty"`
 	// Bytes of application content.
 	Bytes int `json:"bytes,omitempty"`
-	// Text for people: why.
+	// Text is the reason, for people.
 	Text string `json:"text,omitempty"`
 }
 
-// OfMessage tells whether an event is a message's, not the instance's own.
+// OfMessage reports whether an event concerns a message, not the instance.
 func (s Status) OfMessage() bool {
 	switch s {
 	case Triggered, Sent, Received, Processed:
@@ -100,14 +100,14 @@ func (r Record) append(dst []byte) []byte {
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			text, _ := json.Marshal(s) // a string has JSON
+			text, _ := json.Marshal(s) // a string always encodes
 			return append(dst, text...)
 		}
 	}
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// Validate says what is wrong with a record, if anything.
+// Validate returns an error for an invalid record.
 func (r Record) Validate() error {
 	switch {
 	case r.TimeNanoseconds <= 0:
@@ -123,36 +123,36 @@ func (r Record) Validate() error {
 	return fmt.Errorf("status is %q: want triggered, sent, received or processed", r.Status)
 }
 
-// Writer appends records; safe for use by several goroutines. What is written together is one write
-// of whole lines, so that a killed process leaves at most one torn line.
+// Writer appends records. It is safe for use by several goroutines. Each call is one write
+// of complete lines, so that a killed process leaves at most one torn line.
 //
-// Records that come fast are gathered for up to 5 ms, as a write to the file each would cost more than all else of a message; a killed process
-// loses these. What comes later than that after the write before is written at once.
+// Records in quick succession are gathered for up to 5 ms, as a write for each would cost more than all else of a message. A killed process
+// loses these. A record later than 5 ms after the last write is written at once.
 type Writer struct {
 	out *Backlog
 
 	mu   sync.Mutex
 	buf  []byte
 	last time.Time
-	// later writes what was gathered; armed while it is to come.
+	// later writes gathered records; armed while it is scheduled.
 	later *time.Timer
 	armed bool
-	// lost is the error of a write that nobody waited for.
+	// lost is the error of a delayed write.
 	lost error
 }
 
 const (
-	// maxWaiting is what a Writer keeps of records while the disk is full: some 10 000 of them.
+	// maxWaiting is the most bytes that a Writer keeps while the disk is full: about 10 000 records.
 	maxWaiting = 1 << 20
-	// gather is how long records that come fast wait for others; maxGathered bounds their bytes.
+	// gather is how long records wait for others; maxGathered bounds their bytes.
 	gather      = 5 * time.Millisecond
 	maxGathered = 32 << 10
 )
 
-// NewWriter writes records to out.
+// NewWriter returns a Writer of records to out.
 func NewWriter(out io.Writer) *Writer { return &Writer{out: NewBacklog(out, maxWaiting)} }
 
-// Open appends to the file that the environment variable VIGNETTE_MESSAGE_LOG names, or to
+// Open returns a Writer that appends to the file in the environment variable VIGNETTE_MESSAGE_LOG, or to
 // standard output without it.
 func Open() (*Writer, error) {
 	path := os.Getenv(EnvPath)
@@ -166,7 +166,7 @@ func Open() (*Writer, error) {
 	return NewWriter(quietio.NewFile(f)), nil
 }
 
-// Write appends records. While the disk is full they wait in memory; the error is that of records that are lost, these or ones before.
+// Write appends records. While the disk is full they wait in memory. The error reports lost records, these or earlier ones.
 func (w *Writer) Write(records ...Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,7 +207,7 @@ func (w *Writer) write(now time.Time) {
 	w.buf, w.last = w.buf[:0], now
 }
 
-// Flush writes what waits, if it can now.
+// Flush tries to write waiting records.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,11 +217,11 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// maxLine bounds a line: longer ones are not records.
+// maxLine is the longest record in bytes.
 const maxLine = 1 << 20
 
-// Read calls fn for every whole, valid record and returns how many lines were not: torn, not JSON
-// or incomplete. It reads on after a bad line.
+// Read calls fn for every complete, valid record and returns the number of other lines: torn, not JSON
+// or incomplete. It continues after a bad line.
 func Read(in io.Reader, fn func(Record)) (bad int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)

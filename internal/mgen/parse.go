@@ -38,14 +38,14 @@ func Parse(text string) (*Script, error) {
 
 func continued(line string) bool { return strings.HasSuffix(strings.TrimRight(line, " \t"), `\`) }
 
-// words are one line's, brackets apart.
+// words are those of a line; brackets are words of their own.
 type words struct{ left []string }
 
 func split(line string) *words {
 	return &words{strings.Fields(strings.NewReplacer("[", " [ ", "]", " ] ").Replace(line))}
 }
 
-// next word, or an error that says what should be there.
+// next returns the next word, or an error that says what is expected.
 func (w *words) next(want string) (string, error) {
 	if len(w.left) == 0 {
 		return "", fmt.Errorf("ends where %s should be", want)
@@ -55,7 +55,7 @@ func (w *words) next(want string) (string, error) {
 	return word, nil
 }
 
-// take the next word if it is this one.
+// take takes the next word if it is this one.
 func (w *words) take(word string) bool {
 	if len(w.left) > 0 && strings.EqualFold(w.left[0], word) {
 		w.left = w.left[1:]
@@ -168,7 +168,7 @@ func (e *Event) reception(w *words) (err error) {
 	return w.end()
 }
 
-// ports is a list such as 5000,5003-5005.
+// ports reads a list such as 5000,5003-5005.
 func (w *words) ports() (ranges []PortRange, err error) {
 	list, err := w.next("ports, such as 5000,5003-5005")
 	if err != nil {
@@ -226,7 +226,7 @@ func (w *words) matching(form *regexp.Regexp, want string) (string, error) {
 	return word, err
 }
 
-// number is an integer in decimal or, with 0x, hexadecimal notation.
+// number reads an integer in decimal or, with 0x, hexadecimal notation.
 func (w *words) number(name string, least, most int64) (int64, error) {
 	want := fmt.Sprintf("a number from %d to %d", least, most)
 	word, err := w.next(want)
@@ -260,7 +260,7 @@ func (w *words) decimal(name string, least, most float64) (float64, error) {
 	return value + 0, nil // -0 is 0
 }
 
-// toggle is ON or OFF.
+// toggle reads ON or OFF.
 func (w *words) toggle(name string) (bool, error) {
 	word, err := w.next("ON or OFF")
 	if err == nil && !strings.EqualFold(word, "ON") && !strings.EqualFold(word, "OFF") {
@@ -269,7 +269,7 @@ func (w *words) toggle(name string) (bool, error) {
 	return strings.EqualFold(word, "ON"), err
 }
 
-// globals that are taken, with what reads their value.
+// globals has the supported global commands, with the parsers of their values.
 var globals = map[string]func(*words) error{
 	"START": func(w *words) error {
 		_, err := w.matching(clockForm, "a time of day, such as 13:30:00GMT")
@@ -286,7 +286,7 @@ var globals = map[string]func(*words) error{
 	"BROADCAST": func(w *words) error { _, err := w.toggle("BROADCAST"); return err },
 }
 
-// refusedGlobals are MGEN's own, which would write or read files beside the script.
+// refusedGlobals are commands of MGEN that would read or write other files.
 var refusedGlobals = map[string]string{
 	"INPUT":     "put the other script's lines into this one",
 	"OUTPUT":    "events go to the message log",
@@ -393,7 +393,7 @@ func (w *words) data() ([]byte, error) {
 	return data, w.expect("]")
 }
 
-// abbreviates tells whether a word stands for a longer one, as MGEN has it.
+// abbreviates reports whether a word is an abbreviation of a longer one in MGEN.
 func abbreviates(word, whole string) bool { return len(word) >= 3 && strings.HasPrefix(whole, word) }
 
 var patternKinds = []PatternKind{Periodic, Poisson, Jitter, Bursts, Clone}
@@ -461,7 +461,7 @@ func (p *Pattern) clone(w *words) (err error) {
 		return err
 	}
 	p.Repeat = -1
-	// The guide writes the count in brackets of its own in its example, and without in its syntax.
+	// The guide's example has brackets around the count, and its syntax has none.
 	bracketed := w.take("[")
 	if len(w.left) > 0 && w.left[0] != "]" {
 		var repeat int64
@@ -511,7 +511,7 @@ func (w *words) burst(depth int) (b *Burst, err error) {
 	return b, err
 }
 
-// checkSize of an event whose protocol is in the same line; checkFlows knows it of others.
+// checkSize checks the size of an event with its protocol in the same line. checkFlows checks the others.
 func (e *Event) checkSize() error {
 	if e.Type == On && e.Options.Pattern == nil {
 		return fmt.Errorf("flow %d has no pattern: want one, such as PERIODIC [1.0 1024]", e.Flow)
@@ -525,7 +525,7 @@ func (e *Event) checkSize() error {
 	return nil
 }
 
-// checkFlows says which events speak of a flow that is not on, or is on already, and which messages are too large.
+// checkFlows returns errors for events of a flow that is not on, or on already, and for too large messages.
 func (s *Script) checkFlows() error {
 	on := map[uint32]Event{}
 	for _, e := range s.Events {

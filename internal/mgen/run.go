@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Limits of what Debian's mgen runs for an app, see WireFlow.
+// Limits of Debian's mgen for an app, see WireFlow.
 const (
 	MaxFlow  = 1<<16 - 1
 	maxLives = 1 << 8
 )
 
-// WireFlow is the number that messages of a flow carry. mgen 5.02 does not turn a flow on again once it was off, as the guide
-// says it should, so that each life of a flow has a number of its own: the flow's in the low 16 bits, the life's (from 0)
-// above. A life is one ON event of one run of mgen; starts says how many runs there were before.
+// WireFlow is the flow number in a flow's messages. mgen 5.02 does not turn a flow on again, unlike the guide
+// says, so each life of a flow has a number of its own: the flow's in the low 16 bits, the life's (from 0)
+// above. A life is one ON event in one process of mgen; starts is the number of earlier processes.
 func WireFlow(flow uint32, life, starts int) uint32 {
 	return flow | uint32(starts%maxLives*maxLives+life)<<16
 }
 
-// FlowOf a number that messages carry, and which of its lives that is.
+// FlowOf returns the flow of a number in messages, and its life.
 func FlowOf(wire uint32) (flow, life uint32) { return wire & MaxFlow, wire >> 16 }
 
-// MessageID of a message of a node's flow: NODE/FLOW_SEQUENCE, or NODE/FLOW.LIFE_SEQUENCE for lives after the first.
+// MessageID returns the id of a flow's message: NODE/FLOW_SEQUENCE, or NODE/FLOW.LIFE_SEQUENCE for lives after the first.
 func MessageID(node string, wire, sequence uint32) string {
 	flow, life := FlowOf(wire)
 	if life == 0 {
@@ -31,7 +31,7 @@ func MessageID(node string, wire, sequence uint32) string {
 	return fmt.Sprintf("%s/%d.%d_%d", node, flow, life, sequence)
 }
 
-// CheckRun says which of a script's flows mgen cannot run for an app.
+// CheckRun returns an error for a flow that mgen cannot run for an app.
 func (s *Script) CheckRun() error {
 	lives := map[uint32]int{}
 	for _, e := range s.Events {
@@ -57,9 +57,9 @@ func (s *Script) CheckRun() error {
 	return nil
 }
 
-// Run is the script that mgen is given so that it does from an offset into this script on what this one says: times count
-// from the offset, flows have the numbers of WireFlow, and what was on at the offset is turned on at once. Flows with a
-// COUNT are not begun a second time after a restart.
+// Run returns the script for an mgen that starts at an offset into this script: times count
+// from the offset, flows have the numbers of WireFlow, and flows that are on at the offset start at once. Flows with a
+// COUNT do not start again after a restart.
 func (s *Script) Run(offset time.Duration, starts int) *Script {
 	r := runner{offset: offset, restarted: starts > 0, pending: map[uint32]*Event{}, wire: map[uint32]uint32{}}
 	lives := map[uint32]int{}
@@ -81,11 +81,11 @@ func (s *Script) Run(offset time.Duration, starts int) *Script {
 type runner struct {
 	offset    time.Duration
 	restarted bool
-	// pending are flows that are on at the offset, by their numbers in the script, with all that MOD made of them.
+	// pending are flows that are on at the offset, by number in the script, with all changes by MOD.
 	pending map[uint32]*Event
-	// wire has the numbers of flows that are on.
+	// wire has the wire numbers of flows that are on.
 	wire map[uint32]uint32
-	// before the offset and after it.
+	// Before and after the offset.
 	before, after []Event
 }
 
@@ -93,7 +93,7 @@ func (r *runner) event(e Event) {
 	flow, before := e.Flow, e.At < r.offset
 	wire, isOn := r.wire[flow]
 	if flow != 0 && !isOn {
-		return // of a flow that is not begun again
+		return // of a flow that does not start again
 	}
 	e.Flow, e.At = wire, max(0, e.At-r.offset)
 	switch {
@@ -114,7 +114,7 @@ func (r *runner) event(e Event) {
 	}
 }
 
-// change is what MOD does to a flow's options.
+// change applies MOD to a flow's options.
 func (o *Options) change(by Options) {
 	replace(&o.Destination, by.Destination)
 	replace(&o.Pattern, by.Pattern)
@@ -141,7 +141,7 @@ func replace[T any](value **T, by *T) {
 	}
 }
 
-// Resolve replaces every host of the script by what a function makes of it; its errors are given their lines.
+// Resolve replaces every host of the script by a function's result. Errors name the line.
 func (s *Script) Resolve(host func(string) (string, error)) (*Script, error) {
 	resolved := &Script{Globals: s.Globals, Events: slices.Clone(s.Events)}
 	for i := range resolved.Events {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxScheduledRate of messages per second of a flow.
+// maxScheduledRate is the most messages per second of a flow.
 const maxScheduledRate = 100_000
 
-// Message is when a flow sends one message, and how large it is.
+// Message is the time and size of a message of a flow.
 type Message struct {
 	// At is its time after the script's beginning.
 	At    time.Duration
@@ -18,23 +18,23 @@ type Message struct {
 	Bytes int
 }
 
-// Schedule tells the messages of all of a script's flows, merged in the order of their times. Equal scripts and seeds have
+// Schedule has the messages of all flows of a script in order of time. Equal scripts and seeds have
 // equal schedules.
 //
-// A flow's first message is due at its ON event. MOD does not move the message that is due next: that one has the new
-// size already, and the new pattern's intervals follow it, as Debian's mgen was seen to do. COUNT counts from its event. Times of PERIODIC are
-// exact: they do not add up rounding errors. Bursts begin every interval, as the guide has it, or at the end of the burst
-// before where that is later.
+// A flow's first message is due at its ON event. MOD does not move the next message: it has the new
+// size, and the new pattern's intervals follow it, as measured with Debian's mgen. COUNT counts from its event. Times of PERIODIC are
+// exact, without accumulated rounding. Bursts begin every interval, as in the guide, or at the end of the previous burst
+// if that is later.
 type Schedule struct {
 	script *Script
 	seed   int64
 	flows  []*runningFlow
-	// last is the message that has been told, and number its number.
+	// last is the last returned message, and number its number.
 	last   Message
 	number int64
 }
 
-// NewSchedule fails where a flow's times are not known beforehand.
+// NewSchedule returns a script's schedule. It fails if a flow's times cannot be computed beforehand.
 func NewSchedule(script *Script, seed int64) (*Schedule, error) {
 	for _, e := range script.Events {
 		if p := e.Options.Pattern; p != nil {
@@ -59,8 +59,8 @@ func (p *Pattern) checkScheduled() error {
 	return nil
 }
 
-// Message tells a message by its number, from 1; false where there are fewer. One after the last that was told costs one
-// step; one before it, as many steps as its number.
+// Message returns a message by number, from 1; false if there are fewer. The message after the last returned one costs one
+// step; an earlier one costs as many steps as its number.
 func (s *Schedule) Message(number int64) (Message, bool) {
 	if number < 1 {
 		return Message{}, false
@@ -117,7 +117,7 @@ type runningFlow struct {
 	id      uint32
 	changes []Event
 	end     time.Duration
-	// due is when the next message is sent, left how many are.
+	// due is when the next message is sent; left is the number of remaining messages.
 	due     time.Duration
 	left    int64
 	pattern *Pattern
@@ -127,7 +127,7 @@ type runningFlow struct {
 
 func (f *runningFlow) over() bool { return f.left <= 0 || f.due >= f.end }
 
-// settle applies the changes up to the message that is due next.
+// settle applies the changes before the next message.
 func (f *runningFlow) settle() {
 	for len(f.changes) > 0 && f.changes[0].At <= f.due && !f.over() {
 		f.apply(f.changes[0].Options)
@@ -159,7 +159,7 @@ func (f *runningFlow) advance() {
 	f.due = time.Duration(math.Round(next * 1e9))
 }
 
-// gaps tells the times of a pattern's messages after the first one, in seconds.
+// gaps returns the times of a pattern's messages after the first one, in seconds.
 type gaps interface{ next() float64 }
 
 func newGaps(p *Pattern, origin float64, random *rand.Rand) gaps {
@@ -200,7 +200,7 @@ type burstGaps struct {
 	burst  *Burst
 	random *rand.Rand
 	inner  gaps
-	// end of the burst under way, and when the next one begins.
+	// End of the present burst, and start of the next one.
 	end, following float64
 }
 
@@ -217,7 +217,7 @@ func (b *burstGaps) begin(at float64) {
 	b.inner = newGaps(&b.burst.Pattern, at, b.random)
 }
 
-// next is a message of the burst under way, or the first one of the next burst.
+// next returns a message of the present burst, or the first one of the next burst.
 func (b *burstGaps) next() float64 {
 	if at := b.inner.next(); at < b.end {
 		return at

@@ -1,8 +1,8 @@
-// Package mgen reads and writes scripts of the Multi-Generator of the U.S. Naval Research Laboratory, and knows when their
+// Package mgen reads and writes scripts of the Multi-Generator of the U.S. Naval Research Laboratory, and computes when their
 // flows send.
 //
 // Source: MGEN User's and Reference Guide Version 5.0, sections 5 and 6 (Debian package mgen-doc). Where Debian's mgen
-// 5.02 takes less than the guide says, so does this package, and names it.
+// 5.02 accepts less than the guide, this package refuses the rest with an error.
 package mgen
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Protocol that carries a flow's messages.
+// Protocol is that of a flow's messages.
 type Protocol string
 
 // The protocols of flows.
@@ -28,17 +28,17 @@ const (
 	MaxTCPBytes = 1 << 30
 )
 
-// Limits of a script, so that none takes much memory.
+// Limits of a script, to bound its memory.
 const (
 	MaxEvents  = 4096
 	maxPorts   = 256
 	maxSeconds = 1e6
 	maxRate    = 1e6
-	// maxNesting of bursts within bursts.
+	// maxNesting is the deepest nesting of bursts.
 	maxNesting = 8
 )
 
-// Word names a command or event.
+// Word is the name of a command or event.
 type Word string
 
 // The scheduled events: transmission (guide, 5.1) and reception (5.3).
@@ -52,20 +52,20 @@ const (
 	Leave  Word = "LEAVE"
 )
 
-// Script is a whole script.
+// Script is a parsed script.
 type Script struct {
 	Globals []Global
-	// Events in the order of their times; those of one time in the order of their lines.
+	// Events in order of time, those of the same time in order of lines.
 	Events []Event
 }
 
-// Global is a global command (guide, 6): a default for all flows, or when the script begins.
+// Global is a global command (guide, 6): a default for all flows, or the start time.
 type Global struct {
-	// Line of the script that it begins in, from 1.
+	// Line of the script where it begins, from 1.
 	Line int
 	// Name is START, OFFSET, TOS, LABEL, TTL, TXBUFFER, RXBUFFER, INTERFACE, QUEUE or BROADCAST.
 	Name string
-	// Value as the script has it.
+	// Value as in the script.
 	Value string
 }
 
@@ -96,7 +96,7 @@ type Destination struct {
 	Port uint16
 }
 
-// Options of a flow (guide, 5.2); nil or empty is what is not given.
+// Options of a flow (guide, 5.2); nil or empty if not given.
 type Options struct {
 	Protocol    Protocol
 	Destination *Destination
@@ -116,7 +116,7 @@ type Options struct {
 	Connect   bool
 }
 
-// PatternKind is how a pattern's messages follow each other.
+// PatternKind is the kind of intervals between a pattern's messages.
 type PatternKind string
 
 // The patterns (guide, 5.2.5).
@@ -128,14 +128,14 @@ const (
 	Clone    PatternKind = "CLONE"
 )
 
-// Pattern says when messages are sent and how large they are.
+// Pattern has the times and sizes of messages.
 type Pattern struct {
 	Kind PatternKind
-	// Rate of PERIODIC, POISSON and JITTER, messages per second. 0 is none; below 0 is as fast as it goes.
+	// Rate of PERIODIC, POISSON and JITTER, messages per second. 0 is none; below 0 is as fast as possible.
 	Rate float64
 	// Bytes of a message.
 	Bytes int
-	// Fraction of JITTER by which an interval is shorter or longer at most.
+	// Fraction of JITTER by which an interval is at most shorter or longer.
 	Fraction float64
 	// Burst of BURST.
 	Burst *Burst
@@ -144,19 +144,19 @@ type Pattern struct {
 	Repeat int
 }
 
-// Burst says when bursts come, how long they last, and what is sent in them.
+// Burst has the times, durations and content of bursts.
 type Burst struct {
-	// Random tells that intervals are exponentially distributed, not all equal.
+	// Random: intervals are exponentially distributed, not equal.
 	Random bool
 	// IntervalSeconds from the start of a burst to the start of the next, on average.
 	IntervalSeconds float64
 	Pattern         Pattern
-	// Exponential tells that durations are exponentially distributed, not all equal.
+	// Exponential: durations are exponentially distributed, not equal.
 	Exponential     bool
 	DurationSeconds float64
 }
 
-// Error is what is wrong with a script.
+// Error is an error in a script.
 type Error struct {
 	// Line from 1.
 	Line   int
@@ -165,7 +165,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// Flows are the ids of all flows, in order.
+// Flows returns the ids of all flows, in order.
 func (s *Script) Flows() []uint32 {
 	var flows []uint32
 	for _, e := range s.Events {
@@ -177,7 +177,7 @@ func (s *Script) Flows() []uint32 {
 	return flows
 }
 
-// Sizes of all messages that flows may send, in bytes: the smallest and the largest; 0 without flows.
+// Sizes returns the smallest and the largest size of messages in bytes; 0 without flows.
 func (s *Script) Sizes() (least, most int) {
 	for _, e := range s.Events {
 		if p := e.Options.Pattern; p != nil {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Topic of the messages that go to an address and port by a protocol: mgen/PROTOCOL/ADDRESS/PORT.
+// Topic returns the topic of messages to an address and port by a protocol: mgen/PROTOCOL/ADDRESS/PORT.
 func Topic(protocol Protocol, address string, port uint16) string {
 	return fmt.Sprintf("mgen/%s/%s/%d", strings.ToLower(string(protocol)), address, port)
 }
 
-// Destinations are the topics that the script's flows send to, each once, in order. Hosts must be addresses.
+// Destinations returns the topics that the script's flows send to, each once, in order. Hosts must be addresses.
 func (s *Script) Destinations() []string {
 	protocols := map[uint32]Protocol{}
 	var topics []string
@@ -28,8 +28,8 @@ func (s *Script) Destinations() []string {
 	return slices.Compact(topics)
 }
 
-// Receives are the topics of a list that whoever runs the script receives at some time, in the list's order: those of a
-// port that it listens to, at one of its own addresses, at an address of broadcast, or of a group that it joins.
+// Receives returns the topics of a list that a node with this script receives at some time, in the list's order: those of a
+// port that it listens to, at one of its own addresses, at a broadcast address, or of a group that it joins.
 func (s *Script) Receives(topics []string, own []netip.Addr) (received []string) {
 	r := newReceiver(s, own)
 	for _, topic := range topics {
@@ -56,7 +56,7 @@ func newReceiver(s *Script, own []netip.Addr) receiver {
 	}
 	for _, e := range s.Events {
 		if e.Type == Join {
-			// A port of JOIN is listened to by that.
+			// JOIN with a port listens to it.
 			r.add(UDP, e.Group, listens[UDP])
 			r.add(UDP, e.Group, e.Ports)
 		}

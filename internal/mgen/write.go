@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// String is the script as Debian's mgen takes it: one command a line, in the order of time.
+// String returns the script for Debian's mgen: one command a line, in order of time.
 func (s *Script) String() string {
 	var b strings.Builder
 	for _, g := range s.Globals {
@@ -20,7 +20,7 @@ func (s *Script) String() string {
 	return b.String()
 }
 
-// String is the event's line.
+// String returns the event's line.
 func (e Event) String() string {
 	line := seconds(e.At) + " " + string(e.Type)
 	switch e.Type {
@@ -44,7 +44,7 @@ func given(name, value string) string {
 	return " " + name + " " + value
 }
 
-// seconds without an exponent, and exact.
+// seconds formats a duration exactly, without an exponent.
 func seconds(d time.Duration) string {
 	text := fmt.Sprintf("%d.%09d", d/time.Second, d%time.Second)
 	text = strings.TrimRight(text, "0")
@@ -65,7 +65,7 @@ func ports(ranges []PortRange) string {
 	return strings.Join(parts, ",")
 }
 
-// String is the options as they follow a flow's number, each with a space before it.
+// String returns the options after a flow's number, each with a space before it.
 func (o Options) String() string {
 	var b strings.Builder
 	if o.Protocol != "" {
@@ -104,7 +104,7 @@ func optional[T any](b *strings.Builder, name string, value *T) {
 	}
 }
 
-// String is the pattern with its parameters.
+// String returns the pattern with its parameters.
 func (p Pattern) String() string {
 	switch p.Kind {
 	case Bursts:

@@ -1,4 +1,4 @@
-// Package mgenapp is an app whose traffic is an MGEN script: it runs Debian's mgen and turns what that logs into the message
+// Package mgenapp is an app whose traffic is an MGEN script: it runs Debian's mgen and converts its log to the message
 // log while it runs.
 package mgenapp
 
@@ -9,18 +9,18 @@ import (
 	"vignette.dev/vignette/internal/mgen"
 )
 
-// Config is what the operator tells the program, as a JSON file.
+// Config is the program's configuration, a JSON file from the operator.
 type Config struct {
 	// Instance is node/app; flow N of it is the sender node/app/N in the message log.
 	Instance string `json:"instance"`
 	Node     string `json:"node"`
-	// Script with addresses in the place of nodes' names.
+	// Script with addresses instead of nodes' names.
 	Script string `json:"script"`
-	// Nodes by their addresses: those of all nodes whose flows may come here, and the node's own.
+	// Nodes by address: all nodes whose flows may arrive here, and the node itself.
 	Nodes map[string]string `json:"nodes"`
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns an error for an invalid configuration.
 func (c Config) Validate() error {
 	if c.Instance == "" || c.Node == "" {
 		return fmt.Errorf("instance %q and node %q must both be set", c.Instance, c.Node)
@@ -40,5 +40,5 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Sender is the name by which the message log has a flow of an instance.
+// Sender returns the name of an instance's flow in the message log.
 func Sender(instance string, flow uint32) string { return fmt.Sprintf("%s/%d", instance, flow) }

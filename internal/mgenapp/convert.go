@@ -11,35 +11,35 @@ import (
 	"vignette.dev/vignette/internal/mgen"
 )
 
-// converter makes records of mgen's log lines (guide, section 7).
+// converter converts mgen's log lines to records (guide, section 7).
 type converter struct {
 	config Config
 	now    func() time.Time
-	// fragments are the bytes so far of TCP messages that have not come whole, by where they come from.
+	// fragments has the bytes so far of incomplete TCP messages, by sender.
 	fragments map[message]int
-	// strangers are addresses that are no node's, each told once.
-	strangers map[string]bool
-	warn      func(string)
+	// unknownSenders has addresses of no node, each reported once.
+	unknownSenders map[string]bool
+	warn           func(string)
 }
 
-// message of a flow of somebody.
+// message is a message of a flow of a sender.
 type message struct {
 	from           string
 	wire, sequence uint32
 }
 
 func newConverter(config Config, warn func(string)) *converter {
-	return &converter{config: config, now: time.Now, fragments: map[message]int{}, strangers: map[string]bool{}, warn: warn}
+	return &converter{config: config, now: time.Now, fragments: map[message]int{}, unknownSenders: map[string]bool{}, warn: warn}
 }
 
-// Flags of a part of a TCP message (guide, 7.2): parts but the last have one, the last of several the other.
+// Flags of a part of a TCP message (guide, 7.2): all parts except the last have one, the last of several the other.
 const (
 	flagContinues = 0x01
-	// maxFragments bounds what a peer that breaks off again and again may take.
+	// maxFragments bounds the memory for a peer that breaks off repeatedly.
 	maxFragments = 4096
 )
 
-// convert a line; false where it is of an event that is none of a message, or of one's own message that came back.
+// convert converts a line; false for events of no message, and for an own message that came back.
 func (c *converter) convert(line string) (messagelog.Record, bool, error) {
 	words := strings.Fields(line)
 	if len(words) < 2 || words[1] != "SEND" && words[1] != "RECV" {
@@ -69,7 +69,7 @@ func (c *converter) convert(line string) (messagelog.Record, bool, error) {
 	return record, ok, err
 }
 
-// received completes the record of a message that has come whole.
+// received completes the record of a completely received message.
 func (c *converter) received(record *messagelog.Record, m message, flags string) (bool, error) {
 	from, _, ok := endpoint(m.from)
 	if !ok {
@@ -81,8 +81,8 @@ func (c *converter) received(record *messagelog.Record, m message, flags string)
 	}
 	if node == "" {
 		node = "unknown:" + from
-		if !c.strangers[from] && len(c.strangers) < maxFragments {
-			c.strangers[from] = true
+		if !c.unknownSenders[from] && len(c.unknownSenders) < maxFragments {
+			c.unknownSenders[from] = true
 			c.warn("messages come from " + from + ", which is the address of no node that runs mgen: they are in no figure")
 		}
 	}
@@ -106,7 +106,7 @@ func (c *converter) received(record *messagelog.Record, m message, flags string)
 	return true, nil
 }
 
-// fields are the words of the form name>value.
+// fields returns the words of the form name>value.
 func fields(words []string) map[string]string {
 	found := map[string]string{}
 	for _, word := range words {
@@ -117,7 +117,7 @@ func fields(words []string) map[string]string {
 	return found
 }
 
-// endpoint is an address and port such as 198.18.0.1/5000.
+// endpoint reads an address and port such as 198.18.0.1/5000.
 func endpoint(text string) (address string, port uint16, ok bool) {
 	address, digits, _ := strings.Cut(text, "/")
 	number, errPort := strconv.ParseUint(digits, 10, 16)
@@ -130,7 +130,7 @@ func endpoint(text string) (address string, port uint16, ok bool) {
 
 const day = 24 * time.Hour
 
-// time completes a time of day in UTC, which is all that mgen logs, to the instant nearest to now.
+// time completes a time of day in UTC, as mgen logs no date, to the instant nearest to now.
 func (c *converter) time(text string) (time.Time, error) {
 	clock, err := time.Parse("15:04:05.999999", text)
 	if err != nil {

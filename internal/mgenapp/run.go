@@ -19,14 +19,14 @@ import (
 	"vignette.dev/vignette/internal/mgen"
 )
 
-// leads are what mgen gets to begin at an exact time, one after the other: it takes 10 to 20 ms, but on a busy machine more, and ends
-// where the time has passed.
+// leads are the start times ahead that are tried for mgen, one after the other. It takes 10 to 20 ms to start, on a busy machine more, and ends
+// if the time has passed.
 var leads = []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second}
 
 const (
-	// maxLine of mgen's log; longer ones, which it does not write, end the reading.
+	// maxLine is the longest line of mgen's log. Longer ones, which it never writes, end the reading.
 	maxLine = 1 << 20
-	// killAfter a SIGTERM that mgen does not heed.
+	// killAfter is how long mgen may take to end after a SIGTERM.
 	killAfter = time.Second
 )
 
@@ -35,28 +35,28 @@ type Runner struct {
 	Config Config
 	// Program is mgen's path.
 	Program string
-	// Start that was planned, from which the script's times count.
+	// Start is the planned start, from which the script's times count.
 	Start time.Time
-	// Dir is where the script and the count of starts are kept, which a restarted app finds again.
+	// Dir has the script and the count of starts, which outlive a restart of the app.
 	Dir string
 	Log *messagelog.Writer
 	// Out gets mgen's other log lines, such as JOIN and LISTEN.
 	Out  io.Writer
 	Warn func(string)
 
-	// running is the script as mgen has it, and begun tells that it has come to its beginning.
+	// running is mgen's script; begun: mgen has started it.
 	running *mgen.Script
 	begun   bool
 }
 
-// Run until ctx ends. When quiet is closed, flows are turned off and what is still under way is received. mgen that has
+// Run runs until ctx ends. When quiet is closed, flows are turned off and messages in flight are received. An mgen with
 // nothing left to do ends by itself; the app does not.
 func (r *Runner) Run(ctx context.Context, quiet <-chan struct{}) error {
 	script, err := mgen.Parse(r.Config.Script)
 	if err != nil {
 		return fmt.Errorf("script: %w", err)
 	}
-	// mgen is killed when the thread that started it ends, and is in that thread's namespaces.
+	// mgen is killed when the thread that started it ends, and runs in that thread's namespaces.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	starts, err := r.countStarts()
@@ -84,7 +84,7 @@ func (r *Runner) once(ctx context.Context, quiet <-chan struct{}, script *mgen.S
 		return fmt.Errorf("mgen: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() {
-		_ = command.Process.Signal(syscall.SIGTERM) // one that has ended needs none
+		_ = command.Process.Signal(syscall.SIGTERM) // an mgen that has ended needs none
 		time.AfterFunc(killAfter, func() { _ = command.Process.Kill() })
 	})
 	defer stop()
@@ -102,7 +102,7 @@ func (r *Runner) once(ctx context.Context, quiet <-chan struct{}, script *mgen.S
 	}
 }
 
-// ended says what became of mgen.
+// ended returns why mgen ended.
 func (r *Runner) ended(ctx context.Context, waited, read error) error {
 	var exit *exec.ExitError
 	switch {
@@ -115,11 +115,11 @@ func (r *Runner) ended(ctx context.Context, waited, read error) error {
 	case waited != nil:
 		return fmt.Errorf("mgen: %w", waited)
 	}
-	<-ctx.Done() // all flows have ended, and nothing is listened to
+	<-ctx.Done() // all flows have ended, and no port is open
 	return nil
 }
 
-// command is mgen with a script that begins at a time.
+// command returns mgen's command for a script that begins at a time.
 func (r *Runner) command(script *mgen.Script, begin time.Time) (*exec.Cmd, io.Reader, error) {
 	r.running = script
 	path := filepath.Join(r.Dir, "script.mgn")
@@ -133,10 +133,10 @@ func (r *Runner) command(script *mgen.Script, begin time.Time) (*exec.Cmd, io.Re
 	return command, output, err
 }
 
-// socket is the name of mgen's control socket, which lies in /tmp.
+// socket is the name of mgen's control socket in /tmp.
 func (r *Runner) socket() string { return "mgen-" + strings.ReplaceAll(r.Config.Instance, "/", "-") }
 
-// countStarts tells how often the app was started before, and counts this start.
+// countStarts returns how often the app was started before, and counts this start.
 func (r *Runner) countStarts() (int, error) {
 	path := filepath.Join(r.Dir, "starts")
 	text, err := os.ReadFile(path)
@@ -150,7 +150,7 @@ func (r *Runner) countStarts() (int, error) {
 	return before, os.WriteFile(path, []byte(strconv.Itoa(before+1)), 0o600)
 }
 
-// read turns mgen's log into records until it ends. Lines that came together are one write.
+// read converts mgen's log to records until it ends. Lines that arrive together are one write.
 func (r *Runner) read(log io.Reader, quiet <-chan struct{}) error {
 	c := newConverter(r.Config, r.Warn)
 	lines := bufio.NewReaderSize(log, maxLine)
@@ -181,7 +181,7 @@ func (r *Runner) read(log io.Reader, quiet <-chan struct{}) error {
 	}
 }
 
-// other tells lines that are no messages, and turns off a flow that the script turns on when all is to be quiet.
+// other logs lines that are no messages, and turns off a flow that starts after quiet.
 func (r *Runner) other(line string, quiet <-chan struct{}) {
 	words := strings.Fields(line)
 	if len(words) < 2 || words[1] == "SEND" || words[1] == "RECV" {
@@ -198,7 +198,7 @@ func (r *Runner) other(line string, quiet <-chan struct{}) {
 	}
 }
 
-// turnOff all lives of all flows; mgen minds none that is not on.
+// turnOff turns off all lives of all flows; mgen ignores those that are not on.
 func (r *Runner) turnOff() {
 	var events []string
 	for _, flow := range r.running.Flows() {
@@ -209,7 +209,7 @@ func (r *Runner) turnOff() {
 	}
 }
 
-// control hands events to the mgen that runs. Where none does any more, mgen would become one itself.
+// control sends events to the running mgen. Without one, the command would become an mgen itself.
 func (r *Runner) control(events ...string) {
 	if _, err := os.Stat(filepath.Join("/tmp", r.socket())); err != nil {
 		return

@@ -1,5 +1,5 @@
-// Package mosquittostats serves what a Mosquitto says of itself below $SYS/broker (mosquitto(8), "Broker status") in Prometheus' format. It
-// is a client of the broker, by MQTT 3.1.1 with QoS 0, and is counted as one.
+// Package mosquittostats serves a Mosquitto's statistics below $SYS/broker (mosquitto(8), "Broker status") in Prometheus' format. It
+// is an MQTT 3.1.1 client of the broker with QoS 0, and counts as one.
 package mosquittostats
 
 import (
@@ -19,15 +19,15 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// Topics that the statistics come on.
+// Topics of the statistics.
 const Topics = prefix + "#"
 
 const prefix = "$SYS/broker/"
 
-// closeTimeout is what is left for a DISCONNECT.
+// closeTimeout is how long a DISCONNECT may take.
 const closeTimeout = 500 * time.Millisecond
 
-// Serve until ctx ends, by a configuration file of a subscriber with a metrics port.
+// Serve serves until ctx ends, with a configuration file of a subscriber with a metrics port.
 func Serve(ctx context.Context, path string) error {
 	config, err := appinstance.ReadConfig[trafficconfig.Config](path)
 	if err != nil {
@@ -59,13 +59,13 @@ func Serve(ctx context.Context, path string) error {
 	return nil
 }
 
-// statistic of the broker.
+// statistic is one of the broker's.
 type statistic struct {
 	topic, name, help string
 	kind              prometheus.ValueType
 }
 
-// statistics by their topics below $SYS/broker. What is not here can be had from these: averages over minutes, older names.
+// statistics by topic below $SYS/broker. Others can be computed from these: averages over minutes, older names.
 var statistics = []statistic{
 	{"uptime", "uptime_seconds", "Time since the broker's start.", prometheus.GaugeValue},
 	{"bytes/received", "bytes_received_total", "Bytes received since the start, of all packets.", prometheus.CounterValue},
@@ -108,7 +108,7 @@ func newCollector(instance string) *collector {
 	return c
 }
 
-// received a statistic; the broker sends those that have changed, every 10 s.
+// received records a statistic. The broker sends changed ones every 10 s.
 func (c *collector) received(topic, text string) {
 	topic, ours := strings.CutPrefix(topic, prefix)
 	if c.descriptions[topic] == nil || !ours {
@@ -116,7 +116,7 @@ func (c *collector) received(topic, text string) {
 	}
 	value, err := strconv.ParseFloat(strings.TrimSuffix(text, " seconds"), 64)
 	if err != nil {
-		return // a later version may say it in other words
+		return // a later version may have another format
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *collector) connected(up bool) {
 	c.isUp = up
 }
 
-// Describe is a prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.up
 	for _, d := range c.descriptions {
@@ -137,7 +137,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is a prometheus.Collector's. What the broker has not told yet is left out.
+// Collect implements prometheus.Collector. Statistics that have not arrived are left out.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

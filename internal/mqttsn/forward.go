@@ -2,19 +2,19 @@ package mqttsn
 
 import "fmt"
 
-// Forward is the forwarder encapsulation (5.5): a packet with the address, in a network of its own, of the node that it is from or for.
+// Forward is the forwarder encapsulation (5.5): a packet with the wireless address of its source or destination node.
 type Forward struct {
-	// Radius of the broadcast in that network, 0 to 3; 0 is all of it.
+	// Radius of the broadcast in the wireless network, 0 to 3; 0 is the whole network.
 	Radius byte
-	// Node is the wireless node's address, in whatever form that network has; at most 252 octets.
+	// Node is the wireless node's address in that network's form; at most 252 octets.
 	Node []byte
-	// Packet that is carried.
+	// Packet is the encapsulated packet.
 	Packet []byte
 }
 
 const forwardHeader = 3
 
-// AppendForward writes an encapsulation behind dst.
+// AppendForward appends an encapsulation to dst.
 func AppendForward(dst []byte, f Forward) ([]byte, error) {
 	if len(f.Node) > 255-forwardHeader {
 		return dst, fmt.Errorf("wireless node id has %d octets: the encapsulation has at most %d", len(f.Node), 255-forwardHeader)
@@ -23,13 +23,13 @@ func AppendForward(dst []byte, f Forward) ([]byte, error) {
 	return append(append(dst, f.Node...), f.Packet...), nil
 }
 
-// IsForward tells whether a datagram is an encapsulation.
+// IsForward reports whether a datagram is an encapsulation.
 func IsForward(b []byte) bool {
 	t, _, _, err := header(b)
 	return err == nil && t == TypeForward
 }
 
-// ParseForward reads an encapsulation, whose length field ends at the packet inside. Its parts are parts of b.
+// ParseForward reads an encapsulation, whose length field ends before the packet inside. The result aliases b.
 func ParseForward(b []byte) (Forward, error) {
 	t, body, packet, err := header(b)
 	switch {

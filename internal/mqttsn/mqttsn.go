@@ -1,5 +1,5 @@
 // Package mqttsn reads and writes the packets of MQTT-SN 1.2 (MQTT For Sensor Networks, Protocol Specification Version 1.2, IBM 2013).
-// It knows no connections: those are internal/traffic/mqttsn's and internal/mqttsngateway's.
+// internal/traffic/mqttsn and internal/mqttsngateway implement connections.
 package mqttsn
 
 import (
@@ -40,7 +40,7 @@ const (
 	TypeWillTopicResp Type = 0x1B
 	TypeWillMsgUpd    Type = 0x1C
 	TypeWillMsgResp   Type = 0x1D
-	// TypeForward is that of the forwarder encapsulation (5.5), which is no packet but has one inside.
+	// TypeForward is that of the forwarder encapsulation (5.5), which contains a packet.
 	TypeForward Type = 0xFE
 )
 
@@ -54,7 +54,7 @@ var typeNames = map[Type]string{
 	TypeForward: "forwarder encapsulation",
 }
 
-// String is the type's name in the specification.
+// String returns the type's name in the specification.
 func (t Type) String() string {
 	if name, ok := typeNames[t]; ok {
 		return name
@@ -73,7 +73,7 @@ const (
 	NotSupported   ReturnCode = 0x03
 )
 
-// String is what the code means.
+// String returns the code's meaning.
 func (c ReturnCode) String() string {
 	switch c {
 	case Accepted:
@@ -88,37 +88,37 @@ func (c ReturnCode) String() string {
 	return fmt.Sprintf("return code 0x%02x", byte(c))
 }
 
-// TopicKind is what a topic id stands for (TopicIdType of the flags).
+// TopicKind is the kind of a topic id (TopicIdType of the flags).
 type TopicKind byte
 
 // Kinds of topic ids. In SUBSCRIBE and UNSUBSCRIBE the first is a topic's name.
 const (
 	Registered TopicKind = 0
 	Predefined TopicKind = 1
-	// Short names have two octets, which stand in the place of the id.
+	// Short names have two octets, in place of the id.
 	Short TopicKind = 2
 )
 
-// Protocol's limits.
+// Limits of the protocol.
 const (
-	// MaxPacket is the longest packet that its length field can tell of.
+	// MaxPacket is the longest packet that the length field allows.
 	MaxPacket = 65535
-	// MaxDatagram is what an IPv4 datagram carries: 65535 less the headers of IP and UDP.
+	// MaxDatagram is the largest content of an IPv4 datagram: 65535 bytes less the headers of IP and UDP.
 	MaxDatagram = 65507
-	// PublishHeader is how much longer than its data a PUBLISH of more than 255 octets is.
+	// PublishHeader is the length of a PUBLISH of more than 255 octets without its data.
 	PublishHeader = 9
 	// MaxClientID is the longest client id that the specification allows.
 	MaxClientID = 23
 	// protocolID of version 1.2.
 	protocolID = 0x01
-	// QoSMinusOne publishes without a connection.
+	// QoSMinusOne is the QoS of messages without a connection.
 	QoSMinusOne = -1
 )
 
 // ErrMalformed is in the chain of every error of Parse and ParseForward.
 var ErrMalformed = errors.New("malformed MQTT-SN packet")
 
-// Packet is a pointer to one of the structs below.
+// Packet is a pointer to one of the structs in packets.go.
 type Packet interface {
 	kind() Type
 	// body appends all that follows the type.
@@ -127,10 +127,10 @@ type Packet interface {
 	parse(body []byte) error
 }
 
-// TypeOf a packet.
+// TypeOf returns the type of a packet.
 func TypeOf(p Packet) Type { return p.kind() }
 
-// Append writes a packet behind dst.
+// Append appends a packet to dst.
 func Append(dst []byte, p Packet) ([]byte, error) {
 	if v, ok := p.(interface{ valid() error }); ok {
 		if err := v.valid(); err != nil {
@@ -154,7 +154,7 @@ func Append(dst []byte, p Packet) ([]byte, error) {
 	return dst, nil
 }
 
-// header reads length and type; the rest is what the length leaves.
+// header reads length and type, and returns the rest of the packet.
 func header(b []byte) (t Type, body, after []byte, err error) {
 	size, head := 0, 2
 	switch {
@@ -174,7 +174,7 @@ func header(b []byte) (t Type, body, after []byte, err error) {
 	return Type(b[head-1]), b[head:size], b[size:], nil
 }
 
-// Parse reads a datagram with one packet. Strings and data of the packet are parts of b.
+// Parse reads a datagram with one packet. Strings and data of the packet alias b.
 func Parse(b []byte) (Packet, error) {
 	t, body, after, err := header(b)
 	if err != nil {
@@ -193,7 +193,7 @@ func Parse(b []byte) (Packet, error) {
 	return p, nil
 }
 
-// empty packet of a type; nil for an unknown one.
+// empty returns an empty packet of a type; nil for an unknown one.
 func empty(t Type) Packet {
 	if f, ok := packets[t]; ok {
 		return f()
@@ -218,7 +218,7 @@ var packets = map[Type]func() Packet{
 	TypeWillMsgResp: func() Packet { return &WillMsgResp{} },
 }
 
-// ShortName is a two-character topic name in the place of a topic id; false for names of other lengths, and for filters.
+// ShortName returns the topic id of a two-character topic name; false for other lengths, and for filters.
 func ShortName(topic string) (uint16, bool) {
 	if len(topic) != 2 || topic[0] == '#' || topic[0] == '+' || topic[1] == '#' || topic[1] == '+' {
 		return 0, false
@@ -226,5 +226,5 @@ func ShortName(topic string) (uint16, bool) {
 	return uint16(topic[0])<<8 | uint16(topic[1]), true
 }
 
-// LongName is the topic of a short name.
+// LongName returns the topic of a short name's id.
 func LongName(id uint16) string { return string([]byte{byte(id >> 8), byte(id)}) }

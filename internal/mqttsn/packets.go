@@ -22,7 +22,7 @@ func bit(on bool, mask byte) byte {
 	return 0
 }
 
-// qosFlag: 0, 1, 2, and 3 for -1.
+// qosFlag encodes a QoS: 0, 1, 2, and 3 for -1.
 func qosFlag(qos int) byte { return byte(qos&3) << 5 }
 
 func flagToQoS(flags byte) int {
@@ -47,7 +47,7 @@ func kindOf(flags byte) (TopicKind, error) {
 	return kind, nil
 }
 
-// sized checks that a body has at least, or with exactly just, some octets.
+// sized checks the length of a body: at least, or with exactly, a number of octets.
 func sized(body []byte, least int, exactly bool) error {
 	switch {
 	case len(body) < least:
@@ -67,7 +67,7 @@ func put16(dst []byte, values ...uint16) []byte {
 	return dst
 }
 
-// Advertise tells of a gateway, again after Duration.
+// Advertise announces a gateway, again after Duration.
 type Advertise struct {
 	GatewayID       byte
 	DurationSeconds uint16
@@ -76,7 +76,7 @@ type Advertise struct {
 // SearchGW asks for a gateway.
 type SearchGW struct{ Radius byte }
 
-// GWInfo answers SearchGW. Address is the gateway's where a client answers for it, else empty.
+// GWInfo answers SearchGW. Address is the gateway's if a client answers for it, else empty.
 type GWInfo struct {
 	GatewayID byte
 	Address   []byte
@@ -412,7 +412,7 @@ func (p *Pubcomp) parse(b []byte) error    { return parseMsgID(&p.MsgID, b) }
 func (p *Unsuback) body(dst []byte) []byte { return put16(dst, p.MsgID) }
 func (p *Unsuback) parse(b []byte) error   { return parseMsgID(&p.MsgID, b) }
 
-// appendTopic writes what a subscription is about.
+// appendTopic appends the topic of a subscription.
 func appendTopic(dst []byte, kind TopicKind, id uint16, topic string) []byte {
 	if kind == Predefined {
 		return put16(dst, id)
