@@ -1,4 +1,4 @@
-// plots draws the pictures of docs/radio with the code that they show: `go run ./hack/plots` writes all of them. Its test
+// plots draws the pictures of docs/reference/radio with the code that they show: `go run ./hack/plots` writes all of them. Its test
 // fails where a committed picture is not what the code draws.
 package main
 
@@ -11,7 +11,7 @@ import (
 )
 
 // directory of the pictures, from the repository's root.
-const directory = "docs/radio"
+const directory = "docs/reference/radio"
 
 // plots by the names of their files without .svg. Each file of this package adds its own.
 var plots = map[string]func() (*chart.Chart, error){}

@@ -1,7 +1,7 @@
 // Package propagation computes the pathloss between two antennas from their positions.
 //
 // Every model is a function of the two positions, the frequency and its own parameters. It is reciprocal, and
-// may be called by several goroutines at once. An unknown pathloss is NaN. docs/radio has the formulas and
+// may be called by several goroutines at once. An unknown pathloss is NaN. docs/reference/radio/propagation.md has the formulas and
 // their limits.
 package propagation
 

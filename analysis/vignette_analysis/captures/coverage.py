@@ -8,7 +8,7 @@ import numpy as np
 from ..radiolog import RadioLog
 from ..run import Run
 
-# The capture of an experiment's spec, which begins when its nodes' radios are attached (docs/captures.md).
+# The capture of an experiment's spec, which begins when its nodes' radios are attached (docs/how-to/capture-traffic.md).
 WHOLE_RUN = "run"
 # Reasons of captures that ended as asked: deleted, or at their duration.
 STOPPED = "stopped"

@@ -1,6 +1,6 @@
 // Package link is the link model: rate, delay, jitter, loss, duplication, corruption and a finite queue on
 // every sender's egress. It does what `tc netem rate/delay/loss/duplicate/corrupt/limit` (tc-netem(8)) on
-// that interface would, without a kernel module. docs/links.md has the complete model.
+// that interface would, without a kernel module. docs/reference/radio/link.md has the complete model.
 package link
 
 import (

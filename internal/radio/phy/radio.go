@@ -1,6 +1,6 @@
 // Package phy is the physical layer that the radio models share: received power, sensitivity, SINR over
 // thermal noise, interference and jammers, packet completion rate (PCR) curves, and random draws. It follows
-// EMANE's published physical layer; docs/radio/phy.md has the complete model.
+// EMANE's published physical layer; docs/reference/radio/physical-layer.md has the complete model.
 package phy
 
 import (

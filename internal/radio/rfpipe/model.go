@@ -1,5 +1,5 @@
 // Package rfpipe is a radio that sends each frame at once at a fixed rate, without channel access. It follows
-// EMANE's published RF Pipe model; docs/radio/rfpipe.md has the complete model.
+// EMANE's published RF Pipe model; docs/reference/radio/rfpipe.md has the complete model.
 package rfpipe
 
 import (

@@ -1,5 +1,5 @@
 // Package tdma gives each node of a network its own time slots on a shared channel. It follows the published
-// semantics of EMANE's TDMA event scheduler radio model; docs/radio/tdma.md has the complete model.
+// semantics of EMANE's TDMA event scheduler radio model; docs/reference/radio/tdma.md has the complete model.
 package tdma
 
 import (

@@ -1,0 +1,134 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/validate"
+)
+
+var fencedYAML = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```")
+
+// completable are the fields of an experiment's spec of which a fragment may consist.
+var completable = []string{"networks", "nodes", "timeline", "scenario", "collect", "tcpCongestionControl"}
+
+// object of YAML.
+type object = map[string]any
+
+// otherFields take the place of what a fragment leaves out.
+func otherFields(t *testing.T) object {
+	t.Helper()
+	spec := object{}
+	if err := yaml.Unmarshal([]byte(`
+duration: 20m
+scenario: {ref: company1}
+networks:
+- {name: wan, subnet: 198.18.9.0/24, waveform: tactical-1}
+- {name: vhf, subnet: 198.18.1.0/24, waveform: tdma-wideband}
+nodes: [{name: hq}, {name: nor}, {name: usa}, {name: veh, count: 3}]
+apps:
+- {name: broker, mosquitto: {}}
+- {name: bft, publisher: {protocol: mqtt, to: broker, period: 10s}, subscriber: {protocol: mqtt, to: broker}}
+`), &spec); err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+// completed makes an experiment of a fragment. It reports whether the text is one.
+func completed(t *testing.T, text string) (experiment string, isFragment bool) {
+	t.Helper()
+	fragment := object{}
+	if err := yaml.Unmarshal([]byte(text), &fragment); err != nil {
+		return "", false // a list, or a fragment of a field
+	}
+	spec := otherFields(t)
+	for name, value := range fragment {
+		if !slices.Contains(completable, name) {
+			return "", false
+		}
+		spec[name] = value
+	}
+	var networks []any
+	for _, network := range spec["networks"].([]any) {
+		networks = append(networks, network.(object)["name"])
+	}
+	for i, node := range spec["nodes"].([]any) {
+		node := node.(object)
+		if node["networks"] == nil {
+			node["networks"] = networks
+		}
+		if i == 0 {
+			node["apps"] = []any{"broker", "bft"}
+		}
+	}
+	whole, err := yaml.Marshal(object{"apiVersion": "vignette.dev/v1alpha1", "kind": "Experiment", "metadata": object{"name": "fragment"}, "spec": spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return company + string(whole), true
+}
+
+// company is a scenario of as many platforms as any fragment has nodes.
+const company = `apiVersion: vignette.dev/v1alpha1
+kind: Scenario
+metadata: {name: company1}
+spec:
+  format: synthetic
+  synthetic: {pattern: Line, platforms: 24, duration: 20m}
+  propagation: {model: FreeSpace, frequency: 300MHz}
+---
+`
+
+// refused are the findings by which an experiment would not start.
+func refused(experiment string) (findings []string) {
+	for _, f := range validate.Text("fragment.yaml", []byte(experiment)).Findings {
+		if !strings.Contains(f.Message, "not in these files") && (!f.Warning || strings.Contains(f.Message, "Accepted=False")) {
+			findings = append(findings, fmt.Sprint(f))
+		}
+	}
+	return findings
+}
+
+func TestFragmentsOfExperimentsAreValid(t *testing.T) {
+	pages, err := filepath.Glob("how-to/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range fencedYAML.FindAllStringSubmatch(string(text), -1) {
+			experiment, isFragment := completed(t, block[1])
+			if !isFragment || strings.Contains(block[1], "apps:") {
+				continue
+			}
+			tried++
+			if findings := refused(experiment); len(findings) > 0 {
+				t.Errorf("%s, block %d:\n%s\nis refused:\n%s", page, i+1, block[1], strings.Join(findings, "\n"))
+			}
+		}
+	}
+	if tried < 10 {
+		t.Errorf("%d fragments; want those of the pages on links, radios, routing and captures", tried)
+	}
+}
+
+func TestAWrongFragmentIsRefused(t *testing.T) {
+	for _, text := range []string{"networks:\n- {name: wan, subnet: 198.18.9.0/24, link: {rat: 1Mbit}}", "timeline:\n- {at: 1m, set: [{network: wan, radio: {transmit: false}}]}"} {
+		experiment, isFragment := completed(t, text)
+		if !isFragment || len(refused(experiment)) == 0 {
+			t.Errorf("%s is taken for valid", text)
+		}
+	}
+}
