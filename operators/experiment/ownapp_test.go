@@ -162,7 +162,7 @@ func TestAPayloadTooLargeForItsProtocolIsNamedUntilTheConfigMapIsFixed(t *testin
 	config := trackerConfig(nil)
 	config.BinaryData = map[string][]byte{"map.jpg": make([]byte, 70_000)}
 	w.must(w.api.Create(t.Context(), config))
-	w.wantNotAccepted(ReasonPayloadTooLarge, `publisher.payload: Invalid value: "file:tracker/map.jpg": messages have 70064 bytes: want 65000 at most with mqtt-udp`)
+	w.wantNotAccepted(ReasonPayloadTooLarge, `publisher.payload: Invalid value: "file:tracker/map.jpg": messages have 70064 bytes: use 65000 at most with mqtt-udp`)
 	config.BinaryData["map.jpg"] = make([]byte, 60_000)
 	w.must(w.api.Update(t.Context(), config))
 	w.untilPhase(v1alpha1.PhaseRunning)

@@ -12,13 +12,13 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Keys of the Secret of a guest that is set up by cloud-init: KubeVirt takes no more than 2 KiB of either in the object itself.
+// Keys of the Secret of a guest with cloud-init. KubeVirt accepts only 2 KiB of either in the object itself.
 const (
 	UserDataKey    = "userdata"
 	NetworkDataKey = "networkdata"
 )
 
-// agentUnit has systemd run the platform's agent from its own disk. It finds the disk with its configuration by itself.
+// agentUnit is the systemd unit of the platform's agent, which runs from its own disk.
 const (
 	agentUnitName = "vignette-guest.service"
 	agentUnit     = `[Unit]
@@ -40,7 +40,7 @@ WantedBy=multi-user.target
 `
 )
 
-// startAgent is a script of user data that makes the unit: scripts run once for a machine, units whenever it boots.
+// startAgent is a user data script that creates the unit. Scripts run once in a machine, units at every boot.
 const startAgent = `#!/bin/sh
 # The platform's agent, from its own disk.
 cat > /etc/systemd/system/` + agentUnitName + ` <<'EOF'
@@ -49,7 +49,7 @@ systemctl daemon-reload
 systemctl enable --now --no-block ` + agentUnitName + `
 `
 
-// boundary between the parts of user data. Nothing that a user writes has it but on purpose.
+// boundary separates the parts of user data. A user's text has it only on purpose.
 const boundary = "==vignette-7b6f2c=="
 
 // authorizeKeys is a script that lets keys log in as root.
@@ -60,7 +60,8 @@ func authorizeKeys(keys []string) string {
 	return "mkdir -p -m 0700 /root/.ssh\ncat >> /root/.ssh/authorized_keys <<'EOF'\n" + strings.Join(keys, "\n") + "\nEOF\nchmod 0600 /root/.ssh/authorized_keys\n"
 }
 
-// UserData of a guest: what starts the agent, and what the user gives; empty where the guest takes none from the platform.
+// UserData is a guest's user data: the start of the agent, and the user's own. It is empty if the guest gets none from the
+// platform.
 func UserData(in Input, node topology.Node) string {
 	spec := settingsOf(in, node)
 	if !spec.OwnDisk() || spec.Ignition != "" || spec.CloudInit != nil && spec.CloudInit.Secret != "" {
@@ -88,7 +89,7 @@ func UserData(in Input, node topology.Node) string {
 	return b.String()
 }
 
-// contentType of user data by its first line, as cloud-init's documentation has it.
+// contentType is the type of user data by its first line, as cloud-init documents it.
 func contentType(userData string) string {
 	for _, kind := range []struct{ prefix, name string }{
 		{"#cloud-config-archive", "text/cloud-config-archive"}, {"#cloud-config-jsonp", "text/cloud-config-jsonp"}, {"#cloud-config", "text/cloud-config"},
@@ -101,12 +102,12 @@ func contentType(userData string) string {
 	return "text/plain"
 }
 
-// usesCloudInit tells that a guest has a disk of the data source NoCloud.
+// usesCloudInit reports whether a guest has a disk of the data source NoCloud.
 func usesCloudInit(in Input, node topology.Node, spec v1alpha1.VirtualMachine) bool {
 	return UserData(in, node) != "" || spec.CloudInit != nil
 }
 
-// cloudInitSource is the disk of the data source NoCloud. What sets up the network is ours, also beside user data of a Secret of the user's.
+// cloudInitSource is the disk of the data source NoCloud. Its network data is the platform's, also with a user's Secret.
 func cloudInitSource(spec v1alpha1.VirtualMachine, secret string) kubevirtv1.VolumeSource {
 	userData := secret
 	if spec.CloudInit != nil && spec.CloudInit.Secret != "" {
@@ -117,8 +118,8 @@ func cloudInitSource(spec v1alpha1.VirtualMachine, secret string) kubevirtv1.Vol
 	}}
 }
 
-// networkData lets cloud-init set up the management interface, and keep its hands off the radios where the agent sets them up: a guest without agent
-// has its addresses from here. The server's name wants the cluster's domains, which systemd-networkd does not take from a lease unless told.
+// networkData makes cloud-init set up the management interface. It leaves the radios to the agent, or sets them up if there is
+// none. use-domains is for the server's name, as systemd-networkd ignores the domains of a lease otherwise.
 func networkData(in Input, node topology.Node) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "version: 2\nethernets:\n  management:\n    match: {macaddress: %q}\n    dhcp4: true\n    dhcp4-overrides: {use-domains: true}\n", managementMAC)

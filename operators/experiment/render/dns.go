@@ -9,8 +9,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Isolated nodes have no nameserver. The cluster's answers everybody from one cache, so that nodes and teams could signal to each other by what they
-// ask for, past the radio.
+// Isolated nodes have no nameserver. That of the cluster has one cache for all, by which nodes and teams could exchange
+// signals without the radio.
 
 // unreachableNameserver is a nameserver that refuses at once, unless an app of the node is one.
 const unreachableNameserver = "127.0.0.1"
@@ -25,7 +25,7 @@ func dnsOf(in Input, node topology.Node) (corev1.DNSPolicy, *corev1.PodDNSConfig
 	return corev1.DNSNone, &corev1.PodDNSConfig{Nameservers: []string{unreachableNameserver}}
 }
 
-// ServerName that nodes have to find the address of; empty where the URL has an address.
+// ServerName is the server's name that nodes must resolve, empty if the URL has an address.
 func ServerName(o Options) string {
 	server, err := url.Parse(o.ServerURL)
 	if err != nil {
@@ -37,7 +37,7 @@ func ServerName(o Options) string {
 	return server.Hostname()
 }
 
-// hostAliases are the names of all nodes as one of them resolves them, itself included, and the server's where no nameserver tells it.
+// hostAliases are the names of all nodes as seen from one of them, and the server's if the node has no nameserver.
 func hostAliases(in Input, node topology.Node) []corev1.HostAlias {
 	var aliases []corev1.HostAlias
 	for _, peer := range in.Topology.Nodes {

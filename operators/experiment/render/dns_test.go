@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestIsolatedNodesKnowTheServerAndAskNoNameserverOfTheCluster(t *testing.T) {
+func TestIsolatedNodesResolveTheServerWithoutTheClustersNameserver(t *testing.T) {
 	for name, c := range map[string]struct {
 		change     func(*Input)
 		node, want string

@@ -16,9 +16,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// emaneScript starts a process for each NEM once radiod has put the other ends of the members' radios beside it, and ends with an error
-// as soon as one of them has: a network of which a radio is missing is none. What it waits for it says, and not for ever. Slots are
-// met on a busy host with real-time priority only, which not every control group may give.
+// emaneScript starts a process for each NEM once radiod has moved the members' radio interfaces into the pod. It fails as soon
+// as one process ends, because the network needs all. It names a missing interface after a timeout. On a busy host, time
+// slots need real-time priority, which not every control group allows.
 const emaneScript = `waited=0
 for nem in "$@"; do
   until [ -e "/sys/class/net/nem$nem" ] && [ "$(cat "/sys/class/net/nem$nem/operstate")" != down ]; do
@@ -35,14 +35,14 @@ wait -n
 echo "an EMANE process has ended" >&2
 exit 1`
 
-// emaneRadioTimeout in seconds for the members' radios, which come with their pods.
+// emaneRadioTimeout is the time in seconds for the members' radios, which appear with their pods.
 const emaneRadioTimeout = 600
 
-// emaneFilesLimit in bytes of a ConfigMap's data.
+// emaneFilesLimit is the limit of a ConfigMap's data in bytes.
 const emaneFilesLimit = 1 << 20
 
-// EMANEPod is the pod of the platform's that carries a network's members on one host by EMANE, with the files of its processes.
-// members are those of the network whose pods are on the host; antennas are nil where no member has an antenna profile.
+// EMANEPod is the pod that emulates a network's members on one host with EMANE, and the files of its processes. members are
+// those of the network whose pods are on the host. antennas are nil if no member has an antenna profile.
 func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member, antennas *emane.Antennas, options Options) (*corev1.Pod, *corev1.ConfigMap, error) {
 	name := EMANEPodName(network.Name, host)
 	meta := metav1.ObjectMeta{Name: name, Namespace: network.Namespace, Labels: network.Labels,
@@ -69,7 +69,7 @@ func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Me
 	return emanePod(meta, host, nems, items, options), files, nil
 }
 
-// sizeOf a ConfigMap's data in bytes.
+// sizeOf is the size of a ConfigMap's data in bytes.
 func sizeOf(files *corev1.ConfigMap) (size int) {
 	for key, text := range files.Data {
 		size += len(key) + len(text)
@@ -77,8 +77,7 @@ func sizeOf(files *corev1.ConfigMap) (size int) {
 	return size
 }
 
-// checkEMANEFiles says that the files of a network's members have no room in a ConfigMap, which they would need where all of them
-// came to one host.
+// checkEMANEFiles checks that the files of all of a network's members fit a ConfigMap, as all may be on one host.
 func checkEMANEFiles(network *v1alpha1.RadioNetwork, path *field.Path, room int) field.ErrorList {
 	_, files, err := EMANEPod(network, "any", network.Spec.Members, nil, Options{})
 	if err != nil {
@@ -89,17 +88,17 @@ func checkEMANEFiles(network *v1alpha1.RadioNetwork, path *field.Path, room int)
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, v1alpha1.EngineEMANE, fmt.Sprintf("EMANE's files of %d nodes have %d bytes, and a ConfigMap has room for %d: "+
-		"attach fewer nodes, or take engine native", len(network.Spec.Members), size, room))}
+		"attach fewer nodes, or use engine native", len(network.Spec.Members), size, room))}
 }
 
-// EMANEPodName of a network's pod on a host.
+// EMANEPodName is the name of a network's pod on a host.
 func EMANEPodName(network, host string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(host)) // never fails
 	return fmt.Sprintf("%s-emane-%08x", network, h.Sum32())
 }
 
-// addEMANEFiles of a NEM. Those that are the same for several are kept once, and shared ones are where all look for them.
+// addEMANEFiles adds the files of a NEM. Equal files of several NEMs are stored once, and shared ones have a common path.
 func addEMANEFiles(to *corev1.ConfigMap, nem string, files []emane.File) (items []corev1.KeyToPath) {
 	for _, f := range files {
 		key := f.Name
@@ -125,7 +124,7 @@ func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1
 		Containers: []corev1.Container{{
 			Name: "emane", Image: options.EMANEImage, ImagePullPolicy: options.PullPolicy,
 			Command: append([]string{"bash", "-c", emaneScript, "emane"}, nems...),
-			// Why it ended is what it wrote last.
+			// The last output says why it ended.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			Env:                      []corev1.EnvVar{{Name: "EMANE_PATIENCE_SECONDS", Value: strconv.Itoa(emaneRadioTimeout)}},
 			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), RunAsUser: ptr.To(int64(0)),

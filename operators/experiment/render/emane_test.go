@@ -23,7 +23,7 @@ func emaneNetwork() *v1alpha1.RadioNetwork {
 	return n
 }
 
-func TestTheEMANEPodOfAHostIsAsItsGoldenFile(t *testing.T) {
+func TestTheEMANEPodOfAHostMatchesItsGoldenFile(t *testing.T) {
 	n := emaneNetwork()
 	pod, files, err := EMANEPod(n, "host-a", n.Spec.Members, nil, Options{EMANEImage: "r/emane:1", PullPolicy: corev1.PullIfNotPresent})
 	if err != nil {
@@ -59,7 +59,7 @@ func TestPodsOfOneNetworkOnSeveralHostsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAnEMANEPodWaitsForItsRadiosAndNamesTheOneThatDoesNotCome(t *testing.T) {
+func TestAnEMANEPodWaitsForItsRadiosAndNamesAMissingOne(t *testing.T) {
 	command := exec.Command("bash", "-c", emaneScript, "emane", "65534")
 	command.Env = append(os.Environ(), "EMANE_PATIENCE_SECONDS=1")
 	said, err := command.CombinedOutput()
@@ -69,7 +69,7 @@ func TestAnEMANEPodWaitsForItsRadiosAndNamesTheOneThatDoesNotCome(t *testing.T) 
 	}
 }
 
-func TestMoreFilesThanAConfigMapHasRoomForAreRefusedWithNumbers(t *testing.T) {
+func TestMoreFilesThanFitAConfigMapAreRefusedWithNumbers(t *testing.T) {
 	path := field.NewPath("spec", "networks").Index(0).Child("engine")
 	errs := checkEMANEFiles(emaneNetwork(), path, 4000)
 	if len(errs) != 1 || errs[0].Field != path.String() || !strings.Contains(errs[0].Detail, "files of 3 nodes have ") || !strings.Contains(errs[0].Detail, "room for 4000: attach fewer nodes") {
@@ -80,14 +80,14 @@ func TestMoreFilesThanAConfigMapHasRoomForAreRefusedWithNumbers(t *testing.T) {
 	}
 }
 
-func TestChangesThatEMANECannotCarryOutAreRefusedInPlainWords(t *testing.T) {
+func TestChangesThatEMANEDoesNotSupportAreRefused(t *testing.T) {
 	power, gain, frequency, rate, off := v1alpha1.Power("1W"), v1alpha1.Gain("3dBi"), v1alpha1.Frequency("310MHz"), v1alpha1.DataRate("500kbit"), false
 	pipe := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"}}
 	slots := &v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit"}}
 	for name, c := range map[string]struct {
 		waveform *v1alpha1.WaveformSpec
 		change   v1alpha1.RadioChange
-		message  string // empty where it is carried out
+		message  string // empty if it is supported
 	}{
 		"a jammer":               {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, "jammer: Forbidden: EMANE has no sources of noise"},
 		"frequency":              {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Frequency: &frequency}}, "radio.frequency: Forbidden: EMANE takes it at its start only"},

@@ -13,16 +13,16 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Files of the user's own apps are mounted one by one with a subPath: they may lie anywhere in the image, and the
-// kubelet does not change them any more once a container has them, whatever becomes of the ConfigMap. What the
-// spec itself holds travels as annotations of the pod, so that there is no other object to keep in step.
+// Files of the user's own apps are mounted one by one with a subPath. So they may be anywhere in the image, and a later
+// change of the ConfigMap does not reach a running container. Contents in the spec become annotations of the pod, so that
+// there is no other object to keep consistent.
 
 const (
-	// fileMode: everybody may read, as the app may have any user id; nobody may write.
+	// fileMode lets everybody read, because the app may have any user id, and nobody write.
 	fileMode = int32(0o444)
 	// contentFile is the only file of a volume.
 	contentFile = "content"
-	// annotationLimit of all annotations of an object together, by the API server.
+	// annotationLimit is the API server's limit of all annotations of an object.
 	annotationLimit = 256 << 10
 	// annotationReserve is for what others add to a pod, such as Multus.
 	annotationReserve = 16 << 10
@@ -50,7 +50,7 @@ func fileMounts(app v1alpha1.App) (mounts []corev1.VolumeMount) {
 	return mounts
 }
 
-// annotationVolume has the value of an annotation as its only file.
+// annotationVolume is a volume whose only file is the value of an annotation.
 func annotationVolume(name, annotation string) corev1.Volume {
 	source := &corev1.DownwardAPIVolumeSource{DefaultMode: ptr.To(fileMode), Items: []corev1.DownwardAPIVolumeFile{{
 		Path: contentFile, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + annotation + "']"},
@@ -58,7 +58,7 @@ func annotationVolume(name, annotation string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{DownwardAPI: source}}
 }
 
-// contentMount puts the only file of a volume somewhere in a container.
+// contentMount mounts the only file of a volume at a path.
 func contentMount(volume, path string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volume, MountPath: path, SubPath: contentFile, ReadOnly: true}
 }
@@ -79,8 +79,7 @@ func fileVolumes(app v1alpha1.App) (volumes []corev1.Volume) {
 	return volumes
 }
 
-// ConfigMapKeys are the keys of ConfigMaps that the experiment's apps take files or variables from, each once, with the
-// field that names it first.
+// ConfigMapKeys are the keys of ConfigMaps that the experiment's apps use, each once, with the first field that names it.
 func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
 	seen := map[v1alpha1.KeyReference]bool{}
 	add := func(reference *v1alpha1.KeyReference, path *field.Path, text bool) {
@@ -103,7 +102,7 @@ func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
 		}
 		if reference := payloadReference(app); reference != nil && !seen[*reference] {
 			seen[*reference] = true
-			at := path.Child("publisher", "payload") // one word has both
+			at := path.Child("publisher", "payload") // one field has name and key
 			keys = append(keys, ConfigMapKey{*reference, at, at, false})
 		}
 	}
@@ -114,17 +113,17 @@ func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
 type ConfigMapKey struct {
 	v1alpha1.KeyReference
 	NamePath, KeyPath *field.Path
-	// Text tells that an environment variable takes it, or that it is a script, which cannot be binary.
+	// Text means that it is for an environment variable or a script, which cannot be binary.
 	Text bool
 }
 
-// Reference names another object of the experiment's namespace, a key in it where one is meant, and the field that does.
+// Reference names another object of the experiment's namespace, maybe a key in it, and the field that names it.
 type Reference struct {
 	Name, Key string
 	Path      *field.Path
 }
 
-// SecretReferences are the keys of Secrets that the experiment takes variables and user data from.
+// SecretReferences are the keys of Secrets with the experiment's variables and user data.
 func SecretReferences(in Input) (references []Reference) {
 	spec := &in.Experiment.Spec
 	for i, app := range spec.Apps {
@@ -142,7 +141,7 @@ func SecretReferences(in Input) (references []Reference) {
 	return references
 }
 
-// ClaimReferences are the volume claims that virtual machines begin from.
+// ClaimReferences are the volume claims with the root disks of virtual machines.
 func ClaimReferences(in Input) (references []Reference) {
 	for i, vm := range machineSettings(in) {
 		if vm.PersistentVolumeClaim != "" {
@@ -163,7 +162,7 @@ func machineSettings(in Input) iter.Seq2[int, v1alpha1.VirtualMachine] {
 	}
 }
 
-// reservedPaths are not the app's: a file there would break the container or what the platform gives it.
+// reservedPaths must not be files of an app, because they would break the container or the platform's mounts.
 var reservedPaths = map[string]bool{
 	"/tmp": true, "/vignette": true, "/dev": true, "/proc": true, "/sys": true,
 	"/etc/hosts": true, "/etc/hostname": true, "/etc/resolv.conf": true,
@@ -177,14 +176,14 @@ func checkFiles(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
 		}
 		for _, other := range app.Files {
 			if strings.HasPrefix(file.Path, other.Path+"/") {
-				errs = append(errs, field.Invalid(at, file.Path, fmt.Sprintf("lies in %s, which is a file itself", other.Path)))
+				errs = append(errs, field.Invalid(at, file.Path, fmt.Sprintf("is in %s, which is a file itself", other.Path)))
 			}
 		}
 	}
 	return errs
 }
 
-// checkAnnotations says which nodes have apps with more content in the spec than a pod can carry.
+// checkAnnotations finds nodes whose apps have more content in the spec than fits a pod.
 func checkAnnotations(pods []*corev1.Pod) (errs field.ErrorList) {
 	for _, pod := range pods {
 		size := annotationReserve
@@ -194,7 +193,7 @@ func checkAnnotations(pods []*corev1.Pod) (errs field.ErrorList) {
 		if size > annotationLimit {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "apps"), pod.Labels[v1alpha1.LabelNode],
 				fmt.Sprintf("the files of this node's apps have %d KiB of content in the spec and at most %d fit: put them into ConfigMaps", size>>10, annotationLimit>>10)))
-			return errs // nodes of one group are alike
+			return errs // nodes of one group are equal
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// ownApp is the quickstart whose program of one's own has everything that such a program may have.
+// ownApp is the quickstart whose user program uses all features of such a program.
 func ownApp(t *testing.T, files ...v1alpha1.AppFile) Input {
 	t.Helper()
 	in := quickstart(t)
@@ -30,7 +30,7 @@ func ownApp(t *testing.T, files ...v1alpha1.AppFile) Input {
 	return in
 }
 
-func TestAnAppOfOnesOwnHasItsFilesVariablesAndSubscriptions(t *testing.T) {
+func TestAUsersAppHasItsFilesVariablesAndSubscriptions(t *testing.T) {
 	in := ownApp(t,
 		v1alpha1.AppFile{Path: "/etc/tracker/tracker.conf", ConfigMap: &v1alpha1.KeyReference{Name: "tracker", Key: "conf"}},
 		v1alpha1.AppFile{Path: "/etc/motd", Content: ptr.To("cost: $(PRICE)\n")})
@@ -48,7 +48,7 @@ func TestAnAppOfOnesOwnHasItsFilesVariablesAndSubscriptions(t *testing.T) {
 	}
 }
 
-func TestContentsTravelUnchanged(t *testing.T) {
+func TestContentsStayUnchanged(t *testing.T) {
 	const content = "a $(HOME) $$\n\ttab \"quoted\" ünï\n"
 	in := ownApp(t, v1alpha1.AppFile{Path: "/x", Content: ptr.To(content)}, v1alpha1.AppFile{Path: "/empty", Content: ptr.To("")})
 	for _, pod := range Pods(in) {
@@ -64,7 +64,7 @@ func TestContentsTravelUnchanged(t *testing.T) {
 	}
 }
 
-func TestFilesWhereNoneCanBeAreRefused(t *testing.T) {
+func TestFilesAtReservedPathsAreRefused(t *testing.T) {
 	file := func(path string) v1alpha1.AppFile { return v1alpha1.AppFile{Path: path, Content: ptr.To("x")} }
 	for name, c := range map[string]struct {
 		files []v1alpha1.AppFile
@@ -73,7 +73,7 @@ func TestFilesWhereNoneCanBeAreRefused(t *testing.T) {
 		"anywhere":               {[]v1alpha1.AppFile{file("/etc/a"), file("/etc/ab/c"), file("/tmp/x"), file("/x")}, ""},
 		"in place of a mount":    {[]v1alpha1.AppFile{file("/tmp")}, "spec.apps[5].files[0].path"},
 		"in place of the hosts":  {[]v1alpha1.AppFile{file("/a"), file("/etc/hosts")}, "spec.apps[5].files[1].path"},
-		"below another file":     {[]v1alpha1.AppFile{file("/etc/a/b"), file("/etc/a")}, "lies in /etc/a, which is a file itself"},
+		"below another file":     {[]v1alpha1.AppFile{file("/etc/a/b"), file("/etc/a")}, "is in /etc/a, which is a file itself"},
 		"in the kernel's folder": {[]v1alpha1.AppFile{file("/proc")}, "spec.apps[5].files[0].path"},
 	} {
 		errs := Check(&ownApp(t, c.files...).Experiment.Spec)
@@ -83,7 +83,7 @@ func TestFilesWhereNoneCanBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestMoreContentThanAPodCanCarryIsRefused(t *testing.T) {
+func TestMoreContentThanFitsAPodIsRefused(t *testing.T) {
 	var files []v1alpha1.AppFile
 	for i := range 16 {
 		files = append(files, v1alpha1.AppFile{Path: "/" + strings.Repeat("x", i+1), Content: ptr.To(strings.Repeat("y", 16384))})
@@ -98,7 +98,7 @@ func TestMoreContentThanAPodCanCarryIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryKeyOfAConfigMapIsAskedForOnce(t *testing.T) {
+func TestEveryKeyOfAConfigMapIsListedOnce(t *testing.T) {
 	in := ownApp(t,
 		v1alpha1.AppFile{Path: "/a", ConfigMap: &v1alpha1.KeyReference{Name: "tracker", Key: "mode"}},
 		v1alpha1.AppFile{Path: "/b", ConfigMap: &v1alpha1.KeyReference{Name: "tracker", Key: "conf"}})

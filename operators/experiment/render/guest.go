@@ -16,28 +16,28 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// guestSpoolBytes is what an agent in a guest keeps of logs that it cannot ship: there they lie on the guest's own disk.
+// guestSpoolBytes limits the unsent logs of an agent in a guest, which are on the guest's own disk.
 const guestSpoolBytes = 64 << 20
 
-// toolFolders stand for the platform's images in a rendering, to tell of which of them an app's programs are: those of the first four are on the
-// tools' disk.
+// toolFolders replace the images in a rendering, to find out which image has an app's programs. The tools' disk has only those
+// of onToolsDisk.
 var toolFolders = apps.Images{
 	Traffic: guestconfig.ToolsTraffic, ZeroMQ: guestconfig.ToolsZeroMQ, Mosquitto: guestconfig.ToolsMosquitto, MGEN: guestconfig.ToolsMGEN,
 	VerneMQ: "vernemq", RabbitMQ: "rabbitmq", Prosody: "prosody", WSNCXF: "wsn-cxf",
 }
 
-// toolsOf a site is the folder of the tools' disk with its app's programs; empty for what runs the guest's own.
+// toolsOf is the folder of the tools' disk with an app's programs, empty for the guest's own programs.
 func toolsOf(site apps.Site) string {
 	site.Images = toolFolders
 	return KindOf(site.App).Render(site).Image
 }
 
-// onToolsDisk tells which folders the tools' disk has; the empty one stands for the guest's own programs.
+// onToolsDisk are the folders of the tools' disk. The empty one stands for the guest's own programs.
 var onToolsDisk = map[string]bool{
 	"": true, guestconfig.ToolsTraffic: true, guestconfig.ToolsZeroMQ: true, guestconfig.ToolsMosquitto: true, guestconfig.ToolsMGEN: true,
 }
 
-// Guest is what the guest of a virtual machine is told: what a pod of the node would have been given.
+// Guest is the configuration of a virtual machine's guest, equivalent to what a pod of the node would get.
 func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string]v1alpha1.WaveformSpec) guestconfig.Config {
 	e := in.Experiment
 	config := guestconfig.Config{
@@ -78,7 +78,7 @@ func guestInterfaces(in Input, node topology.Node, waveforms map[string]v1alpha1
 		if routing := routingOf(network); routing != nil {
 			next.Routing = routing.DeepCopy()
 			next.Routing.Routes = nil
-			next.Seed = apps.Seed(e.Spec.Seed, "network", network.Name) ^ int64(node.NEM)<<32 // as radiod does for a pod
+			next.Seed = apps.Seed(e.Spec.Seed, "network", network.Name) ^ int64(node.NEM)<<32 // like radiod for a pod
 		}
 		interfaces = append(interfaces, next)
 	}
@@ -133,11 +133,11 @@ func agentConfig(in Input, node topology.Node, app v1alpha1.App, r apps.Renderin
 	return config
 }
 
-// GuestSecret is what a virtual machine waits for: its guest's file, the token for the server, and user data where it is set up by cloud-init. It goes
-// with the machine.
+// GuestSecret is the Secret that a virtual machine waits for. It has its guest's file, the token for the server, and user data
+// for cloud-init. It is deleted with the machine.
 func GuestSecret(in Input, vm *kubevirtv1.VirtualMachineInstance, node topology.Node, file []byte, token string) *corev1.Secret {
 	owner := *metav1.NewControllerRef(vm, kubevirtv1.VirtualMachineInstanceGroupVersionKind)
-	owner.BlockOwnerDeletion = nil // that would take a right on the machine's finalizers
+	owner.BlockOwnerDeletion = nil // it would need permission for the machine's finalizers
 	secret := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -159,7 +159,7 @@ func GuestSecret(in Input, vm *kubevirtv1.VirtualMachineInstance, node topology.
 	return secret
 }
 
-// CheckGuestImage says which virtual machines name no disk although the platform has none of its own.
+// CheckGuestImage finds virtual machines that need a guest image or tools of the platform that are not installed.
 func CheckGuestImage(in Input) (errs field.ErrorList) {
 	o := in.Options
 	for i, node := range in.Experiment.Spec.Nodes {
@@ -167,15 +167,15 @@ func CheckGuestImage(in Input) (errs field.ErrorList) {
 		switch machine := settings(in, node.VM); {
 		case node.Runtime != v1alpha1.RuntimeVM:
 		case o.GuestImage == "" && !machine.OwnDisk():
-			errs = append(errs, field.Required(path.Child("vm", "image"), "the platform has no guest of its own installed: name an image or a persistentVolumeClaim"))
+			errs = append(errs, field.Required(path.Child("vm", "image"), "the platform has no guest image installed: name an image or a persistentVolumeClaim"))
 		case o.GuestToolsImage == "" && node.VM.HasAgent():
-			errs = append(errs, field.Invalid(path.Child("vm", "agent"), true, "the platform has no disk with its agent for guests installed: write agent: false, or have guest-tools installed"))
+			errs = append(errs, field.Invalid(path.Child("vm", "agent"), true, "the platform has no disk with its agent for guests installed: write agent: false, or install guest-tools"))
 		}
 	}
 	return errs
 }
 
-// GuestFile of a node's virtual machine: guest.json.
+// GuestFile is guest.json of a node's virtual machine.
 func GuestFile(in Input, node topology.Node, waveforms map[string]v1alpha1.WaveformSpec) ([]byte, error) {
 	text, err := guestconfig.Encode(Guest(in, node, MakeSites(in)[node.Name], waveforms))
 	if err != nil {

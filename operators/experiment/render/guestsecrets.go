@@ -16,10 +16,10 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// What apps of a virtual machine take from Secrets comes to it on disks that KubeVirt makes, one of each Secret with all its keys as files: the
-// operator reads none of their values, and the guest's own disk has none of their values. The agent in the guest gives each app what is its own.
+// A virtual machine gets the Secrets of its apps as disks that KubeVirt creates, one for each Secret with all its keys as
+// files. So neither the operator nor the guest's own disk has their values. The agent in the guest gives each app its own.
 
-// maxGuestSecrets of one machine.
+// maxGuestSecrets limits the Secrets of one machine.
 const maxGuestSecrets = 16
 
 var (
@@ -27,7 +27,7 @@ var (
 	brokerFiles = []string{credentials.CA, credentials.Cert, credentials.Key, credentials.Username, credentials.Password}
 )
 
-// ClientSecurityName of the Secret for machines with nothing but clients of brokers with security: its n-th making, from 0.
+// ClientSecurityName is the name of the n-th Secret, from 0, for machines that have only clients of brokers with security.
 func ClientSecurityName(e *v1alpha1.Experiment, n int) string {
 	name := fmt.Sprintf("%s-client-security-%s", e.Name, e.UID)
 	if n > 0 {
@@ -36,7 +36,7 @@ func ClientSecurityName(e *v1alpha1.Experiment, n int) string {
 	return name
 }
 
-// ClientSecret has of the given credentials what clients need.
+// ClientSecret has those of the given credentials that clients need.
 func ClientSecret(e *v1alpha1.Experiment, n int, files map[string][]byte) *corev1.Secret {
 	secret := Secret(e, map[string][]byte{})
 	secret.Name = ClientSecurityName(e, n)
@@ -46,7 +46,7 @@ func ClientSecret(e *v1alpha1.Experiment, n int, files map[string][]byte) *corev
 	return secret
 }
 
-// MachinesWithClients tells whether a virtual machine has clients of brokers with security, and no such broker itself.
+// MachinesWithClients reports whether a virtual machine has clients of brokers with security, but no such broker itself.
 func MachinesWithClients(in Input) bool {
 	nodes := VMNodes(in.Topology)
 	if len(nodes) == 0 {
@@ -56,7 +56,7 @@ func MachinesWithClients(in Input) bool {
 	return slices.ContainsFunc(nodes, func(n topology.Node) bool { return securityOfNode(sites[n.Name]) == clientSecurity })
 }
 
-// securityOfNode is what its apps need between them; none where nothing has to do with security.
+// securityOfNode is the volume that covers all of its apps, empty if none uses security.
 func securityOfNode(sites []apps.Site) (security string) {
 	for _, site := range sites {
 		if of := securityOf(site); of != "" && security != brokerSecurity {
@@ -79,7 +79,7 @@ func variableSecrets(t *topology.Topology, node topology.Node) (secrets []string
 	return secrets
 }
 
-// guestSecrets of a machine are the Secrets whose disks it has, in their order: the first is that of brokers' security, where there is any.
+// guestSecrets are the Secrets of a machine's disks, in order. The first is that of brokers' security, if any.
 func guestSecrets(in Input, node topology.Node, sites []apps.Site) (secrets []string) {
 	switch securityOfNode(sites) {
 	case brokerSecurity:
@@ -90,7 +90,7 @@ func guestSecrets(in Input, node topology.Node, sites []apps.Site) (secrets []st
 	return append(secrets, variableSecrets(in.Topology, node)...)
 }
 
-// addSecrets to a machine, each as a disk. They come last, as images may tell disks by their order.
+// addSecrets adds Secrets to a machine as disks. They come last, because images may depend on the order of disks.
 func addSecrets(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.Node, sites []apps.Site) {
 	bus := kubevirtv1.DiskBus(settingsOf(in, node).DiskBus)
 	for i, secret := range guestSecrets(in, node, sites) {
@@ -100,7 +100,7 @@ func addSecrets(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.N
 	}
 }
 
-// addSecretReferences says where an app in a guest finds what it takes from Secrets.
+// addSecretReferences configures where an app in a guest finds its values from Secrets.
 func addSecretReferences(app *guestconfig.App, in Input, node topology.Node, sites []apps.Site, site apps.Site) {
 	secrets := guestSecrets(in, node, sites)
 	files := clientFiles
@@ -127,11 +127,11 @@ func addSecretReferences(app *guestconfig.App, in Input, node topology.Node, sit
 	}
 }
 
-// checkGuestSecrets says whether a machine can have so many disks.
+// checkGuestSecrets checks the number of Secrets, each of which is a disk of the machine.
 func checkGuestSecrets(in Input, node topology.Node, path *field.Path) *field.Error {
 	if secrets := variableSecrets(in.Topology, node); len(secrets) > maxGuestSecrets {
 		return field.Invalid(path.Child("apps"), len(secrets),
-			fmt.Sprintf("is how many Secrets the node's apps take variables from, each of which is a disk of the virtual machine: want %d at most, or the node to be a pod", maxGuestSecrets))
+			fmt.Sprintf("is how many Secrets the node's apps take variables from, each of which is a disk of the virtual machine: use %d at most, or make the node a pod", maxGuestSecrets))
 	}
 	return nil
 }

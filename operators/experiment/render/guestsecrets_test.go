@@ -14,8 +14,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// secretMachines is the quickstart in machines, whose hub has security and whose tracker, beside it, takes variables from two Secrets: spoke, in another
-// machine, is the hub's client by its bridge.
+// secretMachines is the quickstart in machines. Its hub has security, and its tracker beside it takes variables from two
+// Secrets. Spoke, in another machine, is the hub's client by its bridge.
 func secretMachines(t *testing.T, change ...func(*v1alpha1.ExperimentSpec)) Input {
 	t.Helper()
 	in := machines(t)
@@ -52,7 +52,7 @@ func TestSecretsOfAMachineAreDisksByTheirLabels(t *testing.T) {
 	}
 }
 
-// disksOf a machine are its Secrets by the labels of their disks.
+// disksOf are a machine's Secrets by the labels of their disks.
 func disksOf(vm *kubevirtv1.VirtualMachineInstance) map[string]string {
 	found := map[string]string{}
 	for _, v := range vm.Spec.Volumes {

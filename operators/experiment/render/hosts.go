@@ -9,9 +9,9 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Names of nodes are in the hosts file of every container: hq is the address on the network shared with hq, hq.vhf the one on network vhf.
-// Containers of apps mount a file of ours, as the kubelet's own begins with the pod's address for the node's own name. Others,
-// such as the toolbox, have the kubelet's.
+// The hosts file of every container has the names of nodes: hq is its address on a shared network, hq.vhf that on network
+// vhf. Containers of apps mount the platform's file, because the kubelet's has the pod's address for the node's own name.
+// Others, such as the toolbox, have the kubelet's.
 
 const (
 	hostsPath       = "/etc/hosts"
@@ -22,7 +22,7 @@ const (
 // networkHost is the name of a node's address on a network.
 func networkHost(node topology.Node, network string) string { return node.Name + "." + network }
 
-// addHosts mounts the hosts file in the pod's containers. A node without radios keeps the kubelet's, where its name is its pod's.
+// addHosts mounts the hosts file in the pod's containers. A node without radios keeps the kubelet's.
 func addHosts(p *corev1.Pod, node topology.Node) {
 	if len(node.Attachments) == 0 {
 		return

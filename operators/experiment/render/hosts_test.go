@@ -39,7 +39,7 @@ func hostsInput(t *testing.T) Input {
 	return Input{Experiment: e, Topology: expanded, Options: quickstart(t).Options}
 }
 
-// resolve a name as the resolver does: the first line that has it.
+// resolve resolves a name by the first line that has it, as the resolver does.
 func resolve(hosts, name string) string {
 	for line := range strings.Lines(hosts) {
 		fields := strings.Fields(line)
@@ -58,11 +58,11 @@ func TestNamesOfNodesAreTheirRadioAddresses(t *testing.T) {
 		hosts[pod.Labels[v1alpha1.LabelNode]] = pod.Annotations["vignette.dev/hosts"]
 	}
 	for _, c := range []struct{ on, name, want string }{
-		{"veh", "hq", "198.18.0.1"},      // the network that they share
-		{"veh", "hq.vhf", "198.18.0.1"},  // by name
-		{"veh", "hq.lan", "198.18.1.1"},  // which routes may lead to
-		{"veh", "veh", "198.18.0.2"},     // its own name: no loopback, no pod
-		{"veh", "machine", "198.18.0.4"}, // whatever a peer runs on
+		{"veh", "hq", "198.18.0.1"},      // the shared network
+		{"veh", "hq.vhf", "198.18.0.1"},  // a named network
+		{"veh", "hq.lan", "198.18.1.1"},  // another network, to which there may be routes
+		{"veh", "veh", "198.18.0.2"},     // its own name is no loopback and no pod address
+		{"veh", "machine", "198.18.0.4"}, // a virtual machine
 		{"hq", "hq", "198.18.1.1"},       // its first network
 		{"hq", "hq.vhf", "198.18.0.1"},
 		{"hq", "veh", "198.18.0.2"},
@@ -74,7 +74,7 @@ func TestNamesOfNodesAreTheirRadioAddresses(t *testing.T) {
 		}
 	}
 	if hosts["bare"] != "" {
-		t.Errorf("a node without radios has hosts of ours:\n%s", hosts["bare"])
+		t.Errorf("a node without radios has the platform's hosts file:\n%s", hosts["bare"])
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// ignitionVersion of what the platform adds: the first of Ignition's specification 3, which every later one takes in.
+// ignitionVersion is that of the platform's part: the first of Ignition's specification 3, which every later one accepts.
 const ignitionVersion = "3.0.0"
 
-// ignitionOf a guest is the user's configuration, into which Ignition merges what starts the agent (ignition.config.merge of its specification 3).
-// One that has not been checked is handed on as it is.
+// ignitionOf is the user's configuration, into which Ignition merges the agent's (ignition.config.merge of its specification
+// 3). An unchecked one is passed on unchanged.
 func ignitionOf(node topology.Node, spec v1alpha1.VirtualMachine) string {
 	if !node.HasAgent() {
 		return spec.Ignition
@@ -27,7 +27,7 @@ func ignitionOf(node topology.Node, spec v1alpha1.VirtualMachine) string {
 	return merged
 }
 
-// mergeIgnition adds what starts the agent, and leaves everything else as it is.
+// mergeIgnition adds the agent's configuration and changes nothing else.
 func mergeIgnition(given string) (string, error) {
 	var config map[string]any
 	decoder := json.NewDecoder(strings.NewReader(given))
@@ -46,23 +46,23 @@ func mergeIgnition(given string) (string, error) {
 	from, isObject := about["config"].(map[string]any)
 	list, isList := from["merge"].([]any)
 	if _, there := from["merge"]; !isObject || there && !isList {
-		return "", errors.New("wants an object in ignition.config, and a list in ignition.config.merge")
+		return "", errors.New("must have an object in ignition.config, and a list in ignition.config.merge")
 	}
 	from["merge"] = append(list, map[string]any{"source": "data:;base64," + base64.StdEncoding.EncodeToString(agentIgnition())})
 	text, err := json.Marshal(config)
 	return string(text), err
 }
 
-// agentIgnition is a configuration that makes and enables the agent's unit.
+// agentIgnition is a configuration that creates and enables the agent's unit.
 func agentIgnition() []byte {
-	text, _ := json.Marshal(map[string]any{ // of strings and booleans alone
+	text, _ := json.Marshal(map[string]any{ // strings and booleans can always be encoded
 		"ignition": map[string]any{"version": ignitionVersion},
 		"systemd":  map[string]any{"units": []any{map[string]any{"name": agentUnitName, "enabled": true, "contents": agentUnit}}},
 	})
 	return text
 }
 
-// checkIgnition of a node that has some.
+// checkIgnition checks the Ignition configuration of a node.
 func checkIgnition(node topology.Node, spec v1alpha1.VirtualMachine) error {
 	if spec.Ignition == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-func TestAWaveformInPlaceMakesTheSameRadios(t *testing.T) {
+func TestAnInlineWaveformHasTheSameRadios(t *testing.T) {
 	link := func(delay v1alpha1.Duration) *v1alpha1.LinkModel {
 		return &v1alpha1.LinkModel{Delay: delay, Limit: 1000}
 	}
@@ -39,7 +39,7 @@ func TestAWaveformInPlaceMakesTheSameRadios(t *testing.T) {
 					t.Fatal(errs.ToAggregate())
 				}
 				made := RadioNetworks(Input{Experiment: other, Topology: topology}, map[string]v1alpha1.WaveformSpec{"wan": waveform}, map[string]types.UID{})
-				made[0].Spec.Waveform.Description, made[0].Spec.Waveform.Downlink = "", nil // told to nobody, and in the links
+				made[0].Spec.Waveform.Description, made[0].Spec.Waveform.Downlink = "", nil // unused, and already in the links
 				return made[0].Spec
 			}
 			inPlace := *e.Spec.DeepCopy()

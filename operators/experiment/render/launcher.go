@@ -11,10 +11,10 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// What KubeVirt adds to a guest's memory for the programs around it, as its GetMemoryOverhead has it (pkg/virt-controller/services/renderresources.go
-// of KubeVirt 1.7): monitor, launcher, virtlogd, virtqemud and QEMU itself, 8 MiB for each core and 8 MiB for an I/O thread, and a 512th of
-// the guest's memory for page tables. There is no graphics device. On arm64 the firmware has 128 MiB more, and a cluster may have
-// additionalGuestMemoryOverheadRatio: what launchers then request is counted as soon as they are there.
+// KubeVirt's memory overhead of a guest, from GetMemoryOverhead (pkg/virt-controller/services/renderresources.go of KubeVirt
+// 1.7). It is for monitor, launcher, virtlogd, virtqemud and QEMU itself. It has 8 MiB for each core and 8 MiB for an I/O
+// thread, and a 512th of the guest's memory for page tables. There is no graphics device. On arm64 the firmware needs 128
+// MiB more, and a cluster may have additionalGuestMemoryOverheadRatio. The queue counts existing launchers exactly.
 const (
 	launcherFixedMiB   = 25 + 100 + 25 + 40 + 30
 	launcherPerCoreMiB = 8
@@ -22,35 +22,34 @@ const (
 	pageTableFraction  = 512
 )
 
-// KubeVirt's names in a launcher's pod: of the container with the guest, of the one that logs its console, and of those that hold its disks'
-// images, which add the disk's name.
+// KubeVirt's names of containers in a launcher's pod: the guest, the log of its console, and the prefix of its disks' images.
 const (
 	ComputeContainer    = "compute"
 	GuestLogContainer   = "guest-console-log"
 	DiskContainerPrefix = "volume"
 )
 
-// IsLauncher tells whether a pod is that of a virtual machine, by the kind of its controller.
+// IsLauncher reports whether a pod is that of a virtual machine, by the kind of its controller.
 func IsLauncher(pod metav1.Object) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == kubevirtv1.VirtualMachineInstanceGroupVersionKind.Kind
 }
 
-// TunDevice is what only hosts have on which KubeVirt's virt-handler runs.
+// TunDevice is a device that only hosts with KubeVirt's virt-handler have.
 const TunDevice = "devices.kubevirt.io/tun"
 
-// coresRequest is KubeVirt's default for one core that is shared: a tenth of a processor for each.
+// coresRequest is KubeVirt's default for shared cores, a tenth of a processor for each.
 func coresRequest(cores int32) resource.Quantity {
 	return *resource.NewMilliQuantity(int64(cores)*100, resource.DecimalSI)
 }
 
-// launcherMemory is what the container with the guest requests.
+// launcherMemory is the memory request of the container with the guest.
 func launcherMemory(guest resource.Quantity, cores int32) resource.Quantity {
 	overhead := guest.Value()/pageTableFraction + (launcherFixedMiB+launcherPerCoreMiB*int64(cores)+launcherIOMiB)<<20
 	return *resource.NewQuantity(guest.Value()+overhead, resource.BinarySI)
 }
 
-// Footprints are the pods that all nodes take room as, in order: those of pods themselves, and of a virtual machine what KubeVirt will make of it.
+// Footprints are the pods by which all nodes take room, in order. For a virtual machine it is the expected launcher.
 func Footprints(in Input) []*corev1.Pod {
 	pods := Pods(in)
 	for _, node := range VMNodes(in.Topology) {
@@ -59,7 +58,7 @@ func Footprints(in Input) []*corev1.Pod {
 	return pods
 }
 
-// launcherFootprint has what the queue counts of a launcher's pod, and no more.
+// launcherFootprint has only those parts of a launcher's pod that the queue counts.
 func launcherFootprint(in Input, node topology.Node) *corev1.Pod {
 	e, spec := in.Experiment, settingsOf(in, node)
 	p := &corev1.Pod{ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group))}

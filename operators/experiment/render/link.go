@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// checkLink says what of a link's model contradicts itself.
+// checkLink finds contradictions in a link's model.
 func checkLink(l *v1alpha1.LinkModel, path *field.Path) field.ErrorList {
 	if l == nil {
 		return nil
@@ -16,7 +16,7 @@ func checkLink(l *v1alpha1.LinkModel, path *field.Path) field.ErrorList {
 	return checkLosses(l.LossCorrelation, l.GilbertElliott, path)
 }
 
-// checkPatch is checkLink of a change.
+// checkPatch finds contradictions in a change of a link.
 func checkPatch(l *v1alpha1.LinkPatch, path *field.Path) field.ErrorList {
 	if l == nil {
 		return nil
@@ -24,7 +24,7 @@ func checkPatch(l *v1alpha1.LinkPatch, path *field.Path) field.ErrorList {
 	return checkLosses(l.LossCorrelation, l.GilbertElliott, path)
 }
 
-// checkCommEffects says why a network cannot take the comm effects of a scenario.
+// checkCommEffects checks whether a network can use the comm effects of a scenario.
 func checkCommEffects(spec *v1alpha1.ExperimentSpec, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
 	if !network.CommEffects {
 		return nil
@@ -33,7 +33,7 @@ func checkCommEffects(spec *v1alpha1.ExperimentSpec, network v1alpha1.Network, p
 		errs = append(errs, field.Required(field.NewPath("spec", "scenario"), fmt.Sprintf("network %s takes comm effects from a scenario: name one", network.Name)))
 	}
 	if network.RFPipe != nil || network.TDMA != nil {
-		errs = append(errs, field.Forbidden(path.Child("commEffects"), "is for the link model: radios take pathloss"))
+		errs = append(errs, field.Forbidden(path.Child("commEffects"), "is for the link model: radios use pathloss"))
 	}
 	for part, given := range map[string]bool{"links": len(network.Links) > 0, "base": len(network.Base) > 0} {
 		if given {

@@ -13,14 +13,14 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Multicast groups of a PGM broker: of the scope that RFC 2365 calls local, with the last two bytes of the broker's address, so that
-// brokers of one network have groups of their own.
+// Multicast groups of a PGM broker, in the local scope of RFC 2365. They end with the last two bytes of the broker's address,
+// so that brokers of one network have different groups.
 const (
 	publisherGroups  = 255 // 239.255.0.0/16
 	subscriberGroups = 254 // 239.254.0.0/16, to which RFC 2365 lets the local scope grow
-	// firstPublisherPort is that of a node's first publisher by PGM. Each has its own, as requests to repeat what was lost come to it.
+	// firstPublisherPort is that of a node's first publisher by PGM. Each has its own, for the requests to repeat lost data.
 	firstPublisherPort = 5601
-	// maxPGMKilobits in kbit/s is for networks with a higher rate or none.
+	// maxPGMKilobits is the rate in kbit/s for networks with a higher rate or none.
 	maxPGMKilobits = 100_000
 )
 
@@ -55,7 +55,7 @@ func (m *siteMaker) pgm(site *apps.Site, node topology.Node, app v1alpha1.App) {
 	}
 }
 
-// publisherPorts of an app's instances on a node.
+// publisherPorts are those of an app's instances on a node.
 func (m *siteMaker) publisherPorts(node topology.Node, name string) (ports []int) {
 	next := firstPublisherPort
 	for _, other := range node.Apps {
@@ -107,8 +107,8 @@ func (m *siteMaker) isClient(node topology.Node, protocol v1alpha1.Protocol, to 
 	return server.Node == broker.Name && server.App.Name == brokerApp.Name
 }
 
-// rateKilobits at which a sender by PGM may send: that of the network's link, so that a sender by itself never fills the link's
-// queue with what the receivers' windows have to wait for.
+// rateKilobits is the maximum rate of a PGM sender. It is that of the network's link, so that one sender never fills the
+// link's queue.
 func (m *siteMaker) rateKilobits(network string) int {
 	for _, n := range m.in.Experiment.Spec.Networks {
 		if n.Name == network && n.Link != nil && n.Link.Rate != nil {

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/operators/apps"
 )
 
-// cniConfig is the configuration of the CNI plugin `radio`. It proves nothing: radiod admits by pod UID.
+// cniConfig is the configuration of the CNI plugin `radio`. Users can change it, so radiod checks the pod's UID.
 type cniConfig struct {
 	CNIVersion string `json:"cniVersion"`
 	Name       string `json:"name"`
@@ -32,7 +32,7 @@ func Attachments(in Input) []*nadv1.NetworkAttachmentDefinition {
 	return definitions
 }
 
-// RadioNetworks are what radiod obeys: one for each network, with the pods that may attach.
+// RadioNetworks configure radiod. There is one for each network, with the pods that may attach.
 func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]types.UID) []*v1alpha1.RadioNetwork {
 	e := in.Experiment
 	networks := make([]*v1alpha1.RadioNetwork, len(e.Spec.Networks))

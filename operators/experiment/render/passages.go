@@ -16,8 +16,8 @@ const allTopics = "#"
 // brokerName names a broker in the plan.
 func brokerName(node, app string) string { return node + "/" + app }
 
-// brokersOf are the brokers that a site's instances are clients of, or the network that they broadcast on; none where one of them is
-// an image of the user's own, which may be joined to others in ways that nobody here knows.
+// brokersOf are the brokers of a site's instances, or the network on which they broadcast. It returns none if one of them is
+// an image of the user, because such a broker may be joined to others in unknown passages.
 func brokersOf(site apps.Site) (brokers []string) {
 	if site.Broadcast != "" {
 		return []string{site.Interface}
@@ -34,7 +34,7 @@ func brokersOf(site apps.Site) (brokers []string) {
 	return brokers
 }
 
-// plannedPassages between an experiment's brokers, in the order of its nodes and their apps.
+// plannedPassages are the passages between an experiment's brokers, in the order of its nodes and their apps.
 func plannedPassages(in Input, sites Sites) (all []runapi.PlannedPassage) {
 	for _, node := range in.Topology.Nodes {
 		for _, site := range sites[node.Name] {
@@ -47,7 +47,7 @@ func plannedPassages(in Input, sites Sites) (all []runapi.PlannedPassage) {
 	return all
 }
 
-// bridgePassages are the ways over a broker's bridges.
+// bridgePassages are the passages over a broker's bridges.
 func bridgePassages(t *topology.Topology, node topology.Node, site apps.Site) (all []runapi.PlannedPassage) {
 	if site.App.Mosquitto == nil {
 		return nil
@@ -73,20 +73,20 @@ func bridgePassages(t *topology.Topology, node topology.Node, site apps.Site) (a
 	return all
 }
 
-// addFilter adds a filter to the ways of a bridge in one direction: to one of the same prefixes, or as another.
-func addFilter(ways []runapi.PlannedPassage, way runapi.PlannedPassage, filter string) []runapi.PlannedPassage {
-	i := slices.IndexFunc(ways, func(w runapi.PlannedPassage) bool {
-		return w.StripPrefix == way.StripPrefix && w.AddPrefix == way.AddPrefix
+// addFilter adds a filter to a bridge's passages in one direction, either to one with the same prefixes or as a new one.
+func addFilter(passages []runapi.PlannedPassage, passage runapi.PlannedPassage, filter string) []runapi.PlannedPassage {
+	i := slices.IndexFunc(passages, func(w runapi.PlannedPassage) bool {
+		return w.StripPrefix == passage.StripPrefix && w.AddPrefix == passage.AddPrefix
 	})
 	if i < 0 {
-		i = len(ways)
-		ways = append(ways, way)
+		i = len(passages)
+		passages = append(passages, passage)
 	}
-	ways[i].Filters = append(ways[i].Filters, filter)
-	return ways
+	passages[i].Filters = append(passages[i].Filters, filter)
+	return passages
 }
 
-// onePassage that topics of some filters take; none without a filter.
+// onePassage is the passage of topics that match some filters, none without a filter.
 func onePassage(from, to string, filters []string) []runapi.PlannedPassage {
 	if len(filters) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func onePassage(from, to string, filters []string) []runapi.PlannedPassage {
 	return []runapi.PlannedPassage{{From: from, To: to, Filters: filters}}
 }
 
-// clusterPassages are the ways to the other brokers of a cluster.
+// clusterPassages are the passages to the other brokers of a cluster.
 func clusterPassages(site apps.Site) (all []runapi.PlannedPassage) {
 	for _, peer := range site.ClusterPeers {
 		all = append(all, onePassage(brokerName(site.Node, site.App.Name), brokerName(peer, site.App.Name), []string{allTopics})...)
@@ -102,7 +102,7 @@ func clusterPassages(site apps.Site) (all []runapi.PlannedPassage) {
 	return all
 }
 
-// gatewayPassages are the ways between a gateway and its broker.
+// gatewayPassages are the passages between a gateway and its broker.
 func gatewayPassages(site apps.Site) []runapi.PlannedPassage {
 	if site.App.MQTTSNGateway == nil || len(site.Servers) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func gatewayPassages(site apps.Site) []runapi.PlannedPassage {
 	return append(onePassage(here, there, []string{allTopics}), onePassage(there, here, []string{allTopics})...)
 }
 
-// mediatorPassages are the ways from each leg of a mediator to all others.
+// mediatorPassages are the passages from each leg of a mediator to all others.
 func mediatorPassages(site apps.Site) (all []runapi.PlannedPassage) {
 	if site.App.Mediator == nil {
 		return nil

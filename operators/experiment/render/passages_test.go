@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// inputOf an experiment with apps and nodes as YAML, on one network.
+// inputOf is the input of an experiment with apps and nodes as YAML, on one network.
 func inputOf(t *testing.T, apps, nodes string) Input {
 	t.Helper()
 	e := &v1alpha1.Experiment{}
@@ -26,7 +26,7 @@ func inputOf(t *testing.T, apps, nodes string) Input {
 	return Input{Experiment: e, Topology: expanded}
 }
 
-func TestAPlanHasTheWaysBetweenBrokers(t *testing.T) {
+func TestAPlanHasThePassagesBetweenBrokers(t *testing.T) {
 	all := []string{"#"}
 	type passages = []runapi.PlannedPassage
 	for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestAPlanHasTheWaysBetweenBrokers(t *testing.T) {
 	}
 }
 
-func TestAPlanSaysWhoIsAClientOfWhichBroker(t *testing.T) {
+func TestAPlanHasTheBrokersOfClients(t *testing.T) {
 	in := inputOf(t, `
   - {name: a, mosquitto: {}}
   - {name: own, image: broker, command: [b]}

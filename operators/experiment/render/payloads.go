@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/apps"
 )
 
-// filesOf an app: its own, and the one that its messages are made of.
+// filesOf are an app's own files and the one of its messages.
 func filesOf(app v1alpha1.App) []v1alpha1.AppFile {
 	if reference := payloadReference(app); reference != nil {
 		return []v1alpha1.AppFile{{Path: apps.PayloadFile, ConfigMap: reference}}
@@ -21,7 +21,7 @@ func filesOf(app v1alpha1.App) []v1alpha1.AppFile {
 	return app.Files
 }
 
-// payloadReference is the key of a ConfigMap that a publisher's messages are made of; nil for none.
+// payloadReference is the key of a ConfigMap with the content of a publisher's messages, nil for none.
 func payloadReference(app v1alpha1.App) *v1alpha1.KeyReference {
 	if app.Publisher == nil {
 		return nil
@@ -34,8 +34,8 @@ func payloadReference(app v1alpha1.App) *v1alpha1.KeyReference {
 	return &v1alpha1.KeyReference{Name: name, Key: key}
 }
 
-// CheckPayloads says which publishers' messages are larger than their protocol takes, as far as sizes are known. Those of patterns are checked with
-// the patterns.
+// CheckPayloads finds publishers whose messages are larger than their protocol allows, as far as sizes are known. Those of
+// patterns are checked with the patterns.
 func CheckPayloads(in Input) (errs field.ErrorList) {
 	for i, app := range in.Experiment.Spec.Apps {
 		size, known := payloadBytes(in, app)
@@ -44,13 +44,13 @@ func CheckPayloads(in Input) (errs field.ErrorList) {
 		}
 		at := field.NewPath("spec", "apps").Index(i).Child("publisher", "payload")
 		if most := trafficconfig.MaxPayloadBytes(string(app.Publisher.Protocol)); size > most {
-			errs = append(errs, field.Invalid(at, app.Publisher.Payload, fmt.Sprintf("messages have %d bytes: want %d at most with %s", size, most, app.Publisher.Protocol)))
+			errs = append(errs, field.Invalid(at, app.Publisher.Payload, fmt.Sprintf("messages have %d bytes: use %d at most with %s", size, most, app.Publisher.Protocol)))
 		}
 	}
 	return errs
 }
 
-// payloadBytes of a publisher's largest message, as far as it is a size that somebody chose: others are small.
+// payloadBytes is the size of a publisher's largest message, if the user has set it. Others are small.
 func payloadBytes(in Input, app v1alpha1.App) (size int, known bool) {
 	if app.Publisher == nil {
 		return 0, false

@@ -16,7 +16,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// publisherOf a protocol and a payload, with a broker of its own.
+// publisherOf is an experiment with a publisher of a protocol and a payload, and its broker.
 func publisherOf(t *testing.T, protocol, payload string) Input {
 	t.Helper()
 	to := "to: server, "
@@ -39,13 +39,13 @@ func TestPayloadsThatAProtocolDoesNotTakeAreRefusedByName(t *testing.T) {
 		"tracks too":                         {"mqtt-udp", "nffi", 0, ""},
 		"a file that is not known yet":       {"mqtt-sn", "file:pictures/map.jpg", 0, ""},
 		"a file that fits":                   {"mqtt-sn", "file:pictures/map.jpg", 64_000, ""},
-		"a file too large for a datagram":    {"mqtt-sn", "file:pictures/map.jpg", 65_000, "messages have 65064 bytes: want 65000 at most with mqtt-sn"},
+		"a file too large for a datagram":    {"mqtt-sn", "file:pictures/map.jpg", 65_000, "messages have 65064 bytes: use 65000 at most with mqtt-sn"},
 		"the same by TCP":                    {"mqtt", "file:pictures/map.jpg", 65_000, ""},
-		"an image too large for a datagram":  {"mqtt-udp", "image:65001", 0, "want 65000 at most with mqtt-udp"},
-		"bytes too many for WS-Notification": {"ws-notification", "bytes:5000000", 0, "want 4194304 at most with ws-notification"},
-		"bytes too many for XMPP":            {"xmpp", "bytes:16777217", 0, "want 16777216 at most with xmpp"},
+		"an image too large for a datagram":  {"mqtt-udp", "image:65001", 0, "use 65000 at most with mqtt-udp"},
+		"bytes too many for WS-Notification": {"ws-notification", "bytes:5000000", 0, "use 4194304 at most with ws-notification"},
+		"bytes too many for XMPP":            {"xmpp", "bytes:16777217", 0, "use 16777216 at most with xmpp"},
 		"as many as RabbitMQ takes":          {"amqp", "bytes:134217728", 0, ""},
-		"one more than RabbitMQ takes":       {"stomp", "bytes:134217729", 0, "want 134217728 at most with stomp"},
+		"one more than RabbitMQ takes":       {"stomp", "bytes:134217729", 0, "use 134217728 at most with stomp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := publisherOf(t, c.protocol, c.payload)

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Plan is the run's first plan: its nodes, before T0 is set and anything is armed.
+// Plan is the run's first plan, before T0 is set and any action is armed.
 func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]types.UID) runapi.Plan {
 	e := in.Experiment
 	sites := MakeSites(in)
@@ -33,7 +33,8 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 	return plan
 }
 
-// resolvedSpec has what templates say in the place of their names, so that a run that is repeated has the same machines.
+// resolvedSpec is the spec with the contents of templates instead of their names, so that a repeated run has the same
+// machines.
 func resolvedSpec(in Input) v1alpha1.ExperimentSpec {
 	spec := *in.Experiment.Spec.DeepCopy()
 	for i := range spec.Nodes {
@@ -46,7 +47,7 @@ func resolvedSpec(in Input) v1alpha1.ExperimentSpec {
 	return spec
 }
 
-// campaign that an experiment says it is a run of. What does not read as what the operator writes is left out.
+// campaign is the campaign of an experiment by its labels. It ignores values that the operator cannot have written.
 func campaign(e *v1alpha1.Experiment) *runapi.PlannedCampaign {
 	round, err := strconv.ParseInt(e.Labels[v1alpha1.LabelCampaignRound], 10, 64)
 	name, uid := e.Labels[v1alpha1.LabelCampaign], e.Labels[v1alpha1.LabelCampaignUID]
@@ -60,7 +61,7 @@ func campaign(e *v1alpha1.Experiment) *runapi.PlannedCampaign {
 	return planned
 }
 
-// namedWaveforms are those that named references resolved to, by the Waveform's name.
+// namedWaveforms are the waveforms that networks name, by name.
 func namedWaveforms(e *v1alpha1.Experiment, byNetwork map[string]v1alpha1.WaveformSpec) map[string]v1alpha1.WaveformSpec {
 	named := map[string]v1alpha1.WaveformSpec{}
 	for _, network := range e.Spec.Networks {
@@ -97,7 +98,7 @@ func plannedNode(e *v1alpha1.Experiment, node topology.Node, sites []apps.Site, 
 	return planned
 }
 
-// AgentsOf lists every agent of an experiment: one for each app of a node, or the idle one; none for a guest without agent.
+// AgentsOf lists every agent of an experiment: one for each app of a node, or the idle one. A guest without agent has none.
 func AgentsOf(t *topology.Topology) []runapi.Target {
 	var agents []runapi.Target
 	for _, node := range t.Nodes {

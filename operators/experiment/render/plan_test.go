@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-func TestARunOfACampaignSaysSo(t *testing.T) {
+func TestThePlanOfACampaignsRunNamesIt(t *testing.T) {
 	run := map[string]string{
 		v1alpha1.LabelCampaign: "e4", v1alpha1.LabelCampaignUID: "c1", v1alpha1.LabelCampaignRound: "2", v1alpha1.LabelCampaignPoint: "mosquitto-2s",
 	}

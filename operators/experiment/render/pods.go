@@ -22,19 +22,19 @@ import (
 
 const (
 	nonRoot = int64(65532)
-	// tokenSeconds of the projected token's life; the kubelet renews it at 80 %.
+	// tokenSeconds is the lifetime of the projected token, which the kubelet renews at 80 %.
 	tokenSeconds = int64(3600)
-	// spoolLimit of one container's log directory: what cannot be shipped waits there.
+	// spoolLimit is the size of one container's log directory, which holds unsent logs.
 	spoolLimit = "256Mi"
-	// binLimit of the folder with the agent.
+	// binLimit is the size of the folder with the agent.
 	binLimit = "256Mi"
-	// spoolLimitBytes is what the agent keeps to: above spoolLimit the kubelet would evict the node's whole pod.
+	// spoolLimitBytes is the agent's own limit, because above spoolLimit the kubelet would evict the node's pod.
 	spoolLimitBytes = 240 << 20
-	// environmentLimit of one variable: Linux takes 128 KiB for name and value of each (MAX_ARG_STRLEN).
+	// environmentLimit is the size of one variable. Linux allows 128 KiB for name and value (MAX_ARG_STRLEN).
 	environmentLimit = 128<<10 - 256
 )
 
-// Pods of all nodes that are pods, in order, each held by the scheduling gate.
+// Pods are those of all nodes that are pods, in order, each with the scheduling gate.
 func Pods(in Input) []*corev1.Pod {
 	sites := MakeSites(in)
 	pods := make([]*corev1.Pod, 0, len(in.Topology.Nodes))
@@ -52,7 +52,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 	p.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	p.Spec = corev1.PodSpec{
 		Hostname:                      node.Name,
-		ServiceAccountName:            "default", // only the projected token speaks for it
+		ServiceAccountName:            "default", // only the projected token authenticates it
 		HostAliases:                   hostAliases(in, node),
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		SchedulingGates:               []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGate}},
@@ -114,7 +114,7 @@ func selections(e *v1alpha1.Experiment, node topology.Node) string {
 	return encode(elements)
 }
 
-// encode makes JSON of plain values, which cannot fail.
+// encode encodes plain values as JSON, which never fails.
 func encode(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -137,15 +137,15 @@ func containerSecurity(user *int64, readOnly bool) *corev1.SecurityContext {
 	}
 }
 
-// smallRequests has no limit of processor time: throttling would look like radio delay.
+// smallRequests has no limit of processor time, because throttling would look like radio delay.
 func smallRequests() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
 	}}
 }
 
-// minimalRequests are those of what must not be the reason why a pod finds no room: a pod needs the most of its init
-// containers' requests, and the sum of its apps'.
+// minimalRequests are those of init containers, which must not make a pod too large. A pod requests the maximum of its init
+// containers and the sum of its apps.
 func minimalRequests() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
@@ -181,7 +181,7 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 	return c
 }
 
-// environment has the platform's own variables last: of two with one name the last one wins.
+// environment has the platform's own variables last, because the last of two with the same name counts.
 func environment(user []v1alpha1.EnvVar, node topology.Node, config agentconfig.Config) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, variable := range user {
@@ -213,16 +213,17 @@ func appMounts(app string) []corev1.VolumeMount {
 	}
 }
 
-// instanceMemory is added to the default limit for each further instance of an app, which is a process.
+// instanceMemory is added to the default limit for each further instance of an app, as each is a process.
 const instanceMemory = 64 << 20
 
-// limitMemory of a container that states no limit: one app must not take a host's memory from all others. A larger request is the limit.
+// limitMemory sets the limit of a container without one, so that one app cannot use all of a host's memory. A larger request
+// is the limit.
 func limitMemory(resources *corev1.ResourceRequirements, o Options, app v1alpha1.App) {
 	if _, limited := resources.Limits[corev1.ResourceMemory]; limited || o.MemoryLimit.IsZero() {
 		return
 	}
 	request, requested := resources.Requests[corev1.ResourceMemory]
-	if !requested { // Kubernetes would take the limit for it
+	if !requested { // Kubernetes would use the limit as the request
 		request = smallRequests().Requests[corev1.ResourceMemory]
 		setMemory(&resources.Requests, request)
 	}
@@ -247,7 +248,7 @@ func appVolumes(app string, o Options) []corev1.Volume {
 	}
 }
 
-// emptyDir with a limit, above which the kubelet evicts the pod; zero is none.
+// emptyDir is a folder with a limit, above which the kubelet evicts the pod. Zero is no limit.
 func emptyDir(name string, limit resource.Quantity) corev1.Volume {
 	source := &corev1.EmptyDirVolumeSource{}
 	if !limit.IsZero() {
@@ -256,7 +257,7 @@ func emptyDir(name string, limit resource.Quantity) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: source}}
 }
 
-// TokenVolume projects the token with which a pod talks to the server; its default audience would be the API server.
+// TokenVolume projects a pod's token for the server. The default audience would be the API server.
 func TokenVolume() corev1.Volume {
 	return corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{

@@ -10,8 +10,9 @@ import (
 	"vignette.dev/vignette/operators/apps/traffic"
 )
 
-// assignPredefinedTopics numbers, from 1 and in their alphabetical order, the topics that MQTT-SN publishers with QoS -1 have: without a connection nobody could
-// ask for an id. All gateways of the experiment know all of them, so that a publisher may fail over. Names of two characters need no id.
+// assignPredefinedTopics numbers the topics of MQTT-SN publishers with QoS -1 alphabetically, from 1. Without a connection a
+// publisher cannot request ids. All gateways of the experiment know all topics, so that a publisher may fail over. Names of
+// two characters need no id.
 func assignPredefinedTopics(sites Sites) {
 	ids := map[string]uint16{}
 	each := func(use func(*apps.Site)) {
@@ -42,7 +43,7 @@ func assignPredefinedTopics(sites Sites) {
 	})
 }
 
-// topicsWithoutConnection are those of a publisher's instances that need ids which are agreed upon before.
+// topicsWithoutConnection are the topics of a publisher's instances that need predefined ids.
 func topicsWithoutConnection(s apps.Site) (topics []string) {
 	if p := s.App.Publisher; p == nil || p.Protocol != v1alpha1.ProtocolMQTTSN || p.QoS != mqttsn.QoSMinusOne {
 		return nil

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// RunCapture is the name of the capture that an experiment's own spec asks for.
+	// RunCapture is the name of the capture in an experiment's own spec.
 	RunCapture = "run"
 	// everyNode stands for all nodes of a network in links and changes.
 	everyNode = v1alpha1.EveryNode
-	// defaultCaptureLimit in bytes, where no default was filled in.
+	// defaultCaptureLimit is the limit in bytes if the API server has not set the default.
 	defaultCaptureLimit = 256 << 20
-	// radioNetworkLimit in bytes of JSON: etcd takes 1.5 MiB, and radiod's status is part of the object.
+	// radioNetworkLimit is the size of the JSON in bytes. etcd accepts 1.5 MiB, including radiod's status.
 	radioNetworkLimit = 1 << 20
 	// Bounds of RadioNetworkSpec's lists.
 	maxChanges, maxCaptures = 4096, 256
 )
 
-// links of a network: those of its spec, then those from its base, over the waveform's downlink. Where
-// the spec has a link from the base to all itself, that one holds.
+// links are a network's links: those of its spec, then those from its base with the waveform's downlink. If the spec has a
+// link from the base to all, that one counts.
 func links(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) []v1alpha1.GroupLink {
 	all := slices.Clone(network.Links)
 	if waveform.Downlink == nil {
@@ -45,7 +45,7 @@ func links(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) []v1alpha1.
 	return all
 }
 
-// Changes that the timeline makes to a network, in order of time.
+// Changes are those of the timeline to a network, in order of time.
 func Changes(e *v1alpha1.Experiment, network string) (timed []v1alpha1.TimedRadioChange) {
 	for _, entry := range e.Spec.Timeline {
 		for _, change := range entry.Set {
@@ -62,16 +62,15 @@ func sortChanges(timed []v1alpha1.TimedRadioChange) {
 	slices.SortStableFunc(timed, func(a, b v1alpha1.TimedRadioChange) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
 }
 
-// AddChanges folds changes made by hand into those that a network has, in order of time; of two at one
-// moment the one that was there stays before. Changes are only ever added: the radio goes through
-// them again when it is restarted.
+// AddChanges adds manual changes to those of a network, in order of time. At the same time the existing one stays first.
+// Changes are never removed, because the radio applies all of them again after a restart.
 func AddChanges(has []v1alpha1.TimedRadioChange, more ...v1alpha1.TimedRadioChange) []v1alpha1.TimedRadioChange {
 	all := slices.Concat(has, more)
 	sortChanges(all)
 	return all
 }
 
-// captures that the spec asks for of a network: none or one.
+// captures are those of a network in the spec, none or one.
 func captures(in Input, network string) []v1alpha1.RadioCapture {
 	collect := in.Experiment.Spec.Collect
 	if collect == nil {
@@ -114,7 +113,8 @@ func radioCapture(name string, nodes []string, spec v1alpha1.CaptureSpec) v1alph
 	return c
 }
 
-// expandNodes names of nodes and groups to nodes attached to a network, in the order of the spec; nil where they are all of them.
+// expandNodes expands names of nodes and groups to nodes attached to a network, in the order of the spec. It returns nil for
+// all nodes.
 func expandNodes(t *topology.Topology, network string, names []string) []string {
 	if len(names) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func hasName(node topology.Node, name string) bool {
 	return v1alpha1.IsCalled(name, node.Name, node.Group)
 }
 
-// PlanCaptures are captures of a network as the run record has them, with every node named.
+// PlanCaptures are a network's captures for the run record, with every node named.
 func PlanCaptures(t *topology.Topology, network string, captures ...v1alpha1.RadioCapture) (planned []runapi.PlannedCapture) {
 	for _, c := range captures {
 		nodes := c.Nodes
@@ -159,13 +159,13 @@ func PlanCaptures(t *topology.Topology, network string, captures ...v1alpha1.Rad
 	return planned
 }
 
-// Fits tells whether a radio network keeps within what its definition and etcd take.
+// Fits reports whether a radio network is within the limits of its definition and etcd.
 func Fits(spec *v1alpha1.RadioNetworkSpec) bool {
 	text, err := json.Marshal(spec)
 	return err == nil && len(text) <= radioNetworkLimit && len(spec.Changes) <= maxChanges && len(spec.Captures) <= maxCaptures
 }
 
-// CheckRadio says what of the spec's changes, bases and captures would do nothing.
+// CheckRadio finds changes, bases and captures of the spec that would have no effect.
 func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	for i, network := range spec.Networks {
@@ -206,7 +206,7 @@ func checkCollect(spec *v1alpha1.ExperimentSpec, t *topology.Topology, path *fie
 	return append(errs, checkLimit(collect.CaptureLimit, path.Child("captureLimit"))...)
 }
 
-// CheckChange says what a change of a network names that is not there.
+// CheckChange finds names in a change of a network that do not exist.
 func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
 	if err := checkOnNetwork(t, change.Network, everyNode); err != nil {
 		return field.ErrorList{field.Invalid(path.Child("network"), change.Network, err.Error())}
@@ -219,16 +219,16 @@ func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.
 	return append(errs, checkPatch(change.Link, path.Child("link"))...)
 }
 
-// checkCapturable says why frames of a network cannot be captured.
+// checkCapturable returns why frames of a network cannot be captured.
 func checkCapturable(spec *v1alpha1.ExperimentSpec, network string) error {
 	i := slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Name == network })
 	if i >= 0 && spec.Networks[i].Engine == v1alpha1.EngineEMANE {
-		return fmt.Errorf("network %q has engine emane, and captures are of the radios that radiod carries itself: capture in an app of the node, or take engine native", network)
+		return fmt.Errorf("network %q has engine emane, and captures are of the radios that radiod emulates itself: capture in an app of the node, or use engine native", network)
 	}
 	return nil
 }
 
-// CheckCapture says what of a Capture cannot be captured.
+// CheckCapture finds the errors of a Capture.
 func CheckCapture(experiment *v1alpha1.ExperimentSpec, t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	if err := cmp.Or(checkOnNetwork(t, spec.Network, everyNode), checkCapturable(experiment, spec.Network)); err != nil {
@@ -242,13 +242,13 @@ func CheckCapture(experiment *v1alpha1.ExperimentSpec, t *topology.Topology, spe
 	return append(errs, CheckCaptureAlone(spec)...)
 }
 
-// CheckCaptureAlone says what is wrong with a Capture whatever its experiment is.
+// CheckCaptureAlone finds the errors of a Capture that do not depend on its experiment.
 func CheckCaptureAlone(spec *v1alpha1.CaptureSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	return append(checkFilter(spec.Filter, path.Child("filter")), checkLimit(spec.Limit, path.Child("limit"))...)
 }
 
-// checkOnNetwork says why a name stands for no node of a network.
+// checkOnNetwork returns why a name stands for no node of a network.
 func checkOnNetwork(t *topology.Topology, network, name string) error {
 	if _, found := t.Subnets[network]; !found {
 		return fmt.Errorf("the experiment has no network %q: it has %s", network, strings.Join(networkNames(t), ", "))
@@ -287,8 +287,7 @@ func checkFilter(filter string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// CheckBase says which networks have a base although their waveform has no downlink for it, or the
-// other way round.
+// CheckBase finds networks with a base whose waveform has no downlink, and the reverse.
 func CheckBase(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	for i, network := range spec.Networks {
 		waveform, known := waveforms[network.Name]

@@ -41,7 +41,7 @@ func inputWithChanges(t *testing.T) (Input, map[string]v1alpha1.WaveformSpec) {
 	return in, known
 }
 
-func TestBasesChangesAndCapturesAreAsTheirGoldenFile(t *testing.T) {
+func TestBasesChangesAndCapturesMatchTheirGoldenFile(t *testing.T) {
 	in, known := inputWithChanges(t)
 	var objects []any
 	for _, n := range RadioNetworks(in, known, uids(in)) {
@@ -55,7 +55,7 @@ func TestBasesChangesAndCapturesAreAsTheirGoldenFile(t *testing.T) {
 	}
 }
 
-func TestChangesMadeByHandComeAfterThoseOfTheTimelineAtTheSameMoment(t *testing.T) {
+func TestManualChangesComeAfterThoseOfTheTimelineAtTheSameTime(t *testing.T) {
 	at := func(second int64, share v1alpha1.Percent) v1alpha1.TimedRadioChange {
 		return v1alpha1.TimedRadioChange{AtNanoseconds: second * 1e9, RadioChange: loss("wan", share)}
 	}
@@ -65,7 +65,7 @@ func TestChangesMadeByHandComeAfterThoseOfTheTimelineAtTheSameMoment(t *testing.
 	}
 }
 
-// largestNetwork is a RadioNetwork with everything that an experiment's own spec may ask for, at the bounds.
+// largestNetwork is a RadioNetwork of an experiment whose spec is at all limits.
 func largestNetwork(t *testing.T) *v1alpha1.RadioNetwork {
 	t.Helper()
 	in := quickstart(t)
@@ -103,7 +103,7 @@ func largestNetwork(t *testing.T) *v1alpha1.RadioNetwork {
 	return RadioNetworks(in, nil, pods)[0]
 }
 
-func TestTheLargestSpecLeavesRoomForChangesByHandAndThenNoMoreFit(t *testing.T) {
+func TestTheLargestSpecLeavesRoomForManualChangesAndThenNoMoreFit(t *testing.T) {
 	spec := largestNetwork(t).Spec
 	if !Fits(&spec) {
 		t.Fatal("an experiment's own spec does not fit")

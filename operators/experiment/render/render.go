@@ -1,5 +1,5 @@
-// Package render makes every object that belongs to an experiment. It is pure: the same experiment
-// and options give the same objects, byte for byte; golden files hold them.
+// Package render renders every object of an experiment. It is pure: the same experiment and options always give the same
+// bytes, which golden files check.
 package render
 
 import (
@@ -19,22 +19,23 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Options are the platform's side of what is rendered.
+// Options are the platform's settings for rendering.
 type Options struct {
-	// Namespace of the platform, where RadioNetworks live.
+	// Namespace of the platform, which has the RadioNetworks.
 	Namespace string
-	// ServerURL as node pods and the workflow's pods reach it.
+	// ServerURL is the server's address for nodes and the workflow's pods.
 	ServerURL string
 	// AgentImage, ServerImage and AnalysisImage of the platform.
 	AgentImage, ServerImage, AnalysisImage string
 	// Apps has the images of the platform's own apps.
 	Apps apps.Images
-	// GuestImage is the container disk of virtual machines that name no disk of their own, and GuestToolsImage the one with the platform's
-	// programs for all guests; empty where there are none.
+	// GuestImage is the container disk of virtual machines without a disk of their own. GuestToolsImage is the one with the
+	// platform's programs for all guests. They may be empty.
 	GuestImage, GuestToolsImage string
-	// EMANEImage is the image of the engine emane; empty where EMANE is not installed.
+	// EMANEImage is the image of the engine emane, empty if EMANE is not installed.
 	EMANEImage string
-	// MemoryLimit of an app's container that states none, and ScratchLimit of each of its folders for data and for /tmp; zero is no limit.
+	// MemoryLimit is for app containers without a limit, ScratchLimit for each of their folders for data and /tmp. Zero is no
+	// limit.
 	MemoryLimit, ScratchLimit resource.Quantity
 	// ToolboxImage has tools for networks, for shells on nodes.
 	ToolboxImage string
@@ -55,7 +56,7 @@ const (
 	// installContainer is the init container's name, which no app may have.
 	installContainer = "agent"
 	managedBy        = "app.kubernetes.io/managed-by"
-	// ManagedByValue marks shared objects that the operator made and may remove.
+	// ManagedByValue marks shared objects that the operator has created and may delete.
 	ManagedByValue = "vignette"
 )
 
@@ -64,23 +65,23 @@ type Input struct {
 	Experiment *v1alpha1.Experiment
 	Topology   *topology.Topology
 	Options    Options
-	// ServerAddress is behind the name in Options.ServerURL, once it is known: isolated nodes have no nameserver to ask.
+	// ServerAddress is the address of the name in Options.ServerURL, once known, for isolated nodes without a nameserver.
 	ServerAddress string
 	// Scenario that moves the nodes, or nil.
 	Scenario *Scenario
-	// Scripts are the contents of those scripts that are in ConfigMaps, as far as they are known.
+	// Scripts are the contents of scripts in ConfigMaps, as far as they are known.
 	Scripts map[v1alpha1.KeyReference]string
-	// FileBytes are the sizes of what apps take from ConfigMaps, as far as they are known.
+	// FileBytes are the sizes of files in ConfigMaps, as far as they are known.
 	FileBytes map[v1alpha1.KeyReference]int
-	// Templates that virtual machines name, by their names, as far as they are known.
+	// Templates of virtual machines by name, as far as they are known.
 	Templates map[string]v1alpha1.VirtualMachine
-	// Contents of what apps take from ConfigMaps, for virtual machines, into which the kubelet mounts nothing.
+	// Contents of files in ConfigMaps, only for virtual machines, because the kubelet cannot mount them there.
 	Contents map[v1alpha1.KeyReference][]byte
-	// ClientSecurity is the Secret for virtual machines with nothing but clients of brokers with security, where there are such.
+	// ClientSecurity is the Secret for virtual machines that have only clients of brokers with security, if any.
 	ClientSecurity string
 }
 
-// Check says what of an experiment cannot be rendered although the topology is good.
+// Check finds what of an experiment cannot be rendered although the topology is valid.
 func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		if app.Name == installContainer || app.Name == IdleApp {
@@ -95,7 +96,7 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// checkResources refuses what no pod may have, of which Kubernetes would tell only when the pod is made.
+// checkResources finds resources that Kubernetes would refuse only when the pod is created.
 func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs field.ErrorList) {
 	if r == nil {
 		return nil
@@ -119,7 +120,7 @@ func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs fiel
 	return errs
 }
 
-// CheckSize says which apps have more instances than fit the agent's configuration, and more files than fit a pod.
+// CheckSize finds apps with more instances than fit the agent's configuration, or more files than fit a pod.
 func CheckSize(pods []*corev1.Pod, spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		if size := largestVariable(pods, app.Name); size > environmentLimit {
@@ -143,13 +144,14 @@ func largestVariable(pods []*corev1.Pod, container string) (size int) {
 	return size
 }
 
-// PodName of a node.
+// PodName is the name of a node's pod.
 func PodName(experiment, node string) string { return experiment + "-" + node }
 
-// NetworkName of a NetworkAttachmentDefinition.
+// NetworkName is the name of a network's NetworkAttachmentDefinition.
 func NetworkName(experiment, network string) string { return experiment + "-" + network }
 
-// RadioNetworkName in the platform's namespace, where names of experiments may clash but UIDs do not.
+// RadioNetworkName is the name of a network's RadioNetwork. In the platform's namespace names of experiments may clash, but
+// UIDs do not.
 func RadioNetworkName(e *v1alpha1.Experiment, network string) string {
 	return fmt.Sprintf("%s-%s", e.UID, network)
 }

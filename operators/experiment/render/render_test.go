@@ -69,7 +69,7 @@ func checkGolden(t *testing.T, name string, objects ...any) {
 	golden.Check(t, name+".yaml", b.String())
 }
 
-func TestEveryObjectOfTheQuickstartIsAsItsGoldenFile(t *testing.T) {
+func TestEveryObjectOfTheQuickstartMatchesItsGoldenFile(t *testing.T) {
 	in := quickstart(t)
 	for _, pod := range Pods(in) {
 		checkGolden(t, "pod-"+pod.Labels[v1alpha1.LabelNode], pod)
@@ -95,7 +95,7 @@ func TestRenderingTwiceGivesTheSame(t *testing.T) {
 	}
 }
 
-// configs are the agents' configurations as the kubelet would hand them over.
+// configs are the agents' configurations as the kubelet would pass them.
 func configs(t *testing.T, in Input) map[string]agentconfig.Config {
 	t.Helper()
 	found := map[string]agentconfig.Config{}
@@ -144,7 +144,7 @@ func TestEntitiesAreUniqueThroughTheExperiment(t *testing.T) {
 	}
 }
 
-func TestMetricsPortsAreDistinctOnANodeAndWithinWhatRadiodLetsIn(t *testing.T) {
+func TestMetricsPortsAreDistinctOnANodeAndAllowedByRadiod(t *testing.T) {
 	in := quickstart(t)
 	in.Experiment.Spec.Apps[2].Instances = 60
 	in.Topology, _ = topology.Expand(&in.Experiment.Spec)

@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// engineOf a network; radiod's own, which is meant where none is named, is left out, and so is that of the link model.
+// engineOf is a network's engine. It is empty for radiod's own, which is the default, and for the link model.
 func engineOf(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) v1alpha1.Engine {
 	if network.Engine == v1alpha1.EngineNative || waveform.PHY() == nil {
 		return ""
@@ -23,12 +23,12 @@ func engineOf(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) v1alpha1
 	return network.Engine
 }
 
-// InPlace is the waveform that a network has in place; ok is false where it names one.
+// InPlace is a network's inline waveform. ok is false if the network names one.
 func InPlace(network v1alpha1.Network) (w v1alpha1.WaveformSpec, ok bool) {
 	return v1alpha1.WaveformSpec{Link: network.Link, RFPipe: network.RFPipe, TDMA: network.TDMA}, network.Waveform == ""
 }
 
-// WithWaveform is a network that names a waveform with the waveform itself in place: both carry frames alike.
+// WithWaveform is a network with the named waveform inline, which is equivalent.
 func WithWaveform(network v1alpha1.Network, w v1alpha1.WaveformSpec) v1alpha1.Network {
 	network.Links = links(network, w)
 	network.Waveform, network.Base = "", nil
@@ -36,16 +36,16 @@ func WithWaveform(network v1alpha1.Network, w v1alpha1.WaveformSpec) v1alpha1.Ne
 	return network
 }
 
-// radioChecker checks what networks with a physical layer are given.
+// radioChecker checks networks with a physical layer.
 type radioChecker struct {
 	spec     *v1alpha1.ExperimentSpec
 	topology *topology.Topology
-	// scenario is nil where there is none, or where nothing is known of it yet.
+	// scenario is nil if there is none or it is not known yet.
 	scenario *Scenario
 	reported map[string]bool
 }
 
-// once leaves out a finding about a field that has one, as two networks of a node would both tell the same of it.
+// once drops a second finding about a field, because two networks of a node have the same finding.
 func (c *radioChecker) once(err *field.Error) field.ErrorList {
 	if c.reported[err.Field] {
 		return nil
@@ -54,8 +54,8 @@ func (c *radioChecker) once(err *field.Error) field.ErrorList {
 	return field.ErrorList{err}
 }
 
-// CheckRadioModels says what does not fit the radio models of an experiment's networks: waveforms by the networks' names, as
-// far as they are known. scenario is that of the experiment, nil where there is none or where it is not known.
+// CheckRadioModels finds what does not fit the radio models of an experiment's networks. The waveforms are by network, as far
+// as they are known. scenario is that of the experiment, nil if there is none or it is not known.
 func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (errs field.ErrorList) {
 	c := &radioChecker{spec: spec, topology: t, scenario: scenario, reported: map[string]bool{}}
 	for i, network := range spec.Networks {
@@ -63,7 +63,7 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 		errs = append(errs, checkRoutes(t, network, path)...)
 		for j, radio := range network.Radios {
 			if h := radio.AntennaHeight; h != nil && h.Float() <= 0 {
-				errs = append(errs, field.Invalid(path.Child("radios").Index(j).Child("antennaHeight"), *h, "want more than 0 m, such as 3m"))
+				errs = append(errs, field.Invalid(path.Child("radios").Index(j).Child("antennaHeight"), *h, "must be more than 0 m, such as 3m"))
 			}
 			for k, name := range radio.Nodes {
 				if err := checkOnNetwork(t, network.Name, name); err != nil {
@@ -96,7 +96,7 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 	return append(errs, c.checkChanges(network, w)...)
 }
 
-// CheckWaveform says what of a Waveform no network can have, whatever its nodes are.
+// CheckWaveform finds the errors of a Waveform that do not depend on nodes.
 func CheckWaveform(w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	if w.PHY() == nil {
 		return append(checkLink(w.Link, field.NewPath("spec", "link")), checkLink(w.Downlink, field.NewPath("spec", "downlink"))...)
@@ -111,7 +111,7 @@ func CheckWaveform(w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	return at.checkModel(w, nems)
 }
 
-// CheckLiveChange says what of a change by hand no network can take.
+// CheckLiveChange finds the errors of a LiveChange that do not depend on networks.
 func CheckLiveChange(spec *v1alpha1.LiveChangeSpec) (errs field.ErrorList) {
 	for i, change := range spec.Changes {
 		path := field.NewPath("spec", "changes").Index(i)
@@ -136,7 +136,7 @@ func checkJammer(jammer *v1alpha1.Jammer, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// modelPath names parts of a network's model, which may be in a Waveform.
+// modelPath is the field path of a network's model, which may be in a Waveform.
 type modelPath struct {
 	network           v1alpha1.Network
 	path, networkPath *field.Path
@@ -149,7 +149,7 @@ func (m modelPath) invalid(part string, err error) *field.Error {
 	return field.Invalid(m.path.Child(part), "", err.Error())
 }
 
-// checkModel of a network whose nodes have the NEM ids.
+// checkModel checks the model of a network whose nodes have the given NEM ids.
 func (m modelPath) checkModel(w *v1alpha1.WaveformSpec, nems []int) (errs field.ErrorList) {
 	for _, problem := range []struct {
 		part string
@@ -172,10 +172,10 @@ func modelOf(w *v1alpha1.WaveformSpec) string {
 	return "link"
 }
 
-// checkLinkOnly says what a network of the link model has no use for.
+// checkLinkOnly finds settings that a network of the link model does not support.
 func checkLinkOnly(network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
 	if network.Waveform == "" {
-		return nil // refused by the definition
+		return nil // the API server refuses it
 	}
 	if len(network.Radios) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("radios"), fmt.Sprintf("radios are for rfpipe and tdma, and waveform %s is a link", network.Waveform)))
@@ -186,8 +186,7 @@ func checkLinkOnly(network v1alpha1.Network, path *field.Path) (errs field.Error
 	return errs
 }
 
-// checkEMANE says what EMANE cannot do of a network as its members make it: what it has no model for, and more than its files
-// have room for.
+// checkEMANE finds what EMANE does not support in a network with these members, and files that are too large.
 func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
 	if network.Engine != v1alpha1.EngineEMANE {
 		return nil
@@ -207,12 +206,12 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	return errs
 }
 
-// CheckEngine says which networks ask for an engine that the cluster does not have.
+// CheckEngine finds networks whose engine is not installed.
 func CheckEngine(spec *v1alpha1.ExperimentSpec, options Options) (errs field.ErrorList) {
 	for i, network := range spec.Networks {
 		if network.Engine == v1alpha1.EngineEMANE && options.EMANEImage == "" {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("engine"), network.Engine,
-				"EMANE is not installed on this cluster: take engine native, which has the same models, or have the administrator install it (docs/how-to/install.md)"))
+				"EMANE is not installed on this cluster: use engine native, which has the same models, or ask the administrator to install it (docs/how-to/install.md)"))
 		}
 	}
 	return errs
@@ -220,13 +219,13 @@ func CheckEngine(spec *v1alpha1.ExperimentSpec, options Options) (errs field.Err
 
 func checkPHY(p *v1alpha1.PHY) error {
 	if p.Frequency != "" && p.Frequency.Hertz() <= 0 {
-		return fmt.Errorf("frequency is %s: want more than 0 Hz", p.Frequency)
+		return fmt.Errorf("frequency is %s: must be more than 0 Hz", p.Frequency)
 	}
 	if p.Bandwidth != "" && p.Bandwidth.Hertz() <= 0 {
-		return fmt.Errorf("bandwidth is %s: want more than 0 Hz", p.Bandwidth)
+		return fmt.Errorf("bandwidth is %s: must be more than 0 Hz", p.Bandwidth)
 	}
 	if p.AntennaHeight != "" && p.AntennaHeight.Float() <= 0 {
-		return fmt.Errorf("antennaHeight is %s: want more than 0 m, such as 3m", p.AntennaHeight)
+		return fmt.Errorf("antennaHeight is %s: must be more than 0 m, such as 3m", p.AntennaHeight)
 	}
 	return nil
 }
@@ -245,7 +244,7 @@ func checkPCR(w *v1alpha1.WaveformSpec) error {
 	return err
 }
 
-// scheduleField is where a tdma network's schedule comes from.
+// scheduleField is the field of a tdma network's schedule.
 func scheduleField(w *v1alpha1.WaveformSpec) string {
 	if w.TDMA != nil && w.TDMA.Schedule != "" {
 		return "schedule"
@@ -253,7 +252,7 @@ func scheduleField(w *v1alpha1.WaveformSpec) string {
 	return "structure"
 }
 
-// nemsOn a network, ascending.
+// nemsOn are the NEM ids on a network, ascending.
 func nemsOn(t *topology.Topology, network string) (nems []int) {
 	for _, node := range attached(t, network, everyNode) {
 		nems = append(nems, int(node.NEM))
@@ -262,7 +261,7 @@ func nemsOn(t *topology.Topology, network string) (nems []int) {
 	return nems
 }
 
-// initialSchedule that a tdma network has, given or generated; nil for a network without nodes.
+// initialSchedule is a tdma network's schedule, given or generated. It is nil for a network without nodes.
 func initialSchedule(w *v1alpha1.TDMAModel, nems []int) (*tdma.Schedule, error) {
 	if len(nems) == 0 {
 		return nil, nil
@@ -289,7 +288,7 @@ func initialSchedule(w *v1alpha1.TDMAModel, nems []int) (*tdma.Schedule, error) 
 	return schedule, nil
 }
 
-// parseSchedule and see that it names members of the network only: others, in EMANE, would be ignored without a word.
+// parseSchedule parses a schedule. It may name only members of the network, because EMANE would silently ignore others.
 func parseSchedule(text string, base *tdma.Schedule, nems []int) (*tdma.Schedule, error) {
 	s, err := tdma.ParseSchedule([]byte(text), base)
 	if err != nil {
@@ -308,7 +307,7 @@ func parseSchedule(text string, base *tdma.Schedule, nems []int) (*tdma.Schedule
 	return s, nil
 }
 
-// checkSchedule of a tdma network, and the rates in it.
+// checkSchedule checks the schedule of a tdma network and its rates.
 func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 	if w.TDMA == nil {
 		return nil
@@ -324,7 +323,7 @@ func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 	return tdma.CheckRates(rates, schedule.Structure())
 }
 
-// checkChanges of the timeline against the model of a network, in order of time, as a schedule may build on the one before.
+// checkChanges checks the timeline's changes of a network in order of time, because a schedule may build on the one before.
 func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	model := NewChangeable(w, nemsOn(c.topology, network.Name))
 	model.engine, model.pairLinks = network.Engine, network.CommEffects
@@ -348,13 +347,13 @@ func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.Wavefo
 	return errs
 }
 
-// Changeable is a network's model as changes go over it, one after the other.
+// Changeable is the state of a network's model to which changes are applied in order.
 type Changeable struct {
 	waveform *v1alpha1.WaveformSpec
 	engine   v1alpha1.Engine
 	nems     []int
 	schedule *tdma.Schedule
-	// pairLinks tells that each pair of nodes has a link of its own, by the scenario.
+	// pairLinks means that the scenario has a link for each pair of nodes.
 	pairLinks bool
 }
 
@@ -362,7 +361,7 @@ type Changeable struct {
 func NewChangeable(w *v1alpha1.WaveformSpec, nems []int) *Changeable {
 	c := &Changeable{waveform: w, nems: nems}
 	if w.TDMA != nil {
-		c.schedule, _ = initialSchedule(w.TDMA, nems) // what is wrong with it is said elsewhere
+		c.schedule, _ = initialSchedule(w.TDMA, nems) // another check reports its errors
 	}
 	return c
 }
@@ -377,12 +376,12 @@ func AfterChanges(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 	c := NewChangeable(&spec.Waveform, nems)
 	c.engine, c.pairLinks = spec.Engine, spec.CommEffects
 	for _, change := range spec.Changes {
-		_ = c.Change(change.RadioChange, nil) // what does not fit was said when it was made, and changes nothing
+		_ = c.Change(change.RadioChange, nil) // invalid changes were reported before and have no effect
 	}
 	return c
 }
 
-// Change says what of a change does not fit the model, and lets what fits hold for the next one.
+// Change returns what of a change does not fit the model, and applies what fits.
 func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
 	model := modelOf(c.waveform)
 	forbid := func(part string, wrong bool, needs string) {
@@ -417,13 +416,13 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 	return errs
 }
 
-// checkEffect says what of a change the model takes and lets come to nothing.
+// checkEffect finds what of a change the model accepts but ignores.
 func (c *Changeable) checkEffect(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
 	some := change.From != "" && change.From != everyNode
 	if r := change.Radio; r != nil && some && c.engine != v1alpha1.EngineEMANE {
 		for part, given := range map[string]bool{"delay": r.Delay != nil, "jitter": r.Jitter != nil} {
 			if given {
-				errs = append(errs, field.Forbidden(path.Child("radio", part), "delay and jitter are one for all radios of a network: change them by an entry of their own, without from"))
+				errs = append(errs, field.Forbidden(path.Child("radio", part), "delay and jitter are the same for all radios of a network: change them in a separate entry without from"))
 			}
 		}
 	}
@@ -431,7 +430,7 @@ func (c *Changeable) checkEffect(change v1alpha1.RadioChange, path *field.Path) 
 		errs = append(errs, field.Forbidden(path.Child("radio", "rate"), fmt.Sprintf("the radios of network %s choose their rates by SINR, as its waveform has adaptiveRates: leave out rate", change.Network)))
 	}
 	if j := change.Jammer; j != nil && !j.Ended() && c.waveform.InterferenceCounted() == v1alpha1.InterferenceNone {
-		errs = append(errs, field.Forbidden(path.Child("jammer"), fmt.Sprintf("network %s counts no interference, so that a jammer disturbs nobody: its waveform wants interference OutOfBand or All", change.Network)))
+		errs = append(errs, field.Forbidden(path.Child("jammer"), fmt.Sprintf("network %s counts no interference, so that a jammer has no effect: set interference of its waveform to OutOfBand or All", change.Network)))
 	}
 	return errs
 }
@@ -462,7 +461,7 @@ func (c *Changeable) reschedule(change v1alpha1.RadioChange) *partError {
 	}
 	rate := []string{"radio", "rate"}
 	if !c.schedule.OwnPower() {
-		return &partError{rate, errors.New("the schedule that holds is not a generated one, and has rates of its own: change the schedule")}
+		return &partError{rate, errors.New("the current schedule is not a generated one, and has rates of its own: change the schedule")}
 	}
 	if change.From != "" && change.From != everyNode {
 		return &partError{rate, errors.New("a generated schedule has one rate for all: leave out from")}

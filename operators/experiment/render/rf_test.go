@@ -75,7 +75,7 @@ func companyWaveforms(in Input) map[string]v1alpha1.WaveformSpec {
 	return found
 }
 
-func TestRadiosPlatformsAndRoutesAreAsTheirGoldenFile(t *testing.T) {
+func TestRadiosPlatformsAndRoutesMatchTheirGoldenFile(t *testing.T) {
 	in := companyOf(t, company)
 	known := companyWaveforms(in)
 	if errs := CheckRadioModels(&in.Experiment.Spec, in.Topology, known, in.Scenario); len(errs) > 0 {
@@ -91,7 +91,7 @@ func TestRadiosPlatformsAndRoutesAreAsTheirGoldenFile(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitTheRadiosIsNamed(t *testing.T) {
+func TestErrorsOfRadiosAreNamed(t *testing.T) {
 	schedule := `<emane-tdma-schedule><structure frames='1' slots='2' slotoverhead='0' slotduration='1000' bandwidth='1000000'/>` +
 		`<multiframe frequency='300000000' power='0' class='0' datarate='1000000'><frame index='0'><slot index='0' nodes='1'/><slot index='1' nodes='NEM'/></frame></multiframe></emane-tdma-schedule>`
 	scheduleOf := func(nem string) string { return `schedule: "` + strings.ReplaceAll(schedule, "NEM", nem) + `", ` }
@@ -107,12 +107,12 @@ func TestWhatDoesNotFitTheRadiosIsNamed(t *testing.T) {
 		"a platform that is not there": {edits: []string{"12-14", "13-15"}, path: "spec.nodes[1].platforms", message: "platforms 1-14,20, and not 15, which is to carry node veh-3"},
 		"a NEM id that is no platform": {edits: []string{"{name: hq,", "{name: hq, nem: 17,"}, path: "spec.nodes[0].platform", message: "not 17, the NEM id of node hq"},
 		"a node that stands still in a scenario": {edits: []string{"networks: [mesh, lan]", "networks: [vhf]"}, path: "spec.nodes[2].position",
-			message: "knows nothing of it"},
+			message: "does not have it"},
 		"a node that is nowhere": {edits: []string{", position: {latitude: \"58.1\", longitude: \"7.9\", altitude: 10m}", ", nem: 30"}, path: "spec.nodes[2].platform", message: "not 30"},
 		"a latitude beyond the pole": {edits: []string{`"58.1"`, `"98.1"`}, path: "spec.nodes[2].position",
 			message: "latitude"},
 		"a PCR that is none":                  {edits: []string{"rate: 175kbit", "pcr: '<x/>'"}, path: "spec.networks[0].rfpipe.pcr", message: ""},
-		"a bandwidth of nothing":              {edits: []string{"bandwidth: 250kHz", "bandwidth: 0Hz"}, path: "spec.networks[0].rfpipe.phy", message: "more than 0 Hz"},
+		"a bandwidth of nothing":              {edits: []string{"bandwidth: 250kHz", "bandwidth: 0Hz"}, path: "spec.networks[0].rfpipe.phy", message: "must be more than 0 Hz"},
 		"a schedule with an unknown node":     {edits: []string{"structure: {slotDuration: 5ms}, ", scheduleOf("77")}, path: "spec.networks[2].tdma.schedule", message: "names NEM id 77, which no node of the network has: they have 1,5"},
 		"too few slots":                       {edits: []string{"{slotDuration: 5ms}", "{slots: 1}"}, path: "spec.networks[2].tdma.structure", message: "NEM id 5 would never send"},
 		"a slot of overhead":                  {edits: []string{"{slotDuration: 5ms}", "{slotDuration: 5ms, slotOverhead: 5ms}"}, path: "spec.networks[2].tdma.structure", message: "less than slotduration"},
@@ -137,9 +137,9 @@ func TestWhatDoesNotFitTheRadiosIsNamed(t *testing.T) {
 			message: "rfpipe.queueDepth: Invalid value: 10: EMANE's RF Pipe has a queue of 255 frames"},
 		"rates that EMANE does not choose": {edits: []string{"5ms}, rate: 1Mbit}", "5ms}, rate: 1Mbit, adaptiveRates: [{rate: 1Mbit, sinr: 10dB}]}\n    engine: emane"}, path: "spec.networks[2].engine",
 			message: "tdma.adaptiveRates: Forbidden"},
-		"an antenna on the ground": {edits: []string{"bandwidth: 250kHz", "antennaHeight: 0m"}, path: "spec.networks[0].rfpipe.phy", message: "want more than 0 m"},
+		"an antenna on the ground": {edits: []string{"bandwidth: 250kHz", "antennaHeight: 0m"}, path: "spec.networks[0].rfpipe.phy", message: "must be more than 0 m"},
 		"an antenna of its own on the ground": {edits: []string{"transmitPower: 50W", "antennaHeight: 0m"}, path: "spec.networks[0].radios[0].antennaHeight",
-			message: "want more than 0 m"},
+			message: "must be more than 0 m"},
 		"links on a named radio": {edits: []string{"    engine: native\n", "    links: [{from: hq, to: veh}]\n"}, path: "spec.networks[1].links", message: "links are for the link model"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestAnEngineThatIsNotInstalledIsNamed(t *testing.T) {
 	}
 }
 
-func TestChangesThatWouldComeToNothingAreRefused(t *testing.T) {
+func TestChangesWithoutAnEffectAreRefused(t *testing.T) {
 	rate, delay := v1alpha1.DataRate("500kbit"), v1alpha1.Duration("20ms")
 	pipe := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"}}
 	heard := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit", Interference: v1alpha1.InterferenceOutOfBand}}
@@ -188,9 +188,9 @@ func TestChangesThatWouldComeToNothingAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		waveform *v1alpha1.WaveformSpec
 		change   v1alpha1.RadioChange
-		message  string // empty where it has an effect
+		message  string // empty if it has an effect
 	}{
-		"delay of one node":               {pipe, v1alpha1.RadioChange{From: "hq", Radio: &v1alpha1.RadioPatch{Delay: &delay}}, "radio.delay: Forbidden: delay and jitter are one for all"},
+		"delay of one node":               {pipe, v1alpha1.RadioChange{From: "hq", Radio: &v1alpha1.RadioPatch{Delay: &delay}}, "radio.delay: Forbidden: delay and jitter are the same for all"},
 		"delay of every node":             {pipe, v1alpha1.RadioChange{From: everyNode, Radio: &v1alpha1.RadioPatch{Delay: &delay}}, ""},
 		"rate chosen by SINR":             {adaptive, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, "radio.rate: Forbidden: the radios of network vhf choose"},
 		"jammer that nobody hears":        {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, "jammer: Forbidden: network vhf counts no interference"},

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// routingOf a network, or nil where nobody sets routes.
+// routingOf is a network's routing, nil if it has no routes.
 func routingOf(network v1alpha1.Network) *v1alpha1.Routing {
 	if network.Routing == nil || network.Routing.Protocol == "" || network.Routing.Protocol == v1alpha1.RoutingNone {
 		return nil
@@ -19,7 +19,7 @@ func routingOf(network v1alpha1.Network) *v1alpha1.Routing {
 	return network.Routing
 }
 
-// staticRoutes of a network by addresses, for each node that has some.
+// staticRoutes are a network's static routes with addresses, by node.
 func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
 	routing := routingOf(network)
 	if routing == nil || routing.Protocol != v1alpha1.RoutingStatic {
@@ -30,12 +30,12 @@ func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v
 		via, found := t.Node(route.Via)
 		gateway, on := via.Address(network.Name)
 		if !found || !on {
-			continue // CheckRoutes says so
+			continue // checkRoutes reports it
 		}
 		for _, node := range attached(t, network.Name, everyNode) {
 			chosen := len(route.Nodes) == 0 || slices.ContainsFunc(route.Nodes, func(name string) bool { return hasName(node, name) })
 			if !chosen || node.Name == route.Via || node.Name == route.To {
-				continue // who forwards, and the destination itself, need no route there
+				continue // the router and the destination itself need no route there
 			}
 			for _, to := range destinations(t, network.Name, node, route) {
 				add := v1alpha1.MemberRoute{To: to.String(), Via: gateway.String()}
@@ -48,8 +48,7 @@ func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v
 	return routes
 }
 
-// destinations of a route: the subnet, or every address of the node except those in other subnets that the router is on
-// itself.
+// destinations of a route are the subnet, or every address of the node except those in other subnets of the router.
 func destinations(t *topology.Topology, network string, router topology.Node, route v1alpha1.StaticRoute) (to []netip.Prefix) {
 	if subnet, err := netip.ParsePrefix(route.To); err == nil {
 		return []netip.Prefix{subnet.Masked()}
@@ -63,7 +62,7 @@ func destinations(t *topology.Topology, network string, router topology.Node, ro
 	return to
 }
 
-// checkRoutes says which static routes lead nowhere.
+// checkRoutes finds static routes that lead nowhere.
 func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
 	if network.Routing == nil {
 		return nil

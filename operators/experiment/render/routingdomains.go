@@ -12,8 +12,9 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// routingDomainWarnings are about networks of one routing domain that differ in what a router has one of: of each, only what a node's first network says holds.
-func routingDomainWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (doubts field.ErrorList) {
+// routingDomainWarnings are about networks of one routing domain with different settings that a router has only once. A router
+// uses those of its node's first network.
+func routingDomainWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
 	said := map[string]bool{}
 	for _, node := range t.Nodes {
 		firsts := map[v1alpha1.RoutingProtocol]v1alpha1.Network{}
@@ -30,15 +31,15 @@ func routingDomainWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) 
 			}
 			if !said[network.Name] && !sameRouterSettings(first.Routing, network.Routing) {
 				said[network.Name] = true
-				doubts = append(doubts, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("routing"), network.Name, fmt.Sprintf(
+				warnings = append(warnings, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("routing"), network.Name, fmt.Sprintf(
 					"node %s is in network %s first, and takes tc, tcValidity and metric from there: a router has one of each", node.Name, first.Name)))
 			}
 		}
 	}
-	return doubts
+	return warnings
 }
 
-// sameRouterSettings reports whether two networks ask the same of a router, but for what it has for each interface.
+// sameRouterSettings reports whether two networks have the same settings of a router, apart from those of an interface.
 func sameRouterSettings(a, b *v1alpha1.Routing) bool {
 	same := func(a, b *v1alpha1.Duration) bool { return ptr.Deref(a, "").Std() == ptr.Deref(b, "").Std() }
 	return same(a.TC, b.TC) && same(a.TCValidity, b.TCValidity) && cmp.Or(a.Metric, v1alpha1.MetricHopCount) == cmp.Or(b.Metric, v1alpha1.MetricHopCount)

@@ -13,16 +13,16 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Scenario is what an experiment knows of the Scenario that it names. A nil one has no platforms.
+// Scenario is an experiment's compiled scenario. A nil one has no platforms.
 type Scenario struct {
 	Name, Digest string
-	// Synthetic movement, of which any part is like another.
+	// Synthetic means generated movement, whose parts are all alike.
 	Synthetic  bool
 	Statistics v1alpha1.ScenarioStatistics
 }
 
-// platformOf a node: the one that the spec names, else the one with the node's NEM id, if the scenario has it. A node
-// that stands still has none.
+// platformOf is a node's platform: the one in the spec, else the one with the node's NEM id, if the scenario has it. A fixed
+// node has none.
 func (s *Scenario) platformOf(node topology.Node) *int32 {
 	if s == nil || node.Position != nil {
 		return nil
@@ -40,7 +40,7 @@ func (s *Scenario) platformOf(node topology.Node) *int32 {
 	return ptr.To(int32(number))
 }
 
-// missingPlatform says why the scenario has no platform for a node.
+// missingPlatform explains why the scenario has no platform for a node.
 func (s *Scenario) missingPlatform(node topology.Node) string {
 	has := fmt.Sprintf("scenario %s has the platforms %s", s.Name, s.Statistics.PlatformNumbers)
 	if node.Platform != "" {
@@ -49,7 +49,7 @@ func (s *Scenario) missingPlatform(node topology.Node) string {
 	return fmt.Sprintf("%s, and not %d, the NEM id of node %s: say which platform carries it", has, node.NEM, node.Name)
 }
 
-// scenarioOf a network: the digest, where the model has use for it.
+// scenarioOf is the digest of a network's scenario, if its model uses it.
 func scenarioOf(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec) string {
 	if in.Scenario == nil || !usesPositions(network, waveform) {
 		return ""
@@ -57,7 +57,7 @@ func scenarioOf(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSp
 	return in.Scenario.Digest
 }
 
-// usesPositions reports whether it matters to a network where its nodes are.
+// usesPositions reports whether a network depends on the positions of its nodes.
 func usesPositions(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) bool {
 	return waveform.PHY() != nil || network.CommEffects
 }
@@ -69,14 +69,14 @@ func plannedScenario(in Input) *runapi.PlannedScenario {
 	return &runapi.PlannedScenario{Name: in.Scenario.Name, Digest: in.Scenario.Digest, Statistics: in.Scenario.Statistics}
 }
 
-// checkPositions says which nodes of a network with a physical layer are nowhere: without pathloss, or a position to reckon
-// it from, a radio hears nothing and nobody would learn why.
+// checkPositions finds nodes without a position in a network with a physical layer. Without pathloss or a position a radio
+// would silently receive nothing.
 func (c *radioChecker) checkPositions(network v1alpha1.Network, source v1alpha1.PathlossSource) (errs field.ErrorList) {
 	ref := field.NewPath("spec", "scenario")
 	fromScenario := source == "" || source == v1alpha1.PathlossScenario
 	switch {
 	case c.scenario == nil && c.spec.Scenario != nil:
-		return nil // it is not known yet what it has
+		return nil // its content is not known yet
 	case c.scenario == nil && fromScenario:
 		return field.ErrorList{field.Required(ref, fmt.Sprintf("network %s takes its pathloss from a scenario: name one, or give the nodes positions "+
 			"and set phy.pathloss to FreeSpace or TwoRay", network.Name))}
@@ -92,7 +92,7 @@ func (c *radioChecker) checkPositions(network v1alpha1.Network, source v1alpha1.
 	return errs
 }
 
-// positionField is the field of a node that says, or should say, where it is.
+// positionField is the field of a node with its position.
 func positionField(node v1alpha1.Node) string {
 	switch {
 	case node.Position != nil:
@@ -103,7 +103,7 @@ func positionField(node v1alpha1.Node) string {
 	return "platform"
 }
 
-// whyMisplaced says why the first node of an entry that cannot be on a network cannot.
+// whyMisplaced explains why a node of an entry cannot be on a network, for the first such node.
 func (c *radioChecker) whyMisplaced(network v1alpha1.Network, entry string, fromScenario bool) string {
 	for _, node := range attached(c.topology, network.Name, everyNode) {
 		if node.Template != entry {
@@ -112,7 +112,7 @@ func (c *radioChecker) whyMisplaced(network v1alpha1.Network, entry string, from
 		carried := c.scenario.platformOf(node) != nil
 		switch {
 		case node.Position != nil && fromScenario:
-			return fmt.Sprintf("node %s stands still, and network %s takes its pathloss from the scenario, which knows nothing of it: "+
+			return fmt.Sprintf("node %s is fixed, and network %s takes its pathloss from the scenario, which does not have it: "+
 				"give it a platform, or set phy.pathloss to FreeSpace or TwoRay", node.Name, network.Name)
 		case node.Position != nil:
 			if err := checkPosition(*node.Position); err != nil {
@@ -121,9 +121,9 @@ func (c *radioChecker) whyMisplaced(network v1alpha1.Network, entry string, from
 		case !carried && c.scenario != nil:
 			return c.scenario.missingPlatform(node)
 		case !carried:
-			return fmt.Sprintf("network %s reckons pathloss from positions, and node %s has none: give it a position, or a platform of a scenario", network.Name, node.Name)
+			return fmt.Sprintf("network %s computes pathloss from positions, and node %s has none: give it a position, or a platform of a scenario", network.Name, node.Name)
 		case !fromScenario && !c.scenario.Statistics.Positions:
-			return fmt.Sprintf("network %s reckons pathloss from positions, and scenario %s has none for node %s", network.Name, c.scenario.Name, node.Name)
+			return fmt.Sprintf("network %s computes pathloss from positions, and scenario %s has none for node %s", network.Name, c.scenario.Name, node.Name)
 		}
 	}
 	return ""

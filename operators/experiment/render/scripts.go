@@ -19,13 +19,13 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// maxScriptBytes of a script that nodes are given in their agents' configuration.
+// maxScriptBytes limits a script, because it is part of the agents' configuration.
 const maxScriptBytes = 48 << 10
 
-// addresseeAll is the addressee of a message to all nodes that run the app.
+// addresseeAll is the addressee of messages to all nodes that run the app.
 const addresseeAll = "all"
 
-// scriptReference is the ConfigMap that an app's script is in, if it is in one, and the field that has the reference.
+// scriptReference is the ConfigMap of an app's script, if any, and the field of the reference.
 func scriptReference(app v1alpha1.App, path *field.Path) (*v1alpha1.KeyReference, *field.Path) {
 	switch {
 	case app.MGEN != nil:
@@ -38,15 +38,15 @@ func scriptReference(app v1alpha1.App, path *field.Path) (*v1alpha1.KeyReference
 	return nil, nil
 }
 
-// scripts are all of an experiment's, read once. Those that are not good are left out: CheckScripts says what is wrong.
+// scripts are all scripts of an experiment, parsed once. Invalid ones are left out, and CheckScripts reports them.
 type scripts struct {
 	in Input
-	// byApp and ownMessages are what apps' scripts say.
+	// byApp and ownMessages are the contents of apps' scripts.
 	byApp       map[string]*mgen.Script
 	ownMessages map[string][]v1alpha1.ScriptedMessage
-	// resolved for each node, by node/app.
+	// resolved are the scripts for each node, by node/app.
 	resolved map[string]*mgen.Script
-	// topics that flows go to, and nodes by their addresses.
+	// topics are the destinations of flows.
 	topics []string
 	nodes  map[string]string
 }
@@ -89,7 +89,7 @@ func (s *scripts) resolve(node topology.Node, name string) {
 	}
 }
 
-// text of a script; false where it is in a ConfigMap whose content is not known.
+// text is the text of a script, false if it is in a ConfigMap whose content is not known.
 func (s *scripts) text(inline string, reference *v1alpha1.KeyReference) (string, bool) {
 	if reference == nil {
 		return inline, true
@@ -98,7 +98,7 @@ func (s *scripts) text(inline string, reference *v1alpha1.KeyReference) (string,
 	return text, known
 }
 
-// mgen is an app's MGEN script; nil where it has none, or one that is not known.
+// mgen is an app's MGEN script, nil if it has none or an unknown one.
 func (s *scripts) mgen(app v1alpha1.App) (*mgen.Script, error) {
 	var text string
 	var known bool
@@ -112,12 +112,12 @@ func (s *scripts) mgen(app v1alpha1.App) (*mgen.Script, error) {
 		return nil, nil
 	}
 	if len(text) > maxScriptBytes {
-		return nil, fmt.Errorf("has %d bytes: want %d at most", len(text), maxScriptBytes)
+		return nil, fmt.Errorf("has %d bytes: use %d at most", len(text), maxScriptBytes)
 	}
 	return mgen.Parse(text)
 }
 
-// read an app's messages; nil where it has none, or some that are not known.
+// read returns an app's messages, nil if it has none or unknown ones.
 func (s *scripts) read(app v1alpha1.App) ([]v1alpha1.ScriptedMessage, error) {
 	if app.Script == nil {
 		return nil, nil
@@ -138,7 +138,7 @@ func (s *scripts) read(app v1alpha1.App) ([]v1alpha1.ScriptedMessage, error) {
 	return messages, nil
 }
 
-// hostResolver resolves names of nodes, and addresses that some node or all nodes of a network have, as seen from a node.
+// hostResolver resolves names of nodes, and addresses of a node or of all nodes of a network, as seen from a node.
 func (s *scripts) hostResolver(from topology.Node) func(string) (string, error) {
 	t := s.in.Topology
 	return func(name string) (string, error) {
@@ -147,11 +147,11 @@ func (s *scripts) hostResolver(from topology.Node) func(string) (string, error) 
 		}
 		node, found := t.Node(name)
 		if !found {
-			return "", fmt.Errorf("there is no node %q: want a node's name or radio address", name)
+			return "", fmt.Errorf("there is no node %q: use a node's name or radio address", name)
 		}
 		address, shared := node.AddressFor(from)
 		if !shared {
-			return "", fmt.Errorf("node %s has no network in common with node %s: write the address that routes lead to", from.Name, name)
+			return "", fmt.Errorf("node %s has no network in common with node %s: use an address to which there are routes", from.Name, name)
 		}
 		return address.String(), nil
 	}
@@ -168,7 +168,7 @@ func (s *scripts) checkAddress(address netip.Addr) error {
 			}
 		}
 	}
-	return fmt.Errorf("no node has this address: want a node's name or radio address, a multicast group, or a network's address of broadcast")
+	return fmt.Errorf("no node has this address: use a node's name or radio address, a multicast group, or a network's broadcast address")
 }
 
 func (s *scripts) flows(node topology.Node, app v1alpha1.App) *apps.Flows {
@@ -204,7 +204,7 @@ func (s *scripts) messages(node topology.Node, app v1alpha1.App) *apps.Scripted 
 	return part
 }
 
-// CheckScripts says what is wrong with the scripts of apps, as far as they are known. The topology must be good.
+// CheckScripts finds the errors of apps' scripts, as far as they are known. The topology must be valid.
 func CheckScripts(in Input) (errs field.ErrorList) {
 	s := newScripts(in)
 	for i, app := range in.Experiment.Spec.Apps {
@@ -224,7 +224,7 @@ func CheckScripts(in Input) (errs field.ErrorList) {
 	return append(errs, s.checkNodes()...)
 }
 
-// scriptPath is the field that has an app's MGEN script.
+// scriptPath is the field of an app's MGEN script.
 func scriptPath(app v1alpha1.App, path *field.Path) *field.Path {
 	if reference, at := scriptReference(app, path); reference != nil {
 		return at.Child("configMap")
@@ -235,7 +235,7 @@ func scriptPath(app v1alpha1.App, path *field.Path) *field.Path {
 	return path.Child("publisher", "pattern", "mgen")
 }
 
-// invalid says what is wrong with an app's MGEN script, with the line's text.
+// invalid is an error of an app's MGEN script, with the line's text.
 func (s *scripts) invalid(app v1alpha1.App, path *field.Path, err error) *field.Error {
 	inline := ""
 	if app.MGEN != nil {
@@ -250,13 +250,13 @@ func (s *scripts) invalid(app v1alpha1.App, path *field.Path, err error) *field.
 	return field.Invalid(path, app.Name, err.Error())
 }
 
-// refusedGlobals of scripts that the platform starts.
+// refusedGlobals are global commands that conflict with the timeline, which starts the scripts.
 var refusedGlobals = []string{"START", "OFFSET"}
 
 func checkGlobals(script *mgen.Script) error {
 	for _, g := range script.Globals {
 		if slices.Contains(refusedGlobals, g.Name) {
-			return &mgen.Error{Line: g.Line, Reason: g.Name + " is not taken: the timeline says when the app starts, and the script's times count from that"}
+			return &mgen.Error{Line: g.Line, Reason: g.Name + " is not supported: the timeline starts the app, and the script's times count from that"}
 		}
 	}
 	return nil
@@ -303,12 +303,12 @@ func checkInterfaces(node topology.Node, script *mgen.Script) error {
 	return nil
 }
 
-// checkPattern says what a publisher's script has that the publisher itself says, or cannot do.
+// checkPattern finds commands in a publisher's pattern that conflict with the publisher's settings or are not supported.
 func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *field.Path) field.ErrorList {
 	err := checkGlobals(script)
 	for _, g := range script.Globals {
 		if err == nil {
-			err = &mgen.Error{Line: g.Line, Reason: g.Name + " is not taken: it is for flows of mgen itself"}
+			err = &mgen.Error{Line: g.Line, Reason: g.Name + " is not supported: it is for flows of mgen itself"}
 		}
 	}
 	for _, e := range script.Events {
@@ -321,7 +321,7 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 	}
 	largest := trafficconfig.MaxPayloadBytes(string(app.Publisher.Protocol))
 	if least, most := script.Sizes(); err == nil && (least < minPatternBytes || most > largest) {
-		err = fmt.Errorf("messages have %d to %d bytes: want %d at least, as their ids have to fit, and %d at most with %s", least, most, minPatternBytes, largest, app.Publisher.Protocol)
+		err = fmt.Errorf("messages have %d to %d bytes: use %d at least, as their ids must fit, and %d at most with %s", least, most, minPatternBytes, largest, app.Publisher.Protocol)
 	}
 	if err != nil {
 		return field.ErrorList{s.invalid(app, path, err)}
@@ -329,7 +329,7 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 	return nil
 }
 
-// minPatternBytes of a pattern's messages: room for an id with the longest names of entities.
+// minPatternBytes is the minimum size of a pattern's messages, with room for an id with the longest names of entities.
 const minPatternBytes = 48
 
 func whyNotInPattern(e mgen.Event) string {
@@ -339,12 +339,12 @@ func whyNotInPattern(e mgen.Event) string {
 	case e.Type == mgen.Listen || e.Type == mgen.Ignore || e.Type == mgen.Join || e.Type == mgen.Leave:
 		return "is not for a publisher's pattern: its subscribers receive"
 	case o.String() != "":
-		return fmt.Sprintf("%s is not for a publisher's pattern: its protocol, topic and broker say where messages go; want PERIODIC, POISSON, JITTER, BURST and COUNT only", strings.TrimSpace(o.String()))
+		return fmt.Sprintf("%s is not for a publisher's pattern, whose protocol, topic and broker are the destination: use only PERIODIC, POISSON, JITTER, BURST and COUNT", strings.TrimSpace(o.String()))
 	}
 	return ""
 }
 
-// checkNodes says which apps of one node have flows of one number, or listen to one port.
+// checkNodes finds apps of one node that have flows of the same number or listen on the same port.
 func (s *scripts) checkNodes() (errs field.ErrorList) {
 	reported := map[string]bool{}
 	for _, node := range s.in.Topology.Nodes {
@@ -359,7 +359,7 @@ func (s *scripts) checkNodes() (errs field.ErrorList) {
 					reported[name+what] = true
 					i := slices.IndexFunc(s.in.Experiment.Spec.Apps, func(a v1alpha1.App) bool { return a.Name == name })
 					errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("mgen"), name,
-						fmt.Sprintf("%s is used by app %s too, which node %s also runs: take another number", what, other, node.Name)))
+						fmt.Sprintf("%s is used by app %s too, which node %s also runs: use another number", what, other, node.Name)))
 				}
 				users[what] = name
 			}
@@ -384,7 +384,7 @@ func exclusiveNumbers(script *mgen.Script) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// checkMessages says which messages of a script are from or to nobody that runs the app, or have too little room.
+// checkMessages finds messages of a script from or to nodes without the app, or too small for their content.
 func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
 	messages, err := s.read(app)
 	if err != nil {
@@ -423,12 +423,12 @@ func checkMessage(app string, hosts []topology.Node, m v1alpha1.ScriptedMessage)
 	}
 	switch {
 	case isNode(m.To) && inGroup > 0:
-		return fmt.Errorf("to %s: is a node, and a group of other nodes too: give the group another name", m.To)
+		return fmt.Errorf("to %s: is the name of a node and of a group of other nodes: give the group another name", m.To)
 	case addressed == 0:
-		return fmt.Errorf("to %s: nobody but the sender that runs app %s is so called: want a node, a group or all", m.To, app)
+		return fmt.Errorf("to %s: no other node or group of this name runs app %s: use a node, a group or all", m.To, app)
 	}
 	if need := military.Size(military.Message{Type: m.Type, From: m.From, To: m.To, Text: m.Text}, m.From+"/"+app); m.Bytes != 0 && int(m.Bytes) < need {
-		return fmt.Errorf("bytes %d: want %d at least, as the text and all else has to fit", m.Bytes, need)
+		return fmt.Errorf("bytes %d: use %d at least, for the text and the message's metadata", m.Bytes, need)
 	}
 	return nil
 }

@@ -15,19 +15,19 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Volumes of the Secret: brokers have all of it, their clients what they check the broker by and log in with.
+// Volumes of the Secret. Brokers get all of it, their clients only the authority's certificate and the login.
 const (
 	brokerSecurity = "security"
 	clientSecurity = "client-security"
-	// securityMode: the container's user reads by the pod's group.
+	// securityMode lets the container's user read by the pod's group.
 	securityMode = int32(0o440)
 )
 
-// SecurityName of the Secret. It has the experiment's UID, so that one of an earlier experiment with the same name, which is still to be
-// collected, is never taken for it: the operator has no right to look.
+// SecurityName is the name of the Secret. It has the experiment's UID, because the operator cannot read Secrets and must not
+// confuse it with that of an earlier experiment of the same name.
 func SecurityName(e *v1alpha1.Experiment) string { return fmt.Sprintf("%s-security-%s", e.Name, e.UID) }
 
-// SecuredBrokers lists the names and radio addresses of the nodes that run brokers with security, in order; none where there is no such broker.
+// SecuredBrokers are the names and radio addresses of the nodes that run brokers with security, in order.
 func SecuredBrokers(t *topology.Topology) (hosts []string, addresses []netip.Addr) {
 	for _, node := range t.Nodes {
 		for _, name := range node.Apps {
@@ -45,7 +45,7 @@ func SecuredBrokers(t *topology.Topology) (hosts []string, addresses []netip.Add
 	return hosts, addresses
 }
 
-// Secret with the given credentials. Nobody can change it: nodes must all be given the same.
+// Secret has the given credentials. It is immutable, because all nodes must get the same.
 func Secret(e *v1alpha1.Experiment, files map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"},
@@ -53,7 +53,7 @@ func Secret(e *v1alpha1.Experiment, files map[string][]byte) *corev1.Secret {
 	}
 }
 
-// securityOf a site is the volume that its container mounts; none where neither its app nor a broker it goes to has security.
+// securityOf is the volume that a site's container mounts, empty if neither its app nor one of its brokers has security.
 func securityOf(site apps.Site) string {
 	if site.App.Security != nil {
 		return brokerSecurity

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// secured is the quickstart whose hub has security: nor-units on its node are its clients, and so is spoke by its bridge.
+// secured is the quickstart whose hub has security. Its clients are nor-units on its node, and spoke by its bridge.
 func secured(t *testing.T) Input {
 	t.Helper()
 	in := quickstart(t)
@@ -22,7 +22,7 @@ func secured(t *testing.T) Input {
 	return in
 }
 
-func TestContainersGetOfTheSecretWhatTheyNeed(t *testing.T) {
+func TestContainersGetOnlyTheNeededPartsOfTheSecret(t *testing.T) {
 	got := map[string][]string{}
 	for _, pod := range Pods(secured(t)) {
 		volumes := map[string]*corev1.SecretVolumeSource{}
@@ -53,7 +53,7 @@ func TestContainersGetOfTheSecretWhatTheyNeed(t *testing.T) {
 	}
 }
 
-func TestAPodWithSecurityIsAsItsGoldenFile(t *testing.T) {
+func TestAPodWithSecurityMatchesItsGoldenFile(t *testing.T) {
 	for _, pod := range Pods(secured(t)) {
 		if pod.Labels[v1alpha1.LabelNode] == "nor" {
 			checkGolden(t, "pod-nor-secured", pod)
@@ -72,11 +72,11 @@ func TestCertificatesAreForTheNodesOfBrokersWithSecurity(t *testing.T) {
 	}
 }
 
-func TestTheSecretIsTheExperimentsAndNobodyChangesIt(t *testing.T) {
+func TestTheExperimentOwnsTheSecretAndItIsImmutable(t *testing.T) {
 	checkGolden(t, "secret", Secret(quickstart(t).Experiment, map[string][]byte{"username": []byte("u")}))
 }
 
-func TestClientsThatNameNoBrokerGetTheSecurityOfTheOneThatTheyFind(t *testing.T) {
+func TestClientsThatNameNoBrokerGetTheSecurityOfTheResolvedOne(t *testing.T) {
 	e := &v1alpha1.Experiment{}
 	text := `
 spec:

@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// KindOf an app; nil for none.
+// KindOf is the kind of an app, nil for none.
 func KindOf(app v1alpha1.App) apps.Kind {
 	switch {
 	case app.Mosquitto != nil:
@@ -51,7 +51,7 @@ func KindOf(app v1alpha1.App) apps.Kind {
 	return nil
 }
 
-// Metrics ports that radiod lets in on eth0: the first instance of a node's a-th app has firstMetricsPort + a.
+// Metrics ports that radiod allows on eth0. The first instance of a node's a-th app has firstMetricsPort + a.
 const (
 	firstMetricsPort = 9464
 	lastMetricsPort  = 9499
@@ -60,7 +60,7 @@ const (
 // Sites are all apps of an experiment, by node and in each node's order.
 type Sites map[string][]apps.Site
 
-// MakeSites resolves what the apps of every node refer to. The topology's references must be good.
+// MakeSites resolves the references of the apps of every node. The topology's references must be valid.
 func MakeSites(in Input) Sites {
 	m := siteMaker{in: in, entities: map[string]int{}, instances: map[string]int{}, scripts: newScripts(in)}
 	sites := Sites{}
@@ -89,7 +89,7 @@ func metricsPorts(first int, next *int, instances int) []int {
 
 type siteMaker struct {
 	in Input
-	// entities numbered so far by country, instances counted so far by app.
+	// entities counts entities by country, instances counts instances by app.
 	entities, instances map[string]int
 	scripts             *scripts
 }
@@ -144,12 +144,12 @@ func (m *siteMaker) server(node topology.Node, protocol v1alpha1.Protocol, to st
 	app, _ := m.in.Topology.BrokerAppOn(broker, protocol, to)
 	host := broker.Name
 	if host == node.Name {
-		host = "127.0.0.1" // a node without a network has no address of its own but this
+		host = "127.0.0.1" // a node without a network has no other address
 	}
 	return apps.Server{Address: fmt.Sprintf("%s:%d", host, apps.Port(protocol, app)), Node: broker.Name, App: app}
 }
 
-// servers resolves what gateways, mediators and bridges are clients of.
+// servers resolves the brokers of gateways, mediators and bridges.
 func (m *siteMaker) servers(node topology.Node, app v1alpha1.App) (servers []apps.Server) {
 	if g := app.MQTTSNGateway; g != nil {
 		servers = append(servers, m.server(node, v1alpha1.ProtocolMQTT, g.To))
@@ -169,7 +169,7 @@ func (m *siteMaker) servers(node topology.Node, app v1alpha1.App) (servers []app
 	return servers
 }
 
-// clusterPeers are the other nodes that run an app, where its brokers form a cluster.
+// clusterPeers are the other nodes that run an app whose brokers form a cluster.
 func (m *siteMaker) clusterPeers(node topology.Node, app v1alpha1.App) (peers []string) {
 	if !(app.VerneMQ != nil && app.VerneMQ.Cluster) && !(app.RabbitMQ != nil && app.RabbitMQ.Cluster) {
 		return nil
@@ -182,8 +182,8 @@ func (m *siteMaker) clusterPeers(node topology.Node, app v1alpha1.App) (peers []
 	return peers
 }
 
-// senders numbers the publishing instances of a country through the whole experiment, so that
-// entities, and with them message ids, are unique.
+// senders numbers the publishing instances of a country throughout the experiment, so that entities and message ids are
+// unique.
 func (m *siteMaker) senders(country, group string, count int) []apps.Sender {
 	if country == "" {
 		country = upper(group)

@@ -12,19 +12,19 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// SpecWarnings about a sound experiment: what its author hardly wants. scenario is that of the experiment, nil where there is none or where it is not
-// known.
+// SpecWarnings are about a valid experiment with probably unintended settings. scenario is that of the experiment, nil if
+// there is none or it is not known.
 func SpecWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
-	doubts := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
-	doubts = append(doubts, routingDomainWarnings(t, spec)...)
-	return append(doubts, scenarioWarnings(spec, scenario)...)
+	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
+	warnings = append(warnings, routingDomainWarnings(t, spec)...)
+	return append(warnings, scenarioWarnings(spec, scenario)...)
 }
 
 // leadWarnings are publishers that are stopped before their first message.
-func leadWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (doubts field.ErrorList) {
+func leadWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
 	compiled, errs := timeline.Compile(spec, t)
 	if len(errs) > 0 {
-		return nil // said elsewhere
+		return nil // another check reports it
 	}
 	longest := longestRunTimes(compiled)
 	for i, app := range spec.Apps {
@@ -32,14 +32,14 @@ func leadWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (doubts f
 			continue
 		}
 		if runs, known := longest[app.Name]; known && app.Publisher.Lead.Std() >= runs {
-			doubts = append(doubts, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("publisher", "lead"), app.Publisher.Lead,
+			warnings = append(warnings, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("publisher", "lead"), app.Publisher.Lead,
 				fmt.Sprintf("the app runs for %s at most: it publishes nothing", runs)))
 		}
 	}
-	return doubts
+	return warnings
 }
 
-// longestRunTimes of the apps that are started and stopped, on any node.
+// longestRunTimes are the longest times between start and stop of apps, on any node.
 func longestRunTimes(t *timeline.Timeline) map[string]time.Duration {
 	longest, started := map[string]time.Duration{}, map[runapi.Target]time.Duration{}
 	for _, action := range t.Actions {
@@ -55,7 +55,7 @@ func longestRunTimes(t *timeline.Timeline) map[string]time.Duration {
 			}
 		}
 	}
-	for target := range started { // nobody knows how long these run
+	for target := range started { // these are not stopped
 		delete(longest, target.App)
 	}
 	return longest
@@ -70,9 +70,9 @@ func scenarioWarnings(spec *v1alpha1.ExperimentSpec, scenario *Scenario) field.E
 	message := ""
 	switch {
 	case has > runs && !scenario.Synthetic:
-		message = fmt.Sprintf("the scenario goes on until %s, and the experiment ends at %s: what comes later does not take place", has, runs)
+		message = fmt.Sprintf("the scenario lasts until %s, and the experiment ends at %s: the rest of the scenario is not used", has, runs)
 	case has > 0 && has < runs:
-		message = fmt.Sprintf("the scenario ends at %s, and the experiment at %s: from then on nothing moves", has, runs)
+		message = fmt.Sprintf("the scenario ends at %s, and the experiment at %s: nothing moves in between", has, runs)
 	default:
 		return nil
 	}

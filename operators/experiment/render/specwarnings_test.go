@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-func TestWhatTheAuthorHardlyWantsIsSaid(t *testing.T) {
+func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 	const tooLong = "spec.apps[0].publisher.lead: Invalid value: \"1m\": the app runs for "
 	statistics := v1alpha1.ScenarioStatistics{Duration: "2h"}
 	for name, c := range map[string]struct {
@@ -22,9 +22,9 @@ func TestWhatTheAuthorHardlyWantsIsSaid(t *testing.T) {
 		"a lead beyond the stop":       {"10m", []v1alpha1.TimelineEntry{{At: "5m", Start: []string{"bft"}}, {At: "5m30s", Stop: []string{"bft"}}}, nil, tooLong + "30s at most"},
 		"a second start that is long":  {"10m", []v1alpha1.TimelineEntry{{At: "5m", Start: []string{"bft"}}, {At: "5m30s", Stop: []string{"bft"}}, {At: "6m", Start: []string{"bft"}}}, nil, ""},
 		"a run without an end":         {"", nil, nil, ""},
-		"a scenario that goes on":      {"2m", nil, &Scenario{Statistics: statistics}, "the scenario goes on until 2h0m0s, and the experiment ends at 2m0s"},
+		"a scenario that goes on":      {"2m", nil, &Scenario{Statistics: statistics}, "the scenario lasts until 2h0m0s, and the experiment ends at 2m0s"},
 		"a made up one that goes on":   {"2m", nil, &Scenario{Statistics: statistics, Synthetic: true}, ""},
-		"a scenario that ends":         {"3h", nil, &Scenario{Statistics: statistics, Synthetic: true}, "the scenario ends at 2h0m0s, and the experiment at 3h0m0s: from then on nothing moves"},
+		"a scenario that ends":         {"3h", nil, &Scenario{Statistics: statistics, Synthetic: true}, "the scenario ends at 2h0m0s, and the experiment at 3h0m0s: nothing moves in between"},
 		"a scenario that stands still": {"3h", nil, &Scenario{Statistics: v1alpha1.ScenarioStatistics{Duration: "0s"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

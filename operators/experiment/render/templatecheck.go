@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// CheckNodeTemplate says what of a template no node can use, whether its guest runs the agent or not.
+// CheckNodeTemplate finds the errors of a template that do not depend on its nodes.
 func CheckNodeTemplate(spec *v1alpha1.NodeTemplateSpec) (errs field.ErrorList) {
 	for _, agent := range []bool{false, true} {
 		vm := spec.VM.DeepCopy()

@@ -11,8 +11,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// twoRayWarnings are about networks of two rays outside of what the formula is for.
-func twoRayWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (doubts field.ErrorList) {
+// twoRayWarnings are about networks with the two-ray model outside of the formula's range.
+func twoRayWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (found field.ErrorList) {
 	for i, network := range spec.Networks {
 		waveform := waveforms[network.Name]
 		p := waveform.PHY()
@@ -21,21 +21,21 @@ func twoRayWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, wavefor
 		}
 		warnings := twoRayRange(t, network, p).Warnings()
 		if network.Engine == v1alpha1.EngineEMANE {
-			warnings = []string{"EMANE takes altitudes above the sea for the antennas' heights, not antennaHeight, and a node at altitude 0 receives nothing"}
+			warnings = []string{"EMANE uses altitudes above the sea as the antennas' heights, not antennaHeight, and a node at altitude 0 receives nothing"}
 		}
 		for _, warning := range warnings {
-			doubts = append(doubts, field.Invalid(field.NewPath("spec", "networks").Index(i), network.Name, warning))
+			found = append(found, field.Invalid(field.NewPath("spec", "networks").Index(i), network.Name, warning))
 		}
 	}
-	return doubts
+	return found
 }
 
-// twoRayRange of the nodes that stand still; where others will be is not known here.
+// twoRayRange is the range of the fixed nodes. The positions of others are not known here.
 func twoRayRange(t *topology.Topology, network v1alpha1.Network, p *v1alpha1.PHY) *propagation.TwoRayRange {
 	var antennas []geo.Position
 	last := ""
 	for _, node := range attached(t, network.Name, everyNode) {
-		if node.Position != nil && node.Template != last { // nodes of one entry stand at one place
+		if node.Position != nil && node.Template != last { // nodes of one entry have the same position
 			antenna := positionOf(*node.Position)
 			antenna.Altitude = p.AntennaMetres(network.Radios, node.Name, node.Group)
 			antennas = append(antennas, antenna)

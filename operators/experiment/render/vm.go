@@ -19,23 +19,24 @@ import (
 )
 
 const (
-	// radioBinding is the network binding plugin that the platform's radio is registered as in the KubeVirt object: it attaches the guest to
-	// the TAP that the CNI plugin has made.
+	// radioBinding is the network binding plugin of the platform's radio in the KubeVirt object. It attaches the guest to the
+	// TAP of the CNI plugin.
 	radioBinding = "vignette-radio"
-	// managementInterface is the pod's network, in KubeVirt's own words; no network of an experiment may have this name.
+	// managementInterface is KubeVirt's name of the pod's network. No network of an experiment may have it.
 	managementInterface = "default"
-	// managementMAC of every guest's management interface, which no other network sees.
+	// managementMAC is that of every guest's management interface, which is on no shared network.
 	managementMAC = "02:76:67:00:00:01"
 
 	// Disks of a virtual machine, in their order, and the volumes behind them.
 	rootDisk, guestDisk, toolsDisk, cloudInitDisk = "root", "vignette", "tools", "cidata"
 )
 
-// ignitionAnnotation is where KubeVirt takes a guest's Ignition configuration from.
+// ignitionAnnotation is KubeVirt's annotation with a guest's Ignition configuration.
 const ignitionAnnotation = kubevirtv1.IgnitionAnnotation
 
-// VM of a node, and the name of the Secret without which it does not start: KubeVirt knows no scheduling gates, and the kubelet calls no CNI plugin
-// before it has every volume of a pod. The Secret's name differs each time that the machine is made, so that an earlier one's is never taken for it.
+// VM is a node's virtual machine, which does not start without its Secret. KubeVirt has no scheduling gates, but the kubelet
+// calls no CNI plugin before it has every volume of a pod. The Secret has another name for each new machine, so that it is
+// never confused with that of an earlier one.
 func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachineInstance {
 	e := in.Experiment
 	vm := &kubevirtv1.VirtualMachineInstance{
@@ -51,7 +52,7 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 		Domain: kubevirtv1.DomainSpec{
 			CPU:    &kubevirtv1.CPU{Cores: uint32(spec.Cores), Sockets: 1, Threads: 1},
 			Memory: &kubevirtv1.Memory{Guest: ptr.To(spec.Memory.Quantity())},
-			// Said in so many words, what is requested does not depend on the cluster's settings for overcommitment.
+			// Explicit requests do not depend on the cluster's settings for overcommitment.
 			Resources: kubevirtv1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: coresRequest(spec.Cores), corev1.ResourceMemory: spec.Memory.Quantity(),
 			}},
@@ -71,7 +72,7 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 	return vm
 }
 
-// settingsOf a virtual machine, with its template's in the place of what the spec leaves out, and the platform's in the place of what both do.
+// settingsOf are a virtual machine's settings, with defaults from its template and then from the platform.
 func settingsOf(in Input, node topology.Node) v1alpha1.VirtualMachine {
 	return settings(in, node.VM)
 }
@@ -96,14 +97,14 @@ func settings(in Input, given *v1alpha1.VirtualMachine) v1alpha1.VirtualMachine 
 	return settings
 }
 
-// GuestSecretName of a virtual machine that is made at a time.
+// GuestSecretName is the Secret's name of a virtual machine that is created at a time.
 func GuestSecretName(e *v1alpha1.Experiment, node string, made time.Time) string {
 	hash := fnv.New32a()
 	fmt.Fprint(hash, e.UID, made.UnixNano())
 	return fmt.Sprintf("%s-guest-%08x", PodName(e.Name, node), hash.Sum32())
 }
 
-// GuestSecretOf a virtual machine is the name of the Secret that it waits for; empty where it waits for none.
+// GuestSecretOf is the name of the Secret that a virtual machine waits for, empty for none.
 func GuestSecretOf(vm *kubevirtv1.VirtualMachineInstance) string {
 	for _, volume := range vm.Spec.Volumes {
 		if volume.Name == guestDisk && volume.Secret != nil {
@@ -130,7 +131,8 @@ func addDisks(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.Nod
 	}
 }
 
-// addDisk to a machine. libvirt refuses disks of SATA that are read-only: what a guest writes to those goes with the machine.
+// addDisk adds a disk to a machine. libvirt refuses read-only SATA disks, so a guest's writes to those are lost with the
+// machine.
 func addDisk(vm *kubevirtv1.VirtualMachineInstance, name string, bus kubevirtv1.DiskBus, readOnly bool, source kubevirtv1.VolumeSource) {
 	readOnly = readOnly && bus != kubevirtv1.DiskBusSATA
 	devices := &vm.Spec.Domain.Devices
@@ -138,7 +140,7 @@ func addDisk(vm *kubevirtv1.VirtualMachineInstance, name string, bus kubevirtv1.
 	vm.Spec.Volumes = append(vm.Spec.Volumes, kubevirtv1.Volume{Name: name, VolumeSource: source})
 }
 
-// rootSource of a machine's own disk. What it writes is kept beside the image or claim, and goes with it.
+// rootSource is the source of a machine's own disk. Its writes go to a temporary overlay, not to the image or claim.
 func rootSource(in Input, spec v1alpha1.VirtualMachine) kubevirtv1.VolumeSource {
 	switch {
 	case spec.PersistentVolumeClaim != "":
@@ -167,7 +169,7 @@ func addInterfaces(vm *kubevirtv1.VirtualMachineInstance, e *v1alpha1.Experiment
 	vm.Spec.Domain.Devices.Interfaces, vm.Spec.Networks = interfaces, networks
 }
 
-// VMNodes of an experiment, in order.
+// VMNodes are the nodes that are virtual machines, in order.
 func VMNodes(t *topology.Topology) (nodes []topology.Node) {
 	for _, node := range t.Nodes {
 		if node.IsVM() {
@@ -177,7 +179,7 @@ func VMNodes(t *topology.Topology) (nodes []topology.Node) {
 	return nodes
 }
 
-// annotateMetrics lets the cluster's Prometheus scrape a machine's apps by its pod, as it does those of pods.
+// annotateMetrics lets the cluster's Prometheus scrape a machine's apps by its pod.
 func annotateMetrics(vm *kubevirtv1.VirtualMachineInstance, sites []apps.Site) {
 	var ports []int
 	for _, site := range sites {
@@ -186,7 +188,7 @@ func annotateMetrics(vm *kubevirtv1.VirtualMachineInstance, sites []apps.Site) {
 	maps.Copy(vm.Annotations, scrapeAnnotations(ports))
 }
 
-// BootsOwnDisks tells that some machine begins from a disk of which the platform does not know how long it takes to boot.
+// BootsOwnDisks reports whether a machine boots from a disk of the user, whose boot time is unknown.
 func BootsOwnDisks(in Input) bool {
 	return slices.ContainsFunc(VMNodes(in.Topology), func(n topology.Node) bool {
 		spec := settingsOf(in, n)
@@ -194,7 +196,7 @@ func BootsOwnDisks(in Input) bool {
 	})
 }
 
-// VMs of those nodes that are virtual machines, in order, for which wanted is true.
+// VMs are the virtual machines of nodes for which wanted returns true, in order.
 func VMs(in Input, made time.Time, wanted func(topology.Node) bool) (vms []*kubevirtv1.VirtualMachineInstance) {
 	nodes := slices.DeleteFunc(VMNodes(in.Topology), func(n topology.Node) bool { return !wanted(n) })
 	if len(nodes) == 0 {

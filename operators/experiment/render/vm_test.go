@@ -44,7 +44,7 @@ func machines(t *testing.T) Input {
 
 func anyNode(topology.Node) bool { return true }
 
-func TestVirtualMachinesAreAsTheirGoldenFiles(t *testing.T) {
+func TestVirtualMachinesMatchTheirGoldenFiles(t *testing.T) {
 	in := machines(t)
 	vms := VMs(in, made, anyNode)
 	if len(vms) != 4 || len(Pods(in))+len(vms) != len(in.Topology.Nodes) {
@@ -55,7 +55,7 @@ func TestVirtualMachinesAreAsTheirGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestGuestsAreToldWhatPodsAreGiven(t *testing.T) {
+func TestGuestsGetTheConfigurationOfPods(t *testing.T) {
 	in := machines(t)
 	for _, node := range VMNodes(in.Topology) {
 		text, err := GuestFile(in, node, waveforms(in))
@@ -75,7 +75,7 @@ func TestAGuestWithCloudInitHasTheUsersDataAndThePlatformsAgent(t *testing.T) {
 	}
 }
 
-// onlyIgnition of the quickstart's first machine.
+// onlyIgnition is the quickstart's first machine with only an Ignition configuration.
 func onlyIgnition(t *testing.T, ignition string, change func(*v1alpha1.VirtualMachine)) (Input, topology.Node) {
 	t.Helper()
 	in := machines(t)
@@ -105,7 +105,7 @@ func TestIgnitionMergesTheAgentIntoTheUsersConfiguration(t *testing.T) {
 	}
 }
 
-func TestWhatOfAGuestsSettingUpCannotBeIsNamed(t *testing.T) {
+func TestErrorsOfAGuestsProvisioningAreNamed(t *testing.T) {
 	noAgent := func(vm *v1alpha1.VirtualMachine) {
 		vm.Agent, vm.SSHKeys = ptr.To(false), []string{"ssh-ed25519 AAAA somebody"}
 	}
@@ -118,7 +118,7 @@ func TestWhatOfAGuestsSettingUpCannotBeIsNamed(t *testing.T) {
 		"an older Ignition":   {`{"ignition": {"version": "2.3.0"}}`, nil, `has ignition.version "2.3.0": the platform's agent is added to 3.x; write agent: false`},
 		"no version":          {`{"storage": {}}`, nil, `has ignition.version ""`},
 		"merge is no list":    {`{"ignition": {"version": "3.0.0", "config": {"merge": {}}}}`, nil, "a list in ignition.config.merge"},
-		"keys for Ignition":   {`{"ignition": {"version": "2.3.0"}}`, noAgent, "spec.nodes[0].vm.sshKeys: Invalid value: 1: without agent nobody gives them"},
+		"keys for Ignition":   {`{"ignition": {"version": "2.3.0"}}`, noAgent, "spec.nodes[0].vm.sshKeys: Invalid value: 1: without agent only cloud-init"},
 		"no JSON and no help": {"variant: fcos", noAgent, "spec.nodes[0].vm.ignition: Invalid value: is not JSON"},
 		"keys and a Secret": {"", func(vm *v1alpha1.VirtualMachine) {
 			noAgent(vm)
@@ -140,7 +140,7 @@ func TestWhatOfAGuestsSettingUpCannotBeIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatSetsUpTheNetworkIsThePlatformsBesideTheUsersOwnSecret(t *testing.T) {
+func TestTheNetworkDataIsThePlatformsAlsoWithTheUsersSecret(t *testing.T) {
 	in, node := onlyIgnition(t, "", func(vm *v1alpha1.VirtualMachine) { vm.CloudInit = &v1alpha1.CloudInit{Secret: "theirs"} })
 	vm := VM(in, node, made)
 	volume := vm.Spec.Volumes[len(vm.Spec.Volumes)-1].CloudInitNoCloud
@@ -154,7 +154,7 @@ func TestWhatSetsUpTheNetworkIsThePlatformsBesideTheUsersOwnSecret(t *testing.T)
 	golden.Check(t, "network-data.yaml", string(secret.Data[NetworkDataKey]))
 }
 
-func TestTheSecretOfAGuestGoesWithItsMachine(t *testing.T) {
+func TestTheSecretOfAGuestIsDeletedWithItsMachine(t *testing.T) {
 	in := machines(t)
 	vm := VMs(in, made, anyNode)[1]
 	vm.UID = "uid-of-vm"
@@ -163,11 +163,11 @@ func TestTheSecretOfAGuestGoesWithItsMachine(t *testing.T) {
 		t.Errorf("made %+v", secret)
 	}
 	if again := VM(in, VMNodes(in.Topology)[1], made.Add(time.Second)); GuestSecretOf(again) == GuestSecretOf(vm) {
-		t.Error("a machine that is made anew would start with the Secret of the one before")
+		t.Error("a new machine would start with the Secret of the one before")
 	}
 }
 
-func TestAMemberSaysThatItIsAVirtualMachine(t *testing.T) {
+func TestAMemberHasTheRuntimeOfAVirtualMachine(t *testing.T) {
 	in := machines(t)
 	for _, network := range RadioNetworks(in, waveforms(in), uids(in)) {
 		for _, member := range network.Spec.Members {
@@ -179,8 +179,8 @@ func TestAMemberSaysThatItIsAVirtualMachine(t *testing.T) {
 	}
 }
 
-// The figures are those of a launcher that KubeVirt 1.7 made of such a machine.
-func TestALauncherTakesWhatKubeVirtAddsToItsGuest(t *testing.T) {
+// The figures are from a launcher of KubeVirt 1.7 for such a machine.
+func TestALaunchersFootprintHasKubeVirtsOverhead(t *testing.T) {
 	in := machines(t)
 	for _, pod := range Footprints(in) {
 		if pod.Labels[v1alpha1.LabelNode] != in.Topology.Nodes[1].Name {
@@ -196,7 +196,7 @@ func TestALauncherTakesWhatKubeVirtAddsToItsGuest(t *testing.T) {
 	t.Error("the machine has no footprint")
 }
 
-func TestAMachineTakesFromItsTemplateWhatItDoesNotSayItself(t *testing.T) {
+func TestAMachineHasDefaultsFromItsTemplate(t *testing.T) {
 	in := machines(t)
 	in.Templates = map[string]v1alpha1.VirtualMachine{"router": {Image: "team/router:8", Cores: 4, Memory: "2Gi", SSHKeys: []string{"ssh-ed25519 BBBB team"}}}
 	in.Topology.Nodes[0].VM = &v1alpha1.VirtualMachine{Template: "router", Cores: 2}
@@ -215,13 +215,13 @@ func TestAMachineTakesFromItsTemplateWhatItDoesNotSayItself(t *testing.T) {
 	}
 }
 
-func TestWhatAGuestCannotRunOrHoldIsNamed(t *testing.T) {
+func TestWhatAGuestDoesNotSupportIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.ExperimentSpec)
 		want   string
 	}{
 		"nothing":           {func(*v1alpha1.ExperimentSpec) {}, ""},
-		"a broker for pods": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto, s.Apps[0].RabbitMQ = nil, &v1alpha1.RabbitMQ{} }, "spec.nodes[0].apps[0]: Invalid value: \"hub\": is a rabbitmq, which the platform has for pods only"},
+		"a broker for pods": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto, s.Apps[0].RabbitMQ = nil, &v1alpha1.RabbitMQ{} }, "spec.nodes[0].apps[0]: Invalid value: \"hub\": is a rabbitmq, which the platform has only for pods"},
 		"an image":          {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = append(s.Nodes[0].Apps, "tracker") }, "\"tracker\": brings an image"},
 		"too many Secrets": {func(s *v1alpha1.ExperimentSpec) {
 			s.Apps[5].Image, s.Apps[5].Env = "", nil
@@ -259,7 +259,7 @@ func requesting(cpu, memory string) *corev1.ResourceRequirements {
 	return &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}
 }
 
-func TestWhatIsWrongWithAMachineIsNamed(t *testing.T) {
+func TestErrorsOfAMachineAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Input)
 		want   string

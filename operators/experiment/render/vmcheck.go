@@ -17,14 +17,14 @@ import (
 )
 
 var (
-	// guestOverhead is what a guest itself takes of its memory, beside its apps.
+	// guestOverhead is the memory of a guest itself, without its apps.
 	guestOverhead = resource.MustParse("128Mi")
-	// platformGuestMemory needs so much memory in all.
+	// platformGuestMemory is the minimum memory of the platform's guest.
 	platformGuestMemory = resource.MustParse("256Mi")
 )
 
-// CheckVMs says what of virtual machines cannot be: apps that no guest can run or that do not fit, radios that do not reach into a guest, and
-// files too large for its disk. The topology's references must be good; what templates say counts as far as they are known.
+// CheckVMs finds what virtual machines do not support: apps that no guest can run or that do not fit, radios that do not work
+// in a guest, and files too large for its disk. The topology's references must be valid. Unknown templates are ignored.
 func CheckVMs(in Input) (errs field.ErrorList) {
 	if len(VMNodes(in.Topology)) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func CheckVMs(in Input) (errs field.ErrorList) {
 func checkGuestRadios(in Input, node topology.Node, path *field.Path) (errs field.ErrorList) {
 	for j, a := range node.Attachments {
 		if network, _ := networkOf(in.Experiment, a.Network); network.Engine == v1alpha1.EngineEMANE {
-			errs = append(errs, field.Invalid(path.Child("networks").Index(j), a.Network, "has engine emane, which reaches pods only: take engine native, or make the node a pod"))
+			errs = append(errs, field.Invalid(path.Child("networks").Index(j), a.Network, "has engine emane, which supports only pods: use engine native, or make the node a pod"))
 		}
 	}
 	return errs
@@ -76,26 +76,26 @@ func checkGuestApp(site apps.Site, path *field.Path) *field.Error {
 	case app.Own() && app.Image != "":
 		return field.Invalid(path, app.Name, "brings an image, and images do not run in a virtual machine: leave out its image if its command is a program of the guest, or make the node a pod")
 	case !app.Own() && !onToolsDisk[tools]:
-		return field.Invalid(path, app.Name, fmt.Sprintf("is a %s, which the platform has for pods only: make the node a pod, or run the guest's own by a command without image", KindOf(app).Name()))
+		return field.Invalid(path, app.Name, fmt.Sprintf("is a %s, which the platform has only for pods: make the node a pod, or run the guest's own by a command without image", KindOf(app).Name()))
 	}
 	return nil
 }
 
-// checkGuestProvisioning says what of a guest's own setting up cannot be.
+// checkGuestProvisioning finds the errors of a guest's cloud-init, Ignition and SSH keys.
 func checkGuestProvisioning(in Input, node topology.Node, path *field.Path) (errs field.ErrorList) {
 	spec := settingsOf(in, node)
 	if err := checkIgnition(node, spec); err != nil {
 		errs = append(errs, field.Invalid(path.Child("ignition"), field.OmitValueType{}, err.Error()))
 	}
-	known := spec.OwnDisk() || spec.Template == "" // which disk it begins from
+	known := spec.OwnDisk() || spec.Template == "" // whether its root disk is known
 	if len(spec.SSHKeys) > 0 && !node.HasAgent() && known && UserData(in, node) == "" {
 		errs = append(errs, field.Invalid(path.Child("sshKeys"), len(spec.SSHKeys),
-			"without agent nobody gives them to a guest but cloud-init, with user data in place: write them where the guest is set up, and leave them out here"))
+			"without agent only cloud-init with inline user data can give them to a guest: add them where the guest is set up, and leave them out here"))
 	}
 	return errs
 }
 
-// checkGuestSize says whether the apps' requests fit the machine.
+// checkGuestSize checks whether the apps' requests fit the machine.
 func checkGuestSize(in Input, node topology.Node, sites []apps.Site, path *field.Path) (errs field.ErrorList) {
 	spec := settingsOf(in, node)
 	memory, vm := spec.Memory.Quantity(), path.Child("vm")

@@ -18,11 +18,11 @@ var WorkflowKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alp
 // workflowOverhead is how long a workflow may take besides the run: for its start, and for collecting and analysing.
 const workflowOverhead = 24 * time.Hour
 
-// liveClusterDeadline is how long a live cluster's workflow may take: no deadline that anybody meets, yet one that the
-// 32 bits of a pod's hold.
+// liveClusterDeadline is the deadline of a live cluster's workflow. It is longer than any use, but fits the 32 bits of a pod's
+// deadline.
 const liveClusterDeadline = 10 * 365 * 24 * time.Hour
 
-// Workflow sequences the run; its suspended steps are driven by the operator.
+// Workflow is the run's Argo Workflow. The operator resumes its suspended steps.
 func Workflow(in Input) *unstructured.Unstructured {
 	e := in.Experiment
 	w := &unstructured.Unstructured{}
@@ -34,7 +34,7 @@ func Workflow(in Input) *unstructured.Unstructured {
 	w.Object["spec"] = map[string]any{
 		"workflowTemplateRef": map[string]any{"name": WorkflowTemplate, "clusterScope": true},
 		"serviceAccountName":  WorkflowServiceAccount,
-		// In place of the template's, which a longer run would not live to see the end of.
+		// The template's deadline is too short for a long run.
 		"activeDeadlineSeconds": int64(workflowDeadline(&e.Spec).Seconds()),
 		"arguments": map[string]any{"parameters": []any{
 			parameter("run-uid", string(e.UID)),
@@ -58,8 +58,8 @@ func parameter(name, value string) map[string]any {
 	return map[string]any{"name": name, "value": value}
 }
 
-// ServiceAccount of the workflow's pods. All experiments of a namespace share it and own it together,
-// so that it goes with the last of them.
+// ServiceAccount is that of the workflow's pods. All experiments of a namespace share and own it, so that it is deleted with
+// the last of them.
 func ServiceAccount(e *v1alpha1.Experiment) *corev1.ServiceAccount {
 	account := &corev1.ServiceAccount{ObjectMeta: sharedMeta(e)}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
