@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Moments are nanoseconds of Unix time. never is that of a live cluster's end, forever the end of what begins then.
+// Times are nanoseconds of Unix time. never is the end of a live cluster, forever the end of what starts then.
 const (
 	never   = math.MaxInt64 - 1
 	forever = math.MaxInt64
 )
 
-// roomChange gives room back at a moment, or takes it for a plan.
+// roomChange is a time at which a run returns room, or a reservation takes it.
 type roomChange struct {
 	at    int64
 	sign  int64
@@ -22,7 +22,7 @@ type roomChange struct {
 	claim Claim
 }
 
-// reservationStart is a moment at which a plan takes room: between two of them there is only more.
+// reservationStart is a time at which a reservation takes room. Between two of them free room only grows.
 type reservationStart struct {
 	at          int64
 	free        *freeTable
@@ -33,11 +33,11 @@ type reservationStart struct {
 type team struct {
 	quotas []Quota
 	runs   []*Run
-	// free of each quota now.
+	// free is what each quota has free now.
 	free         []Claim
 	reservations []quotaReservationStart
 	reservationCounts
-	// refused is the first whose pods the API server refused.
+	// refused is the first experiment whose pods the API server refused.
 	refused *Identity
 }
 
@@ -47,18 +47,18 @@ type quotaReservationStart struct {
 	reservedFor *Identity
 }
 
-// reservationCounts that were made: by known ends, by those of live clusters, and the tries.
+// reservationCounts are the reservations by known ends and by those of live clusters, and the tries.
 type reservationCounts struct{ known, live, tries int }
 
 func (p *reservationCounts) exhausted() bool { return p.known >= Depth || p.tries >= 2*Depth }
 
-// planner under way.
+// planner is the state of one decision.
 type planner struct {
 	*Snapshot
 	now int64
-	// free now, empty with nothing at all, bare with no experiment.
+	// free is the free room now, empty that of empty hosts, withoutExperiments that with only other pods.
 	free, empty, withoutExperiments, scratch, window *freeTable
-	// reservations in order of time; least has, for each number of them, what is free now and at all of these, if it is not stale.
+	// reservations in order of time.
 	reservations []reservationStart
 	minFree      []*freeTable
 	stale        bool
@@ -66,12 +66,12 @@ type planner struct {
 	liveRuns     []*Run
 	teams        map[string]*team
 	reservationCounts
-	// tooLarge and failed are demands that were found not to fit: within a decision room only shrinks.
+	// tooLarge and failed are demands that do not fit. Within a decision room only shrinks.
 	tooLarge       map[uint64]string
 	fitsCache      map[uint64]bool
 	failedAttempts map[attempt]obstacle
 	decisions      []Decision
-	// hostIndices of the hosts by their names, once a plan has asked for them.
+	// hostIndices are the hosts by name, once a reservation needs them.
 	hostIndices map[string]int
 }
 
@@ -80,12 +80,12 @@ type attempt struct {
 	duration time.Duration
 }
 
-// obstacle to a start now; none if there is room.
+// obstacle is why an experiment cannot start now.
 type obstacle struct {
 	kind obstacleKind
-	// reservedFor is whose plan would be delayed.
+	// reservedFor is whose reserved start would be delayed.
 	reservedFor *Identity
-	// quota and what of it lacks.
+	// quota and claim are the quota and its kind of which there is too little.
 	quota, claim int
 }
 
@@ -99,7 +99,7 @@ const (
 	clusterReserved
 )
 
-// Decide on all who wait; the verdicts are in the order of the snapshot's waiters.
+// Decide decides on all waiting experiments. The decisions are in the order of the snapshot's waiters.
 func Decide(s *Snapshot) []Decision {
 	d := newPlanner(s)
 	order := make([]int32, len(s.Waiters))
@@ -118,13 +118,13 @@ func Decide(s *Snapshot) []Decision {
 	})
 	position := 0
 	for _, i := range order {
-		w, verdict := &s.Waiters[i], &d.decisions[i]
-		if d.neverFits(w, verdict) {
+		w, decision := &s.Waiters[i], &d.decisions[i]
+		if d.neverFits(w, decision) {
 			continue
 		}
 		position++
-		verdict.Position = position
-		d.decide(w, verdict)
+		decision.Position = position
+		d.decide(w, decision)
 	}
 	return d.decisions
 }
@@ -167,36 +167,37 @@ func (d *planner) team(namespace string) *team {
 	return t
 }
 
-// decide on one, after all that come before it.
-func (d *planner) decide(w *Waiter, verdict *Decision) {
+// decide decides on one experiment, after all that come before it.
+func (d *planner) decide(w *Waiter, decision *Decision) {
 	t := d.team(w.Namespace)
 	if w.Refused || t.refused != nil {
 		if t.refused == nil {
 			t.refused = &w.Identity
 		}
-		d.explainRefused(w, t, verdict)
+		d.explainRefused(w, t, decision)
 		return
 	}
 	ends := d.endOf(d.now, w.Duration)
 	obstacle, holds := d.findRoom(w, t, ends)
 	if obstacle.kind == noObstacle {
 		d.takeRoom(w, t, ends, holds)
-		verdict.Admitted, verdict.holds = true, holds
+		decision.Admitted, decision.holds = true, holds
 	} else {
 		hosts := obstacle.kind == clusterFull || obstacle.kind == clusterReserved || obstacle.kind == quotaFull && d.quotaTakenByLater(w, t)
 		var p *searchState
-		p, verdict.searched = d.reserve(w, t, hosts)
+		p, decision.searched = d.reserve(w, t, hosts)
 		if p != nil && p.at < never {
-			verdict.ExpectedStart, verdict.reserved = time.Unix(0, p.at).UTC(), hosts
+			decision.ExpectedStart, decision.reserved = time.Unix(0, p.at).UTC(), hosts
 		}
 		if p != nil && hosts {
-			verdict.Reservation = d.reservationOf(p.holds)
+			decision.Reservation = d.reservationOf(p.holds)
 		}
 	}
-	d.explain(w, t, obstacle, verdict)
+	d.explain(w, t, obstacle, decision)
 }
 
-// quotaTakenByLater tells that only those lack quota whom others of the team have passed: they wait for the cluster too.
+// quotaTakenByLater reports whether the quota lacks only because later experiments of the team have overtaken this one.
+// Then it waits for the cluster too.
 func (d *planner) quotaTakenByLater(w *Waiter, t *team) bool {
 	free := slices.Clone(t.free)
 	for _, run := range t.runs {
@@ -210,7 +211,7 @@ func (d *planner) quotaTakenByLater(w *Waiter, t *team) bool {
 	return !lacks
 }
 
-// endOf of something that starts at a moment.
+// endOf is the end of an experiment that starts at a time.
 func (d *planner) endOf(start int64, lasts time.Duration) int64 {
 	if lasts == Forever || start >= never-int64(lasts) {
 		return forever
@@ -218,7 +219,7 @@ func (d *planner) endOf(start int64, lasts time.Duration) int64 {
 	return start + int64(lasts)
 }
 
-// findRoom whether there is room now and until the end, beside the plans.
+// findRoom looks for room from now until the end, beside the reservations.
 func (d *planner) findRoom(w *Waiter, t *team, ends int64) (obstacle, []Holding) {
 	if quota, of, lacks := firstShortage(t.free, &w.Demand.Claim); lacks {
 		return obstacle{kind: quotaFull, quota: quota, claim: of}, nil
@@ -258,7 +259,8 @@ func (d *planner) findHosts(w *Waiter, ends int64) (obstacle, []Holding) {
 	return obstacle{kind: clusterReserved, reservedFor: first}, nil
 }
 
-// placeInWindow one within window, which is spoilt: where its plan had it, if no other place is found; nil for none.
+// placeInWindow places an experiment within window, which it changes. If it finds no place it uses that of the
+// experiment's reservation. It returns nil if there is none.
 func (d *planner) placeInWindow(w *Waiter) []Holding {
 	holds := d.reservedHoldings(w.Reservation)
 	if holds != nil && !d.window.hasRoomFor(holds) {
@@ -270,7 +272,7 @@ func (d *planner) placeInWindow(w *Waiter) []Holding {
 	return holds
 }
 
-// reservedHoldings is what a plan holds, by the hosts of this snapshot; nil where one of them is gone.
+// reservedHoldings are the holdings of a reservation on the hosts of this snapshot, nil if a host is gone.
 func (d *planner) reservedHoldings(plan *Reservation) (holds []Holding) {
 	if plan == nil {
 		return nil
@@ -299,7 +301,7 @@ func (d *planner) reservationOf(holds []Holding) *Reservation {
 	return plan
 }
 
-// freeUntil is what is free from now to a moment all the time, and the first plan that begins before it.
+// freeUntil is what is always free from now until a time, and the first reservation that starts before it.
 func (d *planner) freeUntil(ends int64) (*freeTable, *Identity) {
 	count, _ := slices.BinarySearchFunc(d.reservations, ends, func(p reservationStart, ends int64) int { return cmp.Compare(p.at, ends) })
 	if count == 0 {
@@ -320,7 +322,7 @@ func (d *planner) freeUntil(ends int64) (*freeTable, *Identity) {
 	return d.minFree[count-1], d.reservations[0].reservedFor
 }
 
-// setWindow sets window to what is free from a moment to another one all the time.
+// setWindow sets window to what is always free between two times.
 func (d *planner) setWindow(free *freeTable, from, to int64) {
 	d.window.copyFrom(free)
 	for i := range d.reservations {
@@ -330,7 +332,7 @@ func (d *planner) setWindow(free *freeTable, from, to int64) {
 	}
 }
 
-// takeRoom room from now on.
+// takeRoom takes an experiment's room from now on.
 func (d *planner) takeRoom(w *Waiter, t *team, ends int64, holds []Holding) {
 	d.free.add(holds, -1)
 	d.stale = true
@@ -344,7 +346,7 @@ func (d *planner) takeRoom(w *Waiter, t *team, ends int64, holds []Holding) {
 	}
 }
 
-// takeBetween takes room from the points between two moments.
+// takeBetween takes room from the points between two times.
 func (d *planner) takeBetween(from, to int64, holds []Holding) {
 	for i := range d.reservations {
 		if p := &d.reservations[i]; p.at >= from && p.at < to {
@@ -373,7 +375,7 @@ func (d *planner) insertChange(e roomChange) {
 	d.changes = slices.Insert(d.changes, at, e)
 }
 
-// reserve the earliest start of one that cannot start now, and keep its room, if it is among the first; nil where there is none.
+// reserve finds the earliest start of an experiment that cannot start now, and reserves its room, if it is among the first.
 func (d *planner) reserve(w *Waiter, t *team, hosts bool) (p *searchState, first bool) {
 	made := &t.reservationCounts
 	if hosts {
@@ -396,7 +398,7 @@ func (d *planner) reserve(w *Waiter, t *team, hosts bool) (p *searchState, first
 	return p, true
 }
 
-// searchState is the state at a moment on the way through the events.
+// searchState is the free room at a time in the search.
 type searchState struct {
 	at    int64
 	free  *freeTable
@@ -415,7 +417,7 @@ func (p *searchState) apply(e *roomChange, namespace string, hosts bool) {
 	}
 }
 
-// search the earliest moment with room.
+// search finds the earliest time with room.
 func (d *planner) search(w *Waiter, t *team, hosts bool) *searchState {
 	p := &searchState{quota: slices.Clone(t.free)}
 	if hosts {
@@ -439,7 +441,7 @@ func (d *planner) search(w *Waiter, t *team, hosts bool) *searchState {
 	for ; next < len(d.changes); next++ {
 		p.apply(&d.changes[next], w.Namespace, hosts)
 	}
-	for _, passed := range []bool{false, true} { // what passed it stays, if there is room without that
+	for _, passed := range []bool{false, true} { // first without the ends of experiments that have overtaken it
 		for _, run := range d.liveRuns {
 			if run.overtook(w) == passed {
 				p.apply(&roomChange{sign: 1, holds: run.Holds, team: run.Namespace, claim: run.Claim}, w.Namespace, hosts)
@@ -452,7 +454,7 @@ func (d *planner) search(w *Waiter, t *team, hosts bool) *searchState {
 	return nil
 }
 
-// fitsAt tells that there is room from a moment until the end of one that starts then, beside the plans that begin meanwhile.
+// fitsAt reports whether an experiment that starts at a time has room until its end, beside the reservations.
 func (d *planner) fitsAt(w *Waiter, t *team, p *searchState, hosts bool) bool {
 	ends := d.endOf(p.at, w.Duration)
 	if _, _, lacks := firstShortage(p.quota, &w.Demand.Claim); lacks {
@@ -476,7 +478,7 @@ func (d *planner) fitsAt(w *Waiter, t *team, p *searchState, hosts bool) bool {
 	return p.holds != nil
 }
 
-// addReservation the room of a plan.
+// addReservation reserves an experiment's room.
 func (d *planner) addReservation(w *Waiter, t *team, p *searchState, hosts bool) {
 	ends := d.endOf(p.at, w.Duration)
 	d.insertChange(roomChange{at: p.at, sign: -1, holds: p.holds, team: w.Namespace, claim: w.Demand.Claim})
@@ -497,7 +499,7 @@ func (d *planner) addReservation(w *Waiter, t *team, p *searchState, hosts bool)
 	}
 }
 
-// firstShortage is the first quota, and kind, of which there is too little.
+// firstShortage is the first quota and kind of which there is too little.
 func firstShortage(free []Claim, claim *Claim) (quota, of int, lacks bool) {
 	for quota = range free {
 		for of = range claim {
@@ -509,12 +511,12 @@ func firstShortage(free []Claim, claim *Claim) (quota, of int, lacks bool) {
 	return 0, 0, false
 }
 
-// Plus another claim.
+// Plus adds another claim.
 func (c Claim) Plus(other Claim) Claim { return c.plus(other, 1) }
 
 func (c Claim) minus(other Claim) Claim { return c.plus(other, -1) }
 
-// plus another claim, times sign; what is unlimited stays so.
+// plus adds another claim times sign. Unlimited stays unlimited.
 func (c Claim) plus(other Claim, sign int64) Claim {
 	for i := range c {
 		if c[i] != Unlimited {

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// freeTable of what hosts have free: a row of kinds for each.
+// freeTable is what hosts have free, with a row of kinds for each host.
 type freeTable struct {
 	kinds int
 	cells []int64
@@ -49,7 +49,7 @@ func (t *freeTable) copyFrom(other *freeTable) {
 	t.total = append(t.total[:0], other.total...)
 }
 
-// takeMinimum of two tables, cell by cell: what is free in both.
+// takeMinimum keeps what is free in both tables.
 func (t *freeTable) takeMinimum(other *freeTable) {
 	for i, v := range other.cells {
 		t.cells[i] = min(t.cells[i], v)
@@ -57,7 +57,7 @@ func (t *freeTable) takeMinimum(other *freeTable) {
 	t.sum()
 }
 
-// add what is held, times sign.
+// add adds holdings times sign.
 func (t *freeTable) add(holds []Holding, sign int64) {
 	for _, hold := range holds {
 		row := t.row(hold.Host)
@@ -68,7 +68,7 @@ func (t *freeTable) add(holds []Holding, sign int64) {
 	}
 }
 
-// hasRoomFor room for all that is held.
+// hasRoomFor reports whether there is room for all holdings.
 func (t *freeTable) hasRoomFor(holds []Holding) bool {
 	t.add(holds, -1)
 	defer t.add(holds, 1)
@@ -83,7 +83,7 @@ func (t *freeTable) hasRoomFor(holds []Holding) bool {
 	return true
 }
 
-// fitsInTotal is a quick look: false where a demand is larger than all that is free.
+// fitsInTotal is a quick check. It returns false if a demand is larger than all that is free.
 func (t *freeTable) fitsInTotal(total Amount) bool {
 	for k, v := range total {
 		if v > 0 && v > t.total[k] {
@@ -93,7 +93,7 @@ func (t *freeTable) fitsInTotal(total Amount) bool {
 	return true
 }
 
-// mayFit is a closer look: false where the pods of some shape find no room even by themselves.
+// mayFit is a closer check. It returns false if the pods of one shape alone do not fit.
 func (t *freeTable) mayFit(d *Demand) bool {
 	if !t.fitsInTotal(d.Total) {
 		return false
@@ -106,7 +106,7 @@ func (t *freeTable) mayFit(d *Demand) bool {
 	return true
 }
 
-// fitsShape tells that all pods of one shape find room.
+// fitsShape reports whether all pods of one shape fit.
 func (t *freeTable) fitsShape(shape *Shape) bool {
 	left := shape.Count
 	for host := 0; host < t.hosts() && left > 0; host++ {
@@ -115,8 +115,8 @@ func (t *freeTable) fitsShape(shape *Shape) bool {
 	return left <= 0
 }
 
-// place all pods of a demand, which takes their room; false where one of them finds none, and then the table is spoilt.
-// Equal pods go where most pods are free, as the scheduler spreads them.
+// place places all pods of a demand and takes their room. If one does not fit it returns false, and the table is unusable.
+// Equal pods go where most pods are free, because the scheduler spreads them.
 func (t *freeTable) place(d *Demand) (holds []Holding, placed int64, ok bool) {
 	ok = true
 	takes, pods := make([]int64, t.hosts()), make([]int64, t.hosts())
@@ -142,7 +142,7 @@ func (t *freeTable) place(d *Demand) (holds []Holding, placed int64, ok bool) {
 	return holds, placed, ok
 }
 
-// distribute says how many of a shape's pods each host takes, and how many all of them do. pods is for what hosts have free of those.
+// distribute computes how many of a shape's pods each host takes, and their sum. pods is a buffer.
 func (t *freeTable) distribute(shape *Shape, takes, pods []int64) (all int64) {
 	most := int64(0)
 	for host := range takes {
@@ -155,7 +155,7 @@ func (t *freeTable) distribute(shape *Shape, takes, pods []int64) (all int64) {
 	if all <= shape.Count {
 		return all
 	}
-	// The level down to which hosts are filled, by the pods that they have free: the highest that takes all.
+	// Hosts are filled down to a common level of free pods: the highest that takes all.
 	above := func(host int, level int64) int64 { return min(takes[host], max(pods[host]-level, 0)) }
 	depth := sort.Search(int(most), func(depth int) bool {
 		sum := int64(0)
@@ -178,7 +178,7 @@ func (t *freeTable) distribute(shape *Shape, takes, pods []int64) (all int64) {
 	return shape.Count
 }
 
-// capacity of a host for pods of one shape; no more than the shape's count.
+// capacity is how many pods of one shape a host takes, at most the shape's count.
 func (t *freeTable) capacity(host int, shape *Shape) int64 {
 	count, row := shape.Count, t.row(host)
 	for k, each := range shape.Each {
@@ -195,7 +195,7 @@ func (t *freeTable) capacity(host int, shape *Shape) int64 {
 	return count
 }
 
-// fits tells that a demand finds room; nothing is taken.
+// fits reports whether a demand fits, without taking its room.
 func (t *freeTable) fits(d *Demand, scratch *freeTable) bool {
 	if !t.mayFit(d) {
 		return false

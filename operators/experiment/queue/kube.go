@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// WorkflowPods run beside an experiment's nodes: one of its steps at a time.
+// WorkflowPods is the number of a workflow's pods beside an experiment's nodes, as only one step runs at a time.
 const WorkflowPods = 1
 
-// Kinds of resources that every space has.
+// Kinds of resources that always exist.
 const (
 	kindPods = iota
 	kindMemory
@@ -22,13 +22,13 @@ const (
 	kindStorage
 )
 
-// ResourceKinds numbers the kinds of resources that hosts have and pods request. It only grows, so that amounts stay good.
+// ResourceKinds numbers the kinds of resources of hosts and pods. It only grows, so that amounts stay valid.
 type ResourceKinds struct {
 	mu    sync.RWMutex
 	kinds []corev1.ResourceName
 }
 
-// NewResourceKinds has pods, memory, processors and ephemeral storage; further kinds come as somebody requests them.
+// NewResourceKinds has pods, memory, processors and ephemeral storage. Other kinds are added when a pod requests them.
 func NewResourceKinds() *ResourceKinds {
 	return &ResourceKinds{kinds: []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceMemory, corev1.ResourceCPU, corev1.ResourceEphemeralStorage}}
 }
@@ -59,7 +59,7 @@ func (s *ResourceKinds) index(name corev1.ResourceName) int {
 	return len(s.kinds) - 1
 }
 
-// requested makes an amount of what a pod requests, and of the pod itself.
+// requested is the amount of a pod's requests, including the pod itself.
 func (s *ResourceKinds) requested(list corev1.ResourceList) Amount {
 	amount := make(Amount, s.Len())
 	for name, quantity := range list {
@@ -76,7 +76,7 @@ func (s *ResourceKinds) requested(list corev1.ResourceList) Amount {
 	return amount
 }
 
-// allocatable makes an amount of what a host has. One that does not tell its ephemeral storage is not short of it.
+// allocatable is the amount of a host. Ephemeral storage that it does not report is unlimited.
 func (s *ResourceKinds) allocatable(list corev1.ResourceList) Amount {
 	kinds := s.names()
 	amount := make(Amount, len(kinds))
@@ -97,7 +97,7 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// DemandOf all pods of an experiment, before anything fills in defaults.
+// DemandOf is the demand of all pods of an experiment, before defaults.
 func (s *ResourceKinds) DemandOf(pods []*corev1.Pod) *Demand {
 	d := &Demand{}
 	for _, pod := range pods {
@@ -109,7 +109,7 @@ func (s *ResourceKinds) DemandOf(pods []*corev1.Pod) *Demand {
 	return d
 }
 
-// complete joins equal shapes and works out what follows from them.
+// complete joins equal shapes and computes the derived fields.
 func (d *Demand) complete() {
 	sortShapes(d.Shapes)
 	joined := d.Shapes[:0]
@@ -135,12 +135,12 @@ func (d *Demand) complete() {
 			d.bound.Each[k] = max(d.bound.Each[k], each)
 		}
 		d.bound.Count += shape.Count
-		hash.Write(number) // which cannot fail
+		hash.Write(number) // never fails
 	}
 	d.hash = hash.Sum64()
 }
 
-// ClaimOf a pod on a quota.
+// ClaimOf is a pod's claim on a quota.
 func ClaimOf(spec *corev1.PodSpec) Claim {
 	requests := Requests(spec)
 	limits := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Limits })
@@ -152,7 +152,7 @@ func ClaimOf(spec *corev1.PodSpec) Claim {
 	}
 }
 
-// Requests of a pod: the sum of its containers, or its largest init container; what runs beside the containers from the start counts in both.
+// Requests are a pod's requests: the sum of its containers, or its largest init container. Sidecars count in both.
 func Requests(spec *corev1.PodSpec) corev1.ResourceList {
 	sum := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 	add(sum, spec.Overhead)
@@ -195,7 +195,7 @@ func atLeast(sum, least corev1.ResourceList) {
 	}
 }
 
-// QuotasOf a namespace, by name. What a scoped quota counts is left to the API server.
+// QuotasOf are a namespace's quotas by name, without scoped ones, which only the API server evaluates.
 func QuotasOf(all []corev1.ResourceQuota) []Quota {
 	var quotas []Quota
 	for i := range all {
@@ -218,7 +218,7 @@ func QuotasOf(all []corev1.ResourceQuota) []Quota {
 	return quotas
 }
 
-// quotaNames under which a quota may count the same.
+// quotaNames are the equivalent names of each kind in a quota.
 var quotaNames = [claimKinds][]corev1.ResourceName{
 	ClaimPods:            {corev1.ResourcePods, "count/pods"},
 	ClaimRequestsCPU:     {corev1.ResourceRequestsCPU, corev1.ResourceCPU},
@@ -235,14 +235,14 @@ func valueOfClaim(of int, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// Cluster is hosts on the way to a snapshot.
+// Cluster builds the hosts of a snapshot.
 type Cluster struct {
 	kinds *ResourceKinds
 	Hosts []Host
 	index map[string]int
 }
 
-// ClusterOf the hosts that take pods, with nothing on them.
+// ClusterOf is a cluster of the hosts that take pods, without any pods.
 func (s *ResourceKinds) ClusterOf(nodes []corev1.Node) *Cluster {
 	c := &Cluster{kinds: s, index: map[string]int{}}
 	for i := range nodes {
@@ -256,7 +256,7 @@ func (s *ResourceKinds) ClusterOf(nodes []corev1.Node) *Cluster {
 	return c
 }
 
-// Add a pod on its host. A pod without one is placed by Place.
+// Add adds a pod to its host. Place is for pods without a host.
 func (c *Cluster) Add(pod *corev1.Pod) (held Holding, ok bool) {
 	at, found := c.index[pod.Spec.NodeName]
 	if !found {
@@ -271,7 +271,7 @@ func (c *Cluster) Add(pod *corev1.Pod) (held Holding, ok bool) {
 	return held, true
 }
 
-// Place what has no host yet as far as it finds room.
+// Place places pods that have no host yet, as far as there is room.
 func (c *Cluster) Place(d *Demand) []Holding {
 	free := newTableOf(c.Hosts, c.kinds.Len(), func(h *Host) Amount { return h.Free })
 	holds, _, _ := free.place(d)
@@ -281,7 +281,7 @@ func (c *Cluster) Place(d *Demand) []Holding {
 	return holds
 }
 
-// TakesPods tells that a node is ready, not cordoned and without a taint that keeps pods away.
+// TakesPods reports whether a node is ready, not cordoned and without a taint against pods.
 func TakesPods(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false

@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxNamedPosition is up to which position those that wait are told who comes first. Beyond it messages stay the same while the queue
-// moves on: each new message is a write, and the queue may be long.
+// maxNamedPosition is the last position whose message names the experiment before it. Later messages do not change while
+// the queue advances, because each new message is a write.
 const maxNamedPosition = 10
 
-// neverFits tells what can never start, whatever else ends.
-func (d *planner) neverFits(w *Waiter, verdict *Decision) bool {
+// neverFits decides on an experiment that can never start, whatever else ends.
+func (d *planner) neverFits(w *Waiter, decision *Decision) bool {
 	for i := range d.team(w.Namespace).quotas {
 		quota := &d.team(w.Namespace).quotas[i]
 		for of := range quota.Hard {
 			if want := w.Demand.Claim[of]; want > quota.Hard[of] {
-				verdict.Reason, verdict.Message = ReasonQuotaTooSmall, fmt.Sprintf("quota %s allows %s of %s in all, and %d nodes%s need %s",
+				decision.Reason, decision.Message = ReasonQuotaTooSmall, fmt.Sprintf("quota %s allows %s of %s in all, and %d nodes%s need %s",
 					quota.Name, amountOf(of, quota.Hard[of]), claimNames[of], w.Demand.nodes(), andWorkflow(of), amountOf(of, want))
 				return true
 			}
@@ -35,12 +35,12 @@ func (d *planner) neverFits(w *Waiter, verdict *Decision) bool {
 		d.tooLarge[w.Demand.hash] = message
 	}
 	if message != "" {
-		verdict.Reason, verdict.Message = ReasonClusterTooSmall, message
+		decision.Reason, decision.Message = ReasonClusterTooSmall, message
 	}
 	return message != ""
 }
 
-// fitsWithoutExperiments tells that there is room once all experiments are gone.
+// fitsWithoutExperiments reports whether there is room once all experiments are gone.
 func (d *planner) fitsWithoutExperiments(w *Waiter) bool {
 	fits, known := d.fitsCache[w.Demand.hash]
 	if !known {
@@ -50,36 +50,36 @@ func (d *planner) fitsWithoutExperiments(w *Waiter) bool {
 	return fits
 }
 
-func (d *planner) explain(w *Waiter, t *team, o obstacle, verdict *Decision) {
+func (d *planner) explain(w *Waiter, t *team, o obstacle, decision *Decision) {
 	planned := o.kind == quotaReserved || o.kind == clusterReserved
 	switch {
 	case o.kind == noObstacle:
-		verdict.Reason, verdict.Message = ReasonAdmitted, fmt.Sprintf("there is room for all %d nodes", w.Demand.nodes())
-	case planned && verdict.Position <= maxNamedPosition:
-		verdict.Reason = ReasonWaitingForTurn
-		verdict.Message = fmt.Sprintf("experiment %s/%s comes first, and would be delayed", o.reservedFor.Namespace, o.reservedFor.Name)
-	case !planned && verdict.searched && o.kind == quotaFull:
-		verdict.Reason, verdict.Message = ReasonNoRoom, d.quotaMessage(w, t, o)
-	case !planned && verdict.searched, o.kind == clusterFull && !d.fitsWithoutExperiments(w):
+		decision.Reason, decision.Message = ReasonAdmitted, fmt.Sprintf("there is room for all %d nodes", w.Demand.nodes())
+	case planned && decision.Position <= maxNamedPosition:
+		decision.Reason = ReasonWaitingForTurn
+		decision.Message = fmt.Sprintf("experiment %s/%s comes first, and would be delayed", o.reservedFor.Namespace, o.reservedFor.Name)
+	case !planned && decision.searched && o.kind == quotaFull:
+		decision.Reason, decision.Message = ReasonNoRoom, d.quotaMessage(w, t, o)
+	case !planned && decision.searched, o.kind == clusterFull && !d.fitsWithoutExperiments(w):
 		d.scratch.copyFrom(d.free)
 		_, placed, _ := d.scratch.place(w.Demand)
-		verdict.Reason, verdict.Message = ReasonNoRoom, d.capacityMessage(w.Demand, d.free, placed, "at present the cluster's")
+		decision.Reason, decision.Message = ReasonNoRoom, d.capacityMessage(w.Demand, d.free, placed, "at present the cluster's")
 	case o.kind == quotaFull || o.kind == quotaReserved:
-		verdict.Reason, verdict.Message = ReasonWaitingForTurn, "others of the namespace come first, and wait for its quota"
+		decision.Reason, decision.Message = ReasonWaitingForTurn, "others of the namespace come first, and wait for its quota"
 	default:
-		verdict.Reason, verdict.Message = ReasonWaitingForTurn, "others come first, and wait for room in the cluster"
+		decision.Reason, decision.Message = ReasonWaitingForTurn, "others come first, and wait for room in the cluster"
 	}
 }
 
-func (d *planner) explainRefused(w *Waiter, t *team, verdict *Decision) {
-	verdict.Reason = ReasonWaitingForTurn
+func (d *planner) explainRefused(w *Waiter, t *team, decision *Decision) {
+	decision.Reason = ReasonWaitingForTurn
 	if w.Refused {
-		verdict.Reason = ReasonQuotaRefused // its message is that of the refusal
+		decision.Reason = ReasonQuotaRefused // its message is that of the refusal
 		return
 	}
-	verdict.Message = "others of the namespace come first, and wait for its quota"
-	if verdict.Position <= maxNamedPosition {
-		verdict.Message = fmt.Sprintf("experiment %s/%s comes first, whose nodes the API server refused for a quota's sake", t.refused.Namespace, t.refused.Name)
+	decision.Message = "others of the namespace come first, and wait for its quota"
+	if decision.Position <= maxNamedPosition {
+		decision.Message = fmt.Sprintf("experiment %s/%s comes first, whose nodes the API server refused because of a quota", t.refused.Namespace, t.refused.Name)
 	}
 }
 
@@ -108,7 +108,7 @@ func (d *Demand) nodes() (count int64) {
 	return count
 }
 
-// claimNames as a quota has them.
+// claimNames are the names of the kinds in a quota.
 var claimNames = [claimKinds]corev1.ResourceName{
 	ClaimPods: corev1.ResourcePods, ClaimRequestsCPU: corev1.ResourceRequestsCPU, ClaimRequestsMemory: corev1.ResourceRequestsMemory,
 	ClaimRequestsStorage: corev1.ResourceRequestsEphemeralStorage, ClaimLimitsCPU: corev1.ResourceLimitsCPU, ClaimLimitsMemory: corev1.ResourceLimitsMemory,

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// largeSnapshot is 10 000 experiments of 50 teams that wait for a cluster of 200 hosts, on which 300 run.
+// largeSnapshot has 10 000 waiting experiments of 50 teams, and 300 runs on 200 hosts.
 func largeSnapshot() *Snapshot {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := &Snapshot{Now: noon, Kinds: NewResourceKinds(), Quotas: map[string][]Quota{}}
@@ -61,7 +61,7 @@ func largeSnapshot() *Snapshot {
 	return s
 }
 
-// processorTime that this program has used.
+// processorTime is that used by this program.
 func processorTime(t testing.TB) time.Duration {
 	t.Helper()
 	var usage unix.Rusage

@@ -10,10 +10,10 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// tick of the simulations.
+// tick is the step of a simulation.
 const tick = time.Minute
 
-// simulation is a cluster on which experiments arrive, start as the decision says, and end.
+// simulation is a cluster on which experiments arrive, start as decided, and end.
 type simulation struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -24,14 +24,14 @@ type simulation struct {
 	waiting []Waiter
 	running []runningExperiment
 	arrived int
-	// lastPosition position and first promise of each that waits, and when it came.
+	// lastPosition and promisedStart are those of each waiting experiment.
 	lastPosition  map[string]int
 	promisedStart map[string]time.Time
 }
 
 type runningExperiment struct {
 	run Run
-	// ends in fact; zero for a live cluster that nobody has stopped yet.
+	// ends is the actual end, zero for a live cluster before its stop.
 	ends time.Time
 }
 
@@ -69,7 +69,7 @@ func (w *simulation) arrive(namespace string, priority int32, lasts time.Duratio
 	return name
 }
 
-// arriveRandom arrives.
+// arriveRandom adds an experiment of random size.
 func (w *simulation) arriveRandom(live bool) {
 	r := w.random
 	shapes := []Shape{{Count: int64(1 + r.IntN(12)), Each: Amount{1, int64(1+r.IntN(2000)) << 20, int64(10 * (1 + r.IntN(60))), 0}}}
@@ -79,7 +79,8 @@ func (w *simulation) arriveRandom(live bool) {
 	w.arriveWith(live, shapes...)
 }
 
-// arriveUneven has up to four kinds of pods, of which some fill half a host: whether they find room depends on how they are placed.
+// arriveUneven adds an experiment with up to four kinds of pods, some half a host in size. Whether they fit depends on
+// their placement.
 func (w *simulation) arriveUneven(live bool) {
 	r := w.random
 	var shapes []Shape
@@ -122,7 +123,7 @@ func (w *simulation) snapshot() *Snapshot {
 	return s
 }
 
-// step a tick: some end, the queue is decided on, some start.
+// step is a tick, in which experiments end, the queue decides, and experiments start.
 func (w *simulation) step() []Decision {
 	w.t.Helper()
 	w.now = w.now.Add(tick)
@@ -134,25 +135,25 @@ func (w *simulation) step() []Decision {
 		return over
 	})
 	s := w.snapshot()
-	verdicts := Decide(s)
-	w.check(s, verdicts)
-	w.keepReservations(s, verdicts)
-	for i, verdict := range verdicts {
-		if verdict.Admitted {
-			w.begin(&s.Waiters[i], verdict)
+	decisions := Decide(s)
+	w.check(s, decisions)
+	w.keepReservations(s, decisions)
+	for i, decision := range decisions {
+		if decision.Admitted {
+			w.begin(&s.Waiters[i], decision)
 		}
 	}
 	w.wantNoOvercommit()
-	return verdicts
+	return decisions
 }
 
-// keepReservations as the operator does.
-func (w *simulation) keepReservations(s *Snapshot, verdicts []Decision) {
+// keepReservations returns reservations to the next snapshot as the operator does.
+func (w *simulation) keepReservations(s *Snapshot, decisions []Decision) {
 	for i := range w.waiting {
 		w.waiting[i].Reservation = nil
 		for j := range s.Waiters {
 			if s.Waiters[j].Name == w.waiting[i].Name {
-				w.waiting[i].Reservation = verdicts[j].Reservation
+				w.waiting[i].Reservation = decisions[j].Reservation
 			}
 		}
 	}
@@ -170,15 +171,15 @@ func (w *simulation) changeRoom(run *Run, sign int64) {
 	}
 }
 
-func (w *simulation) begin(waiter *Waiter, verdict Decision) {
+func (w *simulation) begin(waiter *Waiter, decision Decision) {
 	w.t.Helper()
-	s := runningExperiment{run: Run{Identity: waiter.Identity, Started: w.now, Holds: verdict.holds, Claim: waiter.Demand.Claim}}
+	s := runningExperiment{run: Run{Identity: waiter.Identity, Started: w.now, Holds: decision.holds, Claim: waiter.Demand.Claim}}
 	if waiter.Duration != Forever {
 		s.run.Ends = w.now.Add(waiter.Duration)
 		s.ends = w.now.Add(time.Duration(1 + w.random.Int64N(int64(waiter.Duration)))) // never later than planned
 	}
 	var pods int64
-	for _, hold := range verdict.holds {
+	for _, hold := range decision.holds {
 		pods += hold.Taken[kindPods]
 	}
 	if pods != waiter.Demand.nodes() {
@@ -188,7 +189,7 @@ func (w *simulation) begin(waiter *Waiter, verdict Decision) {
 	w.running = append(w.running, s)
 	w.waiting = slices.DeleteFunc(w.waiting, func(other Waiter) bool { return other.Name == waiter.Name })
 	if due, promised := w.promisedStart[waiter.Name]; promised && w.now.After(due.Add(tick)) {
-		w.t.Errorf("%s starts at %s, %s after what it was promised while nobody came before it", waiter.Name, w.now, w.now.Sub(due))
+		w.t.Errorf("%s starts at %s, %s after its promised start, although nobody came before it", waiter.Name, w.now, w.now.Sub(due))
 	}
 }
 
@@ -210,17 +211,17 @@ func (w *simulation) wantNoOvercommit() {
 	}
 }
 
-// check what holds for every decision, and keep what was promised.
-func (w *simulation) check(s *Snapshot, verdicts []Decision) {
+// check checks what must hold for every decision, and stores the promised starts.
+func (w *simulation) check(s *Snapshot, decisions []Decision) {
 	w.t.Helper()
-	order := make([]int, len(verdicts))
+	order := make([]int, len(decisions))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return verdicts[a].Position - verdicts[b].Position })
+	slices.SortFunc(order, func(a, b int) int { return decisions[a].Position - decisions[b].Position })
 	var before *Waiter
 	for _, i := range order {
-		v, waiter := verdicts[i], &s.Waiters[i]
+		v, waiter := decisions[i], &s.Waiters[i]
 		if v.Reason == "" || v.Message == "" || v.Admitted != (v.Reason == ReasonAdmitted) {
 			w.t.Fatalf("%s gets %+v", waiter.Name, v)
 		}
@@ -241,7 +242,7 @@ func (w *simulation) check(s *Snapshot, verdicts []Decision) {
 	}
 }
 
-func TestSimulatedQueuesStartAllOrNothingInOrderAndWithinWhatThereIs(t *testing.T) {
+func TestSimulatedQueuesStartAllOrNothingInOrderAndWithinTheRoom(t *testing.T) {
 	for seed := range uint64(12) {
 		w := newSimulation(t, seed)
 		for range 200 {
@@ -253,8 +254,8 @@ func TestSimulatedQueuesStartAllOrNothingInOrderAndWithinWhatThereIs(t *testing.
 	}
 }
 
-// TestOvertakingDelaysNobodyWhoHasAReservation: without plans that are kept, seed 10 of the uneven ones is seven minutes late.
-func TestOvertakingDelaysNobodyWhoHasAReservation(t *testing.T) {
+// Without kept reservations, seed 10 of the uneven experiments is seven minutes late.
+func TestOvertakingDelaysNoReservation(t *testing.T) {
 	for name, comes := range map[string]func(*simulation, bool){"nearly equal pods": (*simulation).arriveRandom, "very unequal pods": (*simulation).arriveUneven} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(11) {
@@ -273,7 +274,7 @@ func TestOvertakingDelaysNobodyWhoHasAReservation(t *testing.T) {
 	}
 }
 
-func TestEveryExperimentStartsThoughOthersKeepArriving(t *testing.T) {
+func TestEveryExperimentStartsAlthoughOthersKeepArriving(t *testing.T) {
 	for seed := range uint64(8) {
 		w := newSimulation(t, seed)
 		w.hosts = w.hosts[:1]
@@ -302,15 +303,15 @@ func TestAPriorityIsWorthABoundedTimeInTheQueue(t *testing.T) {
 	low := Identity{Namespace: "a", Name: "low", Created: noon, Priority: -100}
 	high := Identity{Namespace: "b", Name: "high", Created: noon.Add(200*PriorityStep + time.Second), Priority: 100}
 	if !low.Before(&high) {
-		t.Errorf("what came %s later overtakes", high.Created.Sub(low.Created))
+		t.Errorf("an experiment that came %s later overtakes", high.Created.Sub(low.Created))
 	}
 	high.Created = noon.Add(200*PriorityStep - time.Second)
 	if low.Before(&high) {
-		t.Errorf("what came %s later does not overtake", high.Created.Sub(low.Created))
+		t.Errorf("an experiment that came %s later does not overtake", high.Created.Sub(low.Created))
 	}
 }
 
-func TestADecisionDependsOnTheSnapshotOnly(t *testing.T) {
+func TestADecisionDependsOnlyOnTheSnapshot(t *testing.T) {
 	for seed := range uint64(8) {
 		w := newSimulation(t, seed)
 		for range 40 {

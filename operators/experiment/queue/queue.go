@@ -1,22 +1,22 @@
-// Package queue decides which of the waiting experiments start: all of them at once, from what the cluster has, what runs
-// and who waits. It is pure: equal snapshots give equal decisions, and a restarted operator decides as the one before it.
+// Package queue decides which of the waiting experiments start. It is a pure function of a snapshot of the cluster, the runs
+// and the waiting experiments, so a restarted operator decides like the one before it.
 //
 // # Order
 //
-// An experiment's place is that of its arrival, less PriorityStep for each step of its priority. So within a priority who came first
-// is first; and nobody is overtaken for ever: only who came within (difference of priorities) × PriorityStep after it
-// can be put before an experiment, and those are finitely many.
+// An experiment's place is given by its arrival minus PriorityStep for each step of its priority. Within a priority the
+// first to arrive is first. Nobody is overtaken for ever: only experiments that arrive within (difference of priorities)
+// × PriorityStep after it can come before an experiment, and those are finitely many.
 //
-// # Passing
+// # Overtaking
 //
-// The first experiments that find no room get a plan: the earliest moment at which there is room, by the known ends of what runs, and
-// a place for it. Whoever comes after them starts only beside these plans, or is over before they begin: conservative backfilling
-// (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001) of the first Depth of each kind. So the first of all never starts later than it
-// would alone, as long as what runs ends in time. Whoever lacks only its own team's quota has a plan in that quota and none in the cluster,
-// and is in no other team's way.
+// The first experiments that find no room get a reservation, which is the earliest time with room by the known ends of the
+// runs, and a place on the hosts. Later experiments start only beside these reservations, or if they end before them. That
+// is conservative backfilling (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001) of the first Depth of each kind. So the first
+// of all never starts later than it would alone, if all runs end in time. An experiment that lacks only its own team's quota
+// has a reservation in that quota and none in the cluster, and does not delay other teams.
 //
-// A live cluster has no end. An experiment that has to wait for one has its place where those that came before it are gone:
-// whatever ends some day may pass it, another live cluster only beside it.
+// A live cluster has no end. An experiment that must wait for one has its place where those that came before it are gone.
+// Experiments that end may overtake it, another live cluster only beside it.
 package queue
 
 import (
@@ -26,31 +26,31 @@ import (
 
 // Reasons of Admitted=False, and of True.
 const (
-	// ReasonQuotaTooSmall: it never fits, whatever else ends.
+	// ReasonQuotaTooSmall means that it never fits into the quota, whatever else ends.
 	ReasonQuotaTooSmall = "QuotaTooSmall"
-	// ReasonClusterTooSmall: not even the empty cluster has room.
+	// ReasonClusterTooSmall means that not even the empty cluster has room.
 	ReasonClusterTooSmall = "ClusterTooSmall"
-	// ReasonNoRoom: it fits once something else has ended.
+	// ReasonNoRoom means that it fits once something else has ended.
 	ReasonNoRoom = "NoRoom"
-	// ReasonQuotaRefused: there seemed to be room, and yet the API server refused a pod for a quota's sake.
+	// ReasonQuotaRefused means that the API server refused a pod because of a quota, although there seemed to be room.
 	ReasonQuotaRefused = "QuotaRefused"
-	// ReasonWaitingForTurn: others come first, and it would delay them.
+	// ReasonWaitingForTurn means that others come first, and it would delay them.
 	ReasonWaitingForTurn = "WaitingForTurn"
-	// ReasonAdmitted: there is room.
+	// ReasonAdmitted means that there is room.
 	ReasonAdmitted = "Admitted"
 )
 
 const (
-	// PriorityStep is what one step of priority is worth in time of waiting.
+	// PriorityStep is the waiting time that one step of priority is worth.
 	PriorityStep = 10 * time.Minute
-	// Depth is how many experiments that wait for the cluster, and how many of each team that wait for its quota, have plans; those that
-	// wait for live clusters are counted by themselves.
+	// Depth is how many experiments have reservations, of those that wait for the cluster, and of each team that waits for
+	// its quota. Those that wait for live clusters are counted separately.
 	Depth = 4
-	// Overrun is what one that should have ended is given each time.
+	// Overrun is how much longer a run is assumed to take that should have ended.
 	Overrun = time.Minute
 )
 
-// Amount of each kind of resource, in the order of a Space; kinds beyond its length are zero.
+// Amount of each kind of resource, in the order of ResourceKinds. Kinds beyond its length are zero.
 type Amount []int64
 
 // Shape is a number of equal pods.
@@ -59,17 +59,17 @@ type Shape struct {
 	Each  Amount
 }
 
-// Demand of an experiment: all of it, or nothing.
+// Demand of an experiment, which gets all of it or nothing.
 type Demand struct {
-	// Shapes of its pods, the largest first.
+	// Shapes of its pods, largest first.
 	Shapes []Shape
 	// Total of all pods.
 	Total Amount
-	// Claim on each quota of its namespace, the workflow's pod included.
+	// Claim on each quota of its namespace, including the workflow's pod.
 	Claim Claim
-	// bound is as many pods, each as large as the largest in every kind: where they fit, the demand does.
+	// bound is as many pods, each as large as the largest in every kind. If they fit, the demand fits.
 	bound Shape
-	// hash tells equal demands.
+	// hash is equal for equal demands.
 	hash uint64
 }
 
@@ -87,7 +87,7 @@ const (
 // Claim on a quota: pods, millicores, bytes.
 type Claim [claimKinds]int64
 
-// Unlimited is what a quota has of a kind that it does not count, or a host of a kind that it does not tell.
+// Unlimited is the amount of a kind that a quota does not count or a host does not report.
 const Unlimited = math.MaxInt64 / 4
 
 // Quota of a namespace.
@@ -102,20 +102,20 @@ type Host struct {
 	Allocatable, Free Amount
 }
 
-// Holding is what is taken of a host, by its index.
+// Holding is an amount taken from a host, by its index.
 type Holding struct {
 	Host  int
 	Taken Amount
 }
 
-// Identity of an experiment, and what its place goes by.
+// Identity of an experiment, which determines its place.
 type Identity struct {
 	Namespace, Name string
 	Created         time.Time
 	Priority        int32
 }
 
-// Before tells that an experiment comes before another one in the queue.
+// Before reports whether an experiment comes before another one in the queue.
 func (i *Identity) Before(other *Identity) bool {
 	mine, others := i.orderKey(), other.orderKey()
 	switch {
@@ -131,30 +131,30 @@ func (i *Identity) orderKey() int64 {
 	return i.Created.UnixNano() - int64(i.Priority)*int64(PriorityStep)
 }
 
-// Run is an experiment that holds room: Host.Free and Quota.Used are without it.
+// Run is an experiment that holds room, which Host.Free and Quota.Used already reflect.
 type Run struct {
 	Identity
 	// Started is when it was admitted.
 	Started time.Time
-	// Ends is when it gives its room back; zero where nobody knows.
+	// Ends is when it returns its room, zero if unknown.
 	Ends  time.Time
 	Holds []Holding
 	Claim Claim
 }
 
-// overtook tells that a run was let past one that waits.
+// overtook reports whether a run has overtaken a waiting experiment.
 func (r *Run) overtook(w *Waiter) bool { return w.Before(&r.Identity) && !r.Started.Before(w.Created) }
 
 // Waiter is an experiment that waits.
 type Waiter struct {
 	Identity
 	Demand *Demand
-	// Duration from the start until its room is given back; Forever for a live cluster.
+	// Duration is the time from the start until its room is returned, Forever for a live cluster.
 	Duration time.Duration
-	// Reservation that the decision before this one made for it; nil for none.
+	// Reservation is that of the last decision, nil for none.
 	Reservation *Reservation
-	// Refused tells that the API server refused its pods for a quota's sake, and that it is to be tried later: until then
-	// none of its team passes it.
+	// Refused means that the API server refused its pods because of a quota and it will be tried again later. Until then
+	// no other experiment of its team overtakes it.
 	Refused bool
 }
 
@@ -172,8 +172,8 @@ type Snapshot struct {
 	Waiters []Waiter
 }
 
-// Reservation of one that waits: where its room is kept. Given back with the next snapshot it makes sure that the room is found again: pods are placed
-// by a rule of thumb, which may fail to place unequal ones where it succeeded before, though no host has less free.
+// Reservation is the reserved room of a waiting experiment. It goes into the next snapshot so that the room is found again.
+// The placement is a heuristic, which may fail for unequal pods where it succeeded before.
 type Reservation struct{ rooms []reservedRoom }
 
 type reservedRoom struct {
@@ -185,14 +185,14 @@ type reservedRoom struct {
 type Decision struct {
 	Admitted        bool
 	Reason, Message string
-	// Position in the queue, from 1; 0 for what can never start.
+	// Position in the queue, from 1; 0 for an experiment that can never start.
 	Position int
-	// ExpectedStart is when it will start at the latest, if what runs ends in time; zero where nobody knows.
+	// ExpectedStart is when it starts at the latest if all runs end in time, zero if unknown.
 	ExpectedStart time.Time
-	// Reservation to be given back with the next snapshot; nil for none.
+	// Reservation is for the next snapshot, nil for none.
 	Reservation *Reservation
-	// searched tells that it is among the first, whose start was looked for; firm that it was found, and its room in the cluster is kept.
+	// searched means that it is among the first, for which a start was searched. reserved means that its room is reserved.
 	searched, reserved bool
-	// holds is where its pods were placed, if it was admitted.
+	// holds is the place of its pods, if it was admitted.
 	holds []Holding
 }

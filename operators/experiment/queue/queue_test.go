@@ -33,7 +33,7 @@ func countPods(n string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourcePods: resource.MustParse(n)}
 }
 
-// node of a cluster, ready, with room for some pods.
+// node is a ready node of a cluster.
 func node(cpu, memory, count string) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	n.Status.Allocatable = resources(cpu, memory)
@@ -42,7 +42,7 @@ func node(cpu, memory, count string) corev1.Node {
 	return n
 }
 
-// testQueue sets up a queue by hand.
+// testQueue builds a snapshot.
 type testQueue struct {
 	snapshot Snapshot
 	cluster  *Cluster
@@ -59,7 +59,7 @@ func (b *testQueue) quota(namespace string, hard, used corev1.ResourceList) *tes
 	return b
 }
 
-// addRun adds an experiment that holds room until so long from now.
+// addRun adds a run that ends after a time from now.
 func (b *testQueue) addRun(namespace string, ends time.Duration, pods []*corev1.Pod) *testQueue {
 	demand := b.snapshot.Kinds.DemandOf(pods)
 	run := Run{Identity: Identity{Namespace: namespace, Created: noon.Add(-time.Hour)}, Started: noon.Add(-time.Hour), Holds: b.cluster.Place(demand), Claim: demand.Claim}
@@ -70,7 +70,7 @@ func (b *testQueue) addRun(namespace string, ends time.Duration, pods []*corev1.
 	return b
 }
 
-// addWaiter adds one that came so long ago.
+// addWaiter adds a waiting experiment that came some time ago.
 func (b *testQueue) addWaiter(namespace, name string, ago, lasts time.Duration, pods []*corev1.Pod, change ...func(*Waiter)) *testQueue {
 	w := Waiter{Identity: Identity{Namespace: namespace, Name: name, Created: noon.Add(-ago)}, Duration: lasts, Demand: b.snapshot.Kinds.DemandOf(pods)}
 	for _, c := range change {
@@ -80,11 +80,11 @@ func (b *testQueue) addWaiter(namespace, name string, ago, lasts time.Duration, 
 	return b
 }
 
-// decideLast of those that wait, as it is decided on.
+// decideLast returns the decision on the last waiting experiment.
 func (b *testQueue) decideLast() Decision {
 	b.snapshot.Hosts = b.cluster.Hosts
-	verdicts := Decide(&b.snapshot)
-	return verdicts[len(verdicts)-1]
+	decisions := Decide(&b.snapshot)
+	return decisions[len(decisions)-1]
 }
 
 func TestRoom(t *testing.T) {
@@ -137,7 +137,7 @@ func TestRoom(t *testing.T) {
 		"one of the team that the API server refused comes first": {
 			big().addWaiter("a", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).addWaiter("a", "x", 0, time.Hour, four),
 			ReasonWaitingForTurn, "experiment a/y comes first, whose nodes the API server refused"},
-		"one of another team that the API server refused is in nobody's way": {
+		"one of another team that the API server refused blocks nobody": {
 			big().addWaiter("b", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"equal age goes by name": {
 			queueOn(node("8", "16Gi", "6")).addWaiter("a", "w", 0, time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 2 of 4"},
