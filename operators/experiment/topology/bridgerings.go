@@ -10,17 +10,18 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// bridgeDirection is one way over a bridge for messages of a topic filter.
+// bridgeDirection is one direction of a bridge for messages of a topic filter.
 type bridgeDirection struct {
 	from, to string
-	// filter of the topics without strip, which is taken away; add is put before them.
+	// filter matches the topics without the prefix strip, which is removed; the prefix add is added.
 	filter, strip, add string
-	// bridge is its place in the spec; a message does not go back over the bridge that it came by.
+	// bridge is its place in the spec. A message does not return over the bridge that it came by.
 	bridge string
 	path   *field.Path
 }
 
-// checkBridgeRings refuses bridges that bring a message back to its broker. It would go round for ever. References must be good.
+// checkBridgeRings refuses bridges that return a message to its broker, where it would circulate for ever. References must
+// be valid.
 func (t *Topology) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorList {
 	walk := ringSearch{all: t.bridgeDirections(spec), next: map[string][]int{}, done: map[searchStep]bool{}}
 	for i, p := range walk.all {
@@ -30,7 +31,7 @@ func (t *Topology) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorLi
 		filter := p.strip + p.filter
 		if ring := walk.findRing(searchStep{i, filter}); ring != nil {
 			return field.ErrorList{field.Invalid(ring[0].path, filter, fmt.Sprintf("the bridges make a ring, %s, in which a message of a topic that matches %s "+
-				"goes round for ever: leave out one of the bridges, or take topics or directions that do not lead back", describeRing(ring), filter))}
+				"circulates for ever: leave out one of the bridges, or use topics or directions that do not lead back", describeRing(ring), filter))}
 		}
 	}
 	return nil
@@ -45,7 +46,7 @@ func (t *Topology) bridgeDirections(spec *v1alpha1.ExperimentSpec) (all []bridge
 			for j, bridge := range app.Mosquitto.Bridges {
 				peer, err := t.BridgePeer(node, bridge)
 				if err != nil {
-					continue // has been said
+					continue // CheckReferences reports it
 				}
 				path := field.NewPath("spec", "apps").Index(i).Child("mosquitto", "bridges").Index(j).Child("to")
 				p := bridgeDirection{from: brokerName(node.Name, app.Name), to: brokerName(peer.Name, bridge.To), bridge: node.Name + path.String(), path: path}
@@ -56,7 +57,7 @@ func (t *Topology) bridgeDirections(spec *v1alpha1.ExperimentSpec) (all []bridge
 	return all
 }
 
-// directions over a bridge from its broker's side. Without topics everything crosses it, both ways.
+// directions of a bridge, from its broker's side. Without topics it carries everything in both directions.
 func (p bridgeDirection) directions(topics []v1alpha1.BridgeTopic) (all []bridgeDirection) {
 	if len(topics) == 0 {
 		topics = []v1alpha1.BridgeTopic{{Filter: "#"}}
@@ -76,28 +77,28 @@ func (p bridgeDirection) directions(topics []v1alpha1.BridgeTopic) (all []bridge
 	return all
 }
 
-// searchStep of a walk: the passage that messages take next, by its place, and a filter that their topics match before it.
+// searchStep is a step of a path: the index of the next direction, and a filter that the messages' topics match before it.
 type searchStep struct {
 	direction int
 	topics    string
 }
 
 const (
-	// maxRingLength is as many bridges as no experiment has one after the other: a walk that is longer goes round, under ever new topics.
+	// maxRingLength is more than the longest chain of bridges. A longer path is a ring in which prefixes add up.
 	maxRingLength = 300
-	// maxSearchSteps that are tried, of which prefixes may make very many.
+	// maxSearchSteps limits the search, as prefixes may cause very many steps.
 	maxSearchSteps = 300_000
 )
 
-// ringSearch goes over bridges, each another one than the one before.
+// ringSearch searches paths over bridges, of which each differs from the one before.
 type ringSearch struct {
 	all  []bridgeDirection
-	next map[string][]int // passages by the broker where they begin
+	next map[string][]int // directions by the broker where they begin
 	done map[searchStep]bool
 	path []searchStep
 }
 
-// findRing gives ways that lead from a broker back to it; nil where none begins with a step.
+// findRing returns directions that lead from a broker back to it, nil if none begins with the step.
 func (w *ringSearch) findRing(s searchStep) []bridgeDirection {
 	again := slices.Index(w.path, s)
 	if len(w.path) == maxRingLength {
@@ -125,7 +126,7 @@ func (w *ringSearch) findRing(s searchStep) []bridgeDirection {
 	return nil
 }
 
-// firstRing are the passages of a walk up to where it comes to its first broker again.
+// firstRing are the directions of a path until it reaches its first broker again.
 func (w *ringSearch) firstRing(steps []searchStep) (ring []bridgeDirection) {
 	for _, s := range steps {
 		p := w.all[s.direction]

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-func TestBridgesInARingAreRefusedWhereAMessageWouldGoRound(t *testing.T) {
+func TestBridgesInARingAreRefusedIfAMessageWouldCirculate(t *testing.T) {
 	for name, c := range map[string]struct {
 		bridges [3]string // of brokers a, b and c
 		ring    bool

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Serves tells whether clients of a protocol may name the app as their broker; an image of the user's own may speak any.
+// Serves reports whether clients of a protocol may name the app as their broker. An image of the user may serve any.
 func Serves(app v1alpha1.App, protocol v1alpha1.Protocol) bool {
 	if app.Own() {
 		return true
@@ -31,9 +31,9 @@ func Serves(app v1alpha1.App, protocol v1alpha1.Protocol) bool {
 	return false
 }
 
-// Broker resolves a reference, made on a node, to a broker of a protocol: node/app; else the app on that same node; else
-// the only node that runs it. An empty reference means any broker of the protocol by the same rules. The node
-// and the broker's node must share a network, unless they are one and the same.
+// Broker resolves a node's reference to a broker of a protocol: node/app, else the app on that same node, else the only node
+// that runs it. An empty reference means any broker of the protocol by the same rules. The two nodes must share a network,
+// unless they are the same.
 func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference string) (Node, error) {
 	candidates, err := t.brokerCandidates(protocol, reference)
 	if err != nil {
@@ -49,13 +49,13 @@ func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference strin
 	return broker, nil
 }
 
-// brokerKinds says, for messages, which kinds of app serve a protocol.
+// brokerKinds are the kinds of app that serve a protocol, for messages.
 var brokerKinds = map[v1alpha1.Protocol]string{
 	v1alpha1.ProtocolMQTT: "mosquitto, vernemq or rabbitmq", v1alpha1.ProtocolMQTTSN: "mqttsnGateway", v1alpha1.ProtocolAMQP: "rabbitmq",
 	v1alpha1.ProtocolSTOMP: "rabbitmq", v1alpha1.ProtocolXMPP: "prosody", v1alpha1.ProtocolZeroMQ: "zeromqBroker", v1alpha1.ProtocolWSN: "wsnBroker",
 }
 
-// BrokerAppOn is the app that a reference of a protocol, which may be empty, means on the node that it resolved to.
+// BrokerAppOn is the app of a reference, which may be empty, on the node that it resolved to.
 func (t *Topology) BrokerAppOn(on Node, protocol v1alpha1.Protocol, reference string) (v1alpha1.App, bool) {
 	if reference != "" {
 		return t.App(reference[strings.LastIndexByte(reference, '/')+1:])
@@ -89,7 +89,7 @@ func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string
 		return nil, fmt.Errorf("there is no app %q", name)
 	}
 	if !Serves(app, protocol) {
-		return nil, fmt.Errorf("app %q is no broker of protocol %s: want %s, or an image of your own", name, protocol, brokerKinds[protocol])
+		return nil, fmt.Errorf("app %q is no broker of protocol %s: use %s, or an image of your own", name, protocol, brokerKinds[protocol])
 	}
 	if !qualified {
 		return t.NodesRunning(name), nil
@@ -124,14 +124,14 @@ func chooseBroker(from Node, reference string, candidates []Node) (Node, error) 
 		from.Name, reference, len(candidates), strings.Join(names, ", "), candidates[0].Name, reference)
 }
 
-// CheckReferences says which references between apps do not resolve on some node.
+// CheckReferences returns the references between apps that do not resolve on some node.
 func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)
 		for _, node := range t.NodesRunning(app.Name) {
 			if found := t.checkApp(app, node, path); len(found) > 0 {
 				errs = append(errs, found...)
-				break // one node's words are enough
+				break // one node's error is enough
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 	return errs
 }
 
-// checkAdaptation of a publisher's rate: it is a period that is adapted.
+// checkAdaptation checks that a publisher with an adapted rate has a period.
 func checkAdaptation(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
 	switch a := p.AdaptRate; {
 	case a == nil:
@@ -176,12 +176,12 @@ func checkAdaptation(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
 	case p.Pattern != nil:
 		return field.ErrorList{field.Invalid(path, "adaptRate", "adapts a period, and the publisher has a pattern: give it a period")}
 	case a.MaxPeriod.Std() < p.Period.Std():
-		return field.ErrorList{field.Invalid(path.Child("maxPeriod"), string(a.MaxPeriod), fmt.Sprintf("is shorter than the publisher's period, %s: want that or more", p.Period))}
+		return field.ErrorList{field.Invalid(path.Child("maxPeriod"), string(a.MaxPeriod), fmt.Sprintf("is shorter than the publisher's period, %s: use that or more", p.Period))}
 	}
 	return nil
 }
 
-// checkServers is about the brokers that gateways and mediators are clients of, and those that clients fail over to.
+// checkServers checks the brokers of gateways and mediators, and those that clients fail over to.
 func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
 	check := func(protocol v1alpha1.Protocol, to string, at *field.Path) {
 		if _, err := t.Broker(node, protocol, to); err != nil {
@@ -204,7 +204,7 @@ func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (
 			at := path.Child("failover").Index(i)
 			check(protocol, to, at)
 			if got := t.securityOf(node, protocol, to); got != want {
-				errs = append(errs, field.Invalid(at, to, fmt.Sprintf("has %s and %s has %s: a client goes to all its brokers in the same way", got, first, want)))
+				errs = append(errs, field.Invalid(at, to, fmt.Sprintf("has %s and %s has %s: all brokers of a client must have the same security", got, first, want)))
 			}
 		}
 	}
@@ -217,7 +217,7 @@ func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (
 	return errs
 }
 
-// checkLegTopics refuses wildcards of a leg to Apache CXF's broker, which tells a subscriber the filter in the place of a message's topic.
+// checkLegTopics refuses wildcards of a leg to Apache CXF's broker, which sends the filter in place of a message's topic.
 func (t *Topology) checkLegTopics(node Node, leg v1alpha1.MediatorLeg, path *field.Path) (errs field.ErrorList) {
 	on, _ := t.Broker(node, leg.Protocol, leg.To)
 	broker, _ := t.BrokerAppOn(on, leg.Protocol, leg.To)
@@ -230,13 +230,13 @@ func (t *Topology) checkLegTopics(node Node, leg v1alpha1.MediatorLeg, path *fie
 	}
 	for i, topic := range topics {
 		if strings.ContainsAny(topic, "+#") {
-			errs = append(errs, field.Invalid(path.Index(i), topic, "Apache CXF's broker does not tell the topics of what a filter with wildcards brings: name whole topics"))
+			errs = append(errs, field.Invalid(path.Index(i), topic, "Apache CXF's broker does not send the topics of messages that match a filter with wildcards: name whole topics"))
 		}
 	}
 	return errs
 }
 
-// securityOf a broker, in words; that of one that is not there is not asked for.
+// securityOf describes a broker's security. The broker must exist.
 func (t *Topology) securityOf(from Node, protocol v1alpha1.Protocol, to string) string {
 	on, _ := t.Broker(from, protocol, to)
 	app, _ := t.BrokerAppOn(on, protocol, to)
@@ -251,7 +251,7 @@ func (t *Topology) securityOf(from Node, protocol v1alpha1.Protocol, to string) 
 	return "a password"
 }
 
-// BridgePeer resolves the far end of a bridge of a broker on a node; it is never that broker itself.
+// BridgePeer resolves the other end of a bridge, which must not be its own broker.
 func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 	candidates, err := t.brokerCandidates(v1alpha1.ProtocolMQTT, bridge.To)
 	if err != nil {

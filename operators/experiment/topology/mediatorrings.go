@@ -9,8 +9,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// checkMediatorRings says which legs of mediators lead to a broker that the mediator reaches in another way already: over another leg, a bridge, a
-// cluster, a gateway, or a broker that translates by itself. Messages would go round for ever, or arrive twice. References must be good.
+// checkMediatorRings finds legs of mediators to a broker that the mediator reaches already by another leg. Bridges,
+// clusters, gateways and brokers that translate protocols join brokers too. Messages would circulate for ever, or arrive
+// twice. References must be valid.
 func (t *Topology) checkMediatorRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	joined := brokerGroups{}
 	for _, app := range spec.Apps {
@@ -30,7 +31,7 @@ func (t *Topology) checkMediatorRings(spec *v1alpha1.ExperimentSpec) (errs field
 	return errs
 }
 
-// joinBrokers that a broker or gateway on a node has ways to.
+// joinBrokers joins the brokers that a broker or gateway on a node is connected to.
 func (t *Topology) joinBrokers(joined brokerGroups, node Node, app v1alpha1.App) {
 	here := brokerName(node.Name, app.Name)
 	if app.Mosquitto != nil {
@@ -57,24 +58,24 @@ func (t *Topology) joinLegs(joined brokerGroups, node Node, app v1alpha1.App, pa
 	for i, leg := range app.Mediator.Legs {
 		broker, err := t.Broker(node, leg.Protocol, leg.To)
 		if err != nil {
-			continue // has been said
+			continue // CheckReferences reports it
 		}
 		there := brokerName(broker.Name, leg.To)
 		if joined.root(here) == joined.root(there) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("to"), leg.To, fmt.Sprintf("the mediator on node %s gets to %s by another leg already, over a broker "+
-				"that translates by itself, a bridge, a cluster, a gateway or another mediator: messages would go round or arrive twice; leave out one of the legs", node.Name, there)))
+			errs = append(errs, field.Invalid(path.Index(i).Child("to"), leg.To, fmt.Sprintf("the mediator on node %s reaches %s by another leg already, over a broker "+
+				"that translates protocols, a bridge, a cluster, a gateway or another mediator: messages would circulate or arrive twice; leave out one of the legs", node.Name, there)))
 		}
 		joined.join(here, there)
 	}
 	return errs
 }
 
-// brokerName is node/app; the reference may have a node too.
+// brokerName is node/app. The reference may name a node too.
 func brokerName(node, reference string) string {
 	return node + "/" + reference[strings.LastIndexByte(reference, '/')+1:]
 }
 
-// brokerGroups of names that are joined, directly or over others: each name's neighbour on the way to its group's own name, which has none.
+// brokerGroups are groups of joined brokers, as a forest: each name's parent on the way to its group's root.
 type brokerGroups map[string]string
 
 func (g brokerGroups) root(name string) string {

@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-func TestMediatorsOfWhichMessagesWouldComeBackAreRefused(t *testing.T) {
+func TestMediatorsWhoseMessagesWouldReturnAreRefused(t *testing.T) {
 	const hub = "[{name: hub, networks: [lan], apps: [mqtt, mqtt2, rabbit, gateway, xmpp, m, m2]}]"
 	const two = "[{name: hub, networks: [lan], apps: [rabbit, mqtt, m]}, {name: far, networks: [lan], apps: [rabbit, mqtt]}]"
 	for name, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestMediatorsOfWhichMessagesWouldComeBackAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.further == "" {
-				c.further = "{protocol: mqtt, to: none}, {protocol: mqtt, to: none}" // is said elsewhere
+				c.further = "{protocol: mqtt, to: none}, {protocol: mqtt, to: none}" // another check reports it
 			}
 			text := `
 networks: [{name: lan, subnet: 198.18.1.0/24}]
@@ -48,7 +48,7 @@ nodes: ` + c.nodes
 			}
 			expanded, errs := Expand(s)
 			for _, err := range errs {
-				if err.Field != "spec.nodes[0].apps[1]" { // several brokers on one node, whose ports are not what this is about
+				if err.Field != "spec.nodes[0].apps[1]" { // several brokers on one node have the same port, which another check reports
 					t.Error(err)
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// checkMulticast says why a client cannot hear a ZeroMQ broker by PGM: multicast goes over one network, and libzmq has none of it come back to
-// the node that sent it.
+// checkMulticast returns why a client cannot receive from a ZeroMQ broker by PGM. Multicast uses one network, and libzmq
+// does not return it to the sending node.
 func (t *Topology) checkMulticast(client, broker Node, protocol v1alpha1.Protocol, to string) error {
 	app, _ := t.BrokerAppOn(broker, protocol, to)
 	if app.ZeroMQBroker == nil || app.ZeroMQBroker.Transport != v1alpha1.ZeroMQPGM {
@@ -17,7 +17,7 @@ func (t *Topology) checkMulticast(client, broker Node, protocol v1alpha1.Protoco
 		return fmt.Errorf("node %s is on no network, over which broker %q could send by PGM", broker.Name, app.Name)
 	}
 	if client.Name == broker.Name {
-		return fmt.Errorf("node %s has broker %q, and what ZeroMQ sends by PGM does not come back to its own node: put the client on another node", client.Name, app.Name)
+		return fmt.Errorf("node %s has broker %q, and ZeroMQ's PGM does not reach the sending node: put the client on another node", client.Name, app.Name)
 	}
 	network := broker.Attachments[0].Network
 	if _, ok := client.Address(network); !ok {

@@ -1,5 +1,5 @@
-// Package topology expands the nodes of an experiment: every tactical node with its NEM id, MAC,
-// addresses and apps, in the order of the spec. It is pure: equal specs give equal topologies.
+// Package topology expands the nodes of an experiment: every tactical node with its NEM id, MAC, addresses and apps, in the
+// order of the spec. It is pure, so equal specs have equal topologies.
 package topology
 
 import (
@@ -18,16 +18,17 @@ import (
 type Attachment struct {
 	// Network is also the interface's name.
 	Network string
-	// MAC is 02:02:00:00:HH:LL, with the NEM id in its last two bytes; the fourth differs for further radios of a virtual machine.
+	// MAC is 02:02:00:00:HH:LL with the NEM id in its last two bytes. Further radios of a virtual machine have another fourth
+	// byte.
 	MAC string
-	// Address with the network's prefix length; its host part is the NEM id.
+	// Address has the network's prefix length, and the NEM id as host part.
 	Address netip.Prefix
 }
 
 // Node is one tactical node.
 type Node struct {
 	Name string
-	// Template is the name of the spec's node that it was expanded from.
+	// Template is the name of its node in the spec.
 	Template string
 	Group    string
 	// NEM is the network emulation module id, 1 to 65534.
@@ -39,11 +40,11 @@ type Node struct {
 	OpenManagement bool
 	// Runtime of the node, never empty.
 	Runtime v1alpha1.Runtime
-	// VM is what the spec says of a virtual machine; nil where it says nothing, and for pods.
+	// VM are the settings of a virtual machine, nil without any and for pods.
 	VM *v1alpha1.VirtualMachine
-	// Platform of a scenario that is to carry the node, as the spec names it; empty where it names none.
+	// Platform is the scenario's platform that carries the node, empty if the spec names none.
 	Platform string
-	// Position of a node that stands still, or nil.
+	// Position of a fixed node, or nil.
 	Position *v1alpha1.Position
 }
 
@@ -57,8 +58,8 @@ func (n Node) Address(network string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// AddressFor is the node's address on the first network that it shares with peer, in the peer's
-// order; for the node itself its first address.
+// AddressFor is the node's address on the first network that it shares with peer, in the peer's order. For the node itself
+// it is the first address.
 func (n Node) AddressFor(peer Node) (netip.Addr, bool) {
 	for _, a := range peer.Attachments {
 		if address, ok := n.Address(a.Network); ok {
@@ -68,13 +69,13 @@ func (n Node) AddressFor(peer Node) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// IsVM tells whether the node is a virtual machine.
+// IsVM reports whether the node is a virtual machine.
 func (n Node) IsVM() bool { return n.Runtime == v1alpha1.RuntimeVM }
 
-// HasAgent tells whether the platform's agent runs on the node: its absence is the choice of who brings a guest of his own.
+// HasAgent reports whether the platform's agent runs on the node. A guest of the user may have none.
 func (n Node) HasAgent() bool { return !n.IsVM() || n.VM.HasAgent() }
 
-// Runs tells whether the node runs the app.
+// Runs reports whether the node runs the app.
 func (n Node) Runs(app string) bool {
 	for _, a := range n.Apps {
 		if a == app {
@@ -93,13 +94,13 @@ type Topology struct {
 	byName  map[string]int
 }
 
-// App by its name.
+// App returns an app by its name.
 func (t *Topology) App(name string) (v1alpha1.App, bool) {
 	a, ok := t.apps[name]
 	return a, ok
 }
 
-// Node by its name.
+// Node returns a node by its name.
 func (t *Topology) Node(name string) (Node, bool) {
 	i, ok := t.byName[name]
 	if !ok {
@@ -119,7 +120,7 @@ func (t *Topology) NodesRunning(app string) []Node {
 	return hosts
 }
 
-// Instances names an app's instances on a node: node/app, or node/app/1 … node/app/count.
+// Instances are the names of an app's instances on a node: node/app, or node/app/1 … node/app/count.
 func Instances(node, app string, count int32) []string {
 	if count <= 1 {
 		return []string{node + "/" + app}
@@ -136,13 +137,13 @@ func MAC(nem int32) string {
 	return fmt.Sprintf("02:02:00:00:%02x:%02x", byte(nem>>8), byte(nem))
 }
 
-// guestMAC is that of a virtual machine's i-th radio. A guest tells its interfaces by them, so that no two are alike: its further ones have their number
-// in the fourth octet.
+// guestMAC is the MAC of a virtual machine's i-th radio. A guest identifies its interfaces by them, so further ones have their
+// number in the fourth octet.
 func guestMAC(nem int32, i int) string {
 	return fmt.Sprintf("02:02:00:%02x:%02x:%02x", i, byte(nem>>8), byte(nem))
 }
 
-// Expand makes the topology of an experiment and says everything about it that is wrong.
+// Expand expands the topology of an experiment and returns all its errors.
 func Expand(spec *v1alpha1.ExperimentSpec) (*Topology, field.ErrorList) {
 	t := &Topology{Subnets: map[string]netip.Prefix{}, apps: map[string]v1alpha1.App{}, byName: map[string]int{}}
 	path := field.NewPath("spec")
@@ -150,7 +151,7 @@ func Expand(spec *v1alpha1.ExperimentSpec) (*Topology, field.ErrorList) {
 	for _, node := range spec.Nodes {
 		total += int64(countOf(node))
 	}
-	if total > v1alpha1.MaxNodes { // not even tried: one experiment must not take the operator's memory from all others
+	if total > v1alpha1.MaxNodes { // one experiment must not use the operator's memory
 		return t, field.ErrorList{field.TooMany(path.Child("nodes"), int(total), v1alpha1.MaxNodes)}
 	}
 	errs := t.addNetworks(spec, path.Child("networks"))
@@ -228,7 +229,7 @@ func (t *Topology) checkNode(spec v1alpha1.Node, path *field.Path) (errs field.E
 			continue
 		}
 		if brokers++; brokers > 1 {
-			errs = append(errs, field.Invalid(path.Child("apps").Index(j), name, "is the node's second broker, and port 1883 can be had only once"))
+			errs = append(errs, field.Invalid(path.Child("apps").Index(j), name, "is the node's second broker, but only one can have port 1883"))
 		}
 		if app.Instances > 1 {
 			errs = append(errs, field.Invalid(path.Child("apps").Index(j), name,
@@ -266,7 +267,7 @@ func expandOne(spec v1alpha1.Node, i, position int32) Node {
 	return node
 }
 
-// platformOf the i-th node of an entry.
+// platformOf is the platform of the i-th node of an entry.
 func platformOf(spec v1alpha1.Node, i int32) string {
 	first, _, isRange := strings.Cut(spec.Platforms, "-")
 	if number, err := strconv.Atoi(first); isRange && err == nil {

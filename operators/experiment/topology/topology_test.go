@@ -68,7 +68,7 @@ func TestNEMIDsAreInTheAddressAndTheMAC(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaidWithTheFieldAndTheValue(t *testing.T) {
+func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 	cases := map[string]struct {
 		change func(*v1alpha1.ExperimentSpec)
 		want   string
@@ -110,7 +110,7 @@ func TestWhatIsWrongIsSaidWithTheFieldAndTheValue(t *testing.T) {
 	}
 }
 
-func TestABrokerIsTheOneOnTheNodeElseTheOnlyOneElseNamed(t *testing.T) {
+func TestAReferenceIsToTheBrokerOnTheNodeElseTheOnlyOne(t *testing.T) {
 	cases := map[string]struct {
 		from, reference, want, problem string
 	}{
@@ -139,7 +139,7 @@ func TestABrokerIsTheOneOnTheNodeElseTheOnlyOneElseNamed(t *testing.T) {
 	}
 }
 
-// FuzzExpand: whatever the API server lets through, the operator must answer with words, never with a panic.
+// For whatever the API server accepts, the operator must return errors and never panic.
 func FuzzExpand(f *testing.F) {
 	f.Add("198.18.0.0/24", int32(1), int32(2), "wan", "broker")
 	f.Add("0.0.0.0/0", int32(65534), int32(1000), "lan", "x/y")
@@ -159,7 +159,7 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-func TestMoreNodesThanAllowedAreNotEvenExpanded(t *testing.T) {
+func TestMoreNodesThanAllowedAreNotExpanded(t *testing.T) {
 	many := func(count int32) func(*v1alpha1.ExperimentSpec) {
 		return func(s *v1alpha1.ExperimentSpec) { s.Nodes[1].Count = ptr.To(count) }
 	}
