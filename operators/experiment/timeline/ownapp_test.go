@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-func TestAnAppOfOnesOwnThatTheTimelineStopsCountsAsAPublisher(t *testing.T) {
+func TestAUsersAppThatTheTimelineStopsCountsAsAPublisher(t *testing.T) {
 	own := func(name string) v1alpha1.App {
 		return v1alpha1.App{Name: name, Image: "i", Command: []string{"x"}}
 	}
@@ -27,6 +27,6 @@ func TestAnAppOfOnesOwnThatTheTimelineStopsCountsAsAPublisher(t *testing.T) {
 	}
 	stopped := describeActions(compiled.StopEarly(10 * time.Second))
 	if got, want := stopped[len(stopped)-1], "12s stop nor/sender"; got != want {
-		t.Errorf("an early stop is %q, want %q: what receives goes on until the drain is over", got, want)
+		t.Errorf("an early stop is %q, want %q: receivers run until the end of the drain", got, want)
 	}
 }

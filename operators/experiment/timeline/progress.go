@@ -8,17 +8,17 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// EarlyStopLead is how far ahead an early stop is armed: enough for every agent's long poll.
+// EarlyStopLead is how far ahead an early stop is set, enough for every agent's long poll.
 const EarlyStopLead = 2 * time.Second
 
-// Versions of the armed actions: the compiled timeline, and what an early stop leaves of it.
+// Versions of the armed actions: the compiled timeline, and the one changed by an early stop.
 const (
 	TimelineVersion = 1
 	StoppedVersion  = 2
 )
 
-// StopEarly are the actions up to EarlyStopLead from now (an offset from T0), and then one stop of every publisher. Agents that hear of
-// it late may have started any of them meanwhile.
+// StopEarly are the actions up to EarlyStopLead from now (an offset from T0), and then one stop of every publisher. It stops
+// all, because agents that receive it late may have started any of them.
 func (t *Timeline) StopEarly(now time.Duration) []runapi.Action {
 	stop := max(now, 0) + EarlyStopLead
 	armed := slices.Clone(t.Actions)
@@ -34,8 +34,8 @@ func sameID(id string) func(runapi.Action) bool {
 
 func offsetOf(a runapi.Action) time.Duration { return time.Duration(a.AtNanoseconds) }
 
-// End of the run, before the drain: the duration or the last action, or the early stop; Never for a live
-// cluster that has not been stopped.
+// End of the run, before the drain, is the duration or the last action, or the early stop. It is Never for a live cluster
+// before its stop.
 func (t *Timeline) End(armed []runapi.Action) time.Duration {
 	if i := slices.IndexFunc(armed, sameID(EarlyStopID)); i >= 0 {
 		return offsetOf(armed[i])
@@ -47,7 +47,7 @@ func (t *Timeline) End(armed []runapi.Action) time.Duration {
 	return end
 }
 
-// StartStepEnd is when the step `start` gives way to `stop`: with the first stop, or with the last start where nothing will be stopped.
+// StartStepEnd is the end of the step `start`: the first stop, or the last start if nothing is stopped.
 func (t *Timeline) StartStepEnd(armed []runapi.Action) time.Duration {
 	firstStop := t.End(armed)
 	for _, action := range t.Actions {
@@ -65,7 +65,7 @@ func (t *Timeline) StartStepEnd(armed []runapi.Action) time.Duration {
 	return end
 }
 
-// MeasureStart is the first start of a publisher, from which data volumes count.
+// MeasureStart is the first start of a publisher, from which data volumes are counted.
 func (t *Timeline) MeasureStart() time.Duration {
 	for _, action := range t.Actions {
 		for _, target := range action.Targets {

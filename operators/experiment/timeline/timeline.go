@@ -1,5 +1,5 @@
-// Package timeline turns an experiment's timeline into actions for agents, and says when each of
-// the workflow's steps is over. It is pure: moments are offsets from T0.
+// Package timeline compiles an experiment's timeline into actions for agents, and computes the ends of the workflow's steps.
+// It is pure. Times are offsets from T0.
 package timeline
 
 import (
@@ -18,29 +18,27 @@ import (
 
 // Timeline is the compiled timeline of a run.
 type Timeline struct {
-	// Actions in order of time; at one moment stops come before starts, so that a restart works.
+	// Actions in order of time. At the same time stops come before starts, so that a restart works.
 	Actions []runapi.Action
-	// Duration of the run, at least; the drain comes after it. Never for a live cluster.
+	// Duration is the minimum time of the run before the drain, Never for a live cluster.
 	Duration time.Duration
 	// publishers are the targets whose stop ends the run.
 	publishers map[runapi.Target]bool
 }
 
-// Never is the moment at which a live cluster ends by itself: far beyond any run, and far enough from
-// the largest Duration to be added to.
+// Never is the duration of a live cluster. It is longer than any run, but other durations can be added to it.
 const Never = 100 * 365 * 24 * time.Hour
 
-// Live tells that the run has no end of its own: it is up until `spec.stop`.
+// Live reports whether the run ends only with `spec.stop`.
 func (t *Timeline) Live() bool { return t.Duration == Never }
 
 // EarlyStopID is the id of the action that `spec.stop` adds.
 const EarlyStopID = "early-stop"
 
-// Compile makes the timeline of an experiment and says every entry that it cannot make sense of.
+// Compile compiles the timeline of an experiment and returns all invalid entries.
 //
-// A target is one app on one node. One that no entry starts is started at T0. A publisher that is
-// left running is stopped at the experiment's duration, if it has one; everything else left running ends
-// after the drain.
+// A target is one app on one node. If no entry starts it, it starts at T0. A publisher that still runs is stopped at the
+// experiment's duration, if it has one. Everything else that still runs ends after the drain.
 func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, field.ErrorList) {
 	c := compiler{topology: t, moments: map[moment][]runapi.Target{}, lastMoment: map[runapi.Target]moment{}, started: map[runapi.Target]bool{}}
 	entries := slices.Clone(spec.Timeline)
@@ -63,7 +61,7 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 			if !c.started[target] {
 				c.add(0, runapi.VerbStart, target)
 			}
-			// Nobody knows what an app of one's own sends. One that the timeline stops before the end does.
+			// What an app of the user sends is unknown, but one that the timeline stops counts as a publisher.
 			if !sends(app) && (!app.Own() || c.lastMoment[target].verb != runapi.VerbStop) {
 				continue
 			}
@@ -77,7 +75,7 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 	return result, c.errs
 }
 
-// sends tells whether an app of the platform sends messages.
+// sends reports whether an app of the platform sends messages.
 func sends(app v1alpha1.App) bool {
 	return app.Publisher != nil || app.MGEN != nil || app.Script != nil
 }
@@ -90,7 +88,7 @@ type moment struct {
 type compiler struct {
 	topology *topology.Topology
 	moments  map[moment][]runapi.Target
-	// lastMoment that the entries have for a target, and whether any starts it.
+	// lastMoment is the last entry of each target.
 	lastMoment map[runapi.Target]moment
 	started    map[runapi.Target]bool
 	errs       field.ErrorList
@@ -99,7 +97,7 @@ type compiler struct {
 func (c *compiler) entry(entry v1alpha1.TimelineEntry, path *field.Path) {
 	stop, start := c.targets(entry.Stop, path.Child("stop")), c.targets(entry.Start, path.Child("start"))
 	offsets := c.staggeredOffsets(entry.Over, append(slices.Clone(stop), start...))
-	// Stops first: an entry that names an app in both restarts it.
+	// Stops come first, because an entry that names an app in both restarts it.
 	for _, target := range stop {
 		c.addEntry(moment{entry.At.Std() + offsets[target], runapi.VerbStop}, target)
 	}
@@ -108,7 +106,7 @@ func (c *compiler) entry(entry v1alpha1.TimelineEntry, path *field.Path) {
 	}
 }
 
-// targets of references, each as often as it is named.
+// targets are those of references, each as often as it is named.
 func (c *compiler) targets(references []string, path *field.Path) (all []runapi.Target) {
 	for i, reference := range references {
 		targets, err := Targets(c.topology, reference)
@@ -120,7 +118,8 @@ func (c *compiler) targets(references []string, path *field.Path) (all []runapi.
 	return all
 }
 
-// staggeredOffsets targets over a time, in the order of nodes and of each node's apps. A target has one offset, however often it is among them.
+// staggeredOffsets spreads targets over a time, in the order of nodes and of each node's apps. A target has one offset, even
+// if it is named several times.
 func (c *compiler) staggeredOffsets(over *v1alpha1.Duration, targets []runapi.Target) (offsets map[runapi.Target]time.Duration) {
 	if over == nil {
 		return nil
@@ -142,7 +141,7 @@ func (c *compiler) staggeredOffsets(over *v1alpha1.Duration, targets []runapi.Ta
 	return offsets
 }
 
-// addEntry what an entry says about a target. Entries that are spread may come after others that begin later.
+// addEntry adds an entry's action for a target. A staggered entry may come after one that begins later.
 func (c *compiler) addEntry(m moment, target runapi.Target) {
 	c.add(m.at, m.verb, target)
 	if m.at >= c.lastMoment[target].at {
@@ -185,8 +184,8 @@ func compareTargets(a, b runapi.Target) int {
 	return strings.Compare(a.App, b.App)
 }
 
-// Targets that a reference names: an app (on every node that runs it), node/app or group/app,
-// where the name of a node with a count stands for all of them.
+// Targets returns the targets of a reference, which is an app (on every node that runs it), node/app or group/app. The name
+// of a node with a count stands for all of its nodes.
 func Targets(t *topology.Topology, reference string) ([]runapi.Target, error) {
 	where, app, qualified := strings.Cut(reference, "/")
 	if !qualified {
