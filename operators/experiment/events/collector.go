@@ -1,8 +1,9 @@
-// Package events collects what Kubernetes says of an experiment's objects while it runs, as the cluster forgets it after an hour.
+// Package events archives the Kubernetes events of an experiment's objects during a run, because the cluster deletes them
+// after an hour.
 //
-// One watch for each namespace with a run that is under way, and one for the platform's, keeps nothing but what belongs to a run: events
-// whose object's UID is that of the Experiment, of its pods, of its Workflow and the pods of that, of its RadioNetworks and the pods of
-// EMANE. The archive drops what it has already, so that a collector that was restarted sends all that there is.
+// One watch for each namespace with an active run, and one for the platform's, keeps only the events of runs. Their objects
+// are the Experiment, its pods, its Workflow with its pods, its RadioNetworks and EMANE's pods, by UID. The archive drops
+// events that it has already, so a restarted collector sends all.
 package events
 
 import (
@@ -28,16 +29,16 @@ import (
 
 const (
 	interval = time.Second
-	// unresolvedTimeout with an event about an object that is not known yet: caches lag behind.
+	// unresolvedTimeout is how long an event of an unknown object is kept, because caches lag.
 	unresolvedTimeout = time.Minute
-	// maxUnresolved events wait for that, and maxOutbox for the archive, of each run.
+	// maxUnresolved limits the events that wait for that, maxOutbox those of each run that wait for the archive.
 	maxUnresolved = 5000
 	maxOutbox     = 20000
-	// maxUnrelated are remembered as no objects of any run.
+	// maxUnrelated limits the objects that are remembered as unrelated to runs.
 	maxUnrelated = 20000
 )
 
-// Archive is where events go; a *client.Client of package runapi/client is one.
+// Archive stores events. A *client.Client of package runapi/client is one.
 type Archive interface {
 	State(ctx context.Context, uid string) (runapi.State, error)
 	Events(ctx context.Context, uid string, events []runapi.KubernetesEvent) error
@@ -46,7 +47,7 @@ type Archive interface {
 
 // Collector sends events of runs to the archive.
 type Collector struct {
-	// Client reads from caches, Live past them.
+	// Client reads from caches, Live from the API server.
 	Client, Live client.Reader
 	// Kubernetes is watched for events.
 	Kubernetes kubernetes.Interface
@@ -62,32 +63,32 @@ type Collector struct {
 	watches    map[string]*watch
 }
 
-// activeRun is an experiment that is under way.
+// activeRun is an experiment that is running.
 type activeRun struct {
 	experiment *v1alpha1.Experiment
-	// outbox has the newest of each event that the archive may lack, and sent the counts that it has.
+	// outbox has the newest version of each event that the archive may lack, sent the counts that it has.
 	outbox map[types.UID]runapi.KubernetesEvent
 	sent   map[types.UID]int32
-	// planRead tells that the archive's plan was asked for pods, closed that the archive takes no more.
+	// planRead means that the pods of the archive's plan are known, closed that the archive accepts no more events.
 	planRead, closed, troubleReported bool
-	// earlierEventsRead tells that what was told of the experiment before its run was known is here, or comes with the namespace's watch.
+	// earlierEventsRead means that the experiment's events from before its run was known are read, or come with the watch.
 	earlierEventsRead bool
 }
 
 // runObject is an object of a run.
 type runObject struct {
 	run types.UID
-	// node whose pod it is, or empty.
+	// node of a pod, or empty.
 	node string
 }
 
-// pendingEvent is an event about an object that is not known yet.
+// pendingEvent is an event of an object that is not known yet.
 type pendingEvent struct {
 	event *corev1.Event
 	since time.Time
 }
 
-// NeedLeaderElection keeps it to one manager.
+// NeedLeaderElection makes only one manager collect.
 func (*Collector) NeedLeaderElection() bool { return true }
 
 // Start collects until the context ends.
@@ -115,7 +116,7 @@ func (c *Collector) reset() {
 	c.unresolved, c.watches = map[types.UID]pendingEvent{}, map[string]*watch{}
 }
 
-// collectOnce finds runs and their objects, and sends what there is of them. One run's trouble keeps no other waiting.
+// collectOnce finds runs and their objects, and sends their events. An error of one run does not delay others.
 func (c *Collector) collectOnce(ctx context.Context) error {
 	unrecalled, err := c.updateRuns(ctx)
 	if err != nil {
@@ -145,7 +146,7 @@ func (c *Collector) collectOnce(ctx context.Context) error {
 	return failed
 }
 
-// isActive tells that a run has objects, and is not over.
+// isActive reports whether a run has objects and is not over.
 func isActive(e *v1alpha1.Experiment) bool {
 	switch e.Status.Phase {
 	case v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing:
@@ -154,11 +155,11 @@ func isActive(e *v1alpha1.Experiment) bool {
 	return false
 }
 
-// updateRuns takes up runs that have begun, lets go of those that are over, and gives those that began in a namespace that was watched
-// already: what was told of them before they were known has gone by.
+// updateRuns adds new runs and removes those that are over. It returns the new ones in a namespace that was watched already,
+// whose earlier events the watch has discarded.
 func (c *Collector) updateRuns(ctx context.Context) (unrecalled []*v1alpha1.Experiment, err error) {
 	var list v1alpha1.ExperimentList
-	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil { // nothing of them is changed
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil, err
 	}
 	c.mu.Lock()
@@ -192,7 +193,7 @@ func (c *Collector) updateRuns(ctx context.Context) (unrecalled []*v1alpha1.Expe
 	return unrecalled, nil
 }
 
-// send hands a run's events to the archive, and says of a run that ends that these are all, or why some could not be had.
+// send sends a run's events to the archive. At the end of the run it reports that these are all, or why some are missing.
 func (c *Collector) send(ctx context.Context, uid types.UID) error {
 	c.mu.Lock()
 	r := c.runs[uid]
@@ -209,7 +210,7 @@ func (c *Collector) send(ctx context.Context, uid types.UID) error {
 			c.mu.Unlock()
 			return nil
 		case runs.IsNotFound(err):
-			return nil // the archive has not heard of the run yet
+			return nil // the archive does not have the run yet
 		case err != nil:
 			return err
 		}
@@ -221,7 +222,7 @@ func (c *Collector) send(ctx context.Context, uid types.UID) error {
 	return c.reportWatchErrors(ctx, r)
 }
 
-// nextBatch is what goes next of a run; the lock is held.
+// nextBatch are the next events of a run to send. The lock is held.
 func (c *Collector) nextBatch(r *activeRun) (batch []runapi.KubernetesEvent) {
 	for _, event := range r.outbox {
 		if len(batch) == runapi.MaxEvents {
@@ -232,7 +233,7 @@ func (c *Collector) nextBatch(r *activeRun) (batch []runapi.KubernetesEvent) {
 	return batch
 }
 
-// markArchived takes what the archive has out of the outbox, unless the event has come again meanwhile.
+// markArchived removes archived events from the outbox, unless they have a newer count.
 func (r *activeRun) markArchived(batch []runapi.KubernetesEvent) {
 	for _, event := range batch {
 		uid := types.UID(event.UID)
@@ -243,12 +244,12 @@ func (r *activeRun) markArchived(batch []runapi.KubernetesEvent) {
 	}
 }
 
-// isClosed tells that the archive of a run takes no more.
+// isClosed reports whether the error says that the archive accepts no more events of a run.
 func isClosed(err error) bool {
 	return runs.HasStatus(err, http.StatusGone)
 }
 
-// reportWatchErrors names a watch that does not work as the run ends, once.
+// reportWatchErrors records a watch that does not work at the end of the run, once.
 func (c *Collector) reportWatchErrors(ctx context.Context, r *activeRun) error {
 	e := r.experiment
 	if r.troubleReported || e.Status.Phase != v1alpha1.PhaseCollecting || e.Status.T0 == nil {
@@ -260,7 +261,7 @@ func (c *Collector) reportWatchErrors(ctx context.Context, r *activeRun) error {
 			continue
 		}
 		incident := runapi.Incident{What: "Kubernetes events", FromSeconds: max(since.Sub(e.Status.T0.Time).Seconds(), 0),
-			Reason: "those of namespace " + namespace + " could not be had: " + why.Error()}
+			Reason: "those of namespace " + namespace + " could not be read: " + why.Error()}
 		if err := c.Archive.Incident(ctx, string(e.UID), incident); err != nil {
 			return err
 		}

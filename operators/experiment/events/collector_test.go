@@ -35,16 +35,16 @@ const (
 	team     = "team-nor"
 )
 
-// archive is the server's part: it keeps what it is sent, as it comes.
+// archive is a simulated server that stores what it gets.
 type archive struct {
 	mu        sync.Mutex
 	failing   error
 	plan      runapi.Plan
 	got       []runapi.KubernetesEvent
 	incidents []runapi.Incident
-	// endMarkers are how often it was told that there is no more.
+	// endMarkers is the number of reports that there are no more events.
 	endMarkers int
-	// expectedRun events of this run only; of "run" where it is empty.
+	// expectedRun is the only run whose events it accepts, "run" if empty.
 	expectedRun string
 }
 
@@ -75,7 +75,7 @@ func (a *archive) Incident(_ context.Context, _ string, incident runapi.Incident
 	return nil
 }
 
-// describeEvents are the archived events, in words.
+// describeEvents are the archived events as text.
 func (a *archive) describeEvents() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,8 +106,8 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}}
 }
 
-// newTestBed has a run with a pod, a workflow with a pod that no cache has, and a radio network; and somebody else's pod with the labels of
-// the run's.
+// newTestBed has a run with a pod, a workflow with a pod that no cache has, and a radio network. Another pod without that
+// owner has the run's labels.
 func newTestBed(t *testing.T) *testBed {
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "quick", UID: "run"}}
 	e.Status.Phase = v1alpha1.PhaseRunning
@@ -128,7 +128,7 @@ func newTestBed(t *testing.T) *testBed {
 	return b
 }
 
-// restart makes a new collector, with nothing in its memory.
+// restart creates a new collector without the state of the last.
 func (b *testBed) restart() {
 	b.t.Helper()
 	build := func(objects []client.Object) client.Client {
@@ -146,7 +146,7 @@ func (b *testBed) restart() {
 	b.awaitWatches()
 }
 
-// awaitWatches of both namespaces: the fake clientset loses what happens between a list and its watch, which Kubernetes does not.
+// awaitWatches waits for the watches of both namespaces. The fake clientset loses events between a list and its watch.
 func (b *testBed) awaitWatches() {
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		watches := 0
@@ -173,7 +173,7 @@ func (b *testBed) createEvent(namespace, uid, kind, name, about, reason string) 
 	return made
 }
 
-// want waits until the archive has exactly these.
+// want waits until the archive has exactly these events.
 func (b *testBed) want(lines ...string) {
 	b.t.Helper()
 	slices.Sort(lines)
@@ -220,7 +220,7 @@ func TestEventsOfAVirtualMachineAndItsLauncherAreThoseOfItsNode(t *testing.T) {
 	b.want(`VirtualMachineInstance quick-veh Started node "veh", 1 times`, `Pod virt-launcher-quick-veh-x Pulled node "veh", 1 times`)
 }
 
-func TestWhatIsToldOfAPodThatNoCacheHasGoesInTheSameRound(t *testing.T) {
+func TestEventsOfAPodThatNoCacheHasAreSentInTheSameRound(t *testing.T) {
 	b := newTestBed(t)
 	b.createEvent(team, "e1", "Pod", "quick-collect", "step-uid", "Created")
 	c := b.collector
@@ -240,24 +240,24 @@ func TestWhatIsToldOfAPodThatNoCacheHasGoesInTheSameRound(t *testing.T) {
 	}
 }
 
-func TestOnlyOfARunThatIsCollectedTheArchiveIsToldThatTheseAreAll(t *testing.T) {
+func TestTheEndMarkerIsSentOnlyForACollectedRun(t *testing.T) {
 	b := newTestBed(t)
 	b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
 	b.want(`Pod quick-hq Pulled node "hq", 1 times`)
 	if b.archive.endMarkers != 0 {
-		t.Errorf("of a running run it was told %d times that these are all", b.archive.endMarkers)
+		t.Errorf("a running run has %d end markers", b.archive.endMarkers)
 	}
 	b.cached[0].(*v1alpha1.Experiment).Status.Phase = v1alpha1.PhaseCollecting
 	b.restart()
 	b.archive.endMarkers = 0
 	for round := 1; round <= 3; round++ {
 		if err := b.collector.collectOnce(t.Context()); err != nil || b.archive.endMarkers != round {
-			t.Errorf("after %d rounds it was told %d times that these are all (%v); want once in each", round, b.archive.endMarkers, err)
+			t.Errorf("%d end markers after %d rounds (%v); want one in each", b.archive.endMarkers, round, err)
 		}
 	}
 }
 
-func TestAnEventThatComesAgainIsSentWithItsNewCountAndNothingTwice(t *testing.T) {
+func TestARepeatedEventIsSentWithItsNewCountAndNothingTwice(t *testing.T) {
 	b := newTestBed(t)
 	event := b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "BackOff")
 	b.want(`Pod quick-hq BackOff node "hq", 1 times`)
@@ -268,7 +268,7 @@ func TestAnEventThatComesAgainIsSentWithItsNewCountAndNothingTwice(t *testing.T)
 	b.want(`Pod quick-hq BackOff node "hq", 1 times`, `Pod quick-hq BackOff node "hq", 4 times`)
 }
 
-func TestWhatHappensWhileTheArchiveIsAwayComesLater(t *testing.T) {
+func TestEventsDuringAnOutageOfTheArchiveAreSentLater(t *testing.T) {
 	b := newTestBed(t)
 	b.archive.failing = errors.New("connection refused")
 	b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
@@ -282,7 +282,7 @@ func TestWhatHappensWhileTheArchiveIsAwayComesLater(t *testing.T) {
 	b.want(`Pod quick-hq Pulled node "hq", 1 times`)
 }
 
-func TestARestartedCollectorKnowsPodsThatAreGoneByThePlan(t *testing.T) {
+func TestARestartedCollectorFindsDeletedPodsInThePlan(t *testing.T) {
 	b := newTestBed(t)
 	b.archive.plan.Nodes = []runapi.PlannedNode{{Name: "hq", PodUID: "hq-uid"}}
 	b.cached = slices.DeleteFunc(b.cached, func(o client.Object) bool { return o.GetUID() == "hq-uid" })
@@ -306,7 +306,7 @@ func TestNothingIsSentToAnArchiveThatIsClosed(t *testing.T) {
 	b.want()
 }
 
-func TestEventsThatMayNotBeReadAreAnIncidentOfTheRun(t *testing.T) {
+func TestEventsThatCannotBeReadAreAnIncidentOfTheRun(t *testing.T) {
 	b := newTestBed(t)
 	forbid := func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") }
 	b.kube.PrependReactor("list", "events", forbid)
@@ -318,11 +318,11 @@ func TestEventsThatMayNotBeReadAreAnIncidentOfTheRun(t *testing.T) {
 		_ = b.collector.collectOnce(t.Context())
 	}
 	if len(b.archive.incidents) == 0 || b.archive.incidents[0].What != "Kubernetes events" {
-		t.Errorf("incidents %+v; want one of the events that could not be had", b.archive.incidents)
+		t.Errorf("incidents %+v; want one of the events that could not be read", b.archive.incidents)
 	}
 }
 
-func TestWhatWasToldOfAnExperimentBeforeItsRunBeganIsRecalled(t *testing.T) {
+func TestEventsFromBeforeTheRunAreRead(t *testing.T) {
 	b := newTestBed(t)
 	b.createEvent(team, "e1", "Experiment", "second", "second-run", "Queued")
 	b.want() // of the first run there is nothing
@@ -336,7 +336,7 @@ func TestWhatWasToldOfAnExperimentBeforeItsRunBeganIsRecalled(t *testing.T) {
 	}
 }
 
-func TestARunThatIsOverIsLetGo(t *testing.T) {
+func TestARunThatIsOverIsForgotten(t *testing.T) {
 	b := newTestBed(t)
 	e := b.cached[0].(*v1alpha1.Experiment).DeepCopy()
 	e.ResourceVersion, e.Status.Phase = "", v1alpha1.PhaseSucceeded

@@ -21,10 +21,11 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// cacheLag of caches that is reckoned with.
+// cacheLag is the maximum lag of caches that the collector assumes.
 const cacheLag = 10 * time.Second
 
-// findObjects notes the objects of runs that there are now, and changes none: they are the caches' own. What was noted stays, as events come after their objects are gone.
+// findObjects adds the current objects of runs. It must not change them, because they belong to the cache. Deleted objects
+// stay known, because events may follow their deletion.
 func (c *Collector) findObjects(ctx context.Context) error {
 	c.mu.Lock()
 	idle := len(c.runs) == 0
@@ -77,7 +78,7 @@ func (c *Collector) findObjects(ctx context.Context) error {
 	return nil
 }
 
-// machines that the pods of virtual machines belong to; where there are none nobody asks, as most clusters have no KubeVirt.
+// machines are the virtual machines of pods. It asks only if there are such pods, as most clusters have no KubeVirt.
 func (c *Collector) machines(ctx context.Context, pods []corev1.Pod) ([]unstructured.Unstructured, error) {
 	if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return render.IsLauncher(&p) }) {
 		return nil, nil
@@ -91,8 +92,8 @@ func (c *Collector) machines(ctx context.Context, pods []corev1.Pod) ([]unstruct
 	return list.Items, err
 }
 
-// addOwned notes an object whose controller is an object of a run, and tells whether it is one; the lock is held. Labels prove nothing, and
-// name a node only where the Experiment itself is the owner.
+// addOwned adds an object whose controller is an object of a run, and reports whether it is one. The lock is held. Users can
+// set labels, so they name a node only if the Experiment itself is the owner.
 func (c *Collector) addOwned(object metav1.Object, node string) bool {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
@@ -103,14 +104,14 @@ func (c *Collector) addOwned(object metav1.Object, node string) bool {
 		return false
 	}
 	if owner.UID != of.run {
-		node = of.node // that of a launcher is its machine's
+		node = of.node // a launcher belongs to its machine's node
 	}
 	c.objects[object.GetUID()] = runObject{run: of.run, node: node}
 	return true
 }
 
-// addPlannedPods notes the pods of a run's plan, which may be gone already if the collector was restarted. A server that is away is asked
-// again.
+// addPlannedPods adds the pods of a run's plan, which may be deleted already if the collector has restarted. After an error
+// it is called again.
 func (c *Collector) addPlannedPods(ctx context.Context, uid types.UID) {
 	state, err := c.Archive.State(ctx, string(uid))
 	if err != nil && !runs.IsNotFound(err) {
@@ -139,13 +140,13 @@ func (c *Collector) receive(event *corev1.Event) {
 		c.enqueue(of, event)
 		return
 	}
-	// Of an experiment that is not under way it is recalled when it is.
+	// Events of an experiment that is not running yet are read when it is.
 	if about != "" && !c.unrelated[about] && mayAppearLater(event.InvolvedObject.Kind) && len(c.unresolved) < maxUnresolved {
 		c.unresolved[event.UID] = pendingEvent{event, time.Now()}
 	}
 }
 
-// mayAppearLater tells that an object of a run may not be known yet.
+// mayAppearLater reports whether an unknown object of this kind may belong to a run.
 func mayAppearLater(kind string) bool { return kind != "Experiment" && isRunKind(kind) }
 
 func isRunKind(kind string) bool {
@@ -156,22 +157,22 @@ func isRunKind(kind string) bool {
 	return false
 }
 
-// enqueue an event into its run's outbox, if the archive may lack it; the lock is held.
+// enqueue adds an event to its run's outbox, if the archive may lack it. The lock is held.
 func (c *Collector) enqueue(of runObject, event *corev1.Event) {
 	r := c.runs[of.run]
 	if r == nil || r.closed {
 		return
 	}
-	told := toArchiveEvent(event, of.node)
+	e := toArchiveEvent(event, of.node)
 	before, waits := r.outbox[event.UID]
-	if told.Count <= r.sent[event.UID] || waits && told.Count <= before.Count || !waits && len(r.outbox) >= maxOutbox {
+	if e.Count <= r.sent[event.UID] || waits && e.Count <= before.Count || !waits && len(r.outbox) >= maxOutbox {
 		return
 	}
-	r.outbox[event.UID] = told
+	r.outbox[event.UID] = e
 }
 
-// resolvePending looks again at events about unknown objects. A pod's metadata tell whose it is: workflows' pods are in no cache. What is told of
-// them goes in the same round, as the archive is closed soon after the last of them has begun.
+// resolvePending checks events of unknown objects again. It reads the owners of pods from the API server, because workflows'
+// pods are not cached. Their events must be sent in the same round, as the archive is closed soon after the last one starts.
 func (c *Collector) resolvePending(ctx context.Context) {
 	for _, w := range c.sortPending() {
 		c.findOwner(ctx, w.event.InvolvedObject, time.Since(w.since) > cacheLag)
@@ -179,8 +180,8 @@ func (c *Collector) resolvePending(ctx context.Context) {
 	c.sortPending()
 }
 
-// sortPending takes the events about objects that are known by now, drops those that are nobody's, and gives one about each pod that somebody
-// must be asked about.
+// sortPending enqueues the events of objects that are known now and drops unrelated ones. It returns one event for each pod
+// whose owner must be read.
 func (c *Collector) sortPending() (unknown map[types.UID]pendingEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,13 +202,13 @@ func (c *Collector) sortPending() (unknown map[types.UID]pendingEvent) {
 	return unknown
 }
 
-// findOwner pod that is: of a run, or nobody's. Before late its owner may only not be known yet.
+// findOwner reads whether a pod belongs to a run. Unless late, its owner may still be unknown.
 func (c *Collector) findOwner(ctx context.Context, about corev1.ObjectReference, late bool) {
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, pod)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return // asked again
+		return // the next round tries again
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,24 +224,24 @@ func (c *Collector) findOwner(ctx context.Context, about corev1.ObjectReference,
 	c.unrelated[about.UID] = true
 }
 
-// toArchiveEvent an event in the archive's words.
+// toArchiveEvent converts an event to the archive's format.
 func toArchiveEvent(event *corev1.Event, node string) runapi.KubernetesEvent {
-	told := runapi.KubernetesEvent{
+	e := runapi.KubernetesEvent{
 		UID: string(event.UID), Type: event.Type, Reason: event.Reason, Node: node, Host: event.Source.Host, Message: event.Message,
 		Object: runapi.EventObject{Kind: event.InvolvedObject.Kind, Name: event.InvolvedObject.Name}, Count: max(event.Count, 1),
 	}
-	if told.Host == "" && event.ReportingController == "kubelet" {
-		told.Host = event.ReportingInstance
+	if e.Host == "" && event.ReportingController == "kubelet" {
+		e.Host = event.ReportingInstance
 	}
 	if event.Series != nil {
-		told.Count = max(told.Count, event.Series.Count)
+		e.Count = max(e.Count, event.Series.Count)
 	}
-	told.TimeNanoseconds = lastTime(event).UnixNano()
-	told.Reason = cmp.Or(told.Reason, "Unknown")
-	return told
+	e.TimeNanoseconds = lastTime(event).UnixNano()
+	e.Reason = cmp.Or(e.Reason, "Unknown")
+	return e
 }
 
-// lastTime is when an event came last: which of its fields says so depends on the API by which it was reported.
+// lastTime is when an event occurred last. The field depends on the API by which it was reported.
 func lastTime(event *corev1.Event) (at time.Time) {
 	if event.Series != nil {
 		at = event.Series.LastObservedTime.Time

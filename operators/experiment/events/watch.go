@@ -14,17 +14,17 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// watch of one namespace's events. As a cache.ReflectorStore it hands them on and stores nothing.
+// watch of one namespace's events. As a cache.ReflectorStore it passes them on and stores nothing.
 type watch struct {
 	collector *Collector
 	stop      context.CancelFunc
 
-	// failing is why lists and watches do not work, since then; the collector's lock is held.
+	// failing is the error of lists and watches. The collector's lock protects it.
 	failing error
 	since   time.Time
 }
 
-// updateWatches keeps watches of the runs' namespaces and of the platform's.
+// updateWatches starts and stops watches of the runs' namespaces and of the platform's.
 func (c *Collector) updateWatches(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,13 +45,13 @@ func (c *Collector) updateWatches(ctx context.Context) {
 	}
 }
 
-// readEarlierEvents what was told of an experiment before its run was known. Only its own events are asked for: all of a namespace that many share are
-// many. Its pods and other objects are made after it is under way, and what is told of them waits until they are known.
+// readEarlierEvents reads an experiment's events from before its run was known. It reads only those of the experiment,
+// because a shared namespace has very many. Its other objects are created later, and their events wait until they are known.
 func (c *Collector) readEarlierEvents(ctx context.Context, e *v1alpha1.Experiment) {
 	about := fields.OneTermEqualSelector("involvedObject.uid", string(e.UID)).String()
 	list, err := c.Kubernetes.CoreV1().Events(e.Namespace).List(ctx, metav1.ListOptions{FieldSelector: about})
 	if err != nil {
-		return // the next round tries again; what keeps events away keeps the watch from them too, which says so
+		return // the next round tries again, and the watch reports the error
 	}
 	for i := range list.Items {
 		c.receive(&list.Items[i])
@@ -84,7 +84,7 @@ func (c *Collector) watch(ctx context.Context, namespace string) *watch {
 	return w
 }
 
-// recordResult how the last request fared.
+// recordResult records the result of the last request.
 func (w *watch) recordResult(err error) {
 	w.collector.mu.Lock()
 	defer w.collector.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *watch) recordResult(err error) {
 	w.failing = err
 }
 
-// watchError of a namespace's watch, and since when; nil where it works.
+// watchError is the error of a namespace's watch and since when it has failed, nil if it works.
 func (c *Collector) watchError(namespace string) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Collector) watchError(namespace string) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// Add implements cache.ReflectorStore, and so do the others.
+// Add implements cache.ReflectorStore.
 func (w *watch) Add(object any) error {
 	if event, ok := object.(*corev1.Event); ok {
 		w.collector.receive(event)
@@ -112,13 +112,13 @@ func (w *watch) Add(object any) error {
 	return nil
 }
 
-// Update is an event that came again.
+// Update handles an event that occurred again.
 func (w *watch) Update(object any) error { return w.Add(object) }
 
-// Delete is the cluster's forgetting.
+// Delete does nothing, because the cluster deletes old events.
 func (w *watch) Delete(any) error { return nil }
 
-// Replace has all that there are.
+// Replace adds all events of a list.
 func (w *watch) Replace(objects []any, _ string) error {
 	for _, object := range objects {
 		_ = w.Add(object) // never an error
