@@ -1,5 +1,5 @@
-// Package argo reads and resumes Argo Workflows as far as an experiment's needs go. Argo's own Go
-// types would pull in its whole controller.
+// Package argo reads and resumes an experiment's Argo Workflow. It does not use Argo's own Go types, which depend on its
+// whole controller.
 package argo
 
 import (
@@ -21,7 +21,7 @@ const (
 	StepAnalyse = "analyse"
 )
 
-// LabelWorkflow is on every pod of a workflow, and MainContainer is the one that does its step's work.
+// LabelWorkflow is on every pod of a workflow. MainContainer executes the step.
 const (
 	LabelWorkflow = "workflows.argoproj.io/workflow"
 	MainContainer = "main"
@@ -29,7 +29,7 @@ const (
 	annotationNode = "workflows.argoproj.io/node-name"
 )
 
-// StepOf a workflow's pod; empty where it is of none.
+// StepOf is the step of a workflow's pod, empty if it has none.
 func StepOf(pod *corev1.Pod) string {
 	place := pod.Annotations[annotationNode]
 	name, _, _ := strings.Cut(place[strings.LastIndexByte(place, '.')+1:], "(")
@@ -51,29 +51,29 @@ const (
 	Error     = "Error"
 )
 
-// Step is one step of a workflow, as far as Argo has come.
+// Step is the state of one step of a workflow.
 type Step struct {
 	Name, ID, Phase, Message string
-	// Suspend tells that the step waits to be resumed; others run a pod.
+	// Suspend means that the step waits to be resumed. Others run a pod.
 	Suspend bool
-	// Started and Finished are zero where they are not known, or not yet.
+	// Started and Finished are zero if unknown.
 	Started, Finished time.Time
 }
 
 // State of a workflow.
 type State struct {
-	// Phase of the workflow; empty until Argo's controller has seen it.
+	// Phase of the workflow is empty until Argo's controller has read it.
 	Phase, Message string
-	// Steps by name, those that Argo has begun.
+	// Steps that Argo has started, by name.
 	Steps map[string]Step
-	// Pending is the attempt at a step whose pod has not started, under the step's name; zero for none.
+	// Pending is an attempt at a step whose pod has not started, with the step's name; zero for none.
 	Pending Step
 }
 
-// Finished tells that Argo will do nothing more.
+// Finished reports whether the workflow has ended.
 func (s State) Finished() bool { return s.Phase == Succeeded || s.Phase == Failed || s.Phase == Error }
 
-// Current is the last step that Argo has begun; the zero Step before the first.
+// Current is the last step that Argo has started, the zero Step before the first.
 func (s State) Current() Step {
 	var current Step
 	for _, name := range Steps {
@@ -84,7 +84,7 @@ func (s State) Current() Step {
 	return current
 }
 
-// Failure of a workflow in the words of the step that failed.
+// Failure is the message of the failed step or of the workflow.
 func (s State) Failure() string {
 	for _, name := range Steps {
 		if step := s.Steps[name]; step.Phase == Failed || step.Phase == Error {
@@ -94,7 +94,7 @@ func (s State) Failure() string {
 	return s.Message
 }
 
-// Read a workflow. Of a step that Argo retries only the step counts, not its attempts.
+// Read returns the state of a workflow. For a retried step only the step counts, not its attempts.
 func Read(w *unstructured.Unstructured) State {
 	state := State{Steps: map[string]Step{}}
 	state.Phase, _, _ = unstructured.NestedString(w.Object, "status", "phase")
@@ -135,13 +135,13 @@ func isStep(name string) bool {
 
 func text(node map[string]any, field string) string { s, _ := node[field].(string); return s }
 
-// moment in RFC 3339; zero where there is none.
+// moment parses a time in RFC 3339, zero if there is none.
 func moment(node map[string]any, field string) time.Time {
 	at, _ := time.Parse(time.RFC3339, text(node, field))
 	return at
 }
 
-// Resume lets a suspended step end, as `argo resume` does: Argo's controller goes on with what follows.
+// Resume ends a suspended step as `argo resume` does, so that Argo's controller continues with the next.
 func Resume(w *unstructured.Unstructured, step Step, now time.Time) error {
 	fields := map[string]string{"phase": Succeeded, "finishedAt": now.UTC().Format(time.RFC3339)}
 	for name, value := range fields {

@@ -15,7 +15,7 @@ func node(name, kind, phase string) map[string]any {
 	return map[string]any{"displayName": name, "type": kind, "phase": phase, "message": "message of " + name}
 }
 
-func TestTheCurrentStepIsTheLastThatHasBegun(t *testing.T) {
+func TestTheCurrentStepIsTheLastThatHasStarted(t *testing.T) {
 	state := Read(workflow(map[string]any{
 		"a": node("quickstart", "Steps", "Running"), "b": node("[0]", "StepGroup", "Succeeded"),
 		"c": node("replay", "Suspend", "Succeeded"), "d": node("start", "Suspend", "Running"),
@@ -28,7 +28,7 @@ func TestTheCurrentStepIsTheLastThatHasBegun(t *testing.T) {
 	}
 }
 
-func TestOfARetriedStepTheStepCountsAndNotItsAttempts(t *testing.T) {
+func TestARetriedStepCountsAndNotItsAttempts(t *testing.T) {
 	state := Read(workflow(map[string]any{
 		"a": node("collect", "Retry", "Running"), "b": node("collect(0)", "Pod", "Failed"), "c": node("collect(1)", "Pod", "Running"),
 	}))
@@ -47,7 +47,7 @@ func TestAnAttemptWhosePodHasNotStartedIsKnownWithItsTime(t *testing.T) {
 	}
 }
 
-func TestAFailureIsToldInTheStepsWords(t *testing.T) {
+func TestAFailureHasTheStepsMessage(t *testing.T) {
 	state := Read(workflow(map[string]any{"a": node("analyse", "Retry", "Failed")}))
 	if got := state.Failure(); got != "step analyse: message of analyse" {
 		t.Errorf("failure is %q", got)

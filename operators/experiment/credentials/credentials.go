@@ -1,5 +1,5 @@
-// Package credentials makes what brokers with security and their clients know each other by: a certificate authority of the experiment's
-// own with one certificate for all its brokers, a user name and a password.
+// Package credentials creates the credentials of brokers with security and their clients: a certificate authority of the
+// experiment with one certificate for all its brokers, a user name and a password.
 package credentials
 
 import (
@@ -26,17 +26,17 @@ const (
 	Password = "password"
 )
 
-// validYears of certificates to either side of the moment at which they are made: clocks of an experiment may step.
+// validYears is the validity of certificates before and after their creation, because clocks of an experiment may step.
 const validYears = 10
 
-// Make new credentials for brokers that are reached by the given names and addresses, and by loopback. The name is the experiment's.
+// Make creates credentials for brokers with the given names and addresses, and loopback. The name is the experiment's.
 func Make(name string, hosts []string, addresses []netip.Addr, now time.Time) (map[string][]byte, error) {
 	files := map[string][]byte{Username: []byte(randomHex(8)), Password: []byte(randomHex(16))}
 	authority := template("vignette "+name, now)
 	authority.IsCA, authority.MaxPathLenZero, authority.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the key of the authority: %w", err)
+		return nil, fmt.Errorf("create the key of the authority: %w", err)
 	}
 	if files[CA], err = sign(authority, authority, &signer.PublicKey, signer); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Make(name string, hosts []string, addresses []netip.Addr, now time.Time) (m
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the brokers' key: %w", err)
+		return nil, fmt.Errorf("create the brokers' key: %w", err)
 	}
 	if files[Cert], err = sign(broker, authority, &key.PublicKey, signer); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func sign(certificate, parent *x509.Certificate, public *ecdsa.PublicKey, signer
 func random(bytes int) []byte {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails
-	b[0] &= 0x7f        // a serial number of 16 bytes that is positive fits the 20 of RFC 5280
+	b[0] &= 0x7f        // a serial number must be positive (RFC 5280)
 	return b
 }
 

@@ -22,7 +22,7 @@ func newCredentials(t *testing.T) map[string][]byte {
 	return files
 }
 
-// connect a client that trusts authority to a broker that has own.
+// connect connects a client that trusts authority to a broker that has own.
 func connect(t *testing.T, own, authority map[string][]byte, host string, at time.Time) error {
 	t.Helper()
 	pair, err := tls.X509KeyPair(own[Cert], own[Key])
@@ -40,7 +40,7 @@ func connect(t *testing.T, own, authority map[string][]byte, host string, at tim
 	defer func() { _ = listener.Close() }()
 	go func() {
 		if connection, err := listener.Accept(); err == nil {
-			_, _ = io.Copy(io.Discard, connection) // the client's word is what counts
+			_, _ = io.Copy(io.Discard, connection) // the client's error counts
 			_ = connection.Close()
 		}
 	}()

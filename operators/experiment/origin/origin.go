@@ -1,4 +1,4 @@
-// Package origin tells which recorded run an experiment repeats, or which it was made of, and with what changes.
+// Package origin finds the recorded run that an experiment repeats or is based on, and its changes.
 package origin
 
 import (
@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// maxSpec bounds what is unpacked of an annotation, which anybody may write.
+	// maxSpec limits the unpacked size of an annotation, which anybody may write.
 	maxSpec = 4 << 20
-	// maxChanges of a spec are named, each with up to maxValue bytes of its values.
+	// maxChanges limits the listed changes of a spec, maxValue the bytes of each value.
 	maxChanges, maxValue = 100, 200
 )
 
-// Fields of a spec as JSON has them. A seed of 0 is one, too.
+// Fields returns a spec as JSON fields, including a seed of 0.
 func Fields(spec *v1alpha1.ExperimentSpec) (map[string]any, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -34,8 +34,7 @@ func Fields(spec *v1alpha1.ExperimentSpec) (map[string]any, error) {
 	return fields, err
 }
 
-// Mark an experiment as made of a recorded run, whose spec it may have changed; spec is that of a rerun without changes.
-// It returns what Of finds of it.
+// Mark marks an experiment as based on a recorded run. spec is that of a rerun without changes. Mark returns what Of finds.
 func Mark(e *v1alpha1.Experiment, run runapi.Rerun, spec, changed map[string]any) (runapi.Rerun, error) {
 	packed, err := pack(spec)
 	if err != nil {
@@ -56,8 +55,8 @@ func Mark(e *v1alpha1.Experiment, run runapi.Rerun, spec, changed map[string]any
 	return run, nil
 }
 
-// Of an experiment: the run that it repeats, or the one that it is based on as its spec differs. Its labels and annotation are the
-// user's own words: the spec decides. Changes are absent where the spec of the other run is not known.
+// Of returns the run that an experiment repeats, or the one that it is based on if its spec differs. Users can write its
+// labels and annotation, so the spec decides. Without the other run's spec there are no changes.
 func Of(e *v1alpha1.Experiment) (rerunOf, basedOn *runapi.Rerun) {
 	uid := cmp.Or(e.Labels[v1alpha1.LabelRerunOf], e.Labels[v1alpha1.LabelBasedOn])
 	if uid == "" {
@@ -87,7 +86,7 @@ func setChanges(run *runapi.Rerun, before, after map[string]any) {
 	}
 }
 
-// withDefaults has the defaults of this version. A stop by hand is no part of what is repeated.
+// withDefaults adds the defaults of this version and removes a manual stop, which does not count as a change.
 func withDefaults(spec map[string]any) map[string]any {
 	text, _ := json.Marshal(spec) // it came from JSON
 	copied := map[string]any{}

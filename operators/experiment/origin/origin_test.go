@@ -31,7 +31,7 @@ func experiment(t *testing.T, text string) *v1alpha1.Experiment {
 
 var first = runapi.Rerun{Namespace: "team-nor", Name: "first", UID: "u1", Differences: []runapi.Difference{{What: "Kubernetes", Before: "v1", Now: "v2"}}}
 
-// marked is a rerun that was not changed when it was made.
+// marked is a rerun without changes.
 func marked(t *testing.T, text string) *v1alpha1.Experiment {
 	t.Helper()
 	e := experiment(t, text)
@@ -79,7 +79,7 @@ func TestARerunThatIsEditedIsBasedOnTheRun(t *testing.T) {
 	}
 }
 
-func TestOnlyASpecThatIsKnownMakesARerun(t *testing.T) {
+func TestOnlyAKnownSpecMakesARerun(t *testing.T) {
 	if rerunOf, basedOn := Of(&v1alpha1.Experiment{}); rerunOf != nil || basedOn != nil {
 		t.Errorf("an experiment of its own is a rerun of %+v, or based on %+v", rerunOf, basedOn)
 	}
