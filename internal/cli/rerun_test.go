@@ -193,7 +193,7 @@ func TestASettingThatCannotBeIsRefusedWithWhatWouldBe(t *testing.T) {
 		"networks[wan]..rate=1":        `path "networks[wan]..rate"`,
 		"networks[wan].link.ratte=1":   "networks[wan].link.ratte: there is no such field: did you mean rate?",
 		"networks[lan].link.rate=1bit": "networks[lan]: there is no such element",
-		"seed=x":                       `seed: "x" is not good: want a whole number`,
+		"seed=x":                       `seed: "x" is invalid: must be a whole number`,
 		"stop=true":                    "a rerun that is stopped before it starts measures nothing",
 		"networks[wan].link.rate=fast": "exit code 1",
 		"apps[bft]=null":               "exit code 1",

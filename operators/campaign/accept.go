@@ -26,15 +26,15 @@ const (
 )
 
 const (
-	// dryRuns that the API server is asked for at once.
+	// dryRuns is the number of parallel dry runs.
 	dryRuns = 8
-	// recheckInterval of a campaign that was not accepted: a definition or an admission policy of the cluster may have changed.
+	// recheckInterval is for campaigns that were not accepted, because a definition or an admission policy may have changed.
 	recheckInterval = 10 * time.Minute
-	// maxProblems that a message tells of.
+	// maxProblems limits the problems in a message.
 	maxProblems = 5
 )
 
-// accept judges every point of the campaign, once for each generation, before anything is created.
+// accept checks every point of the campaign, once for each generation, before anything is created.
 func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	c := s.campaign
 	judged := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAccepted)
@@ -57,7 +57,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		s.requeueAfter(recheckInterval)
 		return false, nil
 	}
-	s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, "every point is a good experiment")
+	s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, "every point is a valid experiment")
 	return true, nil
 }
 
@@ -80,7 +80,7 @@ func joinProblems(problems []string) string {
 	return message
 }
 
-// checkAllPoints says what is wrong with a campaign: with its matrix, its schedule, and with each point that has not been started.
+// checkAllPoints finds the problems of a campaign's matrix, its schedule, and each point that has not been started.
 func (r *Reconciler) checkAllPoints(ctx context.Context, c *v1alpha1.Campaign) (problems []string, err error) {
 	if c.Spec.Schedule != nil {
 		if _, err := decide.ParseSchedule(c.Spec.Schedule); err != nil {
@@ -113,7 +113,7 @@ func (r *Reconciler) checkAllPoints(ctx context.Context, c *v1alpha1.Campaign) (
 	return groupProblems(plan.Points, found), nil
 }
 
-// groupProblems tells a problem that several points have once, with the first of them.
+// groupProblems joins equal problems of several points, and names the first of them.
 func groupProblems(points []*matrix.Point, found []string) (problems []string) {
 	count := map[string]int{}
 	for _, problem := range found {
@@ -134,7 +134,7 @@ func groupProblems(points []*matrix.Point, found []string) (problems []string) {
 	return problems
 }
 
-// checkPoint says what is wrong with a point, as the API server and the experiments' controller would.
+// checkPoint returns the problem of a point, as the API server and the experiments' controller would.
 func (r *Reconciler) checkPoint(ctx context.Context, c *v1alpha1.Campaign, point *matrix.Point) (string, error) {
 	spec, err := point.Spec(&c.Spec.Template.Spec, 1)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *Reconciler) checkPoint(ctx context.Context, c *v1alpha1.Campaign, point
 	return "", nil
 }
 
-// describeAPIError of the API server, without the generated name of what it refused.
+// describeAPIError is the message of an API server's error, without the generated name of the refused object.
 func describeAPIError(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {

@@ -19,10 +19,10 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// refusedRecheck is when the creation of an experiment that a quota forbids is tried again.
+// refusedRecheck is the time until another try to create an experiment that a quota forbids.
 const refusedRecheck = 15 * time.Second
 
-// execute on a status that has been written.
+// execute executes the actions of a status that has been written.
 func (r *Reconciler) execute(ctx context.Context, s *scope, actions decide.Actions) error {
 	var errs []error
 	for _, name := range actions.Create {
@@ -40,7 +40,7 @@ func (r *Reconciler) execute(ctx context.Context, s *scope, actions decide.Actio
 	return errors.Join(errs...)
 }
 
-// create the experiment of a run that is recorded as started. Its name is fixed, so that there is one of it at most.
+// create creates the experiment of a run that is recorded as started. Its name is fixed, so that there is at most one.
 func (r *Reconciler) create(ctx context.Context, s *scope, name string) error {
 	run := s.run(name)
 	spec, err := s.specOf(run)
@@ -53,9 +53,9 @@ func (r *Reconciler) create(ctx context.Context, s *scope, name string) error {
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		s.requeueAfter(0) // the next look tells whose it is
+		s.requeueAfter(0) // the next reconciliation finds out whose it is
 		return nil
-	case apierrors.IsForbidden(err): // a quota, or the namespace is going
+	case apierrors.IsForbidden(err): // a quota, or the namespace is being deleted
 		run.Message = joinProblems([]string{"cannot be created: " + err.Error()})
 		s.requeueAfter(refusedRecheck)
 		return nil
@@ -67,7 +67,7 @@ func (r *Reconciler) create(ctx context.Context, s *scope, name string) error {
 	return err
 }
 
-// specError tells that a point makes no spec any more.
+// specError means that a point has no valid spec any more.
 type specError struct{ error }
 
 func (s *scope) run(name string) *v1alpha1.CampaignRun {
@@ -79,7 +79,7 @@ func (s *scope) run(name string) *v1alpha1.CampaignRun {
 	return nil
 }
 
-// specOf a run, by the campaign as it is now.
+// specOf is the spec of a run by the current campaign.
 func (s *scope) specOf(run *v1alpha1.CampaignRun) (*matrix.Spec, error) {
 	if s.plan == nil {
 		plan, errs := matrix.Expand(s.campaign.Name, 0, &s.campaign.Spec)
@@ -98,10 +98,10 @@ func (s *scope) specOf(run *v1alpha1.CampaignRun) (*matrix.Spec, error) {
 			return spec, nil
 		}
 	}
-	return nil, specError{fmt.Errorf("its point is no longer in the matrix: the campaign was edited before its experiment was made")}
+	return nil, specError{fmt.Errorf("its point is no longer in the matrix: the campaign was edited before its experiment was created")}
 }
 
-// render the experiment of a run.
+// render renders the experiment of a run.
 func render(c *v1alpha1.Campaign, run *v1alpha1.CampaignRun, spec *matrix.Spec) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec.Object}}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Experiment"))
@@ -129,7 +129,7 @@ func render(c *v1alpha1.Campaign, run *v1alpha1.CampaignRun, spec *matrix.Spec) 
 	return object
 }
 
-// stop an experiment early: what it measured is still analysed.
+// stop stops an experiment early. Its measurements are still analysed.
 func (r *Reconciler) stop(ctx context.Context, s *scope, seen decide.ObservedExperiment) error {
 	var e v1alpha1.Experiment
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.campaign.Namespace, Name: seen.Name}, &e)
@@ -149,7 +149,7 @@ func (r *Reconciler) stop(ctx context.Context, s *scope, seen decide.ObservedExp
 func (r *Reconciler) delete(ctx context.Context, s *scope, seen decide.ObservedExperiment) error {
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: s.campaign.Namespace, Name: seen.Name}}
 	err := r.Client.Delete(ctx, e, client.Preconditions{UID: &seen.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if apierrors.IsConflict(err) { // another one has the name now
+	if apierrors.IsConflict(err) { // another experiment has the name now
 		return nil
 	}
 	return client.IgnoreNotFound(err)

@@ -24,7 +24,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("a point that breaks a rule is named, and a good campaign runs", func(t *testing.T) { aBadPointAndAGoodCampaign(t, api) })
+	t.Run("a point that breaks a rule is named, and a valid campaign runs", func(t *testing.T) { aBadPointAndAGoodCampaign(t, api) })
 	t.Run("one that is too large is refused at apply", func(t *testing.T) { aTooLargeCampaignIsRefusedAtApply(t, api) })
 	t.Run("rounds follow the schedule, its time zone, policy and deadline, suspension and history", func(t *testing.T) { rounds(t, api) })
 }
@@ -60,7 +60,7 @@ func aBadPointAndAGoodCampaign(t *testing.T, api client.WithWatch) {
 	}
 }
 
-// nightly is a campaign of three runs each night, at a time that Oslo's clocks show.
+// nightly is a campaign of three runs each night, at a local time of Oslo.
 func nightly() *v1alpha1.Campaign {
 	c := tiny()
 	c.Namespace, c.Name, c.Generation = "nightly", "nightly", 0
@@ -69,7 +69,7 @@ func nightly() *v1alpha1.Campaign {
 	return c
 }
 
-// night is the n-th moment of the schedule after the campaign was made.
+// night is the n-th time of the schedule after the campaign was created.
 func (w *world) night(n int) time.Time {
 	w.t.Helper()
 	oslo, err := time.LoadLocation("Europe/Oslo")
@@ -82,7 +82,7 @@ func (w *world) night(n int) time.Time {
 	return time.Date(first.Year(), first.Month(), first.Day()+n-1, 2, 30, 0, 0, oslo)
 }
 
-// at a moment the operator looks until it has come to rest.
+// at lets the operator reconcile at a time until it writes no more.
 func (w *world) at(moment time.Time) v1alpha1.CampaignStatus {
 	w.t.Helper()
 	w.clock.SetTime(moment)
@@ -92,7 +92,7 @@ func (w *world) at(moment time.Time) v1alpha1.CampaignStatus {
 	return w.campaign().Status
 }
 
-// untilRoundOver takes its experiments to their ends.
+// untilRoundOver completes the round's experiments.
 func (w *world) untilRoundOver() v1alpha1.CampaignStatus {
 	w.t.Helper()
 	for range 40 {
@@ -105,7 +105,7 @@ func (w *world) untilRoundOver() v1alpha1.CampaignStatus {
 	return v1alpha1.CampaignStatus{}
 }
 
-// wantRound that is going on, or was the last, and was due at a moment.
+// wantRound checks the current or last round, and the time at which it was due.
 func (w *world) wantRound(what string, round int64, due time.Time) {
 	w.t.Helper()
 	if status := w.campaign().Status; status.Round != round || status.LastScheduleTime == nil || !status.LastScheduleTime.Equal(&metav1.Time{Time: due}) {
@@ -113,7 +113,7 @@ func (w *world) wantRound(what string, round int64, due time.Time) {
 	}
 }
 
-// eventRecorded tells whether an event with a reason has been told since the last time.
+// eventRecorded reports whether an event with a reason was recorded since the last call.
 func (w *world) eventRecorded(reason string) (found bool) {
 	for {
 		select {
@@ -142,7 +142,7 @@ func rounds(t *testing.T, api client.WithWatch) {
 	w.eventRecorded("")
 	w.at(w.night(3).Add(time.Second))
 	if w.wantRound("Forbid, while a round goes on", 2, w.night(3)); !w.eventRecorded("RoundLeftOut") {
-		t.Error("nobody is told of the round that was left out")
+		t.Error("there is no event about the round that was left out")
 	}
 	w.untilRoundOver()
 
@@ -168,7 +168,7 @@ func rounds(t *testing.T, api client.WithWatch) {
 
 	w.suspendedFor()
 
-	half := w.night(180) // on the other side of a change of Oslo's clocks
+	half := w.night(180) // after a change of Oslo's clocks
 	if half.UTC().Hour() == w.night(1).UTC().Hour() {
 		half = w.night(270)
 	}
@@ -179,7 +179,7 @@ func rounds(t *testing.T, api client.WithWatch) {
 		t.Errorf("the clocks were not changed between %s and %s", w.night(1), half)
 	}
 	if len(status.Rounds) != 3 {
-		t.Errorf("%d rounds are remembered, want the last and two before it: %+v", len(status.Rounds), status.Rounds)
+		t.Errorf("the history has %d rounds, want the last and two before it: %+v", len(status.Rounds), status.Rounds)
 	}
 	names := map[string]bool{}
 	for _, e := range w.experiments() {
@@ -195,7 +195,7 @@ func rounds(t *testing.T, api client.WithWatch) {
 	}
 }
 
-// suspendedFor less than the deadline a campaign starts its round late; for more, it leaves it out.
+// suspendedFor suspends the campaign. Resumed before the deadline it starts its round late, after it the round is left out.
 func (w *world) suspendedFor() {
 	w.t.Helper()
 	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = true })
@@ -211,6 +211,6 @@ func (w *world) suspendedFor() {
 	w.eventRecorded("")
 	w.at(w.night(7).Add(61 * time.Minute))
 	if w.wantRound("resumed after the deadline", 5, w.night(7)); !w.eventRecorded("RoundLeftOut") {
-		w.t.Error("nobody is told of the round that was too late")
+		w.t.Error("there is no event about the round that was too late")
 	}
 }

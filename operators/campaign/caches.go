@@ -9,8 +9,8 @@ import (
 	"vignette.dev/vignette/operators/freshness"
 )
 
-// fetch a campaign, never in a state from before what this operator has recorded in it: one that does not know of its runs would make
-// them again.
+// fetch reads a campaign that is not older than this operator's last write to it. An older state without its runs would
+// create them again.
 func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, c *v1alpha1.Campaign) error {
 	return freshness.Get(ctx, &r.written, r.Client, r.Live, key, c)
 }

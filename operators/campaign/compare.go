@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// comparisonTime is more than the server gives itself.
+	// comparisonTime is more than the server's own limit.
 	comparisonTime = 6 * time.Minute
-	// comparisonRetryFor is how long after a round's end a server that cannot be asked is asked again.
+	// comparisonRetryFor is how long after a round's end the operator retries after a temporary error.
 	comparisonRetryFor = 5 * time.Minute
 	comparisonRetry    = 15 * time.Second
 )
 
-// compare the round's runs, to see that they can be compared: the comparison is made again for everybody who asks. Where it cannot be
-// made the status says why, and the round is what it is.
+// compare tries whether the round's runs can be compared. The server makes the comparison again for each request. If it
+// fails, the status says why, and the round's result stays.
 func (r *Reconciler) compare(ctx context.Context, s *scope) {
 	status := &s.campaign.Status
 	uids, left := comparableRuns(status.Runs)
@@ -62,7 +62,7 @@ func (r *Reconciler) requestComparison(ctx context.Context, uids []string) error
 	return err
 }
 
-// isTemporary tells that the server may answer otherwise in a while.
+// isTemporary reports whether the server may answer differently later.
 func isTemporary(err error) bool {
 	for _, status := range []int{
 		http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusNotImplemented, http.StatusUnprocessableEntity,
@@ -75,7 +75,7 @@ func isTemporary(err error) bool {
 	return true
 }
 
-// comparableRuns are the runs of a comparison, in the order of the repeats, and how many are left out.
+// comparableRuns returns the runs of a comparison, in the order of the repeats, and how many are left out.
 func comparableRuns(all []v1alpha1.CampaignRun) (uids []string, left int) {
 	var with []v1alpha1.CampaignRun
 	for _, run := range all {

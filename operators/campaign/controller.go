@@ -1,5 +1,5 @@
-// Package campaign is the controller of Campaigns: it runs an experiment once for every point of a matrix. See README.md for what it
-// relies on.
+// Package campaign is the controller of Campaigns. It runs an experiment once for every point of a matrix. README.md
+// describes its guarantees.
 package campaign
 
 import (
@@ -32,7 +32,7 @@ import (
 // +kubebuilder:rbac:groups=vignette.dev,resources=campaigns/finalizers,verbs=update
 // +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;create;patch;delete
 
-// Archive is the server, as far as the controller needs it.
+// Archive is the part of the server's API that the controller uses.
 type Archive interface {
 	State(ctx context.Context, uid string) (runapi.State, error)
 	Compare(ctx context.Context, uids []string, format, by string) (io.ReadCloser, error)
@@ -40,7 +40,7 @@ type Archive interface {
 
 // Reconciler takes campaigns through their rounds.
 type Reconciler struct {
-	// Client reads from caches; Live does not.
+	// Client reads from caches, Live from the API server.
 	Client   client.Client
 	Live     client.Reader
 	Archive  Archive
@@ -50,40 +50,40 @@ type Reconciler struct {
 	written freshness.Versions
 }
 
-// scope is what one reconciliation works with. campaign.Status is written once, at the end.
+// scope is the state of one reconciliation. campaign.Status is written once, at the end.
 type scope struct {
 	campaign *v1alpha1.Campaign
 	now      time.Time
 	observed decide.Observed
 	events   []decide.Event
-	// plan of the matrix, once it has been asked for.
+	// plan of the matrix, once it is needed.
 	plan *matrix.Plan
-	// requeueIn is the shortest time after which to come back; 0 for none.
+	// requeueIn is the time to the next reconciliation, 0 for none.
 	requeueIn time.Duration
 }
 
-// requeueAfter asks for another reconciliation at the latest then.
+// requeueAfter requests another reconciliation after d at the latest.
 func (s *scope) requeueAfter(d time.Duration) {
 	if d = max(d, 10*time.Millisecond); s.requeueIn == 0 || d < s.requeueIn {
 		s.requeueIn = d
 	}
 }
 
-// Reconcile brings one campaign a step further. What a step decides is written first, and acted on in the next reconciliation, when it
-// has been read again.
+// Reconcile does one step of a campaign. The decisions of a step are written first, and executed in the next reconciliation,
+// once they have been read again.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var c v1alpha1.Campaign
 	if err := r.fetch(ctx, request.NamespacedName, &c); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !c.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // its experiments go with it
+		return ctrl.Result{}, nil // its experiments are deleted with it
 	}
 	s := &scope{campaign: &c, now: r.Clock.Now()}
 	before := c.DeepCopy()
 	err = r.step(ctx, s, before)
 	patchErr := r.writeStatus(ctx, before, s)
-	if apierrors.IsConflict(patchErr) { // a stale read: the next event brings the newer object
+	if apierrors.IsConflict(patchErr) { // the cache was stale: the next event has the newer object
 		patchErr = nil
 		s.requeueAfter(time.Second)
 	}
@@ -108,20 +108,20 @@ func (r *Reconciler) step(ctx context.Context, s *scope, before *v1alpha1.Campai
 	}
 	s.setSummaryConditions()
 	if !equality.Semantic.DeepEqual(before.Status, s.campaign.Status) {
-		s.requeueAfter(0) // to act on it
+		s.requeueAfter(0) // to execute it
 		return nil
 	}
 	return r.execute(ctx, s, actions)
 }
 
-// writeStatus writes what changed, if anything, and only then tells the events.
+// writeStatus writes the status if it changed, and only then the events.
 func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Campaign, s *scope) error {
 	if equality.Semantic.DeepEqual(before.Status, s.campaign.Status) {
 		return nil
 	}
 	after := before.DeepCopy()
 	after.Status = s.campaign.Status
-	// The lock keeps a stale read from starting a run a second time.
+	// Without the lock a stale read could start a run twice.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 		return client.IgnoreNotFound(err)
@@ -138,7 +138,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Campaign,
 	return nil
 }
 
-// SetupWithManager registers the controller and what wakes it.
+// SetupWithManager registers the controller and the sources of its reconciliations.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named("campaign").

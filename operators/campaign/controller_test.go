@@ -33,25 +33,25 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// world is an API server and the experiments' part, played.
+// world is an API server with a simulation of the experiments.
 type world struct {
 	t *testing.T
-	// mu guards what several dry runs at once count.
+	// mu protects the counts of parallel dry runs.
 	mu sync.Mutex
-	// api is the test's own way to the API server; the operator's counts writes, and may be cut.
+	// api is the test's own client. The operator's counts writes, and may fail.
 	api   client.Client
 	clock *clocktesting.FakeClock
 	key   types.NamespacedName
 	r     *Reconciler
 	uids  int
-	// created counts the experiments that were made, by name, and writes lists all writes.
+	// created counts the created experiments by name, writes lists all writes.
 	created map[string]int
 	writes  []string
-	// killAt is the write at which the operator is killed, before it or after; 0 for none.
+	// killAt is the write before or after which the operator is killed, 0 for none.
 	killAt int
 	before bool
 	killed bool
-	// lag is how many reconciliations a cache keeps what it has.
+	// lag is the number of reconciliations for which a cache is stale.
 	lag     int
 	age     int
 	cached  map[string]client.ObjectList
@@ -61,7 +61,7 @@ type world struct {
 
 var errKilled = errors.New("the operator was killed")
 
-// archive answers as the server would.
+// archive simulates the server.
 type archive struct {
 	states          map[string]runapi.State
 	err             error
@@ -97,7 +97,7 @@ func worldOn(t *testing.T, api client.WithWatch) *world {
 	return w
 }
 
-// create gives objects a UID, which the fake API server leaves out, and counts.
+// create gives objects a UID, which the fake API server does not, and counts them.
 func (w *world) create(ctx context.Context, api client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	dry := (&client.CreateOptions{}).ApplyOptions(options).DryRun != nil
 	w.mu.Lock()
@@ -116,7 +116,7 @@ func (w *world) create(ctx context.Context, api client.WithWatch, object client.
 	return err
 }
 
-// restart the operator: nothing that it remembered is left.
+// restart creates a new operator without the state of the last.
 func (w *world) restart() {
 	under, ok := w.api.(client.WithWatch)
 	if !ok {
@@ -155,7 +155,7 @@ func (w *world) read(do func() error) error {
 	return do()
 }
 
-// list experiments as a cache has them, which may lag behind.
+// list lists experiments as a cache that may lag.
 func (w *world) list(ctx context.Context, c client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
 	return w.read(func() error {
 		list, ok := into.(*v1alpha1.ExperimentList)
@@ -182,7 +182,7 @@ func (w *world) write(what string, do func() error) error {
 	}
 	w.killed = true
 	if !w.before {
-		_ = do() // done, but nobody hears of it
+		_ = do() // done, but the answer is lost
 	}
 	return errKilled
 }
@@ -208,7 +208,7 @@ func (w *world) experiments() []v1alpha1.Experiment {
 	return list.Items
 }
 
-// edit the campaign's spec; the fake API server counts no generations.
+// edit edits the campaign's spec and its generation, which the fake API server does not count.
 func (w *world) edit(change func(*v1alpha1.Campaign)) {
 	w.t.Helper()
 	c := w.campaign()
@@ -230,7 +230,7 @@ func (w *world) reconcile() {
 	w.must(err)
 }
 
-// advanceExperiments takes each experiment one phase on.
+// advanceExperiments moves each experiment to its next phase.
 func (w *world) advanceExperiments() {
 	w.t.Helper()
 	next := map[v1alpha1.ExperimentPhase]v1alpha1.ExperimentPhase{"": v1alpha1.PhaseQueued, v1alpha1.PhaseQueued: v1alpha1.PhaseRunning, v1alpha1.PhaseRunning: v1alpha1.PhaseSucceeded}
@@ -248,7 +248,7 @@ func (w *world) advanceExperiments() {
 	}
 }
 
-// until the campaign is over, or the test gives up.
+// untilOver reconciles until the campaign is over.
 func (w *world) untilOver() {
 	w.t.Helper()
 	for range 200 {
@@ -291,7 +291,7 @@ func tiny() *v1alpha1.Campaign {
 	}
 }
 
-// pair is the smallest whole experiment.
+// pair is the smallest complete experiment.
 func pair() v1alpha1.ExperimentSpec {
 	return v1alpha1.ExperimentSpec{
 		Duration: "6s", Seed: 7, Drain: v1alpha1.Drain{Max: "8s", QuietFor: "2s"},
@@ -307,7 +307,7 @@ func pair() v1alpha1.ExperimentSpec {
 	}
 }
 
-func TestACampaignMakesEachOfItsPointsOnceAndComparesThem(t *testing.T) {
+func TestACampaignCreatesEachOfItsPointsOnceAndComparesThem(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.api.Create(t.Context(), tiny()))
 	w.untilOver()
@@ -347,7 +347,7 @@ func (w *world) wantMade(names ...string) {
 	}
 }
 
-// runDisturbedCampaign is a campaign with an edit while it runs, and an experiment that somebody deletes.
+// runDisturbedCampaign runs a campaign that is edited while it runs, and of which somebody deletes an experiment.
 func (w *world) runDisturbedCampaign() {
 	w.t.Helper()
 	w.must(w.api.Create(w.t.Context(), tiny()))
@@ -362,7 +362,7 @@ func (w *world) runDisturbedCampaign() {
 	w.untilOver()
 }
 
-func TestAnOperatorKilledAtAnyWriteIsReplacedByOneThatGoesOn(t *testing.T) {
+func TestAnOperatorKilledAtAnyWriteIsReplacedByOneThatContinues(t *testing.T) {
 	undisturbed := newWorld(t)
 	undisturbed.runDisturbedCampaign()
 	for write := 1; write <= len(undisturbed.writes); write++ {
@@ -377,7 +377,7 @@ func TestAnOperatorKilledAtAnyWriteIsReplacedByOneThatGoesOn(t *testing.T) {
 	}
 }
 
-// wantOutcome of aCourse: the two experiments that were there when the level was taken out stay in the table.
+// wantOutcome checks the outcome of runDisturbedCampaign. The two experiments of the removed level stay in the table.
 func (w *world) wantOutcome() {
 	w.t.Helper()
 	w.wantMade("tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-20ms-1s-1", "tiny-20ms-500ms-1", "tiny-50ms-500ms-1")
@@ -390,7 +390,7 @@ func (w *world) wantOutcome() {
 	}
 }
 
-func TestAStaleCacheMisleadsNobody(t *testing.T) {
+func TestAStaleCacheDoesNoHarm(t *testing.T) {
 	for lag := 1; lag <= 9; lag++ {
 		t.Run(fmt.Sprint(lag), func(t *testing.T) {
 			w := newWorld(t)
@@ -401,7 +401,7 @@ func TestAStaleCacheMisleadsNobody(t *testing.T) {
 	}
 }
 
-func TestWhatTheArchiveHasOfARunThatIsGoneCounts(t *testing.T) {
+func TestTheArchiveHasTheResultOfADeletedRun(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.api.Create(t.Context(), tiny()))
 	for len(w.experiments()) < 2 {
@@ -410,7 +410,7 @@ func TestWhatTheArchiveHasOfARunThatIsGoneCounts(t *testing.T) {
 	w.reconcile()
 	gone := w.experiments()[0] // tiny-1ms-1s-1, the second run
 	w.archive.states[string(gone.UID)] = runapi.State{Plan: runapi.Plan{Phase: v1alpha1.PhaseSucceeded}, Results: &runapi.Results{Messages: runapi.Messages{Expected: 4, Received: 3}}}
-	w.must(w.api.Delete(t.Context(), &gone)) // by its time to live, while nobody looked
+	w.must(w.api.Delete(t.Context(), &gone)) // by its time to live, between two reconciliations
 	w.untilOver()
 	if c := w.campaign(); c.Status.Counts.Succeeded != 3 || c.Status.Runs[1].Results == nil || c.Status.Runs[1].Results.DeliveredPercent != "75" {
 		t.Errorf("%+v", c.Status.Runs)
@@ -464,7 +464,7 @@ func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAComparisonThatCannotBeMadeFailsNoCampaign(t *testing.T) {
+func TestAFailedComparisonFailsNoCampaign(t *testing.T) {
 	w := newWorld(t)
 	w.archive.err = &runs.Error{Status: 501, Message: "there is no analysis"}
 	w.must(w.api.Create(t.Context(), tiny()))
@@ -474,7 +474,7 @@ func TestAComparisonThatCannotBeMadeFailsNoCampaign(t *testing.T) {
 	}
 }
 
-func TestAPointThatIsNoGoodExperimentKeepsTheWholeCampaignFromStarting(t *testing.T) {
+func TestAnInvalidPointPreventsTheStartOfTheCampaign(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.CampaignSpec)
 		want   string

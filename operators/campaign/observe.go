@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/experiment"
 )
 
-// observe the campaign's experiments. One that the cache does not show is looked for past it before it is called gone.
+// observe observes the campaign's experiments. It asks the API server for those that the cache does not show.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	c := s.campaign
 	var list v1alpha1.ExperimentList
@@ -40,7 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// findUncached for a run's experiment past the cache, and if it is gone, in the archive for what came of it.
+// findUncached asks the API server for a run's experiment and, if it is deleted, the archive for its result.
 func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.CampaignRun) error {
 	var e v1alpha1.Experiment
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.campaign.Namespace, Name: run.Name}, &e)
@@ -53,7 +53,7 @@ func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.C
 		s.observed[run.Name] = observationOf(&e, s.campaign)
 		return nil
 	case run.UID == "":
-		return nil // it has not been made yet
+		return nil // it has not been created yet
 	}
 	gone := decide.ObservedExperiment{Name: run.Name, UID: run.UID, Gone: true, Owned: true}
 	state, err := r.Archive.State(ctx, string(run.UID))
@@ -70,7 +70,7 @@ func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.C
 	return nil
 }
 
-// observationOf what an experiment is like.
+// observationOf is the observation of an existing experiment.
 func observationOf(e *v1alpha1.Experiment, c *v1alpha1.Campaign) decide.ObservedExperiment {
 	round, _ := strconv.ParseInt(e.Labels[v1alpha1.LabelCampaignRound], 10, 64) // the operator's own label
 	return decide.ObservedExperiment{

@@ -31,11 +31,11 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// restarts of the whole cluster in the test; VIGNETTE_RESTARTS changes it.
+// restarts is the number of restarts of the whole cluster; VIGNETTE_RESTARTS changes it.
 const restarts = 4
 
-// wholeCluster is etcd, API server and operator, which are stopped and started together, and the experiments' part, played. Only etcd's
-// data outlives a stop.
+// wholeCluster is etcd, API server and operator, which are stopped and started together, with a simulation of the
+// experiments. Only etcd's data stays.
 type wholeCluster struct {
 	t      *testing.T
 	data   string
@@ -49,7 +49,7 @@ type wholeCluster struct {
 	played      sync.WaitGroup
 
 	mu sync.Mutex
-	// uids of the experiments that were ever seen, by their names.
+	// uids are those of all experiments so far, by name.
 	uids map[string]map[types.UID]bool
 }
 
@@ -89,7 +89,7 @@ func (w *wholeCluster) start() {
 	w.played.Go(func() { w.play(ctx) })
 }
 
-// halt all at once: the operator may be in the middle of anything.
+// halt stops everything at once, whatever the operator is doing.
 func (w *wholeCluster) halt() {
 	w.t.Helper()
 	if w.random.IntN(2) == 0 { // the operator loses the API server first
@@ -106,7 +106,7 @@ func (w *wholeCluster) halt() {
 	<-w.ended // an error if the API server went first
 }
 
-// play the experiments' part: each takes a few looks from phase to phase.
+// play simulates the experiments. Each takes some steps from phase to phase.
 func (w *wholeCluster) play(ctx context.Context) {
 	next := map[v1alpha1.ExperimentPhase]v1alpha1.ExperimentPhase{"": v1alpha1.PhaseQueued, v1alpha1.PhaseQueued: v1alpha1.PhaseRunning, v1alpha1.PhaseRunning: v1alpha1.PhaseSucceeded}
 	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
@@ -126,7 +126,7 @@ func (w *wholeCluster) play(ctx context.Context) {
 				e.Status.CompletionTime, e.Status.Results = ptr.To(metav1.Now()), &v1alpha1.ResultsSummary{DeliveredPercent: "100", MedianDelay: "5.0ms"}
 			}
 			if err := w.api.Status().Update(ctx, e); err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
-				continue // so is this
+				continue // it is being stopped
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (w *wholeCluster) campaign() *v1alpha1.Campaign {
 	return c
 }
 
-// until so many runs of the campaign are done.
+// until waits until so many runs of the campaign are done.
 func (w *wholeCluster) until(done int32) {
 	w.t.Helper()
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -165,7 +165,7 @@ func (w *wholeCluster) until(done int32) {
 	w.t.Fatalf("not %d runs done in time: %+v", done, w.campaign().Status)
 }
 
-func TestACampaignGoesOnWhenTheWholeClusterWasStoppedAtAnyMoment(t *testing.T) {
+func TestACampaignContinuesAfterTheWholeClusterWasStoppedAtAnyTime(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -17,7 +17,7 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// aTooLargeCampaignIsRefusedAtApply by the chart's policy, as the definition cannot count values of axes.
+// aTooLargeCampaignIsRefusedAtApply tests the chart's policy, as the definition cannot count values of axes.
 func aTooLargeCampaignIsRefusedAtApply(t *testing.T, api client.WithWatch) {
 	applyPolicy(t, api)
 	large := func(name string, change func(*v1alpha1.CampaignSpec)) error {
@@ -56,7 +56,7 @@ func aTooLargeCampaignIsRefusedAtApply(t *testing.T, api client.WithWatch) {
 	}
 }
 
-// applyPolicy of the chart, without the labels that Helm fills in.
+// applyPolicy applies the chart's policy without the labels of Helm.
 func applyPolicy(t *testing.T, api client.Client) {
 	t.Helper()
 	text, err := os.ReadFile("../../charts/vignette/templates/campaignsize.yaml")

@@ -8,13 +8,13 @@ import (
 	"vignette.dev/vignette/operators/kstatus"
 )
 
-// setCondition sets a condition and tells whether its status, reason or message changed.
+// setCondition sets a condition and reports whether its status, reason or message changed.
 func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason, message string) bool {
 	return kstatus.SetCondition(&s.campaign.Status.Conditions,
 		metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.campaign.Generation}, s.now)
 }
 
-// setSummaryConditions derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
+// setSummaryConditions derives the kstatus conditions from the phase.
 func (s *scope) setSummaryConditions() {
 	status := &s.campaign.Status
 	state, reason := kstatus.InProgress, string(status.Phase)
@@ -24,7 +24,7 @@ func (s *scope) setSummaryConditions() {
 		state, reason, status.Message = kstatus.Failed, accepted.Reason, accepted.Message
 	case status.Phase == v1alpha1.CampaignSucceeded,
 		status.Phase == v1alpha1.CampaignSuspended && status.Counts.Running == 0,
-		status.Phase == v1alpha1.CampaignScheduled: // the message tells how the last round ended
+		status.Phase == v1alpha1.CampaignScheduled: // the message has the last round's result
 		state = kstatus.Current
 	case status.Phase == v1alpha1.CampaignFailed:
 		state = kstatus.Failed

@@ -9,10 +9,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// resyncInterval is after how long a campaign that is under way is looked at, should an event be lost.
+// resyncInterval is the time after which an active campaign is reconciled if an event is lost.
 const resyncInterval = 15 * time.Second
 
-// addActions lists what is to be done once the status has been written.
+// addActions adds the actions for after the write of the status.
 func (s *step) addActions() {
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
@@ -32,7 +32,7 @@ func (s *step) addActions() {
 	s.pruneHistory()
 }
 
-// pruneHistory experiments that are more than the history keeps. What is not recorded as done is never among them.
+// pruneHistory deletes experiments beyond the history limits, except those that are not recorded as done.
 func (s *step) pruneHistory() {
 	done := map[v1alpha1.ExperimentPhase][]ObservedExperiment{}
 	for _, name := range slices.Sorted(maps.Keys(s.observed)) {
@@ -58,7 +58,7 @@ func (s *step) pruneHistory() {
 	slices.SortFunc(s.actions.Delete, func(a, b ObservedExperiment) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// isRecorded tells that the status has what came of an experiment.
+// isRecorded reports whether the status has an experiment's result.
 func (s *step) isRecorded(seen ObservedExperiment) bool {
 	if seen.Phase != v1alpha1.PhaseSucceeded && seen.Phase != v1alpha1.PhaseFailed {
 		return false

@@ -1,6 +1,6 @@
-// Package decide says how a campaign goes on. It is pure: a step changes the campaign's status, from its spec, from what is seen of its
-// experiments and from the time, and gives the actions that are due. Actions are taken only once the status that asks for them has been
-// written: a run is recorded as started before its experiment is made, so that no run is ever made twice.
+// Package decide decides the next step of a campaign. It is a pure function of the campaign, its observed experiments and the
+// time. A step changes the status and returns actions. They are executed only once that status has been written. A run is
+// recorded as started before its experiment is created, so that no run is created twice.
 package decide
 
 import (
@@ -15,44 +15,44 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// ObservedExperiment is what is known of an experiment.
+// ObservedExperiment is the state of an experiment.
 type ObservedExperiment struct {
 	Name  string
 	UID   types.UID
 	Phase v1alpha1.ExperimentPhase
-	// Owned tells that the campaign controls it.
+	// Owned means that the campaign controls it.
 	Owned bool
-	// Gone tells that it is no longer there; Phase is then what the archive says of it, if anything.
+	// Gone means that it was deleted. Phase is then that of the archive, if any.
 	Gone bool
-	// Deleting tells that it is being deleted.
+	// Deleting means that it is being deleted.
 	Deleting bool
-	// Round that it is a run of; 1 without a schedule.
+	// Round is the round of its run, 1 without a schedule.
 	Round          int64
 	CompletionTime *metav1.Time
 	Results        *v1alpha1.ResultsSummary
 	Message        string
 }
 
-// Observed is what is seen of a campaign's experiments, by name: those that it controls, and others that have the name of one of its runs.
+// Observed are a campaign's experiments by name, and others with the name of one of its runs.
 type Observed map[string]ObservedExperiment
 
-// Actions that are due once the status has been written.
+// Actions to execute once the status has been written.
 type Actions struct {
-	// Create the experiments of these runs, by name.
+	// Create has the names of runs whose experiments to create.
 	Create []string
-	// Stop these experiments early.
+	// Stop has experiments to stop early.
 	Stop []ObservedExperiment
-	// Delete these experiments: they are more than the history keeps.
+	// Delete has experiments beyond the history limits.
 	Delete []ObservedExperiment
-	// Compare the runs of the round that is over.
+	// Compare means to compare the runs of the finished round.
 	Compare bool
-	// RequeueAfter is the longest time until the next step; 0 for none.
+	// RequeueAfter is the time until the next step, 0 for none.
 	RequeueAfter time.Duration
-	// Events are worth an event.
+	// Events to record.
 	Events []Event
 }
 
-// Event is worth an event.
+// Event is a Kubernetes event.
 type Event struct {
 	Warning         bool
 	Reason, Message string
@@ -70,7 +70,7 @@ type step struct {
 	expanded *matrix.Plan
 }
 
-// Step takes a campaign on. Unless it is accepted nothing is begun, and what has been begun goes on to its end.
+// Step does one step of a campaign. Unless it is accepted nothing new starts, but active runs continue to their end.
 func Step(c *v1alpha1.Campaign, accepted bool, world Observed, now time.Time) (Actions, error) {
 	before := c.Status.DeepCopy()
 	s := &step{campaign: c, spec: &c.Spec, status: &c.Status, observed: world, now: now, accepted: accepted}
@@ -101,10 +101,10 @@ func (s *step) requeueAfter(d time.Duration) {
 	}
 }
 
-// isStarted tells that a run has been recorded as started, whatever came of it.
+// isStarted reports whether a run is recorded as started, whatever its result.
 func isStarted(run *v1alpha1.CampaignRun) bool { return run.StartTime != nil }
 
-// IsDone tells that nothing will come of a run any more.
+// IsDone reports whether a run has its final phase.
 func IsDone(run *v1alpha1.CampaignRun) bool {
 	switch run.Phase {
 	case v1alpha1.RunSucceeded, v1alpha1.RunFailed, v1alpha1.RunSkipped, v1alpha1.RunLost:
@@ -113,14 +113,14 @@ func IsDone(run *v1alpha1.CampaignRun) bool {
 	return false
 }
 
-// IsActive tells that a run has been started and is not done.
+// IsActive reports whether a run is started and not done.
 func IsActive(run *v1alpha1.CampaignRun) bool { return isStarted(run) && !IsDone(run) }
 
 func isFailed(run *v1alpha1.CampaignRun) bool {
 	return run.Phase == v1alpha1.RunFailed || run.Phase == v1alpha1.RunLost
 }
 
-// observe what became of the runs that are under way. One that is done stays as it is, whatever becomes of its experiment.
+// observe updates the active runs. A run that is done does not change, even if its experiment is deleted.
 func (s *step) observe() {
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
@@ -149,7 +149,7 @@ func (s *step) observe() {
 	}
 }
 
-// maxMessage of a run, of which a status has up to a thousand.
+// maxMessage limits the message of a run, because a status has up to a thousand runs.
 const maxMessage = 300
 
 func (s *step) end(run *v1alpha1.CampaignRun, phase v1alpha1.RunPhase, message string) {
@@ -164,7 +164,7 @@ func (s *step) end(run *v1alpha1.CampaignRun, phase v1alpha1.RunPhase, message s
 	}
 }
 
-// continueRound with the round that is under way, or take up one that was over where the campaign has been edited.
+// continueRound continues the active round, or reopens a finished one if the campaign has been edited.
 func (s *step) continueRound() error {
 	status := s.status
 	if status.Round == 0 || (s.spec.Schedule != nil && status.RoundCompletionTime != nil) {
@@ -186,7 +186,7 @@ func (s *step) continueRound() error {
 	return s.start(plan)
 }
 
-// plan of the round that is under way, expanded once: no other begins once it has been asked for.
+// plan is the plan of the active round. It is expanded once, because no other round starts after the first call.
 func (s *step) plan() (*matrix.Plan, error) {
 	if s.expanded == nil {
 		plan, errs := matrix.Expand(s.campaign.Name, s.roundInNames(), s.spec)
@@ -198,7 +198,7 @@ func (s *step) plan() (*matrix.Plan, error) {
 	return s.expanded, nil
 }
 
-// roundInNames is the round that names have; 0 for none.
+// roundInNames is the round in the names of experiments, 0 for none.
 func (s *step) roundInNames() int64 {
 	if s.spec.Schedule == nil {
 		return 0
@@ -206,7 +206,7 @@ func (s *step) roundInNames() int64 {
 	return s.status.Round
 }
 
-// start as many runs as may go on at once.
+// start starts runs up to the limit of parallel ones.
 func (s *step) start(plan *matrix.Plan) error {
 	room := int(max(1, s.spec.Parallelism))
 	for i := range s.status.Runs {
@@ -239,7 +239,7 @@ func (s *step) start(plan *matrix.Plan) error {
 
 func key(run *v1alpha1.CampaignRun) string { return matrix.Key(run.Point, run.Levels, run.Included) }
 
-// completeRound the round once all of its runs are done.
+// completeRound ends the round once all of its runs are done.
 func (s *step) completeRound() {
 	status := s.status
 	if status.Round == 0 || len(status.Runs) == 0 {
@@ -260,7 +260,7 @@ func (s *step) completeRound() {
 	s.finishRound()
 }
 
-// finishRound a round whose comparison is there, or is known to be none.
+// finishRound finishes a round that has its comparison, or that needs none.
 func (s *step) finishRound() {
 	status := s.status
 	s.count()
@@ -282,7 +282,7 @@ func (s *step) finishRound() {
 	status.Rounds = rounds[:min(len(rounds), 1+int(s.roundsKept()))]
 }
 
-// maxUIDs of a round that is over.
+// maxUIDs limits the UIDs that are kept of a finished round.
 const maxUIDs = 100
 
 func (s *step) roundsKept() int32 {
@@ -293,13 +293,13 @@ func (s *step) roundsKept() int32 {
 	return min(most, *s.spec.History.Rounds)
 }
 
-// isRoundFinished tells that the last round that was begun has been concluded.
+// isRoundFinished reports whether the last started round is finished.
 func (s *step) isRoundFinished() bool {
 	status := s.status
 	return status.RoundCompletionTime != nil && len(status.Rounds) > 0 && status.Rounds[0].Number == status.Round
 }
 
-// roundResult on a round that is over.
+// roundResult is the result of a finished round.
 func (s *step) roundResult() (v1alpha1.CampaignPhase, string) {
 	counts, message := s.status.Counts, ""
 	message = fmt.Sprintf("%d of %d runs succeeded", counts.Succeeded, counts.Total)

@@ -41,22 +41,22 @@ func (s *step) count() {
 	s.status.Counts = counts
 }
 
-// describe where the campaign is.
+// describe sets the campaign's phase and message.
 func (s *step) describe() {
 	status, counts := s.status, s.status.Counts
 	switch {
 	case status.Round == 0 && !s.accepted:
-		status.Phase = v1alpha1.CampaignPending // the message is that of what is wrong
+		status.Phase = v1alpha1.CampaignPending // the message describes the problems
 	case s.spec.Suspend && !s.isRoundFinished():
 		status.Phase, status.Message = v1alpha1.CampaignSuspended, "suspended: no run is started"
 		if counts.Running > 0 {
-			status.Message += fmt.Sprintf("; %d under way go on to their end", counts.Running)
+			status.Message += fmt.Sprintf("; %d active runs continue to their end", counts.Running)
 		}
 	case status.Round == 0:
 		status.Phase, status.Message = v1alpha1.CampaignScheduled, "waiting for the first round"
 	case status.RoundCompletionTime == nil:
 		status.Phase = v1alpha1.CampaignRunning
-		status.Message = fmt.Sprintf("%s runs are done, %d under way", counts.Summary, counts.Running)
+		status.Message = fmt.Sprintf("%s runs are done, %d are active", counts.Summary, counts.Running)
 		if counts.Failed > 0 {
 			status.Message += fmt.Sprintf(", %d failed: %s", counts.Failed, s.firstFailure())
 		}
@@ -74,7 +74,8 @@ func (s *step) describe() {
 	status.Message = shorten(status.Message, 1000)
 }
 
-// estimate when the round will be over, anew whenever the status has changed, so that time alone makes no write.
+// estimate sets the expected end of the round, but only if the status has changed otherwise, so that time alone causes no
+// write.
 func (s *step) estimate(before *v1alpha1.CampaignStatus) {
 	status := s.status
 	if status.Phase != v1alpha1.CampaignRunning || !s.accepted {
@@ -91,10 +92,11 @@ func (s *step) estimate(before *v1alpha1.CampaignStatus) {
 	status.EstimatedCompletionTime = &metav1.Time{Time: s.now.Add(s.remainingTime(plan)).Truncate(time.Second)}
 }
 
-// defaultOverhead is how long a run takes beyond what its spec says, before any has been seen.
+// defaultOverhead is the assumed time of a run beyond its planned duration, before any has finished.
 const defaultOverhead = time.Minute
 
-// remainingTime time of a round: each run takes what its spec says and what those that are done took beyond, and begins where there is room.
+// remainingTime is the remaining time of a round. Each run takes its planned duration and the mean overhead of finished runs,
+// and starts as soon as the limit of parallel runs allows.
 func (s *step) remainingTime(plan *matrix.Plan) time.Duration {
 	planned := map[string]time.Duration{}
 	for _, point := range plan.Points {
@@ -129,7 +131,7 @@ func shortest(slots []time.Duration) *time.Duration {
 	return least
 }
 
-// overhead is how much longer than planned runs take, by the mean of those that succeeded.
+// overhead is the mean time that succeeded runs took beyond their planned duration.
 func (s *step) overhead(planned map[string]time.Duration) time.Duration {
 	sum, count := time.Duration(0), time.Duration(0)
 	for i := range s.status.Runs {

@@ -9,8 +9,8 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// mergePlan a plan into the round's runs: those that have been started stay as they are, also where their point is no longer in the plan;
-// the others become those of the plan that have not been started.
+// mergePlan merges a plan into the round's runs. Started runs stay, even if their point is no longer in the plan. The others
+// are replaced by the runs of the plan that have not been started.
 func (s *step) mergePlan(plan *matrix.Plan) error {
 	kept := s.keptRuns(plan)
 	old, names := map[string]*v1alpha1.CampaignRun{}, map[string]bool{}
@@ -33,18 +33,18 @@ func (s *step) mergePlan(plan *matrix.Plan) error {
 		}
 		run := newPendingRun(planned)
 		if before != nil && before.Phase == v1alpha1.RunSkipped && s.status.ObservedGeneration == s.campaign.Generation {
-			run.Phase, run.Message = before.Phase, before.Message // what has stopped it is not looked at again until the campaign is edited
+			run.Phase, run.Message = before.Phase, before.Message // a skipped run stays skipped until the campaign is edited
 		}
 		runs = append(runs, run)
 	}
 	if len(runs) > matrix.MaxRuns {
-		return fmt.Errorf("with the runs that have been started before the campaign was edited, a round has %d runs: want %d at most", len(runs), matrix.MaxRuns)
+		return fmt.Errorf("with the runs that were started before the campaign was edited, a round has %d runs: %d are allowed", len(runs), matrix.MaxRuns)
 	}
 	s.status.Runs = runs
 	return nil
 }
 
-// keptRuns are the runs that have been started, but for those whose experiments have not been made and are no longer wanted.
+// keptRuns are the started runs, except those without an experiment that are no longer in the plan.
 func (s *step) keptRuns(plan *matrix.Plan) map[string]bool {
 	wanted := map[string]bool{}
 	for _, run := range plan.Runs {
@@ -61,7 +61,7 @@ func (s *step) keptRuns(plan *matrix.Plan) map[string]bool {
 	return kept
 }
 
-// startedUnderOtherAxes tells that a run was started when the point's axes had other names: the point's own name is the same.
+// startedUnderOtherAxes reports whether a run of the same point name was started when the axes had other names.
 func startedUnderOtherAxes(kept []v1alpha1.CampaignRun, planned matrix.Run) bool {
 	return slices.ContainsFunc(kept, func(r v1alpha1.CampaignRun) bool {
 		return isStarted(&r) && r.Point == planned.Point.Name && r.Repeat == planned.Repeat && r.Included == planned.Point.Included &&

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// maxClockError is how far in the future the last moment of the schedule may be before it is taken for a clock that was wrong.
+// maxClockError is how far in the future the last scheduled time may be. Beyond it the operator's clock must have been wrong.
 const maxClockError = 24 * time.Hour
 
 // ParseSchedule reads a schedule and its time zone.
@@ -26,11 +26,11 @@ func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
 	}
 	schedule, err := cron.ParseStandard(s.Cron)
 	if err != nil {
-		return nil, fmt.Errorf("spec.schedule.cron: %q: %w: want five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron, err)
+		return nil, fmt.Errorf("spec.schedule.cron: %q: %w: use five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron, err)
 	}
 	fields, ok := schedule.(*cron.SpecSchedule)
 	if !ok {
-		return nil, fmt.Errorf("spec.schedule.cron: %q: want five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron)
+		return nil, fmt.Errorf("spec.schedule.cron: %q: use five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron)
 	}
 	if fields.Location != time.Local {
 		return nil, fmt.Errorf("spec.schedule.cron: %q: give the time zone in timeZone", s.Cron)
@@ -42,7 +42,7 @@ func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// lastDue is the last moment of a schedule after one time and not after another; zero for none.
+// lastDue is the last time of a schedule after one time and not after another, zero for none.
 func lastDue(schedule cron.Schedule, after, now time.Time) (due time.Time) {
 	from := now
 	for window := time.Minute; from.After(after); window *= 2 {
@@ -60,7 +60,7 @@ func lastDue(schedule cron.Schedule, after, now time.Time) (due time.Time) {
 	return due
 }
 
-// startDueRound the next round where it is due.
+// startDueRound starts the next round if it is due.
 func (s *step) startDueRound() error {
 	if s.spec.Schedule == nil {
 		s.status.NextScheduleTime, s.status.DueTime = nil, nil
@@ -88,10 +88,10 @@ func (s *step) startDueRound() error {
 	return nil
 }
 
-// isRoundActive tells that a round is going on.
+// isRoundActive reports whether a round is active.
 func (s *step) isRoundActive() bool { return s.status.Round > 0 && !s.isRoundFinished() }
 
-// lastScheduled is the moment up to which the schedule has been attended to.
+// lastScheduled is the time up to which the schedule is handled.
 func (s *step) lastScheduled() time.Time {
 	last := s.campaign.CreationTimestamp.Time
 	if s.status.LastScheduleTime != nil {
@@ -103,7 +103,7 @@ func (s *step) lastScheduled() time.Time {
 	return last
 }
 
-// scheduleRound decides about a round whose moment has come.
+// scheduleRound decides about a due round.
 func (s *step) scheduleRound(due time.Time) {
 	deadline := s.spec.Schedule.StartingDeadline.Std()
 	if deadline == 0 {
@@ -114,9 +114,9 @@ func (s *step) scheduleRound(due time.Time) {
 	case s.now.Sub(due) > deadline:
 		s.addEvent(true, "RoundLeftOut", "the round due at %s could not start within %s", due.UTC().Format(time.RFC3339), deadline)
 	case s.spec.Suspend:
-		return // it starts if the campaign goes on before the deadline
+		return // it starts if the campaign is resumed before the deadline
 	case s.isRoundActive() && s.spec.Schedule.ConcurrencyPolicy != v1alpha1.ConcurrencyReplace:
-		s.addEvent(true, "RoundLeftOut", "the round due at %s was left out: round %d is still going on", due.UTC().Format(time.RFC3339), s.status.Round)
+		s.addEvent(true, "RoundLeftOut", "the round due at %s was left out: round %d is still active", due.UTC().Format(time.RFC3339), s.status.Round)
 	default:
 		s.status.DueTime = moment
 	}
@@ -127,5 +127,5 @@ func (s *step) beginRound() {
 	now := metav1.NewTime(s.now)
 	s.status.Round++
 	s.status.RoundStartTime, s.status.RoundCompletionTime, s.status.Runs, s.status.DueTime = &now, nil, nil, nil
-	s.addEvent(false, "RoundStarted", "round %d begins", s.status.Round)
+	s.addEvent(false, "RoundStarted", "round %d starts", s.status.Round)
 }

@@ -22,7 +22,7 @@ func at(text string) time.Time {
 	return moment
 }
 
-func TestTheLastMomentThatWasDueIsFound(t *testing.T) {
+func TestTheLastDueTimeIsFound(t *testing.T) {
 	for name, c := range map[string]struct{ cron, zone, after, now, want string }{
 		"none yet":                          {"0 * * * *", "", "2026-03-01T12:10:00Z", "2026-03-01T12:50:00Z", ""},
 		"just now":                          {"0 * * * *", "", "2026-03-01T12:10:00Z", "2026-03-01T13:00:00Z", "2026-03-01T13:00:00Z"},
@@ -49,7 +49,7 @@ func TestTheLastMomentThatWasDueIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoScheduleIsRefused(t *testing.T) {
+func TestInvalidSchedulesAreRefused(t *testing.T) {
 	for _, s := range []v1alpha1.Schedule{
 		{Cron: "0 0 31 2 *"}, {Cron: "* * * *"}, {Cron: "@every 5m"}, {Cron: "TZ=Europe/Oslo 0 * * * *"}, {Cron: "0 * * * *", TimeZone: "Europe/Olso"}, {Cron: "0 * * * *", TimeZone: "Local"},
 	} {
@@ -73,7 +73,7 @@ func hourly(t *testing.T, change func(*v1alpha1.CampaignSpec)) *simulation {
 	return p
 }
 
-// advance lets time pass, in steps, each with a reconciliation or several; experiments go on where they are to.
+// advance lets time pass in steps, each with one or more reconciliations. goOn lets experiments progress.
 func (p *simulation) advance(d, step time.Duration, goOn bool) {
 	p.t.Helper()
 	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(step) {
@@ -114,11 +114,11 @@ func TestARoundStartsWhenItIsDue(t *testing.T) {
 	}
 }
 
-func TestARoundThatIsDueWhileOneGoesOn(t *testing.T) {
+func TestARoundThatIsDueWhileOneIsActive(t *testing.T) {
 	for policy, want := range map[v1alpha1.ConcurrencyPolicy]int64{v1alpha1.ConcurrencyForbid: 1, v1alpha1.ConcurrencyReplace: 3} {
 		t.Run(string(policy), func(t *testing.T) {
 			p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule.ConcurrencyPolicy, s.Parallelism = policy, 1 })
-			p.advance(3*time.Hour+30*time.Minute, time.Minute, false) // runs never end by themselves
+			p.advance(3*time.Hour+30*time.Minute, time.Minute, false) // runs never end
 			if got := p.campaign.Status.Round; got != want {
 				t.Errorf("round %d; want %d: %+v", got, want, p.campaign.Status)
 			}
@@ -154,7 +154,7 @@ func TestAClockThatIsSetBackStartsNoRoundAgain(t *testing.T) {
 	}
 }
 
-func TestASuspendedScheduleGoesOnWithinTheDeadline(t *testing.T) {
+func TestASuspendedScheduleContinuesWithinTheDeadline(t *testing.T) {
 	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Suspend, s.Schedule.StartingDeadline = true, "30m" })
 	p.now = at("2026-03-01T13:01:00Z")
 	p.advance(10*time.Minute, time.Minute, true)
@@ -172,7 +172,7 @@ func TestStopConditionsLeaveRunsOut(t *testing.T) {
 	good := &v1alpha1.ResultsSummary{Sent: 1000, Expected: 1000, Received: 900, MedianDelay: "100.0ms"}
 	for name, c := range map[string]struct {
 		stop v1alpha1.StopConditions
-		// outcomes of the runs in their order; the rest of them are skipped.
+		// outcomes of the runs in order. The others are skipped.
 		outcomes []string
 		want     string
 		phase    v1alpha1.CampaignPhase
@@ -225,7 +225,7 @@ func confident(width v1alpha1.Percent, least int32) v1alpha1.StopConditions {
 	return v1alpha1.StopConditions{Confidence: &v1alpha1.Confidence{Figure: v1alpha1.FigureDeliveredPercent, HalfWidth: width, MinRepeats: least}}
 }
 
-func TestRoundedFiguresAreNotTakenForExact(t *testing.T) {
+func TestRoundedFiguresAreNotTreatedAsExact(t *testing.T) {
 	for text, want := range map[string][2]float64{"0.4ms": {0.0004, 0.00005}, "1.23s": {1.23, 0.005}, "12.5ms": {0.0125, 0.00005}} {
 		same := &v1alpha1.ResultsSummary{MedianDelay: text}
 		if n, value, grain := medianDelay([]*v1alpha1.ResultsSummary{same, same, {}}); n != 2 || [2]float64{value, grain} != want {
@@ -250,7 +250,7 @@ func TestTheHistoryKeepsTheNewestAndWhatIsNotRecorded(t *testing.T) {
 	p.checkComplete()
 }
 
-func TestTheEndIsEstimatedFromWhatRunsTook(t *testing.T) {
+func TestTheEndIsEstimatedFromTheTimesOfRuns(t *testing.T) {
 	p := newSimulation(t, twoAxes(), 1) // 8 runs of 1m and 1s or 2s, two at a time
 	p.undisturbed = true
 	p.reconcile()

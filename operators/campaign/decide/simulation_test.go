@@ -17,18 +17,18 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// simulation is a campaign in a world of experiments that the test makes happen.
+// simulation is a campaign with simulated experiments.
 type simulation struct {
 	t        *testing.T
 	draw     *rand.Rand
 	campaign *v1alpha1.Campaign
 	now      time.Time
 	world    map[string]*ObservedExperiment
-	// made counts the experiments of each run: of a round, point and repeat.
+	// made counts the experiments of each run, by round, point and repeat.
 	made map[string]int
 
 	uids int
-	// patience of the last edits: no more disturbances.
+	// undisturbed means that there are no more edits and crashes.
 	undisturbed bool
 }
 
@@ -57,7 +57,7 @@ func (p *simulation) edit(change func(*v1alpha1.CampaignSpec)) {
 
 func (p *simulation) chance(oneIn int) bool { return !p.undisturbed && p.draw.IntN(oneIn) == 0 }
 
-// observed is what the controller sees; what is gone it has looked for.
+// observed are the experiments as the controller observes them, including deleted ones.
 func (p *simulation) observed() Observed {
 	world := Observed{}
 	for name, e := range p.world {
@@ -72,7 +72,7 @@ func (p *simulation) observed() Observed {
 	return world
 }
 
-// reconcile once, with a crash at any moment of it; tells whether nothing was left to do.
+// reconcile reconciles once, with possible crashes. It reports whether nothing was left to do.
 func (p *simulation) reconcile() (settled bool) {
 	p.t.Helper()
 	before := p.campaign.DeepCopy()
@@ -118,12 +118,12 @@ func (p *simulation) create(name string) {
 	}
 	p.uids++
 	p.world[name] = &ObservedExperiment{Name: name, UID: types.UID(fmt.Sprint("uid-", p.uids)), Owned: true, Round: p.campaign.Status.Round}
-	if !p.chance(4) { // else killed before it was noted
+	if !p.chance(4) { // else killed before it was recorded
 		run.UID = p.world[name].UID
 	}
 }
 
-// advanceOne lets something happen to an experiment.
+// advanceOne changes the phase of one experiment.
 func (p *simulation) advanceOne() {
 	names := []string{}
 	for name := range p.world {
@@ -150,7 +150,7 @@ func (p *simulation) advanceOne() {
 	}
 }
 
-// finish lets the campaign go to its end.
+// finish runs the campaign to its end.
 func (p *simulation) finish() {
 	p.t.Helper()
 	for range 5000 {
@@ -201,7 +201,7 @@ func twoAxes() *v1alpha1.CampaignSpec {
 	}}}
 }
 
-func TestWhateverHappensNoRunIsMadeTwiceAndNoneOfTheLastSpecIsMissing(t *testing.T) {
+func TestNoRunIsEverCreatedTwiceAndNoneOfTheLastSpecIsMissing(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			p := newSimulation(t, twoAxes(), seed)
@@ -224,7 +224,7 @@ func TestWhateverHappensNoRunIsMadeTwiceAndNoneOfTheLastSpecIsMissing(t *testing
 	}
 }
 
-// checkComplete: each run of the spec is in the status once, and done.
+// checkComplete checks that each run of the spec is in the status once and done.
 func (p *simulation) checkComplete() {
 	p.t.Helper()
 	plan, errs := matrix.Expand("c", 0, &p.campaign.Spec)

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// applyStopConditions what the stop conditions make needless.
+// applyStopConditions skips the runs that the stop conditions make needless.
 func (s *step) applyStopConditions() {
 	if s.status.DueTime != nil {
 		s.skip("the next round is due, and replaces this one", func(*v1alpha1.CampaignRun) bool { return true })
@@ -42,7 +42,7 @@ func (s *step) skip(why string, which func(*v1alpha1.CampaignRun) bool) {
 	}
 }
 
-// confidentPoints are the points whose figure is known well enough, with the words for it. Only repeats of one spec count, those of the last one.
+// confidentPoints are the points whose figure is known precisely enough, with a message. Only repeats of the last spec count.
 func (s *step) confidentPoints(c *v1alpha1.Confidence) map[string]string {
 	digests, repeats := map[string]string{}, map[string][]*v1alpha1.ResultsSummary{}
 	for i := range s.status.Runs {
@@ -70,7 +70,7 @@ func (s *step) confidentPoints(c *v1alpha1.Confidence) map[string]string {
 	return known
 }
 
-// deliveredPercent of repeats, and the wider side of its confidence interval.
+// deliveredPercent is that of all repeats, and the wider side of its confidence interval.
 func deliveredPercent(repeats []*v1alpha1.ResultsSummary) (n int, percent, halfWidth float64) {
 	var counts []confidence.Counts
 	for _, r := range repeats {
@@ -83,7 +83,7 @@ func deliveredPercent(repeats []*v1alpha1.ResultsSummary) (n int, percent, halfW
 	return len(counts), 100 * share, 100 * max(share-low, high-share)
 }
 
-// medianDelay is the mean of the repeats' in seconds. The status has it rounded: by so much it may be off beside.
+// medianDelay is the mean of the repeats' median delays in seconds. halfWidth includes the rounding in the status.
 func medianDelay(repeats []*v1alpha1.ResultsSummary) (n int, mean, halfWidth float64) {
 	var values []float64
 	grain := 0.0
@@ -93,9 +93,9 @@ func medianDelay(repeats []*v1alpha1.ResultsSummary) (n int, mean, halfWidth flo
 			continue
 		}
 		values = append(values, delay.Seconds())
-		rounded := (50 * time.Microsecond).Seconds() // one place of milliseconds
+		rounded := (50 * time.Microsecond).Seconds() // milliseconds with one decimal
 		if !strings.HasSuffix(r.MedianDelay, "ms") {
-			rounded = (5 * time.Millisecond).Seconds() // two places of seconds
+			rounded = (5 * time.Millisecond).Seconds() // seconds with two decimals
 		}
 		grain = max(grain, rounded)
 	}

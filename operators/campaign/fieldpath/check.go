@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/crdrules"
 )
 
-// Check a value against the type of the field that a path leads to, and of the fields within it. A path that leads nowhere is left to Set.
+// Check checks a value against the type of the field at a path, and of the fields within it. Set reports invalid paths.
 func Check(schema *Schema, path Path, value any) error {
 	field := path.schemaIn(schema)
 	if field == nil || value == nil {
@@ -43,7 +43,7 @@ func check(field *Schema, path Path, value any) error {
 		}
 	}
 	if field.XIntOrString || field.Type == "" {
-		return nil // the API server judges it
+		return nil // the API server checks it
 	}
 	return fmt.Errorf("%s is %s %s: it %s", path, kindOf(value), text(value), wanted(field, value))
 }
@@ -80,7 +80,7 @@ func checkElements(field *Schema, path Path, value []any) error {
 	return nil
 }
 
-// isNumber reports whether a field takes a number.
+// isNumber reports whether a field is a number.
 func isNumber(field *Schema, value any) bool {
 	whole, isWhole := value.(int64)
 	switch {
@@ -108,12 +108,12 @@ func kindOf(value any) string {
 	return "the number"
 }
 
-// wantsQuotes reports whether a number or word is right once it is text.
+// wantsQuotes reports whether the value would be valid in quotes.
 func wantsQuotes(words string) bool {
 	return strings.Contains(words, "letters") || strings.Contains(words, "in quotes")
 }
 
-// wanted says what a field must be, in the words of its definition where that has some.
+// wanted says what a field must be, in the words of its definition if it has any.
 func wanted(field *Schema, value any) string {
 	if rules := field.XValidations; len(rules) > 0 && strings.HasPrefix(rules[0].Message, "must be ") && !wantsQuotes(rules[0].Message) {
 		return rules[0].Message

@@ -7,7 +7,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-func TestAValueThatItsFieldCannotHoldIsRefusedInWords(t *testing.T) {
+func TestAValueOfTheWrongTypeIsRefusedWithAnExplanation(t *testing.T) {
 	for name, c := range map[string]struct{ path, value, want string }{
 		"a duration":                       {"networks[wan].link.delay", `"100ms"`, ""},
 		"a number for a duration":          {"networks[wan].link.delay", `100`, "networks[wan].link.delay is the number 100: it must be a duration with its unit"},
@@ -30,7 +30,7 @@ func TestAValueThatItsFieldCannotHoldIsRefusedInWords(t *testing.T) {
 		"nothing":                          {"networks[wan].link.delay", `null`, ""},
 		"nothing within":                   {"networks[wan].link", `{"delay": null}`, ""},
 		"text or a number":                 {"apps[x].resources.limits", `{"cpu": 2, "memory": "1Gi"}`, ""},
-		"a field that is not there":        {"networks[wan].lnk", `5`, ""}, // Set says so
+		"a field that is not there":        {"networks[wan].lnk", `5`, ""}, // Set reports it
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, err := Parse(c.path)

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Change of a field from one object to another; a value that is not there is empty.
+// Change of a field between two objects. A missing value is empty.
 type Change struct {
 	Path, From, To string
 }
 
-// Diff gives the fields in which two objects of a schema differ, in the order of their paths.
+// Diff returns the fields in which two objects of a schema differ, in the order of their paths.
 func Diff(before, after map[string]any, schema *Schema) []Change {
 	var d differ
 	d.compare(nil, before, after, schema)
@@ -63,7 +63,7 @@ func (d *differ) fields(path Path, before, after map[string]any, schema *Schema)
 	}
 }
 
-// elements are known by their names or places. Where only the order of the named ones differs, that is the change.
+// elements compares list elements by their names or indices. If only the order of named ones differs, that is the change.
 func (d *differ) elements(path Path, before, after []any, schema *Schema) {
 	was, is := names(before, schema), names(after, schema)
 	for _, name := range slices.Concat(was, slices.DeleteFunc(slices.Clone(is), func(name string) bool { return slices.Contains(was, name) })) {
@@ -84,7 +84,7 @@ func elementOf(list []any, names []string, name string) any {
 	return nil
 }
 
-// text of a value: a string as it is, and JSON of others.
+// text is a string itself, or the JSON of another value.
 func text(value any) string {
 	switch value := value.(type) {
 	case nil:

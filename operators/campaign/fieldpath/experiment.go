@@ -40,5 +40,5 @@ var structural = sync.OnceValue(func() *schema.Structural {
 	return s
 })
 
-// Default fills an experiment's spec as the API server does.
+// Default sets the defaults of an experiment's spec as the API server does.
 func Default(spec map[string]any) { defaulting.Default(spec, structural()) }

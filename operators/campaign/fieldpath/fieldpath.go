@@ -1,5 +1,5 @@
-// Package fieldpath finds and sets the fields of an experiment's spec that a campaign varies. What a field is, and by which of their
-// fields the elements of a list are known, says the schema of the CustomResourceDefinition.
+// Package fieldpath finds and sets the fields of an experiment's spec that a campaign varies. The schema of the
+// CustomResourceDefinition has the types of fields, and the keys of list elements.
 package fieldpath
 
 import (
@@ -18,7 +18,7 @@ import (
 type Step struct {
 	// Name of the field, or of the element.
 	Name string
-	// Element tells that the step was in brackets.
+	// Element means that the step was in brackets.
 	Element bool
 }
 
@@ -49,13 +49,13 @@ func Parse(text string) (Path, error) {
 			name = rest[:end]
 		}
 		if !isName(name) {
-			return nil, fmt.Errorf("path %q: %q is no name of a field: want letters and digits, such as networks[wan].link.rate", text, name)
+			return nil, fmt.Errorf("path %q: %q is no name of a field: use letters and digits, such as networks[wan].link.rate", text, name)
 		}
 		path, rest = append(path, Step{Name: name}), rest[len(name):]
 		for strings.HasPrefix(rest, "[") {
 			end := strings.Index(rest, "]")
 			if end < 0 || !isElement(rest[1:end]) {
-				return nil, fmt.Errorf("path %q: want the name of a list's element, or its place from 0, between [ and ]", text)
+				return nil, fmt.Errorf("path %q: put the name of a list's element, or its index from 0, between [ and ]", text)
 			}
 			path, rest = append(path, Step{Name: rest[1:end], Element: true}), rest[end+1:]
 		}
@@ -63,13 +63,13 @@ func Parse(text string) (Path, error) {
 			return path, nil
 		}
 		if rest[0] != '.' {
-			return nil, fmt.Errorf("path %q: want a dot before %q", text, rest)
+			return nil, fmt.Errorf("path %q: put a dot before %q", text, rest)
 		}
 		if rest = rest[1:]; rest == "" {
 			return nil, fmt.Errorf("path %q ends with a dot", text)
 		}
 	}
-	return nil, fmt.Errorf("the path is empty: want one such as networks[wan].link.rate")
+	return nil, fmt.Errorf("the path is empty: use one such as networks[wan].link.rate")
 }
 
 func isName(name string) bool {
@@ -88,8 +88,8 @@ func isAlphanumeric(r rune) bool { return r < 0x80 && (isLetter(byte(r)) || r >=
 // Schema of what is set.
 type Schema = apiextensionsv1.JSONSchemaProps
 
-// Set the field at a path of an object, in place; nil removes it. Objects above it are made where they are missing, elements of lists
-// are not: their names would hardly be meant. A path that ends at an element replaces it, or adds it.
+// Set sets the field at a path of an object, in place. nil removes it. Missing parent objects are created, but not missing list
+// elements, because their names are probably wrong. A path that ends at an element replaces or adds it.
 func Set(object map[string]any, schema *Schema, path Path, value any) error {
 	set := setter{path: path, value: value}
 	_, err := set.field(object, schema, 0)
@@ -107,7 +107,7 @@ func (s setter) fail(i int, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", s.path[:i+1], fmt.Sprintf(format, args...))
 }
 
-// follow follows the i-th step within what is there, and gives what is there after it.
+// follow follows the i-th step within a container and returns the changed container.
 func (s setter) follow(container any, schema *Schema, i int) (any, error) {
 	if !s.path[i].Element {
 		return s.field(container, schema, i)
@@ -144,14 +144,14 @@ func suggest(name string, known []string) string {
 	if len(known) == 0 {
 		return ": there is none"
 	}
-	return ": want one of " + strings.Join(known, ", ")
+	return ": use one of " + strings.Join(known, ", ")
 }
 
 // entry sets or follows an entry of an object.
 func (s setter) entry(container any, schema *Schema, i int) (any, error) {
 	object, ok := container.(map[string]any)
 	if container != nil && !ok {
-		return nil, s.fail(i, "lies in what is no object but %v", container)
+		return nil, s.fail(i, "its parent is no object but %v", container)
 	}
 	name := s.path[i].Name
 	if s.last(i) && s.value == nil {
@@ -196,12 +196,12 @@ func (s setter) element(container any, schema *Schema, i int) (any, error) {
 	return list, err
 }
 
-// replace the value into a list, at its end where it is new. An element that is known by a name gets it.
+// replace puts the value into a list, at its end if it is new. An element with a key gets the name.
 func (s setter) replace(list []any, at int, schema *Schema, i int) ([]any, error) {
 	if key := keyOf(schema); key != "" {
 		object, ok := s.value.(map[string]any)
 		if !ok {
-			return list, s.fail(i, "want an object, not %v", s.value)
+			return list, s.fail(i, "the value must be an object, not %v", s.value)
 		}
 		if given, has := object[key]; has && given != s.path[i].Name {
 			return list, s.fail(i, "the value has %s %v", key, given)
@@ -215,7 +215,7 @@ func (s setter) replace(list []any, at int, schema *Schema, i int) ([]any, error
 	return list, nil
 }
 
-// indexOf the place of an element; the list's length where it is not there.
+// indexOf is the index of an element, the list's length if it does not exist.
 func (s setter) indexOf(list []any, schema *Schema, i int) (int, error) {
 	if key := keyOf(schema); key != "" {
 		at := slices.IndexFunc(list, func(e any) bool { return nameOf(e, key) == s.path[i].Name })
@@ -226,12 +226,12 @@ func (s setter) indexOf(list []any, schema *Schema, i int) (int, error) {
 	}
 	at, err := strconv.Atoi(s.path[i].Name)
 	if err != nil || at < 0 || at > len(list) {
-		return 0, s.fail(i, "the elements have no names: want a place, from 0 for the first, to %d", max(0, len(list)-1))
+		return 0, s.fail(i, "the elements have no names: use an index from 0 to %d", max(0, len(list)-1))
 	}
 	return at, nil
 }
 
-// keyOf a list is the field that its elements are known by; empty for a list whose elements have places only.
+// keyOf is the field with the names of a list's elements, empty if they have only indices.
 func keyOf(schema *Schema) string {
 	if len(schema.XListMapKeys) != 1 {
 		return ""

@@ -63,14 +63,14 @@ func TestAFieldIsSetWhereItsPathLeads(t *testing.T) {
 	}
 }
 
-func TestAPathThatLeadsNowhereIsRefusedWithWhatWasMeant(t *testing.T) {
+func TestAnInvalidPathIsRefusedWithASuggestion(t *testing.T) {
 	for path, want := range map[string]string{
 		"durations":                 "durations: there is no such field: did you mean duration?",
 		"networks[wan].link.rat":    "networks[wan].link.rat: there is no such field: did you mean rate?",
 		"networks[wam].link.rate":   "networks[wam]: there is no such element: did you mean wan?",
-		"apps[xyz].publisher":       "apps[xyz]: there is no such element: want one of hub, bft",
+		"apps[xyz].publisher":       "apps[xyz]: there is no such element: use one of hub, bft",
 		"networks.link":             "networks: is a list: name one of its elements in brackets, such as networks[wan]",
-		"timeline[3].at":            "timeline[3]: the elements have no names: want a place, from 0 for the first, to 0",
+		"timeline[3].at":            "timeline[3]: the elements have no names: use an index from 0 to 0",
 		"timeline[1].at":            "timeline[1]: there is no such element: did you mean 0?",
 		"duration[0]":               "duration: is no list, so it has no element 0",
 		"duration.x":                "duration: has no fields",
@@ -92,7 +92,7 @@ func TestAPathThatLeadsNowhereIsRefusedWithWhatWasMeant(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPathIsRefused(t *testing.T) {
+func TestMalformedPathsAreRefused(t *testing.T) {
 	for _, text := range []string{"", ".", "a.", ".a", "a..b", "a[", "a[]", "a]b", "a[b", "[a]", "a[b]c", "a[.b]", "1a", "a b", "a[ b]", "ä"} {
 		if path, err := Parse(text); err == nil {
 			t.Errorf("%q was read as %#v", text, path)
@@ -122,7 +122,7 @@ func FuzzAPathIsReadAsItIsWritten(f *testing.F) {
 	})
 }
 
-func TestAValueIsReadAsItsFieldWantsIt(t *testing.T) {
+func TestAValueIsReadByTheTypeOfItsField(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, typed string
 		want        any
@@ -130,15 +130,15 @@ func TestAValueIsReadAsItsFieldWantsIt(t *testing.T) {
 	}{
 		"a string":                  {"duration", "12", "12", ""},
 		"a number":                  {"seed", "12", int64(12), ""},
-		"a number that is none":     {"seed", "twelve", nil, `seed: "twelve" is not good: want a whole number, such as 5`},
+		"a number that is none":     {"seed", "twelve", nil, `seed: "twelve" is invalid: must be a whole number, such as 5`},
 		"yes or no":                 {"networks[wan].links[0].reorder", "true", true, ""},
-		"neither":                   {"networks[wan].links[0].reorder", "maybe", nil, `"maybe" is not good: want true or false`},
+		"neither":                   {"networks[wan].links[0].reorder", "maybe", nil, `"maybe" is invalid: must be true or false`},
 		"an object":                 {"apps[hub]", "{mosquitto: {}}", map[string]any{"mosquitto": map[string]any{}}, ""},
 		"no YAML":                   {"apps[hub]", "{mosquitto", nil, `want YAML of an object, such as {name: value}`},
 		"a list":                    {"nodes[hq].apps", "[a, b]", []any{"a", "b"}, ""},
 		"nothing":                   {"duration", "null", nil, ""},
 		"a field that is not there": {"durations", "1m", nil, ""},
-		"nothing at all":            {"seed", "", nil, "want a whole number"},
+		"nothing at all":            {"seed", "", nil, "must be a whole number"},
 	} {
 		path, err := Parse(c.path)
 		if err != nil {

@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Value of a field as it is typed on a command line: null for none, YAML for objects and lists.
+// Value parses the value of a field from a command line: null for none, YAML for objects and lists.
 func Value(schema *Schema, path Path, typed string) (value any, err error) {
 	want, field := "", path.schemaIn(schema)
 	switch {
-	case typed == "null" || field == nil: // Set says what is wrong with the path
+	case typed == "null" || field == nil: // Set reports errors of the path
 		return nil, nil
 	case field.Type == "string":
 		return typed, nil
@@ -26,12 +26,12 @@ func Value(schema *Schema, path Path, typed string) (value any, err error) {
 		err = yaml.Unmarshal([]byte(typed), &value)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q is not good: want %s", path, typed, want)
+		return nil, fmt.Errorf("%s: %q is invalid: must be %s", path, typed, want)
 	}
 	return value, nil
 }
 
-// schemaIn gives the schema of what a path leads to; nil where it leads nowhere.
+// schemaIn is the schema of the field at a path, nil if there is none.
 func (p Path) schemaIn(schema *Schema) *Schema {
 	for _, step := range p {
 		property, known := schema.Properties[step.Name]

@@ -1,5 +1,5 @@
-// Package matrix expands a campaign into its points and runs. It is pure: what it gives depends on the campaign's spec alone, and the name
-// of a point on its own levels alone, so that a level that is added leaves the others' names as they are.
+// Package matrix expands a campaign into its points and runs. It is a pure function of the campaign's spec. The name of a point
+// depends only on its own levels, so that a new level does not change the names of others.
 package matrix
 
 import (
@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// MaxRuns of a round.
+	// MaxRuns is the maximum number of runs of a round.
 	MaxRuns = 1000
-	// maxCombinations of levels, before some are excluded.
+	// maxCombinations is the maximum number of combinations of levels before exclusions.
 	maxCombinations = 100_000
 	// templatePoint is the name of the only point of a campaign that varies nothing.
 	templatePoint = "template"
 )
 
-// Point is what an experiment is run for: one combination of levels, or an inclusion.
+// Point is one combination of levels, or an inclusion.
 type Point struct {
-	// Name of the point: the names of its levels, cleaned and joined by hyphens, at most 63 characters.
+	// Name has the sanitized names of its levels joined by hyphens, at most 63 characters.
 	Name string
-	// Levels by axis; of an inclusion those that it names.
+	// Levels by axis. An inclusion has only those that it names.
 	Levels map[string]v1alpha1.LevelName
-	// Included tells that it is an inclusion.
+	// Included means that it is an inclusion.
 	Included bool
-	// Settings make the point of the template, in this order.
+	// Settings are applied to the template in this order.
 	Settings []v1alpha1.Setting
-	// full name, of which Name may be a shortened form.
+	// full is the full name, which Name may shorten.
 	full string
 }
 
@@ -55,14 +55,14 @@ type Plan struct {
 	Runs []Run
 }
 
-// axis with its levels, those of values made.
+// axis with its levels, also those made from values.
 type axis struct {
 	name   string
 	levels []v1alpha1.Level
 	values bool
 }
 
-// fieldOf in the campaign of the j-th setting of the axis's i-th level.
+// fieldOf is the field in the campaign of the j-th setting of the axis's i-th level.
 func (a *axis) fieldOf(at *field.Path, i, j int) *field.Path {
 	if a.values {
 		return at.Key(a.name).Child("values").Index(i)
@@ -70,8 +70,8 @@ func (a *axis) fieldOf(at *field.Path, i, j int) *field.Path {
 	return at.Key(a.name).Child("levels").Index(i).Child("set").Index(j)
 }
 
-// Expand a campaign for a round; 0 for a campaign without a schedule. The errors name what is wrong with the matrix; there is a plan
-// only without any.
+// Expand expands a campaign for a round, 0 for a campaign without a schedule. It returns either a plan or the errors of the
+// matrix.
 func Expand(campaign string, round int64, spec *v1alpha1.CampaignSpec) (*Plan, field.ErrorList) {
 	matrix := field.NewPath("spec", "matrix")
 	axes, errs := axesOf(spec, matrix.Child("axes"))
@@ -116,7 +116,7 @@ func levelsOf(given v1alpha1.Axis, at *field.Path) (levels []v1alpha1.Level, err
 		return given.Levels, errs
 	}
 	if len(given.Values) == 0 {
-		return nil, append(errs, field.Required(at.Child("values"), "the values that "+string(given.Path)+" takes"))
+		return nil, append(errs, field.Required(at.Child("values"), "the values of "+string(given.Path)))
 	}
 	for i := range given.Values {
 		name, err := levelName(given.Values[i].Raw)
@@ -132,13 +132,13 @@ func levelsOf(given v1alpha1.Axis, at *field.Path) (levels []v1alpha1.Level, err
 	return levels, errs
 }
 
-// reservedFields are the fields that are the campaign's own.
+// reservedFields are the fields that only the campaign itself sets.
 var reservedFields = map[string]string{
 	"seed": "give the campaign repeats and seeds, which are the same for every point",
 	"stop": "a run that is stopped before it starts measures nothing",
 }
 
-// checkPaths refuses paths that are none, and those by which an axis would undo what another one sets.
+// checkPaths refuses invalid paths, and those of an axis that would overwrite the field of another.
 func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs field.ErrorList) {
 	setBy := map[string]string{} // paths, with the axis that sets each
 	for _, axis := range axes {
@@ -171,7 +171,7 @@ func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs 
 	return dedupe(errs)
 }
 
-// checkValue refuses a value that its field cannot hold. A path that is none is refused elsewhere.
+// checkValue refuses a value of the wrong type. checkPaths refuses invalid paths.
 func checkValue(setting v1alpha1.Setting, at *field.Path) field.ErrorList {
 	path, err := fieldpath.Parse(string(setting.Path))
 	if err != nil {
@@ -187,7 +187,7 @@ func checkValue(setting v1alpha1.Setting, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// isWithin tells that a path is another one, or leads to a part of what that leads to.
+// isWithin reports whether a path is equal to another or within it.
 func isWithin(path, of string) bool {
 	rest, ok := strings.CutPrefix(path, of)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -199,7 +199,7 @@ func checkSetting(setting v1alpha1.Setting, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, setting.Path, err.Error())}
 	}
 	if why, isOwn := reservedFields[path[0].Name]; isOwn {
-		return field.ErrorList{field.Invalid(at, setting.Path, "is not an experiment's to vary: "+why)}
+		return field.ErrorList{field.Invalid(at, setting.Path, "cannot be varied: "+why)}
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func dedupe(errs field.ErrorList) (distinct field.ErrorList) {
 	return distinct
 }
 
-// checkSelections refuses exclusions and inclusions that name an axis or a level that is not there.
+// checkSelections refuses exclusions and inclusions that name an axis or a level that does not exist.
 func checkSelections(spec *v1alpha1.CampaignSpec, axes []axis, matrix *field.Path) (errs field.ErrorList) {
 	for i, selection := range spec.Matrix.Exclude {
 		errs = append(errs, checkLevels(selection, axes, matrix.Child("exclude").Index(i))...)
@@ -256,7 +256,7 @@ func suggest(name string, known []string) string {
 	if len(known) == 0 {
 		return ": there is none"
 	}
-	return ": want one of " + strings.Join(known, ", ")
+	return ": use one of " + strings.Join(known, ", ")
 }
 
 func findLevel(levels []v1alpha1.Level, name v1alpha1.LevelName) *v1alpha1.Level {
@@ -335,7 +335,7 @@ func checkPoints(points []*Point, spec *v1alpha1.CampaignSpec, matrix *field.Pat
 	}
 	for i, seed := range spec.Seeds {
 		if seed == 0 {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "seeds").Index(i), seed, "want another number: an experiment takes 0 for its default, 1"))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "seeds").Index(i), seed, "use another number: 0 stands for an experiment's default, 1"))
 		}
 	}
 	byName := map[string]*Point{}
@@ -351,7 +351,7 @@ func checkPoints(points []*Point, spec *v1alpha1.CampaignSpec, matrix *field.Pat
 	return errs
 }
 
-// checkNames refuses names of experiments that came out equal although their points' are not: two shortened names of one digest.
+// checkNames refuses equal names of experiments of different points, which two shortened names with one digest have.
 func checkNames(runs []Run, matrix *field.Path) (errs field.ErrorList) {
 	byName := map[string]Run{}
 	for _, run := range runs {

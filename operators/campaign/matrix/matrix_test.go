@@ -95,7 +95,7 @@ func TestAMatrixBecomesRuns(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAMatrixIsSaid(t *testing.T) {
+func TestErrorsOfAMatrixAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.CampaignSpec)
 		want   string
@@ -195,7 +195,7 @@ func TestAShuffledOrderStaysWhenLevelsAreAdded(t *testing.T) {
 	}
 }
 
-func TestRepeatsHaveTheSeedsOfTheListAndThenOthers(t *testing.T) {
+func TestRepeatsHaveTheSeedsOfTheListFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		template int64
 		seeds    []int64

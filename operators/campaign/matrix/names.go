@@ -18,7 +18,8 @@ import (
 const (
 	// maxExperimentName is the longest name of an experiment.
 	maxExperimentName = 40
-	// digestLength of a shortened name: 30 bits, so that among 1000 points two collide once in 2000 campaigns; then they are refused.
+	// digestLength is that of a shortened name. It has 30 bits, so that of 2000 campaigns with 1000 points one has a collision,
+	// which is refused.
 	digestLength = 6
 )
 
@@ -50,19 +51,19 @@ var (
 	negative     = regexp.MustCompile(`(^|[^a-z0-9])-([0-9])`)
 )
 
-// sanitize makes a text fit for names of objects: 1% and 1 are different ones, and so are -3dB and 3dB.
+// sanitize makes a text valid for names of objects. 1% and 1 stay different, and so do -3dB and 3dB.
 func sanitize(text string) string {
 	text = strings.ReplaceAll(strings.ToLower(text), "%", "pct")
 	text = negative.ReplaceAllString(text, "${1}m${2}")
 	return strings.Trim(invalidChars.ReplaceAllString(text, "-"), "-")
 }
 
-// pointName is fit for a label's value.
+// pointName is a name that is valid as a label's value.
 func pointName(full string) string {
 	return shorten(sanitize(full), full, validation.LabelValueMaxLength)
 }
 
-// shorten a name to a length by a digest of what it stands for.
+// shorten shortens a name to a length with a digest.
 func shorten(name, of string, most int) string {
 	if len(name) <= most {
 		return name
@@ -85,20 +86,20 @@ func runName(campaign string, round int64, point *Point, repeat int32) string {
 		campaign += fmt.Sprintf("-r%d", round)
 	}
 	room := maxExperimentName - len(campaign) - len(fmt.Sprintf("--%d", repeat))
-	if room < digestLength { // a long name and a round of many digits
+	if room < digestLength { // a long name and many digits of the round
 		return shorten(campaign+"-"+point.Name, campaign+"/"+point.full, maxExperimentName-len(fmt.Sprintf("-%d", repeat))) + fmt.Sprintf("-%d", repeat)
 	}
 	return fmt.Sprintf("%s-%s-%d", campaign, shorten(point.Name, point.full, room), repeat)
 }
 
-// Rename a run whose name a run of another point has already, which had the name before the axes were put into another order.
+// Rename renames a run whose name a run of another point has already, because the order of axes was changed.
 func (r *Run) Rename(campaign string, round int64) {
 	key := Key(r.Point.Name, r.Point.Levels, r.Point.Included)
 	other := &Point{Name: r.Point.Name + "-" + digest(key), full: r.Point.full + " " + key}
 	r.Name = runName(campaign, round, other, r.Repeat)
 }
 
-// Key tells points apart, whatever the order of the axes.
+// Key identifies a point independently of the order of the axes.
 func Key(point string, levels map[string]v1alpha1.LevelName, included bool) string {
 	if included || len(levels) == 0 {
 		return "+" + point

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// seedOf of a repeat: of the list, or else counted up from the template's, those in the list left out.
+// seedOf is the seed of a repeat: from the list, or else counted up from the template's without those in the list.
 func seedOf(spec *v1alpha1.CampaignSpec, repeat int32) int64 {
 	if int(repeat) <= len(spec.Seeds) {
 		return spec.Seeds[repeat-1]
@@ -29,7 +29,7 @@ func seedOf(spec *v1alpha1.CampaignSpec, repeat int32) int64 {
 	}
 }
 
-// sortRuns runs, which come by point and repeat, as they are to start.
+// sortRuns sorts runs into the order in which they start.
 func sortRuns(runs []Run, spec *v1alpha1.CampaignSpec) {
 	switch spec.Order {
 	case v1alpha1.OrderByPoint:
@@ -40,7 +40,8 @@ func sortRuns(runs []Run, spec *v1alpha1.CampaignSpec) {
 	}
 }
 
-// shuffleKey gives a run its place among the others: by its own name, so that those that are added come in between and leave the others' order.
+// shuffleKey is a run's sort key in a shuffled order. It depends only on its name, so that new runs do not change the order
+// of others.
 func shuffleKey(spec *v1alpha1.CampaignSpec, run Run) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d", spec.Template.Spec.Seed, run.Point.full, run.Repeat))
 	return binary.BigEndian.Uint64(sum[:8])

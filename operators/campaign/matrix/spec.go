@@ -15,17 +15,17 @@ import (
 	"vignette.dev/vignette/operators/campaign/fieldpath"
 )
 
-// Spec is that of a point's experiments.
+// Spec is the spec of a point's experiments.
 type Spec struct {
-	// Object is the spec as it is to be created. Fields that hold zero stay in it, which the type would leave to their defaults.
+	// Object is the spec to create. It keeps fields with zero values, which the type would omit.
 	Object map[string]any
-	// Typed is the same.
+	// Typed is the same as a type.
 	Typed v1alpha1.ExperimentSpec
-	// Digest tells whether two runs had the same spec but for the seed.
+	// Digest is equal for runs with the same spec apart from the seed.
 	Digest string
 }
 
-// Spec of a point, from the campaign's template, for a seed.
+// Spec is the spec of a point, from the campaign's template, for a seed.
 func (p *Point) Spec(template *v1alpha1.ExperimentSpec, seed int64) (*Spec, error) {
 	text, err := json.Marshal(template)
 	if err != nil {
@@ -49,13 +49,13 @@ func (p *Point) Spec(template *v1alpha1.ExperimentSpec, seed int64) (*Spec, erro
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
 	if strict.Decode(&s.Typed) != nil { // values have been checked against their fields: Expand
-		return nil, errors.New("what the settings make of the template is no spec of an experiment")
+		return nil, errors.New("the template with the settings is no valid spec of an experiment")
 	}
 	s.Object["seed"], s.Typed.Seed = seed, seed
 	return s, p.check(&s.Typed)
 }
 
-// check what an experiment may be and a run may not.
+// check refuses specs that are valid for an experiment but not for a run.
 func (p *Point) check(spec *v1alpha1.ExperimentSpec) error {
 	if spec.Duration == "" {
 		return fmt.Errorf("duration: a run needs one, or it would never end")
@@ -78,18 +78,18 @@ func set(object map[string]any, setting v1alpha1.Setting) error {
 	return fieldpath.Set(object, fieldpath.Experiment(), path, value)
 }
 
-// valueOf a setting; nil where it removes the field.
+// valueOf is the value of a setting, nil if it removes the field.
 func valueOf(setting v1alpha1.Setting) (value any, err error) {
 	if setting.Value != nil {
 		err = utiljson.Unmarshal(setting.Value.Raw, &value)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: the value is no JSON that a field can hold", setting.Path)
+		return nil, fmt.Errorf("%s: the value is no valid JSON", setting.Path)
 	}
 	return value, nil
 }
 
-// Duration that a run of the point is planned to have, draining included.
+// Duration is the planned duration of a run of the point, including the drain.
 func (p *Point) Duration(template *v1alpha1.ExperimentSpec) time.Duration {
 	duration := template.Duration.Std()
 	for _, setting := range p.Settings {
