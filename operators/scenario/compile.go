@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// maxUnpackedBytes bytes of all sources together: the operator, which works for everybody, holds them in memory.
+	// maxUnpackedBytes limits all sources of a scenario together, because the shared operator holds them in memory.
 	maxUnpackedBytes = 256 << 20
-	// maxCompileTime time that a compilation may take.
+	// maxCompileTime is the maximum time of a compilation.
 	maxCompileTime = 15 * time.Minute
 )
 
-// compileResult of a compilation.
+// compileResult is the result of a compilation.
 type compileResult struct {
 	digest     string
 	statistics *v1alpha1.ScenarioStatistics
 	ready      metav1.Condition
-	// retry is what went wrong through nobody's fault.
+	// retry is a temporary error.
 	retry error
 }
 
-// problem is what is wrong with a scenario, with the reason of Ready.
+// problem is an error in a scenario, with the reason of Ready.
 type problem struct {
 	reason string
 	err    error
@@ -47,12 +47,12 @@ func (p *problem) Error() string { return p.err.Error() }
 
 func (p *problem) Unwrap() error { return p.err }
 
-// temporaryError marks errors of the API server and the store, which pass.
+// temporaryError marks errors of the API server and the store, after which the job is repeated.
 type temporaryError struct{ error }
 
 func (u temporaryError) Unwrap() error { return u.error }
 
-// compile a scenario and put it into the store, or find there what was compiled elsewhere.
+// compile compiles a scenario and stores it, or fetches one that was compiled elsewhere.
 func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) compileResult {
 	limited, cancel := context.WithTimeout(ctx, maxCompileTime)
 	defer cancel()
@@ -78,7 +78,7 @@ func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha
 	return compileResult{ready: condition(metav1.ConditionFalse, reason, err.Error())}
 }
 
-// compileToFile the compiled scenario in a file without a name.
+// compileToFile compiles a scenario into a temporary file and stores it.
 func (r *Reconciler) compileToFile(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) (compileResult, error) {
 	file, err := os.CreateTemp("", "scenario-*")
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Reconciler) compileToFile(ctx context.Context, namespace string, spec v
 	return out, r.store(ctx, result.Digest, file)
 }
 
-// store the scenario, unless the store has it.
+// store stores the scenario, unless the store has it already.
 func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) error {
 	has, err := r.Store.HasScenario(ctx, digest)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) er
 	return nil
 }
 
-// fetch what was compiled elsewhere, to see what it is.
+// fetch reads a scenario that was compiled elsewhere, for its statistics.
 func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (compileResult, error) {
 	has, err := r.Store.HasScenario(ctx, digest)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (c
 		return compileResult{}, temporaryError{err}
 	}
 	if has := digests.Of(sum); has != digest {
-		return compileResult{}, temporaryError{fmt.Errorf("the store gave %s for %s", has, digest)}
+		return compileResult{}, temporaryError{fmt.Errorf("the store returned %s for %s", has, digest)}
 	}
 	s, err := scenario.Open(file, size)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (c
 	return compileResult{digest: digest, statistics: &statistics, ready: ready(&statistics, nil)}, nil
 }
 
-// statisticsOf a compiled scenario.
+// statisticsOf are the statistics of a compiled scenario.
 func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
 	has := s.Statistics()
 	return v1alpha1.ScenarioStatistics{Platforms: int32(has.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()),
@@ -156,17 +156,17 @@ func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
 		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms())}
 }
 
-// sources of a scenario, as the API server has them. ConfigMaps are read once each, and let go of once another one is.
+// sources reads a scenario's sources from ConfigMaps, of which it keeps only the last one.
 type sources struct {
 	live      client.Reader
 	namespace string
-	// limit bytes that all of them may have when unpacked.
+	// limit is the remaining number of unpacked bytes.
 	limit    int64
 	last     *corev1.ConfigMap
 	unpacked int64
 }
 
-// open gives the bytes of a file, packed if they are.
+// open returns the content of a file without unpacking it.
 func (s *sources) open(ctx context.Context, file v1alpha1.ScenarioSource) ([]byte, error) {
 	if s.last == nil || s.last.Name != file.ConfigMap {
 		configMap := &corev1.ConfigMap{}
@@ -189,7 +189,7 @@ func (s *sources) open(ctx context.Context, file v1alpha1.ScenarioSource) ([]byt
 	return content, s.count(file, content)
 }
 
-// count what the file takes once it is unpacked. What cannot be unpacked is refused by who does it.
+// count counts the unpacked size of a file. It ignores errors of unpacking, which the compiler reports.
 func (s *sources) count(file v1alpha1.ScenarioSource, content []byte) error {
 	size := int64(0)
 	if r, err := compile.Unpack(file.Key, content); err == nil {

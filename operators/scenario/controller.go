@@ -1,5 +1,5 @@
-// Package scenario is the controller of Scenarios: it compiles each of them once, puts the result into the server's store by
-// its digest, says what it found, and so lets experiments that refer to it start.
+// Package scenario is the controller of Scenarios. It compiles each of them once, stores the result on the server by its
+// digest, and writes its statistics or errors into the status. Experiments with the scenario can then start.
 package scenario
 
 import (
@@ -45,10 +45,10 @@ const (
 	ReasonStoreUnavailable  = "StoreUnavailable"
 )
 
-// storeCheckInterval is how often the store is asked whether it still has a scenario, which also tells it that the scenario is used.
+// storeCheckInterval is the time between two checks that the store still has a scenario. A check also marks it as used.
 const storeCheckInterval = 10 * time.Minute
 
-// missingCheckInterval is how soon a scenario that somebody else is to push is looked for again.
+// missingCheckInterval is the time between two checks for a scenario that a user has yet to push.
 const missingCheckInterval = 15 * time.Second
 
 // Store is the server's store of compiled scenarios.
@@ -61,7 +61,7 @@ type Store interface {
 // Reconciler compiles scenarios.
 type Reconciler struct {
 	Client client.Client
-	// Live reads ConfigMaps, whose contents are not worth a cache; Metadata has what is watched of them.
+	// Live reads ConfigMaps, whose contents are not cached. Metadata caches their metadata.
 	Live, Metadata client.Reader
 	Store          Store
 	// Now is the clock; time.Now if nil.
@@ -70,7 +70,7 @@ type Reconciler struct {
 	jobs jobs
 }
 
-// Reconcile brings one scenario's status up to date. Compiling takes its time elsewhere: see jobs.
+// Reconcile updates one scenario's status. Compilation runs in jobs.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var s v1alpha1.Scenario
 	if err := r.Client.Get(ctx, request.NamespacedName, &s); err != nil {
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.write(ctx, &s, status, out.ready); err != nil {
 		return ctrl.Result{}, err
 	}
-	// The job stays until another state comes, lest a stale read begins it anew.
+	// The job stays until the inputs change, because a stale read would start it again.
 	r.jobs.storeChecked(s.UID, r.now())
 	return ctrl.Result{RequeueAfter: r.nextStoreCheck(&s)}, nil
 }
@@ -123,7 +123,7 @@ func (r *Reconciler) now() time.Time {
 	return r.Now()
 }
 
-// nextStoreCheck is how soon the store is to be asked again.
+// nextStoreCheck is the time until the next check of the store.
 func (r *Reconciler) nextStoreCheck(s *v1alpha1.Scenario) time.Duration {
 	if s.Spec.Compiled != "" && !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) {
 		return missingCheckInterval
@@ -131,11 +131,11 @@ func (r *Reconciler) nextStoreCheck(s *v1alpha1.Scenario) time.Duration {
 	return storeCheckInterval
 }
 
-// storeChanged tells that the store no longer has what was compiled, or has by now what it had not.
+// storeChanged reports whether the store has lost the compiled scenario, or has a missing one now.
 func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bool, error) {
 	ready := meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady)
 	if !ready && s.Spec.Compiled == "" {
-		return false, nil // what is wrong is in the sources
+		return false, nil // the error is in the sources
 	}
 	if r.now().Sub(r.jobs.storeCheckedAt(s.UID)) < r.nextStoreCheck(s) {
 		return false, nil
@@ -151,7 +151,7 @@ func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bo
 	return has != ready, err
 }
 
-// observeGeneration that nothing which counts has changed, as after an edit of the description: what the status says holds for this generation too.
+// observeGeneration writes that the status holds for a new generation, as only fields such as the description changed.
 func (r *Reconciler) observeGeneration(ctx context.Context, s *v1alpha1.Scenario) error {
 	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || s.Status.ObservedGeneration == s.Generation {
@@ -160,7 +160,7 @@ func (r *Reconciler) observeGeneration(ctx context.Context, s *v1alpha1.Scenario
 	return r.write(ctx, s, s.Status, *ready)
 }
 
-// write the status, if it says anything new.
+// write writes the status if it has changed.
 func (r *Reconciler) write(ctx context.Context, s *v1alpha1.Scenario, status v1alpha1.ScenarioStatus, ready metav1.Condition) error {
 	before := s.DeepCopy()
 	status.Conditions, status.ObservedGeneration = s.Status.Conditions, s.Generation
@@ -176,7 +176,7 @@ func (r *Reconciler) write(ctx context.Context, s *v1alpha1.Scenario, status v1a
 	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, s, patch))
 }
 
-// condition is the verdict about a scenario: True it is good, False it is not, Unknown it is not known yet.
+// condition is the Ready condition of a scenario: True if it is valid, False if not, Unknown before it is compiled.
 func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	const longest = 4096
 	if len(message) > longest {
@@ -185,7 +185,7 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// inputDigest a scenario's spec and of the ConfigMaps that it names: another one needs compiling.
+// inputDigest is a digest of a scenario's spec and the versions of its ConfigMaps. A new digest needs a compilation.
 func (r *Reconciler) inputDigest(ctx context.Context, s *v1alpha1.Scenario) (string, error) {
 	spec := s.Spec.DeepCopy()
 	spec.Description = ""
@@ -200,7 +200,7 @@ func (r *Reconciler) inputDigest(ctx context.Context, s *v1alpha1.Scenario) (str
 		if client.IgnoreNotFound(err) != nil {
 			return "", err
 		}
-		versions[file.ConfigMap] = configMap.ResourceVersion // none where there is no such ConfigMap
+		versions[file.ConfigMap] = configMap.ResourceVersion // empty if the ConfigMap does not exist
 	}
 	text, err := json.Marshal(struct {
 		Spec     *v1alpha1.ScenarioSpec
@@ -210,7 +210,7 @@ func (r *Reconciler) inputDigest(ctx context.Context, s *v1alpha1.Scenario) (str
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// SetupWithManager registers the controller. Of ConfigMaps only metadata is watched.
+// SetupWithManager registers the controller. It watches only the metadata of ConfigMaps.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	done := make(chan event.GenericEvent, 1)
 	if err := manager.Add(&r.jobs); err != nil {

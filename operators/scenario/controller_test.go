@@ -25,7 +25,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// memoryStore is a store.
+// memoryStore is a Store in memory.
 type memoryStore struct {
 	mu   sync.Mutex
 	has  map[string][]byte
@@ -79,7 +79,7 @@ func newTestBed(t *testing.T, spec v1alpha1.ScenarioSpec, configMaps ...client.O
 	return l
 }
 
-// restart the operator.
+// restart restarts the operator.
 func (l *testBed) restart() {
 	l.reconciler = &Reconciler{Client: l.client, Live: l.client, Metadata: l.client, Store: l.store, Now: func() time.Time { return l.now }}
 	l.reconciler.jobs.onFinished = func(name types.NamespacedName) { l.done <- name }
@@ -89,7 +89,7 @@ func (l *testBed) reconcile() (ctrl.Result, error) {
 	return l.reconciler.Reconcile(l.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "company1"}})
 }
 
-// settle reconciles, waits for the job that it begins, and reconciles again.
+// settle reconciles, waits for the started job, and reconciles again.
 func (l *testBed) settle() *v1alpha1.Scenario {
 	l.Helper()
 	if _, err := l.reconcile(); err != nil {
@@ -101,7 +101,7 @@ func (l *testBed) settle() *v1alpha1.Scenario {
 	select {
 	case <-l.done:
 	case <-time.After(time.Minute):
-		l.Fatal("compiling does not end")
+		l.Fatal("the compilation does not end")
 	}
 	if _, err := l.reconcile(); err != nil && l.store.down == nil {
 		l.Fatal(err)
@@ -109,7 +109,7 @@ func (l *testBed) settle() *v1alpha1.Scenario {
 	return l.scenario()
 }
 
-// isIdle checks that reconciling does nothing at all.
+// isIdle checks that reconciling does nothing.
 func (l *testBed) isIdle() {
 	l.Helper()
 	before := l.scenario()
@@ -165,14 +165,14 @@ func eelFrom(key string) v1alpha1.ScenarioSpec {
 	return v1alpha1.ScenarioSpec{Format: "eel", Source: &v1alpha1.ScenarioSource{ConfigMap: "data", Key: key}}
 }
 
-// hills is a sound event log of three platforms.
+// hills is a valid event log of three platforms.
 const hills = "0.0 nem:1 location gps 58.1,7.9,3\n0.0 nem:1 pathloss nem:2,90.0 nem:4,95.0\n5.0 nem:1 moonphase full\n60.0 nem:1 pathloss nem:2,99.0\n"
 
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-func TestAScenarioIsCompiledAndWhatIsWrongWithItIsNamed(t *testing.T) {
+func TestAScenarioIsCompiledAndItsErrorsAreNamed(t *testing.T) {
 	cases := map[string]struct {
 		spec   v1alpha1.ScenarioSpec
 		source client.Object
@@ -208,7 +208,7 @@ func TestAScenarioIsCompiledAndWhatIsWrongWithItIsNamed(t *testing.T) {
 	}
 }
 
-func TestSourcesThatWouldTakeTheOperatorsMemoryAreRefusedBeforeTheyAreUnpacked(t *testing.T) {
+func TestTooLargeSourcesAreRefusedBeforeTheyAreUnpacked(t *testing.T) {
 	bomb := packed(t, io.LimitReader(zeros{}, 1<<20+1))
 	s := &sources{live: fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(bomb).Build(), namespace: "team", limit: 1 << 20}
 	_, err := s.open(t.Context(), v1alpha1.ScenarioSource{ConfigMap: "data", Key: "run.eel.gz"})
@@ -241,7 +241,7 @@ func TestASettledScenarioIsNeitherWrittenNorCompiledAgain(t *testing.T) {
 	}
 }
 
-func TestAnotherDescriptionIsSeenAndNothingIsCompiledAgain(t *testing.T) {
+func TestANewDescriptionIsObservedWithoutACompilation(t *testing.T) {
 	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
 	s := l.settle()
 	s.Spec.Description, s.Generation = "hills", s.Generation+1
@@ -334,7 +334,7 @@ func TestANewerStateEndsTheCompilationOfTheOlder(t *testing.T) {
 		ended <- ctx.Err()
 		return compileResult{}
 	})
-	<-began // one that has not begun is not begun any more
+	<-began // otherwise the older would never start
 	j.start(name, "new", func(context.Context) compileResult { return compileResult{digest: "sha256:1"} })
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the older ended with %v", err)

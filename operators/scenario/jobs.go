@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// maxParallel is how many scenarios are compiled at a time: the memory that they take is bounded by it.
+	// maxParallel limits the compilations at a time, and so their memory.
 	maxParallel = 2
-	// maxPerNamespace namespace at most, so that a tenant's long compilations do not keep everybody's waiting.
+	// maxPerNamespace limits those of one namespace, so that a tenant's long compilations do not block all others.
 	maxPerNamespace = maxParallel - 1
 )
 
-// jobs compile scenarios beside the reconciler, so that one that takes minutes holds up nobody else's. Each scenario has one
-// at most; a newer state of it ends the one of the older.
+// jobs compile scenarios beside the reconciler, so that one that takes minutes does not delay others. Each scenario has at
+// most one. New inputs end the job of the old ones.
 type jobs struct {
-	// onFinished is told of each job that has finished; it may be nil.
+	// onFinished is called for each finished job. It may be nil.
 	onFinished func(types.NamespacedName)
 
 	mu          sync.Mutex
 	running     map[types.NamespacedName]*job
 	storeChecks map[types.UID]time.Time
-	// waiting for their turn, in the order in which they came, and busy ones by their namespace.
+	// waiting are the waiting jobs in order of arrival, busy the number of running ones by namespace.
 	waiting []*slot
 	busy    map[string]int
-	// context of all jobs: that of the manager.
+	// context of all jobs is that of the manager.
 	context context.Context
 }
 
-// slot of a job to compile; begin is closed when it comes.
+// slot is a job's slot for compiling. begin is closed when the job gets it.
 type slot struct {
 	namespace string
 	begin     chan struct{}
@@ -45,7 +45,7 @@ type job struct {
 	out      compileResult
 }
 
-// Start gives the jobs the manager's context; it is a manager's Runnable.
+// Start implements manager.Runnable. It gives the jobs the manager's context.
 func (j *jobs) Start(ctx context.Context) error {
 	j.mu.Lock()
 	j.context = ctx
@@ -54,7 +54,7 @@ func (j *jobs) Start(ctx context.Context) error {
 	return nil
 }
 
-// start compiles a state of a scenario, unless that is being done.
+// start compiles a scenario's inputs, unless there is a job for them.
 func (j *jobs) start(name types.NamespacedName, from string, compile func(context.Context) compileResult) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -93,7 +93,7 @@ func (j *jobs) start(name types.NamespacedName, from string, compile func(contex
 	}()
 }
 
-// startWaiting turns begin while there is room. The caller holds the lock.
+// startWaiting gives waiting jobs their slots while there are any. The caller holds the lock.
 func (j *jobs) startWaiting() {
 	for {
 		best, all := -1, 0
@@ -115,7 +115,7 @@ func (j *jobs) startWaiting() {
 	}
 }
 
-// releaseSlot a turn, or its wait.
+// releaseSlot frees a job's slot, or its place among the waiting ones.
 func (j *jobs) releaseSlot(t *slot) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -127,7 +127,7 @@ func (j *jobs) releaseSlot(t *slot) {
 	j.startWaiting()
 }
 
-// result of the job for a state of a scenario, once it has finished.
+// result is the result of the job for a scenario's inputs, once it has finished.
 func (j *jobs) result(name types.NamespacedName, from string) (out compileResult, finished bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -143,7 +143,7 @@ func (j *jobs) result(name types.NamespacedName, from string) (out compileResult
 	}
 }
 
-// forget a scenario's job, and end it if it goes on.
+// forget removes a scenario's job and ends it if it is running.
 func (j *jobs) forget(name types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -153,9 +153,9 @@ func (j *jobs) forget(name types.NamespacedName) {
 	}
 }
 
-// storeChecked notes when the store was asked about a scenario.
+// storeChecked records the time of a check of the store for a scenario.
 func (j *jobs) storeChecked(uid types.UID, now time.Time) {
-	const most = 10_000 // of those that were deleted nothing tells
+	const most = 10_000 // deleted scenarios are not removed otherwise
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.storeChecks == nil || len(j.storeChecks) > most {

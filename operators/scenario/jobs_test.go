@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestATenantsCompilationsDoNotKeepOthersWaiting(t *testing.T) {
+func TestATenantsCompilationsDoNotBlockOthers(t *testing.T) {
 	done := make(chan types.NamespacedName, 8)
 	j := &jobs{onFinished: func(name types.NamespacedName) { done <- name }}
 	long := func(ctx context.Context) compileResult {
@@ -48,7 +48,7 @@ func TestAForgottenJobLeavesItsSlotToTheNext(t *testing.T) {
 				t.Errorf("%s begins; want %s", name, want)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatalf("%s does not begin", want)
+			t.Fatalf("%s does not start", want)
 		}
 	}
 	start("first")
