@@ -1,5 +1,5 @@
-// Package freshness keeps a controller from acting on a state of an object from before what it did with it itself: a cache may lag behind
-// the operator's own writes, and after a restart be filled by an API server that is itself behind.
+// Package freshness prevents a controller from acting on a state older than its own last write. A cache may lag behind the
+// operator's writes, and after a restart be filled by an API server that lags.
 package freshness
 
 import (
@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Versions holds the newest resource version of each object of a kind that this operator has read past its caches or written.
+// Versions holds the newest resource version of each object that this operator has written or read from the API server.
 // etcd's revisions only grow, so a lower one is an older state.
 type Versions struct {
 	mu     sync.Mutex
 	newest map[types.NamespacedName]uint64
 }
 
-// Record a state that was read past the caches or written.
+// Record records a state that was written or read from the API server.
 func (v *Versions) Record(object client.Object) {
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
@@ -40,7 +40,7 @@ func (v *Versions) forget(key types.NamespacedName) {
 	delete(v.newest, key)
 }
 
-// IsCurrent tells that a state is as new as the newest that is known; never so before one is.
+// IsCurrent reports whether a state is not older than the newest recorded one. Without a record it returns false.
 func (v *Versions) IsCurrent(object client.Object) bool {
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	v.mu.Lock()
@@ -49,7 +49,7 @@ func (v *Versions) IsCurrent(object client.Object) bool {
 	return err == nil && found && version >= known
 }
 
-// Get an object from the cache if it is fresh there, or else past it.
+// Get reads an object from the cache if it is current there, or else from the API server.
 func Get[T any, O interface {
 	*T
 	client.Object

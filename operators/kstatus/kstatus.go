@@ -1,6 +1,6 @@
-// Package kstatus writes the conditions by which tools that know nothing of vignette tell what an object's controller is at: kstatus,
-// which Flux and kubectl-based deployers read (https://github.com/kubernetes-sigs/cli-utils, pkg/kstatus), and by the health check in
-// charts/vignette/files/argocd Argo CD.
+// Package kstatus writes the conditions by which generic tools recognise an object's state. Flux and kubectl-based deployers
+// read them as kstatus (https://github.com/kubernetes-sigs/cli-utils, pkg/kstatus), and Argo CD by the health check in
+// charts/vignette/files/argocd.
 package kstatus
 
 import (
@@ -12,18 +12,18 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// State of an object. In each exactly one of the three conditions is True.
+// State of an object. In each state exactly one of the three conditions is True.
 type State string
 
-// The states: on the way to what the spec asks for; there; or not there, and waiting for a person.
+// The states: the spec is being applied, it is applied, or a person must act.
 const (
 	InProgress State = v1alpha1.ConditionReconciling
 	Current    State = v1alpha1.ConditionReady
 	Failed     State = v1alpha1.ConditionStalled
 )
 
-// Set the conditions of a state, seen at a generation of the spec. Reason and message are the same for all three; a condition's time of
-// transition changes only with its status.
+// Set sets the conditions of a state at a generation of the spec. All three have the same reason and message. A condition's
+// transition time changes only with its status.
 func Set(conditions *[]metav1.Condition, state State, reason, message string, generation int64, now time.Time) {
 	for _, kind := range []State{Current, InProgress, Failed} {
 		status := metav1.ConditionFalse
@@ -34,7 +34,8 @@ func Set(conditions *[]metav1.Condition, state State, reason, message string, ge
 	}
 }
 
-// SetCondition sets a condition and tells whether its status, reason or message changed. Its time of transition changes only with its status.
+// SetCondition sets a condition and reports whether its status, reason or message changed. Its transition time changes only
+// with its status.
 func SetCondition(conditions *[]metav1.Condition, condition metav1.Condition, now time.Time) (changed bool) {
 	before := meta.FindStatusCondition(*conditions, condition.Type)
 	changed = before == nil || before.Status != condition.Status || before.Reason != condition.Reason || before.Message != condition.Message

@@ -1,5 +1,4 @@
-// Package metrics serves what the operator knows of experiments, campaigns and teams, for displays and alerts: from its caches, when it is
-// asked.
+// Package metrics serves metrics of experiments, campaigns and teams from the operator's caches, for displays and alerts.
 package metrics
 
 import (
@@ -15,7 +14,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// collectTimeout bounds a scrape, as caches that are not there yet are waited for.
+// collectTimeout limits a scrape, because it may wait for caches that are not filled yet.
 const collectTimeout = 2 * time.Second
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -103,7 +102,7 @@ func (c *Collector) experiments(ctx context.Context, out series, teams map[strin
 	return nil
 }
 
-// experimentSeries experiment's own series, while it is not over.
+// experimentSeries adds the series of an experiment that is not over.
 func experimentSeries(out series, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
 	switch {
 	case phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseFailed:
@@ -216,7 +215,7 @@ func (c *Collector) campaigns(ctx context.Context, out series) error {
 
 func results(out series, run *v1alpha1.CampaignRun, labels ...string) {
 	r := run.Results
-	if offered := max(r.Offered, r.Expected); offered > 0 { // an older status has the expected ones only
+	if offered := max(r.Offered, r.Expected); offered > 0 { // an older status has only the expected ones
 		out.gauge(runDelivered, float64(r.Received)/float64(offered), labels...)
 	}
 	// It has a unit, milliseconds: 112.4ms.

@@ -66,7 +66,7 @@ func main() {
 func parseFlags() *config {
 	c := &config{options: experiment.DefaultOptions()}
 	o, r := &c.options, &c.options.Render
-	flag.StringVar(&r.Namespace, "namespace", "vignette-system", "the platform's namespace, where RadioNetworks live")
+	flag.StringVar(&r.Namespace, "namespace", "vignette-system", "the platform's namespace, which has the RadioNetworks")
 	flag.StringVar(&r.ServerURL, "server-url", "http://vignette-server.vignette-system.svc", "base `URL` of the server, for the operator, agents and workflows")
 	flag.StringVar(&c.tokenFile, "server-token-file", "", "`file` of the projected token for the server, of audience "+v1alpha1.TokenAudience)
 	flag.StringVar(&c.registry, "image-registry", "", "registry and path of the platform's images, for those without a flag of their own")
@@ -86,18 +86,18 @@ func parseFlags() *config {
 	flag.StringVar(&r.GuestImage, "guest-image", "", "container disk of virtual machines that name no disk of their own")
 	flag.StringVar(&r.GuestToolsImage, "guest-tools-image", "", "container disk with the agent and the platform's programs, for guests")
 	flag.StringVar(&r.ToolboxImage, "toolbox-image", "", "image with tools for networks, for vignette shell --toolbox")
-	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
+	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments with such networks are not accepted")
 	flag.StringVar(&c.memoryLimit, "app-memory-limit", "2Gi", "memory of an app's container that states no limit, and 64Mi more for each further instance; 0 is no limit")
 	flag.StringVar(&c.scratchLimit, "app-scratch-limit", "1Gi", "most that an app may have in each of its folders for data and for /tmp; 0 is no limit")
-	flag.BoolVar(&r.ClusterDNS, "cluster-dns", false, "let nodes ask the cluster's DNS, through which they can signal to each other past their radios")
+	flag.BoolVar(&r.ClusterDNS, "cluster-dns", false, "let nodes use the cluster's DNS, by which they can exchange signals without their radios")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
-	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from the turn of an experiment to come up to \"every agent is ready\"")
-	flag.DurationVar(&o.CleanupDeadline, "cleanup-deadline", o.CleanupDeadline, "time after which a deletion goes on without what it could not remove")
-	flag.StringVar(&c.clusterCIDRs, "cluster-cidrs", "", "comma-separated ranges of the cluster that experiments may not use, besides those that Kubernetes tells")
-	flag.StringVar(&c.metrics, "metrics-bind-address", ":8080", "address of /metrics, for who may get that path of the cluster; 0 for none")
+	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from an experiment's start slot to \"every agent is ready\"")
+	flag.DurationVar(&o.CleanupDeadline, "cleanup-deadline", o.CleanupDeadline, "time after which a deletion ends even if objects are left")
+	flag.StringVar(&c.clusterCIDRs, "cluster-cidrs", "", "comma-separated address ranges of the cluster that experiments must not use, besides those that Kubernetes reports")
+	flag.StringVar(&c.metrics, "metrics-bind-address", ":8080", "address of /metrics, for users who may get that path of the cluster; 0 for none")
 	flag.StringVar(&c.probes, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	flag.StringVar(&c.pprof, "pprof-bind-address", "", "address of /debug/pprof, which tells who asks what the operator does; none where it is empty")
+	flag.StringVar(&c.pprof, "pprof-bind-address", "", "address of /debug/pprof; none if it is empty")
 	flag.BoolVar(&c.leaderElect, "leader-elect", false, "let one of several replicas work at a time")
 	flag.IntVar(&c.concurrent, "concurrent-reconciles", 8, "experiments that are worked on at once")
 	flag.IntVar(&c.verbosity, "v", 0, "verbosity of the log, 0 to 9")
@@ -122,7 +122,7 @@ func (c *config) complete() error {
 		*image = c.registry + "/" + name + ":" + c.tag
 	}
 	if c.options.StartLead < time.Second {
-		return fmt.Errorf("--start-lead is %s: want 1s or more, as every agent has to hear of T0 before it", c.options.StartLead)
+		return fmt.Errorf("--start-lead is %s: use 1s or more, as every agent must receive T0 before it", c.options.StartLead)
 	}
 	r.PullPolicy = corev1.PullPolicy(c.pullPolicy)
 	for _, limit := range []struct {
@@ -131,7 +131,7 @@ func (c *config) complete() error {
 	}{{"app-memory-limit", c.memoryLimit, &r.MemoryLimit}, {"app-scratch-limit", c.scratchLimit, &r.ScratchLimit}} {
 		var err error
 		if *limit.to, err = resource.ParseQuantity(limit.text); err != nil || limit.to.Sign() < 0 {
-			return fmt.Errorf("--%s %q: want bytes such as 2Gi, or 0 for none", limit.flag, limit.text)
+			return fmt.Errorf("--%s %q: use bytes such as 2Gi, or 0 for none", limit.flag, limit.text)
 		}
 	}
 	for _, text := range strings.FieldsFunc(c.clusterCIDRs, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -171,8 +171,8 @@ func (c *config) run() error {
 	if err != nil {
 		return err
 	}
-	// No more requests are under way than experiments are worked on at once, and the API server's priority and fairness shares out the rest: a
-	// rate of our own would keep large experiments waiting for nothing.
+	// The number of parallel reconciliations limits requests, and the API server has priority and fairness. A client-side rate
+	// limit would only delay large experiments.
 	cluster.QPS, cluster.Burst = -1, 0
 	namespace := c.options.Render.Namespace
 	manager, err := ctrl.NewManager(cluster, ctrl.Options{
@@ -190,7 +190,7 @@ func (c *config) run() error {
 	return manager.Start(ctrl.SetupSignalHandler())
 }
 
-// authorizeMetrics guards the metrics, which are of all teams.
+// authorizeMetrics restricts access to the metrics, because they are of all teams.
 func authorizeMetrics(config *rest.Config, _ *http.Client) (server.Filter, error) {
 	readers, err := metricreaders.New(config, slog.Default())
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *config) register(manager ctrl.Manager) error {
 	if c.tokenFile != "" {
 		token = runs.TokenFile(c.tokenFile)
 	}
-	// A connection for each experiment that is worked on: Go keeps two to a host, and would make the others anew for each request.
+	// One connection for each parallel reconciliation. By default Go keeps only two to a host and reopens the others.
 	connections := http.DefaultTransport.(*http.Transport).Clone()
 	connections.MaxIdleConnsPerHost = c.concurrent + 2
 	archive := runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second, Transport: connections}, token)
@@ -212,8 +212,8 @@ func (c *config) register(manager ctrl.Manager) error {
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Options: c.options,
 		Recorder:   manager.GetEventRecorderFor("vignette"),
 		Runs:       archive,
-		Scenarios:  runs.New(c.options.Render.ServerURL, &http.Client{}, token), // bodies may be large
-		RunUpdates: runs.New(c.options.Render.ServerURL, &http.Client{}, token), // it waits on purpose
+		Scenarios:  runs.New(c.options.Render.ServerURL, &http.Client{}, token), // without a timeout, as bodies may be large
+		RunUpdates: runs.New(c.options.Render.ServerURL, &http.Client{}, token), // without a timeout, for long polls
 	}
 	kubernetes, err := discovery.NewDiscoveryClientForConfigAndClient(manager.GetConfig(), manager.GetHTTPClient())
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *config) register(manager ctrl.Manager) error {
 	}
 	scenarios := &scenario.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Metadata: manager.GetCache(),
-		// Bodies may be large: what takes long is ended by the time that a compilation has.
+		// Without a timeout, because bodies may be large and the compilation's timeout limits them.
 		Store: runs.New(c.options.Render.ServerURL, &http.Client{}, token),
 	}
 	if err := scenarios.SetupWithManager(manager); err != nil {
