@@ -12,7 +12,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "image" }
 
-// Render an image's command, once for each instance.
+// Render renders an image's command, once for each instance.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	instances := make([]agentconfig.Instance, len(site.Instances))
 	for i, name := range site.Instances {

@@ -18,7 +18,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "mediator" }
 
-// Render one process.
+// Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("mediator.json")
 	text, err := json.Marshal(config)

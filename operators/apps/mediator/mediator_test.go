@@ -24,7 +24,7 @@ func site(legs []v1alpha1.MediatorLeg, brokers ...v1alpha1.App) apps.Site {
 	return s
 }
 
-func TestRenderingsAreAsTheirGoldenFiles(t *testing.T) {
+func TestRenderingsMatchTheirGoldenFiles(t *testing.T) {
 	prosody := v1alpha1.App{Name: "xmpp", Prosody: &v1alpha1.Prosody{}}
 	zeromq := v1alpha1.App{Name: "zmq", ZeroMQBroker: &v1alpha1.ZeroMQBroker{Transport: v1alpha1.ZeroMQTCP}}
 	cxf := v1alpha1.App{Name: "wsn", WSNBroker: &v1alpha1.WSNBroker{Implementation: v1alpha1.WSNCXF}}
@@ -44,7 +44,7 @@ func TestRenderingsAreAsTheirGoldenFiles(t *testing.T) {
 			golden.Check(t, name+".json", string(text)+"\n")
 			var config trafficconfig.Mediator
 			if err := json.Unmarshal([]byte(rendering.Files[0].Content), &config); err != nil || config.Validate() != nil {
-				t.Errorf("the mediator would not take its configuration: %v, %v", err, config.Validate())
+				t.Errorf("the mediator refuses its configuration: %v, %v", err, config.Validate())
 			}
 		})
 	}

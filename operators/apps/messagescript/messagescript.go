@@ -1,4 +1,4 @@
-// Package messagescript renders apps that send and receive the messages of a script: who sends what to whom, when.
+// Package messagescript renders apps that send and receive the messages of a script.
 package messagescript
 
 import (
@@ -13,16 +13,16 @@ import (
 	"vignette.dev/vignette/operators/apps/traffic"
 )
 
-// Kind renders scripts. They are run by the traffic generator.
+// Kind renders scripts, which the traffic generator runs.
 type Kind struct{}
 
 // Name of the kind.
 func (Kind) Name() string { return "traffic" }
 
-// Topic of the messages of an app's script to somebody. Whoever is addressed subscribes to it, and nobody else does.
+// Topic is the topic of an app's messages to an addressee. Only the addressee subscribes to it.
 func Topic(app, to string) string { return "script/" + app + "/to/" + to }
 
-// Render one client.
+// Render renders one client.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("traffic-1.json")
 	text, err := json.Marshal(config)
@@ -54,7 +54,7 @@ func Config(site apps.Site) trafficconfig.Config {
 	if s.Protocol == v1alpha1.ScriptProtocol(v1alpha1.ProtocolMQTT) {
 		c.Version = traffic.Version(v1alpha1.ProtocolMQTT, s.Version)
 	}
-	if site.Scripted == nil { // a script that is not good, or not known yet, is said elsewhere
+	if site.Scripted == nil { // the script is invalid or not known yet, which a check reports
 		return c
 	}
 	c.Subscribe.Topics = nil

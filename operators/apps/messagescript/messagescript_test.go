@@ -57,7 +57,7 @@ func TestScriptsAreReadFromTablesAndLists(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithATableOrListIsSaid(t *testing.T) {
+func TestErrorsOfTablesAndListsAreReported(t *testing.T) {
 	cases := map[string]struct{ key, text, want string }{
 		"a form that the name does not say": {"messages", "", "want a name that ends in .yaml or .csv"},
 		"no messages":                       {"m.csv", "at,from,to\n", "has 0 messages"},

@@ -15,10 +15,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// maxMessages of a script in a ConfigMap.
+// maxMessages limits the messages of a script in a ConfigMap.
 const maxMessages = 10000
 
-// Parse reads a script from a ConfigMap's key, whose name says the form: a list in YAML, or a table in CSV.
+// Parse reads a script from a ConfigMap's key. The suffix of its name means a list in YAML or a table in CSV.
 func Parse(key, text string) (messages []v1alpha1.ScriptedMessage, err error) {
 	switch {
 	case strings.HasSuffix(key, ".csv"):
@@ -44,7 +44,7 @@ func Parse(key, text string) (messages []v1alpha1.ScriptedMessage, err error) {
 
 var columns = []string{"at", "from", "to", "type", "text", "bytes"}
 
-// parseCSV reads a table whose first row names its columns; type, text and bytes may lack.
+// parseCSV reads a table whose first row names its columns. Type, text and bytes may be missing.
 func parseCSV(text string) (messages []v1alpha1.ScriptedMessage, err error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment, r.TrimLeadingSpace = '#', true
@@ -106,13 +106,13 @@ var (
 	typeForm   = regexp.MustCompile(`^[A-Za-z0-9_-]{0,24}$`)
 )
 
-// Limits as the CRD has them.
+// Limits of the CRD.
 const (
 	maxText  = 4096
 	maxBytes = 65000
 )
 
-// check what the API server checks of messages in the spec.
+// check checks what the API server checks in messages of the spec.
 func check(m v1alpha1.ScriptedMessage) error {
 	switch {
 	case !momentForm.MatchString(m.At) || len(m.At) > 32:

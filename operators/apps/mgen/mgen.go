@@ -16,7 +16,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "mgen" }
 
-// Render one process, which has a name for each flow in the message log.
+// Render renders one process, which has a name for each flow in the message log.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	name, path := site.Instances[0], apps.RunFile("mgen.json")
 	r := apps.Rendering{
@@ -24,7 +24,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		Instances: []agentconfig.Instance{{Name: name, Command: []string{"/mgen-app", "--config", path}}},
 	}
 	config := mgenapp.Config{Instance: name, Node: site.Node}
-	if flows := site.Flows; flows != nil { // a script that is not good, or not known yet, is said elsewhere
+	if flows := site.Flows; flows != nil { // otherwise the script is invalid or not known yet, which a check reports
 		config.Script, config.Nodes = flows.Script.String(), flows.Nodes
 		r.Subscriptions = flows.Script.Receives(flows.Topics, flows.Own)
 		for _, flow := range flows.Script.Flows() {

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/apps"
 )
 
-func TestAnMgenAppHasASenderForEachFlowAndExpectsWhatItListensTo(t *testing.T) {
+func TestAnMgenAppHasASenderForEachFlowAndSubscribesToItsPorts(t *testing.T) {
 	script, err := mgen.Parse("0 LISTEN UDP 5000\n1 ON 1 UDP DST 198.18.0.2/5000 PERIODIC [1 100]\n2 OFF 1\n1 ON 9 TCP DST 198.18.0.2/5001 PERIODIC [1 100]")
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +37,6 @@ func TestAnMgenAppHasASenderForEachFlowAndExpectsWhatItListensTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := config.Validate(); err != nil || config.Node != "hq" || config.Script != script.String() {
-		t.Errorf("the program is told %+v: %v", config, err)
+		t.Errorf("the program's configuration is %+v: %v", config, err)
 	}
 }

@@ -21,10 +21,10 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "mosquitto" }
 
-// program is where Debian has it.
+// program is its path in Debian.
 const program = "/usr/sbin/mosquitto"
 
-// Render a broker.
+// Render renders a broker.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config := apps.RunFile("mosquitto.conf")
 	r := apps.Rendering{
@@ -44,8 +44,8 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
-// addStatistics has a process beside the broker serve what that says of itself: it is a client of it within the node, so that nothing goes over
-// a radio.
+// addStatistics adds a process that serves the broker's statistics. It is a client within the node, so that nothing goes over a
+// radio.
 func addStatistics(r *apps.Rendering, site apps.Site) {
 	path, name := apps.RunFile("statistics.json"), site.Instances[0]+"/statistics"
 	text, err := json.Marshal(trafficconfig.Config{
@@ -61,7 +61,7 @@ func addStatistics(r *apps.Rendering, site apps.Site) {
 	r.MetricsPorts = site.StatisticsPorts()
 }
 
-// Marks of what only the Secret knows.
+// Placeholders of values in the Secret.
 const (
 	userPlaceholder     = "@USERNAME@"
 	passwordPlaceholder = "@PASSWORD@"
@@ -71,9 +71,9 @@ func template() string { return apps.RunFile("mosquitto.conf.in") }
 
 func passwords() string { return apps.RunFile("passwords") }
 
-// startScript makes what has the password in it, from the Secret: the broker's password file, with the password's hash, and the
-// configuration, where bridges log in. What an earlier start left is written over. From lines of name:password the program would cut a password at
-// its first colon.
+// startScript writes the files with the password from the Secret. These are the broker's password file, with the password's
+// hash, and the configuration, in which bridges log in. It overwrites those of an earlier start. It passes the password
+// twice, because mosquitto_passwd would cut it at the first colon in a line of name:password.
 var startScript = `set -eu
 umask 077
 user=$(cat ` + security("username") + `)
@@ -86,7 +86,7 @@ exec ` + program + ` -c ` + apps.RunFile("mosquitto.conf") + `
 
 func security(file string) string { return agentconfig.SecurityDir + "/" + file }
 
-// usesPassword tells that the broker checks one, or that a bridge of it logs in with one.
+// usesPassword reports whether the broker or one of its bridges uses a password.
 func usesPassword(site apps.Site) bool {
 	for _, peer := range site.Servers {
 		if s := peer.App.Security; s != nil && s.Password {
@@ -97,9 +97,9 @@ func usesPassword(site apps.Site) bool {
 	return s != nil && s.Password
 }
 
-// Config is the broker's mosquitto.conf, see mosquitto.conf(5). It logs to standard error, as what it
-// prints to a standard output that is no terminal sits in a buffer, and is lost when it is killed. Queue and in-flight limits stay as
-// Mosquitto ships them: they are part of what an experiment measures.
+// Config is the broker's mosquitto.conf, see mosquitto.conf(5). It logs to standard error, because standard output is
+// buffered and lost when the broker is killed. Queue and in-flight limits are Mosquitto's defaults, because an experiment
+// measures them.
 func Config(site apps.Site) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listener %d\n", apps.Port(v1alpha1.ProtocolMQTT, site.App))
@@ -125,7 +125,7 @@ func writeSecurity(b *strings.Builder, s *v1alpha1.Security) {
 func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, peer apps.Server) {
 	fmt.Fprintf(b, "\nconnection %s-%s-to-%s\naddress %s\n", site.Node, site.App.Name, peer.Node, peer.Address)
 	b.WriteString("bridge_protocol_version mqttv311\ntry_private true\ncleansession true\nnotifications false\nkeepalive_interval 60\n")
-	// Jittered back-off from 1 s to at most 5 s: a bridge must not sit out an experiment after one lost SYN.
+	// Jittered back-off from 1 s to at most 5 s, so that one lost SYN does not disable a bridge for an experiment.
 	b.WriteString("restart_timeout 1 5\n")
 	if s := peer.App.Security; s != nil && s.TLS {
 		fmt.Fprintf(b, "bridge_cafile %s\n", security("ca.crt"))
@@ -150,5 +150,5 @@ func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, pee
 	}
 }
 
-// prefix of a bridge's topics; mosquitto.conf has two quotes for none.
+// prefix is a bridge's prefix of topics. mosquitto.conf uses two quotes for none.
 func prefix(text string) string { return cmp.Or(text, `""`) }

@@ -54,7 +54,7 @@ func site(own, peers *v1alpha1.Security, bridges ...v1alpha1.Bridge) apps.Site {
 	return s
 }
 
-func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
+func TestConfigurationsMatchTheirGoldenFiles(t *testing.T) {
 	for name, site := range sites() {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".conf", Config(site))
@@ -62,14 +62,14 @@ func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
 	}
 }
 
-// broker is a Mosquitto of a site that runs here: its folders are temporary, and it listens on loopback.
+// broker is a running Mosquitto of a site, with temporary folders and on loopback.
 type broker struct {
 	port int
 	// security is the folder of the Secret.
 	security string
 }
 
-// run the real broker as the agent would, in the place of whatever node it is on; peers are the ports of the far ends of its bridges.
+// run runs the real broker as the agent would. peers are the ports of the other ends of its bridges.
 func run(t *testing.T, site apps.Site, credentials map[string][]byte, peers ...int) broker {
 	t.Helper()
 	for _, program := range []string{program, "/usr/bin/mosquitto_passwd"} {
@@ -85,7 +85,7 @@ func run(t *testing.T, site apps.Site, credentials map[string][]byte, peers ...i
 	for i, peer := range site.Servers {
 		moves = append(moves, "address "+peer.Address+"\n", fmt.Sprintf("address 127.0.0.1:%d\n", peers[i]))
 	}
-	// A root, in containers of tests, stays one: Mosquitto would become another user, who cannot read the files.
+	// Run by root, Mosquitto would become another user, who cannot read the files.
 	listener := fmt.Sprintf("user root\nlistener %d 127.0.0.1\n", b.port)
 	moves = append(moves, agentconfig.RunDir, own, agentconfig.SecurityDir, b.security, fmt.Sprintf("listener %d\n", apps.Port(v1alpha1.ProtocolMQTT, site.App)), listener)
 	move := strings.NewReplacer(moves...)
@@ -99,7 +99,7 @@ func run(t *testing.T, site apps.Site, credentials map[string][]byte, peers ...i
 	}
 	output := &syncbuffer.Buffer{}
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
-	// Mosquitto forgets a signal that comes while it says that it is running.
+	// Mosquitto loses a signal that comes while it prints that it is running.
 	c.Stdout, c.Stderr, c.Cancel, c.WaitDelay = output, output, func() error { return c.Process.Signal(os.Interrupt) }, time.Second
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func secrets(t *testing.T) map[string][]byte {
 	return files
 }
 
-func TestMosquittoTakesTheGoldenFiles(t *testing.T) {
+func TestMosquittoAcceptsTheGoldenFiles(t *testing.T) {
 	for name, site := range sites() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +151,7 @@ func (b broker) client(t *testing.T, program string, arguments ...string) (outpu
 	return string(text), err
 }
 
-func TestOnlyWhoHasThePasswordAndTrustsTheAuthorityIsServed(t *testing.T) {
+func TestOnlyClientsWithThePasswordAndTheAuthorityAreServed(t *testing.T) {
 	files := secrets(t)
 	b := run(t, site(both, nil), files)
 	ca := []string{"--cafile", filepath.Join(b.security, "ca.crt")}
@@ -184,7 +184,7 @@ func TestABridgeBetweenBrokersWithSecurityPassesMessages(t *testing.T) {
 	hub := run(t, site(both, nil), files)
 	spoke := run(t, site(both, both, v1alpha1.Bridge{To: "nor/broker"}), files, hub.port)
 	login := []string{"--cafile", filepath.Join(hub.security, "ca.crt"), "-u", string(files["username"]), "-P", string(files["password"])}
-	// Kept at the hub: the spoke gets it whenever its bridge has connected.
+	// The hub retains it, so the spoke gets it once its bridge has connected.
 	if output, err := hub.client(t, "mosquitto_pub", append(login, "-t", "IST150/NOR", "-m", "hello", "-r", "-q", "1")...); err != nil {
 		t.Fatal(err, output)
 	}
@@ -197,7 +197,7 @@ func TestABridgeWithPrefixesChangesTopicsAsMessagesCross(t *testing.T) {
 	hub := run(t, site(nil, nil), nil)
 	spoke := run(t, site(nil, nil, v1alpha1.Bridge{To: "nor/broker", Topics: []v1alpha1.BridgeTopic{
 		{Filter: "#", Direction: "out", LocalPrefix: "bft/", RemotePrefix: "prt/"}, {Filter: "chat/#", Direction: "in", LocalPrefix: "far/", RemotePrefix: "nor/"}}}), nil, hub.port)
-	// Kept at the brokers: the other one gets it whenever the bridge has connected.
+	// The brokers retain it, so the other one gets it once the bridge has connected.
 	if output, err := hub.client(t, "mosquitto_pub", "-t", "nor/chat/1", "-m", "hello", "-r", "-q", "1"); err != nil {
 		t.Fatal(err, output)
 	}
@@ -219,12 +219,12 @@ func TestTheBrokerRunsOnceAndReadsItsFile(t *testing.T) {
 	}
 }
 
-func TestTheScriptThatKnowsThePasswordIsAsItsGoldenFile(t *testing.T) {
+func TestTheScriptWithThePasswordMatchesItsGoldenFile(t *testing.T) {
 	r := Kind{}.Render(sites()["secure"])
 	golden.Check(t, "start.sh", r.Files[1].Content)
 }
 
-func TestTheBrokersStatisticsAreServedByAProcessAside(t *testing.T) {
+func TestASeparateProcessServesTheBrokersStatistics(t *testing.T) {
 	s := site(both, nil)
 	if r := (Kind{}).Render(s); len(r.Instances) != 1 || len(r.MetricsPorts) != 0 {
 		t.Errorf("without a port: %+v, ports %v; want the broker alone", r.Instances, r.MetricsPorts)

@@ -20,7 +20,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "mqttsngateway" }
 
-// Render one process.
+// Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("mqtt-sn-gateway.json")
 	text, err := json.Marshal(config)
@@ -38,14 +38,14 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
-// ownNetwork of a pod is none of the experiment's.
+// ownNetwork is the pod's own network, which is none of the experiment's.
 const ownNetwork = "eth0"
 
 // Config is the gateway's configuration.
 func Config(site apps.Site) mqttsngateway.Config {
 	spec, broker := site.App.MQTTSNGateway, site.Servers[0]
 	c := mqttsngateway.Config{
-		// As the traffic generator's clients have it: no slash, which some brokers' access rules forbid.
+		// Like in the traffic generator there is no slash, which some brokers' access rules forbid.
 		Name: site.Node + ":" + site.App.Name, Listen: fmt.Sprintf(":%d", apps.Port(v1alpha1.ProtocolMQTTSN, site.App)), Mode: string(spec.Mode),
 		Broker: broker.Address, Security: traffic.Security(broker.App), MaxClients: int(spec.MaxClients), Seed: apps.Seed(site.Seed, "instance", site.Instances[0]),
 		MetricsPort: site.MetricsPorts[0], AdvertiseNotOn: ownNetwork,

@@ -15,7 +15,7 @@ func site(spec v1alpha1.MQTTSNGateway, broker apps.Server) apps.Site {
 		MetricsPorts: []int{9465}, Images: apps.Images{Traffic: "traffic:1"}}
 }
 
-func TestRenderingsAreAsTheirGoldenFiles(t *testing.T) {
+func TestRenderingsMatchTheirGoldenFiles(t *testing.T) {
 	mosquitto := apps.Server{Address: "127.0.0.1:1883", Node: "hq", App: v1alpha1.App{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{}}}
 	secure := apps.Server{Address: "nor:8883", Node: "nor", App: v1alpha1.App{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{},
 		Security: &v1alpha1.Security{TLS: true, Password: true}}}
@@ -35,7 +35,7 @@ func TestRenderingsAreAsTheirGoldenFiles(t *testing.T) {
 			golden.Check(t, name+".json", string(text)+"\n")
 			var config mqttsngateway.Config
 			if err := json.Unmarshal([]byte(rendering.Files[0].Content), &config); err != nil || config.Validate() != nil {
-				t.Errorf("the gateway would not take its configuration: %v, %v", err, config.Validate())
+				t.Errorf("the gateway refuses its configuration: %v, %v", err, config.Validate())
 			}
 		})
 	}

@@ -17,7 +17,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "prosody" }
 
-// Render a server.
+// Render renders a server.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	start := apps.RunFile("start.sh")
 	r := apps.Rendering{
@@ -49,7 +49,7 @@ func metricsPort(site apps.Site) int {
 	return site.MetricsPorts[0]
 }
 
-// StartScript makes the account that all clients share, and runs the server in its place. What an earlier start left is written over.
+// StartScript creates the account that all clients share, and then executes the server. It overwrites files of an earlier start.
 func StartScript(site apps.Site) string {
 	user, password := trafficconfig.XMPPAccount, trafficconfig.XMPPAccount
 	if security(site).Password {
@@ -59,10 +59,11 @@ func StartScript(site apps.Site) string {
 		dataPath(), configPath(), user, trafficconfig.XMPPDomain, password)
 }
 
-// Config is the server's prosody.cfg.lua (https://prosody.im/doc/configure). It speaks with clients only: no other servers, so no DNS.
+// Config is the server's prosody.cfg.lua (https://prosody.im/doc/configure). It serves only clients, no other servers, and so
+// needs no DNS.
 //
-// The account of the clients is an administrator, hence owner of the publish/subscribe service, as Prosody lets nobody else make nodes.
-// Only accounts are on disk. What Prosody ships as limits of rate (mod_limits) is off: the radio network limits.
+// The account of the clients is an administrator, because Prosody lets only the owner of the publish/subscribe service create
+// nodes. Only accounts are on disk. Prosody's rate limits (mod_limits) are off, because the radio network is the limit.
 func Config(site apps.Site) string {
 	var b strings.Builder
 	sec, port := security(site), metricsPort(site)
@@ -98,7 +99,7 @@ func writeTLS(b *strings.Builder, wanted bool) {
 	}
 }
 
-// writeMetrics of mod_http_openmetrics. Who may read them is the business of the node's own firewall.
+// writeMetrics enables mod_http_openmetrics. The node's firewall restricts access to it.
 func writeMetrics(b *strings.Builder, port int) {
 	if port != 0 {
 		fmt.Fprintf(b, "\nstatistics = \"internal\"\nstatistics_interval = \"manual\"\nhttp_ports = { %d }\nhttp_interfaces = { \"*\" }\nhttps_ports = {}\n"+

@@ -21,7 +21,7 @@ func sites() map[string]apps.Site {
 	}
 }
 
-func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
+func TestConfigurationsMatchTheirGoldenFiles(t *testing.T) {
 	for name, site := range sites() {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".cfg.lua", Config(site))

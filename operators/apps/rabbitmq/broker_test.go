@@ -20,14 +20,14 @@ import (
 	"vignette.dev/vignette/operators/apps/rabbitmq"
 )
 
-// RabbitMQ takes seconds of processor time to start, so all tests share these brokers, which start side by side: one with TLS and a password,
-// and two that are a cluster, open to everybody.
+// RabbitMQ takes seconds of processor time to start, so all tests share these brokers. One has TLS and a password, the other
+// two are an open cluster.
 var secure, nor, usa broker
 
-// ports of a broker, instead of those that it has alone in a pod.
+// ports of a broker replace those that it has in a pod.
 type ports struct{ amqp, mqtt, stomp, metrics, distribution int }
 
-// broker is a real RabbitMQ that runs what the kind renders, on loopback.
+// broker is a real RabbitMQ with a rendered configuration, on loopback.
 type broker struct {
 	once  sync.Once
 	dir   string
@@ -37,7 +37,7 @@ type broker struct {
 	kill  func()
 }
 
-// epmd is Erlang's name service of all brokers of the tests, and of no others.
+// epmd is Erlang's name service for the brokers of the tests only.
 var epmd struct {
 	once sync.Once
 	port int
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// child runs a program until kill is called, or this process ends in any way: the kernel ends it with the thread that started it.
+// child runs a program until kill is called or this process ends. The kernel kills it with the thread that started it.
 func child(cmd *exec.Cmd) (kill func(), err error) {
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
@@ -110,7 +110,7 @@ func startEPMD(t *testing.T) {
 	}
 }
 
-// start all brokers, once.
+// start starts all brokers, once.
 func start(t *testing.T) {
 	t.Helper()
 	requirePrograms(t, server, "epmd")
@@ -128,7 +128,7 @@ func start(t *testing.T) {
 	}
 }
 
-// start writes what is rendered as the agent would, moved to a directory and ports of the test's own, and runs it as the agent's user.
+// start writes the rendered files as the agent would, with a directory and ports of the test, and runs the broker.
 func (b *broker) start(site apps.Site) error {
 	site.MetricsPorts = []int{b.ports.metrics}
 	rendering := rabbitmq.Kind{}.Render(site)
@@ -165,7 +165,7 @@ func (b *broker) start(site apps.Site) error {
 
 func (b *broker) at(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// wait until all protocols are served.
+// wait waits until all protocols are served.
 func (b *broker) wait(t *testing.T) {
 	t.Helper()
 	for _, port := range []int{b.ports.amqp, b.ports.mqtt, b.ports.stomp, b.ports.metrics} {
@@ -182,7 +182,7 @@ func (b *broker) wait(t *testing.T) {
 	}
 }
 
-// waitTimeout with what happens on a busy host.
+// waitTimeout is long enough for a busy host.
 const waitTimeout = 3 * time.Minute
 
 // reached waits until ok.

@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// client of ours, with what happened to it.
+// client is a client of the traffic generator, with its messages and state changes.
 type client struct {
 	transport.Client
 
@@ -25,7 +25,7 @@ type client struct {
 	states   []string
 }
 
-// open begins a client; what it publishes and subscribes to is in the configuration.
+// open starts a client, whose configuration has what it publishes and subscribes to.
 func open(t *testing.T, config trafficconfig.Config) *client {
 	t.Helper()
 	c := &client{received: map[string]int{}, sent: map[string]int{}}
@@ -43,7 +43,7 @@ func open(t *testing.T, config trafficconfig.Config) *client {
 	return c
 }
 
-// close as the traffic generator does.
+// close ends the client as the traffic generator does.
 func (c *client) close() {
 	c.mu.Lock()
 	opened := c.Client
@@ -74,14 +74,14 @@ func (c *client) stateChanges() []string {
 	return slices.Clone(c.states)
 }
 
-// receivedMessages are messages that came, with how often.
+// receivedMessages are the counts of received messages.
 func (c *client) receivedMessages() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.received)
 }
 
-// sentMessages are messages that went out, with how often.
+// sentMessages are the counts of sent messages.
 func (c *client) sentMessages() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// metrics of a broker as Prometheus gets them.
+// metrics are a broker's metrics for Prometheus.
 func (b *broker) metrics(t *testing.T) string {
 	t.Helper()
 	answer, err := http.Get("http://" + b.at(b.ports.metrics) + "/metrics")
@@ -37,7 +37,7 @@ func TestTheBrokersOwnStatisticsAreServed(t *testing.T) {
 	}
 }
 
-// TestBrokersThatStartAtOnceFormOneCluster by the rendered configuration, by names on loopback.
+// The brokers have the rendered configuration and names on loopback.
 func TestBrokersThatStartAtOnceFormOneCluster(t *testing.T) {
 	start(t)
 	first, second := &nor, &usa

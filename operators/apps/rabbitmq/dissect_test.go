@@ -14,8 +14,8 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// TestTsharkDissectsWhatClientsOfAMQPSay captures clients of QoS 1 from their first packet to their last. For STOMP Wireshark has no dissector.
-func TestTsharkDissectsWhatClientsOfAMQPSay(t *testing.T) {
+// It captures clients of QoS 1 from their first packet to their last. For STOMP Wireshark has no dissector.
+func TestTsharkDissectsThePacketsOfAMQPClients(t *testing.T) {
 	requirePrograms(t, "tshark", "tcpdump")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to capture on loopback")
@@ -30,7 +30,7 @@ func TestTsharkDissectsWhatClientsOfAMQPSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reached(func() bool { _, err := os.Stat(file); return err == nil }) {
-		t.Fatalf("tcpdump does not begin: %s", said.String())
+		t.Fatalf("tcpdump does not start: %s", said.String())
 	}
 	s := open(t, b.subscriber(trafficconfig.ProtocolAMQP, "nor/dissected", 1, "dissected/#")).waitConnected(t)
 	p := open(t, b.publisher(trafficconfig.ProtocolAMQP, "prt/dissected", 1)).waitConnected(t)
@@ -43,7 +43,7 @@ func TestTsharkDissectsWhatClientsOfAMQPSay(t *testing.T) {
 	reached(func() bool { return len(s.receivedMessages()) == messages })
 	p.close()
 	s.close()
-	time.Sleep(200 * time.Millisecond) // what tcpdump has not read yet; its buffer (64 MiB) has a place of -s bytes for each packet
+	time.Sleep(200 * time.Millisecond) // lets tcpdump read the rest; its buffer (64 MiB) has -s bytes for each packet
 	_ = dump.Process.Signal(syscall.SIGINT)
 	_ = dump.Wait()
 	out, err := exec.Command("tshark", "-n", "-r", file, "-V", "-d", fmt.Sprintf("tcp.port==%d,amqp", b.ports.amqp)).Output()

@@ -12,11 +12,11 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// protocols whose clients of ours are held against the broker, with more than QoS 0.
+// protocols are those with more than QoS 0 whose clients are tested with the broker.
 var protocols = []string{trafficconfig.ProtocolAMQP, trafficconfig.ProtocolSTOMP}
 
-// TestFiltersChooseAsInMQTT subscribes with wildcards, among them two that match the same message.
-func TestFiltersChooseAsInMQTT(t *testing.T) {
+// It subscribes with wildcards, of which two match the same message.
+func TestFiltersMatchAsInMQTT(t *testing.T) {
 	b := startOpen(t)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestFiltersChooseAsInMQTT(t *testing.T) {
 	}
 }
 
-// TestMessagesOfQoS1OutliveTheSubscribersConnection publishes while nobody is there.
+// It publishes while no subscriber is connected.
 func TestMessagesOfQoS1OutliveTheSubscribersConnection(t *testing.T) {
 	b := startOpen(t)
 	for _, protocol := range protocols {
@@ -67,7 +67,7 @@ func TestMessagesOfQoS1OutliveTheSubscribersConnection(t *testing.T) {
 	}
 }
 
-// proxy is a way to the broker that can be cut.
+// proxy is a proxy of the broker whose connections can be cut.
 type proxy struct {
 	address string
 	mu      sync.Mutex
@@ -103,7 +103,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// pump carries up to 4 kB each 5 ms, so that something is under way when the connection is cut.
+// pump copies up to 4 kB each 5 ms, so that data is in transit when the connection is cut.
 func pump(from, to net.Conn) {
 	defer from.Close()
 	defer to.Close()
@@ -120,7 +120,7 @@ func pump(from, to net.Conn) {
 	}
 }
 
-// cut resets all connections.
+// cut resets all connections of the proxy.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +131,7 @@ func (p *proxy) cut() {
 	p.conns = nil
 }
 
-// TestMessagesOfQoS1SurviveConnectionsThatAreCut: each comes once at least, and is first sent once.
+// Each message arrives at least once.
 func TestMessagesOfQoS1SurviveConnectionsThatAreCut(t *testing.T) {
 	b := startOpen(t)
 	for _, protocol := range protocols {
@@ -162,24 +162,24 @@ func TestMessagesOfQoS1SurviveConnectionsThatAreCut(t *testing.T) {
 				}
 			}
 			if again := len(slices.DeleteFunc(slices.Collect(maps.Values(wrote)), func(n int) bool { return n == 1 })); again == 0 {
-				t.Error("no message was sent twice: nothing was under way when the connection was cut")
+				t.Error("no message was sent twice: nothing was in transit when the connection was cut")
 			}
 		})
 	}
 }
 
-// TestMessagesOfQoS0WithoutAConnectionAreRefused for good.
+// They are not sent later.
 func TestMessagesOfQoS0WithoutAConnectionAreRefused(t *testing.T) {
 	for _, protocol := range protocols {
 		p := open(t, (&broker{}).publisher(protocol, "prt/lost", 0))
 		if err := p.Publish("a", nil); err == nil {
-			t.Errorf("%s: a message was taken without a connection", protocol)
+			t.Errorf("%s: a message was accepted without a connection", protocol)
 		}
 	}
 }
 
-// TestClientsGoOnToTheNextBroker where the first one cannot be reached.
-func TestClientsGoOnToTheNextBroker(t *testing.T) {
+// The first broker cannot be reached.
+func TestClientsFailOverToTheNextBroker(t *testing.T) {
 	b := startOpen(t)
 	for _, protocol := range protocols {
 		config := b.subscriber(protocol, "nor/failover", 0, "#")

@@ -15,10 +15,10 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// python of Debian, whose packages of pika and stomp.py the clients are from.
+// python is Debian's, for which there are packages of pika and stomp.py.
 const python = "/usr/bin/python3"
 
-// otherClients are clients that nobody here wrote: pika, stomp.py and mosquitto_sub, subscribed to everything.
+// otherClients are clients of other projects: pika, stomp.py and mosquitto_sub, subscribed to everything.
 type otherClients struct {
 	to io.Writer
 	b  *broker
@@ -51,7 +51,7 @@ func startOtherClients(t *testing.T, b *broker) *otherClients {
 	return s
 }
 
-// listen to what a program prints, until the test ends.
+// listen reads a program's output until the test ends.
 func (s *otherClients) listen(t *testing.T, program *exec.Cmd, parse func(line string) (client, topic, payload string)) {
 	t.Helper()
 	out, err := program.StdoutPipe()
@@ -82,7 +82,7 @@ func (s *otherClients) of(client string) map[string]int {
 	return maps.Clone(s.heard[client])
 }
 
-// publish by one of them.
+// publish publishes by one of the clients.
 func (s *otherClients) publish(t *testing.T, client, topic, payload string) {
 	t.Helper()
 	if client == "mosquitto_pub" {
@@ -100,15 +100,15 @@ func (s *otherClients) publish(t *testing.T, client, topic, payload string) {
 	}
 }
 
-// without the messages by which the test finds out who is there, and those of other tests.
+// of selects messages by their prefix, without the probes and the messages of other tests.
 func of(prefix string, heard map[string]int) map[string]int {
 	maps.DeleteFunc(heard, func(message string, _ int) bool { return !strings.HasPrefix(message, prefix) })
 	return heard
 }
 
-// TestAllProtocolsHearEachOther: ours and strangers of AMQP, STOMP and MQTT, each publishing and each subscribed to everything, hear every
-// message exactly once, on its very topic.
-func TestAllProtocolsHearEachOther(t *testing.T) {
+// The platform's and other clients of AMQP, STOMP and MQTT publish and subscribe to everything. Each receives every message
+// exactly once, on the same topic.
+func TestAllProtocolsReceiveFromEachOther(t *testing.T) {
 	b := startOpen(t)
 	s := startOtherClients(t, b)
 	publishers, listeners := map[string]*client{}, map[string]func() map[string]int{}
@@ -122,7 +122,7 @@ func TestAllProtocolsHearEachOther(t *testing.T) {
 	for _, name := range []string{"pika", "stomp.py", "mosquitto_sub"} {
 		listeners[name] = func() map[string]int { return s.of(name) }
 	}
-	for name, heard := range listeners { // until all are subscribed
+	for name, heard := range listeners { // wait until all are subscribed
 		if !reached(func() bool {
 			_ = publishers["amqp QoS 0"].Publish("probe", []byte("p"))
 			return heard()["probe p"] > 0

@@ -1,4 +1,4 @@
-// Package rabbitmq renders RabbitMQ: AMQP 0-9-1, STOMP and MQTT on one broker, whose topics are the same.
+// Package rabbitmq renders RabbitMQ, a broker of AMQP 0-9-1, STOMP and MQTT with common topics.
 package rabbitmq
 
 import (
@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// stopGraceSeconds is what the Erlang virtual machine needs to close its queues on a busy host.
+	// stopGraceSeconds is the time that Erlang needs to close its queues on a busy host.
 	stopGraceSeconds = 10
-	// memoryBytes at which the broker holds its publishers back, where the app has no limit of memory. RabbitMQ's own default is a part of
-	// the host's memory, which is a different one on every host.
+	// memoryBytes is the memory use at which the broker blocks its publishers if the app has no memory limit. RabbitMQ's own
+	// default depends on the host's memory.
 	memoryBytes = 1 << 30
-	// memoryOfLimit is the part of the app's limit at which it does so: the virtual machine may take more for a moment.
+	// memoryOfLimit is the fraction of the app's limit at which it does so, because Erlang may briefly use more.
 	memoryOfLimit = 0.6
 )
 
@@ -29,7 +29,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "rabbitmq" }
 
-// Render one process.
+// Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	script := apps.RunFile("rabbitmq.sh")
 	return apps.Rendering{
@@ -45,7 +45,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	}
 }
 
-// NodeName of a broker in Erlang's distribution. A broker that is alone needs no name that others can resolve.
+// NodeName is a broker's name in Erlang's distribution. A single broker needs no name that others can resolve.
 func NodeName(site apps.Site) string {
 	if len(site.ClusterPeers) == 0 {
 		return "rabbit@localhost"
@@ -53,8 +53,8 @@ func NodeName(site apps.Site) string {
 	return "rabbit@" + site.Node
 }
 
-// Config is the broker's rabbitmq.conf (https://www.rabbitmq.com/docs/configure), without what the script adds. Queue and in-flight limits
-// stay as RabbitMQ ships them: they are part of what an experiment measures.
+// Config is the broker's rabbitmq.conf (https://www.rabbitmq.com/docs/configure), without the lines of the script. Queue and
+// in-flight limits are RabbitMQ's defaults, because an experiment measures them.
 func Config(site apps.Site) string {
 	var b strings.Builder
 	writeListeners(&b, site)
@@ -70,7 +70,7 @@ func Config(site apps.Site) string {
 	return b.String()
 }
 
-// writeListeners at the ports that clients are told; with TLS there are no others.
+// writeListeners writes the listeners at the clients' ports. With TLS there are no others.
 func writeListeners(b *strings.Builder, site apps.Site) {
 	secure := site.App.Security != nil && site.App.Security.TLS
 	for _, l := range []struct {
@@ -90,7 +90,8 @@ func writeListeners(b *strings.Builder, site apps.Site) {
 	}
 }
 
-// writeLogin: RabbitMQ's user guest serves those without a name, from any node; with a password there is no such user.
+// writeLogin writes how clients log in. Without a password all use RabbitMQ's user guest, from any node. With a password there
+// is no such user.
 func writeLogin(b *strings.Builder, site apps.Site) {
 	if hasPassword(site) {
 		b.WriteString("mqtt.allow_anonymous = false\n")
@@ -111,8 +112,8 @@ func watermark(app v1alpha1.App) int64 {
 	return memoryBytes
 }
 
-// writeCluster names all members, in the order of their names on each of them. Brokers that were apart find together again by themselves
-// (autoheal): the side with fewer clients starts anew. A broker that is alone speaks to nobody but itself.
+// writeCluster names all members, in the same order on each of them. After a partition the side with fewer clients restarts
+// (autoheal). A single broker listens only on loopback.
 func writeCluster(b *strings.Builder, site apps.Site) {
 	if len(site.ClusterPeers) == 0 {
 		b.WriteString("distribution.listener.interface = 127.0.0.1\n")
@@ -129,7 +130,7 @@ func members(site apps.Site) []string {
 	return slices.Sorted(slices.Values(append([]string{site.Node}, site.ClusterPeers...)))
 }
 
-// Script starts the broker with all its state in the run directory. What is secret goes into files of that directory alone.
+// Script starts the broker with all its state, including secrets, in the run directory.
 func Script(site apps.Site) string {
 	var b strings.Builder
 	run := agentconfig.RunDir
@@ -151,7 +152,7 @@ func environment(site apps.Site, run string) []string {
 		"RABBITMQ_CONFIG_FILE=" + run + "/started.conf", "RABBITMQ_ENABLED_PLUGINS_FILE=" + run + "/enabled_plugins",
 		"RABBITMQ_MNESIA_BASE=" + run + "/mnesia", "RABBITMQ_GENERATED_CONFIG_DIR=" + run + "/generated", "RABBITMQ_LOG_BASE=" + run,
 		"RABBITMQ_LOGS=-", "RABBITMQ_PID_FILE=" + run + "/rabbitmq.pid", "ERL_CRASH_DUMP_BYTES=0",
-		// Without it a shell would stand between the agent's SIGTERM and the broker.
+		// Without it the agent's SIGTERM would reach a shell instead of the broker.
 		"RUNNING_UNDER_SYSTEMD=true",
 	}
 	if len(site.ClusterPeers) == 0 {

@@ -27,7 +27,7 @@ func sites() map[string]apps.Site {
 	return map[string]apps.Site{"single": site(), "secure": secure, "login": login, "cluster": cluster, "limited": limited}
 }
 
-func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
+func TestConfigurationsMatchTheirGoldenFiles(t *testing.T) {
 	for name, s := range sites() {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".conf", Config(s))

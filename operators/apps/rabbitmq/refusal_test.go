@@ -10,8 +10,8 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// TestASubscriptionThatIsRefusedIsToldAndTriedAgain: the queue that the client wants is there with other properties, until it is deleted.
-func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
+// The client's queue exists with other properties, until it is deleted.
+func TestARefusedSubscriptionIsReportedAndTriedAgain(t *testing.T) {
 	b := startOpen(t)
 	connection, err := amqp.Dial("amqp://guest:guest@" + b.of(trafficconfig.ProtocolAMQP) + "/")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/credentials"
 )
 
-// secrets are files as the operator makes them.
+// secrets writes the files of the operator's Secret.
 func secrets(dir string) error {
 	files, err := credentials.Make("test", []string{"localhost"}, []netip.Addr{netip.MustParseAddr("127.0.0.1")}, time.Now())
 	if err != nil {
@@ -30,13 +30,13 @@ func secrets(dir string) error {
 	return nil
 }
 
-// security of a client that has all files.
+// security is that of a client with all files.
 func (b *broker) security() *trafficconfig.Security {
 	file := func(name string) string { return filepath.Join(b.dir, "security", name) }
 	return &trafficconfig.Security{CAFile: file("ca.crt"), UsernameFile: file("username"), PasswordFile: file("password")}
 }
 
-func TestWithTLSAndAPasswordOnlyThoseWhoHaveBothAreServed(t *testing.T) {
+func TestWithTLSAndAPasswordOnlyClientsWithBothAreServed(t *testing.T) {
 	start(t)
 	b := &secure
 	b.wait(t)

@@ -20,9 +20,9 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "traffic" }
 
-// Render one process and one configuration file for each instance.
+// Render renders one process and one configuration file for each instance.
 func (Kind) Render(site apps.Site) apps.Rendering {
-	// A client that does both goes on receiving while the drain lasts, or messages under way to it would count as lost.
+	// A client that does both receives until the end of the drain, or messages in transit would count as lost.
 	both := site.App.Publisher != nil && site.App.Subscriber != nil
 	r := apps.Rendering{Image: image(site), StopGraceSeconds: 2, DrainOnStop: both}
 	for i, name := range site.Instances {
@@ -44,7 +44,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
-// image of the traffic generator: ZeroMQ needs a library that is not written in Go.
+// image is the image of the traffic generator. ZeroMQ needs a library that is not written in Go.
 func image(site apps.Site) string {
 	if p := site.App.Publisher; p != nil && p.Protocol == v1alpha1.ProtocolZeroMQ {
 		return site.Images.ZeroMQ
@@ -130,7 +130,7 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 	return config
 }
 
-// Security of the connections to a broker; nil for none.
+// Security is that of the connections to a broker, nil for none.
 func Security(broker v1alpha1.App) *trafficconfig.Security {
 	if broker.Security == nil {
 		return nil
@@ -145,7 +145,7 @@ func Security(broker v1alpha1.App) *trafficconfig.Security {
 	return s
 }
 
-// WSN is how clients speak to a WS-Notification broker; nil for the defaults.
+// WSN has the settings of clients of a WS-Notification broker, nil for the defaults.
 func WSN(broker v1alpha1.App) *trafficconfig.WSN {
 	if w := broker.WSNBroker; w != nil && w.Implementation == v1alpha1.WSNCXF {
 		return &trafficconfig.WSN{Dialect: trafficconfig.DialectSimple}
@@ -153,7 +153,7 @@ func WSN(broker v1alpha1.App) *trafficconfig.WSN {
 	return nil
 }
 
-// session as the traffic generator has it.
+// session converts a session to the traffic generator's configuration.
 func session(s v1alpha1.Session) string {
 	if s == v1alpha1.SessionAuto {
 		return trafficconfig.SessionAuto
@@ -162,13 +162,13 @@ func session(s v1alpha1.Session) string {
 }
 
 const (
-	// defaultPayload of publishers with a period.
+	// defaultPayload is that of publishers with a period.
 	defaultPayload = "geojson"
-	// filePayload begins a payload that is a file: of a ConfigMap in the spec, at a path in the container.
+	// filePayload is the prefix of a payload from a file: a ConfigMap in the spec, a path in the container.
 	filePayload = "file:"
 )
 
-// Version of MQTT that a client is told; none for other protocols.
+// Version is a client's version of MQTT, empty for other protocols.
 func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
 	if protocol != v1alpha1.ProtocolMQTT {
 		return ""
@@ -176,7 +176,7 @@ func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
 	return string(v)
 }
 
-// subscribe says what the instances subscribe to: all to the same, or each to its own.
+// subscribe sets the subscriptions of the instances, common ones or one's own for each.
 func subscribe(r *apps.Rendering, site apps.Site) {
 	for i := range site.Instances {
 		r.InstanceSubscriptions = append(r.InstanceSubscriptions, Subscriptions(site.App, site.Node, i))
@@ -199,7 +199,7 @@ func Subscriptions(app v1alpha1.App, node string, i int) []string {
 	return own
 }
 
-// Topic that the i-th instance publishes to, from 0, without placeholders; {instance} is the instance's number on its node, from 1.
+// Topic is the topic of the i-th instance, from 0, without placeholders. {instance} is its number on the node, from 1.
 func Topic(site apps.Site, i int) string {
 	sender := site.Senders[i]
 	return strings.NewReplacer(
@@ -208,14 +208,14 @@ func Topic(site apps.Site, i int) string {
 	).Replace(site.App.Publisher.Topic)
 }
 
-// phase is when the i-th instance first publishes, in seconds after its start and lead, less than its period.
+// phase is the time of the i-th instance's first message in seconds after its start and lead. It is less than the period.
 func phase(site apps.Site, i int) float64 {
 	period := site.App.Publisher.Period.Std().Seconds()
 	switch site.App.Publisher.Phase {
 	case v1alpha1.PhaseAligned:
 		return 0
 	case v1alpha1.PhaseSpread:
-		// In the middle of its share: at the start itself nobody is connected yet.
+		// In the middle of its share, because at the start itself no client is connected yet.
 		return period * (float64(site.FirstIndex+i) + 0.5) / float64(site.TotalInstances)
 	default:
 		return period * apps.Fraction(site.Seed, "phase", site.Instances[i])

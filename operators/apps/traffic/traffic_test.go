@@ -21,7 +21,7 @@ func publisher(phase v1alpha1.Phase) apps.Site {
 	}
 }
 
-func TestAPublisherKnowsWhoItIsAndWhereItSends(t *testing.T) {
+func TestTheConfigurationOfAPublisher(t *testing.T) {
 	got := Config(publisher(v1alpha1.PhaseSpread), 1)
 	want := trafficconfig.Config{
 		Instance: "prt/bft/2", Protocol: "mqtt", Version: "5", Broker: "nor:1883", Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S002",
@@ -40,14 +40,14 @@ func TestPhases(t *testing.T) {
 	}{
 		"aligned publishers all send at once":                     {v1alpha1.PhaseAligned, [2]float64{0, 0}},
 		"spread ones share the period through the experiment":     {v1alpha1.PhaseSpread, [2]float64{6.25, 8.75}},
-		"random ones are what the seed and their names say":       {v1alpha1.PhaseRandom, [2]float64{10 * apps.Fraction(7, "phase", "prt/bft/1"), 10 * apps.Fraction(7, "phase", "prt/bft/2")}},
+		"random ones follow from the seed and their names":        {v1alpha1.PhaseRandom, [2]float64{10 * apps.Fraction(7, "phase", "prt/bft/1"), 10 * apps.Fraction(7, "phase", "prt/bft/2")}},
 		"random is the default, as medians must not depend on it": {"", [2]float64{10 * apps.Fraction(7, "phase", "prt/bft/1"), 10 * apps.Fraction(7, "phase", "prt/bft/2")}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			for i, want := range c.want {
 				if got := Config(publisher(c.phase), i).Publish.FirstAfterSeconds; got != want {
-					t.Errorf("instance %d begins after %v s, want %v", i, got, want)
+					t.Errorf("instance %d starts after %v s, want %v", i, got, want)
 				}
 			}
 		})
@@ -81,7 +81,7 @@ func TestSubscribersMayEachTakeTheirOwnTopic(t *testing.T) {
 		t.Errorf("the plan would have, for all of them, %v, and for each (-want +got):\n%s", r.Subscriptions, diff)
 	}
 	if diff := cmp.Diff(want[1], Config(site, 1).Subscribe.Topics); diff != "" {
-		t.Errorf("the second is told (-want +got):\n%s", diff)
+		t.Errorf("the second's configuration (-want +got):\n%s", diff)
 	}
 }
 

@@ -22,13 +22,13 @@ import (
 	"vignette.dev/vignette/operators/apps"
 )
 
-// image is where VerneMQ is, as in the image that its makers publish.
+// image is the path of VerneMQ, as in upstream's image.
 const image = "/vernemq"
 
-// waitTimeout with what happens on a busy host.
+// waitTimeout is long enough for a busy host.
 const waitTimeout = 3 * time.Minute
 
-// realBroker is a VerneMQ that runs what the kind renders, at an address.
+// realBroker is a running VerneMQ with a rendered configuration, at an address.
 type realBroker struct {
 	site    apps.Site
 	address string
@@ -41,7 +41,7 @@ type realBroker struct {
 	ended   <-chan struct{}
 }
 
-// child runs a program until kill is called, or this process ends in any way: the kernel ends it with the thread that started it.
+// child runs a program until kill is called or this process ends. The kernel kills it with the thread that started it.
 func child(cmd *exec.Cmd) (kill func(), ended chan struct{}, err error) {
 	started := make(chan error)
 	ended = make(chan struct{})
@@ -62,7 +62,8 @@ func child(cmd *exec.Cmd) (kill func(), ended chan struct{}, err error) {
 	return sync.OnceFunc(func() { _ = cmd.Process.Kill(); <-ended }), ended, nil
 }
 
-// network joins this process's network namespace and another one, whose name it tells; their addresses are firstAt and memberAt.
+// network connects this process's network namespace to a new one, and returns its name. Their addresses are firstAt and
+// memberAt.
 func network(t *testing.T) (name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -87,7 +88,8 @@ func network(t *testing.T) (name string) {
 
 const firstAt, memberAt = "198.18.251.1", "198.18.251.2"
 
-// startReal starts brokers at their addresses, and Erlang's name service for them alone; the second one is in a network namespace of its own.
+// startReal starts brokers at their addresses, and Erlang's name service only for them. The second one has a network namespace
+// of its own.
 func startReal(t *testing.T, nodes ...*realBroker) {
 	t.Helper()
 	found, err := filepath.Glob(image + "/erts-*/bin/epmd")
@@ -122,7 +124,7 @@ func startReal(t *testing.T, nodes ...*realBroker) {
 	}
 }
 
-// write what is rendered as the agent would.
+// write writes the rendered files as the agent would.
 func (r *realBroker) write(t *testing.T, hosts string) {
 	t.Helper()
 	r.site.MetricsPorts = []int{0}
@@ -147,7 +149,7 @@ func (r *realBroker) start(t *testing.T) {
 	}
 }
 
-// testClient is a client of a broker that hears all, and what it tells.
+// testClient is a client of a broker that subscribes to everything, with its output.
 type testClient struct {
 	transport.Client
 	broker *realBroker
@@ -189,7 +191,7 @@ func (r *realBroker) newClient(t *testing.T, version string) *testClient {
 	return u
 }
 
-// waitReceived waits until it has heard one of the messages of another client.
+// waitReceived publishes by another client until this one has received a message.
 func (u *testClient) waitReceived(t *testing.T, from *testClient, what string) {
 	t.Helper()
 	late := time.After(waitTimeout)
@@ -211,7 +213,7 @@ func (u *testClient) waitReceived(t *testing.T, from *testClient, what string) {
 	}
 }
 
-// refusals tells what a broker refused that served the client.
+// refusals are the warnings about what the client's broker has refused.
 func (u *testClient) refusals() (words []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -223,7 +225,7 @@ func (u *testClient) refusals() (words []string) {
 	return words
 }
 
-func TestRealBrokersWhoseClientsDoNotWaitFormOneMeshAlsoAfterARestart(t *testing.T) {
+func TestRealBrokersFormOneMeshAlsoAfterARestart(t *testing.T) {
 	first, member := &realBroker{site: sites()["cluster-first"], address: firstAt}, &realBroker{site: sites()["cluster"], address: memberAt}
 	first.site.ClusterPeers, member.site.ClusterPeers = []string{"nor"}, []string{"deu"}
 	startReal(t, first, member)
@@ -239,7 +241,7 @@ func TestRealBrokersWhoseClientsDoNotWaitFormOneMeshAlsoAfterARestart(t *testing
 	}
 }
 
-func TestARealBrokerRefusesNobodyWhileItStartsAndIsQuiet(t *testing.T) {
+func TestARealBrokerRefusesNoClientWhileItStartsAndLogsLittle(t *testing.T) {
 	broker := &realBroker{site: sites()["login"], address: loopback}
 	startReal(t, broker)
 	for _, version := range []string{mqtt.Version311, mqtt.Version5} {

@@ -1,4 +1,4 @@
-// Package vernemq renders VerneMQ, in the container image that its makers publish.
+// Package vernemq renders VerneMQ in upstream's container image.
 package vernemq
 
 import (
@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// stopGraceSeconds is what the Erlang virtual machine needs to close its queues on a busy host.
+	// stopGraceSeconds is the time that Erlang needs to close its queues on a busy host.
 	stopGraceSeconds = 10
-	// clusterPort carries messages between brokers; firstPort to lastPort Erlang's distribution: the ports of upstream's image.
+	// clusterPort is for messages between brokers, firstPort to lastPort for Erlang's distribution, as in upstream's image.
 	clusterPort         = 44053
 	firstPort, lastPort = 9100, 9109
-	// These stand for what only the script can know: addresses of nodes, and a cookie that is new with each start.
+	// Placeholders for values that only the script knows: addresses of nodes, and a new cookie for each start.
 	ownAddress   = "OWN_ADDRESS"
 	firstAddress = "FIRST_ADDRESS"
 	ownCookie    = "OWN_COOKIE"
@@ -30,7 +30,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "vernemq" }
 
-// Render one process.
+// Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	script := apps.RunFile("vernemq.sh")
 	return apps.Rendering{
@@ -38,7 +38,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/bin/sh", script}}},
 		Files: []agentconfig.File{
 			{Path: apps.RunFile("vernemq.conf"), Content: Config(site)},
-			// Whoever the broker serves may publish and hear everything: the access list that VerneMQ ships.
+			// VerneMQ's default access list: all clients may publish and receive everything.
 			{Path: apps.RunFile("vmq.acl"), Content: "topic #\n"},
 			{Path: apps.RunFile("started.erl.in"), Content: Started(site)},
 			{Path: script, Content: Script(site)},
@@ -50,9 +50,9 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 
 func isStandalone(site apps.Site) bool { return len(site.ClusterPeers) == 0 }
 
-// Config is the broker's vernemq.conf (https://docs.vernemq.com/configuring-vernemq), without what the script adds. Queue and in-flight limits and what
-// is allowed in a network that has come apart stay as VerneMQ ships them: they are part of what an experiment measures. The listener for clients is not
-// here, as VerneMQ would open it before it has loaded authentication and access lists: see Started.
+// Config is the broker's vernemq.conf (https://docs.vernemq.com/configuring-vernemq), without the lines of the script. Queue
+// and in-flight limits and the behaviour in a network partition are VerneMQ's defaults, because an experiment measures them.
+// Started opens the listener for clients, because VerneMQ would open it before authentication and access lists are loaded.
 func Config(site apps.Site) string {
 	var b strings.Builder
 	hasPassword := site.App.Security != nil && site.App.Security.Password
@@ -68,19 +68,19 @@ func Config(site apps.Site) string {
 	if isStandalone(site) {
 		address, cookie = loopback, ownCookie
 	}
-	// Peers connect to the address that the listener has, so it must be one that means the same to all of them.
+	// Peers connect to the listener's address, so all of them must be able to reach it.
 	fmt.Fprintf(&b, "nodename = VerneMQ@%[1]s\ndistributed_cookie = %[2]s\nlistener.vmq.clustering = %[1]s:%[3]d\n", address, cookie, clusterPort)
-	// Whoever reaches this port and has the cookie can do anything.
+	// Anybody who reaches this port and has the cookie controls the broker.
 	fmt.Fprintf(&b, "erlang.distribution.interface = %s\n", address)
 	fmt.Fprintf(&b, "erlang.distribution.port_range.minimum = %d\nerlang.distribution.port_range.maximum = %d\n", firstPort, lastPort)
-	// Without the file of errors Erlang's own handler takes its place, and prints everything.
+	// Without the file of errors Erlang's own handler is used, which prints everything.
 	b.WriteString("log.console = console\nlog.error = on\nlog.error.rotation.size = 1MB\nlog.error.rotation.keep = 1\n")
 	return b.String()
 }
 
-// Started is what the broker's Erlang evaluates. Once VerneMQ runs, authentication and access lists included, it joins the mesh and opens the listener
-// for clients by the commands of vmq-admin. The order matters: a member that clients reached before may not join any more. All but the first member, by the
-// nodes' names, join the first. One that was started again still knows the others.
+// Started is Erlang code that the broker evaluates. Once VerneMQ runs with authentication and access lists, it joins the mesh
+// and opens the listener for clients by commands of vmq-admin. The order matters, because a member with clients cannot join any
+// more. All members join the first, by the nodes' names. A restarted one still knows the others.
 func Started(site apps.Site) string {
 	var b strings.Builder
 	b.WriteString(`Admin = fun(Command) -> vmq_server_cli:command(["vmq-admin" | Command], false) end.
@@ -119,7 +119,8 @@ end).
 	return b.String()
 }
 
-// listener for clients: the options of vmq-admin listener start. It knows no default for the versions of MQTT; these are the configuration's.
+// listener has the options of vmq-admin listener start for clients. It has no default for the versions of MQTT, so these are
+// the configuration's.
 func listener(site apps.Site) []string {
 	options := []string{"address=0.0.0.0", fmt.Sprintf("port=%d", apps.Port(v1alpha1.ProtocolMQTT, site.App)), "--allowed_protocol_versions=3,4,5,131"}
 	if site.App.Security == nil || !site.App.Security.TLS {
@@ -129,7 +130,7 @@ func listener(site apps.Site) []string {
 	return append(options, "--ssl", "--cafile="+dir+"/ca.crt", "--certfile="+dir+"/tls.crt", "--keyfile="+dir+"/tls.key")
 }
 
-// firstMember member by the nodes' names, and whether this one joins it.
+// firstMember is the first member by the nodes' names.
 func firstMember(site apps.Site) string {
 	return slices.Min(append(slices.Clone(site.ClusterPeers), site.Node))
 }
@@ -143,8 +144,8 @@ func flag(on bool) string {
 	return "off"
 }
 
-// Script starts the broker from a copy of its directory in which all that it writes is the run directory's: the image's own belongs to another user
-// and cannot be written.
+// Script starts the broker from a copy of its directory that writes only to the run directory. The image's own directory
+// belongs to another user and is read-only.
 func Script(site apps.Site) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `set -eu
@@ -160,10 +161,10 @@ for part in /vernemq/*; do
 done
 `, agentconfig.RunDir)
 	b.WriteString(configuration(site))
-	// Only the makers' own packages know this key; others take it for a mistake.
+	// Only upstream's own packages accept this key. Others refuse it.
 	b.WriteString("if grep -qs '\"accept_eula\"' /vernemq/share/schema/*; then\n  " + licence(site) + "\nfi\n")
 	if site.App.Security != nil && site.App.Security.Password {
-		// It reads the password twice from standard input, and takes all of it; lines of name:password it would cut at the next colon.
+		// It reads the password twice from standard input. In a line of name:password it would cut it at a colon.
 		fmt.Fprintf(&b, "rm -f vmq.passwd\npassword=$(cat %[1]s/password)\nprintf '%%s\\n%%s\\n' \"$password\" \"$password\" | vernemq/bin/vmq-passwd -c vmq.passwd \"$(cat %[1]s/username)\" > /dev/null\n", agentconfig.SecurityDir)
 	}
 	fmt.Fprintf(&b, "export HOME=%s ERL_CRASH_DUMP_BYTES=0\n", agentconfig.RunDir)
@@ -174,19 +175,19 @@ done
 	return b.String()
 }
 
-// configuration in its place, with what only the script can know.
+// configuration writes the configuration with the values that only the script knows.
 func configuration(site apps.Site) string {
 	if isStandalone(site) {
 		return "cookie=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')\n" +
 			"sed \"s/" + ownCookie + "/$cookie/\" vernemq.conf > vernemq/etc/vernemq.conf\ncp started.erl.in started.erl\n"
 	}
-	// The last address of a name is the radio's: before it /etc/hosts has that of the pod for the node's own name.
+	// The last address of a name is the radio's. Before it /etc/hosts may have the pod's for the node's own name.
 	return `address() { awk -v name="$1" '{ for (i = 2; i <= NF; i++) if ($i == name) found = $1 } END { print found }' /etc/hosts; }` + "\n" +
 		fmt.Sprintf("sed \"s/%s/$(address %s)/\" vernemq.conf > vernemq/etc/vernemq.conf\n", ownAddress, site.Node) +
 		fmt.Sprintf("sed \"s/%s/$(address %s)/\" started.erl.in > started.erl\n", firstAddress, firstMember(site))
 }
 
-// licence of an image that asks whether it is accepted: that is for the platform's owner to say.
+// licence accepts the image's licence if the platform's owner has accepted it.
 func licence(site apps.Site) string {
 	if site.Images.VerneMQAcceptEULA {
 		return "echo 'accept_eula = yes' >> vernemq/etc/vernemq.conf"

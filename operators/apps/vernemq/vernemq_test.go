@@ -34,7 +34,7 @@ func sites() map[string]apps.Site {
 	return map[string]apps.Site{"single": site(), "secure": secure, "tls": tls, "login": login, "cluster": cluster, "cluster-first": first}
 }
 
-func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
+func TestConfigurationsMatchTheirGoldenFiles(t *testing.T) {
 	for name, s := range sites() {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".conf", Config(s))
@@ -50,7 +50,7 @@ type key struct {
 	kind    string
 }
 
-// documentedKeys keys of vernemq.conf, each with a type, a meaning and its source.
+// documentedKeys are the keys of vernemq.conf, each with a type, a meaning and its source.
 func documentedKeys(t *testing.T) (keys []key) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/keys.tsv")
@@ -71,7 +71,7 @@ func documentedKeys(t *testing.T) (keys []key) {
 	return keys
 }
 
-// valid tells whether a value is of a type, as VerneMQ's parser (cuttlefish) has them.
+// valid reports whether a value is of a type of VerneMQ's parser (cuttlefish).
 func valid(kind, value string) bool {
 	switch kind {
 	case "flag":
@@ -95,8 +95,8 @@ func valid(kind, value string) bool {
 	return slices.Contains(strings.Split(kind, "|"), value)
 }
 
-// TestConfigurationsHaveDocumentedKeysOnly stands for a run of VerneMQ, whose image cannot be had where the tests run.
-func TestConfigurationsHaveDocumentedKeysOnly(t *testing.T) {
+// It replaces a run of VerneMQ, whose image the tests cannot download.
+func TestConfigurationsHaveOnlyDocumentedKeys(t *testing.T) {
 	keys, used := documentedKeys(t), map[string]bool{}
 	for name, s := range sites() {
 		seen := map[string]bool{}
@@ -122,8 +122,8 @@ func TestConfigurationsHaveDocumentedKeysOnly(t *testing.T) {
 	}
 }
 
-// fakeInstallation has the rendered files in a folder that stands for /vignette/run, beside one with the image's parts, whose programs say how they are called.
-// exec runs the script and tells what was printed.
+// fakeInstallation has the rendered files in a folder instead of /vignette/run. Beside it is one with the image's parts, whose
+// programs print their arguments. exec runs the script and returns its output.
 type fakeInstallation struct {
 	run  string
 	exec func() string
@@ -162,7 +162,7 @@ func (i fakeInstallation) read(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestTheScriptMakesADirectoryOfItsOwn(t *testing.T) {
+func TestTheScriptCreatesItsOwnDirectory(t *testing.T) {
 	for name, want := range map[string]string{
 		"single":        "nodename = VerneMQ@127.0.0.1",
 		"cluster":       "nodename = VerneMQ@198.18.0.2",
@@ -196,7 +196,7 @@ func TestAPasswordMayHaveColons(t *testing.T) {
 	}
 }
 
-func TestABrokerAloneSpeaksToNobodyButItself(t *testing.T) {
+func TestASingleBrokerListensForPeersOnlyOnLoopback(t *testing.T) {
 	cookies := map[string]bool{}
 	for range 2 {
 		i := fakeInstallationOf(t, site())
@@ -209,14 +209,14 @@ func TestABrokerAloneSpeaksToNobodyButItself(t *testing.T) {
 		}
 		cookie := regexp.MustCompile(`distributed_cookie = ([0-9a-f]{32})\n`).FindStringSubmatch(config)
 		if cookie == nil || cookies[cookie[1]] {
-			t.Fatalf("want a cookie that is new with each start:\n%s", config)
+			t.Fatalf("want a new cookie for each start:\n%s", config)
 		}
 		cookies[cookie[1]] = true
 	}
 }
 
-// standIns are VerneMQ's application, which takes its time to start, and its modules that Started calls. The broker is a member of a mesh of MEMBERS; the
-// join works the second time.
+// standIns simulate VerneMQ's application, which takes a while to start, and its modules that Started calls. The broker is a
+// member of a mesh of MEMBERS. The second join succeeds.
 var standIns = map[string]string{
 	"vmq_server_app": `-module(vmq_server_app).
 -export([start/2, stop/1]).
@@ -247,7 +247,7 @@ run(["vmq-admin", "listener" | _] = Command) ->
 `,
 }
 
-// evaluate what Started renders by Erlang, and tell what the stand-ins were called with and whether Erlang ended well.
+// evaluate evaluates Started by Erlang, and returns the calls of the stand-ins and Erlang's error.
 func evaluate(t *testing.T, s apps.Site, environment ...string) (calls []string, output string, err error) {
 	t.Helper()
 	for _, program := range []string{"erl", "erlc"} {
@@ -290,14 +290,14 @@ func TestAMemberServesClientsOnceItHasJoined(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsStartedAgainDoesNotJoinAgain(t *testing.T) {
+func TestARestartedMemberDoesNotJoinAgain(t *testing.T) {
 	calls, output, err := evaluate(t, sites()["cluster"], "MEMBERS=3")
 	if want := []string{listenCommand}; err != nil || !slices.Equal(calls, want) {
 		t.Errorf("%v: called %q; want %q\n%s", err, calls, want, output)
 	}
 }
 
-func TestTheFirstMemberAndABrokerAloneServeClientsAtOnce(t *testing.T) {
+func TestTheFirstMemberAndASingleBrokerServeClientsAtOnce(t *testing.T) {
 	for _, name := range []string{"cluster-first", "single"} {
 		calls, output, err := evaluate(t, sites()[name])
 		if want := []string{listenCommand}; err != nil || !slices.Equal(calls, want) {
@@ -323,7 +323,7 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-func TestAnImageThatAsksForItsLicenceStartsOnlyWhereItIsAccepted(t *testing.T) {
+func TestAnImageWithALicenceStartsOnlyIfItIsAccepted(t *testing.T) {
 	run, image := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(image, "share/schema/10-vmq.schema"), `{mapping, "accept_eula", …`, 0o444)
 	write(t, filepath.Join(image, "bin/vernemq"), "#!/bin/sh\necho started\n", 0o555)

@@ -17,7 +17,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "wsnbroker" }
 
-// Render one process.
+// Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	r := apps.Rendering{StopGraceSeconds: 3}
 	if port := site.MetricsPorts[0]; port != 0 {
@@ -64,7 +64,8 @@ func Config(site apps.Site) wsnbroker.Config {
 
 func exporterPath() string { return apps.RunFile("exporter.yaml") }
 
-// exporterConfig of Prometheus' JMX exporter: the totals of ActiveMQ, through which CXF passes all messages. CXF's own beans have lists of names only.
+// exporterConfig configures Prometheus' JMX exporter. It exports the totals of ActiveMQ, through which CXF passes all messages,
+// because CXF's own beans have only lists of names.
 const exporterConfig = `lowercaseOutputName: true
 includeObjectNames: ["org.apache.activemq:type=Broker,brokerName=localhost"]
 rules:
@@ -72,7 +73,7 @@ rules:
   name: activemq_$1
 `
 
-// CXFScript starts CXF's own launcher. What ActiveMQ may write goes to /tmp, and it listens nowhere.
+// CXFScript starts CXF's own launcher. ActiveMQ writes to /tmp and does not listen.
 func CXFScript(site apps.Site) string {
 	agent := ""
 	if port := site.MetricsPorts[0]; port != 0 {

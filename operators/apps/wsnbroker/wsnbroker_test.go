@@ -16,7 +16,7 @@ func site(implementation v1alpha1.WSNImplementation) apps.Site {
 	}
 }
 
-func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
+func TestConfigurationsMatchTheirGoldenFiles(t *testing.T) {
 	secure := site(v1alpha1.WSNVignette)
 	secure.App.Security = &v1alpha1.Security{TLS: true, Password: true}
 	for name, s := range map[string]apps.Site{"vignette": site(v1alpha1.WSNVignette), "secure": secure, "cxf": site(v1alpha1.WSNCXF)} {

@@ -17,7 +17,7 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "zeromqbroker" }
 
-// Render one process.
+// Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	path := apps.RunFile("zeromq-broker.json")
 	return apps.Rendering{
@@ -27,7 +27,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	}
 }
 
-// Config of the broker.
+// Config is the broker's configuration.
 func Config(site apps.Site) trafficconfig.ZeroMQBroker {
 	c := trafficconfig.ZeroMQBroker{Instance: site.Instances[0], Transport: trafficconfig.TransportTCP, MetricsPort: site.MetricsPorts[0]}
 	if site.PGM == nil {

@@ -26,7 +26,7 @@ func sites() map[string]apps.Site {
 	}
 }
 
-func TestConfigurationsAreAsTheirGoldenFilesAndTheBrokerTakesThem(t *testing.T) {
+func TestConfigurationsMatchTheirGoldenFilesAndTheBrokerAcceptsThem(t *testing.T) {
 	for name, site := range sites() {
 		t.Run(name, func(t *testing.T) {
 			r := Kind{}.Render(site)
