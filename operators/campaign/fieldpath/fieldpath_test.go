@@ -134,7 +134,7 @@ func TestAValueIsReadByTheTypeOfItsField(t *testing.T) {
 		"yes or no":                 {"networks[wan].links[0].reorder", "true", true, ""},
 		"neither":                   {"networks[wan].links[0].reorder", "maybe", nil, `"maybe" is invalid: must be true or false`},
 		"an object":                 {"apps[hub]", "{mosquitto: {}}", map[string]any{"mosquitto": map[string]any{}}, ""},
-		"no YAML":                   {"apps[hub]", "{mosquitto", nil, `want YAML of an object, such as {name: value}`},
+		"no YAML":                   {"apps[hub]", "{mosquitto", nil, `must be YAML of an object, such as {name: value}`},
 		"a list":                    {"nodes[hq].apps", "[a, b]", []any{"a", "b"}, ""},
 		"nothing":                   {"duration", "null", nil, ""},
 		"a field that is not there": {"durations", "1m", nil, ""},
