@@ -8,10 +8,13 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/markdown"
 )
 
 var (
@@ -91,7 +94,6 @@ func TestExamplesOfCommandsNameFilesThatAreThere(t *testing.T) {
 // codeLine is a line of a block of code that begins with the command, inlineCode one in running text.
 var (
 	codeLine   = regexp.MustCompile(`(?m)^(?: {4}|\t)?(?:\$ )?(?:bin/|kubectl )?vignette (.*)$`)
-	fenced     = regexp.MustCompile("(?ms)^ *```(?:sh|bash|console)?\n(.*?)^ *```")
 	inlineCode = regexp.MustCompile("`(?:kubectl )?vignette ([^`\n]+)`")
 	// synopsis is a line with what may be left out, or with several commands.
 	synopsis = regexp.MustCompile(`\[|\w, \w`)
@@ -132,8 +134,10 @@ func TestEveryCommandOfTheDocsParses(t *testing.T) {
 		}
 		text := readText(t, page)
 		blocks := indented(text)
-		for _, m := range fenced.FindAllStringSubmatch(text, -1) {
-			blocks += m[1]
+		for _, block := range markdown.Blocks(text) {
+			if slices.Contains([]string{"", "sh", "bash", "console"}, block.Language) {
+				blocks += block.Text
+			}
 		}
 		for _, m := range codeLine.FindAllStringSubmatch(blocks, -1) {
 			if lines++; synopsis.MatchString(comment.ReplaceAllString(m[1], "")) {
@@ -143,7 +147,7 @@ func TestEveryCommandOfTheDocsParses(t *testing.T) {
 				t.Errorf("%s: vignette %s: %v", page, m[1], err)
 			}
 		}
-		for _, m := range inlineCode.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		for _, m := range inlineCode.FindAllStringSubmatch(markdown.WithoutBlocks(text), -1) {
 			lines++
 			if err := parsed(m[1], false); err != nil {
 				t.Errorf("%s: `vignette %s`: %v", page, m[1], err)

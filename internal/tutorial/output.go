@@ -13,7 +13,7 @@ const anything = "…"
 var (
 	// measured are figures that differ between runs: fractions, times of day, and numbers with a unit of time or bytes.
 	measured = regexp.MustCompile(`\d[\d,]*[.:][\d.:]*Z?(?: ?(?:µs|ms|s|min|[kM]?B/s|[kM]?bit/s))?|\d+ ?(?:µs|ms|s|min|[kM]?B/s|[kM]?bit/s)\b`)
-	identity = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d{4}-\d\d-\d\d\b`)
+	identity = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d{4}-\d\d-\d\d\b|\b\d{16,}\b|\b[0-9a-f]{64}\b`)
 	counts   = regexp.MustCompile(`\d+`)
 	// kept up or late depends on what else the machine does; late runs have an asterisk in tables.
 	keptUp = regexp.MustCompile(`(?i)(emulation )?(did NOT keep|kept) up.*| \*`)

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"vignette.dev/vignette/internal/markdown"
 )
 
 // Step is one thing that the page has its reader do.
@@ -24,7 +26,6 @@ type Step struct {
 }
 
 var (
-	block    = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 	savedAs  = regexp.MustCompile("(?i)save (?:this|it|them) as `([^`/]+)`")
 	notRun   = regexp.MustCompile(`<!-- not run by the test: (.+?) -->`)
 	varies   = "<!-- counts differ between runs -->"
@@ -33,23 +34,23 @@ var (
 
 // Steps of a page, in their order.
 func Steps(page string) (steps []Step, err error) {
-	end := 0
-	for _, at := range block.FindAllStringSubmatchIndex(page, -1) {
-		before, language, text := page[end:at[0]], page[at[2]:at[3]], page[at[4]:at[5]]
-		line := 1 + strings.Count(page[:at[0]], "\n")
-		end = at[1]
-		switch language {
+	for _, block := range markdown.Blocks(page) {
+		before, line, text := lastParagraph(block.Before), block.Line, block.Text
+		switch block.Language {
 		case "sh":
 			steps = append(steps, commands(line, before, text))
 		case "text":
 			if len(steps) == 0 || steps[len(steps)-1].File != "" || steps[len(steps)-1].Shown != "" {
 				return nil, fmt.Errorf("line %d: output without commands before it", line)
 			}
+			if text == "" {
+				return nil, fmt.Errorf("line %d: no output is shown; write ? into the block, and the tests of the tutorials with -update", line)
+			}
 			steps[len(steps)-1].Shown = text
 		default:
-			name := savedAs.FindStringSubmatch(lastParagraph(before))
+			name := savedAs.FindStringSubmatch(before)
 			if name == nil {
-				return nil, fmt.Errorf("line %d: a block of language %q; want sh, text, or a file: Save this as `NAME`", line, language)
+				return nil, fmt.Errorf("line %d: a block of language %q; want sh, text, or a file: Save this as `NAME`", line, block.Language)
 			}
 			steps = append(steps, Step{Line: line, File: name[1], Text: text})
 		}
@@ -58,11 +59,11 @@ func Steps(page string) (steps []Step, err error) {
 }
 
 func commands(line int, before, text string) Step {
-	step := Step{Line: line, Text: text, Varies: strings.Contains(lastParagraph(before), varies)}
-	if why := notRun.FindStringSubmatch(lastParagraph(before)); why != nil {
+	step := Step{Line: line, Text: text, Varies: strings.Contains(before, varies)}
+	if why := notRun.FindStringSubmatch(before); why != nil {
 		step.NotRun = why[1]
 	}
-	if code := exitCode.FindStringSubmatch(lastParagraph(before)); code != nil {
+	if code := exitCode.FindStringSubmatch(before); code != nil {
 		step.ExitCode, _ = strconv.Atoi(code[1]) // digits, as the expression says
 	}
 	return step

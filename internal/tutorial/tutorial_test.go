@@ -26,6 +26,7 @@ func TestAPageWhoseBlocksTellNoStepsIsRefused(t *testing.T) {
 	for broken, want := range map[string]string{
 		"```yaml\na: 1\n```\n":                                 "line 1: a block of language \"yaml\"",
 		"```text\nprinted\n```\n":                              "line 1: output without commands",
+		"```sh\nls\n```\n\n```text\n```\n":                     "line 5: no output is shown",
 		"```sh\nls\n```\n\n```text\na\n```\n```text\nb\n```\n": "line 8: output without commands",
 	} {
 		if _, err := Steps(broken); err == nil || !strings.Contains(err.Error(), want) {

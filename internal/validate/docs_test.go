@@ -5,12 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-)
 
-var fencedYAML = regexp.MustCompile("(?s)\n```ya?ml\n(.*?)\n```")
+	"vignette.dev/vignette/internal/markdown"
+)
 
 // TestEveryWholeObjectInTheDocsIsValid leaves out fragments, which have no apiVersion, or … in the place of a value.
 func TestEveryWholeObjectInTheDocsIsValid(t *testing.T) {
@@ -20,12 +19,13 @@ func TestEveryWholeObjectInTheDocsIsValid(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for i, block := range fencedYAML.FindAllStringSubmatch(string(text), -1) {
-			if !strings.Contains("\n"+block[1], "\napiVersion: vignette.dev/") || strings.Contains(block[1], ": …") {
+		for _, block := range markdown.Blocks(string(text)) {
+			isYAML := block.Language == "yaml" || block.Language == "yml"
+			if !isYAML || !strings.Contains("\n"+block.Text, "\napiVersion: vignette.dev/") || strings.Contains(block.Text, ": …") {
 				continue
 			}
 			judged++
-			if report := Text(fmt.Sprintf("%s, block %d", path, i+1), []byte(block[1])); report.Failed() {
+			if report := Text(fmt.Sprintf("%s, block at line %d", path, block.Line), []byte(block.Text)); report.Failed() {
 				t.Errorf("findings:\n%s\nwant none", join(report.Findings))
 			}
 		}
