@@ -92,7 +92,7 @@ const (
 	ZeroMQPGM ZeroMQTransport = "pgm"
 )
 
-// Mediator passes messages between brokers of different protocols: what comes from one leg goes out on all others.
+// Mediator passes messages between brokers of different protocols, from each leg to all others.
 type Mediator struct {
 	// legs are connections to brokers, two at least.
 	// +kubebuilder:validation:MinItems=2
@@ -130,26 +130,26 @@ type MediatorLeg struct {
 	// +optional
 	Topics []string `json:"topics,omitempty"`
 
-	// prefix that topics have on this leg only: it is taken away from what comes in, and put before what goes out.
+	// prefix of topics on this leg only. It is removed from incoming topics, and added to outgoing ones.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^([^#+/\s]+/)*$`
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// Security of a broker and of all clients that go to it.
+// Security of a broker and of all its clients.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tls) && self.tls || has(self.password) && self.password",message="security needs tls or password"
 type Security struct {
-	// tls encrypts connections. The operator makes the experiment's own certificate authority and certificates.
+	// tls encrypts connections. The operator creates the experiment's own certificate authority and certificates.
 	// +optional
 	TLS bool `json:"tls,omitempty"`
-	// password asks clients for a user name and password, which the operator makes and gives to them.
+	// password requires a user name and password of clients. The operator creates them and gives them to the clients.
 	// +optional
 	Password bool `json:"password,omitempty"`
 }
 
-// Session says what of a client outlives its connections at the broker: subscriptions, and messages of QoS 1 and 2.
+// Session is whether the broker keeps a client's subscriptions, and messages of QoS 1 and 2, between connections.
 //
 // +kubebuilder:validation:Enum=Auto;Clean;Persistent
 type Session string

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CaptureSpec says which frames of a running experiment to capture.
+// CaptureSpec selects the frames of a running experiment to capture.
 type CaptureSpec struct {
 	// experiment in the same namespace.
 	// +kubebuilder:validation:MinLength=1
@@ -37,7 +37,7 @@ type CaptureSpec struct {
 	// +optional
 	SnapLengthBytes *int32 `json:"snapLengthBytes,omitempty"`
 
-	// limit is the most that is captured of each node, such as 256Mi; there the capture ends.
+	// limit is the maximum size of the capture of each node, such as 256Mi, at which it ends.
 	// +kubebuilder:default="256Mi"
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
@@ -47,20 +47,20 @@ type CaptureSpec struct {
 	Duration Duration `json:"duration,omitempty"`
 }
 
-// ConditionCapturing of a Capture tells whether frames are being captured, or why not (any more).
+// ConditionCapturing of a Capture reports whether frames are being captured, or why not (any more).
 const ConditionCapturing = "Capturing"
 
-// CaptureStatus tells from when to when a capture ran.
+// CaptureStatus has the start and end of a capture.
 type CaptureStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// startedAt is when the radios were told to capture.
+	// startedAt is when the radios got the capture.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 
-	// endedAt is when they were told to stop.
+	// endedAt is when the capture was ended.
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
 
@@ -90,7 +90,7 @@ type Capture struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a capture cannot be edited: make another Capture"
 	Spec CaptureSpec `json:"spec"`
 
-	// status tells whether frames are captured; the operator writes it.
+	// status is whether frames are captured; the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status CaptureStatus `json:"status,omitempty"`

@@ -9,7 +9,7 @@ import (
 )
 
 // Network is one radio network of an experiment. Its name is also the interface's name inside
-// every node attached to it. It takes either a waveform by name or a model in place.
+// every node attached to it. It has either the name of a waveform or an inline model.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.waveform), has(self.link), has(self.rfpipe), has(self.tdma)].filter(model, model).size() == 1",message="a network needs one of waveform (the name of a Waveform), link, rfpipe or tdma (a model in place)"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'emane' || !has(self.link)",message="engine emane is for radio models; the link model is radiod's own",fieldPath=".engine"
@@ -26,30 +26,30 @@ type Network struct {
 	// +kubebuilder:validation:XValidation:rule="!(self in ['lo', 'eth0', 'all', 'default'])",message="lo and eth0 are other interfaces of the node, and the kernel keeps all and default for itself: take another name"
 	Name string `json:"name"`
 
-	// waveform names a Waveform object. Give either waveform or a model in place, such as link.
+	// waveform names a Waveform object. Give either waveform or an inline model, such as link.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Waveform string `json:"waveform,omitempty"`
 
-	// link is a link model in place, instead of a named waveform.
+	// link is an inline link model, instead of a named waveform.
 	// +optional
 	Link *LinkModel `json:"link,omitempty"`
 
-	// rfpipe is a radio without channel access in place, instead of a named waveform.
+	// rfpipe is an inline radio model without channel access, instead of a named waveform.
 	// +optional
 	RFPipe *RFPipeModel `json:"rfpipe,omitempty"`
 
-	// tdma is a radio with time slots in place, instead of a named waveform.
+	// tdma is an inline radio model with time slots, instead of a named waveform.
 	// +optional
 	TDMA *TDMAModel `json:"tdma,omitempty"`
 
-	// engine that carries the frames of rfpipe and tdma: native is radiod itself; emane is EMANE, where it is installed.
+	// engine that emulates rfpipe and tdma: native is radiod itself; emane is EMANE, if it is installed.
 	// +kubebuilder:default=native
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
 
-	// radios say how those of some nodes differ, for rfpipe and tdma.
+	// radios are the different settings of some nodes' radios, for rfpipe and tdma.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
@@ -59,8 +59,8 @@ type Network struct {
 	// +optional
 	Routing *Routing `json:"routing,omitempty"`
 
-	// base names the nodes or groups at the base of an asymmetric network, such as a cellular base station: their frames
-	// take the waveform's downlink, those of all others its link.
+	// base names the nodes or groups at the base of an asymmetric network, such as a cellular base station. Their frames
+	// use the waveform's downlink, those of all others its link.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=24
@@ -69,7 +69,7 @@ type Network struct {
 	Base []string `json:"base,omitempty"`
 
 	// subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its
-	// NEM id. Use a part of 198.18.0.0/15; what overlaps the cluster's own ranges is refused.
+	// NEM id. Use a part of 198.18.0.0/15. A subnet that overlaps the cluster's own ranges is refused.
 	// +kubebuilder:validation:MaxLength=18
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 4",message="must be an IPv4 subnet in CIDR form, such as 198.18.0.0/24"
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self) == cidr(self).masked()",message="must be the base address of a subnet, not an address within it: for 198.18.0.7/24 write 198.18.0.0/24"
@@ -84,8 +84,8 @@ type Network struct {
 	// +optional
 	MTU int32 `json:"mtu,omitempty"`
 
-	// commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates that the scenario's comm effects (EMANE's) have for their
-	// platforms, from moment to moment; only for networks of the link model. What the scenario says nothing of has the network's own link.
+	// commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their
+	// platforms, as they change over time; only for networks of the link model. Pairs without comm effects have the network's own link.
 	// +optional
 	CommEffects bool `json:"commEffects,omitempty"`
 
@@ -98,12 +98,12 @@ type Network struct {
 
 // Bridge joins a broker to another one.
 type Bridge struct {
-	// to is the other broker: an app's name, or node/app where several nodes run it.
+	// to is the other broker: an app's name, or node/app if several nodes run it.
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	To string `json:"to"`
 
-	// topics that cross the bridge. Without any, everything does, both ways.
+	// topics that cross the bridge. Without any, everything crosses it in both directions.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
@@ -128,8 +128,8 @@ type BridgeTopic struct {
 	// +optional
 	QoS QoS `json:"qos,omitempty"`
 
-	// localPrefix of the topics at the broker that has the bridge, which filter is without. It is taken away as a message leaves, and put before
-	// its topic as one comes in. It holds as it is: nor/ has its slash.
+	// localPrefix of the topics at the broker that has the bridge; filter is without it. It is removed from the topic of a message that leaves,
+	// and added to that of one that comes in. It includes its slash, such as nor/.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[^#+\s"]*$`
 	// +optional
@@ -142,7 +142,7 @@ type BridgeTopic struct {
 	RemotePrefix string `json:"remotePrefix,omitempty"`
 }
 
-// BridgeDirection says which way messages cross a bridge.
+// BridgeDirection is the direction in which messages cross a bridge.
 //
 // +kubebuilder:validation:Enum=in;out;both
 type BridgeDirection string
@@ -206,7 +206,7 @@ const (
 	PhaseAligned Phase = "aligned"
 )
 
-// Publisher sends a message every period, or when a pattern says so, while its app runs.
+// Publisher sends a message every period, or by a pattern, while its app runs.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.period) != has(self.pattern)",message="a publisher needs either period or pattern"
 // +kubebuilder:validation:XValidation:rule="!has(self.pattern) || !has(self.payload)",message="with a pattern messages have the sizes that it says: leave out payload",fieldPath=".payload",reason=FieldValueForbidden
@@ -242,8 +242,8 @@ type Publisher struct {
 	// +optional
 	Network string `json:"network,omitempty"`
 
-	// failover are further brokers, named as in to: when one cannot be reached or is lost the client goes on to the next, and
-	// from the last to the first.
+	// failover are further brokers, named as in to. If one cannot be reached or is lost the client tries the next, and
+	// after the last the first.
 	// +kubebuilder:validation:MaxItems=7
 	// +kubebuilder:validation:items:MaxLength=48
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
@@ -257,7 +257,7 @@ type Publisher struct {
 	// +optional
 	QoS PublishQoS `json:"qos,omitempty"`
 
-	// retain asks the broker to keep the last message of each topic for those who subscribe later; for mqtt and mqtt-sn.
+	// retain makes the broker keep the last message of each topic for later subscribers; for mqtt and mqtt-sn.
 	// +optional
 	Retain bool `json:"retain,omitempty"`
 
@@ -279,13 +279,13 @@ type Publisher struct {
 
 	// payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes; the default), nffi (an NFFI XML
 	// track, 880 to 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes,
-	// 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of the sizes that it says.
+	// 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson|nffi|gps|image:[1-9][0-9]{0,8}|bytes:[1-9][0-9]{0,8}|file:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-._a-zA-Z0-9]+)$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000) && (!self.startsWith('image:') || int(self.substring(6)) >= 1024 && int(self.substring(6)) <= 16777216)",message="must be geojson, nffi, gps, image:N with N from 1024 to 16777216, bytes:N with N from 32 to 268435000, or file:CONFIGMAP/KEY"
 	// +optional
 	Payload string `json:"payload,omitempty"`
 
-	// country that the messages speak of, in capitals; by default the node's group in capitals.
+	// country in the messages, in capitals; by default the node's group in capitals.
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z0-9][A-Z0-9_-]*$')",message="must be in capitals, such as NOR; digits, - and _ may follow"
 	// +optional
@@ -299,8 +299,8 @@ type Publisher struct {
 	// +optional
 	Pattern *Pattern `json:"pattern,omitempty"`
 
-	// lead from the start until the period in which the first message falls. A publisher connects at its start: give it,
-	// and those who are to receive, the time that connecting takes, or the first messages meet nobody.
+	// lead is the time from the start to the period of the first message. A publisher connects at its start. Give it and
+	// its subscribers enough time to connect, or the first messages reach nobody.
 	// +kubebuilder:default="0s"
 	// +optional
 	Lead Duration `json:"lead,omitempty"`
@@ -311,7 +311,7 @@ type Publisher struct {
 	Phase Phase `json:"phase,omitempty"`
 }
 
-// Pattern says when messages are published, and how large they are, by an MGEN 5 script without addresses.
+// Pattern defines the times and sizes of messages by an MGEN 5 script without addresses.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mgen) != has(self.configMap)",message="a pattern needs either mgen or configMap"
 type Pattern struct {
@@ -344,8 +344,8 @@ type MGEN struct {
 	ConfigMap *KeyReference `json:"configMap,omitempty"`
 }
 
-// MessageScript makes an app send and receive the messages of a script, which says who sends what to whom, when. Every node that
-// runs the app sends what is from it, and expects what is to it, to its group or to all.
+// MessageScript makes an app send and receive the messages of a script, with their senders, addressees and times. Every node that
+// runs the app sends its own messages, and expects those to it, to its group or to all.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.messages) != has(self.configMap)",message="a script needs either messages or configMap"
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a script with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
@@ -386,8 +386,8 @@ type MessageScript struct {
 	// +optional
 	Messages []ScriptedMessage `json:"messages,omitempty"`
 
-	// configMap has the messages, under a key of a ConfigMap in the experiment's namespace: a list as in messages where the key ends in
-	// .yaml, or a table with the columns at, from, to, type, text and bytes where it ends in .csv.
+	// configMap has the messages, under a key of a ConfigMap in the experiment's namespace: a list as in messages if the key ends in
+	// .yaml, or a table with the columns at, from, to, type, text and bytes if it ends in .csv.
 	// +optional
 	ConfigMap *KeyReference `json:"configMap,omitempty"`
 }
@@ -426,7 +426,7 @@ type ScriptedMessage struct {
 	// +optional
 	Text string `json:"text,omitempty"`
 
-	// bytes is the size of the whole message, which text is filled up to with spaces. Without it the message is as long as its text needs.
+	// bytes is the size of the whole message, whose text is padded with spaces. Without it the message has the size of its text.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65000
 	// +optional
@@ -455,7 +455,7 @@ type Subscriber struct {
 	Version MQTTVersion `json:"version,omitempty"`
 
 	// to is the broker, for protocol mqtt: an app's name (the one on the same node, else the only one in the
-	// experiment) or node/app. The app's publisher, if it has one, goes to the same broker.
+	// experiment) or node/app. The app's publisher, if it has one, uses the same broker.
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	// +optional
@@ -485,7 +485,8 @@ type Subscriber struct {
 	// +optional
 	Session Session `json:"session,omitempty"`
 
-	// sleep is how long the client sleeps between two looks at what the gateway keeps for it; for mqtt-sn. Without it it is always awake.
+	// sleep is how long the client sleeps before it fetches the messages that the gateway keeps for it; for mqtt-sn. Without it the client is
+	// always awake.
 	// +optional
 	Sleep *Duration `json:"sleep,omitempty"`
 
@@ -563,7 +564,7 @@ type App struct {
 	// +optional
 	Mediator *Mediator `json:"mediator,omitempty"`
 
-	// security of a broker, and of all clients that go to it. By default there is none, as in the published studies.
+	// security of a broker and of all its clients. By default there is none, as in the published studies.
 	// +optional
 	Security *Security `json:"security,omitempty"`
 
@@ -579,7 +580,7 @@ type App struct {
 	// +optional
 	MGEN *MGEN `json:"mgen,omitempty"`
 
-	// script makes the app send and receive the messages of a script that says who sends what to whom, when.
+	// script makes the app send and receive the messages of a script, with their senders, addressees and times.
 	// +optional
 	Script *MessageScript `json:"script,omitempty"`
 
@@ -617,8 +618,8 @@ type App struct {
 	// +optional
 	Files []AppFile `json:"files,omitempty"`
 
-	// subscribes are the topic filters of an app of your own. Without them the results cannot tell what it should have
-	// received, and count nothing that it receives.
+	// subscribes are the topic filters of an app of your own. Without them its expected messages are unknown, and the
+	// results count nothing that it receives.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
@@ -644,7 +645,7 @@ type App struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// AppFile is a file of an app of your own, there before the app starts and read-only.
+// AppFile is a read-only file of an app of your own, which exists before the app starts.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.content)",message="a file needs either configMap or content"
 type AppFile struct {
@@ -679,7 +680,7 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// MessageLog is where an app of one's own writes its message events, as JSON Lines.
+// MessageLog is where an app of your own writes its message events, as JSON Lines.
 //
 // +kubebuilder:validation:Enum=File;Stdout
 type MessageLog string
@@ -718,7 +719,7 @@ type EnvVar struct {
 // MaxNodes of an experiment. Every pod names all its peers, so that the operator's work grows with the square.
 const MaxNodes = 1000
 
-// ManagementNetwork says what a node may do on its cluster interface, eth0.
+// ManagementNetwork is what a node may do on its cluster interface, eth0.
 //
 // +kubebuilder:validation:Enum=Isolated;Open
 type ManagementNetwork string
@@ -747,7 +748,7 @@ type Node struct {
 	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'radio', 'local', 'cross', 'localhost'])",message="must not be all, radio, local, cross or localhost: results and host names use them"
 	Name string `json:"name"`
 
-	// group that the node counts to in links and results; by default its name.
+	// group of the node in links and results; by default its name.
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, with a letter first and no hyphen last"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'radio', 'local', 'cross'])",message="must not be all, radio, local or cross: results have groups of these names"
@@ -779,11 +780,11 @@ type Node struct {
 	// +optional
 	Platforms string `json:"platforms,omitempty"`
 
-	// position of a node that stands still, instead of a platform. Scenarios with pathloss of their own know nothing of it.
+	// position of a fixed node, instead of a platform. Scenarios with pathloss of their own do not include it.
 	// +optional
 	Position *Position `json:"position,omitempty"`
 
-	// networks that the node is attached to. The first one takes its multicast and limited broadcast.
+	// networks to which the node is attached. The first one carries its multicast and limited broadcast.
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=12
 	// +listType=atomic
@@ -802,7 +803,7 @@ type Node struct {
 	// +optional
 	Runtime Runtime `json:"runtime,omitempty"`
 
-	// vm says what a node with runtime vm runs in.
+	// vm has the settings of a node with runtime vm.
 	// +optional
 	VM *VirtualMachine `json:"vm,omitempty"`
 
@@ -851,7 +852,7 @@ type TimelineEntry struct {
 	// +optional
 	Stop []string `json:"stop,omitempty"`
 
-	// set changes how networks carry frames from the moment at on. The radio does it by itself at the exact time.
+	// set changes networks from the moment at on. The radio applies the changes by itself at the exact time.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
@@ -859,7 +860,7 @@ type TimelineEntry struct {
 	Set []RadioChange `json:"set,omitempty"`
 }
 
-// Collect says what is collected beside message logs, output and radio counters, which always are.
+// Collect selects what is collected in addition to message logs, output and radio counters, which always are.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.captures) || !has(self.captureFilter) && !has(self.captureSnapLengthBytes)",message="captureFilter and captureSnapLengthBytes are for captures: name the networks to capture in captures"
 type Collect struct {
@@ -873,7 +874,7 @@ type Collect struct {
 	// +optional
 	Captures []string `json:"captures,omitempty"`
 
-	// captureFilter limits captures to what matches a filter in tcpdump's language, such as "udp port 698".
+	// captureFilter limits captures to frames that match a filter in tcpdump's language, such as "udp port 698".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
@@ -885,7 +886,7 @@ type Collect struct {
 	// +optional
 	CaptureSnapLengthBytes *int32 `json:"captureSnapLengthBytes,omitempty"`
 
-	// captureLimit is the most that is captured of each node on each network, such as 256Mi. A capture that reaches it
+	// captureLimit is the maximum size of the capture of each node on each network, such as 256Mi. A capture that reaches it
 	// ends, and the results name the gap.
 	// +kubebuilder:default="256Mi"
 	// +optional
@@ -896,7 +897,7 @@ type Collect struct {
 //
 // +kubebuilder:validation:XValidation:rule="!self.max.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || !self.quietFor.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.quietFor) <= duration(self.max)",message="quietFor must not be longer than max",fieldPath=".quietFor"
 type Drain struct {
-	// max is the longest time to wait; what is still under way then counts as lost with reason inFlightAtEnd.
+	// max is the longest time to wait. Messages that are still in transit then count as lost with reason inFlightAtEnd.
 	// +kubebuilder:default="30s"
 	// +optional
 	Max Duration `json:"max,omitempty"`
@@ -931,19 +932,19 @@ type ExperimentSpec struct {
 	// +optional
 	Seed int64 `json:"seed,omitempty"`
 
-	// stop ends the run early; what was measured is still collected and analysed.
+	// stop ends the run early. Its measurements are still collected and analysed.
 	// +optional
 	Stop bool `json:"stop,omitempty"`
 
 	// priority in the queue. Each step is worth ten minutes of waiting: an experiment of priority 6 comes before those of priority 0
-	// that came up to an hour earlier. Where Kueue decides it is the priority of the Workload.
+	// that came up to an hour earlier. If Kueue decides it is the priority of the Workload.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// queueName is a LocalQueue of Kueue in the experiment's namespace: Kueue decides then when the experiment starts.
+	// queueName is a LocalQueue of Kueue in the experiment's namespace. With it Kueue decides when the experiment starts.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -960,8 +961,8 @@ type ExperimentSpec struct {
 	// +optional
 	Scenario *ScenarioReference `json:"scenario,omitempty"`
 
-	// networks are the radio networks that nodes may be attached to. How a network carries frames is its waveform: the
-	// name of a Waveform object, or a link model in place.
+	// networks are the radio networks to which nodes may be attached. The waveform of a network determines how it carries
+	// frames. It is the name of a Waveform object, or an inline model.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -991,20 +992,20 @@ type ExperimentSpec struct {
 	// +optional
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
 
-	// drain is the time after the last stop in which messages that are still under way may arrive.
+	// drain is the time after the last stop in which messages that are still in transit may arrive.
 	// +kubebuilder:default={max: "30s", quietFor: "5s"}
 	// +optional
 	Drain Drain `json:"drain,omitempty"`
 
-	// collect says what is collected beside message logs, output and radio counters.
+	// collect selects what is collected in addition to message logs, output and radio counters.
 	// +optional
 	Collect *Collect `json:"collect,omitempty"`
 
-	// tolerances say by how much figures may be off because the emulation was late, for the verdict that it kept up.
+	// tolerances limit the error of figures by a late emulation, for the verdict that it kept up.
 	// +optional
 	Tolerances *Tolerances `json:"tolerances,omitempty"`
 
-	// ttlAfterFinished deletes the experiment this long after it has finished; its archived results stay.
+	// ttlAfterFinished deletes the experiment this long after it has finished. Its archived results stay.
 	// +optional
 	TTLAfterFinished *Duration `json:"ttlAfterFinished,omitempty"`
 }
@@ -1032,7 +1033,7 @@ type Tolerances struct {
 	Delivered Percent `json:"delivered,omitempty"`
 }
 
-// ExperimentPhase is where an experiment is on its way.
+// ExperimentPhase is the phase of an experiment.
 //
 // +kubebuilder:validation:Enum=Queued;Provisioning;Running;Collecting;Analysing;Succeeded;Failed
 type ExperimentPhase string
@@ -1096,7 +1097,7 @@ type ResultsSummary struct {
 	// medianDelay from sent to received, such as 112.4ms.
 	// +optional
 	MedianDelay string `json:"medianDelay,omitempty"`
-	// keptUp says whether the figures are off by no more than spec.tolerances because the emulation was late; absent where it was not measured.
+	// keptUp is whether the error of the figures by a late emulation is within spec.tolerances; absent if it was not measured.
 	// +optional
 	KeptUp *bool `json:"keptUp,omitempty"`
 	// offByAtMost says how far the figures may be off because of that, such as 0.3 ms of the median, 0.02 points of delivered.
@@ -1109,18 +1110,18 @@ type ResultsSummary struct {
 	Warnings int32 `json:"warnings,omitempty"`
 }
 
-// QueueStatus tells where an experiment waits; the condition Admitted says why.
+// QueueStatus is the place of a waiting experiment. The condition Admitted says why it waits.
 type QueueStatus struct {
 	// position in the queue of the whole cluster: 1 comes first. Beyond 10 it is rounded up to one digit and zeros, such as 30
-	// or 200, so that a long queue is not written anew whenever somebody starts. `vignette capacity` has the exact one.
+	// or 200, so that not all statuses of a long queue change with each start. `vignette capacity` has the exact one.
 	// +optional
 	Position int32 `json:"position,omitempty"`
-	// expectedStart is when it starts if what runs ends in time; absent where nobody knows.
+	// expectedStart is when it starts if all runs end in time; absent if unknown.
 	// +optional
 	ExpectedStart *metav1.Time `json:"expectedStart,omitempty"`
 }
 
-// ExperimentStatus tells how an experiment is getting on.
+// ExperimentStatus is the state of an experiment.
 type ExperimentStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
@@ -1134,7 +1135,7 @@ type ExperimentStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// queue tells where the experiment waits, while it does.
+	// queue is the experiment's place in the queue while it waits.
 	// +optional
 	Queue *QueueStatus `json:"queue,omitempty"`
 
@@ -1150,7 +1151,7 @@ type ExperimentStatus struct {
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
-	// step of the workflow that is under way: replay, start, stop, drain, collect or analyse. The step stop waits for the last stop, so
+	// step is the current step of the workflow: replay, start, stop, drain, collect or analyse. The step stop waits for the last stop, so
 	// it lasts for most of a run.
 	// +optional
 	Step string `json:"step,omitempty"`
@@ -1199,7 +1200,7 @@ type Experiment struct {
 	// stop can be set.
 	Spec ExperimentSpec `json:"spec"`
 
-	// status is how the experiment is getting on; the operator writes it.
+	// status is the state of the experiment; the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status ExperimentStatus `json:"status,omitempty"`

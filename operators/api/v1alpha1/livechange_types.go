@@ -16,16 +16,16 @@ type LiveChangeSpec struct {
 	Changes []RadioChange `json:"changes"`
 }
 
-// ConditionApplied of a LiveChange tells that its changes hold, or why they do not.
+// ConditionApplied of a LiveChange reports whether its changes apply, or why not.
 const ConditionApplied = "Applied"
 
-// LiveChangeStatus tells when the changes were carried out.
+// LiveChangeStatus has the time of the changes.
 type LiveChangeStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// appliesAt is the moment from which the changes hold.
+	// appliesAt is the time from which the changes apply.
 	// +optional
 	AppliesAt *metav1.MicroTime `json:"appliesAt,omitempty"`
 
@@ -54,7 +54,7 @@ type LiveChange struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a change is carried out once and cannot be edited: make another LiveChange"
 	Spec LiveChangeSpec `json:"spec"`
 
-	// status tells whether it has been carried out; the operator writes it.
+	// status is whether it has been applied; the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status LiveChangeStatus `json:"status,omitempty"`

@@ -37,7 +37,7 @@ type Member struct {
 	// platform of the scenario that carries the node; absent for one that no scenario moves.
 	// +optional
 	Platform *int32 `json:"platform,omitempty"`
-	// position of a node that stands still.
+	// position of a fixed node.
 	// +optional
 	Position *Position `json:"position,omitempty"`
 	// routes of the node on this network, for static routing.
@@ -96,7 +96,7 @@ type RadioNetworkSpec struct {
 	// engine that carries the frames; native where absent.
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
-	// radios say how those of some nodes differ from the waveform's, by the members' names and groups.
+	// radios are the different settings of some nodes' radios, by the members' names and groups.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Radios []Radio `json:"radios,omitempty"`
@@ -124,7 +124,7 @@ type RadioNetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=4096
 	// +optional
 	Changes []TimedRadioChange `json:"changes,omitempty"`
-	// captures of the network's frames that are under way.
+	// captures are the active captures of the network's frames.
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Captures []RadioCapture `json:"captures,omitempty"`
@@ -192,10 +192,10 @@ type RadioNetworkHost struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
-	// peer says where the other hosts reach this one with frames for its members.
+	// peer is where the other hosts send frames for this host's members.
 	// +optional
 	Peer *RadioPeer `json:"peer,omitempty"`
-	// message tells what is wrong on this host, if anything.
+	// message is the error on this host, if any.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// refused names what of the spec radiod cannot carry out, however often it tries. The run fails for it.
@@ -203,8 +203,7 @@ type RadioNetworkHost struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// RadioPeer is how one host's radiod is reached by others. Whoever may write it decides who takes part in the network, so that
-// only radiod has the right to.
+// RadioPeer is how other hosts reach one host's radiod. Whoever can write it can join the network, so only radiod may.
 type RadioPeer struct {
 	// address for UDP datagrams, such as 192.0.2.7:9601.
 	// +kubebuilder:validation:MaxLength=64
@@ -214,7 +213,7 @@ type RadioPeer struct {
 	Key string `json:"key"`
 }
 
-// RadioNetworkStatus sums up what the hosts report.
+// RadioNetworkStatus collects the hosts' reports.
 type RadioNetworkStatus struct {
 	// +listType=map
 	// +listMapKey=host
@@ -223,7 +222,7 @@ type RadioNetworkStatus struct {
 }
 
 // RadioNetwork is one network of one experiment, in the platform's namespace where tenants have
-// no rights. The operator writes it, radiod obeys it.
+// no rights. The operator writes it, and radiod applies it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -61,7 +61,7 @@ type PHY struct {
 	// +kubebuilder:default="4dB"
 	// +optional
 	NoiseFigure Decibel `json:"noiseFigure,omitempty"`
-	// pathloss between radios: Scenario takes that of the scenario, FreeSpace and TwoRay reckon it from positions.
+	// pathloss between radios: Scenario uses that of the scenario, FreeSpace and TwoRay compute it from positions.
 	// +kubebuilder:default=Scenario
 	// +optional
 	Pathloss PathlossSource `json:"pathloss,omitempty"`
@@ -69,7 +69,7 @@ type PHY struct {
 	// +kubebuilder:default="3m"
 	// +optional
 	AntennaHeight Metres `json:"antennaHeight,omitempty"`
-	// subid tells waveforms apart that share a frequency: a radio receives only its own waveform.
+	// subid separates waveforms that share a frequency: a radio receives only its own waveform.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -188,7 +188,7 @@ type TDMAModel struct {
 	// +optional
 	Rate DataRate `json:"rate,omitempty"`
 	// adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at
-	// the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, holds. Native engine only.
+	// the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. Native engine only.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
@@ -214,7 +214,7 @@ type TDMAModel struct {
 	PCR string `json:"pcr,omitempty"`
 }
 
-// Radio says how the radios of some nodes differ from their network's.
+// Radio has the different settings of some nodes' radios.
 type Radio struct {
 	// nodes or groups whose radios these are.
 	// +kubebuilder:validation:MinItems=1
@@ -237,7 +237,7 @@ type Radio struct {
 	AntennaHeight *Metres `json:"antennaHeight,omitempty"`
 }
 
-// RadioPatch changes the radios of some or all nodes of a network: what is given replaces what holds.
+// RadioPatch changes the radios of some or all nodes of a network. Its values replace the current ones.
 //
 // +kubebuilder:validation:MinProperties=1
 type RadioPatch struct {
@@ -253,7 +253,7 @@ type RadioPatch struct {
 	// frequency from now on; rfpipe only, as a TDMA schedule has its own.
 	// +optional
 	Frequency *Frequency `json:"frequency,omitempty"`
-	// transmit: false is radio silence (EMCON): these radios send nothing, but go on receiving.
+	// transmit: false is radio silence (EMCON): these radios send nothing, but still receive.
 	// +optional
 	Transmit *bool `json:"transmit,omitempty"`
 	// rate from now on: of rfpipe, or of the generated TDMA schedule.
