@@ -184,7 +184,7 @@ func TestMissingPartsOfAMachineHaveARemedy(t *testing.T) {
 	}{
 		"another system":       {func(m *Machine) { m.OS = "darwin" }, "system", Missing, "darwin", "needs Linux"},
 		"a plain user":         {func(m *Machine) { m.Root = false }, "user", Missing, "not root", "as root"},
-		"no checkout":          {func(m *Machine) { m.Checkout = "" }, "repository", Missing, "not in a folder", "checkout"},
+		"no checkout":          {func(m *Machine) { m.Checkout = "" }, "repository", Missing, "not in a checkout", "checkout"},
 		"no Go":                {func(m *Machine) { delete(m.Programs, "go") }, "go", Missing, "not on the PATH", "go.dev"},
 		"an old Go":            {func(m *Machine) { m.Programs["go"] = "1.19.8" }, "go", Missing, "1.19.8", "1.26 or newer"},
 		"an old Python":        {func(m *Machine) { m.Programs["python3"] = "3.9.2" }, "python3", Missing, "3.9.2", "3.11 or newer"},
