@@ -56,24 +56,37 @@ func completed(t *testing.T, text string) (experiment string, isFragment bool) {
 		}
 		spec[name] = value
 	}
-	var networks []any
-	for _, network := range spec["networks"].([]any) {
-		networks = append(networks, network.(object)["name"])
-	}
-	for i, node := range spec["nodes"].([]any) {
-		node := node.(object)
-		if node["networks"] == nil {
-			node["networks"] = networks
-		}
-		if i == 0 {
-			node["apps"] = []any{"broker", "bft"}
-		}
-	}
+	attach(spec)
 	whole, err := yaml.Marshal(object{"apiVersion": "vignette.dev/v1alpha1", "kind": "Experiment", "metadata": object{"name": "fragment"}, "spec": spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return company + string(whole), true
+}
+
+// attach nodes without networks to all of them, and add networks that only nodes name. The first node runs the apps.
+func attach(spec object) {
+	networks, _ := spec["networks"].([]any)
+	var names []any
+	for _, network := range networks {
+		names = append(names, network.(object)["name"])
+	}
+	for i, node := range spec["nodes"].([]any) {
+		node := node.(object)
+		if node["networks"] == nil {
+			node["networks"] = names
+		}
+		for _, name := range node["networks"].([]any) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+				networks = append(networks, object{"name": name, "subnet": fmt.Sprintf("198.19.%d.0/24", len(names)), "link": object{}})
+			}
+		}
+		if i == 0 {
+			node["apps"] = []any{"broker", "bft"}
+		}
+	}
+	spec["networks"] = networks
 }
 
 // company is a scenario of as many platforms as any fragment has nodes.
