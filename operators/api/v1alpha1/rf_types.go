@@ -350,7 +350,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.tc) || !self.tc.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.tc) >= duration('10ms') && duration(self.tc) <= duration(has(self.tcValidity) ? '24h' : '8h')",message="tc must be from 10ms to 8h, or to 24h with tcValidity",fieldPath=".tc"
 // +kubebuilder:validation:XValidation:rule="!has(self.tcValidity) || !self.tcValidity.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || has(self.tc) && !self.tc.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.tcValidity) >= duration(has(self.tc) ? self.tc : '5s') && duration(self.tcValidity) <= duration('24h')",message="tcValidity must be from tc, which is 5s by default, to 24h: else a neighbour is forgotten before its next message",fieldPath=".tcValidity"
 type Routing struct {
-	// protocol: none, static, olsrv2, olsrv1 or babel. An app of your own may route as well: leave it at none then.
+	// protocol: none, static, olsrv2, olsrv1 or babel. A daemon of your own in virtual machines may route as well: leave it at none then.
 	// +kubebuilder:default=none
 	// +optional
 	Protocol RoutingProtocol `json:"protocol,omitempty"`

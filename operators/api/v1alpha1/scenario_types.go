@@ -121,7 +121,7 @@ type NamedTrack struct {
 	Duration Duration `json:"duration,omitempty"`
 }
 
-// PropagationModel reckons pathloss from positions.
+// PropagationModel computes pathloss from positions.
 //
 // +kubebuilder:validation:Enum=FreeSpace;TwoRay;LogDistance;Diffraction
 type PropagationModel string
@@ -134,7 +134,7 @@ const (
 	PropagationDiffraction PropagationModel = "Diffraction"
 )
 
-// Propagation reckons a scenario's pathloss from its positions, once, when the scenario is compiled.
+// Propagation computes a scenario's pathloss from its positions, once, when the scenario is compiled.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.terrain) || !has(self.syntheticTerrain)",message="terrain and syntheticTerrain exclude each other: leave out one of the two",fieldPath=".syntheticTerrain"
 // +kubebuilder:validation:XValidation:rule="!self.shadowing.matches('^-.*[1-9]')",message="shadowing must not be negative",fieldPath=".shadowing"
@@ -243,7 +243,7 @@ type ScenarioSpec struct {
 	// +optional
 	Synthetic *SyntheticMovement `json:"synthetic,omitempty"`
 
-	// propagation reckons the pathloss from positions. Without it the pathloss of the source holds, if it has any.
+	// propagation computes the pathloss from positions. Without it the pathloss of the source holds, if it has any.
 	// +optional
 	Propagation *Propagation `json:"propagation,omitempty"`
 
