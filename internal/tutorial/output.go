@@ -15,14 +15,15 @@ var (
 	measured = regexp.MustCompile(`\d[\d,]*[.:][\d.:]*Z?(?: ?(?:µs|ms|s|min|[kM]?B/s|[kM]?bit/s))?|\d+ ?(?:µs|ms|s|min|[kM]?B/s|[kM]?bit/s)\b`)
 	identity = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d{4}-\d\d-\d\d\b|\b\d{16,}\b|\b[0-9a-f]{64}\b`)
 	counts   = regexp.MustCompile(`\d+`)
-	// kept up or late depends on what else the machine does; late runs have an asterisk in tables.
-	keptUp = regexp.MustCompile(`(?i)(emulation )?(did NOT keep|kept) up.*| \*`)
+	// busy is what depends on what else the machine does: whether the emulation kept up, and whether a log came late.
+	busy   = regexp.MustCompile(`(?i)^(emulation kept up|gaps): .*`)
+	late   = regexp.MustCompile(` \*`) // marks runs in tables
 	spaces = regexp.MustCompile(`[\s─═]+`)
 )
 
 // essence of a line is what every run prints alike, on a busy machine too.
 func essence(line string, varies bool) string {
-	line = keptUp.ReplaceAllString(line, "")
+	line = late.ReplaceAllString(busy.ReplaceAllString(line, "$1"), "")
 	line = identity.ReplaceAllString(line, "ID")
 	line = measured.ReplaceAllString(line, "#")
 	if varies {
