@@ -12,13 +12,13 @@ import (
 	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
-// about is what a message says of one address; -1 and a metric of 0 mean nothing.
-type about struct {
+// addressStatements is what a message says of one address; -1 and a metric of 0 mean nothing.
+type addressStatements struct {
 	localIf, linkStatus, otherNeighb, mpr, nbrType, gateway int
 	inLink, outLink, inNeighbour, outNeighbour              uint32
 }
 
-func (a *about) read(t *rfc5444.AddressTLV, value []byte) {
+func (a *addressStatements) read(t *rfc5444.AddressTLV, value []byte) {
 	number := -1
 	if len(value) == 1 {
 		number = int(value[0])
@@ -43,7 +43,7 @@ func (a *about) read(t *rfc5444.AddressTLV, value []byte) {
 	}
 }
 
-func (a *about) readMetric(kinds uint8, metric uint32) {
+func (a *addressStatements) readMetric(kinds uint8, metric uint32) {
 	if kinds&rfc5444.IncomingLink != 0 {
 		a.inLink = metric
 	}
@@ -59,12 +59,12 @@ func (a *about) readMetric(kinds uint8, metric uint32) {
 }
 
 // scan visits a message's addresses. The argument of visit is only valid during the call.
-func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *about)) {
+func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *addressStatements)) {
 	for b := range m.Blocks {
 		block := &m.Blocks[b]
 		for i, address := range block.Addresses {
-			a := &r.about
-			*a = about{localIf: -1, linkStatus: -1, otherNeighb: -1, mpr: -1, nbrType: -1, gateway: -1}
+			a := &r.statements
+			*a = addressStatements{localIf: -1, linkStatus: -1, otherNeighb: -1, mpr: -1, nbrType: -1, gateway: -1}
 			for t := range block.TLVs {
 				if value, covered := block.TLVs[t].At(i); covered {
 					a.read(&block.TLVs[t], value)
@@ -89,7 +89,7 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *r
 	}
 	var sending, others []netip.Addr
 	mine := false
-	r.scan(m, func(p netip.Prefix, a *about) {
+	r.scan(m, func(p netip.Prefix, a *addressStatements) {
 		switch {
 		case a.localIf < 0:
 		case r.own[p.Addr()]:
@@ -112,7 +112,7 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *r
 	}
 	n.willFlooding, n.willRouting = willingness(m, n, &r.mprDirty)
 	l := r.link(i, n, sending[0])
-	r.hear(now, l, m, validity, interval)
+	r.updateLink(now, l, m, validity, interval)
 	if l.symmetric {
 		r.learnTwoHops(now, l, m, validity)
 	}
@@ -211,8 +211,8 @@ func (r *router) link(i *iface, n *neighbour, address netip.Addr) *link {
 	return l
 }
 
-// hear updates a link by a HELLO of its neighbour (RFC 6130 section 12.5, RFC 7181 section 15.3.2).
-func (r *router) hear(now time.Duration, l *link, m *rfc5444.Message, validity, interval time.Duration) {
+// updateLink updates a link by a HELLO of its neighbour (RFC 6130 section 12.5, RFC 7181 section 15.3.2).
+func (r *router) updateLink(now time.Duration, l *link, m *rfc5444.Message, validity, interval time.Duration) {
 	first := l.until == 0
 	l.quality.Heard(r.c.Hysteresis, now, interval, first)
 	if r.c.Metric == DAT {
@@ -221,7 +221,7 @@ func (r *router) hear(now time.Duration, l *link, m *rfc5444.Message, validity, 
 	n := l.neighbour
 	out := l.outMetric
 	listed := false
-	r.scan(m, func(p netip.Prefix, a *about) {
+	r.scan(m, func(p netip.Prefix, a *addressStatements) {
 		if p.Addr() != l.iface.Address || a.linkStatus < 0 {
 			return
 		}
@@ -244,16 +244,16 @@ func (r *router) hear(now time.Duration, l *link, m *rfc5444.Message, validity, 
 		l.outMetric = out
 		r.dirty, r.mprDirty = true, true
 	}
-	r.measure(l, now)
-	r.refresh(now, l)
+	r.updateMetric(l, now)
+	r.updateDependents(now, l)
 	r.expireBy(min(l.heardUntil, l.symmetricUntil))
 	if r.c.Hysteresis != nil {
 		r.expireBy(l.quality.Due)
 	}
 }
 
-// refresh updates what depends on a link's status.
-func (r *router) refresh(now time.Duration, l *link) {
+// updateDependents updates what depends on a link's status.
+func (r *router) updateDependents(now time.Duration, l *link) {
 	n := l.neighbour
 	if symmetric := l.status(now) == Symmetric; symmetric != l.symmetric {
 		l.symmetric = symmetric
@@ -300,7 +300,7 @@ func (r *router) refresh(now time.Duration, l *link) {
 // removeLink removes a link and, with the last one, its neighbour.
 func (r *router) removeLink(now time.Duration, l *link) {
 	l.symmetricUntil, l.heardUntil = 0, 0
-	r.refresh(now, l)
+	r.updateDependents(now, l)
 	n := l.neighbour
 	l.iface.links.remove(l)
 	n.links = slices.DeleteFunc(n.links, func(other *link) bool { return other == l })
@@ -313,7 +313,7 @@ func (r *router) removeLink(now time.Duration, l *link) {
 
 // learnTwoHops updates the 2-Hop Set by a HELLO over a symmetric link (RFC 6130 section 12.6, RFC 7181 section 15.3.3).
 func (r *router) learnTwoHops(now time.Duration, l *link, m *rfc5444.Message, validity time.Duration) {
-	r.scan(m, func(p netip.Prefix, a *about) {
+	r.scan(m, func(p netip.Prefix, a *addressStatements) {
 		address := p.Addr()
 		if a.localIf >= 0 || r.own[address] || a.linkStatus < 0 && a.otherNeighb < 0 || slices.Contains(l.neighbour.addresses, address) {
 			return
@@ -349,8 +349,8 @@ func (r *router) learnTwoHops(now time.Duration, l *link, m *rfc5444.Message, va
 // MTU requires. Each address is in one of them, as RFC 6130 section 11 allows.
 func (r *router) sendHello(now time.Duration, i *iface) {
 	for _, l := range i.links.order {
-		r.measure(l, now)
-		r.refresh(now, l)
+		r.updateMetric(l, now)
+		r.updateDependents(now, l)
 	}
 	r.chooseMPRs(now)
 	local := []rfc5444.Entry{{Address: r.whole(i.Address), Attributes: []rfc5444.Attribute{{Type: addressLocalIf, Value: []byte{thisIf}}}}}
@@ -367,15 +367,15 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 			{Type: messageMPRWilling, Value: []byte{uint8(*r.c.FloodingWillingness<<4 | *r.c.RoutingWillingness)}},
 		},
 	}
-	for _, message := range r.fit(m, local, r.helloEntries(now, i), i.MTU) {
+	for _, message := range r.splitToMTU(m, local, r.helloEntries(now, i), i.MTU) {
 		r.counters.HellosSent++
 		r.enqueue(i, now, message)
 	}
 }
 
-// fit makes messages of a header, entries for every message, and shared entries, none longer than the MTU
+// splitToMTU makes messages of a header, entries for every message, and shared entries, none longer than the MTU
 // allows.
-func (r *router) fit(m rfc5444.Message, each, shared []rfc5444.Entry, mtu int) [][]byte {
+func (r *router) splitToMTU(m rfc5444.Message, each, shared []rfc5444.Entry, mtu int) [][]byte {
 	m.Blocks = rfc5444.Blocks(slices.Concat(each, shared))
 	var err error
 	r.encoded, err = m.Append(r.encoded[:0])
@@ -387,27 +387,27 @@ func (r *router) fit(m rfc5444.Message, each, shared []rfc5444.Entry, mtu int) [
 		return [][]byte{slices.Clone(r.encoded)}
 	}
 	half := len(shared) / 2
-	return append(r.fit(m, each, shared[:half], mtu), r.fit(m, each, shared[half:], mtu)...)
+	return append(r.splitToMTU(m, each, shared[:half], mtu), r.splitToMTU(m, each, shared[half:], mtu)...)
 }
 
-// telling collects the entries of a message, in memory that is kept between messages.
-type telling struct {
+// entryBuilder collects the entries of a message, in memory that is kept between messages.
+type entryBuilder struct {
 	entries    []rfc5444.Entry
 	attributes []rfc5444.Attribute
 	values     []byte
 }
 
-func (t *telling) begin() {
+func (t *entryBuilder) begin() {
 	t.entries, t.attributes, t.values = t.entries[:0], t.attributes[:0], t.values[:0]
 }
 
 // address begins the attributes of an address.
-func (t *telling) address(p netip.Prefix) {
+func (t *entryBuilder) address(p netip.Prefix) {
 	t.entries = append(t.entries, rfc5444.Entry{Address: p})
 }
 
 // attribute adds an attribute of the last address.
-func (t *telling) attribute(kind, extension uint8, value ...byte) {
+func (t *entryBuilder) attribute(kind, extension uint8, value ...byte) {
 	first := len(t.values)
 	t.values = append(t.values, value...)
 	entry := &t.entries[len(t.entries)-1]
@@ -416,7 +416,7 @@ func (t *telling) attribute(kind, extension uint8, value ...byte) {
 }
 
 // metrics adds LINK_METRIC attributes, one for each distinct value; 0 is unknown.
-func (t *telling) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) {
+func (t *entryBuilder) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) {
 	values := [4]uint32{inLink, outLink, inNeighbour, outNeighbour}
 	kinds := [4]uint8{rfc5444.IncomingLink, rfc5444.OutgoingLink, rfc5444.IncomingNeighbour, rfc5444.OutgoingNeighbour}
 	for i, value := range values {
@@ -436,10 +436,10 @@ func (t *telling) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) {
 // helloEntries returns entries for the neighbours' addresses, equal ones adjacent so that they share TLVs.
 // They are valid until the next message.
 func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
-	t := &r.telling
+	t := &r.entryBuilder
 	t.begin()
 	for _, l := range i.links.order {
-		if status, known := l.told(now); known {
+		if status, known := l.advertisedStatus(now); known {
 			t.address(r.whole(l.address))
 			t.link(l, status)
 		}
@@ -465,8 +465,8 @@ func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 	return t.entries
 }
 
-// told returns a link's status in HELLOs; a pending link has none.
-func (l *link) told(now time.Duration) (status uint8, known bool) {
+// advertisedStatus returns a link's status in HELLOs; a pending link has none.
+func (l *link) advertisedStatus(now time.Duration) (status uint8, known bool) {
 	switch l.status(now) {
 	case Heard:
 		return statusHeard, true
@@ -478,7 +478,7 @@ func (l *link) told(now time.Duration) (status uint8, known bool) {
 	return 0, false
 }
 
-func (t *telling) link(l *link, status uint8) {
+func (t *entryBuilder) link(l *link, status uint8) {
 	n := l.neighbour
 	t.attribute(addressLinkStatus, 0, status)
 	mpr := uint8(0)

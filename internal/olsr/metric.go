@@ -110,8 +110,8 @@ func (d *loss) metric(now time.Duration, rateBitsPerSecond float64) uint32 {
 	return uint32(min(max(metric, rfc5444.MinimumMetric), rfc5444.MaximumMetric))
 }
 
-// measure updates a link's incoming metric.
-func (r *router) measure(l *link, now time.Duration) {
+// updateMetric updates a link's incoming metric.
+func (r *router) updateMetric(l *link, now time.Duration) {
 	in := uint32(rfc5444.MinimumMetric)
 	if r.c.Metric == DAT {
 		in = rfc5444.MetricOf(rfc5444.MetricCode(l.loss.metric(now, l.iface.RateBitsPerSecond)))

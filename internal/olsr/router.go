@@ -96,7 +96,7 @@ func (r *router) receiveMessage(now time.Duration, i *iface, from netip.Addr, ra
 		return fmt.Errorf("message of %v: addresses of %d bytes, not %d", from, raw.AddressLength, r.length)
 	}
 	if raw.Type != messageHello {
-		return r.flooded(now, i, from, raw)
+		return r.receiveFlooded(now, i, from, raw)
 	}
 	r.counters.HellosReceived++
 	if err := raw.Decode(&r.message); err != nil {
@@ -194,7 +194,7 @@ func (r *router) sweepLink(now time.Duration, l *link) {
 		l.quality.Missed(r.c.Hysteresis, now)
 		r.expireBy(l.quality.Due)
 	}
-	r.refresh(now, l)
+	r.updateDependents(now, l)
 	if l.until <= now {
 		r.removeLink(now, l)
 		return
@@ -222,12 +222,12 @@ func (r *router) sweepRemote(now time.Duration, o *remote) {
 	if gone := before - len(o.edges) - len(o.networks); gone > 0 {
 		r.allEdges -= gone
 		r.dirty = true
-		o.told = 0
+		o.contentDigest = 0
 	}
 	if o.until > now {
 		r.expireBy(o.until)
 	} else {
-		o.until, o.told = 0, 0
+		o.until, o.contentDigest = 0, 0
 	}
 	for _, e := range o.edges {
 		r.expireBy(e.until)

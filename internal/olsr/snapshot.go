@@ -289,7 +289,7 @@ func (r *router) restoreLink(now, taken time.Duration, i *iface, saved savedLink
 		l.loss.Bucket &= datMemory - 1
 		l.loss.At, l.loss.Heard = now, now
 	}
-	r.refresh(now, l)
+	r.updateDependents(now, l)
 	if !l.symmetric {
 		return
 	}
@@ -305,7 +305,7 @@ func (r *router) restoreLink(now, taken time.Duration, i *iface, saved savedLink
 
 func (r *router) restoreRemote(now, taken time.Duration, saved savedRemote) {
 	r.reserve(len(saved.Edges) + 1)
-	o := r.at(r.index.Of(saved.Origin))
+	o := r.remoteOf(r.index.Of(saved.Origin))
 	o.ansn = saved.ANSN
 	o.until = max(taken+saved.Left, 0)
 	o.processed = core.Window{Last: saved.Sequence, Seen: saved.Seen, At: now, Used: saved.Seen != 0}

@@ -89,8 +89,8 @@ type router struct {
 	counters   Counters
 
 	// Memory kept between uses.
-	about           about
-	telling         telling
+	statements      addressStatements
+	entryBuilder    entryBuilder
 	encoded         []byte
 	routable        []bool
 	extra           [][]core.Edge
@@ -151,10 +151,10 @@ type remote struct {
 	ansn                 uint16
 	until                time.Duration
 	validity             time.Duration
-	// told is a digest of the last complete TC.
-	told     uint64
-	edges    []remoteEdge
-	networks []remoteNetwork
+	// contentDigest is a digest of the last complete TC.
+	contentDigest uint64
+	edges         []remoteEdge
+	networks      []remoteNetwork
 }
 
 type remoteEdge struct {
@@ -204,8 +204,8 @@ func (r *router) sortedNeighbours() []*neighbour {
 
 func (r *router) whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// at returns the remote of an address's number, made if needed.
-func (r *router) at(i int32) *remote {
+// remoteOf returns the remote of an address's number, made if needed.
+func (r *router) remoteOf(i int32) *remote {
 	for int(i) >= len(r.topology) {
 		r.topology = append(r.topology, nil)
 	}

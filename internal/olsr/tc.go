@@ -19,9 +19,9 @@ const (
 	maxAllEdges  = 1 << 18
 )
 
-// flooded handles a message that is flooded over the domain: whether it is new, its content, and whether to
+// receiveFlooded handles a message that is flooded over the domain: whether it is new, its content, and whether to
 // forward it (RFC 7181 section 14).
-func (r *router) flooded(now time.Duration, i *iface, from netip.Addr, raw *rfc5444.RawMessage) error {
+func (r *router) receiveFlooded(now time.Duration, i *iface, from netip.Addr, raw *rfc5444.RawMessage) error {
 	switch {
 	case !raw.Originator.IsValid() || !raw.HasSequence:
 		return fmt.Errorf("message of type %d from %v has no originator or no sequence number", raw.Type, from)
@@ -29,7 +29,7 @@ func (r *router) flooded(now time.Duration, i *iface, from netip.Addr, raw *rfc5
 		return nil
 	}
 	r.reserve(min(len(raw.Body), maxEdges) + 1)
-	origin := r.at(r.index.Of(raw.Originator))
+	origin := r.remoteOf(r.index.Of(raw.Originator))
 	var err error
 	if origin.processed.Add(raw.Sequence, now, duplicateHold) {
 		if raw.Type == messageTC {
@@ -90,8 +90,8 @@ func (r *router) enqueue(i *iface, due time.Duration, message []byte) {
 // receiveTC processes a TC (RFC 7181 section 16.3).
 func (r *router) receiveTC(now time.Duration, origin *remote, raw *rfc5444.RawMessage) error {
 	digest := maphash.Bytes(r.hash, raw.Body)
-	if digest == origin.told && origin.until > now {
-		origin.extend(now + origin.validity)
+	if digest == origin.contentDigest && origin.until > now {
+		origin.extendValidity(now + origin.validity)
 		return nil
 	}
 	m := &r.message
@@ -117,17 +117,17 @@ func (r *router) receiveTC(now time.Duration, origin *remote, raw *rfc5444.RawMe
 		return nil // overtaken by a later one
 	}
 	origin.ansn, origin.until, origin.validity = ansn, max(origin.until, now+validity), validity
-	origin.told = 0
+	origin.contentDigest = 0
 	if value, _ := m.TLV(rfc5444.ValidityTime, 0); complete && len(value) == 1 {
-		origin.told = digest
+		origin.contentDigest = digest
 	}
 	r.learnTopology(now+validity, origin, m, complete)
 	r.expireBy(now + validity)
 	return nil
 }
 
-// extend extends the validity of all that an originator advertises.
-func (o *remote) extend(until time.Duration) {
+// extendValidity extends the validity of all that an originator advertises.
+func (o *remote) extendValidity(until time.Duration) {
 	o.until = until
 	for e := range o.edges {
 		o.edges[e].until = until
@@ -141,7 +141,7 @@ func (o *remote) extend(until time.Duration) {
 // it, and entries that are not repeated expire (RFC 7181 sections 16.3.2 to 16.4).
 func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.Message, complete bool) {
 	edges, networks := r.scratchEdges[:0], r.scratchNetworks[:0]
-	r.scan(m, func(p netip.Prefix, a *about) {
+	r.scan(m, func(p netip.Prefix, a *addressStatements) {
 		switch {
 		case a.outNeighbour == 0 || len(edges) >= maxEdges:
 		case a.gateway >= 0:
@@ -181,7 +181,7 @@ func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.M
 // advertisement returns the entries of this node's TCs: its routing MPR selectors and attached networks (RFC
 // 7181 section 16.1). They are valid until the next message.
 func (r *router) advertisement() []rfc5444.Entry {
-	t := &r.telling
+	t := &r.entryBuilder
 	t.begin()
 	add := func(kind uint8, p netip.Prefix, value uint8, metric uint32) {
 		t.address(p)
@@ -239,9 +239,9 @@ func (r *router) sendTC(now time.Duration) {
 		mtu = min(mtu, i.MTU)
 	}
 	m := r.tcHeader(completeTC)
-	messages := r.fit(m, nil, entries, mtu)
+	messages := r.splitToMTU(m, nil, entries, mtu)
 	if len(messages) > 1 {
-		messages = r.fit(r.tcHeader(incompleteTC), nil, entries, mtu)
+		messages = r.splitToMTU(r.tcHeader(incompleteTC), nil, entries, mtu)
 	}
 	for _, message := range messages {
 		r.seq++

@@ -70,8 +70,8 @@ func (r *router) numberTwoHops() {
 
 // coverage has the targets of MPRs, by the numbers of addresses. It keeps its memory between choices.
 type coverage struct {
-	place   []int32 // among targets + 1, by number; 0 for none
-	targets []core.Target
+	positions []int32 // among targets + 1, by number; 0 for none
+	targets   []core.Target
 }
 
 // coverages are shared by all routers of the process, because a choice takes only moments.
@@ -79,16 +79,16 @@ var coverages = sync.Pool{New: func() any { return &coverage{} }}
 
 func newCoverage(numbers int) *coverage {
 	c := coverages.Get().(*coverage)
-	c.place = append(c.place[:0], make([]int32, numbers)...)
+	c.positions = append(c.positions[:0], make([]int32, numbers)...)
 	c.targets = c.targets[:0]
 	return c
 }
 
 func (c *coverage) reach(number int32, reach core.Reach) {
-	place := c.place[number]
+	place := c.positions[number]
 	if place == 0 {
 		place = c.add()
-		c.place[number] = place
+		c.positions[number] = place
 	}
 	t := &c.targets[place-1]
 	t.Reaches = append(t.Reaches, reach)
@@ -108,7 +108,7 @@ func (c *coverage) add() (place int32) {
 
 // direct records that an address, if it is a target, is also a neighbour.
 func (c *coverage) direct(number int32, metric uint32) {
-	if place := c.place[number]; place > 0 {
+	if place := c.positions[number]; place > 0 {
 		c.targets[place-1].Direct = metric
 	}
 }

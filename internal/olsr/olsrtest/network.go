@@ -52,8 +52,8 @@ type Node struct {
 
 	index int
 	tick  time.Time
-	// on has each interface's medium. Interfaces of one medium receive each other.
-	on []int
+	// media has each interface's medium. Interfaces of one medium receive each other.
+	media []int
 }
 
 type event struct {
@@ -88,7 +88,7 @@ func (e *events) Pop() any {
 	return last
 }
 
-// New network of so many nodes, without links, all with one interface on medium 0.
+// New makes a network of n nodes, without links, all with one interface on medium 0.
 func New(n int, seed int64, base olsr.Config, make Maker) (*Network, error) {
 	media := [][]int{}
 	for range n {
@@ -101,7 +101,7 @@ func New(n int, seed int64, base olsr.Config, make Maker) (*Network, error) {
 func NewOn(media [][]int, seed int64, base olsr.Config, maker Maker) (*Network, error) {
 	net := &Network{Now: Start, make: maker, random: rand.New(rand.NewSource(seed))}
 	for i, on := range media {
-		node := &Node{index: i, on: on, Config: base}
+		node := &Node{index: i, media: on, Config: base}
 		node.Config.Seed = seed*1000 + int64(i)
 		node.Config.Interfaces = nil
 		for k, medium := range on {
@@ -173,8 +173,8 @@ func (net *Network) send(from *Node, iface int, packet []byte) {
 		if to == from || to.Down || share <= 0 || share < 1 && net.random.Float64() >= share {
 			continue
 		}
-		for k, medium := range to.on {
-			if medium == from.on[iface] {
+		for k, medium := range to.media {
+			if medium == from.media[iface] {
 				net.push(event{at: net.Now.Add(packetDelay), node: to, router: to.Router, iface: k, from: Address(from.index, medium), packet: packet})
 			}
 		}
@@ -221,7 +221,7 @@ func (net *Network) Distances(from int) []int {
 		return distance
 	}
 	distance[from] = 0
-	near := net.near()
+	near := net.neighbours()
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		for _, to := range near[at] {
@@ -234,9 +234,9 @@ func (net *Network) Distances(from int) []int {
 	return distance
 }
 
-// near returns each node's neighbours with links both ways. They are computed again when a link or node has
+// neighbours returns each node's neighbours with links both ways. They are computed again when a link or node has
 // changed.
-func (net *Network) near() [][]int {
+func (net *Network) neighbours() [][]int {
 	up := make([]byte, 0, len(net.Nodes)*(len(net.Nodes)+1))
 	for a, node := range net.Nodes {
 		up = append(up, flag(node.Down))
@@ -266,13 +266,13 @@ func flag(b bool) byte {
 }
 
 func (net *Network) both(a, b int) bool {
-	return !net.Nodes[a].Down && !net.Nodes[b].Down && net.Links[a][b] > 0 && net.Links[b][a] > 0 && net.share(a, b)
+	return !net.Nodes[a].Down && !net.Nodes[b].Down && net.Links[a][b] > 0 && net.Links[b][a] > 0 && net.shareMedium(a, b)
 }
 
-// share reports whether two nodes share a medium.
-func (net *Network) share(a, b int) bool {
-	for _, medium := range net.Nodes[a].on {
-		for _, other := range net.Nodes[b].on {
+// shareMedium reports whether two nodes share a medium.
+func (net *Network) shareMedium(a, b int) bool {
+	for _, medium := range net.Nodes[a].media {
+		for _, other := range net.Nodes[b].media {
 			if medium == other {
 				return true
 			}
@@ -281,11 +281,11 @@ func (net *Network) share(a, b int) bool {
 	return false
 }
 
-// Wrong returns the first difference between the nodes' routes and shortest paths; "" if there is none. Every
+// FirstDifference returns the first difference between the nodes' routes and shortest paths; "" if there is none. Every
 // node must have a route to exactly the addresses within reach, with the right number of hops, over a
 // neighbour one hop nearer.
-func (net *Network) Wrong() string {
-	net.near()
+func (net *Network) FirstDifference() string {
+	net.neighbours()
 	if net.distances == nil {
 		for i := range net.Nodes {
 			net.distances = append(net.distances, net.Distances(i))
@@ -296,14 +296,14 @@ func (net *Network) Wrong() string {
 		if node.Down {
 			continue
 		}
-		if wrong := net.wrongAt(i, distances); wrong != "" {
+		if wrong := net.differenceAt(i, distances); wrong != "" {
 			return fmt.Sprintf("node %d: %s", i, wrong)
 		}
 	}
 	return ""
 }
 
-func (net *Network) wrongAt(i int, distances [][]int) string {
+func (net *Network) differenceAt(i int, distances [][]int) string {
 	routes := map[netip.Prefix]olsr.Route{}
 	for _, r := range net.Nodes[i].Router.Routes() {
 		routes[r.Destination] = r
@@ -313,7 +313,7 @@ func (net *Network) wrongAt(i int, distances [][]int) string {
 		if j == i || distances[i][j] < 0 {
 			continue
 		}
-		for _, medium := range other.on {
+		for _, medium := range other.media {
 			expected++
 			route, there := routes[netip.PrefixFrom(Address(j, medium), 32)]
 			if !there || route.Hops != distances[i][j] {
@@ -321,7 +321,7 @@ func (net *Network) wrongAt(i int, distances [][]int) string {
 			}
 			bytes := route.NextHop.As4()
 			next := int(bytes[2])<<8 + int(bytes[3]) - 1
-			if !net.both(i, next) || distances[next][j] != distances[i][j]-1 || int(bytes[1]) != net.Nodes[i].on[route.Interface] {
+			if !net.both(i, next) || distances[next][j] != distances[i][j]-1 || int(bytes[1]) != net.Nodes[i].media[route.Interface] {
 				return fmt.Sprintf("node %d is reached over %v on interface %d", j, route.NextHop, route.Interface)
 			}
 		}
@@ -337,7 +337,7 @@ func (net *Network) Converge(limit time.Duration) (time.Duration, error) {
 	const step = 100 * time.Millisecond
 	wrong := ""
 	for took := time.Duration(0); took <= limit; took += step {
-		if wrong = net.Wrong(); wrong == "" {
+		if wrong = net.FirstDifference(); wrong == "" {
 			return took, nil
 		}
 		net.Run(step)
@@ -366,7 +366,7 @@ func (net *Network) Random(seed int64, degree float64) {
 		a, b, least := -1, -1, 4.0
 		for i := range n {
 			for j := range n {
-				if distance[i] >= 0 && distance[j] < 0 && net.share(i, j) && square(i, j) < least {
+				if distance[i] >= 0 && distance[j] < 0 && net.shareMedium(i, j) && square(i, j) < least {
 					a, b, least = i, j, square(i, j)
 				}
 			}

@@ -59,7 +59,7 @@ func RandomTopologies(t *testing.T, count int, base olsr.Config, make Maker) {
 		before := net.Counters()
 		for range 6 {
 			net.Run(5 * time.Second)
-			if wrong := net.Wrong(); wrong != "" {
+			if wrong := net.FirstDifference(); wrong != "" {
 				t.Fatalf("topology %d of %d nodes, once converged: %s", seed, n, wrong)
 			}
 		}
@@ -200,7 +200,7 @@ func Restart(t *testing.T, base olsr.Config, make Maker) {
 		before[i] = node.Router.Generation()
 		for range 30 {
 			net.Run(time.Second)
-			if wrong := net.Wrong(); wrong != "" {
+			if wrong := net.FirstDifference(); wrong != "" {
 				t.Fatalf("after the restart of node %d: %s", i, wrong)
 			}
 		}
@@ -253,7 +253,7 @@ func SeveralInterfaces(t *testing.T, base olsr.Config, make Maker) {
 		net.Random(seed, 7)
 		net.converge(t, 3*time.Minute)
 		net.Run(20 * time.Second)
-		if wrong := net.Wrong(); wrong != "" {
+		if wrong := net.FirstDifference(); wrong != "" {
 			t.Fatalf("topology %d, once converged: %s", seed, wrong)
 		}
 	}

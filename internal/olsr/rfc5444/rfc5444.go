@@ -78,7 +78,7 @@ func (t *AddressTLV) At(index int) (value []byte, covered bool) {
 	return t.Value[(index-t.First)*size:][:size], true
 }
 
-// AddressBlock with its TLVs. A whole address is a prefix of its full length.
+// AddressBlock with its TLVs. A single address is a prefix of its full length.
 type AddressBlock struct {
 	Addresses []netip.Prefix
 	TLVs      []AddressTLV

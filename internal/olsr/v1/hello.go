@@ -39,8 +39,8 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *m
 		r.alias(now, from, m.Originator, m.Validity)
 	}
 	l.Quality.Heard(r.c.Hysteresis, now, h.Interval, first)
-	r.sense(now, i, l, n, &h, m.Validity)
-	r.refresh(now, m.Originator)
+	r.updateLink(now, i, l, n, &h, m.Validity)
+	r.updateStatus(now, m.Originator)
 	if n.Symmetric && l.status(now) == olsr.Symmetric {
 		r.learnTwoHops(now, m.Originator, n, &h, m.Validity)
 	}
@@ -62,8 +62,8 @@ func (r *router) neighbour(main netip.Addr) *neighbour {
 	return n
 }
 
-// sense the link (RFC 3626 section 7.1.1), and whether the neighbour chose this node as MPR (8.4.1).
-func (r *router) sense(now time.Duration, i *iface, l *link, n *neighbour, h *hello, validity time.Duration) {
+// updateLink the link (RFC 3626 section 7.1.1), and whether the neighbour chose this node as MPR (8.4.1).
+func (r *router) updateLink(now time.Duration, i *iface, l *link, n *neighbour, h *hello, validity time.Duration) {
 	l.Asymmetric = now + validity
 	for _, g := range h.Groups {
 		for _, a := range g.Addresses {
@@ -84,8 +84,8 @@ func (r *router) sense(now time.Duration, i *iface, l *link, n *neighbour, h *he
 	l.End = max(l.End, l.Asymmetric)
 }
 
-// refresh updates a neighbour's status by its links' (RFC 3626 section 8.1).
-func (r *router) refresh(now time.Duration, main netip.Addr) {
+// updateStatus updates a neighbour's status by its links' (RFC 3626 section 8.1).
+func (r *router) updateStatus(now time.Duration, main netip.Addr) {
 	n := r.Neighbours[main]
 	if n == nil {
 		return
@@ -248,7 +248,7 @@ func (r *router) chooseOn(now time.Duration, i *iface, chosen map[netip.Addr]boo
 			all = append(all, *targets[z])
 		}
 	}
-	for at, yes := range core.Cover(candidates, all, always) {
+	for at, yes := range core.Cover(candidates, all, willAlways) {
 		if yes {
 			chosen[mains[at]] = true
 		}

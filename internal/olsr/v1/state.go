@@ -12,7 +12,7 @@ import (
 
 const (
 	duplicateHold = 30 * time.Second // DUP_HOLD_TIME (RFC 3626 section 18.3)
-	always        = 7                // WILL_ALWAYS
+	willAlways    = 7                // WILL_ALWAYS
 
 	maxNeighbours = 2048
 	maxTwoHops    = 1 << 13

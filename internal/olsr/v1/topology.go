@@ -169,7 +169,7 @@ func (r *router) sweep(now time.Duration) {
 		linked[l.Main] = true
 	}
 	for _, main := range core.Sorted(r.Neighbours) {
-		r.refresh(now, main)
+		r.updateStatus(now, main)
 		r.sweepNeighbour(now, main, linked[main])
 	}
 	for a, m := range r.Mains {

@@ -58,7 +58,7 @@ func Cover(candidates []Candidate, targets []Target, always int) []bool {
 		if c.by = rest; len(c.by) == 0 {
 			return chosen
 		}
-		chosen[widest(candidates, c.reach)] = true
+		chosen[mostWilling(candidates, c.reach)] = true
 	}
 }
 
@@ -97,8 +97,8 @@ func covered(best []int, chosen []bool) bool {
 	return false
 }
 
-// widest returns the candidate of the greatest willingness, among those the one that reaches most.
-func widest(candidates []Candidate, reach []int) int {
+// mostWilling returns the candidate of the greatest willingness, among those the one that reaches most.
+func mostWilling(candidates []Candidate, reach []int) int {
 	choice := -1
 	for i, c := range candidates {
 		if reach[i] == 0 {

@@ -19,8 +19,8 @@ type indexSlot struct {
 	after   int32 // the number + 1; 0 is vacant
 }
 
-// leastSlots of a table that is not empty.
-const leastSlots = 16
+// minSlots of a table that is not empty.
+const minSlots = 16
 
 // MaxAddresses is the most addresses that a router knows. Beyond it the router forgets all, and learns the
 // existing ones again.
@@ -72,7 +72,7 @@ func (x *Index) slot(address uint32) *indexSlot {
 // insert an IPv4 address that has no slot yet.
 func (x *Index) insert(a netip.Addr, number int32) {
 	if 2*len(x.Addrs) > len(x.four) {
-		x.four = make([]indexSlot, max(2*len(x.four), leastSlots))
+		x.four = make([]indexSlot, max(2*len(x.four), minSlots))
 		for before, known := range x.Addrs[:number] {
 			if known.Is4() {
 				x.put(known, int32(before))

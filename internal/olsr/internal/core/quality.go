@@ -2,8 +2,8 @@ package core
 
 import "time"
 
-// Hysteresis of a link's quality (RFC 6130 section 14.3, RFC 3626 section 14): a link is used once its quality has risen to
-// Accept, until it falls below Reject.
+// Hysteresis of a link's quality (RFC 6130 section 14.3, RFC 3626 section 14). A link is used once its
+// quality has risen to Accept, until it falls below Reject.
 type Hysteresis struct {
 	// Scaling of the exponential average, more than 0, at most 1 (0.5).
 	Scaling float64
