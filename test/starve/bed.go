@@ -30,8 +30,8 @@ const (
 	lastSamples    = 2500 * time.Millisecond
 )
 
-// carry is what the starved process does: radiod's worker, without a cluster, for the network that its standard input has first. It writes the
-// run's radio log and ends with its standard input.
+// carry is the starved process: radiod's worker, without a cluster, for the network in its standard input. It
+// writes the run's radio log and ends with its standard input.
 func carry() error {
 	var network v1alpha1.RadioNetwork
 	if err := json.NewDecoder(os.Stdin).Decode(&network); err != nil {
@@ -41,7 +41,7 @@ func carry() error {
 	if err != nil {
 		return err
 	}
-	_ = engine.RaisePriority() // where it is refused the radio is late more often
+	_ = engine.RaisePriority() // a refusal only makes the radio late more often
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Engine: engine, Keeper: noKeeper{}, Log: log})
 	if err != nil {
@@ -102,7 +102,7 @@ type bed struct {
 	clients   []*exec.Cmd
 }
 
-// newBed makes the nodes of a network and starts what carries their frames.
+// newBed makes the nodes of a network and starts their carrier.
 func newBed(directory string, network *v1alpha1.RadioNetwork) (b *bed, err error) {
 	b = &bed{directory: directory}
 	for range network.Spec.Members {
@@ -129,7 +129,7 @@ func newBed(directory string, network *v1alpha1.RadioNetwork) (b *bed, err error
 	return b, nil
 }
 
-// command is this program with other arguments, in the run's folder, where it writes what it has to say to people.
+// command is this program with other arguments, in the run's folder, where it logs.
 func (b *bed) command(arguments ...string) (*exec.Cmd, error) {
 	command := exec.Command("/proc/self/exe", arguments...)
 	command.Dir = b.directory
@@ -138,7 +138,7 @@ func (b *bed) command(arguments ...string) (*exec.Cmd, error) {
 	return command, err
 }
 
-// start a program at a node.
+// start starts a program at a node.
 func (b *bed) start(node int, environment []string, arguments ...string) error {
 	command, err := b.command(arguments...)
 	if err != nil {
@@ -162,7 +162,7 @@ func (b *bed) stopClients() (err error) {
 	return err
 }
 
-// stop the carrier and let go of the nodes.
+// stop ends the carrier and removes the nodes.
 func (b *bed) stop() (err error) {
 	if b.carrier != nil && b.carrier.Process != nil {
 		err = errors.Join(b.toCarrier.Close(), b.carrier.Wait())

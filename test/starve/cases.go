@@ -29,7 +29,8 @@ type netCase struct {
 	pattern string
 }
 
-// allCases have losses and delays that are drawn by a frame's number, not by its time: runs of one seed differ by lateness alone.
+// allCases draw losses and delays by a frame's number, not by its time. Runs of one seed then differ by
+// lateness alone.
 var allCases = []*netCase{
 	{"link", v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Rate: ptr.To(v1alpha1.DataRate("19.2kbit")), Delay: "20ms", Loss: "5%", Limit: 1000}},
 		trafficconfig.ProtocolMQTTUDP, "POISSON [3 150]"},
@@ -41,7 +42,7 @@ var allCases = []*netCase{
 		trafficconfig.ProtocolMQTTUDP, "POISSON [3 150]"},
 }
 
-// tcpCases are links that are used as much, with messages of one segment each.
+// tcpCases are links with the same load, with messages of one segment each.
 var tcpCases = []*netCase{
 	{"tcp 9.8 kbit", v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Rate: ptr.To(v1alpha1.DataRate("9.8kbit")), Delay: "100ms", Loss: "0%", Limit: 1000}},
 		trafficconfig.ProtocolMQTT, ""},
@@ -54,7 +55,7 @@ const (
 	tcpBytes, tcpShare = 400, 0.5
 )
 
-// overTCP reports whether messages go to the first node, instead of from everybody to everybody.
+// overTCP reports whether messages go to the first node, instead of from all to all.
 func (c *netCase) overTCP() bool { return c.protocol == trafficconfig.ProtocolMQTT }
 
 // stream of messages with exponential gaps.
@@ -72,14 +73,14 @@ func topic(i int) string { return "/NOR/" + nodeName(i) }
 var physical = v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "1MHz", TransmitPower: "0dBm", AntennaGain: "0dBi", NoiseFigure: "4dB",
 	Pathloss: v1alpha1.PathlossFreeSpace, SubID: 1}
 
-// completion of frames is the likelier the nearer the nodes are.
+// completion of frames is likelier the nearer the nodes are.
 const completion = `<pcr><table pktsize="0"><row sinr="20" por="0"/><row sinr="60" por="100"/></table></pcr>`
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
 
 func address(i int) string { return fmt.Sprintf("198.18.9.%d", i+1) }
 
-// radio is the network as the operator hands it to radiod.
+// radio is the network as the operator gives it to radiod.
 func (c *netCase) radio(seed int64) *v1alpha1.RadioNetwork {
 	n := &v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Name: c.name, UID: "network"}}
 	n.Spec = v1alpha1.RadioNetworkSpec{Experiment: v1alpha1.ExperimentReference{Namespace: "team", Name: c.name, UID: "run"}, Network: networkName, MTU: 1500,
@@ -92,7 +93,8 @@ func (c *netCase) radio(seed int64) *v1alpha1.RadioNetwork {
 	return n
 }
 
-// client is what a node's instance does: it sends, and receives what the others send. Over TCP the first one receives.
+// client is a node's instance: it sends, and receives what the others send. Over TCP only the first one
+// receives.
 func (c *netCase) client(i int, seed int64) trafficconfig.Config {
 	config := trafficconfig.Config{Instance: nodeName(i) + "/" + appName, Protocol: c.protocol, Country: "NOR", Unit: "NOR-UNIT001",
 		Entity: fmt.Sprintf("NOR-S%03d", i+1), Seed: seed*nodeCount + int64(i)}

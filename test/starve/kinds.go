@@ -25,7 +25,7 @@ type kind struct {
 
 var unstarved = &kind{"unstarved", func([]*bed, int64, time.Time) error { return nil }}
 
-// kindsHere are those that this machine has the means for.
+// kindsHere returns the kinds that this machine supports.
 func kindsHere() []*kind {
 	kinds := []*kind{{"stop 50 ms", stops(6, 50*time.Millisecond)}, {"stop 500 ms", stops(2, 500*time.Millisecond)}, {"stop 5 s", stops(1, 5*time.Second)}}
 	if root, _ := groupRoot(); root == "" {
@@ -35,7 +35,7 @@ func kindsHere() []*kind {
 	return append(kinds, &kind{"quota", quota}, &kind{"load", load})
 }
 
-// moments at which so many stretches begin that end before the last message.
+// moments returns the beginnings of count intervals that end before the last message.
 func moments(seed int64, stream, count int, length time.Duration) (all []time.Duration) {
 	random := rand.New(rand.NewPCG(uint64(seed), uint64(stream))) //nolint:gosec // no secret
 	for range count {
@@ -45,7 +45,7 @@ func moments(seed int64, stream, count int, length time.Duration) (all []time.Du
 	return all
 }
 
-// stops each carrier so many times.
+// stops each carrier count times.
 func stops(count int, length time.Duration) func([]*bed, int64, time.Time) error {
 	return func(beds []*bed, seed int64, t0 time.Time) error {
 		var wait sync.WaitGroup
@@ -64,28 +64,29 @@ func stops(count int, length time.Duration) func([]*bed, int64, time.Time) error
 	}
 }
 
-// starvedShare of a run is one of so many parts.
+// starvedShare: a run is starved for one part in that many.
 const starvedShare = 5
 
 // setting of a control group, as both versions of control groups have it.
 type setting struct{ v1, value1, v2, value2 string }
 
 var (
-	// onePercent of a processor is less than a carrier takes.
+	// onePercent of a processor is less than a carrier needs.
 	onePercent = setting{"cpu.cfs_quota_us", "1000", "cpu.max", "1000 100000"}
-	// smallWeight has clients go before a group.
+	// smallWeight lets clients go before a group.
 	smallWeight = setting{"cpu.shares", "100", "cpu.weight", "10"}
 )
 
 // quota gives each carrier 1 % of a processor for a part of the run.
 func quota(beds []*bed, seed int64, t0 time.Time) error {
-	return grouped(beds, seed, t0, onePercent, func(*group) error { return nil })
+	return inGroup(beds, seed, t0, onePercent, func(*group) error { return nil })
 }
 
-// load has every processor wanted by programs that go before each carrier in its group, for a part of the run.
+// load makes programs in each carrier's group, with better priority than it, use every processor for a part
+// of the run.
 func load(beds []*bed, seed int64, t0 time.Time) error {
 	var burners []*exec.Cmd
-	err := grouped(beds, seed, t0, smallWeight, func(g *group) (err error) {
+	err := inGroup(beds, seed, t0, smallWeight, func(g *group) (err error) {
 		for range runtime.NumCPU() {
 			burner := exec.Command("sh", "-c", "while :; do :; done")
 			if err := burner.Start(); err != nil {
@@ -94,7 +95,7 @@ func load(beds []*bed, seed int64, t0 time.Time) error {
 			burners = append(burners, burner)
 			err = errors.Join(err, g.write("cgroup.procs", strconv.Itoa(burner.Process.Pid)))
 		}
-		return errors.Join(err, lowest(g.pid))
+		return errors.Join(err, lowerPriority(g.pid))
 	})
 	for _, burner := range burners {
 		_ = burner.Process.Kill()
@@ -103,8 +104,8 @@ func load(beds []*bed, seed int64, t0 time.Time) error {
 	return err
 }
 
-// lowest gives all threads of a process the lowest priority.
-func lowest(pid int) error {
+// lowerPriority gives all threads of a process the lowest priority.
+func lowerPriority(pid int) error {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, thread := range threads {
 		id, _ := strconv.Atoi(thread.Name())
@@ -130,8 +131,8 @@ func groupRoot() (root string, v2 bool) {
 	return "", false
 }
 
-// grouped has each carrier in a group of its own for a part of the run that begins at a random moment.
-func grouped(beds []*bed, seed int64, t0 time.Time, s setting, begin func(*group) error) (err error) {
+// inGroup puts each carrier into its own group for a part of the run that begins at a random moment.
+func inGroup(beds []*bed, seed int64, t0 time.Time, s setting, begin func(*group) error) (err error) {
 	length := *duration / starvedShare
 	time.Sleep(time.Until(t0.Add(moments(seed, 0, 1, length)[0])))
 	root, v2 := groupRoot()
@@ -156,7 +157,7 @@ func (g *group) write(name, value string) error {
 	return os.WriteFile(filepath.Join(g.path, name), []byte(value), 0o644) //nolint:gosec // the kernel's file
 }
 
-// release gives the group's processes back to the root, and removes it.
+// release returns the group's processes to the root, and removes it.
 func (g *group) release() error {
 	text, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
 	for _, pid := range strings.Fields(string(text)) {

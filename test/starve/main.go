@@ -1,5 +1,6 @@
-// starve holds the bounds of verdicts against what starving the radio does to a run. A real radio engine with its worker carries the messages of
-// real clients and is starved of processor time; runs of the same seed that are not starved say what the figures should be. It needs root.
+// starve checks the bounds of verdicts by starving the radio of processor time. A real radio engine with its
+// worker carries the messages of real clients. Unstarved runs of the same seed show what the figures should
+// be. It needs root.
 //
 //	go run ./test/starve [-rounds 10] [-seed 7]
 //	go run ./test/starve -tcp
@@ -64,12 +65,12 @@ func starve() error {
 	var runs []*run
 	for round := range *rounds {
 		for i, k := range slices.Concat([]*kind{unstarved}, kinds, []*kind{unstarved}) {
-			some, err := together(filepath.Join(directory, fmt.Sprintf("%d-%d-%s", round, i, k.name)), cases, k, *seed+int64(round))
+			some, err := runTogether(filepath.Join(directory, fmt.Sprintf("%d-%d-%s", round, i, k.name)), cases, k, *seed+int64(round))
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.name, err)
 			}
 			runs = append(runs, some...)
 		}
 	}
-	return judge(runs)
+	return checkBounds(runs)
 }

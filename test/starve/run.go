@@ -34,15 +34,16 @@ func (r *run) path(node int, name string) string {
 	return filepath.Join(r.directory, "logs", nodeName(node), appName, name)
 }
 
-// together does runs of several cases at once, starved in the same way.
-func together(directory string, cases []*netCase, k *kind, seed int64) (runs []*run, err error) {
+// runTogether does runs of several cases at the same time, starved in the same way.
+func runTogether(directory string, cases []*netCase, k *kind, seed int64) (runs []*run, err error) {
 	var beds []*bed
 	for _, c := range cases {
 		r := &run{netCase: c, kind: k, seed: seed, directory: filepath.Join(directory, c.name)}
 		b, bedErr := newBed(r.directory, c.radio(seed))
 		runs, beds, err = append(runs, r), append(beds, b), errors.Join(err, bedErr)
 	}
-	// Multiframes of TDMA begin at whole seconds: runs of one seed have their messages at the same places in them.
+	// Multiframes of TDMA begin at whole seconds, so that runs of one seed have their messages at the same
+	// places in them.
 	t0 := time.Now().Add(ahead).Truncate(time.Second)
 	for i, r := range runs {
 		if err == nil {
@@ -78,7 +79,7 @@ func (r *run) startClients(b *bed, t0 time.Time) error {
 	return nil
 }
 
-// write the run's record, and agents' logs of clients that began on time.
+// write writes the run's record, and agents' logs of clients that began on time.
 func (r *run) write(t0 time.Time) error {
 	err := writeJSON(filepath.Join(r.directory, "run.json"), r.plan(r.seed, t0))
 	for i := range nodeCount {

@@ -20,8 +20,8 @@ import (
 
 const streamCommand = "stream"
 
-// stream is a client with one TCP connection and no answers, as MQTT with QoS 0 has it: each message is a line. The node without messages of its
-// own receives those of all others.
+// stream is a client with one TCP connection and no answers, like MQTT with QoS 0: each message is a line.
+// The node without messages of its own receives those of all others.
 func stream() error {
 	config, err := appinstance.ReadConfig[trafficconfig.Config](os.Args[2])
 	if err != nil {

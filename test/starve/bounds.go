@@ -17,7 +17,7 @@ import (
 const (
 	wantCovered = 0.95
 	mostWidth   = 5
-	// level at which a coverage of wantCovered is rejected.
+	// level of significance at which a coverage of wantCovered is rejected.
 	level = 0.05
 )
 
@@ -76,7 +76,7 @@ func (r *run) readFigures() error {
 	return nil
 }
 
-// comparison of a starved run's figure with what the unstarved runs of its seed measured, from least to most.
+// comparison of a starved run's figure with those of the unstarved runs of its seed, from least to most.
 type comparison struct {
 	figure
 	least, most float64
@@ -87,11 +87,11 @@ type comparison struct {
 // difference from the unstarved runs.
 func (c *comparison) difference() float64 { return max(0, c.value-c.most, c.least-c.value) }
 
-// covered reports whether the bound has what the unstarved runs measured, but for noise and the last digits.
+// covered reports whether the bound includes the unstarved runs' figures, up to noise and rounding.
 func (c *comparison) covered() bool { return max(c.Low-c.most, c.least-c.High) <= *c.noise+1e-9 }
 
-// width of the bound, in units of what it should cover: the difference, or the tolerance where that is more. It is NaN where bound and
-// difference are within the tolerance.
+// width of the bound relative to what it should cover: the difference, or the tolerance if that is more. It
+// is NaN if bound and difference are within the tolerance.
 func (c *comparison) width() float64 {
 	if c.High-c.Low <= c.tolerance && c.difference() <= c.tolerance {
 		return math.NaN()
@@ -105,7 +105,7 @@ type pair struct {
 	compared [len(figureNames)]comparison
 }
 
-// pairsOf all starved runs.
+// pairsOf returns the pairs of all starved runs.
 func pairsOf(runs []*run) (pairs []*pair) {
 	noise := map[*netCase]*[len(figureNames)]float64{}
 	for _, r := range runs {
@@ -132,7 +132,7 @@ func pairsOf(runs []*run) (pairs []*pair) {
 	return pairs
 }
 
-func judge(runs []*run) error {
+func checkBounds(runs []*run) error {
 	if err := analyse(runs); err != nil {
 		return err
 	}
@@ -148,10 +148,10 @@ func judge(runs []*run) error {
 	if *tcp {
 		return nil
 	}
-	return errors.Join(judgeCoverage(pairs), judgeWidths(pairs))
+	return errors.Join(checkCoverage(pairs), checkWidths(pairs))
 }
 
-func judgeCoverage(pairs []*pair) (err error) {
+func checkCoverage(pairs []*pair) (err error) {
 	missed := 0
 	for _, p := range pairs {
 		if slices.ContainsFunc(p.compared[:], func(c comparison) bool { return !c.covered() }) {
@@ -170,7 +170,7 @@ func judgeCoverage(pairs []*pair) (err error) {
 	return err
 }
 
-func judgeWidths(pairs []*pair) error {
+func checkWidths(pairs []*pair) error {
 	var all []float64
 	for i, name := range figureNames {
 		var widths []float64
@@ -197,7 +197,7 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// atLeast is the probability of so many of all or more, each with the same probability.
+// atLeast is the probability of at least count of all, each with the same probability.
 func atLeast(count, all int, probability float64) (sum float64) {
 	term := math.Pow(1-probability, float64(all))
 	for k := range all + 1 {
