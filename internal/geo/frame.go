@@ -20,8 +20,8 @@ func NewFrame(origin Position) Frame {
 // Origin of the frame.
 func (f Frame) Origin() Position { return f.origin }
 
-// ENU gives a position's coordinates in the frame: those of the plane that touches the ellipsoid at the origin, so that a
-// place on the ground 10 km away lies 8 m below it.
+// ENU returns a position's coordinates in the frame. They are those of the plane that touches the ellipsoid
+// at the origin: a place on the ground 10 km away is 8 m below it.
 func (f Frame) ENU(p Position) Vector { return f.ENUOf(p.ECEF()) }
 
 // ENUOf is ENU of a place by its Earth-centred coordinates.
@@ -35,7 +35,7 @@ func (f Frame) ENUOf(ecef Vector) Vector {
 	}
 }
 
-// FromENU is the position with these coordinates in the frame: the reverse of ENU.
+// FromENU returns the position with these coordinates in the frame: the reverse of ENU.
 func (f Frame) FromENU(v Vector) Position {
 	horizontal := -f.sinLat*v.Y + f.cosLat*v.Z
 	return FromECEF(Vector{
@@ -45,9 +45,9 @@ func (f Frame) FromENU(v Vector) Position {
 	})
 }
 
-// Position at X metres east and Y metres north of the origin as the surface curves, Z metres above the origin's altitude:
-// how generators of movement, which think in a flat map, place platforms. Distances between such places are true to
-// 1 part in 100 000 within 20 km of the origin.
+// Position returns the place X metres east and Y metres north of the origin along the curved surface, Z
+// metres above the origin's altitude. Generators of movement place platforms so, on a flat map. Distances
+// between such places are true to 1 part in 100 000 within 20 km of the origin.
 func (f Frame) Position(v Vector) Position {
 	p := f.FromENU(Vector{X: v.X, Y: v.Y})
 	p.Altitude = f.origin.Altitude + v.Z

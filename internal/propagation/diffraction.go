@@ -101,13 +101,13 @@ func KnifeEdgeLoss(nu float64) float64 {
 
 // DiffractionLoss beside that of free space in dB: ITU-R P.526-15 §4.5.2.
 func (p *Path) DiffractionLoss() float64 {
-	seen := p.look(1)
+	seen := p.viewOf(1)
 	transmitter, receiver := p.smoothHeights(&seen)
 	smooth := *p
 	smooth.Transmitter, smooth.Receiver = p.Transmitter-transmitter, p.Receiver-receiver
 	spherical := sphericalLoss(&smooth)
 	if spherical > 0 {
-		flat := smooth.look(0)
+		flat := smooth.viewOf(0)
 		spherical = max(0, spherical-smooth.bullington(&flat, 0))
 	}
 	return p.bullington(&seen, 1) + spherical
@@ -115,7 +115,7 @@ func (p *Path) DiffractionLoss() float64 {
 
 // BullingtonLoss in dB beside that of free space: ITU-R P.526-15 §4.5.1.
 func (p *Path) BullingtonLoss() float64 {
-	seen := p.look(1)
+	seen := p.viewOf(1)
 	return p.bullington(&seen, 1)
 }
 
@@ -128,8 +128,8 @@ type view struct {
 	obstacle, obstacleTransmitter, obstacleReceiver float64
 }
 
-// look returns the view with the ground multiplied by factor: 1, or 0 for sea level.
-func (p *Path) look(factor float64) view {
+// viewOf returns the view with the ground multiplied by factor: 1, or 0 for sea level.
+func (p *Path) viewOf(factor float64) view {
 	d, last := p.Metres, len(p.Ground)-1
 	step, curvature, none := d/float64(last), 1/(2*p.radius()), math.Inf(-1)
 	v := view{none, none, none, none, none}

@@ -133,7 +133,7 @@ func TestAnAntennaBelowTheGroundLiesOnIt(t *testing.T) {
 }
 
 // The geodesic is that of C. Karney's GeographicLib.
-func TestTheWayAlongTheGroundIsTheGeodesic(t *testing.T) {
+func TestTheDistanceAlongTheGroundIsTheGeodesic(t *testing.T) {
 	a, b := at(58.17, 7.95, 300), at(58.6, 8.4, 20)
 	near(t, "55 km", groundMetres(a, b), 54652.158, 0.1)
 }

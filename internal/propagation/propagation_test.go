@@ -70,7 +70,7 @@ func TestTheHorizonOfTwoAntennasOf10MetresIs26Kilometres(t *testing.T) {
 	near(t, "4.12 (√10 + √10) km", HorizonMetres(10, 10), 26077, 1)
 }
 
-func TestTwoRayReckonsHeightsAboveItsGround(t *testing.T) {
+func TestTwoRayMeasuresHeightsAboveItsGround(t *testing.T) {
 	low, high := TwoRay{}.Pathloss(eastOf(0, 3), eastOf(2000, 3), 300e6), TwoRay{Ground: terrain.Flat(200)}.Pathloss(eastOf(0, 203), eastOf(2000, 203), 300e6)
 	near(t, "on a plateau", high, low, 0.001)
 	if loss := (TwoRay{Ground: &terrain.Grid{CellLatitude: 1, CellLongitude: 1}}).Pathloss(eastOf(0, 3), eastOf(2000, 3), 300e6); !math.IsNaN(loss) {

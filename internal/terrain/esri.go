@@ -43,7 +43,7 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 	for {
 		word, err := words.next()
 		if err != nil {
-			return nil, fmt.Errorf("the header of the grid is not complete: %w", ended(err))
+			return nil, fmt.Errorf("the header of the grid is not complete: %w", explainEnd(err))
 		}
 		if c := word[0]; c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9') || isNaN(word) {
 			h.firstNumber = word
@@ -56,7 +56,7 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 		h.seen[key] = true
 		text, err := words.next()
 		if err != nil {
-			return nil, fmt.Errorf("%s has no value: %w", key, ended(err))
+			return nil, fmt.Errorf("%s has no value: %w", key, explainEnd(err))
 		}
 		if err := h.set(key, text); err != nil {
 			return nil, err
@@ -64,8 +64,8 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 	}
 }
 
-// ended replaces io.EOF by an error in plain words.
-func ended(err error) error {
+// explainEnd replaces io.EOF by an error in plain words.
+func explainEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file ends too early")
 	}

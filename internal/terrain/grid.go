@@ -23,7 +23,7 @@ type Grid struct {
 // Elevation is interpolated bilinearly between the centres of the cells. In the outer half of the outermost
 // cells it is that of their centres. It is unknown outside the grid, and beside a cell without data.
 func (g *Grid) Elevation(latitude, longitude float64) (metres float64, ok bool) {
-	x := (g.near(longitude) - g.West) / g.CellLongitude
+	x := (g.nearestLongitude(longitude) - g.West) / g.CellLongitude
 	y := float64(g.Rows-1) - (latitude-g.South)/g.CellLatitude
 	if !(x >= -0.5 && y >= -0.5 && x <= float64(g.Columns)-0.5 && y <= float64(g.Rows)-0.5) {
 		return 0, false
@@ -37,9 +37,9 @@ func (g *Grid) Elevation(latitude, longitude float64) (metres float64, ok bool) 
 	return north, !math.IsNaN(north)
 }
 
-// near returns the longitude of the same meridian that lies in the grid, or east of it. A grid may cross the
+// nearestLongitude returns the longitude of the same meridian that lies in the grid, or east of it. A grid may cross the
 // antimeridian, or count from 0 to 360 degrees.
-func (g *Grid) near(longitude float64) float64 {
+func (g *Grid) nearestLongitude(longitude float64) float64 {
 	if turns := math.Floor((longitude - (g.West - g.CellLongitude/2)) / 360); turns != 0 {
 		longitude -= 360 * turns
 	}

@@ -18,9 +18,9 @@ func (f Flat) Elevation(_, _ float64) (metres float64, ok bool) { return float64
 // Place on the ground in degrees.
 type Place struct{ Latitude, Longitude float64 }
 
-// knotMetres is the spacing of a great circle's points that are computed exactly. Between them latitude and
+// exactSpacingMetres is the spacing of a great circle's points that are computed exactly. Between them latitude and
 // longitude are interpolated linearly. The error is below 1 m up to 60 degrees of latitude and 5 m up to 84.
-const knotMetres = 5000
+const exactSpacingMetres = 5000
 
 // earthRadiusMetres is the mean radius of the Earth.
 const earthRadiusMetres = 6371008.8
@@ -30,7 +30,7 @@ const earthRadiusMetres = 6371008.8
 func Profile(ground Surface, from, to Place, heights []float64) (ok bool) {
 	arc := newArc(from, to)
 	n := len(heights) - 1
-	knots := min(n, int(arc.metres()/knotMetres)+1)
+	knots := min(n, int(arc.metres()/exactSpacingMetres)+1)
 	knot, start, end := -1, from, from
 	for i := range heights {
 		along := float64(i) / float64(n) * float64(knots)
