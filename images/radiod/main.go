@@ -20,7 +20,7 @@ import (
 
 	"vignette.dev/vignette/internal/radiod"
 	"vignette.dev/vignette/internal/radiod/holder"
-	"vignette.dev/vignette/internal/routing/apart"
+	"vignette.dev/vignette/internal/routing/routerprocess"
 )
 
 func main() {
@@ -38,8 +38,8 @@ func run(ctx context.Context, log *slog.Logger, arguments []string) error {
 		switch arguments[0] {
 		case "worker":
 			return radiod.RunWorker(ctx, log.With("part", "worker"), arguments[1:])
-		case apart.Command:
-			return apart.Serve(log.With("part", apart.Command), arguments[1:])
+		case routerprocess.Command:
+			return routerprocess.Serve(log.With("part", routerprocess.Command), arguments[1:])
 		case "install-cni":
 			return installCNI(arguments[1:])
 		}

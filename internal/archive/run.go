@@ -419,18 +419,18 @@ func (r *Run) sealFile(p string) (Sealed, error) {
 
 // truncateCapture removes an incomplete block at the end of a capture, so that every reader can read it.
 func truncateCapture(f *os.File) (cut bool, err error) {
-	var whole pcapng.Whole
+	var whole pcapng.BlockScanner
 	// Data that is no block also ends the complete ones.
-	if _, err := io.Copy(&whole, f); err != nil && !whole.Torn() {
+	if _, err := io.Copy(&whole, f); err != nil && !whole.Incomplete() {
 		return false, err
 	}
-	if whole.Torn() {
+	if whole.Incomplete() {
 		if err := f.Truncate(whole.Bytes); err != nil {
 			return true, err
 		}
 	}
 	_, err = f.Seek(0, io.SeekStart)
-	return whole.Torn(), err
+	return whole.Incomplete(), err
 }
 
 // Quarantine renames a record that cannot be read, so that the run can continue without it.

@@ -210,7 +210,7 @@ func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
 	content := newFollower(reading, r.cluster, r.uid, r.path(), 0, r.note)
 	defer content.Close()
 	copied := make(chan error, 1)
-	var written pcapng.Whole
+	var written pcapng.BlockScanner
 	go func() { copied <- copyBlocks(out, content, &written) }()
 	err := <-copied
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -316,7 +316,7 @@ func (r *captureRun) end(ctx context.Context) {
 }
 
 // summary says how many frames were written, and how many the capture lacks as radiod counted them.
-func (r *captureRun) summary(ctx context.Context, written *pcapng.Whole) error {
+func (r *captureRun) summary(ctx context.Context, written *pcapng.BlockScanner) error {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	var last *runapi.CaptureSample
@@ -342,7 +342,7 @@ func (r *captureRun) summary(ctx context.Context, written *pcapng.Whole) error {
 	return nil
 }
 
-func captureText(s *runapi.CaptureSample, written *pcapng.Whole) string {
+func captureText(s *runapi.CaptureSample, written *pcapng.BlockScanner) string {
 	text := fmt.Sprintf("%d frames", written.Frames)
 	if written.Frames == 1 {
 		text = "1 frame"
@@ -412,7 +412,7 @@ func newestSample(log io.Reader, capture, node string) (newest *runapi.CaptureSa
 
 // copyBlocks copies a capture as it comes, whole blocks at once, as whoever reads a pipe waits for the rest
 // of one that has begun. A last block that is not whole is left out.
-func copyBlocks(out io.Writer, in io.Reader, whole *pcapng.Whole) error {
+func copyBlocks(out io.Writer, in io.Reader, whole *pcapng.BlockScanner) error {
 	piece, pending := make([]byte, 64<<10), []byte(nil)
 	for {
 		n, readErr := in.Read(piece)

@@ -411,7 +411,7 @@ func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
 	for name, reader := range map[string]io.Reader{"at once": bytes.NewReader(whole), "byte by byte": iotest.OneByteReader(bytes.NewReader(whole)), "in halves": iotest.HalfReader(bytes.NewReader(whole))} {
 		t.Run(name, func(t *testing.T) {
 			out := &cuts{}
-			if err := copyBlocks(out, reader, &pcapng.Whole{}); err != nil || !bytes.Equal(out.all, whole) {
+			if err := copyBlocks(out, reader, &pcapng.BlockScanner{}); err != nil || !bytes.Equal(out.all, whole) {
 				t.Errorf("error %v, %d bytes; want all %d", err, len(out.all), len(whole))
 			}
 			for _, at := range out.at {
@@ -423,7 +423,7 @@ func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
 	}
 	t.Run("torn", func(t *testing.T) {
 		out := &cuts{}
-		if err := copyBlocks(out, bytes.NewReader(whole[:len(whole)-5]), &pcapng.Whole{}); err != nil || len(out.all) != second {
+		if err := copyBlocks(out, bytes.NewReader(whole[:len(whole)-5]), &pcapng.BlockScanner{}); err != nil || len(out.all) != second {
 			t.Errorf("error %v, %d bytes; want the whole blocks alone", err, len(out.all))
 		}
 	})
@@ -431,14 +431,14 @@ func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
 		in, feed := io.Pipe()
 		defer feed.Close()
 		out := newArriving()
-		go func() { _ = copyBlocks(out, in, &pcapng.Whole{}) }()
+		go func() { _ = copyBlocks(out, in, &pcapng.BlockScanner{}) }()
 		if _, err := feed.Write(whole[:second+7]); err != nil {
 			t.Fatal(err)
 		}
 		out.waitFor(t, string(whole[:second]))
 	})
 	t.Run("no capture", func(t *testing.T) {
-		if err := copyBlocks(&cuts{}, strings.NewReader("this is no capture at all"), &pcapng.Whole{}); err == nil || !strings.Contains(err.Error(), "not as it should be: block at offset 0") {
+		if err := copyBlocks(&cuts{}, strings.NewReader("this is no capture at all"), &pcapng.BlockScanner{}); err == nil || !strings.Contains(err.Error(), "not as it should be: block at offset 0") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// precise is the last part of a wait, spent in the kernel on a locked thread. Go's timers are off by far
+	// preciseWait is the last part of a wait, spent in the kernel on a locked thread. Go's timers are off by far
 	// less, and a cancelled wait lasts at most this much longer.
-	precise = 20 * time.Millisecond
-	// recheck bounds how long a step of CLOCK_REALTIME stays unnoticed in a long wait.
-	recheck = time.Second
+	preciseWait = 20 * time.Millisecond
+	// recheckInterval bounds how long a step of CLOCK_REALTIME stays unnoticed in a long wait.
+	recheckInterval = time.Second
 	// timerSlackNanoseconds of the precise part. The default of 50 µs would be most of the lateness.
 	timerSlackNanoseconds = 1
 )
@@ -32,13 +32,13 @@ func SleepUntil(ctx context.Context, t time.Time) error {
 		if left <= 0 {
 			return nil
 		}
-		if left <= precise {
+		if left <= preciseWait {
 			if err := sleepAbsolute(unix.CLOCK_REALTIME, t.UnixNano()); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := sleepRoughly(ctx, min(left-precise, recheck)); err != nil {
+		if err := sleepRoughly(ctx, min(left-preciseWait, recheckInterval)); err != nil {
 			return err
 		}
 	}
@@ -77,8 +77,8 @@ func SetTimerSlack(nanoseconds uint) {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(nanoseconds), 0, 0, 0)
 }
 
-// LeastSlice in nanoseconds is the shortest time slice that kernels since 6.12 accept for a thread.
-const LeastSlice = 100e3
+// MinSlice in nanoseconds is the shortest time slice that kernels since 6.12 accept for a thread.
+const MinSlice = 100e3
 
 // Realtime reads CLOCK_REALTIME, nanoseconds since the Unix epoch.
 func Realtime() int64 { return time.Now().UnixNano() }

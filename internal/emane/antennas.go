@@ -148,7 +148,7 @@ func (f *Feed) pointings(all bool) (events []Event) {
 			turned = append(turned, p)
 		}
 	}
-	for chunk := range slices.Chunk(turned, mostEntries) {
+	for chunk := range slices.Chunk(turned, maxEntries) {
 		events = append(events, AntennaProfiles(chunk))
 	}
 	return events

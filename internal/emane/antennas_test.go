@@ -150,7 +150,7 @@ func TestTheFeedHasEachMembersProfileFromTheStartOn(t *testing.T) {
 			t.Errorf("at %s: %s", step.at, diff)
 		}
 	}
-	if diff := cmp.Diff([]Pointing{{1, 0, 90, -3.5}, {2, 7, 0, 0}}, pointingsIn(t, feed.Everything())); diff != "" {
+	if diff := cmp.Diff([]Pointing{{1, 0, 90, -3.5}, {2, 7, 0, 0}}, pointingsIn(t, feed.All())); diff != "" {
 		t.Error("for late ones:", diff)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// mostResponse is the size limit of the control port's responses, bytes.
-const mostResponse = 64 << 20
+// maxResponse is the size limit of the control port's responses, bytes.
+const maxResponse = 64 << 20
 
 // Control is a connection to an EMANE process's control port. It is for one goroutine.
 type Control struct {
@@ -184,8 +184,8 @@ func readMessage(r io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(length[:])
-	if n > mostResponse {
-		return nil, fmt.Errorf("message of %d bytes, want at most %d", n, mostResponse)
+	if n > maxResponse {
+		return nil, fmt.Errorf("message of %d bytes, want at most %d", n, maxResponse)
 	}
 	message := make([]byte, n)
 	_, err := io.ReadFull(r, message)

@@ -139,7 +139,7 @@ func TestCountersOfEMANEAreThoseOfTheNativeModels(t *testing.T) {
 	}
 }
 
-func TestWhatEMANERefusesIsToldInItsWords(t *testing.T) {
+func TestErrorsOfEMANEAreReturnedInItsWords(t *testing.T) {
 	if _, err := emulator(t, answers{}).Statistics(9); err == nil || !strings.Contains(err.Error(), "no such component") {
 		t.Error(err)
 	}

@@ -144,7 +144,7 @@ func TestACurveOfAnotherModelIsWrittenAsTheModelsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatEMANECannotDoIsRefusedByItsField(t *testing.T) {
+func TestSettingsThatEMANELacksAreRefusedByTheirField(t *testing.T) {
 	for _, c := range []struct {
 		name, field string
 		change      func(pipe, slotted *v1alpha1.RadioNetworkSpec)
@@ -207,7 +207,7 @@ func pathlosses(t *testing.T, events []Event) map[int][]Pathloss {
 	return all
 }
 
-func TestTheFeedTellsReceiversWhatChangesAndLateOnesEverything(t *testing.T) {
+func TestTheFeedHasChangesAndEverythingForLateReceivers(t *testing.T) {
 	feed, err := NewFeed(slotted(), compiled(t))
 	if err != nil {
 		t.Fatal(err)
@@ -223,14 +223,14 @@ func TestTheFeedTellsReceiversWhatChangesAndLateOnesEverything(t *testing.T) {
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
-	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{3, 101, forgottenDB}}}, pathlosses(t, events)); diff != "" {
+	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{3, 101, unknownDB}}}, pathlosses(t, events)); diff != "" {
 		t.Error("after a second:", diff)
 	}
 	if events, _, _, _ = feed.Changes(2 * time.Second); len(events) != 0 {
 		t.Errorf("%d events where nothing changes", len(events))
 	}
-	want := map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{2, 90, 75}, {3, 101, forgottenDB}}}
-	if diff := cmp.Diff(want, pathlosses(t, feed.Everything())); diff != "" {
+	want := map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{2, 90, 75}, {3, 101, unknownDB}}}
+	if diff := cmp.Diff(want, pathlosses(t, feed.All())); diff != "" {
 		t.Error("for late ones:", diff)
 	}
 }

@@ -138,10 +138,10 @@ func slotMessage(index int, s tdma.Slot) []byte {
 }
 
 // usualDatagram is the size limit in bytes for several events, so that IP does not fragment the datagram.
-// mostDatagram is UDP's, for a long schedule.
+// maxDatagram is UDP's, for a long schedule.
 const (
 	usualDatagram = 1300
-	mostDatagram  = 65507
+	maxDatagram   = 65507
 )
 
 // Source numbers the datagrams of one publisher.
@@ -163,7 +163,7 @@ func (s *Source) Datagrams(events []Event) (all [][]byte, err error) {
 	for _, e := range events {
 		one := appendUint(appendUint(nil, 1, uint64(e.NEM)), 2, uint64(e.ID))
 		one = appendMessage(one, 3, e.Data)
-		if len(one) > mostDatagram-100 {
+		if len(one) > maxDatagram-100 {
 			return nil, fmt.Errorf("event %d for NEM %d: %d bytes, more than a datagram has room for", e.ID, e.NEM, len(one))
 		}
 		if len(data)+len(one) > usualDatagram {

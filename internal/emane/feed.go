@@ -10,24 +10,24 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// forgottenDB replaces a pathloss that is not known any more, because EMANE cannot forget one.
-const forgottenDB = 1000
+// unknownDB replaces a pathloss that is not known any more, because EMANE cannot forget one.
+const unknownDB = 1000
 
 // Feed makes the events with a scenario's positions and pathlosses for a network's members. A Feed is for one
 // goroutine.
 type Feed struct {
-	cursor    *scenario.Cursor
-	members   []fed
-	byPath    bool // the scenario has pathlosses, which are not computed from positions
-	frequency uint64
-	told      map[[2]int]float64 // by the indexes of sender and receiver
-	positions map[int]Location
-	antennas  *Antennas
-	pointed   map[int]Pointing // as published, by NEM id
+	cursor        *scenario.Cursor
+	members       []feedMember
+	hasPathlosses bool // the scenario has pathlosses, which are not computed from positions
+	frequency     uint64
+	published     map[[2]int]float64 // by the indexes of sender and receiver
+	positions     map[int]Location
+	antennas      *Antennas
+	pointed       map[int]Pointing // as published, by NEM id
 }
 
-// fed is one member of the network.
-type fed struct {
+// feedMember is one member of the network.
+type feedMember struct {
 	nem   int
 	index int // in the scenario, -1 for a member that it does not move
 	fixed *geo.Position
@@ -35,13 +35,13 @@ type fed struct {
 
 // NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves.
 func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, error) {
-	f := &Feed{told: map[[2]int]float64{}, positions: map[int]Location{}, antennas: NewAntennas(spec, s), pointed: map[int]Pointing{}}
+	f := &Feed{published: map[[2]int]float64{}, positions: map[int]Location{}, antennas: NewAntennas(spec, s), pointed: map[int]Pointing{}}
 	if s != nil {
 		f.cursor = s.NewCursor()
 	}
 	for i := range spec.Members {
 		m := &spec.Members[i]
-		one := fed{nem: int(m.NEM), index: -1}
+		one := feedMember{nem: int(m.NEM), index: -1}
 		if m.Position != nil {
 			one.fixed = &geo.Position{Latitude: m.Position.Latitude.Float(), Longitude: m.Position.Longitude.Float(), Altitude: m.Position.Altitude.Float()}
 		}
@@ -57,7 +57,7 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 		f.members = append(f.members, one)
 	}
 	p := phyOf(spec, &v1alpha1.Member{})
-	f.byPath, f.frequency = cmp.Or(p.Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario, uint64(p.Frequency.Hertz())
+	f.hasPathlosses, f.frequency = cmp.Or(p.Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario, uint64(p.Frequency.Hertz())
 	return f, nil
 }
 
@@ -73,13 +73,13 @@ func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, mor
 	return f.events(false), next, more, nil
 }
 
-// Everything returns all current events, for processes that started since the last changes: EMANE's event
+// All returns all current events, for processes that started since the last changes: EMANE's event
 // channel does not repeat events.
-func (f *Feed) Everything() []Event { return f.events(true) }
+func (f *Feed) All() []Event { return f.events(true) }
 
 func (f *Feed) events(all bool) []Event {
 	events := append(f.locations(all), f.pointings(all)...)
-	if !f.byPath {
+	if !f.hasPathlosses {
 		return events
 	}
 	for to := range f.members {
@@ -89,8 +89,8 @@ func (f *Feed) events(all bool) []Event {
 				here = append(here, p)
 			}
 		}
-		for ; len(here) > mostEntries; here = here[mostEntries:] {
-			events = append(events, PathlossAt(f.members[to].nem, here[:mostEntries]))
+		for ; len(here) > maxEntries; here = here[maxEntries:] {
+			events = append(events, PathlossAt(f.members[to].nem, here[:maxEntries]))
 		}
 		if len(here) > 0 {
 			events = append(events, PathlossAt(f.members[to].nem, here))
@@ -99,29 +99,29 @@ func (f *Feed) events(all bool) []Event {
 	return events
 }
 
-// mostEntries of an event, so that IP does not fragment its datagram.
-const mostEntries = 16
+// maxEntries of an event, so that IP does not fragment its datagram.
+const maxEntries = 16
 
 // pathloss from one member to another, and whether it is to be published.
 func (f *Feed) pathloss(from, to int, all bool) (p Pathloss, tell bool) {
-	there, ok := f.known(from, to)
-	back, backOK := f.known(to, from)
+	there, ok := f.pathlossAt(from, to)
+	back, backOK := f.pathlossAt(to, from)
 	key := [2]int{from, to}
-	before, told := f.told[key]
+	before, told := f.published[key]
 	if !ok {
-		there = forgottenDB
+		there = unknownDB
 	}
 	if !backOK {
-		back = forgottenDB
+		back = unknownDB
 	}
 	if from == to || !ok && !told || told && there == before && !all {
 		return p, false
 	}
-	f.told[key] = there
+	f.published[key] = there
 	return Pathloss{From: f.members[from].nem, DB: there, Reverse: back}, true
 }
 
-func (f *Feed) known(from, to int) (dB float64, known bool) {
+func (f *Feed) pathlossAt(from, to int) (dB float64, known bool) {
 	a, b := f.members[from].index, f.members[to].index
 	if from == to || a < 0 || b < 0 || a == b {
 		return 0, false
@@ -138,8 +138,8 @@ func (f *Feed) locations(all bool) (events []Event) {
 			moved = append(moved, l)
 		}
 	}
-	for ; len(moved) > mostEntries/2; moved = moved[mostEntries/2:] {
-		events = append(events, Locations(moved[:mostEntries/2]))
+	for ; len(moved) > maxEntries/2; moved = moved[maxEntries/2:] {
+		events = append(events, Locations(moved[:maxEntries/2]))
 	}
 	if len(moved) > 0 {
 		events = append(events, Locations(moved))
@@ -147,7 +147,7 @@ func (f *Feed) locations(all bool) (events []Event) {
 	return events
 }
 
-func (f *Feed) location(m fed) (l Location, known bool) {
+func (f *Feed) location(m feedMember) (l Location, known bool) {
 	l.NEM = m.nem
 	if m.index < 0 {
 		if m.fixed != nil {

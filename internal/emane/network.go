@@ -1,6 +1,6 @@
-// Package emane implements the engine emane's interfaces to EMANE 1.5, without any of its code: the files of
-// its processes, the events on its event channel, and its control port. All follow EMANE's published formats,
-// which README.md lists.
+// Package emane implements the engine emane's interfaces to EMANE 1.5, without any of its code. They are the
+// files of its processes, the events on its event channel, and its control port. All follow EMANE's published
+// formats, which README.md lists.
 package emane
 
 import (

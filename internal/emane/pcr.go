@@ -13,8 +13,8 @@ import (
 // Curves for a network without one, because EMANE requires a curve: everything above the sensitivity is
 // received.
 const (
-	everythingRFPipe = `<pcr><table pktsize="0"><row sinr="-255" por="0"/><row sinr="-254" por="100"/></table></pcr>`
-	everythingTDMA   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></datarate></tdmabasemodel-pcr>`
+	stepCurveRFPipe = `<pcr><table pktsize="0"><row sinr="-255" por="0"/><row sinr="-254" por="100"/></table></pcr>`
+	stepCurveTDMA   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></datarate></tdmabasemodel-pcr>`
 )
 
 // The names of PCR files' root elements.
@@ -26,12 +26,12 @@ const (
 // pcr returns the file of the packet completion rate curve. RF Pipe's needs a document type; TDMA's must not
 // have one.
 func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
-	text, want, fieldName := everythingTDMA, tdmaRoot, "waveform.tdma.pcr"
+	text, want, fieldName := stepCurveTDMA, tdmaRoot, "waveform.tdma.pcr"
 	given := ""
 	if w.TDMA != nil {
 		given = w.TDMA.PCR
 	} else {
-		text, want, fieldName, given = everythingRFPipe, rfpipeRoot, "waveform.rfpipe.pcr", w.RFPipe.PCR
+		text, want, fieldName, given = stepCurveRFPipe, rfpipeRoot, "waveform.rfpipe.pcr", w.RFPipe.PCR
 	}
 	if given != "" {
 		curve, err := phy.ParsePCR([]byte(given))

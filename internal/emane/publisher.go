@@ -84,7 +84,7 @@ func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, int
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
-			if err := p.Publish(f.Everything()); err != nil {
+			if err := p.Publish(f.All()); err != nil {
 				return err
 			}
 		case <-wait:

@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// TestARealEMANETakesFilesEventsAndRequests starts the EMANE that is installed with rendered files, in a namespace of its own.
+// It starts the installed EMANE with rendered files, in its own namespace.
 func TestARealEMANETakesFilesEventsAndRequests(t *testing.T) {
 	installed := prefix(t)
 	if err := radiotest.Missing(); err != nil {
@@ -144,7 +144,7 @@ func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error
 		if err == nil && heard(spec, s) {
 			return errors.Join(quieten(c), c.Close())
 		}
-		if err := errors.Join(err, c.Close(), publisher.Publish(feed.Everything())); err != nil {
+		if err := errors.Join(err, c.Close(), publisher.Publish(feed.All())); err != nil {
 			return err
 		}
 		if spec.Waveform.TDMA != nil {

@@ -206,7 +206,7 @@ func (p *Process) component(kind, library string, parameters []parameter) []byte
 
 func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []parameter) []parameter {
 	parameters := append(gain, []parameter{
-		{"bandwidth", whole(p.Bandwidth.Hertz())},
+		{"bandwidth", integer(p.Bandwidth.Hertz())},
 		{"propagationmodel", propagation(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
 		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)},
 		// Tables that are not read, and would cost time for each frame.
@@ -214,7 +214,7 @@ func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []paramete
 	if spec.Waveform.TDMA != nil {
 		return append(parameters, parameter{"noisemode", noise(cmp.Or(spec.Waveform.TDMA.Interference, v1alpha1.InterferenceAll))})
 	}
-	frequency := whole(p.Frequency.Hertz())
+	frequency := integer(p.Frequency.Hertz())
 	return append(parameters, parameter{"frequency", frequency}, parameter{"frequencyofinterest", frequency},
 		parameter{"noisemode", noise(spec.Waveform.RFPipe.Interference)})
 }
@@ -243,7 +243,7 @@ func noise(i v1alpha1.Interference) string {
 
 func (p *Process) rfpipe(w *v1alpha1.WaveformSpec) []byte {
 	return p.component("mac", "rfpipemaclayer", []parameter{
-		{"datarate", whole(cmp.Or(w.RFPipe.Rate, "1Mbit").BitsPerSecond())}, {"delay", decimal(w.RFPipe.Delay.Std().Seconds())},
+		{"datarate", integer(cmp.Or(w.RFPipe.Rate, "1Mbit").BitsPerSecond())}, {"delay", decimal(w.RFPipe.Delay.Std().Seconds())},
 		{"jitter", decimal(w.RFPipe.Jitter.Std().Seconds())}, {"enablepromiscuousmode", "off"}, {"flowcontrolenable", "off"},
 		{"pcrcurveuri", p.pcrURI()}})
 }
@@ -270,10 +270,10 @@ func onOff(b bool) string {
 	return "off"
 }
 
-// decimal and whole write numbers without exponents, which EMANE does not accept.
+// decimal and integer write numbers without exponents, which EMANE does not accept.
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+func integer(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 
 // document that is being written.
 type document struct{ bytes.Buffer }

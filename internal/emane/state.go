@@ -91,7 +91,7 @@ func StateAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) (*State, error) 
 		if c.Silent != nil {
 			silent = *c.Silent
 		}
-		if err := s.apply(spec, &c.RadioChange, individually); err != nil {
+		if err := s.applyChange(spec, &c.RadioChange, individually); err != nil {
 			return nil, fmt.Errorf("change at %v: %w", time.Duration(c.AtNanoseconds), err)
 		}
 	}
@@ -118,7 +118,7 @@ func sorted(spec *v1alpha1.RadioNetworkSpec) []v1alpha1.TimedRadioChange {
 	return slices.SortedStableFunc(slices.Values(spec.Changes), func(a, b v1alpha1.TimedRadioChange) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
 }
 
-func (s *State) apply(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange, off []bool) error {
+func (s *State) applyChange(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange, off []bool) error {
 	if change.Schedule != "" {
 		next, err := tdma.ParseSchedule([]byte(change.Schedule), s.Schedule)
 		if err != nil {

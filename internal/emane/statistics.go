@@ -24,8 +24,8 @@ type Statistics struct {
 	LossDB map[int]float64
 }
 
-// Scrape reads the counters of all NEMs of an EMANE process. port returns the port of a NEM id for Links;
-// links from NEMs without a port are left out.
+// Scrape reads the counters of all NEMs of an EMANE process. port returns the port of a NEM id for Links.
+// Links from NEMs without a port are left out.
 func Scrape(c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
 	nems, err := c.Manifest()
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]
 		t.each(func(nem int, row map[string]any) {
-			s.miss(port(nem), radio.LowSINR, count(row, "SINR"))
+			s.countMissed(port(nem), radio.LowSINR, count(row, "SINR"))
 			s.Drops[radio.QueueFull] += count(row, "Queue Overflow")
 		})
 		t = tables[cast+"PacketAcceptTable0"]
@@ -121,13 +121,13 @@ func (s *Statistics) physical(tables map[string]Table, port func(nem int) *radio
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]
 		t.each(func(nem int, row map[string]any) {
-			s.miss(port(nem), radio.BelowSensitivity, count(row, "Rx Sensitivity")+count(row, "Propagation Model"))
+			s.countMissed(port(nem), radio.BelowSensitivity, count(row, "Rx Sensitivity")+count(row, "Propagation Model"))
 		})
 	}
 }
 
-// miss counts frames that did not reach the node, at the node and at the link from their sender.
-func (s *Statistics) miss(from *radio.Port, reason radio.Reason, frames uint64) {
+// countMissed counts frames that did not reach the node, at the node and at the link from their sender.
+func (s *Statistics) countMissed(from *radio.Port, reason radio.Reason, frames uint64) {
 	if frames == 0 {
 		return
 	}

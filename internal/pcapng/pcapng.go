@@ -1,7 +1,7 @@
-// Package pcapng writes and checks the blocks of radiod's captures (draft-ietf-opsawg-pcapng): sections with
-// one Ethernet interface and nanosecond timestamps, and frames with their direction. A capture file may have
-// several sections. gopacket's writer depends on its decoders of every protocol. It writes to a stream
-// instead of making complete blocks, which keep an archive readable.
+// Package pcapng writes and checks the blocks of radiod's captures (draft-ietf-opsawg-pcapng). They are
+// sections with one Ethernet interface and nanosecond timestamps, and frames with their direction. A capture
+// file may have several sections. gopacket's writer depends on its decoders of every protocol. It writes to a
+// stream instead of making complete blocks, which keep an archive readable.
 package pcapng
 
 import (
@@ -105,8 +105,8 @@ func AppendPacket(b []byte, realtimeNanoseconds int64, out bool, wireLength int,
 // PacketSize is the number of bytes that AppendPacket adds for a frame with that many bytes kept.
 func PacketSize(kept int) int64 { return packetOverhead + int64(kept+3)&^3 }
 
-// Whole follows the blocks of a capture as its bytes arrive, and knows where the last complete one ended.
-type Whole struct {
+// BlockScanner follows the blocks of a capture as its bytes arrive, and knows where the last complete one ended.
+type BlockScanner struct {
 	// Bytes of complete blocks, Frames and FrameBytes in them.
 	Bytes              int64
 	Frames, FrameBytes uint64
@@ -117,7 +117,7 @@ type Whole struct {
 }
 
 // Write implements io.Writer; it fails if the bytes are not blocks of this package.
-func (w *Whole) Write(b []byte) (int, error) {
+func (w *BlockScanner) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0 && w.err == nil; {
 		n := 0
 		if w.have < int64(len(w.head)) {
@@ -133,14 +133,14 @@ func (w *Whole) Write(b []byte) (int, error) {
 }
 
 // length of the current block, or 0 while it is not known.
-func (w *Whole) length() int64 {
+func (w *BlockScanner) length() int64 {
 	if w.have < 8 {
 		return 0
 	}
 	return int64(binary.LittleEndian.Uint32(w.head[4:]))
 }
 
-func (w *Whole) check() {
+func (w *BlockScanner) check() {
 	length := w.length()
 	switch {
 	case w.have < 8:
@@ -156,5 +156,5 @@ func (w *Whole) check() {
 	}
 }
 
-// Torn reports whether the last block is incomplete, or the bytes were no capture.
-func (w *Whole) Torn() bool { return w.have > 0 || w.err != nil }
+// Incomplete reports whether the last block is incomplete, or the bytes were no capture.
+func (w *BlockScanner) Incomplete() bool { return w.have > 0 || w.err != nil }

@@ -37,9 +37,9 @@ func (h *Histogram) add(bounds []int64, v int64) {
 //	FramesSent + Copies = Released + the sender's Drops (up to NoReceiver) + InFlight
 //	Deliveries due to a port = FramesReceived + the receiver's Drops (after NoReceiver)
 type Counters struct {
-	// FramesSent and BytesSent are what the node handed to its radio.
+	// FramesSent and BytesSent from the node to its radio.
 	FramesSent, BytesSent uint64
-	// FramesReceived and BytesReceived are what the radio handed to the node.
+	// FramesReceived and BytesReceived from the radio to the node.
 	FramesReceived, BytesReceived uint64
 	// Copies are the additional transmissions of frames that go over several links.
 	Copies uint64

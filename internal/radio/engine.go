@@ -336,7 +336,7 @@ type Port struct {
 // Direction of a frame at a port, as its node sees it.
 type Direction uint8
 
-// The directions: Out is what the node hands to its radio, In is what the radio hands to the node.
+// The directions: Out is from the node to its radio, In from the radio to the node.
 const (
 	Out Direction = iota
 	In
@@ -454,7 +454,7 @@ func (n *Network) Snapshot(reset bool) []Snapshot {
 	// allocates if a port is attached meanwhile.
 	all := make([]Snapshot, 0, count)
 	n.loop.do(func() {
-		n.tally(len(n.ports)) // what has come since
+		n.tally(len(n.ports)) // counts since then
 		for _, p := range n.ports {
 			if !p.IsLocal() {
 				continue

@@ -16,7 +16,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 )
 
-// delayModel is a model that delivers every frame to everybody after a time.
+// delayModel is a model that delivers every frame to all after a time.
 type delayModel struct {
 	time  int64
 	ports []*Port
@@ -206,7 +206,7 @@ func TestGoneIsCalledOnce(t *testing.T) {
 	}
 	defer unix.Close(fds[1])
 	gone := make(chan bool, 10)
-	// Reading a descriptor that is only written to fails, as that of a TAP whose interface went.
+	// Reading a write-only descriptor fails, like that of a TAP whose interface went.
 	if _, err := n.Attach(PortOptions{MAC: 1, Descriptor: fds[1], Gone: func() { gone <- true }}); err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +407,7 @@ func TestPortsAreDetachedByManyAsTheEngineEnds(t *testing.T) {
 	n := newNetwork(t, &delayModel{})
 	stations := newStations(t, n, 8)
 	var all sync.WaitGroup
-	for range 2 { // as an owner and whoever found the interface gone do
+	for range 2 { // as the owner and the one who found the interface gone do
 		for _, s := range stations {
 			all.Go(func() { s.port.Detach() })
 		}

@@ -401,7 +401,7 @@ func loopNice(options Options) int {
 // only costs lateness, which is measured.
 func SetThreadPriority(options Options) error {
 	clock.SetTimerSlack(1)
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(loopNice(options)), Runtime: clock.LeastSlice}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(loopNice(options)), Runtime: clock.MinSlice}
 	err := os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0))
 	if options.Realtime > 0 {
 		attributes = &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}

@@ -1,6 +1,6 @@
 package radio
 
-// Hold schedules f for Model.Due at the given time. f itself is only valid during Model.Transmit; the
+// Hold schedules f for Model.Due at the given time. f itself is only valid during Model.Transmit. The
 // returned frame has its fields.
 func (n *Network) Hold(f *Frame, due int64) *Frame {
 	h := n.Keep(f)

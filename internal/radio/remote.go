@@ -10,7 +10,7 @@ type Host interface {
 }
 
 // Shipment is a transmission on its way from its source's host to another. The sender's side of the model,
-// such as its queue, has been applied; the receivers' side is applied at the receivers' host.
+// such as its queue, has been applied. The receivers' side is applied at the receivers' host.
 type Shipment struct {
 	// Source is the sender's NEM id.
 	Source int

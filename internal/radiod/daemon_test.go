@@ -162,7 +162,7 @@ func (n *node) cni(d *daemon, command, args string) (result map[string]any, err 
 
 func (n *node) args() string {
 	pod := "K8S_POD_NAMESPACE=team;K8S_POD_NAME=exp-" + n.uid + ";K8S_POD_UID=" + n.uid
-	return "IgnoreUnknown=true;" + pod + ";" + strings.ReplaceAll(pod, n.uid, "somebody-else") // what is first counts
+	return "IgnoreUnknown=true;" + pod + ";" + strings.ReplaceAll(pod, n.uid, "somebody-else") // the first one counts
 }
 
 func (n *node) attach(t *testing.T, d *daemon) {
@@ -195,7 +195,7 @@ func (n *node) link(t *testing.T) (attributes *netlink.LinkAttrs) {
 	return attributes
 }
 
-// traffic sends from one node to another every 5 ms and tells when each datagram arrived.
+// traffic sends from one node to another every 5 ms and reports when each datagram arrived.
 func traffic(t *testing.T, from, to *node) (arrivals func() []time.Time) {
 	t.Helper()
 	var in *net.UDPConn
@@ -242,7 +242,7 @@ func traffic(t *testing.T, from, to *node) (arrivals func() []time.Time) {
 	}
 }
 
-// resumed waits until datagrams arrive after an instant, and tells how long that took.
+// resumed waits until datagrams arrive after an instant, and returns how long that took.
 func resumed(t *testing.T, arrivals func() []time.Time, after time.Time) time.Duration {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	askInterval = time.Second
+	checkInterval = time.Second
 	// stuckAfter is the time without an answer after which a loop counts as stuck. On a busy machine loops
 	// still run within milliseconds, because they have the best priority.
 	stuckAfter = 10 * time.Second
@@ -30,7 +30,7 @@ func (h *health) watch(ctx context.Context, ask func()) {
 		h.answered.Store(time.Now().UnixNano())
 		select {
 		case <-ctx.Done():
-		case <-time.After(askInterval):
+		case <-time.After(checkInterval):
 		}
 	}
 }

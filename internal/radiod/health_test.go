@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAStuckLoopIsToldFromABusyOne(t *testing.T) {
+func TestAStuckLoopIsDistinguishedFromABusyOne(t *testing.T) {
 	h := newHealth()
 	asked, free := make(chan struct{}), make(chan struct{})
 	go h.watch(t.Context(), func() {

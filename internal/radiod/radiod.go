@@ -171,7 +171,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	if err := sampler.Open(); err != nil {
 		return err
 	}
-	archive := serverOf(o)
+	archive := archiveClient(o)
 	captures, err := openCaptures(o, log, archive)
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	ctx, cancel := context.WithCancelCause(ctx)
 	loops := newHealth()
 	go loops.watch(ctx, engine.AwaitLoops) // may never return
-	parts.run(cancel, func() error { return manager.Beat(ctx) })
+	parts.run(cancel, func() error { return manager.WriteHeartbeat(ctx) })
 	parts.run(cancel, func() error { return manager.FetchScenarios(ctx) })
 	parts.run(cancel, func() error { return manager.RunRouting(ctx) })
 	parts.run(cancel, func() error { return manager.RunQueues(ctx) })
@@ -235,8 +235,8 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	return nil
 }
 
-// serverOf returns the archive's client, or nil without a token for it.
-func serverOf(o Options) *client.Client {
+// archiveClient returns the archive's client, or nil without a token for it.
+func archiveClient(o Options) *client.Client {
 	if o.TokenFile == "" {
 		return nil
 	}
@@ -281,14 +281,14 @@ func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready
 		case now := <-again.C:
 			manager.Retry(now)
 		case <-pinned.C:
-			if err := manager.SweepPinned(); err != nil {
+			if err := manager.RemovePinned(); err != nil {
 				log.Error("release namespaces of deleted pods", "error", err)
 			}
 		case <-orphaned.C:
 			if !ready.Load() {
 				continue
 			}
-			if err := manager.Sweep(); err != nil {
+			if err := manager.RemoveOrphans(); err != nil {
 				log.Error("remove orphans", "error", err)
 			}
 		}

@@ -106,7 +106,7 @@ func isBabeld(pid int, namespace netns.Identity) bool {
 func (b *babel) run() {
 	defer close(b.ended)
 	defer b.namespace.Close()
-	if pid := b.process(); pid != 0 && b.follow(pid) {
+	if pid := b.process(); pid != 0 && b.watch(pid) {
 		return
 	}
 	for pause := retryInterval; ; pause = min(2*pause, time.Minute) {
@@ -115,7 +115,7 @@ func (b *babel) run() {
 		if err == nil {
 			err = b.wait(exited)
 		}
-		if b.leaving() {
+		if b.isEnding() {
 			return
 		}
 		b.fail(err)
@@ -131,21 +131,21 @@ func (b *babel) run() {
 	}
 }
 
-// follow watches a babeld that is not a child of this process, and reports whether this instance is ending.
-func (b *babel) follow(pid int) (over bool) {
+// watch watches a babeld that is not a child of this process, and reports whether this instance is ending.
+func (b *babel) watch(pid int) (over bool) {
 	ticker := time.NewTicker(retryInterval)
 	defer ticker.Stop()
 	for syscall.Kill(pid, 0) == nil {
 		select {
 		case <-b.stop:
-			if b.killing() {
+			if b.mustKill() {
 				_ = terminate(pid, func() bool { return syscall.Kill(pid, 0) != nil }) // it has ended already
 			}
 			return true
 		case <-ticker.C:
 		}
 	}
-	return b.leaving()
+	return b.isEnding()
 }
 
 func (b *babel) start() (exited chan error, err error) {
@@ -171,7 +171,7 @@ func (b *babel) wait(exited chan error) error {
 		return fmt.Errorf("babeld ended by itself: %v", err)
 	case <-b.stop:
 	}
-	if !b.killing() {
+	if !b.mustKill() {
 		return nil
 	}
 	gone := false
@@ -186,13 +186,13 @@ func (b *babel) wait(exited chan error) error {
 }
 
 // terminateTimeout is the time that babeld has to remove its routes.
-const patience = 2 * time.Second
+const terminateTimeout = 2 * time.Second
 
 func terminate(pid int, gone func() bool) error {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		return nil // it has ended
 	}
-	for deadline := time.Now().Add(patience); !gone(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(terminateTimeout); !gone(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -210,7 +210,7 @@ func (b *babel) end(kill bool) error {
 	return nil
 }
 
-func (b *babel) leaving() bool {
+func (b *babel) isEnding() bool {
 	select {
 	case <-b.stop:
 		return true
@@ -219,7 +219,7 @@ func (b *babel) leaving() bool {
 	}
 }
 
-func (b *babel) killing() bool {
+func (b *babel) mustKill() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.kill

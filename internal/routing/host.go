@@ -28,13 +28,13 @@ type Host struct {
 	closed bool
 
 	// The rest belongs to the thread.
-	now     time.Time // of this iteration
-	yielded int64     // when the thread last yielded, by clock.Monotonic
-	ports   map[int32]*port
-	due     dueHeap
-	touched []*Instance
-	events  []unix.EpollEvent
-	buffer  []byte
+	now       time.Time // of this iteration
+	yieldedAt int64     // when the thread last yielded, by clock.Monotonic
+	ports     map[int32]*port
+	timers    timerHeap
+	pending   []*Instance
+	events    []unix.EpollEvent
+	buffer    []byte
 }
 
 // NewHost starts the thread, which sleeps until there is work.
@@ -95,9 +95,9 @@ func (h *Host) do(f func()) {
 
 func (h *Host) run() {
 	runtime.LockOSThread() // never unlocked: the thread's priority is not for others
-	goBefore()
+	raiseThreadPriority()
 	defer close(h.ended)
-	for !h.over() {
+	for !h.isClosed() {
 		n, err := unix.EpollWait(h.epoll, h.events, h.timeout())
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			h.log.Error("routing ends: epoll", "error", err)
@@ -107,64 +107,64 @@ func (h *Host) run() {
 		packets := false
 		for k := range max(n, 0) {
 			if fd := h.events[k].Fd; fd == int32(h.wake) {
-				h.work()
+				h.runJobs()
 			} else if p := h.ports[fd]; p != nil {
 				h.receive(p)
 				packets = true
 			}
-			h.giveWay()
+			h.yield()
 		}
 		h.tickAll()
 		if packets && n < len(h.events) {
-			_ = unix.Nanosleep(&restTime, nil) // a signal only shortens it
+			_ = unix.Nanosleep(&packetPauseTime, nil) // a signal only shortens it
 		}
 	}
 }
 
 // tickAll calls the routers that have received packets, and those whose time has come.
 func (h *Host) tickAll() {
-	for _, i := range h.touched {
-		if i.touched { // else it has been removed since
-			i.touched = false
+	for _, i := range h.pending {
+		if i.pending { // else it has been removed since
+			i.pending = false
 			h.tick(i)
-			h.giveWay()
+			h.yield()
 		}
 	}
-	h.touched = h.touched[:0]
-	for len(h.due) > 0 && !h.due[0].due.After(h.now) {
-		h.tick(h.due[0])
-		h.giveWay()
+	h.pending = h.pending[:0]
+	for len(h.timers) > 0 && !h.timers[0].nextTick.After(h.now) {
+		h.tick(h.timers[0])
+		h.yield()
 	}
 }
 
-// giveWayInterval in nanoseconds bounds how long a radio's loop waits for the routers' thread on a processor.
+// yieldInterval in nanoseconds bounds how long a radio's loop waits for the routers' thread on a processor.
 // Without it that is the thread's complete time slice, or until the kernel's next tick.
-const giveWayInterval = 200e3
+const yieldInterval = 200e3
 
-// giveWay yields to waiting threads of higher priority now and then. EEVDF makes them wait if they have had
+// yield yields to waiting threads of higher priority now and then. EEVDF makes them wait if they have had
 // more than their share.
-func (h *Host) giveWay() {
-	if now := clock.Monotonic(); now-h.yielded > giveWayInterval {
-		h.yielded = now
+func (h *Host) yield() {
+	if now := clock.Monotonic(); now-h.yieldedAt > yieldInterval {
+		h.yieldedAt = now
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // cannot fail
 	}
 }
 
-// lead is the niceness by which the routers' thread goes before the rest of a process with a priority: three
+// niceAdvantage is the niceness by which the routers' thread goes before the rest of a process with a priority: three
 // times its weight. A garbage collection takes all processors for tens of milliseconds. Delayed routers would
 // then send all at once, and the radio's loop would be late for these frames.
-const lead = 5
+const niceAdvantage = 5
 
-func goBefore() {
+func raiseThreadPriority() {
 	has, err := unix.SchedGetAttr(0, 0)
 	if err != nil || has.Nice >= 0 {
 		return
 	}
-	has.Nice = max(has.Nice-lead, -20)
+	has.Nice = max(has.Nice-niceAdvantage, -20)
 	_ = unix.SchedSetAttr(0, has, 0) // a refusal only costs lateness, which is measured
 }
 
-func (h *Host) over() bool {
+func (h *Host) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed
@@ -172,13 +172,13 @@ func (h *Host) over() bool {
 
 // timeout returns the time until the next router must be called, milliseconds, rounded up; -1 for none.
 func (h *Host) timeout() int {
-	if len(h.due) == 0 {
+	if len(h.timers) == 0 {
 		return -1
 	}
-	return int(max(time.Until(h.due[0].due)+time.Millisecond-1, 0) / time.Millisecond)
+	return int(max(time.Until(h.timers[0].nextTick)+time.Millisecond-1, 0) / time.Millisecond)
 }
 
-func (h *Host) work() {
+func (h *Host) runJobs() {
 	var count [8]byte
 	_, _ = unix.Read(h.wake, count[:])
 	h.mu.Lock()
@@ -190,12 +190,12 @@ func (h *Host) work() {
 	}
 }
 
-// rest is the thread's sleep after packets, so that it wakes up once for all that come meanwhile. Otherwise
+// packetPause is the thread's sleep after packets, so that it wakes up once for all that come meanwhile. Otherwise
 // nearly every frame of a large network would wake it on another processor, which costs the radio's loop more
 // than the frame. Routers' own timers are in milliseconds.
-const rest = 2 * time.Millisecond
+const packetPause = 2 * time.Millisecond
 
-var restTime = unix.NsecToTimespec(int64(rest))
+var packetPauseTime = unix.NsecToTimespec(int64(packetPause))
 
 const (
 	// batch is the most packets of one socket before others are served.
@@ -209,10 +209,10 @@ func (h *Host) receive(p *port) {
 	i := p.instance
 	now := i.time(h.now)
 	most := 1
-	if now.Sub(p.latest) < burstGap {
+	if now.Sub(p.lastPacketAt) < burstGap {
 		most = batch
 	}
-	p.latest = now
+	p.lastPacketAt = now
 	for range most {
 		from, n, err := p.read(h.buffer)
 		if err != nil {
@@ -220,9 +220,9 @@ func (h *Host) receive(p *port) {
 		}
 		// The router counts refused packets.
 		_ = i.router.Receive(now, p.number, from, h.buffer[:n])
-		if !i.touched {
-			i.touched = true
-			h.touched = append(h.touched, i)
+		if !i.pending {
+			i.pending = true
+			h.pending = append(h.pending, i)
 		}
 	}
 }
@@ -232,20 +232,20 @@ func (h *Host) tick(i *Instance) {
 	now := h.now
 	// An interval that the router thinks is over would keep the thread busy.
 	next := i.router.Tick(i.time(now)).Add(i.absent)
-	i.due = later(next, now.Add(time.Millisecond))
-	if i.place < 0 {
-		heap.Push(&h.due, i)
+	i.nextTick = laterOf(next, now.Add(time.Millisecond))
+	if i.heapIndex < 0 {
+		heap.Push(&h.timers, i)
 	} else {
-		heap.Fix(&h.due, i.place)
+		heap.Fix(&h.timers, i.heapIndex)
 	}
 	if g := i.router.Generation(); g != i.generation {
 		i.generation = g
-		i.kernel.want(i.router.Routes(), i.keepUntil)
+		i.kernel.setWanted(i.router.Routes(), i.keepUntil)
 		h.writer.add(i.kernel)
 	}
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -261,40 +261,40 @@ func (h *Host) watch(p *port) error {
 	return nil
 }
 
-// forget removes an instance on the thread, and closes its sockets.
-func (h *Host) forget(i *Instance) (err error) {
+// removeInstance removes an instance on the thread, and closes its sockets.
+func (h *Host) removeInstance(i *Instance) (err error) {
 	for _, p := range i.ports {
 		delete(h.ports, int32(p.fd))
 		err = errors.Join(err, unix.Close(p.fd)) // which also removes it from the epoll
 	}
-	i.touched = false
-	if i.place >= 0 {
-		heap.Remove(&h.due, i.place)
+	i.pending = false
+	if i.heapIndex >= 0 {
+		heap.Remove(&h.timers, i.heapIndex)
 	}
 	return err
 }
 
-// dueHeap orders the instances by when they must be called.
-type dueHeap []*Instance
+// timerHeap orders the instances by when they must be called.
+type timerHeap []*Instance
 
-func (d dueHeap) Len() int           { return len(d) }
-func (d dueHeap) Less(a, b int) bool { return d[a].due.Before(d[b].due) }
-func (d dueHeap) Swap(a, b int) {
+func (d timerHeap) Len() int           { return len(d) }
+func (d timerHeap) Less(a, b int) bool { return d[a].nextTick.Before(d[b].nextTick) }
+func (d timerHeap) Swap(a, b int) {
 	d[a], d[b] = d[b], d[a]
-	d[a].place, d[b].place = a, b
+	d[a].heapIndex, d[b].heapIndex = a, b
 }
 
 // Push implements heap.Interface.
-func (d *dueHeap) Push(x any) {
+func (d *timerHeap) Push(x any) {
 	i := x.(*Instance)
-	i.place = len(*d)
+	i.heapIndex = len(*d)
 	*d = append(*d, i)
 }
 
 // Pop implements heap.Interface.
-func (d *dueHeap) Pop() any {
+func (d *timerHeap) Pop() any {
 	last := (*d)[len(*d)-1]
 	*d = (*d)[:len(*d)-1]
-	last.place = -1
+	last.heapIndex = -1
 	return last
 }

@@ -59,7 +59,7 @@ type kernel struct {
 // entry is a route in the kernel, and the last round of writing in which it was wanted.
 type entry struct {
 	hop
-	wanted uint64
+	lastWanted uint64
 }
 
 // openKernel reads the domain's existing routes: those of this package through the domain's interfaces.
@@ -70,7 +70,7 @@ func openKernel(namespace *os.File, c *Config) (k *kernel, err error) {
 		ours[c.Interfaces[n].Index] = true
 		k.indexes = append(k.indexes, c.Interfaces[n].Index)
 	}
-	if err := k.takeOver(namespace, ours); err != nil {
+	if err := k.adoptRoutes(namespace, ours); err != nil {
 		return nil, err
 	}
 	if k.socket, err = openRtnetlink(namespace); err != nil {
@@ -79,8 +79,8 @@ func openKernel(namespace *os.File, c *Config) (k *kernel, err error) {
 	return k, nil
 }
 
-// takeOver reads the routes of earlier instances through the interfaces with these indexes.
-func (k *kernel) takeOver(namespace *os.File, interfaces map[int]bool) error {
+// adoptRoutes reads the routes of earlier instances through the interfaces with these indexes.
+func (k *kernel) adoptRoutes(namespace *os.File, interfaces map[int]bool) error {
 	var handle *netlink.Handle
 	err := netns.Do(namespace, func() (err error) {
 		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -96,7 +96,7 @@ func (k *kernel) takeOver(namespace *os.File, interfaces map[int]bool) error {
 	}
 	for n := range routes {
 		if r := &routes[n]; interfaces[r.LinkIndex] {
-			if err := k.take(handle, r); err != nil {
+			if err := k.adoptRoute(handle, r); err != nil {
 				return err
 			}
 		}
@@ -104,8 +104,8 @@ func (k *kernel) takeOver(namespace *os.File, interfaces map[int]bool) error {
 	return nil
 }
 
-// take records an existing route. It removes one of another protocol, which the network had before.
-func (k *kernel) take(handle *netlink.Handle, r *netlink.Route) error {
+// adoptRoute records an existing route. It removes one of another protocol, which the network had before.
+func (k *kernel) adoptRoute(handle *netlink.Handle, r *netlink.Route) error {
 	if r.Priority != k.priority {
 		if err := handle.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("remove route to %v: %w", r.Dst, err)
@@ -128,8 +128,8 @@ func (k *kernel) take(handle *netlink.Handle, r *netlink.Route) error {
 	return nil
 }
 
-// want sets the wanted routes, of which it makes a copy. Until keepUntil other existing routes stay.
-func (k *kernel) want(wanted []olsr.Route, keepUntil time.Time) {
+// setWanted sets the wanted routes, of which it makes a copy. Until keepUntil other existing routes stay.
+func (k *kernel) setWanted(wanted []olsr.Route, keepUntil time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wanted, k.keepUntil = append(k.wanted[:0], wanted...), keepUntil
@@ -160,7 +160,7 @@ func (k *kernel) write() (err error) {
 	if k.socket == nil {
 		return nil
 	}
-	keepUntil := k.compare()
+	keepUntil := k.findChanges()
 	err = k.add()
 	if !time.Now().Before(keepUntil) {
 		err = cmp.Or(k.remove(), err)
@@ -171,8 +171,8 @@ func (k *kernel) write() (err error) {
 	return err
 }
 
-// compare collects the routes to add as changes.
-func (k *kernel) compare() (keepUntil time.Time) {
+// findChanges collects the routes to add as changes.
+func (k *kernel) findChanges() (keepUntil time.Time) {
 	k.round++
 	k.changes = k.changes[:0]
 	k.mu.Lock()
@@ -211,7 +211,7 @@ func (k *kernel) add() error {
 func (k *kernel) remove() error {
 	k.changes = k.changes[:0]
 	for to, e := range k.written {
-		if e.wanted != k.round {
+		if e.lastWanted != k.round {
 			k.changes = append(k.changes, change{to: to, hop: e.hop})
 		}
 	}
@@ -240,8 +240,8 @@ func (k *kernel) hop(r *olsr.Route) hop {
 	return next
 }
 
-// again returns when write must be called again even if nothing changes; zero for never.
-func (k *kernel) again(now time.Time) time.Duration {
+// retryAfter returns when write must be called again even if nothing changes; zero for never.
+func (k *kernel) retryAfter(now time.Time) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -334,7 +334,7 @@ func (w *writer) run() {
 			continue
 		}
 		_ = k.write() // trouble returns the error
-		if wait := k.again(time.Now()); wait > 0 {
+		if wait := k.retryAfter(time.Now()); wait > 0 {
 			time.AfterFunc(wait, func() { w.add(k) })
 		}
 	}

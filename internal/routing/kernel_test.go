@@ -72,7 +72,7 @@ func opened(t *testing.T, n *radiotest.Node, c *Config) *kernel {
 
 func write(t *testing.T, k *kernel, wanted ...olsr.Route) {
 	t.Helper()
-	k.want(wanted, time.Time{})
+	k.setWanted(wanted, time.Time{})
 	if err := k.write(); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestARouteThatTheKernelRefusesIsNamedAndTriedAgain(t *testing.T) {
 	c.Interfaces[1].Index += 999
 	k := opened(t, n, c)
 	way := olsr.Route{Destination: netip.MustParsePrefix("10.7.0.0/16"), NextHop: netip.MustParseAddr("198.18.0.2"), Interface: 1}
-	k.want([]olsr.Route{way}, time.Time{})
+	k.setWanted([]olsr.Route{way}, time.Time{})
 	if err := k.write(); err == nil || k.trouble() == nil {
 		t.Fatal("a route through an interface that is not there was taken")
 	}
@@ -135,7 +135,7 @@ func TestHundredsOfRoutesGoToTheKernelAtOnceAndThoseThatItRefusesAreNamed(t *tes
 	c.Interfaces = append(c.Interfaces, c.Interfaces[0])
 	c.Interfaces[1].Index += 999 // not there
 	k := opened(t, n, c)
-	const count, everyRefused = 12*mostChanges + 1, 100
+	const count, everyRefused = 12*maxChanges + 1, 100
 	var wanted []olsr.Route
 	refused := 0
 	for i := range count {
@@ -147,7 +147,7 @@ func TestHundredsOfRoutesGoToTheKernelAtOnceAndThoseThatItRefusesAreNamed(t *tes
 		}
 		wanted = append(wanted, r)
 	}
-	k.want(wanted, time.Time{})
+	k.setWanted(wanted, time.Time{})
 	last := fmt.Sprint(wanted[refused*everyRefused-1].Destination)
 	if err := k.write(); !errors.Is(err, unix.ENODEV) || !strings.Contains(err.Error(), last) {
 		t.Errorf("%v; want it to name the route to %v through an interface that is not there", err, last)

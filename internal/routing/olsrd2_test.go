@@ -39,8 +39,8 @@ func olsrd2(t *testing.T) string {
 	return ""
 }
 
-// air carries frames between nodes that see each other, and records those of routing.
-type air struct {
+// testMedium carries frames between nodes that see each other, and records those of routing.
+type testMedium struct {
 	nodes []*radiotest.Node
 	ours  map[int]*Instance // by NEM id
 
@@ -50,9 +50,9 @@ type air struct {
 	packets int
 }
 
-func newAir(t *testing.T, count int) *air {
+func newTestMedium(t *testing.T, count int) *testMedium {
 	t.Helper()
-	a := &air{ours: map[int]*Instance{}, sees: map[[2]int]bool{}, capture: pcapng.AppendSection(nil, "air", "test")}
+	a := &testMedium{ours: map[int]*Instance{}, sees: map[[2]int]bool{}, capture: pcapng.AppendSection(nil, "air", "test")}
 	for n := range count {
 		a.nodes = append(a.nodes, node(t, n+1))
 		n := a.nodes[n]
@@ -77,14 +77,14 @@ func loopbackUp() error {
 }
 
 // see says whether two nodes, counted from 1, see each other.
-func (a *air) see(one, other int, whether bool) {
+func (a *testMedium) see(one, other int, whether bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sees[[2]int{one - 1, other - 1}], a.sees[[2]int{other - 1, one - 1}] = whether, whether
 }
 
 // carry one node's frames until stop is closed.
-func (a *air) carry(from int, stop chan struct{}) {
+func (a *testMedium) carry(from int, stop chan struct{}) {
 	frame, poll := make([]byte, 2048), []unix.PollFd{{Fd: int32(a.nodes[from].TAP), Events: unix.POLLIN}}
 	for {
 		select {
@@ -101,7 +101,7 @@ func (a *air) carry(from int, stop chan struct{}) {
 	}
 }
 
-func (a *air) deliver(from int, frame []byte) {
+func (a *testMedium) deliver(from int, frame []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ports := []byte{olsr.Port >> 8, olsr.Port & 255, olsr.Port >> 8, olsr.Port & 255}; len(frame) > 38 && bytes.Equal(frame[34:38], ports) {
@@ -110,7 +110,7 @@ func (a *air) deliver(from int, frame []byte) {
 	}
 	for to := range a.nodes {
 		if a.sees[[2]int{from, to}] {
-			_, _ = unix.Write(a.nodes[to].TAP, frame) // a node that takes nothing is one that hears nothing
+			_, _ = unix.Write(a.nodes[to].TAP, frame) // a node that refuses frames receives nothing
 		}
 	}
 }
@@ -180,8 +180,8 @@ func runTheirs(t *testing.T, program string, n *radiotest.Node, metric string) {
 	})
 }
 
-// ways of a node by the routing protocol that runs there: next hops by destination, "direct" for a neighbour.
-func ways(t *testing.T, n *radiotest.Node) map[string]string {
+// fewestHops of a node by the routing protocol that runs there: next hops by destination, "direct" for a neighbour.
+func fewestHops(t *testing.T, n *radiotest.Node) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := netns.Do(n.Namespace, func() error {
@@ -207,7 +207,7 @@ func ways(t *testing.T, n *radiotest.Node) map[string]string {
 }
 
 // distances in hops from a node, counted from 1, to all; 0 for out of reach.
-func (a *air) distances(from int) []int {
+func (a *testMedium) distances(from int) []int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	found, reached := make([]int, len(a.nodes)+1), []int{from}
@@ -224,11 +224,11 @@ func (a *air) distances(from int) []int {
 	return found
 }
 
-// wrong returns which of a node's routes do not have the fewest hops, are missing, or are superfluous; "" for
+// firstDifference returns which of a node's routes do not have the fewest hops, are missing, or are superfluous; "" for
 // none.
-func (a *air) wrong(t *testing.T, n int) string {
+func (a *testMedium) firstDifference(t *testing.T, n int) string {
 	t.Helper()
-	got, far := ways(t, a.nodes[n-1]), a.distances(n)
+	got, far := fewestHops(t, a.nodes[n-1]), a.distances(n)
 	for to := 1; to <= len(a.nodes); to++ {
 		via, there := got[address(to)]
 		switch {
@@ -257,11 +257,11 @@ func (a *air) wrong(t *testing.T, n int) string {
 func address(n int) string { return fmt.Sprintf("198.18.0.%d", n) }
 
 // converge waits until all have the routes of what the nodes see.
-func (a *air) converge(t *testing.T, what string) {
+func (a *testMedium) converge(t *testing.T, what string) {
 	t.Helper()
 	began := time.Now()
 	for n := 1; n <= len(a.nodes); {
-		problem := a.wrong(t, n)
+		problem := a.firstDifference(t, n)
 		if problem == "" {
 			n++
 			continue
@@ -278,7 +278,7 @@ func (a *air) converge(t *testing.T, what string) {
 }
 
 // reaches sends datagrams from one node to another until one arrives.
-func (a *air) reaches(t *testing.T, from, to int, patience time.Duration) bool {
+func (a *testMedium) reaches(t *testing.T, from, to int, patience time.Duration) bool {
 	t.Helper()
 	var at net.PacketConn
 	var out net.Conn
@@ -303,7 +303,7 @@ func (a *air) reaches(t *testing.T, from, to int, patience time.Duration) bool {
 }
 
 // dissect the captured packets with tshark, where it is there.
-func (a *air) dissect(t *testing.T) {
+func (a *testMedium) dissect(t *testing.T) {
 	t.Helper()
 	program, err := exec.LookPath("tshark")
 	if err != nil {
@@ -335,7 +335,7 @@ func (a *air) dissect(t *testing.T) {
 
 // checkAirtime checks links without a known rate, which count as the slowest. None of their packets was lost,
 // and they may still have the maximum that they begin with.
-func (a *air) checkAirtime(t *testing.T) {
+func (a *testMedium) checkAirtime(t *testing.T) {
 	t.Helper()
 	const least, most = 1 << 21, 1 << 24
 	for n, i := range a.ours {
@@ -348,7 +348,7 @@ func (a *air) checkAirtime(t *testing.T) {
 	}
 }
 
-// ends of links of a line, or a ring, of so many nodes.
+// ends of links of a line, or a ring, of that many nodes.
 func line(count int) (links [][2]int) {
 	for n := 1; n < count; n++ {
 		links = append(links, [2]int{n, n + 1})
@@ -381,7 +381,7 @@ func TestOursAndOlsrd2FormOneNetwork(t *testing.T) {
 			if plugins, _ := exec.Command(program, "--version").CombinedOutput(); !bytes.Contains(plugins, []byte(c.theirs)) {
 				t.Skipf("this olsrd2 is built without the plugin %s", c.theirs)
 			}
-			a := newAir(t, c.nodes)
+			a := newTestMedium(t, c.nodes)
 			a.run(t, program, c.ours, c.metric, c.theirs)
 			for _, ends := range c.links {
 				a.see(ends[0], ends[1], true)
@@ -416,7 +416,7 @@ func TestOursAndOlsrd2FormOneNetwork(t *testing.T) {
 }
 
 // run has the nodes route, by our router and olsrd2.
-func (a *air) run(t *testing.T, program string, ours []int, metric olsr.Metric, theirs string) {
+func (a *testMedium) run(t *testing.T, program string, ours []int, metric olsr.Metric, theirs string) {
 	t.Helper()
 	host, err := NewHost(slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -28,12 +28,12 @@ const (
 
 // port is a node's socket for a routing protocol on one interface.
 type port struct {
-	fd       int
-	to       unix.SockaddrInet4
-	instance *Instance
-	number   int       // of the interface
-	latest   time.Time // when packets were last read; the thread's
-	from     unix.RawSockaddrInet4
+	fd           int
+	to           unix.SockaddrInet4
+	instance     *Instance
+	number       int       // of the interface
+	lastPacketAt time.Time // when packets were last read; the thread's
+	from         unix.RawSockaddrInet4
 	// Counters since the node was attached.
 	packetsSent, bytesSent, packetsReceived, bytesReceived, sendErrors atomic.Uint64
 	// dropsBefore are the drops before this socket was made.
@@ -48,7 +48,7 @@ func openPort(namespace *os.File, n *Interface, number uint16, to netip.Addr) (*
 		return os.NewSyscallError("socket", err)
 	})
 	if err == nil {
-		if err = p.set(n, to); err != nil {
+		if err = p.setOptions(n, to); err != nil {
 			err = errors.Join(err, unix.Close(p.fd))
 		}
 	}
@@ -58,7 +58,7 @@ func openPort(namespace *os.File, n *Interface, number uint16, to netip.Addr) (*
 	return p, nil
 }
 
-func (p *port) set(n *Interface, to netip.Addr) error {
+func (p *port) setOptions(n *Interface, to netip.Addr) error {
 	// Bound to its device before the port, so that the sockets of a node's interfaces do not conflict.
 	if err := unix.SetsockoptString(p.fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, n.Name); err != nil {
 		return os.NewSyscallError("SO_BINDTODEVICE", err)
@@ -116,7 +116,7 @@ func (i *Instance) send(number int, packet []byte) {
 	p.bytesSent.Add(uint64(len(packet)) + headersOnAir)
 }
 
-func (p *port) begin(c Counters) {
+func (p *port) setCounters(c Counters) {
 	p.packetsSent.Store(c.PacketsSent)
 	p.bytesSent.Store(c.BytesSent)
 	p.packetsReceived.Store(c.PacketsReceived)

@@ -30,7 +30,7 @@ func fromAir(payload int) []byte {
 	return frame
 }
 
-func TestPacketsThatARouterIsTooLateForAreCounted(t *testing.T) {
+func TestPacketsThatFindNoRoomInTheSocketAreCounted(t *testing.T) {
 	n := node(t, 1)
 	c := configOf(n, v1alpha1.RoutingOLSRv2)
 	p, err := openPort(n.Namespace, &c.Interfaces[0], olsr.Port, olsr.Group)
@@ -38,7 +38,7 @@ func TestPacketsThatARouterIsTooLateForAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(p.fd)
-	p.begin(Counters{ReceiveDrops: 5})
+	p.setCounters(Counters{ReceiveDrops: 5})
 	const patient, all = 200, 20_000
 	send := func(packets int) {
 		for range packets {

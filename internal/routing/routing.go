@@ -29,7 +29,7 @@ type Config struct {
 
 // ConfigOf a network's routing, without interfaces.
 func ConfigOf(r *v1alpha1.Routing, seed int64) Config {
-	c := Config{Protocol: r.Protocol, TC: std(r.TC), TCValidity: std(r.TCValidity), Seed: seed}
+	c := Config{Protocol: r.Protocol, TC: durationOf(r.TC), TCValidity: durationOf(r.TCValidity), Seed: seed}
 	if r.Metric == v1alpha1.MetricDAT {
 		c.Metric = olsr.DAT
 	}
@@ -52,10 +52,10 @@ func (c *Config) Check() (err error) {
 
 // SetHello sets the times of the interface's network.
 func (i *Interface) SetHello(r *v1alpha1.Routing) {
-	i.Hello, i.HelloValidity = std(r.Hello), std(r.HelloValidity)
+	i.Hello, i.HelloValidity = durationOf(r.Hello), durationOf(r.HelloValidity)
 }
 
-func std(d *v1alpha1.Duration) time.Duration {
+func durationOf(d *v1alpha1.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
@@ -119,9 +119,9 @@ type Instance struct {
 	absent     time.Duration
 	keepUntil  time.Time // until when the kernel's routes of an earlier instance stay
 	generation uint64
-	due        time.Time
-	place      int // in the host's heap, -1 for none
-	touched    bool
+	nextTick   time.Time
+	heapIndex  int // in the host's heap, -1 for none
+	pending    bool
 }
 
 // Start starts routing in a namespace. Routes of an earlier instance with the same interfaces are replaced by
@@ -133,7 +133,7 @@ func (h *Host) Start(namespace *os.File, c Config) (*Instance, error) {
 // Adopt continues from the State of an instance that has been absent for some time. No radio of this host
 // worked meanwhile, so nothing expires because of it. A State that does not fit is ignored.
 func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration) (i *Instance, err error) {
-	i = &Instance{config: c, host: h, place: -1, absent: absent}
+	i = &Instance{config: c, host: h, heapIndex: -1, absent: absent}
 	if i.kernel, err = openKernel(namespace, &c); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration
 	}()
 	switch c.Protocol {
 	case v1alpha1.RoutingStatic:
-		i.kernel.want(staticRoutes(&c), time.Time{})
+		i.kernel.setWanted(staticRoutes(&c), time.Time{})
 		h.writer.add(i.kernel)
 		return i, nil
 	case v1alpha1.RoutingBabel:
@@ -173,7 +173,7 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 			return err
 		}
 		p.instance, p.number = i, n
-		p.begin(s.Counters[i.config.Interfaces[n].Name])
+		p.setCounters(s.Counters[i.config.Interfaces[n].Name])
 		i.ports = append(i.ports, p)
 	}
 	c, err := i.config.olsr().WithDefaults()
@@ -182,12 +182,12 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 	}
 	// Routes of an earlier instance are removed when the domain has had time to announce itself.
 	i.keepUntil = time.Now().Add(2*c.LongestHello() + c.TC)
-	i.host.do(func() { err = i.begin(s.Router) })
+	i.host.do(func() { err = i.startOnThread(s.Router) })
 	return err
 }
 
-// begin starts the router on the host's thread.
-func (i *Instance) begin(snapshot []byte) error {
+// startOnThread starts the router on the host's thread.
+func (i *Instance) startOnThread(snapshot []byte) error {
 	if len(snapshot) > 0 {
 		if err := i.router.Restore(i.time(i.host.now), snapshot); err != nil {
 			i.host.log.Info("routing starts without its earlier state", "interface", i.config.Interfaces[0].Name, "address", i.config.Interfaces[0].Address, "error", err)
@@ -213,17 +213,17 @@ func (c *Config) olsr() olsr.Config {
 	return o
 }
 
-// time of the router, for which the time of its absence has not been.
+// time returns the router's time, which excludes the time of absence.
 func (i *Instance) time(now time.Time) time.Time { return now.Add(-i.absent) }
 
 // Stop ends routing and removes the node's routes.
 func (i *Instance) Stop() error {
 	err := i.end(true)
-	i.kernel.want(nil, time.Time{})
+	i.kernel.setWanted(nil, time.Time{})
 	return errors.Join(err, i.kernel.write(), i.kernel.close())
 }
 
-// Leave ends this instance for a successor: the routes stay, and babeld goes on.
+// Leave ends this instance for a successor: the routes stay, and babeld continues.
 func (i *Instance) Leave() error { return errors.Join(i.end(false), i.kernel.close()) }
 
 func (i *Instance) end(stop bool) (err error) {
@@ -231,12 +231,12 @@ func (i *Instance) end(stop bool) (err error) {
 		err = i.babel.end(stop)
 	}
 	if len(i.ports) > 0 {
-		i.host.do(func() { err = errors.Join(err, i.host.forget(i)) })
+		i.host.do(func() { err = errors.Join(err, i.host.removeInstance(i)) })
 	}
 	return err
 }
 
-// Transmit says whether the node may transmit on the interface of that index in Config; see olsr.Router.
+// Transmit sets whether the node may transmit on the interface of that index in Config; see olsr.Router.
 func (i *Instance) Transmit(number int, allowed bool) {
 	if i.router == nil {
 		return
@@ -250,8 +250,9 @@ func (i *Instance) Transmit(number int, allowed bool) {
 // Config that the instance was started with.
 func (i *Instance) Config() Config { return i.config }
 
-// RoutesSince appends the routes that the instance has found, by destination, which are in the kernel or on their way there, unless they are as
-// they were at that version, and gives their version now. The first is 0: no routes. Of protocols static and babel there are none.
+// RoutesSince appends the instance's routes by destination, if they have changed since that version, and
+// returns the current version. Routes may still be on their way to the kernel. The first version is 0: no
+// routes. Protocols static and babel have none.
 func (i *Instance) RoutesSince(version uint64, to []olsr.Route) (routes []olsr.Route, now uint64) {
 	if i.router == nil {
 		return to, 0
@@ -275,7 +276,7 @@ func (i *Instance) Counters(number int) Counters {
 	return i.ports[number].counters()
 }
 
-// Err is what is wrong now, or nil.
+// Err returns the instance's current error, or nil.
 func (i *Instance) Err() error {
 	err := i.kernel.trouble()
 	if i.babel != nil {

@@ -25,8 +25,8 @@ type rtnetlink struct {
 }
 
 const (
-	// mostChanges in one call, which then takes 0.2 ms. The radio's loop may not get the processor before.
-	mostChanges = 32
+	// maxChanges in one call, which then takes 0.2 ms. The radio's loop may not get the processor before.
+	maxChanges = 32
 	// answerTimeoutSeconds covers a lost answer. The kernel answers before a call returns.
 	answerTimeoutSeconds = 5
 	// addRoute and deleteRoute are the kinds of changes. An added route replaces one with the same
@@ -73,7 +73,7 @@ func (s *rtnetlink) close() error { return unix.Close(s.fd) }
 // are applied. After an error of apply itself the result is unknown.
 func (s *rtnetlink) apply(kind uint16, priority int, changes []change) error {
 	for len(changes) > 0 {
-		now := changes[:min(len(changes), mostChanges)]
+		now := changes[:min(len(changes), maxChanges)]
 		changes = changes[len(now):]
 		if err := s.exchange(kind, priority, now); err != nil {
 			return err

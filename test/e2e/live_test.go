@@ -219,7 +219,7 @@ func logsAreFollowed(t *testing.T, namespace string) {
 func captureIsReadable(t *testing.T, namespace string) string {
 	c := start(t, namespace, "", "capture", "hq", "wan", "-w", "-", "--filter", "tcp port 1883")
 	frames := func() uint64 {
-		var whole pcapng.Whole
+		var whole pcapng.BlockScanner
 		_, err := whole.Write([]byte(c.out.String()))
 		if err != nil {
 			t.Fatalf("the stream is no capture: %v", err)

@@ -44,7 +44,7 @@ type Model struct {
 	shipment   radio.Shipment // scratch
 }
 
-// sender is what one port's frames go through.
+// sender has the queues of one port.
 type sender struct {
 	self   []*radio.Port     // the port alone, as receivers of a frame for it
 	queues map[string]*Queue // by destination set

@@ -74,7 +74,7 @@ func write(t testing.TB, end int, f []byte) {
 	}
 }
 
-// drain reads what is there and fails the test where a frame came after one that was sent later.
+// drain reads all frames and fails the test if one came after a later one.
 func drain(t testing.TB, end int, latest uint64) (newest uint64, count int) {
 	buffer := make([]byte, 2000)
 	for {

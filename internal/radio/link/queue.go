@@ -60,8 +60,8 @@ func (q *Queue) OfferDuplicate(now int64, length int) (arrival int64, reason rad
 	return q.enqueue(now, length, score)
 }
 
-// Corrupted returns the index of the wrong bit in the frame that Offer accepted last, or in its duplicate; -1
-// if none is wrong.
+// Corrupted returns the index of the wrong bit in the frame that Offer accepted last, or in its duplicate. It
+// is -1 if none is wrong.
 func (q *Queue) Corrupted(length int, duplicate bool) (bit int) {
 	s := q.streams.corrupt
 	if duplicate {

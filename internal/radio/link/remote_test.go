@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
-// remoteHost notes what is shipped to it.
+// remoteHost records shipments to it.
 type remoteHost struct{ shipped []radio.Shipment }
 
 func (h *remoteHost) Ship(s *radio.Shipment) {
@@ -38,7 +38,7 @@ func distributedBed(t *testing.T, config link.Config) (b *bed, first, second *re
 	return b, first, second
 }
 
-// shipped waits until a number of transmissions has gone to a host, and gives them.
+// shipped waits for a number of transmissions to a host, and returns them.
 func (b *bed) shipped(t *testing.T, h *remoteHost, want int) (all []radio.Shipment) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {

@@ -399,7 +399,7 @@ func TestGilbertElliottBurstsAreGeometric(t *testing.T) {
 	}
 }
 
-// runLengths gives the lengths of the first whole stretches of frames that are lost, or not.
+// runLengths returns the lengths of the first complete runs of frames that are lost, or not.
 func runLengths(seed int64, p Parameters, lost bool, count int) (lengths []int) {
 	q, length := queueOf(seed, p), 0
 	for len(lengths) < count {
@@ -433,7 +433,7 @@ func TestAGilbertElliottLinkBeginsGood(t *testing.T) {
 	}
 }
 
-// fates of frames: whether each was lost and duplicated, and how much its delay was off the mean.
+// fates returns for frames whether each was lost and duplicated, and how much its delay was off the mean.
 func fates(p Parameters) (lost, duplicated []bool, deviation []int64) {
 	q := queueOf(7, p)
 	for i := range 5000 {

@@ -72,7 +72,7 @@ func bestOf(rounds int, measure func() []time.Duration) (best []time.Duration) {
 	return best
 }
 
-// sendAlone sends one frame over an idle link and gives its delay.
+// sendAlone sends one frame over an idle link and returns its delay.
 func (b *bed) sendAlone(t *testing.T, sequence uint64, length int) time.Duration {
 	t.Helper()
 	if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1].MAC, sequence, length)); err != nil {
@@ -159,7 +159,7 @@ func (b *bed) flood(t *testing.T, frames int, to net.HardwareAddr) {
 	}
 }
 
-// receive takes exactly so many frames, in the order in which they were sent.
+// receive takes exactly that many frames, in the order in which they were sent.
 func (b *bed) receive(t *testing.T, frames int, quiet time.Duration) (all []radiotest.Received) {
 	t.Helper()
 	for len(all) < frames {
@@ -411,8 +411,7 @@ func TestJitterThroughTAPsSpreadsTheDelayEvenly(t *testing.T) {
 	if delays[0] < delay-jitter {
 		t.Errorf("the fastest frame took %v; want at least %v", delays[0], delay-jitter)
 	}
-	// The median of so many uniform delays is off by at most 2.576·jitter/√frames (at 1 %; the seed is
-	// fixed).
+	// The median of many uniform delays is off by at most 2.576·jitter/√frames (at 1 %; the seed is fixed).
 	margin := time.Duration(2.576 * float64(jitter) / math.Sqrt(frames))
 	if median := delays[frames/2]; median < delay-margin || median > delay+margin+2*goodMedian {
 		t.Errorf("the median frame took %v; want %v ± %v", median, delay, margin)
@@ -522,7 +521,7 @@ func TestABasesDownlinkIsTheLinkOfItsEgressAlone(t *testing.T) {
 	const length, frames = 1000, 4
 	b := newBed(t, 3, link.Config{Default: link.Parameters{RateBitsPerSecond: 200e3}, // 40 ms a frame up
 		Links: []link.Link{{From: "node-1", To: link.Everybody, Parameters: link.Parameters{RateBitsPerSecond: 800e3}}}}) // 10 ms down
-	for i := range frames { // to one and the other in turn, over one link
+	for i := range frames { // to both alternately, over one link
 		if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1+i%2].MAC, uint64(i), length)); err != nil {
 			t.Fatal(err)
 		}

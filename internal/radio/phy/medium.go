@@ -273,8 +273,8 @@ func (m *Medium) lossesFrom(slot int, now int64, dB []float64) {
 	}
 }
 
-// Neighbour returns a port as a source's neighbour, for a frame to that port alone; nil if it is far out of
-// range. It must not be changed, and is valid until the next call of any method.
+// Neighbour returns a port as a source's neighbour, for a frame to that port alone. It is nil if it is far
+// out of range. It must not be changed, and is valid until the next call of any method.
 func (m *Medium) Neighbour(now int64, source, to *radio.Port, powerDBm float64) *Neighbour {
 	s, r := m.member(source), m.member(to)
 	if s == nil || r == nil || s == r {

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
-// world is an environment of fixed pathloss by NEM ids; what is not listed is unknown.
+// world is an environment of fixed pathloss by NEM ids; others are unknown.
 type world struct {
 	loss    map[[2]int]float64
 	jamming float64

@@ -1,4 +1,4 @@
-// Package phy is the physical layer that the radio models share: received power, sensitivity, SINR over
+// Package phy is the physical layer that the radio models share. It has received power, sensitivity, SINR over
 // thermal noise, interference and jammers, packet completion rate (PCR) curves, and random draws. It follows
 // EMANE's published physical layer; docs/reference/radio/physical-layer.md has the complete model.
 package phy
@@ -26,7 +26,7 @@ type Radio struct {
 // thermalNoiseDBmPerHertz is kT at 290 K, as EMANE rounds it.
 const thermalNoiseDBmPerHertz = -174
 
-// SensitivityDBm is the weakest signal that is received, equal to the thermal noise in the receiver's band:
+// SensitivityDBm is the weakest signal that is received. It equals the thermal noise in the receiver's band:
 // -174 dBm/Hz + noise figure + 10·log10(bandwidth in Hz).
 func (r *Radio) SensitivityDBm() float64 {
 	return thermalNoiseDBmPerHertz + r.NoiseFigureDB + 10*math.Log10(r.BandwidthHertz)
@@ -59,8 +59,8 @@ type Versioned interface {
 // asking for each would dominate the cost.
 type Batched interface {
 	Environment
-	// PathlossToAll writes the pathloss in dB from one port to each of the others, all by their NEM ids; NaN
-	// if unknown.
+	// PathlossToAll writes the pathloss in dB from one port to each of the others, all by their NEM ids. It
+	// is NaN if unknown.
 	PathlossToAll(from int, to []int, now int64, dB []float64)
 }
 

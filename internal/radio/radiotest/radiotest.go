@@ -75,7 +75,7 @@ const EtherType = 0x88b5
 // HeaderLength of test frames: Ethernet header, sequence number, time of sending.
 const HeaderLength = radio.HeaderLength + 16
 
-// Broadcast is the address of everybody.
+// Broadcast is the broadcast address.
 var Broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
 // Node is a namespace with a TAP as its radio and a socket for test frames.

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/radio/rfpipe"
 )
 
-// world is an environment in which pathlosses in dB, by NEM ids, never change; what is not listed is unknown.
+// world is an environment with fixed pathlosses in dB, by NEM ids; others are unknown.
 type world map[[2]int]float64
 
 func (w world) Pathloss(from, to *radio.Port, _ int64) (dB float64, known bool) {
@@ -91,7 +91,7 @@ func (b *bed) send(t testing.TB, from, to, first, frames, length int) {
 	}
 }
 
-// settled waits until nothing is under way, and gives the numbers of the frames that a node has received.
+// settled waits until nothing is under way, and returns the numbers of the frames that a node has received.
 func (b *bed) settled(t *testing.T, node int) (numbers []int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {

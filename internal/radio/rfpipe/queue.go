@@ -5,7 +5,7 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// sender is what one node's frames go through.
+// sender has the queue and the transmission of one node.
 type sender struct {
 	port          *radio.Port
 	rate          float64 // bit/s

@@ -40,7 +40,7 @@ type distributedBed struct {
 
 func newDistributedBed(t *testing.T, nodes int, config rfpipe.Config) *distributedBed {
 	t.Helper()
-	a := &distributedBed{bed: newBed(t, nodes, config)} // for its nodes; nobody sends in its network
+	a := &distributedBed{bed: newBed(t, nodes, config)} // only for its nodes; its network carries nothing
 	for _, p := range a.Ports {
 		p.Detach()
 	}

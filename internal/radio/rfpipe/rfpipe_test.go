@@ -71,7 +71,7 @@ func TestASaturatedRadioCarriesItsRate(t *testing.T) {
 	}
 }
 
-// carry sends frames as fast as they go, and gives the times of their arrivals.
+// carry sends frames as fast as possible, and returns the times of their arrivals.
 func (b *bed) carry(t *testing.T, frames, length int) (arrived []int64) {
 	t.Helper()
 	b.send(t, 0, 1, 0, frames, length)
@@ -126,7 +126,7 @@ func TestTheDefaultQueueIsThatOfEMANE(t *testing.T) {
 	if dropped := int(b.drops(0, radio.QueueFull)); got+dropped != frames || dropped == 0 {
 		t.Errorf("%d frames arrived, %d dropped; want %d in all", got, dropped, frames)
 	}
-	// One on the air, one next, 255 behind it; what was sent meanwhile made room.
+	// One on the air, one next, 255 behind it; later frames made room.
 	if got < 257 {
 		t.Errorf("%d frames arrived; want at least 257", got)
 	}
@@ -272,7 +272,7 @@ func TestAHiddenTerminalAndHalfDuplexThroughTAPs(t *testing.T) {
 		"all interfere":                  {func(c *rfpipe.Config) { c.Interference = phy.All }, 0, radio.Interfered},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := pipe(world{{2, 1}: 80, {3, 1}: 80, {1, 2}: 80, {1, 3}: 80}, 6e3) // 2 and 3 do not hear each other
+			config := pipe(world{{2, 1}: 80, {3, 1}: 80, {1, 2}: 80, {1, 3}: 80}, 6e3) // 2 and 3 are out of each other's range
 			config.PCR = curve(t, linearPCR)
 			c.change(&config)
 			b := newBed(t, 3, config)

@@ -7,7 +7,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// carrier is a network that costs nothing, so that what is measured is the model.
+// carrier is a network without costs, so that only the model is measured.
 type carrier struct {
 	*simulation
 	free     []*radio.Frame

@@ -93,7 +93,7 @@ func (g elementAttributes) list(name string, least, most int) (all []int, err er
 	return all, nil
 }
 
-// defaults returns the defaults that the element gives, with classes up to mostClass.
+// defaults returns the defaults that the element gives, with classes up to the given one.
 func (g elementAttributes) defaults(mostClass int) (d defaults, err error) {
 	if d.frequency, err = g.scaled("frequency", maxFrequency); err != nil {
 		return d, err

@@ -74,7 +74,7 @@ func TestAUnicastReachesItsAddresseeAlone(t *testing.T) {
 	}
 }
 
-// Nodes 1 and 3 have the same slot and do not hear each other; node 2 hears both.
+// Nodes 1 and 3 have the same slot and are out of each other's range; node 2 is in range of both.
 func TestHiddenTerminalsInterfereWhereTheyShareASlot(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -294,7 +294,7 @@ func TestSlotsOfADestinationOrAClass(t *testing.T) {
 func TestAdaptiveRatesAreTheHighestThatTheWorstReceiverReaches(t *testing.T) {
 	for _, c := range []struct {
 		name                string
-		to                  []int // receivers of the frames in order; -1 is everybody
+		to                  []int // receivers of the frames in order; -1 is all
 		jamming             float64
 		far                 float64 // pathloss of the last node
 		rate                float64 // of the first burst

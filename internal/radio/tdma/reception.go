@@ -10,8 +10,8 @@ import (
 // outcome is a frame's outcome at one receiver.
 type outcome uint8
 
-// The outcomes: all parts so far have arrived; the receiver was not there for all parts; it is too far away
-// to be counted. Values from missed on add the radio.Reason why a part was missed.
+// The outcomes. arrived: all parts so far. absent: the receiver was not there for all parts. outOfRange: too
+// far away to be counted. Values from missed on add the radio.Reason why a part was missed.
 const (
 	arrived outcome = iota
 	absent

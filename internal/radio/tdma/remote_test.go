@@ -42,7 +42,7 @@ type flying struct {
 	s        radio.Shipment
 }
 
-// newDistributedNetwork has nodes with the NEM ids 1 to count on so many hosts in turn.
+// newDistributedNetwork has nodes with the NEM ids 1 to count, spread over the hosts.
 func newDistributedNetwork(t testing.TB, hosts, count int, change func(c *Config)) *distributedNetwork {
 	s := &distributedNetwork{t: t, now: 1e9, latency: 200e3, lost: map[int]bool{}}
 	for i := range hosts {
@@ -244,7 +244,7 @@ type playResult struct {
 	kept     int
 }
 
-// play sends frames of all kinds at random over random pathloss, on so many hosts.
+// play sends random frames over random pathloss, on a number of hosts.
 func play(t testing.TB, hosts int, config func(t testing.TB, c *Config), halfway func(t testing.TB, s *distributedNetwork)) (o playResult) {
 	s := newDistributedNetwork(t, hosts, everyNode, func(c *Config) {
 		config(t, c)
@@ -289,7 +289,7 @@ func play(t testing.TB, hosts int, config func(t testing.TB, c *Config), halfway
 }
 
 func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
-	// clocks may be mistaken by so much, and slots drift for a second until clocks are compared again.
+	// clocks may be off by that much, and slots drift for a second until clocks are compared again.
 	const bound = int64(2*60e3 + 2*80e3)
 	for name, v := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -426,7 +426,7 @@ func TestBurstsOfANodeElsewhereThatGoesAreDropped(t *testing.T) {
 	}
 }
 
-// Node 1's host goes on by the old schedule for 100 ms, as if its clock were behind.
+// Node 1's host keeps the old schedule for 100 ms, as if its clock were behind.
 func TestWhileASchedulesStructureChangesHostsMayDiffer(t *testing.T) {
 	s := twoHosts(t)
 	next := schedule(t, 2, milliseconds(2, 3*time.Millisecond), 1e6)

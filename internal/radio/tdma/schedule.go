@@ -56,7 +56,7 @@ func (s Structure) Check() error {
 // maxSlotDuration keeps the capacity of a slot within 64 bits at any rate.
 const maxSlotDuration = time.Hour
 
-// maxRate and mostFrequency that a schedule may have.
+// maxRate and maxFrequency that a schedule may have.
 const (
 	maxRate      = 1e12
 	maxFrequency = 1e12
@@ -140,7 +140,7 @@ func (s *Schedule) Destinations() (nems []int) {
 	return slices.Compact(nems)
 }
 
-// Slot of a node by the indexes of frame and slot; idle for a node that the schedule does not name.
+// Slot of a node by the indexes of frame and slot. It is idle for a node that the schedule does not name.
 func (s *Schedule) Slot(nem, frame, slot int) Slot {
 	p := s.plans[nem]
 	if p == nil {
@@ -169,7 +169,7 @@ func (s *Schedule) maySend(nem int) bool {
 }
 
 // Generate makes a schedule that assigns the slots of a multiframe round robin to the given nodes, by NEM id.
-// Every other node is told to listen in a slot, because EMANE turns the radio off in frames that do not name
+// All other nodes listen in a slot explicitly, because EMANE turns the radio off in frames that do not name
 // the node. Radios send at their own power; powerDBm (nil for 0 dBm) is for XML.
 func Generate(structure Structure, nems []int, rateBitsPerSecond, frequencyHertz uint64, powerDBm func(nem int) float64) (*Schedule, error) {
 	nems = slices.Compact(slices.Sorted(slices.Values(nems)))

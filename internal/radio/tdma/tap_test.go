@@ -137,7 +137,7 @@ func benchmarkLoad(b *testing.B, hogs int) {
 	b.ReportMetric(float64(slots.WorstLateness)/1e3, "worst-µs")
 }
 
-// quantile of a histogram of lateness: the bound that so many are below.
+// quantile of a histogram of lateness: the bound that this share is below.
 func quantile(h *radio.Histogram, share float64) int64 {
 	below := uint64(0)
 	for i, n := range h.Buckets {

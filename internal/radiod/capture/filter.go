@@ -31,19 +31,19 @@ type frame struct {
 	wireLength int
 }
 
-// verdict of a predicate. A read beyond the frame's end decides the complete filter, also within a negation,
+// matchResult of a predicate. A read beyond the frame's end decides the complete filter, also within a negation,
 // as it ends libpcap's program.
-type verdict uint8
+type matchResult uint8
 
 const (
-	no verdict = iota
+	no matchResult = iota
 	yes
-	beyond
+	beyondEnd
 )
 
-type predicate func(frame) verdict
+type predicate func(frame) matchResult
 
-func verdictOf(b bool) verdict {
+func resultOf(b bool) matchResult {
 	if b {
 		return yes
 	}
@@ -51,7 +51,7 @@ func verdictOf(b bool) verdict {
 }
 
 func and(a, b predicate) predicate {
-	return func(f frame) verdict {
+	return func(f frame) matchResult {
 		if v := a(f); v != yes {
 			return v
 		}
@@ -60,7 +60,7 @@ func and(a, b predicate) predicate {
 }
 
 func or(a, b predicate) predicate {
-	return func(f frame) verdict {
+	return func(f frame) matchResult {
 		if v := a(f); v != no {
 			return v
 		}
@@ -69,24 +69,24 @@ func or(a, b predicate) predicate {
 }
 
 func not(a predicate) predicate {
-	return func(f frame) verdict {
+	return func(f frame) matchResult {
 		switch a(f) {
 		case yes:
 			return no
 		case no:
 			return yes
 		}
-		return beyond
+		return beyondEnd
 	}
 }
 
 // octet and the following functions compare a field at an offset in the frame.
 func octet(offset int, want byte) predicate {
-	return func(f frame) verdict {
+	return func(f frame) matchResult {
 		if len(f.data) <= offset {
-			return beyond
+			return beyondEnd
 		}
-		return verdictOf(f.data[offset] == want)
+		return resultOf(f.data[offset] == want)
 	}
 }
 
@@ -95,9 +95,9 @@ func masked(offset int, mask, want []byte) predicate {
 	for words := len(want) &^ 3; words > 0 && words == len(want) && bytes.Equal(mask[words-4:words], []byte{0, 0, 0, 0}); words = len(want) {
 		want = want[:words-4]
 	}
-	return func(f frame) verdict {
+	return func(f frame) matchResult {
 		if len(f.data) < offset+len(want) {
-			return beyond
+			return beyondEnd
 		}
 		for i, b := range f.data[offset : offset+len(want)] {
 			if b&mask[i] != want[i] {
@@ -109,11 +109,11 @@ func masked(offset int, mask, want []byte) predicate {
 }
 
 func equal(offset int, want []byte) predicate {
-	return func(f frame) verdict {
+	return func(f frame) matchResult {
 		if len(f.data) < offset+len(want) {
-			return beyond
+			return beyondEnd
 		}
-		return verdictOf(bytes.Equal(f.data[offset:offset+len(want)], want))
+		return resultOf(bytes.Equal(f.data[offset:offset+len(want)], want))
 	}
 }
 
@@ -164,15 +164,15 @@ var (
 	broadcast = equal(0, net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	multicast = masked(0, []byte{1}, []byte{1})
 	// ipMulticast is 224.0.0.0 and above, including limited broadcast, as in libpcap.
-	ipMulticast  = and(etherType(etherIP), func(f frame) verdict { return atLeast(f, payload+16, 224) })
+	ipMulticast  = and(etherType(etherIP), func(f frame) matchResult { return atLeast(f, payload+16, 224) })
 	ip6Multicast = and(etherType(etherIP6), octet(payload+24, 0xff))
 )
 
-func atLeast(f frame, offset int, least byte) verdict {
+func atLeast(f frame, offset int, least byte) matchResult {
 	if len(f.data) <= offset {
-		return beyond
+		return beyondEnd
 	}
-	return verdictOf(f.data[offset] >= least)
+	return resultOf(f.data[offset] >= least)
 }
 
 // direction of a primitive.
@@ -185,7 +185,7 @@ const (
 	sourceAndDestination
 )
 
-func (d direction) of(src, dst predicate) predicate {
+func (d direction) combine(src, dst predicate) predicate {
 	switch d {
 	case source:
 		return src
@@ -200,7 +200,7 @@ func (d direction) of(src, dst predicate) predicate {
 // hosts matches addresses in IP. It matches those in ARP and RARP if that protocol or none is named.
 func hosts(protocol string, d direction, n *net.IPNet) predicate {
 	at := func(etherType predicate, src, dst int) predicate {
-		return and(etherType, d.of(masked(src, n.Mask, n.IP), masked(dst, n.Mask, n.IP)))
+		return and(etherType, d.combine(masked(src, n.Mask, n.IP), masked(dst, n.Mask, n.IP)))
 	}
 	if len(n.IP) == net.IPv6len {
 		return at(protocols["ip6"], payload+8, payload+24)
@@ -220,7 +220,7 @@ func hosts(protocol string, d direction, n *net.IPNet) predicate {
 }
 
 func ethernetHost(d direction, address net.HardwareAddr) predicate {
-	return d.of(equal(6, address), equal(0, address))
+	return d.combine(equal(6, address), equal(0, address))
 }
 
 // ports matches a range of ports: in IPv4 in first fragments only, in IPv6 without extension headers.
@@ -232,37 +232,37 @@ func ports(protocol string, d direction, low, high uint16) predicate {
 		ip = or(ip, octet(payload+9, number))
 		ip6 = or(ip6, octet(payload+6, number))
 	}
-	ip = and(ip, and(unfragmented, d.of(port4(0, low, high), port4(2, low, high))))
-	ip6 = and(ip6, d.of(port6(0, low, high), port6(2, low, high)))
+	ip = and(ip, and(unfragmented, d.combine(port4(0, low, high), port4(2, low, high))))
+	ip6 = and(ip6, d.combine(port6(0, low, high), port6(2, low, high)))
 	return or(and(protocols["ip"], ip), and(protocols["ip6"], ip6))
 }
 
-func never(frame) verdict { return no }
+func never(frame) matchResult { return no }
 
-func unfragmented(f frame) verdict {
+func unfragmented(f frame) matchResult {
 	if len(f.data) < payload+8 {
-		return beyond
+		return beyondEnd
 	}
-	return verdictOf(binary.BigEndian.Uint16(f.data[payload+6:])&0x1fff == 0)
+	return resultOf(binary.BigEndian.Uint16(f.data[payload+6:])&0x1fff == 0)
 }
 
 func port4(offset int, low, high uint16) predicate {
-	return func(f frame) verdict {
+	return func(f frame) matchResult {
 		if len(f.data) <= payload {
-			return beyond
+			return beyondEnd
 		}
 		return portAt(f, payload+4*int(f.data[payload]&0xf)+offset, low, high)
 	}
 }
 
 func port6(offset int, low, high uint16) predicate {
-	return func(f frame) verdict { return portAt(f, payload+ip6Header+offset, low, high) }
+	return func(f frame) matchResult { return portAt(f, payload+ip6Header+offset, low, high) }
 }
 
-func portAt(f frame, offset int, low, high uint16) verdict {
+func portAt(f frame, offset int, low, high uint16) matchResult {
 	if len(f.data) < offset+2 {
-		return beyond
+		return beyondEnd
 	}
 	port := binary.BigEndian.Uint16(f.data[offset:])
-	return verdictOf(port >= low && port <= high)
+	return resultOf(port >= low && port <= high)
 }

@@ -38,7 +38,7 @@ func TestFiltersMeanWhatTcpdumpMeans(t *testing.T) {
 	if err != nil {
 		t.Skip("tcpdump, the Debian package, is not installed: nothing to compare with")
 	}
-	// The seed changes from run to run on purpose, and is told where it matters.
+	// The seed changes with each execution on purpose, and failures report it.
 	seed := rand.Uint64()
 	frames := randomFrames(rand.New(rand.NewPCG(seed, 0)), 4000)
 	file := filepath.Join(t.TempDir(), "frames.pcapng")
@@ -67,7 +67,7 @@ func TestFiltersMeanWhatTcpdumpMeans(t *testing.T) {
 	}
 }
 
-// tcpdumpMatches gives the indexes of the frames that tcpdump keeps; each frame's time is its index.
+// tcpdumpMatches returns the indexes of the frames that tcpdump keeps; each frame's time is its index.
 func tcpdumpMatches(t *testing.T, tcpdump, file, filter string) map[int64]bool {
 	t.Helper()
 	command := exec.Command(tcpdump, "-r", file, "-w", "-", filter)

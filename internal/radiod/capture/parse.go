@@ -77,8 +77,8 @@ func (p *parser) next() string {
 	return t
 }
 
-// take consumes the next token if it is one of the words.
-func (p *parser) take(words ...string) bool {
+// accept consumes the next token if it is one of the words.
+func (p *parser) accept(words ...string) bool {
 	if t := p.peek(); t != "" && slices.Contains(words, t) {
 		p.next()
 		return true
@@ -120,9 +120,9 @@ func (p *parser) expression(depth int) (predicate, error) {
 // connective consumes `and` or `or`, and returns the function for it, or nil.
 func (p *parser) connective() func(a, b predicate) predicate {
 	switch {
-	case p.take("and", "&&"):
+	case p.accept("and", "&&"):
 		return and
-	case p.take("or", "||"):
+	case p.accept("or", "||"):
 		return or
 	}
 	return nil
@@ -134,7 +134,7 @@ func isID(token string) bool {
 
 func (p *parser) term(depth int, last **qualifiers) (predicate, error) {
 	switch {
-	case p.take("not", "!"):
+	case p.accept("not", "!"):
 		if isID(p.peek()) {
 			return nil, fmt.Errorf("not %s: say what it is, such as not host or not port", p.peek())
 		}
@@ -146,10 +146,10 @@ func (p *parser) term(depth int, last **qualifiers) (predicate, error) {
 			return nil, err
 		}
 		return not(inner), nil
-	case p.take("("):
+	case p.accept("("):
 		*last = nil
 		inner, err := p.expression(depth + 1)
-		if err == nil && !p.take(")") {
+		if err == nil && !p.accept(")") {
 			err = fmt.Errorf("%q: want )", p.peek())
 		}
 		return inner, err
@@ -221,9 +221,9 @@ func (p *parser) direction() direction {
 	case both && (words[1] == "and" || words[1] == "&&"):
 		p.tokens = p.tokens[3:]
 		return sourceAndDestination
-	case p.take("src"):
+	case p.accept("src"):
 		return source
-	case p.take("dst"):
+	case p.accept("dst"):
 		return destination
 	}
 	return sourceOrDestination
@@ -232,7 +232,7 @@ func (p *parser) direction() direction {
 // ids reads the rest of a list such as (80 or 443).
 func (p *parser) ids(q qualifiers) (predicate, error) {
 	left, err := q.match(p.next())
-	for err == nil && !p.take(")") {
+	for err == nil && !p.accept(")") {
 		combine := p.connective()
 		if combine == nil {
 			return nil, fmt.Errorf("%q: want and, or, or )", p.peek())
@@ -252,9 +252,9 @@ func (p *parser) length() (predicate, error) {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
 	if word == "less" {
-		return func(f frame) verdict { return verdictOf(uint64(f.wireLength) <= n) }, nil
+		return func(f frame) matchResult { return resultOf(uint64(f.wireLength) <= n) }, nil
 	}
-	return func(f frame) verdict { return verdictOf(uint64(f.wireLength) >= n) }, nil
+	return func(f frame) matchResult { return resultOf(uint64(f.wireLength) >= n) }, nil
 }
 
 // unsigned reads a decimal or 0x number. Leading zeros are refused, because C reads them as octal.

@@ -72,15 +72,15 @@ type Recorder struct {
 // networkRing is the ring of one network, whose frames come from one thread.
 type networkRing struct {
 	*ring
-	taps []*Tap // by id; nil after its end
-	used int
+	taps      []*Tap // by id; nil after its end
+	tapsInUse int
 }
 
 // retirement of a tap: its captures end after its last frame, except those that another tap continues.
 type retirement struct {
-	tap             *Tap
-	keep            []*stream
-	networkUID, why string
+	tap                *Tap
+	continued          []*stream
+	networkUID, reason string
 }
 
 // Open continues captures that earlier workers left.
@@ -122,10 +122,10 @@ func (r *Recorder) stream(uid string, key client.Capture) (*stream, error) {
 	return s, nil
 }
 
-// Change sets the captures at a port whose tap was before; nil is none. install sets the new tap on the port
-// and returns when the old one is not called any more. reason says why removed captures end. The error names
-// captures that could not begin; the others have begun.
-func (r *Recorder) Change(before *Tap, at Place, captures []v1alpha1.RadioCapture, reason string, install func(*Tap)) (*Tap, error) {
+// SetCaptures sets the captures at a port whose tap was before; nil means none. install sets the new tap on
+// the port and returns when the old one is not called any more. reason says why removed captures end. The
+// error names captures that could not begin; the others have begun.
+func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioCapture, reason string, install func(*Tap)) (*Tap, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sinks, err := r.sinks(at, captures)
@@ -134,7 +134,7 @@ func (r *Recorder) Change(before *Tap, at Place, captures []v1alpha1.RadioCaptur
 	}
 	var tap *Tap
 	if len(sinks) > 0 {
-		tap = r.tap(at.NetworkUID, sinks)
+		tap = r.newTap(at.NetworkUID, sinks)
 	}
 	var keep []*stream
 	for _, s := range sinks {
@@ -178,7 +178,7 @@ func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []si
 	return sinks, failed
 }
 
-func (r *Recorder) tap(networkUID string, sinks []sink) *Tap {
+func (r *Recorder) newTap(networkUID string, sinks []sink) *Tap {
 	n := r.rings[networkUID]
 	if n == nil {
 		n = &networkRing{ring: newRing(r.RingBytes)}
@@ -192,14 +192,14 @@ func (r *Recorder) tap(networkUID string, sinks []sink) *Tap {
 		}
 	}
 	n.taps = append(n.taps, t)
-	n.used++
+	n.tapsInUse++
 	return t
 }
 
 // Run writes and ships until ctx ends. What is not shipped stays on the host's disk for the next worker.
 func (r *Recorder) Run(ctx context.Context) error {
-	for _, s := range r.all("") {
-		s.endIfLeft()
+	for _, s := range r.streamsOf("") {
+		s.endIfUnused()
 	}
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -225,8 +225,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// all returns the streams of a run, or of every run, in order.
-func (r *Recorder) all(uid string) []*stream {
+// streamsOf returns the streams of a run, or of every run, in order.
+func (r *Recorder) streamsOf(uid string) []*stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var some []*stream
@@ -239,7 +239,7 @@ func (r *Recorder) all(uid string) []*stream {
 }
 
 func (r *Recorder) save() {
-	for _, s := range r.all("") {
+	for _, s := range r.streamsOf("") {
 		if err := s.save(); err != nil {
 			r.Log.Error("save a capture", "run", s.uid, "capture", s.key, "error", err)
 		}
@@ -277,7 +277,7 @@ func (r *Recorder) drainRing(n *networkRing, touched map[*stream]bool) {
 		r.mu.Unlock()
 	}
 	known()
-	n.drain(func(d drained) {
+	n.drain(func(d ringFrame) {
 		if int(d.tap) >= len(taps) {
 			known() // the tap is new
 		}
@@ -294,25 +294,25 @@ func (r *Recorder) drainRing(n *networkRing, touched map[*stream]bool) {
 	})
 	for _, t := range taps {
 		if t != nil {
-			t.account()
+			t.countDropped()
 		}
 	}
 }
 
-// account counts the frames without room in the ring as dropped. A filter might not have kept them.
-func (t *Tap) account() {
+// countDropped counts the frames without room in the ring as dropped. A filter might not have kept them.
+func (t *Tap) countDropped() {
 	full := t.full.Load()
 	for i := range t.sinks {
-		t.sinks[i].stream.drop(ringFull, full-t.accounted)
+		t.sinks[i].stream.drop(ringFull, full-t.counted)
 	}
-	t.accounted = full
+	t.counted = full
 }
 
 func (r *Recorder) retire(one retirement) {
-	one.tap.account()
+	one.tap.countDropped()
 	for _, s := range one.tap.sinks {
-		if !slices.Contains(one.keep, s.stream) {
-			s.stream.finish(one.why)
+		if !slices.Contains(one.continued, s.stream) {
+			s.stream.finish(one.reason)
 		}
 	}
 	r.mu.Lock()
@@ -322,7 +322,7 @@ func (r *Recorder) retire(one retirement) {
 		return
 	}
 	n.taps[one.tap.id] = nil
-	if n.used--; n.used == 0 {
+	if n.tapsInUse--; n.tapsInUse == 0 {
 		delete(r.rings, one.networkUID)
 	}
 }
@@ -350,7 +350,7 @@ func (r *Recorder) followClock() {
 func (r *Recorder) shipAll(ctx context.Context) {
 	trouble := map[*stream]bool{} // streams whose trouble has been logged
 	for ctx.Err() == nil {
-		for _, s := range r.all("") {
+		for _, s := range r.streamsOf("") {
 			if ctx.Err() != nil {
 				return
 			}
@@ -390,7 +390,7 @@ func wait(ctx context.Context, d time.Duration) {
 // Runs with captures on this host.
 func (r *Recorder) Runs() []string {
 	uids := map[string]bool{}
-	for _, s := range r.all("") {
+	for _, s := range r.streamsOf("") {
 		uids[s.uid] = true
 	}
 	return slices.Sorted(maps.Keys(uids))
@@ -398,7 +398,7 @@ func (r *Recorder) Runs() []string {
 
 // Samples returns the state of a run's captures that have changed since the last call.
 func (r *Recorder) Samples(uid string, now int64) (samples []runapi.CaptureSample) {
-	for _, s := range r.all(uid) {
+	for _, s := range r.streamsOf(uid) {
 		if sample, changed := s.sample(now, r.Archive != nil); changed {
 			samples = append(samples, sample)
 		}
@@ -409,10 +409,10 @@ func (r *Recorder) Samples(uid string, now int64) (samples []runapi.CaptureSampl
 	return samples
 }
 
-// Over reports whether every capture of a run has ended, is archived, and was reported as ended.
-func (r *Recorder) Over(uid string) bool {
-	for _, s := range r.all(uid) {
-		if r.Archive != nil && (!s.over() || !s.told()) {
+// Completed reports whether every capture of a run has ended, is archived, and was reported as ended.
+func (r *Recorder) Completed(uid string) bool {
+	for _, s := range r.streamsOf(uid) {
+		if r.Archive != nil && (!s.isDone() || !s.isEndReported()) {
 			return false
 		}
 	}
@@ -422,7 +422,7 @@ func (r *Recorder) Over(uid string) bool {
 // Forget removes the files of a run's captures.
 func (r *Recorder) Forget(uid string) error {
 	var err error
-	for _, s := range r.all(uid) {
+	for _, s := range r.streamsOf(uid) {
 		err = errors.Join(err, s.remove())
 		r.mu.Lock()
 		delete(r.streams, s.directory)

@@ -24,8 +24,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// shelf is an archive in memory that keeps the server's rules.
-type shelf struct {
+// fakeArchive is an archive in memory that keeps the server's rules.
+type fakeArchive struct {
 	mu    sync.Mutex
 	files map[string][]byte
 	// away makes it fail, closed answers that the run is sealed, stingy takes at most that many bytes of a
@@ -34,9 +34,9 @@ type shelf struct {
 	stingy       int
 }
 
-func newShelf() *shelf { return &shelf{files: map[string][]byte{}} }
+func newFakeArchive() *fakeArchive { return &fakeArchive{files: map[string][]byte{}} }
 
-func (s *shelf) AppendCapture(_ context.Context, host, uid string, which client.Capture, offset int64, content io.Reader) (runapi.LogPosition, error) {
+func (s *fakeArchive) AppendCapture(_ context.Context, host, uid string, which client.Capture, offset int64, content io.Reader) (runapi.LogPosition, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -69,13 +69,13 @@ func (s *shelf) AppendCapture(_ context.Context, host, uid string, which client.
 	return runapi.LogPosition{Size: int64(len(s.files[path]))}, nil
 }
 
-func (s *shelf) set(change func()) {
+func (s *fakeArchive) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-func (s *shelf) file(path string) []byte {
+func (s *fakeArchive) file(path string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return bytes.Clone(s.files[path])
@@ -85,14 +85,14 @@ func (s *shelf) file(path string) []byte {
 type bench struct {
 	*Recorder
 	t     *testing.T
-	shelf *shelf
+	shelf *fakeArchive
 	now   int64 // monotonic
 	step  int64 // of the real-time clock
 }
 
 const clockBase = 1_700_000_000e9
 
-func newBench(t *testing.T, directory string, archive *shelf, change ...func(*Options)) *bench {
+func newBench(t *testing.T, directory string, archive *fakeArchive, change ...func(*Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, shelf: archive, now: 1000}
 	options := Options{Directory: directory, SpoolBytes: 64 << 20, RingBytes: 1 << 20, Archive: archive, Host: "host-a",
@@ -114,7 +114,7 @@ const herePath = "run-1/captures/run/lan/nor.pcapng"
 
 func (b *bench) change(before *Tap, captures ...v1alpha1.RadioCapture) *Tap {
 	b.t.Helper()
-	tap, err := b.Change(before, here, captures, EndStopped, func(*Tap) {})
+	tap, err := b.SetCaptures(before, here, captures, EndStopped, func(*Tap) {})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func (b *bench) change(before *Tap, captures ...v1alpha1.RadioCapture) *Tap {
 }
 
 func (b *bench) ship() {
-	for _, s := range b.all("") {
+	for _, s := range b.streamsOf("") {
 		for range 50 {
 			if s.nothingToShip() {
 				break
@@ -134,10 +134,10 @@ func (b *bench) ship() {
 	}
 }
 
-// sample gives the newest sample of the only capture.
+// sample returns the newest sample of the only capture.
 func (b *bench) sample() runapi.CaptureSample {
 	b.Samples("run-1", 1)
-	for _, s := range b.all("run-1") {
+	for _, s := range b.streamsOf("run-1") {
 		sample, _ := s.sample(2, true)
 		return sample
 	}
@@ -163,8 +163,8 @@ type packet struct {
 // read takes a file apart, and fails where it is not whole.
 func read(t *testing.T, content []byte) (packets []packet) {
 	t.Helper()
-	var whole pcapng.Whole
-	if _, err := whole.Write(content); err != nil || whole.Torn() {
+	var whole pcapng.BlockScanner
+	if _, err := whole.Write(content); err != nil || whole.Incomplete() {
 		t.Fatalf("a file of %d bytes is not whole: %v", len(content), err)
 	}
 	if len(content) > 0 && binary.LittleEndian.Uint32(content) != 0x0A0D0D0A {
@@ -183,7 +183,7 @@ func read(t *testing.T, content []byte) (packets []packet) {
 }
 
 func TestCapturedFramesArriveInTheArchiveWithTimesAndDirections(t *testing.T) {
-	b := newBench(t, t.TempDir(), newShelf())
+	b := newBench(t, t.TempDir(), newFakeArchive())
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	var want []packet
 	for i := range 3000 {
@@ -212,7 +212,7 @@ func TestCapturedFramesArriveInTheArchiveWithTimesAndDirections(t *testing.T) {
 }
 
 func TestAFullRingCountsWhatItDrops(t *testing.T) {
-	b := newBench(t, t.TempDir(), newShelf(), func(o *Options) { o.RingBytes = 4096 })
+	b := newBench(t, t.TempDir(), newFakeArchive(), func(o *Options) { o.RingBytes = 4096 })
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for range 100 {
 		tap.Frame(true, frameOf(500))
@@ -225,7 +225,7 @@ func TestAFullRingCountsWhatItDrops(t *testing.T) {
 }
 
 func TestFilterSnapLengthAndLimitHoldForEachCaptureByItself(t *testing.T) {
-	b := newBench(t, t.TempDir(), newShelf())
+	b := newBench(t, t.TempDir(), newFakeArchive())
 	udp := append(append(make([]byte, 12), 8, 0, 0x45), make([]byte, 300)...)
 	udp[23], udp[36], udp[37] = 17, 2, 186 // port 698
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "olsr", Filter: "udp port 698", SnapLengthBytes: 20},
@@ -260,7 +260,7 @@ func TestFilterSnapLengthAndLimitHoldForEachCaptureByItself(t *testing.T) {
 }
 
 func TestASpoolWithoutRoomDropsAndGoesOnWhenTheArchiveIsBack(t *testing.T) {
-	archive := newShelf()
+	archive := newFakeArchive()
 	b := newBench(t, t.TempDir(), archive, func(o *Options) { o.SpoolBytes = 100 << 10 })
 	archive.away = true
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
@@ -284,7 +284,7 @@ func TestASpoolWithoutRoomDropsAndGoesOnWhenTheArchiveIsBack(t *testing.T) {
 }
 
 func TestAConnectionThatBreaksAmidAPieceLosesAndRepeatsNothing(t *testing.T) {
-	archive := newShelf()
+	archive := newFakeArchive()
 	b := newBench(t, t.TempDir(), archive)
 	archive.stingy = 777
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
@@ -302,7 +302,7 @@ func TestAConnectionThatBreaksAmidAPieceLosesAndRepeatsNothing(t *testing.T) {
 
 // A worker that is killed leaves its segments as they are, perhaps with half a block at the end.
 func TestAKilledWorkersCaptureGoesOnWithoutATornBlock(t *testing.T) {
-	archive, directory := newShelf(), t.TempDir()
+	archive, directory := newFakeArchive(), t.TempDir()
 	frames := uint64(0)
 	for life := range 4 {
 		b := newBench(t, directory, archive)
@@ -350,7 +350,7 @@ func TestAKilledWorkersCaptureGoesOnWithoutATornBlock(t *testing.T) {
 }
 
 func TestAHostThatLostItsSpoolContinuesTheArchivesFile(t *testing.T) {
-	archive := newShelf()
+	archive := newFakeArchive()
 	for range 3 {
 		b := newBench(t, t.TempDir(), archive)
 		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
@@ -364,7 +364,7 @@ func TestAHostThatLostItsSpoolContinuesTheArchivesFile(t *testing.T) {
 }
 
 func TestAnArchiveThatLostItsFileGetsOneThatCanBeRead(t *testing.T) {
-	archive := newShelf()
+	archive := newFakeArchive()
 	b := newBench(t, t.TempDir(), archive)
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for i := range 100 {
@@ -380,8 +380,8 @@ func TestAnArchiveThatLostItsFileGetsOneThatCanBeRead(t *testing.T) {
 	}
 }
 
-func TestTheEndIsToldOnceTheArchiveHasEverything(t *testing.T) {
-	archive := newShelf()
+func TestTheEndIsReportedOnceTheArchiveHasEverything(t *testing.T) {
+	archive := newFakeArchive()
 	b := newBench(t, t.TempDir(), archive)
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	tap.Frame(true, frameOf(300))
@@ -392,17 +392,17 @@ func TestTheEndIsToldOnceTheArchiveHasEverything(t *testing.T) {
 	if s := b.sample(); s.Ended != "" || s.Frames != 1 {
 		t.Errorf("before shipping: %+v", s)
 	}
-	if b.Over("run-1") {
+	if b.Completed("run-1") {
 		t.Error("it is over before it is shipped")
 	}
 	b.ship()
 	if s := b.sample(); s.Ended != EndStopped {
 		t.Errorf("after shipping: %+v", s)
 	}
-	if !b.Over("run-1") {
+	if !b.Completed("run-1") {
 		t.Error("it is not over after all is shipped and told")
 	}
-	if got, news := b.all("run-1")[0].sample(9, true); news {
+	if got, news := b.streamsOf("run-1")[0].sample(9, true); news {
 		t.Errorf("told again: %+v", got)
 	}
 	if len(b.rings) != 0 {
@@ -417,7 +417,7 @@ func TestTheEndIsToldOnceTheArchiveHasEverything(t *testing.T) {
 }
 
 func TestASealedRunTakesNoMoreAndHoldsNoSpool(t *testing.T) {
-	archive := newShelf()
+	archive := newFakeArchive()
 	b := newBench(t, t.TempDir(), archive)
 	archive.closed = true
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
@@ -432,7 +432,7 @@ func TestASealedRunTakesNoMoreAndHoldsNoSpool(t *testing.T) {
 }
 
 func TestCapturesChangeWhileFramesPassWithoutLosingAny(t *testing.T) {
-	b := newBench(t, t.TempDir(), newShelf())
+	b := newBench(t, t.TempDir(), newFakeArchive())
 	one, two := v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "second"}
 	tap := b.change(nil, one)
 	frames := 0
@@ -459,15 +459,15 @@ func TestCapturesChangeWhileFramesPassWithoutLosingAny(t *testing.T) {
 }
 
 func TestABadFilterIsRefusedAndTheOtherCapturesRun(t *testing.T) {
-	b := newBench(t, t.TempDir(), newShelf())
-	tap, err := b.Change(nil, here, []v1alpha1.RadioCapture{{Name: "bad", Filter: "port http"}, {Name: "run"}}, EndStopped, func(*Tap) {})
+	b := newBench(t, t.TempDir(), newFakeArchive())
+	tap, err := b.SetCaptures(nil, here, []v1alpha1.RadioCapture{{Name: "bad", Filter: "port http"}, {Name: "run"}}, EndStopped, func(*Tap) {})
 	if err == nil || !strings.Contains(err.Error(), "bad") || tap == nil || len(tap.sinks) != 1 {
 		t.Errorf("tap %+v, error %v", tap, err)
 	}
 }
 
 func TestStampsFollowAStepOfTheClockAndNothingLess(t *testing.T) {
-	b := newBench(t, t.TempDir(), newShelf())
+	b := newBench(t, t.TempDir(), newFakeArchive())
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for _, step := range []int64{0, 500, 1e9} {
 		b.step = step
@@ -483,7 +483,7 @@ func TestStampsFollowAStepOfTheClockAndNothingLess(t *testing.T) {
 }
 
 func TestRunEndsWhatNoTapFeedsAnyMore(t *testing.T) {
-	archive, directory := newShelf(), t.TempDir()
+	archive, directory := newFakeArchive(), t.TempDir()
 	killed := newBench(t, directory, archive)
 	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	tap.Frame(true, frameOf(60))
@@ -492,7 +492,7 @@ func TestRunEndsWhatNoTapFeedsAnyMore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- next.Run(ctx) }()
-	for deadline := time.Now().Add(10 * time.Second); !next.Over("run-1"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !next.Completed("run-1"); time.Sleep(10 * time.Millisecond) {
 		next.Samples("run-1", 1)
 		if time.Now().After(deadline) {
 			t.Fatal("after 10 s the capture of a worker that was killed has no end")
@@ -515,7 +515,7 @@ func FuzzRing(f *testing.F) {
 		var want [][]byte
 		for i, b := range script {
 			if b == 0 {
-				r.drain(func(d drained) {
+				r.drain(func(d ringFrame) {
 					if len(want) == 0 || !bytes.Equal(d.data, want[0]) || d.wireLength != len(want[0]) || d.out != (len(d.data)%2 == 0) {
 						t.Fatalf("frame % x comes out of turn", d.data)
 					}
@@ -550,7 +550,7 @@ func TestTheRingIsSafeForOneWriterAndOneReader(t *testing.T) {
 		}
 	}()
 	for len(got) < frames {
-		r.drain(func(d drained) {
+		r.drain(func(d ringFrame) {
 			if !bytes.Equal(d.data, frameOf(int(60+d.tap%300))) {
 				t.Errorf("frame %d is not as it was", d.tap)
 			}

@@ -60,8 +60,8 @@ func (r *ring) push(tap uint32, out bool, monotonicNanoseconds int64, data []byt
 	return true
 }
 
-// drained is a frame from the ring; data is valid until the next one.
-type drained struct {
+// ringFrame is a frame from the ring; data is valid until the next one.
+type ringFrame struct {
 	tap        uint32
 	out        bool
 	stamp      int64
@@ -70,7 +70,7 @@ type drained struct {
 }
 
 // drain calls f for all frames that are in the ring now.
-func (r *ring) drain(f func(drained)) {
+func (r *ring) drain(f func(ringFrame)) {
 	size := uint64(len(r.buffer))
 	for tail, head := r.tail.Load(), r.head.Load(); tail != head; {
 		at := tail & (size - 1)
@@ -82,7 +82,7 @@ func (r *ring) drain(f func(drained)) {
 			continue
 		}
 		length := binary.LittleEndian.Uint32(e[4:])
-		f(drained{tap: binary.LittleEndian.Uint32(e[8:]), out: length&outward != 0, stamp: int64(binary.LittleEndian.Uint64(e[16:])),
+		f(ringFrame{tap: binary.LittleEndian.Uint32(e[8:]), out: length&outward != 0, stamp: int64(binary.LittleEndian.Uint64(e[16:])),
 			wireLength: int(length &^ outward), data: e[entryHeader : entryHeader+keep]})
 		tail += uint64(entryHeader+keep+7) &^ 7
 		r.tail.Store(tail)
@@ -97,8 +97,8 @@ type Tap struct {
 	monotonic func() int64
 	sinks     []sink
 	// full counts frames that found no room in the ring; accounted is how many of them captures have counted.
-	full      atomic.Uint64
-	accounted uint64
+	full    atomic.Uint64
+	counted uint64
 }
 
 // sink is a capture that a tap feeds.

@@ -59,18 +59,18 @@ type stream struct {
 	directory string
 	spool     *budget
 
-	mu       sync.Mutex
-	record   streamRecord
-	segments []segment
-	file     *os.File // of the last segment, while it is being written
-	pending  []byte   // complete blocks that are not in the file yet
-	headless bool     // the next block must begin a section
-	end      int64    // offset after the last segment
-	shipped  int64    // offset up to which the archive has the content
-	users    int      // taps that feed it
-	closed   bool     // the archive takes no more
-	dirty    bool     // the record has changed since it was written
-	reported runapi.CaptureSample
+	mu          sync.Mutex
+	record      streamRecord
+	segments    []segment
+	file        *os.File // of the last segment, while it is being written
+	pending     []byte   // complete blocks that are not in the file yet
+	needsHeader bool     // the next block must begin a section
+	end         int64    // offset after the last segment
+	shipped     int64    // offset up to which the archive has the content
+	users       int      // taps that feed it
+	closed      bool     // the archive takes no more
+	dirty       bool     // the record has changed since it was written
+	reported    runapi.CaptureSample
 }
 
 type segment struct{ start, size int64 }
@@ -97,7 +97,7 @@ type budget struct {
 	limit, use int64
 }
 
-func (b *budget) take(n int64) bool {
+func (b *budget) reserve(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.use+n > b.limit {
@@ -108,9 +108,9 @@ func (b *budget) take(n int64) bool {
 }
 
 // add counts existing bytes, whether there is room or not.
-func (b *budget) add(n int64) { b.give(-n) }
+func (b *budget) add(n int64) { b.release(-n) }
 
-func (b *budget) give(n int64) {
+func (b *budget) release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.use -= n
@@ -165,7 +165,7 @@ func (s *stream) findSegments() error {
 		size := info.Size()
 		// Up to what the record counts, blocks are complete; reading them again would take too long.
 		if start+size > s.record.Counted {
-			whole, err := s.mend(start)
+			whole, err := s.repair(start)
 			if err != nil {
 				return err
 			}
@@ -181,19 +181,19 @@ func (s *stream) findSegments() error {
 	return nil
 }
 
-// mend cuts off an incomplete block, and counts frames that are not in the record.
-func (s *stream) mend(start int64) (whole pcapng.Whole, err error) {
+// repair cuts off an incomplete block, and counts frames that are not in the record.
+func (s *stream) repair(start int64) (whole pcapng.BlockScanner, err error) {
 	content, err := os.ReadFile(s.path(start))
 	if err != nil {
 		return whole, fmt.Errorf("capture spool: %w", err)
 	}
-	if _, err := whole.Write(content); err != nil || whole.Torn() {
+	if _, err := whole.Write(content); err != nil || whole.Incomplete() {
 		if err := os.Truncate(s.path(start), whole.Bytes); err != nil {
 			return whole, fmt.Errorf("capture spool: %w", err)
 		}
 	}
 	if counted := s.record.Counted - start; counted < whole.Bytes {
-		var fresh pcapng.Whole
+		var fresh pcapng.BlockScanner
 		_, _ = fresh.Write(content[max(counted, 0):whole.Bytes])
 		s.record.Frames += fresh.Frames
 		s.record.Bytes += fresh.FrameBytes
@@ -213,21 +213,21 @@ func (s *stream) begin() {
 	if !s.record.Limited {
 		s.record.Ended = ""
 	}
-	s.headless, s.dirty = true, true
+	s.needsHeader, s.dirty = true, true
 	s.header()
 }
 
 // header begins a section if needed, and reports whether there was room. The lock is held.
 func (s *stream) header() bool {
-	if !s.headless {
+	if !s.needsHeader {
 		return true
 	}
 	header := pcapng.AppendSection(nil, s.key.Network, fmt.Sprintf("radio of node %s on network %s", s.key.Node, s.key.Network))
-	if !s.spool.take(int64(len(header))) {
+	if !s.spool.reserve(int64(len(header))) {
 		return false
 	}
 	s.pending = append(s.pending, header...)
-	s.headless = false
+	s.needsHeader = false
 	return true
 }
 
@@ -244,7 +244,7 @@ func (s *stream) finish(reason string) {
 }
 
 // write adds a frame.
-func (s *stream) write(stamp int64, d drained, to *sink) {
+func (s *stream) write(stamp int64, d ringFrame, to *sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keep := min(len(d.data), to.keep)
@@ -257,7 +257,7 @@ func (s *stream) write(stamp int64, d drained, to *sink) {
 		s.record.Dropped[byLimit]++
 	case s.closed:
 		s.record.Dropped[refusedByArchive]++
-	case !s.header() || !s.spool.take(size):
+	case !s.header() || !s.spool.reserve(size):
 		s.record.Dropped[spoolFull]++
 	default:
 		s.pending = pcapng.AppendPacket(s.pending, stamp, d.out, d.wireLength, d.data[:keep])
@@ -276,13 +276,13 @@ func (s *stream) flush() {
 	}
 	err := s.append(s.pending)
 	if err != nil {
-		s.spool.give(int64(len(s.pending)))
-		var lost pcapng.Whole
+		s.spool.release(int64(len(s.pending)))
+		var lost pcapng.BlockScanner
 		_, _ = lost.Write(s.pending)
 		s.record.Frames -= lost.Frames
 		s.record.Bytes -= lost.FrameBytes
 		s.record.Dropped[spoolFull] += lost.Frames
-		s.headless = true // a header may have been among it
+		s.needsHeader = true // a header may have been among it
 	}
 	s.pending = s.pending[:0]
 }
@@ -331,10 +331,10 @@ func (s *stream) save() error {
 	if !s.dirty {
 		return nil
 	}
-	return s.store()
+	return s.writeRecord()
 }
 
-func (s *stream) store() error {
+func (s *stream) writeRecord() error {
 	s.record.Counted = s.end
 	text, err := json.Marshal(s.record)
 	if err != nil {
@@ -355,7 +355,7 @@ func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, 
 	defer s.mu.Unlock()
 	sample = runapi.CaptureSample{Capture: s.key.Name, Network: s.key.Network, Node: s.key.Node,
 		Frames: s.record.Frames, Bytes: s.record.Bytes, Dropped: maps.Clone(s.record.Dropped)}
-	if s.record.Ended != "" && (!archived || s.whole()) {
+	if s.record.Ended != "" && (!archived || s.isArchived()) {
 		sample.Ended = s.record.Ended
 	}
 	old := s.reported
@@ -365,20 +365,20 @@ func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, 
 	return sample, changed
 }
 
-// whole reports whether the archive has everything, or takes no more; the lock is held.
-func (s *stream) whole() bool {
+// isArchived reports whether the archive has everything, or takes no more; the lock is held.
+func (s *stream) isArchived() bool {
 	return len(s.pending) == 0 && (s.closed || s.shipped == s.end && s.record.OriginKnown)
 }
 
-// over reports whether no tap feeds the stream and nothing is left to ship.
-func (s *stream) over() bool {
+// isDone reports whether no tap feeds the stream and nothing is left to ship.
+func (s *stream) isDone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.users == 0 && s.whole()
+	return s.users == 0 && s.isArchived()
 }
 
-// told reports whether a sample has reported the end.
-func (s *stream) told() bool {
+// isEndReported reports whether a sample has reported the end.
+func (s *stream) isEndReported() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reported.Ended != ""
@@ -390,8 +390,8 @@ func (s *stream) nothingToShip() bool {
 	return s.closed || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
 }
 
-// endIfLeft ends a stream of an earlier worker that no tap of this worker feeds.
-func (s *stream) endIfLeft() {
+// endIfUnused ends a stream of an earlier worker that no tap of this worker feeds.
+func (s *stream) endIfUnused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users == 0 && s.record.Ended == "" {
@@ -403,24 +403,24 @@ func (s *stream) endIfLeft() {
 func (s *stream) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giveUp()
+	s.discard()
 	return os.RemoveAll(s.directory)
 }
 
-// giveUp discards all content: the archive has it, or takes no more of it.
-func (s *stream) giveUp() {
+// discard discards all content: the archive has it, or takes no more of it.
+func (s *stream) discard() {
 	s.closeFile()
 	for _, g := range s.segments {
-		s.spool.give(g.size)
+		s.spool.release(g.size)
 		_ = os.Remove(s.path(g.start))
 	}
-	s.spool.give(int64(len(s.pending)))
+	s.spool.release(int64(len(s.pending)))
 	s.segments, s.pending, s.closed, s.shipped = nil, nil, true, s.end
 }
 
 // ship sends one request's worth of what the archive lacks; more reports whether there is more.
 func (s *stream) ship(ctx context.Context, archive Archive, host string) (more bool, err error) {
-	content, offset, err := s.next()
+	content, offset, err := s.nextContent()
 	if err != nil || content == nil {
 		return false, err
 	}
@@ -428,23 +428,23 @@ func (s *stream) ship(ctx context.Context, archive Archive, host string) (more b
 	var answer *client.Error
 	switch {
 	case err == nil:
-		return s.reached(position.Size, false)
+		return s.setArchiveSize(position.Size, false)
 	case !errors.As(err, &answer):
 		return false, err
 	case answer.Status == http.StatusGone:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.giveUp()
+		s.discard()
 		return false, nil
 	case answer.Size == nil:
 		return false, err
 	}
 	// A size beyond the offset means that the archive has other bytes there.
-	return s.reached(*answer.Size, *answer.Size > offset)
+	return s.setArchiveSize(*answer.Size, *answer.Size > offset)
 }
 
-// next returns complete blocks for the archive. No content at offset 0 asks for its size.
-func (s *stream) next() (content []byte, offset int64, err error) {
+// nextContent returns complete blocks for the archive. No content at offset 0 asks for its size.
+func (s *stream) nextContent() (content []byte, offset int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.segments) == 0 {
@@ -470,9 +470,9 @@ func (s *stream) next() (content []byte, offset int64, err error) {
 	return content, s.record.Origin + s.shipped, nil
 }
 
-// reached sets the archive's size. A size outside the stream, or other content, means that one side lost its
+// setArchiveSize sets the archive's size. A size outside the stream, or other content, means that one side lost its
 // copy. The rest is then appended to the archive's file as a section of its own.
-func (s *stream) reached(size int64, other bool) (more bool, err error) {
+func (s *stream) setArchiveSize(size int64, other bool) (more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.segments) == 0 {
@@ -480,17 +480,17 @@ func (s *stream) reached(size int64, other bool) (more bool, err error) {
 	}
 	local := size - s.record.Origin
 	if !s.record.OriginKnown || other || local < s.segments[0].start || local > s.end {
-		if err := s.rebase(size); err != nil {
+		if err := s.continueAt(size); err != nil {
 			return false, err
 		}
 		local = s.shipped
 	}
 	s.shipped = local
-	return s.shipped < s.end, s.release()
+	return s.shipped < s.end, s.removeArchived()
 }
 
-// rebase continues the stream at the archive's size.
-func (s *stream) rebase(size int64) error {
+// continueAt continues the stream at the archive's size.
+func (s *stream) continueAt(size int64) error {
 	s.dirty = true
 	first := s.segments[0]
 	if s.shipped > first.start {
@@ -509,16 +509,16 @@ func (s *stream) rebase(size int64) error {
 		if start != first.start {
 			_ = os.Remove(s.path(first.start))
 		}
-		s.spool.give(first.size - int64(len(header)+len(rest)))
+		s.spool.release(first.size - int64(len(header)+len(rest)))
 		s.segments[0] = segment{start, int64(len(header) + len(rest))}
 	}
 	s.shipped = s.segments[0].start
 	s.record.Origin, s.record.OriginKnown = size-s.shipped, true
-	return s.store()
+	return s.writeRecord()
 }
 
-// release deletes segments that are archived.
-func (s *stream) release() error {
+// removeArchived deletes segments that are archived.
+func (s *stream) removeArchived() error {
 	var gone []segment
 	for i, g := range s.segments {
 		last := i == len(s.segments)-1
@@ -532,7 +532,7 @@ func (s *stream) release() error {
 	}
 	// The record must be written before the segments are gone, because it then is the only one with their
 	// counts.
-	if err := s.store(); err != nil {
+	if err := s.writeRecord(); err != nil {
 		return err
 	}
 	if len(gone) == len(s.segments) {
@@ -540,7 +540,7 @@ func (s *stream) release() error {
 	}
 	s.segments = s.segments[len(gone):]
 	for _, g := range gone {
-		s.spool.give(g.size)
+		s.spool.release(g.size)
 		if err := os.Remove(s.path(g.start)); err != nil {
 			return fmt.Errorf("capture spool: %w", err)
 		}

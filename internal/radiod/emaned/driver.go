@@ -37,8 +37,8 @@ const (
 	publishInterval = 2 * time.Second
 	// controlTimeout of a request. A process that does not answer delays the others that long.
 	controlTimeout = 2 * time.Second
-	// lookInterval between checks of the pod and the members' radios.
-	lookInterval = 200 * time.Millisecond
+	// checkInterval between checks of the pod and the members' radios.
+	checkInterval = 200 * time.Millisecond
 )
 
 // Options of a Driver.
@@ -62,8 +62,8 @@ type Input struct {
 	// PodUID of EMANE's pod on this host; empty if there is none.
 	PodUID   string
 	Scenario *scenario.Scenario
-	// Spread reports whether some members are on other hosts.
-	Spread bool
+	// Distributed reports whether some members are on other hosts.
+	Distributed bool
 	// Parked are the names of the attached members' veth ends, by NEM id.
 	Parked map[int32]string
 	// Trouble is why the scenario cannot be replayed, or nil.
@@ -75,8 +75,8 @@ type Driver struct {
 	Options
 	stop context.CancelFunc
 	wake chan struct{}
-	// air is the processes' over-the-air channel, if other hosts have members too.
-	air atomic.Pointer[emane.Air]
+	// channel is the processes' over-the-air channel, if other hosts have members too.
+	channel atomic.Pointer[emane.OTAChannel]
 
 	mu         sync.Mutex
 	input      Input
@@ -93,8 +93,8 @@ func Start(o Options, in Input) *Driver {
 	d.Set(in)
 	go func() {
 		for ctx.Err() == nil {
-			d.note(d.run(ctx))
-			d.wait(ctx, lookInterval)
+			d.setTrouble(d.run(ctx))
+			d.wait(ctx, checkInterval)
 		}
 	}()
 	return d
@@ -144,14 +144,14 @@ func (d *Driver) Statistics(nem int32) (emane.Statistics, bool) {
 	return s, known
 }
 
-func (d *Driver) get() Input {
+func (d *Driver) currentInput() Input {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.input
 }
 
-// note sets the trouble, nil when it is over.
-func (d *Driver) note(err error) {
+// setTrouble sets the trouble, nil when it is over.
+func (d *Driver) setTrouble(err error) {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
@@ -160,7 +160,7 @@ func (d *Driver) note(err error) {
 	d.trouble = err
 	d.mu.Unlock()
 	if !same {
-		d.Log.Info("EMANE of a network", "network", d.get().Network.Name, "trouble", err)
+		d.Log.Info("EMANE of a network", "network", d.currentInput().Network.Name, "trouble", err)
 		d.Changed()
 	}
 }
@@ -175,7 +175,7 @@ func (d *Driver) wait(ctx context.Context, longest time.Duration) {
 
 // run drives the processes of the current pod, until something fails or the pod changes.
 func (d *Driver) run(ctx context.Context) error {
-	in := d.get()
+	in := d.currentInput()
 	if in.PodUID == "" {
 		return errors.New("waiting for the pod of EMANE on this host")
 	}
@@ -196,8 +196,8 @@ type pod struct {
 	uid       string
 	processes map[int32]*process
 	schedules *emane.Publisher
-	replayed  *replayed
-	relayed   *relayed
+	replayed  *scenarioReplay
+	relayed   *otaRelay
 	// state is that of stateOf, valid from since to until after T0.
 	state        *emane.State
 	stateOf      *v1alpha1.RadioNetwork
@@ -207,11 +207,11 @@ type pod struct {
 func (p *pod) run(ctx context.Context) error {
 	var scraped time.Time
 	for ctx.Err() == nil {
-		in := p.get()
+		in := p.currentInput()
 		if in.PodUID != p.uid {
 			return nil
 		}
-		if err := p.place(&in); err != nil {
+		if err := p.placeRadios(&in); err != nil {
 			return err
 		}
 		if err := p.relay(&in); err != nil {
@@ -220,7 +220,7 @@ func (p *pod) run(ctx context.Context) error {
 		if err := p.replay(ctx, &in); err != nil {
 			return err
 		}
-		if err := p.carryOut(&in); err != nil {
+		if err := p.applyChanges(&in); err != nil {
 			return err
 		}
 		if time.Since(scraped) >= scrapeInterval {
@@ -236,7 +236,7 @@ func (p *pod) run(ctx context.Context) error {
 
 // pause returns the time until the next change or check.
 func (p *pod) pause(in *Input) time.Duration {
-	longest := lookInterval
+	longest := checkInterval
 	if t, set := offset(&in.Network.Spec); set {
 		if next, more := emane.NextChange(&in.Network.Spec, t); more {
 			longest = min(longest, max(next-t, time.Millisecond))
@@ -256,8 +256,8 @@ func (p *pod) close() {
 	p.endRelay()
 }
 
-// place moves the members' radios to their processes.
-func (p *pod) place(in *Input) error {
+// placeRadios moves the members' radios to their processes.
+func (p *pod) placeRadios(in *Input) error {
 	for nem, parked := range in.Parked {
 		if one := p.processes[nem]; one != nil && one.parked == parked {
 			continue
@@ -265,18 +265,18 @@ func (p *pod) place(in *Input) error {
 		if err := veth.Place(parked, p.namespace, emane.Interface(nem)); err != nil {
 			return err
 		}
-		p.drop(nem)
+		p.dropProcess(nem)
 		p.processes[nem] = &process{nem: nem, parked: parked, control: emane.InPod(in.Network, nem).Control.String()}
 	}
 	for nem := range p.processes {
 		if in.Parked[nem] == "" {
-			p.drop(nem)
+			p.dropProcess(nem)
 		}
 	}
 	return nil
 }
 
-func (p *pod) drop(nem int32) {
+func (p *pod) dropProcess(nem int32) {
 	if one := p.processes[nem]; one != nil {
 		one.close()
 		delete(p.processes, nem)
@@ -304,8 +304,8 @@ func offset(spec *v1alpha1.RadioNetworkSpec) (time.Duration, bool) {
 // beforeT0 is used while T0 is not set: until then a scenario stays at its beginning.
 const beforeT0 = -10000 * time.Hour
 
-// replayed is a replay of the scenario in its own goroutine, so that its times do not wait for control ports.
-type replayed struct {
+// scenarioReplay is a replay of the scenario in its own goroutine, so that its times do not wait for control ports.
+type scenarioReplay struct {
 	members  []v1alpha1.Member
 	scenario *scenario.Scenario
 	t0       int64
@@ -350,7 +350,7 @@ func (p *pod) replay(ctx context.Context, in *Input) error {
 		from = beforeT0
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	r := &replayed{members: spec.Members, scenario: in.Scenario, t0: t0, stop: cancel, done: make(chan error, 1)}
+	r := &scenarioReplay{members: spec.Members, scenario: in.Scenario, t0: t0, stop: cancel, done: make(chan error, 1)}
 	p.replayed = r
 	go func() {
 		err := publisher.Replay(ctx, feed, from, publishInterval, p.Step)
@@ -367,8 +367,8 @@ func (p *pod) endReplay() {
 	}
 }
 
-// now returns the state that the network should have.
-func (p *pod) now(in *Input) (*emane.State, error) {
+// currentState returns the state that the network should have.
+func (p *pod) currentState(in *Input) (*emane.State, error) {
 	t, set := offset(&in.Network.Spec)
 	if !set {
 		t = beforeT0
@@ -392,9 +392,9 @@ func (p *pod) now(in *Input) (*emane.State, error) {
 	return state, nil
 }
 
-// carryOut configures the processes whose state should be another one.
-func (p *pod) carryOut(in *Input) error {
-	state, err := p.now(in)
+// applyChanges configures the processes whose state should be another one.
+func (p *pod) applyChanges(in *Input) error {
+	state, err := p.currentState(in)
 	if err != nil {
 		return err
 	}
@@ -404,8 +404,8 @@ func (p *pod) carryOut(in *Input) error {
 		if one == nil || one.connection == nil {
 			continue
 		}
-		if one.told == nil || *one.told != state.Radios[i] {
-			changed = changed || one.told != nil
+		if one.configured == nil || *one.configured != state.Radios[i] {
+			changed = changed || one.configured != nil
 			if one.trouble = one.configure(&state.Radios[i], &in.Network.Spec.Waveform); one.trouble != nil {
 				continue // it is tried again, and reported, with the counters
 			}
@@ -418,13 +418,13 @@ func (p *pod) carryOut(in *Input) error {
 		}
 	}
 	if changed {
-		p.noteChange(in)
+		p.reportLateness(in)
 	}
 	return nil
 }
 
-// noteChange reports the lateness of changes that were applied, unless they were made late.
-func (p *pod) noteChange(in *Input) {
+// reportLateness reports the lateness of changes that were applied, unless they were made late.
+func (p *pod) reportLateness(in *Input) {
 	last := beforeT0
 	for _, c := range in.Network.Spec.Changes {
 		if at := time.Duration(c.AtNanoseconds); at <= p.since {
@@ -441,34 +441,34 @@ func (p *pod) scrape(in *Input) error {
 	var silent, idle []string
 	var why error
 	for _, nem := range slices.Sorted(maps.Keys(p.processes)) {
-		if err := p.carryOut(in); err != nil { // a change does not wait for all answers
+		if err := p.applyChanges(in); err != nil { // a change does not wait for all answers
 			return err
 		}
 		one := p.processes[nem]
 		s, err := one.scrape(p.namespace, p.port)
 		if err = errors.Join(one.trouble, err); err != nil {
 			silent, why, one.trouble = append(silent, emane.Interface(nem)), err, nil
-			p.answered(nem, nil)
+			p.setAnswer(nem, nil)
 			continue
 		}
 		if s.Schedules == 0 && in.Network.Spec.Waveform.TDMA != nil {
 			one.schedule = nil // it is sent again
 			idle = append(idle, emane.Interface(nem))
 		}
-		p.answered(nem, s)
+		p.setAnswer(nem, s)
 	}
 	switch {
 	case len(silent) > 0:
-		p.note(fmt.Errorf("EMANE's processes of %s do not answer yet: %w", listed(silent), why))
+		p.setTrouble(fmt.Errorf("EMANE's processes of %s do not answer yet: %w", joinNames(silent), why))
 	case len(idle) > 0:
-		p.note(fmt.Errorf("EMANE's processes of %s have no schedule yet", listed(idle)))
+		p.setTrouble(fmt.Errorf("EMANE's processes of %s have no schedule yet", joinNames(idle)))
 	default:
-		p.note(nil)
+		p.setTrouble(nil)
 	}
 	return nil
 }
 
-func listed(names []string) string {
+func joinNames(names []string) string {
 	const shown = 3
 	if len(names) > shown {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
@@ -482,8 +482,8 @@ func (p *pod) port(nem int) *radio.Port {
 	return p.ports[nem]
 }
 
-// answered records a process's statistics, nil if it did not answer.
-func (p *pod) answered(nem int32, s *emane.Statistics) {
+// setAnswer records a process's statistics, nil if it did not answer.
+func (p *pod) setAnswer(nem int32, s *emane.Statistics) {
 	p.mu.Lock()
 	before := p.ready[nem]
 	tdma := p.input.Network.Spec.Waveform.TDMA != nil
@@ -518,7 +518,7 @@ type process struct {
 	connection      *emane.Control
 	components      []emane.Component
 	// configured is the radio's last configuration, schedule the last one sent.
-	told *emane.Radio
+	configured *emane.Radio
 	// trouble with its configuration.
 	trouble  error
 	schedule *tdma.Schedule
@@ -528,7 +528,7 @@ func (o *process) close() {
 	if o.connection != nil {
 		_ = o.connection.Close()
 	}
-	o.connection, o.told, o.schedule = nil, nil, nil
+	o.connection, o.configured, o.schedule = nil, nil, nil
 }
 
 // connect opens the connection to the control port, inside the namespace.
@@ -581,6 +581,6 @@ func (o *process) configure(r *emane.Radio, w *v1alpha1.WaveformSpec) error {
 		}
 	}
 	told := *r
-	o.told = &told
+	o.configured = &told
 	return nil
 }

@@ -11,27 +11,27 @@ import (
 // maxDatagram of UDP over IPv4.
 const maxDatagram = 65507
 
-var errNoAir = errors.New("EMANE's processes are not running")
+var errNoChannel = errors.New("EMANE's processes are not running")
 
-// relayed is the relay of over-the-air datagrams to other hosts. Few cluster networks carry multicast, so
+// otaRelay is the relay of over-the-air datagrams to other hosts. Few cluster networks carry multicast, so
 // they take the same path as the native engine's frames.
-type relayed struct {
-	air  *emane.Air
-	done chan error
+type otaRelay struct {
+	channel *emane.OTAChannel
+	done    chan error
 }
 
-// Hear passes an over-the-air datagram of another host to the processes here.
-func (d *Driver) Hear(datagram []byte) error {
-	air := d.air.Load()
+// Receive passes an over-the-air datagram of another host to the processes here.
+func (d *Driver) Receive(datagram []byte) error {
+	air := d.channel.Load()
 	if air == nil {
-		return errNoAir
+		return errNoChannel
 	}
 	return air.Send(datagram)
 }
 
 // relay starts the relay if members are on other hosts, and ends it otherwise.
 func (p *pod) relay(in *Input) error {
-	if !in.Spread {
+	if !in.Distributed {
 		p.endRelay()
 		return nil
 	}
@@ -44,22 +44,22 @@ func (p *pod) relay(in *Input) error {
 			return nil
 		}
 	}
-	var air *emane.Air
+	var air *emane.OTAChannel
 	err := netns.Do(p.namespace, func() (err error) {
-		air, err = emane.OpenAir(context.Background(), emane.InPod(in.Network, 0).OTAGroup, emane.PodDevice)
+		air, err = emane.OpenOTAChannel(context.Background(), emane.InPod(in.Network, 0).OTAGroup, emane.PodDevice)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	p.relayed = &relayed{air: air, done: make(chan error, 1)}
-	p.air.Store(air)
+	p.relayed = &otaRelay{channel: air, done: make(chan error, 1)}
+	p.channel.Store(air)
 	go func(done chan<- error) { done <- p.ship(air) }(p.relayed.done)
 	return nil
 }
 
 // ship ships what processes send, until the channel is closed.
-func (p *pod) ship(air *emane.Air) error {
+func (p *pod) ship(air *emane.OTAChannel) error {
 	buffer := make([]byte, maxDatagram)
 	for {
 		n, err := air.Receive(buffer)
@@ -74,8 +74,8 @@ func (p *pod) endRelay() {
 	if p.relayed == nil {
 		return
 	}
-	p.air.Store(nil)
-	_ = p.relayed.air.Close()
+	p.channel.Store(nil)
+	_ = p.relayed.channel.Close()
 	<-p.relayed.done
 	p.relayed = nil
 }

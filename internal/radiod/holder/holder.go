@@ -54,14 +54,14 @@ func (h *Holder) Serve(worker *net.UnixConn) error {
 		if err != nil {
 			return err
 		}
-		h.obey(request, fd)
+		h.handle(request, fd)
 		if err := send(worker, message{"done", request.ID}, -1); err != nil {
 			return err
 		}
 	}
 }
 
-func (h *Holder) obey(request message, fd int) {
+func (h *Holder) handle(request message, fd int) {
 	if old, ok := h.held[request.ID]; ok {
 		_ = unix.Close(old)
 		delete(h.held, request.ID)

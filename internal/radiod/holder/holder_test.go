@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serve has a holder serve a worker, and gives the worker's end.
+// serve makes a holder serve a worker, and returns the worker's end.
 func serve(t testing.TB, h *Holder) (worker *net.UnixConn, ended chan error) {
 	t.Helper()
 	parent, file, err := Pair()

@@ -18,16 +18,16 @@ const WorkerSocket = 3
 const (
 	// restartDelay after a worker that ended at once; others are replaced without delay.
 	restartDelay = 80 * time.Millisecond
-	atOnce       = time.Second
-	// hopeless is the number of workers in a row that ended at once after which a parent without descriptors
+	quickFailure = time.Second
+	// maxFailures is the number of workers in a row that ended at once after which a parent without descriptors
 	// gives up. Kubernetes then shows the failure.
-	hopeless = 20
+	maxFailures = 20
 	// stopGrace for a worker to end by itself.
 	stopGrace = 5 * time.Second
 )
 
-// Supervise runs workers one after the other, until ctx ends. command makes the command of a
-// worker; the socket to this process is added to it as descriptor WorkerSocket.
+// Supervise runs workers one after the other, until ctx ends. command makes the command of a worker. The
+// socket to this process is added to it as descriptor WorkerSocket.
 func (h *Holder) Supervise(ctx context.Context, log *slog.Logger, command func() *exec.Cmd) error {
 	for failures := 0; ; {
 		started := time.Now()
@@ -36,12 +36,12 @@ func (h *Holder) Supervise(ctx context.Context, log *slog.Logger, command func()
 			return nil
 		}
 		log.Error("the worker ended; starting another", "error", err, "held", h.Held(), "after", time.Since(started))
-		if time.Since(started) > atOnce {
+		if time.Since(started) > quickFailure {
 			failures = 0
 			continue
 		}
 		failures++
-		if failures >= hopeless && h.Held() == 0 {
+		if failures >= maxFailures && h.Held() == 0 {
 			return fmt.Errorf("%d workers in a row ended at once, the last: %w", failures, err)
 		}
 		select {

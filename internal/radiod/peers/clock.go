@@ -5,8 +5,8 @@ import "time"
 const (
 	// clockSamples exchanges are kept; one is added every exchangeInterval.
 	clockSamples = 16
-	// wander is the largest relative drift of two clocks, including slewing. 500 ppm is adjtimex(2)'s limit.
-	wander = 500e-6
+	// maxDrift is the largest relative drift of two clocks, including slewing. 500 ppm is adjtimex(2)'s limit.
+	maxDrift = 500e-6
 )
 
 // Clock describes a peer's clock.
@@ -56,7 +56,7 @@ func (f *clockFilter) add(e exchange) {
 func (f *clockFilter) at(now, realtime int64) (best Clock) {
 	for i := range min(f.count, clockSamples) {
 		e := &f.samples[i]
-		bound := time.Duration(float64(e.roundTrip())/2 + wander*float64(now-e.received))
+		bound := time.Duration(float64(e.roundTrip())/2 + maxDrift*float64(now-e.received))
 		if !best.Known || bound < best.Uncertainty {
 			best = Clock{Known: true, Offset: time.Duration(e.offset()), Uncertainty: bound, RoundTrip: time.Duration(e.roundTrip()),
 				RealtimeOffset: time.Duration(e.offset() + e.realtime - realtime), Epoch: e.offset() + e.realtime}

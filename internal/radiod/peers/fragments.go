@@ -22,9 +22,9 @@ type assembly struct {
 
 // assembler puts the parts of a session's messages together.
 type assembler struct {
-	under [assemblies]*assembly
-	next  int
-	torn  *atomic.Uint64 // incomplete messages that were given up
+	pending    [assemblies]*assembly
+	next       int
+	incomplete *atomic.Uint64 // incomplete messages that were given up
 }
 
 // partsOf returns the number of parts of a message, for datagrams with the given room.
@@ -65,24 +65,24 @@ func (a *assembler) add(part []byte) (message []byte, ok bool) {
 }
 
 func (a *assembler) find(number uint32, parts int) *assembly {
-	for _, m := range a.under {
+	for _, m := range a.pending {
 		if m != nil && m.number == number {
 			return m
 		}
 	}
-	if a.under[a.next] != nil {
-		a.torn.Add(1)
+	if a.pending[a.next] != nil {
+		a.incomplete.Add(1)
 	}
 	m := &assembly{number: number, missing: parts, parts: make([][]byte, parts)}
-	a.under[a.next] = m
+	a.pending[a.next] = m
 	a.next = (a.next + 1) % assemblies
 	return m
 }
 
 func (a *assembler) forget(m *assembly) {
-	for i := range a.under {
-		if a.under[i] == m {
-			a.under[i] = nil
+	for i := range a.pending {
+		if a.pending[i] == m {
+			a.pending[i] = nil
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestPartsMakeTheMessageInAnyOrder(t *testing.T) {
 	const room = 900
 	n := partsOf(len(message), room)
 	for range 50 {
-		a := assembler{torn: &atomic.Uint64{}}
+		a := assembler{incomplete: &atomic.Uint64{}}
 		done := 0
 		for _, part := range rand.Perm(n) {
 			b := append(putPartHeader(nil, 7, part, n), message[part*room:min((part+1)*room, len(message))]...)
@@ -75,7 +75,7 @@ func TestPartsMakeTheMessageInAnyOrder(t *testing.T) {
 
 func TestMessagesThatLackAPartAreGivenUpAndCounted(t *testing.T) {
 	torn := &atomic.Uint64{}
-	a := assembler{torn: torn}
+	a := assembler{incomplete: torn}
 	for number := range uint32(assemblies + 10) {
 		if _, ok := a.add(append(putPartHeader(nil, number, 0, 2), 1)); ok {
 			t.Fatal("half a message is whole")

@@ -88,28 +88,28 @@ type Peers struct {
 
 // Peer is another host's radiod.
 type Peer struct {
-	host      string
-	owner     *Peers
-	initiator bool // we begin handshakes
-	queue     chan []byte
-	free      chan []byte
-	gone      chan struct{}
-	sent      atomic.Uint64
-	lost      atomic.Uint64
-	torn      atomic.Uint64
-	missed    atomic.Int64
-	room      atomic.Int64 // for a part in a datagram
+	host       string
+	owner      *Peers
+	initiator  bool // we begin handshakes
+	queue      chan []byte
+	buffers    chan []byte
+	removed    chan struct{}
+	sent       atomic.Uint64
+	lost       atomic.Uint64
+	incomplete atomic.Uint64
+	missed     atomic.Int64
+	partRoom   atomic.Int64 // for a part in a datagram
 
 	// The rest is protected by the owner's lock.
-	address netip.AddrPort
-	key     Key
-	current *session
-	begun   *initiation
-	filter  clockFilter
-	heard   int64 // by Now
-	heardAt int64 // by Realtime
-	since   int64
-	isLost  bool
+	address   netip.AddrPort
+	key       Key
+	current   *session
+	handshake *initiation
+	filter    clockFilter
+	heard     int64 // by Now
+	heardAt   int64 // by Realtime
+	since     int64
+	isLost    bool
 }
 
 // New makes Peers with a connection that Run uses and closes.
@@ -172,28 +172,28 @@ func (p *Peers) Set(all map[string]Address) {
 	defer p.mu.Unlock()
 	for host, peer := range p.peers {
 		if a, ok := all[host]; !ok || a.Key != peer.key || a.AddrPort != peer.address {
-			p.drop(peer, !ok)
+			p.reset(peer, !ok)
 		}
 	}
 	for host, a := range all {
 		peer := p.peers[host]
 		if peer == nil {
 			peer = &Peer{host: host, owner: p, initiator: p.Host < host, queue: make(chan []byte, queueLength),
-				free: make(chan []byte, queueLength), gone: make(chan struct{})}
+				buffers: make(chan []byte, queueLength), removed: make(chan struct{})}
 			p.peers[host] = peer
 			go peer.run()
 		}
 		if peer.since == 0 {
 			peer.address, peer.key, peer.since = a.AddrPort, a.Key, p.Now()
 			p.byKey[a.Key] = peer
-			p.measure(peer)
-			p.tend(peer, peer.since)
+			p.measureMTU(peer)
+			p.maintain(peer, peer.since)
 		}
 	}
 }
 
-// drop forgets a peer's sessions and clock; the lock is held.
-func (p *Peers) drop(peer *Peer, entirely bool) {
+// reset forgets a peer's sessions and clock; the lock is held.
+func (p *Peers) reset(peer *Peer, entirely bool) {
 	for index, s := range p.sessions {
 		if s.peer == peer {
 			delete(p.sessions, index)
@@ -202,17 +202,17 @@ func (p *Peers) drop(peer *Peer, entirely bool) {
 	if p.byKey[peer.key] == peer {
 		delete(p.byKey, peer.key)
 	}
-	peer.current, peer.begun, peer.since, peer.filter = nil, nil, 0, clockFilter{} // after a boot its clock starts again
+	peer.current, peer.handshake, peer.since, peer.filter = nil, nil, 0, clockFilter{} // after a boot its clock starts again
 	if entirely {
 		delete(p.peers, peer.host)
-		close(peer.gone)
+		close(peer.removed)
 	}
 }
 
-// measure updates how much a datagram to a peer may hold.
-func (p *Peers) measure(peer *Peer) {
+// measureMTU updates how much a datagram to a peer may hold.
+func (p *Peers) measureMTU(peer *Peer) {
 	mtu := max(p.MTU(peer.address), minimumMTU)
-	peer.room.Store(int64(min(mtu, 65535) - ipOverhead - dataHeader - tagLength - 1 - partHeader))
+	peer.partRoom.Store(int64(min(mtu, 65535) - ipOverhead - dataHeader - tagLength - 1 - partHeader))
 }
 
 // Peer of a host, or nil.
@@ -239,7 +239,7 @@ func (p *Peers) Run(ctx context.Context) error {
 		if err != nil {
 			continue // such as an ICMP message that the port is closed: the peer is lost then
 		}
-		if err := p.take(buffer[:n], plain, p.Now()); err != nil {
+		if err := p.handleDatagram(buffer[:n], plain, p.Now()); err != nil {
 			p.rejected.Add(1)
 			p.Log.Debug("datagram rejected", "from", from, "error", err)
 		}
@@ -248,7 +248,7 @@ func (p *Peers) Run(ctx context.Context) error {
 
 var errShort = errors.New("datagram: it is too short")
 
-func (p *Peers) take(datagram, plain []byte, now int64) error {
+func (p *Peers) handleDatagram(datagram, plain []byte, now int64) error {
 	switch {
 	case len(datagram) < 5:
 		return errShort
@@ -270,7 +270,7 @@ func (p *Peers) take(datagram, plain []byte, now int64) error {
 		return err
 	}
 	p.confirm(s, now)
-	return p.handle(s, plaintext, now)
+	return p.handlePlaintext(s, plaintext, now)
 }
 
 // confirm records that a peer has used a session.
@@ -283,7 +283,7 @@ func (p *Peers) confirm(s *session, now int64) {
 	}
 }
 
-func (p *Peers) handle(s *session, plaintext []byte, now int64) error {
+func (p *Peers) handlePlaintext(s *session, plaintext []byte, now int64) error {
 	peer, body := s.peer, plaintext[1:]
 	switch plaintext[0] {
 	case plainPart:
@@ -347,7 +347,7 @@ func (p *Peers) tick(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for _, change := range p.tendAll() {
+		for _, change := range p.maintainAll() {
 			p.Changed(change.host, change.reachable, change.heard)
 		}
 	}
@@ -359,18 +359,18 @@ type change struct {
 	heard     int64
 }
 
-func (p *Peers) tendAll() (changes []change) {
+func (p *Peers) maintainAll() (changes []change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
 	for index, s := range p.sessions {
-		if s != s.peer.current && now-s.born > int64(keepSession+rekeyAfter) || !s.confirmed && now-s.born > int64(keepSession) {
+		if s != s.peer.current && now-s.createdAt > int64(keepSession+rekeyAfter) || !s.confirmed && now-s.createdAt > int64(keepSession) {
 			delete(p.sessions, index)
 		}
 	}
 	for _, peer := range p.peers {
-		p.tend(peer, now)
-		if lost := peer.missing(now); lost != peer.isLost {
+		p.maintain(peer, now)
+		if lost := peer.isMissing(now); lost != peer.isLost {
 			peer.isLost = lost
 			changes = append(changes, change{peer.host, !lost, peer.heardAt})
 		}
@@ -378,19 +378,19 @@ func (p *Peers) tendAll() (changes []change) {
 	return changes
 }
 
-// missing reports whether nothing has come for too long.
-func (peer *Peer) missing(now int64) bool {
+// isMissing reports whether nothing has come for too long.
+func (peer *Peer) isMissing(now int64) bool {
 	if peer.heard == 0 {
 		return now-peer.since > int64(firstAfter)
 	}
 	return now-peer.heard > int64(LostAfter)
 }
 
-// tend begins a handshake if needed, and requests the time; the lock is held.
-func (p *Peers) tend(peer *Peer, now int64) {
+// maintain begins a handshake if needed, and requests the time; the lock is held.
+func (p *Peers) maintain(peer *Peer, now int64) {
 	s := peer.current
-	stale := s == nil || now-s.born > int64(rekeyAfter) || now-max(peer.heard, s.born) > int64(retryAfter)
-	if peer.initiator && stale && (peer.begun == nil || now-peer.begun.begun > int64(retryAfter)) {
+	stale := s == nil || now-s.createdAt > int64(rekeyAfter) || now-max(peer.heard, s.createdAt) > int64(retryAfter)
+	if peer.initiator && stale && (peer.handshake == nil || now-peer.handshake.begun > int64(retryAfter)) {
 		if err := p.initiate(peer, now); err != nil {
 			p.Log.Error("handshake", "host", peer.host, "error", err)
 		}
@@ -401,7 +401,7 @@ func (p *Peers) tend(peer *Peer, now int64) {
 // Buffer returns memory for a message. It does not block, and reuses memory of sent messages.
 func (peer *Peer) Buffer() []byte {
 	select {
-	case b := <-peer.free:
+	case b := <-peer.buffers:
 		return b[:0]
 	default:
 		return make([]byte, 0, 2048)
@@ -424,7 +424,7 @@ func (peer *Peer) run() {
 	plain, datagram := make([]byte, 0, 65536), make([]byte, 0, 65536)
 	for {
 		select {
-		case <-peer.gone:
+		case <-peer.removed:
 			return
 		case message := <-peer.queue:
 			if peer.transmit(message, number, plain, datagram) {
@@ -434,7 +434,7 @@ func (peer *Peer) run() {
 			}
 			number++
 			select {
-			case peer.free <- message:
+			case peer.buffers <- message:
 			default:
 			}
 		}
@@ -447,7 +447,7 @@ func (peer *Peer) transmit(message []byte, number uint32, plain, datagram []byte
 	p.mu.Lock()
 	s, address, lost := peer.current, peer.address, peer.isLost
 	p.mu.Unlock()
-	room := int(peer.room.Load())
+	room := int(peer.partRoom.Load())
 	parts := partsOf(len(message), room)
 	if s == nil || lost || parts > maxParts {
 		return false
@@ -457,7 +457,7 @@ func (peer *Peer) transmit(message []byte, number uint32, plain, datagram []byte
 		plain = append(putPartHeader(append(plain[:0], plainPart), number, part, parts), body...)
 		if _, err := p.Conn.WriteToUDPAddrPort(s.seal(datagram, plain), address); err != nil {
 			if errors.Is(err, unix.EMSGSIZE) {
-				p.measure(peer) // the path has become narrower
+				p.measureMTU(peer) // the path has become narrower
 			}
 			return false
 		}
@@ -476,7 +476,7 @@ type State struct {
 	// Sent messages, and Lost ones: no session, a lost peer, a full queue, or a refusal by the kernel.
 	Sent, Lost uint64
 	// Incomplete messages of which parts did not come, and Missing datagrams of the peer.
-	Torn, Missing uint64
+	Incomplete, Missing uint64
 }
 
 // States of all peers.
@@ -486,7 +486,7 @@ func (p *Peers) States() (all []State) {
 	now, realtime := p.Now(), p.Realtime()
 	for _, peer := range p.peers {
 		all = append(all, State{Host: peer.host, Reachable: peer.heard != 0 && !peer.isLost, Heard: peer.heardAt,
-			Clock: peer.filter.at(now, realtime-now), Sent: peer.sent.Load(), Lost: peer.lost.Load(), Torn: peer.torn.Load(), Missing: uint64(max(peer.missed.Load(), 0))})
+			Clock: peer.filter.at(now, realtime-now), Sent: peer.sent.Load(), Lost: peer.lost.Load(), Incomplete: peer.incomplete.Load(), Missing: uint64(max(peer.missed.Load(), 0))})
 	}
 	return all
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ether carries datagrams between conns in memory, and loses and reorders some.
-type ether struct {
+// testNetwork carries datagrams between conns in memory, and loses and reorders some.
+type testNetwork struct {
 	mu    sync.Mutex
 	conns map[netip.AddrPort]*conn
 	// loss of a datagram's, from 0 to 1; cut ends everything.
@@ -28,7 +28,7 @@ type ether struct {
 }
 
 type conn struct {
-	ether   *ether
+	ether   *testNetwork
 	address netip.AddrPort
 	in      chan parcel
 	done    chan struct{}
@@ -40,7 +40,7 @@ type parcel struct {
 	from netip.AddrPort
 }
 
-func (e *ether) open(number byte) *conn {
+func (e *testNetwork) open(number byte) *conn {
 	c := &conn{ether: e, address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, number}), 9601), in: make(chan parcel, 4096), done: make(chan struct{})}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *radiod) firstChange() change {
 	return r.changes[0]
 }
 
-func start(t *testing.T, e *ether, number byte, now func() int64) *radiod {
+func start(t *testing.T, e *testNetwork, number byte, now func() int64) *radiod {
 	t.Helper()
 	key, err := NewPrivateKey()
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *radiod) knows(host string) bool {
 }
 
 func TestMessagesOfAllSizesArriveInDatagramsBelowTheMTU(t *testing.T) {
-	e := &ether{}
+	e := &testNetwork{}
 	a, b := start(t, e, 1, nil), start(t, e, 2, nil)
 	introduce(a, b)
 	eventually(t, "both know each other", func() bool { return a.knows("host-2") && b.knows("host-1") })
@@ -191,7 +191,7 @@ func TestMessagesOfAllSizesArriveInDatagramsBelowTheMTU(t *testing.T) {
 }
 
 func TestSessionsFormAndClocksAreKnownOverALossyPath(t *testing.T) {
-	e := &ether{loss: 0.3}
+	e := &testNetwork{loss: 0.3}
 	a, b := start(t, e, 1, nil), start(t, e, 2, nil)
 	introduce(a, b)
 	eventually(t, "both know each other", func() bool { return a.knows("host-2") && b.knows("host-1") })
@@ -204,7 +204,7 @@ func TestASkewedAndDriftingClockIsMeasuredWithinItsUncertainty(t *testing.T) {
 		now := time.Now().UnixNano()
 		return now + int64(skew) + int64(drift*float64(now-begin))
 	}
-	e := &ether{}
+	e := &testNetwork{}
 	a, b := start(t, e, 1, nil), start(t, e, 2, skewed)
 	introduce(a, b)
 	eventually(t, "both know each other", func() bool { return a.knows("host-2") && b.knows("host-1") })
@@ -223,8 +223,8 @@ func TestASkewedAndDriftingClockIsMeasuredWithinItsUncertainty(t *testing.T) {
 	t.Logf("offset %v ± %v, round trip %v, CLOCK_REALTIME %v", clock.Offset, clock.Uncertainty, clock.RoundTrip, clock.RealtimeOffset)
 }
 
-func TestALostHostIsToldAndComesBack(t *testing.T) {
-	e := &ether{}
+func TestALostHostIsReportedAndComesBack(t *testing.T) {
+	e := &testNetwork{}
 	a, b := start(t, e, 1, nil), start(t, e, 2, nil)
 	introduce(a, b)
 	eventually(t, "both know each other", func() bool { return a.knows("host-2") && b.knows("host-1") })
@@ -248,8 +248,8 @@ func TestALostHostIsToldAndComesBack(t *testing.T) {
 	eventually(t, "b has a again", told(b, true))
 }
 
-func TestARestartedPeerIsTalkedToAgain(t *testing.T) {
-	e := &ether{}
+func TestARestartedPeerGetsANewSession(t *testing.T) {
+	e := &testNetwork{}
 	a, b := start(t, e, 1, nil), start(t, e, 2, nil)
 	introduce(a, b)
 	eventually(t, "both know each other", func() bool { return a.knows("host-2") && b.knows("host-1") })
@@ -262,8 +262,8 @@ func TestARestartedPeerIsTalkedToAgain(t *testing.T) {
 	})
 }
 
-func TestAStrangerAndReplayedDatagramsAreRejected(t *testing.T) {
-	e := &ether{}
+func TestDatagramsOfUnknownSendersAndReplaysAreRejected(t *testing.T) {
+	e := &testNetwork{}
 	a, b, stranger := start(t, e, 1, nil), start(t, e, 2, nil), start(t, e, 0, nil)
 	introduce(a, b)
 	eventually(t, "both know each other", func() bool { return a.knows("host-2") && b.knows("host-1") })
@@ -300,10 +300,10 @@ func FuzzTake(f *testing.F) {
 	f.Add(make([]byte, 96))
 	f.Add([]byte{datagramData, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
 	f.Fuzz(func(t *testing.T, datagram []byte) {
-		p := New(Options{Host: "h", Key: key, Conn: (&ether{}).open(1), Now: func() int64 { return 0 }, Realtime: func() int64 { return 0 }})
+		p := New(Options{Host: "h", Key: key, Conn: (&testNetwork{}).open(1), Now: func() int64 { return 0 }, Realtime: func() int64 { return 0 }})
 		p.Set(map[string]Address{"a": {netip.MustParseAddrPort("10.0.0.9:1"), Key{1}}})
 		defer p.Set(nil)
-		if err := p.take(datagram, make([]byte, 65536), 0); err == nil {
+		if err := p.handleDatagram(datagram, make([]byte, 65536), 0); err == nil {
 			t.Errorf("%x was taken", datagram)
 		}
 	})

@@ -73,13 +73,13 @@ type session struct {
 	// Fields of the reader.
 	window    window
 	assembly  assembler
-	born      int64
+	createdAt int64
 	confirmed bool
 }
 
 func newSession(peer *Peer, local uint32, remote []byte, send, receive *noise.CipherState, now int64) *session {
-	return &session{peer: peer, local: local, remote: binary.BigEndian.Uint32(remote), send: send.Cipher(), receive: receive.Cipher(), born: now,
-		assembly: assembler{torn: &peer.torn}}
+	return &session{peer: peer, local: local, remote: binary.BigEndian.Uint32(remote), send: send.Cipher(), receive: receive.Cipher(), createdAt: now,
+		assembly: assembler{incomplete: &peer.incomplete}}
 }
 
 // seal encrypts a plaintext into a datagram, in out's memory.
@@ -138,7 +138,7 @@ func (p *Peers) initiate(peer *Peer, now int64) error {
 	if err != nil {
 		return err
 	}
-	peer.begun = i
+	peer.handshake = i
 	p.write(peer, datagram)
 	return nil
 }
@@ -180,7 +180,7 @@ func (p *Peers) complete(datagram []byte, now int64) error {
 	defer p.mu.Unlock()
 	local := binary.BigEndian.Uint32(datagram[1:])
 	for _, peer := range p.peers {
-		i := peer.begun
+		i := peer.handshake
 		if i == nil || i.local != local {
 			continue
 		}
@@ -188,7 +188,7 @@ func (p *Peers) complete(datagram []byte, now int64) error {
 		if err != nil || len(payload) != 4 {
 			return fmt.Errorf("answer to a handshake with %s: it is not authentic: %w", peer.host, err)
 		}
-		peer.begun = nil
+		peer.handshake = nil
 		peer.current = newSession(peer, local, payload, send, receive, now)
 		peer.current.confirmed = true
 		p.sessions[local] = peer.current

@@ -20,11 +20,11 @@ import (
 
 const (
 	// addTimeout covers a restart of radiod, and a member that radiod does not know yet.
-	patience    = 10 * time.Second
-	firstPause  = 10 * time.Millisecond
-	longestWait = 250 * time.Millisecond
+	addTimeout = 10 * time.Second
+	firstPause = 10 * time.Millisecond
+	maxPause   = 250 * time.Millisecond
 	// deleteTimeout is short, because the kubelet repeats deletions and nothing is lost meanwhile.
-	deletePatience = time.Second
+	deleteTimeout = time.Second
 )
 
 // Config is the network configuration in a NetworkAttachmentDefinition.
@@ -76,7 +76,7 @@ func askOf(command string, args *skel.CmdArgs) (Config, wire.Answer, error) {
 		return c, wire.Answer{}, fmt.Errorf("network namespace: %w", err)
 	}
 	defer namespace.Close()
-	answer, err := ask(c.Socket, patience, request, namespace)
+	answer, err := ask(c.Socket, addTimeout, request, namespace)
 	return c, answer, err
 }
 
@@ -90,7 +90,7 @@ func requestOf(command string, c Config, args *skel.CmdArgs) (wire.Request, erro
 // ask repeats a request until radiod has a final answer or the timeout is over. The last error says why.
 func ask(socket string, patience time.Duration, request wire.Request, namespace *os.File) (wire.Answer, error) {
 	deadline := time.Now().Add(patience)
-	for pause := firstPause; ; pause = min(2*pause, longestWait) {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		answer, err := wire.Ask(socket, max(time.Until(deadline), time.Second), request, namespace)
 		if err == nil && answer.Error == "" {
 			return answer, nil
@@ -125,7 +125,7 @@ func Del(args *skel.CmdArgs) error {
 		return err
 	}
 	request, _ := requestOf("DEL", c, args) // DEL is identified by the container
-	_, err = ask(c.Socket, deletePatience, request, nil)
+	_, err = ask(c.Socket, deleteTimeout, request, nil)
 	if err == nil || args.Netns == "" {
 		return nil
 	}
@@ -157,7 +157,7 @@ func GC(args *skel.CmdArgs) error {
 	for _, valid := range c.ValidAttachments {
 		request.Valid = append(request.Valid, wire.Attachment{ContainerID: valid.ContainerID, Interface: valid.IfName})
 	}
-	_, _ = ask(c.Socket, deletePatience, request, nil)
+	_, _ = ask(c.Socket, deleteTimeout, request, nil)
 	return nil
 }
 
@@ -168,7 +168,7 @@ func Status(args *skel.CmdArgs) error {
 		return err
 	}
 	const pluginNotAvailable = 50 // of the CNI specification
-	if _, err := ask(c.Socket, deletePatience, wire.Request{Command: "STATUS"}, nil); err != nil {
+	if _, err := ask(c.Socket, deleteTimeout, wire.Request{Command: "STATUS"}, nil); err != nil {
 		return types.NewError(pluginNotAvailable, "radiod does not answer", err.Error())
 	}
 	return nil

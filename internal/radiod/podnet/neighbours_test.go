@@ -30,7 +30,7 @@ func TestTheARPTablesLimitsAreRaisedAndNeverLowered(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatDoesNotShowTheARPTablesLimitsIsTold(t *testing.T) {
+func TestANamespaceWithoutTheARPTablesLimitsIsAnError(t *testing.T) {
 	if err := raiseNeighbourLimits(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v; want one that a file does not exist", err)
 	}

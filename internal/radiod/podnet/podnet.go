@@ -1,5 +1,5 @@
-// Package podnet sets up a pod's network namespace for its radios: interface, addresses, routes, kernel
-// settings, and nftables rules that allow no path around the radio.
+// Package podnet sets up a pod's network namespace for its radios: interface, addresses, routes and kernel
+// settings. Its nftables rules allow no path around the radio.
 package podnet
 
 import (
@@ -32,7 +32,7 @@ type Interface struct {
 	Owner string
 	// ForwardOnly interfaces have no address: a virtual machine's kernel has the address, the routes and the
 	// settings.
-	Bare bool
+	ForwardOnly bool
 }
 
 // Alias of the interface, with its owner.
@@ -122,8 +122,8 @@ func SetUp(temporary string, i Interface) (index int, settings map[string]string
 			return index, nil, fmt.Errorf("interface %s: alias: %w", i.Name, err)
 		}
 	}
-	if i.Bare {
-		return index, map[string]string{}, setUpBare(h, link, i.Name)
+	if i.ForwardOnly {
+		return index, map[string]string{}, setUpForwardOnly(h, link, i.Name)
 	}
 	if settings, err = applySettings(procSysNet, i.Name); err != nil {
 		return index, settings, err
@@ -142,15 +142,15 @@ func SetUp(temporary string, i Interface) (index int, settings map[string]string
 	return index, settings, err
 }
 
-func setUpBare(h *netlink.Handle, link netlink.Link, name string) error {
-	if err := errors.Join(Mute(h, link, name), h.LinkSetUp(link)); err != nil {
+func setUpForwardOnly(h *netlink.Handle, link netlink.Link, name string) error {
+	if err := errors.Join(SilenceKernel(h, link, name), h.LinkSetUp(link)); err != nil {
 		return fmt.Errorf("interface %s: set up: %w", name, err)
 	}
 	return nil
 }
 
-// Mute stops the kernel's own traffic on an interface of the calling thread's namespace.
-func Mute(h *netlink.Handle, link netlink.Link, name string) error {
+// SilenceKernel stops the kernel's own traffic on an interface of the calling thread's namespace.
+func SilenceKernel(h *netlink.Handle, link netlink.Link, name string) error {
 	err := overwrite(filepath.Join(procSysNet, "ipv6/conf", name, "disable_ipv6"), "1")
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil // a kernel without IPv6

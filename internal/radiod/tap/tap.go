@@ -18,7 +18,7 @@ import (
 // TemporaryPrefix of names in the host's namespace, before a TAP is moved into its pod's.
 const TemporaryPrefix = "vgtap"
 
-// device is the clone device; radiod's container is privileged and has it.
+// device is the clone device, which radiod's privileged container has.
 const device = "/dev/net/tun"
 
 // Create makes a persistent TAP without offloads in the calling thread's namespace, under a
@@ -41,9 +41,9 @@ func Open(name string, index int) (fd int, err error) {
 	return fd, err
 }
 
-// Reclaim removes the TAP with that name and index in the calling thread's namespace if no process holds it.
+// RemoveUnused removes the TAP with that name and index in the calling thread's namespace if no process holds it.
 // A TAP that is just being made is held by its maker.
-func Reclaim(name string, index int) (removed bool, err error) {
+func RemoveUnused(name string, index int) (removed bool, err error) {
 	if link, err := net.InterfaceByName(name); err != nil || link.Index != index {
 		return false, nil // it has gone meanwhile
 	}

@@ -1,6 +1,6 @@
-// Package veth makes the radios of nodes whose frames another program carries: a veth pair with one end in
-// the node's network namespace and one in the program's. If either end or its namespace goes, the other end
-// goes too, so that nothing remains to be cleaned up.
+// Package veth makes the radios of nodes whose frames another program carries. They are veth pairs with one
+// end in the node's network namespace and one in the program's. If either end or its namespace goes, the
+// other end goes too, so that nothing remains to be cleaned up.
 package veth
 
 import (
@@ -18,9 +18,9 @@ import (
 	"vignette.dev/vignette/internal/radiod/podnet"
 )
 
-// Parked returns the name of an attachment's far end while it waits in radiod's own namespace. It is always
+// ParkedName returns the name of an attachment's far end while it waits in radiod's own namespace. It is always
 // the same for an attachment.
-func Parked(attachment string) string {
+func ParkedName(attachment string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(attachment)) // never fails
 	return fmt.Sprintf("vgn%012x", h.Sum64()>>16)
@@ -49,7 +49,7 @@ func Place(parked string, namespace *os.File, name string) error {
 	}
 	return netns.Do(namespace, func() error {
 		if link, err := netlink.LinkByName(name); err == nil {
-			return up(link)
+			return setUp(link)
 		}
 		link, err := netlink.LinkByName(parked)
 		if err != nil {
@@ -63,11 +63,11 @@ func Place(parked string, namespace *os.File, name string) error {
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
-		return errors.Join(err, netlink.LinkSetARPOff(link), up(link))
+		return errors.Join(err, netlink.LinkSetARPOff(link), setUp(link))
 	})
 }
 
-func up(link netlink.Link) error {
+func setUp(link netlink.Link) error {
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("interface %s: set up: %w", link.Attrs().Name, err)
 	}

@@ -54,17 +54,17 @@ func Create(i podnet.Interface) (index int, err error) {
 		return 0, fmt.Errorf("TAP %s for QEMU: %w", i.Name, err)
 	}
 	err = errors.Join(h.LinkSetAlias(made, i.Alias()), h.LinkSetHardwareAddr(made, i.MAC), h.LinkSetMTU(made, i.MTU),
-		h.LinkSetTxQLen(made, podnet.QueueLength), podnet.Mute(h, made, i.Name), h.LinkSetUp(made))
+		h.LinkSetTxQLen(made, podnet.QueueLength), podnet.SilenceKernel(h, made, i.Name), h.LinkSetUp(made))
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("TAP %s for QEMU: %w", i.Name, err), h.LinkDel(made))
 	}
 	return made.Attrs().Index, nil
 }
 
-// Reclaim removes QEMU's TAP in the calling thread's namespace, unless QEMU has it open. QEMU cannot handle
+// RemoveUnused removes QEMU's TAP in the calling thread's namespace, unless QEMU has it open. QEMU cannot handle
 // the loss of its TAP, and the TAP vanishes with the namespace.
-func Reclaim(name string, index int) error {
-	_, err := tap.Reclaim(name, index)
+func RemoveUnused(name string, index int) error {
+	_, err := tap.RemoveUnused(name, index)
 	return err
 }
 

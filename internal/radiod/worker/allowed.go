@@ -22,7 +22,7 @@ const agentsPort = "http"
 // Their endpoints are included, because some networks replace the Service's address before a packet leaves
 // the pod. Pods of the scrapers' Services may read apps' metrics.
 func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, server types.NamespacedName, scrapers []types.NamespacedName, nameservers, hosts []netip.Addr) podnet.Allowed {
-	a := podnet.Allowed{Hosts: hosts, Scrapers: behind(scrapers, slices)}
+	a := podnet.Allowed{Hosts: hosts, Scrapers: podAddresses(scrapers, slices)}
 	for _, nameserver := range nameservers {
 		a.DNS = append(a.DNS, netip.AddrPortFrom(nameserver, dnsPort))
 	}
@@ -38,8 +38,8 @@ func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, 
 	return a.Normalise()
 }
 
-// behind returns the addresses of Services' pods.
-func behind(services []types.NamespacedName, endpointSlices []discoveryv1.EndpointSlice) (all []netip.Addr) {
+// podAddresses returns the addresses of Services' pods.
+func podAddresses(services []types.NamespacedName, endpointSlices []discoveryv1.EndpointSlice) (all []netip.Addr) {
 	for i := range endpointSlices {
 		slice := &endpointSlices[i]
 		service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
@@ -104,10 +104,10 @@ func hostAddresses() ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return probingFrom(addresses), nil
+	return probeSources(addresses), nil
 }
 
-func probingFrom(addresses []net.Addr) (all []netip.Addr) {
+func probeSources(addresses []net.Addr) (all []netip.Addr) {
 	for _, a := range addresses {
 		network, ok := a.(*net.IPNet)
 		if !ok || network.IP.IsLoopback() || network.IP.To4() == nil && network.IP.IsLinkLocalUnicast() {

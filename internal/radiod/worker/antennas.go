@@ -16,21 +16,21 @@ import (
 type antennas struct {
 	// fixed gains of the members in dBi, as the radio model has them now.
 	fixed []float64
-	// now are the members' antennas, mounts where they are.
-	now    []aimed
+	// states are the members' antennas, mounts their mounts.
+	states []antennaState
 	mounts []antenna.Mount
-	// towards is each member's gain in dBi towards the others, by rows; only that of members with a profile is kept.
+	// towards is each member's gain in dBi towards the others, by rows; only for members with a profile.
 	towards []float64
 }
 
-// aimed is what decides the gain of a member's antenna. It is compared, to find out what has changed.
-type aimed struct {
+// antennaState has what determines the gain of a member's antenna. Comparing it shows changes.
+type antennaState struct {
 	antenna.Platform
 	antenna.Pointed
 	placed bool
 }
 
-// fixedGainsOf a network's members; nil where none of them has an antenna profile.
+// fixedGainsOf returns the fixed gains of a network's members; nil if none has an antenna profile.
 func fixedGainsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) (dBi []float64) {
 	if compiled == nil || spec.Waveform.PHY() == nil {
 		return nil
@@ -47,39 +47,39 @@ func fixedGainsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) 
 
 func newAntennas(fixed []float64) *antennas {
 	n := len(fixed)
-	return &antennas{fixed: slices.Clone(fixed), now: make([]aimed, n), mounts: make([]antenna.Mount, n), towards: make([]float64, n*n)}
+	return &antennas{fixed: slices.Clone(fixed), states: make([]antennaState, n), mounts: make([]antenna.Mount, n), towards: make([]float64, n*n)}
 }
 
-// aim the members' antennas as they are at a moment, and put their gains into its pathloss.
-func (p *preparer) aim(m *moment) {
+// aimAntennas points the members' antennas at a moment, and includes their gains in its pathloss.
+func (p *preparer) aimAntennas(m *moment) {
 	n := len(p.members)
 	moved := make([]bool, n)
 	for i := range p.members {
-		now := p.aimed(i, m)
-		if moved[i] = now != p.antennas.now[i]; moved[i] {
-			p.antennas.now[i], p.antennas.mounts[i] = now, antenna.NewMount(now.Platform, now.placement())
+		now := p.antennaAt(i, m)
+		if moved[i] = now != p.antennas.states[i]; moved[i] {
+			p.antennas.states[i], p.antennas.mounts[i] = now, antenna.NewMount(now.Platform, now.placement())
 		}
 	}
-	p.antennas.turn(moved)
-	m.bare, m.pathloss = m.pathloss, make([]float32, n*n)
-	if p.tail != nil && bytesEqual(p.tail.bare, m.bare) {
-		m.bare = p.tail.bare // less to keep
+	p.antennas.updateGains(moved)
+	m.withoutAntennas, m.pathloss = m.pathloss, make([]float32, n*n)
+	if p.tail != nil && bytesEqual(p.tail.withoutAntennas, m.withoutAntennas) {
+		m.withoutAntennas = p.tail.withoutAntennas // saves memory
 	}
 	for i := range n {
 		for j := range n {
-			m.pathloss[i*n+j] = lossOf(float64(m.bare[i*n+j]) - p.antennas.above(i, j) - p.antennas.above(j, i))
+			m.pathloss[i*n+j] = lossOf(float64(m.withoutAntennas[i*n+j]) - p.antennas.gainDifference(i, j) - p.antennas.gainDifference(j, i))
 		}
 	}
 }
 
-// aimed is how a member's antenna is at a moment.
-func (p *preparer) aimed(i int, m *moment) (a aimed) {
+// antennaAt returns the state of a member's antenna at a moment.
+func (p *preparer) antennaAt(i int, m *moment) (a antennaState) {
 	a.Position, a.placed = m.positions[i], m.placed[i]
 	platform := p.platforms[i]
-	if platform < 0 || p.stands[i] {
+	if platform < 0 || p.isFixed[i] {
 		return a
 	}
-	a.Velocity, _ = p.cursor.Velocity(platform) // unknown, it turns nothing
+	a.Velocity, _ = p.cursor.Velocity(platform) // an unknown one turns nothing
 	a.Orientation, _ = p.cursor.Orientation(platform)
 	if profile, known := p.cursor.AntennaProfile(platform); known {
 		a.Pointed = antenna.Pointed{Profile: p.scenario.Antennas().Find(profile.ID), Azimuth: profile.Azimuth, Elevation: profile.Elevation}
@@ -87,47 +87,48 @@ func (p *preparer) aimed(i int, m *moment) (a aimed) {
 	return a
 }
 
-func (a *aimed) placement() antenna.Placement {
+func (a *antennaState) placement() antenna.Placement {
 	if a.Profile == nil {
 		return antenna.Placement{}
 	}
 	return a.Profile.Placement
 }
 
-// turn the antennas towards the others, where one of the two has moved.
-func (a *antennas) turn(moved []bool) {
-	n := len(a.now)
+// updateGains updates the gains of pairs of which one member has moved.
+func (a *antennas) updateGains(moved []bool) {
+	n := len(a.states)
 	for i := range n {
-		if a.now[i].Profile == nil {
+		if a.states[i].Profile == nil {
 			continue
 		}
 		for j := range n {
 			if i != j && (moved[i] || moved[j]) {
-				a.towards[i*n+j] = a.gain(i, &a.mounts[j], a.now[j].placed)
+				a.towards[i*n+j] = a.gain(i, &a.mounts[j], a.states[j].placed)
 			}
 		}
 	}
 }
 
-// gain of a member with a profile towards a mount. Where a place is unknown there is no direction, and nothing is received, as in EMANE.
+// gain of a member with a profile towards a mount. Without a known place there is no direction, and nothing
+// is received, as in EMANE.
 func (a *antennas) gain(i int, to *antenna.Mount, placed bool) float64 {
-	if !placed || !a.now[i].placed {
+	if !placed || !a.states[i].placed {
 		return math.NaN()
 	}
-	return a.now[i].Gain(&a.mounts[i], to)
+	return a.states[i].Gain(&a.mounts[i], to)
 }
 
-// above is how much the gain of one member towards another is above its fixed one: 0 without a profile.
-func (a *antennas) above(i, j int) float64 {
-	if a.now[i].Profile == nil {
+// gainDifference is the difference of one member's gain towards another and its fixed gain: 0 without a profile.
+func (a *antennas) gainDifference(i, j int) float64 {
+	if a.states[i].Profile == nil {
 		return 0
 	}
-	return a.towards[i*len(a.now)+j] - a.fixed[i]
+	return a.towards[i*len(a.states)+j] - a.fixed[i]
 }
 
-// gainOver is how much the gain of a member towards a position is above its fixed one: 0 without a profile.
-func (a *antennas) gainOver(i int, position geo.Position) float64 {
-	if a == nil || a.now[i].Profile == nil {
+// gainDifferenceTowards is the difference of a member's gain towards a position and its fixed gain: 0 without a profile.
+func (a *antennas) gainDifferenceTowards(i int, position geo.Position) float64 {
+	if a == nil || a.states[i].Profile == nil {
 		return 0
 	}
 	to := antenna.NewMount(antenna.Platform{Position: position}, antenna.Placement{})

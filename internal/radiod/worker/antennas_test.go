@@ -61,7 +61,7 @@ func gains(t *testing.T, spec *v1alpha1.RadioNetworkSpec, m *moment) [2]float64 
 	if err != nil {
 		t.Fatal(err)
 	}
-	medium := phy.NewMedium(phy.Config{Radio: r.waveform.(*pipes).radios.of, Environment: airAt(m)})
+	medium := phy.NewMedium(phy.Config{Radio: r.waveform.(*pipes).radios.phyRadio, Environment: environmentAt(m)})
 	var ports []*radio.Port
 	for nem := range 3 {
 		ports = append(ports, &radio.Port{PortOptions: radio.PortOptions{NEM: nem + 1}})
@@ -108,7 +108,7 @@ func TestReceivedPowerHasTheGainsOfBothAntennasTowardsEachOther(t *testing.T) {
 						t.Errorf("steps %v: received %v dB above what is sent; want %v", steps, got, want)
 					}
 				}
-				if loss, known := airAt(m).between(&radio.Port{PortOptions: radio.PortOptions{NEM: 1}}, &radio.Port{PortOptions: radio.PortOptions{NEM: 2}}, 0); loss != 100.5 || !known {
+				if loss, known := environmentAt(m).between(&radio.Port{PortOptions: radio.PortOptions{NEM: 1}}, &radio.Port{PortOptions: radio.PortOptions{NEM: 2}}, 0); loss != 100.5 || !known {
 					t.Errorf("reported pathloss %v, %v; want that of the scenario", loss, known)
 				}
 			}
@@ -190,7 +190,7 @@ func TestAJammersPowerHasTheGainTowardsIt(t *testing.T) {
 	jammer := v1alpha1.Jammer{Name: "a", Power: ptr.To(v1alpha1.Power("40dBm")), Position: &v1alpha1.Position{
 		Latitude: v1alpha1.Degrees(fmt.Sprintf("%.9f", where.Latitude)), Longitude: v1alpha1.Degrees(fmt.Sprintf("%.9f", where.Longitude)), Altitude: "10m"}}
 	power := func(s *scenario.Scenario, j v1alpha1.Jammer) float64 {
-		a := airAt(prepared(t, physical(v1alpha1.PathlossScenario, jam(0, j)), s, 0, false))
+		a := environmentAt(prepared(t, physical(v1alpha1.PathlossScenario, jam(0, j)), s, 0, false))
 		return phy.DBm(a.Jamming(&radio.Port{PortOptions: radio.PortOptions{NEM: 1}}, 0, 300e6, 1e6))
 	}
 	with, without := beamScenario(t, 64, profile(0, 1, 1, 0)), beamScenario(t, 64, profile(0, 2, 1, 0))
@@ -206,7 +206,7 @@ func TestAJammersPowerHasTheGainTowardsIt(t *testing.T) {
 func TestANetworkWithoutProfilesKeepsNothingOfThem(t *testing.T) {
 	spec, s := physical(v1alpha1.PathlossScenario), beamScenario(t, 64, profile(0, 9, 1, 0))
 	m := prepared(t, spec, s, 0, false)
-	if surroundingsOf(spec, s).fixedGains != nil || &m.bare[0] != &m.pathloss[0] {
+	if environmentInputsOf(spec, s).fixedGains != nil || &m.withoutAntennas[0] != &m.pathloss[0] {
 		t.Error("profiles of platforms that are in no node take memory")
 	}
 }

@@ -34,7 +34,7 @@ func (m *Manager) Serve(request wire.Request, namespace *os.File) wire.Answer {
 	}
 	if err != nil {
 		answer.Error = err.Error()
-		if answer.Retry && !m.refused.first(memberKey{request.PodUID, request.Interface}) {
+		if answer.Retry && !m.refused.shouldLog(memberKey{request.PodUID, request.Interface}) {
 			return answer // the plugin repeats it several times a second
 		}
 		m.Log.Warn("request of the CNI plugin failed", "command", request.Command, "pod", request.PodUID,
@@ -60,7 +60,7 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 	}
 	answer := wire.Answer{MAC: a.Member.MAC, Address: a.Member.Address, MTU: mtu}
 	if existing := m.existing(a.key()); existing != nil {
-		if existing.asked() == a.asked() && existing.Namespace == identity && existing.present(namespace) {
+		if existing.wireAttachment() == a.wireAttachment() && existing.Namespace == identity && existing.isIntact(namespace) {
 			return answer, nil
 		}
 		if err := m.remove(existing); err != nil {
@@ -81,7 +81,7 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachment, int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n, member := m.asked(&request)
+	n, member := m.memberFor(&request)
 	if member == nil {
 		return nil, 0, fmt.Errorf("pod UID %s is not a member of a radio network with interface %q: only pods that the operator "+
 			"made for an experiment's node are, with the interface named after the network", request.PodUID, request.Interface)
@@ -103,14 +103,14 @@ func (m *Manager) existing(key memberKey) *attachment {
 	return m.attachments[key]
 }
 
-// present reports whether the interface is in the namespace as it was attached.
-func (a *attachment) present(namespace *os.File) bool {
+// isIntact reports whether the interface is in the namespace as it was attached.
+func (a *attachment) isIntact(namespace *os.File) bool {
 	return netns.Do(namespace, func() error {
 		state, err := podnet.Read(a.link())
 		if err == nil && state.Index != a.Index {
 			err = fmt.Errorf("interface %s: has index %d, ours had %d", a.link(), state.Index, a.Index)
 		}
-		return errors.Join(err, a.seenGuest())
+		return errors.Join(err, a.verifyGuest())
 	}) == nil
 }
 
@@ -120,11 +120,11 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	if err != nil {
 		return err
 	}
-	i.Owner, i.Bare = m.ownerOf(a), a.Guest != nil
-	if err := m.store.removeBook(a.id()); err != nil { // left by a worker that died before it wrote its record
+	i.Owner, i.ForwardOnly = m.ownerOf(a), a.Guest != nil
+	if err := m.store.removeCounters(a.id()); err != nil { // left by a worker that died before it wrote its record
 		return err
 	}
-	a.book, _ = m.bookOf(a.id())
+	a.counters, _ = m.openCountersOf(a.id())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.remove(a))
@@ -137,7 +137,7 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	if err := m.carrierOf(a).put(a, i, namespace); err != nil {
 		return err
 	}
-	if err := a.putGuest(i, namespace); err != nil {
+	if err := a.createGuest(i, namespace); err != nil {
 		return err
 	}
 	m.setCongestionControl(a, namespace)
@@ -189,7 +189,7 @@ func (a *attachment) prepare() error {
 		return fmt.Errorf("interfaces: %w", err)
 	}
 	for _, link := range links {
-		a.taken = append(a.taken, link.Index)
+		a.usedIndexes = append(a.usedIndexes, link.Index)
 	}
 	gateways, err := podnet.Gateways()
 	for _, gateway := range gateways {
@@ -198,10 +198,10 @@ func (a *attachment) prepare() error {
 	return err
 }
 
-// moveAndGuard moves the TAP, sets it up and loads the rules. Moving and loading each wait for the kernel's
+// moveAndLoadRules moves the TAP, sets it up and loads the rules. Moving and loading each wait for the kernel's
 // grace periods, more than 10 ms together, so they run at the same time. The rules only need the interface's
 // index, which is requested beforehand.
-func (m *Manager) moveAndGuard(a *attachment, temporary string, i podnet.Interface, namespace *os.File) error {
+func (m *Manager) moveAndLoadRules(a *attachment, temporary string, i podnet.Interface, namespace *os.File) error {
 	a.Index = m.freeIndex(a)
 	guarded := make(chan error, 1)
 	go func(planned attachment) { guarded <- m.applyRules(namespace, &planned) }(*a)
@@ -231,7 +231,7 @@ func (m *Manager) freeIndex(a *attachment) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	index := firstIndex
-	for slices.Contains(a.taken, index) || len(m.keysOf(func(other *attachment) bool { return other.Namespace == a.Namespace && other.Index == index })) > 0 {
+	for slices.Contains(a.usedIndexes, index) || len(m.keysOf(func(other *attachment) bool { return other.Namespace == a.Namespace && other.Index == index })) > 0 {
 		index++
 	}
 	return index
@@ -249,7 +249,7 @@ func parseAddresses(texts []string) (addresses []netip.Addr) {
 // delete removes a container's attachment, unless another container's has replaced it.
 func (m *Manager) delete(which wire.Attachment) error {
 	m.mu.Lock()
-	keys := m.keysOf(func(a *attachment) bool { return a.asked() == which })
+	keys := m.keysOf(func(a *attachment) bool { return a.wireAttachment() == which })
 	m.mu.Unlock()
 	var err error
 	for _, key := range keys {
@@ -259,22 +259,22 @@ func (m *Manager) delete(which wire.Attachment) error {
 }
 
 func (m *Manager) check(request wire.Request, namespace *os.File) error {
-	a := m.attachmentAsked(request)
+	a := m.findAttachment(request)
 	if a == nil {
 		return fmt.Errorf("container %s has no attachment %s", request.ContainerID, request.Interface)
 	}
-	if namespace == nil || !a.present(namespace) {
+	if namespace == nil || !a.isIntact(namespace) {
 		return fmt.Errorf("interface %s of container %s: it is missing or has changed since it was attached", request.Interface, request.ContainerID)
 	}
 	return nil
 }
 
-// attachmentAsked returns the attachment that the runtime's request is about, or nil.
-func (m *Manager) attachmentAsked(request wire.Request) *attachment {
+// findAttachment returns the attachment that the runtime's request is about, or nil.
+func (m *Manager) findAttachment(request wire.Request) *attachment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attachments {
-		if a.PodUID == request.PodUID && a.asked() == request.Attachment {
+		if a.PodUID == request.PodUID && a.wireAttachment() == request.Attachment {
 			return a
 		}
 	}
@@ -286,6 +286,6 @@ func (m *Manager) attachmentAsked(request wire.Request) *attachment {
 // network configurations in two namespaces.
 func (m *Manager) collectGarbage(request wire.Request) error {
 	return m.removeWithoutNamespace(func(a *attachment) bool {
-		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, a.asked())
+		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, a.wireAttachment())
 	})
 }

@@ -66,7 +66,7 @@ func TestAnAttachedPodHasItsRadio(t *testing.T) {
 	})
 }
 
-func TestWhoIsNotAMemberIsRefused(t *testing.T) {
+func TestAPodThatIsNoMemberIsRefused(t *testing.T) {
 	m := newManager(t)
 	set(t, m, networkOf("run", "vhf", "pod-1"))
 	member := newPod(t, "pod-1")
@@ -160,7 +160,7 @@ func TestEndingsRemoveInterfaceFileAndDescriptor(t *testing.T) {
 		},
 		"the pod is no member any more": func(t *testing.T, m *Manager, _ *pod) {
 			set(t, m, networkOf("run", "vhf", "another"))
-			if err := m.RemoveFormer(); err != nil {
+			if err := m.RemoveFormerMembers(); err != nil {
 				t.Error(err)
 			}
 		},
@@ -203,14 +203,14 @@ func TestEndingsRemoveInterfaceFileAndDescriptor(t *testing.T) {
 	}
 }
 
-func TestGarbageIsOnlyWhatHasNoNamespace(t *testing.T) {
+func TestOnlyAttachmentsWithoutANamespaceAreGarbage(t *testing.T) {
 	m := newManager(t)
 	set(t, m, networkOf("run", "vhf", "pod-1", "pod-2"))
 	alive, dead := newPod(t, "pod-1"), newPod(t, "pod-2")
 	alive.attach(t, m, "vhf")
 	dead.attach(t, m, "vhf")
 	a := m.existing(memberKey{"pod-2", "vhf"})
-	a.Namespace.Inode = 1 // no namespace has it: as if nobody had told that it is gone
+	a.Namespace.Inode = 1 // no namespace has it: as if its end was not reported
 	request := alive.request("GC", "")
 	request.Configuration = "exp-vhf" // with an empty list of valid attachments
 	if answer := m.Serve(request, nil); answer.Error != "" {
@@ -257,7 +257,7 @@ func TestTwinExperimentsDoNotMeet(t *testing.T) {
 	if !pods["red-1"].reachesUDP(t, "198.18.9.2:1883", red) {
 		t.Error("red does not reach red")
 	}
-	if err := blue.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := blue.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := blue.ReadFrom(make([]byte, 10)); err == nil {
@@ -350,7 +350,7 @@ func TestAnotherParentAdoptsTheTAPs(t *testing.T) {
 	eventually(t, "traffic flows through the adopted TAPs", func() bool { return one.reachesUDP(t, "198.18.9.2:1883", at) })
 	// An adopted descriptor keeps the namespace alive: it must go once the pod is gone.
 	one.end()
-	if err := next.SweepPinned(); err != nil {
+	if err := next.RemovePinned(); err != nil {
 		t.Fatal(err)
 	}
 	if attached, _, _ := next.Status("runvhf"); attached != 1 {
@@ -504,7 +504,7 @@ func TestEth0CarriesOnlyWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// mayProbe tells whether the rules in the pod let the address in.
+// mayProbe reports whether the rules in the pod accept the address.
 func mayProbe(t *testing.T, p *pod, address string) bool {
 	t.Helper()
 	c, err := nftables.New(nftables.WithNetNSFd(int(p.namespace.Fd())))
@@ -615,7 +615,7 @@ func TestEth0MayHaveTheNumberOfARadio(t *testing.T) {
 	}
 }
 
-// pings tells whether an address answers an ICMP echo request (RFC 792) from the pod.
+// pings reports whether an address answers an ICMP echo request (RFC 792) from the pod.
 func (p *pod) pings(t *testing.T, address string) (answered bool) {
 	t.Helper()
 	p.do(t, func() error {
@@ -628,7 +628,7 @@ func (p *pod) pings(t *testing.T, address string) (answered bool) {
 		if _, err := conn.Write(request); err != nil && !errors.Is(err, unix.EPERM) {
 			return err
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 			return err
 		}
 		_, err = conn.Read(make([]byte, 64))
@@ -641,7 +641,7 @@ func (p *pod) pings(t *testing.T, address string) (answered bool) {
 func (p *pod) reachesTCP6(t *testing.T, address string) (reached bool) {
 	t.Helper()
 	p.do(t, func() error {
-		conn, err := net.DialTimeout("tcp6", address, patience)
+		conn, err := net.DialTimeout("tcp6", address, testTimeout)
 		if err == nil {
 			reached = true
 			return conn.Close()

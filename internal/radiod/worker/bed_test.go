@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/wire"
-	"vignette.dev/vignette/internal/routing/apart"
+	"vignette.dev/vignette/internal/routing/routerprocess"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -42,8 +42,8 @@ func managerWith(t *testing.T, parent *holder.Holder, directory string) (*Manage
 
 // TestMain makes this program the routers' process where that is what it was started for.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == apart.Command {
-		if err := apart.Serve(slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Args[2:]); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == routerprocess.Command {
+		if err := routerprocess.Serve(slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -127,7 +127,7 @@ func newPod(t *testing.T, uid string) *pod {
 	return p
 }
 
-// end lets go of the namespace.
+// end closes the namespace.
 func (p *pod) end() { _ = p.namespace.Close() }
 
 func (p *pod) do(t *testing.T, f func() error) {
@@ -152,7 +152,7 @@ func (p *pod) attach(t *testing.T, m *Manager, interfaceName string) {
 	}
 }
 
-// has tells whether the interface is there.
+// has reports whether the interface is there.
 func (p *pod) has(t *testing.T, interfaceName string) bool {
 	t.Helper()
 	found := false
@@ -203,14 +203,14 @@ func (p *pod) listenTCP(t *testing.T, address string) {
 	})
 }
 
-const patience = 400 * time.Millisecond
+const testTimeout = 400 * time.Millisecond
 
-// reachesTCP tells whether a connection from the pod is accepted.
+// reachesTCP reports whether a connection from the pod is accepted.
 func (p *pod) reachesTCP(t *testing.T, address string) bool {
 	t.Helper()
 	reached := false
 	p.do(t, func() error {
-		conn, err := net.DialTimeout("tcp4", address, patience)
+		conn, err := net.DialTimeout("tcp4", address, testTimeout)
 		if err == nil {
 			reached = true
 			return conn.Close()
@@ -220,7 +220,7 @@ func (p *pod) reachesTCP(t *testing.T, address string) bool {
 	return reached
 }
 
-// reachesUDP tells whether a datagram from the pod arrives at the socket.
+// reachesUDP reports whether a datagram from the pod arrives at the socket.
 func (p *pod) reachesUDP(t *testing.T, address string, at *net.UDPConn) bool {
 	t.Helper()
 	p.do(t, func() error {
@@ -234,7 +234,7 @@ func (p *pod) reachesUDP(t *testing.T, address string, at *net.UDPConn) bool {
 		}
 		return nil
 	})
-	_ = at.SetReadDeadline(time.Now().Add(patience))
+	_ = at.SetReadDeadline(time.Now().Add(testTimeout))
 	_, _, err := at.ReadFrom(make([]byte, 16))
 	return err == nil
 }

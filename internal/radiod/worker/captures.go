@@ -29,23 +29,23 @@ func tapOf(t *capture.Tap) radio.Tap {
 	return portTap{t}
 }
 
-// capture sets an attachment's captures to those of its network; the lock is held.
-func (m *Manager) capture(n *network, a *attachment, install func(*capture.Tap)) error {
+// setCaptures sets an attachment's captures to those of its network; the lock is held.
+func (m *Manager) setCaptures(n *network, a *attachment, install func(*capture.Tap)) error {
 	if m.Captures == nil {
 		return nil
 	}
 	spec := &n.object.Spec
 	place := capture.Place{RunUID: string(spec.Experiment.UID), NetworkUID: a.NetworkUID, Network: spec.Network, Node: a.Member.Node}
 	var err error
-	a.tap, err = m.Captures.Change(a.tap, place, spec.Captures, capture.EndStopped, install)
+	a.tap, err = m.Captures.SetCaptures(a.tap, place, spec.Captures, capture.EndStopped, install)
 	return err
 }
 
-// captureAll sets the captures of all of a network's attachments; the lock is held.
-func (m *Manager) captureAll(uid string, n *network) error {
+// setAllCaptures sets the captures of all of a network's attachments; the lock is held.
+func (m *Manager) setAllCaptures(uid string, n *network) error {
 	for _, a := range m.attachments {
 		if a.NetworkUID == uid && a.port != nil {
-			if err := m.capture(n, a, install(a.port)); err != nil {
+			if err := m.setCaptures(n, a, install(a.port)); err != nil {
 				return err // the others would fail the same way
 			}
 		}
@@ -61,7 +61,7 @@ func (m *Manager) endCaptures(a *attachment) {
 		return
 	}
 	// It cannot fail, because it begins no captures.
-	a.tap, _ = m.Captures.Change(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, install(a.port))
+	a.tap, _ = m.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, install(a.port))
 }
 
 // sampleCaptures writes the state of captures into their runs' logs.
@@ -71,7 +71,7 @@ func (s *Sampler) sampleCaptures(now int64) error {
 	}
 	var failed error
 	for _, uid := range s.Captures.Runs() {
-		r, err := s.run(uid)
+		r, err := s.openRunLog(uid)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -86,7 +86,7 @@ func (s *Sampler) sampleCaptures(now int64) error {
 		}
 		if len(lines) > 0 {
 			s.mu.Lock()
-			r.capturesOver = false
+			r.capturesCompleted = false
 			s.mu.Unlock()
 			failed = errors.Join(failed, r.spool.append(now, lines))
 		}
@@ -94,19 +94,19 @@ func (s *Sampler) sampleCaptures(now int64) error {
 	return failed
 }
 
-// capturesOver reports whether a run's captures have ended and are archived, and the log that says so was
+// capturesCompleted reports whether a run's captures have ended and are archived, and the log that says so was
 // shipped.
-func (s *Sampler) capturesOver(r *run) bool {
-	if s.Captures == nil || r.capturesOver {
+func (s *Sampler) capturesCompleted(r *runLog) bool {
+	if s.Captures == nil || r.capturesCompleted {
 		return true
 	}
-	if !s.Captures.Over(r.spool.uid) {
+	if !s.Captures.Completed(r.spool.uid) {
 		return false
 	}
 	if slices.Contains(s.Captures.Runs(), r.spool.uid) {
 		r.finished = time.Now() // so that its last line is shipped too
 	}
-	r.capturesOver = true
+	r.capturesCompleted = true
 	return false
 }
 

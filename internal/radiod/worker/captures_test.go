@@ -61,7 +61,7 @@ func (b *captureBed) as(user string) *client.Client {
 	return client.New(b.api.URL, b.api.Client(), func() (string, error) { return user, nil })
 }
 
-// worker starts another worker with all its parts. Nothing of the one before is told: it may have been killed.
+// worker starts another worker with all its parts. The one before gets no notice, as if it was killed.
 func (b *captureBed) worker(change ...func(*capture.Options)) *Manager {
 	b.t.Helper()
 	options := capture.Options{Directory: filepath.Join(b.directory, "captures"), SpoolBytes: 64 << 20, Archive: b.as("radiod"), Host: "host-a",
@@ -100,7 +100,7 @@ func (b *captureBed) worker(change ...func(*capture.Options)) *Manager {
 	return m
 }
 
-// sealed ends the run and gives its manifest.
+// sealed ends the run and returns its manifest.
 func (b *captureBed) sealed() runapi.Manifest {
 	b.t.Helper()
 	manifest, err := b.as("operator").Seal(b.t.Context(), "run", runapi.SealRequest{WaitSeconds: 60})
@@ -122,8 +122,8 @@ func (b *captureBed) archived(which client.Capture) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	var whole pcapng.Whole
-	if _, err := whole.Write(content); err != nil || whole.Torn() {
+	var whole pcapng.BlockScanner
+	if _, err := whole.Write(content); err != nil || whole.Incomplete() {
 		b.t.Fatalf("%s with %d bytes is not whole: %v", which.Path(), len(content), err)
 	}
 	path := filepath.Join(b.t.TempDir(), "capture.pcapng")
@@ -182,7 +182,7 @@ func (p *pod) sendDatagrams(t *testing.T, to string, count int) {
 				return err
 			}
 			if i%50 == 0 {
-				time.Sleep(time.Millisecond) // the TAP's own queue is not what is tested
+				time.Sleep(time.Millisecond) // the TAP's own queue is not tested
 			}
 		}
 		return nil
@@ -352,7 +352,7 @@ func TestALimitAndALostNodeAreGapsOfTheCapture(t *testing.T) {
 	}
 }
 
-func TestABadFilterIsToldAndTheNodeWorks(t *testing.T) {
+func TestABadFilterIsReportedAndTheNodeWorks(t *testing.T) {
 	b := newCaptureBed(t)
 	m := b.worker()
 	n := networkOf("run", "vhf", "pod-1")

@@ -15,23 +15,25 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// carrier has the radio interfaces of attachments, and carries their frames: radiod's own engine by TAPs, or EMANE by veths.
+// carrier makes the radio interfaces of attachments and carries their frames: radiod's own engine with TAPs,
+// or EMANE with veths.
 type carrier interface {
 	// put makes the radio in the pod's namespace, with the pod's rules.
 	put(a *attachment, i podnet.Interface, namespace *os.File) error
-	// adopt takes up a radio of an earlier worker that nobody holds, which has been seen to be in its namespace.
+	// adopt takes over a radio of an earlier worker that no process holds, after it was seen in its
+	// namespace.
 	adopt(a *attachment, namespace *os.File) error
 	// join lets frames flow; the manager's lock is held.
 	join(n *network, a *attachment) error
 	// leave ends that: a's counters do not change any more.
 	leave(a *attachment)
-	// destroy the radio, if it is still there.
+	// destroy removes the radio, if it is still there.
 	destroy(a *attachment) error
-	// part with the radio, which stays as it is for the next worker; the manager's lock is held.
-	part(a *attachment)
+	// release releases the radio, which stays for the next worker; the manager's lock is held.
+	release(a *attachment)
 }
 
-// carrierOf an attachment, by its network's engine.
+// carrierOf returns an attachment's carrier, by its network's engine.
 func (m *Manager) carrierOf(a *attachment) carrier {
 	if a.Engine == v1alpha1.EngineEMANE {
 		return veths{m}
@@ -51,10 +53,10 @@ func (m taps) put(a *attachment, i podnet.Interface, namespace *os.File) error {
 	if err := m.Keeper.Hold(a.id(), fd); err != nil {
 		return err
 	}
-	return m.moveAndGuard(a, temporary, i, namespace)
+	return m.moveAndLoadRules(a, temporary, i, namespace)
 }
 
-// adopt opens the TAP of a record in its pod's namespace and gives it to the parent.
+// adopt opens the TAP of a record in its pod's namespace and passes it to the parent.
 func (m taps) adopt(a *attachment, namespace *os.File) error {
 	err := netns.Do(namespace, func() (err error) {
 		a.fd, err = tap.Open(a.link(), a.Index)
@@ -82,14 +84,14 @@ func (m taps) join(n *network, a *attachment) error {
 	}
 	key, containerID := a.key(), a.ContainerID
 	options := radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
-		Descriptor: a.fd, Ledger: &a.book.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
-	if err := m.capture(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
-		n.message = err.Error() // the node works all the same
+		Descriptor: a.fd, Ledger: &a.counters.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
+	if err := m.setCaptures(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
+		n.message = err.Error() // the node works nevertheless
 	}
 	if a.port, err = n.running.Attach(options); err != nil {
 		return err
 	}
-	a.book.keepFor(a.port)
+	a.counters.keepMappedFor(a.port)
 	return nil
 }
 
@@ -100,30 +102,31 @@ func (m taps) leave(a *attachment) {
 	}
 }
 
-// destroy lets the TAP go, which vanishes with its last descriptor.
+// destroy closes the TAP, which vanishes with its last descriptor.
 func (m taps) destroy(a *attachment) error {
-	if a.fd < 0 || !m.closes(a) {
+	if a.fd < 0 || !m.mayClose(a) {
 		return nil
 	}
 	return errors.Join(tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
 }
 
-func (m taps) part(a *attachment) {
+func (m taps) release(a *attachment) {
 	a.port.Detach()
-	if m.closes(a) {
+	if m.mayClose(a) {
 		_ = unix.Close(a.fd)
 	}
 }
 
-// seen tells that the radio of a record is still there, and its owner's, on a thread in its namespace.
-func (a *attachment) seen(owner string) error {
+// verifyInterface checks that the radio of a record still exists and has the same owner, on a thread in its
+// namespace.
+func (a *attachment) verifyInterface(owner string) error {
 	state, err := podnet.Read(a.link())
-	stranger := state.Index != a.Index || state.Owner != "" && state.Owner != owner
-	if errors.Is(err, os.ErrNotExist) || err == nil && stranger {
+	replaced := state.Index != a.Index || state.Owner != "" && state.Owner != owner
+	if errors.Is(err, os.ErrNotExist) || err == nil && replaced {
 		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.link())
 	}
-	if guestErr := a.seenGuest(); err == nil && guestErr != nil {
-		return fmt.Errorf("%w: what was wired to QEMU is not any more: %w", netns.ErrGone, guestErr)
+	if guestErr := a.verifyGuest(); err == nil && guestErr != nil {
+		return fmt.Errorf("%w: the wire to QEMU is gone: %w", netns.ErrGone, guestErr)
 	}
 	return err
 }

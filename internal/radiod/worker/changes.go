@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// lateChange is the lateness above which a change counts as late.
-	lateChange = 2 * time.Millisecond
-	// followClock bounds how long a step of CLOCK_REALTIME stays unnoticed while a change is waited for.
-	followClock = time.Second
+	// lateChangeThreshold is the lateness above which a change counts as late.
+	lateChangeThreshold = 2 * time.Millisecond
+	// clockCheckInterval bounds how long a step of CLOCK_REALTIME stays unnoticed while a change is waited for.
+	clockCheckInterval = time.Second
 )
 
 // replayUntil applies a network's changes up to a moment, Unix epoch in nanoseconds.
-func replayUntil(spec *v1alpha1.RadioNetworkSpec, air *air, now int64) (*replay, error) {
+func replayUntil(spec *v1alpha1.RadioNetworkSpec, air *environment, now int64) (*replay, error) {
 	r, err := newReplay(spec, air)
 	r.advance(now - r.t0)
 	return r, err
@@ -34,17 +34,17 @@ func replayUntil(spec *v1alpha1.RadioNetworkSpec, air *air, now int64) (*replay,
 // replay applies a network's changes one after the other.
 type replay struct {
 	waveform waveform
-	// switchedOff is the administrator's silence, which no change ends; silent is set by changes.
-	switchedOff, silent bool
-	t0                  int64 // nanoseconds of the Unix epoch
-	changes             []v1alpha1.TimedRadioChange
-	next                int // of the changes
+	// silencedByAdministrator is the administrator's silence, which no change ends; silent is set by changes.
+	silencedByAdministrator, silent bool
+	t0                              int64 // nanoseconds of the Unix epoch
+	changes                         []v1alpha1.TimedRadioChange
+	next                            int // of the changes
 }
 
 // newReplay begins before the first change. An error names what is wrong; wrong changes are left out, and
 // without a usable waveform the radios are silent.
-func newReplay(spec *v1alpha1.RadioNetworkSpec, air *air) (*replay, error) {
-	r := &replay{switchedOff: spec.Silent}
+func newReplay(spec *v1alpha1.RadioNetworkSpec, air *environment) (*replay, error) {
+	r := &replay{silencedByAdministrator: spec.Silent}
 	if spec.T0 != nil { // without T0 no change happens
 		r.t0 = spec.T0.UnixNano()
 		r.changes = slices.SortedStableFunc(slices.Values(spec.Changes), func(a, b v1alpha1.TimedRadioChange) int {
@@ -53,7 +53,7 @@ func newReplay(spec *v1alpha1.RadioNetworkSpec, air *air) (*replay, error) {
 	}
 	w, err := newWaveform(spec, r.changes, air)
 	if w == nil {
-		w, r.switchedOff = newLinks(spec, air), true
+		w, r.silencedByAdministrator = newLinks(spec, air), true
 	}
 	r.waveform = w
 	return r, err
@@ -75,7 +75,7 @@ func (r *replay) advance(offset int64) (carriedOut int) {
 
 // snapshot returns the current settings; later changes do not affect them.
 func (r *replay) snapshot() (s settings, silent bool) {
-	return r.waveform.snapshot(), r.silent || r.switchedOff
+	return r.waveform.snapshot(), r.silent || r.silencedByAdministrator
 }
 
 // wait returns the time until the next change, in nanoseconds from the given time of the Unix epoch. It is
@@ -84,7 +84,7 @@ func (r *replay) wait(now int64) (wait int64, more bool) {
 	if r.next == len(r.changes) {
 		return 0, false
 	}
-	return min(r.t0+r.changes[r.next].AtNanoseconds-now, int64(followClock)), true
+	return min(r.t0+r.changes[r.next].AtNanoseconds-now, int64(clockCheckInterval)), true
 }
 
 // newlyOverdue returns the changes before the given time, Unix epoch in nanoseconds, that were not known by
@@ -114,25 +114,25 @@ func newlyOverdue(before, spec *v1alpha1.RadioNetworkSpec, now int64) (overdue [
 // why radios do not work; nodes can attach nevertheless.
 func (m *Manager) startNetwork(n *network) error {
 	spec := &n.object.Spec
-	n.air = &air{}
+	n.environment = &environment{}
 	r := m.replay(n, clock.Realtime())
 	s, silent := r.snapshot()
 	running, err := m.Engine.NewNetwork(radio.NetworkOptions{Model: s.model(), MTU: int(spec.MTU), Silent: silent})
 	if err != nil {
 		return err
 	}
-	n.running, n.began = running, s
-	m.noteSilence(n, s, silent)
+	n.running, n.initialSettings = running, s
+	m.publishSilence(n, s, silent)
 	m.schedule(n, r)
 	return nil
 }
 
 // replay returns the current state of a network's object. Its radios are silent while something is missing.
 func (m *Manager) replay(n *network, now int64) *replay {
-	missing := m.surround(n)
-	r, err := replayUntil(&n.object.Spec, n.air, now)
-	r.switchedOff = r.switchedOff || missing != nil
-	n.trouble = errors.Join(missing, refuse(err))
+	missing := m.updateEnvironment(n)
+	r, err := replayUntil(&n.object.Spec, n.environment, now)
+	r.silencedByAdministrator = r.silencedByAdministrator || missing != nil
+	n.trouble = errors.Join(missing, asRefusal(err))
 	return r
 }
 
@@ -140,7 +140,7 @@ func (m *Manager) replay(n *network, now int64) *replay {
 func (m *Manager) changeNetwork(n *network, before *v1alpha1.RadioNetworkSpec) error {
 	now, spec := clock.Realtime(), &n.object.Spec
 	r := m.replay(n, now)
-	if s, _ := r.snapshot(); reflect.TypeOf(s) != reflect.TypeOf(n.began) {
+	if s, _ := r.snapshot(); reflect.TypeOf(s) != reflect.TypeOf(n.initialSettings) {
 		err := n.running.Configure(int(spec.MTU), true, nil)
 		return errors.Join(err, fmt.Errorf("waveform of %s: it changed to another model while the network ran: its radios are silent", spec.Network))
 	}
@@ -148,9 +148,9 @@ func (m *Manager) changeNetwork(n *network, before *v1alpha1.RadioNetworkSpec) e
 	if err := n.running.Configure(int(spec.MTU), silent, s.configure); err != nil {
 		return err
 	}
-	m.noteSilence(n, s, silent)
+	m.publishSilence(n, s, silent)
 	for _, c := range newlyOverdue(before, spec, now) {
-		m.noteChange(spec.Network, time.Duration(clock.Realtime()-spec.T0.UnixNano()-c.AtNanoseconds))
+		m.countChange(spec.Network, time.Duration(clock.Realtime()-spec.T0.UnixNano()-c.AtNanoseconds))
 	}
 	m.schedule(n, r)
 	return nil
@@ -170,9 +170,9 @@ func (m *Manager) schedule(n *network, r *replay) {
 		s, silent := r.snapshot()
 		if carriedOut > 0 {
 			s.configure(model)
-			m.noteSilence(n, s, silent)
+			m.publishSilence(n, s, silent)
 			for _, c := range r.changes[first:r.next] {
-				m.noteChange(name, time.Duration(realtime-r.t0-c.AtNanoseconds))
+				m.countChange(name, time.Duration(realtime-r.t0-c.AtNanoseconds))
 			}
 		}
 		if wait, more := r.wait(realtime); more {
@@ -183,23 +183,23 @@ func (m *Manager) schedule(n *network, r *replay) {
 }
 
 // changeCounters count the changes of running networks.
-type changeCounters struct{ carriedOut, late atomic.Uint64 }
+type changeCounters struct{ applied, late atomic.Uint64 }
 
 var (
 	changesTotal = prometheus.NewDesc("vignette_radio_changes_total", "Changes of running networks carried out.", nil, nil)
 	changesLate  = prometheus.NewDesc("vignette_radio_changes_late_total", "Changes of running networks carried out more than 2 ms late.", nil, nil)
 )
 
-// noteChange counts a change. It must not block, because the network's loop calls it.
-func (m *Manager) noteChange(network string, late time.Duration) {
-	m.changes.carriedOut.Add(1)
-	if late > lateChange {
+// countChange counts a change. It must not block, because the network's loop calls it.
+func (m *Manager) countChange(network string, late time.Duration) {
+	m.changes.applied.Add(1)
+	if late > lateChangeThreshold {
 		m.changes.late.Add(1)
 		go m.Log.Warn("a change of a network was applied late", "network", network, "lateness", late)
 	}
 }
 
 func (c *changeCounters) collect(to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(changesTotal, prometheus.CounterValue, float64(c.carriedOut.Load()))
+	to <- prometheus.MustNewConstMetric(changesTotal, prometheus.CounterValue, float64(c.applied.Load()))
 	to <- prometheus.MustNewConstMetric(changesLate, prometheus.CounterValue, float64(c.late.Load()))
 }

@@ -151,7 +151,7 @@ func TestStepByStepComesToTheSameAsAtOnce(t *testing.T) {
 		}
 		spec := changed(changes...)
 		before := spec.DeepCopy()
-		r, err := newReplay(spec, &air{})
+		r, err := newReplay(spec, &environment{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func (o *onAir) attachSockets(t *testing.T, nem int) int {
 	return fds[0]
 }
 
-// send gives the moments before the frame was sent and after the radio had taken it.
+// send returns the moments before the frame was sent and after the radio had taken it.
 func (o *onAir) send(t *testing.T) (before, after int64) {
 	t.Helper()
 	frame := make([]byte, 64)
@@ -280,7 +280,7 @@ func TestARunningNetworkCarriesOutItsChangesByItself(t *testing.T) {
 	o := newOnAir(t, instant(t0, at(step, "", "", loss("100%")), at(2*step, "", "", loss("0%")), silence(3*step, true), silence(4*step, false)))
 	must, mustNot := map[uint64]bool{}, map[uint64]bool{}
 	for time.Since(t0) < 5*step {
-		number, carriedOut := o.sent, int64(o.changes.carriedOut.Load())
+		number, carriedOut := o.sent, int64(o.changes.applied.Load())
 		before, after := o.send(t)
 		first, last := (before-t0.UnixNano())/int64(step), (after-t0.UnixNano())/int64(step)
 		switch {
@@ -302,18 +302,18 @@ func TestARunningNetworkCarriesOutItsChangesByItself(t *testing.T) {
 			t.Errorf("frame %d arrived, although the link lost all at its time", number)
 		}
 	}
-	eventually(t, "all changes have been carried out", func() bool { return o.changes.carriedOut.Load() == 4 })
+	eventually(t, "all changes have been carried out", func() bool { return o.changes.applied.Load() == 4 })
 	t.Logf("%d frames had to arrive, %d had to be lost, %d changes were late", len(must), len(mustNot), o.changes.late.Load())
 }
 
-func TestAChangeThatIsAppendedWhileTheNetworkRunsIsCarriedOutInItsTurn(t *testing.T) {
+func TestAChangeThatIsAppendedWhileTheNetworkRunsIsApplied(t *testing.T) {
 	o := newOnAir(t, instant(time.Now(), at(time.Hour, "", "", loss("50%"))))
 	object := o.network.object.DeepCopy()
 	object.Generation = 2
 	soon := time.Since(object.Spec.T0.Time) + 300*time.Millisecond
 	object.Spec.Changes = append([]v1alpha1.TimedRadioChange{at(soon, "red", "blue", loss("100%"))}, object.Spec.Changes...)
 	set(t, o.Manager, object)
-	eventually(t, "the change has been carried out", func() bool { return o.changes.carriedOut.Load() == 1 })
+	eventually(t, "the change has been carried out", func() bool { return o.changes.applied.Load() == 1 })
 	if now := time.Since(object.Spec.T0.Time); now < soon {
 		t.Errorf("the change was carried out at %v; want no earlier than %v", now, soon)
 	}
@@ -332,7 +332,7 @@ func TestAnOverdueChangeIsCarriedOutAtOnceAndNotedAsLate(t *testing.T) {
 	if _, _ = o.send(t); len(o.arrived(t)) != 0 {
 		t.Error("a frame arrived: the change was not carried out")
 	}
-	if carriedOut, late := o.changes.carriedOut.Load(), o.changes.late.Load(); carriedOut != 1 || late != 1 {
+	if carriedOut, late := o.changes.applied.Load(), o.changes.late.Load(); carriedOut != 1 || late != 1 {
 		t.Errorf("%d changes carried out, %d late; want one, late", carriedOut, late)
 	}
 	object = object.DeepCopy()

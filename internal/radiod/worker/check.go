@@ -28,7 +28,7 @@ func Check(spec *v1alpha1.RadioNetworkSpec) error {
 		}
 		return err
 	}
-	r, modelErr := newReplay(spec, &air{})
+	r, modelErr := newReplay(spec, &environment{})
 	if modelErr == nil {
 		r.advance(int64(maxRun))
 		s, _ := r.snapshot()

@@ -131,10 +131,10 @@ func (c *Cluster) Changed(n *v1alpha1.RadioNetwork) {
 	c.mu.Lock()
 	c.changed[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] = string(n.UID)
 	c.mu.Unlock()
-	poke(c.wake)
+	notify(c.wake)
 }
 
-func poke(channel chan struct{}) {
+func notify(channel chan struct{}) {
 	select {
 	case channel <- struct{}{}:
 	default:
@@ -180,7 +180,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
-		again := func(any) { poke(c.refresh) }
+		again := func(any) { notify(c.refresh) }
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: again,
 			UpdateFunc: func(_, object any) { again(object) }, DeleteFunc: again})
 		if err != nil {
@@ -198,7 +198,7 @@ func (c *Cluster) set(object any) {
 	if err := c.manager.SetNetwork(n); err != nil {
 		c.Log.Error("apply a RadioNetwork", "name", n.Name, "error", err)
 	}
-	if err := c.manager.RemoveFormer(); err != nil {
+	if err := c.manager.RemoveFormerMembers(); err != nil {
 		c.Log.Error("remove former members", "name", n.Name, "error", err)
 	}
 	c.Changed(n)
@@ -237,7 +237,7 @@ func (c *Cluster) prune(ctx context.Context) {
 }
 
 const (
-	coalesce = 250 * time.Millisecond
+	coalesceInterval = 250 * time.Millisecond
 	// hostInterval after which the host's own addresses are read again; their changes are not reported.
 	hostInterval = 30 * time.Second
 )
@@ -250,7 +250,7 @@ func (c *Cluster) renewAllowedOnChange(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.refresh:
-			pause(ctx, coalesce)
+			pause(ctx, coalesceInterval)
 		case <-ticker.C:
 		}
 		c.renewAllowed(ctx)
@@ -322,10 +322,10 @@ func (c *Cluster) writeStatuses(ctx context.Context) {
 				c.mu.Lock()
 				c.changed[name] = uid
 				c.mu.Unlock()
-				time.AfterFunc(time.Second, func() { poke(c.wake) })
+				time.AfterFunc(time.Second, func() { notify(c.wake) })
 			}
 		}
-		pause(ctx, coalesce)
+		pause(ctx, coalesceInterval)
 	}
 }
 
@@ -339,7 +339,7 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 	c.mu.Lock()
 	written, was := c.written[uid]
 	c.mu.Unlock()
-	if was && written == status || !was && status == (hostStatus{}) && !c.inStatus(ctx, name) {
+	if was && written == status || !was && status == (hostStatus{}) && !c.hasStatusEntry(ctx, name) {
 		return nil
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{
@@ -361,8 +361,8 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 	return nil
 }
 
-// inStatus reports whether the API server has an entry of this host, left by an earlier worker.
-func (c *Cluster) inStatus(ctx context.Context, name types.NamespacedName) bool {
+// hasStatusEntry reports whether the API server has an entry of this host, left by an earlier worker.
+func (c *Cluster) hasStatusEntry(ctx context.Context, name types.NamespacedName) bool {
 	var n v1alpha1.RadioNetwork
 	if err := c.reader.Get(ctx, name, &n); err != nil {
 		return false

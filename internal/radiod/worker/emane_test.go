@@ -86,8 +86,8 @@ func emaneNetwork(podUIDs ...string) *v1alpha1.RadioNetwork {
 	return n
 }
 
-// told of the pod, as the operator tells it.
-func told(n *v1alpha1.RadioNetwork) *v1alpha1.RadioNetwork {
+// configuredRadios of the pod, as the operator tells it.
+func configuredRadios(n *v1alpha1.RadioNetwork) *v1alpha1.RadioNetwork {
 	n = n.DeepCopy()
 	n.Generation++
 	n.Spec.EMANE = []v1alpha1.EMANEPod{{Host: "host-b", PodUID: otherEMANEUID}, {Host: "host-a", PodUID: emaneUID}}
@@ -142,7 +142,7 @@ func TestAMemberThatEMANECarriesHasAVethIntoItsPodAndIsAttachedOnceItsProcessAns
 		return attached == 0 && strings.Contains(message, "waiting for the pod of EMANE")
 	})
 	p.appear(t)
-	if err := m.SetNetwork(told(n)); err != nil {
+	if err := m.SetNetwork(configuredRadios(n)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "both radios are beside EMANE", func() bool { return p.has(t, "nem1") && p.has(t, "nem2") })
@@ -177,7 +177,7 @@ func TestFramesReachEMANEWithTheirChecksumsAndNotLongerThanTheMTU(t *testing.T) 
 	p.manager(m)
 	p.appear(t)
 	a := newPod(t, "pod-a")
-	n := told(emaneNetwork(a.uid))
+	n := configuredRadios(emaneNetwork(a.uid))
 	if err := m.SetNetwork(n); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
 	first, _ := bed.worker(t)
 	p.manager(first)
 	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
-	n := told(emaneNetwork(a.uid, b.uid))
+	n := configuredRadios(emaneNetwork(a.uid, b.uid))
 	processes := p.play(t, n)
 	if err := first.SetNetwork(n); err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestARadioOfEMANEThatNoNetworkListsIsSwept(t *testing.T) {
 	p.appear(t)
 	p.manager(m)
 	a := newPod(t, "pod-a")
-	n := told(emaneNetwork(a.uid))
+	n := configuredRadios(emaneNetwork(a.uid))
 	if err := m.SetNetwork(n); err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestChangesReachEMANEAtTheirTime(t *testing.T) {
 	p.appear(t)
 	p.manager(m)
 	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
-	n := told(emaneNetwork(a.uid, b.uid))
+	n := configuredRadios(emaneNetwork(a.uid, b.uid))
 	processes := p.play(t, n)
 	if err := m.SetNetwork(n.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -383,7 +383,7 @@ func TestARealEMANECarriesFramesBetweenMembers(t *testing.T) {
 			a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
 			n := emaneNetwork(a.uid, b.uid)
 			waveform(n)
-			n = told(n)
+			n = configuredRadios(n)
 			if err := m.SetNetwork(n); err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,7 @@ func TestPathlossToManyIsThatToEach(t *testing.T) {
 		"a far too high id": {999, []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &air{}
+			a := &environment{}
 			to := []int{9, 1000, 5, 6}
 			got := make([]float64, len(to))
 			a.PathlossToAll(c.from, to, 0, got)
@@ -28,7 +28,7 @@ func TestPathlossToManyIsThatToEach(t *testing.T) {
 					t.Errorf("%v dB to %d before anything is known", got[i], to[i])
 				}
 			}
-			a.track.Store(newTrack([]int{5, 9}, &moment{pathloss: []float32{60, 80, 70, unknown}}))
+			a.moments.Store(newMomentChain([]int{5, 9}, &moment{pathloss: []float32{60, 80, 70, unknown}}))
 			a.PathlossToAll(c.from, to, 0, got)
 			for i, nem := range to {
 				each, known := a.Pathloss(nemPort(c.from), nemPort(nem), 0)

@@ -17,10 +17,10 @@ import (
 // eth0 is the name that container runtimes give a pod's first interface; KubeVirt relies on it.
 const eth0 = "eth0"
 
-// asked returns the member of a request of the runtime; the lock is held. KubeVirt chooses the names of a
+// memberFor returns the member of a request of the runtime; the lock is held. KubeVirt chooses the names of a
 // virtual machine's interfaces. The configuration then names the network. The launcher's UID still proves
 // that the machine is a member.
-func (m *Manager) asked(request *wire.Request) (*network, *v1alpha1.Member) {
+func (m *Manager) memberFor(request *wire.Request) (*network, *v1alpha1.Member) {
 	if n, member := m.member(memberKey{request.PodUID, request.Interface}); member != nil {
 		return n, member
 	}
@@ -43,8 +43,8 @@ func (a *attachment) prepareGuest() error {
 	return nil
 }
 
-// putGuest makes QEMU's TAP beside the radio, and wires the two.
-func (a *attachment) putGuest(i podnet.Interface, namespace *os.File) error {
+// createGuest makes QEMU's TAP beside the radio, and wires the two.
+func (a *attachment) createGuest(i podnet.Interface, namespace *os.File) error {
 	if a.Guest == nil {
 		return nil
 	}
@@ -69,11 +69,11 @@ func (m *Manager) destroyGuest(a *attachment) error {
 		return nil
 	}
 	defer namespace.Close()
-	return netns.Do(namespace, func() error { return vmnic.Reclaim(a.Guest.TAP, a.Guest.Index) })
+	return netns.Do(namespace, func() error { return vmnic.RemoveUnused(a.Guest.TAP, a.Guest.Index) })
 }
 
-// seenGuest checks a virtual machine's additional interfaces, on a thread in its namespace.
-func (a *attachment) seenGuest() error {
+// verifyGuest checks a virtual machine's additional interfaces, on a thread in its namespace.
+func (a *attachment) verifyGuest() error {
 	if a.Guest == nil {
 		return nil
 	}

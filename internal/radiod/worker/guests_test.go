@@ -98,7 +98,7 @@ func (l launcher) open(name string, user int) (fd int, err error) {
 	return fd, err
 }
 
-// openAs gives the thread's privileges up, once it has the device, which KubeVirt gives to launchers.
+// openAs drops the thread's privileges, once it has the device, which KubeVirt gives to launchers.
 func openAs(name string, user int) (fd int, err error) {
 	fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -148,7 +148,7 @@ func (q *qemu) send(t *testing.T, frame []byte, kind byte, segment, start, offse
 // next frame for the guest for which something holds; nil if there is none for a while.
 func (q *qemu) next(t *testing.T, wanted func(frame []byte) bool) []byte {
 	t.Helper()
-	if err := q.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := q.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	buffer := make([]byte, 1<<16)
@@ -247,7 +247,7 @@ func newMachineBed(t *testing.T) *machineBed {
 	return b
 }
 
-// flows tells that a frame gets from the pod to the guest, and one back.
+// flows checks that a frame gets from the pod to the guest, and one back.
 func (b *machineBed) flows(t *testing.T) bool {
 	t.Helper()
 	at := b.one.listenUDP(t, fmt.Sprintf("0.0.0.0:%d", guestPort))
@@ -260,7 +260,7 @@ func (b *machineBed) flows(t *testing.T) bool {
 
 func received(at *net.UDPConn, want string) bool {
 	buffer := make([]byte, 2000)
-	_ = at.SetReadDeadline(time.Now().Add(patience)) // fails only on a closed socket
+	_ = at.SetReadDeadline(time.Now().Add(testTimeout)) // fails only on a closed socket
 	for {
 		n, _, err := at.ReadFrom(buffer)
 		if err != nil {
@@ -340,7 +340,7 @@ func TestFramesThatAGuestLeavesToItsHostToSegmentArriveCompleteAndNoLongerThanTh
 	var got []byte
 	buffer := make([]byte, 1<<16)
 	for len(got) < len(payload) {
-		if err := sniffer.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		if err := sniffer.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 			t.Fatal(err)
 		}
 		n, err := sniffer.Read(buffer)
@@ -535,7 +535,7 @@ func TestAVirtualMachinesRadioGoesOnThroughRestarts(t *testing.T) {
 			_ = b.qemu.Close()
 			b.machine.end()
 			eventually(t, "the attachment goes with its launcher", func() bool {
-				if err := b.manager.SweepPinned(); err != nil {
+				if err := b.manager.RemovePinned(); err != nil {
 					t.Error(err)
 				}
 				return b.manager.existing(memberKey{"vm-1", "vhf"}) == nil
@@ -568,7 +568,7 @@ func TestOrphansOfVirtualMachinesAreRemoved(t *testing.T) {
 	}
 	b.manager, _ = b.worker(t)
 	sweep := func() (radiods, qemus bool) {
-		if err := b.manager.Sweep(); err != nil {
+		if err := b.manager.RemoveOrphans(); err != nil {
 			t.Error(err)
 		}
 		return b.machine.has(t, vmnic.RadioName("vhf")), b.machine.has(t, hashed)
@@ -595,8 +595,8 @@ func TestALaunchersNamespaceHasNoRouterAndNoSocketOfRadiods(t *testing.T) {
 	set(t, m, n)
 	newLauncher(t, "vm-1").attach(t, m)
 	m.reconcileQueues()
-	if wanted := m.wantedDomains(); len(wanted) > 0 || m.offers("vm-1") {
-		t.Errorf("routers %v, socket %v; want none: the guest's kernel is another", wanted, m.offers("vm-1"))
+	if wanted := m.wantedDomains(); len(wanted) > 0 || m.hasQueueServer("vm-1") {
+		t.Errorf("routers %v, socket %v; want none: the guest's kernel is another", wanted, m.hasQueueServer("vm-1"))
 	}
 }
 

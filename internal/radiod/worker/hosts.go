@@ -29,19 +29,19 @@ type Hosts struct {
 
 	// wiring protects the connections. The manager's lock may be held when it is taken, but not the other way
 	// round.
-	wiring  sync.RWMutex
-	spreads map[string]*spread // by the network's UID
-	byID    map[networkID]*spread
-	known   map[string]peers.Address // by host
-	lost    map[string]lostHost
-	counted map[string]*hostCounters
+	wiring    sync.RWMutex
+	networks  map[string]*distributedNetwork // by the network's UID
+	byID      map[networkID]*distributedNetwork
+	addresses map[string]peers.Address // by host
+	lost      map[string]lostHost
+	counters  map[string]*hostCounters
 	// leaving are hosts that share no network with this one any more, with the time since.
 	leaving map[string]time.Time
 }
 
-// lingering is how long a host that shares no network any more is still answered. It may learn of that later,
+// leaveGracePeriod is how long a host that shares no network any more is still answered. It may learn of that later,
 // and must not report this host as lost.
-const lingering = 10 * time.Second
+const leaveGracePeriod = 10 * time.Second
 
 // HostsOptions of Hosts.
 type HostsOptions struct {
@@ -53,14 +53,14 @@ type HostsOptions struct {
 	// PeerTime converts a time of CLOCK_MONOTONIC to the one sent to other hosts; nil sends it as it is.
 	// Realtime gives the time of the Unix epoch that is sent to them, in nanoseconds; nil for CLOCK_REALTIME.
 	// Tests skew both.
-	Told     func(monotonic int64) int64
+	PeerTime func(monotonic int64) int64
 	Realtime func() int64
 	// MTU of the path to another host; nil asks the kernel.
 	MTU func(to netip.AddrPort) int
 }
 
-// spread is a network with ports on this host and on others.
-type spread struct {
+// distributedNetwork is a network with ports on this host and on others.
+type distributedNetwork struct {
 	id     networkID
 	runUID string
 	object *v1alpha1.RadioNetwork
@@ -68,26 +68,26 @@ type spread struct {
 	running *radio.Network
 	driver  *emaned.Driver
 	clock   *slotClock
-	hosts   map[string]*farHost
-	ports   map[int]*farPort // by NEM id
+	hosts   map[string]*remoteHost
+	ports   map[int]*remotePort // by NEM id
 }
 
-type farPort struct {
-	host *farHost
+type remotePort struct {
+	host *remoteHost
 	port *radio.Port
 }
 
-// farHost takes a network's transmissions to another host. It implements radio.Host.
-type farHost struct {
-	id   networkID
-	name string
-	peer *peers.Peer
-	told func(int64) int64
+// remoteHost takes a network's transmissions to another host. It implements radio.Host.
+type remoteHost struct {
+	id       networkID
+	name     string
+	peer     *peers.Peer
+	peerTime func(int64) int64
 }
 
 // Ship implements radio.Host.
-func (f *farHost) Ship(s *radio.Shipment) {
-	f.peer.Send(appendShipment(f.peer.Buffer(), f.id, s, f.told))
+func (f *remoteHost) Ship(s *radio.Shipment) {
+	f.peer.Send(appendShipment(f.peer.Buffer(), f.id, s, f.peerTime))
 }
 
 // lostHost is a host from which nothing comes.
@@ -104,46 +104,46 @@ type hostCounters struct {
 
 // NewHosts makes the Hosts and registers it with the manager. Run begins to listen.
 func NewHosts(o HostsOptions) *Hosts {
-	if o.Told == nil {
-		o.Told = func(monotonic int64) int64 { return monotonic }
+	if o.PeerTime == nil {
+		o.PeerTime = func(monotonic int64) int64 { return monotonic }
 	}
 	if o.Realtime == nil {
 		o.Realtime = clock.Realtime
 	}
-	h := &Hosts{HostsOptions: o, spreads: map[string]*spread{}, byID: map[networkID]*spread{}, known: map[string]peers.Address{},
-		lost: map[string]lostHost{}, counted: map[string]*hostCounters{}, leaving: map[string]time.Time{}}
-	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.Told(clock.Monotonic()) },
-		Realtime: o.Realtime, Receive: h.receive, Changed: h.changed, Log: o.Manager.Log})
+	h := &Hosts{HostsOptions: o, networks: map[string]*distributedNetwork{}, byID: map[networkID]*distributedNetwork{}, addresses: map[string]peers.Address{},
+		lost: map[string]lostHost{}, counters: map[string]*hostCounters{}, leaving: map[string]time.Time{}}
+	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.PeerTime(clock.Monotonic()) },
+		Realtime: o.Realtime, Receive: h.receive, Changed: h.reachabilityChanged, Log: o.Manager.Log})
 	o.Manager.hosts.Store(h)
 	return h
 }
 
-// connect updates a network's ports on other hosts; the manager's lock is held.
-func (m *Manager) connect(uid string, n *network) {
+// connectHosts updates a network's ports on other hosts; the manager's lock is held.
+func (m *Manager) connectHosts(uid string, n *network) {
 	h := m.hosts.Load()
 	if h == nil {
 		return
 	}
 	h.wiring.Lock()
 	defer h.wiring.Unlock()
-	s := h.spreads[uid]
+	s := h.networks[uid]
 	if n == nil || n.running == nil && n.driver == nil || len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })) == 0 {
 		if s != nil {
-			delete(h.spreads, uid)
+			delete(h.networks, uid)
 			delete(h.byID, s.id)
 			for _, p := range s.ports {
 				p.port.Detach()
 			}
-			h.tellPeers()
+			h.updatePeers()
 		}
 		return
 	}
 	if s == nil {
-		s = &spread{id: networkIDOf(uid), hosts: map[string]*farHost{}, ports: map[int]*farPort{}}
-		h.spreads[uid], h.byID[s.id] = s, s
+		s = &distributedNetwork{id: networkIDOf(uid), hosts: map[string]*remoteHost{}, ports: map[int]*remotePort{}}
+		h.networks[uid], h.byID[s.id] = s, s
 	}
-	s.object, s.running, s.driver, s.clock, s.runUID = n.object, n.running, n.driver, &n.air.clock, string(n.object.Spec.Experiment.UID)
-	wanted := h.wanted(n.object)
+	s.object, s.running, s.driver, s.clock, s.runUID = n.object, n.running, n.driver, &n.environment.clock, string(n.object.Spec.Experiment.UID)
+	wanted := h.remoteMembers(n.object)
 	for name := range s.hosts {
 		if !slices.Contains(slices.Collect(maps.Values(wanted)), name) {
 			delete(s.hosts, name)
@@ -151,17 +151,17 @@ func (m *Manager) connect(uid string, n *network) {
 	}
 	for _, name := range wanted {
 		if s.hosts[name] == nil {
-			s.hosts[name] = &farHost{id: s.id, name: name, told: h.Told}
+			s.hosts[name] = &remoteHost{id: s.id, name: name, peerTime: h.PeerTime}
 		}
 	}
-	h.tellPeers()
+	h.updatePeers()
 	if s.running != nil {
-		h.place(s, wanted)
+		h.updatePorts(s, wanted)
 	}
 }
 
-// wanted returns a network's members on other hosts that can be reached, by NEM id.
-func (h *Hosts) wanted(object *v1alpha1.RadioNetwork) map[int]string {
+// remoteMembers returns a network's members on other hosts that can be reached, by NEM id.
+func (h *Hosts) remoteMembers(object *v1alpha1.RadioNetwork) map[int]string {
 	wanted := map[int]string{}
 	for i := range object.Status.Hosts {
 		entry := &object.Status.Hosts[i]
@@ -173,7 +173,7 @@ func (h *Hosts) wanted(object *v1alpha1.RadioNetwork) map[int]string {
 			h.Manager.Log.Error("another host's entry in a RadioNetwork's status", "network", object.Name, "host", entry.Host, "error", err)
 			continue
 		}
-		h.known[entry.Host] = address
+		h.addresses[entry.Host] = address
 		for _, nem := range entry.NEMs {
 			wanted[int(nem)] = entry.Host
 		}
@@ -193,25 +193,25 @@ func parsePeer(p *v1alpha1.RadioPeer) (a peers.Address, err error) {
 	return a, nil
 }
 
-// tellPeers sets the hosts to talk to: those that share a network with this one. The lock is held.
-func (h *Hosts) tellPeers() {
+// updatePeers sets the hosts to talk to: those that share a network with this one. The lock is held.
+func (h *Hosts) updatePeers() {
 	all := map[string]peers.Address{}
-	for _, s := range h.spreads {
+	for _, s := range h.networks {
 		for name := range s.hosts {
-			all[name] = h.known[name]
-			if h.counted[name] == nil {
-				h.counted[name] = &hostCounters{}
+			all[name] = h.addresses[name]
+			if h.counters[name] == nil {
+				h.counters[name] = &hostCounters{}
 			}
 		}
 	}
-	h.linger(all)
+	h.addLeaving(all)
 	h.peers.Set(all)
 	for name := range h.lost {
 		if _, ok := all[name]; !ok {
 			delete(h.lost, name)
 		}
 	}
-	for _, s := range h.spreads {
+	for _, s := range h.networks {
 		for name, far := range s.hosts {
 			if far.peer == nil {
 				far.peer = h.peers.Peer(name)
@@ -220,10 +220,10 @@ func (h *Hosts) tellPeers() {
 	}
 }
 
-// linger adds the hosts that left lately; the lock is held.
-func (h *Hosts) linger(all map[string]peers.Address) {
+// addLeaving adds the hosts that left lately; the lock is held.
+func (h *Hosts) addLeaving(all map[string]peers.Address) {
 	now := time.Now()
-	for name := range h.known {
+	for name := range h.addresses {
 		if _, needed := all[name]; needed {
 			delete(h.leaving, name)
 			continue
@@ -231,17 +231,17 @@ func (h *Hosts) linger(all map[string]peers.Address) {
 		if h.leaving[name].IsZero() {
 			h.leaving[name] = now
 		}
-		if now.Sub(h.leaving[name]) < lingering {
-			all[name] = h.known[name]
+		if now.Sub(h.leaving[name]) < leaveGracePeriod {
+			all[name] = h.addresses[name]
 		} else {
-			delete(h.known, name)
+			delete(h.addresses, name)
 			delete(h.leaving, name)
 		}
 	}
 }
 
-// place attaches and detaches ports on other hosts as wanted; the lock is held.
-func (h *Hosts) place(s *spread, wanted map[int]string) {
+// updatePorts attaches and detaches ports on other hosts as wanted; the lock is held.
+func (h *Hosts) updatePorts(s *distributedNetwork, wanted map[int]string) {
 	for nem, p := range s.ports {
 		if far := s.hosts[wanted[nem]]; far == nil || far != p.host {
 			p.port.Detach()
@@ -263,21 +263,21 @@ func (h *Hosts) place(s *spread, wanted map[int]string) {
 		if err != nil {
 			continue // it is local by now, and its host's entry is old
 		}
-		s.ports[int(member.NEM)] = &farPort{far, port}
+		s.ports[int(member.NEM)] = &remotePort{far, port}
 	}
 }
 
 // receive takes a transmission from another host.
 func (h *Hosts) receive(from string, message []byte) {
 	h.wiring.RLock()
-	counted := h.counted[from]
+	counted := h.counters[from]
 	h.wiring.RUnlock()
 	if counted == nil {
 		return // it shares no network any more
 	}
 	counted.received.Add(1)
-	if isAir(message) {
-		if err := h.hearAir(from, message); err != nil {
+	if isOTA(message) {
+		if err := h.receiveOTA(from, message); err != nil {
 			counted.unusable.Add(1)
 			h.Manager.Log.Debug("what EMANE has sent on another host", "host", from, "error", err)
 		}
@@ -309,7 +309,7 @@ func (h *Hosts) receive(from string, message []byte) {
 		return
 	}
 	now := clock.Monotonic()
-	translate(shipment, now-h.Told(now)-int64(there.Offset))
+	shiftTimes(shipment, now-h.PeerTime(now)-int64(there.Offset))
 	if !slots.agrees(shipment) {
 		counted.unusable.Add(1)
 		return
@@ -323,8 +323,8 @@ func (h *Hosts) receive(from string, message []byte) {
 	running.ReceiveShipment(shipment)
 }
 
-// translate shifts a transmission's times to this host's clock.
-func translate(s *radio.Shipment, difference int64) {
+// shiftTimes shifts a transmission's times to this host's clock.
+func shiftTimes(s *radio.Shipment, difference int64) {
 	s.Sent, s.Start, s.Due = s.Sent+difference, s.Start+difference, s.Due+difference
 	for i := range s.Parts {
 		s.Parts[i].Sent += difference
@@ -377,7 +377,7 @@ func (m *Manager) describeHost(uid string, status *hostStatus) {
 func (h *Hosts) trouble(uid string) string {
 	h.wiring.RLock()
 	defer h.wiring.RUnlock()
-	s := h.spreads[uid]
+	s := h.networks[uid]
 	if s == nil {
 		return ""
 	}
@@ -393,8 +393,8 @@ func (h *Hosts) trouble(uid string) string {
 // gapUnreachable is the kind of the RadioGap of a lost host.
 const gapUnreachable = "hostUnreachable"
 
-// changed reports a host that is lost or reachable again.
-func (h *Hosts) changed(host string, reachable bool, heard int64) {
+// reachabilityChanged reports a host that is lost or reachable again.
+func (h *Hosts) reachabilityChanged(host string, reachable bool, heard int64) {
 	now := clock.Realtime()
 	var notSent uint64
 	for _, state := range h.peers.States() {
@@ -415,7 +415,7 @@ func (h *Hosts) changed(host string, reachable bool, heard int64) {
 		gap.FromNanoseconds = heard
 	}
 	runs := map[string][]string{} // names of networks by run
-	for _, s := range h.spreads {
+	for _, s := range h.networks {
 		if s.hosts[host] != nil {
 			runs[s.runUID] = append(runs[s.runUID], s.object.Spec.Network)
 			h.Manager.Changed(s.object)

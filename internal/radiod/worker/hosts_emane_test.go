@@ -12,17 +12,17 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// voice is one of EMANE's processes, as far as it sends to and hears others.
-type voice struct {
-	*emane.Air
+// fakeEMANEProcess simulates an EMANE process's sending and receiving.
+type fakeEMANEProcess struct {
+	*emane.OTAChannel
 	heard chan string
 }
 
-func (p *emanePod) voice(t *testing.T, n *v1alpha1.RadioNetwork) *voice {
+func (p *emanePod) voice(t *testing.T, n *v1alpha1.RadioNetwork) *fakeEMANEProcess {
 	t.Helper()
-	o := &voice{heard: make(chan string, 100)}
+	o := &fakeEMANEProcess{heard: make(chan string, 100)}
 	p.do(t, func() (err error) {
-		o.Air, err = emane.OpenAir(context.Background(), emane.InPod(n, 1).OTAGroup, emane.PodDevice)
+		o.OTAChannel, err = emane.OpenOTAChannel(context.Background(), emane.InPod(n, 1).OTAGroup, emane.PodDevice)
 		return err
 	})
 	t.Cleanup(func() { _ = o.Close() })
@@ -39,8 +39,8 @@ func (p *emanePod) voice(t *testing.T, n *v1alpha1.RadioNetwork) *voice {
 	return o
 }
 
-// hears everything that comes until nothing does.
-func (o *voice) hears() (all []string) {
+// hears returns all datagrams until none comes.
+func (o *fakeEMANEProcess) hears() (all []string) {
 	for {
 		select {
 		case text := <-o.heard:
@@ -55,18 +55,18 @@ func (o *voice) hears() (all []string) {
 func carriedOverHosts(t *testing.T) (a, b *site, podA, podB *emanePod, n *v1alpha1.RadioNetwork) {
 	t.Helper()
 	cut := &atomic.Bool{}
-	a, b = newSite(t, "host-a", cut, skewed{}), newSite(t, "host-b", cut, skewed{})
+	a, b = newSite(t, "host-a", cut, skewedClock{}), newSite(t, "host-b", cut, skewedClock{})
 	podA, podB = newEMANEPod(t), newEMANEPodOf(t, otherEMANEUID)
 	podA.manager(a.Manager)
 	b.Host, b.Finder = "host-b", netns.Finder{Proc: podB.proc}
 	podA.appear(t)
 	podB.appear(t)
-	n = told(emaneNetwork("pod-1", "pod-2"))
+	n = configuredRadios(emaneNetwork("pod-1", "pod-2"))
 	spreadOver(t, n, a, b)
 	return a, b, podA, podB, n
 }
 
-func TestWhatEMANESendsIsHeardOnceByItsProcessesOnAllHosts(t *testing.T) {
+func TestWhatEMANESendsIsReceivedOnceByItsProcessesOnAllHosts(t *testing.T) {
 	_, _, podA, podB, n := carriedOverHosts(t)
 	one, neighbour, far := podA.voice(t, n), podA.voice(t, n), podB.voice(t, n)
 	long := string(make([]byte, 5000)) // longer than any datagram between hosts
@@ -81,7 +81,7 @@ func TestWhatEMANESendsIsHeardOnceByItsProcessesOnAllHosts(t *testing.T) {
 		if err := one.Send([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		for name, o := range map[string]*voice{"its neighbour": neighbour, "the other host": far} {
+		for name, o := range map[string]*fakeEMANEProcess{"its neighbour": neighbour, "the other host": far} {
 			if got := o.hears(); len(got) != 1 || got[0] != text {
 				t.Errorf("%s hears %d datagrams: want the %d bytes once", name, len(got), len(text))
 			}
@@ -114,21 +114,21 @@ func TestWhatEMANESendsStaysOnItsHostOnceNoOtherHasMembers(t *testing.T) {
 
 func TestWhatAnotherHostSendsOfANetworkThatEMANEDoesNotCarryHereIsCountedUnusable(t *testing.T) {
 	a, b, _, _, _, _ := together(t, v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{}})
-	driven := &farHost{peer: a.hosts.peers.Peer("host-b")}
+	driven := &remoteHost{peer: a.hosts.peers.Peer("host-b")}
 	for id := range a.hosts.byID {
 		driven.id = id
 	}
-	before := b.hosts.countedOf("host-a").unusable.Load()
-	for _, message := range [][]byte{{airVersion}, append(append([]byte{airVersion}, driven.id[:]...), "hello"...), append([]byte{airVersion}, make([]byte, 40)...)} {
+	before := b.hosts.countersOf("host-a").unusable.Load()
+	for _, message := range [][]byte{{otaVersion}, append(append([]byte{otaVersion}, driven.id[:]...), "hello"...), append([]byte{otaVersion}, make([]byte, 40)...)} {
 		driven.peer.Send(message)
 	}
-	eventually(t, "all three are counted", func() bool { return b.hosts.countedOf("host-a").unusable.Load() == before+3 })
+	eventually(t, "all three are counted", func() bool { return b.hosts.countersOf("host-a").unusable.Load() == before+3 })
 }
 
 func TestAnOverTheAirChannelNeedsItsDevice(t *testing.T) {
 	p := newPod(t, "pod")
 	p.do(t, func() error {
-		_, err := emane.OpenAir(context.Background(), emane.DefaultOTAGroup, emane.PodDevice)
+		_, err := emane.OpenOTAChannel(context.Background(), emane.DefaultOTAGroup, emane.PodDevice)
 		if err == nil {
 			return errors.New("it was opened without a device")
 		}

@@ -27,7 +27,7 @@ func (h *Hosts) Run(ctx context.Context, sampler *Sampler) error {
 	wait.Go(func() {
 		every(ctx, sampleInterval, func() {
 			h.wiring.Lock()
-			h.tellPeers() // removes hosts that left long enough ago
+			h.updatePeers() // removes hosts that left long enough ago
 			h.wiring.Unlock()
 			if err := h.sample(sampler, clock.Realtime()); err != nil {
 				h.Manager.Log.Error("write samples of other hosts", "error", err)
@@ -59,7 +59,7 @@ func (h *Hosts) sample(sampler *Sampler, now int64) (failed error) {
 	}
 	h.wiring.RLock()
 	runs := map[string]map[string]bool{}
-	for _, s := range h.spreads {
+	for _, s := range h.networks {
 		if runs[s.runUID] == nil {
 			runs[s.runUID] = map[string]bool{}
 		}
@@ -79,7 +79,7 @@ func (h *Hosts) sample(sampler *Sampler, now int64) (failed error) {
 		if sampler == nil || text.Len() == 0 {
 			continue
 		}
-		r, err := sampler.run(uid)
+		r, err := sampler.openRunLog(uid)
 		if err == nil {
 			err = r.spool.append(now, text.Bytes())
 		}
@@ -95,17 +95,17 @@ func (h *Hosts) lineOf(state *peers.State, now int64) *runapi.RadioPeer {
 		offset, uncertainty, trip := state.Clock.RealtimeOffset.Seconds(), state.Clock.Uncertainty.Seconds(), state.Clock.RoundTrip.Seconds()
 		line.OffsetSeconds, line.UncertaintySeconds, line.RoundTripSeconds = &offset, &uncertainty, &trip
 	}
-	if c := h.countedOf(state.Host); c != nil {
+	if c := h.countersOf(state.Host); c != nil {
 		line.Received, line.Late, line.Unusable = c.received.Load(), c.late.Load(), c.unusable.Load()
 		line.WorstLateSeconds = time.Duration(c.worst.Swap(0)).Seconds()
 	}
 	return line
 }
 
-func (h *Hosts) countedOf(host string) *hostCounters {
+func (h *Hosts) countersOf(host string) *hostCounters {
 	h.wiring.RLock()
 	defer h.wiring.RUnlock()
-	return h.counted[host]
+	return h.counters[host]
 }
 
 func hostMetric(name, help string) *prometheus.Desc {
@@ -151,7 +151,7 @@ func (h *Hosts) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, state.Host)
 		}
 		counters := map[*prometheus.Desc]uint64{hostSent: state.Sent, hostNotSent: state.Lost, hostMissing: state.Missing}
-		if c := h.countedOf(state.Host); c != nil {
+		if c := h.countersOf(state.Host); c != nil {
 			counters[hostReceived], counters[hostLate], counters[hostUnusable] = c.received.Load(), c.late.Load(), c.unusable.Load()
 		}
 		for desc, value := range counters {

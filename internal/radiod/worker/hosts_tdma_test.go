@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/peers"
 )
 
-// slotsNodes send so many frames each.
+// slotsNodes send slotsRounds frames each.
 const slotsNodes, slotsRounds = 4, 25
 
 // linearPCR has half of the frames arrive at a SINR of 10 dB.
@@ -72,14 +72,14 @@ func playSlots(t *testing.T, sites ...*site) slotsTest {
 				r.worst = max(r.worst, time.Duration(c.Nodes[i].WorstLateness))
 			}
 		}
-		for _, c := range s.hosts.counted {
+		for _, c := range s.hosts.counters {
 			r.late, r.unusable = r.late+c.late.Load(), r.unusable+c.unusable.Load()
 		}
 	}
 	return r
 }
 
-// hasSent tells that a node's radio has sent so many frames.
+// hasSent waits until a node's radio has sent that many frames.
 func hasSent(sites []*site, node, frames int) bool {
 	for _, c := range sites[node%len(sites)].Counters(false) {
 		for i := range c.Nodes {
@@ -190,7 +190,7 @@ func TestTheSameFramesArriveInTimeSlotsOnSeveralHostsAsOnOne(t *testing.T) {
 
 func skewedSites(t *testing.T, count int) (sites []*site) {
 	t.Helper()
-	skews := []skewed{{}, {ahead: 250 * time.Millisecond, drift: 80e-6}, {ahead: -250 * time.Millisecond, drift: -80e-6}}
+	skews := []skewedClock{{}, {ahead: 250 * time.Millisecond, drift: 80e-6}, {ahead: -250 * time.Millisecond, drift: -80e-6}}
 	for i := range count {
 		sites = append(sites, newSite(t, fmt.Sprintf("host-%c", 'a'+i), &atomic.Bool{}, skews[i]))
 	}
@@ -234,15 +234,15 @@ func asOnOne(t *testing.T, one, several slotsTest, sites []*site) {
 // Node 2's host has a wrong date; the network's slots go by the first host's.
 func TestSlotsGoByOneHostsClock(t *testing.T) {
 	cut := &atomic.Bool{}
-	a := newSite(t, "host-a", cut, skewed{ahead: time.Hour, realtime: 250 * time.Millisecond})
-	b := newSite(t, "host-b", cut, skewed{ahead: -time.Hour, drift: 80e-6})
+	a := newSite(t, "host-a", cut, skewedClock{ahead: time.Hour, realtime: 250 * time.Millisecond})
+	b := newSite(t, "host-b", cut, skewedClock{ahead: -time.Hour, drift: 80e-6})
 	n := networkOf("run-1", "vhf", "pod-1", "pod-2")
 	n.Spec.Waveform = slotsOf("20ms")
 	for i := range n.Spec.Members {
 		n.Spec.Members[i].Position = northOf(i, 100)
 	}
 	spreadOver(t, n, a, b)
-	clockOf := func(s *site) *slotClock { return &s.networks[string(n.UID)].air.clock }
+	clockOf := func(s *site) *slotClock { return &s.networks[string(n.UID)].environment.clock }
 	off := func() time.Duration {
 		return time.Duration(clockOf(b).offset() - tdma.EpochOffset() - int64(250*time.Millisecond))
 	}

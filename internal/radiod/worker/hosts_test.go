@@ -65,15 +65,15 @@ type site struct {
 	gaps  *gapNotes
 }
 
-// skewed clocks are ahead, and drift by parts of a second in a second.
-type skewed struct {
+// skewedClock clocks are ahead, and drift by parts of a second in a second.
+type skewedClock struct {
 	ahead time.Duration
 	drift float64
 	// realtime is what CLOCK_REALTIME is ahead as well.
 	realtime time.Duration
 }
 
-func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewed) *site {
+func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *site {
 	t.Helper()
 	s := &site{Manager: newManager(t), gaps: &gapNotes{}}
 	s.Recorder = s.gaps
@@ -87,7 +87,7 @@ func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewed) *site {
 	}
 	began := clock.Monotonic()
 	s.hosts = NewHosts(HostsOptions{Host: name, Address: conn.LocalAddr().String(), Key: key, Conn: &cable{conn, cut}, Manager: s.Manager,
-		Told: func(monotonic int64) int64 {
+		PeerTime: func(monotonic int64) int64 {
 			return monotonic + int64(skew.ahead) + int64(skew.drift*float64(monotonic-began))
 		},
 		Realtime: func() int64 { return clock.Realtime() + int64(skew.realtime) }, MTU: func(netip.AddrPort) int { return 1400 }})
@@ -123,7 +123,7 @@ func publish(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) {
 func together(t *testing.T, waveform v1alpha1.WaveformSpec) (a, b *site, here, there *pod, n *v1alpha1.RadioNetwork, cut *atomic.Bool) {
 	t.Helper()
 	cut = &atomic.Bool{}
-	a, b = newSite(t, "host-a", cut, skewed{}), newSite(t, "host-b", cut, skewed{ahead: 250 * time.Millisecond})
+	a, b = newSite(t, "host-a", cut, skewedClock{}), newSite(t, "host-b", cut, skewedClock{ahead: 250 * time.Millisecond})
 	n = networkOf("run-1", "vhf", "pod-1", "pod-2")
 	n.Spec.Waveform = waveform
 	for i := range n.Spec.Members {
@@ -139,7 +139,7 @@ func northOf(index int, metres float64) *v1alpha1.Position {
 	return &v1alpha1.Position{Latitude: v1alpha1.Degrees(fmt.Sprintf("%.6f", 58+float64(index)*metres/metresPerDegree)), Longitude: "8"}
 }
 
-// spreadOver attaches a network's nodes to sites in turn, which know each other's clocks then.
+// spreadOver attaches a network's nodes to sites alternately; the sites then know each other's clocks.
 func spreadOver(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) (pods []*pod) {
 	t.Helper()
 	n.Generation = 1
@@ -220,7 +220,7 @@ func TestFramesCrossHostsAtTheModelsTimeWhateverTheirClocksShow(t *testing.T) {
 		t.Errorf("%d frames received; want at least 21", got)
 	}
 	var late uint64
-	for _, c := range b.hosts.counted {
+	for _, c := range b.hosts.counters {
 		late += c.late.Load()
 	}
 	t.Logf("%d transmissions came late", late)
@@ -262,11 +262,11 @@ func losesAHost(t *testing.T, waveform v1alpha1.WaveformSpec) {
 	eventually(t, "frames go from host to host again", func() bool { return reaches(t, here, at) })
 }
 
-// reaches tells whether a broadcast arrives at a socket.
+// reaches reports whether a broadcast arrives at a socket.
 func reaches(t *testing.T, from *pod, at *net.UDPConn) bool {
 	t.Helper()
 	from.sendBroadcasts(t, 1)
-	_ = at.SetReadDeadline(time.Now().Add(patience))
+	_ = at.SetReadDeadline(time.Now().Add(testTimeout))
 	_, _, err := at.ReadFrom(make([]byte, 16))
 	return err == nil
 }
@@ -282,7 +282,7 @@ func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
 		t.Errorf("gaps %+v; want none", gaps)
 	}
 	a.hosts.wiring.Lock()
-	ports := len(a.hosts.spreads["run-1vhf"].ports)
+	ports := len(a.hosts.networks["run-1vhf"].ports)
 	a.hosts.wiring.Unlock()
 	if ports != 0 {
 		t.Error("host-a still has a port for the node that is gone")
@@ -306,7 +306,7 @@ func TestWrittenShipmentsAreReadAsTheyWere(t *testing.T) {
 			}
 			want := s
 			want.Parts = slices.Clone(s.Parts)
-			translate(&want, 5)
+			shiftTimes(&want, 5)
 			if !reflect.DeepEqual(*got, want) {
 				t.Errorf("read %+v; want %+v", *got, want)
 			}

@@ -34,7 +34,7 @@ func (l *radioLog) AppendRadio(_ context.Context, _, _ string, _ int64, content 
 }
 
 // sample writes the nodes' radio log as radiod does, until end is called.
-func (b *airBed) sample(t *testing.T) (log *radioLog, end func()) {
+func (b *physicalBed) sample(t *testing.T) (log *radioLog, end func()) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "radio.jsonl"))
 	if err != nil {

@@ -76,7 +76,7 @@ func TestManyNodesUnderBlueForceTracking(t *testing.T) {
 
 // manyMovingNodes go to places drawn at random in a square of 12 km, with some 20 neighbours within 121 dB. It is the radio, the movement
 // and the routing of scenarios/scale.
-func manyMovingNodes(t *testing.T) *airBed {
+func manyMovingNodes(t *testing.T) *physicalBed {
 	t.Helper()
 	if err := podnet.RaiseNeighbourLimits(); err != nil {
 		t.Log(err)
@@ -85,7 +85,7 @@ func manyMovingNodes(t *testing.T) *airBed {
 	waveform := rfpipeOf()
 	waveform.RFPipe.PHY.Bandwidth, waveform.RFPipe.PHY.TransmitPower = "250kHz", "25dBm"
 	waveform.RFPipe.PCR = manyPCR
-	b := newAirBed(t, manyNodes, waveform)
+	b := newPhysicalBed(t, manyNodes, waveform)
 	b.engine = radio.Options{Nice: radio.DefaultNice}
 	hello, validity, tc, tcValidity := v1alpha1.Duration("2s"), v1alpha1.Duration("20s"), v1alpha1.Duration("8s"), v1alpha1.Duration("80s")
 	b.object.Spec.Routing = &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: &hello, HelloValidity: &validity, TC: &tc, TCValidity: &tcValidity,
@@ -108,7 +108,7 @@ func manyMovements(t *testing.T) (digest string, content []byte) {
 }
 
 // reporters are sockets of all nodes but the first, to it.
-func (b *airBed) reporters(t *testing.T) (sockets []net.Conn) {
+func (b *physicalBed) reporters(t *testing.T) (sockets []net.Conn) {
 	t.Helper()
 	for _, p := range b.pods[1:] {
 		p.do(t, func() error {
@@ -123,8 +123,8 @@ func (b *airBed) reporters(t *testing.T) (sockets []net.Conn) {
 	return sockets
 }
 
-// listen at the first node; arrived ends that, and tells how many messages have come.
-func (b *airBed) listen(t *testing.T, messages int) (arrived func() int) {
+// listen listens at the first node; arrived ends that, and returns the number of messages.
+func (b *physicalBed) listen(t *testing.T, messages int) (arrived func() int) {
 	t.Helper()
 	at := b.pods[0].listenUDP(t, fmt.Sprintf("198.18.9.1:%d", messagePort))
 	came := make(map[uint32]bool, messages)
@@ -171,7 +171,7 @@ type totals struct {
 	routes                 float64 // on average
 }
 
-func (b *airBed) total(t *testing.T) (sum totals) {
+func (b *physicalBed) total(t *testing.T) (sum totals) {
 	t.Helper()
 	for _, n := range b.Counters(false) {
 		for i := range n.Nodes {

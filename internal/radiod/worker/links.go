@@ -10,11 +10,11 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// linksAtOnce is roughly how many links are read from the loop at a time, in less than a tenth of a
+// linksPerCall is roughly how many links are read from the loop at a time, in less than a tenth of a
 // millisecond.
-const linksAtOnce = 2048
+const linksPerCall = 2048
 
-// countRadios adds data of the model and the environment to the nodes, which have the order of the ports; the
+// countRadios adds data of the model and the environment to the nodes, which have the order of the ports. The
 // manager's lock is held. With reset, as for samples, receivers' links are added in rotation if a second has
 // no room for all.
 func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, reset bool) {
@@ -24,16 +24,16 @@ func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, res
 	now := clock.Monotonic()
 	n.countNodes(counted, ports, reset)
 	if reset {
-		n.turn = n.countHeard(counted, ports, n.turn%len(ports), runapi.MaxRadioLinks, now)
+		n.nextReceiver = n.countReceivedLinks(counted, ports, n.nextReceiver%len(ports), runapi.MaxRadioLinks, now)
 	} else if counted.LinksHeard <= maxLinkSeries {
-		_ = n.countHeard(counted, ports, 0, math.MaxInt, now)
+		_ = n.countReceivedLinks(counted, ports, 0, math.MaxInt, now)
 	}
-	n.countSurroundings(counted, now, reset)
+	n.countEnvironment(counted, now, reset)
 }
 
-// countHeard adds the links of receivers, from one on, as far as there is room, and returns the next
+// countReceivedLinks adds the links of receivers, from one on, as far as there is room, and returns the next
 // receiver.
-func (n *network) countHeard(counted *NetworkCounters, ports []*radio.Port, turn, room int, now int64) (next int) {
+func (n *network) countReceivedLinks(counted *NetworkCounters, ports []*radio.Port, turn, room int, now int64) (next int) {
 	n.eachReceiver(ports, turn, func(receiver int, links []phy.LinkStatistics) (more bool) {
 		if len(counted.Links) > 0 && len(counted.Links)+len(links) > room {
 			next = receiver
@@ -48,22 +48,22 @@ func (n *network) countHeard(counted *NetworkCounters, ports []*radio.Port, turn
 func (n *network) countNodes(counted *NetworkCounters, ports []*radio.Port, reset bool) {
 	n.running.Do(func(_ *radio.Network, model radio.Model) {
 		for i, p := range ports {
-			s := n.began.statistics(model, p, reset)
+			s := n.initialSettings.statistics(model, p, reset)
 			counted.Nodes[i].Slots, counted.Nodes[i].Classes = s.slots, s.classes
 		}
-		counted.LinksHeard = n.began.medium(model).LinksHeard()
+		counted.LinksHeard = n.initialSettings.medium(model).LinksHeard()
 	})
 }
 
 // eachReceiver reads all ports' links from the loop, a few ports at a time, and calls give until it returns
 // false.
 func (n *network) eachReceiver(ports []*radio.Port, turn int, give func(receiver int, links []phy.LinkStatistics) (more bool)) {
-	size := max(linksAtOnce/len(ports), 1)
+	size := max(linksPerCall/len(ports), 1)
 	links, ends := make([]phy.LinkStatistics, 0, size*len(ports)), make([]int, 0, size)
 	for first := 0; first < len(ports); first += size {
 		links, ends = links[:0], ends[:0]
 		n.running.Do(func(_ *radio.Network, model radio.Model) {
-			medium := n.began.medium(model)
+			medium := n.initialSettings.medium(model)
 			for i := first; i < min(first+size, len(ports)); i++ {
 				links = medium.AppendLinks(links, ports[(turn+i)%len(ports)])
 				ends = append(ends, len(links))
@@ -83,7 +83,7 @@ func (n *network) countLinks(counted *NetworkCounters, receiver *radio.Port, lin
 	for i := range links {
 		l := &links[i]
 		link := LinkCounters{Receiver: receiver.Name, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, missed: l.Missed}
-		if loss, known := n.air.between(l.From, receiver, now); known {
+		if loss, known := n.environment.between(l.From, receiver, now); known {
 			link.PathlossDB = loss
 		}
 		counted.Links = append(counted.Links, link)
@@ -113,8 +113,8 @@ func (l *LinkCounters) transmissions() uint64 {
 	return all
 }
 
-func (n *network) countSurroundings(counted *NetworkCounters, now int64, reset bool) {
-	if n.outlook == nil {
+func (n *network) countEnvironment(counted *NetworkCounters, now int64, reset bool) {
+	if n.preparer == nil {
 		return
 	}
 	steps := n.steps.snapshot(reset)
@@ -123,8 +123,8 @@ func (n *network) countSurroundings(counted *NetworkCounters, now int64, reset b
 	for i := range counted.Nodes {
 		attached[counted.Nodes[i].Node] = true
 	}
-	m := n.outlook.at(now)
-	for i, member := range n.outlook.preparer.members {
+	m := n.preparer.momentAt(now)
+	for i, member := range n.preparer.preparer.members {
 		if p := m.positions[i]; m.placed[i] && attached[member.Node] {
 			if counted.Positions == nil {
 				counted.Positions = map[string][3]float64{}

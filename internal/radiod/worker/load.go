@@ -35,8 +35,8 @@ type loadCounters struct {
 	cpu, memory *uint64
 }
 
-// since returns the load since the last call. ok is false for the first call, and after counters were reset.
-func (l *hostLoad) since() (load runapi.RadioLoad, ok bool, err error) {
+// sinceLastCall returns the load since the last call. ok is false for the first call, and after counters were reset.
+func (l *hostLoad) sinceLastCall() (load runapi.RadioLoad, ok bool, err error) {
 	now, err := l.read()
 	if err != nil {
 		return load, false, err
@@ -48,12 +48,12 @@ func (l *hostLoad) since() (load runapi.RadioLoad, ok bool, err error) {
 	}
 	load.Seconds, load.CPUs = l.at.Sub(at).Seconds(), now.cpus
 	load.BusySeconds = wholeTicks(now.busySeconds - before.busySeconds)
-	load.CPUPressureSeconds = grown(before.cpu, now.cpu)
-	load.MemoryPressureSeconds = grown(before.memory, now.memory)
+	load.CPUPressureSeconds = increase(before.cpu, now.cpu)
+	load.MemoryPressureSeconds = increase(before.memory, now.memory)
 	return load, true, nil
 }
 
-func grown(before, now *uint64) *float64 {
+func increase(before, now *uint64) *float64 {
 	if before == nil || now == nil || *now < *before {
 		return nil
 	}
@@ -97,8 +97,8 @@ func (l *hostLoad) average() (float64, error) {
 	return average.Load1, nil
 }
 
-// pressure returns the total of the line "some" of a file of PSI, in microseconds; nil if the kernel lacks it
-// or has it disabled.
+// pressure returns the total of the line "some" of a file of PSI, in microseconds. It is nil if the kernel
+// lacks it or has it disabled.
 func (l *hostLoad) pressure(resource string) *uint64 {
 	proc, err := procfs.NewFS(l.directory)
 	if err != nil {
@@ -111,8 +111,8 @@ func (l *hostLoad) pressure(resource string) *uint64 {
 	return &pressure.Some.Total
 }
 
-// cpuModelOf returns the first processor's model as the kernel names it; empty if it does not, as on most
-// machines other than x86.
+// cpuModelOf returns the first processor's model as the kernel names it. It is empty if it does not, as on
+// most machines other than x86.
 func cpuModelOf(directory string) string {
 	text, _ := os.ReadFile(filepath.Join(directory, "cpuinfo"))
 	for line := range strings.Lines(string(text)) {
@@ -125,7 +125,7 @@ func cpuModelOf(directory string) string {
 
 // sampleLoad writes the host's load into every active run's log.
 func (s *Sampler) sampleLoad(now int64) error {
-	load, ok, err := s.load.since()
+	load, ok, err := s.load.sinceLastCall()
 	if err != nil || !ok {
 		return err
 	}

@@ -51,7 +51,7 @@ func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 	}
 	tick("100 0 50 900 1 0 2 30 0 0", "1000000", "5")
 	tick("150 10 70 980 9 1 4 90 40 0", "1250000", "5") // 50 + 10 + 20 + 1 + 2 ticks; guest time is in user's already
-	tick("1 0 1 1 1 0 0 3 0 0", "1250000", "5")         // a live migration may count anew
+	tick("1 0 1 1 1 0 0 3 0 0", "1250000", "5")         // a live migration may reset counters
 	a := &archive{}
 	ship(t, s.runs["run"].spool, a)
 	const line = `{"ts":7000000000,"seconds":1.25,"busySeconds":0.83,"cpus":2,"loadAverage":1.5,"cpuPressureSeconds":0.25,"memoryPressureSeconds":0}` + "\n"
@@ -60,13 +60,13 @@ func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 	}
 }
 
-func TestAKernelWithoutPressureTellsTheRest(t *testing.T) {
+func TestAKernelWithoutPressureReportsTheRest(t *testing.T) {
 	fixed := func() time.Time { return time.Unix(0, 0) }
 	l := hostLoad{now: fixed, directory: procOf(t, map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\ncpu0 1 0 0 0 0 0 0 0 0 0\n"})}
-	if _, ok, err := l.since(); ok || err != nil {
+	if _, ok, err := l.sinceLastCall(); ok || err != nil {
 		t.Fatalf("at first: ok %t, %v; want nothing yet", ok, err)
 	}
-	load, ok, err := l.since()
+	load, ok, err := l.sinceLastCall()
 	text, _ := json.Marshal(load)
 	if err != nil || !ok || strings.Contains(string(text), "Pressure") || load != (runapi.RadioLoad{CPUs: 1, LoadAverage: 0.1}) {
 		t.Errorf("%s, ok %t, %v; want one processor, a load of 0.1 and no pressure", text, ok, err)
@@ -82,7 +82,7 @@ func TestALoadThatCannotBeReadIsAnErrorThatNamesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := hostLoad{directory: procOf(t, good), now: time.Now}
 			writeProc(t, l.directory, map[string]string{c.file: c.text})
-			if _, _, err := l.since(); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, _, err := l.sinceLastCall(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want an error with %q", err, c.want)
 			}
 		})

@@ -53,22 +53,22 @@ type memberKey struct{ podUID, interfaceName string }
 
 // network is a RadioNetwork and, while it has attachments here, its engine's network.
 type network struct {
-	object  *v1alpha1.RadioNetwork
-	running *radio.Network
-	began   settings // of the model when it was made
-	air     *air
-	driver  *emaned.Driver // of a network that EMANE carries, while it has attachments here; running is nil then
-	outlook *outlook       // nil for waveforms without a physical layer, and where something is missing for it
-	steps   stepCounters
-	turn    int // index of the receiver whose links are sampled next
-	message string
+	object          *v1alpha1.RadioNetwork
+	running         *radio.Network
+	initialSettings settings // of the model when it was made
+	environment     *environment
+	driver          *emaned.Driver      // of a network that EMANE carries, while it has attachments here; running is nil then
+	preparer        *backgroundPreparer // nil for waveforms without a physical layer, and where something is missing for it
+	steps           stepCounters
+	nextReceiver    int // index of the receiver whose links are sampled next
+	message         string
 	// trouble is why its radios are silent, or differ from the spec.
 	trouble error
-	// failing is why future positions or pathlosses cannot be prepared. unfit is why no member can be
+	// preparationError is why future positions or pathlosses cannot be prepared. unfit is why no member can be
 	// attached or route.
-	failing, unfit error
-	// muted has the radios that may not transmit, for the routers.
-	muted atomic.Pointer[muted]
+	preparationError, memberError error
+	// silentRadios has the radios that may not transmit, for the routers.
+	silentRadios atomic.Pointer[silentRadios]
 }
 
 // attachment is one member's radio on this host.
@@ -76,18 +76,18 @@ type attachment struct {
 	record
 	fd int
 	// closed reports whether fd is closed, and may be another file's now. Manager.closing guards it.
-	closed bool
-	port   *radio.Port
-	tap    *capture.Tap
-	book   *book
+	closed   bool
+	port     *radio.Port
+	tap      *capture.Tap
+	counters *counterFile
 	// traffic of a radio that EMANE carries, as last counted by the kernel.
 	traffic radio.Traffic
 	// slots of the radio when it was detached, because its model then forgets them.
 	slots SlotCounters
-	// unread are frames that found no room in the TAP's ring before this worker read them.
-	unread uint64
-	// taken are the interface indexes that the pod's namespace had before.
-	taken []int
+	// unreadDrops are frames that found no room in the TAP's ring before this worker read them.
+	unreadDrops uint64
+	// usedIndexes are the interface indexes that the pod's namespace had before.
+	usedIndexes []int
 	// congestionControl of TCP for the pod; empty for its host's.
 	congestionControl string
 }
@@ -100,28 +100,28 @@ type Manager struct {
 	instance string // of the state folder
 	attach   attachTimes
 	changes  changeCounters
-	refused  refusals
+	refused  refusalLog
 	routers  routers
-	queues   queues
+	queues   queueServers
 	hashSeed maphash.Seed
 	pods     [64]sync.Mutex // by hash of the pod's UID: serialises what is done to a pod
 
 	// closing guards the attachments' closed.
 	closing sync.Mutex
 
-	mu          sync.Mutex // protects the rest; never held while the kernel sets up interfaces
-	networks    map[string]*network
-	members     map[memberKey]string // the network's UID
-	attachments map[memberKey]*attachment
-	restoring   bool // networks stay paused until all their ports are back
-	missing     map[memberKey]*missing
-	seen        int64         // when the previous worker was last seen; set by Restore
-	leaving     []*attachment // detached, with frames under way
-	ringTurn    int           // index of the next pod whose rings are read
-	allowed     podnet.Allowed
-	hosts       atomic.Pointer[Hosts]
-	// rulesBehind reports whether some pod's rules could not be updated.
-	rulesBehind bool
+	mu             sync.Mutex // protects the rest; never held while the kernel sets up interfaces
+	networks       map[string]*network
+	members        map[memberKey]string // the network's UID
+	attachments    map[memberKey]*attachment
+	restoring      bool // networks stay paused until all their ports are back
+	missing        map[memberKey]*missing
+	lastWorkerSeen int64         // when the previous worker was last seen; set by Restore
+	detached       []*attachment // detached, with frames under way
+	nextRing       int           // index of the next pod whose rings are read
+	allowed        podnet.Allowed
+	hosts          atomic.Pointer[Hosts]
+	// rulesOutdated reports whether some pod's rules could not be updated.
+	rulesOutdated bool
 }
 
 // NewManager reads no state; see Restore.
@@ -147,9 +147,9 @@ func NewManager(options Options) (*Manager, error) {
 	m := &Manager{Options: options, store: s, library: library, instance: instance, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
 		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{}, missing: map[memberKey]*missing{},
 		routers: routers{wake: make(chan struct{}, 1), domains: map[domainKey]*domain{}},
-		queues:  queues{wake: make(chan struct{}, 1), served: map[string]*servedQueue{}}}
+		queues:  queueServers{wake: make(chan struct{}, 1), served: map[string]*queueServer{}}}
 	changed := options.Changed
-	m.Changed = func(n *v1alpha1.RadioNetwork) { poke(m.routers.wake); poke(m.queues.wake); changed(n) }
+	m.Changed = func(n *v1alpha1.RadioNetwork) { notify(m.routers.wake); notify(m.queues.wake); changed(n) }
 	m.Finder.Except = m.isRouter
 	return m, nil
 }
@@ -185,14 +185,14 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 		m.networks[uid] = n
 	} else if object.Generation != 0 && n.object.Generation == object.Generation {
 		n.object = object // only its status has changed
-		m.drive(uid, n)
-		m.connect(uid, n)
+		m.updateDriver(uid, n)
+		m.connectHosts(uid, n)
 		return nil
 	} else {
 		m.forgetMembers(uid, n.object)
 		before = &n.object.Spec
 	}
-	n.object, n.unfit = object, refuse(checkMembers(&object.Spec))
+	n.object, n.memberError = object, asRefusal(checkMembers(&object.Spec))
 	for _, member := range object.Spec.Members {
 		m.members[memberKey{string(member.PodUID), member.Interface}] = uid
 	}
@@ -200,10 +200,10 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 	if n.running != nil {
 		err = errors.Join(err, m.changeNetwork(n, before))
 	}
-	m.drive(uid, n)
-	err = errors.Join(err, m.captureAll(uid, n))
-	m.connect(uid, n)
-	poke(m.routers.wake)
+	m.updateDriver(uid, n)
+	err = errors.Join(err, m.setAllCaptures(uid, n))
+	m.connectHosts(uid, n)
+	notify(m.routers.wake)
 	n.message = ""
 	if err != nil {
 		n.message = err.Error()
@@ -229,7 +229,7 @@ func (m *Manager) RemoveNetwork(uid string) error {
 		return nil
 	}
 	delete(m.networks, uid)
-	m.connect(uid, nil)
+	m.connectHosts(uid, nil)
 	m.forgetMembers(uid, n.object)
 	keys := m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })
 	for _, key := range keys {
@@ -244,8 +244,8 @@ func (m *Manager) RemoveNetwork(uid string) error {
 		n.running.Close()
 	}
 	n.endDriver()
-	n.forgetOutlook()
-	return errors.Join(err, m.recordNetworkEnd(uid), m.keepScenarios())
+	n.stopPreparer()
+	return errors.Join(err, m.recordNetworkEnd(uid), m.removeUnusedScenarios())
 }
 
 // Prune removes networks that do not exist any more, and attachments of none and of former members.
@@ -262,11 +262,11 @@ func (m *Manager) Prune(existing map[string]bool) error {
 	for _, uid := range gone {
 		err = errors.Join(err, m.RemoveNetwork(uid))
 	}
-	return errors.Join(err, m.RemoveFormer(), m.keepScenarios())
+	return errors.Join(err, m.RemoveFormerMembers(), m.removeUnusedScenarios())
 }
 
-// RemoveFormer removes attachments that no RadioNetwork lists any more.
-func (m *Manager) RemoveFormer() error {
+// RemoveFormerMembers removes attachments that no RadioNetwork lists any more.
+func (m *Manager) RemoveFormerMembers() error {
 	m.mu.Lock()
 	keys := m.keysOf(func(a *attachment) bool { return m.members[a.key()] != a.NetworkUID })
 	m.mu.Unlock()
@@ -314,7 +314,7 @@ func (m *Manager) join(a *attachment) error {
 		return err
 	}
 	m.attachments[a.key()] = a
-	m.connect(a.NetworkUID, n)
+	m.connectHosts(a.NetworkUID, n)
 	m.Changed(n.object)
 	return nil
 }
@@ -349,11 +349,11 @@ func (m *Manager) remove(a *attachment) error {
 		delete(m.attachments, a.key())
 	}
 	n := m.networks[a.NetworkUID]
-	m.connect(a.NetworkUID, n)
+	m.connectHosts(a.NetworkUID, n)
 	m.mu.Unlock()
 	m.endCaptures(a)
 	// The last counters are recorded before their memory is freed.
-	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()), m.carrierOf(a).destroy(a), m.destroyGuest(a))
+	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeCounters(a.id()), m.carrierOf(a).destroy(a), m.destroyGuest(a))
 	if n != nil {
 		m.Changed(n.object)
 	}
@@ -364,8 +364,8 @@ func (m *Manager) remove(a *attachment) error {
 func (m *Manager) SetAllowed(allowed podnet.Allowed) error {
 	allowed = allowed.Normalise()
 	m.mu.Lock()
-	same := m.allowed.Equal(allowed) && !m.rulesBehind
-	m.allowed, m.rulesBehind = allowed, false
+	same := m.allowed.Equal(allowed) && !m.rulesOutdated
+	m.allowed, m.rulesOutdated = allowed, false
 	pods := map[string]*attachment{}
 	for _, a := range m.attachments {
 		pods[a.PodUID] = a
@@ -380,7 +380,7 @@ func (m *Manager) SetAllowed(allowed podnet.Allowed) error {
 	}
 	if err != nil {
 		m.mu.Lock()
-		m.rulesBehind = true // the next call tries again
+		m.rulesOutdated = true // the next call tries again
 		m.mu.Unlock()
 	}
 	return err
@@ -427,10 +427,10 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 	return podnet.ApplyRules(namespace, radios, allowed.Normalise())
 }
 
-// SweepPinned releases namespaces that only radiod's descriptors keep alive.
-func (m *Manager) SweepPinned() error {
+// RemovePinned releases namespaces that only radiod's descriptors keep alive.
+func (m *Manager) RemovePinned() error {
 	return m.removeWithoutNamespace(func(a *attachment) bool {
-		return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.routes(a.PodUID) || m.offers(a.PodUID)
+		return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.hasRouter(a.PodUID) || m.hasQueueServer(a.PodUID)
 	})
 }
 
@@ -442,18 +442,18 @@ func (m *Manager) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attachments {
-		m.carrierOf(a).part(a)
+		m.carrierOf(a).release(a)
 	}
 	m.attachments = map[memberKey]*attachment{}
 	for _, n := range m.networks {
 		n.endDriver()
-		n.forgetOutlook()
+		n.stopPreparer()
 	}
 }
 
-// closes reports whether the caller must close the attachment's descriptor. A pod may go while the worker
+// mayClose reports whether the caller must close the attachment's descriptor. A pod may go while the worker
 // ends, and a second close could close another file.
-func (m *Manager) closes(a *attachment) bool {
+func (m *Manager) mayClose(a *attachment) bool {
 	m.closing.Lock()
 	defer m.closing.Unlock()
 	first := !a.closed
@@ -484,8 +484,8 @@ func (t *attachTimes) add(d time.Duration) {
 	t.sum += d
 }
 
-// refusals remembers which refusals were logged lately.
-type refusals struct {
+// refusalLog remembers which refusals were logged lately.
+type refusalLog struct {
 	mu     sync.Mutex
 	logged map[memberKey]time.Time
 }
@@ -493,8 +493,8 @@ type refusals struct {
 // refusalInterval between two log lines about the same pod and interface.
 const refusalInterval = time.Minute
 
-// first reports whether no such refusal was logged lately, and records it.
-func (r *refusals) first(key memberKey) bool {
+// shouldLog reports whether no such refusal was logged lately, and records it.
+func (r *refusalLog) shouldLog(key memberKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()

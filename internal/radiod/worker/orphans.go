@@ -9,11 +9,11 @@ import (
 	"vignette.dev/vignette/internal/radiod/tap"
 )
 
-// Sweep removes leftovers: attachments without a namespace, radios of pods that no RadioNetwork lists, and
+// RemoveOrphans removes leftovers: attachments without a namespace, radios of pods that no RadioNetwork lists, and
 // TAPs that never reached a pod. The RadioNetworks must be known by then. Rules stay with their namespace:
 // eth0 must stay closed as long as a pod exists, whether a network lists it or not.
-func (m *Manager) Sweep() error {
-	err := errors.Join(m.RemoveFormer(), m.removeWithoutNamespace(func(*attachment) bool { return true }), removeTemporary())
+func (m *Manager) RemoveOrphans() error {
+	err := errors.Join(m.RemoveFormerMembers(), m.removeWithoutNamespace(func(*attachment) bool { return true }), removeTemporary())
 	namespaces, findErr := m.Finder.All()
 	err = errors.Join(err, findErr)
 	for _, namespace := range namespaces {
@@ -31,10 +31,10 @@ func (m *Manager) sweepPod() error {
 		if !ofGuest {
 			interfaceName = name
 		}
-		if !ours || m.knows(memberKey{podUID, interfaceName}) {
+		if !ours || m.isKnown(memberKey{podUID, interfaceName}) {
 			continue
 		}
-		removed, reclaimErr := reclaim(name, &state)
+		removed, reclaimErr := removeOrphan(name, &state)
 		err = errors.Join(err, reclaimErr)
 		if removed {
 			m.Log.Warn("removed a radio that no RadioNetwork lists", "pod", podUID, "interface", name)
@@ -43,16 +43,16 @@ func (m *Manager) sweepPod() error {
 	return err
 }
 
-// reclaim removes an orphan: a TAP that no process holds, or a veth pair.
-func reclaim(name string, state *podnet.State) (removed bool, err error) {
+// removeOrphan removes an orphan: a TAP that no process holds, or a veth pair.
+func removeOrphan(name string, state *podnet.State) (removed bool, err error) {
 	if state.Veth {
 		return true, podnet.Remove(name)
 	}
-	return tap.Reclaim(name, state.Index)
+	return tap.RemoveUnused(name, state.Index)
 }
 
-// knows reports whether a RadioNetwork lists the member, or an attachment of it is about to be removed.
-func (m *Manager) knows(key memberKey) bool {
+// isKnown reports whether a RadioNetwork lists the member, or an attachment of it is about to be removed.
+func (m *Manager) isKnown(key memberKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.members[key] != "" || m.attachments[key] != nil

@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// maxAirMembers bounds the memory of a network's pathloss, 4 bytes for each pair of members and moment.
-	maxAirMembers = 2048
-	// lookAhead is how long before its time a moment is prepared, as far as there is room.
+	// maxEnvironmentMembers bounds the memory of a network's pathloss, 4 bytes for each pair of members and moment.
+	maxEnvironmentMembers = 2048
+	// lookAhead is how long before its time a moment is prepared, if there is room.
 	lookAhead = 2 * time.Second
-	// maxAhead and maxAheadBytes bound what is prepared; two moments always are.
+	// maxAhead and maxAheadBytes bound the prepared moments; two are always allowed.
 	maxAhead      = 64
 	maxAheadBytes = 8 << 20
-	// pairSpacing is, for each pair of members, the least time between two steps of the scenario: more of them would take more
-	// than a few percent of a processor. Changes in between come with the next step.
+	// pairSpacing is the least time between two steps of the scenario, for each pair of members. More steps
+	// would take more than a few percent of a processor. Changes in between come with the next step.
 	pairSpacing = time.Microsecond
 )
 
-// surroundings are what the air of a network depends on.
-type surroundings struct {
-	// zero is T0 by CLOCK_REALTIME; 0 where it is not set.
-	zero    int64
+// environmentInputs are the inputs of a network's environment.
+type environmentInputs struct {
+	// t0 is T0 by CLOCK_REALTIME; 0 if it is not set.
+	t0      int64
 	members []v1alpha1.Member
 	// heights of the members' antennas above the ground, in metres; jammers have commonHeight.
 	heights      []float64
 	commonHeight float64
 	source       v1alpha1.PathlossSource
-	// effects tells that the scenario's comm effects are wanted, and no pathloss.
+	// effects reports whether the scenario's comm effects are used instead of pathloss.
 	effects  bool
 	scenario *scenario.Scenario // nil for none
-	// frequencyHertz and bandwidthHertz as the network begins.
+	// frequencyHertz at the network's start.
 	frequencyHertz float64
 	// fixedGains of the members' antennas in dBi as the network begins; nil where no member has an antenna profile.
 	fixedGains []float64
@@ -52,10 +52,10 @@ type surroundings struct {
 	changes []v1alpha1.TimedRadioChange
 }
 
-// surroundingsOf a network.
-func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) *surroundings {
+// environmentInputsOf returns the inputs of a network's environment.
+func environmentInputsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) *environmentInputs {
 	physical := cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{})
-	s := &surroundings{effects: spec.CommEffects, members: spec.Members, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
+	s := &environmentInputs{effects: spec.CommEffects, members: spec.Members, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
 		frequencyHertz: physical.Frequency.Hertz(), commonHeight: physical.AntennaMetres(nil, "", "")}
 	for i := range spec.Members {
 		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, spec.Members[i].Node, spec.Members[i].Group))
@@ -64,7 +64,7 @@ func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario
 	if spec.T0 == nil {
 		return s
 	}
-	s.zero = spec.T0.UnixNano()
+	s.t0 = spec.T0.UnixNano()
 	for _, c := range spec.Changes {
 		retunes := spec.Waveform.RFPipe != nil && c.Radio != nil && c.Radio.Frequency != nil
 		regains := s.fixedGains != nil && c.Radio != nil && c.Radio.AntennaGain != nil
@@ -76,16 +76,17 @@ func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario
 	return s
 }
 
-// antenna at a position. For two rays only its height above flat ground counts, of which an altitude above the sea says nothing.
-func (s *surroundings) antenna(at geo.Position, height float64) geo.Position {
+// antenna returns an antenna's position. For two rays only its height above flat ground counts, which an
+// altitude above the sea does not give.
+func (s *environmentInputs) antenna(at geo.Position, height float64) geo.Position {
 	if s.source == v1alpha1.PathlossTwoRay {
 		at.Altitude = height
 	}
 	return at
 }
 
-// model of the pathloss that positions have.
-func (s *surroundings) model() propagation.Model {
+// model returns the propagation model for pathloss by positions.
+func (s *environmentInputs) model() propagation.Model {
 	if s.source == v1alpha1.PathlossTwoRay {
 		return propagation.TwoRay{}
 	}
@@ -94,23 +95,23 @@ func (s *surroundings) model() propagation.Model {
 
 // preparer makes a network's moments, in order.
 type preparer struct {
-	*surroundings
-	cursor    *scenario.Cursor // nil without a scenario
-	platforms []int            // the members' indexes in the scenario, -1 for none
-	still     []geo.Position   // of members that stand still
-	stands    []bool
-	// What holds at the last moment.
+	*environmentInputs
+	cursor         *scenario.Cursor // nil without a scenario
+	platforms      []int            // the members' indexes in the scenario, -1 for none
+	fixedPositions []geo.Position   // of members with a fixed position
+	isFixed        []bool
+	// The state at the last moment.
 	frequencies []float64 // by sender
 	retuned     bool      // since then
 	jammers     []v1alpha1.Jammer
-	carriedOut  int // of the changes
+	applied     int // of the changes
 	antennas    *antennas
 	tail        *moment
 }
 
-func newPreparer(s *surroundings) *preparer {
+func newPreparer(s *environmentInputs) *preparer {
 	n := len(s.members)
-	p := &preparer{surroundings: s, platforms: make([]int, n), still: make([]geo.Position, n), stands: make([]bool, n), frequencies: make([]float64, n)}
+	p := &preparer{environmentInputs: s, platforms: make([]int, n), fixedPositions: make([]geo.Position, n), isFixed: make([]bool, n), frequencies: make([]float64, n)}
 	if s.scenario != nil {
 		p.cursor = s.scenario.NewCursor()
 	}
@@ -123,7 +124,7 @@ func newPreparer(s *surroundings) *preparer {
 			}
 		}
 		if member.Position != nil {
-			p.still[i], p.stands[i] = positionOf(member.Position), true
+			p.fixedPositions[i], p.isFixed[i] = positionOf(member.Position), true
 		}
 	}
 	if s.fixedGains != nil {
@@ -136,41 +137,41 @@ func positionOf(p *v1alpha1.Position) geo.Position {
 	return geo.Position{Latitude: p.Latitude.Float(), Longitude: p.Longitude.Float(), Altitude: p.Altitude.Float()}
 }
 
-// moment that holds at a time after T0 in nanoseconds, which is no earlier than the one before.
+// moment makes the moment at a time after T0 in nanoseconds, not earlier than the one before.
 func (p *preparer) moment(at int64) (*moment, error) {
 	if p.cursor != nil {
 		if err := p.cursor.Seek(time.Duration(max(at, 0))); err != nil {
 			return nil, fmt.Errorf("scenario at %v: %w", time.Duration(max(at, 0)), err)
 		}
 	}
-	for p.carriedOut < len(p.changes) && p.changes[p.carriedOut].AtNanoseconds <= at {
-		p.apply(&p.changes[p.carriedOut].RadioChange)
-		p.carriedOut++
+	for p.applied < len(p.changes) && p.changes[p.applied].AtNanoseconds <= at {
+		p.apply(&p.changes[p.applied].RadioChange)
+		p.applied++
 	}
 	m := &moment{at: at}
-	p.place(m)
+	p.setPositions(m)
 	if p.effects {
-		p.affect(m)
+		p.setEffects(m)
 	} else {
-		p.attenuate(m)
-		p.jam(m)
+		p.setPathloss(m)
+		p.addJammers(m)
 	}
 	p.tail = m
 	return m, nil
 }
 
-// apply carries out a change of a jammer or of frequencies.
+// apply applies a change of a jammer or of frequencies.
 func (p *preparer) apply(change *v1alpha1.RadioChange) {
 	if change.Radio != nil && change.Radio.Frequency != nil {
 		for i := range p.members {
-			if means(change.From, &p.members[i]) {
+			if matches(change.From, &p.members[i]) {
 				p.frequencies[i], p.retuned = change.Radio.Frequency.Hertz(), true
 			}
 		}
 	}
 	if change.Radio != nil && change.Radio.AntennaGain != nil && p.antennas != nil {
 		for i := range p.members {
-			if means(change.From, &p.members[i]) {
+			if matches(change.From, &p.members[i]) {
 				p.antennas.fixed[i] = change.Radio.AntennaGain.DBi()
 			}
 		}
@@ -183,13 +184,13 @@ func (p *preparer) apply(change *v1alpha1.RadioChange) {
 	}
 }
 
-// place gives the members their positions.
-func (p *preparer) place(m *moment) {
+// setPositions sets the members' positions.
+func (p *preparer) setPositions(m *moment) {
 	m.positions, m.placed = make([]geo.Position, len(p.members)), make([]bool, len(p.members))
 	for i := range p.members {
 		switch {
-		case p.stands[i]:
-			m.positions[i], m.placed[i] = p.still[i], true
+		case p.isFixed[i]:
+			m.positions[i], m.placed[i] = p.fixedPositions[i], true
 		case p.platforms[i] >= 0:
 			m.positions[i], m.placed[i] = p.cursor.Position(p.platforms[i])
 		}
@@ -198,28 +199,28 @@ func (p *preparer) place(m *moment) {
 
 var unknownLoss = float32(math.NaN())
 
-// attenuate gives each pair of members its pathloss.
-func (p *preparer) attenuate(m *moment) {
+// setPathloss sets the pathloss of each pair of members.
+func (p *preparer) setPathloss(m *moment) {
 	n := len(p.members)
 	m.pathloss, m.version = make([]float32, n*n), versions.Add(1)
 	if p.source == v1alpha1.PathlossScenario {
-		p.read(m)
+		p.readPathloss(m)
 	} else {
-		p.reckon(m)
+		p.computePathloss(m)
 	}
 	if p.antennas != nil {
-		p.aim(m)
+		p.aimAntennas(m)
 	}
 	if p.tail != nil && bytesEqual(p.tail.pathloss, m.pathloss) {
 		m.pathloss, m.version = p.tail.pathloss, p.tail.version // there is nothing to learn, and less to keep
 	}
 	if p.antennas == nil {
-		m.bare = m.pathloss
+		m.withoutAntennas = m.pathloss
 	}
 }
 
-// affect takes the scenario's comm effects as they are.
-func (p *preparer) affect(m *moment) {
+// setEffects copies the scenario's comm effects.
+func (p *preparer) setEffects(m *moment) {
 	n := len(p.members)
 	m.effects = make([]effect, n*n)
 	for i, from := range p.platforms {
@@ -238,13 +239,13 @@ func (p *preparer) affect(m *moment) {
 	}
 }
 
-// bytesEqual compares bit by bit, as an unknown pathloss equals nothing.
+// bytesEqual compares bit by bit, because NaN, an unknown pathloss, equals nothing.
 func bytesEqual(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// reckon reckons the pathloss from the positions.
-func (p *preparer) reckon(m *moment) {
+// computePathloss computes the pathloss from the positions.
+func (p *preparer) computePathloss(m *moment) {
 	n, model, before := len(p.members), p.model(), p.tail
 	if p.retuned {
 		before, p.retuned = nil, false
@@ -256,7 +257,7 @@ func (p *preparer) reckon(m *moment) {
 			case i == j || !m.placed[i] || !m.placed[j]:
 				m.pathloss[k] = unknownLoss
 			case before != nil && before.placed[i] && before.placed[j] && before.positions[i] == m.positions[i] && before.positions[j] == m.positions[j]:
-				m.pathloss[k] = before.bare[k]
+				m.pathloss[k] = before.withoutAntennas[k]
 			case j < i && p.frequencies[i] == p.frequencies[j]:
 				m.pathloss[k] = m.pathloss[j*n+i] // there is as far as back
 			default:
@@ -273,8 +274,8 @@ func lossOf(dB float64) float32 {
 	return float32(dB)
 }
 
-// read takes the pathloss of the scenario as it is.
-func (p *preparer) read(m *moment) {
+// readPathloss copies the scenario's pathloss.
+func (p *preparer) readPathloss(m *moment) {
 	n := len(p.members)
 	for i, from := range p.platforms {
 		for j, to := range p.platforms {
@@ -289,8 +290,8 @@ func (p *preparer) read(m *moment) {
 	}
 }
 
-// jam reckons the jammers' power at each member.
-func (p *preparer) jam(m *moment) {
+// addJammers computes the jammers' power at each member.
+func (p *preparer) addJammers(m *moment) {
 	for i := range p.jammers {
 		m.jammers = append(m.jammers, p.jamming(&p.jammers[i], m))
 	}
@@ -315,16 +316,16 @@ func (p *preparer) jamming(j *v1alpha1.Jammer, m *moment) jamming {
 		case j.Position != nil && m.placed[i]:
 			frequency := cmp.Or(result.frequencyHertz, p.frequencies[i])
 			loss := model.Pathloss(p.antenna(positionOf(j.Position), p.commonHeight), p.antenna(m.positions[i], p.heights[i]), frequency)
-			result.milliwatts[i] = phy.Milliwatts(power - loss + p.antennas.gainOver(i, positionOf(j.Position)))
+			result.milliwatts[i] = phy.Milliwatts(power - loss + p.antennas.gainDifferenceTowards(i, positionOf(j.Position)))
 		}
 	}
 	return result
 }
 
-// following is when something changes after the last moment.
-func (p *preparer) following(last int64) (at int64, more bool) {
-	if p.carriedOut < len(p.changes) {
-		at, more = p.changes[p.carriedOut].AtNanoseconds, true
+// nextChange returns when something changes after the last moment.
+func (p *preparer) nextChange(last int64) (at int64, more bool) {
+	if p.applied < len(p.changes) {
+		at, more = p.changes[p.applied].AtNanoseconds, true
 	}
 	if p.cursor == nil {
 		return at, more
@@ -338,8 +339,8 @@ func (p *preparer) following(last int64) (at int64, more bool) {
 	return at, more
 }
 
-// ahead is how many moments may be prepared that are not reached yet.
-func (p *preparer) ahead() int {
+// maxPrepared returns the most future moments that may be prepared.
+func (p *preparer) maxPrepared() int {
 	bytes := 4
 	if p.antennas != nil {
 		bytes *= 2
@@ -350,25 +351,26 @@ func (p *preparer) ahead() int {
 	return min(max(maxAheadBytes/(bytes*len(p.members)*len(p.members)+1), 2), maxAhead)
 }
 
-// outlook prepares a network's track while the network runs.
-type outlook struct {
-	*track
+// backgroundPreparer prepares a network's moments while the network runs.
+type backgroundPreparer struct {
+	*momentChain
 	preparer *preparer
 	steps    *stepCounters
 	stop     context.CancelFunc
 }
 
-// newOutlook prepares what holds now, and what is to come in the background until stop; what has been prepared by then goes on
-// to hold. failed is called, and must return at once, when something could not be prepared, and with nil when it could again.
-func newOutlook(s *surroundings, steps *stepCounters, failed func(error)) (*outlook, error) {
-	if len(s.members) > maxAirMembers {
-		return nil, fmt.Errorf("members: %d: networks with a physical layer have up to %d", len(s.members), maxAirMembers)
+// newBackgroundPreparer prepares the current moment, and later ones in the background until stop. Prepared
+// moments continue to hold then. failed is called when a moment cannot be prepared, and with nil when it can
+// again. It must return at once.
+func newBackgroundPreparer(s *environmentInputs, steps *stepCounters, failed func(error)) (*backgroundPreparer, error) {
+	if len(s.members) > maxEnvironmentMembers {
+		return nil, fmt.Errorf("members: %d: networks with a physical layer have up to %d", len(s.members), maxEnvironmentMembers)
 	}
 	p := newPreparer(s)
-	o := &outlook{preparer: p, steps: steps, stop: func() {}}
+	o := &backgroundPreparer{preparer: p, steps: steps, stop: func() {}}
 	var zero, now int64 = math.MaxInt64 / 2, math.MinInt64 / 2
-	if s.zero != 0 {
-		zero = s.zero - clockOffset()
+	if s.t0 != 0 {
+		zero = s.t0 - clockOffset()
 		now = clock.Monotonic() - zero
 	}
 	first, err := p.moment(now)
@@ -379,9 +381,9 @@ func newOutlook(s *surroundings, steps *stepCounters, failed func(error)) (*outl
 	for i := range s.members {
 		nems[i] = int(s.members[i].NEM)
 	}
-	o.track = newTrack(nems, first)
-	o.track.zero.Store(zero)
-	if _, more := p.following(now); more && s.zero != 0 {
+	o.momentChain = newMomentChain(nems, first)
+	o.momentChain.t0.Store(zero)
+	if _, more := p.nextChange(now); more && s.t0 != 0 {
 		ctx, cancel := context.WithCancel(context.Background())
 		o.stop = cancel
 		go o.run(ctx, first, failed)
@@ -390,24 +392,24 @@ func newOutlook(s *surroundings, steps *stepCounters, failed func(error)) (*outl
 }
 
 // run prepares moments ahead of their time, until nothing changes any more.
-func (o *outlook) run(ctx context.Context, last *moment, failed func(error)) {
-	var coming []int64 // times of the moments that have been prepared and are to come
+func (o *backgroundPreparer) run(ctx context.Context, last *moment, failed func(error)) {
+	var coming []int64 // times of prepared moments that are still to come
 	var trouble error
 	for ctx.Err() == nil {
-		o.zero.Store(o.preparer.zero - clockOffset()) // CLOCK_REALTIME may have been set
+		o.t0.Store(o.preparer.t0 - clockOffset()) // CLOCK_REALTIME may have been set
 		now := clock.Monotonic()
-		o.at(now) // lets go of what is past, whether the loop asks or not
-		now -= o.zero.Load()
+		o.momentAt(now) // releases past moments, even if the loop does not query
+		now -= o.t0.Load()
 		coming = slices.DeleteFunc(coming, func(at int64) bool { return at <= now })
-		at, more := o.preparer.following(last.at)
+		at, more := o.preparer.nextChange(last.at)
 		switch {
 		case trouble == nil && !more:
 			return
-		case trouble == nil && (len(coming) >= o.preparer.ahead() || at > now+int64(lookAhead)):
+		case trouble == nil && (len(coming) >= o.preparer.maxPrepared() || at > now+int64(lookAhead)):
 			pause(ctx, min(max(time.Duration(at-now)-lookAhead, 50*time.Millisecond), time.Second))
 			continue
 		case at < now-int64(lookAhead):
-			at = now // the host stood still
+			at = now // the host stalled
 		}
 		next, err := o.preparer.moment(at)
 		if err != nil || trouble != nil {
@@ -418,13 +420,13 @@ func (o *outlook) run(ctx context.Context, last *moment, failed func(error)) {
 			continue
 		}
 		last.next.Store(next)
-		o.steps.add(clock.Monotonic() - o.zero.Load() - next.at)
+		o.steps.add(clock.Monotonic() - o.t0.Load() - next.at)
 		last = next
 		coming = append(coming, at)
 	}
 }
 
-// stepCounters count the steps of a network's surroundings, and how late they were.
+// stepCounters count the steps of a network's environment, and their lateness.
 type stepCounters struct {
 	mu sync.Mutex
 	stepSums
@@ -441,7 +443,7 @@ func (c *stepCounters) add(late int64) {
 	defer c.mu.Unlock()
 	c.steps++
 	c.worst = max(c.worst, late)
-	if late > int64(lateChange) {
+	if late > int64(lateChangeThreshold) {
 		c.late++
 	}
 }
@@ -456,10 +458,10 @@ func (c *stepCounters) snapshot(reset bool) stepSums {
 	return sums
 }
 
-// clockOffset is CLOCK_REALTIME less CLOCK_MONOTONIC, nanoseconds.
+// clockOffset is CLOCK_REALTIME minus CLOCK_MONOTONIC, nanoseconds.
 func clockOffset() int64 {
 	best, offset := int64(math.MaxInt64), int64(0)
-	for range 5 { // the least disturbed of a few
+	for range 5 { // takes the least disturbed measurement
 		before, realtime := clock.Monotonic(), clock.Realtime()
 		if took := clock.Monotonic() - before; took < best {
 			best, offset = took, realtime-before-took/2

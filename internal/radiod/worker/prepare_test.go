@@ -49,7 +49,7 @@ func lossesScenario(t *testing.T, all ...loss3) *scenario.Scenario {
 // prepared returns the moment at an offset, reached at once or step by step from before T0.
 func prepared(t *testing.T, spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at time.Duration, steps bool) *moment {
 	t.Helper()
-	p := newPreparer(surroundingsOf(spec, compiled))
+	p := newPreparer(environmentInputsOf(spec, compiled))
 	next, more := int64(at), false
 	if steps {
 		next = math.MinInt64 / 2
@@ -59,7 +59,7 @@ func prepared(t *testing.T, spec *v1alpha1.RadioNetworkSpec, compiled *scenario.
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next, more = p.following(m.at); !more || next > int64(at) {
+		if next, more = p.nextChange(m.at); !more || next > int64(at) {
 			return m
 		}
 	}
@@ -87,7 +87,7 @@ func TestPathlossIsThatOfTheScenarioAtItsTime(t *testing.T) {
 	}
 }
 
-func TestPathlossIsReckonedFromPositionsOfPlatformsAndOfNodesThatStandStill(t *testing.T) {
+func TestPathlossIsComputedFromPositionsOfPlatformsAndOfFixedNodes(t *testing.T) {
 	here, there, later := geo.Position{Latitude: 58, Longitude: 8, Altitude: 3}, geo.Position{Latitude: 58.01, Longitude: 8, Altitude: 3}, geo.Position{Latitude: 58.1, Longitude: 8, Altitude: 3}
 	_, content := compile(t, func(b *scenario.Builder) error {
 		return errors.Join(b.Position(0, 1, here), b.Position(time.Second, 1, later))
@@ -155,10 +155,10 @@ func TestJammersAddUpAndAreReplacedByName(t *testing.T) {
 		jam(4, v1alpha1.Jammer{Name: "b", Power: power("0dBm"), Pathloss: loss, Bandwidth: band, Frequency: elsewhere}),
 		jam(5, v1alpha1.Jammer{Name: "b", Off: true}))
 	s := lossesScenario(t, loss3{0, 1, 2, 80})
-	// -60 dBm is 1e-6 mW; a quarter of b lies in the receiver's band of 1 MHz, half of that at its edge.
+	// -60 dBm is 1e-6 mW. A quarter of b lies in the receiver's band of 1 MHz, half of that at its edge.
 	for at, want := range map[time.Duration]float64{0: 0, 1: 1e-6, 2: 1.25e-6, 3: 0.35e-6, 4: 0.1e-6 + 0.125e-6, 5: 0.1e-6} {
 		for _, steps := range []bool{false, true} {
-			a := airAt(prepared(t, spec, s, at, steps))
+			a := environmentAt(prepared(t, spec, s, at, steps))
 			if got := a.Jamming(&radio.Port{PortOptions: radio.PortOptions{NEM: 2}}, 0, 300e6, 1e6); math.Abs(got-want) > 1e-12 {
 				t.Errorf("at %d, steps %v: %g mW; want %g", at, steps, got, want)
 			}
@@ -166,10 +166,10 @@ func TestJammersAddUpAndAreReplacedByName(t *testing.T) {
 	}
 }
 
-// airAt is an air in which that moment holds for ever.
-func airAt(m *moment) *air {
-	a := &air{}
-	a.track.Store(newTrack([]int{1, 2, 3}, m))
+// environmentAt is an air in which that moment holds for ever.
+func environmentAt(m *moment) *environment {
+	a := &environment{}
+	a.moments.Store(newMomentChain([]int{1, 2, 3}, m))
 	return a
 }
 
@@ -179,7 +179,7 @@ func TestAJammerSomewhereIsWeakerFartherAway(t *testing.T) {
 	})
 	spec := physical(v1alpha1.PathlossScenario, jam(0, v1alpha1.Jammer{Name: "a", Power: ptr.To(v1alpha1.Power("40dBm")),
 		Position: &v1alpha1.Position{Latitude: "58.001", Longitude: "8"}}))
-	a := airAt(prepared(t, spec, opened(t, content), 0, false))
+	a := environmentAt(prepared(t, spec, opened(t, content), 0, false))
 	at := func(nem int) float64 {
 		return a.Jamming(&radio.Port{PortOptions: radio.PortOptions{NEM: nem}}, 0, 300e6, 1e6)
 	}
@@ -195,7 +195,7 @@ func TestAJammerSomewhereIsWeakerFartherAway(t *testing.T) {
 
 func TestPathlossThatStaysKeepsItsVersion(t *testing.T) {
 	s := lossesScenario(t, loss3{0, 1, 2, 80}, loss3{time.Second, 1, 2, 90})
-	p := newPreparer(surroundingsOf(physical(v1alpha1.PathlossScenario, jam(10, v1alpha1.Jammer{Name: "a", Off: true})), s))
+	p := newPreparer(environmentInputsOf(physical(v1alpha1.PathlossScenario, jam(10, v1alpha1.Jammer{Name: "a", Off: true})), s))
 	var moments []*moment
 	for _, at := range []int64{0, 10, int64(time.Second)} {
 		m, err := p.moment(at)
@@ -209,11 +209,11 @@ func TestPathlossThatStaysKeepsItsVersion(t *testing.T) {
 	}
 }
 
-func TestStepsThatAreCloserThanTheHostCanTakeComeTogether(t *testing.T) {
+func TestStepsCloserThanTheSpacingAreMerged(t *testing.T) {
 	s := lossesScenario(t, loss3{0, 1, 2, 80}, loss3{time.Second, 1, 2, 90}, loss3{time.Second + 3*time.Microsecond, 1, 2, 91}, loss3{time.Second + time.Millisecond, 1, 2, 92})
-	p := newPreparer(surroundingsOf(physical(v1alpha1.PathlossScenario), s))
+	p := newPreparer(environmentInputsOf(physical(v1alpha1.PathlossScenario), s))
 	at, got := int64(0), []int64(nil)
-	for more := true; more; at, more = p.following(at) {
+	for more := true; more; at, more = p.nextChange(at) {
 		if _, err := p.moment(at); err != nil {
 			t.Fatal(err)
 		}
@@ -225,14 +225,14 @@ func TestStepsThatAreCloserThanTheHostCanTakeComeTogether(t *testing.T) {
 	}
 }
 
-func TestWhatIsPastIsLetGoOfThoughNobodyAsks(t *testing.T) {
+func TestPastMomentsAreReleasedWithoutQueries(t *testing.T) {
 	var all []loss3
 	for i := range 400 {
 		all = append(all, loss3{time.Duration(i) * 10 * time.Millisecond, 1, 2, float64(80 + i%7)})
 	}
 	spec := physical(v1alpha1.PathlossScenario)
 	spec.T0 = &metav1.MicroTime{Time: time.Now()}
-	o, err := newOutlook(surroundingsOf(spec, lossesScenario(t, all...)), &stepCounters{}, func(err error) { t.Errorf("preparation: %v", err) })
+	o, err := newBackgroundPreparer(environmentInputsOf(spec, lossesScenario(t, all...)), &stepCounters{}, func(err error) { t.Errorf("preparation: %v", err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestWhatIsPastIsLetGoOfThoughNobodyAsks(t *testing.T) {
 		t.Errorf("%d moments are kept; want up to %d", length, most)
 	}
 	eventually(t, "the end of the scenario is reached", func() bool {
-		return o.at(clock.Monotonic()).between(0, 1) == all[len(all)-1].dB && o.current.Load().at >= int64(all[len(all)-1].at)
+		return o.momentAt(clock.Monotonic()).between(0, 1) == all[len(all)-1].dB && o.current.Load().at >= int64(all[len(all)-1].at)
 	})
 }
 

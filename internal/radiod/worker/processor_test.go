@@ -36,5 +36,5 @@ func (m *Manager) processorTime(t *testing.T) (used time.Duration) {
 	return used
 }
 
-// ticksPerSecond of the kernel's figures for user space, whatever its own are.
+// ticksPerSecond of the kernel's figures for user space, which may differ from its own.
 const ticksPerSecond = 100

@@ -14,17 +14,17 @@ import (
 	"vignette.dev/vignette/internal/radioqueue"
 )
 
-// queues lets apps ask how many frames wait at their node's radios (package radioqueue), by a socket in each
-// pod's namespace. A socket keeps its namespace alive, so SweepPinned checks the pods that have one.
-type queues struct {
+// queueServers lets apps ask how many frames wait at their node's radios (package radioqueue), by a socket in each
+// pod's namespace. A socket keeps its namespace alive, so RemovePinned checks the pods that have one.
+type queueServers struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	served map[string]*servedQueue // by pod
+	served map[string]*queueServer // by pod
 }
 
-// servedQueue is one pod's server; nil if it could not be made.
-type servedQueue struct {
+// queueServer is one pod's server; nil if it could not be made.
+type queueServer struct {
 	namespace netns.Identity
 	server    *radioqueue.Server
 	err       error
@@ -41,7 +41,7 @@ func (m *Manager) RunQueues(ctx context.Context) error {
 		m.reconcileQueues()
 		select {
 		case <-ctx.Done():
-			m.endQueues(func(string, *servedQueue) bool { return true })
+			m.endQueues(func(string, *queueServer) bool { return true })
 			return nil
 		case <-m.queues.wake:
 		case <-again.C:
@@ -59,7 +59,7 @@ func (m *Manager) reconcileQueues() {
 		}
 	}
 	m.mu.Unlock()
-	m.endQueues(func(pod string, s *servedQueue) bool { return pods[pod] == nil || pods[pod].Namespace != s.namespace })
+	m.endQueues(func(pod string, s *queueServer) bool { return pods[pod] == nil || pods[pod].Namespace != s.namespace })
 	for pod, a := range pods {
 		m.serveQueues(pod, a)
 	}
@@ -72,7 +72,7 @@ func (m *Manager) serveQueues(pod string, a *attachment) {
 	if before != nil && before.server != nil {
 		return
 	}
-	s := &servedQueue{namespace: a.Namespace}
+	s := &queueServer{namespace: a.Namespace}
 	s.server, s.err = m.listenQueues(pod, a)
 	if s.err != nil && (before == nil || before.err.Error() != s.err.Error()) && !errors.Is(s.err, netns.ErrGone) {
 		m.Log.Warn("the queues of a pod's radios cannot be offered to its apps", "pod", pod, "error", s.err)
@@ -118,7 +118,7 @@ func (m *Manager) queuesOf(pod string) (report radioqueue.Report) {
 }
 
 // endQueues ends the servers of the selected pods.
-func (m *Manager) endQueues(which func(pod string, s *servedQueue) bool) {
+func (m *Manager) endQueues(which func(pod string, s *queueServer) bool) {
 	var ending []*radioqueue.Server
 	m.queues.mu.Lock()
 	for pod, s := range m.queues.served {
@@ -135,8 +135,8 @@ func (m *Manager) endQueues(which func(pod string, s *servedQueue) bool) {
 	}
 }
 
-// offers reports whether a pod has a socket of radiod.
-func (m *Manager) offers(pod string) bool {
+// hasQueueServer reports whether a pod has a socket of radiod.
+func (m *Manager) hasQueueServer(pod string) bool {
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()
 	return m.queues.served[pod] != nil

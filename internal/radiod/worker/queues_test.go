@@ -43,7 +43,7 @@ func (p *pod) asks(t *testing.T) (frames int) {
 	return frames
 }
 
-func TestAppsHearHowManyFramesWaitAtTheirOwnNodesRadio(t *testing.T) {
+func TestAppsGetTheirOwnNodesQueue(t *testing.T) {
 	m := newManager(t)
 	offerQueues(t, m)
 	n := networkOf("run", "wan", "pod-1", "pod-2")
@@ -119,7 +119,7 @@ func TestASocketDoesNotKeepANodeThatIsGone(t *testing.T) {
 	if !lives() {
 		t.Fatal("the namespace went by itself: the test tests nothing")
 	}
-	if err := m.SweepPinned(); err != nil {
+	if err := m.RemovePinned(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the namespace has ended", func() bool { return !lives() })

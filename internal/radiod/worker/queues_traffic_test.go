@@ -18,7 +18,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// envTraffic has the configuration of the instance of the traffic generator that TestTrafficInAPod is, in a process of its own.
+// envTraffic has the configuration of the traffic instance that TestTrafficInAPod runs in a separate process.
 const envTraffic = "VIGNETTE_TEST_TRAFFIC"
 
 func TestTrafficInAPod(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// means reports whether a node's or group's name in a spec includes the member.
-func means(name string, member *v1alpha1.Member) bool {
-	return isForAll(name) || member.IsCalled(name)
+// matches reports whether a node's or group's name in a spec includes the member.
+func matches(name string, member *v1alpha1.Member) bool {
+	return isEverybody(name) || member.IsCalled(name)
 }
 
-// isForAll reports whether a name includes all nodes.
-func isForAll(name string) bool { return name == "" || name == link.Everybody }
+// isEverybody reports whether a name includes all nodes.
+func isEverybody(name string) bool { return name == "" || name == link.Everybody }
 
 // nodeRadio is one node's current radio.
 type nodeRadio struct {
@@ -24,7 +24,7 @@ type nodeRadio struct {
 	rateBitsPerSecond float64
 }
 
-// radios are those of a network's members.
+// radios has the radios of a network's members.
 type radios struct {
 	members []v1alpha1.Member
 	byNEM   map[int]int // index of the member
@@ -53,7 +53,7 @@ func newRadios(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate) *radios 
 // patch changes the radios that a name includes. Changes of jammers and schedules do not concern radios.
 func (r *radios) patch(name string, p *v1alpha1.RadioPatch) {
 	for i := range r.members {
-		if means(name, &r.members[i]) {
+		if matches(name, &r.members[i]) {
 			r.own[i].patch(p)
 		}
 	}
@@ -85,8 +85,8 @@ func (r *radios) snapshot() *radios {
 	return &radios{members: r.members, byNEM: r.byNEM, own: slices.Clone(r.own), common: r.common}
 }
 
-// of returns a port's radio. A port that is not a member any more does not send.
-func (r *radios) of(p *radio.Port) phy.Radio { return r.radio(p).Radio }
+// phyRadio returns a port's radio. A port that is not a member any more does not send.
+func (r *radios) phyRadio(p *radio.Port) phy.Radio { return r.radio(p).Radio }
 
 func (r *radios) rate(p *radio.Port) float64 { return r.radio(p).rateBitsPerSecond }
 

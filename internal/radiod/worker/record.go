@@ -25,7 +25,7 @@ const (
 )
 
 func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
-	drops, restarted := a.book.rings()
+	drops, restarted := a.counters.ringCounts()
 	return []NetworkCounters{{UID: a.NetworkUID, Network: a.Network,
 		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
 }
@@ -46,31 +46,31 @@ func (n *network) readSlots(a *attachment) {
 		return
 	}
 	n.running.Do(func(_ *radio.Network, model radio.Model) {
-		a.slots = n.began.statistics(model, a.port, true).slots
+		a.slots = n.initialSettings.statistics(model, a.port, true).slots
 	})
 }
 
 // recordEnd records the last counters of a detached attachment.
 func (m *Manager) recordEnd(a *attachment) error {
-	if a.book == nil || a.RunUID == "" {
+	if a.counters == nil || a.RunUID == "" {
 		return nil
 	}
-	last := a.book.ledger.Counters
+	last := a.counters.ledger.Counters
 	if a.port != nil {
 		last = a.port.CurrentCounters()
 	}
 	if last.InFlight > 0 {
 		m.mu.Lock()
-		m.leaving = append(m.leaving, a)
+		m.detached = append(m.detached, a)
 		m.mu.Unlock()
 	}
 	return m.Recorder.Record(a.RunUID, nil, a.lastCounters(last))
 }
 
-// stillUnderWay returns the detached nodes of a network with frames under way, until they have none; the lock
+// detachedNodes returns the detached nodes of a network with frames under way, until they have none; the lock
 // is held. A node that is attached again replaces its earlier attachment.
-func (m *Manager) stillUnderWay(uid string, attached []NodeCounters) (nodes []NodeCounters) {
-	m.leaving = slices.DeleteFunc(m.leaving, func(a *attachment) bool {
+func (m *Manager) detachedNodes(uid string, attached []NodeCounters) (nodes []NodeCounters) {
+	m.detached = slices.DeleteFunc(m.detached, func(a *attachment) bool {
 		if a.NetworkUID != uid {
 			return false
 		}
@@ -87,7 +87,7 @@ func (m *Manager) stillUnderWay(uid string, attached []NodeCounters) (nodes []No
 func (m *Manager) recordNetworkEnd(uid string) error {
 	m.mu.Lock()
 	var left []*attachment
-	m.leaving = slices.DeleteFunc(m.leaving, func(a *attachment) bool {
+	m.detached = slices.DeleteFunc(m.detached, func(a *attachment) bool {
 		if a.NetworkUID == uid {
 			left = append(left, a)
 		}
@@ -109,7 +109,7 @@ func (m *Manager) recordNetworkEnd(uid string) error {
 // attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
 // worker.
 func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to int64) (failed error) {
-	from := m.seen
+	from := m.lastWorkerSeen
 	if from == 0 {
 		from = to
 	}
@@ -124,28 +124,28 @@ func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to i
 		gaps := []runapi.RadioGap{}
 		unread := uint64(0)
 		for _, a := range attachments {
-			gap.FramesLost += a.book.lost()
-			unread += a.unread
+			gap.FramesLost += a.counters.unreportedLosses()
+			unread += a.unreadDrops
 			if err := lost[a]; err != nil {
 				gaps = append(gaps, runapi.RadioGap{TimeNanoseconds: to, Gap: gapLost, Node: a.Member.Node, FromNanoseconds: from,
 					Reason: fmt.Sprintf("%s after a restart of radiod: %v", a.Interface, err)})
 			}
 		}
-		gap.Reason = restartedBecause(unread)
+		gap.Reason = restartReason(unread)
 		if err := m.Recorder.Record(uid, append([]runapi.RadioGap{gap}, gaps...), nil); err != nil {
 			failed = err
 			continue
 		}
 		for _, a := range attachments {
-			a.book.named += a.book.lost()
+			a.counters.reported += a.counters.unreportedLosses()
 		}
 	}
 	return failed
 }
 
-// restartedBecause describes a restart's effect on frames. unread frames found no room in their nodes'
+// restartReason describes a restart's effect on frames. unread frames found no room in their nodes'
 // interfaces meanwhile.
-func restartedBecause(unread uint64) string {
+func restartReason(unread uint64) string {
 	reason := "radiod's worker or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"
 	if unread > 0 {
 		reason += fmt.Sprintf(", which had no room for %d more frames", unread)
@@ -153,19 +153,19 @@ func restartedBecause(unread uint64) string {
 	return reason
 }
 
-// countUnread counts the frames that found no room in TAPs' rings since an earlier worker was last seen. They
+// countUnreadDrops counts the frames that found no room in TAPs' rings since an earlier worker was last seen. They
 // belong to the restart and are not overload.
-func (m *Manager) countUnread(all []*attachment, lost map[*attachment]error) {
+func (m *Manager) countUnreadDrops(all []*attachment, lost map[*attachment]error) {
 	for _, a := range all {
 		if lost[a] != nil || a.Engine != "" {
 			continue
 		}
-		before := a.book.ringDrops
+		before := a.counters.ringDrops
 		if namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace); err == nil {
 			m.readRingsIn(namespace, []*attachment{a})
 			_ = namespace.Close() // nothing was written
 		}
-		a.unread = a.book.ringDrops - before
-		a.book.ringRestarted += a.unread
+		a.unreadDrops = a.counters.ringDrops - before
+		a.counters.ringRestarted += a.unreadDrops
 	}
 }

@@ -7,16 +7,16 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// refuse marks an error as a refusal; nil stays nil.
-func refuse(err error) error {
+// asRefusal marks an error as a refusal; nil stays nil.
+func asRefusal(err error) error {
 	if err == nil {
 		return nil
 	}
 	return refusal{err}
 }
 
-// refusedBy returns the text of the first refusal in an error, or "".
-func refusedBy(err error) string {
+// firstRefusal returns the text of the first refusal in an error, or "".
+func firstRefusal(err error) string {
 	var r refusal
 	if errors.As(err, &r) {
 		return r.Error()
@@ -32,5 +32,5 @@ func (m *Manager) Refused(uid string) string {
 	if n == nil {
 		return ""
 	}
-	return refusedBy(errors.Join(m.troubles(uid, n)...))
+	return firstRefusal(errors.Join(m.troubles(uid, n)...))
 }

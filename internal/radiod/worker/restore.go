@@ -20,7 +20,7 @@ import (
 // parent has died too, it opens the TAPs in their pods' namespaces. Attachments that are gone are removed;
 // failed ones are tried again by Retry. All of it is recorded for the results. Errors are only for the log.
 func (m *Manager) Restore(held map[string]int) error {
-	m.seen = m.store.lastSeen()
+	m.lastWorkerSeen = m.store.lastSeen()
 	rebooted, err := m.store.newBoot()
 	networks, loadErr := load[v1alpha1.RadioNetwork](m.store, networkFiles)
 	err = errors.Join(err, loadErr)
@@ -37,27 +37,27 @@ func (m *Manager) Restore(held map[string]int) error {
 			a.fd = fd
 			delete(held, r.id())
 		}
-		if takeErr := m.takeUp(a, rebooted); takeErr != nil {
+		if takeErr := m.restoreAttachment(a, rebooted); takeErr != nil {
 			lost[a] = takeErr
 		}
 		all = append(all, a)
 	}
-	m.settle(all)
+	m.recoverCounters(all)
 	m.restoring = true
 	for _, a := range all {
 		err = errors.Join(err, m.rejoin(a, lost))
 	}
-	err = errors.Join(err, m.resume())
+	err = errors.Join(err, m.resumeNetworks())
 	to := clock.Realtime()
 	for id, fd := range held {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
-	m.countUnread(all, lost)
-	return errors.Join(err, m.recordGaps(all, lost, to), m.store.removeStrayBooks(all), removeTemporary())
+	m.countUnreadDrops(all, lost)
+	return errors.Join(err, m.recordGaps(all, lost, to), m.store.removeOrphanedCounters(all), removeTemporary())
 }
 
-// resume lets frames flow once all nodes are restored, so that the first frames find their receivers.
-func (m *Manager) resume() (err error) {
+// resumeNetworks lets frames flow once all nodes are restored, so that the first frames find their receivers.
+func (m *Manager) resumeNetworks() (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.restoring = false
@@ -71,10 +71,10 @@ func (m *Manager) resume() (err error) {
 
 var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
 
-// takeUp restores an attachment's descriptor and counters.
-func (m *Manager) takeUp(a *attachment, rebooted bool) error {
-	book, fresh := m.bookOf(a.id())
-	a.book = book
+// restoreAttachment restores an attachment's descriptor and counters.
+func (m *Manager) restoreAttachment(a *attachment, rebooted bool) error {
+	book, fresh := m.openCountersOf(a.id())
+	a.counters = book
 	switch {
 	case rebooted:
 		return errRebooted // another namespace may have the number now
@@ -88,14 +88,14 @@ func (m *Manager) takeUp(a *attachment, rebooted bool) error {
 		if err != nil {
 			return err
 		}
-		a.book.ledger.Reset(state.Traffic)
-		a.book.ringDrops = state.RingDrops
+		a.counters.ledger.Reset(state.Traffic)
+		a.counters.ringDrops = state.RingDrops
 	}
 	return nil
 }
 
-// settle counts the earlier worker's frames under way as lost, network by network.
-func (m *Manager) settle(all []*attachment) {
+// recoverCounters counts the earlier worker's frames under way as lost, network by network.
+func (m *Manager) recoverCounters(all []*attachment) {
 	networks := map[string][]*attachment{}
 	for _, a := range all {
 		if a.Engine == "" { // EMANE's radios do not stop with radiod
@@ -105,14 +105,14 @@ func (m *Manager) settle(all []*attachment) {
 	for _, attachments := range networks {
 		ledgers := make([]*radio.Ledger, len(attachments))
 		for i, a := range attachments {
-			ledgers[i] = &a.book.ledger
+			ledgers[i] = &a.counters.ledger
 		}
-		radio.RecoverLedgers(ledgers, func(i int) (radio.Traffic, error) { return m.traffic(attachments[i]) })
+		radio.RecoverLedgers(ledgers, func(i int) (radio.Traffic, error) { return m.trafficOf(attachments[i]) })
 	}
 }
 
-// traffic returns an attachment's traffic as the kernel counted it.
-func (m *Manager) traffic(a *attachment) (radio.Traffic, error) {
+// trafficOf returns an attachment's traffic as the kernel counted it.
+func (m *Manager) trafficOf(a *attachment) (radio.Traffic, error) {
 	state, err := m.stateOf(a)
 	return state.Traffic, err
 }
@@ -140,27 +140,27 @@ func (m *Manager) rejoin(a *attachment, lost map[*attachment]error) error {
 			return nil
 		}
 		lost[a] = err
-		return errors.Join(a.failed(err), m.remove(a))
+		return errors.Join(a.restoreError(err), m.remove(a))
 	}
 	if errors.Is(err, netns.ErrGone) {
 		if a.fd >= 0 {
 			return m.remove(a)
 		}
-		return m.forget(a)
+		return m.removeFiles(a)
 	}
 	m.mu.Lock()
 	m.missing[a.key()] = &missing{attachment: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
 	m.mu.Unlock()
-	return a.failed(err)
+	return a.restoreError(err)
 }
 
-func (a *attachment) failed(err error) error {
+func (a *attachment) restoreError(err error) error {
 	return fmt.Errorf("restore %s of pod %s: %w", a.Interface, a.PodUID, err)
 }
 
-// forget removes the files of an attachment without a descriptor.
-func (m *Manager) forget(a *attachment) error {
-	return errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()))
+// removeFiles removes the files of an attachment without a descriptor.
+func (m *Manager) removeFiles(a *attachment) error {
+	return errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeCounters(a.id()))
 }
 
 // adopt restores the radio of a record in its pod's namespace, if it is still there.
@@ -170,7 +170,7 @@ func (m *Manager) adopt(a *attachment) error {
 		return err
 	}
 	defer namespace.Close()
-	if err := netns.Do(namespace, func() error { return a.seen(m.ownerOf(a)) }); err != nil {
+	if err := netns.Do(namespace, func() error { return a.verifyInterface(m.ownerOf(a)) }); err != nil {
 		return err
 	}
 	return m.carrierOf(a).adopt(a, namespace)
@@ -181,7 +181,7 @@ func removeTemporary() error {
 	links, err := net.Interfaces()
 	for _, l := range links {
 		if strings.HasPrefix(l.Name, tap.TemporaryPrefix) {
-			_, reclaimErr := tap.Reclaim(l.Name, l.Index)
+			_, reclaimErr := tap.RemoveUnused(l.Name, l.Index)
 			err = errors.Join(err, reclaimErr)
 		}
 	}
@@ -229,7 +229,7 @@ func (m *Manager) retry(x *missing, now time.Time) {
 	var err error
 	switch {
 	case replaced: // its files belong to the new one
-		m.settled(x)
+		m.clearMissing(x)
 		return
 	case !member:
 		err = fmt.Errorf("%w: no RadioNetwork lists it any more", netns.ErrGone)
@@ -241,12 +241,12 @@ func (m *Manager) retry(x *missing, now time.Time) {
 	}
 	switch {
 	case err == nil:
-		m.settled(x)
+		m.clearMissing(x)
 		m.Log.Info("restored a radio after a retry", "pod", x.PodUID, "interface", x.Interface)
-		err = m.Recorder.Record(x.RunUID, []runapi.RadioGap{m.endOfLoss(x)}, nil)
+		err = m.Recorder.Record(x.RunUID, []runapi.RadioGap{m.lossEndedGap(x)}, nil)
 	case errors.Is(err, netns.ErrGone):
-		m.settled(x)
-		err = m.forget(x.attachment)
+		m.clearMissing(x)
+		err = m.removeFiles(x.attachment)
 	default:
 		x.pause = min(2*x.pause, longestRetry)
 		m.mu.Lock()
@@ -259,8 +259,8 @@ func (m *Manager) retry(x *missing, now time.Time) {
 	}
 }
 
-// settled removes an attachment from the missing ones.
-func (m *Manager) settled(x *missing) {
+// clearMissing removes an attachment from the missing ones.
+func (m *Manager) clearMissing(x *missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.missing, x.key())
@@ -269,8 +269,8 @@ func (m *Manager) settled(x *missing) {
 	}
 }
 
-func (m *Manager) endOfLoss(x *missing) runapi.RadioGap {
+func (m *Manager) lossEndedGap(x *missing) runapi.RadioGap {
 	now := clock.Realtime()
-	return runapi.RadioGap{TimeNanoseconds: now, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.seen, ToNanoseconds: now,
+	return runapi.RadioGap{TimeNanoseconds: now, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.lastWorkerSeen, ToNanoseconds: now,
 		Reason: x.Interface + " could not be taken up at once after a restart of radiod"}
 }

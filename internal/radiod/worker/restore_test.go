@@ -45,7 +45,7 @@ func (r *recorder) Record(_ string, gaps []runapi.RadioGap, last []NetworkCounte
 	return nil
 }
 
-// gap gives the only gap of a kind.
+// gap returns the only gap of a kind.
 func (r *recorder) gap(t *testing.T, kind string) runapi.RadioGap {
 	t.Helper()
 	r.mu.Lock()
@@ -89,7 +89,7 @@ func (r radiodBed) seen(t *testing.T, m *Manager) (at int64) {
 	t.Helper()
 	ctx, stop := t.Context(), make(chan error, 1)
 	before := clock.Realtime()
-	go func() { stop <- m.Beat(ctx) }()
+	go func() { stop <- m.WriteHeartbeat(ctx) }()
 	eventually(t, "the worker is seen", func() bool { return m.store.lastSeen() >= before })
 	return before
 }
@@ -179,7 +179,7 @@ func TestAPodThatWentWhileRadiodWasDownLeavesItsCountersAndAGap(t *testing.T) {
 	if last := results.last["node-1"]; last.FramesSent != 3 || last.Drops[radio.Restarted] != 3 || results.gap(t, gapRestarted).FramesLost != 3 {
 		t.Errorf("last counters %+v; want 3 sent and lost, and a gap that says so", last.Counters)
 	}
-	for _, kind := range []string{attachmentFiles, bookFiles} {
+	for _, kind := range []string{attachmentFiles, counterFiles} {
 		if files, _ := filepath.Glob(filepath.Join(r.directory, kind, "*")); len(files) != 1 {
 			t.Errorf("%s %v; want the other pod's only", kind, files)
 		}
@@ -317,7 +317,7 @@ func TestOrphansAreFoundByTheirOwnersAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeDescriptor(t, died)
-	if err := m.Sweep(); err != nil {
+	if err := m.RemoveOrphans(); err != nil {
 		t.Fatal(err)
 	}
 	_, makingErr := net.InterfaceByName(making)
@@ -334,12 +334,12 @@ func TestOrphansAreFoundByTheirOwnersAndRemoved(t *testing.T) {
 		}
 	}
 	m.existing(memberKey{"pod-1", "vhf"}).Namespace.Inode = 1 // no namespace has it
-	if err := m.Sweep(); err != nil || member.has(t, "vhf") {
+	if err := m.RemoveOrphans(); err != nil || member.has(t, "vhf") {
 		t.Errorf("an attachment without a namespace is still there (%v)", err)
 	}
 }
 
-// leave puts a radio into a pod that no record tells of.
+// leave puts a radio without a record into a pod.
 func leave(t *testing.T, p *pod, owner string) {
 	t.Helper()
 	fd, temporary, err := tap.Create()

@@ -27,7 +27,7 @@ func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
 	defer m.routers.mu.Unlock()
 	all := map[memberKey]*RoutingCounters{}
 	for key, d := range m.routers.domains {
-		if d.instance == nil || !key.finds() {
+		if d.instance == nil || !key.isBuiltIn() {
 			continue
 		}
 		counters := make([]*RoutingCounters, len(d.attachments))
@@ -48,8 +48,8 @@ func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
 	return all
 }
 
-// finds reports whether radiod's own routers find the domain's routes, and so know them and count packets.
-func (k domainKey) finds() bool {
+// isBuiltIn reports whether radiod's own routers find the domain's routes, and so know them and count packets.
+func (k domainKey) isBuiltIn() bool {
 	return k.protocol == v1alpha1.RoutingOLSRv2 || k.protocol == v1alpha1.RoutingOLSRv1
 }
 
@@ -92,7 +92,7 @@ func (m *Manager) Routes() (all []NodeRoutes) {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
 	for key, d := range m.routers.domains {
-		if d.instance == nil || !key.finds() {
+		if d.instance == nil || !key.isBuiltIn() {
 			continue
 		}
 		n := NodeRoutes{RunUID: d.attachments[0].RunUID, Node: d.attachments[0].Member.Node, Protocol: string(key.protocol), key: key, finder: d.instance}
@@ -109,9 +109,9 @@ func (m *Manager) Routes() (all []NodeRoutes) {
 
 // routeLog remembers what has been written of nodes' routes.
 type routeLog struct {
-	written map[domainKey]*writtenRoutes
-	turn    int
-	found   []olsr.Route // scratch
+	written  map[domainKey]*writtenRoutes
+	nextNode int
+	found    []olsr.Route // scratch
 }
 
 // writtenRoutes are a node's routes as last written.
@@ -128,11 +128,11 @@ func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRou
 	if len(nodes) == 0 {
 		return nil
 	}
-	first, room := l.turn%len(nodes), runapi.MaxRadioRoutes
+	first, room := l.nextNode%len(nodes), runapi.MaxRadioRoutes
 	for k := range nodes {
 		n := &nodes[(first+k)%len(nodes)]
 		if room <= 0 {
-			l.turn = (first + k) % len(nodes)
+			l.nextNode = (first + k) % len(nodes)
 			return lines
 		}
 		if line := l.line(now, n); line != nil {
@@ -199,7 +199,7 @@ func (s *Sampler) sampleRoutes(now int64) (failed error) {
 		byRun[n.RunUID] = append(byRun[n.RunUID], n)
 	}
 	for uid, nodes := range byRun {
-		r, err := s.run(uid)
+		r, err := s.openRunLog(uid)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue

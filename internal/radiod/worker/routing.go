@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/routing"
-	"vignette.dev/vignette/internal/routing/apart"
+	"vignette.dev/vignette/internal/routing/routerprocess"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -38,15 +38,15 @@ type wantedDomain struct {
 	silent      []bool        // by interface: the radio may not transmit
 }
 
-// domain is one that runs, or should.
+// domain is a node's routing domain that runs, or should.
 type domain struct {
 	wantedDomain
-	instance *apart.Instance // nil if it could not be started, or has ended
-	err      error
-	next     time.Time // of another try
-	failing  time.Time // since when it fails; zero if it does not
-	told     bool      // whether giving up was reported
-	saved    int64     // when its state was saved, by CLOCK_REALTIME
+	instance        *routerprocess.Instance // nil if it could not be started, or has ended
+	err             error
+	next            time.Time // of another try
+	failing         time.Time // since when it fails; zero if it does not
+	reportedGivenUp bool      // whether giving up was reported
+	saved           int64     // when its state was saved, by CLOCK_REALTIME
 	// counted are the last counters by interface name, if it has ended by itself.
 	counted map[string]routing.Counters
 }
@@ -62,9 +62,9 @@ type savedDomain struct {
 const (
 	// domainFiles have routers' states.
 	domainFiles = "routing"
-	// settleRouting is the wait for further changes, because a node's networks come one after the other.
-	settleRouting = 50 * time.Millisecond
-	retryRouting  = time.Second
+	// routingDelay is the wait for further changes, because a node's networks come one after the other.
+	routingDelay = 50 * time.Millisecond
+	retryRouting = time.Second
 	// giveUpRouting is the time after which a node's failure to route fails the run.
 	giveUpRouting = 10 * time.Second
 	// keepSaved is how long the state of an attachment that is not restored yet is kept.
@@ -75,43 +75,43 @@ const (
 type routers struct {
 	wake chan struct{}
 
-	turn  sync.Mutex                // serialises reconciling
-	saved map[domainKey]savedDomain // of earlier processes; nil before the first reconciling
-	until time.Time                 // until when they are kept
-	next  time.Time                 // of another try to start a process
-	seen  int64                     // when routers last worked, by CLOCK_REALTIME
+	reconciling    sync.Mutex                // serialises reconciling
+	saved          map[domainKey]savedDomain // of earlier processes; nil before the first reconciling
+	keepSavedUntil time.Time                 // until when they are kept
+	next           time.Time                 // of another try to start a process
+	seen           int64                     // when routers last worked, by CLOCK_REALTIME
 
-	mu      sync.Mutex  // protects the rest, which only changes while reconciling; taken after Manager.mu
-	host    *apart.Host // nil while nothing routes
+	mu      sync.Mutex          // protects the rest, which only changes while reconciling; taken after Manager.mu
+	host    *routerprocess.Host // nil while nothing routes
 	domains map[domainKey]*domain
 	scratch []olsr.Route
 }
 
-// muted has the radios of a network that may not transmit.
-type muted struct {
+// silentRadios has the radios of a network that may not transmit.
+type silentRadios struct {
 	all   bool
 	radio func(*radio.Port) phy.Radio // nil for models without radio silence of single nodes
 }
 
-func (q *muted) has(nem int32) bool {
+func (q *silentRadios) includes(nem int32) bool {
 	if q == nil {
 		return false
 	}
 	return q.all || q.radio != nil && !q.radio(&radio.Port{PortOptions: radio.PortOptions{NEM: int(nem)}}).Transmit
 }
 
-// noteSilence stores which radios are silent, for the routers. It must not block, because the network's loop
+// publishSilence stores which radios are silent, for the routers. It must not block, because the network's loop
 // calls it.
-func (m *Manager) noteSilence(n *network, s settings, silent bool) {
-	q := &muted{all: silent}
+func (m *Manager) publishSilence(n *network, s settings, silent bool) {
+	q := &silentRadios{all: silent}
 	switch s := s.(type) {
 	case pipeSettings:
 		q.radio = s.Radio
 	case slotSettings:
 		q.radio = s.Radio
 	}
-	n.muted.Store(q)
-	poke(m.routers.wake)
+	n.silentRadios.Store(q)
+	notify(m.routers.wake)
 }
 
 // RunRouting runs nodes' routing until ctx ends. Their routes stay then, and the state for the next worker is
@@ -127,7 +127,7 @@ func (m *Manager) RunRouting(ctx context.Context) error {
 			m.leaveRouting()
 			return nil
 		case <-m.routers.wake:
-			pause(ctx, settleRouting)
+			pause(ctx, routingDelay)
 			m.reconcileRouting()
 		case <-again.C:
 			m.reconcileRouting()
@@ -139,8 +139,8 @@ func (m *Manager) RunRouting(ctx context.Context) error {
 
 // reconcileRouting starts, changes and stops routing as required.
 func (m *Manager) reconcileRouting() {
-	m.routers.turn.Lock()
-	defer m.routers.turn.Unlock()
+	m.routers.reconciling.Lock()
+	defer m.routers.reconciling.Unlock()
 	wanted := m.wantedDomains()
 	if !m.openRouting(len(wanted) > 0) {
 		return
@@ -171,7 +171,7 @@ func (m *Manager) openRouting(needed bool) bool {
 	if host := m.routers.host; host != nil {
 		select {
 		case <-host.Ended():
-			m.loseRouting()
+			m.routingEnded()
 		default:
 			return true
 		}
@@ -180,7 +180,7 @@ func (m *Manager) openRouting(needed bool) bool {
 		return false
 	}
 	m.routers.next = time.Now().Add(retryRouting)
-	host, err := apart.Start(m.Log, apart.Options{Engine: m.Engine.Options(), Ended: func() { poke(m.routers.wake) }})
+	host, err := routerprocess.Start(m.Log, routerprocess.Options{Engine: m.Engine.Options(), Ended: func() { notify(m.routers.wake) }})
 	if err == nil {
 		m.setRoutingHost(host)
 		err = m.loadSaved()
@@ -191,15 +191,15 @@ func (m *Manager) openRouting(needed bool) bool {
 	return m.routers.host != nil
 }
 
-func (m *Manager) setRoutingHost(host *apart.Host) {
+func (m *Manager) setRoutingHost(host *routerprocess.Host) {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
 	m.routers.host = host
 }
 
-// loseRouting handles an unexpected end of the routers' process. The next one continues from the saved
+// routingEnded handles an unexpected end of the routers' process. The next one continues from the saved
 // states.
-func (m *Manager) loseRouting() {
+func (m *Manager) routingEnded() {
 	host := m.routers.host
 	m.routers.seen = host.Seen()
 	m.Log.Error("the routers' process ended; starting another", "error", host.Close())
@@ -237,9 +237,9 @@ func (m *Manager) refreshRouting() {
 
 func (m *Manager) loadSaved() error {
 	if m.routers.saved == nil {
-		m.routers.seen = m.seen
+		m.routers.seen = m.lastWorkerSeen
 	}
-	m.routers.saved, m.routers.until = map[domainKey]savedDomain{}, time.Now().Add(keepSaved)
+	m.routers.saved, m.routers.keepSavedUntil = map[domainKey]savedDomain{}, time.Now().Add(keepSaved)
 	if err := os.MkdirAll(filepath.Join(m.StateDirectory, domainFiles), 0o700); err != nil {
 		return fmt.Errorf("state folder: %w", err)
 	}
@@ -251,7 +251,7 @@ func (m *Manager) loadSaved() error {
 }
 
 func (m *Manager) dropSaved() {
-	if len(m.routers.saved) == 0 || time.Now().Before(m.routers.until) {
+	if len(m.routers.saved) == 0 || time.Now().Before(m.routers.keepSavedUntil) {
 		return
 	}
 	for key := range m.routers.saved {
@@ -319,7 +319,7 @@ func (m *Manager) configure(w *wantedDomain) {
 			}
 		}
 		w.config.Interfaces = append(w.config.Interfaces, i)
-		w.silent = append(w.silent, n.muted.Load().has(member.NEM))
+		w.silent = append(w.silent, n.silentRadios.Load().includes(member.NEM))
 	}
 }
 
@@ -350,7 +350,7 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 	}
 	instance, err := m.startInstance(w, state, absent)
 	d.instance = instance
-	d.note(err)
+	d.setError(err)
 	if d.err != nil {
 		d.instance, d.next = nil, time.Now().Add(retryRouting)
 		m.Log.Warn("routing", "pod", key.podUID, "protocol", key.protocol, "error", d.err)
@@ -364,11 +364,11 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 		m.updateDomain(d, w)
 		m.save(key, d)
 	}
-	m.changed(d)
+	m.routingChanged(d)
 }
 
-// note sets the current error, and since when there is one.
-func (d *domain) note(err error) {
+// setError sets the current error, and since when there is one.
+func (d *domain) setError(err error) {
 	d.err = err
 	switch {
 	case err == nil:
@@ -381,7 +381,7 @@ func (d *domain) note(err error) {
 // givenUp reports whether the node has failed to route for so long that the run fails.
 func (d *domain) givenUp() bool { return d.err != nil && time.Since(d.failing) > giveUpRouting }
 
-func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*apart.Instance, error) {
+func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*routerprocess.Instance, error) {
 	namespace, err := m.Finder.Find(w.attachments[0].NamespacePath, w.attachments[0].Namespace)
 	if err != nil {
 		return nil, err
@@ -403,17 +403,17 @@ func (m *Manager) updateDomain(d *domain, w *wantedDomain) {
 	d.attachments = w.attachments
 	err := errors.Join(failed, d.instance.Err())
 	before := d.err
-	d.note(err)
-	differs := fmt.Sprint(err) != fmt.Sprint(before) || d.told != d.givenUp()
-	d.told = d.givenUp()
+	d.setError(err)
+	differs := fmt.Sprint(err) != fmt.Sprint(before) || d.reportedGivenUp != d.givenUp()
+	d.reportedGivenUp = d.givenUp()
 	m.routers.mu.Unlock()
 	if differs {
-		m.changed(d)
+		m.routingChanged(d)
 	}
 }
 
-// changed marks the status of a domain's networks to be written.
-func (m *Manager) changed(d *domain) {
+// routingChanged marks the status of a domain's networks to be written.
+func (m *Manager) routingChanged(d *domain) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range d.attachments {
@@ -438,8 +438,8 @@ func (m *Manager) stopDomain(key domainKey, d *domain) {
 
 // leaveRouting releases all routers for the next worker.
 func (m *Manager) leaveRouting() {
-	m.routers.turn.Lock()
-	defer m.routers.turn.Unlock()
+	m.routers.reconciling.Lock()
+	defer m.routers.reconciling.Unlock()
 	m.routers.mu.Lock()
 	domains := m.routers.domains
 	m.routers.domains = map[domainKey]*domain{}
@@ -470,8 +470,8 @@ const (
 
 // saveNext saves the oldest state, and returns the time until the next.
 func (m *Manager) saveNext() time.Duration {
-	m.routers.turn.Lock()
-	defer m.routers.turn.Unlock()
+	m.routers.reconciling.Lock()
+	defer m.routers.reconciling.Unlock()
 	m.routers.mu.Lock()
 	count, oldest := len(m.routers.domains), domainKey{}
 	var next *domain
@@ -502,8 +502,8 @@ func (m *Manager) save(key domainKey, d *domain) {
 	}
 }
 
-// routes reports whether a node routes. Its sockets then keep its namespace alive.
-func (m *Manager) routes(podUID string) bool {
+// hasRouter reports whether a node routes. Its sockets then keep its namespace alive.
+func (m *Manager) hasRouter(podUID string) bool {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
 	for key := range m.routers.domains {
@@ -563,7 +563,7 @@ func (m *Manager) routingTrouble(networkUID string) error {
 		err = fmt.Errorf("%s, and %d more", failed[0], rest)
 	}
 	if givenUp {
-		return refuse(err)
+		return asRefusal(err)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// chain is a network in which each node hears the next one only.
+// chain is a network in which each node receives only the next one.
 func chain(protocol v1alpha1.RoutingProtocol, pods ...string) *v1alpha1.RadioNetwork {
 	n := networkOf("run", "vhf", pods...)
 	n.Spec.Waveform.Link.Loss = "100%"
@@ -246,8 +246,8 @@ func routersProcess(m *Manager) int {
 // saveAllRouters as RunRouting does one by one.
 func saveAllRouters(t *testing.T, m *Manager) {
 	t.Helper()
-	m.routers.turn.Lock()
-	defer m.routers.turn.Unlock()
+	m.routers.reconciling.Lock()
+	defer m.routers.reconciling.Unlock()
 	for key, d := range m.routers.domains {
 		m.save(key, d)
 	}
@@ -304,7 +304,7 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 				within(t, "node-1 has a route to node-2", reaches)
 			}
 			within(t, "node-2 routes", func() bool {
-				return m.routes("pod-2") && (protocol != v1alpha1.RoutingBabel || len(babelds(t, m)) == 2)
+				return m.hasRouter("pod-2") && (protocol != v1alpha1.RoutingBabel || len(babelds(t, m)) == 2)
 			})
 			lives := pods[1].witness(t)
 			pods[1].end() // no process, no file, and no word of the runtime
@@ -312,7 +312,7 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 			if !lives() {
 				t.Fatal("the namespace went by itself: the test tests nothing")
 			}
-			if err := m.SweepPinned(); err != nil {
+			if err := m.RemovePinned(); err != nil {
 				t.Fatal(err)
 			}
 			if attached, _, _ := m.Status("runvhf"); attached != 1 {
@@ -320,18 +320,18 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 			}
 			took := within(t, "the namespace has ended", func() bool { return !lives() })
 			t.Logf("the namespace ended %v after radiod looked", took)
-			if m.routes("pod-2") {
+			if m.hasRouter("pod-2") {
 				t.Error("node-2 still routes")
 			}
 			within(t, "node-1 has no route to node-2", func() bool { return !reaches() })
-			// babeld would go on without radiod.
+			// babeld would continue without radiod.
 			alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Routing.Protocol = v1alpha1.RoutingNone })
-			within(t, "nobody routes", func() bool { return !m.routes("pod-1") })
+			within(t, "nobody routes", func() bool { return !m.hasRouter("pod-1") })
 		})
 	}
 }
 
-// witness tells whether the pod's namespace is still there, without keeping it: by the other end of a veth.
+// witness reports whether the pod's namespace still exists, without keeping it: by the other end of a veth.
 func (p *pod) witness(t *testing.T) (lives func() bool) {
 	t.Helper()
 	other := newPod(t, "witness")
@@ -517,8 +517,8 @@ func TestBabelRoutesWhereItIsInstalled(t *testing.T) {
 // babelds lists the daemons' process ids.
 func babelds(t *testing.T, m *Manager) (pids []int) {
 	t.Helper()
-	m.routers.turn.Lock()
-	defer m.routers.turn.Unlock()
+	m.routers.reconciling.Lock()
+	defer m.routers.reconciling.Unlock()
 	for _, d := range m.routers.domains {
 		if d.instance == nil {
 			continue
@@ -535,7 +535,7 @@ func babelds(t *testing.T, m *Manager) (pids []int) {
 	return pids
 }
 
-// routeVia gives the next hop that the kernel has for a node's own route, whoever set it.
+// routeVia returns the next hop of a node's own route in the kernel.
 func (p *pod) routeVia(t *testing.T, to string) (via string) {
 	t.Helper()
 	p.do(t, func() error {

@@ -49,21 +49,21 @@ type Sampler struct {
 	load    hostLoad
 
 	mu   sync.Mutex
-	runs map[string]*run
+	runs map[string]*runLog
 }
 
-// run is the radio log of one experiment that has, or had lately, attachments on this host.
-type run struct {
+// runLog is the radio log of one experiment that has, or had lately, attachments on this host.
+type runLog struct {
 	spool *spool
 	// described are the nodes, by network and node, whose settings are written.
-	described map[string]bool
-	scenes    map[string]*scene // by network
-	routes    routeLog
-	lines     bytes.Buffer // of the current sample
-	finished  time.Time    // zero while there are attachments
-	loops     []int        // that served it at the last sample
-	// capturesOver reports whether all captures have ended, and the log says so.
-	capturesOver bool
+	described   map[string]bool
+	networkLogs map[string]*networkLog // by network
+	routes      routeLog
+	lines       bytes.Buffer // of the current sample
+	finished    time.Time    // zero while there are attachments
+	loops       []int        // that served it at the last sample
+	// capturesCompleted reports whether all captures have ended, and the log says so.
+	capturesCompleted bool
 }
 
 // Open continues spools of earlier workers. It comes before everything else.
@@ -71,7 +71,7 @@ func (s *Sampler) Open() error {
 	if err := os.MkdirAll(s.Directory, 0o700); err != nil {
 		return fmt.Errorf("spool folder: %w", err)
 	}
-	s.runs = map[string]*run{}
+	s.runs = map[string]*runLog{}
 	s.stolen = stolenTime{directory: procDir}
 	s.load = hostLoad{directory: procDir, now: time.Now}
 	if err := s.openLeftOver(); err != nil {
@@ -118,15 +118,15 @@ func (s *Sampler) openLeftOver() error {
 	entries, err := os.ReadDir(s.Directory)
 	for _, entry := range entries {
 		if uid, _, ok := parseSpoolName(entry.Name()); ok {
-			_, openErr := s.run(uid)
+			_, openErr := s.openRunLog(uid)
 			err = errors.Join(err, openErr)
 		}
 	}
 	return err
 }
 
-// run returns the run with that UID, and opens its spool the first time.
-func (s *Sampler) run(uid string) (*run, error) {
+// openRunLog returns the run with that UID, and opens its spool the first time.
+func (s *Sampler) openRunLog(uid string) (*runLog, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.runs[uid]; r != nil {
@@ -136,13 +136,13 @@ func (s *Sampler) run(uid string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{spool: sp, described: map[string]bool{}, scenes: map[string]*scene{}, finished: time.Now()}
+	r := &runLog{spool: sp, described: map[string]bool{}, networkLogs: map[string]*networkLog{}, finished: time.Now()}
 	s.runs[uid] = r
 	return r, nil
 }
 
 // headers describe nodes that have not been described yet; nodes with equal settings share one.
-func (s *Sampler) headers(now int64, r *run, networks []NetworkCounters) (headers []runapi.RadioHeader) {
+func (s *Sampler) headers(now int64, r *runLog, networks []NetworkCounters) (headers []runapi.RadioHeader) {
 	for _, n := range networks {
 		first := len(headers)
 		for i := range n.Nodes {
@@ -165,7 +165,7 @@ func (s *Sampler) headers(now int64, r *run, networks []NetworkCounters) (header
 
 // Record writes gaps and last counters of a run to a spool that outlives the worker.
 func (s *Sampler) Record(uid string, gaps []runapi.RadioGap, last []NetworkCounters) error {
-	r, err := s.run(uid)
+	r, err := s.openRunLog(uid)
 	if err != nil {
 		return err
 	}
@@ -193,9 +193,9 @@ func (s *Sampler) sample(now int64, networks []NetworkCounters) error {
 	for _, n := range networks {
 		byRun[string(n.Experiment.UID)] = append(byRun[string(n.Experiment.UID)], n)
 	}
-	active := map[string]*run{}
+	active := map[string]*runLog{}
 	for uid, counted := range byRun {
-		r, err := s.run(uid)
+		r, err := s.openRunLog(uid)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -207,7 +207,7 @@ func (s *Sampler) sample(now int64, networks []NetworkCounters) error {
 	return failed
 }
 
-func (s *Sampler) sampleRun(now int64, r *run, networks []NetworkCounters) error {
+func (s *Sampler) sampleRun(now int64, r *runLog, networks []NetworkCounters) error {
 	r.lines.Reset()
 	encoder := json.NewEncoder(&r.lines)
 	var failed error
@@ -216,10 +216,10 @@ func (s *Sampler) sampleRun(now int64, r *run, networks []NetworkCounters) error
 	}
 	failed = errors.Join(failed, encodeSamples(encoder, now, networks))
 	for i := range networks {
-		c := r.scenes[networks[i].Network]
+		c := r.networkLogs[networks[i].Network]
 		if c == nil {
-			c = &scene{}
-			r.scenes[networks[i].Network] = c
+			c = &networkLog{}
+			r.networkLogs[networks[i].Network] = c
 		}
 		failed = errors.Join(failed, c.sample(encoder, now, &networks[i]))
 	}
@@ -284,7 +284,7 @@ func (s *Sampler) appendToActive(now int64, lines []byte) (failed error) {
 }
 
 // active returns the runs with attachments on this host.
-func (s *Sampler) active() (active []*run) {
+func (s *Sampler) active() (active []*runLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.runs {
@@ -295,7 +295,7 @@ func (s *Sampler) active() (active []*run) {
 	return active
 }
 
-func (s *Sampler) markFinished(active map[string]*run) {
+func (s *Sampler) markFinished(active map[string]*runLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for uid, r := range s.runs {
@@ -370,7 +370,7 @@ func (s *Sampler) shipAll(ctx context.Context) {
 				trouble[uid] = err != nil
 				s.Log.Info("shipping of radio samples", "run", uid, "error", err)
 			}
-			if s.over(r, done) {
+			if s.isDone(r, done) {
 				delete(trouble, uid)
 				s.forget(uid, r)
 			}
@@ -379,7 +379,7 @@ func (s *Sampler) shipAll(ctx context.Context) {
 	}
 }
 
-func (s *Sampler) ship(ctx context.Context, r *run) (done bool, err error) {
+func (s *Sampler) ship(ctx context.Context, r *runLog) (done bool, err error) {
 	if s.Archive == nil {
 		return true, nil
 	}
@@ -388,19 +388,19 @@ func (s *Sampler) ship(ctx context.Context, r *run) (done bool, err error) {
 	return r.spool.ship(ctx, s.Archive, s.Host)
 }
 
-// over reports whether a run has no attachments any more and its rest is shipped, or was not taken for too
+// isDone reports whether a run has no attachments any more and its rest is shipped, or was not taken for too
 // long.
-func (s *Sampler) over(r *run, shipped bool) bool {
+func (s *Sampler) isDone(r *runLog, shipped bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.finished.IsZero() {
 		return false
 	}
 	age := time.Since(r.finished)
-	return age > keepFinished || shipped && s.capturesOver(r) && age > 5*sampleInterval
+	return age > keepFinished || shipped && s.capturesCompleted(r) && age > 5*sampleInterval
 }
 
-func (s *Sampler) forget(uid string, r *run) {
+func (s *Sampler) forget(uid string, r *runLog) {
 	s.mu.Lock()
 	delete(s.runs, uid)
 	s.mu.Unlock()

@@ -230,7 +230,7 @@ func TestASealedRunTakesNothing(t *testing.T) {
 }
 
 func newSampler(directory string) *Sampler {
-	return &Sampler{Manager: &Manager{Options: Options{Engine: &radio.Engine{}}}, Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*run{}}
+	return &Sampler{Manager: &Manager{Options: Options{Engine: &radio.Engine{}}}, Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*runLog{}}
 }
 
 func countersOf(sent uint64, inFlight int) []NetworkCounters {
@@ -241,7 +241,7 @@ func countersOf(sent uint64, inFlight int) []NetworkCounters {
 		Nodes: []NodeCounters{n}}}
 }
 
-// lines gives the spool's lines and the samples among them.
+// lines returns the spool's lines and the samples among them.
 func lines(t *testing.T, directory string) (all []string, samples []runapi.RadioSample) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(directory, spoolName("run", 0)))
@@ -306,7 +306,7 @@ func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T
 		all[loop] = []radio.Interval{{From: 1e9, To: 3e9, Worst: 5e8}}
 		return all
 	}
-	// A loop of others, its own, its own when it has just ended, and later.
+	// A loop of other runs, its own, its own just after it ended, and later.
 	for _, late := range []struct {
 		networks []NetworkCounters
 		loop     int
@@ -362,17 +362,17 @@ func TestRoutingPacketsThatARouterIsTooLateForAreDropsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestRingsAreReadInTurnAsFarAsThereAreMoreThanRoomFor(t *testing.T) {
+func TestRingsAreReadInRotationAboveTheLimit(t *testing.T) {
 	turn, all := 0, []string{"a", "b", "c", "d", "e"}
 	for i, want := range []string{"abc", "dea", "bcd"} {
-		if got := strings.Join(inTurn(all, &turn, 3), ""); got != want {
+		if got := strings.Join(nextInRotation(all, &turn, 3), ""); got != want {
 			t.Errorf("turn %d: %s; want %s", i, got, want)
 		}
 	}
-	if got := strings.Join(inTurn(all[:2], &turn, 3), ""); len(got) != 2 || got[0] == got[1] {
+	if got := strings.Join(nextInRotation(all[:2], &turn, 3), ""); len(got) != 2 || got[0] == got[1] {
 		t.Errorf("of two that are left: %s; want each once", got)
 	}
-	if got := inTurn(all[:0], &turn, 3); len(got) != 0 {
+	if got := nextInRotation(all[:0], &turn, 3); len(got) != 0 {
 		t.Errorf("of none: %v", got)
 	}
 }
@@ -383,19 +383,19 @@ func TestARunIsForgottenOnceShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := s.runs["run"]
-	if s.over(r, true) {
+	if s.isDone(r, true) {
 		t.Error("a run with attachments is over")
 	}
 	s.markFinished(nil)
-	if s.over(r, true) {
+	if s.isDone(r, true) {
 		t.Error("a run is over at once: its last sample could not be shipped")
 	}
 	r.finished = r.finished.Add(-10 * sampleInterval)
-	if s.over(r, false) || !s.over(r, true) {
+	if s.isDone(r, false) || !s.isDone(r, true) {
 		t.Error("a finished run must be over once it is shipped, and not before")
 	}
 	r.finished = r.finished.Add(-keepFinished)
-	if !s.over(r, false) {
+	if !s.isDone(r, false) {
 		t.Error("a finished run is kept for ever when nobody takes it")
 	}
 	s.forget("run", r)
@@ -497,7 +497,7 @@ func TestTheHostProbesFromItsOwnAddressesAndNotFromThoseOfPodsVeths(t *testing.T
 		network.IP = ip
 		addresses = append(addresses, network)
 	}
-	got := probingFrom(addresses)
+	got := probeSources(addresses)
 	if want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}; !slices.Equal(got, want) {
 		t.Errorf("got %v; want %v", got, want)
 	}

@@ -37,25 +37,25 @@ type library struct {
 	wake      chan struct{}
 
 	mu      sync.Mutex
-	open    map[string]*volume
-	missing map[string]*absence
+	open    map[string]*openScenario
+	missing map[string]*missingScenario
 }
 
-// volume is an open scenario. A replay may still use its file after it was removed.
-type volume struct {
+// openScenario is an open scenario. A replay may still use its file after it was removed.
+type openScenario struct {
 	*scenario.Scenario
 	file *os.File
 }
 
-// absence is a scenario that is being fetched.
-type absence struct {
+// missingScenario is a scenario that is being fetched.
+type missingScenario struct {
 	err   error
 	next  time.Time
 	pause time.Duration
 }
 
 func newLibrary(directory string) (*library, error) {
-	l := &library{directory: filepath.Join(directory, scenarioFiles), wake: make(chan struct{}, 1), open: map[string]*volume{}, missing: map[string]*absence{}}
+	l := &library{directory: filepath.Join(directory, scenarioFiles), wake: make(chan struct{}, 1), open: map[string]*openScenario{}, missing: map[string]*missingScenario{}}
 	if err := os.MkdirAll(l.directory, 0o700); err != nil {
 		return nil, fmt.Errorf("scenarios: %w", err)
 	}
@@ -84,9 +84,9 @@ func (l *library) get(digest string) (*scenario.Scenario, error) {
 	}
 	a := l.missing[digest]
 	if a == nil {
-		a = &absence{pause: firstFetch}
+		a = &missingScenario{pause: firstFetch}
 		l.missing[digest] = a
-		poke(l.wake)
+		notify(l.wake)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		a.err = errors.Join(err, os.Remove(l.path(digest))) // the file is unusable
@@ -101,7 +101,7 @@ func (l *library) path(digest string) string {
 	return filepath.Join(l.directory, digests.File(digest))
 }
 
-func openVolume(path string) (*volume, error) {
+func openVolume(path string) (*openScenario, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -110,15 +110,15 @@ func openVolume(path string) (*volume, error) {
 	if err == nil {
 		var s *scenario.Scenario
 		if s, err = scenario.Open(file, information.Size()); err == nil {
-			return &volume{s, file}, nil
+			return &openScenario{s, file}, nil
 		}
 	}
 	return nil, errors.Join(err, file.Close())
 }
 
-// keep removes the scenarios that are not used. The garbage collector closes files, because moments may still
+// removeUnused removes the scenarios that are not used. The garbage collector closes files, because moments may still
 // be prepared from them.
-func (l *library) keep(used map[string]bool) error {
+func (l *library) removeUnused(used map[string]bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for digest := range l.open {
@@ -148,9 +148,9 @@ func (l *library) fetch(ctx context.Context, store ScenarioStore, arrived func(d
 	timer := time.NewTicker(firstFetch)
 	defer timer.Stop()
 	for {
-		for _, digest := range l.due(time.Now()) {
+		for _, digest := range l.readyToFetch(time.Now()) {
 			err := l.download(ctx, store, digest)
-			l.note(digest, err)
+			l.recordAttempt(digest, err)
 			arrived(digest)
 		}
 		select {
@@ -162,7 +162,7 @@ func (l *library) fetch(ctx context.Context, store ScenarioStore, arrived func(d
 	}
 }
 
-func (l *library) due(now time.Time) (digests []string) {
+func (l *library) readyToFetch(now time.Time) (digests []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for digest, a := range l.missing {
@@ -173,7 +173,7 @@ func (l *library) due(now time.Time) (digests []string) {
 	return digests
 }
 
-func (l *library) note(digest string, err error) {
+func (l *library) recordAttempt(digest string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.missing[digest]; a != nil {

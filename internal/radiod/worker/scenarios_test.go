@@ -26,7 +26,7 @@ func TestAScenarioIsFetchedOnceAndKeptForTheNextWorker(t *testing.T) {
 	directory := t.TempDir()
 	l := libraryOf(t, directory)
 	digest, content := everybodyNear(t)
-	from := &shelf{scenarios: map[string][]byte{digest: content}}
+	from := &fakeScenarioStore{scenarios: map[string][]byte{digest: content}}
 	if _, err := l.get(digest); err == nil {
 		t.Fatal("a scenario that nobody has fetched is here")
 	}
@@ -58,7 +58,7 @@ func TestAScenarioIsFetchedOnceAndKeptForTheNextWorker(t *testing.T) {
 func TestAScenarioOfAnotherDigestIsRefused(t *testing.T) {
 	l := libraryOf(t, t.TempDir())
 	digest, content := everybodyNear(t)
-	from := &shelf{scenarios: map[string][]byte{digest: append([]byte("x"), content...)}}
+	from := &fakeScenarioStore{scenarios: map[string][]byte{digest: append([]byte("x"), content...)}}
 	err := l.download(t.Context(), from, digest)
 	if err == nil || !strings.Contains(err.Error(), "digest") {
 		t.Errorf("got %v; want an error that names the digest", err)
@@ -88,14 +88,14 @@ func TestABrokenScenarioFileIsFetchedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go l.fetch(ctx, &shelf{scenarios: map[string][]byte{digest: content}}, func(string) {})
+	go l.fetch(ctx, &fakeScenarioStore{scenarios: map[string][]byte{digest: content}}, func(string) {})
 	eventually(t, "the scenario is here", func() bool { _, err := l.get(digest); return err == nil })
 }
 
 func TestFetchingGoesOnUntilTheServerAnswers(t *testing.T) {
 	l := libraryOf(t, t.TempDir())
 	digest, content := everybodyNear(t)
-	from := &shelf{scenarios: map[string][]byte{digest: content}, err: errors.New("connection refused")}
+	from := &fakeScenarioStore{scenarios: map[string][]byte{digest: content}, err: errors.New("connection refused")}
 	arrived := make(chan error, 100)
 	_, _ = l.get(digest)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -116,7 +116,7 @@ func TestFetchingGoesOnUntilTheServerAnswers(t *testing.T) {
 }
 
 func TestScenariosThatNoNetworkNeedsAreRemoved(t *testing.T) {
-	b := newAirBed(t, 2, rfpipeOf())
+	b := newPhysicalBed(t, 2, rfpipeOf())
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
@@ -213,7 +213,7 @@ func TestWhatAWaveformCannotDoIsNamed(t *testing.T) {
 		"a rate for a schedule with rates its own": {written, "change at 1s: radio.rate: the schedule that holds is not generated", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := newReplay(c.spec, &air{})
+			r, err := newReplay(c.spec, &environment{})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v; want an error with %q", err, c.want)
 			}

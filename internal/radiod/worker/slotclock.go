@@ -39,8 +39,8 @@ func (h *Hosts) followClocks() {
 	h.wiring.RLock()
 	defer h.wiring.RUnlock()
 	now := clock.Monotonic()
-	ahead := h.Told(now) - now
-	for _, s := range h.spreads {
+	ahead := h.PeerTime(now) - now
+	for _, s := range h.networks {
 		first, epoch := h.Host, int64(0)
 		for name, far := range s.hosts {
 			if _, lost := h.lost[name]; lost || name >= first || far.peer == nil {

@@ -102,12 +102,12 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 			node := NodeCounters{Node: s.Port.Name, Counters: s.Counters}
 			if a := byPort[s.Port]; a != nil {
 				node.Settings, node.Routing = a.Settings, routed[a.key()]
-				node.RingDrops, node.RingRestarted = a.book.rings()
+				node.RingDrops, node.RingRestarted = a.counters.ringCounts()
 			}
 			counted.Nodes = append(counted.Nodes, node)
 		}
 		n.countRadios(&counted, ports, reset)
-		counted.Nodes = append(counted.Nodes, m.stillUnderWay(uid, counted.Nodes)...)
+		counted.Nodes = append(counted.Nodes, m.detachedNodes(uid, counted.Nodes)...)
 		if len(counted.Nodes) > 0 {
 			slices.SortFunc(counted.Nodes, func(a, b NodeCounters) int { return strings.Compare(a.Node, b.Node) })
 			all = append(all, counted)
@@ -136,24 +136,24 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 			message = strings.TrimPrefix(message+"; "+x.String(), "; ")
 		}
 	}
-	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid && m.works(a) })), message, true
+	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid && m.isOperational(a) })), message, true
 }
 
 // troubles returns a network's errors on this host, some of them nil; the lock is held.
 func (m *Manager) troubles(uid string, n *network) []error {
-	troubles := []error{n.unfit, n.trouble, n.failing, m.routingTrouble(uid)}
+	troubles := []error{n.memberError, n.trouble, n.preparationError, m.routingTrouble(uid)}
 	if n.driver != nil {
 		troubles = append(troubles, n.driver.Trouble())
 	}
 	return troubles
 }
 
-// ringsAtOnce is how many pods' namespaces are read at a time. All of hundreds would take a tenth of a
+// podsPerRingRead is how many pods' namespaces are read at a time. All of hundreds would take a tenth of a
 // processor.
-const ringsAtOnce = 50
+const podsPerRingRead = 50
 
 // ReadRings reads the drops of TAPs' rings, and the traffic of veths. The kernel counts them in the pods'
-// namespaces. Up to ringsAtOnce pods are read, in rotation.
+// namespaces. Up to podsPerRingRead pods are read, in rotation.
 func (m *Manager) ReadRings() {
 	m.mu.Lock()
 	pods := map[netns.Identity][]*attachment{}
@@ -163,15 +163,15 @@ func (m *Manager) ReadRings() {
 	order := slices.SortedFunc(maps.Keys(pods), func(a, b netns.Identity) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Inode, b.Inode))
 	})
-	order = inTurn(order, &m.ringTurn, ringsAtOnce)
+	order = nextInRotation(order, &m.nextRing, podsPerRingRead)
 	m.mu.Unlock()
 	for _, identity := range order {
 		m.readRings(identity, pods[identity])
 	}
 }
 
-// inTurn returns the next elements in rotation, at most most of them.
-func inTurn[T any](all []T, turn *int, most int) (next []T) {
+// nextInRotation returns the next elements in rotation, at most most of them.
+func nextInRotation[T any](all []T, turn *int, most int) (next []T) {
 	for range min(len(all), most) {
 		*turn %= len(all)
 		next = append(next, all[*turn])
@@ -212,7 +212,7 @@ func (m *Manager) readRingsIn(namespace *os.File, attachments []*attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, a := range attachments {
-		a.book.ringDrops = max(a.book.ringDrops, states[i].RingDrops)
+		a.counters.ringDrops = max(a.counters.ringDrops, states[i].RingDrops)
 		if states[i].Index == a.Index {
 			a.traffic = states[i].Traffic
 		}

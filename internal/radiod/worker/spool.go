@@ -158,7 +158,7 @@ func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bo
 		}
 		position, err := archive.AppendRadio(ctx, host, s.uid, offset, bytes.NewReader(content))
 		if err == nil {
-			s.reached(position.Size)
+			s.setArchivedSize(position.Size)
 			continue
 		}
 		var answer *client.Error
@@ -171,7 +171,7 @@ func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bo
 		case answer.Size == nil:
 			return false, err
 		default:
-			s.reached(*answer.Size)
+			s.setArchivedSize(*answer.Size)
 		}
 		if ctx.Err() != nil {
 			return false, ctx.Err()
@@ -194,9 +194,9 @@ func (s *spool) next() (content []byte, offset int64, err error) {
 	return content, s.shipped, nil
 }
 
-// reached sets the archived size that the server reported. A size outside the spool means that one side lost
+// setArchivedSize sets the archived size that the server reported. A size outside the spool means that one side lost
 // its copy. The spool is then appended to the server's file.
-func (s *spool) reached(size int64) {
+func (s *spool) setArchivedSize(size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if size < s.base || size > s.end {
@@ -211,7 +211,7 @@ func (s *spool) reached(size int64) {
 	}
 }
 
-// compact rewrites the file without what the server has; the lock is held.
+// compact rewrites the file without archived content; the lock is held.
 func (s *spool) compact() error {
 	rest := make([]byte, s.end-s.shipped)
 	if _, err := s.file.ReadAt(rest, s.shipped-s.base); err != nil && len(rest) > 0 {
@@ -233,11 +233,11 @@ func (s *spool) compact() error {
 func (s *spool) seal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giveUp()
+	s.discard()
 }
 
-// giveUp subtracts the content from all; the lock is held.
-func (s *spool) giveUp() {
+// discard subtracts the content from all; the lock is held.
+func (s *spool) discard() {
 	s.all.Add(s.shipped - s.end)
 	s.shipped, s.sealed = s.end, true
 }
@@ -246,6 +246,6 @@ func (s *spool) giveUp() {
 func (s *spool) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giveUp()
+	s.discard()
 	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
 }

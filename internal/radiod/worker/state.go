@@ -69,8 +69,8 @@ func (r *record) link() string {
 	return r.Interface
 }
 
-// asked returns the attachment as the runtime requested it.
-func (r *record) asked() wire.Attachment {
+// wireAttachment returns the attachment as the runtime requested it.
+func (r *record) wireAttachment() wire.Attachment {
 	if r.Guest != nil {
 		return wire.Attachment{ContainerID: r.ContainerID, Interface: r.Guest.TAP}
 	}
@@ -89,12 +89,12 @@ type store struct{ directory string }
 const (
 	attachmentFiles = "attachments"
 	networkFiles    = "networks"
-	// bookFiles are not JSON, despite their names.
-	bookFiles = "counters"
+	// counterFiles are not JSON, despite their names.
+	counterFiles = "counters"
 )
 
 func newStore(directory string) (store, error) {
-	for _, kind := range []string{attachmentFiles, networkFiles, bookFiles} {
+	for _, kind := range []string{attachmentFiles, networkFiles, counterFiles} {
 		if err := os.MkdirAll(filepath.Join(directory, kind), 0o700); err != nil {
 			return store{}, fmt.Errorf("state folder: %w", err)
 		}
@@ -154,16 +154,16 @@ func load[T any](s store, kind string) (values []T, err error) {
 	return values, broken
 }
 
-// removeStrayBooks removes counters that belong to no attachment.
-func (s store) removeStrayBooks(all []*attachment) error {
-	entries, err := os.ReadDir(filepath.Join(s.directory, bookFiles))
+// removeOrphanedCounters removes counters that belong to no attachment.
+func (s store) removeOrphanedCounters(all []*attachment) error {
+	entries, err := os.ReadDir(filepath.Join(s.directory, counterFiles))
 	known := map[string]bool{}
 	for _, a := range all {
-		known[filepath.Base(s.bookPath(a.id()))] = true
+		known[filepath.Base(s.countersPath(a.id()))] = true
 	}
 	for _, entry := range entries {
 		if !known[entry.Name()] {
-			err = errors.Join(err, os.Remove(filepath.Join(s.directory, bookFiles, entry.Name())))
+			err = errors.Join(err, os.Remove(filepath.Join(s.directory, counterFiles, entry.Name())))
 		}
 	}
 	return err
@@ -213,18 +213,18 @@ func (s store) lastSeen() int64 {
 	return int64(binary.LittleEndian.Uint64(text)) //nolint:gosec // as it was written
 }
 
-// beat is the precision of a gap's beginning.
-const beat = 20 * time.Millisecond
+// heartbeatInterval is the precision of a gap's beginning.
+const heartbeatInterval = 20 * time.Millisecond
 
-// Beat records every 20 ms that the worker runs, until ctx ends. It must begin only after Restore has
+// WriteHeartbeat records every 20 ms that the worker runs, until ctx ends. It must begin only after Restore has
 // recorded the gap before.
-func (m *Manager) Beat(ctx context.Context) error {
+func (m *Manager) WriteHeartbeat(ctx context.Context) error {
 	file, err := os.OpenFile(filepath.Join(m.store.directory, seenFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("state folder: %w", err)
 	}
 	defer file.Close()
-	ticker := time.NewTicker(beat)
+	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
 		var text [8]byte

@@ -14,8 +14,8 @@ type stolenTime struct {
 	known     bool
 }
 
-// since returns the time since the last call; 0 at first, and if the kernel does not report it.
-func (s *stolenTime) since() (seconds float64, err error) {
+// sinceLastCall returns the time since the last call; 0 at first, and if the kernel does not report it.
+func (s *stolenTime) sinceLastCall() (seconds float64, err error) {
 	total, _, err := processorsOf(s.directory)
 	if err != nil {
 		return 0, fmt.Errorf("time that the hypervisor took: %w", err)
@@ -30,7 +30,7 @@ func (s *stolenTime) since() (seconds float64, err error) {
 
 // sampleStolen writes a line into every active run's log if there was stolen time since the last one.
 func (s *Sampler) sampleStolen(now int64) error {
-	stolen, err := s.stolen.since()
+	stolen, err := s.stolen.sinceLastCall()
 	if err != nil || stolen == 0 {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatTheHypervisorTookIsWrittenIntoEveryActiveRun(t *testing.T) {
+func TestStolenTimeIsWrittenIntoEveryActiveRun(t *testing.T) {
 	s := newSampler(t.TempDir())
 	s.stolen = stolenTime{directory: t.TempDir()}
 	ticks := func(figures string) {
@@ -14,7 +14,7 @@ func TestWhatTheHypervisorTookIsWrittenIntoEveryActiveRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	over, err := s.run("over")
+	over, err := s.openRunLog("over")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestWhatTheHypervisorTookIsWrittenIntoEveryActiveRun(t *testing.T) {
 	ticks("100 0 50 900 1 0 2 30 0 0")
 	ticks("200 0 60 990 1 0 2 30 0 0")
 	ticks("300 0 70 999 1 0 2 42 0 0")
-	ticks("300 0 70 999 1 0 2 3 0 0") // a live migration may count anew
+	ticks("300 0 70 999 1 0 2 3 0 0") // a live migration may reset counters
 	a, gone := &archive{}, &archive{}
 	ship(t, s.runs["run"].spool, a)
 	ship(t, over.spool, gone)
@@ -39,10 +39,10 @@ func TestWhatTheHypervisorTookIsWrittenIntoEveryActiveRun(t *testing.T) {
 
 func TestTheStolenTimeOfThisMachineIsRead(t *testing.T) {
 	s := stolenTime{directory: procDir}
-	if _, err := s.since(); err != nil {
+	if _, err := s.sinceLastCall(); err != nil {
 		t.Errorf("this machine's: %v", err)
 	}
-	if took, err := s.since(); err != nil || took > 60 {
+	if took, err := s.sinceLastCall(); err != nil || took > 60 {
 		t.Errorf("within a moment the hypervisor took %v s, %v; want less than a minute", took, err)
 	}
 }

@@ -46,7 +46,7 @@ type nodeStatistics struct {
 // newWaveform makes a network's waveform before its changes. It prepares whatever takes long, because apply
 // runs on the thread of the network's loop. Without a waveform the error says why the network cannot work.
 // With one it names the changes that are left out.
-func newWaveform(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *air) (waveform, error) {
+func newWaveform(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *environment) (waveform, error) {
 	switch {
 	case spec.Waveform.RFPipe != nil:
 		return newRFPipe(spec, changes, air)

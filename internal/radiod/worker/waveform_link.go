@@ -12,7 +12,7 @@ import (
 // links is the waveform link.
 type links struct{ config link.Config }
 
-func newLinks(spec *v1alpha1.RadioNetworkSpec, air *air) *links {
+func newLinks(spec *v1alpha1.RadioNetworkSpec, air *environment) *links {
 	w := &links{link.Config{Seed: spec.Seed}}
 	if spec.CommEffects {
 		w.config.Effects = air

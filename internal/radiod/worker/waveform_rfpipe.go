@@ -17,7 +17,7 @@ type pipes struct {
 	radios *radios
 }
 
-func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *air) (waveform, error) {
+func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *environment) (waveform, error) {
 	w := spec.Waveform.RFPipe
 	curve, err := parsePCR(w.PCR)
 	if err != nil {
@@ -33,7 +33,7 @@ func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioCha
 func checkDelays(changes []v1alpha1.TimedRadioChange) error {
 	var err error
 	for i := range changes {
-		if p := changes[i].Radio; p != nil && !isForAll(changes[i].From) && (p.Delay != nil || p.Jitter != nil) {
+		if p := changes[i].Radio; p != nil && !isEverybody(changes[i].From) && (p.Delay != nil || p.Jitter != nil) {
 			err = errors.Join(err, fmt.Errorf("change at %v: radio.delay and radio.jitter of %q: a network has one of each: leave out from",
 				time.Duration(changes[i].AtNanoseconds), changes[i].From))
 		}
@@ -81,7 +81,7 @@ func (w *pipes) apply(change *v1alpha1.RadioChange) {
 		return
 	}
 	w.radios.patch(change.From, p)
-	if !isForAll(change.From) {
+	if !isEverybody(change.From) {
 		return
 	}
 	if p.Delay != nil {
@@ -94,7 +94,7 @@ func (w *pipes) apply(change *v1alpha1.RadioChange) {
 
 func (w *pipes) snapshot() settings {
 	config, now := w.config, w.radios.snapshot()
-	config.Radio, config.RateBitsPerSecond = now.of, now.rate
+	config.Radio, config.RateBitsPerSecond = now.phyRadio, now.rate
 	return pipeSettings{config}
 }
 

@@ -19,7 +19,7 @@ type slots struct {
 	schedules map[*v1alpha1.RadioChange]*tdma.Schedule
 }
 
-func newTDMA(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *air) (waveform, error) {
+func newTDMA(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *environment) (waveform, error) {
 	w := spec.Waveform.TDMA
 	curve, err := parsePCR(w.PCR)
 	if err != nil {
@@ -125,7 +125,7 @@ func laterSchedule(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange
 	if !now.OwnPower() {
 		return nil, errors.New("radio.rate: the current schedule is not generated and has its own rates: change the schedule")
 	}
-	if !isForAll(change.From) {
+	if !isEverybody(change.From) {
 		return nil, fmt.Errorf("radio.rate of %q: a generated schedule has one rate: leave out from", change.From)
 	}
 	return generateSchedule(spec, *change.Radio.Rate)
@@ -142,7 +142,7 @@ func (w *slots) apply(change *v1alpha1.RadioChange) {
 
 func (w *slots) snapshot() settings {
 	config := w.config
-	config.Radio = w.radios.snapshot().of
+	config.Radio = w.radios.snapshot().phyRadio
 	return slotSettings{config}
 }
 

@@ -24,20 +24,21 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Names in the namespaces that EMANE's processes run in.
+// Names in the namespaces of EMANE's processes.
 const (
 	otaDevice   = "ota0"
 	radioDevice = "radio0"
 	hubDevice   = "hub0"
 )
 
-// emaneBed is a process of EMANE's for each node, in the node's own namespace, and a bridge between them for its channels.
+// emaneBed has an EMANE process for each node, in the node's own namespace, and a bridge between them for its
+// channels.
 type emaneBed struct {
 	settings  *settings
 	directory string
 	hub       *os.File
 	all       []node
-	// hosts are the namespaces that the nodes' processes run in.
+	// hosts are the namespaces of the nodes' processes.
 	hosts     func(i int) *os.File
 	processes []*process
 	publisher *emane.Publisher
@@ -67,11 +68,11 @@ func (b *emaneBed) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenar
 			return fmt.Errorf("%s: %w", spec.Members[i].Node, err)
 		}
 	}
-	return b.tell(spec, paths)
+	return b.publishScenario(spec, paths)
 }
 
-// tell the processes what the scenario says, once they answer, and see that all have it.
-func (b *emaneBed) tell(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) error {
+// publishScenario the processes what the scenario says, once they answer, and see that all have it.
+func (b *emaneBed) publishScenario(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) error {
 	for i := range b.processes {
 		if err := b.wait(i); err != nil {
 			return err
@@ -83,7 +84,7 @@ func (b *emaneBed) tell(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenari
 	return b.check(spec)
 }
 
-// prepare what is not of any node: folder, bridge, and event channel.
+// prepare makes the common parts: folder, bridge, and event channel.
 func (b *emaneBed) prepare(spec *v1alpha1.RadioNetworkSpec) (err error) {
 	if b.directory, err = os.MkdirTemp(b.settings.logs, "engines-"+spec.Network+"-"); err != nil {
 		return err
@@ -97,7 +98,8 @@ func (b *emaneBed) prepare(spec *v1alpha1.RadioNetworkSpec) (err error) {
 	})
 }
 
-// newHub makes the namespace with the bridge. It does not look at who has joined groups: there is nobody who asks for that again.
+// newHub makes the namespace with the bridge. It ignores group memberships, because nobody queries them
+// again.
 func newHub() (*os.File, error) {
 	hub, err := radiotest.Namespace()
 	if err != nil {
@@ -121,10 +123,10 @@ func addressed(link netlink.Link, address string) error {
 	return errors.Join(netlink.AddrAdd(link, a), netlink.LinkSetUp(link))
 }
 
-// add a node: its namespace, its end of the channels, its files and its process.
+// add adds a node: its namespace, its end of the channels, its files and its process.
 func (b *emaneBed) add(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) error {
 	nem := int(member.NEM)
-	namespace, err := b.plug(nem)
+	namespace, err := b.newNamespace(nem)
 	if err != nil {
 		return err
 	}
@@ -133,11 +135,11 @@ func (b *emaneBed) add(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member)
 	if _, err := b.write(spec, member, emane.Process{Directory: directory, DTDs: b.dtds(), Device: otaDevice, Interface: radioDevice}); err != nil {
 		return err
 	}
-	return netns.Do(namespace, func() error { return b.begin(nem, 1, directory) })
+	return netns.Do(namespace, func() error { return b.startProcess(nem, 1, directory) })
 }
 
-// plug makes a namespace with an end of the channels.
-func (b *emaneBed) plug(nem int) (*os.File, error) {
+// newNamespace makes a namespace with an end of the channels.
+func (b *emaneBed) newNamespace(nem int) (*os.File, error) {
 	namespace, err := radiotest.Namespace()
 	if err != nil {
 		return nil, err
@@ -155,7 +157,7 @@ func (b *emaneBed) plug(nem int) (*os.File, error) {
 	})
 }
 
-// write a node's files, and give them.
+// write writes a node's files, and returns them.
 func (b *emaneBed) write(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, p emane.Process) ([]emane.File, error) {
 	files, err := emane.Render(spec, member, p)
 	if err != nil {
@@ -179,9 +181,10 @@ func (b *emaneBed) dtds() string {
 	return filepath.Join(b.settings.prefix, "share", "emane", "dtd")
 }
 
-// begin sets up the calling thread's namespace and starts the process of so many NEMs in it; the number is for its address.
-func (b *emaneBed) begin(number, nems int, directory string) error {
-	// As in the namespaces of the native engine: nothing but the load is sent.
+// startProcess sets up the calling thread's namespace and starts the process of that many NEMs in it. number
+// determines its address.
+func (b *emaneBed) startProcess(number, nems int, directory string) error {
+	// As in the namespaces of the native engine: only the load is sent.
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil {
 		return err
 	}
@@ -198,7 +201,7 @@ func (b *emaneBed) begin(number, nems int, directory string) error {
 	if err != nil {
 		return err
 	}
-	// -r: the scheduler that EMANE's manual asks for, without which TDMA misses slots under load.
+	// -r: the scheduler that EMANE's manual recommends, without which TDMA misses slots under load.
 	command := exec.Command("emane", "-r", "-l", "2", emane.Platform)
 	if b.settings.prefix != "" {
 		command.Path, command.Err = filepath.Join(b.settings.prefix, "bin", "emane"), nil
@@ -213,7 +216,7 @@ func (b *emaneBed) begin(number, nems int, directory string) error {
 	return nil
 }
 
-// wait until a node's process answers on its control port.
+// wait waits until a node's process answers on its control port.
 func (b *emaneBed) wait(i int) error {
 	var last error
 	for range 100 {
@@ -237,7 +240,7 @@ func (b *emaneBed) control(i int, f func(*emane.Control) error) error {
 	})
 }
 
-// publish what the scenario says.
+// publish publishes the scenario.
 func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) error {
 	feed, err := emane.NewFeed(spec, paths)
 	if err != nil {
@@ -259,7 +262,7 @@ func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scen
 	return b.publisher.Publish(events)
 }
 
-// check that every process has it, for each of its nodes.
+// check checks that every process has the scenario, for each of its nodes.
 func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 	time.Sleep(500 * time.Millisecond)
 	for i, p := range b.processes {
@@ -269,7 +272,7 @@ func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 				err = fmt.Errorf("process %d has %d NEMs, want %d", i+1, len(all), p.nems)
 			}
 			for k := range all {
-				err = errors.Join(err, b.told(spec, &all[k]))
+				err = errors.Join(err, b.checkStatistics(spec, &all[k]))
 			}
 			return err
 		})
@@ -280,15 +283,16 @@ func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 	return nil
 }
 
-// told is an error where a NEM has not got all events.
-func (b *emaneBed) told(spec *v1alpha1.RadioNetworkSpec, s *emane.Statistics) error {
+// checkStatistics is an error where a NEM has not got all events.
+func (b *emaneBed) checkStatistics(spec *v1alpha1.RadioNetworkSpec, s *emane.Statistics) error {
 	if s.Pathloss != len(b.all)-1 || spec.Waveform.TDMA != nil && s.Schedules != 1 {
 		return fmt.Errorf("NEM %d has not got all events: %+v", s.NEM, s)
 	}
 	return nil
 }
 
-// lateness of the timers of the first node's model on average, which EMANE tells itself, in microseconds.
+// lateness returns the average lateness of the timers of the first node's model, as EMANE reports it, in
+// microseconds.
 func (b *emaneBed) lateness() (average float64, err error) {
 	return average, b.control(0, func(c *emane.Control) error {
 		nems, err := c.Manifest()
@@ -311,7 +315,7 @@ func (b *emaneBed) lateness() (average float64, err error) {
 
 func (b *emaneBed) nodes() []node { return b.all }
 
-// cpu time of all processes by the scheduler's own account, which is not rounded to ticks.
+// cpu returns the time of all processes by the scheduler's own account, which is not rounded to ticks.
 func (b *emaneBed) cpu() (total time.Duration, err error) {
 	for _, p := range b.processes {
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.command.Process.Pid))
@@ -346,7 +350,7 @@ func (b *emaneBed) close() (err error) {
 		if p.command.Process != nil {
 			_ = p.command.Wait() // ended by a signal
 		}
-		err = errors.Join(err, p.complaints(), p.log.Close())
+		err = errors.Join(err, p.logErrors(), p.log.Close())
 	}
 	for _, n := range b.all {
 		err = errors.Join(err, n.namespace.Close())
@@ -360,8 +364,9 @@ func (b *emaneBed) close() (err error) {
 	return err
 }
 
-// complaints in a process's log are an error: what was measured then is not EMANE as it is meant to be.
-func (p *process) complaints() error {
+// logErrors returns an error if a process has logged any, because its figures would then not be EMANE's usual
+// ones.
+func (p *process) logErrors() error {
 	text, err := os.ReadFile(p.log.Name())
 	for _, line := range bytes.Split(text, []byte("\n")) {
 		if bytes.Contains(line, []byte(" ERROR ")) || bytes.Contains(line, []byte(" ABORT ")) {

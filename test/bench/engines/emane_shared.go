@@ -20,14 +20,14 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// sharedEMANE is EMANE with several nodes to a process, each process in a namespace of its own. Its NEMs hand their transmissions to each other
-// within it, where otherwise each of as many processes as there are nodes takes every datagram.
+// sharedEMANE is EMANE with several nodes per process, each process in its own namespace. Its NEMs exchange
+// transmissions within a process. With a process per node, each process takes every datagram.
 type sharedEMANE struct {
 	emaneBed
 	namespaces []*os.File
 }
 
-// newSharedEMANE starts a process for each count of members, in their order, and one for those that remain, if any do.
+// newSharedEMANE starts a process for each count of members, in their order, and one for the remaining ones.
 func newSharedEMANE(s *settings, spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario, counts ...int) (bed, error) {
 	b := &sharedEMANE{emaneBed: emaneBed{settings: s}}
 	b.hosts = func(i int) *os.File { return b.namespaces[i] }
@@ -51,13 +51,13 @@ func (b *sharedEMANE) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Sce
 		}
 		left = left[count:]
 	}
-	return b.tell(spec, paths)
+	return b.publishScenario(spec, paths)
 }
 
-// share a process among some members.
+// share starts a process for some members.
 func (b *sharedEMANE) share(spec *v1alpha1.RadioNetworkSpec, members []v1alpha1.Member) (err error) {
 	number := len(b.namespaces) + 1
-	namespace, err := b.plug(number)
+	namespace, err := b.newNamespace(number)
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,11 @@ func (b *sharedEMANE) share(spec *v1alpha1.RadioNetworkSpec, members []v1alpha1.
 	if err := os.WriteFile(filepath.Join(directory, emane.Platform), platform, 0o644); err != nil { //nolint:gosec // read by EMANE
 		return err
 	}
-	return netns.Do(namespace, func() error { return b.begin(number, len(members), directory) })
+	return netns.Do(namespace, func() error { return b.startProcess(number, len(members), directory) })
 }
 
-// apart gives the first process a processor of its own, and the second one the others.
-func (b *sharedEMANE) apart() error {
+// splitProcessors gives the first process a processor of its own, and the second one the others.
+func (b *sharedEMANE) splitProcessors() error {
 	processors, err := clock.Processors()
 	if err != nil || len(b.processes) != 2 || len(processors) < 2 {
 		return err
@@ -92,7 +92,7 @@ func (b *sharedEMANE) apart() error {
 	return nil
 }
 
-// bind all threads of a process to processors.
+// bind binds all threads of a process to processors.
 func (p *process) bind(processors []int) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
 	for _, task := range tasks {
@@ -102,7 +102,8 @@ func (p *process) bind(processors []int) error {
 	return err
 }
 
-// addTo a process a node: its namespace with one end of a veth, the other one beside the process, its files, and its part of the platform's.
+// addTo adds a node to a process: its namespace with one end of a veth, the other end beside the process, its
+// files, and its part of the platform's.
 func (b *sharedEMANE) addTo(platform []byte, directory string, spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) ([]byte, error) {
 	namespace, err := radiotest.Namespace()
 	if err != nil {
@@ -115,7 +116,7 @@ func (b *sharedEMANE) addTo(platform []byte, directory string, spec *v1alpha1.Ra
 		return nil, err
 	}
 	const temporary = "new0"
-	parked := veth.Parked(strconv.Itoa(nem))
+	parked := veth.ParkedName(strconv.Itoa(nem))
 	err = netns.Do(host, func() error {
 		return errors.Join(veth.Create(namespace, temporary, parked, i), veth.Place(parked, host, emane.Interface(member.NEM)))
 	})
@@ -138,7 +139,7 @@ func (b *sharedEMANE) addTo(platform []byte, directory string, spec *v1alpha1.Ra
 	if err != nil {
 		return nil, err
 	}
-	// The platform's files are all in one folder: their names for each other are tokens, without a folder in them.
+	// The platform's files are all in one folder, because they refer to each other by names without a folder.
 	prefix := strconv.Itoa(nem) + "."
 	for _, f := range files {
 		text := bytes.ReplaceAll(f.Text, []byte(`definition="`), []byte(`definition="`+prefix))
@@ -151,7 +152,7 @@ func (b *sharedEMANE) addTo(platform []byte, directory string, spec *v1alpha1.Ra
 	return platform, nil
 }
 
-// joined is a platform of all NEMs so far and that of another one.
+// joined returns a platform with the NEMs of both.
 func joined(platform, other []byte) []byte {
 	const end = "</platform>"
 	begin := bytes.Index(other, []byte("  <nem "))

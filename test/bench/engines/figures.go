@@ -16,7 +16,7 @@ type figures struct {
 	Period, Duration  time.Duration
 	// Sent broadcasts, and Delivered of them, counted at every receiver.
 	Sent, Delivered int
-	// DeliveredPercent of Sent·(Nodes - 1), and the standard error of it.
+	// DeliveredPercent of Sent·(Nodes - 1), and its standard error.
 	DeliveredPercent, StandardError     float64
 	MedianMilliseconds, P95Milliseconds float64
 	P99Milliseconds                     float64
@@ -24,7 +24,7 @@ type figures struct {
 	ThroughputBitsPerSecond             float64 // of UDP payload
 	MicrosecondsPerDelivery             float64
 	CPUPercent                          float64 // of one processor
-	// TimerLatenessMicroseconds of the first node's model, on average, as EMANE tells it itself; 0 for native.
+	// TimerLatenessMicroseconds is the average of the first node's model, as EMANE reports it; 0 for native.
 	TimerLatenessMicroseconds float64
 }
 
@@ -48,7 +48,7 @@ func (f *figures) delays(all []reception, cpu time.Duration) {
 	f.CPUPercent = 100 * cpu.Seconds() / f.Duration.Seconds()
 }
 
-// standardError of the delivered share by the curve of each pair, of which the share is a sum of independent draws.
+// standardError of the delivered share, a sum of independent draws by the curve of each pair.
 func standardError(sent, nodes int) float64 {
 	variance, each := 0.0, float64(sent)/float64(nodes)
 	for from := 1; from <= nodes; from++ {
@@ -73,7 +73,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// throughput of what arrived from the second second on.
+// throughput of the receptions from the second second on.
 func (f *figures) throughput(all []reception) {
 	slices.SortFunc(all, func(a, b reception) int { return int(a.arrived - b.arrived) })
 	i := 0
@@ -86,7 +86,8 @@ func (f *figures) throughput(all []reception) {
 	f.ThroughputBitsPerSecond = 8e9 * payloadBytes * float64(len(all)-1-i) / float64(all[len(all)-1].arrived-all[i].arrived)
 }
 
-// table in Markdown, with a row for each model and number of nodes, and the requirement of each figure.
+// table returns a table in Markdown, with a row for each model and number of nodes, and each figure's
+// requirement.
 func table(all []*figures) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| model | nodes | | %s | %s | difference | wanted |\n|---|---|---|---|---|---|---|\n", all[0].Engine, all[1].Engine)

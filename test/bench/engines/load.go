@@ -21,8 +21,8 @@ import (
 const (
 	payloadBytes = 900
 	port         = 5000
-	// alignment of a load's beginning to the Unix epoch, a multiple of every frame time used: both engines get each message at
-	// the same time in its frame.
+	// alignment of a load's beginning to the Unix epoch, a multiple of every frame time used. Both engines
+	// get each message at the same time in its frame.
 	alignment = 1200 * time.Millisecond
 )
 
@@ -78,7 +78,7 @@ func socket(device string) (int, error) {
 		unix.SetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, device),
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 16<<20),
-		// The kernel's time of arrival: how soon this program runs is not what is measured.
+		// The kernel's time of arrival, which does not depend on when this program runs.
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
 		unix.Bind(fd, &unix.SockaddrInet4{Port: port}))
 }
@@ -143,14 +143,14 @@ type message struct {
 	sequence uint32
 }
 
-// broadcast is everybody's address; the sockets' interface decides whose network it is.
+// broadcast is the broadcast address; the sockets' interface decides the network.
 var broadcast = netip.MustParseAddr("255.255.255.255")
 
 func addressOf(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18, byte((i + 1) >> 8), byte(i + 1)})
 }
 
-// send messages at their times, counted from a moment.
+// send sends messages at their times, counted from a moment.
 func (l *load) send(start int64, all []message) error {
 	slices.SortFunc(all, func(a, b message) int { return cmp.Compare(a.at, b.at) })
 	runtime.LockOSThread()
@@ -172,8 +172,8 @@ func (l *load) send(start int64, all []message) error {
 	return nil
 }
 
-// taken are the receptions of a kind.
-func (l *load) taken(kind byte) (all []reception) {
+// receptionsOf are the receptions of a kind.
+func (l *load) receptionsOf(kind byte) (all []reception) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.got {
@@ -184,9 +184,9 @@ func (l *load) taken(kind byte) (all []reception) {
 	return all
 }
 
-// run the loads and write down what came of them.
+// run runs the loads and fills in the figures.
 func (l *load) run(s *settings, b bed, f *figures) error {
-	// So that the saturated pair knows its addresses, and nothing is measured that happens once.
+	// So that the saturated pair knows its addresses, and one-time effects are not measured.
 	for range 3 {
 		if err := l.send(clock.Realtime(), []message{{from: 0, to: addressOf(1), kind: warming}, {from: 1, to: addressOf(0), kind: warming, at: time.Millisecond}}); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 		return err
 	}
 	messages := l.periodic(s)
-	if err := l.send(begin(), messages); err != nil {
+	if err := l.send(nextStart(), messages); err != nil {
 		return err
 	}
 	time.Sleep(3 * time.Second)
@@ -207,7 +207,7 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 		return err
 	}
 	f.Sent = len(messages)
-	f.delays(l.taken(periodic), after-before)
+	f.delays(l.receptionsOf(periodic), after-before)
 	if e, ok := b.(interface{ apart() error }); ok {
 		if err := e.apart(); err != nil {
 			return err
@@ -216,20 +216,20 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 	if err := l.saturate(s, f.Model); err != nil {
 		return err
 	}
-	f.throughput(l.taken(saturating))
+	f.throughput(l.receptionsOf(saturating))
 	if e, ok := b.(interface{ lateness() (float64, error) }); ok {
 		f.TimerLatenessMicroseconds, err = e.lateness()
 	}
 	return err
 }
 
-// begin is when a load begins.
-func begin() int64 {
+// nextStart is when a load begins.
+func nextStart() int64 {
 	least := clock.Realtime() + int64(500*time.Millisecond)
 	return (least + int64(alignment) - 1) / int64(alignment) * int64(alignment)
 }
 
-// periodic broadcasts of all nodes, each with a phase of its own.
+// periodic returns broadcasts of all nodes, each with its own phase.
 func (l *load) periodic(s *settings) (all []message) {
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	for from := range l.sockets {
@@ -241,7 +241,7 @@ func (l *load) periodic(s *settings) (all []message) {
 	return all
 }
 
-// saturate the way from the first node to the second by half as much again as it carries.
+// saturate loads the link from the first node to the second with one and a half times its rate.
 func (l *load) saturate(s *settings, model string) error {
 	capacity := float64(s.rate)
 	if model == "tdma" {
@@ -252,5 +252,5 @@ func (l *load) saturate(s *settings, model string) error {
 	for at := time.Duration(0); at < s.saturate; at += interval {
 		all = append(all, message{at, 0, addressOf(1), saturating, uint32(len(all))})
 	}
-	return l.send(begin(), all)
+	return l.send(nextStart(), all)
 }

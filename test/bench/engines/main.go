@@ -1,11 +1,13 @@
-// engines holds radiod's own radio models against EMANE: for the same scenario it sends the same load through each in turn, and prints
-// the delay, what was delivered, the throughput of a saturated pair, and CPU time per delivered frame. It needs root, an
-// EMANE that is installed, and a quiet machine. Without EMANE it says so and measures nothing.
+// engines compares radiod's own radio models with EMANE. For the same scenario it sends the same load through
+// each, one after the other. It prints the delay, the delivered share, the throughput of a saturated pair,
+// and CPU time per delivered frame. It needs root, an installed EMANE, and a quiet machine. Without EMANE it
+// says so and measures nothing.
 //
 //	go run ./test/bench/engines [-emane PREFIX] [-models rfpipe,tdma] [-nodes 4,24] [-engines emane,native] [-json FILE]
 //
-// Engine emane has a process of EMANE's for each node; emane-two has one for the two nodes that are saturated, which has a processor
-// of its own while they are, and one for the others. With -engines native it measures that half alone, needs no EMANE, and prints its figures instead of the table.
+// Engine emane has an EMANE process for each node. Engine emane-two has one for the two saturated nodes,
+// which has its own processor meanwhile, and one for the others. With -engines native it measures that engine
+// only, needs no EMANE, and prints its figures instead of the table.
 package main
 
 import (
@@ -108,7 +110,7 @@ func compare(s *settings, models, counts, engines []string, file string) error {
 // bed carries the frames of nodes by one engine.
 type bed interface {
 	nodes() []node
-	// cpu time that the engine has taken so far.
+	// cpu returns the time that the engine has taken so far.
 	cpu() (time.Duration, error)
 	close() error
 }

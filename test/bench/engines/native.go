@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/test/bench/carrier"
 )
 
-// carry is what the child of this program does that is the native engine.
+// carry is the child of this program that runs the native engine.
 func carry(s *settings, model string, nodes int) error {
 	m, err := newModel(s, model, nodes)
 	if err != nil {
@@ -46,7 +46,7 @@ func newNative(s *settings, model string, count int) (bed, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	_, err = b.carrier.Report() // so that it has begun
+	_, err = b.carrier.Report() // wait until it has begun
 	return b, err
 }
 

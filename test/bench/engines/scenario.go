@@ -23,11 +23,11 @@ const (
 	tdmaPCR   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="0" por="0"/><entry sinr="20" por="100"/></datarate></tdmabasemodel-pcr>`
 )
 
-// pathlosses in dB that pairs of nodes have in turn: with 0 dBm, 1 MHz and 4 dB the curve gives 100, 100, 75, 50 and 25 %, and
-// the last one is below the sensitivity.
+// pathlosses in dB of pairs of nodes, in rotation. With 0 dBm, 1 MHz and 4 dB the curve gives 100, 100, 75,
+// 50 and 25 %. The last is below the sensitivity.
 var pathlosses = []float64{70, 85, 95, 100, 105, 112}
 
-// pathlossOf what a NEM sends at another. The pair that is saturated, 1 and 2, has the first one.
+// pathlossOf returns the pathloss between two NEMs. The saturated pair, 1 and 2, has the first one.
 func pathlossOf(from, to int) float64 {
 	if from+to == 3 {
 		return pathlosses[0]
@@ -70,7 +70,7 @@ func waveform(s *settings, model string) v1alpha1.WaveformSpec {
 		Structure: v1alpha1.TDMAStructure{SlotDuration: v1alpha1.Duration(slotDuration.String())}}}
 }
 
-// world is what the scenario says, for the native models.
+// world is the scenario for the native models.
 type world struct{ dB [][]float64 }
 
 func newWorld(paths *scenario.Scenario, nodes int) (*world, error) {
@@ -98,7 +98,7 @@ func (w *world) Jamming(*radio.Port, int64, float64, float64) float64 { return 0
 
 func (w *world) Version(int64) uint64 { return 1 }
 
-// newModel of radiod's own, for the same scenario.
+// newModel makes radiod's model for the same scenario.
 func newModel(s *settings, kind string, nodes int) (radio.Model, error) {
 	spec, paths, err := newScenario(s, kind, nodes)
 	if err != nil {

@@ -1,6 +1,7 @@
-// radio measures what the radio models cost, rfpipe and tdma beside a bare hub on the same TAPs: 24 nodes broadcast 900-byte
-// frames, 0.5, 5 and 50 a second each. It prints CPU time per delivered frame, how late frames were released, and resident
-// memory, with the hub and the models measured in turns of one run. It needs root and a quiet machine: other programs show in the tails.
+// radio measures the cost of the radio models rfpipe and tdma beside a bare hub on the same TAPs. 24 nodes
+// broadcast 900-byte frames, 0.5, 5 and 50 a second each. It prints CPU time per delivered frame, the
+// lateness of frames, and resident memory. Hub and models are measured alternately. It needs root and a quiet
+// machine, because other programs show in the tails.
 //
 //	go run ./test/bench/radio [-quick] [-json FILE]
 package main
@@ -52,7 +53,7 @@ func main() {
 	}
 }
 
-// carry is what a child of this program does.
+// carry is the child of this program.
 func carry() error {
 	if *kind == hub {
 		measure, err := carrier.Hub(*nodes, engineOptions)
@@ -79,7 +80,7 @@ type figures struct {
 	DeliveriesPerSecond     float64
 	MicrosecondsPerDelivery float64
 	OfHub                   float64 // ratio of the CPU time per delivery to the hub's
-	LatenessP99Milliseconds float64 // upper bound of its bucket; 0 for the hub, which has no times to keep
+	LatenessP99Milliseconds float64 // upper bound of its bucket; 0 for the hub, which has no times
 	LateShare               float64 // of releases, more than 2 ms late
 	ResidentMegabytes       float64
 	MegabytesPerFurtherNode float64 `json:",omitempty"`
@@ -140,7 +141,7 @@ func arguments(kind string, nodes int) []string {
 	return []string{"-carrier", kind, "-nodes", strconv.Itoa(nodes), "-realtime", strconv.Itoa(engineOptions.Realtime)}
 }
 
-// summarise takes the round with the median cost of each kind, and holds it against the hub's.
+// summarise takes the round with the median cost of each kind, and compares it with the hub's.
 func summarise(row []*figures, duration time.Duration) {
 	floor := 0.0
 	for _, f := range row {
@@ -162,7 +163,7 @@ func summarise(row []*figures, duration time.Duration) {
 	}
 }
 
-// furtherNodes measures how much memory each node beyond nodeCount takes, at the least load.
+// furtherNodes measures the memory of each node beyond nodeCount, at the least load.
 func furtherNodes(row []*figures) error {
 	const more = 72
 	all, err := carrier.Quiet(more)

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/radio/tdma"
 )
 
-// world is an environment in which everybody hears everybody, at a SINR of 40 dB.
+// world is an environment in which all receive all, at a SINR of 40 dB.
 type world struct{}
 
 func (world) Pathloss(*radio.Port, *radio.Port, int64) (dB float64, known bool) { return 70, true }
@@ -25,11 +25,11 @@ func emaneRadio(*radio.Port) phy.Radio {
 	return phy.Radio{FrequencyHertz: frequencyHertz, BandwidthHertz: 1e6, NoiseFigureDB: 4, SubID: 1, Transmit: true}
 }
 
-// pcr is the curve of EMANE's RF Pipe in the measurements that the figures are held against.
+// pcr is the curve of EMANE's RF Pipe in the measurements to compare with.
 const pcr = `<pcr><table pktsize="0"><row sinr="0" por="0"/><row sinr="20" por="100"/></table></pcr>`
 
-// newModel of a kind whose rate carries the highest load: rfpipe 1 Mbit/s of each node's own, tdma 20 Mbit/s of all in
-// slots of 5 ms.
+// newModel of a kind whose rate carries the highest load: rfpipe 1 Mbit/s for each node, tdma 20 Mbit/s for
+// all in slots of 5 ms.
 func newModel(kind string, nodes int) (radio.Model, error) {
 	curve, err := phy.ParsePCR([]byte(pcr))
 	if err != nil {

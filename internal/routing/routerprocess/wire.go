@@ -1,4 +1,4 @@
-package apart
+package routerprocess
 
 import (
 	"encoding/binary"

@@ -1,9 +1,9 @@
-// Package apart runs the routing of nodes (package routing) in a process of its own. A radio's loop cannot
+// Package routerprocess runs the routing of nodes (package routing) in a process of its own. A radio's loop cannot
 // wait. In one process with hundreds of routers it would have to, whenever Go's garbage collector scans their
 // tables. A separate process also has its own memory, and if it ends, the radios continue.
 //
 // The process is the same program, started with the argument Command. It ends with the one that started it.
-package apart
+package routerprocess
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ const Command = "routers"
 const (
 	controlSocket, reportSocket = 3, 4
 	// answerTimeout for its reports, which the process answers at once, and for its end.
-	patience = 10 * time.Second
+	answerTimeout = 10 * time.Second
 )
 
 // Options of a process.
@@ -54,9 +54,9 @@ type Host struct {
 	calling sync.Mutex // one call at a time
 	control *channel
 
-	asking  sync.Mutex // for reports, one at a time
-	reports *channel
-	scratch report
+	refreshing sync.Mutex // for reports, one at a time
+	reports    *channel
+	scratch    report
 
 	mu        sync.Mutex // protects the rest, and the instances' own
 	next      uint64
@@ -72,16 +72,16 @@ func Start(log *slog.Logger, o Options) (h *Host, err error) {
 	// Signals to the group are for this process, which ends the other.
 	h.process.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	var theirs [2]*os.File
-	if h.control, theirs[0], err = pair(); err != nil {
+	if h.control, theirs[0], err = newSocketPair(); err != nil {
 		return nil, err
 	}
 	defer theirs[0].Close()
-	if h.reports, theirs[1], err = pair(); err != nil {
+	if h.reports, theirs[1], err = newSocketPair(); err != nil {
 		return nil, errors.Join(err, h.control.conn.Close())
 	}
 	defer theirs[1].Close()
 	h.process.ExtraFiles = theirs[:]
-	if err := startOn(routersProcessors(max(o.Engine.Loops, 1)), h.process); err != nil {
+	if err := startOnProcessors(routersProcessors(max(o.Engine.Loops, 1)), h.process); err != nil {
 		return nil, errors.Join(fmt.Errorf("routers' process: %w", err), h.closeSockets())
 	}
 	go h.wait(o.Ended)
@@ -99,8 +99,8 @@ func routersProcessors(loops int) []int {
 	return all[min(loops, len(all)/2):]
 }
 
-// startOn starts a process on some processors only, unless they are nil.
-func startOn(processors []int, process *exec.Cmd) error {
+// startOnProcessors starts a process on some processors only, unless they are nil.
+func startOnProcessors(processors []int, process *exec.Cmd) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // not unlocked: the thread, whose processors the process inherits, ends with the goroutine
@@ -112,8 +112,8 @@ func startOn(processors []int, process *exec.Cmd) error {
 	return <-started
 }
 
-// pair returns the two ends of a socket.
-func pair() (ours *channel, theirs *os.File, err error) {
+// newSocketPair returns the two ends of a socket.
+func newSocketPair() (ours *channel, theirs *os.File, err error) {
 	conn, theirs, err := holder.SocketPair(unix.SOCK_STREAM)
 	return &channel{conn: conn}, theirs, err
 }
@@ -145,7 +145,7 @@ func (h *Host) Close() error {
 	err := h.closeSockets() // this ends the process
 	select {
 	case <-h.ended:
-	case <-time.After(patience):
+	case <-time.After(answerTimeout):
 		err = errors.Join(err, fmt.Errorf("routers' process %d did not end and was killed", h.Process()), h.process.Process.Kill())
 		<-h.ended
 	}
@@ -191,7 +191,7 @@ func (h *Host) Adopt(namespace *os.File, c routing.Config, s routing.State, abse
 	h.instances[i.id] = i // before the process has it, because routes are reported once
 	h.mu.Unlock()
 	if _, err := h.call(request{Do: doAdopt, ID: i.id, Config: &c, State: &s, Absent: absent}, namespace); err != nil {
-		i.forget()
+		i.unregister()
 		return nil, err
 	}
 	return i, nil
@@ -199,9 +199,9 @@ func (h *Host) Adopt(namespace *os.File, c routing.Config, s routing.State, abse
 
 // Refresh reads the counters and routes of all instances. Until the next call, instances return these.
 func (h *Host) Refresh() error {
-	h.asking.Lock()
-	defer h.asking.Unlock()
-	_ = h.reports.conn.SetDeadline(time.Now().Add(patience)) // fails only if the rest fails
+	h.refreshing.Lock()
+	defer h.refreshing.Unlock()
+	_ = h.reports.conn.SetDeadline(time.Now().Add(answerTimeout)) // fails only if the rest fails
 	err := h.reports.send(nil, -1)
 	var payload []byte
 	if err == nil {
@@ -213,11 +213,11 @@ func (h *Host) Refresh() error {
 	if err != nil {
 		return fmt.Errorf("reports of the routers' process: %w", err)
 	}
-	return h.take(payload)
+	return h.readReports(payload)
 }
 
-// take reads reports. Those of ending instances are ignored.
-func (h *Host) take(payload []byte) error {
+// readReports reads reports. Those of ending instances are ignored.
+func (h *Host) readReports(payload []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen = clock.Realtime()
@@ -226,7 +226,7 @@ func (h *Host) take(payload []byte) error {
 			return fmt.Errorf("reports of the routers' process: %w", err)
 		}
 		if i := h.instances[h.scratch.id]; i != nil {
-			i.take(&h.scratch)
+			i.applyReport(&h.scratch)
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ type Instance struct {
 	routes   []byte
 }
 
-func (i *Instance) take(r *report) {
+func (i *Instance) applyReport(r *report) {
 	i.process = r.process
 	if text := string(r.trouble); text == "" {
 		i.trouble = nil
@@ -276,12 +276,12 @@ func (i *Instance) Leave() error { return i.end(doLeave) }
 func (i *Instance) Stop() error { return i.end(doStop) }
 
 func (i *Instance) end(how string) error {
-	i.forget()
+	i.unregister()
 	_, err := i.host.call(request{Do: how, ID: i.id}, nil)
 	return err
 }
 
-func (i *Instance) forget() {
+func (i *Instance) unregister() {
 	i.host.mu.Lock()
 	defer i.host.mu.Unlock()
 	delete(i.host.instances, i.id)

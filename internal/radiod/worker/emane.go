@@ -27,7 +27,7 @@ const temporaryVeth = "vgveth0"
 type veths struct{ *Manager }
 
 func (m veths) put(a *attachment, i podnet.Interface, namespace *os.File) error {
-	if err := veth.Create(namespace, temporaryVeth, veth.Parked(a.id()), i); err != nil {
+	if err := veth.Create(namespace, temporaryVeth, veth.ParkedName(a.id()), i); err != nil {
 		return err
 	}
 	err := netns.Do(namespace, func() (err error) {
@@ -46,7 +46,7 @@ func (m veths) adopt(*attachment, *os.File) error { return nil }
 
 func (m veths) join(n *network, a *attachment) error {
 	m.attachments[a.key()] = a
-	m.drive(a.NetworkUID, n)
+	m.updateDriver(a.NetworkUID, n)
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (m veths) leave(a *attachment) {
 func (m veths) destroy(a *attachment) error {
 	m.mu.Lock()
 	if n := m.networks[a.NetworkUID]; n != nil {
-		m.drive(a.NetworkUID, n)
+		m.updateDriver(a.NetworkUID, n)
 	}
 	m.mu.Unlock()
 	namespace := m.Finder.At(a.NamespacePath, a.Namespace)
@@ -82,17 +82,17 @@ func (m veths) destroy(a *attachment) error {
 	})
 }
 
-func (m veths) part(*attachment) {}
+func (m veths) release(*attachment) {}
 
-// drive updates EMANE's driver to the network's current state; the lock is held.
-func (m *Manager) drive(uid string, n *network) {
+// updateDriver updates EMANE's driver to the network's current state; the lock is held.
+func (m *Manager) updateDriver(uid string, n *network) {
 	if n.object.Spec.Engine != v1alpha1.EngineEMANE {
 		return
 	}
 	in := emaned.Input{Network: n.object, Parked: map[int32]string{}}
 	for _, a := range m.attachments {
 		if a.NetworkUID == uid {
-			in.Parked[a.Member.NEM] = veth.Parked(a.id())
+			in.Parked[a.Member.NEM] = veth.ParkedName(a.id())
 		}
 	}
 	if len(in.Parked) == 0 {
@@ -104,19 +104,19 @@ func (m *Manager) drive(uid string, n *network) {
 			in.PodUID = string(pod.PodUID)
 		}
 	}
-	if n.air == nil {
-		n.air = &air{}
+	if n.environment == nil {
+		n.environment = &environment{}
 	}
-	in.Spread = m.spreads(n.object)
-	in.Trouble = m.surround(n)
+	in.Distributed = m.isDistributed(n.object)
+	in.Trouble = m.updateEnvironment(n)
 	in.Scenario = m.scenarioOf(n)
 	if n.driver != nil {
 		n.driver.Set(in)
 		return
 	}
 	name := n.object.Spec.Network
-	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.noteDriven(n) }, Ship: func(datagram []byte) { m.shipAir(uid, datagram) },
-		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { m.noteChange(name, late) }}, in)
+	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.driverChanged(n) }, Ship: func(datagram []byte) { m.shipOTA(uid, datagram) },
+		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { m.countChange(name, late) }}, in)
 }
 
 // scenarioOf returns a network's scenario, or nil if it is not here.
@@ -126,7 +126,7 @@ func (m *Manager) scenarioOf(n *network) *scenario.Scenario {
 	}
 	compiled, err := m.library.get(n.object.Spec.Scenario)
 	if err != nil {
-		return nil // surround reports why
+		return nil // updateEnvironment reports why
 	}
 	return compiled
 }
@@ -135,20 +135,20 @@ func (n *network) endDriver() {
 	if n.driver != nil {
 		n.driver.Stop()
 		n.driver = nil
-		n.forgetOutlook()
+		n.stopPreparer()
 	}
 }
 
-// noteDriven marks the network's status to be written, because its driver's has changed.
-func (m *Manager) noteDriven(n *network) {
+// driverChanged marks the network's status to be written, because its driver's has changed.
+func (m *Manager) driverChanged(n *network) {
 	m.mu.Lock()
 	object := n.object
 	m.mu.Unlock()
 	m.Changed(object)
 }
 
-// works reports whether an attachment's frames are carried; the lock is held.
-func (m *Manager) works(a *attachment) bool {
+// isOperational reports whether an attachment's frames are carried; the lock is held.
+func (m *Manager) isOperational(a *attachment) bool {
 	if a.Engine != v1alpha1.EngineEMANE {
 		return true
 	}
@@ -158,7 +158,7 @@ func (m *Manager) works(a *attachment) bool {
 
 // readEMANE copies the last counters of an attachment's process and of the kernel to its counter file.
 func (n *network) readEMANE(a *attachment) {
-	counters := &a.book.ledger.Counters
+	counters := &a.counters.ledger.Counters
 	if s, known := n.driver.Statistics(a.Member.NEM); known {
 		*counters = s.Counters
 		a.slots = SlotCounters{Used: s.SlotsUsed, Missed: s.SlotsMissed}
@@ -181,22 +181,22 @@ func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*Routi
 	slices.SortFunc(here, func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
 	for _, a := range here {
 		n.readEMANE(a)
-		node := NodeCounters{Node: a.Member.Node, Counters: a.book.ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.key()]}
+		node := NodeCounters{Node: a.Member.Node, Counters: a.counters.ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.key()]}
 		if spec.Waveform.TDMA != nil {
 			node.Classes = []int{} // slots are counted; EMANE does not report queues
 		}
 		counted.Nodes = append(counted.Nodes, node)
 	}
 	n.countEMANELinks(&counted, here, reset)
-	n.countSurroundings(&counted, clock.Monotonic(), reset)
+	n.countEnvironment(&counted, clock.Monotonic(), reset)
 	return counted
 }
 
 func (n *network) countEMANELinks(counted *NetworkCounters, here []*attachment, reset bool) {
 	room, turn := maxLinkSeries, 0
 	if reset && len(here) > 0 {
-		room, turn = runapi.MaxRadioLinks, n.turn%len(here)
-		n.turn = 0
+		room, turn = runapi.MaxRadioLinks, n.nextReceiver%len(here)
+		n.nextReceiver = 0
 	}
 	full := false
 	for i := range here {
@@ -205,8 +205,8 @@ func (n *network) countEMANELinks(counted *NetworkCounters, here []*attachment, 
 		s, _ := n.driver.Statistics(a.Member.NEM)
 		counted.LinksHeard += len(s.Links)
 		if full = full || len(counted.Links) > 0 && len(counted.Links)+len(s.Links) > room; full {
-			if reset && n.turn == 0 {
-				n.turn = receiver
+			if reset && n.nextReceiver == 0 {
+				n.nextReceiver = receiver
 			}
 			continue
 		}

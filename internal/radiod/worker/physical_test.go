@@ -22,15 +22,15 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// shelf has compiled scenarios, as the server would.
-type shelf struct {
+// fakeScenarioStore has compiled scenarios, as the server would.
+type fakeScenarioStore struct {
 	mu        sync.Mutex
 	scenarios map[string][]byte
 	err       error
 	asked     int
 }
 
-func (s *shelf) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
+func (s *fakeScenarioStore) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -44,7 +44,7 @@ func (s *shelf) Scenario(_ context.Context, digest string) (io.ReadCloser, error
 	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
-func (s *shelf) set(err error) {
+func (s *fakeScenarioStore) set(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
@@ -86,11 +86,11 @@ func losses(t *testing.T, all ...loss3) (digest string, content []byte) {
 	})
 }
 
-// airBed is a network with a physical layer: real pods, a server of scenarios, and workers that come and go.
-type airBed struct {
+// physicalBed is a network with a physical layer: real pods, a server of scenarios, and workers that come and go.
+type physicalBed struct {
 	radiodBed
 	*Manager
-	server shelf
+	server fakeScenarioStore
 	object *v1alpha1.RadioNetwork
 	pods   []*pod
 	sent   map[int]uint64 // by node
@@ -107,10 +107,10 @@ func phyLayer() v1alpha1.PHY {
 		Pathloss: v1alpha1.PathlossScenario, SubID: 1}
 }
 
-// newAirBed has a network of n nodes on platforms 1 to n, without T0.
-func newAirBed(t *testing.T, n int, waveform v1alpha1.WaveformSpec) *airBed {
+// newPhysicalBed has a network of n nodes on platforms 1 to n, without T0.
+func newPhysicalBed(t *testing.T, n int, waveform v1alpha1.WaveformSpec) *physicalBed {
 	t.Helper()
-	b := &airBed{radiodBed: newRadiod(t), sent: map[int]uint64{}, server: shelf{scenarios: map[string][]byte{}}}
+	b := &physicalBed{radiodBed: newRadiod(t), sent: map[int]uint64{}, server: fakeScenarioStore{scenarios: map[string][]byte{}}}
 	var uids []string
 	for i := range n {
 		b.pods = append(b.pods, newPod(t, fmt.Sprintf("pod-%d", i+1)))
@@ -126,7 +126,7 @@ func newAirBed(t *testing.T, n int, waveform v1alpha1.WaveformSpec) *airBed {
 }
 
 // begin starts a worker, and attaches all pods the first time.
-func (b *airBed) begin(t *testing.T) {
+func (b *physicalBed) begin(t *testing.T) {
 	t.Helper()
 	first := b.Manager == nil
 	b.Manager, _ = b.worker(t)
@@ -145,13 +145,13 @@ func (b *airBed) begin(t *testing.T) {
 }
 
 // with a scenario that the server has.
-func (b *airBed) play(digest string, content []byte) {
+func (b *physicalBed) play(digest string, content []byte) {
 	b.server.scenarios[digest] = content
 	b.object.Spec.Scenario = digest
 }
 
-// change gives the worker the object as change leaves it.
-func (b *airBed) change(t *testing.T, change func(spec *v1alpha1.RadioNetworkSpec)) {
+// change updates the worker with the changed object.
+func (b *physicalBed) change(t *testing.T, change func(spec *v1alpha1.RadioNetworkSpec)) {
 	t.Helper()
 	b.object = b.object.DeepCopy()
 	b.object.Generation++
@@ -160,7 +160,7 @@ func (b *airBed) change(t *testing.T, change func(spec *v1alpha1.RadioNetworkSpe
 }
 
 // now carries out a change at once, as one made by hand.
-func (b *airBed) now(t *testing.T, change v1alpha1.RadioChange) {
+func (b *physicalBed) now(t *testing.T, change v1alpha1.RadioChange) {
 	t.Helper()
 	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) {
 		if spec.T0 == nil {
@@ -173,7 +173,7 @@ func (b *airBed) now(t *testing.T, change v1alpha1.RadioChange) {
 
 // broadcast sends a frame of a node. It returns the moments before it was sent and after it ended, and what
 // each node received.
-func (b *airBed) broadcast(t *testing.T, node int) (heard heardBy, before, after int64) {
+func (b *physicalBed) broadcast(t *testing.T, node int) (heard receivedBy, before, after int64) {
 	t.Helper()
 	earlier := b.counters()
 	before = clock.Realtime()
@@ -186,16 +186,16 @@ func (b *airBed) broadcast(t *testing.T, node int) (heard heardBy, before, after
 		return now[name].FramesSent == sent && now[name].InFlight == 0
 	})
 	after = clock.Realtime()
-	heard = heardBy{}
+	heard = receivedBy{}
 	for other, c := range now {
 		heard[other] = int(c.FramesReceived - earlier[other].FramesReceived)
 	}
 	return heard, before, after
 }
 
-type heardBy map[string]int
+type receivedBy map[string]int
 
-func (b *airBed) counters() map[string]NodeCounters {
+func (b *physicalBed) counters() map[string]NodeCounters {
 	all := map[string]NodeCounters{}
 	for _, n := range b.Counters(false) {
 		for i := range n.Nodes {
@@ -205,8 +205,8 @@ func (b *airBed) counters() map[string]NodeCounters {
 	return all
 }
 
-// hears checks who hears a broadcast of a node.
-func (b *airBed) hears(t *testing.T, when string, from int, want ...int) {
+// receives checks which nodes receive a broadcast of a node.
+func (b *physicalBed) receives(t *testing.T, when string, from int, want ...int) {
 	t.Helper()
 	heard, _, _ := b.broadcast(t, from)
 	for i := range b.pods {
@@ -223,7 +223,7 @@ func (b *airBed) hears(t *testing.T, when string, from int, want ...int) {
 }
 
 // ready waits until the radios work.
-func (b *airBed) ready(t *testing.T) {
+func (b *physicalBed) ready(t *testing.T) {
 	t.Helper()
 	eventually(t, "the network has nothing to complain of", func() bool {
 		_, message, _ := b.Status(string(b.object.UID))
@@ -231,18 +231,18 @@ func (b *airBed) ready(t *testing.T) {
 	})
 }
 
-// everybodyNear is a scenario in which platforms 1 to 3 hear each other well.
+// everybodyNear is a scenario in which platforms 1 to 3 are in good range of each other.
 func everybodyNear(t *testing.T) (digest string, content []byte) {
 	return losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80})
 }
 
-func TestANodeThatLeavesRangeIsHeardNoMore(t *testing.T) {
-	b := newAirBed(t, 3, rfpipeOf())
+func TestANodeOutOfRangeIsNotReceived(t *testing.T) {
+	b := newPhysicalBed(t, 3, rfpipeOf())
 	b.play(losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80},
 		loss3{time.Second, 1, 3, 200}, loss3{time.Second, 2, 3, 200}))
 	b.begin(t)
 	b.ready(t)
-	b.hears(t, "before T0 the state at t = 0", 1, 2, 3)
+	b.receives(t, "before T0 the state at t = 0", 1, 2, 3)
 	t0 := time.Now().Add(1500 * time.Millisecond)
 	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) { spec.T0 = &metav1.MicroTime{Time: t0} })
 	eventually(t, "the step is prepared", func() bool { return b.Counters(false)[0].Steps == 1 })
@@ -277,7 +277,7 @@ func TestANodeThatLeavesRangeIsHeardNoMore(t *testing.T) {
 }
 
 func TestANetworkOfLinksFollowsTheCommEffectsOfItsScenario(t *testing.T) {
-	b := newAirBed(t, 3, v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "1ms", Limit: 1000}})
+	b := newPhysicalBed(t, 3, v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "1ms", Limit: 1000}})
 	b.object.Spec.CommEffects = true
 	b.begin(t)
 	if _, message, _ := b.Status(string(b.object.UID)); !strings.Contains(message, "commEffects need a scenario") {
@@ -292,99 +292,99 @@ func TestANetworkOfLinksFollowsTheCommEffectsOfItsScenario(t *testing.T) {
 	b.server.mu.Unlock()
 	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) { spec.Scenario = digest })
 	b.ready(t)
-	b.hears(t, "before T0 the state at t = 0", 1, 2)
-	b.hears(t, "the other way", 3, 1, 2)
+	b.receives(t, "before T0 the state at t = 0", 1, 2)
+	b.receives(t, "the other way", 3, 1, 2)
 	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) {
 		spec.T0 = &metav1.MicroTime{Time: time.Now().Add(-2 * time.Second)}
 	})
-	b.hears(t, "after a second", 1, 3)
+	b.receives(t, "after a second", 1, 3)
 }
 
 func TestAnotherWorkerIsRightAtOnceInTheMiddleOfAScenario(t *testing.T) {
-	b := newAirBed(t, 3, rfpipeOf())
+	b := newPhysicalBed(t, 3, rfpipeOf())
 	b.play(losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80},
 		loss3{time.Second, 1, 3, 200}, loss3{time.Second, 2, 3, 200}))
 	b.object.Spec.T0 = &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
 	b.begin(t)
 	b.ready(t)
-	b.hears(t, "before the restart", 1, 2)
+	b.receives(t, "before the restart", 1, 2)
 	b.Close() // as if it had died
 	b.server.set(errors.New("the server is away"))
 	b.begin(t)
 	if _, message, _ := b.Status(string(b.object.UID)); message != "" {
 		t.Errorf("message %q; want none: the scenario is in the state folder", message)
 	}
-	b.hears(t, "after the restart", 1, 2)
-	b.hears(t, "after the restart", 3)
+	b.receives(t, "after the restart", 1, 2)
+	b.receives(t, "after the restart", 3)
 }
 
 func TestAJammerMakesAReceiverDeafWhileItIsOn(t *testing.T) {
 	w := rfpipeOf()
 	w.RFPipe.Interference = v1alpha1.InterferenceOutOfBand
-	b := newAirBed(t, 3, w)
+	b := newPhysicalBed(t, 3, w)
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
-	b.hears(t, "without a jammer", 1, 2, 3)
+	b.receives(t, "without a jammer", 1, 2, 3)
 	power := v1alpha1.Power("10dBm")
 	jammer := v1alpha1.Jammer{Name: "red", Pathloss: ptr.To(v1alpha1.Decibel("60dB")), Power: &power}
 	b.now(t, v1alpha1.RadioChange{Jammer: &jammer})
-	b.hears(t, "with a jammer 30 dB above the signal", 1)
+	b.receives(t, "with a jammer 30 dB above the signal", 1)
 	if c := b.counters()["node-2"]; c.Drops[radio.LowSINR]+c.Drops[radio.Interfered] != 1 {
 		t.Errorf("drops of node-2: %v; want one for the noise", c.Drops)
 	}
 	weak := jammer
 	weak.Power = ptr.To(v1alpha1.Power("-60dBm"))
 	b.now(t, v1alpha1.RadioChange{Jammer: &weak})
-	b.hears(t, "with the jammer turned down", 1, 2, 3)
+	b.receives(t, "with the jammer turned down", 1, 2, 3)
 	b.now(t, v1alpha1.RadioChange{Jammer: &jammer})
-	b.hears(t, "with the jammer turned up", 1)
+	b.receives(t, "with the jammer turned up", 1)
 	elsewhere := jammer
 	elsewhere.Frequency, elsewhere.Bandwidth = ptr.To(v1alpha1.Frequency("310MHz")), ptr.To(v1alpha1.Frequency("1MHz"))
 	b.now(t, v1alpha1.RadioChange{Jammer: &elsewhere})
-	b.hears(t, "with the jammer on another frequency", 1, 2, 3)
+	b.receives(t, "with the jammer on another frequency", 1, 2, 3)
 	b.now(t, v1alpha1.RadioChange{Jammer: &jammer})
-	b.hears(t, "with the jammer back", 1)
+	b.receives(t, "with the jammer back", 1)
 	b.now(t, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "red", Off: true}})
-	b.hears(t, "with the jammer off", 1, 2, 3)
+	b.receives(t, "with the jammer off", 1, 2, 3)
 }
 
 func TestANodeUnderRadioSilenceHearsAndSendsNothing(t *testing.T) {
-	b := newAirBed(t, 3, rfpipeOf())
+	b := newPhysicalBed(t, 3, rfpipeOf())
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
 	b.now(t, v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{Transmit: ptr.To(false)}})
-	b.hears(t, "under radio silence", 1)
-	b.hears(t, "while another is under radio silence", 2, 1, 3)
+	b.receives(t, "under radio silence", 1)
+	b.receives(t, "while another is under radio silence", 2, 1, 3)
 	if c := b.counters()["node-1"]; c.Drops[radio.EmissionControl] != 1 {
 		t.Errorf("drops of node-1: %v; want one for emission control", c.Drops)
 	}
 	b.now(t, v1alpha1.RadioChange{From: "all", Radio: &v1alpha1.RadioPatch{Transmit: ptr.To(true)}})
-	b.hears(t, "after the silence", 1, 2, 3)
+	b.receives(t, "after the silence", 1, 2, 3)
 }
 
 func TestPowerAndNoiseFigureChangeWhileTheNetworkRuns(t *testing.T) {
-	b := newAirBed(t, 3, rfpipeOf())
+	b := newPhysicalBed(t, 3, rfpipeOf())
 	b.play(losses(t, loss3{0, 1, 2, 105}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 105}))
 	b.object.Spec.Radios = []v1alpha1.Radio{{Nodes: []string{"node-3"}, TransmitPower: ptr.To(v1alpha1.Power("-40dBm"))}}
 	b.begin(t)
 	b.ready(t)
-	b.hears(t, "5 dB above the sensitivity", 1, 2, 3)
-	b.hears(t, "with less power than the others", 3)
+	b.receives(t, "5 dB above the sensitivity", 1, 2, 3)
+	b.receives(t, "with less power than the others", 3)
 	b.now(t, v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{TransmitPower: ptr.To(v1alpha1.Power("-6dBm"))}})
-	b.hears(t, "1 dB below the sensitivity", 1, 3)
+	b.receives(t, "1 dB below the sensitivity", 1, 3)
 	if c := b.counters()["node-2"]; c.Drops[radio.BelowSensitivity] == 0 {
 		t.Errorf("drops of node-2: %v; want one below the sensitivity", c.Drops)
 	}
 	b.now(t, v1alpha1.RadioChange{From: "node-2", Radio: &v1alpha1.RadioPatch{NoiseFigure: ptr.To(v1alpha1.Decibel("2dB"))}})
-	b.hears(t, "with a better receiver", 1, 2, 3)
+	b.receives(t, "with a better receiver", 1, 2, 3)
 	b.now(t, v1alpha1.RadioChange{From: "node-2", Radio: &v1alpha1.RadioPatch{Frequency: ptr.To(v1alpha1.Frequency("400MHz"))}})
-	b.hears(t, "with one on another frequency", 1, 3)
+	b.receives(t, "with one on another frequency", 1, 3)
 }
 
 func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
-	b := newAirBed(t, 3, rfpipeOf())
+	b := newPhysicalBed(t, 3, rfpipeOf())
 	digest, content := everybodyNear(t)
 	b.object.Spec.Scenario = digest
 	b.server.set(errors.New("connection refused"))
@@ -396,7 +396,7 @@ func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
 		_, message, _ := b.Status(string(b.object.UID))
 		return bytes.Contains([]byte(message), []byte("connection refused")) && bytes.Contains([]byte(message), []byte(digest))
 	})
-	b.hears(t, "without a scenario", 1)
+	b.receives(t, "without a scenario", 1)
 	if c := b.counters()["node-1"]; c.Drops[radio.Silent] != 1 {
 		t.Errorf("drops %v; want one by a silent radio", c.Drops)
 	}
@@ -405,15 +405,15 @@ func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
 	b.server.scenarios[digest] = content
 	b.server.mu.Unlock()
 	b.ready(t)
-	b.hears(t, "with the scenario", 1, 2, 3)
+	b.receives(t, "with the scenario", 1, 2, 3)
 }
 
-func TestWhatLinksHeardIsCountedWithTheirPathloss(t *testing.T) {
-	b := newAirBed(t, 3, rfpipeOf())
+func TestLinksAreCountedWithTheirPathloss(t *testing.T) {
+	b := newPhysicalBed(t, 3, rfpipeOf())
 	b.play(losses(t, loss3{0, 1, 2, 105}, loss3{0, 1, 3, 112}, loss3{0, 2, 3, 80}))
 	b.begin(t)
 	b.ready(t)
-	b.hears(t, "in range", 1, 2)
+	b.receives(t, "in range", 1, 2)
 	links := b.Counters(false)[0].Links
 	if len(links) != 2 {
 		t.Fatalf("links %+v; want those of node-2 and node-3 from node-1", links)
@@ -445,18 +445,18 @@ func schedule(senders ...int) string {
 }
 
 func TestATDMANetworkFollowsItsSchedules(t *testing.T) {
-	b := newAirBed(t, 3, tdmaOf())
+	b := newPhysicalBed(t, 3, tdmaOf())
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
-	b.hears(t, "with a generated schedule", 1, 2, 3)
-	b.hears(t, "with a generated schedule", 3, 1, 2)
+	b.receives(t, "with a generated schedule", 1, 2, 3)
+	b.receives(t, "with a generated schedule", 3, 1, 2)
 	b.now(t, v1alpha1.RadioChange{Schedule: schedule(2, 3, 2)})
-	b.hears(t, "by a schedule of its own", 2, 1, 3)
+	b.receives(t, "by a schedule of its own", 2, 1, 3)
 	// Node 1 has no slot: its frame waits until it has one again.
 	b.pods[0].sendBroadcasts(t, 1)
 	eventually(t, "node-1's frame is in its queue", func() bool { return b.counters()["node-1"].InFlight == 1 })
-	b.hears(t, "while node-1 must wait", 3, 1, 2)
+	b.receives(t, "while node-1 must wait", 3, 1, 2)
 	if c := b.counters()["node-1"]; c.InFlight != 1 || c.Classes[0] != 1 {
 		t.Errorf("node-1 has %d frames under way, by class %v; want one in class 0", c.InFlight, c.Classes)
 	}
@@ -469,8 +469,8 @@ func TestATDMANetworkFollowsItsSchedules(t *testing.T) {
 	t.Logf("slots of node-1: %+v", b.counters()["node-1"].Slots)
 }
 
-func TestAScheduleThatCannotBeIsNamedAndLeftOut(t *testing.T) {
-	b := newAirBed(t, 3, tdmaOf())
+func TestAnInvalidScheduleIsNamedAndLeftOut(t *testing.T) {
+	b := newPhysicalBed(t, 3, tdmaOf())
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
@@ -481,7 +481,7 @@ func TestAScheduleThatCannotBeIsNamedAndLeftOut(t *testing.T) {
 	if refused := b.Refused(string(b.object.UID)); !strings.Contains(refused, "schedule") {
 		t.Errorf("refused is %q; want the schedule, which no further try helps", refused)
 	}
-	b.hears(t, "with the schedule before", 1, 2, 3)
+	b.receives(t, "with the schedule before", 1, 2, 3)
 }
 
 func TestChangesOfTheTimelineComeAtTheirMoments(t *testing.T) {
@@ -497,7 +497,7 @@ func TestChangesOfTheTimelineComeAtTheirMoments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := rfpipeOf()
 			w.RFPipe.Interference = v1alpha1.InterferenceOutOfBand
-			b := newAirBed(t, 3, w)
+			b := newPhysicalBed(t, 3, w)
 			b.play(everybodyNear(t))
 			t0 := time.Now().Add(time.Second)
 			b.object.Spec.T0 = &metav1.MicroTime{Time: t0}
@@ -512,13 +512,13 @@ func TestChangesOfTheTimelineComeAtTheirMoments(t *testing.T) {
 			}
 			kinds := map[bool]int{}
 			for time.Since(t0) < 3*step {
-				already := b.changes.carriedOut.Load()
+				already := b.changes.applied.Load()
 				heard, before, after := b.broadcast(t, 1)
 				first, last := (before-t0.UnixNano())/int64(step), (after-t0.UnixNano())/int64(step)
 				if before < t0.UnixNano() {
 					first = 0
 				}
-				if first != last || already != uint64(first) || b.changes.carriedOut.Load() != already {
+				if first != last || already != uint64(first) || b.changes.applied.Load() != already {
 					continue // a change fell due meanwhile, or was late
 				}
 				want := 1

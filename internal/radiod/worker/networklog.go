@@ -8,17 +8,17 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// scene remembers what has been written of a network's positions, links and steps.
-type scene struct {
+// networkLog remembers what has been written of a network's positions, links and steps.
+type networkLog struct {
 	positions map[string][3]float64
 	links     map[[2]string]uint64 // transmissions received and missed, by receiver and sender
 	steps     uint64
 }
 
 // sample writes the changes of a network's positions, links and steps.
-func (c *scene) sample(encoder *json.Encoder, now int64, n *NetworkCounters) error {
+func (c *networkLog) sample(encoder *json.Encoder, now int64, n *NetworkCounters) error {
 	var failed error
-	if moved := c.moved(n.Positions); len(moved) > 0 {
+	if moved := c.newPositions(n.Positions); len(moved) > 0 {
 		failed = encoder.Encode(runapi.RadioPositions{TimeNanoseconds: now, Network: n.Network, Positions: moved})
 	}
 	if n.Steps != c.steps {
@@ -26,14 +26,14 @@ func (c *scene) sample(encoder *json.Encoder, now int64, n *NetworkCounters) err
 		failed = errors.Join(failed, encoder.Encode(runapi.RadioSteps{TimeNanoseconds: now, Network: n.Network, Steps: n.Steps, LateSteps: n.LateSteps,
 			WorstStepLatenessSeconds: n.WorstStepLateness.Seconds()}))
 	}
-	for _, links := range c.heard(now, n) {
+	for _, links := range c.changedLinks(now, n) {
 		failed = errors.Join(failed, encoder.Encode(links))
 	}
 	return failed
 }
 
-// moved returns the positions that changed, and remembers them.
-func (c *scene) moved(positions map[string][3]float64) map[string][3]float64 {
+// newPositions returns the positions that changed, and remembers them.
+func (c *networkLog) newPositions(positions map[string][3]float64) map[string][3]float64 {
 	moved := map[string][3]float64{}
 	for node, position := range positions {
 		if before, written := c.positions[node]; !written || before != position {
@@ -44,8 +44,8 @@ func (c *scene) moved(positions map[string][3]float64) map[string][3]float64 {
 	return moved
 }
 
-// heard returns the links with new transmissions.
-func (c *scene) heard(now int64, n *NetworkCounters) (lines []*runapi.RadioLinks) {
+// changedLinks returns the links with new transmissions.
+func (c *networkLog) changedLinks(now int64, n *NetworkCounters) (lines []*runapi.RadioLinks) {
 	if c.links == nil {
 		c.links = map[[2]string]uint64{}
 	}

@@ -11,58 +11,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// airBuffer in bytes holds what processes send while nobody reads.
-const airBuffer = 4 << 20
+// otaBuffer in bytes holds what processes send while nobody reads.
+const otaBuffer = 4 << 20
 
-// Air is the over-the-air channel of a network namespace's EMANE processes, for receiving what they send and
+// OTAChannel is the over-the-air channel of a network namespace's EMANE processes, for receiving what they send and
 // for sending to them.
-type Air struct {
+type OTAChannel struct {
 	group    *net.UDPAddr
-	heard    *net.UDPConn
+	receiver *net.UDPConn
 	sender   net.PacketConn
-	sentFrom uint16
+	ownPort  uint16
 }
 
-// OpenAir opens it on a device of the calling thread's network namespace. Datagrams sent here do not leave
+// OpenOTAChannel opens it on a device of the calling thread's network namespace. Datagrams sent here do not leave
 // the host.
-func OpenAir(ctx context.Context, group netip.AddrPort, device string) (*Air, error) {
+func OpenOTAChannel(ctx context.Context, group netip.AddrPort, device string) (*OTAChannel, error) {
 	i, err := net.InterfaceByName(device)
 	if err != nil {
 		return nil, fmt.Errorf("over-the-air channel: device %s: %w", device, err)
 	}
-	a := &Air{group: net.UDPAddrFromAddrPort(group)}
-	if a.heard, err = net.ListenMulticastUDP("udp4", i, a.group); err != nil {
+	a := &OTAChannel{group: net.UDPAddrFromAddrPort(group)}
+	if a.receiver, err = net.ListenMulticastUDP("udp4", i, a.group); err != nil {
 		return nil, fmt.Errorf("over-the-air channel: %w", err)
 	}
-	if raw, err := a.heard.SyscallConn(); err == nil {
+	if raw, err := a.receiver.SyscallConn(); err == nil {
 		// Without this option bursts may be lost.
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, airBuffer) })
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, otaBuffer) })
 	}
 	if a.sender, err = openSender(ctx, i, 0); err != nil {
-		return nil, errors.Join(fmt.Errorf("over-the-air channel: %w", err), a.heard.Close())
+		return nil, errors.Join(fmt.Errorf("over-the-air channel: %w", err), a.receiver.Close())
 	}
-	a.sentFrom = a.sender.LocalAddr().(*net.UDPAddr).AddrPort().Port() //nolint:forcetypeassert // it is a UDP socket
+	a.ownPort = a.sender.LocalAddr().(*net.UDPAddr).AddrPort().Port() //nolint:forcetypeassert // it is a UDP socket
 	return a, nil
 }
 
 // Close also ends Receive.
-func (a *Air) Close() error { return errors.Join(a.heard.Close(), a.sender.Close()) }
+func (a *OTAChannel) Close() error { return errors.Join(a.receiver.Close(), a.sender.Close()) }
 
 // Receive waits for a datagram of the processes, and returns its length.
-func (a *Air) Receive(buffer []byte) (int, error) {
+func (a *OTAChannel) Receive(buffer []byte) (int, error) {
 	for {
-		n, from, err := a.heard.ReadFromUDPAddrPort(buffer)
+		n, from, err := a.receiver.ReadFromUDPAddrPort(buffer)
 		if err != nil {
 			return 0, fmt.Errorf("over-the-air channel: %w", err)
 		}
-		if from.Port() != a.sentFrom { // the port is unique in the namespace
+		if from.Port() != a.ownPort { // the port is unique in the namespace
 			return n, nil
 		}
 	}
 }
 
 // Send sends a datagram to the processes.
-func (a *Air) Send(datagram []byte) error {
+func (a *OTAChannel) Send(datagram []byte) error {
 	if _, err := a.sender.WriteTo(datagram, a.group); err != nil {
 		return fmt.Errorf("over-the-air channel: %w", err)
 	}

@@ -1,4 +1,4 @@
-package apart
+package routerprocess
 
 import (
 	"errors"
@@ -43,7 +43,7 @@ func start(t *testing.T) *Host {
 	return h
 }
 
-// lone is a router without anybody to hear, in a namespace of its own.
+// lone is a router without neighbours, in its own namespace.
 func lone(t *testing.T) (*os.File, routing.Config) {
 	t.Helper()
 	if err := radiotest.Missing(); err != nil {
@@ -58,7 +58,7 @@ func lone(t *testing.T) (*os.File, routing.Config) {
 		Interfaces: []routing.Interface{{Name: "lo", Index: 1, Address: netip.MustParsePrefix("198.18.9.1/24"), MTU: 1400, Hello: 200 * time.Millisecond}}}
 }
 
-func TestWhatTheProcessIsAskedForItDoes(t *testing.T) {
+func TestTheProcessHandlesEachRequest(t *testing.T) {
 	namespace, config := lone(t)
 	h := start(t)
 	i, err := h.Adopt(namespace, config, routing.State{}, 0)
@@ -88,7 +88,7 @@ func TestWhatTheProcessIsAskedForItDoes(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaidAsByRoutingItself(t *testing.T) {
+func TestErrorsAreThoseOfRoutingItself(t *testing.T) {
 	namespace, config := lone(t)
 	h := start(t)
 	defer h.Close()
@@ -101,7 +101,7 @@ func TestWhatIsWrongIsSaidAsByRoutingItself(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheProcessIsTold(t *testing.T) {
+func TestTheEndOfTheProcessIsReported(t *testing.T) {
 	namespace, config := lone(t)
 	ended := make(chan struct{})
 	h, err := Start(slog.New(slog.DiscardHandler), Options{Ended: func() { close(ended) }})
@@ -207,7 +207,7 @@ func FuzzReports(f *testing.F) {
 		for id := range uint64(4) {
 			h.instances[id] = &Instance{host: h, id: id}
 		}
-		if err := h.take(payload); err != nil {
+		if err := h.readReports(payload); err != nil {
 			return
 		}
 		for _, i := range h.instances {

@@ -15,8 +15,8 @@ var errNoPathloss = errors.New("pathloss: Scenario needs a scenario with pathlos
 
 var errNoEffects = errors.New("commEffects need a scenario, and the experiment has none")
 
-// surround makes the air of a network what its object says; the lock is held. An error says what is missing for it.
-func (m *Manager) surround(n *network) error {
+// updateEnvironment updates a network's environment to its object; the lock is held. An error says what is missing.
+func (m *Manager) updateEnvironment(n *network) error {
 	spec := &n.object.Spec
 	if spec.Waveform.PHY() == nil && !spec.CommEffects {
 		return nil
@@ -25,69 +25,69 @@ func (m *Manager) surround(n *network) error {
 	if spec.Scenario != "" {
 		var err error
 		if compiled, err = m.library.get(spec.Scenario); err != nil {
-			n.forgetOutlook()
+			n.stopPreparer()
 			return err
 		}
 	}
-	s := surroundingsOf(spec, compiled)
+	s := environmentInputsOf(spec, compiled)
 	if s.effects && compiled == nil {
-		n.forgetOutlook()
+		n.stopPreparer()
 		return errNoEffects
 	}
 	if !s.effects && s.source == v1alpha1.PathlossScenario && (compiled == nil || !compiled.HasPathloss()) {
-		n.forgetOutlook()
-		return refuse(errNoPathloss)
+		n.stopPreparer()
+		return asRefusal(errNoPathloss)
 	}
-	if n.outlook != nil && n.outlook.preparer.same(s) {
+	if n.preparer != nil && n.preparer.preparer.equal(s) {
 		return nil
 	}
 	steps := &n.steps
 	if spec.Engine == v1alpha1.EngineEMANE {
-		steps = &stepCounters{} // the events to EMANE are what counts
+		steps = &stepCounters{} // the events to EMANE are counted instead
 	}
-	o, err := newOutlook(s, steps, func(err error) { go m.noteSurroundings(n, err) })
-	n.forgetOutlook()
+	o, err := newBackgroundPreparer(s, steps, func(err error) { go m.preparationFailed(n, err) })
+	n.stopPreparer()
 	if err != nil {
-		return refuse(err)
+		return asRefusal(err)
 	}
-	n.outlook = o
-	n.air.track.Store(o.track)
+	n.preparer = o
+	n.environment.moments.Store(o.momentChain)
 	return nil
 }
 
-// same tells that two surroundings are the same.
-func (s *surroundings) same(other *surroundings) bool {
-	return s.effects == other.effects && s.scenario == other.scenario && s.zero == other.zero && s.source == other.source && s.frequencyHertz == other.frequencyHertz &&
+// equal reports whether two inputs are equal.
+func (s *environmentInputs) equal(other *environmentInputs) bool {
+	return s.effects == other.effects && s.scenario == other.scenario && s.t0 == other.t0 && s.source == other.source && s.frequencyHertz == other.frequencyHertz &&
 		slices.Equal(s.fixedGains, other.fixedGains) &&
 		equality.Semantic.DeepEqual(s.members, other.members) && equality.Semantic.DeepEqual(s.changes, other.changes)
 }
 
-// forgetOutlook ends the preparation of what is to come.
-func (n *network) forgetOutlook() {
-	if n.outlook != nil {
-		n.outlook.stop()
-		n.outlook = nil
+// stopPreparer ends the preparation of future moments.
+func (n *network) stopPreparer() {
+	if n.preparer != nil {
+		n.preparer.stop()
+		n.preparer = nil
 	}
 }
 
-// noteSurroundings takes what went wrong in preparing them; nil when it goes well again.
-func (m *Manager) noteSurroundings(n *network, err error) {
+// preparationFailed records a failed preparation; nil when it succeeds again.
+func (m *Manager) preparationFailed(n *network, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		m.Log.Error("what is between a network's radios", "network", n.object.Name, "error", err)
+		m.Log.Error("prepare a network's pathloss", "network", n.object.Name, "error", err)
 	}
-	n.failing = refuse(err)
+	n.preparationError = asRefusal(err)
 	m.Changed(n.object)
 }
 
-// FetchScenarios gets the scenarios that networks wait for, until ctx ends.
+// FetchScenarios fetches the scenarios that networks wait for, until ctx ends.
 func (m *Manager) FetchScenarios(ctx context.Context) error {
 	m.library.fetch(ctx, m.Scenarios, m.scenarioArrived)
 	return nil
 }
 
-// scenarioArrived lets networks work that waited for a scenario, or say why they still wait.
+// scenarioArrived updates networks that waited for a scenario.
 func (m *Manager) scenarioArrived(digest string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +96,7 @@ func (m *Manager) scenarioArrived(digest string) {
 			continue
 		}
 		if n.driver != nil {
-			m.drive(string(n.object.UID), n)
+			m.updateDriver(string(n.object.UID), n)
 			continue
 		}
 		if err := m.changeNetwork(n, &n.object.Spec); err != nil {
@@ -106,13 +106,13 @@ func (m *Manager) scenarioArrived(digest string) {
 	}
 }
 
-// keepScenarios removes those that no network needs any more.
-func (m *Manager) keepScenarios() error {
+// removeUnusedScenarios removes the scenarios that no network needs any more.
+func (m *Manager) removeUnusedScenarios() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	used := map[string]bool{}
 	for _, n := range m.networks {
 		used[n.object.Spec.Scenario] = true
 	}
-	return m.library.keep(used)
+	return m.library.removeUnused(used)
 }

@@ -55,7 +55,7 @@ func BenchmarkStep(b *testing.B) {
 			spec.Waveform.RFPipe.PHY.Pathloss = source
 			b.Run(fmt.Sprintf("%d/%s", platforms, source), func(b *testing.B) {
 				b.ReportAllocs()
-				p := newPreparer(surroundingsOf(spec, s))
+				p := newPreparer(environmentInputsOf(spec, s))
 				for i := 0; b.Loop(); i++ {
 					if _, err := p.moment(int64(i%20) * int64(time.Second)); err != nil {
 						b.Fatal(err)
@@ -69,7 +69,7 @@ func BenchmarkStep(b *testing.B) {
 // BenchmarkPathloss is what a model pays for each question, on the loop.
 func BenchmarkPathloss(b *testing.B) {
 	spec, s := company(b, 24)
-	p := newPreparer(surroundingsOf(spec, s))
+	p := newPreparer(environmentInputsOf(spec, s))
 	m, err := p.moment(0)
 	if err != nil {
 		b.Fatal(err)
@@ -78,8 +78,8 @@ func BenchmarkPathloss(b *testing.B) {
 	for i := range nems {
 		nems[i] = i + 1
 	}
-	a := &air{}
-	a.track.Store(newTrack(nems, m))
+	a := &environment{}
+	a.moments.Store(newMomentChain(nems, m))
 	one, two := &radio.Port{PortOptions: radio.PortOptions{NEM: 1}}, &radio.Port{PortOptions: radio.PortOptions{NEM: 24}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package apart
+package routerprocess
 
 import (
 	"cmp"
@@ -20,9 +20,9 @@ import (
 	"vignette.dev/vignette/internal/routing"
 )
 
-// leastPs of Go's scheduler: for the routers' thread, the writer of routes, the answers, and a garbage
+// minPs of Go's scheduler: for the routers' thread, the writer of routes, the answers, and a garbage
 // collection. A thread in the kernel keeps its P for a while.
-const leastPs = 4
+const minPs = 4
 
 // Serve is the routers' process. It handles requests of the process that started it, and returns when that
 // has ended, as if all instances had been left.
@@ -45,15 +45,15 @@ func Serve(log *slog.Logger, arguments []string) error {
 		return fmt.Errorf("only radiod starts routers: %w", err)
 	}
 	_ = os.WriteFile("/proc/self/comm", []byte(Command), 0) // for ps and top only
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), leastPs))
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), minPs))
 	_ = radio.RaiseProcessPriority(priority) // radiod has logged a refusal
 	host, err := routing.NewHost(log)
 	if err != nil {
 		return err
 	}
 	s := &server{host: host, instances: map[uint64]*served{}}
-	go s.report(reports)
-	return s.obey(control)
+	go s.answerReports(reports)
+	return s.handleRequests(control)
 }
 
 // server has the instances.
@@ -67,12 +67,12 @@ type server struct {
 // served is an instance, and the version of its routes that was reported last.
 type served struct {
 	*routing.Instance
-	interfaces int
-	told       uint64
+	interfaces      int
+	reportedVersion uint64
 }
 
-// obey handles requests until the other end is gone.
-func (s *server) obey(c *channel) error {
+// handleRequests handles requests until the other end is gone.
+func (s *server) handleRequests(c *channel) error {
 	for {
 		payload, fd, err := c.receive()
 		if errors.Is(err, io.EOF) {
@@ -82,7 +82,7 @@ func (s *server) obey(c *channel) error {
 			return fmt.Errorf("control socket: %w", err)
 		}
 		var a answer
-		if err := s.do(payload, fd, &a); err != nil {
+		if err := s.handle(payload, fd, &a); err != nil {
 			a.Error = cmp.Or(err.Error(), "unknown error")
 		}
 		if payload, err = cbor.Marshal(a); err == nil {
@@ -94,7 +94,7 @@ func (s *server) obey(c *channel) error {
 	}
 }
 
-func (s *server) do(payload []byte, fd int, a *answer) (err error) {
+func (s *server) handle(payload []byte, fd int, a *answer) (err error) {
 	var namespace *os.File
 	if fd >= 0 {
 		namespace = os.NewFile(uintptr(fd), "namespace")
@@ -145,8 +145,8 @@ func (s *server) adopt(r *request, namespace *os.File) error {
 	return nil
 }
 
-// report answers requests for reports, until the other end is gone.
-func (s *server) report(c *channel) {
+// answerReports answers requests for reports, until the other end is gone.
+func (s *server) answerReports(c *channel) {
 	var payload []byte
 	var routes []olsr.Route
 	for {
@@ -173,9 +173,9 @@ func (s *server) reports(to []byte, scratch []olsr.Route) ([]byte, []olsr.Route)
 		for n := range i.interfaces {
 			r.counters = append(r.counters, i.Counters(n))
 		}
-		before := i.told
-		scratch, i.told = i.RoutesSince(before, scratch[:0])
-		r.changed = i.told != before
+		before := i.reportedVersion
+		scratch, i.reportedVersion = i.RoutesSince(before, scratch[:0])
+		r.changed = i.reportedVersion != before
 		to = appendReport(to, &r, scratch)
 	}
 	return to, scratch

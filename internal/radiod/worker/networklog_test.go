@@ -22,7 +22,7 @@ import (
 )
 
 // sceneLines of a sample's sample by their distinguishing fields.
-func sceneLines(t *testing.T, c *scene, n *NetworkCounters) (positions []runapi.RadioPositions, links []runapi.RadioLinks, steps []runapi.RadioSteps) {
+func sceneLines(t *testing.T, c *networkLog, n *NetworkCounters) (positions []runapi.RadioPositions, links []runapi.RadioLinks, steps []runapi.RadioSteps) {
 	t.Helper()
 	var text bytes.Buffer
 	if err := c.sample(json.NewEncoder(&text), 5, n); err != nil {
@@ -62,7 +62,7 @@ func TestSamplesHaveWhatIsNewOfPositionsLinksAndSteps(t *testing.T) {
 		WorstStepLateness: 30 * time.Millisecond, Links: []LinkCounters{
 			{Receiver: "a", From: "b", SINRDB: 3.14159, PathlossDB: math.NaN(), Heard: 4, missed: missedBy(radio.LowSINR)},
 			{Receiver: "b", From: "a", SINRDB: math.Inf(-1), PathlossDB: 101.234, Heard: 2}}}
-	c := &scene{}
+	c := &networkLog{}
 	positions, links, steps := sceneLines(t, c, n)
 	if len(positions) != 1 || !reflect.DeepEqual(positions[0].Positions, n.Positions) || positions[0].Network != "vhf" || positions[0].TimeNanoseconds != 5 {
 		t.Errorf("positions %+v; want those of a and b", positions)
@@ -90,7 +90,7 @@ func TestSamplesHaveWhatIsNewOfPositionsLinksAndSteps(t *testing.T) {
 	}
 }
 
-// heard is a model's settings in which everybody has heard everybody else.
+// heard is a model's settings in which all have received all others.
 type heard struct {
 	settings
 	ports []*radio.Port
@@ -111,7 +111,7 @@ func (h heard) AppendLinks(all []phy.LinkStatistics, p *radio.Port) []phy.LinkSt
 	return all
 }
 
-func TestReceiversTakeTurnsWithTheirLinksAndNoneIsForgotten(t *testing.T) {
+func TestReceiversLinksAreSampledInRotation(t *testing.T) {
 	engine, err := radio.New(radio.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -122,12 +122,12 @@ func TestReceiversTakeTurnsWithTheirLinksAndNoneIsForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &network{object: &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: rfpipeOf()}}, running: running, air: &air{}}
+		n := &network{object: &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: rfpipeOf()}}, running: running, environment: &environment{}}
 		var ports []*radio.Port
 		for i := range c.nodes {
 			ports = append(ports, &radio.Port{PortOptions: radio.PortOptions{Name: fmt.Sprint(i)}})
 		}
-		n.began = heard{ports: ports}
+		n.initialSettings = heard{ports: ports}
 		count := func(reset bool) *NetworkCounters {
 			counted := &NetworkCounters{Nodes: make([]NodeCounters, c.nodes)}
 			n.countRadios(counted, ports, reset)
@@ -156,7 +156,7 @@ func TestReceiversTakeTurnsWithTheirLinksAndNoneIsForgotten(t *testing.T) {
 }
 
 func TestSamplesAndMetricsOfAPhysicalNetwork(t *testing.T) {
-	b := newAirBed(t, 3, tdmaOf())
+	b := newPhysicalBed(t, 3, tdmaOf())
 	b.play(compile(t, func(s *scenario.Builder) error {
 		for i := 1; i <= 3; i++ {
 			if err := s.Position(0, i, geo.Position{Latitude: 58 + float64(i)/100, Longitude: 8, Altitude: 3}); err != nil {
@@ -174,7 +174,7 @@ func TestSamplesAndMetricsOfAPhysicalNetwork(t *testing.T) {
 	}))
 	b.begin(t)
 	b.ready(t)
-	b.hears(t, "in range", 1, 2, 3)
+	b.receives(t, "in range", 1, 2, 3)
 	for _, s := range []string{"slots_used_total", "slot_lateness_seconds", "queue_class_frames", "links", "link_sinr_decibels", "link_pathloss_decibels", "link_heard_total", "scenario_steps_total"} {
 		if testutil.CollectAndCount(b.Manager, "vignette_radio_"+s) == 0 {
 			t.Errorf("there is no metric vignette_radio_%s", s)

@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+// counterPage has one attachment's counters, in a mapped file. The kernel keeps it when the worker is killed at any
+// instruction, at no cost per frame.
+type counterPage struct {
+	// layout identifies the memory layout of the other fields.
+	layout uint64
+	ledger radio.Ledger
+	// ringDrops as last read from the kernel.
+	ringDrops uint64
+	// ringRestarted are the ringDrops while radiod was down.
+	ringRestarted uint64
+	// reported are the frames lost in restarts that a gap in the results reports.
+	reported uint64
+}
+
+const counterPageSize = int(unsafe.Sizeof(counterPage{}))
+
+// counterFile is a page and its mapped memory.
+type counterFile struct {
+	*counterPage
+	mapped []byte
+}
+
+// openCounters opens an attachment's counters; fresh reports whether they are new.
+func (s store) openCounters(name string) (b *counterFile, fresh bool, err error) {
+	file, err := os.OpenFile(s.countersPath(name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
+	}
+	defer file.Close()
+	// The space is allocated here, because on a full volume a write to the mapping would kill the process.
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(counterPageSize)); err != nil {
+		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
+	}
+	mapped, err := unix.Mmap(int(file.Fd()), 0, counterPageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
+	}
+	b = &counterFile{(*counterPage)(unsafe.Pointer(&mapped[0])), mapped} //nolint:gosec // a mapping begins at a page of the machine
+	layout := radio.LedgerLayoutHash() + uint64(counterPageSize)
+	if b.layout == layout {
+		return b, false, nil
+	}
+	*b.counterPage = counterPage{layout: layout}
+	return b, true, nil
+}
+
+// openCountersOf opens an attachment's counters. If that fails it returns memory that a kill would lose, so that the
+// node still gets its radio.
+func (m *Manager) openCountersOf(id string) (b *counterFile, fresh bool) {
+	b, fresh, err := m.store.openCounters(id)
+	if err != nil {
+		m.Log.Error("this attachment's counters will not outlive the worker", "error", err)
+		return &counterFile{counterPage: &counterPage{}}, true
+	}
+	return b, fresh
+}
+
+// keepMappedFor keeps the memory mapped as long as anything, such as a frame under way, refers to the port.
+func (b *counterFile) keepMappedFor(port *radio.Port) {
+	if b.mapped != nil {
+		runtime.AddCleanup(port, func(mapped []byte) { _ = unix.Munmap(mapped) }, b.mapped)
+	}
+}
+
+// unreportedLosses returns the frames lost in restarts that no gap reports yet.
+func (b *counterFile) unreportedLosses() uint64 {
+	return b.ledger.Drops[radio.Restarted] + b.ringRestarted - b.reported
+}
+
+// ringCounts returns the frames that found no room in the TAP's ring while radiod worked, and while it was down.
+func (b *counterFile) ringCounts() (drops, restarted uint64) {
+	return b.ringDrops - b.ringRestarted, b.ringRestarted
+}
+
+func (s store) countersPath(name string) string { return s.path(counterFiles, name) }
+
+func (s store) removeCounters(name string) error {
+	if err := os.Remove(s.countersPath(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("counters of %s: %w", name, err)
+	}
+	return nil
+}
