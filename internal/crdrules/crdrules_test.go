@@ -2,6 +2,9 @@ package crdrules
 
 import (
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"vignette.dev/vignette/crds"
@@ -30,5 +33,58 @@ func TestEveryRuleHasAMessageOfItsOwn(t *testing.T) {
 			t.Errorf("rule %.60s: message %q is empty or another rule's", rule.Rule, rule.Message)
 		}
 		seen[rule.Message] = true
+	}
+}
+
+func TestStringsOfTheWrongFormatAreFoundWithoutTheChartsPolicy(t *testing.T) {
+	experiment := map[string]any{"spec": map[string]any{
+		"apps": []any{map[string]any{"name": "own", "env": []any{
+			map[string]any{"name": "MODE"}, map[string]any{"name": "1st", "secret": map[string]any{"name": "", "key": "a b"}},
+		}}},
+		"collect": map[string]any{"captures": []any{"lan", ""}},
+	}}
+	var found []string
+	for _, e := range CheckFormats(experiment) {
+		found = append(found, e.Error())
+	}
+	want := []string{
+		`spec.apps[0].env[1].name: Invalid value: "1st": must be letters, digits and underscores, with no digit first`,
+		`spec.apps[0].env[1].secret.key: Invalid value: "a b": must be letters, digits, dots, hyphens and underscores`,
+		`spec.apps[0].env[1].secret.name: Invalid value: "": must not be empty`,
+		`spec.collect.captures[1]: Invalid value: "": must not be empty`,
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, want) {
+		t.Errorf("found:\n%s\nwant:\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestPartsOfAPatternTakeWhatItTakes holds rules that stand for a costly pattern against it.
+func TestPartsOfAPatternTakeWhatItTakes(t *testing.T) {
+	pattern := regexp.MustCompile(`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`)
+	parts := parted[pattern.String()]
+	if len(parts) != 2 {
+		t.Fatalf("%d parts of the pattern of topic filters: want 2", len(parts))
+	}
+	refused := func(topic string) bool {
+		for _, part := range parts {
+			inner, _ := strings.CutPrefix(part, "!self.matches(r'")
+			if regexp.MustCompile(strings.TrimSuffix(inner, "')")).MatchString(topic) {
+				return true
+			}
+		}
+		return false
+	}
+	signs := []string{"a", "/", "#", "+", " "}
+	for n := range 5 * 5 * 5 * 5 * 5 { // all topics of five signs
+		topic := ""
+		for range 5 {
+			topic, n = topic+signs[n%5], n/5
+		}
+		for i := range topic {
+			if refused(topic[i:]) == pattern.MatchString(topic[i:]) {
+				t.Fatalf("topic %q: refused is %v by the parts", topic[i:], refused(topic[i:]))
+			}
+		}
 	}
 }

@@ -1,6 +1,6 @@
 package crdrules
 
-// patterns of the definitions in words, for which the API server has no room in a rule's message.
+// patterns of the API types in words. No pattern reaches the definitions: the API server would answer with it.
 var patterns = map[string]string{
 	`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`: "must be a duration with its unit, such as 12.5s or 1m30s",
 	`^[A-Za-z_][A-Za-z0-9_]*$`:                      "must be letters, digits and underscores, with no digit first",
@@ -12,11 +12,12 @@ var patterns = map[string]string{
 	`^[A-Za-z0-9_-]*$`:                              "must be letters, digits, hyphens and underscores",
 	`^[A-Za-z0-9._%/:+-]+$`:                         "must be letters, digits and the signs . _ % / : + -",
 	`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`: "must be letters, digits, hyphens, dots and underscores, with a letter or digit first and last",
-	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`: "must be an amount such as 2, 500m or 1Gi",
 	`^\S+$`:                            "must be the name of an image, without spaces",
 	`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`: "must be the name of an object: lower-case letters, digits, hyphens and dots, with a letter or digit first and last",
-	`^[a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*([.][a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*)*$`: "must be the path of a field of the spec, such as duration, networks[wan].link.rate or timeline[0].at",
+	`^[a-z][][\w.-]*$`:                 "must be the path of a field of the spec, such as duration, networks[wan].link.rate or timeline[0].at",
 }
 
-// InWords describes a pattern of the definitions, such as "must be a range such as 2-24"; empty if it has no description.
-func InWords(pattern string) string { return patterns[pattern] }
+// parted are patterns as several rules of a definition, as the API server would take a rule of the whole pattern for too costly.
+var parted = map[string][]string{
+	`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`: {`!self.matches(r'#.|\+[^/]|[^/][#+]')`, `!self.matches(r'\s')`},
+}

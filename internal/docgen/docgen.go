@@ -140,8 +140,8 @@ func bounds(s apiextensionsv1.JSONSchemaProps) string {
 	if s.MaxItems != nil {
 		add("At most %d entries.", *s.MaxItems)
 	}
-	if s.Pattern != "" {
-		add("Pattern: `%s`.", s.Pattern)
+	if s.XIntOrString && s.Pattern != "" { // only amounts have a pattern, which is Kubernetes' own
+		parts = append(parts, "An amount such as 2, 500m or 1Gi.")
 	}
 	return strings.Join(parts, " ")
 }

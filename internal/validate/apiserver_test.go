@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,12 +38,41 @@ func TestTheAPIServerRefusesTheSameMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	applyPolicy(t, c, "experimentfields")
 	t.Run("refusals", func(t *testing.T) { serverRefuses(t, c) })
 	t.Run("words", func(t *testing.T) { serverAnswersInWords(t, c) })
 	t.Run("beside an experiment", func(t *testing.T) { serverJudgesBeside(t, c) })
 	t.Run("accepted", func(t *testing.T) { serverAccepts(t, c) })
 	t.Run("edits", func(t *testing.T) { serverGuardsEdits(t, c) })
 	t.Run("the largest experiment", func(t *testing.T) { serverTakesLargest(t, c) })
+	t.Run("the most strings", func(t *testing.T) { serverTakesMostStrings(t, c) })
+}
+
+// applyPolicy of the chart, without the labels that Helm fills in.
+func applyPolicy(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	text, err := os.ReadFile("../../charts/vignette/templates/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := regexp.MustCompile(`(?m)^.*{{.*}}\n`).ReplaceAllString(string(text), "")
+	for text := range strings.SplitSeq(plain, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrong := parseObject(t, refusal{edits: []string{"name: MODE", "name: 1"}}.broken(t))
+	deadline := time.Now().Add(30 * time.Second) // a policy takes a moment to be in force
+	for c.Create(t.Context(), wrong, client.DryRunAll) == nil {
+		if time.Now().After(deadline) {
+			t.Fatal("the policy is not in force")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func serverRefuses(t *testing.T, c client.Client) {
@@ -208,6 +239,36 @@ func serverTakesLargest(t *testing.T, c client.Client) {
 	}
 	if err := c.Create(t.Context(), e, client.DryRunAll); err != nil {
 		t.Errorf("256 nodes, 40 timeline entries of 16 targets and 8 changes, 32 captures: %v", err)
+	}
+}
+
+// serverTakesMostStrings keeps the chart's policy within what the API server spends on one object.
+func serverTakesMostStrings(t *testing.T, c client.Client) {
+	e := &v1alpha1.Experiment{}
+	if err := yaml.Unmarshal([]byte(sound), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Name = "strings"
+	bridge := &e.Spec.Apps[1].Mosquitto.Bridges[0]
+	for i := len(bridge.Topics); i < 32; i++ {
+		bridge.Topics = append(bridge.Topics, v1alpha1.BridgeTopic{Filter: fmt.Sprintf("%s/%d/#", strings.Repeat("nor/", 60), i), LocalPrefix: "local/", RemotePrefix: "remote/", Direction: "in"})
+	}
+	for i := len(e.Spec.Apps); i < 32; i++ {
+		app := v1alpha1.App{Name: fmt.Sprintf("own-%d", i), Image: "own", Command: []string{"/own"}}
+		for j := range 64 {
+			app.Env = append(app.Env, v1alpha1.EnvVar{Name: fmt.Sprintf("A_RATHER_LONG_NAME_OF_A_VARIABLE_%d", j), Secret: &v1alpha1.KeyReference{Name: "a-secret-of-long-name", Key: "a-key-of-long-name"}})
+		}
+		e.Spec.Apps = append(e.Spec.Apps, app)
+	}
+	for i := range 8 {
+		app := &e.Spec.Apps[i+16]
+		app.Env, app.Image, app.Command, app.Script = nil, "", nil, &v1alpha1.MessageScript{}
+		for j := range 128 {
+			app.Script.Messages = append(app.Script.Messages, v1alpha1.ScriptedMessage{At: fmt.Sprintf("%dms", j), From: "veh-1", To: "veh-2", Type: "chat-message"})
+		}
+	}
+	if err := c.Create(t.Context(), e, client.DryRunAll); err != nil && (!apierrors.IsInvalid(err) || strings.Contains(err.Error(), "Policy")) {
+		t.Errorf("apps with 64 variables, a script of 128 messages or 32 topics each: %v", err)
 	}
 }
 

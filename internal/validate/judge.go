@@ -86,6 +86,9 @@ func (d *document) errors(definition *definition) (errs field.ErrorList) {
 		return errs // rules are made for lists of no more entries, and take minutes over longer ones
 	}
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, definition.structural, d.object)...)
+	if d.kind == "Experiment" {
+		errs = append(errs, crdrules.CheckFormats(d.object)...)
+	}
 	return append(errs, d.breaches(definition)...)
 }
 
@@ -136,10 +139,7 @@ func (d *document) wanted(e *field.Error, path string) string {
 	if s == nil || s.Type != "string" {
 		return ""
 	}
-	must, pattern := Must(d.kind, path), ""
-	if s.ValueValidation != nil {
-		pattern = crdrules.InWords(s.ValueValidation.Pattern)
-	}
+	must := Must(d.kind, path)
 	switch {
 	case strings.Contains(e.Detail, `"boolean"`): // a word that was meant as text
 		return d.readOtherwise(path)
@@ -147,8 +147,6 @@ func (d *document) wanted(e *field.Error, path string) string {
 		return ": write it in quotes" + quoted(d.node(path))
 	case must != "":
 		return ": it " + must
-	case strings.Contains(pattern, "with its unit"):
-		return ": it " + pattern
 	}
 	return d.readOtherwise(path)
 }
@@ -160,6 +158,9 @@ func Must(kind, path string) string {
 		return ""
 	}
 	s := schemaAt(definition.structural, path)
+	if kind == "Experiment" && crdrules.WordsOf(path) != "" {
+		return crdrules.WordsOf(path)
+	}
 	if s == nil || len(s.XValidations) == 0 || !strings.HasPrefix(s.XValidations[0].Message, "must be ") {
 		return ""
 	}
@@ -189,7 +190,7 @@ func splitProblems(message string) (problems []string) {
 
 var (
 	inBody      = regexp.MustCompile(`^\S* in body `)
-	shouldMatch = regexp.MustCompile(`^should match '(.*)'$`)
+	shouldMatch = regexp.MustCompile(`^should match '.*'$`)
 	wrongType   = regexp.MustCompile(`^must be of type (\w+): "(\w+)"$`)
 	tooFew      = regexp.MustCompile(`^should have at least (\d+) items$`)
 )
@@ -197,8 +198,8 @@ var (
 // describe says in words what is wrong, without the path.
 func describe(e *field.Error) string {
 	detail := inBody.ReplaceAllString(e.Detail, "")
-	if m := shouldMatch.FindStringSubmatch(detail); m != nil && crdrules.InWords(m[1]) != "" {
-		detail = crdrules.InWords(m[1])
+	if shouldMatch.MatchString(detail) { // only amounts have a pattern, which is Kubernetes' own
+		detail = "must be an amount such as 2, 500m or 1Gi"
 	}
 	if m := wrongType.FindStringSubmatch(detail); m != nil {
 		if m[1] == "array" {

@@ -167,7 +167,8 @@ func describeAPIError(err error) string {
 	}
 	var all []string
 	for _, cause := range status.Status().Details.Causes {
-		all = append(all, strings.TrimPrefix(cause.Field+": ", "<nil>: ")+cause.Message)
+		field := strings.TrimPrefix(cause.Field, "<nil>")
+		all = append(all, strings.TrimPrefix(field+": "+cause.Message, ": ")) // a policy names no field
 	}
 	return strings.Join(all, "; ")
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/cli"
+	"vignette.dev/vignette/internal/crdrules"
 	"vignette.dev/vignette/internal/docgen"
 )
 
@@ -42,6 +43,9 @@ func write(crds, out string) error {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(text, crd); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
+		}
+		if crd.Spec.Names.Kind == "Experiment" {
+			crdrules.AddFormats(crd, crdrules.ExperimentFormats())
 		}
 		name := strings.ToLower(crd.Spec.Names.Kind) + ".md"
 		if err := os.WriteFile(filepath.Join(out, name), []byte(docgen.Page(crd)), 0o644); err != nil {

@@ -55,7 +55,7 @@ type AnnotationValue string
 // place, from 0) of an element of a list: duration, networks[wan].link.rate, apps[bft].publisher.period, timeline[0].at.
 //
 // +kubebuilder:validation:MaxLength=256
-// +kubebuilder:validation:Pattern=`^[a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*([.][a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*)*$`
+// +kubebuilder:validation:Pattern=`^[a-z][][\w.-]*$`
 type FieldPath string
 
 // Setting gives a field of the experiment's spec a value.
@@ -236,8 +236,8 @@ const (
 // Schedule starts a round of the whole campaign again and again.
 type Schedule struct {
 	// cron is five fields (minute, hour, day of month, month, day of week), or @hourly, @daily, @weekly, @monthly.
-	// +kubebuilder:validation:MinLength=6
 	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(@\w+|\S+( +\S+){4})$')`,message="must be five fields, such as '0 2 * * *', or @daily"
 	Cron string `json:"cron"`
 
 	// timeZone of the schedule by its IANA name, such as Europe/Oslo.

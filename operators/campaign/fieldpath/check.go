@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"vignette.dev/vignette/internal/crdrules"
 )
 
 // Check checks a value against the type of the field at a path, and of the fields within it. Set reports invalid paths.
@@ -117,9 +115,6 @@ func wantsQuotes(words string) bool {
 func wanted(field *Schema, value any) string {
 	if rules := field.XValidations; len(rules) > 0 && strings.HasPrefix(rules[0].Message, "must be ") && !wantsQuotes(rules[0].Message) {
 		return rules[0].Message
-	}
-	if words := crdrules.InWords(field.Pattern); strings.Contains(words, "with its unit") {
-		return words
 	}
 	switch field.Type {
 	case "string":

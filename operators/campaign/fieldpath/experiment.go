@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/crds"
+	"vignette.dev/vignette/internal/crdrules"
 )
 
 // Experiment is the schema of an experiment's spec.
@@ -23,6 +24,7 @@ var Experiment = sync.OnceValue(func() *Schema {
 	if err != nil || len(definition.Spec.Versions) == 0 {
 		panic(fmt.Sprintf("the embedded definition of Experiment: %v", err)) // embedded: a test reads it
 	}
+	crdrules.AddFormats(&definition, crdrules.ExperimentFormats())
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	return &spec
 })

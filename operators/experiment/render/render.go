@@ -13,7 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"vignette.dev/vignette/internal/crdrules"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/experiment/topology"
@@ -83,6 +85,7 @@ type Input struct {
 
 // Check finds what of an experiment cannot be rendered although the topology is valid.
 func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	errs = checkFormats(spec)
 	for i, app := range spec.Apps {
 		if app.Name == installContainer || app.Name == IdleApp {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("name"), app.Name, "is a name that the platform uses itself"))
@@ -96,7 +99,16 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// checkResources finds resources that Kubernetes would refuse only when the pod is created.
+// checkFormats of all strings, which the API server lets pass where the chart's policy is not installed.
+func checkFormats(spec *v1alpha1.ExperimentSpec) field.ErrorList {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+	}
+	return crdrules.CheckFormats(map[string]any{"spec": fields})
+}
+
+// checkResources refuses what no pod may have, of which Kubernetes would tell only when the pod is made.
 func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs field.ErrorList) {
 	if r == nil {
 		return nil
