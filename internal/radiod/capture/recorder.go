@@ -166,7 +166,7 @@ func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []si
 		}
 		s, err := r.stream(at.RunUID, client.Capture{Name: c.Name, Network: at.Network, Node: at.Node})
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("capture %s: %w", c.Name, err))
+			failed = errors.Join(failed, fmt.Errorf("capture %s: cannot open its files on the host: %w", c.Name, err))
 			continue
 		}
 		keep := int(c.SnapLengthBytes)

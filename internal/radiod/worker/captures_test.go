@@ -352,6 +352,38 @@ func TestALimitAndALostNodeAreGapsOfTheCapture(t *testing.T) {
 	}
 }
 
+func TestACaptureThatCannotBeginIsRefusedByName(t *testing.T) {
+	b := newCaptureBed(t)
+	m := b.worker()
+	if err := os.MkdirAll(filepath.Join(b.directory, "captures"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.directory, "captures", "run"), nil, 0o600); err != nil { // a file where its folder should be
+		t.Fatal(err)
+	}
+	n := networkOf("run", "vhf", "pod-1")
+	n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "run"}}
+	set(t, m, n)
+	newPod(t, "pod-1").attach(t, m, "vhf")
+	if refused := m.Refused("runvhf"); !strings.Contains(refused, "capture run: cannot open its files on the host: ") {
+		t.Errorf("refused: %q", refused)
+	}
+}
+
+func TestACaptureThatFailsWhileTheRunGoesOnIsNoRefusal(t *testing.T) {
+	b := newCaptureBed(t)
+	m := b.worker()
+	n := networkOf("run", "vhf", "pod-1")
+	set(t, m, n)
+	newPod(t, "pod-1").attach(t, m, "vhf")
+	n = n.DeepCopy()
+	n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "film", Filter: "port http"}}
+	_ = m.SetNetwork(n)
+	if _, message, _ := m.Status("runvhf"); m.Refused("runvhf") != "" || !strings.Contains(message, "capture film") {
+		t.Errorf("refused: %q, message %q", m.Refused("runvhf"), message)
+	}
+}
+
 func TestABadFilterIsReportedAndTheNodeWorks(t *testing.T) {
 	b := newCaptureBed(t)
 	m := b.worker()

@@ -86,7 +86,10 @@ func (m taps) join(n *network, a *attachment) error {
 	options := radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
 		Descriptor: a.fd, Ledger: &a.counters.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
 	if err := m.setCaptures(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
-		n.message = err.Error() // the node works nevertheless
+		n.message = err.Error()
+		if !m.restoring { // a run does not begin without its captures
+			n.captureError = asRefusal(err)
+		}
 	}
 	if a.port, err = n.running.Attach(options); err != nil {
 		return err

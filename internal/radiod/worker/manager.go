@@ -67,6 +67,8 @@ type network struct {
 	// preparationError is why future positions or pathlosses cannot be prepared. unfit is why no member can be
 	// attached or route.
 	preparationError, memberError error
+	// captureError is why a capture of the spec could not begin with the first radio.
+	captureError error
 	// silentRadios has the radios that may not transmit, for the routers.
 	silentRadios atomic.Pointer[silentRadios]
 }

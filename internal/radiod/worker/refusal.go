@@ -32,5 +32,5 @@ func (m *Manager) Refused(uid string) string {
 	if n == nil {
 		return ""
 	}
-	return firstRefusal(errors.Join(m.troubles(uid, n)...))
+	return firstRefusal(errors.Join(append(m.troubles(uid, n), n.captureError)...))
 }
