@@ -249,7 +249,9 @@ func (p *parser) row(line []byte) error {
 		case "longitude":
 			position.Longitude, err = p.float(field, column)
 		case "altitude":
-			position.Altitude, err = p.float(field, column)
+			if len(field) > 0 { // an empty cell is an altitude that is not given
+				position.Altitude, err = p.float(field, column)
+			}
 		}
 		if err != nil {
 			return err

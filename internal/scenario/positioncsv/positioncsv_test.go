@@ -34,12 +34,14 @@ func TestPositionsAreReadFromRowsAndLines(t *testing.T) {
 		want     geo.Position
 		at       time.Duration
 	}{
-		"as usual":         {options{}, "0,7,58,8,10\n5,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
-		"without altitude": {options{}, "0,7,58,8\n5,7,58.1,8.1\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
-		"of one platform":  {options{platform: 7}, "# a comment\n\n0,58,8,10\r\n5,58.1,8.1,20\r\n", 7, at5, 5 * time.Second},
-		"with names":       {options{}, "\ufeffnode;alt;lon;lat;speed;t\n7;10;8;58;3;0\n7;20;8.1;58.1;3;5\n", 7, at5, 5 * time.Second},
-		"with tabs":        {options{}, "0\t7\t58\t8\t10\n5\t7\t58.1\t8.1\t20\n", 7, at5, 5 * time.Second},
-		"with dates":       {options{}, "2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T13:00:05+01:00,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"as usual":          {options{}, "0,7,58,8,10\n5,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"without altitude":  {options{}, "0,7,58,8\n5,7,58.1,8.1\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
+		"an altitude empty": {options{}, "time,node,lat,lon,alt\n0,7,58,8,10\n5,7,58.1,8.1,\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
+		"a leap second":     {options{}, "2016-12-31T23:59:56Z,7,58,8,10\n2016-12-31T23:59:60Z,7,58.1,8.1,20\n", 7, at5, 4 * time.Second},
+		"of one platform":   {options{platform: 7}, "# a comment\n\n0,58,8,10\r\n5,58.1,8.1,20\r\n", 7, at5, 5 * time.Second},
+		"with names":        {options{}, "\ufeffnode;alt;lon;lat;speed;t\n7;10;8;58;3;0\n7;20;8.1;58.1;3;5\n", 7, at5, 5 * time.Second},
+		"with tabs":         {options{}, "0\t7\t58\t8\t10\n5\t7\t58.1\t8.1\t20\n", 7, at5, 5 * time.Second},
+		"with dates":        {options{}, "2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T13:00:05+01:00,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
 		"from an origin": {options{rules: tracks.Rules{Start: time.Date(2026, 1, 31, 11, 59, 0, 0, time.UTC)}},
 			"2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T12:00:05Z,7,58.1,8.1,20\n", 7, at5, 65 * time.Second},
 		"evenly": {options{rules: tracks.Rules{Step: time.Second}}, "0,7,58,8,10\n10,7,58.2,8.2,30\n", 7, at5, 5 * time.Second},
@@ -157,6 +159,7 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a platform of 0":          {options{}, "0,0,58,8,10\n", 1, `platform is "0": want a number from 1 to 65534, or a name`},
 		"a platform of nothing":    {options{}, "0,,58,8,10\n", 1, `platform is ""`},
 		"a row without a time":     {options{}, "time,node,lat,lon\n,7,58,8\n", 2, "the point has no time"},
+		"no time, and a duration":  {options{rules: tracks.Rules{Pace: tracks.Pace{Duration: time.Minute}}}, "time,node,lat,lon\n0,7,58,8\n,7,58,9\n", 3, "a duration is for tracks without any: want a speed instead"},
 		"microseconds since 1970":  {options{}, "time,node,lat,lon\n1769846400000000,7,58,8\n", 2, `time is "1769846400000000": want seconds or milliseconds since 1970, or a date`},
 		"a time in words":          {options{}, "time,node,lat,lon\nnoon,7,58,8\n", 2, `time is "noon": want one such as 2026-01-31T12:00:00Z, or seconds`},
 		"seconds after dates":      {options{}, "2026-01-31T12:00:00Z,7,58,8,10\n5,7,58,8,10\n", 2, "want times that are all seconds, or all like"},

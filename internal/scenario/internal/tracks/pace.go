@@ -111,7 +111,11 @@ func (p *placed) fillGap(points []Point, from, to int) error {
 			first, last := gap[0].At, gap[len(gap)-1].At
 			gap[i].At = first + time.Duration(share(along[i], all, i, len(gap)-1)*float64(last-first))
 			continue
-		case speed == 0 || from < 0 && to == len(points):
+		case from < 0 && to == len(points) && p.pace != (Pace{}):
+			return p.source.errorf(gap[i].Line, "no point of this part of the track has a time, and others have: want a time for one of them, or for none of the track")
+		case speed == 0 && p.pace.Duration > 0:
+			return p.source.errorf(gap[i].Line, "the point has no time, and a duration is for tracks without any: want a speed instead (tracks.speed, --speed)")
+		case speed == 0:
 			return p.noTime(gap[i])
 		}
 		anchor, metres := points[begin], along[i]
