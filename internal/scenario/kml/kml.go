@@ -13,6 +13,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
@@ -265,7 +266,7 @@ func (p *parser) timed(points []tracks.Point, whens []string, missing []bool) (s
 			continue
 		}
 		if point.At = tracks.Untimed; strings.TrimSpace(whens[i]) != "" {
-			if point.At, err = p.file.Date(whens[i]); err != nil {
+			if point.At, err = p.date(whens[i]); err != nil {
 				return nil, p.Errorf(point.Line, "%s", err)
 			}
 		}
@@ -324,9 +325,22 @@ func (p *parser) begin(t *tracks.Track) error {
 	return nil
 }
 
+// date of KML, which may also be a year or a month; that is its begin.
+func (p *parser) date(text string) (time.Duration, error) {
+	switch text = strings.TrimSpace(text); {
+	case year.MatchString(text):
+		text += "-01-01"
+	case month.MatchString(text):
+		text += "-01"
+	}
+	return p.file.Date(text)
+}
+
+var year, month = regexp.MustCompile(`^\d{4}$`), regexp.MustCompile(`^\d{4}-\d\d$`)
+
 // stamp a point with its time.
 func (p *parser) stamp(point *tracks.Point, when string, line int) (err error) {
-	if point.At, err = p.file.Date(when); err != nil {
+	if point.At, err = p.date(when); err != nil {
 		return p.Errorf(line, "%s", err)
 	}
 	return nil

@@ -72,6 +72,11 @@ func TestTracksAreFoundInAllTheirForms(t *testing.T) {
 	}
 }
 
+func TestAYearOrAMonthIsATime(t *testing.T) {
+	s, _ := readertest.Compile(t, document(stamped("a", "2026", "8.0,58.0,10")+stamped("a", "2026-02", "8.2,58.1,30")), with(tracks.Rules{}))
+	readertest.Places(t, s, readertest.Place{Platform: 1, Seconds: 31 * 24 * 3600, Position: end})
+}
+
 func TestPointsOfTwoNamesAreTwoPlatforms(t *testing.T) {
 	s, report := readertest.Compile(t, document(stamped("alpha", "2026-01-31T12:00:00Z", "8,58")+stamped("bravo", "2026-01-31T12:00:00Z", "9,58")+
 		stamped("alpha", "2026-01-31T12:00:10Z", "8.1,58")), with(tracks.Rules{}))

@@ -3,12 +3,16 @@ package reading
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
 
 // forms of dates besides RFC 3339; those without a zone are in UTC.
 var forms = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02"}
+
+// leapSecond is the second 60, which UTC has now and then: seconds since 1970 take it for the next one.
+var leapSecond = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:)60`)
 
 // CheckYear refuses dates far from ours, whose nanoseconds since 1970 would not fit.
 func CheckYear(at time.Time) error {
@@ -21,11 +25,16 @@ func CheckYear(at time.Time) error {
 // Date and time, since 1970. A date without a zone is in UTC, and zoned is false.
 func Date(text string) (since time.Duration, zoned bool, err error) {
 	text = strings.TrimSpace(text)
+	common, leap := leapSecond.ReplaceAllString(text, "${1}59"), 0*time.Second
+	if common != text {
+		leap = time.Second
+	}
 	for _, form := range forms {
-		at, err := time.Parse(form, text)
+		at, err := time.Parse(form, common)
 		if err != nil {
 			continue
 		}
+		at = at.Add(leap)
 		if err := CheckYear(at); err != nil {
 			return 0, false, fmt.Errorf("time is %q: %w", Short([]byte(text)), err)
 		}
