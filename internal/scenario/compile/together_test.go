@@ -275,13 +275,17 @@ func TestSourcesThatFollowEachOtherMayEndBeforeTheStart(t *testing.T) {
 		"c": rows(60, "2026-01-31T10:55:00Z", "2026-01-31T12:10:00Z")}
 	start := metav1.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for want, sources := range map[float64][]string{59: {"b", "a"}, 60: {"c", "b", "a"}} {
-		s, _ := compiled(t, v1alpha1.ScenarioSpec{Format: "csv", Sources: sourcesOf(sources...), Tracks: &v1alpha1.ScenarioTracks{Start: &start}}, f)
+		s, report := compiled(t, v1alpha1.ScenarioSpec{Format: "csv", Sources: sourcesOf(sources...), Tracks: &v1alpha1.ScenarioTracks{Start: &start}}, f)
 		c := s.NewCursor()
 		if err := c.Seek(0); err != nil {
 			t.Fatal(err)
 		}
 		if p, known := c.Position(0); !known || p.Latitude != want {
 			t.Errorf("of %v the platform begins at latitude %v; want %v", sources, p.Latitude, want)
+		}
+		goesOn := slices.Contains(sources, "c")
+		if said := strings.Join(report.Warnings, "\n"); strings.Contains(said, "stays where it was then") == goesOn {
+			t.Errorf("warnings of %v: %q", sources, said)
 		}
 	}
 }

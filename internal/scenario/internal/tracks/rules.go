@@ -269,7 +269,24 @@ func (p *putter) put() error {
 			return err
 		}
 	}
+	p.warnOfStill()
 	return nil
+}
+
+// warnOfStill warns of platforms of which all tracks end before the start.
+func (p *putter) warnOfStill() {
+	last := map[int]time.Duration{}
+	for _, t := range p.all {
+		end := t.span().Last
+		if other, known := last[t.number]; !known || end > other {
+			last[t.number] = end
+		}
+	}
+	for _, t := range p.all {
+		if end := t.span().Last; end < 0 && end == last[t.number] {
+			p.tally.Warn(fmt.Sprintf("%s ends %s before the scenario's start: its platform stays where it was then", t.label(), -end))
+		}
+	}
 }
 
 func (p *putter) putTrack(s *stepper, t *placed) error {
@@ -290,11 +307,7 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 			return t.source.errorf(segment[0].Line, "%s", err)
 		}
 	}
-	span := t.span()
-	if span.Last < 0 {
-		p.tally.Warn(fmt.Sprintf("%s ends %s before the scenario's start: its platform stays where it was then", t.label(), -span.Last))
-	}
-	if clash := p.presence.Add(t.where(), t.number, span); clash != "" {
+	if clash := p.presence.Add(t.where(), t.number, t.span()); clash != "" {
 		return fmt.Errorf("%s: want each platform in one source, or sources that follow each other", clash)
 	}
 	return nil
