@@ -34,6 +34,8 @@ type client311 struct {
 	once   exactlyOnce
 	window *window
 	ctx    context.Context // until Close
+	// patience with the answer to a SUBSCRIBE.
+	patience time.Duration
 	// connections counts connections, so that a handler recognises that its own was replaced.
 	connections   atomic.Int64
 	subscriptions *transport.Subscriptions
@@ -41,7 +43,7 @@ type client311 struct {
 
 func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client311{setup: s, events: events, dialer: d, ctx: ctx, cancel: cancel, window: newWindow(), subscriptions: transport.NewSubscriptions(s.Setup, events)}
+	c := &client311{setup: s, events: events, dialer: d, ctx: ctx, cancel: cancel, patience: handshake, window: newWindow(), subscriptions: transport.NewSubscriptions(s.Setup, events)}
 	d.released, d.admit = c.window.released, c.window.admit
 	o := paho.NewClientOptions().
 		AddBroker("tcp://" + s.Broker). // a name only: the dialer knows where to go
@@ -100,9 +102,13 @@ func (c *client311) subscribe(connection int64, filters []string) bool {
 	}
 	// Without a handler per filter a message that matches several filters is delivered once.
 	token := c.client.SubscribeMultiple(levels, nil)
-	token.Wait()
+	answered := token.WaitTimeout(c.patience)
 	if c.connections.Load() != connection || !c.client.IsConnectionOpen() {
 		return false
+	}
+	if !answered {
+		c.subscriptions.Refused(fmt.Sprintf("no answer within %v", c.patience), filters...)
+		return true
 	}
 	if err := token.Error(); err != nil {
 		c.setup.Warn(fmt.Sprintf("subscription: %v", err))

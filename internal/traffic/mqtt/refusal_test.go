@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"vignette.dev/vignette/internal/traffic/mqttwire"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -119,5 +122,30 @@ func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// silentBroker is connected and answers nothing.
+type silentBroker struct{ paho.Client }
+
+func (silentBroker) IsConnectionOpen() bool { return true }
+func (silentBroker) SubscribeMultiple(map[string]byte, paho.MessageHandler) paho.Token {
+	return &paho.SubscribeToken{}
+}
+
+func TestASubscriptionThatIsNotAnsweredIsARefusal(t *testing.T) {
+	var told []string
+	events := transport.Events{Subscription: func(filter, refusal string) { told = append(told, filter+" "+refusal) }}
+	set := transport.Setup{Warn: func(string) {}, Config: trafficconfig.Config{Subscribe: &trafficconfig.Subscribe{Topics: []string{"/PRT/#"}}}}
+	c := &client311{setup: setup{Setup: set}, client: silentBroker{}, patience: 10 * time.Millisecond, subscriptions: transport.NewSubscriptions(set, events)}
+	done := make(chan bool, 1)
+	go func() { done <- c.subscribe(0, []string{"/PRT/#"}) }()
+	select {
+	case connected := <-done:
+		if !connected || !slices.Equal(told, []string{"/PRT/# no answer within 10ms"}) {
+			t.Errorf("connected %t, told %q; want a refusal, and to be asked again", connected, told)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the client waits on")
 	}
 }
