@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/resource"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
@@ -80,13 +79,13 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(ctx context.Context, o options) error {
-	quota, err := resource.ParseQuantity(o.quota)
+	quota, err := amountOf("quota", o.quota)
 	if err != nil {
-		return fmt.Errorf("--quota %q: want bytes such as 2Gi: %w", o.quota, err)
+		return err
 	}
-	scenarioQuota, err := resource.ParseQuantity(o.scenarioQuota)
+	scenarioQuota, err := amountOf("scenario-quota", o.scenarioQuota)
 	if err != nil {
-		return fmt.Errorf("--scenario-quota %q: want bytes such as 2Gi: %w", o.scenarioQuota, err)
+		return err
 	}
 	teamQuota, err := parseBytes("team-quota", o.teamQuota, o.dir)
 	if err != nil {
@@ -118,7 +117,7 @@ func serve(ctx context.Context, o options) error {
 		return err
 	}
 	s, err := server.New(server.Config{
-		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), ScenarioQuotaBytes: scenarioQuota.Value(), Retention: o.retention,
+		Dir: o.dir, Policy: o.policy, QuotaBytes: quota, ScenarioQuotaBytes: scenarioQuota, Retention: o.retention,
 		TeamQuotaBytes: teamQuota, TeamQuotas: teamQuotas, TeamRetentions: teamRetentions, AnalysisSocket: o.analysis,
 		Authenticator: server.TokenReviewer{Reviews: authentication.TokenReviews(), Audience: o.audience},
 		Authorizer:    server.AccessReviewer{Reviews: authorization.SubjectAccessReviews()},

@@ -25,9 +25,18 @@ func parseBytes(flag, text, dir string) (int64, error) {
 		}
 		return int64(percent / 100 * float64(volume.Blocks) * float64(volume.Bsize)), nil
 	}
+	bytes, err := amountOf(flag, text)
+	if err != nil {
+		return 0, fmt.Errorf("%w, or a share of the archive's volume such as 50%%", err)
+	}
+	return bytes, nil
+}
+
+// amountOf reads a number of bytes such as 2Gi; 0 is no bound.
+func amountOf(flag, text string) (int64, error) {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil || quantity.Sign() < 0 {
-		return 0, fmt.Errorf("--%s %q: want bytes such as 2Gi, or a share of the archive's volume such as 50%%", flag, text)
+		return 0, fmt.Errorf("--%s %q: want bytes such as 2Gi", flag, text)
 	}
 	return quantity.Value(), nil
 }

@@ -34,3 +34,14 @@ func TestRetentionsOfTeamsAreTimes(t *testing.T) {
 		t.Errorf("%v; want the namespace named", err)
 	}
 }
+
+func TestQuotasOfRunsAndScenariosAreBytes(t *testing.T) {
+	if got, err := amountOf("quota", "2Gi"); err != nil || got != 2<<30 {
+		t.Errorf("2Gi are %d, %v", got, err)
+	}
+	for _, text := range []string{"-1Gi", "2 GiB", "", "50%"} {
+		if got, err := amountOf("scenario-quota", text); err == nil || err.Error() != `--scenario-quota "`+text+`": want bytes such as 2Gi` {
+			t.Errorf("%q is %d, %v; want it refused", text, got, err)
+		}
+	}
+}
