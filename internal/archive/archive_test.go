@@ -303,3 +303,27 @@ func mkdir(t testing.TB, dir, name string) string {
 	}
 	return path
 }
+
+func TestAnAppendDuringADeletionLeavesTheTeamsCountRight(t *testing.T) {
+	store, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	run, err := store.Run(aKey, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const log = "logs/hq/bft/messages.jsonl"
+	if err := run.reserve(log, 10); err != nil { // an append is about to write
+		t.Fatal(err)
+	}
+	if err := run.Close(); err != nil { // the deletion comes in between
+		t.Fatal(err)
+	}
+	run.release(10) // the folder is gone, so that nothing was written
+	_ = run.reserve(log, 7)
+	if used, _ := store.TeamUsed(aKey.Namespace); used != 0 {
+		t.Errorf("the team has %d bytes after its only run is deleted; want none", used)
+	}
+}

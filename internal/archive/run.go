@@ -79,6 +79,7 @@ type Run struct {
 
 	// logBytes are those of logs, recordBytes those of records and results.
 	logBytes, recordBytes atomic.Int64
+	counting              sync.Mutex // of those together with the team's
 
 	sealed atomic.Bool
 	closed atomic.Bool
@@ -537,9 +538,7 @@ func (r *Run) ReadJSON(p string, value any) error {
 
 // Close refuses further writes and releases the folder.
 func (r *Run) Close() error {
-	if !r.closed.Swap(true) {
-		r.team.used.Add(-r.logBytes.Load() - r.recordBytes.Load())
-	}
+	r.leaveTeam()
 	err := r.root.Close() // first, so that no append reopens a log
 	r.CloseLogs()
 	return err

@@ -49,7 +49,7 @@ func (r *Run) reserve(p string, n int64) error {
 	if IsCapture(p) {
 		quota = int64(capturesShare * float64(quota))
 	}
-	used, ofTeam := r.logBytes.Add(n), r.team.used.Add(n)
+	used, ofTeam := r.count(&r.logBytes, n)
 	switch {
 	case quota > 0 && used > quota:
 		r.release(n)
@@ -64,13 +64,26 @@ func (r *Run) reserve(p string, n int64) error {
 	return nil
 }
 
-func (r *Run) release(n int64) {
-	r.logBytes.Add(-n)
-	r.team.used.Add(-n)
-}
+func (r *Run) release(n int64) { r.count(&r.logBytes, -n) }
 
 // countRecord counts a record or result that replaced another one.
-func (r *Run) countRecord(before, now int64) {
-	r.recordBytes.Add(now - before)
-	r.team.used.Add(now - before)
+func (r *Run) countRecord(before, now int64) { r.count(&r.recordBytes, now-before) }
+
+// count changes a counter of the run, and that of its team unless the run is closed: then the team has let go of all that the run had.
+func (r *Run) count(counter *atomic.Int64, n int64) (ofRun, ofTeam int64) {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	if r.closed.Load() {
+		return counter.Add(n), r.team.used.Load()
+	}
+	return counter.Add(n), r.team.used.Add(n)
+}
+
+// leaveTeam takes all that the run has from its team, once.
+func (r *Run) leaveTeam() {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	if !r.closed.Swap(true) {
+		r.team.used.Add(-r.logBytes.Load() - r.recordBytes.Load())
+	}
 }
