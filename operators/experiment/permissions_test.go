@@ -116,6 +116,13 @@ func TestNodesAreNotCreatedBeforeTheServersAddressIsKnown(t *testing.T) {
 	if pods := w.pods(); len(pods) > 0 {
 		t.Errorf("%d pods were made, which would not find the server", len(pods))
 	}
-	w.reconciler.Options.LookupHost = lookup
+	looked := 0
+	w.reconciler.Options.LookupHost = func(ctx context.Context, host string) ([]string, error) {
+		looked++
+		return lookup(ctx, host)
+	}
 	w.untilPhase(v1alpha1.PhaseRunning)
+	if looked != 1 {
+		t.Errorf("the address was looked up %d times; want once, before the pods were made", looked)
+	}
 }

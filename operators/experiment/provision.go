@@ -272,10 +272,12 @@ func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, err
 	return false, nil
 }
 
-// resolveServer looks up the server's address for nodes that have no nameserver.
+// resolveServer looks up the server's address for pods to come of nodes that have no nameserver.
 func (r *Reconciler) resolveServer(ctx context.Context, s *scope) (bool, error) {
 	name := render.ServerName(s.options)
-	if name == "" || !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return !render.UsesClusterDNS(s.options, n) }) {
+	if name == "" || !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool {
+		return s.pods[n.Name] == nil && !n.IsVM() && !render.UsesClusterDNS(s.options, n)
+	}) {
 		return false, nil
 	}
 	addresses, err := r.Options.LookupHost(ctx, name)
