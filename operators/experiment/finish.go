@@ -247,6 +247,7 @@ func (r *Reconciler) deleteChildren(ctx context.Context, s *scope) (left []strin
 }
 
 func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []string, err error) {
+	r.radioTroubles.forget(s.experiment.UID)
 	attachments, err := r.attachments(ctx, s)
 	if err != nil {
 		return nil, err
@@ -259,7 +260,6 @@ func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []strin
 		return left, err // its owners still need the rest
 	}
 	for i := range networks {
-		r.radioTroubles.forget(networks[i].UID)
 		left = append(left, "RadioNetwork "+networks[i].Name)
 		if err := r.deleteOne(ctx, &networks[i]); err != nil {
 			return left, err

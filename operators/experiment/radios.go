@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,21 +25,21 @@ const (
 	incidentRadioSilenced = "RadioSilenced"
 )
 
-// troubleTracker remembers since when radios do not work, by RadioNetwork and place.
+// troubleTracker remembers since when radios do not work, by experiment and place.
 type troubleTracker struct {
 	mu    sync.Mutex
 	since map[types.UID]map[string]time.Time
 }
 
-// lasting returns the troubles that a network has had for radioGracePeriod, and since when. It forgets troubles that ended.
-func (t *troubleTracker) lasting(network types.UID, now time.Time, troubles map[string]string) map[string]time.Time {
+// lasting returns the troubles that an experiment has had for radioGracePeriod, and since when. It forgets troubles that ended.
+func (t *troubleTracker) lasting(experiment types.UID, now time.Time, troubles map[string]string) map[string]time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(troubles) == 0 {
-		delete(t.since, network)
+		delete(t.since, experiment)
 		return nil
 	}
-	before, lasting := t.since[network], map[string]time.Time{}
+	before, lasting := t.since[experiment], map[string]time.Time{}
 	noted := map[string]time.Time{}
 	for place := range troubles {
 		noted[place] = now
@@ -52,11 +53,11 @@ func (t *troubleTracker) lasting(network types.UID, now time.Time, troubles map[
 	if t.since == nil {
 		t.since = map[types.UID]map[string]time.Time{}
 	}
-	t.since[network] = noted
+	t.since[experiment] = noted
 	return lasting
 }
 
-func (t *troubleTracker) forget(network types.UID) { t.lasting(network, time.Time{}, nil) }
+func (t *troubleTracker) forget(experiment types.UID) { t.lasting(experiment, time.Time{}, nil) }
 
 // checkRadioNetworks fails a run whose radio networks somebody changed, and records radios that do not work. It asks the
 // API server before it fails a run, because the cache may be stale.
@@ -133,15 +134,18 @@ func radioRefusal(network *v1alpha1.RadioNetwork) (reason, message string) {
 
 // recordRadioTroubles records hosts whose radios have not worked for a while and silenced networks, each once.
 func (r *Reconciler) recordRadioTroubles(ctx context.Context, s *scope, state runapi.State, networks []v1alpha1.RadioNetwork) error {
+	troubles := map[string]string{}
+	for i := range networks {
+		maps.Copy(troubles, s.radioTroubles(&networks[i]))
+	}
+	for place, since := range r.radioTroubles.lasting(s.experiment.UID, s.now, troubles) {
+		incident := runapi.Incident{What: incidentRadioTrouble, FromSeconds: s.secondsAfterT0(since), Reason: place + ": " + troubles[place]}
+		if err := r.recordOnce(ctx, s, state, incident, place+": "); err != nil {
+			return err
+		}
+	}
 	for i := range networks {
 		network := &networks[i]
-		troubles := s.radioTroubles(network)
-		for place, since := range r.radioTroubles.lasting(network.UID, s.now, troubles) {
-			incident := runapi.Incident{What: incidentRadioTrouble, FromSeconds: s.secondsAfterT0(since), Reason: place + ": " + troubles[place]}
-			if err := r.recordOnce(ctx, s, state, incident, place+": "); err != nil {
-				return err
-			}
-		}
 		if network.Spec.Silent {
 			reason := fmt.Sprintf("spec.silent of RadioNetwork %s is true: the radios of network %s send and receive nothing", network.Name, network.Spec.Network)
 			incident := runapi.Incident{What: incidentRadioSilenced, FromSeconds: s.elapsed().Seconds(), Reason: reason}
