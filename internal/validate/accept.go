@@ -55,10 +55,11 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
 		return []Finding{d.finding("", err.Error())}
 	}
-	own, found := Unaccepted(&e), problems(&e, known)
-	if len(own) == 0 && len(found) == 0 {
+	found := problems(&e, known)
+	if len(found) == 0 {
 		return d.doubts(&e, known)
 	}
+	own := Unaccepted(&e)
 	has := func(list field.ErrorList, e *field.Error) bool {
 		return slices.ContainsFunc(list, func(o *field.Error) bool { return o.Error() == e.Error() })
 	}

@@ -1,8 +1,10 @@
 package validate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 const patrol = `apiVersion: v1
@@ -125,5 +127,42 @@ spec:
 				t.Errorf("findings:\n%s\nwant %q", findings, c.want)
 			}
 		})
+	}
+}
+
+func TestObjectsOfAnotherNamespaceAreNotThere(t *testing.T) {
+	said := func(scenarios, experiments string) string {
+		text := strings.Replace(patrol, "kind: Scenario\nmetadata: {name: patrol}", "kind: Scenario\nmetadata: {name: patrol"+scenarios+"}", 1)
+		return join(judgeText(t, strings.Replace(text, "metadata: {name: e}", "metadata: {name: e"+experiments+"}", 1)))
+	}
+	const missing = "Scenario patrol is not in these files"
+	if found := said(", namespace: team-nor", ", namespace: team-swe"); !strings.Contains(found, missing) {
+		t.Errorf("findings:\n%s\nwant the scenario of another namespace to be missing", found)
+	}
+	for name, found := range map[string]string{
+		"both in one":            said(", namespace: team-nor", ", namespace: team-nor"),
+		"the experiment in none": said(", namespace: team-nor", ""),
+		"the scenario in none":   said("", ", namespace: team-nor"),
+	} {
+		if strings.Contains(found, missing) {
+			t.Errorf("%s: findings:\n%s\nwant the scenario to be there", name, found)
+		}
+	}
+}
+
+func TestSeveralScenariosTakeNoLongerThanOne(t *testing.T) {
+	before := longestCompilation
+	longestCompilation = 300 * time.Millisecond
+	defer func() { longestCompilation = before }()
+	var rows strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&rows, "    %d,%d,58.%d,7.%d\n", i, i%200+1, i%97, i%89)
+	}
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: long}\ndata:\n  rows.csv: |\n    time,platform,latitude,longitude\n" + rows.String()
+	for i := range 8 {
+		text += fmt.Sprintf("---\napiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s-%d}\nspec: {format: csv, source: {configMap: long, key: rows.csv}, propagation: {model: FreeSpace, frequency: 300MHz}}\n", i)
+	}
+	if found := join(judgeText(t, text)); strings.Count(found, "takes more than 300ms: this one was not tried to the end") < 7 {
+		t.Errorf("findings:\n%s\nwant seven scenarios that were not tried to the end", found)
 	}
 }

@@ -196,7 +196,7 @@ func parsed[C any](text []byte, check func(C) error) error {
 // valid gives the experiment of a text that validate finds nothing wrong with; nil for another.
 func valid(text string) (*v1alpha1.Experiment, surroundings) {
 	documents, findings := parse("mutant.yaml", []byte(text))
-	known := surroundingsOf(documents)
+	known := newSurroundings(documents).of("")
 	for _, d := range documents {
 		findings = append(findings, d.judge(known)...)
 	}
@@ -255,6 +255,7 @@ func FuzzWhatIsValidNoDaemonRefuses(f *testing.F) {
 	for seed := range uint64(3) {
 		f.Add(1000 + seed)
 	}
+	load(f)
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		text, err := mutant(documents, values, seed)
 		if err != nil {

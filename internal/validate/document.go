@@ -32,6 +32,13 @@ type document struct {
 	expansion *Expansion
 }
 
+// namespace of the object; empty where it gets one when it is applied.
+func (d *document) namespace() string {
+	metadata, _ := d.raw["metadata"].(map[string]any)
+	namespace, _ := metadata["namespace"].(string)
+	return namespace
+}
+
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // parse splits a file into documents and finds what is not even an object.

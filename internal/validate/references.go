@@ -23,10 +23,9 @@ type reference struct {
 // keyed are the keys of objects of a kind, such as ConfigMap, by their names; nil keys where they are not known.
 type keyed map[string]map[string]bool
 
-// contentsOf the ConfigMaps or Secrets in the files. A SealedSecret or ExternalSecret makes a Secret of its name.
-func contentsOf(documents []*document, kind string) keyed {
-	found := keyed{}
-	for _, d := range documents {
+// addKeys of a ConfigMap or Secret. A SealedSecret or ExternalSecret makes a Secret of its name.
+func (known *surroundings) addKeys(d *document) {
+	for kind, found := range known.contents {
 		switch {
 		case d.kind == kind:
 			found[d.name] = map[string]bool{}
@@ -40,7 +39,6 @@ func contentsOf(documents []*document, kind string) keyed {
 			found[d.name] = nil
 		}
 	}
-	return found
 }
 
 // missingContents warns of ConfigMaps and Secrets that the files do not have, or that lack a key.

@@ -16,7 +16,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// longestCompilation of a scenario whose files are in the ConfigMaps beside it.
+// longestCompilation of all scenarios together whose files are in the ConfigMaps beside them.
 var longestCompilation = 30 * time.Second
 
 // compiled scenario of the files.
@@ -27,19 +27,24 @@ type compiled struct {
 }
 
 // compileScenarios whose ConfigMaps are in the files too, and say of the others what is known without their files.
-func compileScenarios(documents []*document) map[string]compiled {
-	contents := configMaps(documents)
-	known := map[string]compiled{}
+func compileScenarios(documents []*document) map[*document]compiled {
+	ctx, cancel := context.WithTimeout(context.Background(), longestCompilation)
+	defer cancel()
+	held, known := map[string]contents{}, map[*document]compiled{}
 	for _, d := range documents {
 		if d.kind != "Scenario" || d.foreign() {
 			continue
 		}
 		var s v1alpha1.Scenario
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &s) != nil || compile.Check(&s.Spec) != nil {
-			known[d.name] = compiled{} // what is wrong with it is said elsewhere
+			known[d] = compiled{} // what is wrong with it is said elsewhere
 			continue
 		}
-		known[d.name] = d.compile(&s, contents)
+		namespace := d.namespace()
+		if held[namespace] == nil {
+			held[namespace] = configMaps(inNamespace(documents, namespace))
+		}
+		known[d] = d.compile(ctx, &s, held[namespace])
 	}
 	return known
 }
@@ -67,7 +72,7 @@ func configMaps(documents []*document) contents {
 	return all
 }
 
-func (d *document) compile(s *v1alpha1.Scenario, contents contents) compiled {
+func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents contents) compiled {
 	unread := compiled{findings: d.warnings(compile.Doubts(&s.Spec))}
 	if s.Spec.Format == v1alpha1.ScenarioSynthetic && s.Spec.Synthetic != nil {
 		unread.scenario = madeUp(d.name, &s.Spec)
@@ -82,8 +87,6 @@ func (d *document) compile(s *v1alpha1.Scenario, contents contents) compiled {
 	if s.Spec.Compiled != "" || len(files) == 0 {
 		return unread
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), longestCompilation)
-	defer cancel()
 	result, err := compile.Compile(ctx, s.Spec, contents.open, io.Discard)
 	if err != nil {
 		return compiled{findings: []Finding{d.uncompiled(ctx, err)}}
@@ -123,7 +126,11 @@ func ScenarioIn(name string, text []byte) (s *v1alpha1.Scenario, open compile.Op
 	if s == nil && len(documents) > 0 {
 		findings = append(findings, documents[0].finding("kind", notInspected(documents[0])))
 	}
-	return s, configMaps(documents).open, findings
+	namespace := ""
+	if s != nil {
+		namespace = s.Namespace
+	}
+	return s, configMaps(inNamespace(documents, namespace)).open, findings
 }
 
 // notInspected says what to do with an object that is no Scenario.
@@ -145,7 +152,7 @@ func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {
 // uncompiled is why a scenario is not compiled.
 func (d *document) uncompiled(ctx context.Context, err error) Finding {
 	if ctx.Err() != nil {
-		f := d.finding("spec", fmt.Sprintf("compiling takes more than %s: it was not tried to the end", longestCompilation))
+		f := d.finding("spec", fmt.Sprintf("compiling the scenarios of these files takes more than %s: this one was not tried to the end", longestCompilation))
 		f.Warning = true
 		return f
 	}

@@ -119,9 +119,9 @@ func (r *Report) parse(name string, text []byte) []*document {
 }
 
 func (r *Report) judge(documents []*document) {
-	known := surroundingsOf(documents)
+	known := newSurroundings(documents)
 	for _, d := range documents {
-		for _, f := range d.judge(known) {
+		for _, f := range d.judge(known.of(d.namespace())) {
 			r.Findings = append(r.Findings, d.ofTemplate(f))
 		}
 		r.Manifests = append(r.Manifests, &unstructured.Unstructured{Object: d.raw})
@@ -153,52 +153,72 @@ type surroundings struct {
 	contents map[string]keyed
 }
 
-// surroundingsOf the objects in files.
-func surroundingsOf(documents []*document) surroundings {
-	return surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), compileScenarios(documents), named(documents, "NodeTemplate"),
-		map[string]keyed{"ConfigMap": contentsOf(documents, "ConfigMap"), "Secret": contentsOf(documents, "Secret")}}
+// allSurroundings are those of all namespaces that objects in files are in.
+type allSurroundings struct {
+	documents []*document
+	waveforms map[string]v1alpha1.WaveformSpec
+	scenarios map[*document]compiled
+	made      map[string]surroundings
 }
 
-// named are the names of the objects of a kind.
-func named(documents []*document, kind string) map[string]bool {
-	names := map[string]bool{}
-	for _, d := range documents {
-		if d.kind == kind {
-			names[d.name] = true
-		}
-	}
-	return names
+func newSurroundings(documents []*document) *allSurroundings {
+	return &allSurroundings{documents, knownWaveforms(documents), compileScenarios(documents), map[string]surroundings{}}
 }
 
-// knownFiles are the sizes of what ConfigMaps in the files hold, text and binary.
-func knownFiles(documents []*document) map[v1alpha1.KeyReference]int {
-	known := map[v1alpha1.KeyReference]int{}
-	for reference, text := range knownScripts(documents) {
-		known[reference] = len(text)
+// of an object in a namespace: those in the same one. Objects without a namespace get theirs when they are applied, and may be in any.
+func (a *allSurroundings) of(namespace string) surroundings {
+	if known, found := a.made[namespace]; found {
+		return known
 	}
-	for _, d := range documents {
-		data, _, _ := unstructured.NestedStringMap(d.object, "binaryData")
-		for key, text := range data {
-			if d.kind == "ConfigMap" {
-				known[v1alpha1.KeyReference{Name: d.name, Key: key}] = base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+	known := surroundings{a.waveforms, map[v1alpha1.KeyReference]string{}, map[v1alpha1.KeyReference]int{}, map[string]compiled{}, map[string]bool{},
+		map[string]keyed{"ConfigMap": {}, "Secret": {}}}
+	for _, d := range inNamespace(a.documents, namespace) {
+		switch d.kind {
+		case "ConfigMap":
+			known.addConfigMap(d)
+		case "Scenario":
+			if scenario, ours := a.scenarios[d]; ours {
+				known.scenarios[d.name] = scenario
 			}
+		case "NodeTemplate":
+			known.templates[d.name] = true
 		}
+		known.addKeys(d)
 	}
+	a.made[namespace] = known
 	return known
 }
 
-func knownScripts(documents []*document) map[v1alpha1.KeyReference]string {
-	known := map[v1alpha1.KeyReference]string{}
+// inNamespace are the objects that those in a namespace may refer to; of two of a name the one that surely is in it comes last.
+func inNamespace(documents []*document, namespace string) (found []*document) {
 	for _, d := range documents {
-		if d.kind != "ConfigMap" {
-			continue
-		}
-		data, _, _ := unstructured.NestedStringMap(d.object, "data") // what is no ConfigMap holds nothing
-		for key, text := range data {
-			known[v1alpha1.KeyReference{Name: d.name, Key: key}] = text
+		if own := d.namespace(); own == "" || namespace == "" || own == namespace {
+			found = append(found, d)
 		}
 	}
-	return known
+	slices.SortStableFunc(found, func(a, b *document) int {
+		surely := func(d *document) int {
+			if d.namespace() == namespace {
+				return 1
+			}
+			return 0
+		}
+		return surely(a) - surely(b)
+	})
+	return found
+}
+
+// addConfigMap with its text and the sizes of all that it holds.
+func (known *surroundings) addConfigMap(d *document) {
+	data, _, _ := unstructured.NestedStringMap(d.object, "data") // what is no ConfigMap holds nothing
+	for key, text := range data {
+		reference := v1alpha1.KeyReference{Name: d.name, Key: key}
+		known.scripts[reference], known.fileBytes[reference] = text, len(text)
+	}
+	binary, _, _ := unstructured.NestedStringMap(d.object, "binaryData")
+	for key, text := range binary {
+		known.fileBytes[v1alpha1.KeyReference{Name: d.name, Key: key}] = base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+	}
 }
 
 // inFolders names the files in folders in their place.

@@ -306,7 +306,15 @@ func linesOf(text string) int {
 	return n
 }
 
+// load the definitions before a fuzzer's time limit of one input begins.
+func load(f *testing.F) {
+	if _, err := definitions(); err != nil {
+		f.Fatal(err)
+	}
+}
+
 func FuzzFiles(f *testing.F) {
+	load(f)
 	f.Add(sound)
 	for _, c := range refusals[:8] {
 		f.Add(strings.Replace(sound, c.edits[0], c.edits[1], 1))
@@ -331,6 +339,7 @@ func FuzzFiles(f *testing.F) {
 }
 
 func FuzzParse(f *testing.F) {
+	load(f)
 	f.Add(sound, "spec.nodes[veh].apps[1]")
 	f.Add("a: &a [*a]", "a[0][0]")
 	f.Add("a: {b: [1, {name: c}]}\n---\nx: 1", "a.b[c].name")
