@@ -332,8 +332,14 @@ func refusalText(kind string, cause metav1.StatusCause) string {
 	return strings.TrimPrefix(cause.Message, m[0])
 }
 
+// ofChange are the arguments and flags that set a change's fields besides its keys.
+var ofChange = map[string]string{"network": "NETWORK", "from": "--from", "to": "--to"}
+
 // argumentOf a field: the key that is its outermost part, as a jammer has a frequency as well. Without any it is the field.
 func argumentOf(field string, arguments []string) string {
+	if _, own, found := strings.Cut(field, "]."); found && ofChange[own] != "" {
+		return ofChange[own]
+	}
 	for part := range strings.SplitSeq(field, ".") {
 		for _, argument := range arguments {
 			if key, _, _ := strings.Cut(argument, "="); key == part {

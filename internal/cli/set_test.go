@@ -251,7 +251,7 @@ func TestWhatTheAPIServerRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testin
 		field.Invalid(changes.Child("link", "limit"), 0, "spec.changes[0].link.limit in body should be greater than or equal to 1"),
 	})
 	err := explainChange(refusal, []string{"frequency=1", "loss=101%", "gilbertElliott=1%,2", "jammer=noise", "delay=1", "limit=0"})
-	if want := "loss=101%: must be a percentage\ngilbertElliott=1%,2: must be one too\njammer=noise: must be a frequency\nfrequency=1: must be another\nspec.changes[0].network: must be short\n" +
+	if want := "loss=101%: must be a percentage\ngilbertElliott=1%,2: must be one too\njammer=noise: must be a frequency\nfrequency=1: must be another\nNETWORK: must be short\n" +
 		"delay=1: must be a duration with its unit, not negative, such as 100ms, 21m or 1h30m\nlimit=0: should be greater than or equal to 1"; err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
 	}
@@ -263,9 +263,10 @@ func TestWhatTheOperatorRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testing
 		field.Invalid(changes.Child("link", "loss"), "a \": b", "must be a percentage"),
 		field.Forbidden(changes.Child("radio", "frequency"), "the network has none"),
 		field.Invalid(changes.Child("link", "limit"), 0, "must be above zero"),
+		field.NotFound(changes.Child("from"), "hp"),
 	}.ToAggregate().Error()
 	got := asTyped(refusal, func(field string) string { return argumentOf(field, []string{"frequency=1MHz", "loss=a", "limit=0"}) })
-	if want := "[loss=a: must be a percentage, frequency=1MHz: the network has none, limit=0: must be above zero]"; got != want {
+	if want := "[loss=a: must be a percentage, frequency=1MHz: the network has none, limit=0: must be above zero, --from: Not found: \"hp\"]"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 }
