@@ -394,10 +394,14 @@ func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Du
 func (m *Manager) updateDomain(d *domain, w *wantedDomain) {
 	var failed error
 	for i, silent := range w.silent {
-		if d.silent[i] != silent {
-			d.silent[i] = silent
-			failed = errors.Join(failed, d.instance.Transmit(i, !silent))
+		if d.silent[i] == silent {
+			continue
 		}
+		if err := d.instance.Transmit(i, !silent); err != nil {
+			failed = errors.Join(failed, err) // the next look tries again
+			continue
+		}
+		d.silent[i] = silent
 	}
 	m.routers.mu.Lock()
 	d.attachments = w.attachments

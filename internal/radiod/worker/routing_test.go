@@ -549,3 +549,26 @@ func (p *pod) routeVia(t *testing.T, to string) (via string) {
 	})
 	return via
 }
+
+func TestARadioIsSilencedAgainUntilItsRouterHasBeenTold(t *testing.T) {
+	m := newManager(t)
+	stop := route(t, m)
+	attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, "pod-1"), "pod-1")
+	var d *domain
+	within(t, "the node routes", func() bool {
+		m.routers.mu.Lock()
+		defer m.routers.mu.Unlock()
+		for _, d = range m.routers.domains {
+			return d.instance != nil
+		}
+		return false
+	})
+	if err := d.instance.Stop(); err != nil { // the router takes no orders any more
+		t.Fatal(err)
+	}
+	m.updateDomain(d, &wantedDomain{attachments: d.attachments, config: d.config, silent: []bool{true}})
+	if d.err == nil || d.silent[0] {
+		t.Errorf("error %v, silent %v; want an error, and that it is tried again", d.err, d.silent)
+	}
+	stop()
+}
