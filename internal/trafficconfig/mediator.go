@@ -13,18 +13,18 @@ type Mediator struct {
 	Instance string `json:"instance"`
 	// Legs are connections to brokers.
 	Legs []Leg `json:"legs"`
-	// QueueMessages and QueueBytes bound what waits for one leg; by default 10000 messages and 64 MiB.
+	// QueueMessages and QueueBytes limit the queue of one leg; by default 10000 messages and 64 MiB.
 	QueueMessages int `json:"queueMessages,omitempty"`
 	QueueBytes    int `json:"queueBytes,omitempty"`
-	// Seed of back-offs.
+	// Seed seeds the back-offs.
 	Seed int64 `json:"seed"`
-	// MetricsPort for Prometheus (path /metrics); 0 for none.
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
 }
 
-// Leg of a mediator: a connection to a broker.
+// Leg is a mediator's connection to a broker.
 type Leg struct {
-	// Name of the leg in metrics and messages for people, such as amqp@hub/rabbit.
+	// Name is the leg's name in metrics and log messages, such as amqp@hub/rabbit.
 	Name string `json:"name"`
 	// Protocol, Version, Broker, Security, Transport and WSN are as in Config.
 	Protocol  string    `json:"protocol"`
@@ -33,15 +33,15 @@ type Leg struct {
 	Security  *Security `json:"security,omitempty"`
 	Transport string    `json:"transport,omitempty"`
 	WSN       *WSN      `json:"wsn,omitempty"`
-	// QoS of what is subscribed and published here.
+	// QoS is the quality of service of this leg's subscriptions and messages.
 	QoS int `json:"qos"`
-	// Topics are MQTT topic filters of what is taken from this leg, without the prefix.
+	// Topics are MQTT topic filters of the messages taken from this leg, without the prefix.
 	Topics []string `json:"topics"`
-	// Prefix that topics have on this leg only: taken away from what comes in, and put before what goes out. It ends with a slash.
+	// Prefix is the prefix of topics on this leg only: removed from received topics, added to published ones. It ends with a slash.
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration, if anything.
 func (m Mediator) Validate() error {
 	switch {
 	case m.Instance == "":

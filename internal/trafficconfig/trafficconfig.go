@@ -1,4 +1,4 @@
-// Package trafficconfig is what the operator tells one instance of the traffic generator, as a
+// Package trafficconfig is the operator's configuration of one instance of the traffic generator, a
 // JSON file named by `traffic --config FILE`. Each instance is one client that publishes,
 // subscribes or does both over one connection.
 package trafficconfig
@@ -22,51 +22,51 @@ const (
 	ProtocolWSN     = "ws-notification"
 )
 
-// maxQoS of each protocol.
+// maxQoS is the highest QoS of each protocol.
 var maxQoS = map[string]int{
 	ProtocolMQTT: 2, ProtocolMQTTSN: 2, ProtocolMQTTUDP: 0, ProtocolAMQP: 1, ProtocolSTOMP: 1, ProtocolXMPP: 0, ProtocolZeroMQ: 0, ProtocolWSN: 1,
 }
 
-// maxPayloadBytes of each protocol: MQTT's largest packet less its header and the longest topic; a datagram less that; what RabbitMQ takes; what the
-// clients of XMPP and WS-Notification take, which carry bytes as text.
+// maxPayloadBytes is the largest payload of each protocol: MQTT's largest packet less its header and the longest topic; a datagram less
+// that; RabbitMQ's limit; and the limits of the clients of XMPP and WS-Notification, which encode bytes as text.
 var maxPayloadBytes = map[string]int{
 	ProtocolMQTT: 268_435_000, ProtocolMQTTUDP: 65_000, ProtocolMQTTSN: 65_000, ProtocolAMQP: 128 << 20, ProtocolSTOMP: 128 << 20,
 	ProtocolXMPP: 16 << 20, ProtocolZeroMQ: 268_435_000, ProtocolWSN: 4 << 20,
 }
 
-// MaxPayloadBytes is the largest payload that a protocol takes, whatever the topic.
+// MaxPayloadBytes returns a protocol's largest payload, for any topic.
 func MaxPayloadBytes(protocol string) int { return maxPayloadBytes[protocol] }
 
 // Sessions of MQTT and MQTT-SN.
 const (
-	// SessionAuto is a session that outlives connections where QoS 1 or 2 is used.
+	// SessionAuto is a session that outlives connections if QoS 1 or 2 is used.
 	SessionAuto       = ""
 	SessionClean      = "Clean"
 	SessionPersistent = "Persistent"
 )
 
-// DialectSimple of topic expressions of WS-Notification.
+// DialectSimple is WS-Notification's Simple dialect of topic expressions.
 const DialectSimple = "Simple"
 
-// WSN is how WS-Notification is used.
+// WSN configures WS-Notification.
 type WSN struct {
-	// Dialect Simple is for brokers that know no other, such as Apache CXF's: a topic is one name, its levels separated by dots. By default
-	// topics are in the Concrete and filters in the Full dialect.
+	// Dialect Simple is for brokers without any other, such as Apache CXF's: a topic is one name, its levels separated by dots. By default
+	// topics use the Concrete dialect and filters the Full one.
 	Dialect string `json:"dialect,omitempty"`
-	// PullPoint: messages are fetched from the broker. By default it sends them to the subscriber, which with TLS it does not.
+	// PullPoint: the subscriber fetches messages from the broker. By default the broker sends them, for which it has no TLS.
 	PullPoint bool `json:"pullPoint,omitempty"`
 }
 
-// Security of the connection to the broker; each part may be empty, for none.
+// Security is the security of the connection to the broker. Empty parts are not used.
 type Security struct {
-	// CAFile has the certificates, as PEM, that the broker's is checked against; with it the connection is by TLS.
+	// CAFile has the CA certificates, as PEM, that verify the broker's. It turns TLS on.
 	CAFile string `json:"caFile,omitempty"`
-	// UsernameFile and PasswordFile have what the client logs in with.
+	// UsernameFile and PasswordFile have the client's user name and password.
 	UsernameFile string `json:"usernameFile,omitempty"`
 	PasswordFile string `json:"passwordFile,omitempty"`
 }
 
-// AdaptRate slows a publisher down while its node's radio has frames waiting.
+// AdaptRate slows a publisher down while its node's radio has queued frames.
 type AdaptRate struct {
 	HighFrames       int     `json:"highFrames"`
 	LowFrames        int     `json:"lowFrames"`
@@ -75,30 +75,30 @@ type AdaptRate struct {
 
 // Publish describes the messages that an instance sends.
 type Publish struct {
-	// Topic with its placeholders already replaced; none for Messages, which have their own.
+	// Topic has its placeholders already replaced. It is empty for Messages, which have their own.
 	Topic string `json:"topic,omitempty"`
-	// QoS from -1 (MQTT-SN: without a connection) to 2.
+	// QoS is from -1 (MQTT-SN: without a connection) to 2.
 	QoS int `json:"qos"`
 	// Retain asks the broker to keep the last message of a topic.
 	Retain bool `json:"retain,omitempty"`
-	// PredefinedTopics of MQTT-SN with their ids, which the gateway has too: for QoS -1, which knows no other topics but names of two characters.
+	// PredefinedTopics of MQTT-SN with their ids, as on the gateway. QoS -1 uses only these and names of two characters.
 	PredefinedTopics map[string]uint16 `json:"predefinedTopics,omitempty"`
-	// AdaptRate of the publisher; nil for a fixed rate.
+	// AdaptRate configures the adaptation of the rate; nil for a fixed rate.
 	AdaptRate *AdaptRate `json:"adaptRate,omitempty"`
 	// Payload is geojson, nffi, gps, image:N, bytes:N or file:PATH; for PeriodSeconds.
 	Payload string `json:"payload,omitempty"`
 
-	// One of the three says when messages are due, after the start and FirstAfterSeconds.
+	// One of the next three sets the times of messages, after the start and FirstAfterSeconds.
 
-	// PeriodSeconds between two messages.
+	// PeriodSeconds is the time between two messages.
 	PeriodSeconds float64 `json:"periodSeconds,omitempty"`
-	// Pattern is an MGEN script of ON, MOD and OFF events; messages are bytes of the sizes that it says.
+	// Pattern is an MGEN script of ON, MOD and OFF events. It sets the messages' sizes too.
 	Pattern string `json:"pattern,omitempty"`
 	// Messages of a script, in the order of their times.
 	Messages []Message `json:"messages,omitempty"`
 
-	// FirstAfterSeconds is lead and phase: the first message goes out this long after the instance was
-	// started. The operator draws the phase, from 0 to less than PeriodSeconds.
+	// FirstAfterSeconds is lead and phase: the time from the instance's start to its first message.
+	// The operator draws the phase, from 0 to less than PeriodSeconds.
 	FirstAfterSeconds float64 `json:"firstAfterSeconds"`
 }
 
@@ -110,7 +110,7 @@ type Message struct {
 	From      string  `json:"from"`
 	To        string  `json:"to"`
 	Text      string  `json:"text,omitempty"`
-	// Bytes that the message is filled up to; 0 for as many as it needs.
+	// Bytes is the size to which the message is filled up; 0 for no filling.
 	Bytes int `json:"bytes,omitempty"`
 }
 
@@ -118,35 +118,35 @@ type Message struct {
 type Subscribe struct {
 	Topics []string `json:"topics"`
 	QoS    int      `json:"qos"`
-	// SleepSeconds of an MQTT-SN client between two looks at its messages; 0 for one that is always awake.
+	// SleepSeconds is the time that an MQTT-SN client sleeps between two checks for messages; 0 for an awake client.
 	SleepSeconds float64 `json:"sleepSeconds,omitempty"`
 }
 
-// Config is what one instance of the traffic generator does.
+// Config configures one instance of the traffic generator.
 type Config struct {
-	// Instance is node/app, or node/app/i for several instances; it goes into the message log.
+	// Instance is node/app, or node/app/i for several instances. The message log has it.
 	Instance string `json:"instance"`
 	// Protocol is one of the constants above.
 	Protocol string `json:"protocol"`
-	// Version of MQTT: 3.1.1 or 5.
+	// Version is MQTT's: 3.1.1 or 5.
 	Version string `json:"version,omitempty"`
-	// Broker is host:port of the broker, for protocols that have one.
+	// Broker is the broker's host:port, for protocols with one.
 	Broker string `json:"broker,omitempty"`
-	// Failover are host:port of the brokers that the client goes on to, in this order, and from the last one back to Broker.
+	// Failover has host:port of the brokers to try next, in this order. After the last one follows Broker again.
 	Failover []string `json:"failover,omitempty"`
-	// Security of the connections to any of them; nil for none.
+	// Security is the security of the connection to any broker; nil for none.
 	Security *Security `json:"security,omitempty"`
-	// Session of MQTT and MQTT-SN.
+	// Session is the session of MQTT and MQTT-SN.
 	Session string `json:"session,omitempty"`
-	// Transport of ZeroMQ: tcp or pgm.
+	// Transport is ZeroMQ's: tcp or pgm.
 	Transport string `json:"transport,omitempty"`
-	// PGM for that transport.
+	// PGM configures that transport.
 	PGM *PGM `json:"pgm,omitempty"`
-	// WSN of WS-Notification; nil for the defaults.
+	// WSN configures WS-Notification; nil for the defaults.
 	WSN *WSN `json:"wsn,omitempty"`
-	// Broadcast is address:port that brokerless protocols send to, such as 198.18.9.255:1883.
+	// Broadcast is the destination address:port of brokerless protocols, such as 198.18.9.255:1883.
 	Broadcast string `json:"broadcast,omitempty"`
-	// Interface that brokerless protocols and PGM are bound to.
+	// Interface is the interface of brokerless protocols and PGM.
 	Interface string `json:"interface,omitempty"`
 
 	Publish   *Publish   `json:"publish,omitempty"`
@@ -157,13 +157,13 @@ type Config struct {
 	Country string `json:"country,omitempty"`
 	Unit    string `json:"unit,omitempty"`
 	Entity  string `json:"entity,omitempty"`
-	// Seed of this instance's random streams.
+	// Seed seeds this instance's random streams.
 	Seed int64 `json:"seed"`
-	// MetricsPort for Prometheus (path /metrics); 0 for none.
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration, if anything.
 func (c Config) Validate() error {
 	most, known := maxQoS[c.Protocol]
 	switch {

@@ -12,48 +12,48 @@ const (
 	TransportPGM = "pgm"
 )
 
-// LeastPGMKilobits per second that a sender by PGM may be given: one packet of 1500 bytes a second. At less libpgm ends the process.
+// LeastPGMKilobits is the lowest rate of a PGM sender in kbit/s: one packet of 1500 bytes a second. libpgm ends the process below it.
 const LeastPGMKilobits = 12
 
-// PGM is how ZeroMQ's messages go by multicast: PGM (RFC 3208) in UDP, on Config.Interface. Groups are IPv4 address:port.
+// PGM configures PGM (RFC 3208) in UDP multicast on Config.Interface. Groups are IPv4 address:port.
 type PGM struct {
-	// Publish is the group that a publisher sends to. No two publishers of a node have the same port: the requests to repeat what was lost,
-	// which come to that port, would reach only one of them.
+	// Publish is the group of a publisher. Each publisher of a node needs another port: requests for repetition come to that port
+	// and reach only one of the sockets on it.
 	Publish string `json:"publish,omitempty"`
-	// Subscribe is the group that the broker sends to.
+	// Subscribe is the group to which the broker sends.
 	Subscribe string `json:"subscribe,omitempty"`
-	// RateKilobits per second that a sender may use.
+	// RateKilobits is a sender's highest rate in kbit/s.
 	RateKilobits int `json:"rateKilobits"`
 }
 
-// ZeroMQBroker is what the operator tells a ZeroMQ broker, as a JSON file.
+// ZeroMQBroker is the operator's configuration of a ZeroMQ broker, a JSON file.
 type ZeroMQBroker struct {
 	// Instance is node/app.
 	Instance string `json:"instance"`
 	// Transport is tcp or pgm.
 	Transport string `json:"transport"`
-	// Address of TCP, such as 0.0.0.0, and the port of publishers; that of subscribers is the one above.
+	// Address is the TCP address, such as 0.0.0.0. Port is for publishers; the next port is for subscribers.
 	Address string `json:"address,omitempty"`
 	Port    int    `json:"port,omitempty"`
-	// PGM for that transport.
+	// PGM configures that transport.
 	PGM *BrokerPGM `json:"pgm,omitempty"`
-	// MetricsPort for Prometheus (path /metrics); 0 for none.
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
 }
 
-// BrokerPGM is what a ZeroMQ broker of that transport has.
+// BrokerPGM configures a ZeroMQ broker of that transport.
 type BrokerPGM struct {
 	Interface string `json:"interface"`
-	// Publishers are the groups that publishers send to, Subscribers is the one that the broker sends to.
+	// Publishers are the groups of publishers, Subscribers is the group to which the broker sends.
 	Publishers  []string `json:"publishers"`
 	Subscribers string   `json:"subscribers"`
-	// RateKilobits per second that the broker may use; its publishers have the same.
+	// RateKilobits is the broker's highest rate in kbit/s, and that of its publishers.
 	RateKilobits int `json:"rateKilobits"`
-	// Filters of all subscribers: nothing else is passed on. Multicast does not tell the broker who listens.
+	// Filters are those of all subscribers. The broker forwards no other message: multicast does not show it who subscribes.
 	Filters []string `json:"filters"`
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration, if anything.
 func (c ZeroMQBroker) Validate() error {
 	switch {
 	case c.Transport == TransportTCP && (c.Port < 1 || c.Port > 65534):

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// viaXML is what another program's parser reads in an attribute of what ours writes.
+// viaXML returns an attribute's value as another program's parser reads it from our output.
 func viaXML(t *testing.T, name string) string {
 	t.Helper()
 	text, err := xml.Marshal(node{Node: name})
@@ -55,7 +55,7 @@ func TestOrdinaryTopicsAreTheNamesOfTheirNodes(t *testing.T) {
 	}
 }
 
-// notice is what a server makes of a published item.
+// notice returns the event that a server makes of a published item.
 func notice(name string, r request) []byte {
 	element, err := xml.Marshal(publish{Item: r.PubSub.Publish.Item})
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// payloadNamespace is that of the element that carries a message's content.
+// payloadNamespace is the namespace of the element with a message's content.
 const payloadNamespace = "urn:vignette:payload"
 
-// base64Encoding is the value of the attribute encoding where the content is no text.
+// base64Encoding is the value of the attribute encoding for content that is not text.
 const base64Encoding = "base64"
 
-// MaxBytes of a message's content. With it no stanza is larger than trafficconfig.XMPPStanzaBytes.
+// MaxBytes is the largest content of a message. It keeps each stanza below trafficconfig.XMPPStanzaBytes.
 const MaxBytes = 16 << 20
 
-// payload is the element <message xmlns="urn:vignette:payload">, whose character data is the content: as it is where it is text, and
-// as base64 (RFC 4648) with encoding="base64" where it is not, or where that is shorter.
+// payload is the element <message xmlns="urn:vignette:payload">. Text is its character data as is;
+// other content, or content that is shorter in it, is base64 (RFC 4648) with encoding="base64".
 type payload struct {
 	XMLName  xml.Name `xml:"urn:vignette:payload message"`
 	Encoding string   `xml:"encoding,attr,omitempty"`
 	Text     string   `xml:",innerxml"`
 }
 
-// escape is what RFC 6120 asks for in character data. Quotation marks stay: encoding/xml would make five bytes of each.
+// escape escapes character data by RFC 6120. Quotation marks stay: encoding/xml would make five bytes of each.
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 func payloadOf(content []byte) payload {
@@ -37,8 +37,8 @@ func payloadOf(content []byte) payload {
 	return payload{Encoding: base64Encoding, Text: base64.StdEncoding.EncodeToString(content)}
 }
 
-// isText tells whether parsers of XML give the content back as it was: they refuse most control characters and make a line feed of
-// a carriage return (XML 1.0, 2.11), which not every server writes as a reference.
+// isText reports whether XML parsers return the content unchanged. They refuse most control characters,
+// and turn a carriage return into a line feed (XML 1.0, 2.11), as some servers do not escape it.
 func isText(content []byte) bool {
 	for len(content) > 0 {
 		r, size := utf8.DecodeRune(content)
@@ -50,16 +50,16 @@ func isText(content []byte) bool {
 	return true
 }
 
-// item is what a subscriber reads of a published item.
+// item is a published item as a subscriber reads it.
 type item struct {
-	// found tells that there is a payload; retractions and notifications without payload have none.
+	// found: the item has a payload. Retractions and some notifications have none.
 	found   bool
 	content []byte
-	// announced is the node that an item of the node of announcements names.
+	// announced is the node that an announcement names.
 	announced string
 }
 
-// UnmarshalXML takes the first element in an item. That of another publisher, in another namespace, is the content as XML.
+// UnmarshalXML takes the first element of an item. An element in another namespace is the content, as XML.
 func (i *item) UnmarshalXML(d *xml.Decoder, _ xml.StartElement) error {
 	for {
 		token, err := d.Token()
@@ -93,7 +93,7 @@ func readPayload(d *xml.Decoder, start xml.StartElement) ([]byte, error) {
 		if a.Name == (xml.Name{Local: "encoding"}) && a.Value == base64Encoding {
 			content, err := base64.StdEncoding.DecodeString(string(text))
 			if err != nil {
-				return text, nil // it is a message nonetheless: that of somebody who has an encoding of their own
+				return text, nil // a foreign encoding: the element's text is the content
 			}
 			return content, nil
 		}
@@ -101,7 +101,7 @@ func readPayload(d *xml.Decoder, start xml.StartElement) ([]byte, error) {
 	return text, nil
 }
 
-// characters of an element whose start was read.
+// characters returns the text of an element after its start tag.
 func characters(d *xml.Decoder) (text []byte, err error) {
 	for depth := 1; depth > 0; {
 		token, err := d.Token()
@@ -120,7 +120,7 @@ func characters(d *xml.Decoder) (text []byte, err error) {
 	return text, nil
 }
 
-// foreign is an element whose start was read, as XML.
+// foreign returns an element of another namespace as XML, after its start tag.
 func foreign(d *xml.Decoder, start xml.StartElement) ([]byte, error) {
 	var b strings.Builder
 	e := xml.NewEncoder(&b)
@@ -151,7 +151,7 @@ func foreign(d *xml.Decoder, start xml.StartElement) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// withoutNamespaces leaves out the declarations of namespaces, which the encoder makes again from the names.
+// withoutNamespaces leaves out namespace declarations, as the encoder adds them again from the names.
 func withoutNamespaces(attributes []xml.Attr) (kept []xml.Attr) {
 	for _, a := range attributes {
 		if a.Name.Space != "xmlns" && a.Name != (xml.Name{Local: "xmlns"}) {

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// announcements is the node to which publishers of this kind publish the names of the nodes that they make. No topic has this name: the
-// percent sign of a topic becomes %25.
+// announcements is the node on which these clients announce the nodes they create. No topic can have this name,
+// as a topic's percent sign becomes %25.
 const announcements = "%nodes"
 
-// nodeOf is the node of a topic: its name, with a percent sign and two hexadecimal digits for each byte of what XML does not carry
-// unchanged in an attribute (control characters, what is no UTF-8), and of the percent sign itself.
+// nodeOf returns the node of a topic. It escapes as % and two hexadecimal digits each byte that XML changes in an
+// attribute (control characters, invalid UTF-8), and the percent sign itself.
 func nodeOf(topic string) string {
 	if !strings.ContainsFunc(topic, func(r rune) bool { return r == '%' || !plain(r) }) {
 		return topic
@@ -31,17 +31,17 @@ func nodeOf(topic string) string {
 	return b.String()
 }
 
-// plain tells whether XML 1.0 (2.2 and 3.3.3) carries a character unchanged in an attribute. The replacement character stands for bad UTF-8 too.
+// plain reports whether XML 1.0 (2.2 and 3.3.3) keeps a character in an attribute. The replacement character means invalid UTF-8.
 func plain(r rune) bool {
 	return r >= ' ' && r != utf8.RuneError && inXML(r)
 }
 
-// inXML tells whether XML 1.0 allows a character (2.2).
+// inXML reports whether XML 1.0 allows a character (2.2).
 func inXML(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000
 }
 
-// topicOf is the topic of a node. What looks like no escape of nodeOf, in names that others chose, stays as it is.
+// topicOf returns the topic of a node. In other clients' names, text that is no escape of nodeOf stays unchanged.
 func topicOf(node string) string {
 	if !strings.Contains(node, "%") {
 		return node

@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// otherClient is an XMPP client that nobody here wrote: Debian's slixmpp.
+// otherClient is an independent XMPP client: Debian's slixmpp.
 type otherClient struct {
 	input io.Writer
 	lines chan string
@@ -64,7 +64,7 @@ func startOther(t *testing.T, broker, ca, user, password string, topics ...strin
 	return o
 }
 
-// want waits for lines, in any order.
+// want waits for lines in any order.
 func (o *otherClient) want(t *testing.T, lines ...string) {
 	t.Helper()
 	var got []string
@@ -88,11 +88,11 @@ func (o *otherClient) want(t *testing.T, lines ...string) {
 
 func TestAnotherProgramsClientAndOursHearEachOther(t *testing.T) {
 	t.Parallel()
-	s := ownServer(t, nil) // which knows no nodes yet
+	s := ownServer(t, nil) // it has no nodes yet
 	says := connect(t, publisher("other-p", s.address, "other/ours"))
 	says.send(t, "other/ours", "nobody hears it")
 	o := startOther(t, s.address, "-", trafficconfig.XMPPAccount, trafficconfig.XMPPAccount, "other/ours")
-	// Nobody announces its nodes: they are found where the client looks again.
+	// Nobody announces its nodes: the client finds them at its next discovery.
 	hears := openPeer(t, setup("other-s", s.address, "other/theirs/#"), times{look: 200 * time.Millisecond})
 	hears.waitUp(t)
 	says.send(t, "other/ours", `{"a": "<ä & 'ö'>", "b": "text enough for base64 to be longer"}`)
@@ -126,7 +126,7 @@ func TestAnotherProgramsClientAndOursHearEachOtherByTLS(t *testing.T) {
 
 func TestTsharkDissectsEveryPacket(t *testing.T) {
 	t.Parallel()
-	s := ownServer(t, nil) // on which nobody else is
+	s := ownServer(t, nil) // nobody else uses this server
 	for _, program := range []string{"tshark", "tcpdump"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("%s is not installed", program)
@@ -166,7 +166,7 @@ func TestTsharkDissectsEveryPacket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The dissector reads beyond the closing tag of a stream, Prosody's too, and calls that malformed.
+	// The dissector reads beyond the closing tag of a stream, for Prosody too, and calls that malformed.
 	end := hex.EncodeToString([]byte("</stream:stream>"))
 	dissected := 0
 	for frame := range strings.Lines(string(output)) {

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-// unanswered is a stream of a client with filters whose server answers by the test's word, and the stanzas that it reads.
+// unanswered is a client's stream with filters, whose server answers only when the test says so. It collects the stanzas.
 func unanswered(t *testing.T, p *peer, filters ...string) (handler, <-chan request) {
 	t.Helper()
 	server, own := net.Pipe()
@@ -35,7 +35,7 @@ func unanswered(t *testing.T, p *peer, filters ...string) (handler, <-chan reque
 	return handler{s}, stanzas
 }
 
-// next request to subscribe to a node.
+// next returns the next request to subscribe to a node.
 func next(t *testing.T, stanzas <-chan request) request {
 	t.Helper()
 	for {

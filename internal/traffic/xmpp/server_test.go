@@ -30,14 +30,14 @@ import (
 	"vignette.dev/vignette/operators/apps/prosody"
 )
 
-// server is a Prosody as Debian ships it with the configuration that is rendered for an experiment, moved to loopback and other directories.
+// server is Debian's Prosody with the configuration of an experiment, moved to loopback and other directories.
 type server struct {
 	address, metrics, dir string
 	command               *exec.Cmd
 	output                bytes.Buffer
 }
 
-// user of the containers of an experiment.
+// user is the user of an experiment's containers.
 const user = 65532
 
 func startServer(security *v1alpha1.Security, port, metricsPort int) (*server, error) {
@@ -87,7 +87,7 @@ func (s *server) run() error {
 	return fmt.Errorf("prosody does not listen at %s: %s", s.address, s.output.String())
 }
 
-// stop as an agent does, and tell how long it took.
+// stop stops the server as an agent does, and returns how long it took.
 func (s *server) stop() time.Duration {
 	begin := time.Now()
 	_ = s.command.Process.Signal(syscall.SIGTERM)
@@ -95,7 +95,7 @@ func (s *server) stop() time.Duration {
 	return time.Since(begin)
 }
 
-// certificate signed by itself for 127.0.0.1, and its key.
+// certificate makes a self-signed certificate for 127.0.0.1, and its key.
 func certificate() (string, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -110,7 +110,7 @@ func certificate() (string, string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})), err
 }
 
-// shared is the server without security that most tests use, started by the first of them.
+// shared is the server without security that most tests use. The first of them starts it.
 var shared struct {
 	once sync.Once
 	*server
@@ -126,7 +126,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// needServer skips where Prosody is not installed.
+// needServer skips the test if Prosody is not installed.
 func needServer(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("prosodyctl"); err != nil {
@@ -173,7 +173,7 @@ func TestTheServerServesItsStatisticsAndStopsAtOnce(t *testing.T) {
 	}
 }
 
-// get is what Prometheus would get, which calls the server by another name.
+// get returns what Prometheus would get, which calls the server by another name.
 func get(ctx context.Context, url string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// Kinds of requests; they begin the id of an IQ stanza, so that an answer tells what it is to.
+// Kinds of requests. They begin the id of an IQ stanza, so that an answer shows its request's kind.
 const (
 	kindPublish   = 'p'
 	kindAnnounce  = 'a'
@@ -16,7 +16,7 @@ const (
 	kindPing      = 'k'
 )
 
-// request is an IQ stanza (RFC 6120, 8.2.3) to the publish/subscribe service or, for a ping, to the server.
+// request is an IQ stanza (RFC 6120, 8.2.3) to the publish/subscribe service, or a ping to the server.
 type request struct {
 	XMLName xml.Name   `xml:"iq"`
 	Type    string     `xml:"type,attr"`
@@ -29,7 +29,7 @@ type request struct {
 
 type empty struct{}
 
-// pubsub are the requests of XEP-0060: 6.1 subscribe, 7.1 publish, 8.1 create.
+// pubsub has the requests of XEP-0060: 6.1 subscribe, 7.1 publish, 8.1 create.
 type pubsub struct {
 	Publish   *publish       `xml:"publish,omitempty"`
 	Create    *node          `xml:"create,omitempty"`
@@ -45,7 +45,7 @@ type publish struct {
 	} `xml:"item"`
 }
 
-// announcement is what a publisher publishes to the node of announcements.
+// announcement is the item that a publisher publishes to the node of announcements.
 type announcement struct {
 	XMLName xml.Name `xml:"urn:vignette:nodes node"`
 	Name    string   `xml:"name,attr"`
@@ -56,7 +56,7 @@ type node struct {
 	JID  string `xml:"jid,attr,omitempty"`
 }
 
-// configuration is a form (XEP-0004) of settings of a node.
+// configuration is a form (XEP-0004) with settings of a node.
 type configuration struct {
 	Form struct {
 		Type   string  `xml:"type,attr"`
@@ -69,7 +69,7 @@ type field struct {
 	Value string `xml:"value"`
 }
 
-// nodeConfiguration of the nodes that clients make: anybody may subscribe and publish, and no item is kept, as QoS 0 asks for.
+// nodeConfiguration configures created nodes: anybody may subscribe and publish, and no item is kept, as with QoS 0.
 func nodeConfiguration() *configuration {
 	c := &configuration{}
 	c.Form.Type = "submit"
@@ -80,7 +80,7 @@ func nodeConfiguration() *configuration {
 	return c
 }
 
-// toService is a request without its id to the publish/subscribe service.
+// toService returns a request without id to the publish/subscribe service.
 func toService(p pubsub) request {
 	return request{Type: "set", To: trafficconfig.XMPPService, PubSub: &p}
 }
@@ -106,7 +106,7 @@ func subscribeRequest(name, jid string) request {
 	return toService(pubsub{Subscribe: &node{Node: name, JID: jid}})
 }
 
-// discovery is a question for the nodes of the service, and the answer (XEP-0030; XEP-0060, 5.2).
+// discovery requests the nodes of the service, and holds the answer (XEP-0030; XEP-0060, 5.2).
 type discovery struct {
 	Items []struct {
 		Node string `xml:"node,attr"`
@@ -121,7 +121,7 @@ func pingRequest() request {
 	return request{Type: "get", To: trafficconfig.XMPPDomain, Ping: &empty{}}
 }
 
-// answer to a request.
+// answer is the answer to a request.
 type answer struct {
 	Type  string     `xml:"type,attr"`
 	ID    string     `xml:"id,attr"`
@@ -137,7 +137,7 @@ type failure struct {
 	} `xml:",any"`
 }
 
-// condition is the error's defined condition, such as item-not-found.
+// condition returns the error's defined condition, such as item-not-found.
 func (f *failure) condition() string {
 	for _, c := range f.Conditions {
 		if c.XMLName.Space == "urn:ietf:params:xml:ns:xmpp-stanzas" {
@@ -147,7 +147,7 @@ func (f *failure) condition() string {
 	return "error"
 }
 
-// notification of an event (XEP-0060, 7.1.2.1 and 8.4.2).
+// notification is an event (XEP-0060, 7.1.2.1 and 8.4.2).
 type notification struct {
 	Events []struct {
 		Items []struct {

@@ -19,33 +19,33 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttwire"
 )
 
-// stream is one connection after its login.
+// stream is one connection after login.
 type stream struct {
 	client  *client
 	session *xmpp.Session
 	conn    *watchedConn
-	// out is what to write to: conn, or TLS over it.
+	// out is conn, or TLS over it.
 	out   net.Conn
 	jid   string
 	ended chan struct{}
-	// publishing ends with stopPublishing; published is closed when the last message is written.
+	// stopPublishing ends publishing; published is closed after the last message is written.
 	publishing     context.Context
 	stopPublishing context.CancelFunc
 	published      chan struct{}
-	// looks for nodes go on only where filters have wildcards.
+	// wildcards: some filters have wildcards, so the stream keeps discovering nodes.
 	wildcards bool
 
-	// writing is held for a stanza, so that each is one write, and guards what follows.
+	// writing is held to write one stanza at once, and guards the fields below.
 	writing sync.Mutex
 	ids     uint64
 
-	// mu guards what is known of nodes.
+	// mu guards the state of nodes.
 	mu sync.Mutex
-	// asked are the nodes of the create and subscribe requests without an answer, by their ids.
+	// asked has the nodes of unanswered create and subscribe requests, by request id.
 	asked map[string]string
-	// made and subscribed are the nodes for which the client has sent such a request.
+	// made and subscribed have the nodes for which the client has sent such a request.
 	made, subscribed map[string]bool
-	// refused messages; for the goroutine that reads.
+	// refused counts refused messages. Only the reading goroutine uses it.
 	refused int
 }
 
@@ -61,7 +61,7 @@ func newStream(c *client, session *xmpp.Session, conn *watchedConn) *stream {
 
 func isPattern(filter string) bool { return strings.ContainsAny(filter, "#+") }
 
-// serve reads until the end of the stream, and says why it ended.
+// serve reads until the stream ends, and returns why it ended.
 func (s *stream) serve() error {
 	defer s.conn.Close()
 	defer close(s.ended)
@@ -76,7 +76,7 @@ func (s *stream) serve() error {
 	return fmt.Errorf("connection lost: %w", err)
 }
 
-// begin makes the nodes of the topics that are known, so that subscribers know of them before the first message, and subscribes.
+// begin creates the nodes of known topics, so that subscribers find them before the first message, and subscribes.
 func (s *stream) begin() {
 	for _, topic := range s.client.topics() {
 		s.make(nodeOf(topic))
@@ -90,7 +90,7 @@ func (s *stream) begin() {
 	if !s.wildcards {
 		return
 	}
-	// First the announcements, then what there is: so no node is missed.
+	// Announcements before existing nodes, so that no node is missed.
 	s.make(announcements)
 	s.subscribe(announcements)
 	s.look()
@@ -100,8 +100,8 @@ func (s *stream) look() {
 	_ = s.send(kindDiscover, "", discoverRequest()) // errors end the stream, which is told where it is read
 }
 
-// keepAlive looks for nodes in a while and, where nothing was heard for long, asks whether the server is still there. What its host
-// acknowledges of a large message that a slow link still carries is a sign of life too.
+// keepAlive discovers nodes regularly. After a long silence it pings the server.
+// Acknowledged bytes of a large message over a slow link count as a sign of life.
 func (s *stream) keepAlive() {
 	timeout := s.client.times.timeout
 	looks := time.NewTicker(s.client.times.look)
@@ -117,13 +117,13 @@ func (s *stream) keepAlive() {
 		case <-s.ended:
 			return
 		case <-looks.C:
-			go s.look() // writing may wait for the socket
+			go s.look() // a write may block on the socket
 		case now := <-checks.C:
 			switch silent := now.Sub(s.conn.lastLife(now)); {
 			case silent < timeout:
 				asked = false
 			case silent > 2*timeout:
-				s.conn.Close() // reading and writing end with it
+				s.conn.Close() // closing the socket ends reading and writing
 				return
 			case !asked:
 				asked = true
@@ -133,7 +133,7 @@ func (s *stream) keepAlive() {
 	}
 }
 
-// make asks for a node once on this connection.
+// make creates a node once on this connection.
 func (s *stream) make(name string) {
 	s.mu.Lock()
 	known := s.made[name]
@@ -144,7 +144,7 @@ func (s *stream) make(name string) {
 	}
 }
 
-// subscribe to a node once on this connection, so that a message that several filters match comes once.
+// subscribe subscribes to a node once on this connection, so that a message that matches several filters arrives once.
 func (s *stream) subscribe(name string) {
 	s.mu.Lock()
 	known := s.subscribed[name]
@@ -155,7 +155,7 @@ func (s *stream) subscribe(name string) {
 	}
 }
 
-// offer subscribes to a node that is there, if a filter matches its topic.
+// offer subscribes to an existing node if a filter matches its topic.
 func (s *stream) offer(name string) {
 	topic := topicOf(name)
 	if name != announcements && slices.ContainsFunc(s.client.setup.Filters(), func(f string) bool { return mqttwire.Match(f, topic) }) {
@@ -163,7 +163,7 @@ func (s *stream) offer(name string) {
 	}
 }
 
-// publishAll writes what the client publishes.
+// publishAll writes the client's messages.
 func (s *stream) publishAll() {
 	defer close(s.published)
 	for {
@@ -189,7 +189,7 @@ func (s *stream) send(kind byte, name string, r request) error {
 	return err
 }
 
-// write sends a request in one piece, and says when it was about to.
+// write sends a request in one piece, and returns the time just before the write.
 func (s *stream) write(kind byte, name string, r request) (time.Time, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -204,16 +204,16 @@ func (s *stream) write(kind byte, name string, r request) (time.Time, error) {
 		s.asked[r.ID] = name
 		s.mu.Unlock()
 	}
-	// Before the write: where the kernel's buffer is full the wait for it belongs to the delay.
+	// Taken before the write: a wait for the kernel's full buffer is part of the delay.
 	at := time.Now()
 	if _, err := s.out.Write(text); err != nil {
-		s.conn.Close() // a stanza in part is the end of a stream
+		s.conn.Close() // a partly written stanza ends the stream
 		return at, err
 	}
 	return at, nil
 }
 
-// end says good-bye behind the last message.
+// end closes the stream after the last message.
 func (s *stream) end() {
 	s.stopPublishing()
 	<-s.published
@@ -222,10 +222,10 @@ func (s *stream) end() {
 	_ = s.session.Close()
 }
 
-// handler takes what the server sends, on the goroutine that reads.
+// handler handles the server's stanzas on the reading goroutine.
 type handler struct{ *stream }
 
-// HandleXMPP is one stanza.
+// HandleXMPP handles one stanza.
 func (h handler) HandleXMPP(t xmlstream.TokenReadEncoder, start *xml.StartElement) error {
 	d := xml.NewTokenDecoder(xmlstream.MultiReader(xmlstream.Token(*start), t))
 	switch start.Name.Local {
@@ -252,7 +252,7 @@ func (h handler) notified(n notification) {
 			for _, i := range items.Items {
 				switch {
 				case items.Node == announcements:
-					go h.offer(i.announced) // whoever reads does not wait for room to write
+					go h.offer(i.announced) // the reading goroutine must not wait for a write
 				case i.found:
 					h.client.events.Received(at, topicOf(items.Node), i.content)
 				}
@@ -264,7 +264,7 @@ func (h handler) notified(n notification) {
 	}
 }
 
-// answered tells what became of a request.
+// answered handles the answer to a request.
 func (h handler) answered(a answer) {
 	if a.ID == "" || a.Type != "result" && a.Type != "error" {
 		return
@@ -297,8 +297,8 @@ func (h handler) answered(a answer) {
 	}
 }
 
-// subscribeAnswered: the server has a subscription, or refuses it for a condition. What the client found by itself the next look tries again, if it is
-// still there.
+// subscribeAnswered handles the server's acceptance or refusal of a subscription. After a refusal of a discovered node the
+// next discovery tries again.
 func (h handler) subscribeAnswered(name, condition string) {
 	topic, found := topicOf(name), !slices.Contains(h.client.setup.Filters(), topicOf(name))
 	switch {
@@ -334,7 +334,7 @@ func (h handler) offerAll(nodes *discovery) {
 	}
 }
 
-// refuse counts messages that the server did not take, and tells of the 1st, 2nd, 4th, 8th and so on.
+// refuse counts messages that the server refused, and logs the 1st, 2nd, 4th, 8th and so on.
 func (h handler) refuse(condition string) {
 	h.refused++
 	if h.refused&(h.refused-1) == 0 {
@@ -342,7 +342,7 @@ func (h handler) refuse(condition string) {
 	}
 }
 
-// forget a node that is gone, for it to be made and subscribed to anew.
+// forget forgets a deleted node, so that it can be created and subscribed to again.
 func (h handler) forget(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

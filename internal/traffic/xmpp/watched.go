@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchedConn is a TCP connection that knows when its peer last gave a sign of life.
+// watchedConn is a TCP connection that records its peer's last sign of life.
 type watchedConn struct {
 	net.Conn
-	// read is when something was, in nanoseconds since 1970.
+	// read is when the last byte was read, in nanoseconds since 1970.
 	read    atomic.Int64
 	written atomic.Int64
-	// acknowledged bytes as last seen, and when some of several more were; for lastLife alone.
+	// acknowledged is the last count of acknowledged bytes, and progress when it last grew. For lastLife alone.
 	acknowledged int64
 	progress     time.Time
 }
@@ -28,7 +28,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// pieceBytes of a write that waits for the socket: progress is seen after each.
+// pieceBytes is the size of a piece of a write. Progress shows after each piece.
 const pieceBytes = 64 << 10
 
 func (c *watchedConn) Write(b []byte) (total int, err error) {
@@ -42,8 +42,8 @@ func (c *watchedConn) Write(b []byte) (total int, err error) {
 	}
 }
 
-// lastLife is when something was read, or the peer's host was seen to have acknowledged a part of what is under way. That it has
-// acknowledged all says nothing of the server, which is to answer then.
+// lastLife returns when a byte was last read, or the peer's host last acknowledged a part of the data in flight.
+// An acknowledgement of all data is no sign that the server itself is alive.
 func (c *watchedConn) lastLife(now time.Time) time.Time {
 	waiting := c.waiting()
 	if acknowledged := c.written.Load() - waiting; acknowledged > c.acknowledged {
@@ -58,7 +58,7 @@ func (c *watchedConn) lastLife(now time.Time) time.Time {
 	return c.progress
 }
 
-// waiting bytes are in the kernel's buffer without an acknowledgement (SIOCOUTQ, tcp(7)).
+// waiting returns the unacknowledged bytes in the kernel's buffer (SIOCOUTQ, tcp(7)).
 func (c *watchedConn) waiting() (bytes int64) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {

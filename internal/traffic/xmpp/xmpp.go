@@ -1,8 +1,8 @@
-// Package xmpp is a client of XMPP publish/subscribe (RFC 6120, XEP-0060) for the traffic generator, on mellium.im/xmpp.
+// Package xmpp is an XMPP publish/subscribe client (RFC 6120, XEP-0060) for the traffic generator, on mellium.im/xmpp.
 //
-// A topic is a node of the server's publish/subscribe service. XEP-0060 has no wildcards: a client whose filters have some looks for
-// nodes (XEP-0030) as it connects and every minute, and hears of new ones at once from the publishers of this kind, which
-// announce them. All is sent once and never again (QoS 0): without a connection messages are refused.
+// A topic is a node of the server's publish/subscribe service. XEP-0060 has no wildcards. A client with wildcards discovers
+// nodes (XEP-0030) when it connects, and then every minute. Publishers of this kind announce new nodes at once.
+// Messages are sent once (QoS 0), and refused without a connection.
 package xmpp
 
 import (
@@ -23,10 +23,10 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// lookEvery is the time between two looks for new nodes, less up to a fifth. With 24 nodes one takes 2 kB.
+// lookEvery is the time between two discoveries of nodes, less up to a fifth. With 24 nodes one takes 2 kB.
 const lookEvery = time.Minute
 
-// times of a client: between two looks for nodes, and how long a server may be silent before it is asked whether it is there.
+// times are a client's intervals: between two discoveries, and how long a server may be silent before a ping.
 type times struct{ look, timeout time.Duration }
 
 type client struct {
@@ -35,7 +35,7 @@ type client struct {
 	dialer *transport.Dialer
 	outbox *transport.Outbox
 	times  times
-	// subscriptions of topics: those of the filters without wildcards, and those that are found.
+	// subscriptions has the topics of filters without wildcards, and the discovered ones.
 	subscriptions *transport.Subscriptions
 	stop          context.CancelFunc
 	done          chan struct{}
@@ -79,7 +79,7 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 	return c, nil
 }
 
-// address of a client: a resource of the account.
+// address returns a client's address: a resource of the account.
 func address(account, resource string) (jid.JID, error) {
 	a, err := jid.New(account, trafficconfig.XMPPDomain, resource)
 	if err != nil {
@@ -88,7 +88,7 @@ func address(account, resource string) (jid.JID, error) {
 	return a, nil
 }
 
-// run makes one connection after the other.
+// run connects and reconnects until the client is closed.
 func (c *client) run(ctx context.Context) {
 	defer close(c.done)
 	for ctx.Err() == nil {
@@ -98,7 +98,7 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// connection is one from its beginning to its end.
+// connection runs one connection until it ends.
 func (c *client) connection(ctx context.Context) error {
 	s, err := c.connect(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *client) connect(ctx context.Context) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The library is given no context: the end of one soon after the negotiation could still end a read.
+	// No context for the library: its end soon after the negotiation could still interrupt a read.
 	late := time.AfterFunc(c.times.timeout, func() { conn.Close() })
 	defer late.Stop()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
@@ -141,7 +141,7 @@ func (c *client) connect(ctx context.Context) (*stream, error) {
 	return newStream(c, session, watched), nil
 }
 
-// negotiate is RFC 6120, 4 to 7: TLS where the security has certificates, login, the name of the client as resource.
+// negotiate runs RFC 6120, 4 to 7: TLS if the security has certificates, login, and the client's name as resource.
 func (c *client) negotiate(conn *watchedConn, broker string) (*xmpp.Session, error) {
 	security, err := c.dialer.TLS(broker)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *client) negotiate(conn *watchedConn, broker string) (*xmpp.Session, err
 	if err != nil {
 		return nil, err
 	}
-	// The library logs in on what it takes for secure; without TLS by design, the exchange (SCRAM) does not show the password.
+	// The library logs in only on a connection that it believes secure. Without TLS, SCRAM does not show the password.
 	state, features := xmpp.Secure, []xmpp.StreamFeature{xmpp.SASL("", password, sasl.ScramSha256, sasl.ScramSha1), xmpp.BindResource()}
 	if security != nil {
 		state, features = 0, append(features, xmpp.StartTLS(security))
@@ -172,7 +172,7 @@ func (c *client) negotiate(conn *watchedConn, broker string) (*xmpp.Session, err
 	return session, negotiated(session, security != nil)
 }
 
-// negotiated checks that the server did not leave out what the library then leaves out too.
+// negotiated checks that the server did not skip a feature, as the library then skips it silently.
 func negotiated(session *xmpp.Session, secure bool) error {
 	if _, ok := session.Conn().(*tls.Conn); secure && !ok {
 		return errors.New("the server offers no TLS: want STARTTLS")
@@ -183,7 +183,7 @@ func negotiated(session *xmpp.Session, secure bool) error {
 	return nil
 }
 
-// Publish puts the message behind those that wait for the socket, or refuses it.
+// Publish queues the message for the socket, or refuses it.
 func (c *client) Publish(topic string, content []byte) error {
 	return c.outbox.Put(topic, content)
 }
@@ -194,12 +194,12 @@ func (c *client) current() *stream {
 	return c.stream
 }
 
-// Close writes what waits and ends the stream: the server reads what was published before it reads the end. Nothing is acknowledged with QoS 0.
+// Close writes the queue and ends the stream. The server reads all messages before the end. QoS 0 has no acknowledgements.
 func (c *client) Close(ctx context.Context) {
 	c.outbox.WaitEmpty(ctx)
 	c.stop()
 	if s := c.current(); s != nil {
-		go s.end() // may wait for the socket
+		go s.end() // a write may block on the socket
 		select {
 		case <-ctx.Done():
 		case <-c.done:
@@ -209,7 +209,7 @@ func (c *client) Close(ctx context.Context) {
 	<-c.done
 }
 
-// topics that the client knows beforehand that it will publish to.
+// topics returns the topics that the client knows beforehand that it publishes to.
 func (c *client) topics() (topics []string) {
 	p := c.setup.Publish
 	if p == nil {

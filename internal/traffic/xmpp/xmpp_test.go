@@ -22,7 +22,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// peer is a client and what it told.
+// peer is a client and the events that it reported.
 type peer struct {
 	*client
 	mu       sync.Mutex
@@ -72,7 +72,7 @@ func (p *peer) told() string {
 	return strings.Join(p.words, "; ")
 }
 
-// setup of a client that subscribes to the filters.
+// setup returns a client's setup with subscriptions to the filters.
 func setup(name, broker string, filters ...string) transport.Setup {
 	s := transport.Setup{ClientID: name, Config: trafficconfig.Config{Instance: name, Broker: broker, Seed: 1}}
 	if len(filters) > 0 {
@@ -124,7 +124,7 @@ func (p *peer) waitUp(t *testing.T) {
 	})
 }
 
-// waitSubscribed until the server has taken all subscriptions, those to the nodes named among them.
+// waitSubscribed waits until the server has accepted all subscriptions, including those to the given nodes.
 func (p *peer) waitSubscribed(t *testing.T, nodes ...string) {
 	t.Helper()
 	eventually(t, func() string { return fmt.Sprintf("not subscribed to %q: %s", nodes, p.told()) }, func() bool {
@@ -149,7 +149,7 @@ func (p *peer) got() map[string]int {
 	return maps.Clone(p.received)
 }
 
-// wantOnce waits for the messages, each of which is to come once, and nothing else.
+// wantOnce waits for the messages, each exactly once, and fails on any other.
 func (p *peer) wantOnce(t *testing.T, messages ...string) {
 	t.Helper()
 	want := map[string]int{}
@@ -161,7 +161,7 @@ func (p *peer) wantOnce(t *testing.T, messages ...string) {
 	}, func() bool {
 		return len(p.got()) >= len(want)
 	})
-	time.Sleep(50 * time.Millisecond) // what comes twice comes soon
+	time.Sleep(50 * time.Millisecond) // a duplicate would arrive soon
 	if !maps.Equal(p.got(), want) {
 		t.Errorf("received %.300q, want %.300q once each", fmt.Sprint(p.got()), fmt.Sprint(want))
 	}
@@ -174,7 +174,7 @@ func (p *peer) send(t *testing.T, topic, content string) {
 	}
 }
 
-// publisher announces its topic as it connects.
+// The publisher announces its topic when it connects.
 func publisher(name, broker, topic string) transport.Setup {
 	s := setup(name, broker)
 	s.Publish = &trafficconfig.Publish{Topic: topic}
@@ -359,7 +359,7 @@ func TestAServerThatFallsSilentIsLeft(t *testing.T) {
 	s := ownServer(t, nil)
 	p := openPeer(t, setup("silent", s.address, "#"), times{look: lookEvery, timeout: time.Second})
 	p.waitUp(t)
-	time.Sleep(2500 * time.Millisecond) // longer than a silence may be: a server that is there answers
+	time.Sleep(2500 * time.Millisecond) // longer than the allowed silence: a live server answers the ping
 	if told := p.told(); told != s.address {
 		t.Errorf("told %q; want no more than the connection to %s", told, s.address)
 	}

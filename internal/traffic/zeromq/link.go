@@ -12,30 +12,31 @@ import (
 )
 
 const (
-	// heartbeat is the time between two and how long to wait for an answer. A queue of 1000 packets of 230 bytes, which is what a link has by default, takes
-	// 190 s at 9.8 kbit/s, and answers wait behind it. A heartbeat with its answer takes 280 bytes, which at one a minute 54 clients could not afford there.
+	// heartbeat is the interval of heartbeats and the timeout of their answers. A link's default queue of 1000 packets of 230 bytes
+	// takes 190 s at 9.8 kbit/s, and answers wait behind it.
+	// A heartbeat with its answer takes 280 bytes. One a minute from 54 clients would exceed such a link.
 	heartbeat = 300 * time.Second
-	// queueBytes bounds what waits in the library for a connection.
+	// queueBytes limits the library's queue for a connection.
 	queueBytes = 16 << 20
 	minWaiting = 16
 	maxWaiting = 1000 // libzmq's default
 )
 
-// highWater is how many messages of a size may wait for a connection.
+// highWater returns the most queued messages of a size for a connection.
 func highWater(bytes int) int {
 	return min(max(queueBytes/max(bytes, 1), minWaiting), maxWaiting)
 }
 
-// link is a socket that has one connection.
+// link is a socket with one connection.
 type link struct {
 	kind     zmq.Type
 	socket   *zmq.Socket
 	endpoint string
-	// monitor tells of the connection; nil for PGM, which has none.
+	// monitor reports the connection's events; nil for PGM, which has none.
 	monitor *zmq.Socket
 }
 
-// open a socket and begin to connect it.
+// open opens a socket and starts to connect it.
 func (c *Client) open(kind zmq.Type, endpoint string) (*link, error) {
 	s, err := c.library.Socket(kind)
 	if err != nil {
@@ -68,7 +69,7 @@ func (l *link) begin(c *Client) (err error) {
 	return l.socket.Connect(l.endpoint)
 }
 
-// options of a client's socket.
+// options returns the options of a client's socket.
 func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 	options := map[zmq.Option]int{zmq.Linger: 0}
 	if kind == zmq.PUB {
@@ -80,23 +81,24 @@ func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 	}
 	timeout, beat := c.dialer.Timeout(), heartbeat
 	if len(c.setup.Failover) > 0 {
-		beat = timeout // there is somewhere to go to
+		beat = timeout // there are other brokers to fail over to
 	}
-	options[zmq.ReconnectInterval] = -1 // the client connects anew by itself, to the broker whose turn it is
+	options[zmq.ReconnectInterval] = -1 // the client reconnects by itself, to the next broker
 	options[zmq.ConnectTimeout] = int(timeout.Milliseconds())
 	options[zmq.HandshakeInterval] = int(timeout.Milliseconds())
 	Heartbeats(options, beat)
 	return options
 }
 
-// Heartbeats are added to a socket's options: one each interval, and a peer is gone that is silent for as long after one. They have no time to live, which would
-// tell the peer when to give up: libzmq 4.3.4 keeps it in 16 bits of milliseconds, so that any above 65 s ends connections that are well.
+// Heartbeats returns the options for heartbeats: one each interval, and a peer that does not answer within it is lost.
+// They set no time to live, which would give the peer a timeout.
+// libzmq 4.3.4 keeps it in 16 bits of milliseconds, so a longer one than 65 s ends healthy connections.
 func Heartbeats(options map[zmq.Option]int, interval time.Duration) {
 	options[zmq.HeartbeatInterval] = int(interval.Milliseconds())
 	options[zmq.HeartbeatTimeout] = int(interval.Milliseconds())
 }
 
-// agreed waits until broker and client have shaken hands, which PGM has no need of.
+// agreed waits for the handshake of broker and client. PGM has none.
 func (l *link) agreed(ctx context.Context) error {
 	if l.monitor == nil {
 		return nil
@@ -112,7 +114,7 @@ func (l *link) agreed(ctx context.Context) error {
 	})
 }
 
-// lost waits until the connection is, which is an error, or until ctx ends.
+// lost waits until the connection is lost, which is an error, or until ctx ends.
 func (l *link) lost(ctx context.Context) error {
 	if l.monitor == nil {
 		<-ctx.Done()
@@ -123,7 +125,7 @@ func (l *link) lost(ctx context.Context) error {
 	})
 }
 
-// events are given to take until it is done.
+// events passes events to take until it returns true.
 func (l *link) events(ctx context.Context, take func(zmq.Event) (bool, error)) error {
 	for {
 		event, _, err := l.monitor.ReceiveEvent()
@@ -144,13 +146,13 @@ func (l *link) events(ctx context.Context, take func(zmq.Event) (bool, error)) e
 	}
 }
 
-// close the socket, which goes on sending for as long as it lingers.
+// close closes the socket, which continues to send for its linger period.
 func (l *link) close(linger time.Duration) {
-	_ = l.socket.Set(zmq.Linger, int(linger.Milliseconds())) // it has 0 from before
+	_ = l.socket.Set(zmq.Linger, int(linger.Milliseconds())) // the linger period is 0 from the start
 	l.socket.Close()
 }
 
-// Prefix that all topics have which a filter matches: what it says before its first wildcard.
+// Prefix returns the prefix of all topics that a filter matches: its part before the first wildcard.
 func Prefix(filter string) string {
 	if i := strings.IndexAny(filter, "+#"); i >= 0 {
 		if filter[i] == '#' { // a/# matches a too

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// A sender keeps what it sent, to repeat it, for the recovery interval at its full rate: windowBits bound the memory for that. The
-	// interval is a minute where the rate is low: repetitions then wait behind long queues.
+	// A sender keeps messages for repetition during the recovery interval, at its full rate. windowBits limits the memory for that.
+	// The interval is a minute at low rates, as repetitions then wait behind long queues.
 	windowBits       = 128 << 20
 	minRecoverMillis = 10_000 // libzmq's default
 	maxRecoverMillis = 60_000
 )
 
-// PGMOptions are added for a socket of PGM. Senders and receivers must have the same, as they make their windows by them.
+// PGMOptions returns the options of a PGM socket. Senders and receivers need the same, as they set the windows.
 func PGMOptions(options map[zmq.Option]int, rateKilobits int) {
 	options[zmq.Rate] = rateKilobits
 	options[zmq.RecoveryInterval] = min(max(windowBits/max(rateKilobits, 1), minRecoverMillis), maxRecoverMillis)
 }
 
-// PGMEndpoints of publishers and subscribers on a network interface; empty where there is no group.
+// PGMEndpoints returns the endpoints of publishers and subscribers on an interface; empty without a group.
 func PGMEndpoints(name string, config trafficconfig.PGM) (publish, subscribe string, err error) {
 	address, err := interfaceAddress(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func PGMEndpoints(name string, config trafficconfig.PGM) (publish, subscribe str
 	return publish, subscribe, err
 }
 
-// PGMEndpoint of a group on the interface with an address: libzmq takes no interface's name.
+// PGMEndpoint returns the endpoint of a group on the interface with an address. libzmq accepts no interface names.
 func PGMEndpoint(local netip.Addr, group string) (string, error) {
 	if group == "" {
 		return "", nil
@@ -48,7 +48,7 @@ func PGMEndpoint(local netip.Addr, group string) (string, error) {
 	return fmt.Sprintf("epgm://%s;%s", local, parsed), nil
 }
 
-// interfaceAddress is the first IPv4 address of an interface.
+// interfaceAddress returns an interface's first IPv4 address.
 func interfaceAddress(name string) (netip.Addr, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package zeromq is a client of ZeroMQ publish/subscribe for the traffic generator, on libzmq: ZMTP 3 over TCP (rfc.zeromq.org/spec/23), or
+// Package zeromq is a ZeroMQ publish/subscribe client for the traffic generator, on libzmq: ZMTP 3 over TCP (rfc.zeromq.org/spec/23), or
 // PGM in UDP multicast (RFC 3208, epgm). A message is two frames: topic and content.
 package zeromq
 
@@ -18,7 +18,7 @@ import (
 	"vignette.dev/vignette/internal/zmq"
 )
 
-// Client publishes by one socket and subscribes by another, both to the same broker.
+// Client publishes on one socket and subscribes on another, both to the same broker.
 type Client struct {
 	setup   transport.Setup
 	events  transport.Events
@@ -29,11 +29,11 @@ type Client struct {
 	done    sync.WaitGroup
 
 	mu sync.Mutex
-	// publisher is nil while there is no connection.
+	// publisher is nil without a connection.
 	publisher *zmq.Socket
-	// lingers is how long the sockets' last messages may take to go out, once the client is being closed.
+	// lingers is how long the sockets may take to send their last messages while the client closes.
 	lingers time.Duration
-	// warnedFull tells that people know of the queue that can be full.
+	// warnedFull: a warning about the full queue was logged.
 	warnedFull bool
 }
 
@@ -56,7 +56,7 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 	return c, nil
 }
 
-// check says what of a setup is not for ZeroMQ.
+// check returns an error for a setup that ZeroMQ does not support.
 func check(s transport.Setup) error {
 	for _, filter := range s.Filters() {
 		if err := mqttwire.ValidFilter(filter); err != nil {
@@ -76,7 +76,7 @@ func check(s transport.Setup) error {
 	return nil
 }
 
-// run connects, and again after each loss, to the broker whose turn it is.
+// run connects, and reconnects after each loss to the next broker.
 func (c *Client) run() {
 	for {
 		broker, err := c.dialer.Next(c.ctx)
@@ -92,8 +92,8 @@ func (c *Client) run() {
 	}
 }
 
-// session is one connection of each socket, until one breaks. Sockets are new each time: libzmq would keep messages for a broker
-// that is gone, and would try only that one.
+// session runs one connection of each socket until one fails. It opens new sockets each time: libzmq would queue
+// messages for a lost broker, and retry only that one.
 func (c *Client) session(broker string) error {
 	links, err := c.connect(broker)
 	defer func() { c.end(links) }()
@@ -118,7 +118,7 @@ func (c *Client) session(broker string) error {
 	return g.Wait()
 }
 
-// connect begins to connect a socket for each direction.
+// connect starts to connect a socket for each direction.
 func (c *Client) connect(broker string) (links []*link, err error) {
 	publish, subscribe, err := c.endpoints(broker)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *Client) connect(broker string) (links []*link, err error) {
 	return links, nil
 }
 
-// endpoints at a broker: of publishers, and of subscribers.
+// endpoints returns a broker's endpoints for publishers and for subscribers.
 func (c *Client) endpoints(broker string) (publish, subscribe string, err error) {
 	if c.setup.Transport == trafficconfig.TransportPGM {
 		return PGMEndpoints(c.setup.Interface, *c.setup.PGM)
@@ -154,7 +154,7 @@ func (c *Client) endpoints(broker string) (publish, subscribe string, err error)
 	if err != nil || number > 65534 {
 		return "", "", fmt.Errorf("broker %q: want a port up to 65534, as subscribers use the one above", broker)
 	}
-	// libzmq tells nobody of a name that it does not find.
+	// libzmq does not report a name that it cannot resolve.
 	addresses, err := net.DefaultResolver.LookupNetIP(c.ctx, "ip4", host)
 	if err != nil {
 		return "", "", err
@@ -162,7 +162,7 @@ func (c *Client) endpoints(broker string) (publish, subscribe string, err error)
 	return fmt.Sprintf("tcp://%s:%d", addresses[0].Unmap(), number), fmt.Sprintf("tcp://%s:%d", addresses[0].Unmap(), number+1), nil
 }
 
-// begin lets messages be published.
+// begin allows publishing.
 func (c *Client) begin(links []*link) {
 	c.mu.Lock()
 	for _, l := range links {
@@ -174,7 +174,7 @@ func (c *Client) begin(links []*link) {
 	c.events.Connection(true, c.dialer.Connected())
 }
 
-// end closes the sockets. What a broken connection had not taken is lost, as it is in TCP's buffers.
+// end closes the sockets. Messages that a failed connection had not taken are lost, as in TCP's buffers.
 func (c *Client) end(links []*link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *Client) end(links []*link) {
 	}
 }
 
-// receive takes messages until ctx ends.
+// receive receives messages until ctx ends.
 func (c *Client) receive(ctx context.Context, s *zmq.Socket) error {
 	warned := false
 	for {
@@ -217,7 +217,7 @@ func (c *Client) receive(ctx context.Context, s *zmq.Socket) error {
 	}
 }
 
-// parse a message. Over PGM its frames may follow the first frames of one whose rest was lost.
+// parse parses a message. Over PGM its frames may follow the first frames of an incomplete message.
 func (c *Client) parse(frames [][]byte) (topic string, content []byte, err error) {
 	n := len(frames)
 	if n < 2 || n > 2 && c.setup.Transport != trafficconfig.TransportPGM {
@@ -236,7 +236,7 @@ func (c *Client) wants(topic string) bool {
 	return false
 }
 
-// Publish hands a message to libzmq, which sends it if a subscriber of the broker wants it. A full queue refuses it.
+// Publish passes a message to libzmq, which sends it if a subscriber of the broker wants it. A full queue refuses it.
 func (c *Client) Publish(topic string, payload []byte) error {
 	if err := mqttwire.ValidTopic(topic); err != nil {
 		return err
@@ -262,7 +262,7 @@ func (c *Client) Publish(topic string, payload []byte) error {
 	return nil
 }
 
-// Close gives what was published the time that ctx has, and disconnects.
+// Close gives the published messages until ctx ends, and disconnects.
 func (c *Client) Close(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok {
 		c.mu.Lock()

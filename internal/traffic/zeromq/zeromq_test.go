@@ -22,7 +22,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestEveryTopicThatAFilterMatchesBeginsWithItsPrefix on random filters and topics of few different levels.
+// TestEveryTopicThatAFilterMatchesBeginsWithItsPrefix uses random filters and topics of few different levels.
 func TestEveryTopicThatAFilterMatchesBeginsWithItsPrefix(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 0))
 	levels := func(of ...string) string {
