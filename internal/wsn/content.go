@@ -6,28 +6,29 @@ import (
 	"strings"
 )
 
-// Content of any kind in the element of a wsnt:Message, and back, byte by byte. What is one element of XML that stands for itself goes in as it is;
-// other text as the text of an element, in the namespace of vignette; anything else as such an element in base64.
+// Content in the element of a wsnt:Message, and back, byte by byte. A standalone XML element goes in unchanged;
+// other text becomes the text of an element in vignette's namespace.
+// Anything else becomes such an element in base64.
 
-// Embed makes the element of any content.
+// Embed returns the element for any content.
 func Embed(content []byte) []byte {
 	if embeddable(content) {
 		return content
 	}
-	// Text of white space alone is what implementations take liberties with.
+	// Implementations change text of white space alone.
 	if text := string(content); isXMLText(text) && strings.TrimSpace(text) != "" {
 		return fmt.Appendf(nil, `<v:Text xmlns:v="%s">%s</v:Text>`, nsContent, textEscaper.Replace(text))
 	}
 	return fmt.Appendf(nil, `<v:Base64 xmlns:v="%s">%s</v:Base64>`, nsContent, base64.StdEncoding.EncodeToString(content))
 }
 
-// textEscaper leaves alone what need not be escaped in text, to keep messages short.
+// textEscaper escapes only what text requires, to keep messages short.
 var textEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")
 
-// maxEmbeddedDepth leaves room for the elements around.
+// maxEmbeddedDepth leaves room for the elements around the content.
 const maxEmbeddedDepth = maxDepth - 8
 
-// embeddable tells whether content is an element that stands for itself, without anything before or after it, and none of those that
+// embeddable reports whether content is one standalone element without anything around it, and not an element that
 // Embed makes.
 func embeddable(content []byte) bool {
 	if len(content) < 4 || content[0] != '<' || content[1] == '?' || content[1] == '!' || content[len(content)-1] != '>' {
@@ -37,14 +38,14 @@ func embeddable(content []byte) bool {
 	return err == nil && len(e.raw) == len(content) && e.Name.Space != nsContent
 }
 
-// parseContent reads an element as it will be read within a message: without keeping what is in it.
+// parseContent reads an element as a message's reader does: without keeping its content.
 func parseContent(content []byte) (*Element, error) {
 	r := newReader(content)
 	r.keepNone, r.depth = true, maxEmbeddedDepth
 	return r.read()
 }
 
-// Extract is the content of a wsnt:Message's element.
+// Extract returns the content of a wsnt:Message's element.
 func Extract(element []byte) ([]byte, error) {
 	e, err := parseContent(element)
 	if err != nil {

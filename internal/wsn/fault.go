@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FaultKind is the element that a fault's detail has: prefix and name. The prefixes are those that envelopes declare.
+// FaultKind is the element in a fault's detail: prefix and name. The prefixes are those that envelopes declare.
 type FaultKind string
 
 // Faults of WS-BaseNotification, WS-BrokeredNotification and WS-Resource, and three of SOAP and WS-Addressing, which have no element.
@@ -27,18 +27,18 @@ const (
 	ServerBusy                     FaultKind = "Server"
 )
 
-// Fault is an error that a service answers with.
+// Fault is a service's error answer.
 type Fault struct {
 	Kind FaultKind
 	// Reason for people.
 	Reason string
-	// Minimum and maximum of times that are acceptable, for faults of termination times.
+	// Minimum and Maximum are the acceptable limits of termination times, for faults about these.
 	MinimumTime time.Time
-	// Unknown names the filter of an InvalidFilter as prefix:name with its namespace declared: filled in by AppendFault.
+	// Unknown is the filter of an InvalidFilter as prefix:name with its namespace declared. AppendFault fills it in.
 	Unknown *Element
 }
 
-// Error is what people read.
+// Error returns the text for people.
 func (f *Fault) Error() string {
 	if f.Kind == "" {
 		return f.Reason
@@ -54,7 +54,7 @@ func faultf(kind FaultKind, format string, args ...any) *Fault {
 
 func (f *Fault) typed() bool { return strings.Contains(string(f.Kind), ":") }
 
-// detail is the element with WS-BaseFaults' content.
+// detail returns the element with WS-BaseFaults' content.
 func (f *Fault) detail(now time.Time) string {
 	if !f.typed() {
 		return ""
@@ -73,7 +73,7 @@ func (f *Fault) detail(now time.Time) string {
 	return b.String()
 }
 
-// parseFault finds what a fault says, of either version of SOAP.
+// parseFault reads a fault of either version of SOAP.
 func parseFault(e *Element) *Fault {
 	f := &Fault{Kind: ServerBusy}
 	ns := e.Name.Space

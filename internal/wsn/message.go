@@ -10,31 +10,31 @@ import (
 
 // NotificationMessage is one message of a Notify.
 type NotificationMessage struct {
-	// Subscription that it was sent for, and Producer of it; without an address where there is none.
+	// Subscription is the one that the message was sent for, and Producer the sender; without an address if absent.
 	Subscription, Producer EPR
-	// Topic; without a dialect where there is none.
+	// Topic has no dialect if absent.
 	Topic TopicExpression
 	// Message is one element.
 	Message []byte
 }
 
-// Subscribe is the request of a consumer. A pull point is a consumer too.
+// Subscribe is a consumer's request. A pull point is a consumer too.
 type Subscribe struct {
 	Consumer EPR
-	// Topics that must all match; none for everything.
+	// Topics must all match; none match everything.
 	Topics []TopicExpression
-	// Termination as it stands in the request; empty for none.
+	// Termination is the text in the request; empty for none.
 	Termination string
 }
 
 // Subscribed is the response.
 type Subscribed struct {
 	Subscription EPR
-	// Now of the broker, and when the subscription ends; zero for unknown and never.
+	// Now is the broker's time, Termination the subscription's end; zero for unknown and never.
 	Now, Termination time.Time
 }
 
-// RegisterPublisher is the request of a publisher.
+// RegisterPublisher is a publisher's request.
 type RegisterPublisher struct {
 	Publisher   EPR
 	Topics      []TopicExpression
@@ -95,12 +95,12 @@ func notifications(open, close string, messages []NotificationMessage) string {
 	return b.String()
 }
 
-// NotifyBody is the body with messages.
+// NotifyBody returns the body with messages.
 func NotifyBody(messages ...NotificationMessage) string {
 	return notifications(`<wsnt:Notify>`, `</wsnt:Notify>`, messages)
 }
 
-// Body of the request.
+// Body returns the body of the request.
 func (s Subscribe) Body() string {
 	var b strings.Builder
 	b.WriteString(`<wsnt:Subscribe>`)
@@ -119,7 +119,7 @@ func (s Subscribe) Body() string {
 	return b.String()
 }
 
-// times are those of a response; a termination time that is none is nil.
+// times appends the times of a response; a zero termination time is nil.
 func times(termination, now time.Time, terminationFirst bool) string {
 	end := `<wsnt:TerminationTime>` + Time(termination) + `</wsnt:TerminationTime>`
 	if termination.IsZero() {
@@ -132,7 +132,7 @@ func times(termination, now time.Time, terminationFirst bool) string {
 	return current + end
 }
 
-// Body of the response.
+// Body returns the body of the response.
 func (s Subscribed) Body() string {
 	var b strings.Builder
 	b.WriteString(`<wsnt:SubscribeResponse>`)
@@ -142,7 +142,7 @@ func (s Subscribed) Body() string {
 	return b.String()
 }
 
-// RenewBody asks for a new termination time; empty for none.
+// RenewBody requests a new termination time; empty for none.
 func RenewBody(termination string) string {
 	if termination == "" {
 		return `<wsnt:Renew><wsnt:TerminationTime xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/></wsnt:Renew>`
@@ -155,18 +155,18 @@ func RenewedBody(termination, now time.Time) string {
 	return `<wsnt:RenewResponse>` + times(termination, now, true) + `</wsnt:RenewResponse>`
 }
 
-// EmptyBody is an element of WS-BaseNotification without content, such as Unsubscribe.
+// EmptyBody returns an element of WS-BaseNotification without content, such as Unsubscribe.
 func EmptyBody(name string) string { return `<wsnt:` + name + `/>` }
 
-// BrokeredBody is an element of WS-BrokeredNotification without content, such as DestroyRegistration.
+// BrokeredBody returns an element of WS-BrokeredNotification without content, such as DestroyRegistration.
 func BrokeredBody(name string) string { return `<wsbr:` + name + ` xmlns:wsbr="` + NSBrokered + `"/>` }
 
-// GetMessagesBody asks a pull point for some messages at most.
+// GetMessagesBody requests at most so many messages from a pull point.
 func GetMessagesBody(most int) string {
 	return `<wsnt:GetMessages><wsnt:MaximumNumber>` + strconv.Itoa(most) + `</wsnt:MaximumNumber></wsnt:GetMessages>`
 }
 
-// MessagesBody is the response of a pull point.
+// MessagesBody is a pull point's response.
 func MessagesBody(messages ...NotificationMessage) string {
 	return notifications(`<wsnt:GetMessagesResponse>`, `</wsnt:GetMessagesResponse>`, messages)
 }
@@ -180,7 +180,7 @@ func PullPointBody(pullPoint EPR) string {
 	return b.String()
 }
 
-// GetCurrentMessageBody asks for a topic's last message.
+// GetCurrentMessageBody requests a topic's last message.
 func GetCurrentMessageBody(topic TopicExpression) string {
 	var b strings.Builder
 	b.WriteString(`<wsnt:GetCurrentMessage>`)
@@ -194,7 +194,7 @@ func CurrentMessageBody(message []byte) string {
 	return `<wsnt:GetCurrentMessageResponse>` + string(message) + `</wsnt:GetCurrentMessageResponse>`
 }
 
-// Body of the request.
+// Body returns the body of the request.
 func (r RegisterPublisher) Body() string {
 	var b strings.Builder
 	b.WriteString(`<wsbr:RegisterPublisher xmlns:wsbr="` + NSBrokered + `">`)
@@ -224,7 +224,7 @@ func RegisteredBody(registration, consumer EPR) string {
 
 // --- reading
 
-// is tells whether a body is an element of a name.
+// is reports whether a body is an element of a name.
 func (e *Element) is(space, local string) bool {
 	return e != nil && e.Name.Space == space && e.Name.Local == local
 }
@@ -252,8 +252,8 @@ func parseEPR(e *Element) EPR {
 	return epr
 }
 
-// parseTopic reads a topic expression with the prefixes that it may use. Implementations such as Apache CXF leave the dialect out, which the
-// schema does not allow: it is taken for the one given.
+// parseTopic reads a topic expression with the prefixes that it may use. Apache CXF and others omit the dialect against the
+// schema: it defaults to the given one.
 func parseTopic(e *Element, missing string) TopicExpression {
 	x := TopicExpression{Dialect: strings.TrimSpace(e.Attribute("Dialect")), Text: strings.TrimSpace(e.Text)}
 	if x.Dialect == "" {
@@ -308,7 +308,7 @@ func ParseNotify(body *Element) ([]NotificationMessage, error) {
 	return messages, err
 }
 
-// ParseMessages reads what a pull point answered.
+// ParseMessages reads a pull point's response.
 func ParseMessages(body *Element) ([]NotificationMessage, error) {
 	if err := want(body, NSBase, "GetMessagesResponse"); err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func ParseMessages(body *Element) ([]NotificationMessage, error) {
 	return parseNotifications(body)
 }
 
-// ParseSubscribe reads a subscription. Filters but topic expressions are not known, nor are policies.
+// ParseSubscribe reads a subscription. It refuses filters other than topic expressions, and policies.
 func ParseSubscribe(body *Element) (Subscribe, error) {
 	var s Subscribe
 	if err := want(body, NSBase, "Subscribe"); err != nil {
@@ -348,7 +348,7 @@ func parseTime(e *Element) time.Time {
 	if e == nil || e.isNil() {
 		return time.Time{}
 	}
-	at, _ := ParseTermination(e.Text, time.Time{}) // a time for people and renewals: none, if it is not one
+	at, _ := ParseTermination(e.Text, time.Time{}) // for people and renewals only: an invalid time counts as none
 	return at
 }
 
@@ -366,7 +366,7 @@ func ParseSubscribed(body *Element) (Subscribed, error) {
 	}, nil
 }
 
-// ParseRenew reads the termination time asked for; empty for none.
+// ParseRenew reads the requested termination time; empty for none.
 func ParseRenew(body *Element) (string, error) {
 	if err := want(body, NSBase, "Renew"); err != nil {
 		return "", err
@@ -381,7 +381,7 @@ func ParseRenew(body *Element) (string, error) {
 	return strings.TrimSpace(t.Text), nil
 }
 
-// ParseGetMessages reads how many messages are asked for; 0 for as many as there are.
+// ParseGetMessages reads the most messages requested; 0 for all.
 func ParseGetMessages(body *Element) (int, error) {
 	if err := want(body, NSBase, "GetMessages"); err != nil {
 		return 0, err
@@ -409,7 +409,7 @@ func ParsePullPoint(body *Element) (EPR, error) {
 	return parseEPR(p), nil
 }
 
-// ParseGetCurrentMessage reads the topic asked for.
+// ParseGetCurrentMessage reads the requested topic.
 func ParseGetCurrentMessage(body *Element) (TopicExpression, error) {
 	if err := want(body, NSBase, "GetCurrentMessage"); err != nil {
 		return TopicExpression{}, err

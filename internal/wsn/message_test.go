@@ -228,7 +228,7 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What a broker passes on can be read as it was.
+		// Messages that a broker forwards stay readable.
 		again, err := ParseMessage(Envelope(m.SOAP, m.Header, NotifyBody(messages...)))
 		if err != nil {
 			t.Fatalf("passed on: %v\n%s", err, data)

@@ -9,8 +9,8 @@ import (
 )
 
 // Mapping of MQTT's topics, which are vignette's. A level is a topic's name. Levels that are no names are escaped as in SQL/XML (ISO
-// 9075-14) and ECMA-376: a character that may not stand there is _xHHHH_, its code in four (or eight) hexadecimal digits; an underscore before an x is
-// _x005F_; an empty level, such as the one before a leading slash, is _x_. A name in a namespace is the level {NAMESPACE}NAME, where the
+// 9075-14) and ECMA-376. A character that is not allowed there is _xHHHH_, its code in four (or eight) hexadecimal digits. An underscore before an x is
+// _x005F_. An empty level, such as the one before a leading slash, is _x_. A name in a namespace is the level {NAMESPACE}NAME, where the
 // namespace's / + # % { } are %HH.
 
 // emptyLevel stands for a level without characters.
@@ -36,7 +36,7 @@ func escapeLevel(level string, dots bool) string {
 	return b.String()
 }
 
-// unescapeLevel reverses escapeLevel; what is no escape stays as it is.
+// unescapeLevel reverses escapeLevel; text that is no escape stays unchanged.
 func unescapeLevel(name string) string {
 	if name == emptyLevel {
 		return ""
@@ -71,7 +71,7 @@ var (
 	unescapeSpace = strings.NewReplacer("%25", "%", "%2F", "/", "%2B", "+", "%23", "#", "%7B", "{", "%7D", "}")
 )
 
-// level of MQTT that a name is. What MQTT could not have in a topic stays escaped.
+// level returns the MQTT level of a name. Characters that MQTT does not allow in a topic stay escaped.
 func (n Name) level() string {
 	local := unescapeLevel(n.Local)
 	if strings.ContainsAny(local, "/+#\x00") {
@@ -83,7 +83,7 @@ func (n Name) level() string {
 	return "{" + escapeSpace.Replace(n.Space) + "}" + local
 }
 
-// nameOf a level of MQTT.
+// nameOf returns the name of an MQTT level.
 func nameOf(level string) Name {
 	if space, local, found := strings.Cut(strings.TrimPrefix(level, "{"), "}"); found && level[0] == '{' {
 		name := Name{Space: unescapeSpace.Replace(space), Local: local}
@@ -97,7 +97,7 @@ func nameOf(level string) Name {
 	return Name{Local: escapeLevel(level, true)}
 }
 
-// TopicOf an MQTT topic.
+// TopicOf returns the topic of an MQTT topic.
 func TopicOf(mqtt string) Topic {
 	levels := strings.Split(mqtt, "/")
 	topic := make(Topic, len(levels))
@@ -107,7 +107,7 @@ func TopicOf(mqtt string) Topic {
 	return topic
 }
 
-// MQTT topic that a topic is.
+// MQTT returns the MQTT topic of a topic.
 func (t Topic) MQTT() string {
 	levels := make([]string, len(t))
 	for i, name := range t {
@@ -133,7 +133,7 @@ func (p prefixes) name(n Name) string {
 	return prefix + ":" + n.Local
 }
 
-// Expression of a topic in the Concrete dialect.
+// Expression returns a topic's expression in the Concrete dialect.
 func (t Topic) Expression() TopicExpression {
 	used := prefixes{}
 	words := make([]string, len(t))
@@ -143,7 +143,7 @@ func (t Topic) Expression() TopicExpression {
 	return TopicExpression{Dialect: DialectConcrete, Text: strings.Join(words, "/"), Namespaces: used}
 }
 
-// FilterOf MQTT filters is their union, in the Full dialect. + is *, # at the end is //. after a topic and //* alone.
+// FilterOf returns the union of MQTT filters, in the Full dialect. + is *, # at the end is //. after a topic and //* alone.
 func FilterOf(filters ...string) TopicExpression {
 	used := prefixes{}
 	var paths []string
@@ -175,15 +175,15 @@ func fullPath(filter string, used prefixes) string {
 	return text
 }
 
-// Dotted forms: a broker that knows the Simple dialect only, such as Apache CXF's, has no levels. A topic is then one name whose levels are
-// separated by dots, and filters have the wildcards of ActiveMQ, which CXF's broker passes topics to: * for a level, > for all that follow.
+// Dotted forms are for brokers with the Simple dialect only, such as Apache CXF's, which have no levels. A topic is then one name whose levels are
+// separated by dots. Filters use the wildcards of ActiveMQ, on which CXF's broker runs: * for a level, > for all that follow.
 
-// DottedTopic of an MQTT topic, in the Simple dialect.
+// DottedTopic returns an MQTT topic in the Simple dialect.
 func DottedTopic(mqtt string) TopicExpression {
 	return dotted(mqtt, map[string]string{})
 }
 
-// DottedFilter of an MQTT filter, in the Simple dialect.
+// DottedFilter returns an MQTT filter in the Simple dialect.
 func DottedFilter(filter string) TopicExpression {
 	return dotted(filter, map[string]string{"+": "*", "#": ">"})
 }
@@ -200,7 +200,7 @@ func dotted(mqtt string, wildcards map[string]string) TopicExpression {
 	return TopicExpression{Dialect: DialectSimple, Text: strings.Join(words, ".")}
 }
 
-// DottedMQTT is the topic or, where it has wildcards, the filter of MQTT that a dotted expression is.
+// DottedMQTT returns the MQTT topic, or filter if it has wildcards, of a dotted expression.
 func DottedMQTT(text string) string {
 	var levels []string
 	for word := range strings.SplitSeq(strings.TrimSpace(text), ".") {

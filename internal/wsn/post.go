@@ -21,10 +21,10 @@ type Response struct {
 	Body   []byte
 }
 
-// Accepted tells whether the message was.
+// Accepted: the service accepted the message.
 func (r Response) Accepted() bool { return r.Status >= 200 && r.Status < 300 }
 
-// Message in the response, nil for none. A fault, or a status without one that is no success, is the error.
+// Message is the message in the response, nil for none. A fault, or a failure status without one, is the error.
 func (r Response) Message() (*Message, error) {
 	if len(r.Body) > 0 {
 		m, err := ParseMessage(r.Body)
@@ -39,7 +39,7 @@ func (r Response) Message() (*Message, error) {
 	return nil, nil
 }
 
-// Endpoint that messages are sent to.
+// Endpoint is a destination of messages.
 type Endpoint struct {
 	Secure bool
 	// Host is host:port.
@@ -60,17 +60,17 @@ func ParseEndpoint(address string) (Endpoint, error) {
 	return e, nil
 }
 
-// Request is a message to be posted.
+// Request is a message to post.
 type Request struct {
 	Host, Path string
 	SOAP       SOAP
 	Action     string
 	Message    []byte
-	// Username and Password of HTTP's basic authentication; none without a name.
+	// Username and Password are for HTTP's basic authentication; without a name there is none.
 	Username, Password string
-	// WaitSeconds that the service may take for its answer (RFC 7240, preference wait); 0 for none.
+	// WaitSeconds is how long the service may take to answer (RFC 7240, preference wait); 0 for none.
 	WaitSeconds int
-	// Sent is called once the message has been written, with the moment before that.
+	// Sent is called after the message was written, with the time just before the write.
 	Sent func(at time.Time)
 }
 
@@ -78,7 +78,7 @@ func (r Request) bytes() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: vignette\r\nContent-Type: %s\r\n", r.Path, r.Host, r.SOAP.ContentType(r.Action))
 	if r.SOAP == SOAP11 {
-		// Empty, which WS-Addressing allows: the standards' WSDL has no actions of SOAP, and implementations made from it refuse any.
+		// Empty, which WS-Addressing allows: the standards' WSDL has no SOAP actions, and implementations generated from it refuse any.
 		b.WriteString("SOAPAction: \"\"\r\n")
 	}
 	if r.Username != "" {
@@ -94,10 +94,10 @@ func (r Request) bytes() []byte {
 	return []byte(b.String())
 }
 
-// maxHeader of a response in bytes.
+// maxHeader is the most bytes of a response's header.
 const maxHeader = 64 << 10
 
-// Conn sends messages one after the other over one connection that is kept: each in one write, the next after the response to the one before.
+// Conn sends messages over one kept connection. Each message is one write, and follows the response to the one before.
 type Conn struct {
 	net.Conn
 	timeout   time.Duration
@@ -109,14 +109,14 @@ type Conn struct {
 	cause   error
 }
 
-// NewConn uses a connection. It is closed when the other side closes it or does not answer within the timeout.
+// NewConn uses a connection. It closes when the other side closes it or does not answer within the timeout.
 func NewConn(conn net.Conn, timeout time.Duration) *Conn {
 	c := &Conn{Conn: conn, timeout: timeout, responses: make(chan Response, 1), closed: make(chan struct{})}
 	go c.read()
 	return c
 }
 
-// Closed is closed when the connection is.
+// Closed returns a channel that closes with the connection.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
 // fail closes the connection, once.
@@ -130,7 +130,7 @@ func (c *Conn) fail(cause error) {
 	}
 }
 
-// Close the connection.
+// Close closes the connection.
 func (c *Conn) Close() error {
 	c.fail(net.ErrClosed)
 	return nil
@@ -192,7 +192,7 @@ func (c *Conn) Post(ctx context.Context, r Request) (Response, error) {
 	c.waiting = true
 	c.mu.Unlock()
 	at := time.Now()
-	_ = c.SetWriteDeadline(at.Add(c.timeout)) // fails on closed connections only, as the write does
+	_ = c.SetWriteDeadline(at.Add(c.timeout)) // fails only on a closed connection, as the write does
 	if _, err := c.Write(data); err != nil {
 		c.fail(err)
 		return Response{}, err
@@ -207,7 +207,7 @@ func (c *Conn) Post(ctx context.Context, r Request) (Response, error) {
 		return response, nil
 	case <-c.closed:
 		select {
-		case response := <-c.responses: // the last one
+		case response := <-c.responses: // it came before the end
 			return response, nil
 		default:
 		}

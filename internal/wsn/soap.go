@@ -12,7 +12,7 @@ import (
 // SOAP is a version of SOAP.
 type SOAP int
 
-// Versions of SOAP. Requests are in 1.1 by default, which all implementations of WS-Notification know.
+// Versions of SOAP. Requests use 1.1 by default, which all implementations of WS-Notification support.
 const (
 	SOAP11 SOAP = iota
 	SOAP12
@@ -25,7 +25,7 @@ func (v SOAP) namespace() string {
 	return nsSOAP11
 }
 
-// ContentType of a message in HTTP.
+// ContentType returns a message's content type in HTTP.
 func (v SOAP) ContentType(action string) string {
 	if v == SOAP12 {
 		return mime.FormatMediaType("application/soap+xml", map[string]string{"charset": "utf-8", "action": action})
@@ -36,17 +36,17 @@ func (v SOAP) ContentType(action string) string {
 // EPR is an endpoint reference of WS-Addressing.
 type EPR struct {
 	Address string
-	// Parameters are reference parameters, which go into the headers of messages to it; each an element of its own.
+	// Parameters are reference parameters, which go into the headers of messages to it. Each is an element.
 	Parameters [][]byte
 }
 
-// Header of a message.
+// Header is the header of a message.
 type Header struct {
 	Action, MessageID, RelatesTo string
 	To                           EPR
 }
 
-// NewMessageID is a random UUID (version 4) as a URN.
+// NewMessageID returns a random UUID (version 4) as a URN.
 func NewMessageID() string {
 	var u [16]byte
 	_, _ = rand.Read(u[:]) // never fails, by its documentation
@@ -55,8 +55,8 @@ func NewMessageID() string {
 	return "urn:uuid:" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// Envelope makes a message around a body; without an action it has no headers, as the answer to a request without WS-Addressing. All prefixes
-// that bodies of this package use are declared here or in them.
+// Envelope makes a message around a body. Without an action it has no headers, as in the answer to a request without WS-Addressing. All prefixes
+// of this package's bodies are declared here or in them.
 func Envelope(v SOAP, h Header, body string) []byte {
 	var b strings.Builder
 	b.Grow(len(body) + 700)
@@ -91,7 +91,7 @@ func referenceParameter(p []byte) []byte {
 	return []byte(text[:name] + ` wsa:IsReferenceParameter="true"` + text[name:])
 }
 
-// FaultEnvelope answers a request with a fault.
+// FaultEnvelope makes the fault that answers a request.
 func FaultEnvelope(v SOAP, relatesTo string, f *Fault, now time.Time) []byte {
 	client, server := "soap:Client", "soap:Server"
 	if v == SOAP12 {
@@ -134,7 +134,7 @@ type Message struct {
 	Body *Element
 }
 
-// ParseMessage reads an envelope. A fault in it is the error, of type *Fault.
+// ParseMessage reads an envelope. A fault in it is returned as an error of type *Fault.
 func ParseMessage(data []byte) (*Message, error) {
 	root, err := ParseXML(data)
 	if err != nil {
@@ -169,7 +169,7 @@ func ParseMessage(data []byte) (*Message, error) {
 	return m, nil
 }
 
-// header reads what WS-Addressing has; of other headers none may be one that must be understood.
+// header reads WS-Addressing's headers, and refuses any other that is marked mustUnderstand.
 func (m *Message) header(header *Element, ns string) error {
 	if header == nil {
 		return nil

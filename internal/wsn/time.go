@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Time as XML Schema's dateTime has it, in UTC with milliseconds.
+// Time formats a time as XML Schema's dateTime, in UTC with milliseconds.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Duration as XML Schema's duration has it.
+// Duration formats a duration as XML Schema's duration.
 func Duration(d time.Duration) string {
 	return "PT" + strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "S"
 }
 
 var duration = regexp.MustCompile(`^(-)?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?$`)
 
-// latest is how far away a termination time is taken: what is later, or none at all, is this.
+// latest is the furthest termination time: later ones, and none at all, become this.
 const latest = 100 * 365 * 24 * time.Hour
 
-// ParseTermination reads a TerminationTime: an absolute dateTime, or a duration from now on. An empty one is zero: none.
+// ParseTermination reads a TerminationTime: an absolute dateTime, or a duration from now. An empty one is zero: none.
 func ParseTermination(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {

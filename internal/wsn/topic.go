@@ -12,13 +12,13 @@ const (
 	maxPaths  = 64
 )
 
-// Name of a topic within its parent. A root topic's space is that of its topic namespace; empty for an ad-hoc one.
+// Name is a topic's name within its parent. A root topic's space is its topic namespace; empty for an ad-hoc one.
 type Name struct{ Space, Local string }
 
-// Topic is the way from a root topic down.
+// Topic is the path from a root topic down.
 type Topic []Name
 
-// Key is the same for the same topics only.
+// Key is equal for equal topics only.
 func (t Topic) Key() string {
 	var b strings.Builder
 	for _, n := range t {
@@ -27,14 +27,14 @@ func (t Topic) Key() string {
 	return b.String()
 }
 
-// TopicExpression as it stands in a message.
+// TopicExpression is an expression as written in a message.
 type TopicExpression struct {
 	Dialect, Text string
-	// Namespaces by the prefixes that Text uses.
+	// Namespaces has the namespaces of the prefixes in Text.
 	Namespaces map[string]string
 }
 
-// prefixed is `prefix:name` or name.
+// prefixed splits `prefix:name` or name.
 func (x TopicExpression) prefixed(text string) (Name, error) {
 	prefix, local, found := strings.Cut(text, ":")
 	if !found {
@@ -53,7 +53,7 @@ func (x TopicExpression) prefixed(text string) (Name, error) {
 	return Name{Space: space, Local: local}, nil
 }
 
-// Topic that an expression of any dialect names; an error where it may name several.
+// Topic returns the topic of an expression in any dialect; an error if it may match several.
 func (x TopicExpression) Topic() (Topic, error) {
 	levels := strings.Split(strings.TrimSpace(x.Text), "/")
 	switch {
@@ -80,15 +80,15 @@ type Filter []path
 
 type path []step
 
-// step goes from a topic down: to its children, or with deep to all its descendants (and itself, for a dot).
+// step goes from a topic to its children, or if deep to all its descendants (and itself, for a dot).
 type step struct {
 	deep bool
-	// what: a name, any name, or the topic itself.
+	// what is a name, any name, or the topic itself.
 	what stepKind
 	name Name
 	// anySpace lets a wildcard match names of every namespace.
 	anySpace bool
-	// rooted is of prefix://name: the name may be any way down, of a root topic in the name's namespace.
+	// rooted is for prefix://name: the name may be at any depth, below a root topic of the name's namespace.
 	rooted bool
 }
 
@@ -100,7 +100,7 @@ const (
 	stepSelf
 )
 
-// Filter that an expression of any dialect is.
+// Filter parses an expression of any dialect.
 func (x TopicExpression) Filter() (Filter, error) {
 	if x.Dialect != DialectFull {
 		topic, err := x.Topic()
@@ -128,7 +128,7 @@ func (x TopicExpression) Filter() (Filter, error) {
 	return filter, nil
 }
 
-// path of the Full dialect: [prefix:][//](name|*) followed by / or // and a name, * or a dot.
+// path parses a path of the Full dialect: [prefix:][//](name|*) followed by / or // and a name, * or a dot.
 func (x TopicExpression) path(text string) (path, error) {
 	prefix := ""
 	if at := strings.Index(text, "://"); at >= 0 && isNCName(text[:at]) {
@@ -194,7 +194,7 @@ func (s step) matches(n Name) bool {
 	return false
 }
 
-// Match tells whether a topic is among those that the filter names.
+// Match reports whether the filter matches a topic.
 func (f Filter) Match(t Topic) bool {
 	for _, p := range f {
 		if p.match(t) {
@@ -204,12 +204,12 @@ func (f Filter) Match(t Topic) bool {
 	return false
 }
 
-// match follows all ways at once: reached[i] tells that the steps so far may lead to the topic's first i levels.
+// match follows all paths at once: reached[i] means that the steps so far can match the topic's first i levels.
 func (p path) match(t Topic) bool {
 	if p[0].rooted && (len(t) == 0 || t[0].Space != p[0].name.Space) {
 		return false
 	}
-	var room [2][32]bool // most topics have fewer levels: a broker matches each message with all its subscriptions
+	var room [2][32]bool // most topics have fewer levels. A broker matches each message with all its subscriptions.
 	reached, next := room[0][:], room[1][:]
 	if len(t) >= len(reached) {
 		reached, next = make([]bool, len(t)+1), make([]bool, len(t)+1)
@@ -218,7 +218,7 @@ func (p path) match(t Topic) bool {
 	reached[0] = true
 	for _, s := range p {
 		clear(next)
-		below := false // a level above has been reached, and the step goes any way down
+		below := false // a higher level has been reached, and the step goes to any depth
 		for i := 0; i <= len(t); i++ {
 			switch {
 			case s.what == stepSelf:
@@ -233,7 +233,7 @@ func (p path) match(t Topic) bool {
 	return reached[len(t)]
 }
 
-// isNCName tells whether a name is one of XML without a colon (Namespaces in XML 1.0, production NCName, by its fifth edition's characters).
+// isNCName reports whether a name is an XML name without a colon (Namespaces in XML 1.0, production NCName, by its fifth edition's characters).
 func isNCName(s string) bool {
 	for i, c := range s {
 		if !isNameStart(c) && (i == 0 || !isNameRest(c)) {

@@ -89,7 +89,7 @@ func TestExpressionsThatAreNoneAreFaults(t *testing.T) {
 	}
 }
 
-// letters of random topics: those that are special in MQTT, XML, the escaping and ActiveMQ.
+// letters are those of random topics: special ones in MQTT, XML, the escaping and ActiveMQ.
 var letters = []rune("abx_x0019F{}%:.-*>#+é ü\U0001F600\t'\"<&")
 
 func randomLevel(r *rand.Rand) string {

@@ -28,7 +28,7 @@ const (
 	DialectFull     = NSTopics + "/TopicExpression/Full"
 )
 
-// Paths of the services of a broker, which are those of Apache CXF's too.
+// Paths of a broker's services, equal to Apache CXF's.
 const (
 	BrokerPath    = "/wsn/NotificationBroker"
 	PullPointPath = "/wsn/CreatePullPoint"
@@ -47,7 +47,7 @@ const (
 	ActionRegisterPublisher = brokeredPrefix + "RegisterPublisher/RegisterPublisherRequest"
 )
 
-// ResponseAction is the action of the response to a request.
+// ResponseAction returns the action of the response to a request.
 func ResponseAction(request string) string {
 	const suffix = "Request"
 	if len(request) > len(suffix) && request[len(request)-len(suffix):] == suffix {
@@ -56,5 +56,5 @@ func ResponseAction(request string) string {
 	return request
 }
 
-// MaxBytes of a message that is read, unless its reader has a limit of its own.
+// MaxBytes is the largest message that is read, unless its reader has another limit.
 const MaxBytes = 8 << 20

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a document. The content of a notification has no limit of elements, as none of its elements are kept.
+// Limits of a document. A notification's content may have any number of elements, as none of them are kept.
 const (
 	maxDepth        = 64
 	maxElements     = 10_000
@@ -22,13 +22,13 @@ const (
 type Element struct {
 	// Name with its namespace.
 	Name xml.Name
-	// Attr without namespace declarations.
+	// Attr has no namespace declarations.
 	Attr []xml.Attr
-	// Text directly in the element.
+	// Text is the text directly in the element.
 	Text     string
 	Children []*Element
 	raw      []byte
-	// outer are the declarations around the element, inner those that hold in it.
+	// outer has the declarations around the element, inner those valid in it.
 	outer, inner *scope
 }
 
@@ -48,7 +48,7 @@ func (s *scope) lookup(prefix string) (string, bool) {
 	return "", prefix == ""
 }
 
-// Child of a name, the first; nil for none.
+// Child returns the first child of a name; nil for none.
 func (e *Element) Child(space, local string) *Element {
 	if e == nil {
 		return nil
@@ -61,7 +61,7 @@ func (e *Element) Child(space, local string) *Element {
 	return nil
 }
 
-// Attribute without a namespace; empty for none.
+// Attribute returns an attribute without a namespace; empty for none.
 func (e *Element) Attribute(local string) string {
 	for _, a := range e.Attr {
 		if a.Name.Space == "" && a.Name.Local == local {
@@ -71,7 +71,7 @@ func (e *Element) Attribute(local string) string {
 	return ""
 }
 
-// nil tells whether the element is xsi:nil.
+// isNil reports whether the element is xsi:nil.
 func (e *Element) isNil() bool {
 	for _, a := range e.Attr {
 		if a.Name.Space == "http://www.w3.org/2001/XMLSchema-instance" && a.Name.Local == "nil" {
@@ -81,8 +81,8 @@ func (e *Element) isNil() bool {
 	return false
 }
 
-// Standalone is the element as it stands in its document, byte by byte, with the declarations of namespaces that it takes from
-// around it, if any, put into its start tag.
+// Standalone returns the element as written in its document, byte by byte. Namespace declarations from around it
+// are added to its start tag.
 func (e *Element) Standalone() []byte {
 	var missing []byte
 	seen := map[string]bool{"xml": true}
@@ -108,18 +108,18 @@ func (e *Element) Standalone() []byte {
 	return bytes.Join([][]byte{e.raw[:name], missing, e.raw[name:]}, nil)
 }
 
-// errorf is an error of a document, with the place in bytes.
+// errorf returns an error of a document, with the position in bytes.
 func errorf(at int64, format string, args ...any) error {
 	return fmt.Errorf("XML at byte %d: %w", at, fmt.Errorf(format, args...))
 }
 
-// reader builds a tree of elements. It goes by raw tokens and does names, nesting and namespaces itself: the tokens of encoding/xml
-// lose prefixes, let undeclared ones pass and know no limits. There are no entities but XML's own five, as there is no DTD.
+// reader builds a tree of elements from raw tokens, and handles names, nesting and namespaces itself. Tokens of encoding/xml
+// lose prefixes, allow undeclared ones and have no limits. XML's own five entities are the only ones, as there is no DTD.
 type reader struct {
 	data    []byte
 	decoder *xml.Decoder
 	root    *Element
-	// open elements, and the names of all open ones by their prefixes.
+	// The open elements, and the names of all open ones with their prefixes.
 	open     []*Element
 	names    []xml.Name
 	scopes   []*scope
@@ -326,13 +326,13 @@ func resolveAttributes(s *scope, attributes []xml.Attr) ([]xml.Attr, error) {
 	return kept, nil
 }
 
-// escaper is for text and for values of attributes in double quotes. Carriage returns would be read as line feeds, and other white space
-// in attributes as spaces.
+// escaper is for text and for attribute values in double quotes. A reader would turn carriage returns into line feeds, and other white space
+// in attributes into spaces.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\r", "&#13;", "\n", "&#10;", "\t", "&#9;")
 
 func escape(s string) string { return escaper.Replace(s) }
 
-// isXMLText tells whether all characters may stand in XML 1.0 (its production Char).
+// isXMLText reports whether XML 1.0 allows all characters (its production Char).
 func isXMLText(s string) bool {
 	if !utf8.ValidString(s) {
 		return false

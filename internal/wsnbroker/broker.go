@@ -16,25 +16,25 @@ import (
 	"vignette.dev/vignette/internal/wsn"
 )
 
-// Broker of notifications. It is an http.Handler.
+// Broker is a broker of notifications. It is an http.Handler.
 type Broker struct {
 	config             Config
 	limits             Limits
 	username, password string
 	metrics            *metrics
-	// tls for consumers with https addresses; nil without certificates.
+	// tls is for consumers with https addresses; nil without certificates.
 	tls  *tls.Config
 	ctx  context.Context
 	stop context.CancelFunc
 	now  func() time.Time
-	// held and reading are bytes of messages and of requests that are being read.
+	// held counts the bytes of kept messages, reading those of requests being read.
 	held, reading atomic.Int64
 
 	mu            sync.RWMutex
 	subscriptions map[string]*subscription
 	pullPoints    map[string]*pullPoint
-	registrations map[string]time.Time // when each ends; zero for never
-	// last message of each topic, and the topics in the order in which they were heard of.
+	registrations map[string]time.Time // the end of each; zero for never
+	// The last message of each topic, and the topics in the order of their latest message.
 	last  map[string]*list.Element
 	order *list.List
 }
@@ -44,7 +44,7 @@ type lastMessage struct {
 	*message
 }
 
-// New makes a broker.
+// New returns a broker.
 func New(config Config) (*Broker, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func New(config Config) (*Broker, error) {
 	return b, nil
 }
 
-// newID is a name that no other broker has given, so that references to those of a broker that was restarted are unknown.
+// newID returns a name that no other broker has used. References from before a restart are therefore unknown.
 func newID() string {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails, by its documentation
 	return hex.EncodeToString(id[:])
 }
 
-// publish hands messages to all subscriptions that match, in the order in which they came.
+// publish queues messages for all matching subscriptions, in the order of arrival.
 func (b *Broker) publish(notifications []wsn.NotificationMessage) error {
 	var messages []*message
 	var size int64
@@ -112,7 +112,7 @@ func (b *Broker) publish(notifications []wsn.NotificationMessage) error {
 	return nil
 }
 
-// keep a message as the last one of its topic.
+// keep stores a message as the last one of its topic.
 func (b *Broker) keep(m *message) {
 	if m.names == nil {
 		return
@@ -136,7 +136,7 @@ func (b *Broker) keep(m *message) {
 	b.metrics.topics.Set(float64(b.order.Len()))
 }
 
-// current is the content of a topic's last message.
+// current returns the content of a topic's last message.
 func (b *Broker) current(topic wsn.Topic) ([]byte, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -147,7 +147,7 @@ func (b *Broker) current(topic wsn.Topic) ([]byte, bool) {
 	return e.Value.(*lastMessage).content, true
 }
 
-// expire ends what has a termination time that has passed.
+// expire removes everything whose termination time has passed.
 func (b *Broker) expire(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -189,7 +189,7 @@ func (b *Broker) expireAt(now time.Time) {
 	}
 }
 
-// endSubscription tells whether there was one.
+// endSubscription reports whether there was one.
 func (b *Broker) endSubscription(id, reason string) bool {
 	b.mu.Lock()
 	s, ok := b.subscriptions[id]
@@ -203,7 +203,7 @@ func (b *Broker) endSubscription(id, reason string) bool {
 	return ok
 }
 
-// endPullPoint ends the subscriptions of a pull point too.
+// endPullPoint ends the pull point's subscriptions too.
 func (b *Broker) endPullPoint(id string) bool {
 	var subscriptions []string
 	b.mu.Lock()

@@ -40,7 +40,7 @@ func start(t *testing.T, limits Limits) *service {
 	return &service{b, t, server.URL}
 }
 
-// call posts a body and gives that of the answer.
+// call posts a body and returns the answer's.
 func (s *service) call(address, body string) (*wsn.Element, error) {
 	s.t.Helper()
 	envelope := wsn.Envelope(wsn.SOAP12, wsn.Header{Action: "urn:test", MessageID: wsn.NewMessageID()}, body)
@@ -93,7 +93,7 @@ func (s *service) pullPoint() string {
 	return epr.Address
 }
 
-// pull the contents of what waits.
+// pull fetches the contents of waiting messages.
 func (s *service) pull(pullPoint string, most int) (contents []string) {
 	s.t.Helper()
 	messages, err := wsn.ParseMessages(s.must(pullPoint, wsn.GetMessagesBody(most)))
@@ -121,7 +121,7 @@ func wantFault(t *testing.T, err error, kind wsn.FaultKind) {
 	}
 }
 
-// consumer takes messages; status is what it answers.
+// consumer receives messages, and answers with status.
 type consumer struct {
 	*httptest.Server
 	status func(n int) int
@@ -464,7 +464,7 @@ func heapMiB() int {
 func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 	s := start(t, Limits{HeldMiB: 4, QueueMessages: 100})
 	before := heapMiB()
-	// All are paused: everything waits.
+	// All are paused, so everything is queued.
 	for range 10000 {
 		request := wsn.Subscribe{Consumer: wsn.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{wsn.FilterOf("a/+")}}
 		s.handle(request.Body())
@@ -495,7 +495,7 @@ func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// handle a request without the network.
+// handle handles a request without the network.
 func (s *service) handle(body string) int {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, wsn.BrokerPath, bytes.NewReader(wsn.Envelope(wsn.SOAP11, wsn.Header{}, body))))
@@ -520,7 +520,7 @@ func TestHalfOpenAndSlowClientsDoNotStopTheService(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if i%2 == 0 { // much is announced, little comes
+		if i%2 == 0 { // a large body is announced, and a small one sent
 			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n<", wsn.BrokerPath)
 		}
 	}
@@ -559,7 +559,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string, data []byte) {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \r\n\t%?#") || bytes.Contains(data, []byte("Subscribe")) {
-			return // a consumer somewhere is not to be called
+			return // the broker must not call a foreign consumer
 		}
 		b, err := New(Config{Instance: "a/b", Listen: ":0"})
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package wsnbroker is a broker of WS-Notification 1.3: publishers send Notify to it, consumers subscribe and are sent what matches, or
-// fetch it from pull points. It keeps the last message of each topic for GetCurrentMessage, and nothing over its own end.
+// Package wsnbroker is a broker of WS-Notification 1.3. Publishers send Notify to it. Consumers subscribe, and receive matching messages or
+// fetch them from pull points. It keeps the last message of each topic for GetCurrentMessage. Nothing outlives its process.
 package wsnbroker
 
 import (
@@ -15,38 +15,38 @@ import (
 	"vignette.dev/vignette/internal/appinstance"
 )
 
-// Config of a broker, as a JSON file.
+// Config is a broker's configuration, a JSON file.
 type Config struct {
-	// Instance is node/app; it goes into the metrics.
+	// Instance is node/app. The metrics have it.
 	Instance string `json:"instance"`
 	// Listen is the address of the service, such as :8080.
 	Listen string `json:"listen"`
-	// CertFile and KeyFile, as PEM, make the service HTTPS; both or none.
+	// CertFile and KeyFile, as PEM, turn HTTPS on; both or none.
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
-	// CAFile has the certificates that those of consumers with https addresses are checked against; without it such consumers are refused.
+	// CAFile has the CA certificates for consumers with https addresses. Without it the broker refuses such consumers.
 	CAFile string `json:"caFile,omitempty"`
-	// UsernameFile and PasswordFile have what clients log in with (HTTP basic authentication); both or none.
+	// UsernameFile and PasswordFile have the clients' login (HTTP basic authentication); both or none.
 	UsernameFile string `json:"usernameFile,omitempty"`
 	PasswordFile string `json:"passwordFile,omitempty"`
-	// MetricsPort for Prometheus (path /metrics); 0 for none.
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
 	Limits
 }
 
-// Limits of a broker; 0 is the default of each.
+// Limits are a broker's limits. 0 selects the default.
 type Limits struct {
-	// QueueMessages that wait for one subscriber or in one pull point, 1000; what comes then is dropped.
+	// QueueMessages is the most messages in a queue of one subscriber or pull point, by default 1000. Further ones are dropped.
 	QueueMessages int `json:"queueMessages,omitempty"`
-	// HeldMiB are those of messages that wait or are the last of their topic, 256; what comes then is refused.
+	// HeldMiB is the most MiB of queued and last messages, by default 256. Further ones are refused.
 	HeldMiB int `json:"heldMiB,omitempty"`
-	// Subscriptions, pull points and registered publishers, 20000 each.
+	// Subscriptions is the limit of subscriptions, pull points and registered publishers each, by default 20000.
 	Subscriptions int `json:"subscriptions,omitempty"`
-	// Topics whose last message is kept, 10000; the one that was heard of longest ago goes.
+	// Topics is the most topics whose last message is kept, by default 10000. The topic with the oldest message goes first.
 	Topics int `json:"topics,omitempty"`
-	// Failures in a row to deliver to a consumer that end its subscription, 20.
+	// Failures is how many consecutive failed deliveries end a subscription, by default 20.
 	Failures int `json:"failures,omitempty"`
-	// Connections at once, 12000; those beyond wait.
+	// Connections is the most simultaneous connections, by default 12000. Further ones wait.
 	Connections int `json:"connections,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration, if anything.
 func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen is %q: want host:port or :port", c.Listen)
@@ -87,7 +87,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// login that clients must have; empty for none.
+// login returns the clients' login; empty for none.
 func (c Config) login() (username, password string, err error) {
 	if c.UsernameFile == "" {
 		return "", "", nil
@@ -121,7 +121,7 @@ func Serve(ctx context.Context, path string) error {
 	return b.Run(ctx, listener)
 }
 
-// Times of connections. A message of 2 kB over a link of 9.8 kbit/s with a full queue takes most of the minute.
+// Timeouts of connections. A message of 2 kB over a link of 9.8 kbit/s with a full queue takes most of the minute.
 const (
 	headerTimeout = time.Minute
 	readTimeout   = 2 * time.Minute

@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/internal/wsn"
 )
 
-// Paths of what is made on request; what follows is its id.
+// Paths of resources created on request; the id follows.
 const (
 	subscriptionPath = "/wsn/subscriptions/"
 	pullPointPath    = "/wsn/pullpoints/"
@@ -23,26 +23,26 @@ const (
 )
 
 const (
-	// maxReading bytes of requests are read at once.
+	// maxReading is the most bytes of requests being read at once.
 	maxReading = 128 << 20
 	readPiece  = 16 << 10
-	// maxWait that a GetMessages may ask for.
+	// maxWait is the longest wait that a GetMessages may ask for.
 	maxWait = 30 * time.Second
 )
 
-// operation answers a message: the body and its action, or none for a message that has no response.
+// operation answers a message with a body and its action, or none for a message without response.
 type operation func(c *call) (string, error)
 
 // call is one request.
 type call struct {
 	*wsn.Message
 	request *http.Request
-	// base of addresses that the client is told, such as http://nor:8080.
+	// base is the beginning of addresses in answers, such as http://nor:8080.
 	base string
 	id   string
 }
 
-// operations of each service, by the element in the body.
+// operations has each service's operations, by the element in the body.
 func (b *Broker) operations(path string) (ops map[string]operation, id string) {
 	switch {
 	case path == wsn.BrokerPath:
@@ -119,14 +119,14 @@ func (b *Broker) answer(w http.ResponseWriter, c *call, ops map[string]operation
 	}
 }
 
-// write a response in one piece.
+// write writes a response in one piece.
 func write(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone needs no answer
+	_, _ = w.Write(body) // a lost client needs no answer
 }
 
-// fault answers with one. The request may be known in part only.
+// fault answers with a fault. The request may be parsed only in part.
 func (b *Broker) fault(w http.ResponseWriter, m *wsn.Message, reason string, err error) {
 	b.metrics.rejected.WithLabelValues(reason).Inc()
 	if m == nil {
@@ -136,7 +136,7 @@ func (b *Broker) fault(w http.ResponseWriter, m *wsn.Message, reason string, err
 	if !ok {
 		fault = &wsn.Fault{Reason: err.Error()}
 	}
-	// SOAP 1.1 knows one status for all faults; with 1.2 (its HTTP binding) those of the sender have another.
+	// SOAP 1.1 has one status for all faults. SOAP 1.2 (its HTTP binding) has another for the sender's.
 	status := http.StatusInternalServerError
 	switch {
 	case fault.Kind == wsn.ServerBusy:
@@ -158,7 +158,7 @@ func (b *Broker) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// read takes a request's body in pieces, each of which counts as soon as it has come: what is only announced takes no room.
+// read reads a request's body in pieces, and counts each when it arrives: a merely announced size uses no memory.
 func (b *Broker) read(r *http.Request) ([]byte, func(), error) {
 	var data []byte
 	counted := int64(0)
@@ -239,7 +239,7 @@ func (b *Broker) subscribe(c *call) (string, error) {
 	return wsn.Subscribed{Subscription: s.reference, Now: b.now(), Termination: s.termination}.Body(), nil
 }
 
-// addSubscription of a pull point of this broker, whatever name the broker has in its address, or of a consumer elsewhere.
+// addSubscription adds a subscription of a pull point of this broker, under any of the broker's names, or of a remote consumer.
 func (b *Broker) addSubscription(s *subscription) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -259,7 +259,7 @@ func (b *Broker) addSubscription(s *subscription) error {
 	return nil
 }
 
-// find the subscription that is called.
+// find finds the called subscription.
 func (b *Broker) find(c *call) (*subscription, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -298,7 +298,7 @@ func (b *Broker) unsubscribe(c *call) (string, error) {
 func (b *Broker) pause(c *call) (string, error)  { return b.setPaused(c, true) }
 func (b *Broker) resume(c *call) (string, error) { return b.setPaused(c, false) }
 
-// setPaused of a subscription: what comes meanwhile is queued. Pull points have no pause, as nothing is sent to them.
+// setPaused pauses or resumes a subscription. Messages of a paused one are queued. Pull points have no pause, as nothing is sent to them.
 func (b *Broker) setPaused(c *call, paused bool) (string, error) {
 	s, err := b.find(c)
 	if err != nil {
@@ -330,7 +330,7 @@ func (b *Broker) findPullPoint(c *call) (*pullPoint, error) {
 	return p, nil
 }
 
-// wait that a client prefers (RFC 7240), up to maxWait.
+// wait returns the client's preferred wait (RFC 7240), up to maxWait.
 func wait(r *http.Request) time.Duration {
 	for _, header := range r.Header.Values("Prefer") {
 		for preference := range strings.SplitSeq(header, ",") {
@@ -370,7 +370,7 @@ func (b *Broker) destroyPullPoint(c *call) (string, error) {
 	return wsn.EmptyBody("DestroyPullPointResponse"), nil
 }
 
-// notifyPullPoint takes what a producer other than this broker sends to a pull point.
+// notifyPullPoint accepts messages that another producer sends to a pull point.
 func (b *Broker) notifyPullPoint(c *call) (string, error) {
 	p, err := b.findPullPoint(c)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// quiet swallows what net/http says of clients that do not speak HTTP or TLS: anybody could fill a log with it.
+// quiet drops net/http's messages about clients that do not speak HTTP or TLS, with which anybody could fill a log.
 var quiet = log.New(io.Discard, "", 0)
 
-// limitedListener accepts so many connections at once.
+// limitedListener limits simultaneous connections.
 type limitedListener struct {
 	net.Listener
 	places chan struct{}
@@ -22,7 +22,7 @@ func limited(l net.Listener, most int) net.Listener {
 	return &limitedListener{Listener: l, places: make(chan struct{}, most), closed: make(chan struct{})}
 }
 
-// Accept waits for a place first.
+// Accept first waits for a free place.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:
@@ -37,7 +37,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
 }
 
-// Close the listener.
+// Close closes the listener.
 func (l *limitedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
@@ -48,7 +48,7 @@ type placedConn struct {
 	leave func()
 }
 
-// Close the connection.
+// Close closes the connection and frees its place.
 func (c *placedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()

@@ -13,14 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Why messages are dropped.
+// Reasons for dropped messages.
 const (
 	dropQueue   = "queue"
 	dropEnded   = "ended"
 	dropRefused = "refused"
 )
 
-// metrics of a broker.
+// metrics are a broker's metrics.
 type metrics struct {
 	registry                                 *prometheus.Registry
 	received, delivered, pulled, failures    prometheus.Counter
@@ -67,7 +67,7 @@ func newMetrics(instance string, held, reading func() float64) *metrics {
 	return m
 }
 
-// serve offers the metrics until ctx ends; port 0 is none.
+// serve serves the metrics until ctx ends; not with port 0.
 func (m *metrics) serve(ctx context.Context, port int) error {
 	if port == 0 {
 		return nil

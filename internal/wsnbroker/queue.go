@@ -7,18 +7,18 @@ import (
 	"vignette.dev/vignette/internal/wsn"
 )
 
-// message is one NotificationMessage for all who get it.
+// message is one NotificationMessage, shared by all its receivers.
 type message struct {
 	topic    wsn.TopicExpression
 	names    wsn.Topic
 	producer wsn.EPR
 	content  []byte
-	// holders are the queues that it is in and the table of last messages; held counts its bytes while there are any.
+	// holders is the number of queues and tables with the message. held counts its bytes while holders is above 0.
 	holders atomic.Int32
 	held    *atomic.Int64
 }
 
-// overhead is what a message takes beside its content, in bytes.
+// overhead is a message's memory beside its content, in bytes.
 const overhead = 512
 
 func (m *message) size() int64 {
@@ -47,10 +47,10 @@ func (i item) notification() wsn.NotificationMessage {
 	return wsn.NotificationMessage{Subscription: i.subscription, Topic: i.topic, Producer: i.producer, Message: i.content}
 }
 
-// queue of what waits, in order.
+// queue is a queue of messages, in order.
 type queue struct {
 	most int
-	// wake has something in it after every push and at the end.
+	// wake gets a value after every push and at the end.
 	wake chan struct{}
 
 	mu    sync.Mutex
@@ -67,7 +67,7 @@ func (q *queue) signal() {
 	}
 }
 
-// push adds a message; false where there is no room or the queue has ended.
+// push adds a message, or returns false for a full or ended queue.
 func (q *queue) push(i item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +80,7 @@ func (q *queue) push(i item) bool {
 	return true
 }
 
-// first message, which stays in the queue.
+// first returns the first message, which stays in the queue.
 func (q *queue) first() (item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *queue) first() (item, bool) {
 	return q.items[0], true
 }
 
-// take removes messages: so many at most, and of so many bytes unless there is only one.
+// take removes messages: at most so many, and at most so many bytes unless the first exceeds them alone.
 func (q *queue) take(most int, bytes int64) []item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,7 +105,7 @@ func (q *queue) take(most int, bytes int64) []item {
 	copy(taken, q.items)
 	clear(q.items[:n])
 	if q.items = q.items[n:]; len(q.items) == 0 {
-		q.items = nil // lets go of the array
+		q.items = nil // frees the array
 	}
 	for _, i := range taken {
 		i.release()
@@ -113,7 +113,7 @@ func (q *queue) take(most int, bytes int64) []item {
 	return taken
 }
 
-// end drops what waits and tells how much that was.
+// end drops the queued messages and returns their number.
 func (q *queue) end() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

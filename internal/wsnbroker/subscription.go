@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// deliveryTimeout to connect and for a response: links of 9.8 kbit/s with full queues need most of it.
+	// deliveryTimeout is the timeout to connect and for a response. Links of 9.8 kbit/s with full queues need most of it.
 	deliveryTimeout = time.Minute
 	firstBackoff    = 100 * time.Millisecond
 	lastBackoff     = 10 * time.Second
-	// keepIdle is how long a connection to a consumer is kept without messages.
+	// keepIdle is how long an idle connection to a consumer is kept.
 	keepIdle = 2 * time.Minute
 )
 
-// subscription of a consumer, or of a pull point.
+// subscription is a subscription of a consumer or of a pull point.
 type subscription struct {
 	id string
-	// reference of the subscription, as the consumer was told.
+	// reference is the subscription's reference in the answer to the consumer.
 	reference wsn.EPR
 	filters   []wsn.Filter
-	// pullPoint that messages go to; else they are queued here and posted to the consumer.
+	// pullPoint receives the messages, if set; else they are queued here and posted to the consumer.
 	pullPoint *pullPoint
 	queue     *queue
 	consumer  wsn.EPR
@@ -40,7 +40,7 @@ type subscription struct {
 	termination time.Time // zero for never
 }
 
-// matches tells whether all filters do; none match everything.
+// matches reports whether all filters match; none match everything.
 func (s *subscription) matches(m *message) bool {
 	for _, f := range s.filters {
 		if !f.Match(m.names) {
@@ -70,7 +70,7 @@ func (s *subscription) setTermination(at time.Time) {
 	s.termination = at
 }
 
-// setPaused tells whether that was a change.
+// setPaused reports whether the state changed.
 func (s *subscription) setPaused(paused bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *subscription) isPaused() bool {
 	return s.paused
 }
 
-// end stops deliveries and tells how many messages waited.
+// end stops deliveries and returns the number of queued messages.
 func (s *subscription) end() int {
 	if s.pullPoint != nil {
 		return 0
@@ -97,7 +97,7 @@ func (s *subscription) end() int {
 	return s.queue.end()
 }
 
-// deliver posts messages to the consumer, one after the other, until the subscription ends. A message is repeated until it is accepted.
+// deliver posts messages to the consumer in order, until the subscription ends. It repeats a message until it is accepted.
 func (b *Broker) deliver(ctx context.Context, s *subscription) {
 	d := delivery{broker: b, subscription: s}
 	defer d.close()
@@ -136,7 +136,7 @@ func (b *Broker) deliver(ctx context.Context, s *subscription) {
 	}
 }
 
-// refusesMessage tells whether a status says that repeating the message would not help.
+// refusesMessage reports whether a status means that repeating the message would not help.
 func refusesMessage(status int) bool {
 	return status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
@@ -166,7 +166,7 @@ func (d *delivery) close() {
 	}
 }
 
-// next waits for a message; without one for long, or when the consumer closes it, the connection is given up.
+// next waits for a message. It closes the connection when it is idle for long or the consumer closes it.
 func (d *delivery) next(ctx context.Context) (item, bool) {
 	s := d.subscription
 	idle := time.NewTimer(keepIdle)
@@ -208,7 +208,7 @@ func (d *delivery) post(ctx context.Context, i item) (wsn.Response, error) {
 	return response, err
 }
 
-// dial a consumer. There is no proxy, whatever the environment says.
+// dial connects to a consumer, without a proxy from the environment.
 func (b *Broker) dial(ctx context.Context, e wsn.Endpoint) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: deliveryTimeout}
 	if !e.Secure {
@@ -248,7 +248,7 @@ const (
 	maxPulledBytes = 4 << 20
 )
 
-// get waits up to a time for messages, and takes up to so many.
+// get waits for messages up to a time, and returns at most so many.
 func (p *pullPoint) get(ctx context.Context, most int, wait time.Duration) []item {
 	if most == 0 {
 		most = maxPulled

@@ -1,6 +1,6 @@
-// Package zeromqbroker forwards ZeroMQ messages from publishers to the subscribers that want them: over TCP by XSUB and XPUB sockets, which pass
-// subscriptions on to the publishers, so that these send what somebody wants and nothing else; over PGM from multicast groups
-// to another one, by filters that it is told, as multicast has no subscriptions.
+// Package zeromqbroker forwards ZeroMQ messages from publishers to the subscribers that want them. Over TCP it uses XSUB and XPUB sockets, which pass
+// subscriptions to the publishers, so that these send only wanted messages. Over PGM it forwards from multicast groups
+// to another one by configured filters, as multicast has no subscriptions.
 package zeromqbroker
 
 import (
@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// pollTime is how soon the end of the context is noticed.
+	// pollTime limits how long the end of the context goes unnoticed.
 	pollTime = 100 * time.Millisecond
-	// atOnce are messages of one socket before it is the others' turn.
+	// atOnce is the most messages of one socket before the other sockets get their turn.
 	atOnce = 256
-	// timeout with the handshake over a slow link.
+	// timeout includes the handshake over a slow link.
 	timeout = 60 * time.Second
 )
 
-// Serve is a broker by a configuration file until ctx ends.
+// Serve runs the broker of a configuration file until ctx ends.
 func Serve(ctx context.Context, path string) error {
 	config, err := appinstance.ReadConfig[trafficconfig.ZeroMQBroker](path)
 	if err != nil {
@@ -68,7 +68,7 @@ func runTCP(ctx context.Context, library *zmq.Context, config trafficconfig.Zero
 		return err
 	}
 	defer b.publishers.Close()
-	// Messages that do not fit into a subscriber's queue are refused, so that they are counted before they are dropped.
+	// Refuse messages that do not fit into a subscriber's queue, to count them before they are dropped.
 	if b.subscribers, b.subscriberEvents, err = listen(library, zmq.XPUB, config.Address, config.Port+1, map[zmq.Option]int{zmq.NoDrop: 1}); err != nil {
 		return err
 	}
@@ -93,12 +93,12 @@ func runTCP(ctx context.Context, library *zmq.Context, config trafficconfig.Zero
 	return nil
 }
 
-// listen makes a socket that peers connect to, and its monitor.
+// listen returns a socket for peers to connect to, and its monitor.
 func listen(library *zmq.Context, kind zmq.Type, address string, port int, options map[zmq.Option]int) (s, events *zmq.Socket, err error) {
 	if s, err = library.Socket(kind); err != nil {
 		return nil, nil, err
 	}
-	// Heartbeats are the clients': they have somewhere to go to, the broker would only know sooner.
+	// Clients send the heartbeats, as they can fail over. The broker would only notice a loss earlier.
 	err = errors.Join(s.SetAll(map[zmq.Option]int{zmq.Linger: 0, zmq.HandshakeInterval: int(timeout.Milliseconds())}), s.SetAll(options))
 	if err == nil {
 		events, err = s.Monitor()
@@ -113,7 +113,7 @@ func listen(library *zmq.Context, kind zmq.Type, address string, port int, optio
 	return s, events, nil
 }
 
-// messages go from publishers to subscribers; the library chooses which.
+// messages forwards from publishers to subscribers; the library chooses which.
 func (b *tcp) messages() error {
 	for range atOnce {
 		if err := b.publishers.Next(); err != nil {
@@ -124,7 +124,7 @@ func (b *tcp) messages() error {
 		err := b.publishers.Forward(b.subscribers, more)
 		full := zmq.Again(err)
 		if full {
-			// The queue of one subscriber at least: only those whose queue is full go without.
+			// At least one subscriber's queue is full. Only such subscribers miss the message.
 			b.metrics.dropped.Inc()
 			err = errors.Join(b.subscribers.Set(zmq.NoDrop, 0), b.publishers.Forward(b.subscribers, more))
 		}
@@ -145,7 +145,7 @@ func (b *tcp) messages() error {
 	return nil
 }
 
-// subscriptions go from subscribers to publishers: a byte, 1 to begin and 0 to end one, and the beginning of topics.
+// subscriptions forwards from subscribers to publishers: a byte, 1 to begin and 0 to end one, and a topic prefix.
 func (b *tcp) subscriptions() error {
 	for range atOnce {
 		if err := b.subscribers.Next(); err != nil {

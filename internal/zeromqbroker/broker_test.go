@@ -30,7 +30,7 @@ func needLibrary(t testing.TB) {
 	}
 }
 
-// listener collects what a client tells.
+// listener collects a client's events.
 type listener struct {
 	mu             sync.Mutex
 	received, sent []string
@@ -69,7 +69,7 @@ func (l *listener) got() []string {
 	return slices.Clone(l.received)
 }
 
-// connections that came up, by their brokers.
+// connections returns the established connections, by broker.
 func (l *listener) connections() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ type server struct {
 
 func (s *server) address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
-// serve begins a broker on a port, 0 for any that has a free one above.
+// serve starts a broker on a port, or for 0 on any free port whose next is free, too.
 func serve(t testing.TB, port int) *server {
 	t.Helper()
 	if port == 0 {
@@ -123,7 +123,7 @@ func serve(t testing.TB, port int) *server {
 	return s
 }
 
-// setup of a client that subscribes to filters, or publishes where there are none.
+// setup returns a client's setup with subscriptions to filters, or a publisher's without filters.
 func setup(broker string, filters ...string) transport.Setup {
 	c := trafficconfig.Config{Protocol: trafficconfig.ProtocolZeroMQ, Broker: broker, Transport: trafficconfig.TransportTCP, Seed: 7}
 	if len(filters) > 0 {
@@ -171,7 +171,7 @@ func TestSubscribersGetWhatTheirFiltersMatchAndPublishersSendNothingElse(t *test
 	if got := some.got(); !slices.Equal(got, want) {
 		t.Errorf("received %q; want %q", got, want)
 	}
-	// /USA/c begins like nothing that is wanted.
+	// /USA/c begins like no wanted topic.
 	if n := testutil.ToFloat64(s.metrics.received); n != 7 {
 		t.Errorf("the broker received %v messages; want 7", n)
 	}
@@ -226,7 +226,7 @@ func TestAClientGoesOnToTheNextBroker(t *testing.T) {
 func TestAFullQueueRefusesMessagesAndThePublisherSaysSo(t *testing.T) {
 	needLibrary(t)
 	s := serve(t, 0)
-	// A subscriber that never reads holds up the publisher in no way; a broker that does not read does: a bare XSUB takes its place.
+	// A subscriber that never reads does not block the publisher. A broker that does not read does: a bare XSUB takes its place.
 	library, err := zmq.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -342,7 +342,7 @@ func startRelay(t *testing.T, to string) *relay {
 			}
 			far, err := net.Dial("tcp", to)
 			for ; err != nil && t.Context().Err() == nil; far, err = net.Dial("tcp", to) {
-				time.Sleep(10 * time.Millisecond) // the server is not there yet
+				time.Sleep(10 * time.Millisecond) // the server is not up yet
 			}
 			if err != nil {
 				near.Close()
@@ -404,13 +404,13 @@ func TestSetupsThatAreNotForZeroMQAreRefusedByName(t *testing.T) {
 	}
 }
 
-// python starts a script with pyzmq, which nobody here wrote.
+// python starts a script with pyzmq, an independent implementation.
 func python(t *testing.T, script string, args ...string) *syncbuffer.Buffer {
 	t.Helper()
 	return pythonAt(t, nil, script, args...)
 }
 
-// pythonAt is python behind a command, such as one that enters a namespace.
+// pythonAt runs python behind a command, such as one that enters a namespace.
 func pythonAt(t *testing.T, before []string, script string, args ...string) *syncbuffer.Buffer {
 	t.Helper()
 	const program = "/usr/bin/python3" // Debian's, which has Debian's packages

@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/zmq"
 )
 
-// Pauses between attempts to use the radio's interface, which may not be there yet.
+// Pauses between attempts to use the radio's interface, which may not exist yet.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
@@ -53,7 +53,7 @@ func runPGM(ctx context.Context, library *zmq.Context, config trafficconfig.Brok
 	return nil
 }
 
-// openPGM makes the sockets, again and again until that works; nil once ctx has ended.
+// openPGM opens the sockets, and retries until it succeeds; nil once ctx has ended.
 func openPGM(ctx context.Context, library *zmq.Context, config trafficconfig.BrokerPGM, m *metrics) (*pgm, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		endpoints, err := endpoints(config)
@@ -69,7 +69,7 @@ func openPGM(ctx context.Context, library *zmq.Context, config trafficconfig.Bro
 	}
 }
 
-// endpoints of the publishers' groups, and last that of the subscribers'.
+// endpoints returns those of the publishers' groups, and as the last one the subscribers'.
 func endpoints(config trafficconfig.BrokerPGM) (all []string, err error) {
 	for _, group := range config.Publishers {
 		publish, _, err := zeromq.PGMEndpoints(config.Interface, trafficconfig.PGM{Publish: group})
@@ -120,7 +120,7 @@ func joinGroups(library *zmq.Context, endpoints []string, config trafficconfig.B
 	return b, b.subscribers.Connect(endpoints[last])
 }
 
-// forward a message that somebody wants. Its frames may follow the first frames of one whose rest was lost.
+// forward forwards a wanted message. Its frames may follow the first frames of an incomplete one.
 func (b *pgm) forward(frames [][]byte) error {
 	b.metrics.received.Inc()
 	if len(frames) < 2 {

@@ -22,11 +22,11 @@ import (
 	"vignette.dev/vignette/internal/zmq"
 )
 
-// The test's own program is broker and clients in other namespaces too, without any privilege.
+// The test's own program also runs broker and clients in other namespaces, without any privilege.
 const (
 	roleEnv   = "ZEROMQ_TEST_ROLE"
 	configEnv = "ZEROMQ_TEST_CONFIG"
-	// pgmMessages of each publisher.
+	// pgmMessages is the number of messages of each publisher.
 	pgmMessages = 60
 )
 
@@ -71,7 +71,7 @@ func play(role, path string) error {
 	<-up
 	fmt.Println("ready")
 	if setup.Publish != nil {
-		// Receivers have repeated what follows the first packet that they got of a sender, and nothing before.
+		// Receivers request repetitions of what follows a sender's first received packet, and of nothing before.
 		for range 20 {
 			if err := c.Publish("/OURS/first", nil); err != nil {
 				return err
@@ -89,7 +89,7 @@ func play(role, path string) error {
 	return nil
 }
 
-// hosts are two network namespaces with a lossy cable between them: a is the broker's, b the clients'.
+// hosts are two network namespaces with a lossy cable between them: a for the broker, b for the clients.
 type hosts struct{ a, b string }
 
 func makeHosts(t *testing.T) hosts {
@@ -121,7 +121,7 @@ func makeHosts(t *testing.T) hosts {
 	return h
 }
 
-// start a role in a namespace with a configuration.
+// start starts a role in a namespace with a configuration.
 func start(t *testing.T, namespace, role string, config any) *syncbuffer.Buffer {
 	t.Helper()
 	text, err := json.Marshal(config)
@@ -203,7 +203,7 @@ func TestPGMRepeatsWhatIsLostForOursAndPyzmqsClientsOnOneNode(t *testing.T) {
 	packets()
 }
 
-// distinct messages of a topic.
+// distinct returns the distinct messages of a topic.
 func distinct(told *syncbuffer.Buffer, prefix string) int {
 	var found []string
 	for line := range strings.Lines(told.String()) {
@@ -215,7 +215,7 @@ func distinct(told *syncbuffer.Buffer, prefix string) int {
 	return len(slices.Compact(found))
 }
 
-// captureIn a namespace what goes over its cable; the function that it gives has tshark dissect it.
+// captureIn captures the packets on a namespace's cable. The returned function has tshark dissect them.
 func captureIn(t *testing.T, namespace string) func() {
 	t.Helper()
 	tshark, err := exec.LookPath("tshark")

@@ -1,7 +1,7 @@
-// Package zmq binds to the few calls of libzmq that ZeroMQ clients and brokers here need (api.zeromq.org, version 4.3). The library is
-// loaded at run time, so that programs are built without a C compiler; without it only Open fails.
+// Package zmq binds the calls of libzmq that ZeroMQ clients and brokers here need (api.zeromq.org, version 4.3). It loads the
+// library at run time, so that programs build without a C compiler. Without the library only Open fails.
 //
-// Nothing here blocks but Poll: calls that would are refused with EAGAIN, and Socket.Wait leaves waiting to Go's runtime.
+// Only Poll blocks. Other calls that would block fail with EAGAIN, and Socket.Wait waits in Go's runtime.
 package zmq
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// soname is libzmq's since version 4.0.
+// soname is the library's name since version 4.0.
 const soname = "libzmq.so.5"
 
-// functions of libzmq, by address.
+// functions has the addresses of libzmq's functions.
 type functions struct {
 	has, errno, strerror                                         uintptr
 	ctxNew, ctxTerm                                              uintptr
@@ -28,7 +28,7 @@ type functions struct {
 	poll                                                         uintptr
 }
 
-// load the library once.
+// load loads the library once.
 var load = sync.OnceValues(func() (*functions, error) {
 	handle, err := purego.Dlopen(soname, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -53,10 +53,10 @@ var load = sync.OnceValues(func() (*functions, error) {
 
 // Error of a call to libzmq; errors.Is compares it with a syscall.Errno.
 type Error struct {
-	// Call that failed, and what with.
+	// Call is the failed call and its argument.
 	Call  string
 	Errno syscall.Errno
-	// Text of libzmq, which has numbers of its own.
+	// Text is libzmq's, which has error numbers of its own.
 	Text string
 }
 
@@ -64,10 +64,10 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Call, e.Text) }
 
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Again tells whether an error is that of a call that would have to wait.
+// Again reports whether an error means that the call would have to wait.
 func Again(err error) bool { return errors.Is(err, syscall.EAGAIN) }
 
-// call a function that gives a C int below 0 for failure, again where a signal interrupted it. libzmq's error number is the thread's.
+// call calls a function that returns a C int below 0 for failure, and repeats it after a signal. libzmq's error number is per thread.
 //
 //go:uintptrescapes
 func (f *functions) call(function uintptr, args ...uintptr) (int, syscall.Errno) {
@@ -84,7 +84,7 @@ func (f *functions) call(function uintptr, args ...uintptr) (int, syscall.Errno)
 	}
 }
 
-// make calls a function that gives an address, which is 0 for failure.
+// make calls a function that returns an address, which is 0 for failure.
 func (f *functions) make(function uintptr, args ...uintptr) (uintptr, syscall.Errno) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -100,7 +100,7 @@ func (f *functions) lastErrno() syscall.Errno {
 	return syscall.Errno(int32(errno))
 }
 
-// failed makes the error of a call; nil for one that succeeded.
+// failed returns the error of a call; nil for success.
 func (f *functions) failed(errno syscall.Errno, call string, args ...any) error {
 	if errno == 0 {
 		return nil
@@ -109,12 +109,12 @@ func (f *functions) failed(errno syscall.Errno, call string, args ...any) error 
 	return &Error{Call: fmt.Sprintf(call, args...), Errno: errno, Text: goString(text)}
 }
 
-// pointer to memory that is not Go's.
+// pointer converts an address of memory outside of Go.
 func pointer(address uintptr) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address))
 }
 
-// goString copies a string of C; it is empty for none.
+// goString copies a C string; empty for none.
 func goString(address uintptr) string {
 	if address == 0 {
 		return ""
@@ -127,10 +127,10 @@ func goString(address uintptr) string {
 	return string(unsafe.Slice((*byte)(start), n))
 }
 
-// cString is a string with the NUL that C wants.
+// cString appends C's final NUL.
 func cString(s string) []byte { return append([]byte(s), 0) }
 
-// Has tells whether the library was built with a transport, such as pgm.
+// Has reports whether the library was built with a transport, such as pgm.
 func Has(capability string) (bool, error) {
 	f, err := load()
 	if err != nil {
@@ -141,15 +141,15 @@ func Has(capability string) (bool, error) {
 	return r == 1, nil
 }
 
-// Context holds sockets and the thread that does their input and output. It is safe for use by several goroutines.
+// Context holds sockets and their input and output thread. It is safe for use by several goroutines.
 type Context struct {
 	f       *functions
 	address uintptr
 	mu      sync.Mutex
-	sockets int // made so far, for the names of their monitors
+	sockets int // the number of sockets so far, for the names of their monitors
 }
 
-// Open loads the library and makes a context.
+// Open loads the library and returns a context.
 func Open() (*Context, error) {
 	f, err := load()
 	if err != nil {
@@ -162,7 +162,7 @@ func Open() (*Context, error) {
 	return &Context{f: f, address: address}, nil
 }
 
-// Close ends the context once all its sockets are closed and their messages are out, or their linger periods are over.
+// Close ends the context once all its sockets are closed, and their messages sent or their linger periods over.
 func (c *Context) Close() error {
 	_, errno := c.f.call(c.f.ctxTerm, c.address)
 	return c.f.failed(errno, "zmq_ctx_term")

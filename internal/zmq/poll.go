@@ -18,7 +18,7 @@ type Poller struct {
 	items []pollItem
 }
 
-// NewPoller of at least one socket.
+// NewPoller returns a poller of at least one socket.
 func NewPoller(sockets ...*Socket) *Poller {
 	p := &Poller{f: sockets[0].f}
 	for _, s := range sockets {
@@ -27,11 +27,11 @@ func NewPoller(sockets ...*Socket) *Poller {
 	return p
 }
 
-// Poll waits for a message at any of the sockets, or until timeout is over, which is no error.
+// Poll waits for a message at any of the sockets. A timeout is no error.
 func (p *Poller) Poll(timeout time.Duration) error {
 	_, errno := p.f.call(p.f.poll, uintptr(unsafe.Pointer(&p.items[0])), uintptr(len(p.items)), uintptr(timeout.Milliseconds()))
 	return p.f.failed(errno, "zmq_poll")
 }
 
-// Ready tells whether the i-th socket had a message at the last Poll.
+// Ready reports whether the i-th socket had a message at the last Poll.
 func (p *Poller) Ready(i int) bool { return p.items[i].become&pollIn != 0 }

@@ -16,7 +16,7 @@ import (
 // Type of a socket (zmq_socket(3)).
 type Type int
 
-// The types of sockets that are used here.
+// The types of sockets used here.
 const (
 	pair Type = 0
 	PUB  Type = 1
@@ -29,35 +29,35 @@ func (t Type) String() string {
 	return map[Type]string{pair: "PAIR", PUB: "PUB", SUB: "SUB", XPUB: "XPUB", XSUB: "XSUB"}[t]
 }
 
-// Option of a socket that is a C int (zmq_setsockopt(3)).
+// Option is a socket's option whose value is a C int (zmq_setsockopt(3)).
 type Option int
 
-// The options that are used here; times are in milliseconds where nothing else is said.
+// The options used here. Times are in milliseconds unless stated otherwise.
 const (
 	subscribe Option = 6
-	// Rate of PGM in kbit/s, and RecoveryInterval: how long what was sent is kept for those who miss it.
+	// Rate is PGM's rate in kbit/s, RecoveryInterval how long sent messages are kept for repetition.
 	Rate             Option = 8
 	RecoveryInterval Option = 9
 	descriptor       Option = 14
 	events           Option = 15
-	// Linger is how long a closed socket goes on sending.
+	// Linger is how long a closed socket continues to send.
 	Linger Option = 17
-	// ReconnectInterval; -1 for no reconnecting.
+	// ReconnectInterval is the pause before reconnecting; -1 for none.
 	ReconnectInterval Option = 18
 	// SendHighWater and ReceiveHighWater are in messages for each connection.
 	SendHighWater    Option = 23
 	ReceiveHighWater Option = 24
-	// HandshakeInterval is how long a connection may take to be agreed on.
+	// HandshakeInterval is how long a handshake may take.
 	HandshakeInterval Option = 66
-	// NoDrop refuses messages with EAGAIN that do not fit into the queue of every subscriber, in the place of dropping them.
+	// NoDrop refuses messages with EAGAIN that do not fit into every subscriber's queue, instead of dropping them.
 	NoDrop Option = 69
-	// HeartbeatInterval between two PINGs, HeartbeatTimeout for the answer.
+	// HeartbeatInterval is the time between two PINGs, HeartbeatTimeout that for the answer.
 	HeartbeatInterval Option = 75
 	HeartbeatTimeout  Option = 77
 	ConnectTimeout    Option = 79
 )
 
-// Flags of sends and receptions, and of what a socket is ready for.
+// Flags of sends and receives, and of a socket's readiness.
 const (
 	dontWait = 1
 	sendMore = 2
@@ -67,20 +67,20 @@ const (
 // message is a zmq_msg_t: 64 opaque bytes, aligned as pointers.
 type message [8]uint64
 
-// Socket of ZeroMQ. It is for one goroutine at a time: who shares it guards it by a lock.
+// Socket is a ZeroMQ socket. It is for one goroutine at a time; sharing it needs a lock.
 type Socket struct {
 	f       *functions
 	context *Context
 	address uintptr
 	kind    Type
 	frame   *message
-	// watcher receives the events of its connections; nil where there is no monitor.
+	// watcher receives the events of its connections; nil without a monitor.
 	watcher *Socket
-	// ready is a copy of the descriptor that tells of news, for Wait.
+	// ready is a copy of the descriptor that signals changes, for Wait.
 	ready *os.File
 }
 
-// Socket makes a socket.
+// Socket returns a new socket.
 func (c *Context) Socket(kind Type) (*Socket, error) {
 	address, errno := c.f.make(c.f.socket, c.address, uintptr(kind))
 	if errno != 0 {
@@ -91,10 +91,10 @@ func (c *Context) Socket(kind Type) (*Socket, error) {
 	return s, nil
 }
 
-// Close closes the socket and its monitor; what it has to send goes on being sent for its Linger.
+// Close closes the socket and its monitor. Queued messages are sent during its Linger.
 func (s *Socket) Close() {
 	if s.watcher != nil {
-		// First of all: a socket waits for ever to tell a monitor that is gone.
+		// First, as a socket waits forever to notify a closed monitor.
 		s.f.call(s.f.monitor, s.address, 0, 0)
 		s.watcher.Close()
 	}
@@ -105,14 +105,14 @@ func (s *Socket) Close() {
 	s.f.call(s.f.close, s.address)
 }
 
-// Set an option.
+// Set sets an option.
 func (s *Socket) Set(option Option, value int) error {
 	v := int32(value)
 	_, errno := s.f.call(s.f.setOption, s.address, uintptr(option), uintptr(unsafe.Pointer(&v)), unsafe.Sizeof(v))
 	return s.f.failed(errno, "zmq_setsockopt of option %d to %d", option, value)
 }
 
-// SetAll sets options; the error names the one that is refused.
+// SetAll sets options. The error names the refused one.
 func (s *Socket) SetAll(options map[Option]int) error {
 	for option, value := range options {
 		if err := s.Set(option, value); err != nil {
@@ -122,7 +122,7 @@ func (s *Socket) SetAll(options map[Option]int) error {
 	return nil
 }
 
-// Subscribe to messages that begin with a prefix; the empty one is that of all.
+// Subscribe subscribes to messages that begin with a prefix. Every message begins with the empty one.
 func (s *Socket) Subscribe(prefix string) error {
 	text := cString(prefix)
 	_, errno := s.f.call(s.f.setOption, s.address, uintptr(subscribe), uintptr(unsafe.Pointer(&text[0])), uintptr(len(prefix)))
@@ -135,12 +135,12 @@ func (s *Socket) get(option Option) (int, error) {
 	return int(value), s.f.failed(errno, "zmq_getsockopt of option %d", option)
 }
 
-// Bind waits for peers at an endpoint, such as tcp://*:5555.
+// Bind accepts peers at an endpoint, such as tcp://*:5555.
 func (s *Socket) Bind(endpoint string) error {
 	return s.attach("zmq_bind", s.f.bind, endpoint)
 }
 
-// Connect begins to connect to an endpoint, such as tcp://198.18.9.1:5555.
+// Connect starts to connect to an endpoint, such as tcp://198.18.9.1:5555.
 func (s *Socket) Connect(endpoint string) error {
 	return s.attach("zmq_connect", s.f.connect, endpoint)
 }
@@ -151,7 +151,7 @@ func (s *Socket) attach(call string, function uintptr, endpoint string) error {
 	return s.f.failed(errno, "%s %s", call, endpoint)
 }
 
-// Send a message of several frames. With an error for which Again is true nothing of it was sent, as there is no room for it.
+// Send sends a message of several frames. After an error for which Again is true nothing of it was sent, as the queue is full.
 func (s *Socket) Send(frames ...[]byte) error {
 	for i, frame := range frames {
 		flags := uintptr(dontWait)
@@ -159,7 +159,7 @@ func (s *Socket) Send(frames ...[]byte) error {
 			flags |= sendMore
 		}
 		if err := s.sendFrame(frame, flags); err != nil {
-			if i > 0 { // what was begun takes no more room: libzmq counts whole messages
+			if i > 0 { // libzmq counts complete messages: later frames always fit
 				return fmt.Errorf("frame %d of %d: %s", i+1, len(frames), err)
 			}
 			return err
@@ -173,7 +173,7 @@ func (s *Socket) sendFrame(frame []byte, flags uintptr) error {
 	return s.f.failed(errno, "zmq_send")
 }
 
-// Receive takes a whole message; the error is one for which Again is true where there is none.
+// Receive receives a complete message. Without one it returns an error for which Again is true.
 func (s *Socket) Receive() ([][]byte, error) {
 	var frames [][]byte
 	for {
@@ -187,13 +187,13 @@ func (s *Socket) Receive() ([][]byte, error) {
 	}
 }
 
-// Next takes a frame, for Frame, More and Forward; the error is one for which Again is true where there is none.
+// Next receives a frame, for Frame, More and Forward. Without one it returns an error for which Again is true.
 func (s *Socket) Next() error {
 	_, errno := s.f.call(s.f.messageReceive, uintptr(unsafe.Pointer(s.frame)), s.address, dontWait)
 	return s.f.failed(errno, "zmq_msg_recv")
 }
 
-// Forward hands the frame that was received last to another socket without copying it. It is gone then.
+// Forward passes the last received frame to another socket without copying it. Frame and More no longer have it.
 func (s *Socket) Forward(to *Socket, more bool) error {
 	flags := uintptr(dontWait)
 	if more {
@@ -203,7 +203,7 @@ func (s *Socket) Forward(to *Socket, more bool) error {
 	return s.f.failed(errno, "zmq_msg_send")
 }
 
-// Frame that was received last; it is the library's and lasts until the next call.
+// Frame returns the last received frame. It belongs to the library and lasts until the next call.
 func (s *Socket) Frame() []byte {
 	size, _, _ := purego.SyscallN(s.f.messageSize, uintptr(unsafe.Pointer(s.frame)))
 	if size == 0 {
@@ -213,13 +213,13 @@ func (s *Socket) Frame() []byte {
 	return unsafe.Slice((*byte)(pointer(data)), size)
 }
 
-// More tells whether the message of the frame that was received last has another one.
+// More reports whether another frame follows the last received one in its message.
 func (s *Socket) More() bool {
 	more, _, _ := purego.SyscallN(s.f.messageMore, uintptr(unsafe.Pointer(s.frame)))
 	return int32(more) != 0
 }
 
-// Wait until there is a message to receive or ctx ends, whose error it then gives. It holds no thread.
+// Wait waits for a message until ctx ends, and then returns its error. It blocks no thread.
 func (s *Socket) Wait(ctx context.Context) error {
 	if err := s.openReady(); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (s *Socket) Wait(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = s.ready.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	// The descriptor tells of changes only: what a socket is ready for has to be asked after each.
+	// The descriptor signals changes only. The socket's state has to be read after each.
 	var asked error
 	waited := raw.Read(func(uintptr) bool {
 		var state int
@@ -243,7 +243,7 @@ func (s *Socket) Wait(ctx context.Context) error {
 	return errors.Join(asked, waited)
 }
 
-// openReady copies the descriptor, as the library closes its own.
+// openReady copies the descriptor, as the library closes the original.
 func (s *Socket) openReady() error {
 	if s.ready != nil {
 		return nil
@@ -261,10 +261,10 @@ func (s *Socket) openReady() error {
 	return nil
 }
 
-// Event of a socket's connections (zmq_socket_monitor(3)).
+// Event is an event of a socket's connections (zmq_socket_monitor(3)).
 type Event uint16
 
-// The events that are used here.
+// The events used here.
 const (
 	Connected         Event = 0x0001
 	Accepted          Event = 0x0020
@@ -288,8 +288,8 @@ func (e Event) String() string {
 	return fmt.Sprintf("event %#x", uint16(e))
 }
 
-// Monitor makes the socket on which the events of this one's connections arrive, for ReceiveEvent. They have to be received:
-// the input and output of the context stop once a thousand wait.
+// Monitor returns the socket for ReceiveEvent on which the events of this one's connections arrive. They have to be received:
+// the context's input and output stop at a thousand queued events.
 func (s *Socket) Monitor() (*Socket, error) {
 	s.context.mu.Lock()
 	s.context.sockets++
@@ -316,7 +316,7 @@ func (s *Socket) Monitor() (*Socket, error) {
 	return m, nil
 }
 
-// ReceiveEvent takes an event and the endpoint that it is about from a monitor.
+// ReceiveEvent receives an event and its endpoint from a monitor.
 func (s *Socket) ReceiveEvent() (Event, string, error) {
 	frames, err := s.Receive()
 	if err != nil {

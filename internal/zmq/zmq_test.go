@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// open skips where the library is missing.
+// open skips the test if the library is missing.
 func open(t testing.TB) *Context {
 	t.Helper()
 	c, err := Open()
