@@ -4,17 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/markdown"
 	"vignette.dev/vignette/internal/validate"
 )
-
-var fencedYAML = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```")
 
 // completable are the fields of an experiment's spec of which a fragment may consist.
 var completable = []string{"networks", "nodes", "timeline", "scenario", "collect", "tcpCongestionControl"}
@@ -121,14 +119,14 @@ func TestFragmentsOfExperimentsAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, block := range fencedYAML.FindAllStringSubmatch(string(text), -1) {
-			experiment, isFragment := completed(t, block[1])
-			if !isFragment || strings.Contains(block[1], "apps:") {
+		for _, block := range markdown.Blocks(string(text)) {
+			experiment, isFragment := completed(t, block.Text)
+			if block.Language != "yaml" || !isFragment || strings.Contains(block.Text, "apps:") {
 				continue
 			}
 			tried++
 			if findings := refused(experiment); len(findings) > 0 {
-				t.Errorf("%s, block %d:\n%s\nis refused:\n%s", page, i+1, block[1], strings.Join(findings, "\n"))
+				t.Errorf("%s:%d:\n%s\nis refused:\n%s", page, block.Line, block.Text, strings.Join(findings, "\n"))
 			}
 		}
 	}
