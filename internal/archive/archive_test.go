@@ -310,7 +310,7 @@ func TestAnAppendDuringADeletionLeavesTheTeamsCountRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	run, err := store.Run(aKey, 0)
+	run, err := store.Run(testKey, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestAnAppendDuringADeletionLeavesTheTeamsCountRight(t *testing.T) {
 	}
 	run.release(10) // the folder is gone, so that nothing was written
 	_ = run.reserve(log, 7)
-	if used, _ := store.TeamUsed(aKey.Namespace); used != 0 {
+	if used, _ := store.TeamUsed(testKey.Namespace); used != 0 {
 		t.Errorf("the team has %d bytes after its only run is deleted; want none", used)
 	}
 }
