@@ -210,7 +210,7 @@ func TestWhatAWaveformCannotDoIsNamed(t *testing.T) {
 		"a jammer without interference":            {deaf, "change at 1s: jammer red", false},
 		"a frequency for a schedule":               {retuned, "change at 1s: radio: frequency", false},
 		"a generated schedule with two rates":      {slots, `change at 1s: radio.rate of "node-1"`, false},
-		"a rate for a schedule with rates its own": {written, "change at 1s: radio.rate: the schedule that holds is not generated", false},
+		"a rate for a schedule with rates its own": {written, "change at 1s: radio.rate: the current schedule is not generated", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := newReplay(c.spec, &environment{})
