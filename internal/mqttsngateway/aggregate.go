@@ -13,54 +13,54 @@ import (
 )
 
 const (
-	// maxOwnPending messages of QoS 1 and 2 that the broker has not acknowledged, and of QoS 0 before the first connection.
+	// maxOwnPending is the most unacknowledged messages of QoS 1 and 2 at the broker, and of QoS 0 before the first connection.
 	maxOwnPending = 1000
-	// retainedWindow is how long after a subscription retained messages are taken to be meant for it.
+	// retainedWindow is how long after a subscription a retained message may belong to it.
 	retainedWindow = 30 * time.Second
 )
 
-// aggregate is the gateway's own connection to the broker, kept up for ever. Its session there is persistent, so that messages
-// of QoS 1 and 2 wait while it is down.
+// aggregate is the gateway's shared connection to the broker, which it always maintains. The session is persistent, so that
+// messages of QoS 1 and 2 wait during an outage.
 type aggregate struct {
 	g      *Gateway
 	once   sync.Once
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	// What follows is under the gateway's lock.
+	// The gateway's lock guards the fields below.
 	conn   *brokerConn
 	lastID uint16
-	// sent messages that the broker has not acknowledged, by the ids of this connection.
+	// sent has unacknowledged messages, by the ids of this connection.
 	sent map[uint16]*ownPublish
-	// early are messages of QoS 0 from before the first connection; nil after it.
+	// early has messages of QoS 0 from before the first connection; nil after it.
 	early []message
-	// subscriptions by filter and session; asked are those that the broker has yet to answer.
+	// subscriptions is by filter and session; asked has the requests that the broker has not answered.
 	subscriptions map[string]map[*session]*subscription
 	asked         map[uint16]ask
-	// incoming ids of QoS 2 that the broker has not released.
+	// incoming has the ids of QoS 2 that the broker has not released.
 	incoming map[uint16]bool
 }
 
 type ownPublish struct {
 	message
-	// s is the client's session and id its message's; nil of the gateway itself.
+	// s is the client's session and id its message's id; nil for the gateway's own message.
 	s  *session
 	id uint16
-	// received: PUBREC came; released: the client has asked for PUBREL.
+	// received: PUBREC arrived; released: the client has requested PUBREL.
 	received, released bool
 }
 
 type subscription struct {
 	qos  int
 	made time.Time
-	// retained topics that were delivered for it.
+	// retained has the delivered retained topics.
 	retained map[string]bool
 }
 
 type ask struct {
 	s  *session
 	id uint16
-	// filter that is subscribed to.
+	// filter is the subscribed filter.
 	filter string
 }
 
@@ -69,7 +69,7 @@ func newAggregate(g *Gateway) *aggregate {
 		asked: map[uint16]ask{}, incoming: map[uint16]bool{}}
 }
 
-// begin connects, once.
+// begin connects on its first call.
 func (a *aggregate) begin() {
 	a.once.Do(func() {
 		ctx, cancel := context.WithCancel(a.g.ctx)
@@ -90,14 +90,14 @@ func (a *aggregate) end() {
 	<-a.ended
 }
 
-// run connects again and again.
+// run connects and reconnects until ctx ends.
 func (a *aggregate) run(ctx context.Context) {
 	dialer, err := a.g.dialer()
 	if err != nil {
 		a.g.warn(err.Error())
 		return
 	}
-	// A session of a gateway before this one has subscriptions that nobody here wants.
+	// A session of an earlier gateway has subscriptions that nobody here wants.
 	clean, reported := a.g.config.Mode == Aggregating, ""
 	for ctx.Err() == nil {
 		lost := make(chan error, 1)
@@ -148,7 +148,7 @@ func (a *aggregate) events(lost chan error) brokerEvents {
 	}
 }
 
-// up: what was not acknowledged before is sent again, and all filters are subscribed to.
+// up sends unacknowledged messages again and renews all subscriptions.
 func (a *aggregate) up(conn *brokerConn) {
 	a.g.mu.Lock()
 	defer a.g.mu.Unlock()
@@ -181,7 +181,7 @@ func (a *aggregate) down(conn *brokerConn) {
 	}
 }
 
-// most is the highest QoS that a filter is subscribed with.
+// most returns the highest QoS of a filter's subscriptions.
 func (a *aggregate) most(filter string) (qos int) {
 	for _, s := range a.subscriptions[filter] {
 		qos = max(qos, s.qos)
@@ -212,7 +212,7 @@ func (a *aggregate) publishOwn(m message) {
 	}
 }
 
-// message of the broker goes to each session that has a filter for it, once.
+// message delivers a broker's message once to each session with a matching filter.
 func (a *aggregate) message(m message, id uint16) {
 	if m.qos == 2 && a.incoming[id] {
 		a.conn.received(2, id)
@@ -243,8 +243,8 @@ func (a *aggregate) message(m message, id uint16) {
 	a.conn.received(m.qos, id)
 }
 
-// wantsRetained tells whether a retained message is one for this subscription: the broker sends them for every new one, and a filter
-// that several clients have is subscribed to several times.
+// wantsRetained reports whether a retained message belongs to this subscription. The broker sends retained messages after each
+// request, and the gateway requests a filter again for each further client.
 func (s *subscription) wantsRetained(topic string, now time.Time) bool {
 	if now.Sub(s.made) > retainedWindow {
 		s.retained = nil
@@ -266,7 +266,7 @@ func (a *aggregate) answered(kind byte, id uint16, granted byte) {
 		p := a.sent[id]
 		if p == nil {
 			if kind == packets.Pubrec {
-				a.conn.release(id) // of a session before
+				a.conn.release(id) // it belongs to an earlier session
 			}
 			return
 		}
@@ -300,7 +300,7 @@ func (a *aggregate) answered(kind byte, id uint16, granted byte) {
 	}
 }
 
-// grantedTo is at most what the client asked for, as its filter may be subscribed to with more.
+// grantedTo returns at most the requested QoS, as another client may have the filter with a higher one.
 func (a *aggregate) grantedTo(q ask, granted byte) byte {
 	if sub := a.subscriptions[q.filter][q.s]; sub != nil {
 		return byte(sub.qos)
@@ -321,7 +321,7 @@ func (a *aggregate) remove(s *session, filter string) (last bool) {
 	return true
 }
 
-// open begins a client's session, which needs the connection only.
+// open begins a client's session, which only needs the shared connection.
 func (a *aggregate) open(s *session) {
 	if a.conn == nil && s.up != nil { // its session stays
 		s.send(&mqttsn.Connack{Code: mqttsn.Congestion})
@@ -338,7 +338,7 @@ func (a *aggregate) open(s *session) {
 	s.opened()
 }
 
-// forget what a session has here.
+// forget removes a session's state here.
 func (a *aggregate) forget(s *session) {
 	for filter := range a.subscriptions {
 		if _, has := a.subscriptions[filter][s]; has && a.remove(s, filter) && a.conn != nil {
@@ -355,7 +355,7 @@ func (a *aggregate) forget(s *session) {
 			continue
 		}
 		p.s = nil
-		if p.received && !p.released && a.conn != nil { // nobody else is going to
+		if p.received && !p.released && a.conn != nil { // nobody else will answer
 			p.released = true
 			a.conn.release(id)
 		}
@@ -366,7 +366,7 @@ func (a *aggregate) forget(s *session) {
 type aggregated struct {
 	a *aggregate
 	s *session
-	// ids on the connection of the client's messages of QoS 2.
+	// The connection's ids of the client's messages of QoS 2.
 	ids map[uint16]uint16
 }
 
@@ -391,7 +391,7 @@ func (u *aggregated) publish(m message, id uint16, _ bool) error {
 			return err
 		}
 	}
-	a.sent[own] = p // without a connection it goes out with the next one
+	a.sent[own] = p // without a connection the next one sends it
 	if m.qos == 2 && id != 0 {
 		u.ids[id] = own
 	}
@@ -403,7 +403,7 @@ func (u *aggregated) release(id uint16) error {
 	p := u.a.sent[own]
 	if p == nil || p.s != u.s || p.id != id || !p.received {
 		delete(u.ids, id)
-		u.s.completed(id) // it was before
+		u.s.completed(id) // it was released before
 		return errNoBroker
 	}
 	p.released = true
@@ -424,7 +424,7 @@ func (u *aggregated) subscribe(filter string, qos int, id uint16) error {
 	}
 	a.subscriptions[filter][u.s] = &subscription{qos: qos, made: a.g.now()}
 	own := a.nextID()
-	// Also where the broker has the filter already: it answers by the retained messages.
+	// Also if the broker has the filter already, as it answers with the retained messages.
 	if err := a.conn.subscribe(filter, a.most(filter), own); err != nil {
 		a.remove(u.s, filter)
 		return fmt.Errorf("subscription: %w", err)
@@ -441,7 +441,7 @@ func (u *aggregated) unsubscribe(filter string, id uint16) error {
 	return nil
 }
 
-// received: the broker was answered when the message came, or one slow client would hold all others up.
+// received completes QoS 2. The broker had its answer on arrival, as one slow client would block all others.
 func (u *aggregated) received(d *delivery) {
 	if d.qos == 2 {
 		u.s.released(d.id, 0)
@@ -450,7 +450,7 @@ func (u *aggregated) received(d *delivery) {
 
 func (u *aggregated) done(*delivery) {}
 
-// end: the will is the gateway's to publish.
+// end publishes the will, which is the gateway's task.
 func (u *aggregated) end(normally bool) {
 	if w := u.s.will; w != nil && !normally {
 		_ = u.publish(*w, 0, false)

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// brokerKeepAlive of connections to the broker, which the gateway keeps up whatever its clients do.
+	// brokerKeepAlive is the keep-alive of connections to the broker, independent of the clients.
 	brokerKeepAlive = 60 * time.Second
-	// brokerBacklog of packets for the broker that the socket does not take.
+	// brokerBacklog is the most packets queued for the broker.
 	brokerBacklog = 4096
 )
 
@@ -26,7 +26,7 @@ var (
 	errNoBroker   = errors.New("no connection to the broker")
 )
 
-// message on its way in either direction.
+// message is a message in either direction.
 type message struct {
 	topic   string
 	payload []byte
@@ -34,7 +34,7 @@ type message struct {
 	retain  bool
 }
 
-// login is with what a connection begins.
+// login has the parameters of a CONNECT.
 type login struct {
 	clientID string
 	clean    bool
@@ -43,17 +43,17 @@ type login struct {
 
 // brokerEvents are called without the gateway's lock.
 type brokerEvents struct {
-	// message came; of QoS 1 and 2 it is to be acknowledged by received.
+	// message: a message arrived. Call received to acknowledge QoS 1 and 2.
 	message func(m message, id uint16, dup bool)
-	// released: the broker's PUBREL, to be answered by complete.
+	// released: a PUBREL arrived. Call complete to answer it.
 	released func(id uint16)
-	// answered: PUBACK, PUBREC, PUBCOMP, SUBACK or UNSUBACK; granted is the first return code of SUBACK.
+	// answered: PUBACK, PUBREC, PUBCOMP, SUBACK or UNSUBACK arrived; granted is SUBACK's first return code.
 	answered func(kind byte, id uint16, granted byte)
 	// lost: the connection ended by itself.
 	lost func(err error)
 }
 
-// brokerConn is one MQTT 3.1.1 connection to the broker. Packet ids are its user's. Nothing blocks.
+// brokerConn is one MQTT 3.1.1 connection to the broker. Its user chooses packet ids. No method blocks.
 type brokerConn struct {
 	conn   net.Conn
 	events brokerEvents
@@ -63,7 +63,7 @@ type brokerConn struct {
 	wg     sync.WaitGroup
 }
 
-// dialBroker connects and logs in. The events begin when start is called.
+// dialBroker connects and logs in. Events begin after start.
 func dialBroker(ctx context.Context, dialer *transport.Dialer, with login, events brokerEvents) (b *brokerConn, err error) {
 	conn, err := dialer.Dial(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (b *brokerConn) start() {
 	}()
 }
 
-// shut closes the connection; false if it was closed before.
+// shut closes the connection, and returns false if it was closed before.
 func (b *brokerConn) shut() (first bool) {
 	b.once.Do(func() {
 		first = true
@@ -134,7 +134,7 @@ func (b *brokerConn) shut() (first bool) {
 	return first
 }
 
-// disconnect ends the connection in good order, which deletes the will, once what was sent before is written.
+// disconnect sends queued packets and a DISCONNECT, which deletes the will.
 func (b *brokerConn) disconnect() {
 	if b.send(packets.NewControlPacket(packets.Disconnect)) != nil {
 		b.shut()
@@ -155,10 +155,10 @@ func (b *brokerConn) send(p packets.ControlPacket) error {
 	}
 }
 
-// must sends what cannot be left out: where there is no room the connection is at its end.
+// must sends a packet that cannot be left out: a full queue ends the connection.
 func (b *brokerConn) must(p packets.ControlPacket) {
 	if errors.Is(b.send(p), errBrokerBusy) {
-		b.conn.Close() // read ends, and tells
+		b.conn.Close() // the end of read reports it
 	}
 }
 
@@ -186,7 +186,7 @@ func (b *brokerConn) write() {
 			err = w.Flush()
 		}
 		if err != nil {
-			b.conn.Close() // read ends, and tells
+			b.conn.Close() // the end of read reports it
 			return
 		}
 	}

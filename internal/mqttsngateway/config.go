@@ -1,4 +1,4 @@
-// Package mqttsngateway is a gateway of MQTT-SN 1.2 over UDP in front of an MQTT 3.1.1 broker: transparent (a connection to the broker for
+// Package mqttsngateway is a gateway of MQTT-SN 1.2 over UDP to an MQTT 3.1.1 broker: transparent (a connection to the broker for
 // each client) or aggregating (one for all), and a forwarder (forwarder.go).
 package mqttsngateway
 
@@ -20,48 +20,48 @@ const (
 	Aggregating = "Aggregating"
 )
 
-// Config of a gateway.
+// Config is a gateway's configuration.
 type Config struct {
-	// Name of the gateway, by which it logs in to the broker for what it does in its own name.
+	// Name is the gateway's name, with which it logs in to the broker for its own connection.
 	Name string `json:"name"`
 	// Listen is the address and UDP port, by default :1884.
 	Listen string `json:"listen,omitempty"`
-	// GatewayID in ADVERTISE and GWINFO; 1 by default.
+	// GatewayID is the id in ADVERTISE and GWINFO; 1 by default.
 	GatewayID byte `json:"gatewayId,omitempty"`
 	// Mode is Transparent (the default) or Aggregating.
 	Mode string `json:"mode,omitempty"`
 	// Broker is host:port of the MQTT broker, Security that of the connections to it; nil for none.
 	Broker   string                  `json:"broker"`
 	Security *trafficconfig.Security `json:"security,omitempty"`
-	// PredefinedTopics by their ids, in decimal, 1 to 65534: what clients may use without REGISTER, and all that QoS -1 has beside short names.
+	// PredefinedTopics are topics by id, in decimal, 1 to 65534. Clients may use them without REGISTER. QoS -1 has only these and short names.
 	PredefinedTopics map[string]string `json:"predefinedTopics,omitempty"`
-	// AdvertiseSeconds between two ADVERTISE broadcasts; 0 for none.
+	// AdvertiseSeconds is the time between two ADVERTISE broadcasts; 0 for none.
 	AdvertiseSeconds int `json:"advertiseSeconds,omitempty"`
-	// AdvertiseNotOn is an interface without ADVERTISE broadcasts, as it is none of the experiment's.
+	// AdvertiseNotOn is an interface without ADVERTISE broadcasts, as it is outside the experiment's network.
 	AdvertiseNotOn string `json:"advertiseNotOn,omitempty"`
-	// MetricsPort for Prometheus (path /metrics); 0 for none.
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
-	// Seed of the back-off's jitter.
+	// Seed seeds the back-off's jitter.
 	Seed int64 `json:"seed"`
 
-	// Limits; 0 is the default of each.
+	// Limits. 0 selects the default.
 
-	// MaxClients that are served at once; 256.
+	// MaxClients is the most clients at once; by default 256.
 	MaxClients int `json:"maxClients,omitempty"`
-	// MaxTopics that one client may have ids of; 20000. All clients together have at most ten times as many.
+	// MaxTopics is the most topic ids of one client; by default 20000. All clients together have at most ten times as many.
 	MaxTopics int `json:"maxTopics,omitempty"`
-	// MaxQueued messages that wait for one client, which may be asleep; 1000.
+	// MaxQueued is the most messages queued for one client, which may be asleep; by default 1000.
 	MaxQueued int `json:"maxQueued,omitempty"`
-	// MaxQueuedBytes of the content of all messages that wait for clients; 64 MiB.
+	// MaxQueuedBytes is the most bytes of content queued for all clients; by default 64 MiB.
 	MaxQueuedBytes int `json:"maxQueuedBytes,omitempty"`
-	// Window of messages of QoS 1 and 2, and of registrations, that a client has not acknowledged; 10.
+	// Window is the most unacknowledged messages of QoS 1 and 2, and registrations, of a client; by default 10.
 	Window int `json:"window,omitempty"`
-	// RetrySeconds and Retries of what a client does not acknowledge; 10 and 5 (the specification's T_RETRY and N_RETRY).
+	// RetrySeconds and Retries are for packets that a client does not acknowledge; by default 10 and 5 (the specification's T_RETRY and N_RETRY).
 	RetrySeconds float64 `json:"retrySeconds,omitempty"`
 	Retries      int     `json:"retries,omitempty"`
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration, if anything.
 func (c Config) Validate() error {
 	switch {
 	case c.Name == "":
@@ -121,7 +121,7 @@ func (c Config) predefined() (map[uint16]string, error) {
 	return topics, nil
 }
 
-// reservedTopicID is, with 0, no topic's id (5.3.11).
+// reservedTopicID, like 0, is no topic's id (5.3.11).
 const reservedTopicID = 0xFFFF
 
 // withDefaults replaces zeros.
@@ -152,5 +152,5 @@ func (c Config) withDefaults() Config {
 
 func (c Config) retry() time.Duration { return time.Duration(c.RetrySeconds * float64(time.Second)) }
 
-// maxPayload is what a client can be sent in one datagram.
+// maxPayload is the largest payload to a client in one datagram.
 const maxPayload = mqttsn.MaxDatagram - mqttsn.PublishHeader

@@ -9,49 +9,49 @@ import (
 	"vignette.dev/vignette/internal/mqttsn"
 )
 
-// phase of a message of QoS 1 or 2 on its way to a client.
+// phase is the state of a message of QoS 1 or 2 to a client.
 type phase int
 
 const (
-	// phaseSent: PUBACK or PUBREC is to come from the client.
+	// phaseSent: waits for PUBACK or PUBREC of the client.
 	phaseSent phase = iota
-	// phaseReceived: PUBREL is to come from the broker.
+	// phaseReceived: waits for PUBREL of the broker.
 	phaseReceived
-	// phaseReleased: PUBCOMP is to come from the client.
+	// phaseReleased: waits for PUBCOMP of the client.
 	phaseReleased
-	// phaseRefused: as phaseReceived, of a message that the client never gets.
+	// phaseRefused: as phaseReceived, for a message that the client never gets.
 	phaseRefused
 )
 
-// delivery is a message for a client.
+// delivery is a message to a client.
 type delivery struct {
 	message
-	// id towards the client, 0 with QoS 0, and brokerID towards the broker.
+	// id is the client's message id, 0 with QoS 0, and brokerID the broker's.
 	id, brokerID uint16
 	dup          bool
-	// number in the order of arrival.
+	// number is the order of arrival.
 	number uint64
 	phase  phase
 	retry
 }
 
-// registration of a topic at a client.
+// registration is the registration of a topic at a client.
 type registration struct {
 	topic string
 	retry
 }
 
-// deliveries to one client.
+// deliveries are a client's.
 type deliveries struct {
 	queue    []*delivery
 	inflight map[uint16]*delivery
-	// waiting are messages of topics that the client does not know yet, held those among them that it cannot be told for now, in their order.
+	// waiting has messages whose topic the client does not know yet. held has those whose topic cannot be registered now, in order.
 	waiting map[string][]*delivery
 	held    []string
-	// registering by message ids; unknown are topics with ids that the client may not know, and whether it is being told.
+	// registering is by message id; unknown has topics whose id the client may not know, and whether it is being registered.
 	registering map[uint16]*registration
 	unknown     map[string]bool
-	// length of queue and waiting.
+	// length is the number of messages in queue and waiting.
 	length  int
 	lastID  uint16
 	arrived uint64
@@ -61,7 +61,7 @@ func newDeliveries() deliveries {
 	return deliveries{inflight: map[uint16]*delivery{}, waiting: map[string][]*delivery{}, registering: map[uint16]*registration{}, unknown: map[string]bool{}}
 }
 
-// idle tells that the client has everything.
+// idle reports whether the client has received everything.
 func (d *deliveries) idle() bool {
 	return d.length == 0 && len(d.inflight) == 0 && len(d.registering) == 0
 }
@@ -77,7 +77,7 @@ func (d *deliveries) nextID() uint16 {
 	}
 }
 
-// deliver a message of the broker. The id is what the client is to see, 0 for the next free one.
+// deliver delivers a broker's message. The id is for the client; 0 takes the next free one.
 func (s *session) deliver(m message, id, brokerID uint16, dup bool) {
 	if s.state == stateAway && m.qos == 0 {
 		return // no session keeps these
@@ -100,14 +100,14 @@ func (s *session) deliver(m message, id, brokerID uint16, dup bool) {
 	s.pump()
 }
 
-// count a message that begins, or with -1 ends, to wait.
+// count adds a queued message to the gateway's totals, or with -1 removes it.
 func (s *session) count(messages int, d *delivery) {
 	s.length += messages
 	s.g.queued += messages
 	s.g.queuedBytes += messages * len(d.payload)
 }
 
-// room for one more message: the oldest of QoS 0 goes where there is none, as newer ones say more.
+// room makes room for a message: it drops the oldest of QoS 0, as newer ones say more.
 func (s *session) room(bytes int) bool {
 	for s.length >= s.g.config.MaxQueued || s.g.queuedBytes+bytes > s.g.config.MaxQueuedBytes {
 		if !s.dropOldest() {
@@ -118,7 +118,7 @@ func (s *session) room(bytes int) bool {
 	return true
 }
 
-// dropOldest message of QoS 0 that waits.
+// dropOldest drops the oldest queued message of QoS 0.
 func (s *session) dropOldest() bool {
 	oldest := func(list []*delivery) int {
 		return slices.IndexFunc(list, func(d *delivery) bool { return d.qos == 0 })
@@ -146,7 +146,7 @@ func (s *session) dropOldest() bool {
 	return true
 }
 
-// giveUp tells the broker that a message is received which the client will never have; otherwise the broker would stop at its limit of
+// giveUp acknowledges a message to the broker that the client will never get. Otherwise the broker would stop at its limit of
 // unacknowledged messages.
 func (s *session) giveUp(d *delivery) {
 	if d.qos == 0 || s.up == nil {
@@ -162,7 +162,7 @@ func (s *session) giveUp(d *delivery) {
 	s.up.received(d)
 }
 
-// pump sends what can be sent: in order for each topic, while others wait for their registration.
+// pump sends what it can: in order for each topic, while other topics wait for their registration.
 func (s *session) pump() {
 	if s.state != stateActive && s.state != stateAwake {
 		return
@@ -177,7 +177,7 @@ func (s *session) pump() {
 			s.waiting[d.topic] = append(s.waiting[d.topic], d)
 		case behind[d.topic],
 			d.qos > 0 && len(s.inflight) >= s.g.config.Window,
-			d.qos > 0 && d.id != 0 && s.inflight[d.id] != nil: // the broker gave the id anew before the client completed
+			d.qos > 0 && d.id != 0 && s.inflight[d.id] != nil: // the broker reused the id before the client completed
 			if behind == nil {
 				behind = map[string]bool{}
 			}
@@ -197,14 +197,14 @@ func (s *session) pump() {
 	}
 }
 
-// knows tells whether the client has an id of a topic.
+// knows reports whether the client has an id of a topic.
 func (s *session) knows(topic string) bool {
 	_, unknown := s.unknown[topic]
 	_, _, known := s.topics.known(topic)
 	return known && !unknown
 }
 
-// register tells the client a topic that messages wait for.
+// register registers a topic of waiting messages at the client.
 func (s *session) register(topic string) {
 	id, code := s.topics.add(topic)
 	if code != mqttsn.Accepted {
@@ -217,7 +217,7 @@ func (s *session) register(topic string) {
 	s.send(p)
 }
 
-// dropTopic gives the messages of a topic up that the client cannot be told.
+// dropTopic drops a topic's messages, as the client refuses its registration.
 func (s *session) dropTopic(topic string) {
 	list := s.waiting[topic]
 	delete(s.waiting, topic)
@@ -243,8 +243,8 @@ func (s *session) transmit(d *delivery) {
 	s.send(&mqttsn.Publish{DUP: d.dup || d.tries > 1, QoS: d.qos, Retain: d.retain, Kind: kind, TopicID: topic, MsgID: d.id, Data: d.payload})
 }
 
-// released: the broker has let go of a message of QoS 2, and the client is told. A session that does not know the message follows
-// another one that had it.
+// released handles the broker's PUBREL and passes it to the client. A session that does not know the message may follow
+// an earlier session that did.
 func (s *session) released(id, brokerID uint16) {
 	d := s.inflight[id]
 	if d == nil {
@@ -262,7 +262,7 @@ func (s *session) released(id, brokerID uint16) {
 	}
 }
 
-// answer of the client to what was sent to it.
+// answer handles the client's answer to a sent packet.
 func (s *session) answer(p mqttsn.Packet) {
 	switch p := p.(type) {
 	case *mqttsn.Regack:
@@ -292,7 +292,7 @@ func (s *session) answer(p mqttsn.Packet) {
 func (s *session) registered(p *mqttsn.Regack) {
 	r := s.registering[p.MsgID]
 	if r == nil || p.Code == mqttsn.Congestion {
-		return // asked again when its time comes
+		return // repeat registers it again later
 	}
 	delete(s.registering, p.MsgID)
 	if p.Code != mqttsn.Accepted {
@@ -309,14 +309,14 @@ func (s *session) acknowledge(p *mqttsn.Puback) {
 	d := s.inflight[p.MsgID]
 	switch p.Code {
 	case mqttsn.Congestion:
-		return // sent again when its time comes
+		return // repeat sends it again later
 	case mqttsn.InvalidTopicID:
 		topic, ok := s.topics.byID[p.TopicID]
 		if ok && !s.unknown[topic] {
 			s.unknown[topic] = false
 		}
 		if d == nil || d.phase != phaseSent {
-			s.g.metrics.dropped.WithLabelValues(dropTopic).Inc() // a message of QoS 0
+			s.g.metrics.dropped.WithLabelValues(dropTopic).Inc() // for a message of QoS 0
 			return
 		}
 		delete(s.topics.predefined, d.topic)
@@ -339,7 +339,7 @@ func (s *session) acknowledge(p *mqttsn.Puback) {
 	s.up.received(d)
 }
 
-// repeat what the client has not answered in time.
+// repeat repeats packets that the client has not answered in time.
 func (s *session) repeat(now time.Time) {
 	due := func(r *retry) bool {
 		if now.Sub(r.at) < s.g.config.retry() {
@@ -376,7 +376,7 @@ func (s *session) repeat(now time.Time) {
 	s.sleepAgain()
 }
 
-// resend what the client did not acknowledge before it slept.
+// resend sends packets again that the client did not acknowledge before it slept.
 func (s *session) resend() {
 	for _, d := range s.inflight {
 		switch d.phase {
@@ -390,7 +390,7 @@ func (s *session) resend() {
 	}
 }
 
-// restart keeps, of a persistent session, what the client is to get on its next connection.
+// restart keeps a persistent session's messages for the client's next connection.
 func (s *session) restart() {
 	var again []*delivery
 	for _, d := range s.inflight {
@@ -416,7 +416,7 @@ func (s *session) restart() {
 	}
 }
 
-// unsent messages, in any order.
+// unsent returns unsent messages, in any order.
 func (s *session) unsent() []*delivery {
 	list := s.queue
 	for _, waiting := range s.waiting {
@@ -425,7 +425,7 @@ func (s *session) unsent() []*delivery {
 	return list
 }
 
-// clear forgets all messages.
+// clear drops all messages.
 func (s *session) clear() {
 	for _, d := range s.unsent() {
 		s.g.metrics.dropped.WithLabelValues(dropClientLost).Inc()

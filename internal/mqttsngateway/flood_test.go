@@ -16,7 +16,7 @@ import (
 	"vignette.dev/vignette/internal/mqttsn"
 )
 
-// heap in use, after what is garbage has gone.
+// heap returns the heap in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -38,7 +38,7 @@ func TestAFloodOfBadPacketsNeitherStopsTheGatewayNorFillsItsMemory(t *testing.T)
 		for j := range b {
 			b[j] = byte(r.UintN(256))
 		}
-		if len(b) > 1 && i%2 == 0 { // half of them have a good length, and a type that there is
+		if len(b) > 1 && i%2 == 0 { // half of them have a valid length and type
 			b[0], b[1] = byte(len(b)), byte(r.UintN(0x1e))
 		}
 		_, _ = flooder.socket.Write(b)
@@ -67,7 +67,7 @@ func TestHalfOpenClientsLeaveRoomForOthers(t *testing.T) {
 	g := gateway(t, mosquitto(t), func(c *Config) { c.MaxClients = 20 })
 	served := newDevice(t, g)
 	served.connect("served", true)
-	for i := range 300 { // each is asked for its will, and does not answer
+	for i := range 300 { // the gateway asks each for its will, and gets no answer
 		newDevice(t, g).send(&mqttsn.Connect{Will: true, ClientID: fmt.Sprint("half", i)})
 	}
 	d := newDevice(t, g)
@@ -90,7 +90,7 @@ func TestHalfOpenClientsLeaveRoomForOthers(t *testing.T) {
 func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 	const topics = 10000
 	many := func(c *Config) { c.MaxQueued, c.Window = 2*topics, 50 }
-	// All at once: the broker must not drop what the gateway takes in.
+	// All at once: the broker must not drop what the gateway accepts.
 	broker := mosquitto(t, "max_queued_messages 0", "max_inflight_messages 0")
 	g := gateway(t, broker, many)
 	sub, before := newDevice(t, g), heap()
@@ -214,7 +214,7 @@ func TestCountsOfWhatWaitsComeBackToNothing(t *testing.T) {
 	}
 }
 
-// TestABrokerThatGoesAndComes: a transparent gateway ends its clients' connections, an aggregating one keeps them, and what they promised.
+// TestABrokerThatGoesAndComes: during an outage a transparent gateway ends its clients' connections. An aggregating one keeps them and their messages.
 func TestABrokerThatGoesAndComes(t *testing.T) {
 	t.Parallel()
 	front := newProxy(t, mosquitto(t))
@@ -247,7 +247,7 @@ func TestABrokerThatGoesAndComes(t *testing.T) {
 	want[*mqttsn.Disconnect](d)
 }
 
-// proxy of TCP connections that can be cut.
+// proxy passes TCP connections on, and can cut them.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener

@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/internal/mqttsn"
 )
 
-// ForwarderConfig is that of a forwarder (5.5): clients speak to it as to a gateway, and it passes their packets on, encapsulated, to the gateway.
+// ForwarderConfig is the configuration of a forwarder (5.5). Clients use it like a gateway. It passes their packets, encapsulated, to the gateway.
 type ForwarderConfig struct {
 	// Listen is the address and UDP port for clients, such as :1885.
 	Listen string `json:"listen"`
@@ -22,7 +22,7 @@ type ForwarderConfig struct {
 	Gateway string `json:"gateway"`
 }
 
-// Validate says what is wrong with a configuration, if anything.
+// Validate returns what is wrong with a configuration, if anything.
 func (c ForwarderConfig) Validate() error {
 	if _, err := (Config{Listen: c.Listen}).listen(); err != nil || c.Listen == "" {
 		return fmt.Errorf("listen is %q: want address:port or :port", c.Listen)
@@ -33,12 +33,12 @@ func (c ForwarderConfig) Validate() error {
 	return nil
 }
 
-// Forwarder of packets. It keeps nothing about clients: the wireless node id of the encapsulation is the client's address and port.
+// Forwarder forwards packets. It has no state of clients: the wireless node id of the encapsulation is the client's address and port.
 type Forwarder struct {
 	clients, gateway *net.UDPConn
 }
 
-// ServeForwarder runs the forwarder whose configuration is in a file, until ctx ends.
+// ServeForwarder runs the forwarder of a configuration file until ctx ends.
 func ServeForwarder(ctx context.Context, path string) error {
 	config, err := appinstance.ReadConfig[ForwarderConfig](path)
 	if err != nil {
@@ -49,7 +49,7 @@ func ServeForwarder(ctx context.Context, path string) error {
 		if err == nil {
 			return f.Run(ctx)
 		}
-		// The radio's interface or the gateway's name may not be there yet.
+		// The radio's interface or the gateway's name may not exist yet.
 		fmt.Fprintln(os.Stderr, "mqtt-sn-forwarder:", err)
 		select {
 		case <-ctx.Done():
@@ -59,7 +59,7 @@ func ServeForwarder(ctx context.Context, path string) error {
 	}
 }
 
-// NewForwarder opens its ports.
+// NewForwarder opens the forwarder's ports.
 func NewForwarder(config ForwarderConfig) (*Forwarder, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -83,10 +83,10 @@ func NewForwarder(config ForwarderConfig) (*Forwarder, error) {
 	return &Forwarder{clients: clients, gateway: gateway}, nil
 }
 
-// Address that clients speak to.
+// Address returns the address for clients.
 func (f *Forwarder) Address() netip.AddrPort { return f.clients.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// Run passes packets on until ctx ends.
+// Run forwards packets until ctx ends.
 func (f *Forwarder) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		f.clients.Close()
@@ -116,7 +116,7 @@ func (f *Forwarder) toGateway() {
 		node := binary.BigEndian.AppendUint16(from.Addr().Unmap().AsSlice(), from.Port())
 		b, err := mqttsn.AppendForward(nil, mqttsn.Forward{Node: node, Packet: buffer[:n]})
 		if err == nil {
-			_, _ = f.gateway.Write(b) // what is lost is repeated by the client
+			_, _ = f.gateway.Write(b) // the client repeats what is lost
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (f *Forwarder) toClients() {
 			return
 		}
 		if err != nil {
-			continue // the gateway is not there
+			continue // the gateway is not up
 		}
 		p, err := mqttsn.ParseForward(buffer[:n])
 		if err != nil || len(p.Node) != net.IPv4len+2 {

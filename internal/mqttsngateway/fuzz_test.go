@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/mqttsn"
 )
 
-// deaf is an aggregating gateway without a network, whose broker takes everything and says nothing.
+// deaf returns an aggregating gateway without a network, whose broker accepts everything and answers nothing.
 func deaf() (g *Gateway, taken *brokerConn) {
 	config := Config{Name: "gw", Broker: "127.0.0.1:9", Mode: Aggregating, MaxClients: 3, MaxTopics: 5, MaxQueued: 4, Window: 2, Retries: 1,
 		PredefinedTopics: map[string]string{"1": "one"}}.withDefaults()
@@ -27,7 +27,7 @@ func deaf() (g *Gateway, taken *brokerConn) {
 	return g, taken
 }
 
-// FuzzSessions hands the gateway datagrams of two clients, a forwarder's node, answers of the broker, and time that passes.
+// FuzzSessions gives the gateway datagrams of two clients and a forwarder's node, answers of the broker, and passing time.
 func FuzzSessions(f *testing.F) {
 	script := func(packets ...mqttsn.Packet) (all []byte) {
 		for _, p := range packets {
@@ -72,7 +72,7 @@ func FuzzSessions(f *testing.F) {
 				g.check(now)
 				g.mu.Unlock()
 			}
-			for len(taken.out) > 0 && n%3 > 0 { // at times it takes nothing
+			for len(taken.out) > 0 && n%3 > 0 { // at times the broker accepts nothing
 				<-taken.out
 			}
 			for len(g.out) > 0 {

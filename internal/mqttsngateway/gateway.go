@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// tick at which time-outs are looked at.
+	// tick is the interval of checks for time-outs.
 	tick = 100 * time.Millisecond
-	// sendBacklog of datagrams that the socket does not take.
+	// sendBacklog is the most datagrams queued for the socket.
 	sendBacklog = 4096
-	// receiveBuffer is asked for so that bursts wait in the kernel; net.core.rmem_max bounds it.
+	// receiveBuffer is the requested size, so that bursts wait in the kernel. net.core.rmem_max limits it.
 	receiveBuffer = 4 << 20
-	// allTopics is how many times the topics of one client all clients together may have.
+	// allTopics is the limit of all clients' topics, as a multiple of one client's.
 	allTopics = 10
-	// writePatience for a socket whose buffer is full.
+	// writePatience is the timeout for a socket with a full buffer.
 	writePatience = 10 * time.Second
-	// farewell is what the broker gets to take the last packets.
+	// farewell is how long the broker gets to take the last packets.
 	farewell = 500 * time.Millisecond
 )
 
 // peer is a client's address: a UDP endpoint, or a node behind a forwarder at it.
 type peer struct {
 	address netip.AddrPort
-	// local address that it speaks to, and that answers have to come from: the gateway may have one on each of several networks.
+	// local is the gateway's address that the client uses. Answers must come from it, as the gateway may have several.
 	local     [4]byte
 	node      string
 	forwarded bool
@@ -58,14 +58,14 @@ type Gateway struct {
 	ctx        context.Context
 	now        func() time.Time
 
-	// mu is over all that follows, and over sessions. Nothing blocks while it is held.
+	// mu guards the fields below, and the sessions. Nothing blocks while it is held.
 	mu sync.Mutex
-	// peers and clients are the same sessions, by address and by client id.
+	// peers and clients have the same sessions, by address and by client id.
 	peers   map[peer]*session
 	clients map[string]*session
-	// own connection to the broker: all that clients do where the gateway aggregates, else messages of QoS -1 only.
+	// own is the gateway's connection to the broker: for everything if it aggregates, else for QoS -1 only.
 	own *aggregate
-	// topics, queued messages and their bytes of all sessions.
+	// topics, queued and queuedBytes are totals of all sessions.
 	topics, queued, queuedBytes int
 }
 
@@ -75,7 +75,7 @@ type datagram struct {
 	bytes []byte
 }
 
-// Serve runs the gateway whose configuration is in a file, until ctx ends.
+// Serve runs the gateway of a configuration file until ctx ends.
 func Serve(ctx context.Context, path string) error {
 	config, err := appinstance.ReadConfig[Config](path)
 	if err != nil {
@@ -100,7 +100,7 @@ func New(ctx context.Context, config Config, warn func(text string)) (*Gateway, 
 	if err != nil {
 		return nil, err
 	}
-	_ = socket.SetReadBuffer(receiveBuffer) // less is possible
+	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too
 	if err := tellDestinations(socket); err != nil {
 		socket.Close()
 		return nil, err
@@ -114,7 +114,7 @@ func New(ctx context.Context, config Config, warn func(text string)) (*Gateway, 
 	return g, nil
 }
 
-// Address that the gateway listens on.
+// Address returns the address on which the gateway listens.
 func (g *Gateway) Address() netip.AddrPort { return g.socket.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // Run serves until ctx ends.
@@ -146,7 +146,7 @@ func (g *Gateway) Run() error {
 	return errors.Join(err, g.socket.Close())
 }
 
-// end takes leave of the broker and of clients, which so look for another gateway at once.
+// end disconnects from the broker and the clients, which then search for another gateway at once.
 func (g *Gateway) end() {
 	var open []*brokerConn
 	g.mu.Lock()
@@ -184,9 +184,9 @@ func (g *Gateway) read() error {
 			if g.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			continue // an ICMP error of what was sent before
+			continue // an ICMP error for an earlier datagram
 		}
-		// Packets keep parts of what they were read from.
+		// Packets reference parts of the read buffer.
 		g.datagram(peer{address: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), local: destination(control[:controlled])}, append([]byte(nil), buffer[:n]...))
 	}
 }
@@ -211,7 +211,7 @@ func (g *Gateway) datagram(client peer, b []byte) {
 	g.packet(client, p)
 }
 
-// packet hands a packet to its session, if it needs one.
+// packet passes a packet to its session, if it needs one.
 func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 	s := g.peers[from]
 	if s != nil {
@@ -222,7 +222,7 @@ func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 		g.sendTo(from, &mqttsn.GWInfo{GatewayID: g.config.GatewayID})
 		return
 	case *mqttsn.Advertise, *mqttsn.GWInfo:
-		return // other gateways, and clients that tell of them
+		return // from other gateways, and clients that advertise them
 	case *mqttsn.Connect:
 		g.connect(from, p)
 		return
@@ -242,9 +242,9 @@ func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 	case s != nil:
 		s.packet(p)
 	case mqttsn.TypeOf(p) == mqttsn.TypeDisconnect:
-		g.sendTo(from, &mqttsn.Disconnect{}) // it is gone already, and did not hear so
+		g.sendTo(from, &mqttsn.Disconnect{}) // it has left already, and missed the answer
 	case requests[mqttsn.TypeOf(p)]:
-		// The gateway was restarted, or has given the client up.
+		// The gateway was restarted, or has dropped the client.
 		g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
 		g.sendTo(from, &mqttsn.Disconnect{})
 	default:
@@ -252,7 +252,7 @@ func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 	}
 }
 
-// requests are what a client without a session is told to connect for.
+// requests are packets that tell a client without a session to connect.
 var requests = map[mqttsn.Type]bool{
 	mqttsn.TypeRegister: true, mqttsn.TypePublish: true, mqttsn.TypePubrel: true, mqttsn.TypeSubscribe: true, mqttsn.TypeUnsubscribe: true,
 	mqttsn.TypePingreq: true, mqttsn.TypeWillTopicUpd: true, mqttsn.TypeWillMsgUpd: true,
@@ -305,7 +305,7 @@ func (g *Gateway) connect(from peer, p *mqttsn.Connect) {
 	s.begin(p)
 }
 
-// evict makes room by forgetting the client that has been away for longest, or the one that was asked first for a will and does not answer.
+// evict makes room: it drops the client that is away for longest, or the one that has owed its will for longest.
 func (g *Gateway) evict() bool {
 	for _, state := range []state{stateAway, stateWill} {
 		var oldest *session
@@ -331,7 +331,7 @@ func (g *Gateway) move(s *session, to peer) {
 	g.peers[to] = s
 }
 
-// sendTo sends a packet to where there may be no session.
+// sendTo sends a packet to an address, which may have no session.
 func (g *Gateway) sendTo(to peer, p mqttsn.Packet) {
 	b, err := mqttsn.Append(nil, p)
 	if err == nil && to.forwarded {
@@ -362,7 +362,7 @@ func (g *Gateway) write() {
 	}
 }
 
-// put a datagram into the socket.
+// put writes a datagram to the socket.
 func (g *Gateway) put(d datagram) error {
 	var control []byte
 	if d.from != [4]byte{} {
@@ -373,7 +373,7 @@ func (g *Gateway) put(d datagram) error {
 	return err
 }
 
-// tellDestinations has the kernel say which of the host's addresses a datagram was for.
+// tellDestinations makes the kernel report which of the host's addresses a datagram was for.
 func tellDestinations(socket *net.UDPConn) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -384,7 +384,7 @@ func tellDestinations(socket *net.UDPConn) error {
 	return errors.Join(err, failed)
 }
 
-// destination of a datagram; zero where it is not known.
+// destination returns a datagram's destination; zero if unknown.
 func destination(control []byte) (address [4]byte) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -399,7 +399,7 @@ func destination(control []byte) (address [4]byte) {
 	return address
 }
 
-// watch looks at time-outs.
+// watch checks time-outs.
 func (g *Gateway) watch() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -452,7 +452,7 @@ func (g *Gateway) advertise() {
 	}
 }
 
-// broadcasts are the broadcast addresses of the host's networks but one.
+// broadcasts returns the broadcast addresses of the host's networks but one.
 func broadcasts(port uint16, except string) (to []netip.AddrPort) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -36,7 +36,7 @@ func TestMessagesOfEveryLevelReachTheBrokerOnce(t *testing.T) {
 		topic := d.register("a/b")
 		d.send(&mqttsn.Publish{TopicID: topic, Data: []byte("zero")})
 		l.want("a/b 0 0 zero")
-		for range 2 { // the second time as if PUBACK had been lost
+		for range 2 { // the second time is as after a lost PUBACK
 			d.send(&mqttsn.Publish{DUP: true, QoS: 1, TopicID: topic, MsgID: 5, Data: []byte("one")})
 			if ack := want[*mqttsn.Puback](d); *ack != (mqttsn.Puback{TopicID: topic, MsgID: 5}) {
 				t.Errorf("PUBACK %+v", ack)
@@ -101,7 +101,7 @@ func TestTopicsOfWildcardsAreRegisteredAtTheClientBeforeTheirMessages(t *testing
 		if r.Topic != "a/b/c" || r.TopicID == 0 {
 			t.Errorf("REGISTER %+v", r)
 		}
-		if again := want[*mqttsn.Register](d); *again != *r { // as the first is not answered
+		if again := want[*mqttsn.Register](d); *again != *r { // the first is not answered
 			t.Errorf("REGISTER %+v, then %+v", r, again)
 		}
 		d.send(&mqttsn.Regack{TopicID: r.TopicID, MsgID: r.MsgID})
@@ -111,7 +111,7 @@ func TestTopicsOfWildcardsAreRegisteredAtTheClientBeforeTheirMessages(t *testing
 				t.Errorf("PUBLISH %+v %s; want QoS %d", p, p.Data, qos)
 			}
 		}
-		p := want[*mqttsn.Publish](d) // neither of the two with a promise was acknowledged
+		p := want[*mqttsn.Publish](d) // neither of the two with QoS above 0 was acknowledged
 		other := want[*mqttsn.Publish](d)
 		if p.QoS == 2 {
 			p, other = other, p
@@ -228,7 +228,7 @@ func TestAClientThatSaysGoodbyeHasNoWill(t *testing.T) {
 		want[*mqttsn.Disconnect](d)
 		l.silent(200 * time.Millisecond)
 		d.send(&mqttsn.Pingreq{})
-		want[*mqttsn.Disconnect](d) // it is to connect first
+		want[*mqttsn.Disconnect](d) // it has to connect first
 	})
 }
 
@@ -239,7 +239,7 @@ func TestAPersistentSessionGetsWhatItMissed(t *testing.T) {
 		d.subscribe("a/#", 1)
 		d.send(&mqttsn.Disconnect{})
 		want[*mqttsn.Disconnect](d)
-		time.Sleep(100 * time.Millisecond) // the broker hears of it
+		time.Sleep(100 * time.Millisecond) // the broker receives it
 		publish(t, broker, "-t", "a/b", "-m", "missed", "-q", "1")
 		again := newDevice(t, g)
 		again.connect("one", false)
@@ -267,7 +267,7 @@ func TestRetainedMessagesReachEveryNewSubscriptionOnce(t *testing.T) {
 			d := newDevice(t, g)
 			d.connect(id, true)
 			d.send(&mqttsn.Subscribe{MsgID: 1, Topic: "a/b"})
-			for range 2 { // a broker may send the message before it answers
+			for range 2 { // a broker may send the message before its answer
 				switch p := d.next(5 * time.Second).(type) {
 				case *mqttsn.Suback:
 				case *mqttsn.Publish:
@@ -343,7 +343,7 @@ func TestAGatewayTellsOfItself(t *testing.T) {
 	}
 }
 
-// TestAnswersComeFromTheAddressThatWasAsked: by the routes alone they would come from 127.0.0.1.
+// TestAnswersComeFromTheAddressThatWasAsked: routes alone would choose 127.0.0.1.
 func TestAnswersComeFromTheAddressThatWasAsked(t *testing.T) {
 	g := gateway(t, 9, func(c *Config) { c.Listen = ":0" })
 	socket, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 7), Port: int(g.Address().Port())})
@@ -351,7 +351,7 @@ func TestAnswersComeFromTheAddressThatWasAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	d := &device{t: t, socket: socket} // takes nothing from other addresses
+	d := &device{t: t, socket: socket} // the socket accepts nothing from other addresses
 	d.send(&mqttsn.SearchGW{})
 	want[*mqttsn.GWInfo](d)
 }

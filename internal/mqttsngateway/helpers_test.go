@@ -16,7 +16,7 @@ import (
 	"vignette.dev/vignette/internal/testport"
 )
 
-// needs a program of Debian's.
+// needs skips the test without a Debian program.
 func needs(t testing.TB, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -29,7 +29,7 @@ func needs(t testing.TB, program string) string {
 	return path
 }
 
-// mosquitto runs a broker on loopback and tells its port.
+// mosquitto runs a broker on loopback and returns its port.
 func mosquitto(t testing.TB, lines ...string) int {
 	t.Helper()
 	program, port := needs(t, "mosquitto"), testport.Free(t)
@@ -62,7 +62,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// gateway runs on loopback; changes are made to its configuration.
+// gateway runs a gateway on loopback with changes to its configuration.
 func gateway(t testing.TB, broker int, change func(*Config)) *Gateway {
 	t.Helper()
 	config := Config{Name: "gw", Listen: "127.0.0.1:0", Broker: fmt.Sprintf("127.0.0.1:%d", broker), RetrySeconds: 0.3}
@@ -96,7 +96,7 @@ func gateway(t testing.TB, broker int, change func(*Config)) *Gateway {
 type device struct {
 	t      testing.TB
 	socket *net.UDPConn
-	// node in front of packets, with a forwarder.
+	// node is the prefix of packets from behind a forwarder.
 	node []byte
 }
 
@@ -124,7 +124,7 @@ func (d *device) send(p mqttsn.Packet) {
 	}
 }
 
-// next packet within a time; nil for none.
+// next returns the next packet within a time; nil for none.
 func (d *device) next(timeout time.Duration) mqttsn.Packet {
 	d.t.Helper()
 	_ = d.socket.SetReadDeadline(time.Now().Add(timeout))
@@ -148,7 +148,7 @@ func (d *device) next(timeout time.Duration) mqttsn.Packet {
 	return p
 }
 
-// want the next packet to be of a type.
+// want expects the next packet to be of a type.
 func want[P mqttsn.Packet](d *device) P {
 	d.t.Helper()
 	p := d.next(5 * time.Second)
@@ -160,7 +160,7 @@ func want[P mqttsn.Packet](d *device) P {
 	return got
 }
 
-// silent tells that nothing comes for a time.
+// silent expects no packet for a time.
 func (d *device) silent(timeout time.Duration) {
 	d.t.Helper()
 	if p := d.next(timeout); p != nil {
@@ -204,7 +204,7 @@ type listener struct {
 
 func listen(t testing.TB, port int, filter string, args ...string) *listener {
 	t.Helper()
-	// By lines, as it does not tell a pipe otherwise that it is subscribed.
+	// By lines, as it reports a subscription to a pipe only then.
 	args = append([]string{"-oL", needs(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", filter, "-d", "-F", "> %t %q %r %p"}, args...)
 	command := exec.Command("stdbuf", args...)
 	out, err := command.StdoutPipe()

@@ -2,7 +2,7 @@ package mqttsngateway
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Reasons for which something that came is not passed on.
+// Reasons for dropping a packet.
 const (
 	dropMalformed   = "malformed"
 	dropUnexpected  = "unexpected"

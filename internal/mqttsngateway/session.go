@@ -10,19 +10,19 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttwire"
 )
 
-// state of a client (6.14 of the specification).
+// state is a client's state (6.14 of the specification).
 type state int
 
 const (
-	// stateWill: it is asked for its will.
+	// stateWill: asked for its will.
 	stateWill state = iota
-	// stateConnecting: the broker is being connected to.
+	// stateConnecting: waits for the connection to the broker.
 	stateConnecting
 	stateActive
 	stateAsleep
-	// stateAwake: it takes its messages between two sleeps.
+	// stateAwake: fetches its messages between two sleeps.
 	stateAwake
-	// stateAway: it has a persistent session and no connection. Only an aggregating gateway has it; else the session is the broker's.
+	// stateAway: has a persistent session and no connection. Only with an aggregating gateway; else the broker has the session.
 	stateAway
 )
 
@@ -31,29 +31,29 @@ var stateNames = map[state]string{
 }
 
 const (
-	// tolerance by which a keep-alive or sleep may be exceeded.
+	// tolerance is the factor by which a keep-alive or sleep may be exceeded.
 	tolerance = 1.5
-	// maxPending requests of one client that the broker has not answered; the specification gives a client one at a time.
+	// maxPending is the most unanswered requests of one client at the broker. The specification allows a client one at a time.
 	maxPending = 100
 	// willID is the message id of a will that the gateway publishes.
 	willID = 0xFFFF
 )
 
-// upstream is a session's way to the broker. Its methods are called with the gateway's lock, and call the session's answers with it.
+// upstream is a session's connection to the broker. Calls in both directions hold the gateway's lock.
 type upstream interface {
-	// publish; of QoS 1 and 2 published follows.
+	// publish publishes a message; with QoS 1 and 2 published follows.
 	publish(m message, id uint16, dup bool) error
-	// release a message of QoS 2; completed follows.
+	// release releases a message of QoS 2; completed follows.
 	release(id uint16) error
-	// subscribe; subscribed follows.
+	// subscribe requests a filter; subscribed follows.
 	subscribe(filter string, qos int, id uint16) error
-	// unsubscribe; unsubscribed follows.
+	// unsubscribe removes a filter; unsubscribed follows.
 	unsubscribe(filter string, id uint16) error
-	// received: the client has a message of QoS 1 or 2; of QoS 2 released follows.
+	// received: the client has a message of QoS 1 or 2. With QoS 2 released follows.
 	received(d *delivery)
 	// done: the client has answered released.
 	done(d *delivery)
-	// end the connection; normally means without the will.
+	// end ends the connection; normally means without the will.
 	end(normally bool)
 }
 
@@ -64,36 +64,36 @@ type pending struct {
 	qos     int
 }
 
-// session of one client.
+// session is one client's session.
 type session struct {
 	g        *Gateway
 	peer     peer
 	clientID string
 	state    state
 	clean    bool
-	// fresh: nothing came since CONNACK, which may have been lost.
+	// fresh: no packet since CONNACK, which may have been lost.
 	fresh bool
-	// lastReceived is when a packet last arrived; keepAlive and sleep say when the next is due, 0 for never.
+	// lastReceived is the time of the last packet; keepAlive and sleep are the longest times to the next, 0 for any.
 	lastReceived     time.Time
 	keepAlive, sleep time.Duration
-	// will of the client; willChanged tells that the broker has another one.
+	// will is the client's; willChanged: the broker has another one.
 	will        *message
 	willChanged bool
 	up          upstream
 
 	topics topics
-	// pending requests by message id; unreleased messages of QoS 2 that the broker has, from PUBREC to PUBCOMP.
+	// pending is by message id; unreleased has messages of QoS 2 at the broker, from PUBREC to PUBCOMP.
 	pending    map[uint16]pending
 	unreleased map[uint16]bool
-	// acknowledged is the last message of QoS 1: a repetition is not passed on.
+	// acknowledged is the last message of QoS 1. Its repetition is not forwarded.
 	acknowledged uint16
 
 	deliveries
-	// question that is repeated until it is answered: WILLTOPICREQ or WILLMSGREQ.
+	// question is repeated until it is answered: WILLTOPICREQ or WILLMSGREQ.
 	question retry
 }
 
-// retry of a packet.
+// retry counts and times the repetitions of a packet.
 type retry struct {
 	packet mqttsn.Packet
 	at     time.Time
@@ -107,7 +107,7 @@ func newSession(g *Gateway, from peer, p *mqttsn.Connect) *session {
 
 func (s *session) send(p mqttsn.Packet) { s.g.sendTo(s.peer, p) }
 
-// encode for a write that does not wait.
+// encode encodes a packet for a write that does not block.
 func (s *session) encode(p mqttsn.Packet) ([]byte, error) {
 	b, err := mqttsn.Append(nil, p)
 	if err == nil && s.peer.forwarded {
@@ -148,7 +148,7 @@ func (s *session) opened() {
 	s.pump()
 }
 
-// refused: there is no connection to the broker.
+// refused: the connection to the broker failed.
 func (s *session) refused(err error) {
 	s.g.metrics.refused.Inc()
 	s.g.warn(fmt.Sprintf("client %s is refused: %v", s.clientID, err))
@@ -156,12 +156,12 @@ func (s *session) refused(err error) {
 	s.forget()
 }
 
-// resumes tells whether a CONNECT goes on with the session as it is.
+// resumes reports whether a CONNECT continues the session unchanged.
 func (s *session) resumes(from peer, p *mqttsn.Connect) bool {
 	same := s.peer == from && s.clean == p.CleanSession
 	switch {
 	case same && (s.state == stateConnecting || s.state == stateWill):
-		return true // a repetition; what it waits for is under way
+		return true // a repetition; its answer follows
 	case same && s.state == stateActive && s.fresh:
 		s.send(&mqttsn.Connack{})
 		return true
@@ -180,7 +180,7 @@ func (s *session) resumes(from peer, p *mqttsn.Connect) bool {
 	return false
 }
 
-// replace ends a session whose client connects anew.
+// replace ends a session whose client connects again.
 func (s *session) replace() {
 	if s.up != nil {
 		s.up.end(true)
@@ -188,13 +188,13 @@ func (s *session) replace() {
 	s.forget()
 }
 
-// lose ends a session whose client fell silent, or whose connection to the broker is no more.
+// lose ends a session after its client or its connection to the broker was lost.
 func (s *session) lose(reason string) {
 	s.g.metrics.lost.Inc()
 	s.g.warn(fmt.Sprintf("client %s at %s is lost: %s", s.clientID, s.peer, reason))
 	s.send(&mqttsn.Disconnect{})
 	normally := false
-	if s.up != nil && s.willChanged { // the broker has another will, or one that was deleted
+	if s.up != nil && s.willChanged { // the broker has another will, or a deleted one
 		normally = true
 		if will := s.will; will != nil {
 			will.qos = min(will.qos, 1) // nobody is left to release one of QoS 2
@@ -205,7 +205,7 @@ func (s *session) lose(reason string) {
 	s.leave(normally)
 }
 
-// leave ends the connection; a persistent session stays with an aggregating gateway, else with the broker.
+// leave ends the connection. An aggregating gateway keeps a persistent session, else the broker does.
 func (s *session) leave(normally bool) {
 	if s.up != nil {
 		s.up.end(normally)
@@ -217,10 +217,10 @@ func (s *session) leave(normally bool) {
 	s.forget()
 }
 
-// persists tells whether the gateway keeps the session when the client leaves.
+// persists reports whether the gateway keeps the session when the client leaves.
 func (s *session) persists() bool { return s.g.config.Mode == Aggregating && !s.clean && s.up != nil }
 
-// away keeps subscriptions and messages of QoS 1 and 2 of a client without a connection.
+// away keeps the subscriptions and the messages of QoS 1 and 2 of a client without a connection.
 func (s *session) away() {
 	s.state, s.lastReceived, s.will, s.question = stateAway, s.g.now(), nil, retry{}
 	s.topics.clear()
@@ -230,7 +230,7 @@ func (s *session) away() {
 	}
 }
 
-// forget all about a client.
+// forget removes all state of a client.
 func (s *session) forget() {
 	if s.g.peers[s.peer] == s {
 		delete(s.g.peers, s.peer)
@@ -246,7 +246,7 @@ func (s *session) forget() {
 	s.up = nil
 }
 
-// packet of the client.
+// packet handles a client's packet.
 func (s *session) packet(p mqttsn.Packet) {
 	s.fresh = false
 	if s.state == stateWill || s.state == stateConnecting {
@@ -281,7 +281,7 @@ func (s *session) packet(p mqttsn.Packet) {
 	}
 }
 
-// early packets, before CONNACK.
+// early handles packets before CONNACK.
 func (s *session) early(p mqttsn.Packet) {
 	switch p := p.(type) {
 	case *mqttsn.WillTopic:
@@ -324,7 +324,7 @@ func (s *session) updateWill(p mqttsn.Packet) {
 		s.send(&mqttsn.WillTopicResp{})
 	case *mqttsn.WillMsgUpd:
 		if s.will == nil {
-			s.send(&mqttsn.WillMsgResp{Code: mqttsn.NotSupported}) // of no will
+			s.send(&mqttsn.WillMsgResp{Code: mqttsn.NotSupported}) // for no will
 			return
 		}
 		s.will.payload = p.Message
@@ -357,7 +357,7 @@ func (s *session) publish(p *mqttsn.Publish) {
 	}
 	switch _, under := s.pending[p.MsgID]; {
 	case under:
-		return // the broker has yet to answer
+		return // the broker has not answered yet
 	case p.QoS == 2 && s.unreleased[p.MsgID]:
 		s.send(&mqttsn.Pubrec{MsgID: p.MsgID})
 		return
@@ -388,7 +388,7 @@ func (s *session) published(id uint16) {
 	s.send(&mqttsn.Puback{TopicID: p.topicID, MsgID: id})
 }
 
-// release a message of QoS 2; the broker is asked even where this session does not know it, as the session before may have.
+// release releases a message of QoS 2. It asks the broker even if this session does not know it, as an earlier one may have.
 func (s *session) release(id uint16) {
 	if p, under := s.pending[id]; under && p.kind == mqttsn.TypePubrel || id == 0 {
 		return
@@ -407,7 +407,7 @@ func (s *session) completed(id uint16) {
 	s.send(&mqttsn.Pubcomp{MsgID: id})
 }
 
-// filter of a subscription, and the topic's id where it is one topic.
+// filter returns a subscription's filter, and the topic's id if it is one topic.
 func (s *session) filter(kind mqttsn.TopicKind, id uint16, text string) (filter string, topicID uint16, code mqttsn.ReturnCode) {
 	switch kind {
 	case mqttsn.Predefined:
@@ -468,7 +468,7 @@ func (s *session) unsubscribe(p *mqttsn.Unsubscribe) {
 	}
 	filter, _, code := s.filter(p.Kind, p.TopicID, p.Topic)
 	if code != mqttsn.Accepted || p.MsgID == 0 {
-		s.send(&mqttsn.Unsuback{MsgID: p.MsgID}) // it has no code; there is no such subscription
+		s.send(&mqttsn.Unsuback{MsgID: p.MsgID}) // there is no code for it, and no such subscription
 		return
 	}
 	s.pending[p.MsgID] = pending{kind: mqttsn.TypeUnsubscribe}
@@ -497,7 +497,7 @@ func (s *session) ping(p *mqttsn.Pingreq) {
 	s.send(&mqttsn.Pingresp{})
 }
 
-// sleepAgain ends being awake once all messages are with the client.
+// sleepAgain ends the awake state once the client has all messages.
 func (s *session) sleepAgain() {
 	if s.state == stateAwake && s.idle() {
 		s.state = stateAsleep
@@ -514,7 +514,7 @@ func (s *session) disconnect(p *mqttsn.Disconnect) {
 	s.leave(true)
 }
 
-// check time-outs.
+// check checks time-outs.
 func (s *session) check(now time.Time) {
 	if q := &s.question; q.packet != nil && now.Sub(q.at) >= s.g.config.retry() {
 		if q.tries > s.g.config.Retries {
@@ -545,11 +545,11 @@ func (s *session) check(now time.Time) {
 func validTopic(topic string) bool { return mqttwire.ValidTopic(topic) == nil && !offends(topic) }
 
 func validFilter(filter string) bool {
-	// Messages of a shared subscription go to one of its clients, which would be the gateway for all of its own.
+	// A shared subscription goes to one client, which would be the gateway for all of its clients.
 	return mqttwire.ValidFilter(filter) == nil && !offends(filter) && !strings.HasPrefix(filter, "$share")
 }
 
-// offends tells of characters for which a broker may end the connection (MQTT 3.1.1, 1.5.3), with which all other clients would suffer.
+// offends reports whether a broker may end the connection for a character (MQTT 3.1.1, 1.5.3), which would affect all clients.
 func offends(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) || r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF

@@ -2,18 +2,18 @@ package mqttsngateway
 
 import "vignette.dev/vignette/internal/mqttsn"
 
-// topics that a client has ids of.
+// topics are a client's topics and their ids.
 type topics struct {
 	g      *Gateway
 	byName map[string]uint16
 	byID   map[uint16]string
-	// predefined that the client has subscribed to by their ids, so that it knows them.
+	// predefined has those that the client has subscribed to by id, and so knows.
 	predefined map[string]uint16
 }
 
 func newTopics(g *Gateway) topics { return topics{g: g} }
 
-// add gives a topic an id, or the one that it has.
+// add gives a topic an id, or returns its existing one.
 func (t *topics) add(topic string) (uint16, mqttsn.ReturnCode) {
 	if id, ok := t.byName[topic]; ok {
 		return id, mqttsn.Accepted
@@ -24,13 +24,13 @@ func (t *topics) add(topic string) (uint16, mqttsn.ReturnCode) {
 	if t.byName == nil {
 		t.byName, t.byID = map[string]uint16{}, map[uint16]string{}
 	}
-	id := uint16(len(t.byName) + 1) // none is ever taken back
+	id := uint16(len(t.byName) + 1) // ids are never reused
 	t.byName[topic], t.byID[id] = id, topic
 	t.g.topics++
 	return id, mqttsn.Accepted
 }
 
-// name of a topic id.
+// name returns the topic of an id.
 func (t *topics) name(kind mqttsn.TopicKind, id uint16) (string, bool) {
 	switch kind {
 	case mqttsn.Predefined:
@@ -50,7 +50,7 @@ func (t *topics) usePredefined(id uint16, topic string) {
 	t.predefined[topic] = id
 }
 
-// known says how a topic is told to the client; false where it has to be registered first.
+// known returns how to name a topic to the client; false if it must be registered first.
 func (t *topics) known(topic string) (mqttsn.TopicKind, uint16, bool) {
 	if id, ok := t.predefined[topic]; ok {
 		return mqttsn.Predefined, id, true

@@ -10,8 +10,8 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// transparent is a client's own connection to the broker. Message ids are passed through in both directions, so that a persistent
-// session is between client and broker: the gateway may be replaced meanwhile and QoS 2 still holds.
+// transparent is a client's own connection to the broker. Message ids pass unchanged in both directions, so that a persistent
+// session is between client and broker. QoS 2 holds even if the gateway is replaced meanwhile.
 type transparent struct {
 	g      *Gateway
 	s      *session
