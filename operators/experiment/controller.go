@@ -52,7 +52,7 @@ type Runs interface {
 	Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error)
 }
 
-// Scenarios that were compiled, by digest.
+// Scenarios is the server's store of compiled scenarios.
 type Scenarios interface {
 	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
 }
@@ -92,7 +92,7 @@ type Reconciler struct {
 	Client client.Client
 	Live   client.Reader
 	Runs   Runs
-	// Scenarios gives compiled scenarios, whose antenna profiles EMANE needs as files.
+	// Scenarios returns compiled scenarios, whose antenna profiles EMANE needs as files.
 	Scenarios Scenarios
 	Recorder  record.EventRecorder
 	Clock     clock.PassiveClock

@@ -12,7 +12,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// antennasOf a network's members, from its scenario as it was compiled, which radiod replays too; nil where it has no antenna profiles.
+// antennasOf are the antennas of a network's members, from its compiled scenario, which radiod replays too. It returns nil if
+// there are no antenna profiles.
 func (r *Reconciler) antennasOf(ctx context.Context, s *scope, network *v1alpha1.RadioNetwork) (antennas *emane.Antennas, err error) {
 	if network.Spec.Scenario == "" || s.scenario == nil || s.scenario.Statistics.AntennaProfiles == "" {
 		return nil, nil

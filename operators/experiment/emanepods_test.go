@@ -82,7 +82,7 @@ func TestANetworkOfEMANEHasAPodWithFilesOnItsHostThatRadiodKnows(t *testing.T) {
 	}
 }
 
-// aimed makes the nodes move by a scenario in which platform 1 has an antenna profile of so many bearings, and others have none.
+// aimed makes the nodes move by a scenario in which only platform 1 has an antenna profile, with so many bearings.
 func (w *world) aimed(bearings int) {
 	w.t.Helper()
 	pattern := &antenna.Pattern{}

@@ -26,7 +26,9 @@ func (p fakeUpdates) Updates(ctx context.Context, _ string, _ int64) (runapi.Upd
 }
 
 func (p fakeUpdates) send(epoch string, sequence int64, runs ...string) {
-	p <- func() (runapi.Updates, error) { return runapi.Updates{Epoch: epoch, Sequence: sequence, Runs: runs}, nil }
+	p <- func() (runapi.Updates, error) {
+		return runapi.Updates{Epoch: epoch, Sequence: sequence, Runs: runs}, nil
+	}
 }
 
 func anExperiment(name string) *v1alpha1.Experiment {

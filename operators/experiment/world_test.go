@@ -597,7 +597,7 @@ type server struct {
 	seals       int
 	// full is why a new run has no room, empty if there is some.
 	full string
-	// scenarios that are compiled, by digest.
+	// scenarios are compiled scenarios by digest.
 	scenarios map[string][]byte
 }
 
