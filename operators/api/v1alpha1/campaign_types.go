@@ -60,7 +60,7 @@ type FieldPath string
 
 // Setting gives a field of the experiment's spec a value.
 type Setting struct {
-	// path of the field. What lies above it is made where it is not there.
+	// path of the field. Missing parents are created.
 	Path FieldPath `json:"path"`
 
 	// value of the field, of any type; null removes it.
@@ -79,7 +79,7 @@ type Setting struct {
 // +kubebuilder:validation:Pattern=`^[A-Za-z0-9._%/:+-]+$`
 type LevelName string
 
-// Level is one of the states that an axis takes, where it is more than one field's value.
+// Level is one of the states of an axis, if it is more than one field's value.
 type Level struct {
 	// name of the level.
 	Name LevelName `json:"name"`
@@ -131,7 +131,7 @@ type Inclusion struct {
 	// name of the point.
 	Name LevelName `json:"name"`
 
-	// levels of axes that hold for the point; axes that are not named leave the template as it is.
+	// levels of axes that apply to the point. Axes that are not named leave the template unchanged.
 	// +kubebuilder:validation:MaxProperties=8
 	// +optional
 	Levels map[string]LevelName `json:"levels,omitempty"`
@@ -199,7 +199,7 @@ type Confidence struct {
 	// halfWidth of the confidence interval as a share of the mean, such as 5%.
 	HalfWidth Percent `json:"halfWidth"`
 
-	// minRepeats of each point before the interval is looked at.
+	// minRepeats of each point before the interval is checked.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=100
@@ -216,12 +216,12 @@ type StopConditions struct {
 	// +optional
 	Failures *int32 `json:"failures,omitempty"`
 
-	// confidence ends the repeats of a point once enough is known of it.
+	// confidence ends the repeats of a point once its mean is known precisely enough.
 	// +optional
 	Confidence *Confidence `json:"confidence,omitempty"`
 }
 
-// ConcurrencyPolicy says what happens when a round is due while the one before is still going on.
+// ConcurrencyPolicy is what happens when a round is due while the one before is still active.
 //
 // +kubebuilder:validation:Enum=Forbid;Replace
 type ConcurrencyPolicy string
@@ -233,7 +233,7 @@ const (
 	ConcurrencyReplace ConcurrencyPolicy = "Replace"
 )
 
-// Schedule starts a round of the whole campaign again and again.
+// Schedule starts rounds of the whole campaign repeatedly.
 type Schedule struct {
 	// cron is five fields (minute, hour, day of month, month, day of week), or @hourly, @daily, @weekly, @monthly.
 	// +kubebuilder:validation:MaxLength=100
@@ -246,7 +246,7 @@ type Schedule struct {
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// concurrencyPolicy for a round that is due while the one before is going on.
+	// concurrencyPolicy for a round that is due while the one before is active.
 	// +kubebuilder:default=Forbid
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
@@ -257,7 +257,7 @@ type Schedule struct {
 	StartingDeadline Duration `json:"startingDeadline,omitempty"`
 }
 
-// History bounds what a campaign keeps in the cluster. Archived results stay whatever it says.
+// History limits what a campaign keeps in the cluster. Archived results always stay.
 type History struct {
 	// succeeded experiments of the campaign that are kept, the newest; without it all of the rounds that are kept.
 	// +kubebuilder:validation:Minimum=0
@@ -279,7 +279,7 @@ type History struct {
 	Rounds *int32 `json:"rounds,omitempty"`
 }
 
-// CampaignSpec is what you want to know: an experiment, and what is varied in it.
+// CampaignSpec is an experiment, and what is varied in it.
 type CampaignSpec struct {
 	// template of the experiments.
 	Template ExperimentTemplate `json:"template"`
@@ -307,7 +307,7 @@ type CampaignSpec struct {
 	// +optional
 	Order RunOrder `json:"order,omitempty"`
 
-	// parallelism is how many runs may go on at once. Those for which there is no room wait in the queue.
+	// parallelism is how many runs may be active at once. Those for which there is no room wait in the queue.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -322,17 +322,17 @@ type CampaignSpec struct {
 	// +optional
 	Schedule *Schedule `json:"schedule,omitempty"`
 
-	// history bounds what is kept in the cluster.
+	// history limits what is kept in the cluster.
 	// +kubebuilder:default={rounds: 3}
 	// +optional
 	History History `json:"history,omitempty"`
 
-	// suspend starts no further runs until it is false again; those under way go on to their end.
+	// suspend starts no further runs until it is false again. Active ones continue to their end.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// CampaignPhase is where a campaign is on its way.
+// CampaignPhase is the phase of a campaign.
 //
 // +kubebuilder:validation:Enum=Pending;Scheduled;Running;Suspended;Reporting;Succeeded;Failed
 type CampaignPhase string
@@ -382,7 +382,7 @@ type CampaignRun struct {
 	// +optional
 	Levels map[string]LevelName `json:"levels,omitempty"`
 
-	// included tells that the point is one of matrix.include.
+	// included means that the point is one of matrix.include.
 	// +optional
 	Included bool `json:"included,omitempty"`
 
@@ -397,7 +397,7 @@ type CampaignRun struct {
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
 
-	// startTime is when the experiment was made.
+	// startTime is when the experiment was created.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
@@ -481,7 +481,7 @@ type ComparisonStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// CampaignStatus tells how a campaign is getting on.
+// CampaignStatus is the state of a campaign.
 type CampaignStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
@@ -495,11 +495,11 @@ type CampaignStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// round that is under way, or was last: from 1.
+	// round that is active, or was last, from 1.
 	// +optional
 	Round int64 `json:"round,omitempty"`
 
-	// roundStartTime is when the round began.
+	// roundStartTime is when the round started.
 	// +optional
 	RoundStartTime *metav1.Time `json:"roundStartTime,omitempty"`
 
@@ -569,10 +569,10 @@ type Campaign struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what you want to know. A campaign may be edited at any time: runs that have started stay as they are.
+	// spec may be edited at any time. Runs that have started do not change.
 	Spec CampaignSpec `json:"spec"`
 
-	// status is how the campaign is getting on; the operator writes it.
+	// status is the state of the campaign; the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status CampaignStatus `json:"status,omitempty"`

@@ -665,7 +665,7 @@ type AppFile struct {
 	Content *string `json:"content,omitempty"`
 }
 
-// Own tells that an app is the user's own: a command in an image, or in the guest of a virtual machine.
+// Own reports whether an app is the user's own: a command in an image, or in the guest of a virtual machine.
 func (a *App) Own() bool { return len(a.Command) > 0 }
 
 // KeyReference names a key of a ConfigMap or Secret in the experiment's namespace.
@@ -814,8 +814,8 @@ type Node struct {
 	ManagementNetwork ManagementNetwork `json:"managementNetwork,omitempty"`
 }
 
-// OpensManagement reports whether eth0 of the node is open. radiod guards it as it attaches the node's first radio, so that a node without a network
-// has it open, too.
+// OpensManagement reports whether eth0 of the node is open. radiod closes it when it attaches the node's first radio, so it is
+// also open on a node without a network.
 func (n *Node) OpensManagement() bool {
 	return n.ManagementNetwork == ManagementOpen || len(n.Networks) == 0
 }

@@ -2,7 +2,7 @@
 //
 // An Experiment describes a tactical network and what happens on it. A Waveform is a reusable
 // radio or link model, a Scenario a reusable movement of platforms. RadioNetwork is internal: the
-// operator writes it in the platform's namespace and radiod obeys it.
+// operator writes it in the platform's namespace and radiod applies it.
 //
 // +kubebuilder:object:generate=true
 // +groupName=vignette.dev

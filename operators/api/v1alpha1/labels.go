@@ -9,20 +9,20 @@ const (
 	LabelGroup         = "vignette.dev/group"
 	LabelNetwork       = "vignette.dev/network"
 
-	// LabelExperimentNamespace is set on objects that live in the platform's namespace.
+	// LabelExperimentNamespace is set on objects in the platform's namespace.
 	LabelExperimentNamespace = "vignette.dev/experiment-namespace"
 
-	// LabelForExperiments, with value ForExperiments, is what administrators set on the Secrets and volume claims that experiments of
-	// the namespace may use. Kubernetes lets nobody set it who may not write such objects.
+	// LabelForExperiments, with value ForExperiments, is set by administrators on Secrets and volume claims that experiments of the
+	// namespace may use. Only users who may write such objects can set it.
 	LabelForExperiments = "vignette.dev/for-experiments"
 	ForExperiments      = "true"
 
-	// LabelManagementNetwork, with value ManagementOpen, is what administrators set on the namespaces whose nodes may have an open cluster
-	// interface.
+	// LabelManagementNetwork, with value ManagementOpen, is set by administrators on namespaces whose nodes may have an open
+	// cluster interface.
 	LabelManagementNetwork = "vignette.dev/management-network"
 
 	// LabelRerunOf is the UID of the run that an experiment repeats, LabelBasedOn that of the run whose spec was changed to make it,
-	// and AnnotationRerun what is known of that run, a runapi.Rerun as JSON. `vignette rerun` sets them.
+	// and AnnotationRerun describes that run as a runapi.Rerun in JSON. `vignette rerun` sets them.
 	LabelRerunOf    = "vignette.dev/rerun-of"
 	LabelBasedOn    = "vignette.dev/based-on"
 	AnnotationRerun = "vignette.dev/rerun"
@@ -36,10 +36,10 @@ const (
 	// radio networks, so that they start together or not at all.
 	SchedulingGate = "vignette.dev/all-or-none"
 
-	// Finalizer lets the operator remove what owner references cannot reach.
+	// Finalizer lets the operator delete objects in other namespaces, for which owner references do not work.
 	Finalizer = "vignette.dev/cleanup"
 
 	// TokenAudience is the audience of the projected tokens with which agents, radiod, the
-	// workflow's pods and the operator talk to the server.
+	// workflow's pods and the operator authenticate at the server.
 	TokenAudience = "vignette.dev/server"
 )

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// EveryNode means all nodes of a network, in place of a node's or group's name.
+// EveryNode means all nodes of a network, instead of a node's or group's name.
 const EveryNode = "*"
 
-// IsCalled tells that a name in a network's links, radios, routes, captures or changes means a node: it is the node's own, its
-// group's, or EveryNode.
+// IsCalled reports whether a name in a network's links, radios, routes, captures or changes means a node: it is the node's own,
+// its group's, or EveryNode.
 func IsCalled(name, node, group string) bool {
 	return name == EveryNode || name == node || name == group
 }
 
-// IsCalled tells that a name means the member.
+// IsCalled reports whether a name means the member.
 func (m *Member) IsCalled(name string) bool { return IsCalled(name, m.Node, m.Group) }
 
-// AntennaMetres above the ground of a node's radio: that of the last of the network's radios that names it, else of all.
+// AntennaMetres is the antenna height above the ground of a node's radio. The last of the network's radios that names it counts,
+// else the height of all.
 func (p *PHY) AntennaMetres(radios []Radio, node, group string) float64 {
 	height := cmp.Or(p.AntennaHeight, "3m")
 	for _, radio := range radios {

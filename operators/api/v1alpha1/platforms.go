@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// PlatformRanges writes ascending numbers as ScenarioStatistics have them: 1-24,101.
+// PlatformRanges formats ascending numbers as in ScenarioStatistics: 1-24,101.
 func PlatformRanges(numbers []int) string {
 	var ranges []string
 	for first := 0; first < len(numbers); {
@@ -24,7 +24,7 @@ func PlatformRanges(numbers []int) string {
 	return strings.Join(ranges, ",")
 }
 
-// HasPlatform tells whether the scenario has the platform of a number.
+// HasPlatform reports whether the scenario has the platform of a number.
 func (s *ScenarioStatistics) HasPlatform(number int) bool {
 	for _, text := range strings.Split(s.PlatformNumbers, ",") {
 		first, last, isRange := strings.Cut(text, "-")

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ScenarioSource names a file that the movement of the platforms is read from.
+// ScenarioSource names a file with the movement of platforms.
 type ScenarioSource struct {
 	// configMap in the scenario's namespace.
 	// +kubebuilder:validation:MinLength=1
@@ -45,7 +45,7 @@ const (
 	ScenarioSynthetic  ScenarioFormat = "synthetic"
 )
 
-// TrackAlignment is what begins at a scenario's start.
+// TrackAlignment is what starts at a scenario's start.
 //
 // +kubebuilder:validation:Enum=AsDated;Sources;Tracks
 type TrackAlignment string
@@ -57,7 +57,7 @@ const (
 	AlignTracks  TrackAlignment = "Tracks"
 )
 
-// ScenarioTracks says how the tracks of files become platforms that move.
+// ScenarioTracks maps the tracks of files to platforms.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.speed) || !has(self.duration)",message="speed and duration exclude each other: leave out one of the two",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.start) || self.align == 'AsDated'",message="start is for align: AsDated, as otherwise dates do not count",fieldPath=".start"
@@ -77,7 +77,7 @@ type ScenarioTracks struct {
 	// duration of each track without times, instead of a speed.
 	// +optional
 	Duration Duration `json:"duration,omitempty"`
-	// origin is where the coordinates 0, 0 of ns2, and of sumo without geo, lie.
+	// origin is the position of the coordinates 0, 0 of ns2, and of sumo without geo.
 	// +optional
 	Origin *Position `json:"origin,omitempty"`
 	// unit of these coordinates.
@@ -97,7 +97,7 @@ type ScenarioTracks struct {
 	Named []NamedTrack `json:"named,omitempty"`
 }
 
-// NamedTrack is what holds for the tracks of a name.
+// NamedTrack has the settings of the tracks of a name.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.speed) || !has(self.duration)",message="speed and duration exclude each other: leave out one of the two",fieldPath=".duration"
 type NamedTrack struct {
@@ -142,7 +142,7 @@ const (
 type Propagation struct {
 	// model of the propagation.
 	Model PropagationModel `json:"model"`
-	// frequency that the pathloss holds for.
+	// frequency of the pathloss.
 	Frequency Frequency `json:"frequency"`
 	// exponent of LogDistance: 2 is free space.
 	// +kubebuilder:default="3"
@@ -171,7 +171,7 @@ type Propagation struct {
 	SyntheticTerrain *int64 `json:"syntheticTerrain,omitempty"`
 }
 
-// SyntheticMovement generates a company of vehicles. It is made up: no real movement is behind it.
+// SyntheticMovement generates the movement of a company of vehicles, which is not based on real movement.
 //
 // +kubebuilder:validation:XValidation:rule="!self.spacing.matches('^-|^[0.]+[a-z]')",message="spacing must be above zero, such as 500m",fieldPath=".spacing"
 // +kubebuilder:validation:XValidation:rule="!self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero, such as 2h",fieldPath=".duration"
@@ -201,7 +201,7 @@ type SyntheticMovement struct {
 	Spacing Metres `json:"spacing,omitempty"`
 }
 
-// ScenarioSpec describes how platforms move and what lies between them.
+// ScenarioSpec describes how platforms move, and the pathloss between them.
 //
 // +kubebuilder:validation:XValidation:rule="(self.format == 'synthetic') == has(self.synthetic)",message="format synthetic and the field synthetic go together",fieldPath=".synthetic"
 // +kubebuilder:validation:XValidation:rule="self.format == 'synthetic' || has(self.compiled) || has(self.source) || has(self.sources)",message="a scenario needs source, sources or compiled, unless it is synthetic",fieldPath=".source"
@@ -235,7 +235,7 @@ type ScenarioSpec struct {
 	// +optional
 	Compiled string `json:"compiled,omitempty"`
 
-	// tracks says how tracks become platforms that move, for gpx, csv, kml, nmea, ns2 and sumo.
+	// tracks maps tracks to platforms, for gpx, csv, kml, nmea, ns2 and sumo.
 	// +optional
 	Tracks *ScenarioTracks `json:"tracks,omitempty"`
 
@@ -243,7 +243,7 @@ type ScenarioSpec struct {
 	// +optional
 	Synthetic *SyntheticMovement `json:"synthetic,omitempty"`
 
-	// propagation computes the pathloss from positions. Without it the pathloss of the source holds, if it has any.
+	// propagation computes the pathloss from positions. Without it the pathloss of the source is used, if it has any.
 	// +optional
 	Propagation *Propagation `json:"propagation,omitempty"`
 
@@ -283,21 +283,21 @@ type ScenarioStatistics struct {
 	PlatformNumbers string `json:"platformNumbers,omitempty"`
 	// duration from its first moment to its last.
 	Duration Duration `json:"duration"`
-	// pathloss says whether the scenario has pathloss between platforms.
+	// pathloss is whether the scenario has pathloss between platforms.
 	Pathloss bool `json:"pathloss"`
-	// positions says whether the scenario has positions of platforms.
+	// positions is whether the scenario has positions of platforms.
 	Positions bool `json:"positions"`
 	// antennaProfiles are the numbers of the platforms that have antenna profiles at some time, as ranges.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	AntennaProfiles string `json:"antennaProfiles,omitempty"`
-	// unknownSentences are the kinds of sentences that were passed over, with their number.
+	// unknownSentences are the kinds of sentences that were ignored, with their number.
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	UnknownSentences []string `json:"unknownSentences,omitempty"`
 }
 
-// ScenarioStatus tells what was found in the source.
+// ScenarioStatus is the result of compiling the source.
 type ScenarioStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
@@ -307,8 +307,8 @@ type ScenarioStatus struct {
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// compiledFrom tells one state of the spec and of the ConfigMaps that it names from another: what was compiled from the
-	// same is not compiled again.
+	// compiledFrom is a digest of the spec and the versions of its ConfigMaps. A scenario is not compiled again from the
+	// same ones.
 	// +optional
 	CompiledFrom string `json:"compiledFrom,omitempty"`
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Runtime is what a node runs in: a pod, or a virtual machine. Where absent it is a pod.
+// Runtime is what a node runs in: a pod, or a virtual machine. If absent it is a pod.
 //
 // +kubebuilder:validation:Enum=pod;vm
 type Runtime string
@@ -18,20 +18,20 @@ const (
 	RuntimeVM  Runtime = "vm"
 )
 
-// What a virtual machine has where nobody says anything else.
+// Defaults of a virtual machine.
 const (
 	DefaultCores  = 1
 	DefaultMemory = "512Mi"
 )
 
-// VirtualMachine says what a node with runtime vm runs in. What is left out is the platform's: its own guest, one core, 512 MiB.
+// VirtualMachine has the settings of a node with runtime vm. The defaults are the platform's guest, one core and 512 MiB.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || !has(self.persistentVolumeClaim)",message="a virtual machine begins from one disk: leave out image or persistentVolumeClaim",fieldPath=".persistentVolumeClaim",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.cloudInit) || !has(self.ignition)",message="a guest is set up by cloud-init or by Ignition: leave out one of the two",fieldPath=".ignition",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.persistentVolumeClaim) || has(self.template) || !has(self.cloudInit) && !has(self.ignition)",message="the platform's own guest has neither cloud-init nor Ignition: name an image that has, or leave out both",fieldPath=".image",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.persistentVolumeClaim) || has(self.template) || !has(self.memory) || !isQuantity(self.memory) || quantity(self.memory).compareTo(quantity('256Mi')) >= 0",message="the platform's own guest needs 256Mi or more",fieldPath=".memory"
 type VirtualMachine struct {
-	// template names a NodeTemplate of the experiment's namespace, or else of the platform's. What is given here goes before what it says.
+	// template names a NodeTemplate of the experiment's namespace, or else of the platform's. Settings given here override it.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits and hyphens, with a letter or digit first and last"
 	// +optional
@@ -45,14 +45,13 @@ type VirtualMachine struct {
 	Image string `json:"image,omitempty"`
 
 	// persistentVolumeClaim in the experiment's namespace that holds the disk, instead of an image, with the label
-	// vignette.dev/for-experiments=true. Nothing is written to it: what the guest writes goes with the machine, so that every run begins from
-	// the same disk.
+	// vignette.dev/for-experiments=true. The guest's writes are discarded with the machine, so that every run begins from the same disk.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	PersistentVolumeClaim string `json:"persistentVolumeClaim,omitempty"`
 
-	// diskBus is what the guest sees its disk on: virtio, the default, or sata for a guest without virtio's drivers.
+	// diskBus is the bus of the guest's disk: virtio, the default, or sata for a guest without virtio's drivers.
 	// +optional
 	DiskBus DiskBus `json:"diskBus,omitempty"`
 
@@ -62,7 +61,7 @@ type VirtualMachine struct {
 	// +optional
 	Cores int32 `json:"cores,omitempty"`
 
-	// memory of the guest; 512Mi by default. What KubeVirt and QEMU need beside it is added to what the node's pod requests.
+	// memory of the guest; 512Mi by default. The overhead of KubeVirt and QEMU is added to the requests of the node's pod.
 	// +optional
 	Memory MemorySize `json:"memory,omitempty"`
 
@@ -70,8 +69,8 @@ type VirtualMachine struct {
 	// +optional
 	CloudInit *CloudInit `json:"cloudInit,omitempty"`
 
-	// ignition sets up a guest that has Ignition: its configuration as JSON, of specification 3 unless agent is false. What starts the
-	// platform's agent is merged into it. KubeVirt's feature gate ExperimentalIgnitionSupport has to be on.
+	// ignition sets up a guest that has Ignition: its configuration as JSON, of specification 3 unless agent is false. The start of
+	// the platform's agent is merged into it. KubeVirt's feature gate ExperimentalIgnitionSupport must be on.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
@@ -95,14 +94,14 @@ type VirtualMachine struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.userData) != has(self.secret)",message="cloudInit needs either userData or secret"
 type CloudInit struct {
-	// userData, such as a #cloud-config or a script. What starts the platform's agent is added to it.
+	// userData, such as a #cloud-config or a script. The start of the platform's agent is added to it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	UserData string `json:"userData,omitempty"`
 
 	// secret in the experiment's namespace whose key userdata has the user data, with the label vignette.dev/for-experiments=true. The platform
-	// does not read it and adds nothing to it: it has to start the agent itself, or the node has agent: false.
+	// does not read it and adds nothing to it, so it must start the agent itself, or the node must have agent: false.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
@@ -115,7 +114,7 @@ type CloudInit struct {
 // +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).compareTo(quantity('64Mi')) >= 0 && quantity(self).compareTo(quantity('1Ti')) <= 0",message="must be a size from 64Mi to 1Ti, such as 512Mi: no guest boots with less"
 type MemorySize string
 
-// Quantity of bytes; 0 where it is none. What the API server has admitted always is one.
+// Quantity returns the number of bytes, 0 if it is invalid. The API server admits only valid ones.
 func (m MemorySize) Quantity() resource.Quantity {
 	quantity, err := resource.ParseQuantity(string(m))
 	if err != nil {
@@ -124,7 +123,7 @@ func (m MemorySize) Quantity() resource.Quantity {
 	return quantity
 }
 
-// DiskBus is what a guest sees its disk on.
+// DiskBus is the bus of a guest's disk.
 //
 // +kubebuilder:validation:Enum=virtio;sata
 type DiskBus string
@@ -135,15 +134,15 @@ const (
 	DiskBusSATA   DiskBus = "sata"
 )
 
-// HasAgent tells whether the guest runs the platform's agent.
+// HasAgent reports whether the guest runs the platform's agent.
 func (m *VirtualMachine) HasAgent() bool { return m == nil || m.Agent == nil || *m.Agent }
 
-// OwnDisk tells whether the machine begins from a disk of the user's own.
+// OwnDisk reports whether the machine boots from a disk of the user.
 func (m *VirtualMachine) OwnDisk() bool {
 	return m != nil && (m.Image != "" || m.PersistentVolumeClaim != "")
 }
 
-// Over gives the settings of a machine that takes from a template what it does not say itself. A disk, and what sets up its guest, are taken whole.
+// Over returns the settings of a machine with defaults from a template. The disk and the settings of its guest are never mixed.
 func (m *VirtualMachine) Over(template *VirtualMachine) *VirtualMachine {
 	if template == nil {
 		return m
@@ -175,12 +174,12 @@ type NodeTemplateSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// vm says what the node's virtual machine begins from.
+	// vm has the settings of the node's virtual machine.
 	VM VirtualMachine `json:"vm"`
 }
 
-// NodeTemplate is a virtual machine that nodes of experiments name instead of saying it all again: vm.template. One in the experiment's own namespace
-// goes before one of the same name in the platform's, which all teams may use.
+// NodeTemplate has settings of a virtual machine that nodes of experiments share by vm.template. One in the experiment's own
+// namespace precedes one of the same name in the platform's, which all teams may use.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=nt
@@ -191,7 +190,7 @@ type NodeTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec of the template. Machines that are there already keep what they were made with.
+	// spec of the template. Existing machines do not change.
 	Spec NodeTemplateSpec `json:"spec"`
 }
 

@@ -64,14 +64,14 @@ type LinkModel struct {
 	// +optional
 	Corrupt *Percent `json:"corrupt,omitempty"`
 
-	// limit is the most frames that may wait or be under way on the link; the newest frame is dropped when it is reached.
+	// limit is the maximum number of frames that may wait or be in transit on the link; the newest frame is dropped when it is reached.
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Limit int32 `json:"limit,omitempty"`
 
-	// limitBytes is the most bytes that may wait or be under way on the link, beside limit; the newest frame is dropped
+	// limitBytes is the maximum number of bytes that may wait or be in transit on the link, beside limit; the newest frame is dropped
 	// when it would go beyond. Without it only limit holds.
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=4294967296
@@ -111,7 +111,7 @@ type GilbertElliott struct {
 	LossInGood Percent `json:"lossInGood,omitempty"`
 }
 
-// LinkPatch changes a link: what is given replaces what holds, the rest stays as it is.
+// LinkPatch changes a link. Its values replace the current ones; the others stay.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.gilbertElliott) || !has(self.loss)",message="loss and gilbertElliott are two models of the same thing: give one of them",fieldPath=".loss"
@@ -149,20 +149,19 @@ type LinkPatch struct {
 	// corrupt is the share of frames that arrive with one wrong bit.
 	// +optional
 	Corrupt *Percent `json:"corrupt,omitempty"`
-	// limit is the most frames that may wait or be under way. Frames beyond a lowered limit are not dropped.
+	// limit is the maximum number of frames that may wait or be in transit. Frames beyond a lowered limit are not dropped.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Limit *int32 `json:"limit,omitempty"`
-	// limitBytes is the most bytes that may wait or be under way.
+	// limitBytes is the maximum number of bytes that may wait or be in transit.
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=4294967296
 	// +optional
 	LimitBytes *int64 `json:"limitBytes,omitempty"`
 }
 
-// RadioChange changes how a network carries frames from one moment on. Frames under way keep the
-// times they were given.
+// RadioChange changes how a network carries frames from one moment on. Frames in transit keep their times.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.link) || has(self.silent) || has(self.radio) || has(self.schedule) || has(self.jammer)",message="a change of a network needs link, silent, radio, schedule or jammer"
 // +kubebuilder:validation:XValidation:rule="!has(self.to) || has(self.link) || !(has(self.radio) || has(self.schedule) || has(self.jammer))",message="to is for a change of the link: leave it out",fieldPath=".to"
@@ -201,18 +200,18 @@ type RadioChange struct {
 	// +optional
 	Radio *RadioPatch `json:"radio,omitempty"`
 
-	// schedule is an EMANE TDMA schedule file that holds from the next multiframe on; only for networks whose model is tdma.
-	// One without structure updates the schedule that holds.
+	// schedule is an EMANE TDMA schedule file that applies from the next multiframe on; only for networks whose model is tdma.
+	// One without structure updates the current schedule.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
-	// jammer begins, changes or ends a source of noise; only for networks whose model is rfpipe or tdma.
+	// jammer starts, changes or ends a source of noise; only for networks whose model is rfpipe or tdma.
 	// +optional
 	Jammer *Jammer `json:"jammer,omitempty"`
 }
 
-// WaveformSpec says how a network carries frames. Exactly one model is given.
+// WaveformSpec is how a network carries frames. It has exactly one model.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.link), has(self.rfpipe), has(self.tdma)].filter(model, model).size() == 1",message="a waveform needs one model: link, rfpipe or tdma"
 // +kubebuilder:validation:XValidation:rule="!has(self.downlink) || has(self.link)",message="downlink is for the model link",fieldPath=".downlink",reason=FieldValueForbidden
@@ -222,7 +221,7 @@ type WaveformSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// link is a point-to-point style limit on every sender's egress; it knows no positions and no shared medium.
+	// link is a point-to-point style limit on every sender's egress, without positions and a shared medium.
 	// +optional
 	Link *LinkModel `json:"link,omitempty"`
 
@@ -264,7 +263,7 @@ type Waveform struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec of the waveform. Experiments copy it when they start; a later change does not reach them.
+	// spec of the waveform. Experiments copy it when they start; a later change has no effect on them.
 	Spec WaveformSpec `json:"spec"`
 }
 
