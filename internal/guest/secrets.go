@@ -21,7 +21,7 @@ type missingKey struct {
 }
 
 func (m missingKey) Error() string {
-	return fmt.Sprintf("takes variable %s from key %s of Secret %s, which has no such key: make it, then make the experiment anew", m.variable, m.Key, m.Secret)
+	return fmt.Sprintf("takes variable %s from key %s of Secret %s, which has no such key: create it, then create the experiment again", m.variable, m.Key, m.Secret)
 }
 
 // withSecrets returns an app with its variables and files from Secrets. Each Secret's disk is mounted only while it is read, where only

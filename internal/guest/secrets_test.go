@@ -63,7 +63,7 @@ func TestAnAppIsGivenWhatSecretsHoldForItAndNoMore(t *testing.T) {
 		"an empty variable": {guestconfig.App{SecretEnv: variable("empty")}, "KEY=", ""},
 		"a file": {guestconfig.App{SecretFiles: []guestconfig.SecretFile{{Path: "/vignette/security/ca.crt", SecretKey: guestconfig.SecretKey{Disk: "vgsecret0", Key: "ca.crt"}}}},
 			"/vignette/security/ca.crt:certificate\n", ""},
-		"no such key":               {guestconfig.App{SecretEnv: variable("tokem")}, "", "takes variable KEY from key tokem of Secret keys, which has no such key: make it, then make the experiment anew"},
+		"no such key":               {guestconfig.App{SecretEnv: variable("tokem")}, "", "takes variable KEY from key tokem of Secret keys, which has no such key: create it, then create the experiment again"},
 		"the kubelet's own folder":  {guestconfig.App{SecretEnv: variable("..data")}, "", "key ..data of Secret keys, which has no such key"},
 		"the folder itself":         {guestconfig.App{SecretEnv: variable(".")}, "", "key . of Secret keys, which has no such key"},
 		"no text":                   {guestconfig.App{SecretEnv: variable("binary")}, "", "variable KEY from key binary of Secret keys has 2 bytes that no variable can have"},
@@ -108,7 +108,7 @@ func TestAKeyThatIsMissingIsReportedAsForAPod(t *testing.T) {
 	g.withDisks(map[string]string{"vgsecret0": secretFolder(t, nil)})
 	_, _, err := g.start(guestconfig.App{SecretEnv: map[string]guestconfig.SecretKey{"KEY": {Disk: "vgsecret0", Secret: "keys", Key: "token"}}})
 	report := notStarted("bft", "veh-1", err)
-	if want := "node veh-1: app bft takes variable KEY from key token of Secret keys, which has no such key: make it, then make the experiment anew"; report.Message != want ||
+	if want := "node veh-1: app bft takes variable KEY from key token of Secret keys, which has no such key: create it, then create the experiment again"; report.Message != want ||
 		report.Reason != runapi.ReasonKeyNotFound || report.Phase != runapi.AgentFailed {
 		t.Errorf("%+v; want %q", report, want)
 	}

@@ -87,7 +87,7 @@ spec:
 	const crossover = `standard input:7: warning: spec.networks[0]: TwoRay: 100 % of the pairs are closer than the crossover distance, and have the loss of free space`
 	for replaced, want := range map[[2]string]string{
 		{"3m", ""}: "", {"100m", ""}: crossover, {"0.5m", ""}: "lower than a wavelength",
-		{"3m", "engine: emane\n    "}: "EMANE takes altitudes above the sea for the antennas' heights",
+		{"3m", "engine: emane\n    "}: "EMANE uses altitudes above the sea as the antennas' heights",
 	} {
 		findings := join(judgeText(t, strings.NewReplacer("HEIGHT", replaced[0], "ENGINE", replaced[1]).Replace(text)))
 		if (want == "") != (findings == "") || !strings.Contains(findings, want) || want != "" && !strings.Contains(findings, "warning") {

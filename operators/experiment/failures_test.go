@@ -131,7 +131,7 @@ func TestActionsThatNobodyReportsAreNamedInOneIncident(t *testing.T) {
 	w.noAgents = true
 	e := w.untilPhase(v1alpha1.PhaseSucceeded)
 	want := []runapi.Incident{{What: "NotReported", FromSeconds: 60,
-		Reason: "nobody reported action 003-stop of veh-1/radio-udp, 003-stop of veh-2/radio-udp, 004-stop of nor/nor-units and 1 more actions"}}
+		Reason: "no agent reported action 003-stop of veh-1/radio-udp, 003-stop of veh-2/radio-udp, 004-stop of nor/nor-units and 1 more actions"}}
 	if diff := cmp.Diff(want, w.server.states[string(e.UID)].Incidents); diff != "" {
 		t.Errorf("incidents (-want +got):\n%s", diff)
 	}

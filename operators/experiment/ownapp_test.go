@@ -111,7 +111,7 @@ func TestARuntimeErrorOfAContainerIsExplained(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "own", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `runc create failed: error mounting "/x/own/5" to rootfs at "/usr": not a directory`}}}}}}
 	reason, message := podTrouble(pod, start)
-	if want := "exit code 128 (StartError) (a file of the app is to be where its image has a folder"; reason != ReasonContainer || !strings.Contains(message, want) {
+	if want := "exit code 128 (StartError) (a file of the app has the path of a folder in its image"; reason != ReasonContainer || !strings.Contains(message, want) {
 		t.Errorf("%s: %s; want %q in it", reason, message, want)
 	}
 }
@@ -122,7 +122,7 @@ func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
 		"no key in it":      {"CreateContainerConfigError", `couldn't find key token in Secret team-nor/keys`, ReasonKeyNotFound, "key token of Secret keys, which has no such key"},
 		"a ConfigMap gone":  {"CreateContainerConfigError", `configmap "tracker" not found`, ReasonConfigMapNotFound, "from ConfigMap tracker, which is not in this namespace"},
 		"its key gone":      {"CreateContainerConfigError", `couldn't find key mode in ConfigMap team-nor/tracker`, ReasonKeyNotFound, "key mode of ConfigMap tracker"},
-		"a file on a path":  {"RunContainerError", `failed to create shim task: OCI runtime create failed: error mounting "/x" to rootfs at "/etc": not a directory`, ReasonContainer, "where its image has a folder"},
+		"a file on a path":  {"RunContainerError", `failed to create shim task: OCI runtime create failed: error mounting "/x" to rootfs at "/etc": not a directory`, ReasonContainer, "the path of a folder in its image"},
 		"wrong platform":    {"RunContainerError", `exec /vignette/bin/agent: exec format error`, ReasonContainer, "not built for this host's architecture"},
 		"something unheard": {"CreateContainerError", "no space left", ReasonContainer, "app tracker does not start: CreateContainerError: no space left"},
 		"no image":          {"ErrImagePull", "not found", ReasonImage, "image r/tracker:1: ErrImagePull: not found"},

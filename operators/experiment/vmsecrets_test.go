@@ -130,5 +130,5 @@ func TestTheExperimentFailsIfItsClientsSecretIsGone(t *testing.T) {
 			w.must(w.api.Delete(t.Context(), &secret))
 		}
 	}
-	w.wantFailed(ReasonReferenceLost, "with what clients of brokers with security need, is gone: make the experiment anew")
+	w.wantFailed(ReasonReferenceLost, "which clients of brokers with security need, was deleted: create the experiment again")
 }

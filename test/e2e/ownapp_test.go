@@ -134,7 +134,7 @@ func TestWhatAnAppOfOnesOwnLacksIsSaidInPlainWords(t *testing.T) {
 		}, "AppFailed", "is not executable"},
 		"a file in place of a folder": {func(a *v1alpha1.App) {
 			a.Files = []v1alpha1.AppFile{{Path: "/usr", Content: new("x")}}
-		}, "ContainerNotStarted", "where its image has a folder"},
+		}, "ContainerNotStarted", "the path of a folder in its image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

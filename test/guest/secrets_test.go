@@ -55,7 +55,7 @@ func TestAppsOfAVirtualMachineHaveTheirSecretsAndNobodyElse(t *testing.T) {
 	}
 	m := b.startWithSecrets(disks, files, secrets)
 
-	const lacks = "node veh-1: app lacking takes variable TOKEN from key absent of Secret keys, which has no such key: make it, then make the experiment anew"
+	const lacks = "node veh-1: app lacking takes variable TOKEN from key absent of Secret keys, which has no such key: create it, then create the experiment again"
 	m.wait("five agents that are ready, and one that lacks a key", bootTime, func() bool {
 		state, err := b.client.State(t.Context(), runUID)
 		ready, lacking := 0, false
