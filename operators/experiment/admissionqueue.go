@@ -38,7 +38,7 @@ const (
 	maxWakeups = 200
 )
 
-// admissionQueue is the queue's state between two reconciliations. It follows from the cluster and is computed anew after a
+// admissionQueue is the queue's state between two reconciliations. It follows from the cluster and is computed again after a
 // restart. (If very unequal pods can be placed in many ways, the first may then be planned on other hosts, and later.)
 type admissionQueue struct {
 	mu            sync.Mutex

@@ -257,7 +257,7 @@ func TestOnARealAPIServer(t *testing.T) {
 
 	t.Run("a live cluster takes changes and captures until it is stopped, and they go with it", func(t *testing.T) {
 		early := w.change("early", lossOf("wan", "2%"))
-		w.wait("told that there is none", func(*v1alpha1.Experiment) bool {
+		w.wait("reported as without an experiment", func(*v1alpha1.Experiment) bool {
 			return strings.HasPrefix(w.conditionOf(early), "False ExperimentNotFound")
 		})
 		e := w.apply(func(e *v1alpha1.Experiment) {

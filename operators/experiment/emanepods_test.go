@@ -64,7 +64,7 @@ func TestANetworkOfEMANEHasAPodWithFilesOnItsHostThatRadiodKnows(t *testing.T) {
 	}
 	pod := pods[0]
 	if pod.Spec.NodeName != "n1" || pod.Spec.Containers[0].Image != "r/emane:1" || !slices.Equal(network.Spec.EMANE, []v1alpha1.EMANEPod{{Host: "n1", PodUID: pod.UID}}) {
-		t.Errorf("host %s, image %s, and radiod is told %+v", pod.Spec.NodeName, pod.Spec.Containers[0].Image, network.Spec.EMANE)
+		t.Errorf("host %s, image %s, and radiod has %+v", pod.Spec.NodeName, pod.Spec.Containers[0].Image, network.Spec.EMANE)
 	}
 	for _, object := range []client.Object{&pod, &files[0]} {
 		if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != network.UID || !*owners[0].Controller {

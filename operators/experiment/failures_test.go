@@ -113,7 +113,7 @@ func TestAStepWhosePodCannotStartIsReportedAndEnds(t *testing.T) {
 	if message := w.experiment().Status.Message; message == why {
 		t.Error("it complains of a pod that has just been made")
 	}
-	w.until("told", func(e *v1alpha1.Experiment) bool { return e.Status.Message == why })
+	w.until("reported", func(e *v1alpha1.Experiment) bool { return e.Status.Message == why })
 	if w.shutdown() != "" {
 		t.Error("the workflow is ended before the registry had time to come back")
 	}

@@ -134,17 +134,17 @@ func (r *Reconciler) takeOwnership(ctx context.Context, e *v1alpha1.Experiment, 
 }
 
 // takeOwnershipOfAll returns the objects that the experiment owns.
-func takeOwnershipOfAll[T client.Object](ctx context.Context, r *Reconciler, e *v1alpha1.Experiment, objects []T) (ours []T, err error) {
+func takeOwnershipOfAll[T client.Object](ctx context.Context, r *Reconciler, e *v1alpha1.Experiment, objects []T) (ownedObjects []T, err error) {
 	for _, object := range objects {
 		owned, err := r.takeOwnership(ctx, e, object)
 		if err != nil {
 			return nil, err
 		}
 		if owned {
-			ours = append(ours, object)
+			ownedObjects = append(ownedObjects, object)
 		}
 	}
-	return ours, nil
+	return ownedObjects, nil
 }
 
 // syncLiveObjects finds the experiment's LiveChanges and Captures, and sets the status of those that cannot apply now.

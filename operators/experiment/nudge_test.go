@@ -41,7 +41,7 @@ func TestArgoIsNudgedOnlyAfterSomeSecondsAndNotTwiceInOne(t *testing.T) {
 	w.overlookResume(argo.StepStart)
 	w.noArgo = true
 	over := argo.Read(w.workflow()).Steps[argo.StepStart].Finished
-	var told []string
+	var nudges []string
 	for w.clock.Since(over) < 3*nudgeAfter {
 		w.reconcile()
 		at := w.workflow().GetAnnotations()[nudgedAnnotation]
@@ -50,12 +50,12 @@ func TestArgoIsNudgedOnlyAfterSomeSecondsAndNotTwiceInOne(t *testing.T) {
 			t.Fatalf("no nudge %v after the step", w.clock.Since(over))
 		case at != "" && w.clock.Since(over) < nudgeAfter:
 			t.Fatalf("nudged after %v; want %v at least", w.clock.Since(over), nudgeAfter)
-		case at != "" && (len(told) == 0 || told[len(told)-1] != at):
-			told = append(told, at)
+		case at != "" && (len(nudges) == 0 || nudges[len(nudges)-1] != at):
+			nudges = append(nudges, at)
 		}
 		w.clock.Step(500 * time.Millisecond)
 	}
-	if len(told) != 2 {
-		t.Errorf("nudged at %v; want twice in %v", told, 3*nudgeAfter)
+	if len(nudges) != 2 {
+		t.Errorf("nudged at %v; want twice in %v", nudges, 3*nudgeAfter)
 	}
 }

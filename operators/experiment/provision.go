@@ -241,8 +241,8 @@ func (r *Reconciler) ensureShared(ctx context.Context, s *scope) (bool, error) {
 
 func (r *Reconciler) addOwner(ctx context.Context, e *v1alpha1.Experiment, object client.Object) error {
 	owners := object.GetOwnerReferences()
-	ours := slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
-	if ours || object.GetLabels()["app.kubernetes.io/managed-by"] != render.ManagedByValue {
+	isOwner := slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
+	if isOwner || object.GetLabels()["app.kubernetes.io/managed-by"] != render.ManagedByValue {
 		return nil
 	}
 	before := object.DeepCopyObject().(client.Object)

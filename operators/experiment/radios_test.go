@@ -67,11 +67,11 @@ func TestADeletedObjectOfARunIsRestoredOrReportedOrNotNeeded(t *testing.T) {
 			if e.Status.Phase != v1alpha1.PhaseSucceeded {
 				t.Errorf("phase %s: %s", e.Status.Phase, e.Status.Message)
 			}
-			var told []string
+			var recorded []string
 			for _, i := range w.incidents() {
-				told = append(told, i.What)
+				recorded = append(recorded, i.What)
 			}
-			if got := strings.Join(told, " "); got != c.incident {
+			if got := strings.Join(recorded, " "); got != c.incident {
 				t.Errorf("incidents %q; want %q", got, c.incident)
 			}
 		})
@@ -165,16 +165,16 @@ func TestRadiosThatDoNotWorkForLongAreRecordedOnce(t *testing.T) {
 	for range 10 {
 		w.step()
 	}
-	if told := w.incidents(); len(told) > 0 {
-		t.Errorf("%+v after 10 s, in which radiod may have been restarted", told)
+	if recorded := w.incidents(); len(recorded) > 0 {
+		t.Errorf("%+v after 10 s, in which radiod may have been restarted", recorded)
 	}
 	for range 20 {
 		w.step()
 	}
-	told := w.incidents()
+	recorded := w.incidents()
 	want := "network lan on host n1: routing on lan: no buffer space"
-	if i := slices.IndexFunc(told, func(i runapi.Incident) bool { return i.Reason == want }); len(told) != 2 || i < 0 || told[i].What != incidentRadioTrouble || told[i].FromSeconds > 10 {
-		t.Errorf("incidents %+v; want one for each of the two networks, from its beginning on", told)
+	if i := slices.IndexFunc(recorded, func(i runapi.Incident) bool { return i.Reason == want }); len(recorded) != 2 || i < 0 || recorded[i].What != incidentRadioTrouble || recorded[i].FromSeconds > 10 {
+		t.Errorf("incidents %+v; want one for each of the two networks, from its beginning on", recorded)
 	}
 }
 
@@ -188,8 +188,8 @@ func TestANodeWithoutItsRadioIsRecorded(t *testing.T) {
 	for range 30 {
 		w.step()
 	}
-	if told := w.incidents(); len(told) != 1 || !strings.Contains(told[0].Reason, "network wan: radiod has the radios of") {
-		t.Errorf("incidents %+v; want the network that has lost a radio", told)
+	if recorded := w.incidents(); len(recorded) != 1 || !strings.Contains(recorded[0].Reason, "network wan: radiod has the radios of") {
+		t.Errorf("incidents %+v; want the network that has lost a radio", recorded)
 	}
 }
 
@@ -200,8 +200,8 @@ func TestARadioThatIsSwitchedOffIsRecorded(t *testing.T) {
 	network.Spec.Silent = true
 	w.must(w.api.Update(t.Context(), network))
 	w.untilPhase(v1alpha1.PhaseSucceeded)
-	if told := w.incidents(); len(told) != 1 || told[0].What != incidentRadioSilenced || ptr.Deref(told[0].ToSeconds, 0) != 0 {
-		t.Errorf("incidents %+v; want the silence, once", told)
+	if recorded := w.incidents(); len(recorded) != 1 || recorded[0].What != incidentRadioSilenced || ptr.Deref(recorded[0].ToSeconds, 0) != 0 {
+		t.Errorf("incidents %+v; want the silence, once", recorded)
 	}
 }
 
@@ -221,14 +221,14 @@ func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
 	prt.Status.Phase, prt.Status.Reason, prt.Status.Message = corev1.PodFailed, "Evicted", `Usage of EmptyDir volume "tmp-prt-units" exceeds the limit "1Gi".`
 	w.must(w.api.Status().Update(t.Context(), prt))
 	w.untilPhase(v1alpha1.PhaseSucceeded)
-	told := map[string]string{}
+	recorded := map[string]string{}
 	for _, i := range w.incidents() {
-		told[i.What] = i.Reason
+		recorded[i.What] = i.Reason
 	}
-	if got := told[incidentAppFailed]; !strings.Contains(got, "(OOMKilled): it needed more memory than its limit") {
+	if got := recorded[incidentAppFailed]; !strings.Contains(got, "(OOMKilled): it needed more memory than its limit") {
 		t.Errorf("the app without memory: %q", got)
 	}
-	if got := told[incidentEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
+	if got := recorded[incidentEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
 		t.Errorf("the node without disk: %q", got)
 	}
 }

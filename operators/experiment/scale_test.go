@@ -69,11 +69,11 @@ func TestPartsOfAnExperimentAreFoundByIndexInCachesAndByLabelElsewhere(t *testin
 	other := e.DeepCopy()
 	other.UID = "another"
 	for name, reader := range map[string]client.Reader{"caches": w.reconciler.Client, "API server": w.reconciler.uncached().Client} {
-		var mine, others corev1.PodList
-		w.must(reader.List(t.Context(), &mine, selectOwnedBy(e, e.Namespace)...))
+		var own, others corev1.PodList
+		w.must(reader.List(t.Context(), &own, selectOwnedBy(e, e.Namespace)...))
 		w.must(reader.List(t.Context(), &others, selectOwnedBy(other, e.Namespace)...))
-		if len(mine.Items) != len(w.pods()) || len(others.Items) != 0 {
-			t.Errorf("%s: %d pods of %d, and %d of an experiment that has none", name, len(mine.Items), len(w.pods()), len(others.Items))
+		if len(own.Items) != len(w.pods()) || len(others.Items) != 0 {
+			t.Errorf("%s: %d pods of %d, and %d of an experiment that has none", name, len(own.Items), len(w.pods()), len(others.Items))
 		}
 	}
 }

@@ -31,15 +31,15 @@ import (
 // CacheOptions limit what the manager caches: pods, attachments and workflows of experiments only, RadioNetworks of
 // the platform's namespace only, and nodes without their image lists.
 func CacheOptions(platformNamespace string) cache.Options {
-	ours := cache.ByObject{Label: ofExperiments()}
+	onlyExperiments := cache.ByObject{Label: ofExperiments()}
 	workflow := &unstructured.Unstructured{}
 	workflow.SetGroupVersionKind(render.WorkflowKind)
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                        {Label: ofExperiments(), Transform: slimPod},
-			&nadv1.NetworkAttachmentDefinition{}: ours,
-			workflow:                             ours,
+			&nadv1.NetworkAttachmentDefinition{}: onlyExperiments,
+			workflow:                             onlyExperiments,
 			&v1alpha1.RadioNetwork{}:             {Namespaces: map[string]cache.Config{platformNamespace: {}}},
 			&corev1.Node{}:                       {Transform: slimNode},
 		},

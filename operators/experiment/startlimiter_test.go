@@ -21,79 +21,79 @@ func waiterOf(number, admitted int, asked time.Time) startWaiter {
 }
 
 func TestExperimentsStartInTheOrderOfTheirAdmission(t *testing.T) {
-	line := startLimiter{limit: 2}
+	limiter := startLimiter{limit: 2}
 	for number, want := range []int{0, 0, 1, 2} {
-		if _, before := line.acquire(waiterOf(number, number, someDay), time.Time{}); before != want {
+		if _, before := limiter.acquire(waiterOf(number, number, someDay), time.Time{}); before != want {
 			t.Errorf("experiment %d: %d before it; want %d", number, before, want)
 		}
 	}
-	next, found := line.leave("e000")
+	next, found := limiter.leave("e000")
 	if !found || next.Name != "2" {
 		t.Errorf("next is %v, %t; want experiment 2", next, found)
 	}
-	if _, before := line.acquire(waiterOf(3, 3, someDay), time.Time{}); before != 1 {
+	if _, before := limiter.acquire(waiterOf(3, 3, someDay), time.Time{}); before != 1 {
 		t.Errorf("experiment 3 asks first: %d before it; want experiment 2", before)
 	}
-	since, before := line.acquire(waiterOf(2, 2, someDay.Add(time.Second)), time.Time{})
+	since, before := limiter.acquire(waiterOf(2, 2, someDay.Add(time.Second)), time.Time{})
 	if before != 0 || !since.Equal(someDay.Add(time.Second)) {
 		t.Errorf("experiment 2: %d before it, since %v; want a slot since it asked", before, since)
 	}
-	if again, before := line.acquire(waiterOf(2, 2, someDay.Add(time.Minute)), time.Time{}); before != 0 || !again.Equal(since) {
+	if again, before := limiter.acquire(waiterOf(2, 2, someDay.Add(time.Minute)), time.Time{}); before != 0 || !again.Equal(since) {
 		t.Errorf("it asks again: %d before it, since %v; want that it keeps its slot since %v", before, again, since)
 	}
 }
 
 func TestStartSlots(t *testing.T) {
 	for name, c := range map[string]struct {
-		course func(line *startLimiter) (before int)
+		course func(limiter *startLimiter) (before int)
 		want   int
 	}{
-		"one whose nodes were let go and do not become ready holds nobody up for long": {func(line *startLimiter) int {
-			line.noteReleased("e000", someDay)
-			_, before := line.acquire(waiterOf(1, 1, someDay.Add(releasedSlotTime)), time.Time{})
+		"an experiment with released nodes that do not become ready occupies its slot only for a while": {func(limiter *startLimiter) int {
+			limiter.noteReleased("e000", someDay)
+			_, before := limiter.acquire(waiterOf(1, 1, someDay.Add(releasedSlotTime)), time.Time{})
 			return before
 		}, 0},
-		"but for half a minute": {func(line *startLimiter) int {
-			line.noteReleased("e000", someDay)
-			line.noteReleased("e000", someDay.Add(-time.Hour))
-			_, before := line.acquire(waiterOf(1, 1, someDay.Add(releasedSlotTime-1)), time.Time{})
+		"and half a minute long": {func(limiter *startLimiter) int {
+			limiter.noteReleased("e000", someDay)
+			limiter.noteReleased("e000", someDay.Add(-time.Hour))
+			_, before := limiter.acquire(waiterOf(1, 1, someDay.Add(releasedSlotTime-1)), time.Time{})
 			return before
 		}, 1},
-		"one whose nodes are still being made keeps its turn": {func(line *startLimiter) int {
-			_, before := line.acquire(waiterOf(1, 1, someDay.Add(createTimeout-1)), time.Time{})
+		"an experiment keeps its slot while its nodes are created": {func(limiter *startLimiter) int {
+			_, before := limiter.acquire(waiterOf(1, 1, someDay.Add(createTimeout-1)), time.Time{})
 			return before
 		}, 1},
-		"but not when something holds that up": {func(line *startLimiter) int {
-			_, before := line.acquire(waiterOf(1, 1, someDay.Add(createTimeout)), time.Time{})
+		"but not if the creation takes too long": {func(limiter *startLimiter) int {
+			_, before := limiter.acquire(waiterOf(1, 1, someDay.Add(createTimeout)), time.Time{})
 			return before
 		}, 0},
-		"one that waited and went elsewhere is not waited for": {func(line *startLimiter) int {
-			line.acquire(waiterOf(1, 1, someDay), time.Time{})
-			line.leave("e000")
-			_, before := line.acquire(waiterOf(2, 2, someDay.Add(waiterLifetime+1)), time.Time{})
+		"a waiter that does not ask again is dropped": {func(limiter *startLimiter) int {
+			limiter.acquire(waiterOf(1, 1, someDay), time.Time{})
+			limiter.leave("e000")
+			_, before := limiter.acquire(waiterOf(2, 2, someDay.Add(waiterLifetime+1)), time.Time{})
 			return before
 		}, 0},
-		"one that waited and was deleted is not waited for": {func(line *startLimiter) int {
-			line.acquire(waiterOf(1, 1, someDay), time.Time{})
-			line.leave("e000")
-			line.leave("e001")
-			_, before := line.acquire(waiterOf(2, 2, someDay), time.Time{})
+		"a waiter that was deleted is dropped": {func(limiter *startLimiter) int {
+			limiter.acquire(waiterOf(1, 1, someDay), time.Time{})
+			limiter.leave("e000")
+			limiter.leave("e001")
+			_, before := limiter.acquire(waiterOf(2, 2, someDay), time.Time{})
 			return before
 		}, 0},
-		"one that has nodes, as after a restart of the operator, goes on": {func(line *startLimiter) int {
-			_, before := line.acquire(waiterOf(1, 1, someDay), someDay.Add(-time.Minute))
+		"an experiment with nodes, as after a restart of the operator, continues": {func(limiter *startLimiter) int {
+			_, before := limiter.acquire(waiterOf(1, 1, someDay), someDay.Add(-time.Minute))
 			return before
 		}, 0},
-		"where there is no limit nobody waits": {func(line *startLimiter) int {
-			line.limit = 0
-			_, before := line.acquire(waiterOf(1, 1, someDay), time.Time{})
+		"without a limit no experiment waits": {func(limiter *startLimiter) int {
+			limiter.limit = 0
+			_, before := limiter.acquire(waiterOf(1, 1, someDay), time.Time{})
 			return before
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			line := startLimiter{limit: 1}
-			line.acquire(waiterOf(0, 0, someDay), time.Time{})
-			if before := c.course(&line); before != c.want {
+			limiter := startLimiter{limit: 1}
+			limiter.acquire(waiterOf(0, 0, someDay), time.Time{})
+			if before := c.course(&limiter); before != c.want {
 				t.Errorf("%d before it; want %d", before, c.want)
 			}
 		})
@@ -104,7 +104,7 @@ func TestStartSlots(t *testing.T) {
 func TestNoExperimentWaitsForeverForASlot(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // a test's course
-		line, now := startLimiter{limit: 1 + random.IntN(5)}, someDay
+		limiter, now := startLimiter{limit: 1 + random.IntN(5)}, someDay
 		var had []int
 		waiting := random.Perm(60)
 		for step := 0; len(waiting) > 0; step++ {
@@ -114,7 +114,7 @@ func TestNoExperimentWaitsForeverForASlot(t *testing.T) {
 			now = now.Add(time.Duration(random.IntN(1000)) * time.Millisecond)
 			at := random.IntN(len(waiting))
 			number := waiting[at]
-			_, before := line.acquire(waiterOf(number, number, now), time.Time{})
+			_, before := limiter.acquire(waiterOf(number, number, now), time.Time{})
 			vanished := random.IntN(400) == 0
 			if before == 0 {
 				had = append(had, number)
@@ -124,18 +124,18 @@ func TestNoExperimentWaitsForeverForASlot(t *testing.T) {
 			}
 			switch uid := waiterOf(number, number, now).uid; {
 			case before == 0 && random.IntN(3) > 0 || vanished && random.IntN(2) == 0:
-				line.leave(uid)
+				limiter.leave(uid)
 			case before == 0 || vanished:
-				line.noteReleased(uid, now)
+				limiter.noteReleased(uid, now)
 			}
 			coming := 0
-			for _, had := range line.slots {
+			for _, had := range limiter.slots {
 				if had.isOccupied(now) {
 					coming++
 				}
 			}
-			if coming > line.limit {
-				t.Fatalf("seed %d: %d start at once; want %d at most", seed, coming, line.limit)
+			if coming > limiter.limit {
+				t.Fatalf("seed %d: %d start at once; want %d at most", seed, coming, limiter.limit)
 			}
 		}
 		if len(had) < 30 {

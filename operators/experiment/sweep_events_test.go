@@ -20,7 +20,7 @@ type wakeups struct {
 	w *world
 	// lostKinds are kinds whose events are lost.
 	lostKinds []string
-	// at is when it asked to be woken; zero for never. told is that an event came.
+	// at is the requested time of the next reconciliation, zero for never. told means that an event came.
 	at    time.Time
 	woken bool
 }

@@ -64,14 +64,14 @@ func lags(t *testing.T, c *cluster, names ...string) (found []lag) {
 	for _, kind := range cachedKinds {
 		sets = append(sets, []string{kind})
 	}
-	turn := 0
+	point := 0
 	for _, name := range names {
 		w := c.world(t, lifecycles[name].change)
 		lifecycles[name].play(w)
 		for k := w.divergedAt + 1; k < len(w.writes); k++ {
 			for _, kinds := range sets {
 				for _, back := range []int{0, 5, 1000} {
-					if turn++; allLags || turn%13 == 0 {
+					if point++; allLags || point%13 == 0 {
 						found = append(found, lag{lifecycle: name, kinds: kinds, from: k, back: back})
 					}
 				}

@@ -206,7 +206,7 @@ func TestAVirtualMachineIsAMemberByItsLaunchersUID(t *testing.T) {
 	}
 	config, err := guestconfig.Parse(secrets[0].Data[guestconfig.ConfigFile])
 	if err != nil || config.Node != "nor" || len(secrets[0].Data[guestconfig.TokenFile]) == 0 {
-		t.Errorf("the guest is told %+v, %v", config, err)
+		t.Errorf("the guest's configuration is %+v, %v", config, err)
 	}
 	if w.untilFinished().Status.Phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("the run ends with %+v", w.experiment().Status)

@@ -40,7 +40,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Parse a path such as networks[wan].link.rate.
+// Parse parses a path such as networks[wan].link.rate.
 func Parse(text string) (Path, error) {
 	var path Path
 	for rest := text; rest != ""; {

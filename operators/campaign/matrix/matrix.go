@@ -142,22 +142,22 @@ var reservedFields = map[string]string{
 func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs field.ErrorList) {
 	setBy := map[string]string{} // paths, with the axis that sets each
 	for _, axis := range axes {
-		mine := map[string]bool{}
+		own := map[string]bool{}
 		for i, level := range axis.levels {
 			for j, setting := range level.Set {
 				errs = append(errs, checkSetting(setting, at.Key(axis.name))...)
 				errs = append(errs, checkValue(setting, axis.fieldOf(at, i, j))...)
-				mine[string(setting.Path)] = true
+				own[string(setting.Path)] = true
 			}
 		}
-		for _, path := range slices.Sorted(maps.Keys(mine)) {
+		for _, path := range slices.Sorted(maps.Keys(own)) {
 			for _, earlier := range slices.Sorted(maps.Keys(setBy)) {
 				if isWithin(earlier, path) {
 					errs = append(errs, field.Invalid(at.Key(axis.name), path, fmt.Sprintf("would undo what axis %s sets: %s", setBy[earlier], earlier)))
 				}
 			}
 		}
-		for path := range mine {
+		for path := range own {
 			setBy[path] = axis.name
 		}
 	}

@@ -81,9 +81,9 @@ func (s *ResourceKinds) allocatable(list corev1.ResourceList) Amount {
 	kinds := s.names()
 	amount := make(Amount, len(kinds))
 	for i, name := range kinds {
-		quantity, told := list[name]
+		quantity, reported := list[name]
 		amount[i] = valueOf(name, quantity)
-		if !told && name == corev1.ResourceEphemeralStorage {
+		if !reported && name == corev1.ResourceEphemeralStorage {
 			amount[i] = Unlimited
 		}
 	}

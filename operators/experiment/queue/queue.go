@@ -117,10 +117,10 @@ type Identity struct {
 
 // Before reports whether an experiment comes before another one in the queue.
 func (i *Identity) Before(other *Identity) bool {
-	mine, others := i.orderKey(), other.orderKey()
+	key, otherKey := i.orderKey(), other.orderKey()
 	switch {
-	case mine != others:
-		return mine < others
+	case key != otherKey:
+		return key < otherKey
 	case i.Namespace != other.Namespace:
 		return i.Namespace < other.Namespace
 	}

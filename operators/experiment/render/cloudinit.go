@@ -67,22 +67,22 @@ func UserData(in Input, node topology.Node) string {
 	if !spec.OwnDisk() || spec.Ignition != "" || spec.CloudInit != nil && spec.CloudInit.Secret != "" {
 		return ""
 	}
-	given, ours := "", ""
+	given, platform := "", ""
 	if spec.CloudInit != nil {
 		given = spec.CloudInit.UserData
 	}
 	switch {
 	case node.HasAgent():
-		ours = startAgent + authorizeKeys(spec.SSHKeys)
+		platform = startAgent + authorizeKeys(spec.SSHKeys)
 	case len(spec.SSHKeys) > 0:
-		ours = "#!/bin/sh\n" + authorizeKeys(spec.SSHKeys)
+		platform = "#!/bin/sh\n" + authorizeKeys(spec.SSHKeys)
 	}
-	if given == "" || ours == "" {
-		return given + ours
+	if given == "" || platform == "" {
+		return given + platform
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Content-Type: multipart/mixed; boundary=\"%s\"\nMIME-Version: 1.0\n", boundary)
-	for _, part := range []string{given, ours} {
+	for _, part := range []string{given, platform} {
 		fmt.Fprintf(&b, "\n--%s\nContent-Type: %s; charset=\"utf-8\"\n\n%s\n", boundary, contentType(part), part)
 	}
 	fmt.Fprintf(&b, "\n--%s--\n", boundary)

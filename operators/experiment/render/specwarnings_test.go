@@ -36,8 +36,8 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 				t.Fatal(errs)
 			}
 			said := ""
-			for _, doubt := range SpecWarnings(expanded, spec, nil, c.scenario) {
-				said += doubt.Error() + "\n"
+			for _, warning := range SpecWarnings(expanded, spec, nil, c.scenario) {
+				said += warning.Error() + "\n"
 			}
 			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
 				t.Errorf("it says %q; want %q", said, c.want)
