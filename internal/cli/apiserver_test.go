@@ -32,7 +32,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := check("experiment.yaml", append(text, ownWaveform...), os.Stderr)
+	objects, err := validateFile("experiment.yaml", append(text, ownWaveform...), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}

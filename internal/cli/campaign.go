@@ -20,7 +20,7 @@ func newCampaign(t *target) *cobra.Command {
 		Use:     "campaign",
 		Aliases: []string{"campaigns"},
 		Short:   "Look at campaigns: one experiment for every point of a matrix",
-		Long: "campaign shows how campaigns are getting on and what they have measured. A campaign runs one experiment for every\n" +
+		Long: "campaign shows the progress of campaigns and what they have measured. A campaign runs one experiment for every\n" +
 			"point of a matrix (docs/how-to/run-campaigns.md); vignette run FILE starts it.",
 		Example: "  vignette campaign list\n" +
 			"  vignette campaign status e4-s1\n" +
@@ -33,7 +33,7 @@ func newCampaign(t *target) *cobra.Command {
 	return cmd
 }
 
-// completeCampaign offers the campaigns of the namespace; none where the cluster does not answer.
+// completeCampaign offers the campaigns of the namespace; none if the cluster does not answer.
 func (t *target) completeCampaign(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -71,15 +71,15 @@ func (c *cluster) listCampaigns(ctx context.Context, out io.Writer, now time.Tim
 		return explain(err)
 	}
 	if len(campaigns.Items) == 0 {
-		_, err := fmt.Fprintf(out, "No campaigns in %s. Start one: vignette run FILE\n", c.where())
+		_, err := fmt.Fprintf(out, "No campaigns in %s. Start one: vignette run FILE\n", c.scopeText())
 		return err
 	}
 	_, err := io.WriteString(out, campaignTable(campaigns.Items, c.namespace == "", now))
 	return err
 }
 
-// where the commands look, in words.
-func (c *cluster) where() string {
+// scopeText names what the commands cover.
+func (c *cluster) scopeText() string {
 	if c.namespace == "" {
 		return "the cluster"
 	}
@@ -116,36 +116,36 @@ func campaignPhase(camp *v1alpha1.Campaign) string {
 	return string(camp.Status.Phase)
 }
 
-// underWay tells that a round is going on.
-func underWay(camp *v1alpha1.Campaign) bool {
+// isUnderWay reports whether a round is under way.
+func isUnderWay(camp *v1alpha1.Campaign) bool {
 	return slices.Contains([]v1alpha1.CampaignPhase{v1alpha1.CampaignRunning, v1alpha1.CampaignReporting}, camp.Status.Phase)
 }
 
-// timeLeft of the round, as far as the operator can tell.
+// timeLeft of the round, if the operator has an estimate.
 func timeLeft(camp *v1alpha1.Campaign, now time.Time) string {
 	end := camp.Status.EstimatedCompletionTime
-	if end == nil || !underWay(camp) {
+	if end == nil || !isUnderWay(camp) {
 		return ""
 	}
 	return clock(max(0, end.Sub(now)))
 }
 
-// campaign reads a campaign. It is nil only where there is none of the name; the error says what to do then.
+// campaign reads a campaign. It is nil only if none has the name; the error says what to do then.
 func (c *cluster) campaign(ctx context.Context, name string) (*v1alpha1.Campaign, error) {
 	camp := &v1alpha1.Campaign{}
 	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, camp)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no campaign %s in namespace %s: vignette campaign list shows those that are there, -A those of all namespaces; "+
-			"what a deleted one has measured: vignette campaign results -n %[2]s %[1]s", name, c.namespace)
+		return nil, fmt.Errorf("there is no campaign %s in namespace %s: vignette campaign list shows the existing ones, -A those of all namespaces; "+
+			"results of a deleted one: vignette campaign results -n %[2]s %[1]s", name, c.namespace)
 	}
 	return camp, explain(err)
 }
 
 func newCampaignSuspend(t *target, suspend bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "resume NAME", Short: "Let a suspended campaign go on", Args: oneArgument(nameOfCampaign), ValidArgsFunction: t.completeCampaign,
-		Long: "resume lets a suspended campaign start its further runs, and its schedule further rounds.\n" +
-			"Where the file of the campaign is applied again and again (GitOps), take suspend: true out of the file instead.",
+		Use: "resume NAME", Short: "Resume a suspended campaign", Args: oneArgument(nameOfCampaign), ValidArgsFunction: t.completeCampaign,
+		Long: "resume lets a suspended campaign start further runs, and its schedule further rounds.\n" +
+			"If a GitOps tool applies the campaign's file, remove suspend: true from the file instead.",
 		Example: "  vignette campaign resume e4-s1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.connect()

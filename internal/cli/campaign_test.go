@@ -90,7 +90,7 @@ func TestCampaignsAreListed(t *testing.T) {
 	golden.Check(t, "campaigns.txt", campaignTable([]v1alpha1.Campaign{*nightly(), *finishedE4(), *fresh}, true, noon.Add(3*time.Hour)))
 }
 
-func TestTheStatusOfACampaignTellsEverything(t *testing.T) {
+func TestTheStatusOfACampaignIsComplete(t *testing.T) {
 	golden.Check(t, "campaign-running.txt", campaignDescription(nightly(), noon.Add(3*time.Hour)))
 	golden.Check(t, "campaign-finished.txt", campaignDescription(finishedE4(), noon.Add(3*time.Hour)))
 }
@@ -192,7 +192,7 @@ func TestEarlierRoundsAndDeletedCampaignsAreReadFromTheArchive(t *testing.T) {
 	}
 }
 
-func TestWhatACampaignHasNotIsSaid(t *testing.T) {
+func TestMissingPartsOfACampaignAreNamed(t *testing.T) {
 	fresh := nightly()
 	fresh.Name, fresh.Status = "fresh", v1alpha1.CampaignStatus{}
 	for name, c := range map[string]struct {
@@ -232,7 +232,7 @@ func TestTheComparisonOfACampaignTakesItsRunsWithResults(t *testing.T) {
 		t.Errorf("%v, asked for %s; want the campaign's runs after x", err, query)
 	}
 	_, err = c.campaignReport(t.Context(), "nightly", campaignReportOptions{roundOptions: roundOptions{where: []string{"link=tactical-1", "broker=vernemq"}}}, &out, &notes)
-	if err == nil || !strings.Contains(err.Error(), "needs two runs with results at least, and round 3 of campaign nightly has 1") {
+	if err == nil || !strings.Contains(err.Error(), "needs at least two runs with results, and round 3 of campaign nightly has 1") {
 		t.Errorf("%v; want that one run is no comparison", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestMoreRunsThanAreComparedAreChosenByLevel(t *testing.T) {
 		camp.Status.Runs = append(camp.Status.Runs, more)
 	}
 	_, _, err := campaignCluster(t, campaignArchive{}, camp).measuredRuns(t.Context(), "e4", roundOptions{}, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), "1002 runs with results, and 1000 are compared at most: choose some with --where AXIS=LEVEL, of axes broker, link") {
+	if err == nil || !strings.Contains(err.Error(), "1002 runs with results, and a comparison has at most 1000: choose some with --where AXIS=LEVEL, of axes broker, link") {
 		t.Errorf("%v; want how to choose", err)
 	}
 }
@@ -272,7 +272,7 @@ func TestACampaignIsSuspendedAndResumed(t *testing.T) {
 	}
 }
 
-func TestAnExperimentTellsItsCampaign(t *testing.T) {
+func TestAnExperimentNamesItsCampaign(t *testing.T) {
 	e := running()
 	e.Labels = map[string]string{v1alpha1.LabelCampaign: "nightly", v1alpha1.LabelCampaignRound: "3", v1alpha1.LabelCampaignPoint: "mosquitto-baseline"}
 	want := "Campaign      nightly, point mosquitto-baseline of round 3: vignette campaign status -n team-nor nightly\n"
@@ -286,7 +286,7 @@ func TestRunTakesCampaigns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := check("campaign.yaml", text, os.Stderr)
+	objects, err := validateFile("campaign.yaml", text, os.Stderr)
 	if err != nil || len(objects) != 1 {
 		t.Fatalf("%d objects, %v", len(objects), err)
 	}

@@ -7,7 +7,7 @@ import (
 	"vignette.dev/vignette/internal/confidence"
 )
 
-// campaignSchema is the version of the JSON form. It grows where a program that knows the one before would misread it.
+// campaignSchema is the version of the JSON form. It grows if a program of the previous version would misread it.
 const campaignSchema = 2
 
 // roundDocument is the results of a round as JSON.
@@ -38,7 +38,7 @@ type pointDocument struct {
 	Late               int               `json:"late"`
 }
 
-// estimateDocument of a mean; halfWidth is null where fewer than two runs were measured.
+// estimateDocument of a mean; halfWidth is null if fewer than two runs were measured.
 type estimateDocument struct {
 	Mean      float64  `json:"mean"`
 	HalfWidth *float64 `json:"halfWidth"`
@@ -109,7 +109,7 @@ func (run campaignRun) document() runDocument {
 	return d
 }
 
-// pointRecords are a table of points for other programs: plain numbers, and nothing where a figure is not known.
+// pointRecords is a table of points for other programs: plain numbers, and empty cells for unknown figures.
 func (r *round) pointRecords() [][]string {
 	head := append([]string{"point"}, r.axes...)
 	records := [][]string{append(head, "runs", "measured", "failed", "skipped", "delivered_percent_mean", "delivered_percent_half_width",
@@ -117,7 +117,7 @@ func (r *round) pointRecords() [][]string {
 	for _, p := range r.points() {
 		record := append([]string{p.first.point}, r.levelsOf(p.first)...)
 		record = append(record, strconv.Itoa(len(p.runs)), strconv.Itoa(p.measured()), strconv.Itoa(p.failed), strconv.Itoa(p.skipped))
-		record = append(record, number(p.delivered.mean), number(p.delivered.halfWidth), number(p.medianDelay.mean), number(p.medianDelay.halfWidth))
+		record = append(record, plainNumber(p.delivered.mean), plainNumber(p.delivered.halfWidth), plainNumber(p.medianDelay.mean), plainNumber(p.medianDelay.halfWidth))
 		records = append(records, append(record, strconv.Itoa(p.warnings), strconv.Itoa(p.gaps), strconv.Itoa(p.late)))
 	}
 	return records
@@ -131,7 +131,7 @@ func (r *round) runRecords() [][]string {
 		record := append([]string{run.name, run.uid, run.point}, r.levelsOf(run)...)
 		record = append(record, strconv.Itoa(int(run.repeat)), strconv.FormatInt(run.seed, 10), run.phase)
 		record = append(record, run.figures.record()...)
-		records = append(records, append(record, number(run.took.Seconds()), run.message))
+		records = append(records, append(record, plainNumber(run.took.Seconds()), run.message))
 	}
 	return records
 }
@@ -142,10 +142,10 @@ func (f *runFigures) record() []string {
 	}
 	record := []string{count(f.sent), count(f.offered), count(f.expected), count(f.received), count(f.lost), "", "", strconv.Itoa(f.warnings), strconv.Itoa(f.gaps), "", f.offBy}
 	if f.deliveredPercent != nil {
-		record[5] = number(*f.deliveredPercent)
+		record[5] = plainNumber(*f.deliveredPercent)
 	}
 	if f.medianDelaySeconds != nil {
-		record[6] = number(*f.medianDelaySeconds)
+		record[6] = plainNumber(*f.medianDelaySeconds)
 	}
 	if f.keptUp != nil {
 		record[9] = strconv.FormatBool(*f.keptUp)
@@ -153,8 +153,8 @@ func (f *runFigures) record() []string {
 	return record
 }
 
-// number as plain digits; nothing where it is not known.
-func number(v float64) string {
+// plainNumber has plain digits; empty if it is unknown.
+func plainNumber(v float64) string {
 	if math.IsNaN(v) {
 		return ""
 	}

@@ -25,7 +25,7 @@ func newCampaignReport(t *target) *cobra.Command {
 		Use:   "report NAME",
 		Short: "Fetch the comparison of a campaign's runs, one HTML file that needs no network",
 		Long: "report has the analysis compare the runs of a round that have results, labelled by their levels, and writes one HTML\n" +
-			"file. Repeats of a point are one condition. --where takes some of the points, --by compares the levels of one axis.\n" +
+			"file. Repeats of a point are one condition. --where selects points, --by compares the levels of one axis.\n" +
 			"Other forms: vignette compare --campaign NAME -o csv. What the figures and tests mean: docs/reference/comparison.md.",
 		Example: "  vignette campaign report e4-s1\n" +
 			"  vignette campaign report e4-s1 --where period=2s --open\n" +
@@ -45,7 +45,7 @@ func newCampaignReport(t *target) *cobra.Command {
 	return cmd
 }
 
-// campaignReport writes the comparison and gives its file's name; none for standard output.
+// campaignReport writes the comparison and returns its file's name; none for standard output.
 func (c *cluster) campaignReport(ctx context.Context, name string, o campaignReportOptions, out, notes io.Writer) (file string, err error) {
 	uids, number, err := c.measuredRuns(ctx, name, o.roundOptions, notes)
 	if err != nil {
@@ -72,10 +72,10 @@ func (c *cluster) measuredRuns(ctx context.Context, name string, o roundOptions,
 	}
 	switch {
 	case len(uids) < 2:
-		return nil, 0, fmt.Errorf("a comparison needs two runs with results at least, and round %d of campaign %s has %d: vignette campaign status -n %s %[2]s",
+		return nil, 0, fmt.Errorf("a comparison needs at least two runs with results, and round %d of campaign %s has %d: vignette campaign status -n %s %[2]s",
 			r.number, name, len(uids), r.namespace)
 	case len(uids) > runapi.MaxCompared:
-		return nil, 0, fmt.Errorf("round %d of campaign %s has %d runs with results, and %d are compared at most: choose some with --where AXIS=LEVEL, of axes %s",
+		return nil, 0, fmt.Errorf("round %d of campaign %s has %d runs with results, and a comparison has at most %d: choose some with --where AXIS=LEVEL, of axes %s",
 			r.number, name, len(uids), runapi.MaxCompared, strings.Join(r.axes, ", "))
 	case len(uids) < len(r.runs):
 		fmt.Fprintf(notes, "%d of %d runs have results and are compared\n", len(uids), len(r.runs))
@@ -83,7 +83,7 @@ func (c *cluster) measuredRuns(ctx context.Context, name string, o roundOptions,
 	return uids, r.number, nil
 }
 
-// inOrder gives the runs point by point, however they were started.
+// inOrder returns the runs point by point, in whatever order they were started.
 func (r *round) inOrder() (runs []campaignRun) {
 	for _, p := range r.points() {
 		slices.SortStableFunc(p.runs, func(a, b campaignRun) int { return int(a.repeat) - int(b.repeat) })

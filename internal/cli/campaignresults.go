@@ -34,8 +34,8 @@ func newCampaignResults(t *target) *cobra.Command {
 		Short: "Show what a campaign has measured: a row for each point, or for each run",
 		Long: "results shows a row for each point: its levels, how many of its runs have been measured, and over these the share delivered and\n" +
 			"the mean of the median delay, with the half width of the 95 % confidence interval (by Wilson's score, and by Student's t) where\n" +
-			"there are two runs at least. With --runs it shows each run. Runs whose experiments are gone, of earlier rounds and of campaigns\n" +
-			"that were deleted, are read from the archive.",
+			"there are at least two runs. With --runs it shows each run. Runs of deleted experiments and campaigns, and of earlier rounds,\n" +
+			"are read from the archive.",
 		Example: "  vignette campaign results e4-s1\n" +
 			"  vignette campaign results e4-s1 --runs -o wide\n" +
 			"  vignette campaign results nightly --round 3 --where link=tactical-1 --where period=2s\n" +
@@ -65,7 +65,7 @@ func (c *cluster) campaignResults(ctx context.Context, name string, o campaignRe
 	if err != nil {
 		return err
 	}
-	if err := c.measure(ctx, r); err != nil {
+	if err := c.readFigures(ctx, r); err != nil {
 		return err
 	}
 	switch {
@@ -107,13 +107,13 @@ type point struct {
 	gaps, warnings, late int
 }
 
-// estimate of a figure by the mean of repeats. A half width of NaN is not known.
+// estimate of a figure by the mean of repeats. A half width of NaN is unknown.
 type estimate struct {
 	n               int
 	mean, halfWidth float64
 }
 
-func estimated(values []float64) estimate {
+func estimateMean(values []float64) estimate {
 	mean, halfWidth := confidence.Mean(values)
 	return estimate{len(values), mean, halfWidth}
 }
@@ -136,8 +136,8 @@ func (r *round) points() (points []point) {
 	return points
 }
 
-// shared estimates the share delivered in per cent. Its half width is the wider side of the interval.
-func shared(runs []confidence.Counts) estimate {
+// estimateShare estimates the share delivered in per cent. Its half width is the wider side of the interval.
+func estimateShare(runs []confidence.Counts) estimate {
 	share, low, high := confidence.Share(runs)
 	return estimate{len(runs), 100 * share, 100 * max(share-low, high-share)}
 }
@@ -168,7 +168,7 @@ func (p *point) sum() {
 			delays = append(delays, *f.medianDelaySeconds)
 		}
 	}
-	p.delivered, p.medianDelay = shared(delivered), estimated(delays)
+	p.delivered, p.medianDelay = estimateShare(delivered), estimateMean(delays)
 }
 
 // measured is how many runs have figures.
@@ -181,8 +181,8 @@ func (p *point) measured() (n int) {
 	return n
 }
 
-// heads of the columns that name a point.
-func (r *round) heads() []string {
+// nameHeads are the heads of the columns that name a point.
+func (r *round) nameHeads() []string {
 	heads := slices.Clone(r.axes)
 	if r.named {
 		heads = append([]string{"POINT"}, heads...)
@@ -193,15 +193,15 @@ func (r *round) heads() []string {
 	return heads
 }
 
-// names are the cells below those heads.
-func (r *round) names(run campaignRun) []string {
+// nameCells are the cells below those heads.
+func (r *round) nameCells(run campaignRun) []string {
 	if r.named {
 		return append([]string{run.point}, r.levelsOf(run)...)
 	}
 	return r.levelsOf(run)
 }
 
-// row of names, which begin at the left of their columns, and figures, which end at the right.
+// row of names, aligned to the left, and figures, aligned to the right.
 func row(names []string, figures ...string) []cell {
 	cells := left(names...)
 	for _, figure := range figures {
@@ -215,7 +215,7 @@ func (r *round) pointTable(wide bool) table {
 	if wide {
 		heads = append(heads, "FAILED", "SKIPPED", "LATE", "SENT", "OFFERED", "RECEIVED")
 	}
-	rows := table{row(r.heads(), heads...)}
+	rows := table{row(r.nameHeads(), heads...)}
 	for _, p := range r.points() {
 		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), count(int64(p.warnings)),
 			count(int64(p.gaps))}
@@ -228,12 +228,12 @@ func (r *round) pointTable(wide bool) table {
 			}
 			cells = append(cells, count(int64(p.failed)), count(int64(p.skipped)), count(int64(p.late)), count(sent), count(offered), count(received))
 		}
-		rows = append(rows, row(r.names(p.first), cells...))
+		rows = append(rows, row(r.nameCells(p.first), cells...))
 	}
 	return rows
 }
 
-// text of a mean with its interval, where there is one.
+// text of a mean with its interval, if there is one.
 func (e estimate) text(write func(float64) string) string {
 	switch {
 	case e.n == 0:
@@ -247,7 +247,7 @@ func (e estimate) text(write func(float64) string) string {
 func percentText(percent float64) string {
 	text := strconv.FormatFloat(percent, 'f', 2, 64)
 	if text == "100.00" && percent < 100 {
-		return "99.99" // neither a loss nor an arrival is rounded to none
+		return "99.99" // a single loss or arrival must stay visible
 	}
 	if text == "0.00" && percent > 0 {
 		return "0.01"
@@ -256,7 +256,7 @@ func percentText(percent float64) string {
 }
 
 func (r *round) runTable(wide bool) table {
-	heads := append(r.heads(), "REPEAT", "PHASE")
+	heads := append(r.nameHeads(), "REPEAT", "PHASE")
 	figureHeads := []string{"DELIVERED %", "MEDIAN DELAY", "WARNINGS", "GAPS"}
 	var tail []string
 	if wide {
@@ -270,7 +270,7 @@ func (r *round) runTable(wide bool) table {
 			cells = append(cells, wideCells(run)...)
 			tail = []string{run.name, run.uid, oneLine(run.message)}
 		}
-		names := append(r.names(run), orDash(int64(run.repeat)), run.phase)
+		names := append(r.nameCells(run), orDash(int64(run.repeat)), run.phase)
 		rows = append(rows, append(row(names, cells...), left(tail...)...))
 	}
 	return rows
@@ -302,7 +302,7 @@ func wideCells(run campaignRun) []string {
 	return cells
 }
 
-// orDash writes a number, and a dash where it is not known.
+// orDash writes a number, or a dash if it is unknown.
 func orDash(n int64) string {
 	if n == 0 {
 		return "-"
@@ -325,7 +325,7 @@ func (r *round) title() string {
 	return text
 }
 
-// footnotes say what is to be known of the figures.
+// footnotes explain the figures.
 func (r *round) footnotes(means bool) string {
 	var failed, late, repeated int
 	for _, p := range r.points() {
@@ -336,14 +336,14 @@ func (r *round) footnotes(means bool) string {
 	if means && repeated > 1 {
 		text += "±: half of the 95 % confidence interval over repeats (median delay: Student's t; share delivered: Wilson's score, the wider side)\n"
 		if repeated < confidence.FewestRepeats {
-			text += fmt.Sprintf("%s of a point are too few to tell how far runs lie apart: make %d or more\n", runsWord(repeated), confidence.FewestRepeats)
+			text += fmt.Sprintf("%s of a point are too few to estimate the spread: make %d or more\n", countRuns(repeated), confidence.FewestRepeats)
 		}
 	}
 	if failed > 0 {
-		text += fmt.Sprintf("%s failed or lost, without figures: vignette campaign status -n %s %s\n", runsWord(failed), r.namespace, r.campaign)
+		text += fmt.Sprintf("%s failed or lost, without figures: vignette campaign status -n %s %s\n", countRuns(failed), r.namespace, r.campaign)
 	}
 	if late > 0 {
-		text += fmt.Sprintf("In %s the emulation did NOT keep up: losses and delays may be those of an overloaded machine\n", runsWord(late))
+		text += fmt.Sprintf("In %s the emulation did NOT keep up: losses and delays may be those of an overloaded machine\n", countRuns(late))
 	}
 	if text == "\n" {
 		return ""
@@ -351,7 +351,7 @@ func (r *round) footnotes(means bool) string {
 	return text
 }
 
-func runsWord(n int) string {
+func countRuns(n int) string {
 	if n == 1 {
 		return "1 run"
 	}

@@ -24,9 +24,9 @@ import (
 type round struct {
 	campaign, namespace, uid string
 	number                   int64
-	// phase of the campaign; empty where the round is not its newest, or where it was deleted.
+	// phase of the campaign; empty for an earlier round, or after a deletion.
 	phase string
-	// axes in the order of the spec; named tells that axes alone do not tell points from each other.
+	// axes in the order of the spec; named is set if axes alone do not distinguish points.
 	axes  []string
 	named bool
 	runs  []campaignRun
@@ -35,7 +35,7 @@ type round struct {
 // campaignRun is one run of a round.
 type campaignRun struct {
 	name, uid, point string
-	// repeat and seed are 0 where only the archive knows of the run.
+	// repeat and seed are 0 if only the archive knows the run.
 	repeat  int32
 	seed    int64
 	levels  map[string]string
@@ -45,7 +45,7 @@ type campaignRun struct {
 	figures *runFigures
 }
 
-// runFigures are what a run has measured. What is nil is not known.
+// runFigures are what a run has measured. Unknown ones are nil.
 type runFigures struct {
 	triggered, sent, offered, expected, received, lost int64
 	deliveredPercent                                   *float64
@@ -55,7 +55,7 @@ type runFigures struct {
 	offBy                                              string
 }
 
-// roundOptions choose a round of a campaign, and runs of it.
+// roundOptions select a round of a campaign, and runs of it.
 type roundOptions struct {
 	round int64
 	where []string
@@ -68,10 +68,10 @@ func (o *roundOptions) addFlags(cmd *cobra.Command) {
 	complete(cmd, "where", cobra.NoFileCompletions)
 }
 
-// readRound gives the runs of a round that were asked for: of the round under way from the campaign's status, of others, and of a campaign that
-// was deleted, from the archive.
+// readRound returns the selected runs of a round. Those of the round under way come from the campaign's status, others, and those
+// of a deleted campaign, from the archive.
 func (c *cluster) readRound(ctx context.Context, name string, o roundOptions) (*round, error) {
-	chosen, err := parseSelection(o.where)
+	chosen, err := parsePointFilter(o.where)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +88,13 @@ func (c *cluster) readRound(ctx context.Context, name string, o roundOptions) (*
 	if len(r.runs) == 0 {
 		return nil, noRuns(camp, name, o.round, missing)
 	}
-	if err := r.choose(chosen); err != nil {
+	if err := r.filterRuns(chosen); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// noRuns explains that a round has none.
+// noRuns explains why a round has no runs.
 func noRuns(camp *v1alpha1.Campaign, name string, number int64, missing error) error {
 	switch {
 	case missing != nil:
@@ -122,7 +122,7 @@ func currentRound(camp *v1alpha1.Campaign) *round {
 		}
 		r.runs = append(r.runs, made)
 	}
-	r.order(camp)
+	r.orderAxes(camp)
 	return r
 }
 
@@ -160,8 +160,8 @@ func deliveredPercent(received, offered int64) *float64 {
 	return &percent
 }
 
-// archivedRound gives the runs of a round that the archive has; number 0 is the newest one. Of a campaign that was deleted it is the one of the
-// name whose run is the newest.
+// archivedRound returns the runs of a round in the archive; number 0 is the newest. Of several deleted campaigns of one name it is
+// the one with the newest run.
 func (c *cluster) archivedRound(ctx context.Context, name string, camp *v1alpha1.Campaign, number int64) (*round, error) {
 	archived, err := c.archive.Runs(ctx, c.namespace, "")
 	if err != nil {
@@ -182,11 +182,11 @@ func (c *cluster) archivedRound(ctx context.Context, name string, camp *v1alpha1
 	slices.SortStableFunc(r.runs, func(a, b campaignRun) int {
 		return cmp.Or(strings.Compare(a.point, b.point), cmp.Compare(a.repeat, b.repeat), strings.Compare(a.name, b.name))
 	})
-	r.order(camp)
+	r.orderAxes(camp)
 	return r, nil
 }
 
-// repeatIn reads the repeat off the name of a run, which ends with the point and the repeat; 0 where it does not.
+// repeatIn reads the repeat from the name of a run, which ends with the point and the repeat; 0 if it does not.
 func repeatIn(name, point string) int32 {
 	at := strings.LastIndexByte(name, '-')
 	if point == "" || at < 0 {
@@ -199,8 +199,8 @@ func repeatIn(name, point string) int32 {
 	return int32(repeat)
 }
 
-// order finds the axes, in the order of the spec; those that only runs have, as the spec was edited, come after them.
-func (r *round) order(camp *v1alpha1.Campaign) {
+// orderAxes in the order of the spec; axes that only runs have, because the spec was edited, come last.
+func (r *round) orderAxes(camp *v1alpha1.Campaign) {
 	if camp != nil {
 		for _, axis := range camp.Spec.Matrix.Axes {
 			r.axes = append(r.axes, axis.Name)
@@ -228,7 +228,7 @@ func (r *round) order(camp *v1alpha1.Campaign) {
 	}
 }
 
-// levelsOf a run in the order of the axes; an axis that it has no level of is "-".
+// levelsOf a run in the order of the axes; a missing level is "-".
 func (r *round) levelsOf(run campaignRun) []string {
 	levels := make([]string, len(r.axes))
 	for i, axis := range r.axes {
@@ -237,8 +237,8 @@ func (r *round) levelsOf(run campaignRun) []string {
 	return levels
 }
 
-// choose keeps the runs that were asked for.
-func (r *round) choose(chosen selection) error {
+// filterRuns keeps the selected runs.
+func (r *round) filterRuns(chosen pointFilter) error {
 	for axis, levels := range chosen {
 		known := map[string]bool{}
 		for _, run := range r.runs {
@@ -254,19 +254,19 @@ func (r *round) choose(chosen selection) error {
 			}
 		}
 	}
-	r.runs = slices.DeleteFunc(r.runs, func(run campaignRun) bool { return !chosen.takes(run.levels) })
+	r.runs = slices.DeleteFunc(r.runs, func(run campaignRun) bool { return !chosen.matches(run.levels) })
 	if len(r.runs) == 0 {
 		return errors.New("--where: no run has all of these levels")
 	}
 	return nil
 }
 
-// archiveReaders ask the archive at a time.
+// archiveReaders read the archive concurrently.
 const archiveReaders = 6
 
-// measure reads the figures of the runs off their results in the archive, which have more digits than the status. A run whose results cannot be
-// read keeps those of the status.
-func (c *cluster) measure(ctx context.Context, r *round) error {
+// readFigures reads the figures of the runs from their results in the archive, which have more digits than the status. A run whose
+// results cannot be read keeps those of the status.
+func (c *cluster) readFigures(ctx context.Context, r *round) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(archiveReaders)
 	for i := range r.runs {
@@ -301,11 +301,11 @@ func (c *cluster) resultsOf(ctx context.Context, uid string) (results runapi.Res
 	return results, runapi.CheckVersion("results/results.json of run "+uid, results.SchemaVersion, runapi.ResultsVersion)
 }
 
-// selection of points by the levels of axes, as --where names them.
-type selection map[string][]string
+// pointFilter selects points by the levels of axes, as in --where.
+type pointFilter map[string][]string
 
-func parseSelection(wishes []string) (selection, error) {
-	chosen := selection{}
+func parsePointFilter(wishes []string) (pointFilter, error) {
+	chosen := pointFilter{}
 	for _, wish := range wishes {
 		axis, level, found := strings.Cut(wish, "=")
 		if !found || axis == "" || level == "" {
@@ -316,7 +316,7 @@ func parseSelection(wishes []string) (selection, error) {
 	return chosen, nil
 }
 
-func (s selection) takes(levels map[string]string) bool {
+func (s pointFilter) matches(levels map[string]string) bool {
 	for axis, wanted := range s {
 		if !slices.Contains(wanted, levels[axis]) {
 			return false

@@ -15,9 +15,9 @@ import (
 func newCampaignStatus(t *target) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "status NAME", Short: "Show how a campaign is getting on", Args: oneArgument(nameOfCampaign), ValidArgsFunction: t.completeCampaign,
-		Long: "status tells everything about a campaign: how many of its points and runs are done, which are under way, which failed\n" +
-			"and why, how long it will take, when the next round begins. With --watch it shows points and runs as they go on, with\n" +
+		Use: "status NAME", Short: "Show the progress of a campaign", Args: oneArgument(nameOfCampaign), ValidArgsFunction: t.completeCampaign,
+		Long: "status shows a campaign in detail: how many of its points and runs are done, which are under way, which failed\n" +
+			"and why, how long it will take, when the next round begins. With --watch it shows the progress of points and runs, with\n" +
 			"figures as they come, until the campaign ends; the exit code is 1 if it failed. Ctrl-C ends the watching only.",
 		Example: "  vignette campaign status e4-s1\n" +
 			"  vignette campaign status e4-s1 --watch",
@@ -37,11 +37,11 @@ func newCampaignStatus(t *target) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show points and runs as they go on")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show the progress of points and runs until the end")
 	return cmd
 }
 
-// campaignDescription tells everything about one campaign.
+// campaignDescription describes one campaign in detail.
 func campaignDescription(camp *v1alpha1.Campaign, now time.Time) string {
 	s := &camp.Status
 	rows := table{left("Campaign", camp.Namespace+"/"+camp.Name), left("UID", string(camp.UID)), left("Phase", campaignPhase(camp))}
@@ -91,7 +91,7 @@ func runCounts(c v1alpha1.RunCounts) string {
 		c.Succeeded+c.Failed+c.Skipped, c.Total, c.Succeeded, c.Failed, c.Skipped, c.Running, c.Pending)
 }
 
-// pointCounts of a round. A point is done when all of its runs are; it failed if any of those did, and runs while any of its runs does.
+// pointCounts of a round. A point is done when all of its runs are; it failed if any of them did, and runs while any of them does.
 type pointCounts struct{ total, done, failed, running int }
 
 func (p pointCounts) String() string {

@@ -28,10 +28,10 @@ func newCapacity(t *target) *cobra.Command {
 	output := "table"
 	cmd := &cobra.Command{
 		Use:   "capacity",
-		Short: "Show what is free, and who waits for it",
-		Long: "capacity shows what is free on every host and in all, what each team's quotas leave it, and the queue in its order\n" +
-			"with the reason why each experiment waits, and what the namespace's runs have in the archive.\n" +
-			"It sees what you may see: what you may not read is named.",
+		Short: "Show free capacity and the admission queue",
+		Long: "capacity shows what is free on every host and in total, what is left of each team's quotas, and the admission queue in\n" +
+			"order, with the reason why each experiment waits, and the namespace's share of the archive.\n" +
+			"It shows what you may read, and names what you may not read.",
 		Example: "  vignette capacity\n" +
 			"  vignette capacity -o json | jq .queue",
 		Args: noArguments,
@@ -43,7 +43,7 @@ func newCapacity(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			seen, err := c.see(cmd.Context())
+			seen, err := c.readVisibleState(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -63,20 +63,20 @@ func newCapacity(t *target) *cobra.Command {
 	return cmd
 }
 
-// seen is what the API server shows the user.
-type seen struct {
+// visibleState is what the API server shows the user.
+type visibleState struct {
 	nodes       []corev1.Node
 	pods        []corev1.Pod
 	quotas      []corev1.ResourceQuota
 	experiments []v1alpha1.Experiment
-	// usage of the archive by the namespace asked for, or why it is not known.
+	// usage of the archive by the requested namespace, or why it is unknown.
 	usage      *runapi.Usage
 	usageError string
-	// notShown says what the user may not read.
+	// notShown names what the user may not read.
 	notShown []string
-	// namespace that the user asked from.
+	// namespace of the request.
 	namespace string
-	// Of which namespaces quotas and experiments are there; with those of all, the whole queue.
+	// The namespaces whose quotas and experiments are visible; with those of all, the queue is complete.
 	quotasOf, experimentsOf extent
 }
 
@@ -89,14 +89,14 @@ const (
 	ofAllNamespaces
 )
 
-// hasQuotasOf reports whether a namespace without quotas in seen has none.
-func (s *seen) hasQuotasOf(namespace string) bool {
+// hasQuotasOf reports whether the absence of quotas of a namespace means that it has none.
+func (s *visibleState) hasQuotasOf(namespace string) bool {
 	return s.quotasOf == ofAllNamespaces || s.quotasOf == ofOwnNamespace && namespace == s.namespace
 }
 
-// see what the user may read: of all namespaces, else of the one asked for.
-func (c *cluster) see(ctx context.Context) (seen, error) {
-	s := seen{namespace: c.namespace}
+// readVisibleState reads all namespaces, or else the requested one.
+func (c *cluster) readVisibleState(ctx context.Context) (visibleState, error) {
+	s := visibleState{namespace: c.namespace}
 	var nodes corev1.NodeList
 	var pods corev1.PodList
 	var quotas corev1.ResourceQuotaList
@@ -104,7 +104,7 @@ func (c *cluster) see(ctx context.Context) (seen, error) {
 	for _, what := range []struct {
 		name string
 		list client.ObjectList
-		// of is nil for what is of use as a whole only: half of it would mislead.
+		// of is nil for what is useful only if complete.
 		of *extent
 	}{{"nodes", &nodes, nil}, {"pods", &pods, nil}, {"resource quotas", &quotas, &s.quotasOf}, {"experiments", &experiments, &s.experimentsOf}} {
 		readable, name := ofAllNamespaces, what.name
@@ -132,15 +132,15 @@ func (c *cluster) see(ctx context.Context) (seen, error) {
 	return s, nil
 }
 
-// room of a host, or of all of them.
-type room struct {
+// resourceAmounts of a host, or of all of them.
+type resourceAmounts struct {
 	// CPU in cores, memory in bytes.
 	CPU         float64 `json:"cpu"`
 	MemoryBytes int64   `json:"memoryBytes"`
 	Pods        int64   `json:"pods"`
 }
 
-func (r *room) add(list corev1.ResourceList, pods, sign int64) {
+func (r *resourceAmounts) add(list corev1.ResourceList, pods, sign int64) {
 	r.CPU += float64(sign*list.Cpu().MilliValue()) / 1000
 	r.MemoryBytes += sign * list.Memory().Value()
 	r.Pods += sign * pods
@@ -148,11 +148,11 @@ func (r *room) add(list corev1.ResourceList, pods, sign int64) {
 
 type hostCapacity struct {
 	Name string `json:"name"`
-	// Usable tells that it takes pods: ready, not cordoned, not tainted.
-	Usable      bool `json:"usable"`
-	Allocatable room `json:"allocatable"`
-	// Free is absent where the pods may not be read.
-	Free *room `json:"free,omitempty"`
+	// Usable hosts accept pods: ready, not cordoned, not tainted.
+	Usable      bool            `json:"usable"`
+	Allocatable resourceAmounts `json:"allocatable"`
+	// Free is absent if the pods may not be read.
+	Free *resourceAmounts `json:"free,omitempty"`
 }
 
 type quotaCapacity struct {
@@ -167,12 +167,12 @@ type teamCapacity struct {
 	Namespace string `json:"namespace"`
 	Running   int    `json:"running"`
 	Queued    int    `json:"queued"`
-	// Quotas are null where they may not be read.
+	// Quotas are null if they may not be read.
 	Quotas []quotaCapacity `json:"quotas"`
 }
 
 type queuedExperiment struct {
-	// Position in the queue of the cluster; 0 for what has none: it can never start, is not accepted, or waits for Kueue.
+	// Position in the queue of the cluster; 0 for none: it can never start, is not accepted, or waits for Kueue.
 	Position      int32      `json:"position"`
 	Namespace     string     `json:"namespace"`
 	Name          string     `json:"name"`
@@ -185,45 +185,45 @@ type queuedExperiment struct {
 	Message       string     `json:"message"`
 }
 
-// capacityReport is what `vignette capacity -o json` prints.
+// capacityReport is the output of `vignette capacity -o json`.
 type capacityReport struct {
 	SchemaVersion int `json:"schemaVersion"`
-	// Hosts, and all that are usable together.
+	// Hosts, and the sum of all usable ones.
 	Hosts []hostCapacity     `json:"hosts"`
 	All   *hostCapacity      `json:"all,omitempty"`
 	Teams []teamCapacity     `json:"teams"`
 	Queue []queuedExperiment `json:"queue"`
-	// Archive is what the namespace asked for has there; where that is not known, ArchiveProblem says why.
+	// Archive is the requested namespace's share of the archive; if it is unknown, ArchiveProblem says why.
 	Archive        *runapi.Usage `json:"archive,omitempty"`
 	ArchiveProblem string        `json:"archiveProblem,omitempty"`
-	// PositionsRounded tells that positions beyond 10 are rounded up, as not all of the queue may be read.
+	// PositionsRounded is set if positions beyond 10 are rounded up, as part of the queue may not be read.
 	PositionsRounded bool     `json:"positionsRounded,omitempty"`
 	NotShown         []string `json:"notShown"`
-	// nobody is what an empty queue means.
-	nobody string
+	// emptyQueueText is what an empty queue means.
+	emptyQueueText string
 }
 
-func capacityOf(s seen) capacityReport {
+func capacityOf(s visibleState) capacityReport {
 	report := capacityReport{SchemaVersion: 1, Hosts: []hostCapacity{}, Teams: teamsOf(s), Queue: queueOf(s), PositionsRounded: s.experimentsOf != ofAllNamespaces, NotShown: []string{}}
 	switch s.experimentsOf {
 	case ofAllNamespaces:
-		report.nobody = "Nobody waits."
+		report.emptyQueueText = "Nobody waits."
 	case ofOwnNamespace:
-		report.nobody = "Nobody waits in namespace " + s.namespace + "."
+		report.emptyQueueText = "Nobody waits in namespace " + s.namespace + "."
 	default:
-		report.nobody = "Who waits is not shown: you may read no experiments."
+		report.emptyQueueText = "Who waits is not shown: you may read no experiments."
 	}
 	report.NotShown = append(report.NotShown, s.notShown...)
 	report.Archive, report.ArchiveProblem = s.usage, s.usageError
 	withPods := !slices.Contains(s.notShown, "pods")
-	used := map[string]*room{}
+	used := map[string]*resourceAmounts{}
 	for i := range s.pods {
 		pod := &s.pods[i]
 		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		if used[pod.Spec.NodeName] == nil {
-			used[pod.Spec.NodeName] = &room{}
+			used[pod.Spec.NodeName] = &resourceAmounts{}
 		}
 		used[pod.Spec.NodeName].add(queue.Requests(&pod.Spec), 1, 1)
 	}
@@ -231,14 +231,14 @@ func capacityOf(s seen) capacityReport {
 		report.All = &hostCapacity{Name: "all", Usable: true}
 	}
 	if len(s.nodes) > 0 && withPods {
-		report.All.Free = &room{}
+		report.All.Free = &resourceAmounts{}
 	}
 	for i := range s.nodes {
 		node := &s.nodes[i]
 		host := hostCapacity{Name: node.Name, Usable: queue.TakesPods(node)}
 		host.Allocatable.add(node.Status.Allocatable, node.Status.Allocatable.Pods().Value(), 1)
 		if withPods {
-			host.Free = &room{}
+			host.Free = &resourceAmounts{}
 			*host.Free = host.Allocatable
 			if taken := used[node.Name]; taken != nil {
 				host.Free.CPU, host.Free.MemoryBytes, host.Free.Pods = host.Free.CPU-taken.CPU, host.Free.MemoryBytes-taken.MemoryBytes, host.Free.Pods-taken.Pods
@@ -254,17 +254,17 @@ func capacityOf(s seen) capacityReport {
 }
 
 func (h *hostCapacity) sum(host *hostCapacity) {
-	h.Allocatable.plus(host.Allocatable)
+	h.Allocatable.addAmounts(host.Allocatable)
 	if host.Free != nil {
-		h.Free.plus(*host.Free)
+		h.Free.addAmounts(*host.Free)
 	}
 }
 
-func (r *room) plus(other room) {
+func (r *resourceAmounts) addAmounts(other resourceAmounts) {
 	r.CPU, r.MemoryBytes, r.Pods = r.CPU+other.CPU, r.MemoryBytes+other.MemoryBytes, r.Pods+other.Pods
 }
 
-func teamsOf(s seen) []teamCapacity {
+func teamsOf(s visibleState) []teamCapacity {
 	teams := map[string]*teamCapacity{}
 	team := func(namespace string) *teamCapacity {
 		if teams[namespace] == nil {
@@ -278,7 +278,7 @@ func teamsOf(s seen) []teamCapacity {
 	for i := range s.experiments {
 		e := &s.experiments[i]
 		switch {
-		case queued(e):
+		case isQueued(e):
 			team(e.Namespace).Queued++
 		case e.Status.Phase != v1alpha1.PhaseSucceeded && e.Status.Phase != v1alpha1.PhaseFailed:
 			team(e.Namespace).Running++
@@ -287,7 +287,7 @@ func teamsOf(s seen) []teamCapacity {
 	for i := range s.quotas {
 		q := &s.quotas[i]
 		if q.Namespace != s.namespace && teams[q.Namespace] == nil && !slices.ContainsFunc(s.experiments, func(e v1alpha1.Experiment) bool { return e.Namespace == q.Namespace }) {
-			continue // no team: nobody has experiments there
+			continue // not a team's namespace: nobody has experiments there
 		}
 		for name, hard := range q.Status.Hard {
 			used := q.Status.Used[name]
@@ -308,15 +308,15 @@ func teamsOf(s seen) []teamCapacity {
 	return all
 }
 
-func queued(e *v1alpha1.Experiment) bool {
+func isQueued(e *v1alpha1.Experiment) bool {
 	return e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == ""
 }
 
-// queueOf those that wait, in order; what has no place is at the end.
-func queueOf(s seen) []queuedExperiment {
+// queueOf the waiting experiments, in order; those without a position are at the end.
+func queueOf(s visibleState) []queuedExperiment {
 	var waiting []*v1alpha1.Experiment
 	for i := range s.experiments {
-		if queued(&s.experiments[i]) {
+		if isQueued(&s.experiments[i]) {
 			waiting = append(waiting, &s.experiments[i])
 		}
 	}
@@ -324,7 +324,7 @@ func queueOf(s seen) []queuedExperiment {
 		switch {
 		case (a.Status.Queue == nil) != (b.Status.Queue == nil):
 			return cmp.Compare(position(b), position(a))
-		case comesBefore(a, b):
+		case isBefore(a, b):
 			return -1
 		}
 		return 1
@@ -342,7 +342,7 @@ func queueOf(s seen) []queuedExperiment {
 			start := e.Status.Queue.ExpectedStart.UTC()
 			entry.ExpectedStart = &start
 		}
-		for _, kind := range []string{v1alpha1.ConditionAdmitted, v1alpha1.ConditionAccepted} { // what is not accepted counts more
+		for _, kind := range []string{v1alpha1.ConditionAdmitted, v1alpha1.ConditionAccepted} { // a missing acceptance matters more
 			if c := meta.FindStatusCondition(e.Status.Conditions, kind); c != nil && c.Status == "False" {
 				entry.Reason, entry.Message = c.Reason, c.Message
 			}
@@ -359,7 +359,7 @@ func position(e *v1alpha1.Experiment) int32 {
 	return e.Status.Queue.Position
 }
 
-func comesBefore(a, b *v1alpha1.Experiment) bool {
+func isBefore(a, b *v1alpha1.Experiment) bool {
 	of := func(e *v1alpha1.Experiment) *queue.Identity {
 		return &queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
 	}
@@ -388,7 +388,7 @@ func (r capacityReport) text(now time.Time) string {
 	if len(r.Queue) > 0 {
 		parts = append(parts, r.queueTable(now))
 	} else {
-		parts = append(parts, r.nobody+"\n")
+		parts = append(parts, r.emptyQueueText+"\n")
 	}
 	if r.Archive != nil {
 		parts = append(parts, archiveText(r.Archive))
@@ -396,12 +396,12 @@ func (r capacityReport) text(now time.Time) string {
 		parts = append(parts, "The team's part of the archive is not known: "+r.ArchiveProblem+"\n")
 	}
 	if len(r.NotShown) > 0 {
-		parts = append(parts, "Not shown, as you may not read it: "+strings.Join(r.NotShown, "; ")+".\n")
+		parts = append(parts, "Not shown, because you may not read it: "+strings.Join(r.NotShown, "; ")+".\n")
 	}
 	return strings.Join(parts, "\n")
 }
 
-// archiveText says what a team has in the archive, what it may have, and for how long.
+// archiveText describes a team's share of the archive, its quota and its retention.
 func archiveText(u *runapi.Usage) string {
 	gib := func(bytes int64) string { return strconv.FormatFloat(float64(bytes)/(1<<30), 'f', 2, 64) + " GiB" }
 	text := fmt.Sprintf("Archive of %s: %d runs with %s", u.Namespace, u.Runs, gib(u.Bytes))
@@ -423,13 +423,13 @@ func (h *hostCapacity) row() []cell {
 		name += " (takes no pods)"
 	}
 	if h.Free != nil {
-		free = h.Free.words()
+		free = h.Free.texts()
 	}
-	all := h.Allocatable.words()
+	all := h.Allocatable.texts()
 	return figures(name, free[0], all[0], free[1], all[1], free[2], all[2])
 }
 
-func (r room) words() []string {
+func (r resourceAmounts) texts() []string {
 	return []string{
 		strconv.FormatFloat(r.CPU, 'f', 2, 64), strconv.FormatFloat(float64(r.MemoryBytes)/(1<<30), 'f', 2, 64) + " GiB", strconv.FormatInt(r.Pods, 10),
 	}
@@ -442,9 +442,9 @@ func (t *teamCapacity) rows() (rows table) {
 		if i == 0 {
 			first = head()
 		}
-		amounts := figures(plain(q.Resource, q.Free), plain(q.Resource, q.Used), plain(q.Resource, q.Hard))
-		amounts[0].right = true
-		rows = append(rows, append(first, append(left(q.Name, q.Resource), amounts...)...))
+		resourceAmounts := figures(readableAmount(q.Resource, q.Free), readableAmount(q.Resource, q.Used), readableAmount(q.Resource, q.Hard))
+		resourceAmounts[0].right = true
+		rows = append(rows, append(first, append(left(q.Name, q.Resource), resourceAmounts...)...))
 	}
 	if t.Quotas == nil {
 		rows = append(rows, append(head(), left("?")...))
@@ -454,8 +454,8 @@ func (t *teamCapacity) rows() (rows table) {
 	return rows
 }
 
-// plain writes amounts of memory and storage in GiB.
-func plain(name, value string) string {
+// readableAmount writes amounts of memory and storage in GiB.
+func readableAmount(name, value string) string {
 	quantity, err := resource.ParseQuantity(value)
 	if err != nil || !strings.HasSuffix(name, "memory") && !strings.HasSuffix(name, "storage") {
 		return value

@@ -30,7 +30,7 @@ func amounts(cpu, memory, pods string) corev1.ResourceList {
 }
 
 // busy is a cluster of three hosts and two teams, as somebody sees who may read everything.
-func busy() seen {
+func busy() visibleState {
 	node := func(name string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 			Allocatable: amounts("2", "4Gi", "110"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
@@ -56,7 +56,7 @@ func busy() seen {
 	cordoned := node("c")
 	cordoned.Spec.Unschedulable = true
 	first := waits(1, 0, "NoRoom", "quota team has 3 of pods free (of 30), and 24 nodes and the workflow need 25")
-	s := seen{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: []corev1.Node{node("b"), node("a"), cordoned}, pods: []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("c")}}
+	s := visibleState{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: []corev1.Node{node("b"), node("a"), cordoned}, pods: []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("c")}}
 	s.quotas = []corev1.ResourceQuota{
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "team"}, Status: corev1.ResourceQuotaStatus{
 			Hard: corev1.ResourceList{"pods": resource.MustParse("30"), "requests.memory": resource.MustParse("8Gi")},
@@ -88,7 +88,7 @@ func TestATeamSeesThatItsPartOfTheArchiveIsFull(t *testing.T) {
 	if want := "Archive of team-nor: 2 runs with 5.00 GiB of 5.00 GiB. No run begins before some are deleted.\n"; full != want {
 		t.Errorf("%q; want %q", full, want)
 	}
-	s := seen{usageError: "the archive is not up"}
+	s := visibleState{usageError: "the archive is not up"}
 	if text := capacityOf(s).text(noon); !strings.Contains(text, "part of the archive is not known: the archive is not up") {
 		t.Errorf("%s", text)
 	}
@@ -104,7 +104,7 @@ func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {
 	golden.Check(t, "capacity.json", string(text)+"\n")
 }
 
-func TestCapacitySaysWhatMayNotBeRead(t *testing.T) {
+func TestCapacityNamesWhatMayNotBeRead(t *testing.T) {
 	s := busy()
 	s.nodes, s.pods = nil, nil
 	s.namespace, s.quotasOf, s.experimentsOf = "team-nor", ofOwnNamespace, ofOwnNamespace
@@ -115,11 +115,11 @@ func TestCapacitySaysWhatMayNotBeRead(t *testing.T) {
 }
 
 func TestCapacityOfAnEmptyClusterSaysThatNobodyWaits(t *testing.T) {
-	golden.Check(t, "capacity-empty.txt", capacityOf(seen{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: busy().nodes[:1]}).text(noon))
+	golden.Check(t, "capacity-empty.txt", capacityOf(visibleState{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: busy().nodes[:1]}).text(noon))
 }
 
-// TestCapacityOfSomebodyWithoutExperimentsShowsHisOwnQuota by what the API server lets him list.
-func TestCapacityOfSomebodyWithoutExperimentsShowsHisOwnQuota(t *testing.T) {
+// TestCapacityWithoutExperimentsShowsTheOwnQuota by what the API server lets him list.
+func TestCapacityWithoutExperimentsShowsTheOwnQuota(t *testing.T) {
 	quota := busy().quotas[0]
 	for name, c := range map[string]struct {
 		may          func(namespace string) bool
@@ -141,7 +141,7 @@ func TestCapacityOfSomebodyWithoutExperimentsShowsHisOwnQuota(t *testing.T) {
 				}}).Build()
 			archive := httptest.NewServer(http.NotFoundHandler())
 			defer archive.Close()
-			s, err := (&cluster{kube: kube, namespace: "team-nor", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).see(t.Context())
+			s, err := (&cluster{kube: kube, namespace: "team-nor", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).readVisibleState(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

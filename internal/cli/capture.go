@@ -30,10 +30,10 @@ import (
 )
 
 const (
-	// startPatience bounds the wait for the operator to begin a capture or to carry out a change.
-	startPatience = 30 * time.Second
-	// drainPatience bounds the wait for what was captured until the end to arrive.
-	drainPatience = 20 * time.Second
+	// startTimeout for the operator to begin a capture or to apply a change.
+	startTimeout = 30 * time.Second
+	// drainTimeout for the last captured frames to arrive.
+	drainTimeout = 20 * time.Second
 	// pollInterval of conditions.
 	pollInterval = 200 * time.Millisecond
 )
@@ -48,11 +48,11 @@ func newCapture(t *target) *cobra.Command {
 	var o captureOptions
 	cmd := &cobra.Command{
 		Use:   "capture NODE NETWORK",
-		Short: "Capture frames at a node's radio, into a file or into Wireshark",
+		Short: "Capture frames at a node's radio, to a file or to Wireshark",
 		Long: "capture records the frames that a node of a running experiment sends to its radio and receives from it, as pcapng\n" +
-			"with nanoseconds, and passes them on as they come. It ends with --duration, at --limit, or with Ctrl-C, and then\n" +
-			"says how many frames it has and how many it lacks. The archive keeps the capture with the results of the run.\n" +
-			"Frames of a whole run, from its start on, are captured by collect.captures of the experiment.",
+			"with nanoseconds, and writes them as they arrive. It ends after --duration, at --limit, or with Ctrl-C, and then\n" +
+			"prints how many frames it has and how many were dropped. The archive keeps the capture with the results of the run.\n" +
+			"To capture a complete run from its start, use collect.captures of the experiment.",
 		Example: "  vignette capture hq wan -w hq.pcapng\n" +
 			"  vignette capture hq wan -w - | wireshark -k -i -\n" +
 			"  vignette capture hq wan --filter 'tcp port 1883' --duration 30s -w - | tshark -r -\n" +
@@ -73,8 +73,8 @@ func newCapture(t *target) *cobra.Command {
 	t.experimentFlag(cmd, &o.experiment)
 	flags := cmd.Flags()
 	flags.StringVarP(&o.file, "write", "w", "-", "`file` to write, - for standard output")
-	flags.StringVar(&o.filter, "filter", "", "capture only what matches an `expression` in tcpdump's language")
-	flags.Int32Var(&o.snapLength, "snaplen", 0, "keep so many `bytes` of each frame (default: all)")
+	flags.StringVar(&o.filter, "filter", "", "capture only frames that match an `expression` in tcpdump's language")
+	flags.Int32Var(&o.snapLength, "snaplen", 0, "keep this many `bytes` of each frame (default: all)")
 	flags.StringVar(&o.limit, "limit", "64Mi", "end when the capture has this `size`")
 	flags.DurationVar(&o.duration, "duration", 0, "end after this `time` (default: with Ctrl-C)")
 	for _, flag := range []string{"filter", "snaplen", "limit", "duration"} {
@@ -95,16 +95,16 @@ func (t *target) completeCapture(experiment *string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		switch len(args) {
 		case 0:
-			return t.offer(cmd, *experiment, typed, (*site).nodeNames)
+			return t.completeFrom(cmd, *experiment, typed, (*expandedExperiment).nodeNames)
 		case 1:
-			return t.offer(cmd, *experiment, typed, func(s *site) []string { return s.networksOf(args[0]) })
+			return t.completeFrom(cmd, *experiment, typed, func(s *expandedExperiment) []string { return s.networksOf(args[0]) })
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // networksOf a node.
-func (s *site) networksOf(node string) (names []string) {
+func (s *expandedExperiment) networksOf(node string) (names []string) {
 	n, _ := s.Topology.Node(node)
 	for _, attachment := range n.Attachments {
 		names = append(names, attachment.Network)
@@ -115,7 +115,7 @@ func (s *site) networksOf(node string) (names []string) {
 func (o captureOptions) check(command string, args []string, terminal bool) error {
 	if o.file == "-" && terminal {
 		where := strings.Join(args, " ")
-		return fmt.Errorf("a capture is no text for a terminal: write it to a file (%[1]s %[2]s -w FILE) or into a pipe (%[1]s %[2]s -w - | wireshark -k -i -)", command, where)
+		return fmt.Errorf("a capture is not text for a terminal: write it to a file (%[1]s %[2]s -w FILE) or into a pipe (%[1]s %[2]s -w - | wireshark -k -i -)", command, where)
 	}
 	if limit, err := resource.ParseQuantity(o.limit); err != nil || limit.Sign() <= 0 {
 		return fmt.Errorf("--limit %q: want a size, such as 64Mi or 1Gi", o.limit)
@@ -124,14 +124,14 @@ func (o captureOptions) check(command string, args []string, terminal bool) erro
 		return fmt.Errorf("--duration %v: want a duration above zero, such as 30s", o.duration)
 	}
 	if o.snapLength != 0 && (o.snapLength < 14 || o.snapLength > 65535) {
-		return fmt.Errorf("--snaplen %d: want 14 to 65535 bytes, or leave it out to keep all of each frame", o.snapLength)
+		return fmt.Errorf("--snaplen %d: want 14 to 65535 bytes, or omit it to keep complete frames", o.snapLength)
 	}
 	return nil
 }
 
-// object is the Capture that the options ask for.
-func (o captureOptions) object(s *site, node, network string) *v1alpha1.Capture {
-	limit := resource.MustParse(o.limit) // checked before
+// object is the Capture that the options describe.
+func (o captureOptions) object(s *expandedExperiment, node, network string) *v1alpha1.Capture {
+	limit := resource.MustParse(o.limit) // valid: check passed
 	capture := &v1alpha1.Capture{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: s.Name + "-"}}
 	capture.Spec = v1alpha1.CaptureSpec{Experiment: s.Name, Network: network, Nodes: []string{node}, Filter: o.filter, Limit: &limit}
 	if o.snapLength != 0 {
@@ -144,7 +144,7 @@ func (o captureOptions) object(s *site, node, network string) *v1alpha1.Capture 
 }
 
 func (c *cluster) capture(ctx context.Context, node, network string, o captureOptions, stdout, notes io.Writer) error {
-	s, err := c.up(ctx, o.experiment, "vignette capture "+node+" "+network)
+	s, err := c.runningExperiment(ctx, o.experiment, "vignette capture "+node+" "+network)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *cluster) capture(ctx context.Context, node, network string, o captureOp
 		return err
 	}
 	if known := s.networksOf(node); !slices.Contains(known, network) {
-		return fmt.Errorf("node %s is not on network %s: its networks are %s", node, network, some(known))
+		return fmt.Errorf("node %s is not on network %s: its networks are %s", node, network, listNames(known))
 	}
 	out, err := openCapture(o.file, stdout)
 	if err != nil {
@@ -170,7 +170,7 @@ func (c *cluster) capture(ctx context.Context, node, network string, o captureOp
 	return run.stream(ctx, out)
 }
 
-// openCapture gives the file to write; closing standard output is not ours to do.
+// openCapture opens the file; standard output is not closed.
 func openCapture(file string, stdout io.Writer) (io.WriteCloser, error) {
 	if file == "-" {
 		return struct {
@@ -190,21 +190,21 @@ type captureRun struct {
 	notes   io.Writer
 }
 
-// stream writes the capture until it ends, ends it, and says what it has.
+// stream writes the capture until it ends, and prints a summary.
 func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
-	// A reader that goes away, such as a Wireshark that is closed, ends the capture; it must not end this program first.
+	// If the reader, such as Wireshark, is closed, that ends the capture; the signal must not end this program first.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer r.end(reading)
-	if err := r.begun(ctx); err != nil {
+	defer r.stop(reading)
+	if err := r.awaitStart(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.notes, "Capturing %s of %s; Ctrl-C ends it.\n", r.capture.Spec.Network, r.node)
 	stop := context.AfterFunc(ctx, func() {
-		r.end(reading)
-		time.AfterFunc(drainPatience, cancel)
+		r.stop(reading)
+		time.AfterFunc(drainTimeout, cancel)
 	})
 	defer stop()
 	content := newFollower(reading, r.cluster, r.uid, r.path(), 0, r.note)
@@ -214,13 +214,13 @@ func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
 	go func() { copied <- copyBlocks(out, content, &written) }()
 	err := <-copied
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		r.note(fmt.Sprintf("the end of the capture did not arrive within %v; the archive has it: %s", drainPatience, r.saved()))
+		r.note(fmt.Sprintf("the end of the capture did not arrive within %v; the archive will have it: %s", drainTimeout, r.downloadCommand()))
 		err = nil
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		err = nil
 	}
-	r.end(reading)
+	r.stop(reading)
 	return errors.Join(err, r.summary(reading, &written))
 }
 
@@ -230,21 +230,21 @@ func (r *captureRun) path() string {
 	return path.Join("captures", r.capture.Name, r.capture.Spec.Network, r.node+".pcapng")
 }
 
-func (r *captureRun) saved() string {
+func (r *captureRun) downloadCommand() string {
 	return fmt.Sprintf("vignette results -n %s %s --get %s", r.capture.Namespace, r.capture.Spec.Experiment, r.path())
 }
 
-// begun waits until frames are captured.
-func (r *captureRun) begun(ctx context.Context) error {
-	return r.await(ctx, r.capture, "the capture", r.flagOf, func() ([]metav1.Condition, string) {
+// awaitStart waits until frames are captured.
+func (r *captureRun) awaitStart(ctx context.Context) error {
+	return r.awaitCondition(ctx, r.capture, "the capture", r.flagOf, func() ([]metav1.Condition, string) {
 		if r.capture.Status.EndedAt != nil {
-			return nil, "" // it was so short that it is over; what it has can be read all the same
+			return nil, "" // it has ended already; its frames can still be read
 		}
 		return r.capture.Status.Conditions, v1alpha1.ConditionCapturing
 	})
 }
 
-// flagOf a field of a Capture, with its value, as it was typed.
+// flagOf a field of a Capture, with the value that was typed.
 func (r *captureRun) flagOf(field string) string {
 	spec := &r.capture.Spec
 	switch name := strings.TrimPrefix(field, "spec."); {
@@ -264,20 +264,20 @@ func (r *captureRun) flagOf(field string) string {
 	return field
 }
 
-// refusedField begins what the operator says of a field: its path, and mostly its value.
+// refusedField begins the operator's messages about a field: its path, and mostly its value.
 var refusedField = regexp.MustCompile(`\bspec(?:\.[A-Za-z]+|\[[^\]]*\])+: (?:(?:Invalid value: (?:"(?:[^"\\]|\\.)*"|[^\s:]+)|Forbidden|Required value): )?`)
 
-// asTyped has what was typed in the place of fields.
-func asTyped(message string, typed func(field string) string) string {
+// withTypedNames replaces fields by what was typed.
+func withTypedNames(message string, typed func(field string) string) string {
 	return refusedField.ReplaceAllStringFunc(message, func(found string) string {
 		field, _, _ := strings.Cut(found, ": ")
 		return typed(field) + ": "
 	})
 }
 
-// await reads an object until a condition of it is true. It fails where it is false for good, as its message says.
-func (c *cluster) await(ctx context.Context, object client.Object, what string, typed func(field string) string, condition func() ([]metav1.Condition, string)) error {
-	limited, cancel := context.WithTimeout(ctx, startPatience)
+// awaitCondition reads an object until a condition of it is true. It fails if the condition stays false.
+func (c *cluster) awaitCondition(ctx context.Context, object client.Object, what string, typed func(field string) string, condition func() ([]metav1.Condition, string)) error {
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	why := "is the operator up? kubectl get deployments -A -l app.kubernetes.io/part-of=vignette"
 	for {
@@ -291,7 +291,7 @@ func (c *cluster) await(ctx context.Context, object client.Object, what string, 
 		}
 		if found := meta.FindStatusCondition(conditions, name); found != nil {
 			if found.Status == metav1.ConditionFalse {
-				return fmt.Errorf("%s was refused: %s", what, asTyped(found.Message, typed))
+				return fmt.Errorf("%s was refused: %s", what, withTypedNames(found.Message, typed))
 			}
 			why = "the operator says: " + found.Message
 		}
@@ -300,24 +300,24 @@ func (c *cluster) await(ctx context.Context, object client.Object, what string, 
 			if ctx.Err() != nil {
 				return exit(exitDetached)
 			}
-			return fmt.Errorf("%s was not taken up within %v: %s", what, startPatience, why)
+			return fmt.Errorf("%s was not processed within %v: %s", what, startTimeout, why)
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// end tells the radios to stop; what was captured stays in the archive.
-func (r *captureRun) end(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
+// stop deletes the capture; its frames stay in the archive.
+func (r *captureRun) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if err := client.IgnoreNotFound(r.kube.Delete(ctx, r.capture)); err != nil {
-		r.note(fmt.Sprintf("the capture goes on up to its limit, as it could not be ended (%v): kubectl delete -n %s capture %s", err, r.capture.Namespace, r.capture.Name))
+		r.note(fmt.Sprintf("the capture continues to its limit, as it could not be ended (%v): kubectl delete -n %s capture %s", err, r.capture.Namespace, r.capture.Name))
 	}
 }
 
-// summary says how many frames were written, and how many the capture lacks as radiod counted them.
+// summary prints how many frames were written, and how many radiod dropped.
 func (r *captureRun) summary(ctx context.Context, written *pcapng.BlockScanner) error {
-	ctx, cancel := context.WithTimeout(ctx, drainPatience)
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	var last *runapi.CaptureSample
 	for {
@@ -338,7 +338,7 @@ func (r *captureRun) summary(ctx context.Context, written *pcapng.BlockScanner) 
 		}
 		break
 	}
-	r.note(captureText(last, written) + " Archived: " + r.saved())
+	r.note(captureText(last, written) + " Archived: " + r.downloadCommand())
 	return nil
 }
 
@@ -370,10 +370,10 @@ func captureText(s *runapi.CaptureSample, written *pcapng.BlockScanner) string {
 	return text + "."
 }
 
-// sampleBytes from the end of a radio log are enough for the newest samples of every node.
+// sampleBytes at the end of a radio log contain the newest samples of every node.
 const sampleBytes = 1 << 20
 
-// sample is the newest that radiod said of the capture.
+// sample is radiod's newest one of the capture.
 func (r *captureRun) sample(ctx context.Context) (newest *runapi.CaptureSample, err error) {
 	manifest, err := r.archive.Files(ctx, r.uid)
 	if err != nil {
@@ -410,8 +410,8 @@ func newestSample(log io.Reader, capture, node string) (newest *runapi.CaptureSa
 	return newest, err
 }
 
-// copyBlocks copies a capture as it comes, whole blocks at once, as whoever reads a pipe waits for the rest
-// of one that has begun. A last block that is not whole is left out.
+// copyBlocks copies a capture as it arrives, complete blocks at once, as readers of a pipe wait for the rest of a block. An incomplete
+// last block is left out.
 func copyBlocks(out io.Writer, in io.Reader, whole *pcapng.BlockScanner) error {
 	piece, pending := make([]byte, 64<<10), []byte(nil)
 	for {
@@ -427,7 +427,7 @@ func copyBlocks(out io.Writer, in io.Reader, whole *pcapng.BlockScanner) error {
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("the archived capture is not as it should be: %w", err)
+			return fmt.Errorf("the archived capture is damaged: %w", err)
 		case errors.Is(readErr, io.EOF):
 			return nil
 		case readErr != nil:

@@ -24,16 +24,16 @@ const (
 	exitDetached = 130
 )
 
-// exit is an error that has been explained already, with the program's exit code.
+// exit is an error that was explained already, with the program's exit code.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main runs the program and gives its exit code. What comes from outside is safe for terminals, unless a command asks for the raw stream.
+// Main runs the program and returns its exit code. Output is escaped for terminals, unless a command uses the raw stream.
 func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends a program that takes its time to end
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	stdout, stderr = safetext.NewWriter(stdout), safetext.NewWriter(stderr)
 	root := newRoot(version, filepath.Base(args[0]), stdout)
 	root.SetArgs(args[1:])
@@ -54,8 +54,8 @@ func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	return exitFailure
 }
 
-// endsAtOnce makes a command end with its context, whatever it waits for: for commands that leave nothing behind.
-func endsAtOnce(cmd *cobra.Command) *cobra.Command {
+// endOnInterrupt ends a command with its context, whatever it waits for: for commands that leave nothing behind.
+func endOnInterrupt(cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		done := make(chan error, 1)
@@ -70,10 +70,10 @@ func endsAtOnce(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Command is the whole command tree, for its reference.
+// Command is the command tree, for its reference.
 func Command() *cobra.Command { return newRoot("", "vignette", io.Discard) }
 
-// newRoot makes the command tree. Called as kubectl-vignette it names itself as kubectl users type it.
+// newRoot makes the command tree. As kubectl-vignette it calls itself what kubectl users type.
 func newRoot(version, program string, out io.Writer) *cobra.Command {
 	target := &target{}
 	root := &cobra.Command{
@@ -89,7 +89,7 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetOut(out) // before the library adds its commands, which remember it
+	root.SetOut(out) // first, as the library's commands keep the writer
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
@@ -100,21 +100,21 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 	complete(root, "namespace", target.completeNamespace)
 	complete(root, "context", cobra.NoFileCompletions)
 	complete(root, "platform-namespace", target.completeNamespace)
-	root.AddCommand(endsAtOnce(newValidate()), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
+	root.AddCommand(endOnInterrupt(newValidate()), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
 		newShell(target), newConsole(target), newSSH(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newCompare(target), newCampaign(target), newCapacity(target), newDoctor(target, version), newVersion(version))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		c.Example = cmp.Or(c.Example, librarysExamples[c.Name()])
+		c.Example = cmp.Or(c.Example, cobraExamples[c.Name()])
 		for _, shell := range c.Commands() {
-			shell.Example = cmp.Or(shell.Example, librarysExamples[shell.Name()])
+			shell.Example = cmp.Or(shell.Example, cobraExamples[shell.Name()])
 		}
 	}
 	return root
 }
 
-// librarysExamples are those of the commands that cobra adds.
-var librarysExamples = map[string]string{
+// cobraExamples are those of the commands that cobra adds.
+var cobraExamples = map[string]string{
 	"help": "  vignette help run",
 	"completion": "  source <(vignette completion bash)\n" +
 		"  vignette completion zsh > \"${fpath[1]}/_vignette\"\n" +
@@ -126,7 +126,7 @@ var librarysExamples = map[string]string{
 	"powershell": "  vignette completion powershell | Out-String | Invoke-Expression",
 }
 
-// noSuchCommand refuses what is no command, with those that come near.
+// noSuchCommand refuses an unknown command, and suggests similar ones.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -141,12 +141,12 @@ func TestInterruptDetachesAndTheExperimentGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	out, err := watched(ctx, t, running())
-	if err != exit(exitDetached) || !strings.Contains(out, "Detached: experiment quickstart goes on") {
+	if err != exit(exitDetached) || !strings.Contains(out, "Detached: experiment quickstart continues") {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
 }
 
-func TestWatchTellsOfADeletedExperiment(t *testing.T) {
+func TestWatchReportsADeletedExperiment(t *testing.T) {
 	var out bytes.Buffer
 	err := testCluster(t, archive{}).watch(t.Context(), running(), newView(&out))
 	if err == nil || !strings.Contains(err.Error(), "was deleted while it ran") {
@@ -173,7 +173,7 @@ func TestARunIsANewObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit := func() error {
-		objects, err := check("experiment.yaml", text, os.Stderr)
+		objects, err := validateFile("experiment.yaml", text, os.Stderr)
 		if err != nil {
 			t.Fatal(err)
 		}

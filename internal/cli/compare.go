@@ -19,7 +19,7 @@ import (
 // comparisonForms of the output, with the server's names for them.
 var comparisonForms = map[string]string{"table": "text", "json": "json", "csv": "csv", "latex": "latex", "html": "html"}
 
-// comparisonOutputs in the order in which they are offered.
+// comparisonOutputs in the order of the help.
 var comparisonOutputs = []string{"table", "json", "csv", "latex", "html"}
 
 type compareOptions struct {
@@ -34,11 +34,11 @@ func newCompare(t *target) *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
 		Use:   "compare NAME[@UID]...",
-		Short: "Put runs side by side: one table, effect sizes, tests",
+		Short: "Compare runs: one table, effect sizes, tests",
 		Long: "compare reads the archive: of every NAME the newest run, or the one whose UID begins as given. Runs are labelled\n" +
-			"by what differs between their specs; those that differ in the seed only are repeats of one condition. --by makes\n" +
+			"by what differs between their specs; those that differ only in the seed are repeats of one condition. --by makes\n" +
 			"conditions of the values of one field instead, or of each run (--by run).\n" +
-			"With --campaign it takes all runs of a campaign's round that have results, labelled by their levels, beside the NAMEs.\n" +
+			"With --campaign it adds all runs of a campaign's round that have results, labelled by their levels.\n" +
 			"What the figures and tests mean: docs/reference/comparison.md.",
 		Example: "  vignette compare lan satcom\n" +
 			"  vignette compare quickstart@5f0c2a quickstart@9b1d44 --by run\n" +
@@ -60,7 +60,7 @@ func newCompare(t *target) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.output, "output", "o", "table", "`form`: "+strings.Join(comparisonOutputs, ", "))
 	flags.StringVar(&o.by, "by", "", "`field` of the spec, such as delay or apps.bft.publisher.period, whose values are compared; run: each run with each other")
-	flags.StringSliceVar(&o.uids, "uid", nil, "`UID` of a run of any name and namespace, beside the NAMEs")
+	flags.StringSliceVar(&o.uids, "uid", nil, "`UID` of a further run, of any name and namespace")
 	flags.StringVar(&o.campaign, "campaign", "", "`NAME` of a campaign whose runs are compared")
 	o.addFlags(cmd)
 	complete(cmd, "campaign", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -77,13 +77,13 @@ func (t *target) completeExperiments(cmd *cobra.Command, _ []string, typed strin
 	return t.completeNames(cmd, typed, v1alpha1.GroupVersion.WithKind("ExperimentList"), true)
 }
 
-// checkArguments refuses what is no comparison before a cluster is asked.
+// checkArguments refuses an invalid comparison before the cluster is asked.
 func (o *compareOptions) checkArguments(cmd *cobra.Command, args []string) error {
 	if _, known := comparisonForms[o.output]; !known {
 		return fmt.Errorf("--output %q: want %s", o.output, strings.Join(comparisonOutputs, ", "))
 	}
 	for _, arg := range args {
-		if isFolder(arg) {
+		if isDirectory(arg) {
 			return fmt.Errorf("%s is a folder: vignette compare takes runs in the archive; downloaded ones are compared by python3 -m vignette_analysis compare DIR DIR", arg)
 		}
 	}
@@ -91,12 +91,12 @@ func (o *compareOptions) checkArguments(cmd *cobra.Command, args []string) error
 		return errors.New("--round and --where are for --campaign")
 	}
 	if o.campaign == "" && len(args)+len(o.uids) < 2 {
-		return fmt.Errorf("%s needs two runs at least, as NAME, NAME@UID or --uid UID, or --campaign NAME: see %[1]s --help", cmd.CommandPath())
+		return fmt.Errorf("%s needs at least two runs, as NAME, NAME@UID or --uid UID, or --campaign NAME: see %[1]s --help", cmd.CommandPath())
 	}
 	return nil
 }
 
-func isFolder(arg string) bool {
+func isDirectory(arg string) bool {
 	if strings.ContainsRune(arg, filepath.Separator) {
 		return true
 	}
@@ -129,13 +129,13 @@ func (c *cluster) compare(ctx context.Context, names []string, o compareOptions,
 	}
 	defer content.Close()
 	if o.output != "table" {
-		out = exact(out)
+		out = contentWriter(out)
 	}
 	_, err = io.Copy(out, content)
 	return err
 }
 
-// comparedRun gives the UID of the newest run of a name, or of NAME@UID, where the UID may be cut short.
+// comparedRun returns the UID of the newest run of a name, or of NAME@UID, where the UID may be abbreviated.
 func (c *cluster) comparedRun(ctx context.Context, which string) (string, error) {
 	name, wanted, _ := strings.Cut(which, "@")
 	if wanted == "" {
@@ -155,12 +155,12 @@ func (c *cluster) comparedRun(ctx context.Context, which string) (string, error)
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%s: %d runs of %s in namespace %s have a UID that begins so; want one of: %s", which, len(found), name, c.namespace, strings.Join(known, ", "))
+	return "", fmt.Errorf("%s: %d runs of %s in namespace %s have a UID with this beginning; want one of: %s", which, len(found), name, c.namespace, strings.Join(known, ", "))
 }
 
-// explainComparison says what to do about an error, where the server has not said it.
+// explainComparison adds what to do about an error, unless the server's message says it.
 func (t *target) explainComparison(err error) error {
-	if e := asServerError(err); e != nil && gotNoFurther(e) == "" {
+	if e := asServerError(err); e != nil && apiServerMessage(e) == "" {
 		switch e.Status {
 		case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
 			http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage:

@@ -44,7 +44,7 @@ func TestComparedRunsAreNamedByNameAndUID(t *testing.T) {
 		"one name, two runs":    {[]string{"lan@1a", "lan@1b-older"}, compareOptions{output: "json", by: "run"}, "by=run&format=json&run=1a-newest&run=1b-older"},
 		"UIDs after names":      {[]string{"satcom"}, compareOptions{output: "html", uids: []string{"x", "y"}}, "format=html&run=5f0c&run=x&run=y"},
 		"no such name":          {[]string{"satcom", "nope"}, compareOptions{}, "the archive has no run of nope in namespace team-nor"},
-		"UID of several":        {[]string{"satcom", "lan@1b"}, compareOptions{}, "lan@1b: 2 runs of lan in namespace team-nor have a UID that begins so; want one of: 1a-newest, 1b-older, 1b-oldest"},
+		"UID of several":        {[]string{"satcom", "lan@1b"}, compareOptions{}, "lan@1b: 2 runs of lan in namespace team-nor have a UID with this beginning; want one of: 1a-newest, 1b-older, 1b-oldest"},
 		"UID of none":           {[]string{"satcom", "lan@9"}, compareOptions{}, "lan@9: 0 runs of lan"},
 		"the same run two ways": {[]string{"lan", "lan@1a"}, compareOptions{}, "lan@1a: run 1a-newest is there twice: NAME@UID chooses"},
 	} {
@@ -60,13 +60,13 @@ func TestComparedRunsAreNamedByNameAndUID(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoComparisonIsRefusedBeforeAClusterIsAsked(t *testing.T) {
+func TestInvalidComparisonsAreRefusedWithoutACluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"nothing":      {nil, "needs two runs at least, as NAME, NAME@UID or --uid UID"},
-		"one run":      {[]string{"lan"}, "needs two runs at least"},
+		"nothing":      {nil, "needs at least two runs, as NAME, NAME@UID or --uid UID"},
+		"one run":      {[]string{"lan"}, "needs at least two runs"},
 		"a form":       {[]string{"lan", "satcom", "-o", "pdf"}, `--output "pdf": want table, json, csv, latex, html`},
 		"a folder":     {[]string{"runs/lan", "satcom"}, "runs/lan is a folder: vignette compare takes runs in the archive; downloaded ones are compared by python3 -m vignette_analysis compare"},
 		"a run's path": {[]string{"./lan", "satcom"}, "./lan is a folder"},
@@ -81,7 +81,7 @@ func TestWhatIsNoComparisonIsRefusedBeforeAClusterIsAsked(t *testing.T) {
 	}
 }
 
-func TestTheServersWordsOnAComparisonAreEnough(t *testing.T) {
+func TestTheServersErrorsOfAComparisonAreUnchanged(t *testing.T) {
 	for status, problem := range map[int]string{
 		http.StatusNotImplemented:      "this platform compares no runs: the chart's value server.analysis.enabled is false",
 		http.StatusConflict:            "run team-nor/lan/1a has no results yet",
@@ -95,7 +95,7 @@ func TestTheServersWordsOnAComparisonAreEnough(t *testing.T) {
 		}
 	}
 	err := (&target{platform: "vignette-system"}).explainComparison(comparing(t, http.StatusForbidden, "no").compare(t.Context(), []string{"lan", "satcom"}, compareOptions{}, &bytes.Buffer{}))
-	if err == nil || !strings.Contains(err.Error(), "takes the role vignette-viewer in the namespace") {
+	if err == nil || !strings.Contains(err.Error(), "needs the role vignette-viewer in the namespace") {
 		t.Errorf("forbidden: %v; want the right that is needed", err)
 	}
 }

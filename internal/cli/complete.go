@@ -14,13 +14,13 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// completionTime bounds how long a shell waits for a cluster that does not answer.
-const completionTime = 2 * time.Second
+// completionTimeout for a cluster that does not answer.
+const completionTimeout = 2 * time.Second
 
-// complete sets how a flag's value is completed.
+// complete sets the completion of a flag's value.
 func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
-		panic(err) // a flag that does not exist: a mistake in this package
+		panic(err) // no such flag: a mistake in this package
 	}
 }
 
@@ -29,7 +29,7 @@ func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeExperiment offers the experiments of the namespace; none where the cluster does not answer.
+// completeExperiment offers the experiments of the namespace; none if the cluster does not answer.
 func (t *target) completeExperiment(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -56,10 +56,10 @@ func completionContext(cmd *cobra.Command) (context.Context, context.CancelFunc)
 	if parent == nil {
 		parent = context.Background()
 	}
-	return context.WithTimeout(parent, completionTime)
+	return context.WithTimeout(parent, completionTimeout)
 }
 
-// names of the objects of a kind that begin with what has been typed.
+// names of the objects of a kind that begin with the typed text.
 func (c *cluster) names(ctx context.Context, typed string, kind schema.GroupVersionKind, namespaced bool) (names []string) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
@@ -68,7 +68,7 @@ func (c *cluster) names(ctx context.Context, typed string, kind schema.GroupVers
 		options = append(options, client.InNamespace(c.namespace))
 	}
 	if c.kube.List(ctx, list, options...) != nil {
-		return nil // a shell has no place for errors
+		return nil // completion cannot show errors
 	}
 	for _, item := range list.Items {
 		if strings.HasPrefix(item.Name, typed) {
@@ -78,11 +78,11 @@ func (c *cluster) names(ctx context.Context, typed string, kind schema.GroupVers
 	return names
 }
 
-// atMostOne lets an argument be left out, and says what it is.
+// atMostOne makes an argument optional; what describes it in errors.
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return fmt.Errorf("%s takes one argument at most, %s; %q is too much", cmd.CommandPath(), what, args[1])
+			return fmt.Errorf("%s takes at most one argument, %s; %q is too much", cmd.CommandPath(), what, args[1])
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneArgument demands one argument and says what it is.
+// oneArgument demands one argument; what describes it in errors.
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch len(args) {

@@ -11,18 +11,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// escape leaves a console: Ctrl-], as telnet and virsh have it.
-const escape = 0x1d
+// escapeKey leaves a console: Ctrl-], as in telnet and virsh.
+const escapeKey = 0x1d
 
 func newConsole(t *target) *cobra.Command {
 	var experiment string
 	cmd := &cobra.Command{
 		Use:   "console NODE",
 		Short: "Open the serial console of a node that is a virtual machine",
-		Long: "console shows what a virtual machine writes to its first serial port, from now on, and passes what is typed on to it:\n" +
+		Long: "console connects to the first serial port of a virtual machine:\n" +
 			"it needs no network and no key in the guest, and works while the guest still boots. A guest that waits for a login\n" +
-			"shows its prompt again after Enter. Ctrl-] leaves; who opens a console takes it from whoever had it.\n" +
-			"Without a terminal input is passed on as it is, and output shown until Ctrl-C or the end of the machine.",
+			"shows its prompt again after Enter. Ctrl-] leaves. Opening a console closes another user's.\n" +
+			"Without a terminal, input is passed on unchanged, and output shown until Ctrl-C or the end of the machine.",
 		Example: "  vignette console veh-1\n" +
 			"  vignette console -e bft-live hq\n" +
 			"  vignette console veh-1 > boot.log",
@@ -59,16 +59,16 @@ func (c *cluster) console(ctx context.Context, experiment, node string, s stream
 		err = attach()
 	}
 	if errors.Is(err, errHungUp) {
-		return fmt.Errorf("the console of node %s was closed: its machine has ended, or somebody else opened its console (vignette status -n %s %s tells)",
+		return fmt.Errorf("the console of node %s was closed: its machine has ended, or somebody else opened its console (see vignette status -n %s %s)",
 			node, m.site.Namespace, m.site.Name)
 	}
 	return err
 }
 
-// errHungUp is a stream that the other side ended.
+// errHungUp: the other side ended the stream.
 var errHungUp = errors.New("the other side hung up")
 
-// attachConsole copies both ways until the escape, the end of the machine or Ctrl-C. The end of the input ends nothing.
+// attachConsole copies both ways until the escape key, the end of the machine or Ctrl-C. The end of the input does not end it.
 func attachConsole(ctx context.Context, connection io.ReadWriteCloser, s streams) error {
 	ended := make(chan error, 2)
 	go func() {
@@ -76,7 +76,7 @@ func attachConsole(ctx context.Context, connection io.ReadWriteCloser, s streams
 		ended <- errors.Join(errHungUp, err)
 	}()
 	go func() {
-		if escaped, err := typed(connection, s.in); escaped || err != nil {
+		if escaped, err := copyTyped(connection, s.in); escaped || err != nil {
 			ended <- err
 		}
 	}()
@@ -88,12 +88,12 @@ func attachConsole(ctx context.Context, connection io.ReadWriteCloser, s streams
 	}
 }
 
-// typed passes on what is typed up to the escape.
-func typed(to io.Writer, from io.Reader) (escaped bool, err error) {
+// copyTyped copies input up to the escape key.
+func copyTyped(to io.Writer, from io.Reader) (escaped bool, err error) {
 	keys := make([]byte, 4096)
 	for {
 		n, readErr := from.Read(keys)
-		until := bytes.IndexByte(keys[:n], escape)
+		until := bytes.IndexByte(keys[:n], escapeKey)
 		if until >= 0 {
 			n = until
 		}
@@ -113,5 +113,5 @@ func typed(to io.Writer, from io.Reader) (escaped bool, err error) {
 	}
 }
 
-// bootInterval is how often a machine that does not run yet is looked at.
+// bootInterval is how often a machine that does not run yet is checked.
 const bootInterval = 500 * time.Millisecond

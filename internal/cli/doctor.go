@@ -17,10 +17,10 @@ func newDoctor(t *target, version string) *cobra.Command {
 	output := "table"
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what a cluster, or this machine, lacks for the platform",
-		Long: "doctor looks at the cluster and says what it lacks for the platform and for you: versions, Multus, Argo Workflows, the\n" +
+		Short: "Check what a cluster, or this machine, lacks for the platform",
+		Long: "doctor checks what the cluster lacks for the platform and for you: versions, Multus, Argo Workflows, the\n" +
 			"folder of CNI plugins, storage, the platform's own parts, clocks, your rights. Each line that is not ok says what to do.\n" +
-			"It changes nothing. What you may not read is unknown. With --local, or where no cluster is configured, it says what\n" +
+			"It changes nothing. What you may not read is unknown. With --local, or without a configured cluster, it checks what\n" +
 			"this machine lacks for make demo. The exit code is 1 if something that is needed is missing.",
 		Example: "  vignette doctor\n" +
 			"  vignette doctor -n team-nor -o json\n" +
@@ -46,13 +46,13 @@ func newDoctor(t *target, version string) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().BoolVar(&local, "local", false, "look at this machine, for make demo")
+	cmd.Flags().BoolVar(&local, "local", false, "check this machine, for make demo")
 	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: table or json")
 	complete(cmd, "output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// diagnose the cluster, or this machine where none is configured.
+// diagnose the cluster, or this machine if none is configured.
 func (t *target) diagnose(cmd *cobra.Command, local bool, version string) (doctor.Report, error) {
 	config, namespace, err := t.load()
 	if !local && err == nil {
@@ -62,7 +62,7 @@ func (t *target) diagnose(cmd *cobra.Command, local bool, version string) (docto
 		return doctor.Report{}, err
 	}
 	if !local {
-		fmt.Fprintln(cmd.ErrOrStderr(), "No cluster is configured: this is what this machine has for make demo.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "No cluster is configured: this checks this machine for make demo.")
 	}
 	folder, err := os.Getwd()
 	if err != nil {

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// filesAtOnce of a download.
+	// filesAtOnce are downloaded concurrently.
 	filesAtOnce = 4
-	// attempts at a file whose connection breaks, or that was replaced while it came; pauseBetween them.
+	// attempts at a file whose connection breaks, or that is replaced meanwhile; pauseBetween them.
 	attempts     = 4
 	pauseBetween = time.Second
 )
@@ -35,12 +35,12 @@ const (
 // runFile is the run record, below a run's folder.
 const runFile = "run.json"
 
-// isTarball tells that a name is that of one compressed file rather than of a folder.
+// isTarball reports whether a name is that of a compressed file rather than of a folder.
 func isTarball(name string) bool {
 	return strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz")
 }
 
-// download a run, or some kinds of its files, into a folder or one compressed file.
+// download a run, or some kinds of its files, into a folder or a compressed file.
 func (c *cluster) download(ctx context.Context, name, uid, destination string, selection runapi.Selection, notes io.Writer) error {
 	manifest, err := c.archive.Digests(ctx, uid)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *cluster) download(ctx context.Context, name, uid, destination string, s
 		destination = runapi.FolderName(name, uid)
 	}
 	if !d.sealed {
-		fmt.Fprintf(notes, "%s goes on: these are its files as they are now, and nothing says that they arrive whole\n", name)
+		fmt.Fprintf(notes, "%s is under way: these are its present files, which cannot be verified yet\n", name)
 	}
 	if isTarball(destination) {
 		err = d.toTarball(ctx, destination, selection)
@@ -82,15 +82,15 @@ func (c *cluster) download(ctx context.Context, name, uid, destination string, s
 type download struct {
 	*cluster
 	uid string
-	// files that are wanted, by their paths.
+	// files to download, by path.
 	files map[string]runapi.ManifestFile
-	// sealed tells that the files do not grow any more and have digests.
+	// sealed is set if the files no longer grow and have digests.
 	sealed bool
-	// bytes of all files, and how many of them were there already.
+	// bytes of all files, and how many files existed already.
 	bytes, kept atomic.Int64
 }
 
-// toFolder keeps what is there already, so that a download that broke off goes on when it is asked for again.
+// toFolder keeps existing files, so that an interrupted download can continue.
 func (d *download) toFolder(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d *download) toFolder(ctx context.Context, folder string) error {
 	return workers.Wait()
 }
 
-// checkFolder refuses a folder that has another run: files of both would look like one.
+// checkFolder refuses a folder with another run, as the files would be mixed.
 func (d *download) checkFolder(root *os.Root, folder string) error {
 	text, err := root.ReadFile(runFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,14 +127,14 @@ func (d *download) checkFolder(root *os.Root, folder string) error {
 	}
 	record, err := runapi.ReadRunRecord(filepath.Join(folder, runFile), text)
 	if err == nil && record.UID != d.uid {
-		return fmt.Errorf("%s has run %s of %s, and this is run %s: name another folder", folder, record.UID, record.Name, d.uid)
+		return fmt.Errorf("%s has run %s of %s, and this is run %s: choose another folder", folder, record.UID, record.Name, d.uid)
 	}
-	return nil // one that is damaged is fetched anew
+	return nil // a damaged one is downloaded again
 }
 
-// fetch one file, in several attempts. Whatever the server says that a file is called, it stays within the root.
+// fetch one file, in several attempts. It stays within the root, whatever name the server gives it.
 func (d *download) fetch(ctx context.Context, root *os.Root, file runapi.ManifestFile) (err error) {
-	if known, n := d.there(root, file); known {
+	if known, n := d.isDownloaded(root, file); known {
 		d.kept.Add(1)
 		d.bytes.Add(n)
 		return nil
@@ -147,7 +147,7 @@ func (d *download) fetch(ctx context.Context, root *os.Root, file runapi.Manifes
 			if err := pause(ctx, pauseBetween); err != nil {
 				return err
 			}
-			if file, err = d.again(ctx, file); err != nil {
+			if file, err = d.refreshed(ctx, file); err != nil {
 				return err
 			}
 		}
@@ -156,56 +156,56 @@ func (d *download) fetch(ctx context.Context, root *os.Root, file runapi.Manifes
 			d.bytes.Add(n)
 			return nil
 		}
-		if !worthAnotherAttempt(err) {
+		if !isRetryable(err) {
 			return err
 		}
 	}
 	return err
 }
 
-// there tells that the file is in the folder already, with the digest that it has in the archive.
-func (d *download) there(root *os.Root, file runapi.ManifestFile) (bool, int64) {
+// isDownloaded reports whether the folder has the file with its digest in the archive.
+func (d *download) isDownloaded(root *os.Root, file runapi.ManifestFile) (bool, int64) {
 	if file.SHA256 == "" {
 		return false, 0
 	}
-	sum, n, err := sumOf(root, file.Path)
+	sum, n, err := fileDigest(root, file.Path)
 	return err == nil && sum == file.SHA256, n
 }
 
-// again asks what a file should be: records and results may be replaced while they are fetched.
-func (d *download) again(ctx context.Context, file runapi.ManifestFile) (runapi.ManifestFile, error) {
+// refreshed returns the file's present digest: records and results may be replaced during a download.
+func (d *download) refreshed(ctx context.Context, file runapi.ManifestFile) (runapi.ManifestFile, error) {
 	manifest, err := d.archive.Digests(ctx, d.uid)
 	if err != nil {
-		return file, nil //nolint:nilerr // the next attempt at the file tells
+		return file, nil //nolint:nilerr // the next attempt shows the error
 	}
 	for _, now := range manifest.Files {
 		if now.Path == file.Path {
 			return now, nil
 		}
 	}
-	return file, errors.New("the archive has it no longer")
+	return file, errors.New("the archive no longer has it")
 }
 
-// errDamaged tells that what came is not what the archive has.
-var errDamaged = errors.New("what came has another SHA-256 than the archive says")
+// errDamaged: the received file differs from the archive's.
+var errDamaged = errors.New("the received data do not have the archive's SHA-256")
 
-func worthAnotherAttempt(err error) bool {
+func isRetryable(err error) bool {
 	if e := asServerError(err); e != nil {
 		return e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError || e.Status == http.StatusRequestedRangeNotSatisfiable
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, fs.ErrPermission) && !errors.As(err, new(*fs.PathError))
 }
 
-// attempt goes on where an earlier one broke off.
+// attempt continues where an earlier one ended.
 func (d *download) attempt(ctx context.Context, root *os.Root, file runapi.ManifestFile) (int64, error) {
 	part := path.Join(path.Dir(file.Path), "."+path.Base(file.Path)+".part")
 	if file.SHA256 == "" {
-		_ = root.Remove(part) // it may be the beginning of something else
+		_ = root.Remove(part) // it may be part of another file
 	}
 	if err := d.appendRest(ctx, root, part, file); err != nil {
 		return 0, err
 	}
-	sum, n, err := sumOf(root, part)
+	sum, n, err := fileDigest(root, part)
 	if err == nil && file.SHA256 != "" && sum != file.SHA256 {
 		err = errDamaged
 	}
@@ -227,7 +227,7 @@ func (d *download) appendRest(ctx context.Context, root *os.Root, part string, f
 	}
 	if offset > file.Bytes {
 		if offset = 0; out.Truncate(0) != nil {
-			return fmt.Errorf("%s cannot be begun anew", part)
+			return fmt.Errorf("%s cannot be started again", part)
 		}
 		if _, err := out.Seek(0, io.SeekStart); err != nil {
 			return err
@@ -242,7 +242,7 @@ func (d *download) appendRest(ctx context.Context, root *os.Root, part string, f
 	return err
 }
 
-func sumOf(root *os.Root, name string) (sum string, n int64, err error) {
+func fileDigest(root *os.Root, name string) (sum string, n int64, err error) {
 	file, err := root.Open(name)
 	if err != nil {
 		return "", 0, err
@@ -253,27 +253,27 @@ func sumOf(root *os.Root, name string) (sum string, n int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), n, err
 }
 
-// toTarball writes one compressed file, which is there once it is whole.
+// toTarball writes one compressed file, which appears when it is complete.
 func (d *download) toTarball(ctx context.Context, name string, selection runapi.Selection) error {
 	content, err := d.archive.Archive(ctx, d.uid, selection)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	return writeWhole(name, func(out io.Writer) error {
+	return writeAtomically(name, func(out io.Writer) error {
 		packed := gzip.NewWriter(out)
 		stream := io.TeeReader(content, packed)
 		if err := d.checkTar(stream); err != nil {
 			return err
 		}
-		if _, err := io.Copy(io.Discard, stream); err != nil { // what follows the archive's end
+		if _, err := io.Copy(io.Discard, stream); err != nil { // padding after the archive's end
 			return err
 		}
 		return packed.Close()
 	})
 }
 
-// checkTar holds an archive against what the run has.
+// checkTar compares an archive with the run's files.
 func (d *download) checkTar(stream io.Reader) error {
 	missing := map[string]bool{}
 	for name := range d.files {
@@ -285,13 +285,13 @@ func (d *download) checkTar(stream io.Reader) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("the archive broke off: %w", err)
+			return fmt.Errorf("the archive ended early: %w", err)
 		}
 		_, name, _ := strings.Cut(header.Name, "/")
 		hash := sha256.New()
 		n, err := io.Copy(hash, archive)
 		if err != nil {
-			return fmt.Errorf("the archive broke off in %s: %w", name, err)
+			return fmt.Errorf("the archive ended early, in %s: %w", name, err)
 		}
 		if want := d.files[name].SHA256; want != "" && want != hex.EncodeToString(hash.Sum(nil)) {
 			return fmt.Errorf("%s: %w", name, errDamaged)
@@ -300,13 +300,13 @@ func (d *download) checkTar(stream io.Reader) error {
 		delete(missing, name)
 	}
 	for name := range missing {
-		return fmt.Errorf("the archive broke off: it has no %s", name)
+		return fmt.Errorf("the archive ended early: it has no %s", name)
 	}
 	return nil
 }
 
-// writeWhole writes a file that appears only once it is whole.
-func writeWhole(name string, write func(io.Writer) error) (err error) {
+// writeAtomically writes a file that appears when it is complete.
+func writeAtomically(name string, write func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*.part")
 	if err != nil {
 		return err

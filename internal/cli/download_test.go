@@ -101,7 +101,7 @@ func TestADownloadGoesOnWhereItsConnectionBroke(t *testing.T) {
 	}
 	wantSame(t, filesIn(t, folder), c, runapi.Selection{})
 	if n := a.askedFor("stdout-1.log?offset=0"); n != 1 {
-		t.Errorf("the log was fetched %d times from its beginning; want once, and then from where it broke off: %v", n, a.asked)
+		t.Errorf("the log was fetched %d times from its beginning; want once, and then from where it ended early: %v", n, a.asked)
 	}
 }
 
@@ -175,13 +175,13 @@ func unpacked(t *testing.T, name string) map[string]string {
 	}
 }
 
-func TestADownloadIntoOneFileIsWholeOrNotThere(t *testing.T) {
+func TestADownloadIntoOneFileIsCompleteOrAbsent(t *testing.T) {
 	a := newRealArchive(t)
 	a.run(recordedPlan(t), 1<<20)
 	c, folder := a.cluster(), t.TempDir()
 	name := filepath.Join(folder, "run.tar.gz")
 	a.breakAt, a.breakAfter, a.breaks = "archive.tar", 500_000, 1
-	if _, err := downloadInto(t, c, name, runapi.Selection{}); err == nil || !strings.Contains(err.Error(), "broke off") {
+	if _, err := downloadInto(t, c, name, runapi.Selection{}); err == nil || !strings.Contains(err.Error(), "ended early") {
 		t.Errorf("a connection that breaks: %v", err)
 	}
 	if left := filesIn(t, folder); len(left) > 0 {
@@ -230,7 +230,7 @@ func TestADownloadOfARunThatGoesOnSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes, err := downloadInto(t, a.cluster(), t.TempDir(), runapi.Selection{})
-	if err != nil || !strings.Contains(notes, "pair goes on: these are its files as they are now") || strings.Contains(notes, "SHA-256") {
+	if err != nil || !strings.Contains(notes, "pair is under way: these are its present files") || strings.Contains(notes, "SHA-256") {
 		t.Errorf("%v, %s", err, notes)
 	}
 }
@@ -276,14 +276,14 @@ func TestTheReportIsShownInTheBrowserThatIsSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("BROWSER", browser+" --new-window:other")
-	if err := show(t.Context(), filepath.Join(folder, "r.html")); err != nil {
+	if err := openInBrowser(t.Context(), filepath.Join(folder, "r.html")); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(shown); err != nil || string(text) != "--new-window "+filepath.Join(folder, "r.html") {
 		t.Errorf("%q, %v", text, err)
 	}
 	t.Setenv("BROWSER", filepath.Join(folder, "none"))
-	if err := show(t.Context(), "r.html"); err == nil || !strings.Contains(err.Error(), "set BROWSER") {
+	if err := openInBrowser(t.Context(), "r.html"); err == nil || !strings.Contains(err.Error(), "set BROWSER") {
 		t.Errorf("without a browser: %v", err)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	runclient "vignette.dev/vignette/internal/runapi/client"
 )
 
-// retryInterval of a follower whose connection was lost.
+// retryInterval after a lost connection.
 const retryInterval = time.Second
 
-// follower reads an archived file as it grows, over as many connections as it takes. Its end is that
-// of the file: the run is sealed, or its capture has ended.
+// follower reads an archived file as it grows, over several connections if necessary. It ends with the file: when the run is sealed, or
+// its capture has ended.
 type follower struct {
 	open    func(offset int64) (io.ReadCloser, error)
 	wait    func() error
@@ -52,12 +52,12 @@ func (f *follower) Read(p []byte) (int, error) {
 		if err == nil || errors.Is(err, io.EOF) {
 			return n, err
 		}
-		_ = f.content.Close() // it is broken already
+		_ = f.content.Close() // the connection is lost anyway
 		f.content = nil
 		if n > 0 {
 			return n, nil
 		}
-		if err := f.again(err); err != nil {
+		if err := f.waitForRetry(err); err != nil {
 			return 0, err
 		}
 	}
@@ -74,17 +74,17 @@ func (f *follower) connect() (err error) {
 		case e != nil && e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests:
 			return err
 		}
-		if err := f.again(err); err != nil {
+		if err := f.waitForRetry(err); err != nil {
 			return err
 		}
 	}
 }
 
-// again waits before the next attempt.
-func (f *follower) again(reason error) error {
+// waitForRetry before the next attempt.
+func (f *follower) waitForRetry(reason error) error {
 	err := f.wait()
 	if err == nil {
-		f.note(fmt.Sprintf("connection to the archive lost, trying again: %v", reason))
+		f.note(fmt.Sprintf("connection to the archive lost, retrying: %v", reason))
 	}
 	return err
 }

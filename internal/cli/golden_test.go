@@ -87,7 +87,7 @@ func TestStatusListsExperiments(t *testing.T) {
 	golden.Check(t, "list.txt", listTable([]v1alpha1.Experiment{*running(), *finished()}, true, noon.Add(40*time.Second)))
 }
 
-func TestStatusTellsEverythingAboutOne(t *testing.T) {
+func TestStatusOfOneExperimentIsComplete(t *testing.T) {
 	golden.Check(t, "status-running.txt", description(running(), &runapi.Counters{Sent: 120, Received: 840}, noon.Add(31*time.Second)))
 	golden.Check(t, "status-finished.txt", description(finished(), nil, noon.Add(2*time.Minute)))
 }
@@ -100,7 +100,7 @@ func TestTheLiveLine(t *testing.T) {
 		"plain": {progressLine(running(), counters, noon.Add(-5*time.Second), false),
 			"quickstart  Running          42%  -0:05 / 1:15  nodes 2/2  sent 120  received 840"},
 		"not yet seen": {progressLine(&v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, nil, noon, false), "new  Submitted     "},
-		"cut":          {cut("abcdef", 4), "abc…"},
+		"cut":          {truncateLine("abcdef", 4), "abc…"},
 		"hours":        {clock(3*time.Hour + 62*time.Second), "3:01:02"},
 	} {
 		if c.got != c.want {

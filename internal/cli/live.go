@@ -22,55 +22,55 @@ func (t *target) experimentFlag(cmd *cobra.Command, name *string) {
 	})
 }
 
-// site is an experiment with its expanded nodes.
-type site struct {
+// expandedExperiment is an experiment with its expanded nodes.
+type expandedExperiment struct {
 	*v1alpha1.Experiment
 	*topology.Topology
 }
 
-// up finds the experiment of a name, or without one the only one that runs, and demands that it runs.
-func (c *cluster) up(ctx context.Context, name, command string) (*site, error) {
-	s, err := c.begun(ctx, name, command)
+// runningExperiment finds the experiment of a name, or the only one that runs, and requires that it runs.
+func (c *cluster) runningExperiment(ctx context.Context, name, command string) (*expandedExperiment, error) {
+	s, err := c.startedExperiment(ctx, name, command)
 	if err != nil {
 		return nil, err
 	}
 	if s.Status.Phase != v1alpha1.PhaseRunning {
-		return nil, fmt.Errorf("experiment %[1]s does not run, it is %[3]s%[4]s: try again when vignette status -n %[2]s %[1]s says Running",
-			s.Name, s.Namespace, stage(s.Experiment), inBrackets(oneLine(s.Status.Message)))
+		return nil, fmt.Errorf("experiment %[1]s is not running, it is %[3]s%[4]s: try again when vignette status -n %[2]s %[1]s says Running",
+			s.Name, s.Namespace, stage(s.Experiment), inParentheses(oneLine(s.Status.Message)))
 	}
 	return s, nil
 }
 
-// begun finds the experiment as up does, also while its nodes still start.
-func (c *cluster) begun(ctx context.Context, name, command string) (*site, error) {
-	e, err := c.choose(ctx, name, command)
+// startedExperiment is runningExperiment that also accepts starting nodes.
+func (c *cluster) startedExperiment(ctx context.Context, name, command string) (*expandedExperiment, error) {
+	e, err := c.chooseExperiment(ctx, name, command)
 	if err != nil {
 		return nil, err
 	}
-	if end := ended(e); end != nil {
+	if end := outcomeOf(e); end != nil {
 		return nil, fmt.Errorf("experiment %[1]s has ended, it %[3]s: start a new one with vignette run; what it left: vignette results -n %[2]s %[1]s, vignette logs -n %[2]s -e %[1]s NODE",
 			e.Name, e.Namespace, strings.ToLower(string(*end)))
 	}
 	return expand(e)
 }
 
-func inBrackets(text string) string {
+func inParentheses(text string) string {
 	if text == "" {
 		return ""
 	}
 	return " (" + text + ")"
 }
 
-func expand(e *v1alpha1.Experiment) (*site, error) {
+func expand(e *v1alpha1.Experiment) (*expandedExperiment, error) {
 	nodes, errs := topology.Expand(&e.Spec)
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("experiment %s: %w", e.Name, errs.ToAggregate())
 	}
-	return &site{e, nodes}, nil
+	return &expandedExperiment{e, nodes}, nil
 }
 
-// choose gives the experiment of a name, or the only one that has begun and not ended; without any, the only one that is queued.
-func (c *cluster) choose(ctx context.Context, name, command string) (*v1alpha1.Experiment, error) {
+// chooseExperiment returns the experiment of a name, or the only one that has started and not ended; else the only queued one.
+func (c *cluster) chooseExperiment(ctx context.Context, name, command string) (*v1alpha1.Experiment, error) {
 	if name != "" {
 		return c.experiment(ctx, name)
 	}
@@ -83,9 +83,9 @@ func (c *cluster) choose(ctx context.Context, name, command string) (*v1alpha1.E
 	for i := range experiments.Items {
 		e := &experiments.Items[i]
 		switch {
-		case ended(e) != nil:
+		case outcomeOf(e) != nil:
 			others = append(others, e.Name)
-		case queued(e):
+		case isQueued(e):
 			waiting, next = append(waiting, e.Name), e
 		default:
 			running, chosen = append(running, e.Name), e
@@ -95,23 +95,23 @@ func (c *cluster) choose(ctx context.Context, name, command string) (*v1alpha1.E
 	case len(running) == 1:
 		return chosen, nil
 	case len(running) > 1:
-		return nil, fmt.Errorf("%d experiments run in namespace %s: say which one, such as %s -e %s (one of %s)",
-			len(running), c.namespace, command, running[0], some(running))
+		return nil, fmt.Errorf("%d experiments run in namespace %s: choose one, such as %s -e %s (one of %s)",
+			len(running), c.namespace, command, running[0], listNames(running))
 	case len(waiting) == 1:
 		return next, nil
 	case len(waiting) > 1:
-		return nil, fmt.Errorf("no experiment runs in namespace %s yet, as these wait: %s; vignette status -n %[1]s tells why", c.namespace, some(waiting))
+		return nil, fmt.Errorf("no experiment runs in namespace %s yet, as these wait: %s; vignette status -n %[1]s shows why", c.namespace, listNames(waiting))
 	case len(others) > 0:
-		return nil, fmt.Errorf("no experiment runs in namespace %s: start one with vignette run FILE, or name one that has ended with -e (%s)", c.namespace, some(others))
+		return nil, fmt.Errorf("no experiment runs in namespace %s: start one with vignette run FILE, or name one that has ended with -e (%s)", c.namespace, listNames(others))
 	}
 	return nil, fmt.Errorf("there is no experiment in namespace %s: start one with vignette run FILE, or name another namespace with -n", c.namespace)
 }
 
-// shownNames bounds how many names an error lists.
+// shownNames in an error.
 const shownNames = 12
 
-// some of the names, in order, for an error.
-func some(names []string) string {
+// listNames joins names in order, with a limit.
+func listNames(names []string) string {
 	names = slices.Clone(names)
 	if more := len(names) - shownNames; more > 0 {
 		return strings.Join(names[:shownNames], ", ") + fmt.Sprintf(" and %d more", more)
@@ -119,22 +119,22 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (s *site) nodeNames() (names []string) {
+func (s *expandedExperiment) nodeNames() (names []string) {
 	for _, node := range s.Nodes {
 		names = append(names, node.Name)
 	}
 	return names
 }
 
-func (s *site) networkNames() (names []string) {
+func (s *expandedExperiment) networkNames() (names []string) {
 	for _, network := range s.Spec.Networks {
 		names = append(names, network.Name)
 	}
 	return names
 }
 
-// groupNames are what links may go from and to.
-func (s *site) groupNames() (names []string) {
+// groupNames are the possible ends of links.
+func (s *expandedExperiment) groupNames() (names []string) {
 	for _, node := range s.Nodes {
 		for _, name := range []string{node.Group, node.Template, node.Name} {
 			if !slices.Contains(names, name) {
@@ -145,23 +145,23 @@ func (s *site) groupNames() (names []string) {
 	return names
 }
 
-// node of a name; of the nodes that count makes all are listed where it names none of them.
-func (s *site) node(name string) (topology.Node, error) {
+// node of a name; the error lists all nodes, also those that count generates.
+func (s *expandedExperiment) node(name string) (topology.Node, error) {
 	node, found := s.Topology.Node(name)
 	if !found {
-		return node, fmt.Errorf("there is no node %s in experiment %s: want one of %s", name, s.Name, some(s.nodeNames()))
+		return node, fmt.Errorf("there is no node %s in experiment %s: want one of %s", name, s.Name, listNames(s.nodeNames()))
 	}
 	return node, nil
 }
 
 // network of a name.
-func (s *site) network(name string) (v1alpha1.Network, error) {
+func (s *expandedExperiment) network(name string) (v1alpha1.Network, error) {
 	for _, network := range s.Spec.Networks {
 		if network.Name == name {
 			return network, nil
 		}
 	}
-	return v1alpha1.Network{}, fmt.Errorf("there is no network %s in experiment %s: want one of %s", name, s.Name, some(s.networkNames()))
+	return v1alpha1.Network{}, fmt.Errorf("there is no network %s in experiment %s: want one of %s", name, s.Name, listNames(s.networkNames()))
 }
 
 // containers of a node: one for each app, or the idle one.
@@ -172,16 +172,16 @@ func containers(node topology.Node) []string {
 	return node.Apps
 }
 
-// appOf checks the name of an app of a node.
-func (s *site) appOf(node topology.Node, app string) error {
+// appOf checks the name of a node's app.
+func (s *expandedExperiment) appOf(node topology.Node, app string) error {
 	if !slices.Contains(containers(node), app) {
-		return fmt.Errorf("node %s of experiment %s has no app %s: want one of %s", node.Name, s.Name, app, some(containers(node)))
+		return fmt.Errorf("node %s of experiment %s has no app %s: want one of %s", node.Name, s.Name, app, listNames(containers(node)))
 	}
 	return nil
 }
 
-// beginning keeps the names that begin with what has been typed.
-func beginning(typed string, names []string) (matching []string) {
+// withPrefix keeps the names that begin with the typed text.
+func withPrefix(typed string, names []string) (matching []string) {
 	for _, name := range names {
 		if strings.HasPrefix(name, typed) {
 			matching = append(matching, name)
@@ -190,8 +190,8 @@ func beginning(typed string, names []string) (matching []string) {
 	return matching
 }
 
-// offer completes from what an experiment has; nothing where no experiment can be chosen.
-func (t *target) offer(cmd *cobra.Command, name, typed string, names func(*site) []string) ([]string, cobra.ShellCompDirective) {
+// completeFrom completes from an experiment's names; nothing if no experiment can be chosen.
+func (t *target) completeFrom(cmd *cobra.Command, name, typed string, names func(*expandedExperiment) []string) ([]string, cobra.ShellCompDirective) {
 	nothing := cobra.ShellCompDirectiveNoFileComp
 	c, err := t.connect()
 	if err != nil {
@@ -199,7 +199,7 @@ func (t *target) offer(cmd *cobra.Command, name, typed string, names func(*site)
 	}
 	ctx, cancel := completionContext(cmd)
 	defer cancel()
-	e, err := c.choose(ctx, name, "")
+	e, err := c.chooseExperiment(ctx, name, "")
 	if err != nil {
 		return nil, nothing
 	}
@@ -207,5 +207,5 @@ func (t *target) offer(cmd *cobra.Command, name, typed string, names func(*site)
 	if err != nil {
 		return nil, nothing
 	}
-	return beginning(typed, names(s)), nothing
+	return withPrefix(typed, names(s)), nothing
 }

@@ -310,7 +310,7 @@ func TestFollowedLogsGoOnOverALostConnectionToTheEndOfTheRun(t *testing.T) {
 	if err := <-ended; err != nil || out.String() != "broker up\none client\nanother client\n" {
 		t.Errorf("error %v, output:\n%s", err, out.String())
 	}
-	if !strings.Contains(errs.String(), "connection to the archive lost, trying again") {
+	if !strings.Contains(errs.String(), "connection to the archive lost, retrying") {
 		t.Errorf("errors %q; want the lost connection named", errs.String())
 	}
 }
@@ -405,7 +405,7 @@ func (p *platform) frames(t *testing.T, where string, blocks []byte) {
 	p.add("captures/"+captures.Items[0].Name+"/"+where+".pcapng", string(blocks))
 }
 
-func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
+func TestBlocksArriveCompleteAndAtOnceHoweverTheyAreCut(t *testing.T) {
 	header, first, second := int(section()[4]), len(section()), len(section())+len(packet(64))
 	whole := append(append(section(), packet(64)...), packet(1400)...)
 	for name, reader := range map[string]io.Reader{"at once": bytes.NewReader(whole), "byte by byte": iotest.OneByteReader(bytes.NewReader(whole)), "in halves": iotest.HalfReader(bytes.NewReader(whole))} {
@@ -438,7 +438,7 @@ func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
 		out.waitFor(t, string(whole[:second]))
 	})
 	t.Run("no capture", func(t *testing.T) {
-		if err := copyBlocks(&cuts{}, strings.NewReader("this is no capture at all"), &pcapng.BlockScanner{}); err == nil || !strings.Contains(err.Error(), "not as it should be: block at offset 0") {
+		if err := copyBlocks(&cuts{}, strings.NewReader("this is no capture at all"), &pcapng.BlockScanner{}); err == nil || !strings.Contains(err.Error(), "damaged: block at offset 0") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -479,7 +479,7 @@ func TestAShellPassesTheExitCodeOnAndExplainsWhatAnImageLacks(t *testing.T) {
 		t.Errorf("exit code: %v; want 42", err)
 	}
 	missing := errors.New(`exec failed: unable to start container process: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown`)
-	if err := explainExec(missing, s, node, "bft", nil); !strings.Contains(err.Error(), "image of app bft has no shell: use --toolbox, or an image of yours") ||
+	if err := explainExec(missing, s, node, "bft", nil); !strings.Contains(err.Error(), "image of app bft has no shell: use --toolbox, or your own image") ||
 		!strings.Contains(err.Error(), "(kubectl debug -n team-nor -it bft-live-hq --profile=restricted --image=IMAGE --target=bft), or another container of node hq with --app (broker)") {
 		t.Errorf("without a shell: %v", err)
 	}
@@ -491,7 +491,7 @@ func TestAShellPassesTheExitCodeOnAndExplainsWhatAnImageLacks(t *testing.T) {
 func TestTheWindowsSizeIsToldAtTheStartAndWhenItChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := []int{80, 80, 120}
-	queue := &sizes{ctx: ctx, size: func() (int, int, error) {
+	queue := &windowSizes{ctx: ctx, size: func() (int, int, error) {
 		width := answers[0]
 		answers = answers[1:]
 		return width, 24, nil
@@ -560,10 +560,10 @@ func TestNodesAppsAndNetworksAreCompleted(t *testing.T) {
 		want string
 	}{
 		"nodes":             {s.nodeApps(""), "hq veh-1 veh-2 veh-3"},
-		"apps of nodes":     {beginning("hq/", s.nodeApps("hq/")), "hq/bft hq/broker"},
+		"apps of nodes":     {withPrefix("hq/", s.nodeApps("hq/")), "hq/bft hq/broker"},
 		"apps of a node":    {s.appsOf([]string{"veh-1"}), "idle"},
 		"networks of nodes": {s.networksOf("veh-1"), "wan"},
-		"networks":          {beginning("w", s.networkNames()), "wan"},
+		"networks":          {withPrefix("w", s.networkNames()), "wan"},
 		"groups":            {s.groupNames(), "hq veh veh-1 veh-2 veh-3"},
 	} {
 		if strings.Join(c.got, " ") != c.want {
@@ -601,14 +601,14 @@ func TestErrorsOfLiveCommandsSayWhatToDoNext(t *testing.T) {
 		"no such experiment":       {nil, shell("ghost", "hq", ""), "there is no experiment ghost in namespace team-nor any more, but the archive has 1 of its runs: vignette results"},
 		"no experiment at all":     {nil, shell("", "hq", ""), "there is no experiment in namespace team-nor: start one with vignette run FILE, or name another namespace with -n"},
 		"none runs":                {[]client.Object{over}, shell("", "hq", ""), "no experiment runs in namespace team-nor: start one with vignette run FILE, or name one that has ended with -e (first)"},
-		"several run":              {[]client.Object{liveCluster(), second}, shell("", "hq", ""), "2 experiments run in namespace team-nor: say which one, such as vignette shell hq -e bft-live (one of bft-live, second)"},
+		"several run":              {[]client.Object{liveCluster(), second}, shell("", "hq", ""), "2 experiments run in namespace team-nor: choose one, such as vignette shell hq -e bft-live (one of bft-live, second)"},
 		"it has ended":             {[]client.Object{over}, shell("first", "hq", ""), "experiment first has ended, it succeeded: start a new one with vignette run; what it left: vignette results -n team-nor first"},
-		"it does not run yet":      {[]client.Object{queued}, shell("", "hq", ""), "does not run, it is Queued (waiting for room): try again when vignette status -n team-nor bft-live says Running"},
+		"it does not run yet":      {[]client.Object{queued}, shell("", "hq", ""), "is not running, it is Queued (waiting for room): try again when vignette status -n team-nor bft-live says Running"},
 		"one runs, one is queued":  {[]client.Object{liveCluster(), third}, shell("", "prt", ""), "there is no node prt in experiment bft-live"},
-		"several are queued":       {[]client.Object{queued, third}, shell("", "hq", ""), "no experiment runs in namespace team-nor yet, as these wait: bft-live, third; vignette status -n team-nor tells why"},
+		"several are queued":       {[]client.Object{queued, third}, shell("", "hq", ""), "no experiment runs in namespace team-nor yet, as these wait: bft-live, third; vignette status -n team-nor shows why"},
 		"no such node":             {[]client.Object{liveCluster()}, shell("", "prt", ""), "there is no node prt in experiment bft-live: want one of hq, veh-1, veh-2, veh-3"},
 		"no such app":              {[]client.Object{liveCluster()}, shell("", "hq", "brokr"), "has no app brokr: want one of bft, broker"},
-		"the pod is gone":          {[]client.Object{liveCluster()}, shell("", "hq", ""), "node hq of experiment bft-live is not up, its pod is gone: vignette status -n team-nor bft-live tells why"},
+		"the pod is gone":          {[]client.Object{liveCluster()}, shell("", "hq", ""), "node hq of experiment bft-live is not up, its pod is gone: vignette status -n team-nor bft-live shows why"},
 		"no such network":          {[]client.Object{liveCluster()}, capture("hq", "vhf", captureOptions{}), "there is no network vhf in experiment bft-live: want one of wan, lan"},
 		"a node off the network":   {[]client.Object{liveCluster()}, capture("veh-1", "lan", captureOptions{}), "node veh-1 is not on network lan: its networks are wan"},
 		"a filter that is wrong":   {[]client.Object{liveCluster()}, capture("hq", "wan", captureOptions{filter: "wrong"}), `the capture was refused: --filter "wrong": want one of tcpdump's`},
@@ -665,7 +665,7 @@ func TestAForbiddenRequestSaysWhomToAsk(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "captures"}, "x", errors.New("no"))
 	target := &target{platform: "vignette-system"}
 	err := target.explainArchive(fmt.Errorf("capture: %w", explain(forbidden)))
-	if n := strings.Count(err.Error(), "ask whoever runs the cluster for the right"); n != 1 || !apierrors.IsForbidden(err) {
+	if n := strings.Count(err.Error(), "ask the cluster's administrator for the right"); n != 1 || !apierrors.IsForbidden(err) {
 		t.Errorf("forbidden: %v; want that said once", err)
 	}
 }

@@ -15,24 +15,24 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// history of what an experiment's figures were, one sample at each look.
+// history of an experiment's figures, one sample for each update.
 type history struct {
 	samples []sample
 }
 
-// sample of an experiment's figures. What is not known is NaN.
+// sample of an experiment's figures. Unknown ones are NaN.
 type sample struct {
 	at             time.Time
 	sent, received int64
-	// deliveredPercent of what was offered so far, delays in seconds, frames that wait, and messages a second since the sample before.
+	// deliveredPercent of the offered deliveries so far, delays in seconds, waiting frames, and messages a second since the previous sample.
 	deliveredPercent, median, p95, queue float64
 	sentPerSecond, receivedPerSecond     float64
 }
 
-// kept samples: more than any terminal is wide.
+// keptSamples exceed the width of any terminal.
 const keptSamples = 300
 
-// add what the server tells now.
+// add the server's present figures.
 func (h *history) add(state *runapi.State, now time.Time) {
 	if state == nil {
 		return
@@ -68,8 +68,8 @@ func (h *history) series(figure func(sample) float64) []float64 {
 	return values
 }
 
-// recent mean of a rate over the last seconds; NaN where there is none. Logs reach the archive in pieces, so that single rates jump.
-func (h *history) recent(figure func(sample) float64) float64 {
+// recentMean of a rate over the last seconds; NaN without samples. Logs reach the archive in pieces, so single rates vary.
+func (h *history) recentMean(figure func(sample) float64) float64 {
 	const over = 5
 	sum, n := 0.0, 0
 	for _, v := range h.series(figure)[max(0, len(h.samples)-over):] {
@@ -80,16 +80,16 @@ func (h *history) recent(figure func(sample) float64) float64 {
 	return sum / float64(n)
 }
 
-// liveState asks the server how a run is getting on; nil where it has nothing of it (yet).
+// liveState reads a run's live state; nil if the server does not have it yet.
 func (c *cluster) liveState(ctx context.Context, e *v1alpha1.Experiment) *runapi.State {
 	if e.Status.T0 == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*refresh)
+	ctx, cancel := context.WithTimeout(ctx, 2*refreshInterval)
 	defer cancel()
 	state, err := c.archive.LiveState(ctx, string(e.UID))
 	if err != nil {
-		return nil // as in counters
+		return nil // like counters
 	}
 	return &state
 }
@@ -103,11 +103,11 @@ type event struct {
 // shownEvents of an experiment.
 const shownEvents = 5
 
-// events of an experiment, the newest last; none where the user may not read them.
+// events of an experiment, the newest last; none if the user may not read them.
 func (c *cluster) events(ctx context.Context, e *v1alpha1.Experiment) (events []event) {
 	var list corev1.EventList
 	if c.kube.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingFields{"involvedObject.uid": string(e.UID)}) != nil {
-		return nil // the view does without
+		return nil // the view omits them
 	}
 	for _, one := range list.Items {
 		at := one.LastTimestamp.Time
@@ -120,7 +120,7 @@ func (c *cluster) events(ctx context.Context, e *v1alpha1.Experiment) (events []
 	return events[max(0, len(events)-shownEvents):]
 }
 
-// experimentView is everything that is shown of an experiment.
+// experimentView is what is shown of an experiment.
 type experimentView struct {
 	experiment *v1alpha1.Experiment
 	state      *runapi.State
@@ -154,16 +154,16 @@ func (v experimentView) frame(now time.Time, width int) []string {
 	return lines
 }
 
-// head is the line on the experiment's way.
+// head is the line with the experiment's progress.
 func (v experimentView) head(now time.Time) string {
 	e := v.experiment
 	bare := e.DeepCopy()
 	bare.Name, bare.Status.Message = e.Namespace+"/"+e.Name, ""
-	if nodes := e.Status.Nodes; runs(e) && nodes.Ready == nodes.Total {
+	if nodes := e.Status.Nodes; isTimelineUnderWay(e) && nodes.Ready == nodes.Total {
 		bare.Status.Nodes.Total = 0 // of which there is nothing to say then
 	}
 	line := progressLine(bare, nil, now, true)
-	if runs(e) && e.Status.T0 != nil && !live(e) {
+	if isTimelineUnderWay(e) && e.Status.T0 != nil && !hasNoDuration(e) {
 		if rest := e.Spec.Duration.Std() - now.Sub(e.Status.T0.Time); rest > 0 {
 			line += "  " + clock(rest) + " left"
 		} else {
@@ -179,11 +179,11 @@ const (
 	noteWidth  = 30
 )
 
-// row of a figure: its name, its value, how it went, and a note.
+// figureRow has the name of a figure, its value, its history, and a note.
 func figureRow(width int, label, value string, series []float64, low, high float64, note string) string {
 	line := pad(label, labelWidth) + pad(value, valueWidth)
 	spark := min(60, width-labelWidth-valueWidth-noteWidth)
-	if spark < 10 { // no room for a note
+	if spark < 10 { // too narrow for a note
 		spark, note = min(60, width-labelWidth-valueWidth-1), ""
 	}
 	if series != nil {
@@ -192,66 +192,66 @@ func figureRow(width int, label, value string, series []float64, low, high float
 	return line + note
 }
 
-// figures so far, as the dashboard Experiment live has them.
+// figures so far, as in the dashboard Experiment live.
 func (v experimentView) figures(width int) []string {
 	last := v.history.samples[len(v.history.samples)-1]
 	var lines []string
-	if f := liveOf(v.state); f != nil {
+	if f := liveFiguresOf(v.state); f != nil {
 		delivered := "-"
 		if percent := deliveredPercent(f.Received, f.Offered); percent != nil {
 			delivered = percentText(*percent) + " %"
 		}
 		series := v.history.series(func(s sample) float64 { return s.deliveredPercent })
-		low, _ := bounds(series)
-		lines = append(lines, figureRow(width, "delivered", delivered, series, min(low, 90), 100, arrived(f)))
+		low, _ := valueRange(series)
+		lines = append(lines, figureRow(width, "delivered", delivered, series, min(low, 90), 100, arrivedText(f)))
 		medians, p95s := v.history.series(func(s sample) float64 { return s.median }), v.history.series(func(s sample) float64 { return s.p95 })
-		_, high := bounds(p95s)
+		_, high := valueRange(p95s)
 		note := ""
 		if f.DelaySeconds != nil {
 			note = "at most " + seconds(f.DelaySeconds.Max)
 		}
-		lines = append(lines, figureRow(width, "median delay", known(last.median, seconds), medians, 0, high, "same scale as p95"),
-			figureRow(width, "p95 delay", known(last.p95, seconds), p95s, 0, high, note))
+		lines = append(lines, figureRow(width, "median delay", valueOrDash(last.median, seconds), medians, 0, high, "same scale as p95"),
+			figureRow(width, "p95 delay", valueOrDash(last.p95, seconds), p95s, 0, high, note))
 	}
 	lines = append(lines, v.rate(width, "sent/s", func(s sample) float64 { return s.sentPerSecond }, last.sent),
 		v.rate(width, "received/s", func(s sample) float64 { return s.receivedPerSecond }, last.received))
-	if f := liveOf(v.state); f != nil {
+	if f := liveFiguresOf(v.state); f != nil {
 		queue := v.history.series(func(s sample) float64 { return s.queue })
-		_, high := bounds(queue)
+		_, high := valueRange(queue)
 		note := ""
 		if f.DeepestFrames > 0 {
 			note = fmt.Sprintf("%d at %s", f.DeepestFrames, f.DeepestQueue)
 		}
 		lines = append(lines, figureRow(width, "queue", fmt.Sprintf("%d frames", f.QueueFrames), queue, 0, max(high, 1), note),
-			pad("emulation", labelWidth)+lateness(f))
+			pad("emulation", labelWidth)+latenessText(f))
 	}
 	return lines
 }
 
 func (v experimentView) rate(width int, label string, figure func(sample) float64, total int64) string {
 	series := v.history.series(figure)
-	_, high := bounds(series)
-	return figureRow(width, label, known(v.history.recent(figure), significant), series, 0, high, fmt.Sprintf("%d in all", total))
+	_, high := valueRange(series)
+	return figureRow(width, label, valueOrDash(v.history.recentMean(figure), significant), series, 0, high, fmt.Sprintf("%d in all", total))
 }
 
-// arrived of what was offered, short.
-func arrived(f *runapi.LiveFigures) string {
+// arrivedText counts arrived deliveries.
+func arrivedText(f *runapi.LiveFigures) string {
 	if f.Offered == f.Expected {
 		return fmt.Sprintf("%d of %d offered", f.Received, f.Offered)
 	}
-	return fmt.Sprintf("%d of %d", f.Received, f.Offered) + unsent(f.Offered-f.Expected)
+	return fmt.Sprintf("%d of %d", f.Received, f.Offered) + unsentText(f.Offered-f.Expected)
 }
 
-// unsent deliveries, of which nothing is said where there are none.
-func unsent(n int64) string {
+// unsentText counts unsent deliveries; empty for none.
+func unsentText(n int64) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", %d never sent", n)
 }
 
-// bounds of the values that are known; 0, 0 of none.
-func bounds(values []float64) (low, high float64) {
+// valueRange of the known values; 0, 0 without any.
+func valueRange(values []float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if v == v {
@@ -264,16 +264,16 @@ func bounds(values []float64) (low, high float64) {
 	return low, high
 }
 
-// known writes a value, or a dash where it is not known.
-func known(v float64, write func(float64) string) string {
+// valueOrDash writes a value, or a dash if it is unknown.
+func valueOrDash(v float64, write func(float64) string) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
 	return write(v)
 }
 
-// lateness of the emulation so far; the verdict in the results is what counts.
-func lateness(f *runapi.LiveFigures) string {
+// latenessText describes the emulation's lateness so far; the results have the verdict.
+func latenessText(f *runapi.LiveFigures) string {
 	if f.LateReleases == 0 && f.SlotsMissed == 0 {
 		return "no frame late so far"
 	}
@@ -284,27 +284,27 @@ func lateness(f *runapi.LiveFigures) string {
 	return text + ", worst " + seconds(f.WorstLatenessSeconds)
 }
 
-// plain is the line for where there is no terminal, with the stage that it speaks of.
-func (v experimentView) plain(now time.Time) (line, at string) {
+// plainLine is the line without a terminal, with its stage.
+func (v experimentView) plainLine(now time.Time) (line, at string) {
 	var counters *runapi.Counters
 	if v.state != nil {
 		counters = &v.state.Counters
 	}
 	line = progressLine(v.experiment, counters, now, false)
-	if f := liveOf(v.state); f != nil {
+	if f := liveFiguresOf(v.state); f != nil {
 		if percent := deliveredPercent(f.Received, f.Offered); percent != nil {
-			line += fmt.Sprintf("  delivered %s %%", percentText(*percent)) + unsent(f.Offered-f.Expected)
+			line += fmt.Sprintf("  delivered %s %%", percentText(*percent)) + unsentText(f.Offered-f.Expected)
 		}
 		if d := f.DelaySeconds; d != nil {
 			line += fmt.Sprintf("  median %s  p95 %s", seconds(d.Median), seconds(d.P95))
 		}
-		line += fmt.Sprintf("  queue %d  %s", f.QueueFrames, lateness(f))
+		line += fmt.Sprintf("  queue %d  %s", f.QueueFrames, latenessText(f))
 	}
 	return line, cmp.Or(stage(v.experiment), "-")
 }
 
-// liveOf a state are its figures so far; nil of none.
-func liveOf(state *runapi.State) *runapi.LiveFigures {
+// liveFiguresOf a state; nil if it has none.
+func liveFiguresOf(state *runapi.State) *runapi.LiveFigures {
 	if state == nil {
 		return nil
 	}

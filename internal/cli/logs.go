@@ -40,12 +40,12 @@ func newLogs(t *target) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
 		Use:   "logs NODE[/APP]",
-		Short: "Show or follow what the apps of a node wrote",
-		Long: "logs reads the archive, so that it works while an experiment runs, after it has ended and after it was deleted.\n" +
+		Short: "Show or follow the logs of a node's apps",
+		Long: "logs reads the archive, so it works while an experiment runs, after its end and after its deletion.\n" +
 			"The streams of an app are stdout and stderr, messages (its message events, as JSON Lines) and agent (what the\n" +
 			"platform's agent did with it: starts, stops, exits). Lines of several instances begin with the instance's name.\n" +
-			"--follow goes on until the run ends or Ctrl-C. What a terminal would obey, such as an escape sequence, is written as\n" +
-			"\\u001b; --raw leaves it as it is.",
+			"--follow continues until the run ends or Ctrl-C. Control characters, such as an escape sequence, are written as\n" +
+			"\\u001b; --raw leaves them unchanged.",
 		Example: "  vignette logs hq\n" +
 			"  vignette logs hq/broker --follow\n" +
 			"  vignette logs nor/bft --instance 3 --stream messages --since 30s\n" +
@@ -65,11 +65,11 @@ func newLogs(t *target) *cobra.Command {
 	}
 	t.experimentFlag(cmd, &o.experiment)
 	flags := cmd.Flags()
-	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, where the experiment's name had several")
-	flags.BoolVarP(&o.follow, "follow", "f", false, "go on as lines are written")
+	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, if the name has several")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "show new lines as they are written")
 	flags.IntVarP(&o.instance, "instance", "i", 0, "`number` of the instance, from 1 (default: all)")
 	flags.StringSliceVar(&o.streams, "stream", []string{"stdout", "stderr"}, "`streams`: "+strings.Join(streamNames, ", "))
-	flags.DurationVar(&o.since, "since", 0, "only the newest events, of this `duration`; for the streams messages and agent, whose lines have times")
+	flags.DurationVar(&o.since, "since", 0, "only events of this last `duration`; for the streams messages and agent, whose lines have times")
 	flags.BoolVar(&o.raw, "raw", false, "write lines as the apps wrote them, with control characters")
 	flags.IntVar(&o.tail, "tail", -1, "only the last `lines` of each file")
 	complete(cmd, "uid", cobra.NoFileCompletions)
@@ -80,17 +80,17 @@ func newLogs(t *target) *cobra.Command {
 	return cmd
 }
 
-// completeNodeApp offers nodes and, once a slash is typed, their apps.
+// completeNodeApp offers nodes and, after a slash, their apps.
 func (t *target) completeNodeApp(experiment *string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return t.offer(cmd, *experiment, typed, func(s *site) []string { return s.nodeApps(typed) })
+		return t.completeFrom(cmd, *experiment, typed, func(s *expandedExperiment) []string { return s.nodeApps(typed) })
 	}
 }
 
-func (s *site) nodeApps(typed string) (names []string) {
+func (s *expandedExperiment) nodeApps(typed string) (names []string) {
 	if !strings.Contains(typed, "/") {
 		return s.nodeNames()
 	}
@@ -133,8 +133,8 @@ func (c *cluster) logs(ctx context.Context, where string, o logsOptions, w *logW
 		return err
 	}
 	state, err := c.archive.State(ctx, uid)
-	if runclient.IsNotFound(err) && gotNoFurther(asServerError(err)) == "" {
-		return fmt.Errorf("the archive has no run %s, or not yet: vignette status tells how experiments are getting on, vignette results --uid which runs a name had", uid)
+	if runclient.IsNotFound(err) && apiServerMessage(asServerError(err)) == "" {
+		return fmt.Errorf("the archive has no run %s, or not yet: vignette status shows the experiments, vignette results --uid lists the runs of a name", uid)
 	}
 	if err != nil {
 		return err
@@ -169,12 +169,12 @@ func (c *cluster) logs(ctx context.Context, where string, o logsOptions, w *logW
 	return nil
 }
 
-// runOf gives the UID of the run that is asked for: of the experiment that is there, else of the newest archived one.
+// runOf returns the UID of the requested run: of the existing experiment, else of the newest archived run.
 func (c *cluster) runOf(ctx context.Context, o logsOptions, command string) (string, error) {
 	if o.uid != "" {
 		return o.uid, nil
 	}
-	e, err := c.choose(ctx, o.experiment, command)
+	e, err := c.chooseExperiment(ctx, o.experiment, command)
 	if err == nil {
 		return string(e.UID), nil
 	}
@@ -191,7 +191,7 @@ func (c *cluster) runOf(ctx context.Context, o logsOptions, command string) (str
 	return "", err
 }
 
-// logSources are the files that are asked for, whether they are there or not.
+// logSources are the requested files, whether they exist or not.
 func logSources(plan runapi.Plan, where string, o logsOptions) (sources []logSource, err error) {
 	nodeName, appName, oneApp := strings.Cut(where, "/")
 	i := slices.IndexFunc(plan.Nodes, func(n runapi.PlannedNode) bool { return n.Name == nodeName })
@@ -200,7 +200,7 @@ func logSources(plan runapi.Plan, where string, o logsOptions) (sources []logSou
 		for i, node := range plan.Nodes {
 			names[i] = node.Name
 		}
-		return nil, fmt.Errorf("there is no node %s in experiment %s: want one of %s", nodeName, plan.Name, some(names))
+		return nil, fmt.Errorf("there is no node %s in experiment %s: want one of %s", nodeName, plan.Name, listNames(names))
 	}
 	node := plan.Nodes[i]
 	names := make([]string, len(node.Apps))
@@ -212,7 +212,7 @@ func logSources(plan runapi.Plan, where string, o logsOptions) (sources []logSou
 	}
 	switch {
 	case oneApp && !slices.Contains(names, appName):
-		return nil, fmt.Errorf("node %s of experiment %s has no app %s: want one of %s", node.Name, plan.Name, appName, some(names))
+		return nil, fmt.Errorf("node %s of experiment %s has no app %s: want one of %s", node.Name, plan.Name, appName, listNames(names))
 	case len(names) == 0:
 		return nil, fmt.Errorf("node %s of experiment %s runs no app, so that it has no logs: name another node", node.Name, plan.Name)
 	case len(sources) == 0:
@@ -248,7 +248,7 @@ func suffix(plain bool, stream string) string {
 	return " " + stream
 }
 
-// nothingWritten says which streams have something.
+// nothingWritten names the streams that have content.
 func nothingWritten(where string, o logsOptions, manifest runapi.Manifest) string {
 	var others []string
 	for _, stream := range streamNames {
@@ -276,7 +276,7 @@ type logReader struct {
 	now     func() time.Time
 }
 
-// read shows what a log has and tells how many bytes that were.
+// read shows the present content of a log, and returns its size.
 func (r *logReader) read(ctx context.Context, source logSource) (int64, error) {
 	content, err := r.archive.File(ctx, r.uid, source.path)
 	if err != nil {
@@ -300,7 +300,7 @@ func (r *logReader) read(ctx context.Context, source logSource) (int64, error) {
 	return size, err
 }
 
-// recent tells whether a line is of the time that --since wants.
+// recent reports whether a line is within --since.
 func (r *logReader) recent(line []byte) bool {
 	if r.options.since == 0 {
 		return true
@@ -311,7 +311,7 @@ func (r *logReader) recent(line []byte) bool {
 	return json.Unmarshal(line, &event) != nil || r.now().Sub(time.Unix(0, event.TimeNanoseconds)) <= r.options.since
 }
 
-// eachLine hands over whole lines, and the last one even if it is not whole; the number is that of bytes read.
+// eachLine passes on complete lines, and the last one even if it is incomplete; size is the number of bytes read.
 func eachLine(content io.Reader, use func([]byte)) (size int64, err error) {
 	buffered := bufio.NewReader(content)
 	for {
@@ -329,7 +329,7 @@ func eachLine(content io.Reader, use func([]byte)) (size int64, err error) {
 	}
 }
 
-// follow shows what there is, then each line as it comes, of all sources at once.
+// follow shows the present lines, then each new one, of all sources.
 func (r *logReader) follow(ctx context.Context, sources []logSource, written map[string]int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -377,11 +377,11 @@ func (r *logReader) followOne(ctx context.Context, source logSource, written boo
 	return err
 }
 
-// logWriter writes whole lines of several sources, each with its instance's name where there are several.
+// logWriter writes complete lines of several sources, each with its instance's name if there are several.
 type logWriter struct {
 	mu       sync.Mutex
 	out, err io.Writer
-	// raw lines are written as the apps wrote them.
+	// raw lines are not escaped.
 	raw bool
 	// colours of names, on a terminal.
 	colours bool
@@ -393,7 +393,7 @@ func newLogWriter(out, err io.Writer) *logWriter {
 	return &logWriter{out: safetext.Unwrap(out), err: safetext.Unwrap(err), colours: descriptor(out) >= 0}
 }
 
-// prefixes decides whether lines begin with the name of their source, and how wide that is.
+// prefixes decides whether lines begin with the name of their source, and its width.
 func (w *logWriter) prefixes(sources []logSource) {
 	w.width, w.order = 0, map[string]int{}
 	for _, source := range sources {
@@ -409,7 +409,7 @@ func (w *logWriter) prefixes(sources []logSource) {
 	}
 }
 
-// sameInstance tells that two sources are the output of one instance, which needs no name.
+// sameInstance reports whether two sources are the output of one instance, which needs no name.
 func sameInstance(a, b logSource) bool {
 	return strings.TrimSuffix(a.name, " stderr") == strings.TrimSuffix(b.name, " stderr")
 }

@@ -31,15 +31,15 @@ const (
 	machinesPath    = "/apis/kubevirt.io/v1"
 	streamsPath     = "/apis/subresources.kubevirt.io/v1"
 	machineResource = "virtualmachineinstances"
-	// streamProtocol is KubeVirt's websocket subprotocol: the bytes, in binary messages of any length.
+	// streamProtocol is KubeVirt's websocket subprotocol: bytes in binary messages of any length.
 	streamProtocol = "plain.kubevirt.io"
 )
 
 // machine is a node that is a virtual machine.
 type machine struct {
-	site *site
+	site *expandedExperiment
 	node topology.Node
-	// object in the cluster; of KubeVirt's VirtualMachineInstance what is needed here.
+	// object in the cluster; only the fields of KubeVirt's VirtualMachineInstance that are needed.
 	object virtualMachineInstance
 }
 
@@ -52,14 +52,14 @@ type virtualMachineInstance struct {
 }
 
 // machineNames are the nodes that are virtual machines.
-func (s *site) machineNames() []string { return s.namesOf(topology.Node.IsVM) }
+func (s *expandedExperiment) machineNames() []string { return s.namesOf(topology.Node.IsVM) }
 
 // podNames are the nodes that are pods.
-func (s *site) podNames() []string {
+func (s *expandedExperiment) podNames() []string {
 	return s.namesOf(func(node topology.Node) bool { return !node.IsVM() })
 }
 
-func (s *site) namesOf(is func(topology.Node) bool) (names []string) {
+func (s *expandedExperiment) namesOf(is func(topology.Node) bool) (names []string) {
 	for _, node := range s.Nodes {
 		if is(node) {
 			names = append(names, node.Name)
@@ -74,15 +74,15 @@ func (t *target) completeMachine(experiment *string) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return t.offer(cmd, *experiment, typed, (*site).machineNames)
+		return t.completeFrom(cmd, *experiment, typed, (*expandedExperiment).machineNames)
 	}
 }
 
-// machineUp finds the machine of a node and waits for it to run; notes tells that it waits.
+// machineUp finds the machine of a node and waits until it runs, which notes announces.
 func (c *cluster) machineUp(ctx context.Context, experiment, node, command string, notes io.Writer) (*machine, error) {
 	for waits := false; ; waits = true {
 		m, err := c.machineOf(ctx, experiment, node, command)
-		if err != nil || m.runs() {
+		if err != nil || m.isRunning() {
 			return m, err
 		}
 		if !waits {
@@ -96,9 +96,9 @@ func (c *cluster) machineUp(ctx context.Context, experiment, node, command strin
 	}
 }
 
-// machineOf a node; an error where it does not run and will not.
+// machineOf a node; an error if it is not running and will not be.
 func (c *cluster) machineOf(ctx context.Context, experiment, nodeName, command string) (*machine, error) {
-	site, err := c.begun(ctx, experiment, "vignette "+command+" "+nodeName)
+	site, err := c.startedExperiment(ctx, experiment, "vignette "+command+" "+nodeName)
 	if err != nil {
 		return nil, err
 	}
@@ -108,43 +108,43 @@ func (c *cluster) machineOf(ctx context.Context, experiment, nodeName, command s
 	}
 	if !node.IsVM() {
 		return nil, fmt.Errorf("node %[1]s of experiment %[2]s is a pod, which has no %[3]s: vignette shell -n %[4]s -e %[2]s %[1]s%[5]s",
-			node.Name, site.Name, machineHas[command], site.Namespace, machinesInstead(site))
+			node.Name, site.Name, machineEndpoints[command], site.Namespace, suggestMachines(site))
 	}
 	m := &machine{site: site, node: node}
 	if err := c.readMachine(ctx, m); err != nil {
 		return nil, err
 	}
 	switch phase := m.object.Status.Phase; {
-	case m.runs() || phase == "Pending" || phase == "Scheduling" || phase == "Scheduled":
+	case m.isRunning() || phase == "Pending" || phase == "Scheduling" || phase == "Scheduled":
 		return m, nil
 	case phase != "":
-		return nil, fmt.Errorf("the virtual machine of node %s does not run, it is %s: %s", node.Name, phase, m.whatNext())
+		return nil, fmt.Errorf("the virtual machine of node %s does not run, it is %s: %s", node.Name, phase, m.nextSteps())
 	case m.object.Metadata.UID == "" && site.Status.Phase == v1alpha1.PhaseRunning:
-		return nil, fmt.Errorf("the virtual machine of node %s is gone: %s", node.Name, m.whatNext())
+		return nil, fmt.Errorf("the virtual machine of node %s is gone: %s", node.Name, m.nextSteps())
 	}
 	return m, nil
 }
 
-func (m *machine) runs() bool { return m.object.Status.Phase == "Running" }
+func (m *machine) isRunning() bool { return m.object.Status.Phase == "Running" }
 
-// machineHas names what the commands open.
-var machineHas = map[string]string{"console": "serial console", "ssh": "SSH server"}
+// machineEndpoints are what the commands open.
+var machineEndpoints = map[string]string{"console": "serial console", "ssh": "SSH server"}
 
-// machinesInstead names the nodes that would do.
-func machinesInstead(s *site) string {
+// suggestMachines names the nodes that are virtual machines.
+func suggestMachines(s *expandedExperiment) string {
 	names := s.machineNames()
 	if len(names) == 0 {
 		return "; the experiment has no node with runtime: vm"
 	}
-	return ", or name a virtual machine: " + some(names)
+	return ", or name a virtual machine: " + listNames(names)
 }
 
-// whatNext after a machine is found not to run.
-func (m *machine) whatNext() string {
-	return fmt.Sprintf("vignette status -n %[1]s %[2]s tells why; what it wrote: vignette logs -n %[1]s -e %[2]s %[3]s", m.site.Namespace, m.site.Name, m.node.Name)
+// nextSteps for a machine that is not running.
+func (m *machine) nextSteps() string {
+	return fmt.Sprintf("vignette status -n %[1]s %[2]s shows why; its logs: vignette logs -n %[1]s -e %[2]s %[3]s", m.site.Namespace, m.site.Name, m.node.Name)
 }
 
-// readMachine reads the machine's object; it stays empty where there is none.
+// readMachine reads the machine's object; it stays empty if it does not exist.
 func (c *cluster) readMachine(ctx context.Context, m *machine) error {
 	core, err := corev1client.NewForConfig(c.config)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *cluster) readMachine(ctx context.Context, m *machine) error {
 	}
 	name := render.PodName(m.site.Name, m.node.Name)
 	answer := core.RESTClient().Get().AbsPath(machinesPath, "namespaces", m.site.Namespace, machineResource, name).Do(ctx)
-	err = answer.Error() // Raw's own error has not read the server's reasons
+	err = answer.Error() // it has the server's reasons, unlike Raw's error
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -166,7 +166,7 @@ func (c *cluster) readMachine(ctx context.Context, m *machine) error {
 	return errors.New("the cluster has no KubeVirt, which runs virtual machines: see docs/how-to/use-virtual-machines.md (the developer cluster: hack/cluster up --with kubevirt)")
 }
 
-// explain says what to do where a stream to a machine cannot be had.
+// explain adds what to do if a stream to a machine cannot be opened.
 func (m *machine) explain(err error) error {
 	var refused *httpstream.UpgradeFailureError
 	if errors.As(err, &refused) {
@@ -206,17 +206,17 @@ func (c *cluster) machineStream(ctx context.Context, m *machine, what string) (i
 	return &machineStream{Conn: connection}, nil
 }
 
-// forwarded is the stream to a TCP port of a machine.
-func forwarded(port uint16) string { return path.Join("portforward", fmt.Sprint(port), "tcp") }
+// portForwardPath is the stream to a TCP port of a machine.
+func portForwardPath(port uint16) string { return path.Join("portforward", fmt.Sprint(port), "tcp") }
 
-// machineStream is the bytes in a websocket's binary messages. One may read while another writes.
+// machineStream has the bytes of a websocket's binary messages. One goroutine may read while another writes.
 type machineStream struct {
 	*websocket.Conn
 	message io.Reader
 	closing sync.Once
 }
 
-// Read implements io.Reader; the end of the stream is io.EOF, however it came about.
+// Read implements io.Reader; any end of the stream is io.EOF.
 func (s *machineStream) Read(p []byte) (int, error) {
 	for {
 		if s.message == nil {
@@ -239,7 +239,7 @@ func (s *machineStream) Read(p []byte) (int, error) {
 	}
 }
 
-// endOfStream is io.EOF: KubeVirt ends streams with the connection, mostly without a word of farewell.
+// endOfStream is io.EOF: KubeVirt mostly ends streams by closing the connection.
 func endOfStream(err error) error {
 	if websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseAbnormalClosure, websocket.CloseNoStatusReceived) {
 		return io.EOF
@@ -255,7 +255,7 @@ func (s *machineStream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close says farewell and ends the connection.
+// Close sends a close message and ends the connection.
 func (s *machineStream) Close() (err error) {
 	s.closing.Do(func() {
 		_ = s.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))

@@ -21,24 +21,24 @@ type reportOptions struct {
 	uid string
 }
 
-// reportFile is where a report goes, and whether it is shown.
+// reportFile is where a report goes, and whether it is opened.
 type reportFile struct {
 	output string
 	open   bool
 }
 
-// addFlags of a command whose reports go to a file of the default name.
+// addFlags for a command whose reports go to a file of the default name.
 func (f *reportFile) addFlags(cmd *cobra.Command, name string) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "`file` to write, - for standard output (default: "+name+")")
-	flags.BoolVar(&f.open, "open", false, "show it in the browser that BROWSER names, or the system's")
+	flags.BoolVar(&f.open, "open", false, "open it in the browser of BROWSER, or the system's")
 	complete(cmd, "output", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
-// fetch a report of something by its name: get writes it and gives the file's name, none for standard output.
+// fetch a report: get writes it and returns the file's name, none for standard output.
 func (f *reportFile) fetch(cmd *cobra.Command, t *target, name string, explain func(error) error, get func(*cluster) (string, error)) error {
 	if f.open && f.output == "-" {
-		return fmt.Errorf("--open needs a file: leave out -o -")
+		return fmt.Errorf("--open needs a file: omit -o -")
 	}
 	c, err := t.connect()
 	if err != nil {
@@ -50,21 +50,21 @@ func (f *reportFile) fetch(cmd *cobra.Command, t *target, name string, explain f
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "the report of %s is in %s\n", name, file)
 	if f.open {
-		return show(cmd.Context(), file)
+		return openInBrowser(cmd.Context(), file)
 	}
 	return nil
 }
 
-// write a report and give its file's name, which is the given one by default; none for standard output.
+// write a report and return its file's name, by default the given one; none for standard output.
 func (f *reportFile) write(content io.Reader, name string, out io.Writer) (file string, err error) {
 	if f.output == "-" {
-		_, err := io.Copy(exact(out), content)
+		_, err := io.Copy(contentWriter(out), content)
 		return "", err
 	}
 	if file = f.output; file == "" {
 		file = name
 	}
-	return file, writeWhole(file, func(w io.Writer) error {
+	return file, writeAtomically(file, func(w io.Writer) error {
 		_, err := io.Copy(w, content)
 		return err
 	})
@@ -75,8 +75,8 @@ func newReport(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report NAME",
 		Short: "Fetch the report of an experiment, one HTML file that needs no network",
-		Long: "report fetches the report that the analysis made of a run: what was run, the verdict of the emulation, tables and\n" +
-			"plots, in one file that can be sent on. Of several runs of one name it takes the newest, or the one that --uid names.",
+		Long: "report fetches the report of a run: what was run, the verdict of the emulation, tables and\n" +
+			"plots, in one file that needs nothing else. Of several runs of one name it takes the newest, or that of --uid.",
 		Example: "  vignette report quickstart\n" +
 			"  vignette report quickstart --open\n" +
 			"  vignette report quickstart -o - > quickstart.html",
@@ -89,13 +89,13 @@ func newReport(t *target) *cobra.Command {
 		},
 	}
 	o.addFlags(cmd, "NAME-report.html")
-	cmd.Flags().StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
+	cmd.Flags().StringVar(&o.uid, "uid", "", "`UID` of the run, if the name has several")
 	complete(cmd, "uid", cobra.NoFileCompletions)
 	return cmd
 }
 
-// report writes the report and gives its file's name; none for standard output. It reads the file and not the server's page of it:
-// the API server's proxy rewrites pages.
+// report writes the report and returns its file's name; none for standard output. It reads the file, not the server's page: the API
+// server's proxy rewrites pages.
 func (c *cluster) report(ctx context.Context, name string, o reportOptions, out io.Writer) (file string, err error) {
 	uid, err := c.findRun(ctx, name, o.uid)
 	if err != nil {
@@ -128,13 +128,13 @@ func (c *cluster) withoutReport(ctx context.Context, name, uid string) error {
 	return c.withoutResults(ctx, name, uid)
 }
 
-// show a file in a browser.
-func show(ctx context.Context, file string) error {
+// openInBrowser shows a file.
+func openInBrowser(ctx context.Context, file string) error {
 	path, err := filepath.Abs(file)
 	if err != nil {
 		return err
 	}
-	words := opener()
+	words := browserCommand()
 	output, err := exec.CommandContext(ctx, words[0], append(words[1:], path)...).CombinedOutput() //nolint:gosec // the user's own browser
 	if err != nil {
 		return fmt.Errorf("%s cannot show %s: %w %s: open it by hand, or set BROWSER", strings.Join(words, " "), file, err, strings.TrimSpace(string(output)))
@@ -142,8 +142,8 @@ func show(ctx context.Context, file string) error {
 	return nil
 }
 
-// opener of files: BROWSER's, or the system's.
-func opener() []string {
+// browserCommand is that of BROWSER, or the system's.
+func browserCommand() []string {
 	browser, _, _ := strings.Cut(os.Getenv("BROWSER"), ":")
 	if words := strings.Fields(browser); len(words) > 0 {
 		return words

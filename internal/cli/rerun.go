@@ -24,7 +24,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/origin"
 )
 
-// What of a record may be another one now, if the user says so.
+// Inputs that may differ from the record, if the user allows it.
 const (
 	inputScenario   = "scenario"
 	inputConfigMaps = "configmaps"
@@ -51,13 +51,13 @@ func newRerun(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rerun RECORD",
 		Short: "Run an archived or downloaded run again, as its record says",
-		Long: "rerun makes a new experiment of a run record: the NAME of an experiment in the archive, the folder of a downloaded\n" +
+		Long: "rerun creates an experiment from a run record: the NAME of an experiment in the archive, the folder of a downloaded\n" +
 			"run, or its run.json. The new experiment has the record's spec with all defaults, the same seed, the waveforms in\n" +
-			"place, images by the digests that ran, and the scenario as it was compiled. ConfigMaps must have the recorded\n" +
-			"contents. Secrets are taken as they are now. What differs between the platform, the cluster and its hosts then and\n" +
-			"now is printed, and kept in the new run's record. The same seed gives the same random draws, not the same results.\n" +
+			"place, images by the digests that ran, and the compiled scenario. ConfigMaps must have the recorded\n" +
+			"contents. Secrets have their present contents. Differences of the platform, the cluster and its hosts between then and\n" +
+			"now are printed, and kept in the new run's record. The same seed gives the same random draws, not the same results.\n" +
 			"--set changes a field of the spec, with a path such as networks[wan].link.rate, and null for none. The new run is then\n" +
-			"based on the recorded one, and is no rerun of it.",
+			"based on the recorded one, and not a rerun of it.",
 		Example: "  vignette rerun quickstart --watch\n" +
 			"  vignette rerun quickstart --uid 0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11 --name again\n" +
 			"  vignette rerun quickstart-0b6fd5cc/run.json -n team-nor\n" +
@@ -77,11 +77,11 @@ func newRerun(t *target) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.uid, "uid", "", "`UID` of the archived run, where there are several of the name")
+	flags.StringVar(&o.uid, "uid", "", "`UID` of the archived run, if the name has several")
 	flags.StringVar(&o.name, "name", "", "`name` of the new experiment (default: NAME-rerun-N)")
 	flags.StringVar(&o.images, "images", imagesByDigest, "`form` of the names of apps' own images: digests, or tags as the record's spec has them")
-	flags.StringSliceVar(&o.allow, "allow-different", nil, "`inputs` that may be others than recorded: "+strings.Join(inputs, ", "))
-	flags.StringArrayVar(&o.set, "set", nil, "`PATH=VALUE` of a field of the spec that is to be another; may be given several times")
+	flags.StringSliceVar(&o.allow, "allow-different", nil, "`inputs` that may differ from the record: "+strings.Join(inputs, ", "))
+	flags.StringArrayVar(&o.set, "set", nil, "change a field of the spec, as `PATH=VALUE`; may be repeated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "compare everything and print the new objects, and create nothing")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "follow the experiment to its end, or a live cluster until it is up")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
@@ -119,10 +119,10 @@ func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOpt
 	if err := r.read(ctx, record); err != nil {
 		return err
 	}
-	if err := r.prepare(ctx); err != nil {
+	if err := r.buildExperiment(ctx); err != nil {
 		return err
 	}
-	if err := r.change(); err != nil {
+	if err := r.applyChanges(); err != nil {
 		return err
 	}
 	r.compare(ctx, platform)
@@ -130,7 +130,7 @@ func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOpt
 	if err != nil {
 		return err
 	}
-	objects, err := check("the rerun of "+r.record.Name, text, notes)
+	objects, err := validateFile("the rerun of "+r.record.Name, text, notes)
 	if err != nil {
 		if len(o.set) > 0 {
 			fmt.Fprintf(notes, "Nothing was created with --set %s\n", strings.Join(o.set, " --set "))
@@ -142,11 +142,11 @@ func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOpt
 		_, err := out.Write(text)
 		return err
 	}
-	return c.begin(ctx, objects, o.watch, out)
+	return c.createAndFollow(ctx, objects, o.watch, out)
 }
 
-// begin creates an experiment, and follows it if it is to be watched.
-func (c *cluster) begin(ctx context.Context, objects []*unstructured.Unstructured, watch bool, out io.Writer) error {
+// createAndFollow creates an experiment, and follows it if it is to be watched.
+func (c *cluster) createAndFollow(ctx context.Context, objects []*unstructured.Unstructured, watch bool, out io.Writer) error {
 	experiments, err := c.submit(ctx, objects)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (c *cluster) begin(ctx context.Context, objects []*unstructured.Unstructure
 	if watch {
 		return c.watch(ctx, e, newView(out))
 	}
-	_, err = fmt.Fprint(out, howToFollow(e))
+	_, err = fmt.Fprint(out, followHint(e))
 	return err
 }
 
@@ -165,18 +165,18 @@ type rerun struct {
 	*cluster
 	options rerunOptions
 	record  runapi.RunRecord
-	// source is where the record comes from, for people.
+	// source of the record, for people.
 	source     string
 	experiment *v1alpha1.Experiment
 	// spec without changes, and with those of --set.
 	spec, changed map[string]any
-	// run that the experiment repeats or is based on, with what was changed.
+	// run that the experiment repeats or is based on, with the changes.
 	run runapi.Rerun
-	// scenario to be made of the compiled one that the archive keeps; nil where the recorded one is there, or none is needed.
+	// scenario to create from the archive's compiled one; nil if the recorded one exists, or none is needed.
 	scenario *v1alpha1.Scenario
-	// notes of what is not repeated, for people.
+	// notes on what is not repeated, for people.
 	notes []string
-	// differences that were found, and what could not be compared.
+	// differences, and what could not be compared.
 	differences []runapi.Difference
 	unknown     []string
 }
@@ -185,7 +185,7 @@ func (r *rerun) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-func (r *rerun) differs(what, before, now string) {
+func (r *rerun) addDifference(what, before, now string) {
 	r.differences = append(r.differences, runapi.Difference{What: what, Before: before, Now: now})
 }
 
@@ -206,7 +206,7 @@ func (r *rerun) read(ctx context.Context, record string) error {
 		r.source = file
 		text, err = os.ReadFile(file)
 	} else {
-		text, err = r.archived(ctx, record)
+		text, err = r.readArchived(ctx, record)
 	}
 	if err == nil {
 		r.record, err = runapi.ReadRunRecord(r.source, text)
@@ -214,8 +214,8 @@ func (r *rerun) read(ctx context.Context, record string) error {
 	return err
 }
 
-// recordFile is the run.json that an argument means, if there is one on the disk. A name that is also a folder's means the
-// folder only if that has a record.
+// recordFile is the run.json of an argument, if it is on the disk. A name that is also a folder's means the folder only if that has a
+// record.
 func recordFile(record string) (file string, onDisk bool) {
 	for _, file := range []string{filepath.Join(record, runFile), record} {
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
@@ -225,7 +225,7 @@ func recordFile(record string) (file string, onDisk bool) {
 	return "", false
 }
 
-func (r *rerun) archived(ctx context.Context, name string) ([]byte, error) {
+func (r *rerun) readArchived(ctx context.Context, name string) ([]byte, error) {
 	uid, err := r.findRun(ctx, name, r.options.uid)
 	if err != nil {
 		return nil, err
@@ -273,9 +273,9 @@ func (r *rerun) explanation() string {
 		}
 		b.WriteString("\n" + rows.String() + "\n")
 	} else if len(r.run.Changes) > 0 {
-		b.WriteString("Otherwise no difference was found between what was recorded and what is there now.\n")
+		b.WriteString("Otherwise no difference from the record was found.\n")
 	} else {
-		b.WriteString("No difference was found between what was recorded and what is there now.\n")
+		b.WriteString("No difference from the record was found.\n")
 	}
 	for _, unknown := range r.unknown {
 		b.WriteString("Not compared: " + unknown + "\n")
@@ -286,7 +286,7 @@ func (r *rerun) explanation() string {
 	return b.String()
 }
 
-// changesTable names the fields of a spec that were changed.
+// changesTable names the changed fields of a spec.
 func changesTable(run runapi.Rerun) string {
 	rows := table{left("CHANGE", "FROM", "TO")}
 	for _, c := range run.Changes {
@@ -299,8 +299,8 @@ func changesTable(run runapi.Rerun) string {
 	return text
 }
 
-// change the spec as --set says.
-func (r *rerun) change() (err error) {
+// applyChanges of --set to the spec.
+func (r *rerun) applyChanges() (err error) {
 	if r.spec, err = origin.Fields(&r.experiment.Spec); err != nil {
 		return err
 	}
@@ -312,17 +312,17 @@ func (r *rerun) change() (err error) {
 		if !found {
 			return fmt.Errorf("--set %q: want PATH=VALUE, such as networks[wan].link.rate=19.2kbit", setting)
 		}
-		if err := set(r.changed, typed, value); err != nil {
+		if err := setField(r.changed, typed, value); err != nil {
 			return fmt.Errorf("--set %s: %w", setting, err)
 		}
 	}
 	if r.changed["stop"] != nil {
-		return errors.New("--set stop: a rerun that is stopped before it starts measures nothing: leave it out")
+		return errors.New("--set stop: a rerun that is stopped before it starts measures nothing: omit it")
 	}
 	return nil
 }
 
-func set(spec map[string]any, typed, value string) error {
+func setField(spec map[string]any, typed, value string) error {
 	path, err := fieldpath.Parse(typed)
 	if err != nil {
 		return err
@@ -334,7 +334,7 @@ func set(spec map[string]any, typed, value string) error {
 	return fieldpath.Set(spec, fieldpath.Experiment(), path, parsed)
 }
 
-// yaml of the objects to be created, the scenario first.
+// yaml of the objects to create, the scenario first.
 func (r *rerun) yaml() ([]byte, error) {
 	about := runapi.Rerun{Namespace: r.record.Namespace, Name: r.record.Name, UID: r.record.UID, Differences: r.differences}
 	var err error
@@ -353,7 +353,7 @@ func (r *rerun) yaml() ([]byte, error) {
 	return append(all, text...), err
 }
 
-// manifestOf an object as a user would write it, with a spec in the place of its own if there is one.
+// manifestOf an object as a user would write it, with another spec if one is given.
 func manifestOf(kind string, object any, spec map[string]any) ([]byte, error) {
 	text, err := json.Marshal(object)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestADryRunPrintsWhatRunTakesAndCreatesNothing(t *testing.T) {
 	if err := c.kube.List(t.Context(), &list); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d experiments, %v; want none", len(list.Items), err)
 	}
-	objects, err := check("again.yaml", []byte(out), os.Stderr)
+	objects, err := validateFile("again.yaml", []byte(out), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestTheScenarioIsTheRecordedOne(t *testing.T) {
 		ref   string
 		want  string
 	}{
-		"unchanged":               {hills("as it was"), false, nil, "hills", "No difference was found"},
+		"unchanged":               {hills("as it was"), false, nil, "hills", "No difference from the record was found"},
 		"changed, and kept":       {hills("changed"), true, nil, "recorded", "made of the recorded one, which the archive keeps"},
 		"deleted, and kept":       {nil, true, nil, "recorded", "is not in namespace team-nor; the rerun has Scenario"},
 		"changed, and not kept":   {hills("changed"), false, nil, "", "to run with it as it is: --allow-different scenario"},

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// environmentNow is what the user may see of the cluster, and what of it that is not.
+// environmentNow is what the user may read of the cluster, and a list of what is unknown.
 func (c *cluster) environmentNow(ctx context.Context, platform string) (now *runapi.Environment, unknown []string) {
 	now = &runapi.Environment{}
 	version, err := c.kubernetesVersion()

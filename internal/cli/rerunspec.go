@@ -21,8 +21,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// prepare makes the experiment of the record, and checks that its inputs are as they were.
-func (r *rerun) prepare(ctx context.Context) error {
+// buildExperiment builds the experiment of the record, and checks its inputs.
+func (r *rerun) buildExperiment(ctx context.Context) error {
 	e := &v1alpha1.Experiment{}
 	e.Namespace, e.Spec = r.namespace, *r.record.Spec.DeepCopy()
 	r.experiment = e
@@ -32,13 +32,13 @@ func (r *rerun) prepare(ctx context.Context) error {
 	if r.options.images == imagesByDigest {
 		r.pinImages(e.Spec.Apps)
 	}
-	if err := r.keepScenario(ctx); err != nil {
+	if err := r.restoreScenario(ctx); err != nil {
 		return err
 	}
-	if err := r.keepConfigMaps(ctx); err != nil {
+	if err := r.checkConfigMaps(ctx); err != nil {
 		return err
 	}
-	r.noteWhatPeopleDid()
+	r.noteManualChanges()
 	r.noteSecrets()
 	var err error
 	e.Name, err = r.newName(ctx)
@@ -78,7 +78,7 @@ func (r *rerun) pinImages(apps []v1alpha1.App) {
 	}
 }
 
-// digestsOf the images that ran for an app; none where one of them has none.
+// digestsOf the images that ran for an app; none if one of them has none.
 func (r *rerun) digestsOf(app string) (ran []string) {
 	if r.record.Environment == nil {
 		return nil
@@ -106,9 +106,9 @@ func withoutTag(image string) string {
 	return image
 }
 
-// keepScenario moves the nodes as they were moved: by the Scenario that the record names, if it is compiled to the same digest still,
-// else by a new one of what the archive keeps under the recorded digest.
-func (r *rerun) keepScenario(ctx context.Context) error {
+// restoreScenario uses the Scenario that the record names, if it is still compiled to the same digest, else a new one of the archive's
+// compiled scenario.
+func (r *rerun) restoreScenario(ctx context.Context) error {
 	reference, recorded := r.experiment.Spec.Scenario, r.record.Scenario
 	if reference == nil {
 		return nil
@@ -134,7 +134,7 @@ func (r *rerun) keepScenario(ctx context.Context) error {
 		return nil
 	}
 	if digest != "" && r.allows(inputScenario) {
-		r.differs("scenario "+recorded.Name, recorded.Digest, digest)
+		r.addDifference("scenario "+recorded.Name, recorded.Digest, digest)
 		return nil
 	}
 	remedy := "to run with it as it is: --allow-different " + inputScenario
@@ -144,7 +144,7 @@ func (r *rerun) keepScenario(ctx context.Context) error {
 	return fmt.Errorf("scenario %s was %s, which the archive keeps no longer, and is %s: %s", recorded.Name, recorded.Digest, now, remedy)
 }
 
-// scenarioNow tells how a Scenario is now, in words, and its digest if it is compiled.
+// scenarioNow describes a Scenario's present state, and returns its digest if it is compiled.
 func (r *rerun) scenarioNow(ctx context.Context, name string) (words, digest string, err error) {
 	var scenario v1alpha1.Scenario
 	err = r.kube.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &scenario)
@@ -167,7 +167,7 @@ const (
 	digestFrom, digestTo = 7, 19
 )
 
-// recordedScenario is a Scenario of what the archive has compiled. Its format is that of no file: it is not compiled again.
+// recordedScenario is a Scenario of the archive's compiled one. Its format means nothing: it is not compiled again.
 func recordedScenario(namespace string, recorded runapi.PlannedScenario) *v1alpha1.Scenario {
 	s := &v1alpha1.Scenario{}
 	suffix := "-" + recorded.Digest[digestFrom:digestTo]
@@ -178,8 +178,8 @@ func recordedScenario(namespace string, recorded runapi.PlannedScenario) *v1alph
 	return s
 }
 
-// keepConfigMaps refuses contents that are not those that the record has digests of.
-func (r *rerun) keepConfigMaps(ctx context.Context) error {
+// checkConfigMaps refuses contents without the recorded digests.
+func (r *rerun) checkConfigMaps(ctx context.Context) error {
 	var wrong []string
 	for _, recorded := range r.record.ConfigMaps {
 		what := fmt.Sprintf("key %s of ConfigMap %s", recorded.Key, recorded.Name)
@@ -191,19 +191,19 @@ func (r *rerun) keepConfigMaps(ctx context.Context) error {
 			return fmt.Errorf("%s is not in namespace %s: make it, with the content whose SHA-256 is %s", what, r.namespace, recorded.SHA256)
 		case digest == recorded.SHA256:
 		case r.allows(inputConfigMaps):
-			r.differs(what, "sha256:"+recorded.SHA256, "sha256:"+digest)
+			r.addDifference(what, "sha256:"+recorded.SHA256, "sha256:"+digest)
 		default:
 			wrong = append(wrong, fmt.Sprintf("%s (SHA-256 %s, and was %s)", what, digest, recorded.SHA256))
 		}
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("apps would be given other contents than recorded: %s: give them the recorded ones, or --allow-different %s",
+		return fmt.Errorf("contents for apps differ from the record: %s: restore the recorded ones, or use --allow-different %s",
 			strings.Join(wrong, "; "), inputConfigMaps)
 	}
 	return nil
 }
 
-// configMapNow is the SHA-256 of a key's content; empty where there is none.
+// configMapNow is the SHA-256 of a key's content; empty if it does not exist.
 func (r *rerun) configMapNow(ctx context.Context, name, key string) (string, error) {
 	var object corev1.ConfigMap
 	err := r.kube.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &object)
@@ -224,11 +224,11 @@ func (r *rerun) configMapNow(ctx context.Context, name, key string) (string, err
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// noteWhatPeopleDid to the run beside its spec, which a rerun does not repeat.
-func (r *rerun) noteWhatPeopleDid() {
+// noteManualChanges of the run, which a rerun does not repeat.
+func (r *rerun) noteManualChanges() {
 	if r.experiment.Spec.Stop {
 		r.experiment.Spec.Stop = false
-		r.note("the run was stopped by hand; the rerun goes on to its end")
+		r.note("the run was stopped by hand; the rerun continues to its end")
 	}
 	if n := len(r.record.LiveChanges); n > 0 {
 		r.note("not repeated: changes of networks by hand while it ran, %d", n)
@@ -244,7 +244,7 @@ func (r *rerun) noteWhatPeopleDid() {
 	}
 }
 
-// noteSecrets whose contents no record has.
+// noteSecrets, whose contents no record has.
 func (r *rerun) noteSecrets() {
 	var names []string
 	for _, app := range r.experiment.Spec.Apps {
@@ -259,12 +259,12 @@ func (r *rerun) noteSecrets() {
 	}
 }
 
-// maxExperimentName is what the API server takes.
+// maxExperimentName is the API server's limit.
 const maxExperimentName = 40
 
 var rerunSuffix = regexp.MustCompile(`-rerun-[0-9]+$`)
 
-// newName is the one that was asked for, or the next NAME-rerun-N that neither the cluster nor the archive has.
+// newName is the requested one, or the next NAME-rerun-N that neither the cluster nor the archive has.
 func (r *rerun) newName(ctx context.Context) (string, error) {
 	if r.options.name != "" {
 		return r.options.name, nil

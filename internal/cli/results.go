@@ -17,11 +17,11 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// tables of the analysis that are CSV files.
-var tables = []string{"deliveries", "messages", "publishers", "groups", "stages", "sequences", "order", "age"}
+// csvTables of the analysis.
+var csvTables = []string{"deliveries", "messages", "publishers", "groups", "stages", "sequences", "order", "age"}
 
-// forms of the output.
-var forms = []string{"table", "json", "csv"}
+// resultForms of the output.
+var resultForms = []string{"table", "json", "csv"}
 
 type resultsOptions struct {
 	output, table, uid, get string
@@ -36,11 +36,11 @@ func newResults(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "results NAME [FOLDER | FILE.tar.gz]",
 		Short: "Show or download the results of an experiment",
-		Long: "results reads the archive, which keeps the results of experiments that are deleted too. Of several runs of\n" +
-			"one name it takes the newest, or the one that --uid names.\n" +
-			"With --download it fetches the whole run into a folder, NAME-UID unless another one is named, or into one\n" +
-			"compressed file. Every file is checked against the SHA-256 that it has in the archive. A folder keeps what is\n" +
-			"there already, so that a download that broke off goes on when it is asked for again.",
+		Long: "results reads the archive, which also keeps the results of deleted experiments. Of several runs of\n" +
+			"one name it takes the newest, or that of --uid.\n" +
+			"With --download it fetches all files of the run into a folder, by default NAME-UID, or into one\n" +
+			"compressed file. Every file is checked against the SHA-256 that it has in the archive. Files that a folder\n" +
+			"already has are kept, so that repeating an interrupted download continues it.",
 		Example: "  vignette results quickstart\n" +
 			"  vignette results quickstart -o json | jq .messages.lostPercent\n" +
 			"  vignette results quickstart -o csv --table publishers\n" +
@@ -65,11 +65,11 @@ func newResults(t *target) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.output, "output", "o", "table", "`form`: table, json or csv")
-	flags.StringVar(&o.table, "table", "deliveries", "with -o csv, the `table`: "+strings.Join(tables, ", "))
-	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
+	flags.StringVar(&o.table, "table", "deliveries", "with -o csv, the `table`: "+strings.Join(csvTables, ", "))
+	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, if the name has several")
 	flags.BoolVar(&o.download, "download", false, "fetch the files of the run instead")
 	flags.StringSliceVar(&o.selection.Only, "only", nil, "with --download, fetch these `kinds` of files: "+strings.Join(runapi.FileKinds, ", "))
-	flags.StringSliceVar(&o.selection.Without, "without", nil, "with --download, leave out these `kinds` of files")
+	flags.StringSliceVar(&o.selection.Without, "without", nil, "with --download, omit these `kinds` of files")
 	flags.BoolVar(&o.files, "files", false, "list the archived files of the run instead")
 	flags.StringVar(&o.get, "get", "", "write one archived `file`, as --files lists it, to standard output instead")
 	cmd.MarkFlagsMutuallyExclusive("files", "get", "download", "output")
@@ -78,8 +78,8 @@ func newResults(t *target) *cobra.Command {
 	complete(cmd, "get", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return t.completeFile(cmd, args, o.uid, typed)
 	})
-	complete(cmd, "output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "table", cobra.FixedCompletions(tables, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "output", cobra.FixedCompletions(resultForms, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "table", cobra.FixedCompletions(csvTables, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "uid", cobra.NoFileCompletions)
 	for _, flag := range []string{"only", "without"} {
 		complete(cmd, flag, cobra.FixedCompletions(runapi.FileKinds, cobra.ShellCompDirectiveNoFileComp))
@@ -90,7 +90,7 @@ func newResults(t *target) *cobra.Command {
 // nameAndDestination of a download.
 func nameAndDestination(cmd *cobra.Command, args []string) error {
 	if len(args) > 2 {
-		return fmt.Errorf("%s takes two arguments at most, a NAME and where to download to; %q is too much", cmd.CommandPath(), args[2])
+		return fmt.Errorf("%s takes at most two arguments, a NAME and a destination; %q is too much", cmd.CommandPath(), args[2])
 	}
 	if downloading, err := cmd.Flags().GetBool("download"); err == nil && !downloading {
 		return oneArgument("the NAME of an experiment")(cmd, args)
@@ -107,11 +107,11 @@ func (t *target) completeDownload(cmd *cobra.Command, args []string, typed strin
 }
 
 func (o resultsOptions) check() error {
-	if !slices.Contains(forms, o.output) {
+	if !slices.Contains(resultForms, o.output) {
 		return fmt.Errorf("--output %q: want table, json or csv", o.output)
 	}
-	if !slices.Contains(tables, o.table) {
-		return fmt.Errorf("--table %q: want %s", o.table, strings.Join(tables, ", "))
+	if !slices.Contains(csvTables, o.table) {
+		return fmt.Errorf("--table %q: want %s", o.table, strings.Join(csvTables, ", "))
 	}
 	if !o.download && len(o.selection.Only)+len(o.selection.Without) > 0 {
 		return errors.New("--only and --without are for --download")
@@ -148,7 +148,7 @@ func (c *cluster) results(ctx context.Context, name string, o resultsOptions, ou
 	}
 	defer content.Close()
 	if o.output != "table" {
-		_, err := io.Copy(exact(out), content)
+		_, err := io.Copy(contentWriter(out), content)
 		return err
 	}
 	var results runapi.Results
@@ -162,14 +162,14 @@ func (c *cluster) results(ctx context.Context, name string, o resultsOptions, ou
 	return err
 }
 
-// findRun gives the UID of the newest run of a name, or checks the one that was asked for.
+// findRun returns the UID of the newest run of a name, or checks the requested one.
 func (c *cluster) findRun(ctx context.Context, name, uid string) (string, error) {
 	runs, err := c.archive.Runs(ctx, c.namespace, name)
 	if err != nil {
 		return "", err
 	}
 	if len(runs) == 0 {
-		return "", fmt.Errorf("the archive has no run of %s in namespace %s: vignette status lists the experiments that are there, -n names another namespace", name, c.namespace)
+		return "", fmt.Errorf("the archive has no run of %s in namespace %s: vignette status lists the existing experiments, -n chooses another namespace", name, c.namespace)
 	}
 	if uid == "" {
 		return runs[0].UID, nil
@@ -200,7 +200,7 @@ func (c *cluster) withoutResults(ctx context.Context, name, uid string) error {
 	return fmt.Errorf("%s has no results yet, it is %s: follow it with vignette status -n %s %s", name, state.Plan.Phase, c.namespace, name)
 }
 
-// listFiles lists what the archive has of a run.
+// listFiles lists the archived files of a run.
 func (c *cluster) listFiles(ctx context.Context, uid string, out io.Writer) error {
 	manifest, err := c.archive.Files(ctx, uid)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *cluster) getFile(ctx context.Context, name, uid, file string, out io.Wr
 		return err
 	}
 	defer content.Close()
-	_, err = io.Copy(exact(out), content)
+	_, err = io.Copy(contentWriter(out), content)
 	return err
 }
 
@@ -246,5 +246,5 @@ func (t *target) completeFile(cmd *cobra.Command, args []string, uid, typed stri
 	for _, file := range manifest.Files {
 		names = append(names, file.Path)
 	}
-	return beginning(typed, names), directive
+	return withPrefix(typed, names), directive
 }

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// resultsText is the results for people: as tables, the way published studies give them.
+// resultsText shows the results as tables, in the way of published studies.
 func resultsText(r runapi.Results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in namespace %s: %s", r.Experiment, r.Namespace, r.Phase)
@@ -44,7 +44,7 @@ func resultsText(r runapi.Results) string {
 	return b.String()
 }
 
-// headlineText says what became of the headline's deliveries, and what a reader must know of them.
+// headlineText describes the headline group's deliveries, with warnings.
 func headlineText(r runapi.Results) string {
 	group := r.HeadlineGroup()
 	_, offered := group.Messages.Counted()
@@ -85,7 +85,7 @@ func publishersTable(publishers []runapi.PublisherResult) table {
 	return rows
 }
 
-// clocksTable of nodes whose delays are only as good as their clocks.
+// clocksTable of nodes whose delays are only as accurate as their clocks.
 func clocksTable(clocks []runapi.ClockResult) table {
 	rows := table{figures("CLOCK OF", "offset at most", "known within")}
 	for _, c := range clocks {
@@ -105,7 +105,7 @@ func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
 		return append(cells, "-", "-", "-", "-", "-", "-", "-")
 	}
 	for _, delay := range []*float64{&q.Min, &q.P25, &q.Median, q.Mean, &q.P75, q.P95, &q.Max} {
-		cell := "-" // of older results
+		cell := "-" // older results lack it
 		if delay != nil {
 			cell = seconds(*delay)
 		}
@@ -116,7 +116,7 @@ func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }
 
-// seconds with three significant digits, in the unit that suits.
+// seconds with three significant digits, in a suitable unit.
 func seconds(s float64) string {
 	switch magnitude := math.Abs(s); {
 	case magnitude < 1e-3:
@@ -183,7 +183,7 @@ func gapsText(what string, gaps []runapi.Gap) string {
 	return text
 }
 
-// interval after T0; an end that is not known is left open.
+// interval after T0; an unknown end is left open.
 func interval(from, to *float64) string {
 	text := "…"
 	if from != nil {

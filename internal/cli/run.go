@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// fieldManager owns what `run` applies.
+// fieldManager of what `run` applies.
 const fieldManager = "vignette-cli"
 
 func newRun(t *target) *cobra.Command {
@@ -25,8 +25,8 @@ func newRun(t *target) *cobra.Command {
 		Short: "Start the experiment or campaign in a file, and follow it with --watch",
 		Long: "run creates the experiment in a file, after the Waveforms and Scenarios beside it. With --watch it follows the\n" +
 			"experiment to its end and fails if the experiment does. Ctrl-C stops following, not the experiment.\n" +
-			"An experiment without a duration is a live cluster: --watch follows it until it is up, and says how to use it.\n" +
-			"A campaign in the file is created, or changed where it is there already: points that are done are not run again.",
+			"An experiment without a duration is a live cluster: --watch follows it until it is up, and shows how to use it.\n" +
+			"A campaign in the file is created, or updated if it exists: finished points are not run again.",
 		Example: "  vignette run scenarios/quickstart/experiment.yaml --watch\n" +
 			"  vignette run -n team-nor experiment.yaml\n" +
 			"  vignette run scenarios/e4/campaigns/setting1.yaml",
@@ -37,7 +37,7 @@ func newRun(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			objects, err := check(args[0], text, cmd.ErrOrStderr())
+			objects, err := validateFile(args[0], text, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -59,9 +59,9 @@ func newRun(t *target) *cobra.Command {
 			if !follow {
 				text := ""
 				if len(experiments) > 0 {
-					text = howToFollow(experiments[0])
+					text = followHint(experiments[0])
 				} else {
-					text = howToFollowCampaign(campaigns[0])
+					text = followCampaignHint(campaigns[0])
 				}
 				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
@@ -79,11 +79,11 @@ func newRun(t *target) *cobra.Command {
 	return cmd
 }
 
-func howToFollow(e *v1alpha1.Experiment) string {
+func followHint(e *v1alpha1.Experiment) string {
 	return fmt.Sprintf("Follow it: vignette status -n %[1]s %[2]s; results in the end: vignette results -n %[1]s %[2]s\n", e.Namespace, e.Name)
 }
 
-func howToFollowCampaign(camp *v1alpha1.Campaign) string {
+func followCampaignHint(camp *v1alpha1.Campaign) string {
 	return fmt.Sprintf("Follow it: vignette campaign status -n %[1]s %[2]s; results so far: vignette campaign results -n %[1]s %[2]s\n", camp.Namespace, camp.Name)
 }
 
@@ -94,11 +94,11 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// check refuses what the API server would refuse, before anything is created.
-func check(name string, text []byte, complaints io.Writer) ([]*unstructured.Unstructured, error) {
+// validateFile refuses what the API server would refuse, before anything is created.
+func validateFile(name string, text []byte, complaints io.Writer) ([]*unstructured.Unstructured, error) {
 	report := validate.Text(name, text)
 	for _, finding := range report.Findings {
-		if !finding.Elsewhere { // else the cluster will say
+		if !finding.Elsewhere { // else the cluster reports it
 			fmt.Fprintln(complaints, finding)
 		}
 	}
@@ -117,15 +117,15 @@ func check(name string, text []byte, complaints io.Writer) ([]*unstructured.Unst
 	return report.Manifests, nil
 }
 
-func isExperiment(object *unstructured.Unstructured) bool { return isOf(object, "Experiment") }
+func isExperiment(object *unstructured.Unstructured) bool { return isKind(object, "Experiment") }
 
-func isCampaign(object *unstructured.Unstructured) bool { return isOf(object, "Campaign") }
+func isCampaign(object *unstructured.Unstructured) bool { return isKind(object, "Campaign") }
 
-func isOf(object *unstructured.Unstructured, kind string) bool {
+func isKind(object *unstructured.Unstructured, kind string) bool {
 	return object.GetKind() == kind && object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group
 }
 
-// apply an object of a file: it is made, or what the file says of it is changed.
+// apply creates an object of a file, or updates it.
 func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
 	if object.GetNamespace() == "" {
 		namespaced, err := c.kube.IsObjectNamespaced(object)
@@ -152,11 +152,11 @@ func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) 
 }
 
 func missingNamespace(name string) error {
-	return fmt.Errorf("there is no namespace %[1]s: kubectl create namespace %[1]s, or name another one with -n", name)
+	return fmt.Errorf("there is no namespace %[1]s: kubectl create namespace %[1]s, or choose another one with -n", name)
 }
 
-// submitCampaigns applies the campaigns among objects, after what they refer to. One that is there already is changed: its operator runs what is
-// new in it, and nothing twice.
+// submitCampaigns applies the campaigns among objects, after what they refer to. An existing one is updated: its operator runs only what
+// is new in it.
 func (c *cluster) submitCampaigns(ctx context.Context, objects []*unstructured.Unstructured, out io.Writer) (campaigns []*v1alpha1.Campaign, err error) {
 	for _, object := range objects {
 		if !isCampaign(object) {
@@ -185,8 +185,7 @@ func (c *cluster) submitCampaigns(ctx context.Context, objects []*unstructured.U
 	return campaigns, nil
 }
 
-// submit applies what experiments refer to, then creates the experiments: a run is a new object, so
-// one that is there already is never taken for this one.
+// submit applies what experiments refer to, then creates the experiments. A run is a new object, so an existing one is an error.
 func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructured) (experiments []*v1alpha1.Experiment, err error) {
 	for _, object := range objects {
 		if isExperiment(object) || isCampaign(object) {

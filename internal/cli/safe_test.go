@@ -72,7 +72,7 @@ func TestFilesAndConsolesAreExact(t *testing.T) {
 	cmd := &cobra.Command{}
 	cmd.SetOut(safetext.NewWriter(&out))
 	for _, w := range []struct{ write func() (int, error) }{
-		{func() (int, error) { return exact(cmd.OutOrStdout()).Write([]byte(hostile)) }},
+		{func() (int, error) { return contentWriter(cmd.OutOrStdout()).Write([]byte(hostile)) }},
 		{func() (int, error) { return rawStreams(cmd).out.Write([]byte(hostile)) }},
 	} {
 		if _, err := w.write(); err != nil || out.String() != hostile {

@@ -26,14 +26,14 @@ func newScenario(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenario",
 		Short: "Look into scenarios, and store those that are too large for ConfigMaps",
-		Long: "scenario reads what moves platforms: event logs of EMANE, rows of pairs with pathloss, rows of positions, tracks in GPX, KML\n" +
+		Long: "scenario reads movements of platforms: event logs of EMANE, rows of pairs with pathloss, rows of positions, tracks in GPX, KML\n" +
 			"and NMEA 0183, movement of ns-2 and CORE, SUMO's floating car data, and manifests of Scenarios, whose files lie beside them.",
 		Example: "  vignette scenario inspect company1.eel\n" +
 			"  vignette scenario push company1.eel",
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(endsAtOnce(newInspect()), newPush(t))
+	cmd.AddCommand(endOnInterrupt(newInspect()), newPush(t))
 	return cmd
 }
 
@@ -45,7 +45,7 @@ func completeFormat(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return compile.FormatNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-func someFiles(cmd *cobra.Command, files []string) error {
+func atLeastOneFile(cmd *cobra.Command, files []string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("%s needs at least one FILE", cmd.CommandPath())
 	}
@@ -63,8 +63,8 @@ func newInspect() *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{
 		Use:   "inspect FILE...",
-		Short: "Say what a scenario holds: platforms, duration, hops over time, a picture",
-		Long: "inspect compiles a scenario and says what it holds: platforms, duration, how many hops lie between them over time, and\n" +
+		Short: "Describe a scenario: platforms, duration, hops over time, a picture",
+		Long: "inspect compiles a scenario and describes it: platforms, duration, the hops between them over time, and\n" +
 			"how well they are connected. Several files make one scenario, such as locations and pathloss. What is malformed is\n" +
 			"named by file and line. Two platforms are neighbours where the pathloss between them is no more than --limit.",
 		Example: "  vignette scenario inspect company1.eel\n" +
@@ -72,7 +72,7 @@ func newInspect() *cobra.Command {
 			"  vignette scenario inspect alpha.gpx bravo.gpx --align Sources\n" +
 			"  vignette scenario inspect company1.eel --antenna-profiles antennas/antennaprofiles.xml\n" +
 			"  vignette scenario inspect scenarios/anglova-like/scenario.yaml -o anglova-like.svg --at 30m",
-		Args:              someFiles,
+		Args:              atLeastOneFile,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if err := o.check(cmd.Flags().Changed("every")); err != nil {
@@ -96,7 +96,7 @@ func newInspect() *cobra.Command {
 	return cmd
 }
 
-// check what needs no scenario.
+// check the options that need no scenario.
 func (o *inspectOptions) check(everyGiven bool) error {
 	switch {
 	case o.picture != "" && filepath.Ext(o.picture) != ".svg":
@@ -114,7 +114,7 @@ func (o *inspectOptions) check(everyGiven bool) error {
 // maxRows of the table.
 const maxRows = 10_000
 
-// checkEvery before the table, which would fill the memory.
+// checkEvery before the table is made, which could fill the memory.
 func (o *inspectOptions) checkEvery(s *scenario.Scenario) error {
 	rows := s.Moments(o.every)
 	if o.every <= 0 || rows <= maxRows {
@@ -157,7 +157,7 @@ func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiled
 	return o.draw(ctx, s)
 }
 
-// writeAntennas says which platforms have an antenna profile, which is their first, and from when on they have it.
+// writeAntennas lists the platforms with an antenna profile: the first one, and from when on they have it.
 func writeAntennas(out io.Writer, s *scenario.Scenario) error {
 	type first struct {
 		at      time.Duration
@@ -188,7 +188,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// columns of hops in the table; what is farther counts in the last.
+// columns of hops in the table; the last one counts all further ones.
 const columns = 6
 
 // table of the hops between ordered pairs over time, in percent.
@@ -221,12 +221,12 @@ func (o *inspectOptions) row(out io.Writer, name string, c scenario.Connectivity
 	}
 	fmt.Fprintf(out, "%10s", name)
 	for hops := 1; hops <= columns; hops++ {
-		fmt.Fprintf(out, "%8s", share(counts[hops], pairs))
+		fmt.Fprintf(out, "%8s", percentOf(counts[hops], pairs))
 	}
-	fmt.Fprintf(out, "%8s%8.2f%8s\n", share(counts[0], pairs), c.MeanHops(), parts)
+	fmt.Fprintf(out, "%8s%8.2f%8s\n", percentOf(counts[0], pairs), c.MeanHops(), parts)
 }
 
-func share(n, of int) string {
+func percentOf(n, of int) string {
 	if of == 0 {
 		return "-"
 	}
@@ -248,11 +248,11 @@ func newPush(t *target) *cobra.Command {
 		Use:   "push FILE...",
 		Short: "Compile a scenario and store it in the archive",
 		Long: "push compiles a scenario and stores it in the archive by its digest, for files that are too large for ConfigMaps, and prints\n" +
-			"what to write into a Scenario: format and compiled. What the archive has already is not sent again.",
+			"what to write into a Scenario: format and compiled. Known scenarios are not sent again.",
 		Example: "  vignette scenario push company1.eel\n" +
 			"  vignette scenario push --format anglova-csv pairs.csv.gz\n" +
 			"  vignette scenario push locations.eel pathloss.eel",
-		Args:              someFiles,
+		Args:              atLeastOneFile,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			c, err := t.connect()
@@ -288,10 +288,10 @@ func (c *cluster) push(ctx context.Context, compiled *compiledScenario, out, not
 	return nil
 }
 
-// explainPush says what to do about an error of the archive.
+// explainPush adds what to do about an error of the archive.
 func (t *target) explainPush(err error) error {
 	if e := asServerError(err); e != nil && e.Status == http.StatusForbidden {
-		return fmt.Errorf("%w: storing scenarios takes the role vignette-experimenter in the namespace (docs/how-to/share-a-cluster.md)", err)
+		return fmt.Errorf("%w: storing scenarios needs the role vignette-experimenter in the namespace (docs/how-to/share-a-cluster.md)", err)
 	}
 	return t.explainArchive(err)
 }
@@ -307,7 +307,7 @@ type compiledScenario struct {
 	start time.Time
 }
 
-// withScenario compiles files, or opens one that is compiled, and does something with it.
+// withScenario compiles files, or opens a compiled one, and calls do.
 func withScenario(ctx context.Context, files []string, o fileOptions, do func(*compiledScenario) error) error {
 	spec, open, err := scenarioOf(files, o)
 	if err != nil {
@@ -337,7 +337,7 @@ func withScenario(ctx context.Context, files []string, o fileOptions, do func(*c
 		unknown: result.Statistics.UnknownSentences, warnings: result.Warnings, start: result.Start})
 }
 
-// scenarioOf files: the spec that they make, and where its sources are.
+// scenarioOf files: their spec, and how to open its sources.
 func scenarioOf(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
 	if ext := filepath.Ext(files[0]); ext == ".yaml" || ext == ".yml" {
 		return manifest(files, o)
@@ -371,7 +371,7 @@ func sourceOf(file string) v1alpha1.ScenarioSource {
 	return v1alpha1.ScenarioSource{ConfigMap: filepath.Dir(file), Key: filepath.Base(file)}
 }
 
-// manifest of a Scenario; the files of its sources are in ConfigMaps in the same file, or lie beside it, each called as its key.
+// manifest of a Scenario. The files of its sources are in ConfigMaps in the same file, or beside it with the names of their keys.
 func manifest(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
 	if len(files) > 1 || o != (fileOptions{}) {
 		return spec, nil, fmt.Errorf("%s is a manifest, which says all: give it alone, without --format and flags about tracks and antennas", files[0])

@@ -14,9 +14,9 @@ import (
 // screen shows frames of lines in place on a terminal.
 type screen struct {
 	out io.Writer
-	// size of the terminal in characters; 0, 0 where out is none.
+	// size of the terminal in characters; 0, 0 if out is none.
 	size func() (width, height int)
-	// drawn lines of the last frame, which the next one is written over.
+	// drawn lines of the last frame, which the next one overwrites.
 	drawn int
 }
 
@@ -34,8 +34,7 @@ func newScreen(out io.Writer) *screen {
 	return s
 }
 
-// draw a frame over the last one. Lines that are too long or too many for the terminal are cut, as those that are wrapped or scrolled away cannot
-// be written over.
+// draw a frame over the last one. Lines that exceed the terminal are cut, as wrapped or scrolled lines could not be overwritten.
 func (s *screen) draw(lines []string) {
 	width, height := s.size()
 	if len(lines) > height-1 {
@@ -47,17 +46,17 @@ func (s *screen) draw(lines []string) {
 	}
 	b.WriteString("\r")
 	for _, line := range lines {
-		b.WriteString(cut(shown(line), width-1) + "\x1b[K\n")
+		b.WriteString(truncateLine(terminalLine(line), width-1) + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	s.drawn = len(lines)
-	fmt.Fprint(s.out, b.String()) // in one write, or it would flicker
+	fmt.Fprint(s.out, b.String()) // one write avoids flicker
 }
 
 // bars of a sparkline, from the lowest to the highest.
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-// sparkline of the newest values, one character each, from low to high. Values that are not known (NaN) are spaces.
+// sparkline of the newest values, one character each, from low to high. Unknown values (NaN) are spaces.
 func sparkline(values []float64, low, high float64, width int) string {
 	if width <= 0 {
 		return ""

@@ -78,7 +78,7 @@ func newSet(t *target) *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "", "`group` or node that the frames go to, for the model link (default: all)")
 	for _, flag := range []string{"from", "to"} {
 		complete(cmd, flag, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return t.offer(cmd, experiment, typed, (*site).groupNames)
+			return t.completeFrom(cmd, experiment, typed, (*expandedExperiment).groupNames)
 		})
 	}
 	return cmd
@@ -88,7 +88,7 @@ func newSet(t *target) *cobra.Command {
 func (t *target) completeSetting(experiment *string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return t.offer(cmd, *experiment, typed, (*site).networkNames)
+			return t.completeFrom(cmd, *experiment, typed, (*expandedExperiment).networkNames)
 		}
 		names := keyNames(models...)
 		if c, err := t.connect(); err == nil {
@@ -99,18 +99,18 @@ func (t *target) completeSetting(experiment *string) cobra.CompletionFunc {
 		for i, name := range names {
 			names[i] = name + "="
 		}
-		return beginning(typed, names), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return withPrefix(typed, names), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
 // keyNames that a network has; all that there are where its model cannot be told.
 func (c *cluster) keyNames(ctx context.Context, experiment, name string) []string {
 	all := keyNames(models...)
-	e, err := c.choose(ctx, experiment, "")
+	e, err := c.chooseExperiment(ctx, experiment, "")
 	if err != nil {
 		return all
 	}
-	network, err := (&site{Experiment: e}).network(name)
+	network, err := (&expandedExperiment{Experiment: e}).network(name)
 	if err != nil {
 		return all
 	}
@@ -258,7 +258,7 @@ func checkEffect(c *v1alpha1.RadioChange, network v1alpha1.Network, waveform *v1
 }
 
 func (c *cluster) set(ctx context.Context, experiment string, w *wish, out io.Writer) error {
-	s, err := c.up(ctx, experiment, "vignette set "+w.network+" "+strings.Join(w.arguments(), " "))
+	s, err := c.runningExperiment(ctx, experiment, "vignette set "+w.network+" "+strings.Join(w.arguments(), " "))
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (c *cluster) set(ctx context.Context, experiment string, w *wish, out io.Wr
 	if err := c.kube.Create(ctx, live, client.FieldOwner(fieldManager)); err != nil {
 		return explainChange(err, w.arguments())
 	}
-	err = c.await(ctx, live, "the change", func(field string) string { return argumentOf(field, w.arguments()) }, func() ([]metav1.Condition, string) {
+	err = c.awaitCondition(ctx, live, "the change", func(field string) string { return argumentOf(field, w.arguments()) }, func() ([]metav1.Condition, string) {
 		return live.Status.Conditions, v1alpha1.ConditionApplied
 	})
 	if err != nil {
@@ -363,14 +363,14 @@ func holdsFrom(at, t0 *metav1.MicroTime) string {
 }
 
 // checkNames says what the experiment has none of, and gives the network.
-func (s *site) checkNames(w *wish) (v1alpha1.Network, error) {
+func (s *expandedExperiment) checkNames(w *wish) (v1alpha1.Network, error) {
 	network, err := s.network(w.network)
 	if err != nil {
 		return network, err
 	}
 	for flag, name := range map[string]string{"--from": w.from, "--to": w.to} {
 		if known := s.groupNames(); name != "" && name != v1alpha1.EveryNode && !slices.Contains(known, name) {
-			return network, fmt.Errorf("%s %s: there is no such group or node in experiment %s: want one of %s", flag, name, s.Name, some(known))
+			return network, fmt.Errorf("%s %s: there is no such group or node in experiment %s: want one of %s", flag, name, s.Name, listNames(known))
 		}
 	}
 	return network, nil
@@ -378,7 +378,7 @@ func (s *site) checkNames(w *wish) (v1alpha1.Network, error) {
 
 // showNetwork tells what a network began with and what has been changed since.
 func (c *cluster) showNetwork(ctx context.Context, experiment, name string, out io.Writer) error {
-	s, err := c.up(ctx, experiment, "vignette set "+name)
+	s, err := c.runningExperiment(ctx, experiment, "vignette set "+name)
 	if err != nil {
 		return err
 	}

@@ -265,7 +265,7 @@ func TestWhatTheOperatorRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testing
 		field.Invalid(changes.Child("link", "limit"), 0, "must be above zero"),
 		field.NotFound(changes.Child("from"), "hp"),
 	}.ToAggregate().Error()
-	got := asTyped(refusal, func(field string) string { return argumentOf(field, []string{"frequency=1MHz", "loss=a", "limit=0"}) })
+	got := withTypedNames(refusal, func(field string) string { return argumentOf(field, []string{"frequency=1MHz", "loss=a", "limit=0"}) })
 	if want := "[loss=a: must be a percentage, frequency=1MHz: the network has none, limit=0: must be above zero, --from: Not found: \"hp\"]"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}

@@ -27,7 +27,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// anyShell is bash where the image has it, else sh.
+// anyShell is bash if the image has it, else sh.
 var anyShell = []string{"/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec /bin/sh"}
 
 // streams are where a remote command reads and writes.
@@ -42,12 +42,12 @@ func newShell(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shell NODE [-- COMMAND...]",
 		Short: "Open a shell on a node, or run a command there",
-		Long: "shell opens a shell in the pod of a node of a running experiment, or runs a command there: what it sends goes\n" +
-			"over the node's radios. Each app of a node has a container of its own, with the files of its image, and --app\n" +
+		Long: "shell opens a shell in the pod of a node of a running experiment, or runs a command there. Its traffic goes\n" +
+			"over the node's radios. Each app of a node has a container with the files of its image, and --app\n" +
 			"chooses it; by default it is the first app that is not the platform's traffic generator, whose image has no shell.\n" +
-			"With --toolbox it is a container with ping, ip, tc, ss, iperf3, dig, curl and the like, brought into the node's pod\n" +
-			"for it: it shares the node's radios, and stays until the node ends.\n" +
-			"On a terminal the command gets one too; else input and output are passed on as they are, so that it works in\n" +
+			"With --toolbox it is a container with ping, ip, tc, ss, iperf3, dig, curl and others, which is added to the node's pod.\n" +
+			"It shares the node's radios, and stays until the node ends.\n" +
+			"On a terminal the command gets one too; else input and output are passed on unchanged, so that it works in\n" +
 			"pipes. The exit code is that of the command. Nodes that are virtual machines have no containers: see vignette ssh\n" +
 			"and vignette console.",
 		Example: "  vignette shell hq\n" +
@@ -66,17 +66,17 @@ func newShell(t *target) *cobra.Command {
 		},
 	}
 	t.experimentFlag(cmd, &experiment)
-	cmd.Flags().StringVar(&app, "app", "", "`APP` of the node whose container it is (default: the first with an image that may have a shell)")
-	cmd.Flags().BoolVar(&tools, "toolbox", false, "in a container with tools for networks, brought into the node's pod")
+	cmd.Flags().StringVar(&app, "app", "", "`APP` whose container is used (default: the first whose image may have a shell)")
+	cmd.Flags().BoolVar(&tools, "toolbox", false, "use a container with network tools, which is added to the node's pod")
 	cmd.MarkFlagsMutuallyExclusive("app", "toolbox")
 	complete(cmd, "app", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return t.offer(cmd, experiment, typed, func(s *site) []string { return s.appsOf(args) })
+		return t.completeFrom(cmd, experiment, typed, func(s *expandedExperiment) []string { return s.appsOf(args) })
 	})
 	return cmd
 }
 
-// appsOf the node that the first argument names, or of all nodes.
-func (s *site) appsOf(args []string) (names []string) {
+// appsOf the node of the first argument, or of all nodes.
+func (s *expandedExperiment) appsOf(args []string) (names []string) {
 	if len(args) > 0 {
 		if node, found := s.Topology.Node(args[0]); found {
 			return containers(node)
@@ -92,13 +92,13 @@ func (s *site) appsOf(args []string) (names []string) {
 func (t *target) completeNode(experiment *string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault // a command, about which we know nothing
+			return nil, cobra.ShellCompDirectiveDefault // an unknown command
 		}
-		return t.offer(cmd, *experiment, typed, (*site).podNames)
+		return t.completeFrom(cmd, *experiment, typed, (*expandedExperiment).podNames)
 	}
 }
 
-// shellArguments demands the dashes, as flags of the command would else be taken for vignette's own.
+// shellArguments demands the dashes, as vignette would take the command's flags for its own.
 func shellArguments(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	switch {
@@ -110,7 +110,7 @@ func shellArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// shellPlace is where a shell is to be: in an app's container, or in the toolbox.
+// shellPlace is where the shell runs: in an app's container, or in the toolbox.
 type shellPlace struct {
 	experiment, node, app string
 	toolbox               bool
@@ -118,7 +118,7 @@ type shellPlace struct {
 
 func (c *cluster) shell(ctx context.Context, place shellPlace, command []string, s streams) error {
 	app := place.app
-	site, err := c.up(ctx, place.experiment, "vignette shell "+place.node)
+	site, err := c.runningExperiment(ctx, place.experiment, "vignette shell "+place.node)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *cluster) shell(ctx context.Context, place shellPlace, command []string,
 	if len(command) == 0 {
 		options.Command = anyShell
 		if terminal != nil && len(node.Apps) > 1 && !place.toolbox {
-			fmt.Fprintf(s.err, "In the container of app %s; --app chooses another: %s\n", app, some(node.Apps))
+			fmt.Fprintf(s.err, "In the container of app %s; --app chooses another: %s\n", app, listNames(node.Apps))
 		}
 	}
 	err = c.exec(ctx, key, options, terminal, s)
@@ -158,7 +158,7 @@ func (c *cluster) shell(ctx context.Context, place shellPlace, command []string,
 }
 
 // shellContainer is the first container that may have a shell: the traffic generator's image has none.
-func (s *site) shellContainer(node topology.Node) string {
+func (s *expandedExperiment) shellContainer(node topology.Node) string {
 	for _, name := range node.Apps {
 		if app, _ := s.App(name); app.Mosquitto != nil || app.Image != "" {
 			return name
@@ -167,8 +167,8 @@ func (s *site) shellContainer(node topology.Node) string {
 	return containers(node)[0]
 }
 
-// podUp gives the pod of a node, or says why it cannot be entered.
-func (c *cluster) podUp(ctx context.Context, key client.ObjectKey, s *site, node topology.Node) (*corev1.Pod, error) {
+// podUp returns the pod of a node, or explains why it cannot be entered.
+func (c *cluster) podUp(ctx context.Context, key client.ObjectKey, s *expandedExperiment, node topology.Node) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	err := c.kube.Get(ctx, key, pod)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -181,12 +181,12 @@ func (c *cluster) podUp(ctx context.Context, key client.ObjectKey, s *site, node
 	if err == nil {
 		how = "its pod is " + string(pod.Status.Phase)
 	}
-	return nil, fmt.Errorf("node %[1]s of experiment %[2]s is not up, %[3]s: vignette status -n %[4]s %[2]s tells why; what it wrote: vignette logs -n %[4]s -e %[2]s %[1]s",
+	return nil, fmt.Errorf("node %[1]s of experiment %[2]s is not up, %[3]s: vignette status -n %[4]s %[2]s shows why; its logs: vignette logs -n %[4]s -e %[2]s %[1]s",
 		node.Name, s.Name, how, s.Namespace)
 }
 
-// explainExec passes the command's exit code on, and says what to do where there is no such command.
-func explainExec(err error, s *site, node topology.Node, app string, command []string) error {
+// explainExec passes on the command's exit code, and explains a missing command.
+func explainExec(err error, s *expandedExperiment, node topology.Node, app string, command []string) error {
 	var code utilexec.CodeExitError
 	switch {
 	case err == nil:
@@ -196,22 +196,22 @@ func explainExec(err error, s *site, node topology.Node, app string, command []s
 	case !strings.Contains(err.Error(), "no such file or directory") && !strings.Contains(err.Error(), "executable file not found"):
 		return explain(err)
 	case len(command) > 0:
-		return fmt.Errorf("the image of app %s has no program %s: name another one%s, or use --toolbox", app, command[0], elsewhere(node, app))
+		return fmt.Errorf("the image of app %s has no program %s: choose another one%s, or use --toolbox", app, command[0], otherContainers(node, app))
 	}
-	return fmt.Errorf("the image of app %[1]s has no shell: use --toolbox, or an image of yours (kubectl debug -n %[2]s -it %[3]s --profile=restricted --image=IMAGE --target=%[1]s)%[4]s",
-		app, s.Namespace, render.PodName(s.Name, node.Name), elsewhere(node, app))
+	return fmt.Errorf("the image of app %[1]s has no shell: use --toolbox, or your own image (kubectl debug -n %[2]s -it %[3]s --profile=restricted --image=IMAGE --target=%[1]s)%[4]s",
+		app, s.Namespace, render.PodName(s.Name, node.Name), otherContainers(node, app))
 }
 
-// elsewhere names the other containers of a node, if it has any.
-func elsewhere(node topology.Node, app string) string {
+// otherContainers names the other containers of a node, if it has any.
+func otherContainers(node topology.Node, app string) string {
 	others := slices.DeleteFunc(slices.Clone(containers(node)), func(name string) bool { return name == app })
 	if len(others) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", or another container of node %s with --app (%s)", node.Name, some(others))
+	return fmt.Sprintf(", or another container of node %s with --app (%s)", node.Name, listNames(others))
 }
 
-// exec runs a command in a container, by WebSocket or, where the cluster or a proxy before it cannot, by SPDY.
+// exec runs a command in a container, by WebSocket or, if the cluster or a proxy does not support that, by SPDY.
 func (c *cluster) exec(ctx context.Context, pod client.ObjectKey, options *corev1.PodExecOptions, terminal *terminal, s streams) error {
 	executor, err := newExecutor(c.config, pod, options)
 	if err != nil {
@@ -225,7 +225,7 @@ func (c *cluster) exec(ctx context.Context, pod client.ObjectKey, options *corev
 	return terminal.raw(func() error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		stream.TerminalSizeQueue = terminal.sizes(ctx)
+		stream.TerminalSizeQueue = terminal.windowSizes(ctx)
 		return executor.StreamWithContext(ctx, stream)
 	})
 }
@@ -250,10 +250,10 @@ func newExecutor(config *rest.Config, pod client.ObjectKey, options *corev1.PodE
 	})
 }
 
-// terminal is the user's own.
+// terminal of the user.
 type terminal struct{ in, out int }
 
-// terminalOf the streams; nil where input or output is none.
+// terminalOf the streams; nil if input or output is none.
 func terminalOf(s streams) *terminal {
 	in, out := descriptor(s.in), descriptor(s.out)
 	if in < 0 || out < 0 {
@@ -262,13 +262,13 @@ func terminalOf(s streams) *terminal {
 	return &terminal{in, out}
 }
 
-// rawStreams of a command whose other side owns the terminal.
+// rawStreams are for a command whose other side controls the terminal.
 func rawStreams(cmd *cobra.Command) streams {
 	return streams{cmd.InOrStdin(), safetext.Unwrap(cmd.OutOrStdout()), safetext.Unwrap(cmd.ErrOrStderr())}
 }
 
-// exact is where the content of a file goes: unchanged, except to a terminal.
-func exact(out io.Writer) io.Writer {
+// contentWriter is for a file's content: unchanged, except on a terminal.
+func contentWriter(out io.Writer) io.Writer {
 	if descriptor(out) >= 0 {
 		return out
 	}
@@ -286,7 +286,7 @@ func descriptor(stream any) int {
 	return -1
 }
 
-// raw hands every key to the remote side while f runs.
+// raw passes every key to the remote side while f runs.
 func (t *terminal) raw(f func() error) error {
 	before, err := term.MakeRaw(t.in)
 	if err != nil {
@@ -296,22 +296,22 @@ func (t *terminal) raw(f func() error) error {
 	return f()
 }
 
-// resizeInterval is how often the size of the window is looked at: not every system has a signal for it.
+// resizeInterval is how often the window's size is read: not every system has a signal for it.
 const resizeInterval = 200 * time.Millisecond
 
-// sizes of the window: the one it has, then each new one.
-func (t *terminal) sizes(ctx context.Context) remotecommand.TerminalSizeQueue {
-	return &sizes{ctx: ctx, size: func() (int, int, error) { return term.GetSize(t.out) }}
+// windowSizes are the present size of the window, then each new one.
+func (t *terminal) windowSizes(ctx context.Context) remotecommand.TerminalSizeQueue {
+	return &windowSizes{ctx: ctx, size: func() (int, int, error) { return term.GetSize(t.out) }}
 }
 
-type sizes struct {
+type windowSizes struct {
 	ctx  context.Context
 	size func() (width, height int, err error)
 	last remotecommand.TerminalSize
 }
 
 // Next implements remotecommand.TerminalSizeQueue.
-func (s *sizes) Next() *remotecommand.TerminalSize {
+func (s *windowSizes) Next() *remotecommand.TerminalSize {
 	for s.ctx.Err() == nil {
 		width, height, err := s.size()
 		if now := (remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)}); err == nil && now != s.last {

@@ -25,10 +25,10 @@ func newSSH(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ssh NODE [-- COMMAND...]",
 		Short: "Log in to a node that is a virtual machine, or run a command there",
-		Long: "ssh runs the ssh of this computer, connected to the SSH server of a virtual machine through the cluster's API server:\n" +
-			"nothing of it goes over a radio, and no address of the machine need be reachable. Whose keys it accepts says vm.sshKeys\n" +
+		Long: "ssh runs this computer's ssh, connected to the SSH server of a virtual machine through the cluster's API server:\n" +
+			"its traffic uses no radio, and no address of the machine need be reachable. It accepts the keys in vm.sshKeys\n" +
 			"of the node. As with ssh, a command's words are joined and read by the guest's shell, and the exit code is the\n" +
-			"command's. Host keys are remembered for each machine apart, in a file of their own. With --stdio it runs no ssh but\n" +
+			"command's. Host keys are remembered for each machine, in a separate file. With --stdio it runs no ssh but\n" +
 			"connects its own input and output: a ProxyCommand for scp, rsync, sftp.",
 		Example: "  vignette ssh veh-1\n" +
 			"  vignette ssh veh-1 -- ip -s link show wan\n" +
@@ -52,7 +52,7 @@ func newSSH(t *target) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.user, "user", "l", "root", "`name` of the user in the guest")
 	flags.StringVarP(&o.identity, "identity", "i", "", "`file` with the private key (default: what ssh and its agent have)")
-	flags.Uint16Var(&o.port, "port", 22, "TCP `port` of the guest's SSH server; others than 22 take managementNetwork: Open")
+	flags.Uint16Var(&o.port, "port", 22, "TCP `port` of the guest's SSH server; others than 22 need managementNetwork: Open")
 	flags.BoolVar(&o.stdio, "stdio", false, "connect standard input and output to the port, for a ProxyCommand")
 	complete(cmd, "user", cobra.NoFileCompletions)
 	complete(cmd, "port", cobra.NoFileCompletions)
@@ -68,7 +68,7 @@ func (c *cluster) sshStdio(ctx context.Context, node string, o sshOptions, s str
 	if err != nil {
 		return err
 	}
-	connection, err := c.machineStream(ctx, m, forwarded(o.port))
+	connection, err := c.machineStream(ctx, m, portForwardPath(o.port))
 	if err != nil {
 		return m.explain(err)
 	}
@@ -90,7 +90,7 @@ func (c *cluster) sshStdio(ctx context.Context, node string, o sshOptions, s str
 	}
 }
 
-// ssh runs the user's ssh with this program as its way to the machine.
+// ssh runs the user's ssh, with this program as its connection to the machine.
 func (c *cluster) ssh(ctx context.Context, node string, command []string, o sshOptions, t *target, s streams) error {
 	program, err := exec.LookPath("ssh")
 	if err != nil {
@@ -112,15 +112,15 @@ func (c *cluster) ssh(ctx context.Context, node string, command []string, o sshO
 		return err
 	}
 	if ended.ExitCode() == sshFailed && len(m.sshKeys()) == 0 {
-		fmt.Fprintf(s.err, "Node %s has no vm.sshKeys: only users that its image or cloud-init makes can log in.\n", node)
+		fmt.Fprintf(s.err, "Node %s has no vm.sshKeys: only users that its image or cloud-init creates can log in.\n", node)
 	}
 	return exit(max(ended.ExitCode(), exitFailure))
 }
 
-// sshFailed is the exit code of ssh where it did not get as far as the command.
+// sshFailed is the exit code of ssh if it did not reach the command.
 const sshFailed = 255
 
-// sshKeys that the spec gives the node.
+// sshKeys of the node in the spec.
 func (m *machine) sshKeys() []string {
 	if m.node.VM == nil {
 		return nil
@@ -139,7 +139,7 @@ func sshArguments(m *machine, command []string, o sshOptions, t *target) ([]stri
 	}
 	arguments := []string{
 		"-o", "ProxyCommand=" + proxyCommand(self, m, o, t),
-		// Nodes of a name come and go with their experiments; the machine's UID stands for its key.
+		// Nodes of one name come and go with their experiments; the machine's UID identifies its key.
 		"-o", "HostKeyAlias=" + string(m.object.Metadata.UID),
 		"-o", "UserKnownHostsFile=" + quoteConfig(known),
 		"-o", "StrictHostKeyChecking=accept-new",
@@ -152,7 +152,7 @@ func sshArguments(m *machine, command []string, o sshOptions, t *target) ([]stri
 	return append(append(arguments, m.node.Name), command...), nil
 }
 
-// proxyCommand is the shell command by which ssh gets to the machine: this program with --stdio.
+// proxyCommand is the shell command with which ssh reaches the machine: this program with --stdio.
 func proxyCommand(self string, m *machine, o sshOptions, t *target) string {
 	words := []string{self, "ssh", "--stdio", "--port", fmt.Sprint(o.port), "-n", m.site.Namespace, "-e", m.site.Name}
 	for _, flag := range []struct{ name, value string }{{"--kubeconfig", t.kubeconfig}, {"--context", t.context}} {
@@ -167,10 +167,10 @@ func proxyCommand(self string, m *machine, o sshOptions, t *target) string {
 	return strings.Join(words, " ")
 }
 
-// quoteConfig as ssh_config(5) has it: words with blanks in double quotes, a percent sign twice.
+// quoteConfig for ssh_config(5): in double quotes, with percent signs doubled.
 func quoteConfig(word string) string { return `"` + strings.ReplaceAll(word, "%", "%%") + `"` }
 
-// knownHostsFile of machines' host keys; its folder is made.
+// knownHostsFile has machines' host keys; its folder is created.
 func knownHostsFile() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -24,12 +24,12 @@ func newStatus(t *target) *cobra.Command {
 	var all, follow bool
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show how experiments are getting on",
-		Long: "status lists the experiments of a namespace, or tells everything about one: its phase, its nodes, what its\n" +
-			"conditions say, the messages so far, the results in brief.\n" +
-			"With --watch it shows figures as they come, in place on a terminal and as lines elsewhere: the share delivered, delays,\n" +
+		Short: "Show the progress of experiments",
+		Long: "status lists the experiments of a namespace, or shows one in detail: its phase, its nodes, its\n" +
+			"conditions, the messages so far, the results in brief.\n" +
+			"With --watch it shows live figures, in place on a terminal and as lines elsewhere: the share delivered, delays,\n" +
 			"messages a second, queues, whether the emulation keeps up, events; of one experiment until it ends, with exit code 1 if\n" +
-			"it failed, or of all that go on. Ctrl-C ends the watching only.",
+			"it failed, or of all that are under way. Ctrl-C ends only the watching.",
 		Example: "  vignette status\n" +
 			"  vignette status -n team-nor quickstart\n" +
 			"  vignette status quickstart --watch\n" +
@@ -61,7 +61,7 @@ func newStatus(t *target) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the experiments of all namespaces")
-	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show figures as they come")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show live figures")
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func (c *cluster) list(ctx context.Context, out io.Writer) error {
 		return explain(err)
 	}
 	if len(experiments.Items) == 0 {
-		_, err := fmt.Fprintf(out, "No experiments in %s. Start one: vignette run FILE\n", c.where())
+		_, err := fmt.Fprintf(out, "No experiments in %s. Start one: vignette run FILE\n", c.scopeText())
 		return err
 	}
 	_, err := io.WriteString(out, listTable(experiments.Items, c.namespace == "", time.Now()))
@@ -101,12 +101,12 @@ func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time
 	return rows.String()
 }
 
-// experiment reads an experiment; the error of one that is not there says what to do.
+// experiment reads an experiment; if it does not exist, the error says what to do.
 func (c *cluster) experiment(ctx context.Context, name string) (*v1alpha1.Experiment, error) {
 	e := &v1alpha1.Experiment{}
 	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, e)
 	if apierrors.IsNotFound(err) {
-		return nil, c.missing(ctx, name)
+		return nil, c.missingExperiment(ctx, name)
 	}
 	return e, explain(err)
 }
@@ -120,8 +120,8 @@ func (c *cluster) describe(ctx context.Context, name string, out io.Writer) erro
 	return err
 }
 
-// missing explains that there is no such experiment, with what the archive knows of the name.
-func (c *cluster) missing(ctx context.Context, name string) error {
+// missingExperiment explains that there is no such experiment, with the archived runs of the name.
+func (c *cluster) missingExperiment(ctx context.Context, name string) error {
 	err := fmt.Errorf("there is no experiment %s in namespace %s", name, c.namespace)
 	if runs, archiveErr := c.archive.Runs(ctx, c.namespace, name); archiveErr == nil && len(runs) > 0 {
 		return fmt.Errorf("%w any more, but the archive has %d of its runs: vignette results -n %s %s", err, len(runs), c.namespace, name)
@@ -129,10 +129,10 @@ func (c *cluster) missing(ctx context.Context, name string) error {
 	if c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, &v1alpha1.Campaign{}) == nil {
 		return fmt.Errorf("%w, but a campaign: vignette campaign status -n %s %s", err, c.namespace, name)
 	}
-	return fmt.Errorf("%w: vignette status lists those that are there, -A those of all namespaces", err)
+	return fmt.Errorf("%w: vignette status lists the existing ones, -A those of all namespaces", err)
 }
 
-// description tells everything about one experiment.
+// description describes one experiment in detail.
 func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time) string {
 	rows := table{left("Experiment", e.Namespace+"/"+e.Name), left("UID", string(e.UID)), left("Phase", stage(e))}
 	add := func(name, value string) {
@@ -142,13 +142,13 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	}
 	add("Message", e.Status.Message)
 	add("Nodes ready", e.Status.Nodes.Summary)
-	if !live(e) {
+	if !hasNoDuration(e) {
 		add("Progress", e.Status.Progress)
 	}
 	if e.Status.T0 != nil {
 		add("T0", e.Status.T0.UTC().Format("2006-01-02 15:04:05.000Z"))
-		if runs(e) {
-			add("Elapsed", clock(elapsed(e, now))+ofDuration(e, " of ", ", up until vignette stop"))
+		if isTimelineUnderWay(e) {
+			add("Elapsed", clock(elapsed(e, now))+durationSuffix(e, " of ", ", up until vignette stop"))
 		}
 	}
 	add("Workflow", e.Status.Workflow)
@@ -157,7 +157,7 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 		add("Rerun of", rerunOf.UID)
 	}
 	if basedOn != nil {
-		add("Based on", basedOn.UID+", "+changesWords(*basedOn))
+		add("Based on", basedOn.UID+", "+changesText(*basedOn))
 	}
 	add("Campaign", campaignOf(e))
 	if counters != nil {
@@ -169,8 +169,8 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	return rows.String() + conditionsText(e.Status.Conditions, e.Status.Message)
 }
 
-// changesWords are the changes of a spec in one line.
-func changesWords(run runapi.Rerun) string {
+// changesText has the changes of a spec in one line.
+func changesText(run runapi.Rerun) string {
 	if len(run.Changes) == 0 {
 		return "whose spec is not known"
 	}
@@ -184,7 +184,7 @@ func changesWords(run runapi.Rerun) string {
 	return "with " + strings.Join(words, ", ")
 }
 
-// campaignOf an experiment that is a run of one, with its place there.
+// campaignOf an experiment that belongs to one, with its point and round.
 func campaignOf(e *v1alpha1.Experiment) string {
 	name := e.Labels[v1alpha1.LabelCampaign]
 	if name == "" {
@@ -193,7 +193,7 @@ func campaignOf(e *v1alpha1.Experiment) string {
 	return fmt.Sprintf("%s, point %s of round %s: vignette campaign status -n %s %[1]s", name, e.Labels[v1alpha1.LabelCampaignPoint], e.Labels[v1alpha1.LabelCampaignRound], e.Namespace)
 }
 
-// conditionsText is a table of conditions after an empty line; nothing of none. A message that was said already is left out.
+// conditionsText is a table of conditions after an empty line; empty for none. Messages that were shown already are left out.
 func conditionsText(conditions []metav1.Condition, said ...string) string {
 	if len(conditions) == 0 {
 		return ""

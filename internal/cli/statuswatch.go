@@ -18,28 +18,28 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// subject is what `status --watch` shows.
-type subject interface {
-	// look at what there is now. An error that is errGone ends the watching.
-	look(ctx context.Context, now time.Time) error
+// watchTarget is what `status --watch` shows.
+type watchTarget interface {
+	// update reads the present state. An error that is errGone ends the watching.
+	update(ctx context.Context, now time.Time) error
 	frame(now time.Time, width int) []string
-	plain(now time.Time) (line, stage string)
-	// end tells that nothing more will happen, with what is to be said of it and the program's error.
+	plainLine(now time.Time) (line, stage string)
+	// end reports whether nothing more will happen, with a final text and the program's error.
 	end() (done bool, words string, err error)
 }
 
-// errGone tells that what was watched is not there any more.
-var errGone = errors.New("is not there any more")
+// errGone: what was watched no longer exists.
+var errGone = errors.New("no longer exists")
 
-// clockwork of a watch: the time, and when to look again.
-type clockwork struct {
+// ticks of a watch: the time, and when to update.
+type ticks struct {
 	now  func() time.Time
 	tick <-chan time.Time
 }
 
-// follow what is watched, until it ends or the user has seen enough, which is no failure.
-func follow(ctx context.Context, w subject, out io.Writer, s *screen, times clockwork) error {
-	lines := newView(out) // for what is no terminal, and for notes
+// follow what is watched, until it ends or the user interrupts, which is no failure.
+func follow(ctx context.Context, w watchTarget, out io.Writer, s *screen, times ticks) error {
+	lines := newView(out) // without a terminal, and for notes
 	width, _ := s.size()
 	draw := func() {
 		now := times.now()
@@ -47,20 +47,20 @@ func follow(ctx context.Context, w subject, out io.Writer, s *screen, times cloc
 			s.draw(w.frame(now, width))
 			return
 		}
-		line, stage := w.plain(now)
+		line, stage := w.plainLine(now)
 		lines.line(line, stage, now)
 	}
 	for {
-		err := w.look(ctx, times.now())
+		err := w.update(ctx, times.now())
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errGone):
 			return err
 		case err != nil && width == 0:
-			lines.note(fmt.Sprintf("cannot reach the cluster, trying again: %v", err))
+			lines.note(fmt.Sprintf("cannot reach the cluster, retrying: %v", err))
 		case err != nil:
-			s.draw([]string{fmt.Sprintf("cannot reach the cluster, trying again: %v", err)})
+			s.draw([]string{fmt.Sprintf("cannot reach the cluster, retrying: %v", err)})
 		default:
 			draw()
 			if done, words, err := w.end(); done {
@@ -76,15 +76,15 @@ func follow(ctx context.Context, w subject, out io.Writer, s *screen, times cloc
 	}
 }
 
-// watchStatus follows what is watched once a second.
-func (c *cluster) watchStatus(ctx context.Context, w subject, out io.Writer) error {
-	ticker := time.NewTicker(refresh)
+// watchStatus updates once a second.
+func (c *cluster) watchStatus(ctx context.Context, w watchTarget, out io.Writer) error {
+	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
-	return follow(ctx, w, out, newScreen(out), clockwork{time.Now, ticker.C})
+	return follow(ctx, w, out, newScreen(out), ticks{time.Now, ticker.C})
 }
 
-// eventsEvery is how often events are asked for.
-const eventsEvery = 5 * time.Second
+// eventInterval is how often events are read.
+const eventInterval = 5 * time.Second
 
 // watchedExperiment is one experiment.
 type watchedExperiment struct {
@@ -92,15 +92,15 @@ type watchedExperiment struct {
 	key  client.ObjectKey
 	uid  types.UID
 	view experimentView
-	// asked is when events were asked for.
-	asked time.Time
+	// eventsReadAt is when events were read.
+	eventsReadAt time.Time
 }
 
 func (c *cluster) watchedExperiment(e *v1alpha1.Experiment) *watchedExperiment {
 	return &watchedExperiment{c: c, key: client.ObjectKeyFromObject(e), uid: e.UID, view: experimentView{experiment: e, history: &history{}}}
 }
 
-func (w *watchedExperiment) look(ctx context.Context, now time.Time) error {
+func (w *watchedExperiment) update(ctx context.Context, now time.Time) error {
 	e := &v1alpha1.Experiment{}
 	err := w.c.kube.Get(ctx, w.key, e)
 	if apierrors.IsNotFound(err) || err == nil && e.UID != w.uid {
@@ -110,18 +110,20 @@ func (w *watchedExperiment) look(ctx context.Context, now time.Time) error {
 		return err
 	}
 	w.view.experiment = e
-	if w.view.state = w.c.liveState(ctx, e); ended(e) == nil {
+	if w.view.state = w.c.liveState(ctx, e); outcomeOf(e) == nil {
 		w.view.history.add(w.view.state, now)
 	}
-	if now.Sub(w.asked) >= eventsEvery {
-		w.view.events, w.asked = w.c.events(ctx, e), now
+	if now.Sub(w.eventsReadAt) >= eventInterval {
+		w.view.events, w.eventsReadAt = w.c.events(ctx, e), now
 	}
 	return nil
 }
 
 func (w *watchedExperiment) frame(now time.Time, width int) []string { return w.view.frame(now, width) }
 
-func (w *watchedExperiment) plain(now time.Time) (line, stage string) { return w.view.plain(now) }
+func (w *watchedExperiment) plainLine(now time.Time) (line, stage string) {
+	return w.view.plainLine(now)
+}
 
 func (w *watchedExperiment) end() (done bool, words string, err error) {
 	e := w.view.experiment
@@ -147,7 +149,7 @@ func (c *cluster) watchedCampaign(camp *v1alpha1.Campaign) *watchedCampaign {
 	return &watchedCampaign{c: c, key: client.ObjectKeyFromObject(camp), campaign: camp}
 }
 
-func (w *watchedCampaign) look(ctx context.Context, now time.Time) error {
+func (w *watchedCampaign) update(ctx context.Context, now time.Time) error {
 	camp := &v1alpha1.Campaign{}
 	err := w.c.kube.Get(ctx, w.key, camp)
 	if apierrors.IsNotFound(err) {
@@ -157,22 +159,22 @@ func (w *watchedCampaign) look(ctx context.Context, now time.Time) error {
 		return err
 	}
 	w.campaign = camp
-	w.running, err = w.c.underWay(ctx, w.running, now, client.InNamespace(camp.Namespace), client.MatchingLabels{v1alpha1.LabelCampaign: camp.Name})
+	w.running, err = w.c.experimentsUnderWay(ctx, w.running, now, client.InNamespace(camp.Namespace), client.MatchingLabels{v1alpha1.LabelCampaign: camp.Name})
 	return err
 }
 
-// shownRunning is how many experiments the server is asked about at each look.
-const shownRunning = 20
+// maxRunningShown experiments are read at each update.
+const maxRunningShown = 20
 
-// underWay gives the experiments that have not ended, with what was known of them before.
-func (c *cluster) underWay(ctx context.Context, before []*experimentView, now time.Time, which ...client.ListOption) (views []*experimentView, err error) {
+// experimentsUnderWay have not ended; what was known of them before is kept.
+func (c *cluster) experimentsUnderWay(ctx context.Context, before []*experimentView, now time.Time, which ...client.ListOption) (views []*experimentView, err error) {
 	var list v1alpha1.ExperimentList
 	if err := c.kube.List(ctx, &list, which...); err != nil {
 		return before, err
 	}
 	for i := range list.Items {
 		e := &list.Items[i]
-		if ended(e) != nil {
+		if outcomeOf(e) != nil {
 			continue
 		}
 		view := &experimentView{history: &history{}}
@@ -180,7 +182,7 @@ func (c *cluster) underWay(ctx context.Context, before []*experimentView, now ti
 			view = before[at]
 		}
 		view.experiment = e
-		if len(views) < shownRunning {
+		if len(views) < maxRunningShown {
 			view.state = c.liveState(ctx, e)
 			view.history.add(view.state, now)
 		}
@@ -214,7 +216,7 @@ func (w *watchedCampaign) frame(now time.Time, width int) []string {
 	return lines
 }
 
-// runMarks stand for the phases of runs.
+// runMarks are the marks of runs by phase.
 var runMarks = map[v1alpha1.RunPhase]string{v1alpha1.RunSucceeded: "✓", v1alpha1.RunFailed: "✗", v1alpha1.RunLost: "✗", v1alpha1.RunSkipped: "-", v1alpha1.RunPending: "·"}
 
 // pointLines have a mark for each run of a point, and what was measured so far.
@@ -244,7 +246,7 @@ func runningLines(views []*experimentView, now time.Time, width int, namespaces 
 		if namespaces {
 			name = e.Namespace + "/" + name
 		}
-		if e.Status.T0 != nil && runs(e) && !live(e) {
+		if e.Status.T0 != nil && isTimelineUnderWay(e) && !hasNoDuration(e) {
 			rest = clock(max(0, e.Spec.Duration.Std()-now.Sub(e.Status.T0.Time)))
 		}
 		cells := []cell{{name, false}, {stage(e), false}, {progressBar(percent(e.Status.Progress), 10), false}, {rest, true}}
@@ -256,7 +258,7 @@ func runningLines(views []*experimentView, now time.Time, width int, namespaces 
 // cells of the figures so far.
 func (v *experimentView) cells(width int) []cell {
 	delivered, median, p95, queue := "-", "-", "-", "-"
-	if f := liveOf(v.state); f != nil {
+	if f := liveFiguresOf(v.state); f != nil {
 		if percent := deliveredPercent(f.Received, f.Offered); percent != nil {
 			delivered = percentText(*percent) + " %"
 		}
@@ -266,16 +268,16 @@ func (v *experimentView) cells(width int) []cell {
 		queue = count(f.QueueFrames)
 	}
 	received := func(s sample) float64 { return s.receivedPerSecond }
-	rate := known(v.history.recent(received), significant)
+	rate := valueOrDash(v.history.recentMean(received), significant)
 	if width >= 120 {
 		series := v.history.series(received)
-		_, high := bounds(series)
+		_, high := valueRange(series)
 		rate = sparkline(series, 0, high, 16) + "  " + rate
 	}
 	return []cell{{delivered, true}, {median, true}, {p95, true}, {rate, true}, {queue, true}}
 }
 
-// campaignLine is everything there is to say of a campaign in one line.
+// campaignLine describes a campaign in one line.
 func campaignLine(camp *v1alpha1.Campaign, now time.Time) string {
 	counts := camp.Status.Counts
 	line := fmt.Sprintf("%s  %-9s  round %d  %d of %d runs done, %d running, %d failed", camp.Name, campaignPhase(camp), camp.Status.Round,
@@ -289,14 +291,14 @@ func campaignLine(camp *v1alpha1.Campaign, now time.Time) string {
 	return line
 }
 
-func (w *watchedCampaign) plain(now time.Time) (line, stage string) {
+func (w *watchedCampaign) plainLine(now time.Time) (line, stage string) {
 	return campaignLine(w.campaign, now), campaignPhase(w.campaign) + w.campaign.Status.Counts.Summary
 }
 
 func (w *watchedCampaign) end() (done bool, words string, err error) {
 	camp := w.campaign
 	if camp.Status.ObservedGeneration < camp.Generation {
-		return false, "", nil // it was changed, and goes on
+		return false, "", nil // it was changed, and continues
 	}
 	where := fmt.Sprintf("-n %s %s", camp.Namespace, camp.Name)
 	switch camp.Status.Phase {
@@ -319,7 +321,7 @@ type watchedNamespace struct {
 	phases map[string]int
 }
 
-func (w *watchedNamespace) look(ctx context.Context, now time.Time) error {
+func (w *watchedNamespace) update(ctx context.Context, now time.Time) error {
 	var campaigns v1alpha1.CampaignList
 	if err := w.c.kube.List(ctx, &campaigns, client.InNamespace(w.c.namespace)); err != nil {
 		return err
@@ -333,7 +335,7 @@ func (w *watchedNamespace) look(ctx context.Context, now time.Time) error {
 		w.phases[cmp.Or(string(all.Items[i].Status.Phase), "Submitted")]++
 	}
 	var err error
-	w.running, err = w.c.underWay(ctx, w.running, now, client.InNamespace(w.c.namespace))
+	w.running, err = w.c.experimentsUnderWay(ctx, w.running, now, client.InNamespace(w.c.namespace))
 	return err
 }
 
@@ -358,11 +360,11 @@ func (w *watchedNamespace) summary() string {
 		parts = append(parts, fmt.Sprintf("%d %s", w.phases[phase], phase))
 	}
 	if total == 0 {
-		return fmt.Sprintf("%s: no experiments", w.c.where())
+		return fmt.Sprintf("%s: no experiments", w.c.scopeText())
 	}
-	return fmt.Sprintf("%s: %d experiments: %s", w.c.where(), total, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %d experiments: %s", w.c.scopeText(), total, strings.Join(parts, ", "))
 }
 
-func (w *watchedNamespace) plain(time.Time) (line, stage string) { return w.summary(), w.summary() }
+func (w *watchedNamespace) plainLine(time.Time) (line, stage string) { return w.summary(), w.summary() }
 
 func (w *watchedNamespace) end() (done bool, words string, err error) { return false, "", nil }

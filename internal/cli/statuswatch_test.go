@@ -49,7 +49,7 @@ func watching(second int) experimentView {
 
 func frameText(lines []string, width int) string {
 	for i := range lines {
-		lines[i] = strings.TrimRight(cut(lines[i], width-1), " ")
+		lines[i] = strings.TrimRight(truncateLine(lines[i], width-1), " ")
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -119,7 +119,7 @@ func newClocked(t *testing.T, changes map[int]func(*v1alpha1.Experiment), object
 func (k *clocked) now() time.Time { return noon.Add(time.Duration(k.second) * time.Second) }
 
 // follow for some seconds.
-func (k *clocked) follow(w subject, seconds, width int) (string, error) {
+func (k *clocked) follow(w watchTarget, seconds, width int) (string, error) {
 	ctx, cancel := context.WithCancel(k.t.Context())
 	defer cancel()
 	var out bytes.Buffer
@@ -135,19 +135,19 @@ func (k *clocked) follow(w subject, seconds, width int) (string, error) {
 		}
 		cancel()
 	}()
-	step := &stepping{subject: w, clock: k}
-	err := follow(ctx, step, &out, screen, clockwork{k.now, k.ticks})
+	step := &stepping{watchTarget: w, clock: k}
+	err := follow(ctx, step, &out, screen, ticks{k.now, k.ticks})
 	return out.String(), err
 }
 
 // stepping has the time go on by a second after each look.
 type stepping struct {
-	subject
+	watchTarget
 	clock *clocked
 	looks int
 }
 
-func (s *stepping) look(ctx context.Context, _ time.Time) error {
+func (s *stepping) update(ctx context.Context, _ time.Time) error {
 	if s.looks++; s.looks > 1 {
 		s.clock.second++
 	}
@@ -161,7 +161,7 @@ func (s *stepping) look(ctx context.Context, _ time.Time) error {
 			s.clock.t.Error(err)
 		}
 	}
-	return s.subject.look(ctx, s.clock.now())
+	return s.watchTarget.update(ctx, s.clock.now())
 }
 
 func ending(phase v1alpha1.ExperimentPhase) func(*v1alpha1.Experiment) {
@@ -196,7 +196,7 @@ func TestAnInterruptEndsTheWatchingOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsDeletedIsNotWatchedOn(t *testing.T) {
+func TestWatchingEndsWithADeletion(t *testing.T) {
 	k := newClocked(t, nil)
 	if _, err := k.follow(k.c.watchedExperiment(running()), 3, 0); !errors.Is(err, errGone) || !strings.Contains(err.Error(), "vignette results -n team-nor quickstart --uid 5f0c") {
 		t.Errorf("%v; want where its results are", err)
@@ -226,7 +226,7 @@ func TestACampaignIsWatchedToItsEnd(t *testing.T) {
 		}
 	}
 	w := k.c.watchedCampaign(nightly())
-	if err := w.look(t.Context(), noon); err != nil || len(w.running) != 1 || w.running[0].experiment.Name != "nightly-r3-x-1" {
+	if err := w.update(t.Context(), noon); err != nil || len(w.running) != 1 || w.running[0].experiment.Name != "nightly-r3-x-1" {
 		t.Errorf("%v, %d under way; want the campaign's own run only", err, len(w.running))
 	}
 }
@@ -271,10 +271,10 @@ func TestRatesAreOverTheLastSecondsAndNeverBelowZero(t *testing.T) {
 		h.add(&runapi.State{Counters: runapi.Counters{Received: received}}, noon.Add(time.Duration(i)*2*time.Second))
 	}
 	h.add(nil, noon)
-	if got := h.recent(func(s sample) float64 { return s.receivedPerSecond }); got != (50.0+0+100+0)/4 {
+	if got := h.recentMean(func(s sample) float64 { return s.receivedPerSecond }); got != (50.0+0+100+0)/4 {
 		t.Errorf("%v messages a second; want 37.5", got)
 	}
-	if got := (&history{}).recent(func(s sample) float64 { return s.receivedPerSecond }); got == got {
+	if got := (&history{}).recentMean(func(s sample) float64 { return s.receivedPerSecond }); got == got {
 		t.Errorf("of nothing %v; want that it is not known", got)
 	}
 }

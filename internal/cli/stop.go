@@ -12,9 +12,9 @@ import (
 func newStop(t *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop NAME",
-		Short: "End an experiment early; what was measured is still analysed",
-		Long: "stop ends an experiment before its time, or a live cluster, which has no time of its own: publishers stop, what is\n" +
-			"still under way may arrive, everything is collected and analysed as at any other end. One that has not begun yet has no\n" +
+		Short: "End an experiment early, and analyse what was measured",
+		Long: "stop ends an experiment early, or a live cluster, which has no end: publishers stop, messages\n" +
+			"under way may arrive, everything is collected and analysed as usual. An experiment that has not begun has no\n" +
 			"results.",
 		Example: "  vignette stop quickstart\n" +
 			"  vignette stop -n team-nor quickstart",
@@ -35,7 +35,7 @@ func (c *cluster) stop(ctx context.Context, name string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if ended(e) != nil {
+	if outcomeOf(e) != nil {
 		_, err := fmt.Fprintf(out, "experiment %s/%s has ended already: %s\n", e.Namespace, e.Name, e.Status.Phase)
 		return err
 	}

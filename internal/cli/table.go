@@ -17,7 +17,7 @@ type cell struct {
 // table is rows of cells; its columns are as wide as their widest cell.
 type table [][]cell
 
-// left makes a row of cells that begin at the left of their columns.
+// left makes a row of cells that are aligned to the left.
 func left(texts ...string) []cell {
 	row := make([]cell, len(texts))
 	for i, text := range texts {
@@ -26,7 +26,7 @@ func left(texts ...string) []cell {
 	return row
 }
 
-// figures makes a row of a name and figures, which end at the right of their columns.
+// figures makes a row of a name and figures, which are aligned to the right.
 func figures(name string, texts ...string) []cell {
 	row := left(append([]string{name}, texts...)...)
 	for i := range row[1:] {
@@ -35,23 +35,23 @@ func figures(name string, texts ...string) []cell {
 	return row
 }
 
-// oneLine keeps a message, such as the last output of an app, from breaking a table or the terminal's line.
+// oneLine removes line breaks of a message, such as an app's last output, which would break a table.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	return safetext.Terminal(strings.Join(slices.Compact(lines), " | "))
 }
 
-// shown is a line as a terminal gets it, whose width is known.
-func shown(line string) string { return strings.ReplaceAll(oneLine(line), "\t", " ") }
+// terminalLine is a line whose width on a terminal is known.
+func terminalLine(line string) string { return strings.ReplaceAll(oneLine(line), "\t", " ") }
 
-// gap between columns.
-const gap = "   "
+// columnGap between columns.
+const columnGap = "   "
 
 func (t table) String() string {
 	var widths []int
 	for _, row := range t {
 		for i, c := range row {
-			row[i].text = shown(c.text)
+			row[i].text = terminalLine(c.text)
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
@@ -64,7 +64,7 @@ func (t table) String() string {
 		for i, c := range row {
 			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text))
 			if i > 0 {
-				line.WriteString(gap)
+				line.WriteString(columnGap)
 			}
 			if c.right {
 				line.WriteString(space + c.text)

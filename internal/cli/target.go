@@ -23,7 +23,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// target says which cluster and namespace the commands speak to.
+// target is the cluster and namespace of a command.
 type target struct {
 	kubeconfig, context, namespace, platform string
 }
@@ -32,7 +32,7 @@ func (t *target) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG, else ~/.kube/config)")
 	flags.StringVar(&t.context, "context", "", "`name` of the context in the kubeconfig")
 	flags.StringVarP(&t.namespace, "namespace", "n", "", "`namespace` of the experiment (default: the context's)")
-	flags.StringVar(&t.platform, "platform-namespace", "vignette-system", "`namespace` that the platform is installed in")
+	flags.StringVar(&t.platform, "platform-namespace", "vignette-system", "`namespace` of the platform")
 }
 
 // cluster is a connection to a cluster with the platform.
@@ -52,7 +52,7 @@ func (t *target) connect() (*cluster, error) {
 	return dial(config, namespace)
 }
 
-// errNotConfigured is that of a user without a cluster.
+// errNotConfigured is for users without a cluster.
 var errNotConfigured = errors.New("there is no kubeconfig, or it is empty")
 
 func isNotConfigured(err error) bool { return errors.Is(err, errNotConfigured) }
@@ -67,7 +67,7 @@ func (t *target) load() (*rest.Config, string, error) {
 		err = errNotConfigured
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("no cluster to speak to: %w (set KUBECONFIG or --kubeconfig; for the developer cluster: eval \"$(hack/cluster env)\")", err)
+		return nil, "", fmt.Errorf("no cluster is configured: %w (set KUBECONFIG or --kubeconfig; for the developer cluster: eval \"$(hack/cluster env)\")", err)
 	}
 	config.QPS = -1 // a handful of requests a second; the default limiter would only delay them
 	namespace := t.namespace
@@ -101,7 +101,7 @@ func dial(config *rest.Config, namespace string) (*cluster, error) {
 	return &cluster{namespace: namespace, config: config, kube: kube, archive: runclient.New(base, httpClient, runclient.NoToken)}, nil
 }
 
-// archiveURL is the archive of a namespace as an API of the API server, which knows who the user is.
+// archiveURL is a namespace's archive as an API of the API server, which authenticates the user.
 func archiveURL(config *rest.Config, namespace string) (string, error) {
 	host, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -110,12 +110,12 @@ func archiveURL(config *rest.Config, namespace string) (string, error) {
 	return host.JoinPath(runapi.ArchivePath(namespace)).String(), nil
 }
 
-// explained is an error that says what to do already.
+// explained is an error that already says what to do.
 type explained struct{ error }
 
 func (e explained) Unwrap() error { return e.error }
 
-// explain says what to do about an error of the API server, once.
+// explain adds what to do about an error of the API server, once.
 func explain(err error) error {
 	switch {
 	case err == nil || errors.As(err, new(explained)):
@@ -125,19 +125,19 @@ func explain(err error) error {
 	case errors.As(err, new(*url.Error)):
 		return explained{fmt.Errorf("cannot reach the cluster: %w (is it up? the developer cluster: hack/cluster up)", err)}
 	case apierrors.IsForbidden(err):
-		return explained{fmt.Errorf("%w: ask whoever runs the cluster for the right, or name another namespace with -n", err)}
+		return explained{fmt.Errorf("%w: ask the cluster's administrator for the right, or choose another namespace with -n", err)}
 	}
 	return err
 }
 
-// isMissingNamespace tells that an object's namespace does not exist.
+// isMissingNamespace reports whether an object's namespace does not exist.
 func isMissingNamespace(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// gotNoFurther is the answer of the API server itself, where the request did not get to the platform's server.
-func gotNoFurther(e *runclient.Error) string {
+// apiServerMessage is the API server's own answer, if the request did not reach the platform's server.
+func apiServerMessage(e *runclient.Error) string {
 	var answer metav1.Status
 	if json.Unmarshal([]byte(e.Message), &answer) != nil {
 		return ""
@@ -145,19 +145,19 @@ func gotNoFurther(e *runclient.Error) string {
 	return answer.Message
 }
 
-// explainArchive says what to do about an error of the archive.
+// explainArchive adds what to do about an error of the archive.
 func (t *target) explainArchive(err error) error {
 	e := asServerError(err)
 	if e == nil {
 		return explain(err)
 	}
-	answer := gotNoFurther(e)
+	answer := apiServerMessage(e)
 	if answer != "" {
 		err = errors.New(answer)
 	}
 	switch {
 	case e.Status == http.StatusForbidden:
-		return fmt.Errorf("%w: reading results takes the role vignette-viewer in the namespace: kubectl create rolebinding (docs/how-to/share-a-cluster.md)", err)
+		return fmt.Errorf("%w: reading results needs the role vignette-viewer in the namespace: kubectl create rolebinding (docs/how-to/share-a-cluster.md)", err)
 	case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusBadGateway:
 		return fmt.Errorf("%w: the archive is not up: kubectl -n %s get pods", err, t.platform)
 	case e.Status == http.StatusNotFound && (answer != "" || strings.HasPrefix(e.Message, "404 page not found")): // no such API

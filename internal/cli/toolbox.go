@@ -17,16 +17,16 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// toolboxName begins the names of ephemeral containers with the toolbox: an ended one stays in the pod, and the next has another number.
+// toolboxName begins the names of ephemeral toolbox containers: an ended one stays in the pod, and the next has another number.
 const toolboxName = "toolbox-"
 
 const toolboxPoll = 500 * time.Millisecond
 
-// toolboxWait bounds how long the image may take to arrive.
-const toolboxWait = 5 * time.Minute
+// toolboxTimeout for the image to arrive.
+const toolboxTimeout = 5 * time.Minute
 
-// toolbox brings the toolbox into a node's pod, unless it is there, and gives the container's name.
-func (c *cluster) toolbox(ctx context.Context, pod *corev1.Pod, s *site, node topology.Node, streams streams) (string, error) {
+// toolbox adds the toolbox to a node's pod, unless it runs there, and returns the container's name.
+func (c *cluster) toolbox(ctx context.Context, pod *corev1.Pod, s *expandedExperiment, node topology.Node, streams streams) (string, error) {
 	if name := runningToolbox(pod); name != "" {
 		return name, nil
 	}
@@ -49,15 +49,15 @@ func (c *cluster) toolbox(ctx context.Context, pod *corev1.Pod, s *site, node to
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodSecurity"):
 		return "", fmt.Errorf("the namespace's Pod Security refuses the toolbox: %w", err)
 	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("%w: --toolbox takes the right to patch pods/ephemeralcontainers, which the role vignette-experimenter has", err)
+		return "", fmt.Errorf("%w: --toolbox needs the right to patch pods/ephemeralcontainers, which the role vignette-experimenter has", err)
 	case err != nil:
 		return "", explain(err)
 	}
-	fmt.Fprintf(streams.err, "Bringing the toolbox to node %s ...\n", node.Name)
+	fmt.Fprintf(streams.err, "Adding the toolbox to node %s ...\n", node.Name)
 	return name, c.awaitToolbox(ctx, client.ObjectKeyFromObject(pod), name, image)
 }
 
-// toolboxContainer sleeps until the pod ends: shells come and go in it. It satisfies Pod Security `restricted`.
+// toolboxContainer sleeps until the pod ends; shells run in it. It satisfies Pod Security `restricted`.
 func toolboxContainer(name, image string) corev1.EphemeralContainer {
 	return corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/bin/sleep", "infinity"},
@@ -82,7 +82,7 @@ func runningToolbox(pod *corev1.Pod) string {
 
 // awaitToolbox waits until the container runs.
 func (c *cluster) awaitToolbox(ctx context.Context, key client.ObjectKey, name, image string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, toolboxWait, fmt.Errorf("the toolbox does not start within %s: kubectl -n %s describe pod %s tells why", toolboxWait, key.Namespace, key.Name))
+	ctx, cancel := context.WithTimeoutCause(ctx, toolboxTimeout, fmt.Errorf("the toolbox does not start within %s: kubectl -n %s describe pod %s tells why", toolboxTimeout, key.Namespace, key.Name))
 	defer cancel()
 	for {
 		pod := &corev1.Pod{}
@@ -108,7 +108,7 @@ func (c *cluster) awaitToolbox(ctx context.Context, key client.ObjectKey, name, 
 	}
 }
 
-// toolboxFailure says why a container will not run, where that is sure.
+// toolboxFailure explains why a container will not run, if that is certain.
 func toolboxFailure(state corev1.ContainerState, image string, key client.ObjectKey) error {
 	switch {
 	case state.Terminated != nil:

@@ -75,7 +75,7 @@ func toolboxIsBrought(t *testing.T, c *cluster) {
 	if err := c.kube.Status().Update(t.Context(), there); err != nil {
 		t.Fatal(err)
 	}
-	if a := <-brought; a.err != nil || a.name != "toolbox-1" || !strings.Contains(notes.String(), "Bringing the toolbox to node hq") {
+	if a := <-brought; a.err != nil || a.name != "toolbox-1" || !strings.Contains(notes.String(), "Adding the toolbox to node hq") {
 		t.Errorf("container %q, %v, notes %q", a.name, a.err, notes.String())
 	}
 	if name, err := c.toolbox(t.Context(), there, s, node, streams{}); name != "toolbox-1" || err != nil {

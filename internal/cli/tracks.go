@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// fileOptions say what is in files that make a scenario, and how their tracks become platforms.
+// fileOptions describe the files of a scenario, and how their tracks become platforms.
 type fileOptions struct {
 	format, align, start, speed, origin, unit, yAxis string
 	duration                                         time.Duration
@@ -49,7 +49,7 @@ func orList(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// tracks as a Scenario has them; nil if no flag says anything.
+// tracks as in a Scenario; nil without any flag.
 func (o *fileOptions) tracks() (*v1alpha1.ScenarioTracks, error) {
 	if *o == (fileOptions{format: o.format, antennaProfiles: o.antennaProfiles}) {
 		return nil, nil
@@ -79,7 +79,7 @@ func (o *fileOptions) tracks() (*v1alpha1.ScenarioTracks, error) {
 	return t, o.quantities(t)
 }
 
-// oneOf the words, in any case of letters; nothing is the first one.
+// oneOf the words, in any case of letters; nothing means the first one.
 func oneOf(text string, words ...string) (word string, known bool) {
 	if text == "" {
 		return words[0], true

@@ -9,14 +9,14 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// shownLate is how many of a verdict's worst moments the table shows.
+// shownLate moments of a verdict are in the table.
 const shownLate = 5
 
-// verdictText says whether the emulation kept up, and how far figures may be off.
+// verdictText shows whether the emulation kept up, and how far figures may be off.
 func verdictText(r *runapi.Results) string {
 	v := r.Verdict
 	if v == nil {
-		return "Emulation kept up: not known\n"
+		return "Emulation kept up: unknown\n"
 	}
 	text := "Emulation kept up: yes"
 	if !v.KeptUp {

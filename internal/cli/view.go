@@ -16,15 +16,15 @@ import (
 	"vignette.dev/vignette/operators/experiment/argo"
 )
 
-// view shows how an experiment is getting on: one line that is rewritten on a terminal; elsewhere a
-// line for each step, and one every plainInterval.
+// view shows an experiment's progress: one line that is rewritten on a terminal; elsewhere a line for each step, and one every
+// plainInterval.
 type view struct {
 	out io.Writer
-	// width of the terminal in characters; 0 where out is none.
+	// width of the terminal in characters; 0 if out is none.
 	width func() int
-	// drawn tells that the terminal's line has to be ended before anything else is written.
+	// drawn is set if the terminal's line must be ended before other output.
 	drawn bool
-	// stage and since are what the last plain line spoke of, and when it was written.
+	// stage and since are those of the last plain line.
 	stage string
 	since time.Time
 	noted string
@@ -46,16 +46,16 @@ func newView(out io.Writer) *view {
 	return v
 }
 
-// show the experiment as it is now.
+// show the experiment's present state.
 func (v *view) show(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time) {
 	v.line(progressLine(e, counters, now, v.width() > 0), stage(e), now)
 }
 
-// line to be shown from now on. Where out is no terminal it is written when the stage is another one than before, and every plainInterval.
+// line to show from now on. Without a terminal it is written when the stage changes, and every plainInterval.
 func (v *view) line(line, stage string, now time.Time) {
 	v.noted = ""
 	if width := v.width(); width > 0 {
-		fmt.Fprint(v.out, "\r\x1b[K"+cut(shown(line), width-1))
+		fmt.Fprint(v.out, "\r\x1b[K"+truncateLine(terminalLine(line), width-1))
 		v.drawn = true
 		return
 	}
@@ -83,7 +83,7 @@ func (v *view) close() {
 
 func (v *view) print(line string) { fmt.Fprintln(v.out, safetext.Terminal(line)) }
 
-// stage is the phase, and of a run that goes on what it is at.
+// stage is the phase, and the step of a run under way.
 func stage(e *v1alpha1.Experiment) string {
 	switch {
 	case e.Status.Phase == "":
@@ -95,20 +95,20 @@ func stage(e *v1alpha1.Experiment) string {
 	case e.Status.Step == argo.StepDrain:
 		return "Draining"
 	}
-	return string(e.Status.Phase) // the steps start and stop last as long as the run does
+	return string(e.Status.Phase) // the steps start and stop last as long as the run
 }
 
-// progressLine is everything there is to say in one line.
+// progressLine describes an experiment in one line.
 func progressLine(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time, bar bool) string {
 	parts := []string{fmt.Sprintf("%s  %-14s", e.Name, stage(e))}
-	if bar && !live(e) {
+	if bar && !hasNoDuration(e) {
 		parts = append(parts, progressBar(percent(e.Status.Progress), 20))
 	}
-	if e.Status.Progress != "" && !live(e) {
+	if e.Status.Progress != "" && !hasNoDuration(e) {
 		parts = append(parts, fmt.Sprintf("%4s", e.Status.Progress))
 	}
-	if e.Status.T0 != nil && runs(e) {
-		parts = append(parts, clock(elapsed(e, now))+ofDuration(e, " / ", ""))
+	if e.Status.T0 != nil && isTimelineUnderWay(e) {
+		parts = append(parts, clock(elapsed(e, now))+durationSuffix(e, " / ", ""))
 	}
 	if e.Status.Nodes.Total > 0 {
 		parts = append(parts, fmt.Sprintf("nodes %d/%d", e.Status.Nodes.Ready, e.Status.Nodes.Total))
@@ -122,25 +122,25 @@ func progressLine(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Ti
 	return strings.Join(parts, "  ")
 }
 
-// runs tells that the timeline or the drain is under way: after that the time since T0 means nothing.
-func runs(e *v1alpha1.Experiment) bool {
+// isTimelineUnderWay reports whether the timeline or the drain is under way: later the time since T0 means nothing.
+func isTimelineUnderWay(e *v1alpha1.Experiment) bool {
 	return e.Status.Phase == v1alpha1.PhaseRunning
 }
 
-// live tells that the experiment has no end of its own: it is up until it is stopped.
-func live(e *v1alpha1.Experiment) bool { return e.Spec.Duration == "" }
+// hasNoDuration reports whether the experiment is up until it is stopped.
+func hasNoDuration(e *v1alpha1.Experiment) bool { return e.Spec.Duration == "" }
 
-// ofDuration is the end of a time that has elapsed of the duration, or what stands for it in a live cluster.
-func ofDuration(e *v1alpha1.Experiment, of, without string) string {
-	if live(e) {
+// durationSuffix follows an elapsed time: the duration, or a text for a live cluster.
+func durationSuffix(e *v1alpha1.Experiment, of, without string) string {
+	if hasNoDuration(e) {
 		return without
 	}
 	return of + clock(e.Spec.Duration.Std())
 }
 
-// elapsed time since T0, at most the duration, as the drain is no part of it.
+// elapsed time since T0, at most the duration, which excludes the drain.
 func elapsed(e *v1alpha1.Experiment, now time.Time) time.Duration {
-	if live(e) {
+	if hasNoDuration(e) {
 		return now.Sub(e.Status.T0.Time)
 	}
 	return min(now.Sub(e.Status.T0.Time), e.Spec.Duration.Std())
@@ -173,8 +173,8 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%s%d:%02d", sign, seconds/60, seconds%60)
 }
 
-// cut shortens a line to a width in characters.
-func cut(line string, width int) string {
+// truncateLine cuts a line to a width in characters.
+func truncateLine(line string, width int) string {
 	if width < 1 || utf8.RuneCountInString(line) <= width {
 		return line
 	}

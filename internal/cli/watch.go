@@ -12,14 +12,14 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// refresh of the live view.
-const refresh = time.Second
+// refreshInterval of the live view.
+const refreshInterval = time.Second
 
-// watch follows an experiment to its end. It asks once a second: a watch would save little, and
-// elapsed time and message counts change every second anyway.
+// watch follows an experiment to its end. It polls once a second: a watch would save little, as elapsed time and message counts change
+// every second.
 func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view *view) error {
 	key := client.ObjectKeyFromObject(followed)
-	ticker := time.NewTicker(refresh)
+	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
 	for {
 		e := &v1alpha1.Experiment{}
@@ -33,14 +33,14 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 				key.Name, key.Namespace, key.Name, followed.UID)
 		case err == nil:
 			view.show(e, c.counters(ctx, e), time.Now())
-			if end := ended(e); end != nil {
+			if end := outcomeOf(e); end != nil {
 				return end.report(view, e)
 			}
-			if live(e) && isUp(e, time.Now()) {
+			if hasNoDuration(e) && isUp(e, time.Now()) {
 				return reportUp(view, e)
 			}
 		default:
-			view.note(fmt.Sprintf("cannot reach the cluster, trying again: %v", err))
+			view.note(fmt.Sprintf("cannot reach the cluster, retrying: %v", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -50,12 +50,12 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 	}
 }
 
-// isUp tells that T0 has come: apps run, and the networks can be changed.
+// isUp reports whether T0 has passed: apps run, and the networks can be changed.
 func isUp(e *v1alpha1.Experiment, now time.Time) bool {
 	return e.Status.Phase == v1alpha1.PhaseRunning && e.Status.T0 != nil && !now.Before(e.Status.T0.Time)
 }
 
-// reportUp ends the watching of a live cluster, which has no end to wait for.
+// reportUp ends the watching of a live cluster, which has no end.
 func reportUp(view *view, e *v1alpha1.Experiment) error {
 	view.close()
 	node, network := e.Spec.Nodes[0].Name, "NETWORK"
@@ -79,29 +79,29 @@ func reportUp(view *view, e *v1alpha1.Experiment) error {
 
 func detach(view *view, key client.ObjectKey) error {
 	view.close()
-	view.print(fmt.Sprintf("Detached: experiment %[2]s goes on. Look at it: vignette status -n %[1]s %[2]s. End it early: vignette stop -n %[1]s %[2]s",
+	view.print(fmt.Sprintf("Detached: experiment %[2]s continues. Follow it: vignette status -n %[1]s %[2]s. End it early: vignette stop -n %[1]s %[2]s",
 		key.Namespace, key.Name))
 	return exit(exitDetached)
 }
 
-// counters of messages so far; nil where the server has none (yet).
+// counters of messages so far; nil if the server has none yet.
 func (c *cluster) counters(ctx context.Context, e *v1alpha1.Experiment) *runapi.Counters {
 	if e.Status.T0 == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*refresh)
+	ctx, cancel := context.WithTimeout(ctx, 2*refreshInterval)
 	defer cancel()
 	state, err := c.archive.State(ctx, string(e.UID))
 	if err != nil {
-		return nil // the view does without; `results` will say what is wrong
+		return nil // the view omits them; `results` explains the error
 	}
 	return &state.Counters
 }
 
-// outcome of an experiment that has ended.
+// outcome of an ended experiment.
 type outcome v1alpha1.ExperimentPhase
 
-func ended(e *v1alpha1.Experiment) *outcome {
+func outcomeOf(e *v1alpha1.Experiment) *outcome {
 	if e.Status.Phase == v1alpha1.PhaseSucceeded || e.Status.Phase == v1alpha1.PhaseFailed {
 		o := outcome(e.Status.Phase)
 		return &o
@@ -126,7 +126,7 @@ func headline(r *v1alpha1.ResultsSummary) string {
 	if r == nil {
 		return ""
 	}
-	offered := max(r.Offered, r.Expected) // an older status has the expected ones only
+	offered := max(r.Offered, r.Expected) // an older status has only the expected ones
 	text := fmt.Sprintf(": %d of %d offered deliveries arrived", r.Received, offered)
 	if offered == 0 {
 		text = fmt.Sprintf(": %d messages sent, no delivery offered, as nothing subscribes to them", r.Sent)
@@ -146,11 +146,11 @@ func headline(r *v1alpha1.ResultsSummary) string {
 	if r.OffByAtMost != "" {
 		text += "; off by at most " + r.OffByAtMost
 	}
-	return text + several(r.Warnings, "WARNING") + several(r.Gaps, "gap")
+	return text + countSuffix(r.Warnings, "WARNING") + countSuffix(r.Gaps, "gap")
 }
 
-// several things after a semicolon; nothing for none.
-func several(n int32, what string) string {
+// countSuffix counts things after a semicolon; empty for none.
+func countSuffix(n int32, what string) string {
 	switch n {
 	case 0:
 		return ""
