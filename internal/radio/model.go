@@ -8,11 +8,13 @@ type Model interface {
 	Members(ports []*Port)
 
 	// Transmit takes a frame that its source's node handed to the radio at time now. The model calls exactly
-	// one of n.Hold, n.Deliver or n.Drop for f, and for every copy that it makes with n.Copy.
+	// one of n.Hold, n.Keep, n.Deliver, n.Radiate or n.Drop for f, and for every copy that it makes with
+	// n.Copy. It sets f.Receivers before Deliver or Radiate. Deliver is for models without a physical layer,
+	// Radiate for those with one.
 	Transmit(n *Network, now int64, f *Frame)
 
-	// Due is called at the time given to Hold. The model again calls exactly one of n.Hold, n.Deliver or
-	// n.Drop.
+	// Due is called at the time given to Hold. The model again calls exactly one of n.Hold, n.Keep, n.Deliver,
+	// n.Radiate or n.Drop.
 	Due(n *Network, now int64, f *Frame)
 }
 

@@ -8,7 +8,8 @@ import (
 
 // waveform turns a network's spec and changes into the settings of its radio model.
 type waveform interface {
-	// apply applies one change.
+	// apply applies one change. Changes that the model does not have are none of its business: the operator
+	// refuses them.
 	apply(change *v1alpha1.RadioChange)
 	// snapshot returns the current settings; later changes do not affect them.
 	snapshot() settings
