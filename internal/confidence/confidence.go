@@ -1,4 +1,4 @@
-// Package confidence tells how well the mean of repeated measurements is known.
+// Package confidence computes the uncertainty of the mean of repeated measurements.
 package confidence
 
 import (
@@ -8,12 +8,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Level of all intervals: an interval covers the true mean with this probability, if repeats are independent and normally distributed.
+// Level is the level of all intervals: the probability that one covers the true mean of independent, normally distributed repeats.
 const Level = 0.95
 
-// Mean gives the mean of repeats and half the width of its confidence interval by Student's t (William Sealy Gosset, "The probable error
-// of a mean", Biometrika 6, 1908), in the values' unit. The mean of nothing is NaN; the half width of fewer than two values, of which
-// nobody can tell how far repeats lie apart, is NaN.
+// Mean returns the mean of repeats and half the width of its confidence interval by Student's t (William Sealy Gosset, "The probable error
+// of a mean", Biometrika 6, 1908), in the values' unit. The mean of no values is NaN. The half width of fewer than two values is NaN,
+// as nothing shows their spread.
 func Mean(values []float64) (mean, halfWidth float64) {
 	mean = stat.Mean(values, nil)
 	n := float64(len(values))

@@ -6,17 +6,17 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// FewestRepeats from which on repeats tell how far runs lie apart.
+// FewestRepeats is the least number of repeats that shows the variance of runs.
 const FewestRepeats = 4
 
-// Counts of one run: deliveries that arrived, of so many offered, and the messages that these were of.
+// Counts are one run's: deliveries that arrived, of so many offered, and the number of their messages.
 type Counts struct {
 	Received, Offered, Messages int64
 }
 
-// Share gives the share of the deliveries of all runs that arrived, and its confidence interval: Wilson's for the number of independent deliveries
-// that have the variance of runs. It is the rule of comparisons (analysis/vignette_analysis/comparison/effects.py, docs/reference/comparison.md), of runs alone.
-// Limits are NaN for fewer than two runs, and all is NaN where nothing was offered.
+// Share returns the share of delivered of all offered deliveries, and its confidence interval: Wilson's for the number of independent deliveries
+// with the same variance as the runs. It is the rule of comparisons (analysis/vignette_analysis/comparison/effects.py, docs/reference/comparison.md), of runs alone.
+// Limits are NaN for fewer than two runs. All is NaN if nothing was offered.
 func Share(runs []Counts) (share, low, high float64) {
 	var received, offered, messages float64
 	for _, run := range runs {
@@ -26,7 +26,7 @@ func Share(runs []Counts) (share, low, high float64) {
 	switch {
 	case len(runs) < 2 || offered == 0:
 		return share, math.NaN(), math.NaN()
-	case received == 0 || received == offered: // no variance: deliveries of one message count as one
+	case received == 0 || received == offered: // without variance the deliveries of one message count as one
 		low, high = wilson(share, max(min(messages, offered), 1))
 	default:
 		low, high = wilson(share, effective(runs, share, offered))
@@ -34,7 +34,7 @@ func Share(runs []Counts) (share, low, high float64) {
 	return share, low, high
 }
 
-// effective is how many independent deliveries are known as well.
+// effective returns the number of independent deliveries with the same uncertainty.
 func effective(runs []Counts, share, offered float64) float64 {
 	binomial, between, freedom := share*(1-share)/offered, 0.0, float64(len(runs)-1)
 	for _, run := range runs {
@@ -42,7 +42,7 @@ func effective(runs []Counts, share, offered float64) float64 {
 	}
 	variance := max(between*(freedom+1)/freedom/(offered*offered), binomial)
 	if beyond := variance - binomial; len(runs) < FewestRepeats {
-		freedom *= math.Pow(variance/beyond, 2) // Satterthwaite: only what runs differ by beyond chance is estimated from them
+		freedom *= math.Pow(variance/beyond, 2) // Satterthwaite: runs show only their differences beyond chance
 	}
 	few := 1.0
 	if !math.IsInf(freedom, 1) {
@@ -53,7 +53,7 @@ func effective(runs []Counts, share, offered float64) float64 {
 
 func z() float64 { return distuv.UnitNormal.Quantile((1 + Level) / 2) }
 
-// wilson is the score interval of a share of n (Edwin B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927).
+// wilson returns the score interval of a share of n (Edwin B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927).
 func wilson(share, n float64) (low, high float64) {
 	weight := z() * z() / n
 	centre, half := (share+weight/2)/(1+weight), z()/(1+weight)*math.Sqrt(share*(1-share)/n+weight/(4*n))

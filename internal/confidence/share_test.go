@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The analysis holds its rule against the same file (analysis/tests/test_effects.py).
+// The analysis checks its rule against the same file (analysis/tests/test_effects.py).
 func TestTheIntervalOfAShareIsThatOfTheAnalysis(t *testing.T) {
 	content, err := os.ReadFile("testdata/shares.json")
 	if err != nil {

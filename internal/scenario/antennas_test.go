@@ -16,7 +16,7 @@ func omni(gain float64) *antenna.Pattern {
 
 var profiles = antenna.Profiles{{ID: 1, Antenna: omni(3)}, {ID: 4, Antenna: omni(-3), Blockage: omni(-1), Placement: antenna.Placement{Up: 2.5}}}
 
-// withAntennas is a scenario: platform 3 has a profile from the start, platform 1 from 5 s on.
+// withAntennas returns a scenario: platform 3 has a profile from the start, platform 1 from 5 s on.
 func withAntennas(t testing.TB, options scenario.Options) []byte {
 	file, _ := compiled(t, options, func(b *scenario.Builder) {
 		b.Antennas(profiles)

@@ -17,48 +17,48 @@ import (
 	"vignette.dev/vignette/internal/geo"
 )
 
-// Options of a Builder.
+// Options are the options of a Builder.
 type Options struct {
-	// Sorted promises that events come in the order of their times, which saves sorting them.
+	// Sorted promises events in the order of their times, which saves sorting them.
 	Sorted bool
-	// TemporaryFolder for what does not fit into memory; that of the system if empty. Files in it have no name: nothing is left
-	// behind however the program ends.
+	// TemporaryFolder is for data that does not fit into memory; the system's if empty. Its files have no name, so that
+	// they vanish however the program ends.
 	TemporaryFolder string
-	// Context ends the work when it ends; none does if nil.
+	// Context ends the work when it ends; nil for no limit.
 	Context context.Context
-	// MaxTemporary bytes of each temporary file; 4 GiB if zero.
+	// MaxTemporary is the most bytes of each temporary file; 4 GiB if zero.
 	MaxTemporary int64
-	// eventsInMemory until they are sorted into the temporary folder.
+	// eventsInMemory is the most events in memory before they are sorted into the temporary folder.
 	eventsInMemory int
 }
 
-// Builder compiles a scenario from events, in bounded memory. Of two events that set the same thing at the same time the later
-// one holds. Times before 0 count as 0, so that EMANE's initial conditions are there from the start. Which events a
-// scenario is made of decides its bytes, not the order in which they come. A Builder is for one goroutine.
+// Builder compiles a scenario from events, in bounded memory. A later event replaces an earlier one for the same value and time.
+// Times before 0 count as 0, so that EMANE's initial conditions apply from the start. The order of
+// other events does not change the output's bytes. A Builder is for one goroutine.
 type Builder struct {
 	options Options
 	moments *momentWriter
-	// unsorted has the events until Write; nil if they come sorted.
+	// unsorted has the events until Write; nil if they arrive sorted.
 	unsorted *sorter
 	last     time.Duration
 	written  bool
 	looks    uint
-	// spans of the positions of each platform since they were last taken.
+	// spans has the times of each platform's positions since the last TakeSpans.
 	spans map[int]Span
-	// antennas, if there are any, and when each platform has its first.
+	// antennas has the profiles, if any, and when each platform has its first.
 	antennas antenna.Profiles
 	begins   map[int]time.Duration
 }
 
-// Span of time, with both ends.
+// Span is a span of time, including both ends.
 type Span struct{ First, Last time.Duration }
 
-// Overlaps reports whether two spans have more in common than the end of one that is the beginning of the other.
+// Overlaps reports whether two spans overlap in more than one shared end.
 func (s Span) Overlaps(other Span) bool {
 	return s == other || (s.First < other.Last && other.First < s.Last)
 }
 
-// NewBuilder of a scenario.
+// NewBuilder returns a builder of a scenario.
 func NewBuilder(options Options) *Builder {
 	if options.eventsInMemory == 0 {
 		options.eventsInMemory = 1 << 20
@@ -77,10 +77,10 @@ func NewBuilder(options Options) *Builder {
 	return b
 }
 
-// eventsPerLook at the context.
+// eventsPerLook is the number of events between two checks of the context.
 const eventsPerLook = 1 << 12
 
-// ended is the context's error, which every so many events look for.
+// ended returns the context's error. It checks the context once in eventsPerLook events.
 func (b *Builder) ended() error {
 	if b.looks++; b.looks%eventsPerLook != 1 {
 		return nil
@@ -88,10 +88,10 @@ func (b *Builder) ended() error {
 	return b.options.Context.Err()
 }
 
-// Ended is the context's error, for work between events.
+// Ended returns the context's error, for work between events.
 func (b *Builder) Ended() error { return b.options.Context.Err() }
 
-// Position of a platform from t on.
+// Position sets a platform's position from t on.
 func (b *Builder) Position(t time.Duration, platform int, p geo.Position) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("platform %d: %w", platform, err)
@@ -114,31 +114,30 @@ func (b *Builder) span(t time.Duration, platform int) {
 	b.spans[platform] = Span{min(s.First, t), max(s.Last, t)}
 }
 
-// TakeSpans of the positions of each platform that were put in since the last call.
+// TakeSpans returns the time spans of each platform's positions since the last call.
 func (b *Builder) TakeSpans() map[int]Span {
 	spans := b.spans
 	b.spans = nil
 	return spans
 }
 
-// Velocity of a platform from t on.
+// Velocity sets a platform's velocity from t on.
 func (b *Builder) Velocity(t time.Duration, platform int, v geo.Velocity) error {
 	return b.platformEvent(t, velocity, platform, v.Azimuth, v.Elevation, v.Speed)
 }
 
-// Orientation of a platform from t on.
+// Orientation sets a platform's orientation from t on.
 func (b *Builder) Orientation(t time.Duration, platform int, o geo.Orientation) error {
 	return b.platformEvent(t, orientation, platform, o.Pitch, o.Roll, o.Yaw)
 }
 
-// Antennas are the profiles that events may name. Without them radios keep their fixed gains. They are set before
-// the events are added.
+// Antennas sets the profiles that events may name, before any event. Without them radios keep their fixed gains.
 func (b *Builder) Antennas(profiles antenna.Profiles) { b.antennas = profiles }
 
 // HasAntennas reports whether profiles were set.
 func (b *Builder) HasAntennas() bool { return b.antennas != nil }
 
-// AntennaProfile of a platform from t on.
+// AntennaProfile sets a platform's antenna profile from t on.
 func (b *Builder) AntennaProfile(t time.Duration, platform int, a AntennaProfile) error {
 	switch {
 	case a.ID < 0 || a.ID > math.MaxUint16:
@@ -155,12 +154,12 @@ func (b *Builder) AntennaProfile(t time.Duration, platform int, a AntennaProfile
 	return b.platformEvent(t, antennaProfile, platform, float64(a.ID), a.Azimuth, a.Elevation)
 }
 
-// Pathloss in dB from t on of what from transmits and to receives.
+// Pathloss sets the pathloss in dB from t on for transmissions of from to to.
 func (b *Builder) Pathloss(t time.Duration, from, to int, dB float64) error {
 	return b.loss(t, class{kind: pathloss}, from, to, dB)
 }
 
-// PathlossAt is Pathloss for one transmit frequency; that at 0 Hz holds for all frequencies that have none of their own.
+// PathlossAt is Pathloss for one transmit frequency. The value at 0 Hz applies to all frequencies without their own.
 func (b *Builder) PathlossAt(t time.Duration, from, to int, frequencyHertz uint64, dB float64) error {
 	return b.loss(t, class{pathlossAt, frequencyHertz}, from, to, dB)
 }
@@ -172,7 +171,7 @@ func (b *Builder) loss(t time.Duration, c class, from, to int, dB float64) error
 	return b.pairEvent(t, c, from, to, [maxWidth]int64{int64(math.Round(dB * scales[pathloss][0]))})
 }
 
-// CommEffect from t on of what from transmits and to receives.
+// CommEffect sets the effect from t on for transmissions of from to to.
 func (b *Builder) CommEffect(t time.Duration, from, to int, e CommEffect) error {
 	switch {
 	case e.Latency < 0 || e.Jitter < 0:
@@ -190,7 +189,7 @@ func (b *Builder) CommEffect(t time.Duration, from, to int, e CommEffect) error 
 	})
 }
 
-// FadingSelection from t on of what from transmits and to receives.
+// FadingSelection sets the fading model from t on for transmissions of from to to.
 func (b *Builder) FadingSelection(t time.Duration, from, to int, f Fading) error {
 	if f < 0 || f >= fadings {
 		return fmt.Errorf("fading from %d to %d is %s: want none, nakagami or lognormal", from, to, f)
@@ -198,7 +197,7 @@ func (b *Builder) FadingSelection(t time.Duration, from, to int, f Fading) error
 	return b.pairEvent(t, class{kind: fadingSelection}, from, to, [maxWidth]int64{int64(f)})
 }
 
-// Extend the scenario's duration to at least t, though nothing changes then.
+// Extend extends the scenario's duration to at least t, without a change then.
 func (b *Builder) Extend(t time.Duration) error {
 	if t > MaxDuration {
 		return timeError(t)
@@ -264,7 +263,7 @@ func (b *Builder) event(t time.Duration, c class, from, to uint16, values *[maxW
 	return b.moments.add(int64(t), c, from, to, values)
 }
 
-// Write the compiled form, once; digest is "sha256:…" of its bytes.
+// Write writes the compiled form, once. digest is "sha256:…" of its bytes.
 func (b *Builder) Write(w io.Writer) (digest string, err error) {
 	if b.written {
 		return "", errors.New("the scenario is written already")
@@ -287,7 +286,7 @@ func (b *Builder) Write(w io.Writer) (digest string, err error) {
 	return digests.Of(hash), nil
 }
 
-// indexAntennas puts the profiles and their users into the index, which is read before the moments.
+// indexAntennas puts the profiles and their users into the index, which readers read before the moments.
 func (b *Builder) indexAntennas() {
 	if b.antennas == nil || len(b.begins) == 0 {
 		return
@@ -305,7 +304,7 @@ func (b *Builder) addSorted(e *event) error {
 	return b.moments.add(e.at, e.class, e.from, e.to, &e.values)
 }
 
-// endedWriter writes until a context ends.
+// endedWriter writes until its context ends.
 type endedWriter struct {
 	ctx context.Context
 	w   io.Writer
@@ -318,7 +317,7 @@ func (w *endedWriter) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// tooLong is the error of a temporary file that has more bytes than it may.
+// tooLong returns the error of a temporary file above its limit.
 func tooLong(bytes, most int64) error {
 	if bytes <= most {
 		return nil
@@ -326,7 +325,7 @@ func tooLong(bytes, most int64) error {
 	return fmt.Errorf("the scenario takes more than %d MiB: want fewer platforms, a shorter duration or fewer events", most>>20)
 }
 
-// Close gives up what the builder has in temporary files. Write does so too.
+// Close deletes the builder's temporary files. Write does so too.
 func (b *Builder) Close() error {
 	b.written = true
 	err := b.moments.close()

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// DefaultPathlossLimitDB up to which two platforms count as connected: what analyses of the Anglova scenario use.
+// DefaultPathlossLimitDB is the largest pathloss of a link, as in analyses of the Anglova scenario.
 const DefaultPathlossLimitDB = 121
 
-// Connectivity of a scenario at a moment, by a limit of the pathloss.
+// Connectivity is a scenario's connectivity at a moment, by a limit of the pathloss.
 type Connectivity struct {
-	// Hops[h] is the number of ordered pairs of platforms whose shortest way has h hops, from 1; Hops[0] is the number of pairs
-	// with no way at all.
+	// Hops[h] is the number of ordered pairs of platforms whose shortest path has h hops, from 1; Hops[0] is the number of pairs
+	// without any path.
 	Hops []int
 	// Links is the number of ordered pairs with pathloss up to the limit.
 	Links int
-	// Components in which all platforms reach each other over links that hold both ways, the largest first: their sizes.
+	// Components are groups in which all platforms reach each other over links in both directions: their sizes, largest first.
 	Components []int
 }
 
-// MeanHops over the ordered pairs that have a way; 0 if none has.
+// MeanHops returns the mean over the ordered pairs with a path; 0 if none has.
 func (c Connectivity) MeanHops() float64 {
 	pairs, hops := 0, 0
 	for h := 1; h < len(c.Hops); h++ {
@@ -36,10 +36,10 @@ func (c Connectivity) MeanHops() float64 {
 	return float64(hops) / float64(pairs)
 }
 
-// MaxHops is the longest of the shortest ways; 0 if there is none.
+// MaxHops returns the length of the longest shortest path; 0 if there is none.
 func (c Connectivity) MaxHops() int { return max(len(c.Hops)-1, 0) }
 
-// Connected is the share of the ordered pairs that have a way, from 0 to 1; 1 if there are no pairs.
+// Connected returns the share of the ordered pairs with a path, from 0 to 1; 1 if there are no pairs.
 func (c Connectivity) Connected() float64 {
 	pairs := 0
 	for _, n := range c.Hops {
@@ -51,13 +51,13 @@ func (c Connectivity) Connected() float64 {
 	return 1 - float64(c.Hops[0])/float64(pairs)
 }
 
-// bitset of platforms' indexes.
+// bitset is a set of platforms' indexes.
 type bitset []uint64
 
 func (b bitset) set(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
 
-// each index in the set.
+// each calls do for each index in the set.
 func (b bitset) each(do func(i int)) {
 	for word, w := range b {
 		for ; w != 0; w &= w - 1 {
@@ -76,7 +76,7 @@ func newBitsets(n int) []bitset {
 	return sets
 }
 
-// Connectivity at the sought moment: a link holds from one platform to another if its pathloss is known and at most limitDB.
+// Connectivity returns the connectivity at the current moment: there is a link if the pathloss is known and at most limitDB.
 func (c *Cursor) Connectivity(limitDB float64) Connectivity {
 	n := len(c.scenario.platforms)
 	links := newBitsets(n)
@@ -96,7 +96,7 @@ func (c *Cursor) Connectivity(limitDB float64) Connectivity {
 	return result
 }
 
-// countHops from one platform to all others, breadth first.
+// countHops counts from one platform to all others, breadth first.
 func (c *Connectivity) countHops(links []bitset, from int) {
 	n := len(links)
 	words := len(links[from])
@@ -131,7 +131,7 @@ func (c *Connectivity) countHops(links []bitset, from int) {
 	c.Hops[0] += n - reached
 }
 
-// components over links that hold both ways: their sizes, the largest first.
+// components returns the sizes of groups over links in both directions, largest first.
 func components(links []bitset) []int {
 	var sizes []int
 	seen := make([]bool, len(links))
@@ -156,7 +156,7 @@ func components(links []bitset) []int {
 	return sizes
 }
 
-// Connectivity at t.
+// Connectivity returns the connectivity at t.
 func (s *Scenario) Connectivity(t time.Duration, limitDB float64) (Connectivity, error) {
 	c := s.NewCursor()
 	if err := c.Seek(t); err != nil {
@@ -165,16 +165,16 @@ func (s *Scenario) Connectivity(t time.Duration, limitDB float64) (Connectivity,
 	return c.Connectivity(limitDB), nil
 }
 
-// ConnectivityAt a time.
+// ConnectivityAt is the connectivity at a time.
 type ConnectivityAt struct {
 	At time.Duration
 	Connectivity
 }
 
-// MaxMoments that a timeline has: a table or a curve of more is nothing that anybody reads.
+// MaxMoments is the most moments of a timeline: nobody reads a longer table or curve.
 const MaxMoments = 100_000
 
-// Moments of a timeline with a step.
+// Moments returns the number of moments of a timeline with a step.
 func (s *Scenario) Moments(step time.Duration) int64 {
 	if step <= 0 {
 		return 1
@@ -182,7 +182,7 @@ func (s *Scenario) Moments(step time.Duration) int64 {
 	return int64(s.Duration()/step) + 1
 }
 
-// Timeline of the connectivity from 0 to the scenario's end, every step (and at the end).
+// Timeline returns the connectivity from 0 to the scenario's end, every step (and at the end).
 func (s *Scenario) Timeline(ctx context.Context, step time.Duration, limitDB float64) ([]ConnectivityAt, error) {
 	if n := s.Moments(step); n > MaxMoments {
 		return nil, fmt.Errorf("a step of %s gives %d moments: want at most %d", step, n, MaxMoments)
@@ -201,7 +201,7 @@ func (s *Scenario) Timeline(ctx context.Context, step time.Duration, limitDB flo
 	}
 }
 
-// Total of the hops and links over a timeline: the histogram of all pairs at all its times.
+// Total returns the sum of hops and links over a timeline: the histogram of all pairs at all its times.
 func Total(line []ConnectivityAt) Connectivity {
 	total := Connectivity{Hops: []int{0}}
 	for _, at := range line {

@@ -31,9 +31,9 @@ var (
 )
 
 const (
-	// maxIndexLength bounds the unpacked index: 30 bytes for each of 2 million chunks.
+	// maxIndexLength limits the unpacked index: 30 bytes for each of 2 million chunks.
 	maxIndexLength = 64 << 20
-	// maxChunkLength bounds an unpacked chunk.
+	// maxChunkLength limits an unpacked chunk.
 	maxChunkLength = 512 << 20
 )
 
@@ -42,11 +42,11 @@ type chunk struct {
 	offset      int64
 	length, raw int
 	checksum    uint32
-	// first and last moment in nanoseconds.
+	// The first and last moment in nanoseconds.
 	first, last int64
 }
 
-// index of a compiled scenario.
+// index is the index of a compiled scenario.
 type index struct {
 	classes   []class
 	platforms []int // by slot
@@ -54,12 +54,12 @@ type index struct {
 	moments   int64
 	changes   int64
 	chunks    []chunk
-	// antennas are the profiles, and begins tells from when on platforms have one; nil where no radio takes any.
+	// antennas are the profiles, and begins has when platforms first have one; nil if radios use none.
 	antennas antenna.Profiles
 	begins   []AntennaStart
 }
 
-// version of the file.
+// version returns the file's version.
 func (x *index) version() uint32 {
 	if x.antennas != nil {
 		return withAntennas
@@ -86,7 +86,7 @@ func checkHeader(head []byte) error {
 	return nil
 }
 
-// footer of a file.
+// footer is a file's footer.
 type footer struct {
 	offset      int64
 	length, raw int
@@ -102,7 +102,7 @@ func (f footer) encode() []byte {
 	return append(foot, footMagic[:]...)
 }
 
-// decodeFooter of a file of this size.
+// decodeFooter decodes the footer of a file of this size.
 func decodeFooter(foot []byte, size int64) (footer, error) {
 	if [8]byte(foot[24:]) != footMagic {
 		return footer{}, &CorruptError{"it does not end as one: it may be cut short"}
@@ -144,7 +144,7 @@ func (x *index) encode() []byte {
 	return append(raw, x.antennas.Encode()...)
 }
 
-// decodeIndex of a file of a version whose chunks end at an offset.
+// decodeIndex decodes the index of a version, with chunks up to an offset.
 func decodeIndex(raw []byte, version uint32, end int64) (*index, error) {
 	d := &decoder{raw: raw}
 	x := &index{}
@@ -173,7 +173,7 @@ func decodeIndex(raw []byte, version uint32, end int64) (*index, error) {
 	return x, nil
 }
 
-// decodeAntennas at the end of the index.
+// decodeAntennas decodes the antennas at the end of the index.
 func (x *index) decodeAntennas(d *decoder) error {
 	last := 0
 	for range min(d.uvarint(), MaxPlatforms+1) {

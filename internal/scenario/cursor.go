@@ -12,16 +12,16 @@ import (
 
 // Cursor is the state of a scenario at a moment. It is for one goroutine.
 //
-// It holds one unpacked chunk. Seek goes on from where it is if it can; back, or far ahead, it begins at the chunk's snapshot.
+// It holds one unpacked chunk. Seek continues from the current moment if possible. Backward, or far ahead, it begins at a chunk's snapshot.
 type Cursor struct {
 	scenario *Scenario
 	states   []state
-	byKind   [kinds]*state // nil where the scenario has none
+	byKind   [kinds]*state // nil if the scenario has none
 	losses   []*state      // by frequency
 
 	zstd   *zstd.Decoder
 	packed []byte
-	chunk  int // that is loaded, -1 if none
+	chunk  int // the loaded one, -1 for none
 	d      decoder
 	keys   []int
 
@@ -30,7 +30,7 @@ type Cursor struct {
 	left   bool
 }
 
-// NewCursor before the first moment, when nothing is known.
+// NewCursor returns a cursor before the first moment, when nothing is known.
 func (s *Scenario) NewCursor() *Cursor {
 	c := &Cursor{scenario: s, states: make([]state, len(s.index.classes)), chunk: -1, sought: -1}
 	for i, class := range s.index.classes {
@@ -44,8 +44,8 @@ func (s *Scenario) NewCursor() *Cursor {
 	return c
 }
 
-// Seek the state at t: all changes up to and including t have happened. Before the first moment nothing is known, after the last
-// one nothing changes any more. After an error nothing is known.
+// Seek moves to the state at t, after all changes up to and including t. Before the first moment nothing is known, after the last
+// one nothing changes. After an error nothing is known.
 func (c *Cursor) Seek(t time.Duration) error {
 	sought := int64(t)
 	chunks := c.scenario.index.chunks
@@ -75,7 +75,7 @@ func (c *Cursor) Seek(t time.Duration) error {
 	return nil
 }
 
-// load a chunk, or start it again. Chunk -1 is the time before the first moment.
+// load loads a chunk, or restarts it. Chunk -1 is the time before the first moment.
 func (c *Cursor) load(number int) error {
 	for i := range c.states {
 		c.states[i].forget()
@@ -155,7 +155,7 @@ func (c *Cursor) damaged() error {
 	return err
 }
 
-// Next moment after the sought one at which something changes.
+// Next returns the next moment with a change.
 func (c *Cursor) Next() (t time.Duration, more bool) {
 	if c.left {
 		return time.Duration(c.next), true
@@ -166,7 +166,7 @@ func (c *Cursor) Next() (t time.Duration, more bool) {
 	return 0, false
 }
 
-// values of an entry, nil if nothing is known.
+// entry returns the values of an entry, nil if nothing is known.
 func (s *state) entry(key int) []int64 {
 	if s == nil || key >= len(s.known) || !s.known[key] {
 		return nil
@@ -175,10 +175,10 @@ func (s *state) entry(key int) []int64 {
 	return s.values[key*width : (key+1)*width]
 }
 
-// key of an ordered pair of indexes; from and to differ.
+// key returns the key of an ordered pair of indexes; from and to differ.
 func (c *Cursor) key(from, to int) int { return pairKey(c.scenario.slots[from], c.scenario.slots[to]) }
 
-// Pathloss in dB of what one platform transmits and another receives, by their indexes. Where it is unknown nothing is received.
+// Pathloss returns the pathloss in dB from a transmitter to a receiver, by their indexes. If it is unknown nothing is received.
 func (c *Cursor) Pathloss(from, to int) (dB float64, known bool) {
 	s := c.byKind[pathloss]
 	if s == nil || from == to {
@@ -191,7 +191,7 @@ func (c *Cursor) Pathloss(from, to int) (dB float64, known bool) {
 	return float64(s.values[key]) / 100, true
 }
 
-// PathlossAt a transmit frequency: that of the frequency itself, else that of 0 Hz (EMANE's rule), else Pathloss.
+// PathlossAt returns the pathloss at a transmit frequency: its own, else that of 0 Hz (EMANE's rule), else Pathloss.
 func (c *Cursor) PathlossAt(from, to int, frequencyHertz uint64) (dB float64, known bool) {
 	if from == to {
 		return 0, false
@@ -207,7 +207,7 @@ func (c *Cursor) PathlossAt(from, to int, frequencyHertz uint64) (dB float64, kn
 	return c.Pathloss(from, to)
 }
 
-// CommEffect of what one platform transmits and another receives.
+// CommEffect returns the effect from a transmitter to a receiver.
 func (c *Cursor) CommEffect(from, to int) (CommEffect, bool) {
 	v := c.pairEntry(commEffect, from, to)
 	if v == nil {
@@ -220,7 +220,7 @@ func (c *Cursor) CommEffect(from, to int) (CommEffect, bool) {
 	}, true
 }
 
-// FadingSelection of what one platform transmits and another receives.
+// FadingSelection returns the fading model from a transmitter to a receiver.
 func (c *Cursor) FadingSelection(from, to int) (Fading, bool) {
 	v := c.pairEntry(fadingSelection, from, to)
 	if v == nil {
@@ -236,7 +236,7 @@ func (c *Cursor) pairEntry(k kind, from, to int) []int64 {
 	return c.byKind[k].entry(c.key(from, to))
 }
 
-// three values of a platform, scaled back.
+// three returns three values of a platform, scaled back.
 func (c *Cursor) three(k kind, i int) (x, y, z float64, known bool) {
 	v := c.byKind[k].entry(c.scenario.slots[i])
 	if v == nil {
@@ -246,25 +246,25 @@ func (c *Cursor) three(k kind, i int) (x, y, z float64, known bool) {
 	return float64(v[0]) / scale[0], float64(v[1]) / scale[1], float64(v[2]) / scale[2], true
 }
 
-// Position of a platform by its index.
+// Position returns a platform's position by its index.
 func (c *Cursor) Position(i int) (geo.Position, bool) {
 	latitude, longitude, altitude, known := c.three(position, i)
 	return geo.Position{Latitude: latitude, Longitude: longitude, Altitude: altitude}, known
 }
 
-// Velocity of a platform by its index.
+// Velocity returns a platform's velocity by its index.
 func (c *Cursor) Velocity(i int) (geo.Velocity, bool) {
 	azimuth, elevation, speed, known := c.three(velocity, i)
 	return geo.Velocity{Azimuth: azimuth, Elevation: elevation, Speed: speed}, known
 }
 
-// Orientation of a platform by its index.
+// Orientation returns a platform's orientation by its index.
 func (c *Cursor) Orientation(i int) (geo.Orientation, bool) {
 	pitch, roll, yaw, known := c.three(orientation, i)
 	return geo.Orientation{Pitch: pitch, Roll: roll, Yaw: yaw}, known
 }
 
-// AntennaProfile of a platform by its index.
+// AntennaProfile returns a platform's antenna profile by its index.
 func (c *Cursor) AntennaProfile(i int) (AntennaProfile, bool) {
 	id, azimuth, elevation, known := c.three(antennaProfile, i)
 	return AntennaProfile{ID: int(id), Azimuth: azimuth, Elevation: elevation}, known

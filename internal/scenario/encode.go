@@ -5,13 +5,13 @@ import (
 )
 
 // A moment is encoded as its distance in nanoseconds from the moment before, the number of its sections, and the sections.
-// A section has a class and whether its entries hold both ways; the number of entries; their keys, each as the distance from
-// the one before; and their values, column by column, each as the difference from the value until then. In the
-// first moment of a chunk everything was unknown and 0 before, so that it is a snapshot.
+// A section has a class and whether its entries apply to both directions; the number of entries; their keys, each as the distance from
+// the one before; and their values, column by column, each as the difference from the previous value. In the
+// first moment of a chunk all previous values are unknown and 0, so that it is a snapshot.
 //
-// All numbers are varints. Equal gaps and small differences are what zstd then makes little of.
+// All numbers are varints. zstd compresses equal gaps and small differences well.
 
-// sectionOf a class, both ways or not.
+// appendSection appends the section of a class, for both directions or not.
 func appendSection(raw []byte, class int, both bool, keys []int, values []int64, width int) []byte {
 	if len(keys) == 0 {
 		return raw
@@ -35,7 +35,7 @@ func appendSection(raw []byte, class int, both bool, keys []int, values []int64,
 	return raw
 }
 
-// section in the making.
+// section is a section under construction.
 type section struct {
 	keys   []int
 	values []int64
@@ -43,8 +43,8 @@ type section struct {
 
 func (s *section) reset() { s.keys, s.values = s.keys[:0], s.values[:0] }
 
-// appendMoment encodes what changes of one class. keys ascend; next has an entry's new values; old is what it had, and is nil
-// in a snapshot. It returns how many sections it wrote.
+// appendMoment encodes the changes of one class. keys ascend; next has an entry's new values; old has the previous ones, and is nil
+// in a snapshot. It returns the number of written sections.
 func (e *encoder) appendMoment(class int, st *state, keys []int, next, old []int64) (sections int) {
 	e.both.reset()
 	e.single.reset()
@@ -76,13 +76,13 @@ func (e *encoder) appendMoment(class int, st *state, keys []int, next, old []int
 	return sections
 }
 
-// encoder of the moments of a chunk.
+// encoder encodes the moments of a chunk.
 type encoder struct {
 	raw          []byte
 	both, single section
 }
 
-// decoder of the moments of a chunk.
+// decoder decodes the moments of a chunk.
 type decoder struct {
 	raw []byte
 	pos int
@@ -110,7 +110,7 @@ func (d *decoder) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// section applies the next section to the states and returns false if it makes no sense. keys is scratch space.
+// section applies the next section to the states and returns false if it is invalid. keys is scratch space.
 func (d *decoder) section(states []state, platforms int, keys *[]int) bool {
 	head, count := d.uvarint(), d.uvarint()
 	index, both := head>>1, head&1 == 1

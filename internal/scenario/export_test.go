@@ -7,7 +7,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// InMemory are the options of a builder that keeps so many events in memory.
+// InMemory returns the options of a builder that keeps so many events in memory.
 func InMemory(events int) Options { return Options{eventsInMemory: events} }
 
 var (
@@ -15,7 +15,7 @@ var (
 	unpacker, _ = newDecompressor()
 )
 
-// Contents of a compiled scenario with one chunk: its index and the chunk.
+// Contents returns the index and the chunk of a compiled scenario with one chunk.
 func Contents(file []byte) (index, first []byte) {
 	f, err := decodeFooter(file[len(file)-footerLength:], int64(len(file)))
 	if err != nil {
@@ -30,10 +30,10 @@ func Contents(file []byte) (index, first []byte) {
 	return index, first
 }
 
-// Container of an index and a chunk with right checksums.
+// Container returns the file of an index and a chunk with correct checksums.
 func Container(index, chunk []byte) []byte { return container(version, index, chunk) }
 
-// ContainerWithAntennas is a Container of the version that has antenna profiles.
+// ContainerWithAntennas returns a Container of the version with antenna profiles.
 func ContainerWithAntennas(index, chunk []byte) []byte { return container(withAntennas, index, chunk) }
 
 func container(version uint32, index, chunk []byte) []byte {
@@ -46,7 +46,7 @@ func container(version uint32, index, chunk []byte) []byte {
 	return file.Bytes()
 }
 
-// ContainerOfChunk has a proper index for four platforms and all kinds.
+// ContainerOfChunk adds a valid index for four platforms and all kinds.
 func ContainerOfChunk(raw []byte) []byte {
 	packed := packer.EncodeAll(raw, nil)
 	x := index{platforms: []int{4, 1, 3, 2}, duration: 1 << 40, chunks: []chunk{

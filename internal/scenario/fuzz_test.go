@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// walk through a file, which may be refused anywhere, but with a *CorruptError.
+// walk reads a complete file, which may be refused anywhere, but only with a *CorruptError.
 func walk(t *testing.T, file []byte) {
 	t.Helper()
 	var corrupt *scenario.CorruptError
@@ -39,7 +39,7 @@ func walk(t *testing.T, file []byte) {
 	}
 }
 
-// look at everything.
+// look reads all values.
 func look(s *scenario.Scenario, c *scenario.Cursor) {
 	for i := range s.Platforms() {
 		c.Position(i)
@@ -73,7 +73,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(walk)
 }
 
-// FuzzContents gets past the checksums: the fuzzer makes up an index and a chunk, which a proper file is put around.
+// FuzzContents gets past the checksums: the fuzzer makes an index and a chunk, and a valid file is put around them.
 func FuzzContents(f *testing.F) {
 	index, chunk := scenario.Contents(small(f))
 	f.Add(index, chunk)

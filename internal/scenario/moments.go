@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// minChunkLength keeps the snapshots that chunks begin with rare in small scenarios.
+	// minChunkLength keeps snapshots, with which chunks begin, rare in small scenarios.
 	minChunkLength = 256 << 10
-	// snapshotShare: a chunk is full when it is this many times as long as its snapshot, which bounds both what snapshots add to
-	// the file and what there is to decode for a moment.
+	// snapshotShare is the size of a full chunk as a multiple of its snapshot. It limits both the snapshots' share of
+	// the file and the decoding for a moment.
 	snapshotShare = 16
-	// fullChunkLength at which a chunk is full in any case.
+	// fullChunkLength is the length of a full chunk in any case.
 	fullChunkLength = 32 << 20
 )
 
-// momentWriter turns events in the order of their times into chunks in a temporary file.
+// momentWriter writes events in the order of their times as chunks in a temporary file.
 type momentWriter struct {
 	folder string
-	most   int64 // bytes of the file
+	most   int64 // the most bytes of the file
 	file   *os.File
 	offset int64
 	zstd   *zstd.Encoder
 	packed []byte
 
 	index   index
-	slots   [MaxPlatform + 1]int32 // slot + 1 of a platform, 0 if it has none yet
+	slots   [MaxPlatform + 1]int32 // a platform's slot + 1, 0 if it has none yet
 	classes map[class]*staging
-	// pathloss is the staging that nearly all events go to.
+	// pathloss is the staging of nearly all events.
 	pathloss *staging
 
-	// at is the moment whose events are staged.
+	// at is the moment of the staged events.
 	at     int64
 	staged bool
 
@@ -47,10 +47,10 @@ type momentWriter struct {
 	snapshot    int
 }
 
-// staging of a class: its state, and the events of the moment that has not been encoded yet.
+// staging is the staging of a class: its state, and the events of the moment that is not encoded yet.
 type staging struct {
 	state
-	number int // in the index, -1 until used
+	number int // its number in the index, -1 until used
 	pairs  []uint32
 	staged []int64
 	next   []int64
@@ -62,7 +62,7 @@ func newMomentWriter(folder string) *momentWriter {
 	return &momentWriter{folder: folder, classes: map[class]*staging{}, at: -1}
 }
 
-// add an event whose time is not before those that were added before.
+// add adds an event. Times must not decrease.
 func (m *momentWriter) add(at int64, c class, from, to uint16, values *[maxWidth]int64) error {
 	if at != m.at {
 		if err := m.flush(); err != nil {
@@ -98,7 +98,7 @@ func (m *momentWriter) staging(c class) (*staging, error) {
 	return s, nil
 }
 
-// flush encodes the moment that is staged.
+// flush encodes the staged moment.
 func (m *momentWriter) flush() error {
 	if !m.staged {
 		return nil
@@ -126,7 +126,7 @@ func (m *momentWriter) flush() error {
 	return nil
 }
 
-// assignSlots to platforms that are met for the first time, in the order of their numbers.
+// assignSlots assigns slots to new platforms, in the order of their numbers.
 func (m *momentWriter) assignSlots() error {
 	var fresh []int
 	meet := func(platform uint32) {
@@ -152,7 +152,7 @@ func (m *momentWriter) assignSlots() error {
 	return nil
 }
 
-// assignNumbers to classes that are met for the first time.
+// assignNumbers assigns numbers to new classes.
 func (m *momentWriter) assignNumbers() {
 	var fresh []class
 	for c, s := range m.classes {
@@ -167,7 +167,7 @@ func (m *momentWriter) assignNumbers() {
 	}
 }
 
-// stage the events of the moment: next has the new values of the keys that change, ascending. It returns how many values change.
+// stage collects the moment's events: next has the new values of the changed keys, ascending. It returns the number of changed values.
 func (s *staging) stage(slots *[MaxPlatform + 1]int32, platforms int) int {
 	s.grow(platforms)
 	if n := len(s.values); n > len(s.next) {
@@ -192,7 +192,7 @@ func (s *staging) stage(slots *[MaxPlatform + 1]int32, platforms int) int {
 	return len(s.keys) * width
 }
 
-// changed are those of the touched keys that get another value than they have, in ascending order.
+// changed returns the touched keys whose value changes, in ascending order.
 func (s *staging) changed(touched []int) []int {
 	if !slices.IsSorted(touched) {
 		if len(touched) < len(s.marks)/16 {
@@ -216,7 +216,7 @@ func (s *staging) changed(touched []int) []int {
 	return kept
 }
 
-// apply the staged changes to the state.
+// apply applies the staged changes to the state.
 func (s *staging) apply() {
 	width := s.kind.width()
 	for _, key := range s.keys {
@@ -226,7 +226,7 @@ func (s *staging) apply() {
 	s.keys = s.keys[:0]
 }
 
-// encode the staged moment: as a snapshot if the chunk is empty, else as what differs from the moment before.
+// encode encodes the staged moment: as a snapshot if the chunk is empty, else as the difference to the moment before.
 func (m *momentWriter) encode() {
 	isSnapshot := len(m.chunk.raw) == 0
 	if isSnapshot {
@@ -262,7 +262,7 @@ func (s *staging) allKeys() []int {
 	return keys
 }
 
-// finishChunk packs the chunk and appends it to the temporary file.
+// finishChunk compresses the chunk and appends it to the temporary file.
 func (m *momentWriter) finishChunk() error {
 	if len(m.chunk.raw) == 0 {
 		return nil
@@ -293,7 +293,7 @@ func (m *momentWriter) finishChunk() error {
 
 func (m *momentWriter) pack(raw []byte) error {
 	if m.zstd == nil {
-		// one goroutine, and a window of its own size, as bytes and memory must not depend on the machine
+		// One goroutine, and a fixed window, as bytes and memory must not depend on the machine.
 		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
 			zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
 		if err != nil {
@@ -305,7 +305,7 @@ func (m *momentWriter) pack(raw []byte) error {
 	return nil
 }
 
-// unnamedFile is a file that is gone when it is closed, or its program ends.
+// unnamedFile returns a file that vanishes when it is closed, or its program ends.
 func unnamedFile(folder string) (*os.File, error) {
 	file, err := os.CreateTemp(folder, "vignette-scenario-")
 	if err != nil {
@@ -317,7 +317,7 @@ func unnamedFile(folder string) (*os.File, error) {
 	return file, nil
 }
 
-// finish the last moment and chunk.
+// finish encodes the last moment and chunk.
 func (m *momentWriter) finish() error {
 	if err := m.flush(); err != nil {
 		return err
@@ -325,7 +325,7 @@ func (m *momentWriter) finish() error {
 	return m.finishChunk()
 }
 
-// copyTo w the whole compiled form.
+// copyTo writes the complete compiled form to w.
 func (m *momentWriter) copyTo(w io.Writer, duration time.Duration) error {
 	if _, err := w.Write(header(m.index.version())); err != nil {
 		return err

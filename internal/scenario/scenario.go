@@ -14,16 +14,16 @@ import (
 	"vignette.dev/vignette/internal/antenna"
 )
 
-// Scenario that was compiled. It is safe for concurrent use; each goroutine needs a cursor of its own.
+// Scenario is a compiled scenario. It is safe for concurrent use; each goroutine needs its own cursor.
 type Scenario struct {
 	r         io.ReaderAt
 	size      int64
 	index     index
 	platforms []int
-	slots     []int // slot of each platform
+	slots     []int // each platform's slot
 }
 
-// Open a compiled scenario. It keeps the index in memory and r open. It is a *CorruptError if r does not have one.
+// Open opens a compiled scenario. It keeps the index in memory and r open. An invalid file is a *CorruptError.
 func Open(r io.ReaderAt, size int64) (*Scenario, error) {
 	if size < headerLength+footerLength {
 		return nil, &CorruptError{fmt.Sprintf("it has %d bytes: too few", size)}
@@ -73,7 +73,7 @@ func newDecompressor() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxChunkLength))
 }
 
-// decompress what has this checksum and this length unpacked, into space if it is large enough.
+// decompress checks the checksum and the unpacked length, and uses space if it is large enough.
 func decompress(d *zstd.Decoder, packed, space []byte, length int, checksum uint32) ([]byte, error) {
 	if sum := crc32.Checksum(packed, castagnoli); sum != checksum {
 		return nil, &CorruptError{fmt.Sprintf("a checksum is %08x: want %08x", sum, checksum)}
@@ -103,21 +103,21 @@ func readAt(r io.ReaderAt, p []byte, offset int64) error {
 	return fmt.Errorf("read the compiled scenario: %w", err)
 }
 
-// Platforms in ascending order. The caller must not change the slice.
+// Platforms returns the platforms in ascending order. The caller must not change the slice.
 func (s *Scenario) Platforms() []int { return s.platforms }
 
-// Index of a platform in Platforms.
+// Index returns a platform's index in Platforms.
 func (s *Scenario) Index(platform int) (i int, ok bool) {
 	return slices.BinarySearch(s.platforms, platform)
 }
 
-// Duration from time 0 to the last moment.
+// Duration is the time from 0 to the last moment.
 func (s *Scenario) Duration() time.Duration { return s.index.duration }
 
-// HasPathloss says whether any pathloss is known at any time.
+// HasPathloss reports whether any pathloss is known at any time.
 func (s *Scenario) HasPathloss() bool { return s.has(pathloss) || s.has(pathlossAt) }
 
-// HasPositions says whether any position is known at any time.
+// HasPositions reports whether any position is known at any time.
 func (s *Scenario) HasPositions() bool { return s.has(position) }
 
 // CommEffects and AntennaEvents in Beyond.
@@ -126,13 +126,13 @@ const (
 	AntennaEvents = "antenna profiles"
 )
 
-// Antennas are the profiles that platforms take; nil where the scenario was compiled without a manifest.
+// Antennas returns the platforms' profiles; nil for a scenario compiled without a manifest.
 func (s *Scenario) Antennas() antenna.Profiles { return s.index.antennas }
 
-// AntennaStarts tell which platforms have antenna profiles, ascending, and from when on.
+// AntennaStarts returns the platforms with antenna profiles, ascending, and when each has its first.
 func (s *Scenario) AntennaStarts() []AntennaStart { return s.index.begins }
 
-// AntennaPlatforms are the platforms that have antenna profiles at some time, ascending.
+// AntennaPlatforms returns the platforms that ever have antenna profiles, ascending.
 func (s *Scenario) AntennaPlatforms() (platforms []int) {
 	for _, b := range s.index.begins {
 		platforms = append(platforms, b.Platform)
@@ -140,8 +140,8 @@ func (s *Scenario) AntennaPlatforms() (platforms []int) {
 	return platforms
 }
 
-// Beyond names what the scenario has beyond movement and pathloss, in the plural. Antenna profiles are among it
-// where there is no manifest.
+// Beyond names the scenario's content other than movement and pathloss, in the plural. It includes antenna profiles
+// without a manifest.
 func (s *Scenario) Beyond() (names []string) {
 	for _, x := range []struct {
 		kind kind
@@ -158,7 +158,7 @@ func (s *Scenario) has(k kind) bool {
 	return slices.ContainsFunc(s.index.classes, func(c class) bool { return c.kind == k })
 }
 
-// Statistics of the scenario.
+// Statistics returns the scenario's statistics.
 func (s *Scenario) Statistics() Statistics {
 	return Statistics{
 		Platforms: len(s.platforms),

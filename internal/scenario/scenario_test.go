@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// compiled scenario from what fill puts into a builder.
+// compiled returns the compiled scenario of a function that fills a builder.
 func compiled(t testing.TB, options scenario.Options, fill func(b *scenario.Builder)) ([]byte, string) {
 	t.Helper()
 	options.TemporaryFolder = t.TempDir()
@@ -226,7 +226,7 @@ type change struct {
 	place    geo.Position
 }
 
-// randomChanges with many at the same times.
+// randomChanges returns changes, many at the same times.
 func randomChanges(random *rand.Rand, platforms, moments, n int) []change {
 	changes := make([]change, n)
 	for i := range changes {
@@ -256,7 +256,7 @@ func put(t testing.TB, b *scenario.Builder, changes []change) {
 	}
 }
 
-// model is the plain way to know the state at t.
+// model computes the state at t in a simple way.
 func model(changes []change, t time.Duration) (map[[2]int]float64, map[int]geo.Position) {
 	losses, places := map[[2]int]float64{}, map[int]geo.Position{}
 	for _, c := range changes {
@@ -334,7 +334,7 @@ func TestWalkingByNextMeetsEveryChange(t *testing.T) {
 
 func TestTheBytesDependOnTheEventsAndNotOnTheirOrderOrTheMemory(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
-	// one value per pair and moment, as of two at the same time the later holds
+	// One value per pair and moment: of two at the same time the later counts.
 	var changes []change
 	for moment := range 200 {
 		for from := range 12 {

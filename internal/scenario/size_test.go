@@ -14,8 +14,8 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// fillLikeABattalion: positions and the pathloss of all pairs change every second, the latter by what fading of
-// half a decibel does to it.
+// fillLikeABattalion changes positions and the pathloss of all pairs every second, the latter by fading of
+// half a decibel.
 func fillLikeABattalion(t testing.TB, b *scenario.Builder, platforms int, duration time.Duration) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -38,7 +38,7 @@ func fillLikeABattalion(t testing.TB, b *scenario.Builder, platforms int, durati
 	}
 }
 
-// heap in bytes after a collection.
+// heap returns the heap in bytes after a collection.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -46,8 +46,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A battalion for two hours (VIGNETTE_SCENARIO_DURATION=2h go test -v) takes no more memory than for two minutes: what is in memory
-// is one chunk and one state.
+// A battalion for two hours (VIGNETTE_SCENARIO_DURATION=2h go test -v) takes no more memory than for two minutes: memory holds
+// one chunk and one state.
 func TestABattalionStaysBelow200MBInMemory(t *testing.T) {
 	const platforms, limit = 243, 200 << 20
 	duration := 2 * time.Minute
@@ -107,8 +107,8 @@ func walkBattalion(t *testing.T, file *os.File, limit uint64) {
 	runtime.KeepAlive(c)
 }
 
-// BenchmarkCompileTwoHours prints how long a scenario of two hours takes, with
-// and without the promise that events come sorted.
+// BenchmarkCompileTwoHours measures the compilation of a scenario of two hours, with
+// and without the promise of sorted events.
 func BenchmarkCompileTwoHours(b *testing.B) {
 	for name, c := range map[string]struct {
 		platforms int
@@ -132,7 +132,7 @@ func BenchmarkCompileTwoHours(b *testing.B) {
 	}
 }
 
-// discard counts what is written.
+// discard counts written bytes.
 type discard struct{ n int }
 
 func (d *discard) Write(p []byte) (int, error) {

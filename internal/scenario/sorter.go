@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// event sets one thing at one time.
+// event sets one value at one time.
 type event struct {
 	at       int64
 	class    class
@@ -21,12 +21,12 @@ type event struct {
 	values   [maxWidth]int64
 }
 
-// sorter sorts events by time, those of the same time as they came, with at most limit events in memory: runs of sorted
+// sorter sorts events by time, and keeps the order of equal times. It has at most limit events in memory: sorted runs of
 // events go to a temporary file and are merged.
 type sorter struct {
 	folder  string
 	limit   int
-	most    int64 // bytes of the file
+	most    int64 // the most bytes of the file
 	classes []class
 	known   map[class]int
 
@@ -38,15 +38,15 @@ type sorter struct {
 	runs []run
 }
 
-// record of an event in memory.
+// record is an event in memory.
 type record struct {
 	at       int64
 	class    uint32
 	from, to uint16
-	values   uint32 // first of its values
+	values   uint32 // the first of its values
 }
 
-// run of sorted events in the temporary file.
+// run is a run of sorted events in the temporary file.
 type run struct {
 	offset, length int64
 	events         int
@@ -90,7 +90,7 @@ func (s *sorter) event(r record, e *event) {
 	copy(e.values[:], s.values[r.values:int(r.values)+e.class.kind.width()])
 }
 
-// spill what is in memory as a run.
+// spill writes the events in memory as a run.
 func (s *sorter) spill() error {
 	if s.file == nil {
 		file, err := unnamedFile(s.folder)
@@ -126,7 +126,7 @@ func (s *sorter) spill() error {
 	return tooLong(s.end, s.most)
 }
 
-// counter of the bytes that are written.
+// counter counts written bytes.
 type counter struct {
 	w io.Writer
 	n int64
@@ -138,7 +138,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// each event in the order of times.
+// each calls do for each event in the order of times.
 func (s *sorter) each(do func(*event) error) error {
 	var e event
 	if len(s.runs) == 0 {
@@ -188,7 +188,7 @@ func (s *sorter) merge(do func(*event) error) error {
 	return nil
 }
 
-// runReader reads the events of a run.
+// runReader reads a run's events.
 type runReader struct {
 	sorter *sorter
 	number int
@@ -219,7 +219,7 @@ func (r *runReader) next() error {
 	return nil
 }
 
-// runHeap has the run with the earliest event first, of equals the one that was written first.
+// runHeap has the run with the earliest event first, and of equal ones the run written first.
 type runHeap []*runReader
 
 func (h runHeap) Len() int { return len(h) }

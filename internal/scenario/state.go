@@ -2,7 +2,7 @@ package scenario
 
 import "cmp"
 
-// kind of what is known of a platform or of an ordered pair. The numbers are part of the file format.
+// kind is a kind of value of a platform or of an ordered pair. The numbers are part of the file format.
 type kind uint8
 
 const (
@@ -17,10 +17,10 @@ const (
 	kinds
 )
 
-// maxWidth is the greatest number of values that one entry has.
+// maxWidth is the greatest number of values of one entry.
 const maxWidth = 6
 
-// scales by which the values of an entry are multiplied before they are rounded to integers: pathloss has a resolution of
+// scales multiply the values of an entry before they are rounded to integers: pathloss has a resolution of
 // 0.01 dB, latitude and longitude of 1e-8 degrees (1 mm), altitude of 1 mm, durations of 1 ns.
 var scales = [kinds][]float64{
 	position:        {1e8, 1e8, 1e3},
@@ -35,10 +35,10 @@ var scales = [kinds][]float64{
 
 func (k kind) valid() bool { return k >= position && k < kinds }
 
-// width is the number of values of one entry.
+// width returns the number of values of one entry.
 func (k kind) width() int { return len(scales[k]) }
 
-// pairs says whether entries are of ordered pairs of platforms, rather than of platforms.
+// pairs reports whether entries are of ordered pairs of platforms, rather than of platforms.
 func (k kind) pairs() bool { return k >= pathloss }
 
 // class is one function of time for each platform or pair: a kind, and for pathlossAt a frequency.
@@ -51,15 +51,15 @@ func compareClasses(a, b class) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.frequencyHertz, b.frequencyHertz))
 }
 
-// state of a class at a moment. Entries lie at keys: a platform's slot, or what pairKey makes of two. A key that grows with
-// the slots lets platforms be met as the file is read, without moving what is there.
+// state is a class's state at a moment. An entry's key is a platform's slot, or pairKey of two. Such keys grow with
+// the slots, so that a new platform in the file moves no entry.
 type state struct {
 	class
 	values []int64
 	known  []bool
 }
 
-// entries for a number of platforms.
+// entries returns the number of entries for a number of platforms.
 func entries(k kind, platforms int) int {
 	if k.pairs() {
 		return platforms * (platforms - 1)
@@ -67,7 +67,7 @@ func entries(k kind, platforms int) int {
 	return platforms
 }
 
-// grow the state to hold a number of platforms.
+// grow enlarges the state for a number of platforms.
 func (s *state) grow(platforms int) {
 	if n := entries(s.kind, platforms); n > len(s.known) {
 		s.known = append(s.known, make([]bool, n-len(s.known))...)
@@ -75,13 +75,13 @@ func (s *state) grow(platforms int) {
 	}
 }
 
-// forget everything.
+// forget clears the state.
 func (s *state) forget() {
 	clear(s.known)
 	clear(s.values)
 }
 
-// pairKey of an ordered pair of slots: both directions of a pair lie next to each other.
+// pairKey returns the key of an ordered pair of slots: both directions of a pair are neighbours.
 func pairKey(from, to int) int {
 	if from < to {
 		return to*(to-1) + 2*from

@@ -9,26 +9,26 @@ import (
 
 // Limits of a scenario.
 const (
-	// MinPlatform is the least number of a platform. The numbers are EMANE's NEM identifiers, of which 0 and 65535 are reserved.
+	// MinPlatform is the lowest number of a platform. The numbers are EMANE's NEM identifiers, of which 0 and 65535 are reserved.
 	MinPlatform = 1
-	// MaxPlatform is the greatest number of a platform.
+	// MaxPlatform is the highest number of a platform.
 	MaxPlatform = 65534
-	// MaxPlatforms is how many platforms a scenario may have: each cursor has a state for every ordered pair of them.
+	// MaxPlatforms is the most platforms of a scenario: each cursor has a state for every ordered pair of them.
 	MaxPlatforms = 1024
-	// MaxDuration of a scenario.
+	// MaxDuration is the longest duration of a scenario.
 	MaxDuration = 366 * 24 * time.Hour
-	// maxFrequencies that have a pathloss of their own.
+	// maxFrequencies is the most frequencies with their own pathloss.
 	maxFrequencies = 16
-	// maxPathlossDB bounds what is taken for a pathloss: no more than a slip can be behind a greater one.
+	// maxPathlossDB is the largest accepted pathloss: a greater one can only be a mistake.
 	maxPathlossDB = 100_000
 )
 
-// CommEffect is what EMANE's comm effect model does to the frames of a link.
+// CommEffect is the effect of EMANE's comm effect model on the frames of a link.
 type CommEffect struct {
 	Latency, Jitter time.Duration
-	// LossPercent and DuplicationPercent of the frames.
+	// LossPercent and DuplicationPercent are shares of the frames.
 	LossPercent, DuplicationPercent float64
-	// UnicastBitsPerSecond and BroadcastBitsPerSecond; 0 is unlimited.
+	// UnicastBitsPerSecond and BroadcastBitsPerSecond are data rates; 0 is unlimited.
 	UnicastBitsPerSecond, BroadcastBitsPerSecond uint64
 }
 
@@ -43,7 +43,7 @@ const (
 	fadings
 )
 
-// String is the model's name in an EMANE event log.
+// String returns the model's name in an EMANE event log.
 func (f Fading) String() string {
 	switch f {
 	case FadingNone:
@@ -56,10 +56,10 @@ func (f Fading) String() string {
 	return fmt.Sprintf("Fading(%d)", int(f))
 }
 
-// AntennaProfile of a platform: the number of an antenna in EMANE's antenna manifest and where it points.
+// AntennaProfile is a platform's antenna: its number in EMANE's antenna manifest and its direction.
 type AntennaProfile struct {
 	ID int
-	// Azimuth and Elevation in degrees.
+	// Azimuth and Elevation are in degrees.
 	Azimuth, Elevation float64
 }
 
@@ -71,34 +71,34 @@ type AntennaStart struct {
 
 // Statistics sum up a compiled scenario.
 type Statistics struct {
-	// Platforms of the scenario.
+	// Platforms is the number of platforms.
 	Platforms int
-	// Duration from time 0 to the last moment.
+	// Duration is the time from 0 to the last moment.
 	Duration time.Duration
-	// Pathloss says whether any pathloss between platforms is known, Positions whether any position is.
+	// Pathloss: any pathloss between platforms is known. Positions: any position is known.
 	Pathloss, Positions bool
-	// Moments at which something changes, and Changes of single values at them.
+	// Moments is the number of moments with a change, and Changes that of changed single values.
 	Moments, Changes int64
-	// Chunks that the compiled form is divided into, and its size.
+	// Chunks is the number of chunks of the compiled form, and Bytes its size.
 	Chunks int
 	Bytes  int64
 }
 
-// Report of a reader on a file that it has read.
+// Report is a reader's report on a file.
 type Report struct {
-	// Sentences that were understood: lines, rows or track points.
+	// Sentences is the number of known sentences: lines, rows or track points.
 	Sentences int64
-	// Unknown kinds of sentences, which were passed over, with how many there were of each.
+	// Unknown has the skipped kinds of sentences, and how many there were of each.
 	Unknown map[string]int64
-	// Warnings about what was understood, but may not be meant.
+	// Warnings are about content that may be a mistake.
 	Warnings []string
-	// Platforms that the file speaks of, ascending.
+	// Platforms are those in the file, ascending.
 	Platforms []int
-	// Last moment that the file speaks of.
+	// Last is the last moment in the file.
 	Last time.Duration
-	// Origin is the scenario's time 0 where the file has absolute times.
+	// Origin is the scenario's time 0 if the file has absolute times.
 	Origin time.Time
-	// OriginSeconds was subtracted from the file's times where they are seconds that do not begin at 0.
+	// OriginSeconds was subtracted from the file's times in seconds, if these do not begin at 0.
 	OriginSeconds float64
 }
 
@@ -127,7 +127,7 @@ func compareStrings(a, b string) int {
 	return 0
 }
 
-// SyntaxError says where a file is not what it should be, and why.
+// SyntaxError names the place and the reason of an error in a file.
 type SyntaxError struct {
 	File   string
 	Line   int
@@ -137,7 +137,7 @@ type SyntaxError struct {
 // Error is file:line: reason.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
 
-// CorruptError says that a compiled scenario is not one, is damaged, or is of a version that this program does not know.
+// CorruptError: a file is no compiled scenario, is damaged, or has an unknown version.
 type CorruptError struct{ Reason string }
 
 // Error names the reason.

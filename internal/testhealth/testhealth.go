@@ -1,4 +1,4 @@
-// Package testhealth tells tests what deployers make of an object: Flux, by kstatus, and Argo CD, by the health check that the chart has.
+// Package testhealth returns an object's health as deployers see it: Flux by kstatus, and Argo CD by the chart's health check.
 package testhealth
 
 import (
@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Of an object: the status of kstatus, and the health and message that Argo CD shows, as "Current, Healthy: message".
+// Of returns the status of kstatus, and the health and message that Argo CD shows, as "Current, Healthy: message".
 func Of(t testing.TB, object client.Object) string {
 	t.Helper()
 	kind, err := apiutil.GVKForObject(object, testkube.Scheme())
@@ -40,7 +40,7 @@ func Of(t testing.TB, object client.Object) string {
 	return fmt.Sprintf("%s, %s", result.Status, argoCD(t, u))
 }
 
-// argoCD runs the check as Argo CD does: by the same interpreter, with the libraries that it opens, the object in obj.
+// argoCD runs the check as Argo CD does: in the same interpreter, with the same libraries, and the object in obj.
 func argoCD(t testing.TB, u *unstructured.Unstructured) string {
 	t.Helper()
 	l := lua.NewState(lua.Options{SkipOpenLibs: true})
@@ -65,7 +65,7 @@ func argoCD(t testing.TB, u *unstructured.Unstructured) string {
 	return text
 }
 
-// check of a kind, from the chart.
+// check returns a kind's check from the chart.
 func check(t testing.TB, kind string) string {
 	t.Helper()
 	_, here, _, _ := goruntime.Caller(0)
@@ -84,7 +84,7 @@ func check(t testing.TB, kind string) string {
 	return script
 }
 
-// value of an object's field in Lua.
+// value returns the value of an object's field in Lua.
 func value(l *lua.LState, of any) lua.LValue {
 	switch v := of.(type) {
 	case string:

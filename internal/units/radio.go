@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// scaled is a unit and what one of it is in the base unit.
+// scaled is a unit and its size in the base unit.
 type scaled struct {
 	suffix string
 	factor float64

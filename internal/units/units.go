@@ -1,4 +1,4 @@
-// Package units reads and writes the quantities of experiments: every one carries its unit.
+// Package units reads and writes the quantities of experiments, each with its unit.
 package units
 
 import (
@@ -10,7 +10,7 @@ import (
 var dataRateUnits = []struct {
 	suffix        string
 	bitsPerSecond float64
-}{ // the longer suffixes first: "kbit" also ends in "bit"
+}{ // the longer suffixes first, as "kbit" also ends in "bit"
 	{"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"bit", 1},
 }
 
@@ -40,7 +40,7 @@ func ParsePercent(s string) (fraction float64, err error) {
 	return v / 100, nil
 }
 
-// parseNumber takes plain decimals only: strconv alone would let signs, exponents, NaN and hex pass.
+// parseNumber accepts plain decimals only: strconv alone would accept signs, exponents, NaN and hex.
 func parseNumber(s string) (float64, error) {
 	if s == "" || strings.Trim(s, "0123456789.") != "" {
 		return 0, fmt.Errorf("%q is not a plain decimal number", s)

@@ -1,9 +1,9 @@
-// Package anglovacsv reads the rows of pairs known from analyses of the Anglova scenario:
+// Package anglovacsv reads rows of pairs, as known from analyses of the Anglova scenario:
 //
 //	ts,d,i_nem_id,i_lat,i_lon,i_alt,j_nem_id,j_lat,j_lon,j_alt,pathloss
 //
 // with ts in seconds, d the distance in metres (not used), degrees, metres and dB. There is one row for each unordered pair and
-// time, and its pathloss holds both ways. The first line may name the columns, in another order then.
+// time, and its pathloss applies to both directions. The first line may name the columns, which then may have another order.
 package anglovacsv
 
 import (
@@ -22,18 +22,18 @@ import (
 	"vignette.dev/vignette/internal/utf8text"
 )
 
-// Options of reading.
+// Options are the options of Read.
 type Options struct {
-	// AbsoluteTimes takes ts as it is. Otherwise OriginSeconds are the scenario's 0.
+	// AbsoluteTimes uses ts as is. Otherwise OriginSeconds is the scenario's 0.
 	AbsoluteTimes bool
-	// OriginSeconds are the smallest time of the file if nil. See First.
+	// OriginSeconds is the smallest time of the file if nil. See First.
 	OriginSeconds *float64
 }
 
-// columns in their usual order.
+// columns are in their usual order.
 var columns = []string{"ts", "d", "i_nem_id", "i_lat", "i_lon", "i_alt", "j_nem_id", "j_lat", "j_lon", "j_alt", "pathloss"}
 
-// Read a file whose name is for errors into a builder. Errors about the file are *scenario.SyntaxError.
+// Read reads a file into a builder. Errors about the file contain its name, and are *scenario.SyntaxError.
 func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scenario.Report, error) {
 	p := &parser{builder: b, name: name, seen: map[[2]int]seen{}, places: map[int]place{}}
 	switch {
@@ -57,7 +57,7 @@ func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scena
 	return p.tally.Report(), nil
 }
 
-// First is the smallest time of a file, for the common origin of several files.
+// First returns the smallest time of a file, for the common origin of several files.
 func First(r io.Reader, name string) (seconds float64, err error) {
 	p, first := &parser{name: name}, math.Inf(1)
 	err = p.file(r, func(row []string) error {
@@ -71,7 +71,7 @@ func First(r io.Reader, name string) (seconds float64, err error) {
 	return first, err
 }
 
-// file of rows.
+// file is a file of rows.
 func (p *parser) file(r io.Reader, do func(row []string) error) error {
 	rows := csv.NewReader(utf8text.NewReader(r))
 	rows.ReuseRecord, rows.FieldsPerRecord, rows.TrimLeadingSpace, rows.Comment = true, -1, true, '#'
@@ -102,7 +102,7 @@ type parser struct {
 	builder *scenario.Builder
 	name    string
 	tally   reading.Tally
-	// column of each of columns in the file; nil until the first row.
+	// column has the index in the file of each of columns; nil until the first row.
 	column map[string]int
 	width  int
 	origin float64
@@ -125,7 +125,7 @@ func (p *parser) errorAt(line int, err error) error {
 	return &scenario.SyntaxError{File: p.name, Line: line, Reason: err.Error()}
 }
 
-// header says whether the first row names the columns.
+// header reports whether the first row names the columns.
 func (p *parser) header(row []string) (bool, error) {
 	p.column, p.width = map[string]int{}, len(row)
 	first := strings.ToLower(row[0])
@@ -149,7 +149,7 @@ func (p *parser) header(row []string) (bool, error) {
 	return true, nil
 }
 
-// begin a row, and say whether it names the columns.
+// begin starts a row, and reports whether it names the columns.
 func (p *parser) begin(row []string) (header bool, err error) {
 	if p.column == nil {
 		if header, err := p.header(row); header || err != nil {
@@ -194,7 +194,7 @@ func (p *parser) time(row []string) (time.Duration, error) {
 	return reading.Duration(seconds - p.origin)
 }
 
-// end of the pair: a platform and where it is.
+// end is one end of the pair: a platform and its position.
 func (p *parser) end(row []string, which string, at time.Duration) (int, error) {
 	platform, err := reading.Platform([]byte(row[p.column[which+"_nem_id"]]))
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
 
-// Entry of a manifest.
+// Entry is an entry of a manifest.
 type Entry struct {
 	ID int
-	// Line of the file that it begins in.
+	// Line is its first line in the file.
 	Line int
-	// AntennaURI and BlockageURI of the patterns; BlockageURI is empty for none.
+	// AntennaURI and BlockageURI name the patterns; BlockageURI is empty for none.
 	AntennaURI, BlockageURI string
 	Placement               antenna.Placement
 }
 
-// parser of one file.
+// parser parses one file.
 type parser struct{ *reading.XML }
 
-// ReadManifest of a name, which is for errors. Errors about the file are *scenario.SyntaxError.
+// ReadManifest reads a manifest. Errors about the file contain its name, and are *scenario.SyntaxError.
 func ReadManifest(r io.Reader, name string) (entries []Entry, err error) {
 	p := parser{reading.NewXML(r, name)}
 	lines := map[int]int{}
@@ -83,7 +83,7 @@ func (p parser) entry(start xml.StartElement) (e Entry, err error) {
 	})
 }
 
-// Kind of a pattern: the element that holds it.
+// Kind is the kind of a pattern: the name of its element.
 type Kind string
 
 // The kinds of patterns.
@@ -92,7 +92,7 @@ const (
 	Blockage Kind = "blockagepattern"
 )
 
-// ReadPattern of a kind from a file, whose name is for errors; a file may hold one of each kind. Errors about the file are *scenario.SyntaxError.
+// ReadPattern reads a pattern of a kind. A file may have one of each kind. Errors about the file contain its name, and are *scenario.SyntaxError.
 func ReadPattern(r io.Reader, name string, kind Kind) (*antenna.Pattern, error) {
 	p := parser{reading.NewXML(r, name)}
 	var found *antenna.Pattern
@@ -167,7 +167,7 @@ func (p parser) elevation(start xml.StartElement) (e antenna.Elevation, err erro
 	return e, err
 }
 
-// bearing with its gain; of several gains the last holds, as in EMANE.
+// bearing reads a bearing with its gain. The last of several gains counts, as in EMANE.
 func (p parser) bearing(start xml.StartElement) (b antenna.Bearing, err error) {
 	begins, given := p.Line(), false
 	if b.Min, b.Max, err = p.span(start); err != nil {
@@ -189,7 +189,7 @@ func (p parser) bearing(start xml.StartElement) (b antenna.Bearing, err error) {
 	return b, err
 }
 
-// span of whole degrees.
+// span is a range of full degrees.
 func (p parser) span(start xml.StartElement) (low, high int16, err error) {
 	least, err := p.whole(start, "min", math.MinInt16, math.MaxInt16)
 	if err != nil {
@@ -230,7 +230,7 @@ func (p parser) number(start xml.StartElement, name string) (float64, error) {
 	return v, nil
 }
 
-// unexpected element, where others are expected.
+// unexpected reports an element that is not allowed at its place.
 func (p parser) unexpected(start xml.StartElement, want ...string) error {
 	return p.Errorf(p.Line(), "there is an element %s: want %s", reading.Label(start.Name.Local), strings.Join(want, " or "))
 }

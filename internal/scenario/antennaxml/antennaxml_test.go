@@ -70,7 +70,7 @@ func TestAFileMayHoldBothPatterns(t *testing.T) {
 	}
 }
 
-// in the file of a pattern.
+// In the file of a pattern.
 func in(text string) string {
 	return "<antennaprofile><antennapattern>\n" + text + "</antennapattern></antennaprofile>"
 }
@@ -100,7 +100,7 @@ func TestWhatIsWrongWithAPatternIsNamedByLine(t *testing.T) {
 	}
 }
 
-// orderly fails the test unless an error is about a line of the file.
+// orderly fails the test unless an error names a line of the file.
 func orderly(t *testing.T, err error) {
 	t.Helper()
 	if syntax := (*scenario.SyntaxError)(nil); err != nil && !errors.As(err, &syntax) {

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/antennaxml"
 )
 
-// patternOf a kind in the file that EMANE read, too.
+// patternOf reads a kind from the file that EMANE read, too.
 func patternOf(t *testing.T, kind antennaxml.Kind) *antenna.Pattern {
 	t.Helper()
 	text, err := os.ReadFile("testdata/pattern.xml")

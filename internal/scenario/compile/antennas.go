@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// checkAntennas says where a scenario cannot have antenna profiles, whatever its files have.
+// checkAntennas returns why a scenario cannot have antenna profiles, if so, without a look at its files.
 func checkAntennas(spec *v1alpha1.ScenarioSpec) error {
 	a := spec.AntennaProfiles
 	switch {
@@ -31,7 +31,7 @@ func checkAntennas(spec *v1alpha1.ScenarioSpec) error {
 	return nil
 }
 
-// readAntennas of the manifest, if there is one.
+// readAntennas reads the manifest's antennas, if there is one.
 func (c *compilation) readAntennas(b *scenario.Builder) error {
 	source := c.spec.AntennaProfiles
 	if source == nil {
@@ -66,7 +66,7 @@ func (c *compilation) readAntennas(b *scenario.Builder) error {
 	return nil
 }
 
-// patterns that a manifest names, each of which is read once.
+// patterns has a manifest's patterns, each read once.
 type patterns struct {
 	c        *compilation
 	manifest v1alpha1.ScenarioSource
@@ -74,7 +74,7 @@ type patterns struct {
 	read     map[[2]string]*antenna.Pattern
 }
 
-// get a pattern of a kind, which an entry of the manifest names.
+// get returns the pattern of a kind in a manifest's entry.
 func (p *patterns) get(e antennaxml.Entry, kind antennaxml.Kind, uri string) (*antenna.Pattern, error) {
 	key := path.Base(uri)
 	if known := p.read[[2]string{key, string(kind)}]; known != nil {
@@ -100,7 +100,7 @@ func (p *patterns) get(e antennaxml.Entry, kind antennaxml.Kind, uri string) (*a
 	return pattern, nil
 }
 
-// fetch a pattern's file, or the packed one where there is no other.
+// fetch reads a pattern's file, or its packed form if there is no other.
 func (p *patterns) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
 	text, err := p.c.fetch(source)
 	if err == nil {
@@ -113,7 +113,7 @@ func (p *patterns) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
 	return nil, err
 }
 
-// unusedRanges says what of a pattern no direction ever finds.
+// unusedRanges describes the parts of a pattern that no direction ever uses.
 func unusedRanges(p *antenna.Pattern) string {
 	for _, e := range p.Elevations {
 		if e.Min < -90 || e.Max > 90 {
@@ -128,7 +128,7 @@ func unusedRanges(p *antenna.Pattern) string {
 	return ""
 }
 
-// judgeAntennas says what a compiled scenario lacks for its antenna profiles.
+// judgeAntennas returns what a compiled scenario lacks for its antenna profiles.
 func (c *compilation) judgeAntennas(s *scenario.Scenario) error {
 	if c.antennas == nil {
 		return nil

@@ -25,7 +25,7 @@ const (
 	omniFile   = "<antennaprofile><antennapattern>" + elevations + "</antennapattern></antennaprofile>"
 )
 
-// antennaFiles with some in other words.
+// antennaFiles returns the files with some texts replaced.
 func antennaFiles(other files) files {
 	all := files{"e": antennaEvents, "m": antennaManifest, "beam.xml": beamFile, "omni.xml": omniFile}
 	for key, text := range other {
@@ -38,7 +38,7 @@ func antennaSpec() v1alpha1.ScenarioSpec {
 	return v1alpha1.ScenarioSpec{Format: "eel", Source: from("e"), AntennaProfiles: from("m")}
 }
 
-// packed by gzip.
+// packed packs with gzip.
 func packed(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer

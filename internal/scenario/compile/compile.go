@@ -1,5 +1,5 @@
-// Package compile makes a compiled scenario of what a Scenario object describes: files, or a generated movement, and the
-// pathloss that a propagation model reckons from positions.
+// Package compile compiles the content of a Scenario object: files, or a generated movement, and the
+// pathloss that a propagation model computes from positions.
 package compile
 
 import (
@@ -20,30 +20,30 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// maxUnpacked is the size up to which a packed file is unpacked.
+// maxUnpacked is the largest unpacked size of a packed file.
 const maxUnpacked = 1 << 30
 
-// maxUnknownKinds that a Scenario's status lists.
+// maxUnknownKinds is the most unknown kinds that a Scenario's status lists.
 const maxUnknownKinds = 16
 
-// Result of a compilation.
+// Result is the result of a compilation.
 type Result struct {
-	// Digest "sha256:…" of the compiled scenario's bytes.
+	// Digest is "sha256:…" of the compiled scenario's bytes.
 	Digest string
-	// Statistics as a Scenario's status has them.
+	// Statistics are those in a Scenario's status.
 	Statistics v1alpha1.ScenarioStatistics
-	// Start is the date of the scenario's time 0, where its files have dates.
+	// Start is the date of the scenario's time 0, if its files have dates.
 	Start time.Time
-	// Warnings for people: what of the source does not show in the compiled scenario, and why.
+	// Warnings say for people which parts of the source the compiled scenario lacks, and why.
 	Warnings []string
 }
 
-// Open gives the bytes of a source, unpacked or not.
+// Open returns the bytes of a source, unpacked or not.
 type Open func(v1alpha1.ScenarioSource) ([]byte, error)
 
-// Compile writes the compiled scenario that spec describes. Equal specs and sources give equal bytes. Errors are the author's to
-// put right, unless ctx has ended or w fails; those about a file name it and the line. A scenario that is compiled already, as the
-// field compiled says, is not for Compile.
+// Compile writes the compiled scenario of a spec. Equal specs and sources give equal bytes. The author has to fix its errors,
+// unless ctx has ended or w fails. Errors about a file name the file and the line. Compile does not accept
+// a compiled scenario (field compiled).
 func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Writer) (Result, error) {
 	c := &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}}
 	if spec.Compiled != "" {
@@ -53,7 +53,7 @@ func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Wr
 		return Result{}, err
 	}
 	result, err := c.compile(w)
-	if ctx.Err() != nil { // whatever it ended with
+	if ctx.Err() != nil { // in place of any resulting error
 		err = ctx.Err()
 	}
 	return result, err
@@ -77,11 +77,11 @@ type compilation struct {
 	open     Open
 	unknown  map[string]int64
 	warnings []string
-	// start of files with dates.
+	// start is the start of files with dates.
 	start time.Time
-	// presence of platforms in files that are no tracks.
+	// presence is the presence of platforms in files that are no tracks.
 	presence tracks.Presence
-	// antennas that platforms may have; nil without a manifest.
+	// antennas are the antennas for platforms; nil without a manifest.
 	antennas antenna.Profiles
 }
 
@@ -127,7 +127,7 @@ func (c *compilation) fetchAll() (files []*file, err error) {
 	return files, nil
 }
 
-// readEvents of files that are no tracks, one after the other.
+// readEvents reads files that are no tracks, one after the other.
 func (c *compilation) readEvents(format format, files []*file, b *scenario.Builder) error {
 	if err := c.together(files); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (c *compilation) readEvents(format format, files []*file, b *scenario.Build
 	return nil
 }
 
-// name of a source, for errors.
+// name returns a source's name for errors.
 func name(s v1alpha1.ScenarioSource) string { return s.ConfigMap + "/" + s.Key }
 
 func (c *compilation) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
@@ -177,7 +177,7 @@ func (c *compilation) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
 	return text, nil
 }
 
-// reader of a text, up to the end of the context.
+// reader reads a text until the context ends.
 func (c *compilation) reader(text []byte) io.Reader {
 	return &contextReader{c.ctx, bytes.NewReader(text)}
 }
@@ -194,7 +194,7 @@ func (r *contextReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// finish writes what the builder has, and sums it up.
+// finish writes the scenario and fills in the result.
 func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	file, err := temporary()
 	if err != nil {
@@ -242,7 +242,7 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	return Result{Digest: digest, Statistics: statistics, Start: c.start, Warnings: slices.Clip(c.warnings)}, nil
 }
 
-// nothing is the error of sources in which nothing is understood, with what was passed over.
+// nothing returns the error of sources without any known sentence, with the unknown ones.
 func (c *compilation) nothing(kinds []string) error {
 	passed := "its sources are empty"
 	if len(kinds) > 0 {
@@ -252,7 +252,7 @@ func (c *compilation) nothing(kinds []string) error {
 	return fmt.Errorf("the scenario has no platforms: %s: want %s", passed, format.wants)
 }
 
-// apiDuration in a form that the API takes: rounded to milliseconds, without a zero part.
+// apiDuration formats a duration for the API: rounded to milliseconds, without a zero part.
 func apiDuration(d time.Duration) v1alpha1.Duration {
 	if d == 0 {
 		return "0s"
@@ -268,7 +268,7 @@ func apiDuration(d time.Duration) v1alpha1.Duration {
 	return v1alpha1.Duration(text)
 }
 
-// temporary file that has no name: nothing is left behind however the program ends.
+// temporary returns a file without a name, so that it vanishes however the program ends.
 func temporary() (*os.File, error) {
 	file, err := os.CreateTemp("", "scenario-*")
 	if err != nil {

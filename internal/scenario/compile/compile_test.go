@@ -22,7 +22,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// files by their keys.
+// files are sources by their keys.
 type files map[string]string
 
 func (f files) open(s v1alpha1.ScenarioSource) ([]byte, error) {
@@ -131,7 +131,7 @@ func TestMadeUpTerrainMayCrossTheAntimeridian(t *testing.T) {
 	}
 	for i := range 2 {
 		p, _ := c.Position(i)
-		// cells of 50 m are near the ground; those of an area all around the Earth would not be
+		// Cells of 50 m are close to the ground. Larger cells, for an area around the Earth, would not be.
 		if ground, _ := terrain.Synthetic(seed).Elevation(p.Latitude, p.Longitude); math.Abs(p.Altitude-3-ground) > 5 {
 			t.Errorf("platform %d is at %v; the ground has %v m", i+1, p, ground)
 		}
@@ -308,7 +308,7 @@ func TestACompilationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been looked at so often.
+// countdown is a context that ends after a number of checks.
 type countdown struct {
 	context.Context
 	left atomic.Int64
@@ -338,7 +338,7 @@ func TestACompilationEndsWhereverItIs(t *testing.T) {
 	free := &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}
 	for name, c := range map[string]struct {
 		spec v1alpha1.ScenarioSpec
-		// looks at the context that the work takes at least.
+		// The least number of checks of the context during the work.
 		looks int64
 	}{
 		"eel":         {v1alpha1.ScenarioSpec{Format: "eel", Source: from("eel")}, 16},
@@ -395,21 +395,21 @@ func TestDurationsAreAsTheAPITakesThem(t *testing.T) {
 	}
 }
 
-// shape that is asked for of a scenario in the folder scenarios.
+// shape is the required shape of a scenario in the folder scenarios.
 var shapes = []struct {
 	name             string
 	limitDB          float64
 	mean, tolerance  float64
 	most             int
-	leastEverywhere  float64 // share of moments in which all are connected
+	leastEverywhere  float64 // the share of moments in which all are connected
 	shareOfOneHopMin float64
 }{
 	{"anglova-like", 121, 1.5, 0.15, 4, 0.9, 0.5},
 	{"anglova-like-modified", 133, 2.5, 0.25, 7, 0.8, 0},
 }
 
-// TestTheStandInsHaveTheHopsOfTheAnglovaScenario for the first 20 minutes of the committed scenarios, and with VIGNETTE_SEEDS
-// given, such as 1,2,3, over both hours with these seeds.
+// TestTheStandInsHaveTheHopsOfTheAnglovaScenario checks the first 20 minutes of the committed scenarios. With VIGNETTE_SEEDS,
+// such as 1,2,3, it checks both hours with these seeds.
 func TestTheStandInsHaveTheHopsOfTheAnglovaScenario(t *testing.T) {
 	seeds, duration := "1", v1alpha1.Duration("20m")
 	if given := os.Getenv("VIGNETTE_SEEDS"); given != "" {

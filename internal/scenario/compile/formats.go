@@ -19,21 +19,21 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// format of files.
+// format is a format of files.
 type format struct {
 	name v1alpha1.ScenarioFormat
-	// endings of the names of such files; .gz may follow.
+	// endings are the endings of file names; .gz may follow.
 	endings []string
-	// wants is what a source must have for a scenario to come of it.
+	// wants is what a source needs to become a scenario.
 	wants string
-	// tracks reads a file of tracks, and events one of another kind.
+	// tracks reads a file of tracks, and events a file of another kind.
 	tracks tracks.Parse
 	events func(r io.Reader, f *file, b *scenario.Builder) (scenario.Report, error)
-	// plane says that coordinates need an origin.
+	// plane: coordinates need an origin.
 	plane bool
 }
 
-// formats of files, each in one line.
+// formats are the formats of files, one a line.
 var formats = []format{
 	{name: v1alpha1.ScenarioEEL, endings: []string{".eel"}, events: readEEL, wants: "sentences such as: 0.0 nem:1 location gps 58.1,7.9,3"},
 	{name: v1alpha1.ScenarioAnglovaCSV, events: readPairs, wants: "rows such as: 0,120.5,1,58.1,7.9,3,2,58.2,7.9,3,98.5"},
@@ -54,7 +54,7 @@ func readPairs(r io.Reader, f *file, b *scenario.Builder) (scenario.Report, erro
 	return anglovacsv.Read(r, f.name(), b, anglovacsv.Options{OriginSeconds: f.originSeconds})
 }
 
-// formatOf a name.
+// formatOf returns the format of a name.
 func formatOf(name v1alpha1.ScenarioFormat) (format, error) {
 	for _, f := range formats {
 		if f.name == name {
@@ -64,7 +64,7 @@ func formatOf(name v1alpha1.ScenarioFormat) (format, error) {
 	return format{}, fmt.Errorf("format is %q: want %s or synthetic", name, strings.Join(FormatNames(), ", "))
 }
 
-// FormatNames of all formats of files.
+// FormatNames returns the names of all formats of files.
 func FormatNames() (names []string) {
 	for _, f := range formats {
 		names = append(names, string(f.name))
@@ -72,7 +72,7 @@ func FormatNames() (names []string) {
 	return names
 }
 
-// FormatOfFile by its name; empty if that does not say it.
+// FormatOfFile returns the format by a file's name; empty if unknown.
 func FormatOfFile(name string) v1alpha1.ScenarioFormat {
 	ending := path.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz"))
 	for _, f := range formats {
@@ -85,7 +85,7 @@ func FormatOfFile(name string) v1alpha1.ScenarioFormat {
 	return ""
 }
 
-// Endings of the names of all files, without their dots.
+// Endings returns the endings of all file names, without their dots.
 func Endings() (endings []string) {
 	for _, f := range formats {
 		for _, e := range f.endings {

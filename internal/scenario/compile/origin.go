@@ -9,17 +9,17 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// file of a scenario, with what the files have in common.
+// file is a scenario's file, with the values that its files share.
 type file struct {
 	source v1alpha1.ScenarioSource
 	text   []byte
-	// originSeconds are the time 0 of all files; nil for each file's own.
+	// originSeconds is the time 0 of all files; nil for each file's own.
 	originSeconds *float64
 }
 
 func (f *file) name() string { return name(f.source) }
 
-// together gives files of pairs a common origin: what each file would take for itself does not fit the others.
+// together gives files of pairs a common origin, as their own origins would differ.
 func (c *compilation) together(files []*file) error {
 	if len(files) < 2 || c.spec.Format != v1alpha1.ScenarioAnglovaCSV {
 		return nil
@@ -40,7 +40,7 @@ func (c *compilation) together(files []*file) error {
 	return nil
 }
 
-// apart says that two files have positions of a platform at the same times; of one platform of a source is enough.
+// apart warns once of two files that have positions of a platform at the same times.
 func (c *compilation) apart(f *file, spans map[int]scenario.Span) {
 	said := false
 	for _, platform := range slices.Sorted(maps.Keys(spans)) {

@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// Step between the moments at which pathloss is reckoned.
+	// Step is the time between the moments for which pathloss is computed.
 	Step = time.Second
-	// ResolutionDB by which a pathloss must have changed to be noted again.
+	// ResolutionDB is the least change of a pathloss that is recorded.
 	ResolutionDB = 0.05
-	// UnreachableDB stands for a pathloss that a model does not know, or that is infinite: no radio reaches over it.
+	// UnreachableDB stands for a pathloss that is infinite or unknown to a model: no radio reaches over it.
 	UnreachableDB = 999.0
-	// cellMetres of synthetic terrain, unless the area is so large that they would be too many, and the margin around positions.
+	// cellMetres is the cell size of synthetic terrain, enlarged for very large areas, and the margin around positions.
 	cellMetres, marginMetres = 50.0, 500.0
 )
 
-// propagate writes the positions that the builder has, with the pathloss between them.
+// propagate adds the builder's positions to another builder, with the pathloss between them.
 func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error) {
 	file, err := temporary()
 	if err != nil {
@@ -76,10 +76,10 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	return c.finish(out, w)
 }
 
-// maxPathlosses that a propagation model is asked for: 1000 platforms that move for 2 h 45 min, or 243 for two days.
+// maxPathlosses is the most values of a propagation model: 1000 platforms that move for 2 h 45 min, or 243 for two days.
 const maxPathlosses = 5_000_000_000
 
-// tooMuch is the error of a movement whose pathloss nobody waits for, before it is computed.
+// tooMuch returns an error, before the computation, for a movement whose pathloss would take too long.
 func tooMuch(platforms, moments int64) error {
 	if pairs := platforms * (platforms - 1) / 2; pairs*moments > maxPathlosses {
 		return fmt.Errorf("propagation: %d platforms move at %d moments, each second at most: the pathloss of %d pairs would be asked for %d times: want at most %d, by fewer platforms or a shorter duration",
@@ -88,7 +88,7 @@ func tooMuch(platforms, moments int64) error {
 	return nil
 }
 
-// propagator walks through a movement.
+// propagator computes pathloss along a movement.
 type propagator struct {
 	movement      *scenario.Scenario
 	platforms     []int
@@ -98,17 +98,17 @@ type propagator struct {
 	antennaMetres float64
 
 	places []place
-	// written is the pathloss in dB that was last noted, and fresh the one reckoned now, of each pair i > j at i(i-1)/2+j.
+	// written has the last recorded pathloss in dB, and fresh the current one, of each pair i > j at i(i-1)/2+j.
 	written, fresh []float32
 
-	// flat ground is all that is known: altitudes above the sea then tell nothing of the antennas' heights.
+	// flat: the model assumes flat ground, so altitudes above the sea do not give the antennas' heights.
 	flat, twoRay bool
 	span         propagation.TwoRayRange
-	// outside are positions where the terrain is not known, below those under it, and ignored those with an altitude over flat ground.
+	// outside are positions beyond the terrain, below those under it, and ignored those with an altitude over flat ground.
 	outside, below, ignored tally
 }
 
-// tally of positions, with the first of them.
+// tally counts positions and keeps the first.
 type tally struct {
 	count, platform int
 	at              time.Duration
@@ -135,10 +135,10 @@ func (p *propagator) warnings() []string {
 	return append(warnings, p.span.Warnings()...)
 }
 
-// place of a platform now.
+// place is a platform's current place.
 type place struct {
 	position geo.Position
-	// antenna is where the model has it, and height how far above the ground.
+	// antenna is the antenna's position in the model, and height its height above the ground.
 	antenna        geo.Position
 	height         float64
 	known, reached bool
@@ -146,7 +146,7 @@ type place struct {
 	posture        posture
 }
 
-// posture is how a platform and its antenna are turned; each part may be unknown.
+// posture is the orientation of a platform and its antenna. Each part may be unknown.
 type posture struct {
 	velocity    optional[geo.Velocity]
 	orientation optional[geo.Orientation]
@@ -160,7 +160,7 @@ type optional[T comparable] struct {
 
 func knownOf[T comparable](value T, is bool) optional[T] { return optional[T]{value, is} }
 
-// put it into a scenario if it is known and has changed.
+// put adds it to a scenario if it is known and has changed.
 func (k optional[T]) put(before optional[T], at time.Duration, platform int, put func(time.Duration, int, T) error) error {
 	if !k.known || k == before {
 		return nil
@@ -196,7 +196,7 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 	return p, nil
 }
 
-// Doubts are about what a scenario's author hardly wants, whatever its files have. Compile warns of them too.
+// Doubts returns settings that an author hardly wants, whatever the files have. Compile warns of them too.
 func Doubts(spec *v1alpha1.ScenarioSpec) []string {
 	p := spec.Propagation
 	if p == nil || (p.Terrain == nil && p.SyntheticTerrain == nil) || (p.Model != v1alpha1.PropagationFreeSpace && p.Model != v1alpha1.PropagationLogDistance) {
@@ -205,7 +205,7 @@ func Doubts(spec *v1alpha1.ScenarioSpec) []string {
 	return []string{fmt.Sprintf("%s takes nothing of the terrain but the heights of antennas: no hill is in the way; Diffraction takes it all", p.Model)}
 }
 
-// Check says what of a scenario cannot be, whatever its files have.
+// Check returns what is impossible in a scenario, whatever its files have.
 func Check(spec *v1alpha1.ScenarioSpec) error {
 	if err := checkTracks(spec); err != nil {
 		return err
@@ -250,7 +250,7 @@ func shadowingDistance(p *v1alpha1.Propagation) v1alpha1.Metres {
 	return cmp.Or(p.ShadowingDistance, "50m")
 }
 
-// model of the spec over a ground, which may be nil.
+// model returns the spec's model over a ground, which may be nil.
 func (c *compilation) model(ground terrain.Surface) (propagation.Model, error) {
 	spec := c.spec.Propagation
 	switch spec.Model {
@@ -266,7 +266,7 @@ func (c *compilation) model(ground terrain.Surface) (propagation.Model, error) {
 	case v1alpha1.PropagationLogDistance:
 		m := propagation.LogDistance{Exponent: 3}
 		if spec.Exponent != "" {
-			m.Exponent, _ = strconv.ParseFloat(spec.Exponent, 64) // checked
+			m.Exponent, _ = strconv.ParseFloat(spec.Exponent, 64) // it was checked
 		}
 		if deviation := spec.Shadowing.DB(); deviation != 0 {
 			m.Shadowing = propagation.NewShadowing(c.seed(), deviation, shadowingDistance(spec).Float())
@@ -276,7 +276,7 @@ func (c *compilation) model(ground terrain.Surface) (propagation.Model, error) {
 	return nil, fmt.Errorf("propagation: model is %q: must be FreeSpace, TwoRay, LogDistance or Diffraction", spec.Model)
 }
 
-// seed of the shadowing: the movement's, or 1.
+// seed returns the seed of the shadowing: the movement's, or 1.
 func (c *compilation) seed() int64 {
 	if c.spec.Synthetic != nil {
 		return c.spec.Synthetic.Seed
@@ -284,7 +284,7 @@ func (c *compilation) seed() int64 {
 	return 1
 }
 
-// terrain of the spec; nil if it has none.
+// terrain returns the spec's terrain; nil if it has none.
 func (c *compilation) terrain(movement *scenario.Scenario) (terrain.Surface, error) {
 	spec := c.spec.Propagation
 	switch {
@@ -312,17 +312,17 @@ func (c *compilation) terrain(movement *scenario.Scenario) (terrain.Surface, err
 	return nil, nil
 }
 
-// square is the area in m² between two corners.
+// square returns the area in m² between two corners.
 func square(southWest, northEast terrain.Place) float64 {
 	middle := (southWest.Latitude + northEast.Latitude) / 2 * math.Pi / 180
 	const degree = 111_195.0
 	return (northEast.Latitude - southWest.Latitude) * degree * (northEast.Longitude - southWest.Longitude) * degree * math.Cos(middle)
 }
 
-// area that the platforms are ever in, and a margin.
+// area returns the area of all positions, and a margin.
 func (c *compilation) area(movement *scenario.Scenario) (southWest, northEast terrain.Place, err error) {
 	southWest, northEast = terrain.Place{Latitude: 91, Longitude: 541}, terrain.Place{Latitude: -91, Longitude: -541}
-	first := math.NaN() // longitude of a platform, beside which the others are: the area may cross the antimeridian
+	first := math.NaN() // a platform's longitude as the reference for the others: the area may cross the antimeridian
 	err = moments(movement, func(_ time.Duration, cursor *scenario.Cursor) error {
 		for i := range movement.Platforms() {
 			if p, known := cursor.Position(i); known {
@@ -342,7 +342,7 @@ func (c *compilation) area(movement *scenario.Scenario) (southWest, northEast te
 		terrain.Place{Latitude: northEast.Latitude + north, Longitude: northEast.Longitude + east}, err
 }
 
-// beside is a longitude, or the same one a turn away, so that it is at most half a turn from another.
+// beside returns a longitude plus or minus full turns, so that it is at most half a turn from another.
 func beside(longitude, other float64) float64 {
 	switch {
 	case longitude-other > 180:
@@ -353,7 +353,7 @@ func beside(longitude, other float64) float64 {
 	return longitude
 }
 
-// moments calls do at whole steps: at the start, and after each one in which something changed.
+// moments calls do at full steps: at the start, and after each step with a change.
 func moments(s *scenario.Scenario, do func(t time.Duration, cursor *scenario.Cursor) error) error {
 	cursor := s.NewCursor()
 	for t := time.Duration(0); ; {
@@ -385,7 +385,7 @@ func (p *propagator) run(c *compilation, out *scenario.Builder) error {
 	return errors.Join(err, out.Extend(p.movement.Duration()))
 }
 
-// move the platforms to where they are at t.
+// move moves the platforms to their positions at t.
 func (p *propagator) move(t time.Duration, cursor *scenario.Cursor, out *scenario.Builder) error {
 	for i, platform := range p.platforms {
 		now, known := cursor.Position(i)
@@ -419,7 +419,7 @@ func (p *propagator) move(t time.Duration, cursor *scenario.Cursor, out *scenari
 	return nil
 }
 
-// turn a platform, and its antenna if there is a manifest, as they are at t, whether it moves or not.
+// turn sets the orientation at t of a platform, and of its antenna if there is a manifest, moved or not.
 func (at *place) turn(t time.Duration, platform int, cursor *scenario.Cursor, i int, out *scenario.Builder) error {
 	before := at.posture
 	at.posture = posture{velocity: knownOf(cursor.Velocity(i)), orientation: knownOf(cursor.Orientation(i))}
@@ -430,7 +430,7 @@ func (at *place) turn(t time.Duration, platform int, cursor *scenario.Cursor, i 
 		at.posture.antenna.put(before.antenna, t, platform, out.AntennaProfile))
 }
 
-// elevation of the ground at a position; ok is false where it is not known.
+// elevation returns the ground's elevation at a position; ok is false if it is unknown.
 func (p *propagator) elevation(at geo.Position, known bool) (ground float64, ok bool) {
 	if !known || p.ground == nil {
 		return 0, known
@@ -438,7 +438,7 @@ func (p *propagator) elevation(at geo.Position, known bool) (ground float64, ok 
 	return p.ground.Elevation(at.Latitude, at.Longitude)
 }
 
-// raise the antenna of a place to at least its height above the ground: what measures altitudes is often some metres off.
+// raise raises an antenna to at least its height above the ground, as measured altitudes are often some metres off.
 func (p *propagator) raise(at *place, ground float64) {
 	at.antenna = at.position
 	switch {
@@ -450,7 +450,7 @@ func (p *propagator) raise(at *place, ground float64) {
 	at.height = at.antenna.Altitude - ground
 }
 
-// reckon the pathloss of all pairs of which one has moved, on all processors, until a context ends.
+// reckon computes the pathloss of all pairs with a moved platform, on all processors, until a context ends.
 func (p *propagator) reckon(ctx context.Context) {
 	var group sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(p.places))
@@ -481,7 +481,7 @@ func (p *propagator) reckonRow(i int) {
 	}
 }
 
-// note each pathloss that has changed by the resolution.
+// note records each pathloss that has changed by the resolution.
 func (p *propagator) note(t time.Duration, out *scenario.Builder) error {
 	for i := range p.places {
 		for j := range i {

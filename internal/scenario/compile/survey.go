@@ -7,7 +7,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/synthetic"
 )
 
-// Survey counts the hops between all platforms of a scenario at every so often, over links of at most limitDB in both directions.
+// Survey counts the hops between all platforms of a scenario at regular times, over links of at most limitDB in both directions.
 func Survey(s *scenario.Scenario, limitDB float64, every time.Duration) (synthetic.Hops, error) {
 	var hops synthetic.Hops
 	cursor := s.NewCursor()

@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// tracksFrom a moment on, of a GPX file, each of two points a minute apart.
+// tracksFrom returns a GPX file of tracks of two points, a minute apart, from a moment on.
 func tracksFrom(begin string, names ...string) string {
 	at, err := time.Parse(time.RFC3339, begin)
 	if err != nil {
@@ -208,7 +208,7 @@ func positionBefore(t *testing.T, s *scenario.Scenario, at time.Duration) bool {
 	return there
 }
 
-// later second source.
+// later returns a source that begins later.
 func later(sources []v1alpha1.ScenarioSource, offset v1alpha1.Offset) []v1alpha1.ScenarioSource {
 	sources[1].Offset = offset
 	return sources

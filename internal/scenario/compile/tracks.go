@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// readTracks of all files, which have their numbers and times together.
+// readTracks reads all files of tracks, with common numbers and times.
 func (c *compilation) readTracks(parse tracks.Parse, files []*file, b *scenario.Builder) error {
 	rules, plane := trackRules(c.spec.Tracks)
 	sources, points := make([]tracks.Source, len(files)), 0
@@ -45,10 +45,10 @@ func (c *compilation) readTracks(parse tracks.Parse, files []*file, b *scenario.
 	return c.ctx.Err()
 }
 
-// alignments of tracks.
+// alignments are the alignments of tracks.
 var alignments = map[v1alpha1.TrackAlignment]tracks.Align{v1alpha1.AlignSources: tracks.AlignSources, v1alpha1.AlignTracks: tracks.AlignTracks}
 
-// trackRules of a scenario, and the plane of its coordinates; nil if it has none.
+// trackRules returns a scenario's rules of tracks, and the plane of its coordinates; nil if it has none.
 func trackRules(t *v1alpha1.ScenarioTracks) (rules tracks.Rules, plane *tracks.Plane) {
 	if t == nil {
 		return rules, nil
@@ -75,7 +75,7 @@ func paceOf(speed v1alpha1.Speed, duration v1alpha1.Duration) tracks.Pace {
 	return tracks.Pace{MetresPerSecond: speed.MetresPerSecond(), Duration: duration.Std()}
 }
 
-// checkTracks says what of a scenario's tracks cannot be, whatever its files have.
+// checkTracks returns what is impossible in the rules of tracks, whatever the files have.
 func checkTracks(spec *v1alpha1.ScenarioSpec) error {
 	f, err := formatOf(spec.Format)
 	if spec.Format == v1alpha1.ScenarioSynthetic || spec.Compiled != "" {
@@ -114,7 +114,7 @@ func checkTracks(spec *v1alpha1.ScenarioSpec) error {
 	return checkPaces(t)
 }
 
-// checkSources, and the terrain, which has no tracks.
+// checkSources refuses offsets and platforms of sources to which they do not apply. A terrain has no tracks.
 func checkSources(spec *v1alpha1.ScenarioSpec, f format) error {
 	for _, source := range spec.Files() {
 		if f.tracks == nil && source.Offset != "" {
@@ -127,7 +127,7 @@ func checkSources(spec *v1alpha1.ScenarioSpec, f format) error {
 	return checkAntennas(spec)
 }
 
-// checkPaces of tracks without times.
+// checkPaces checks the paces of tracks without times.
 func checkPaces(t *v1alpha1.ScenarioTracks) error {
 	check := func(where string, speed v1alpha1.Speed, duration v1alpha1.Duration) error {
 		switch {

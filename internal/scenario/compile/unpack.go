@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Unpack gives a reader of what a source holds: a key that ends in .gz is that of a packed file, and one that ends in .kmz that of an archive with a
-// KML file in it. What is unpacked is as large as its author likes: the caller has a limit.
+// Unpack returns a reader of a source's content: unpacked if its key ends in .gz, and the archive's KML file if it ends in .kmz.
+// An unpacked file may be of any size: the caller needs a limit.
 func Unpack(key string, content []byte) (io.Reader, error) {
 	switch ending := strings.ToLower(path.Ext(key)); ending {
 	case ".gz":
@@ -26,7 +26,7 @@ func Unpack(key string, content []byte) (io.Reader, error) {
 	return bytes.NewReader(content), nil
 }
 
-// unpackKMZ takes doc.kml, or else the first KML file.
+// unpackKMZ returns doc.kml, or else the first KML file.
 func unpackKMZ(content []byte) (io.Reader, error) {
 	archive, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil {
@@ -48,7 +48,7 @@ func unpackKMZ(content []byte) (io.Reader, error) {
 	return damaged{r}, nil
 }
 
-// damaged says in plain words that a packed file is damaged.
+// damaged returns a plain error about a damaged packed file.
 type damaged struct{ r io.Reader }
 
 func (d damaged) Read(p []byte) (int, error) {

@@ -1,7 +1,7 @@
 // Package eel reads emulation event logs (EEL), the scenario files of EMANE and of the Anglova scenario.
 //
-// A sentence is a line: time in seconds, module, keyword, arguments. Understood are those of EMANE's event loaders for modules
-// nem:N, in any case of letters:
+// A sentence is a line: time in seconds, module, keyword, arguments. The reader knows those of EMANE's event loaders for modules
+// nem:N, in upper or lower case:
 //
 //	location gps latitude,longitude,altitude[,msl|agl]
 //	velocity azimuth,elevation,metres per second
@@ -12,8 +12,8 @@
 //	commeffect nem:B,latency,jitter,loss %,duplication %,unicast bit/s,broadcast bit/s …
 //	fadingselection nem:B,none|nakagami|lognormal …
 //
-// The module of a line transmits and nem:B receives, but for fadingselection, which is about what the module receives from
-// nem:B. One pathloss without a second value holds both ways. Text after # is a comment.
+// The module of a line transmits and nem:B receives. In a fadingselection the module receives from nem:B.
+// A pathloss without a second value applies to both directions. Text after # is a comment.
 package eel
 
 import (
@@ -31,10 +31,10 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
 
-// Options of reading. There are none yet.
+// Options are the options of Read. There are none yet.
 type Options struct{}
 
-// Read a file whose name is for errors into a builder. Errors about the file are *scenario.SyntaxError.
+// Read reads a file into a builder. Errors about the file contain its name, and are *scenario.SyntaxError.
 func Read(r io.Reader, name string, b *scenario.Builder, _ Options) (scenario.Report, error) {
 	p := parser{builder: b}
 	if err := reading.EachLine(r, name, func(line []byte, _ int) error { return p.sentence(line) }); err != nil {
@@ -49,12 +49,12 @@ type parser struct {
 	words   [][]byte
 	fields  [][]byte
 
-	// of the current sentence
+	// Of the current sentence.
 	at       time.Duration
 	platform int
 }
 
-// loaders of the sentences that are known, by keyword.
+// loaders has the loaders of known sentences, by keyword.
 var loaders = map[string]func(p *parser, arguments [][]byte) error{
 	"location":        (*parser).location,
 	"velocity":        (*parser).velocity,
@@ -106,7 +106,7 @@ func (p *parser) sentence(line []byte) error {
 	return nil
 }
 
-// split a line at white space.
+// split splits a line at white space.
 func split(words [][]byte, line []byte) [][]byte {
 	start := -1
 	for i, c := range line {
@@ -125,7 +125,7 @@ func split(words [][]byte, line []byte) [][]byte {
 	return words
 }
 
-// parseTime in seconds; EMANE's tools write -Inf for what holds from the beginning.
+// parseTime parses seconds. EMANE's tools write -Inf for initial conditions.
 func parseTime(text []byte) (time.Duration, error) {
 	if v, err := strconv.ParseFloat(string(text), 64); err == nil && math.IsInf(v, -1) {
 		return 0, nil
@@ -133,7 +133,7 @@ func parseTime(text []byte) (time.Duration, error) {
 	return reading.Seconds(text)
 }
 
-// list of what is separated in a word.
+// list returns the separated parts of a word.
 func (p *parser) list(word []byte, separator byte) [][]byte {
 	p.fields = p.fields[:0]
 	for {
@@ -147,7 +147,7 @@ func (p *parser) list(word []byte, separator byte) [][]byte {
 	}
 }
 
-// three numbers and the words after them.
+// three parses three numbers and returns the words after them.
 func (p *parser) three(word []byte, names [3]string) (v [3]float64, rest [][]byte, err error) {
 	fields := p.list(word, ',')
 	if len(fields) < 3 {
@@ -194,7 +194,7 @@ func (p *parser) orientation(arguments [][]byte) error {
 	return p.builder.Orientation(p.at, p.platform, geo.Orientation{Pitch: v[0], Roll: v[1], Yaw: v[2]})
 }
 
-// posture is three numbers, which words about their units may follow.
+// posture parses three numbers, which words about their units may follow.
 func (p *parser) posture(arguments [][]byte, names [3]string, units ...string) ([3]float64, error) {
 	if len(arguments) != 1 {
 		return [3]float64{}, fmt.Errorf("it has %d arguments: want %s", len(arguments), strings.Join(names[:], ","))
@@ -233,7 +233,7 @@ func (p *parser) antennaProfile(arguments [][]byte) error {
 	return p.builder.AntennaProfile(p.at, p.platform, scenario.AntennaProfile{ID: int(v[0]), Azimuth: v[1], Elevation: v[2]})
 }
 
-// peer at the beginning of a list of fields.
+// peer parses the peer at the beginning of a list of fields.
 func (p *parser) peer(field []byte) (int, error) {
 	number, ok := bytes.CutPrefix(field, []byte("nem:"))
 	if !ok {
@@ -270,7 +270,7 @@ func (p *parser) pathloss(arguments [][]byte) error {
 	return nil
 }
 
-// both directions' pathloss, from one value or two.
+// both returns both directions' pathloss, from one value or two.
 func both(fields [][]byte) (forward, reverse float64, err error) {
 	if forward, err = reading.Float(fields[0], "pathloss"); err != nil || len(fields) == 1 {
 		return forward, forward, err

@@ -68,7 +68,7 @@ func TestAllSentencesOfEMANEAreRead(t *testing.T) {
 	}
 }
 
-// The direction was seen at a running EMANE: the first value is the loss of what the line's NEM transmits.
+// A running EMANE shows the direction: the first value is the loss of transmissions of the line's NEM.
 func TestPathlossHasTwoDirections(t *testing.T) {
 	s, _ := readertest.Compile(t, everything, read)
 	c := readertest.At(t, s, 2*time.Second)

@@ -1,5 +1,5 @@
-// Package gpx reads tracks in the GPS exchange format (GPX 1.1, topografix.com/GPX/1/1). Each track is a platform. A route is one where
-// the file has no tracks and the times of its points can be told; waypoints are passed over.
+// Package gpx reads tracks in the GPS exchange format (GPX 1.1, topografix.com/GPX/1/1). Each track is a platform. A route is one if
+// the file has no tracks and the times of its points can be computed. Waypoints are skipped.
 package gpx
 
 import (
@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// Parse a file whose name is for errors. Errors about the file are *scenario.SyntaxError.
+// Parse reads a file. Errors about the file contain its name, and are *scenario.SyntaxError.
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{XML: reading.NewXML(r, name), file: tracks.NewFile(name, options)}
 	p.file.Clock = tracks.Dates
@@ -25,7 +25,7 @@ type parser struct {
 	file *tracks.File
 }
 
-// point as in the file.
+// point is a point of the file.
 type point struct {
 	Latitude  string `xml:"lat,attr"`
 	Longitude string `xml:"lon,attr"`
@@ -46,7 +46,7 @@ func (p *parser) element(start xml.StartElement) error {
 	return p.Skip()
 }
 
-// track with segments, or a route, which is one segment.
+// track reads a track with segments, or a route, which is one segment.
 func (p *parser) track(t *tracks.Track, content string) error {
 	if err := p.file.Begin(t); err != nil {
 		return p.Errorf(p.Line(), "%s", err)
@@ -74,7 +74,7 @@ func (p *parser) track(t *tracks.Track, content string) error {
 	})
 }
 
-// point of the last segment.
+// point adds a point to the last segment.
 func (p *parser) point(t *tracks.Track, start xml.StartElement) error {
 	line := p.Line()
 	var raw point

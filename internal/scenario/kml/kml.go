@@ -1,10 +1,10 @@
 // Package kml reads tracks in the Keyhole Markup Language (KML 2.2, 2.3 and Google's gx extensions):
 //
 //   - Track and gx:Track, also in a MultiTrack: a platform, with the times of its when elements
-//   - LineString: a way without times, but for those of a TimeSpan, in which it is gone from begin to end
-//   - Point with a TimeStamp or TimeSpan: in a folder, those of one name are a platform; where each has a name of its own, the folder is one
+//   - LineString: a path without times, or with the begin and end of a TimeSpan
+//   - Point with a TimeStamp or TimeSpan: in a folder, those of one name are a platform; if each has a different name, the folder is one
 //
-// Ways without times count where the file has nothing else. Other features are passed over.
+// Paths without times count only if the file has nothing else. Other features are skipped.
 package kml
 
 import (
@@ -20,10 +20,10 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// deepest nesting of folders and geometries.
+// deepest is the limit of nested folders and geometries.
 const deepest = 64
 
-// Parse a file whose name is for errors. Errors about the file are *scenario.SyntaxError.
+// Parse parses a file. Errors about the file contain its name, and are *scenario.SyntaxError.
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{XML: reading.NewXML(r, name), file: tracks.NewFile(name, options)}
 	p.file.Clock = tracks.Dates
@@ -38,7 +38,7 @@ type parser struct {
 	file *tracks.File
 }
 
-// folder with its points that have times.
+// folder is a folder with its timed points.
 type folder struct {
 	name   string
 	points []stamped
@@ -49,12 +49,12 @@ type stamped struct {
 	point tracks.Point
 }
 
-// silent elements are no features.
+// silent are elements that are no features.
 var silent = map[string]bool{"name": true, "description": true, "open": true, "visibility": true, "Style": true, "StyleMap": true, "styleUrl": true,
 	"Schema": true, "Snippet": true, "snippet": true, "LookAt": true, "Camera": true, "ExtendedData": true, "author": true, "link": true, "address": true,
 	"phoneNumber": true, "Region": true, "Metadata": true, "TimeSpan": true, "TimeStamp": true, "Tour": true}
 
-// feature in a folder.
+// feature reads a feature in a folder.
 func (p *parser) feature(start xml.StartElement, in *folder, depth int) error {
 	switch name := start.Name.Local; {
 	case depth > deepest:
@@ -85,15 +85,15 @@ func (p *parser) tooDeep() error {
 type mark struct {
 	name              string
 	stamp, begin, end string
-	stampAt           int // line of the time
+	stampAt           int // the line of the time
 	lines             [][]tracks.Point
 	points            []tracks.Point
-	// segments of its tracks, if it has any.
+	// The segments of its tracks, if it has any.
 	segments  [][]tracks.Point
 	hasTracks bool
 }
 
-// times of a placemark.
+// times reads a placemark's times.
 type times struct {
 	When  string `xml:"when"`
 	Begin string `xml:"begin"`
@@ -123,7 +123,7 @@ func (p *parser) placemark(in *folder, depth int) error {
 	return p.keep(m, in)
 }
 
-// geometry of a placemark.
+// geometry reads a placemark's geometry.
 func (p *parser) geometry(m *mark, start xml.StartElement, depth int) error {
 	switch name := start.Name.Local; {
 	case depth > deepest:
@@ -151,10 +151,10 @@ func (p *parser) geometry(m *mark, start xml.StartElement, depth int) error {
 	return p.Skip()
 }
 
-// spacedComma is none that KML allows, but some files have it.
+// spacedComma is invalid in KML, but some files have it.
 var spacedComma = regexp.MustCompile(`\s*,\s*`)
 
-// coordinates of a line or a point: longitude,latitude[,altitude], with spaces between.
+// coordinates parses a line or a point: longitude,latitude[,altitude], with spaces between.
 func (p *parser) coordinates() (points []tracks.Point, err error) {
 	err = p.Elements(func(start xml.StartElement) error {
 		switch start.Name.Local {
@@ -192,7 +192,7 @@ func (p *parser) altitudeMode(start xml.StartElement) error {
 	return nil
 }
 
-// position of longitude, latitude and perhaps altitude.
+// position parses longitude, latitude and perhaps altitude.
 func (p *parser) position(fields []string, text string) (position geo.Position, err error) {
 	if len(fields) != 2 && len(fields) != 3 {
 		return position, fmt.Errorf("coordinates are %q: want longitude, latitude and altitude", reading.Short([]byte(text)))
@@ -207,7 +207,7 @@ func (p *parser) position(fields []string, text string) (position geo.Position, 
 	return position, p.file.Count(position)
 }
 
-// track of times and coordinates, one of these for each of those.
+// track reads a track of times and as many coordinates.
 func (p *parser) track(m *mark) error {
 	var whens []string
 	var points []tracks.Point
@@ -258,7 +258,7 @@ func (p *parser) track(m *mark) error {
 	return err
 }
 
-// timed points of a track, without those that are missing.
+// timed returns a track's points without the missing ones.
 func (p *parser) timed(points []tracks.Point, whens []string, missing []bool) (segment []tracks.Point, err error) {
 	for i, point := range points {
 		if missing[i] {
@@ -275,7 +275,7 @@ func (p *parser) timed(points []tracks.Point, whens []string, missing []bool) (s
 	return segment, nil
 }
 
-// keep what a placemark has.
+// keep stores a placemark's content.
 func (p *parser) keep(m *mark, in *folder) error {
 	if m.hasTracks {
 		if err := p.begin(&tracks.Track{Name: strings.TrimSpace(m.name), Segments: m.segments, Ordered: true}); err != nil {
@@ -325,7 +325,7 @@ func (p *parser) begin(t *tracks.Track) error {
 	return nil
 }
 
-// date of KML, which may also be a year or a month; that is its begin.
+// date parses a date of KML, which may also be a year or a month; that is its begin.
 func (p *parser) date(text string) (time.Duration, error) {
 	switch text = strings.TrimSpace(text); {
 	case year.MatchString(text):
@@ -338,7 +338,7 @@ func (p *parser) date(text string) (time.Duration, error) {
 
 var year, month = regexp.MustCompile(`^\d{4}$`), regexp.MustCompile(`^\d{4}-\d\d$`)
 
-// stamp a point with its time.
+// stamp sets a point's time.
 func (p *parser) stamp(point *tracks.Point, when string, line int) (err error) {
 	if point.At, err = p.date(when); err != nil {
 		return p.Errorf(line, "%s", err)
@@ -346,7 +346,7 @@ func (p *parser) stamp(point *tracks.Point, when string, line int) (err error) {
 	return nil
 }
 
-// gather the points of a folder in tracks: by their names if any two have one in common.
+// gather gathers a folder's points in tracks: by their names if two points share one.
 func (p *parser) gather(f *folder) {
 	seen, repeated := map[string]int{}, false
 	for _, s := range f.points {

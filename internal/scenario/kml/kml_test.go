@@ -16,7 +16,7 @@ func with(rules tracks.Rules) readertest.Read {
 	return readertest.Tracks(kml.Parse, tracks.Options{}, rules)
 }
 
-// document with features in it.
+// document returns a document with features.
 func document(features string) string {
 	return `<?xml version="1.0" encoding="UTF-8"?>
 <kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document><name>d</name>

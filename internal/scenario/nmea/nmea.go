@@ -1,10 +1,10 @@
-// Package nmea reads the log of a satellite receiver in the sentences of NMEA 0183: GGA, GNS, RMC and GLL of any talker, with the date of RMC or
-// ZDA. Sentences of other kinds, such as those of AIS, are passed over.
+// Package nmea reads a satellite receiver's log in the sentences of NMEA 0183: GGA, GNS, RMC and GLL of any talker, with the date of RMC or
+// ZDA. It skips sentences of other kinds, such as those of AIS.
 //
 //	$GPGGA,120000.00,5806.0000,N,00754.0000,E,1,08,0.9,12.0,M,40.0,M,,*54
 //	$GPRMC,120000.00,A,5806.0000,N,00754.0000,E,10.0,90.0,310126,,,A*5F
 //
-// A file is the log of one receiver. Where it has no date its times are times of day.
+// A file is the log of one receiver. Without a date its times are times of day.
 package nmea
 
 import (
@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// Parse a file whose name is for errors. Errors about the file are *scenario.SyntaxError.
+// Parse parses a file. Errors about the file contain its name, and are *scenario.SyntaxError.
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{file: tracks.NewFile(name, options), track: &tracks.Track{}}
 	p.file.Clock = tracks.TimesOfDay
@@ -40,29 +40,29 @@ type parser struct {
 	track *tracks.Track
 	line  int
 
-	// clock is the time of day of the sentences read last, and day that of the log, counted from its first; timed says that there is one.
+	// clock is the time of day of the last sentences, and day the log's day, counted from its first. timed: there is a clock.
 	clock time.Duration
 	day   time.Duration
 	timed bool
-	// fixed says that the moment has a point.
+	// fixed: the moment has a point.
 	fixed bool
-	// date of the log's first day, from 1970, once it is known.
+	// date is the date of the log's first day, from 1970, once it is known.
 	date  time.Duration
 	dated bool
-	// altitude that is known so far.
+	// altitude is the last known altitude.
 	altitude float64
 }
 
-// fix that a sentence gives.
+// fix is a sentence's fix.
 type fix struct {
 	clock, latitude, north, longitude, east string
-	// altitude in metres; empty where the kind of sentence has none.
+	// altitude is in metres; empty for kinds of sentences without one.
 	altitude string
-	// valid tells whether the receiver had a fix.
+	// valid: the receiver had a fix.
 	valid bool
 }
 
-// kinds of sentences that give a position, with the number of their fields.
+// kinds has the sentences with a position, and the number of their fields.
 var kinds = map[string]struct {
 	fields int
 	fix    func(f []string) fix
@@ -77,7 +77,7 @@ var kinds = map[string]struct {
 	"GLL": {7, func(f []string) fix { return fix{f[5], f[1], f[2], f[3], f[4], "", f[6] == "A"} }},
 }
 
-// sentence of a line. What stands before its $, such as a time by the logging program, is passed over.
+// sentence parses a line's sentence. It skips text before its $, such as a time by the logging program.
 func (p *parser) sentence(line []byte) error {
 	begin := bytes.LastIndexAny(line, "$!")
 	if begin < 0 {
@@ -116,7 +116,7 @@ func (p *parser) sentence(line []byte) error {
 	return nil
 }
 
-// fits reports whether a checksum is that of a sentence.
+// fits reports whether a checksum matches a sentence.
 func fits(text, sum string) bool {
 	want, err := strconv.ParseUint(strings.TrimSpace(sum), 16, 8)
 	for i := range len(text) {
@@ -148,7 +148,7 @@ func (p *parser) fix(kind string, f fix, fields []string) error {
 		}
 	}
 	position.Altitude = p.altitude
-	if p.fixed { // several sentences tell of one moment
+	if p.fixed { // several sentences belong to one moment
 		points := p.track.Segments[0]
 		last := &points[len(points)-1]
 		last.At, last.Position.Altitude = p.day+p.clock, p.altitude
@@ -158,7 +158,7 @@ func (p *parser) fix(kind string, f fix, fields []string) error {
 	return p.file.Add(p.track, tracks.Point{At: p.day + p.clock, Position: position, Line: p.line})
 }
 
-// time of day of a sentence.
+// time parses a sentence's time of day.
 func (p *parser) time(text string) error {
 	clock, err := timeOfDay(text)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *parser) time(text string) error {
 	return nil
 }
 
-// timeOfDay such as 120000.50.
+// timeOfDay parses a time of day such as 120000.50.
 func timeOfDay(text string) (time.Duration, error) {
 	digits, _, _ := strings.Cut(text, ".")
 	seconds, err := reading.Float([]byte(text), "time")
@@ -192,7 +192,7 @@ func timeOfDay(text string) (time.Duration, error) {
 	return time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute + time.Duration(rest*1000+0.5)*time.Millisecond, nil
 }
 
-// onDate is the log's day now, such as 310126. Years from 80 on are those of the last century.
+// onDate sets the log's current date, such as 310126. Years from 80 on are those of the last century.
 func (p *parser) onDate(text string) error {
 	at, err := time.Parse("020106", text)
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *parser) onDate(text string) error {
 	return nil
 }
 
-// today is a date. The first one dates all days before it.
+// today sets the current date. The first one dates all days before it.
 func (p *parser) today(date time.Time) {
 	since := time.Duration(date.UnixNano())
 	if !p.dated {
@@ -214,7 +214,7 @@ func (p *parser) today(date time.Time) {
 	p.day = since - p.date
 }
 
-// zda is a time with its date.
+// zda parses a time with its date.
 func (p *parser) zda(fields []string) error {
 	if len(fields) < 5 || fields[1] == "" || fields[4] == "" {
 		p.file.Tally.Unknown("ZDA without a date")
@@ -231,7 +231,7 @@ func (p *parser) zda(fields []string) error {
 	return nil
 }
 
-// end of the file: times are dates if one was found.
+// end ends the file: times are dates if one was found.
 func (p *parser) end() {
 	if !p.dated {
 		return
@@ -252,7 +252,7 @@ func (f fix) position() (position geo.Position, err error) {
 	return position, err
 }
 
-// degrees of degrees and minutes such as 5806.0000, with a letter for the hemisphere.
+// degrees parses degrees and minutes such as 5806.0000, with a letter for the hemisphere.
 func degrees(text, letter, what, positive, negative string) (float64, error) {
 	v, err := reading.Float([]byte(text), what)
 	if err != nil {

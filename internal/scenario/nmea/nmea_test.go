@@ -16,7 +16,7 @@ func with(rules tracks.Rules) readertest.Read {
 	return readertest.Tracks(nmea.Parse, tracks.Options{}, rules)
 }
 
-// log of sentences, with their checksums.
+// log returns a log of sentences, with their checksums.
 func log(sentences ...string) string {
 	var text strings.Builder
 	for _, s := range sentences {

@@ -4,8 +4,8 @@
 //	$ns_ at 5.0 "$node_(0) setdest 100.0 200.0 10"  from 5 s on to x 100, y 200 at 10 m/s
 //	$ns_ at 5.0 "$node_(0) set X_ 100.0"            a jump
 //
-// Coordinates are metres on a plane. A speed of 0 jumps to the destination, as in CORE. A script is read line by line and not executed: loops and
-// variables of Tcl are unknown.
+// Coordinates are metres on a plane. A speed of 0 jumps to the destination, as in CORE. The reader goes line by line and does not execute Tcl:
+// loops and variables are unknown.
 package ns2
 
 import (
@@ -26,7 +26,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// Parse a file whose name is for errors. Errors about the file are *scenario.SyntaxError. A node is the platform of its number; if there is a node 0,
+// Parse parses a file. Errors about the file contain its name, and are *scenario.SyntaxError. A node is the platform of its number. If there is a node 0,
 // numbers count from there, so that it is platform 1.
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{file: tracks.NewFile(name, options), plane: options.Plane, nodes: map[int]*node{}}
@@ -49,18 +49,18 @@ type parser struct {
 	count int
 }
 
-// node with what it is told to do.
+// node is a node with its orders.
 type node struct{ orders []order }
 
-// order to a node at a moment: to set one of its coordinates, or to go somewhere.
+// order is an order to a node at a moment: to set one of its coordinates, or to move.
 type order struct {
 	at time.Duration
 	// initial orders have no time, and come before those at 0.
 	initial bool
 	line    int
-	// axis that is set, 0 to 2, or going.
+	// axis is the axis to set, 0 to 2, or going.
 	axis int
-	// to are the destination, or the value of the axis.
+	// to is the destination, or the value of the axis.
 	to    [3]float64
 	speed float64
 }
@@ -68,13 +68,13 @@ type order struct {
 const going = -1
 
 var (
-	// quoting of Tcl, of which only the words count.
+	// quoting is Tcl's quoting, which does not matter here.
 	quoting = strings.NewReplacer(`"`, " ", "{", " ", "}", " ", ";", " ")
 	nodeOf  = regexp.MustCompile(`^\$[A-Za-z_]\w*\((\d+)\)$`)
 	axes    = map[string]int{"X_": 0, "Y_": 1, "Z_": 2}
 )
 
-// statement of a line.
+// statement parses a line's statement.
 func (p *parser) statement(line []byte) error {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] == '#' {
@@ -105,7 +105,7 @@ func (p *parser) statement(line []byte) error {
 	return p.order(number, o, words[1], words[2:])
 }
 
-// order to a node.
+// order parses an order to a node.
 func (p *parser) order(number int, o order, verb string, arguments []string) (err error) {
 	if verb == "set" {
 		axis, known := 0, false
@@ -143,7 +143,7 @@ func (p *parser) coordinate(text, what string) (float64, error) {
 	return p.plane.Coordinate(text, what)
 }
 
-// destination of setdest: x, y and speed.
+// destination parses setdest's arguments: x, y and speed.
 func (p *parser) destination(o *order, arguments []string) (err error) {
 	if len(arguments) != 3 {
 		return fmt.Errorf("setdest has %d values: want x, y and speed", len(arguments))
@@ -159,7 +159,7 @@ func (p *parser) destination(o *order, arguments []string) (err error) {
 	return err
 }
 
-// tracks of all nodes.
+// tracks returns the tracks of all nodes.
 func (p *parser) tracks(name string) error {
 	shift := 0
 	if p.nodes[0] != nil {
@@ -179,19 +179,19 @@ func (p *parser) tracks(name string) error {
 	return nil
 }
 
-// walk of a node.
+// walk computes a node's movement.
 type walk struct {
 	*parser
 	track  *tracks.Track
 	number int
-	// from and to are where the current way begins and ends, at the times since and until; they are equal where the node stands.
+	// from and to are the ends of the current path, at the times since and until; equal for a node at rest.
 	from, to     [3]float64
 	since, until time.Duration
 	begun        bool
 	line         int
 }
 
-// orders in the order of their times. The line is that of the order that cannot be carried out.
+// orders carries out the orders in the order of their times. It returns the line of an order that fails.
 func (w *walk) orders(orders []order) (line int, err error) {
 	slices.SortStableFunc(orders, inTime)
 	for i, o := range orders {
@@ -217,10 +217,10 @@ func inTime(a, b order) int {
 	return cmp.Compare(a.at, b.at)
 }
 
-// carryOut an order; if another coordinate is set at the same time, the place is not whole yet.
+// carryOut carries out an order. If another coordinate is set at the same time, the place is not complete yet.
 func (w *walk) carryOut(o order, more bool) error {
 	here := w.at(o.at)
-	if w.until > w.since { // it is on its way, or has arrived
+	if w.until > w.since { // it is moving, or has arrived
 		if err := w.point(min(o.at, w.until), here, false); err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (w *walk) carryOut(o order, more bool) error {
 	return w.goTo(o, here)
 }
 
-// goTo a destination from here.
+// goTo moves to a destination.
 func (w *walk) goTo(o order, here [3]float64) error {
 	to := [3]float64{o.to[0], o.to[1], here[2]}
 	metres := math.Hypot(to[0]-here[0], to[1]-here[1]) * w.plane.Metres()
@@ -260,7 +260,7 @@ func (w *walk) goTo(o order, here [3]float64) error {
 	return nil
 }
 
-// at is where the node is.
+// at returns the node's place.
 func (w *walk) at(t time.Duration) [3]float64 {
 	if t >= w.until {
 		return w.to
@@ -273,7 +273,7 @@ func (w *walk) at(t time.Duration) [3]float64 {
 	return here
 }
 
-// point of the track. A jump begins a segment, before which the node stays.
+// point adds a point to the track. A jump begins a segment, before which the node stays.
 func (w *walk) point(at time.Duration, place [3]float64, jump bool) error {
 	w.begun = true
 	position := w.plane.Position(place[0], place[1], place[2])

@@ -18,7 +18,7 @@ func on(metres float64, south bool) readertest.Read {
 	return readertest.Tracks(ns2.Parse, tracks.Options{Plane: tracks.NewPlane(origin, metres, south)}, tracks.Rules{})
 }
 
-// at is the position with coordinates east and north of the origin, and above it.
+// at returns the position with coordinates east and north of the origin, and above it.
 func at(x, y, z float64) geo.Position {
 	return geo.NewFrame(origin).Position(geo.Vector{X: x, Y: y, Z: z})
 }
@@ -44,7 +44,7 @@ func TestNodesGoWhereTheyAreTold(t *testing.T) {
 		readertest.Place{Platform: 1, Seconds: 15, Position: at(150, 50, 5)},
 		readertest.Place{Platform: 1, Seconds: 20, Position: at(200, 50, 5)},
 		readertest.Place{Platform: 1, Seconds: 30, Position: at(200, 50, 5)},
-		readertest.Place{Platform: 1, Seconds: 40, Position: at(200, 100, 5)}, // told anew before it is there
+		readertest.Place{Platform: 1, Seconds: 40, Position: at(200, 100, 5)}, // the next order comes before it arrives
 		readertest.Place{Platform: 1, Seconds: 45, Position: at(150, 100, 5)},
 		readertest.Place{Platform: 1, Seconds: 50, Position: at(100, 100, 5)},
 		readertest.Place{Platform: 2, Seconds: 50, Position: at(0, 0, 0)})

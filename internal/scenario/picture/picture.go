@@ -1,5 +1,5 @@
-// Package picture draws a scenario as SVG: where platforms are and were, with their links at a moment, and how connected they
-// are over time. It is written by hand, as a plotting library would be the largest part of the programs that use it; the same
+// Package picture draws a scenario as SVG: platforms, their tracks and their links at a moment, and their connectivity
+// over time. It uses no plotting library, which would be the largest part of its programs. The same
 // scenario gives the same bytes.
 package picture
 
@@ -16,17 +16,17 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// Options of a picture.
+// Options are the options of a picture.
 type Options struct {
 	// At is the moment of the map.
 	At time.Duration
-	// LimitDB of the pathloss up to which a link is drawn.
+	// LimitDB is the largest pathloss of a drawn link.
 	LimitDB float64
-	// Points of a track, and of the curves over time, at most; 300 if zero.
+	// Points is the most points of a track, and of the curves over time; 300 if zero.
 	Points int
 }
 
-// size of the map, of a chart and of the space around them, in pixels.
+// The size of the map, of a chart and of the space around them, in pixels.
 const (
 	mapSize     = 620.0
 	chartHeight = 130.0
@@ -34,7 +34,7 @@ const (
 	width       = mapSize + 2*margin
 )
 
-// Write the picture.
+// Write writes the picture.
 func Write(ctx context.Context, w io.Writer, s *scenario.Scenario, options Options) error {
 	if options.Points <= 0 {
 		options.Points = 300
@@ -81,10 +81,10 @@ type picture struct {
 	options  Options
 }
 
-// printf keeps an error for Flush, as bufio.Writer does.
+// printf leaves errors to Flush, as bufio.Writer does.
 func (p *picture) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
-// readTracks of the platforms' positions.
+// readTracks reads the platforms' positions.
 func readTracks(ctx context.Context, s *scenario.Scenario, step time.Duration) ([][]geo.Position, error) {
 	tracks := make([][]geo.Position, len(s.Platforms()))
 	c := s.NewCursor()
@@ -101,11 +101,11 @@ func readTracks(ctx context.Context, s *scenario.Scenario, step time.Duration) (
 	return tracks, nil
 }
 
-// plan of the tracks, and of the platforms and links at a moment, north up.
+// plan is the map of the tracks, and of the platforms and links at a moment, north up.
 type plan struct {
 	frame       geo.Frame
-	west, north float64 // metres from the frame's origin
-	scale       float64 // pixels per metre
+	west, north float64 // in metres from the frame's origin
+	scale       float64 // in pixels per metre
 	top         float64
 }
 
@@ -132,7 +132,7 @@ func newPlan(tracks [][]geo.Position, top float64) plan {
 		west: (low.X + high.X - side) / 2, north: (low.Y + high.Y + side) / 2}
 }
 
-// pixel of a position.
+// pixel returns the pixel of a position.
 func (m plan) pixel(place geo.Position) (x, y float64) {
 	v := m.frame.ENU(place)
 	return margin + (v.X-m.west)*m.scale, m.top + (m.north-v.Y)*m.scale
@@ -164,7 +164,7 @@ func (p *picture) plan(tracks [][]geo.Position, c *scenario.Cursor, top float64)
 	p.scaleBar(m)
 }
 
-// links as lines: thin ones hold one way only.
+// links draws links as lines. Thin ones are in one direction only.
 func (p *picture) links(m plan, c *scenario.Cursor) {
 	for i := range p.scenario.Platforms() {
 		for j := range i {
@@ -185,7 +185,7 @@ func (p *picture) links(m plan, c *scenario.Cursor) {
 	}
 }
 
-// colour of the i-th of n platforms: hues all around, 65 % saturated and 40 % light, in the form that every reader of SVG knows.
+// colour returns the colour of the i-th of n platforms: all hues, 65 % saturated and 40 % light, in the form that every SVG reader supports.
 func colour(i, n int) string {
 	const light, spread = 0.4, 0.65 * 0.4
 	hue := float64(i) * 360 / float64(max(n, 1))
@@ -196,7 +196,7 @@ func colour(i, n int) string {
 	return fmt.Sprintf("#%02x%02x%02x", channel(0), channel(8), channel(4))
 }
 
-// scaleBar of a round number of metres.
+// scaleBar draws a bar of a round number of metres.
 func (p *picture) scaleBar(m plan) {
 	metres := roundDown(mapSize / 4 / m.scale)
 	y := m.top + mapSize + 25
@@ -204,7 +204,7 @@ func (p *picture) scaleBar(m plan) {
 		margin, y, margin+metres*m.scale, y, margin, y-5, metres)
 }
 
-// roundDown to 1, 2 or 5 times a power of ten.
+// roundDown rounds down to 1, 2 or 5 times a power of ten.
 func roundDown(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, digit := range []float64{5, 2} {
@@ -215,7 +215,7 @@ func roundDown(v float64) float64 {
 	return power
 }
 
-// charts of the connectivity over time.
+// charts draws the connectivity over time.
 func (p *picture) charts(line []scenario.ConnectivityAt, top float64) {
 	for _, chart := range []struct {
 		title string

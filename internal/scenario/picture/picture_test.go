@@ -16,7 +16,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/scenariotest"
 )
 
-// chain of four platforms that drive apart.
+// chain returns a scenario of four platforms that drive apart.
 func chain(t *testing.T, positions, pathloss bool) *scenario.Scenario {
 	t.Helper()
 	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})

@@ -1,10 +1,11 @@
-// Package positioncsv reads rows of positions, and position lines in the manner of MGEN logs.
+// Package positioncsv reads rows of positions, and position lines like those of MGEN logs.
 //
-// A row is time,platform,latitude,longitude[,altitude], separated by commas, semicolons or tabs, of which the latter two let numbers have decimal commas; or without the platform where the
-// options give it. A first line with names may put columns in another order, and leave out platform and time. Time is in seconds since the
+// A row is time,platform,latitude,longitude[,altitude], separated by commas, semicolons or tabs. With semicolons or tabs numbers may have decimal commas.
+// The platform is left out if the options give it.
+// A first line with names may reorder the columns, and leave out platform and time. Time is in seconds since the
 // scenario's start, in seconds or milliseconds since 1970, or a date. A platform is a number or a name.
 //
-// A line of an MGEN log (https://github.com/USNavalResearchLaboratory/mgen) tells where the sender was when it sent:
+// A line of an MGEN log (https://github.com/USNavalResearchLaboratory/mgen) has the sender's position at the transmission:
 //
 //	15:13:31.500000 RECV proto>UDP flow>3 seq>7 src>10.0.0.3/5000 … gps>CURRENT,58.2,7.97,12
 package positioncsv
@@ -25,7 +26,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// Parse a file whose name is for errors. The rows may come in any order. Errors about the file are *scenario.SyntaxError.
+// Parse parses a file, with rows in any order. Errors about the file contain its name, and are *scenario.SyntaxError.
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{platform: options.Platform, file: tracks.NewFile(name, options)}
 	p.file.ByName = true
@@ -39,26 +40,26 @@ func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, erro
 	})
 }
 
-// midnight of times of day.
+// midnight is the start of times of day.
 var midnight = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type parser struct {
 	file *tracks.File
-	// platform of rows and lines that have none of their own; 0 if it is not said.
+	// platform is that of rows and lines without one; 0 if unknown.
 	platform int
-	// number of the line.
+	// number is the line's number.
 	number int
 
 	separator byte
 	columns   []string // of rows; nil until the first one
 
 	begun bool // a time is known, and so the clock
-	// day and clock of MGEN's last line, which has no date; passed says that there was one.
+	// The day and clock of MGEN's last line, which has no date; passed: there was one.
 	day, clock time.Duration
 	passed     bool
 }
 
-// on sets the clock of the file's times, which the first of them decides.
+// on sets the clock of the file's times, which the first time decides.
 func (p *parser) on(clock tracks.Clock, field []byte) error {
 	if !p.begun {
 		p.begun, p.file.Clock = true, clock
@@ -81,16 +82,16 @@ func (p *parser) line(line []byte) error {
 	return p.row(line)
 }
 
-// keep a position of a track.
+// keep adds a position to a track.
 func (p *parser) keep(at time.Duration, t *tracks.Track, position geo.Position) error {
 	if err := p.file.Add(t, tracks.Point{At: at, Position: position, Line: p.number}); err != nil {
 		return fmt.Errorf("platform %s: %w", cmp.Or(reading.Label(t.Name), fmt.Sprint(t.Platform)), err)
 	}
-	t.Ordered = t.Ordered || at == tracks.Untimed // by the order of the rows then
+	t.Ordered = t.Ordered || at == tracks.Untimed // then by the order of the rows
 	return nil
 }
 
-// track of a platform's number or name.
+// track returns the track of a platform's number or name.
 func (p *parser) track(text []byte) (*tracks.Track, error) {
 	number, err := reading.Platform(text)
 	switch {
@@ -104,7 +105,7 @@ func (p *parser) track(text []byte) (*tracks.Track, error) {
 	return p.file.Named(reading.Text(text)), nil
 }
 
-// maxName of a platform, in bytes.
+// maxName is the longest name of a platform, in bytes.
 const maxName = 253
 
 func isNumber(text []byte) bool {
@@ -112,7 +113,7 @@ func isNumber(text []byte) bool {
 	return err == nil
 }
 
-// own track of a file that has one platform.
+// own returns the track of a file with one platform.
 func (p *parser) own() *tracks.Track {
 	if p.platform != 0 {
 		return p.file.Numbered(p.platform)
@@ -120,10 +121,10 @@ func (p *parser) own() *tracks.Track {
 	return p.file.Named("")
 }
 
-// usual order of the columns.
+// The usual order of the columns.
 var usual = []string{"time", "platform", "latitude", "longitude", "altitude"}
 
-// names that columns go by.
+// names are the accepted names of the columns.
 var names = map[string][]string{
 	"time":      {"time", "t", "ts", "timestamp", "seconds"},
 	"platform":  {"platform", "nem", "nem_id", "nemid", "node", "id", "name", "vehicle", "vehicle_id", "unit", "callsign"},
@@ -132,7 +133,7 @@ var names = map[string][]string{
 	"altitude":  {"altitude", "alt", "height", "ele", "elevation"},
 }
 
-// header learns the columns from the first line, and says whether it was a line with names.
+// header reads the columns from the first line, and reports whether it was a line with names.
 func (p *parser) header(line []byte) (bool, error) {
 	p.separator = ','
 	for _, separator := range []byte{';', '\t'} {
@@ -162,7 +163,7 @@ func (p *parser) header(line []byte) (bool, error) {
 	return true, nil
 }
 
-// fields of a row, which may be in quotes.
+// fields splits a row, whose fields may be in quotes.
 func (p *parser) fields(line []byte) ([][]byte, error) {
 	if bytes.IndexByte(line, '"') < 0 {
 		return bytes.Split(line, []byte{p.separator}), nil
@@ -191,7 +192,7 @@ func (p *parser) fields(line []byte) ([][]byte, error) {
 	}
 }
 
-// quoted text up to the quote that ends it, in which two quotes stand for one, and what comes after it.
+// quoted returns the text up to its closing quote, in which two quotes mean one, and the text after it.
 func quoted(text []byte) (inside, after []byte, closed bool) {
 	for {
 		part, rest, found := bytes.Cut(text, []byte{'"'})
@@ -203,7 +204,7 @@ func quoted(text []byte) (inside, after []byte, closed bool) {
 	}
 }
 
-// columnOf a name; "" for one that is not used.
+// columnOf returns the column of a name; "" for an unused one.
 func columnOf(name string) string {
 	for column, list := range names {
 		if slices.Contains(list, name) {
@@ -263,7 +264,7 @@ func (p *parser) row(line []byte) error {
 	return p.keep(at, t, position)
 }
 
-// float with a decimal point; also with a comma where that separates no columns.
+// float parses a number with a decimal point, or with a comma unless that separates columns.
 func (p *parser) float(field []byte, column string) (float64, error) {
 	if p.separator != ',' && bytes.Count(field, []byte{','}) == 1 {
 		field = bytes.Replace(field, []byte{','}, []byte{'.'}, 1)
@@ -272,13 +273,13 @@ func (p *parser) float(field []byte, column string) (float64, error) {
 }
 
 const (
-	// sinceEpoch are seconds above those that a scenario may last: they count from 1970.
+	// sinceEpoch is the number of seconds above which times count from 1970, as no scenario lasts that long.
 	sinceEpoch = 1e9
-	// inMilliseconds are numbers above the seconds of any date.
+	// inMilliseconds is a number above the seconds of any date.
 	inMilliseconds = 1e11
 )
 
-// time in seconds or as a date; the first row decides which. A row may have none.
+// time parses seconds or a date. The first row decides which. A row may have none.
 func (p *parser) time(field []byte) (time.Duration, error) {
 	if len(field) == 0 {
 		return tracks.Untimed, nil
@@ -307,7 +308,7 @@ func (p *parser) time(field []byte) (time.Duration, error) {
 	return at, p.on(tracks.Dates, field)
 }
 
-// timeOfDay at the beginning of a line of an MGEN log, and what follows it.
+// timeOfDay parses the beginning of an MGEN log's line, and returns the rest.
 func timeOfDay(line []byte) (clock time.Duration, rest []byte, ok bool) {
 	word, rest, _ := bytes.Cut(line, []byte(" "))
 	if len(word) < 8 || word[2] != ':' || word[5] != ':' {
@@ -377,7 +378,7 @@ func mgenPosition(fields [][]byte) (p geo.Position, err error) {
 	return p, err
 }
 
-// sender by the number of its flow, else by its address.
+// sender returns the sender's track by its flow's number, else by its address.
 func (p *parser) sender(attributes map[string][]byte) (*tracks.Track, error) {
 	if p.platform != 0 {
 		return p.own(), nil

@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/positioncsv"
 )
 
-// options of reading; platforms jump from row to row where no step is given.
+// options are those of reading. Platforms jump from row to row without a step.
 type options struct {
 	platform int
 	rules    tracks.Rules

@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// Open what a builder has.
+// Open opens the scenario of a builder.
 func Open(t testing.TB, b *scenario.Builder) *scenario.Scenario {
 	t.Helper()
 	var compiled bytes.Buffer

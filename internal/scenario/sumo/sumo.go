@@ -1,4 +1,4 @@
-// Package sumo reads where SUMO's vehicles and persons were: the output of sumo --fcd-output
+// Package sumo reads the positions of SUMO's vehicles and persons: the output of sumo --fcd-output
 // (https://sumo.dlr.de/docs/Simulation/Output/FCDOutput.html). With --fcd-output.geo positions are degrees, otherwise metres in the
 // coordinates of the network.
 package sumo
@@ -17,7 +17,7 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// Parse a file whose name is for errors. Errors about the file are *scenario.SyntaxError. Each vehicle, person and container is a platform.
+// Parse parses a file. Errors about the file contain its name, and are *scenario.SyntaxError. Each vehicle, person and container is a platform.
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{XML: reading.NewXML(r, name), file: tracks.NewFile(name, options), plane: options.Plane}
 	p.file.ByName = true
@@ -28,7 +28,7 @@ type parser struct {
 	*reading.XML
 	file  *tracks.File
 	plane *tracks.Plane
-	// said is what the file says of its positions.
+	// said is the kind of coordinates that the file declares.
 	said coordinates
 }
 
@@ -40,10 +40,10 @@ const (
 	degrees
 )
 
-// geoOption in the configuration that SUMO writes at the head of its outputs.
+// geoOption is the option in the configuration that SUMO writes at the head of its outputs.
 var geoOption = regexp.MustCompile(`<fcd-output\.geo\s+value="(true|1|x|yes|on)"`)
 
-// comment at the head of the file.
+// comment reads a comment at the head of the file.
 func (p *parser) comment(text string) {
 	switch {
 	case geoOption.MatchString(text):
@@ -83,10 +83,10 @@ func attributes(start xml.StartElement) map[string]string {
 	return values
 }
 
-// clock is a time as SUMO writes it with --human-readable-time: days, if there are any, hours, minutes and seconds.
+// clock matches SUMO's times with --human-readable-time: days, if there are any, hours, minutes and seconds.
 var clock = regexp.MustCompile(`^(?:(\d{1,3}):)?(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)$`)
 
-// seconds of a timestep.
+// seconds parses a timestep's time.
 func seconds(text string) (time.Duration, error) {
 	parts := clock.FindStringSubmatch(text)
 	if parts == nil {
@@ -106,7 +106,7 @@ func seconds(text string) (time.Duration, error) {
 	return at, nil
 }
 
-// place of a vehicle or person.
+// place adds a place of a vehicle or person.
 func (p *parser) place(at time.Duration, a map[string]string) error {
 	if a["id"] == "" {
 		return errors.New("it has no id")

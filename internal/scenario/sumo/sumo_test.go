@@ -64,7 +64,7 @@ func TestVehiclesAndPersonsMove(t *testing.T) {
 			}
 			i := 1
 			if first, _ := readertest.Positions(t, s, 1, 2); first[0].Latitude > 58.05 {
-				i = 2 // the other one is met first
+				i = 2 // the file has the other one first
 			}
 			for _, want := range []readertest.Place{{Platform: i, Seconds: 0, Position: geo.Position{Latitude: 58, Longitude: 8}},
 				{Platform: i, Seconds: 1, Position: geo.Position{Latitude: 58, Longitude: 8.001}}, {Platform: 3 - i, Seconds: 2, Position: geo.Position{Latitude: 58.1, Longitude: 8.1}}} {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The patterns of a company.
+// The movement patterns of a company.
 const (
 	AnglovaLike         = "AnglovaLike"
 	AnglovaLikeModified = "AnglovaLikeModified"
@@ -15,26 +15,26 @@ const (
 const (
 	// platoonSize is the number of vehicles that stay together; 24 make a headquarters and three platoons.
 	platoonSize = 6
-	// topSpeed of a vehicle in m/s across country.
+	// topSpeed is a vehicle's top speed in m/s across country.
 	topSpeed = 10.0
-	// followSeconds in which a vehicle closes most of the gap to its place in the formation.
+	// followSeconds is the time in which a vehicle closes most of the gap to its place in the formation.
 	followSeconds = 8.0
-	// boundSeconds that each platoon sets off after the one before it.
+	// boundSeconds is the time from one platoon's start to the next one's.
 	boundSeconds = 45
-	// scatterMetres around its place in the formation that a vehicle picks anew, for the ground it finds, in each phase.
+	// scatterMetres is the range around its place in the formation in which a vehicle chooses a new spot for each phase.
 	scatterMetres = 60.0
-	// looks at the net between which each vehicle looks round for better ground once.
+	// looks is the number of checks of the network between two searches of a vehicle for better ground.
 	looks = 6
-	// coverMetres between the rings around its place in the formation in which it looks.
+	// coverMetres is the distance between the search rings around its place in the formation.
 	coverMetres = 100.0
-	// contactSeconds between two looks at the net, after which the company closes or opens up by a factor.
+	// contactSeconds is the time between two checks of the network. factor is how much the company then closes or opens up.
 	contactSeconds  = 5
 	closeUp, openUp = 0.99, 1.005
-	// mostWatched vehicles in a look at the net, and mostGroups of platoons that wait or move on together.
+	// mostWatched is the most vehicles in a check of the network, and mostGroups that of groups of platoons that wait or move together.
 	mostWatched, mostGroups = 48, 8
 )
 
-// phase of the company's advance: a leg, or a halt.
+// phase is a phase of the company's advance: a leg, or a halt.
 type phase struct {
 	seconds   int
 	from, to  point
@@ -43,27 +43,27 @@ type phase struct {
 	scatter   []point
 }
 
-// formation is where vehicle i of n stands, in units of the company's scale, x forward and y to the left of the centre.
+// formation returns the place of vehicle i of n, in units of the company's scale, x forward and y to the left of the centre.
 type formation func(vehicle, vehicles int) point
 
-// company on the move.
+// company is a company on the move.
 type company struct {
 	shape shape
 	over  *surveyor
 	scale float64
-	lost  bool // contact, or nearly so
-	// strained is the net\'s strain at the last look.
+	lost  bool // contact is lost, or nearly so
+	// strained is the network's strain at the last check.
 	strained int
 	second   int
 	now      []point
-	cover    []point // the way from its place in the formation to low ground, of each vehicle
+	cover    []point // the offset of each vehicle from its place in the formation to low ground
 	phases   []phase
 	starts   []int
-	current  []int  // phase of each platoon
-	waits    []bool // platoons that wait until the next look
+	current  []int  // the phase of each platoon
+	waits    []bool // platoons that wait until the next check
 }
 
-// newCompany at the largest scale at which it is in contact at first.
+// newCompany returns a company at the largest scale with initial contact.
 func newCompany(p settled, over *surveyor) *company {
 	c := &company{shape: shapeOf(p.pattern), over: over, now: make([]point, p.platforms), cover: make([]point, p.platforms),
 		current: make([]int, platoons(p.platforms)), waits: make([]bool, min(platoons(p.platforms), mostGroups))}
@@ -80,8 +80,8 @@ func newCompany(p settled, over *surveyor) *company {
 	}
 }
 
-// contact says whether the company should close up: because not all reach each other, or over too many hops, or over more than it
-// would need. The way a commander would, it looks at the net as it is now.
+// contact reports whether the company should close up: some vehicles are out of reach, or some paths have too many or avoidable
+// hops. Like a commander, it checks the current network.
 func (c *company) contact() (closer bool) {
 	var h Hops
 	c.over.add(&h, c.watched(c.now))
@@ -92,7 +92,7 @@ func (c *company) contact() (closer bool) {
 
 func platoons(vehicles int) int { return (vehicles + platoonSize - 1) / platoonSize }
 
-// plan legs and halts until the duration is full.
+// plan plans legs and halts for the full duration.
 func (c *company) plan(r *rand.Rand, p settled) {
 	shape := c.shape
 	at, heading := point{(r.Float64() - 0.5) * shape.wide, (r.Float64() - 0.5) * shape.high}, 2*math.Pi*r.Float64()
@@ -125,8 +125,8 @@ func (c *company) phase(r *rand.Rand, vehicles int, from, to point, heading floa
 
 func (c *company) places() []point { return c.now }
 
-// step on. Every few seconds the company looks at its net and closes up or opens; who would stretch it to more hops than the most,
-// or tear it, waits until the others have moved.
+// step moves the company. Every few seconds it checks its network, and closes up or opens. Vehicles that would exceed the most hops
+// or break the network wait until the others have moved.
 func (c *company) step() {
 	if c.second%contactSeconds == 0 {
 		c.adjust()
@@ -140,7 +140,7 @@ func (c *company) step() {
 	}
 }
 
-// adjust the formation to the net, and vehicles to the ground. A company that halts in contact stays as it is.
+// adjust adapts the formation to the network, and vehicles to the ground. A company that halts in contact stays unchanged.
 func (c *company) adjust() {
 	closer := c.contact()
 	if c.halted() && !c.lost {
@@ -156,7 +156,7 @@ func (c *company) adjust() {
 	}
 }
 
-// halted says whether no platoon is on a leg.
+// halted reports whether no platoon is on a leg.
 func (c *company) halted() bool {
 	for _, k := range c.current {
 		if c.phases[k].from != c.phases[k].to {
@@ -166,17 +166,17 @@ func (c *company) halted() bool {
 	return true
 }
 
-// next place of a vehicle.
+// next returns a vehicle's next place.
 func (c *company) next(vehicle int) point {
 	way := c.target(vehicle).minus(c.now[vehicle])
 	left := way.length()
 	if left < 0.5 {
-		return c.now[vehicle] // halted
+		return c.now[vehicle] // it has halted
 	}
 	return c.now[vehicle].plus(way.times(min(topSpeed, left/followSeconds) / left))
 }
 
-// clear platoons to move on until the next look: all, or else one after the other as the net allows.
+// clear lets platoons move until the next check: all, or else one after the other as the network allows.
 func (c *company) clear() {
 	for k := range c.waits {
 		c.waits[k] = false
@@ -196,7 +196,7 @@ func (c *company) clear() {
 	}
 }
 
-// allowed says whether the net is never under more strain while the platoons that do not wait move on until the next look.
+// allowed reports whether the network is under no more strain while the moving platoons move until the next check.
 func (c *company) allowed() bool {
 	ahead := *c
 	ahead.now = slices.Clone(c.now)
@@ -217,13 +217,13 @@ func (c *company) allowed() bool {
 	return true
 }
 
-// strain is zero while the net is as it should be: within the most hops, and no more than one vehicle out of contact.
+// strain is zero for a good network: within the most hops, and no more than one vehicle out of contact.
 func (c *company) strain(h Hops) int {
 	n := min(len(c.now), mostWatched)
 	return max(0, h.Max()-c.shape.mostHops)*n*n + max(0, h.Pairs[0]-2*(n-1))
 }
 
-// watched places are all of a company, or an even choice of a larger force, whose net would take too long to look at.
+// watched returns the places of a company, or of an even selection from a larger force, to limit the computation.
 func (c *company) watched(all []point) []point {
 	if len(all) <= mostWatched {
 		return all
@@ -237,7 +237,7 @@ func (c *company) watched(all []point) []point {
 
 func (c *company) group(vehicle int) int { return vehicle / platoonSize % len(c.waits) }
 
-// target that a vehicle heads for now.
+// target returns the current destination of a vehicle.
 func (c *company) target(vehicle int) point {
 	platoon := vehicle / platoonSize
 	second := max(0, c.second-platoon*boundSeconds)
@@ -252,8 +252,8 @@ func (c *company) target(vehicle int) point {
 	return centre.plus(place.turned(ph.sin, ph.cos)).plus(ph.scatter[vehicle]).plus(c.cover[vehicle])
 }
 
-// better ground near a place, as the way to it. Vehicles keep to the valleys, where roads and cover are, until contact is nearly lost:
-// then they look for a height.
+// better returns the offset to better ground near a place. Vehicles stay in valleys, with roads and cover, until contact is nearly lost.
+// Then they search for a height.
 func (c *company) better(near point) (way point) {
 	best := math.Inf(1)
 	for k := range 1 + 8*c.shape.coverRings {

@@ -4,18 +4,18 @@ import "math"
 
 // shape of a company's movement.
 type shape struct {
-	// wide and high, in metres, is the area that the company's centre moves in.
+	// wide and high, in metres, are the size of the area in which the company's centre moves.
 	wide, high     float64
 	moving, halted []formation
-	// keepsFront: the company's front does not turn with the way it goes.
+	// keepsFront: the company's front does not turn with its direction.
 	keepsFront bool
-	// meanHops and mostHops that are asked for where the pathloss of a link is at most limitDB.
+	// meanHops and mostHops are the required hops over links of at most limitDB.
 	meanHops float64
 	mostHops int
 	limitDB  float64
-	// coverRings of lower ground that a vehicle looks at.
+	// coverRings is the number of rings that a vehicle searches for lower ground.
 	coverRings int
-	// smallest and largest scale of the formation in metres.
+	// The smallest and largest scale of the formation in metres.
 	smallest, largest float64
 }
 
@@ -28,14 +28,14 @@ func shapeOf(pattern string) shape {
 		moving: []formation{column, wedge}, halted: []formation{ring, wedge}, coverRings: 3, smallest: 300, largest: 4500}
 }
 
-// place of a vehicle within its platoon: its platoon, how many there are, and its share, 0 to 1, of the way through the platoon.
+// place returns a vehicle's platoon, the number of platoons, and its share of its platoon's length, 0 to 1.
 func place(vehicle, vehicles int) (platoon, all, share float64) {
 	first := vehicle / platoonSize * platoonSize
 	size := min(platoonSize, vehicles-first)
 	return float64(vehicle / platoonSize), float64(platoons(vehicles)), (float64(vehicle-first) + 0.5) / float64(size)
 }
 
-// column on a road, platoon behind platoon.
+// column is a column on a road, platoon behind platoon.
 func column(vehicle, vehicles int) point {
 	platoon, all, share := place(vehicle, vehicles)
 	return point{x: 0.5 - (platoon+0.2+0.6*share)/all}
@@ -49,14 +49,14 @@ func wedge(vehicle, vehicles int) point {
 	return point{x: 0.25 - rank/all, y: side*rank/all*0.8 + (share-0.5)*0.6/all*2}
 }
 
-// ring of platoons that look outwards, each a line of its own.
+// ring is a ring of platoons that face outwards, each in its own line.
 func ring(vehicle, vehicles int) point {
 	platoon, all, share := place(vehicle, vehicles)
 	sin, cos := math.Sincos(2 * math.Pi * (platoon + 0.7*share) / all)
 	return point{x: 0.3 * cos, y: 0.3 * sin}
 }
 
-// chain across the front: the platoons side by side, with single vehicles that link them.
+// chain is a chain across the front: the platoons side by side, with single vehicles that link them.
 func chain(vehicle, vehicles int) point {
 	platoon, all, share := place(vehicle, vehicles)
 	return point{x: 0.02 * math.Sin(7*platoon+5*share), y: (platoon+share)/all - 0.5}

@@ -11,32 +11,32 @@ import (
 	"vignette.dev/vignette/internal/terrain"
 )
 
-// What the companies are made for: pathloss by diffraction at FrequencyHertz over the synthetic terrain of the same seed, with
-// antennas AntennaMetres above the ground, and a link wherever the pathloss is at most the pattern's limit.
+// The radio conditions for the companies: pathloss by diffraction at FrequencyHertz over the synthetic terrain of the same seed, with
+// antennas AntennaMetres above the ground. There is a link if the pathloss is at most the pattern's limit.
 const (
 	FrequencyHertz = 300e6
 	AntennaMetres  = 3.0
-	// LimitDB is the pathloss up to which published analyses of the Anglova scenario take a pair as connected. A radio of 25 dBm
-	// has it, by the reckoning of ModifiedLimitDB.
+	// LimitDB is the largest pathloss of a link in published analyses of the Anglova scenario. By the calculation of
+	// ModifiedLimitDB it is that of a radio of 25 dBm.
 	LimitDB = 121.0
-	// ModifiedLimitDB is what 5 W (37 dBm) leave for a bandwidth of 250 kHz, a noise figure of 4 dB, and the SINR of 20 dB that
-	// 1 Mbit/s in it take: 37 - (-174 + 54 + 4) - 20.
+	// ModifiedLimitDB is the budget of 5 W (37 dBm) with a bandwidth of 250 kHz, a noise figure of 4 dB, and the SINR of 20 dB for
+	// 1 Mbit/s: 37 - (-174 + 54 + 4) - 20.
 	ModifiedLimitDB = 133.0
-	// marginDB that a link must have when a company looks at its net, since compiled scenarios round positions and pathloss.
+	// marginDB is a link's margin in a company's check of the network, since compiled scenarios round positions and pathloss.
 	marginDB = 0.1
-	// CellMetres of the grid that the terrain is rastered to.
+	// CellMetres is the cell size of the terrain's grid.
 	CellMetres = 50.0
 )
 
-// Hops sums up the shortest ways between all ordered pairs of platforms at several moments.
+// Hops sums up the shortest paths between all ordered pairs of platforms at several moments.
 type Hops struct {
-	// Pairs[h] is how many had a shortest way of h hops; Pairs[0] had none.
+	// Pairs[h] is the number of pairs whose shortest path has h hops; Pairs[0] had none.
 	Pairs []int
-	// Moments that were looked at, and Connected of them in which every platform reached every other.
+	// Moments is the number of moments, and Connected that of moments in which every platform reached every other.
 	Moments, Connected int
 }
 
-// Mean number of hops between those that reach each other.
+// Mean returns the mean number of hops of connected pairs.
 func (h Hops) Mean() float64 {
 	pairs, hops := 0, 0
 	for n, count := range h.Pairs[1:] {
@@ -45,10 +45,10 @@ func (h Hops) Mean() float64 {
 	return float64(hops) / float64(pairs)
 }
 
-// Max is the largest number of hops.
+// Max returns the largest number of hops.
 func (h Hops) Max() int { return len(h.Pairs) - 1 }
 
-// Share of pairs that have a shortest way of so many hops, or none at all where it is 0.
+// Share returns the share of pairs whose shortest path has so many hops, or of pairs without any for 0.
 func (h Hops) Share(hops int) float64 {
 	all := 0
 	for _, count := range h.Pairs {
@@ -57,7 +57,7 @@ func (h Hops) Share(hops int) float64 {
 	return float64(h.Pairs[hops]) / float64(all)
 }
 
-// String is one line of all of it.
+// String returns all in one line.
 func (h Hops) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "mean %.2f hops, most %d, all connected in %.1f %% of %d moments, pairs by hops:",
@@ -69,7 +69,7 @@ func (h Hops) String() string {
 	return text.String()
 }
 
-// Add one moment, of so many platforms, with the links between them.
+// Add adds one moment, of so many platforms, with the links between them.
 func (h *Hops) Add(platforms int, linked func(i, j int) bool) {
 	neighbours := make([][]int, platforms)
 	for i := range platforms {
@@ -90,7 +90,7 @@ func (h *Hops) Add(platforms int, linked func(i, j int) bool) {
 	}
 }
 
-// from one platform, breadth first; it returns how many it does not reach.
+// from counts hops from one platform, breadth first, and returns the number of unreached ones.
 func (h *Hops) from(source int, neighbours [][]int) (unreached int) {
 	seen := make([]bool, len(neighbours))
 	seen[source] = true
@@ -121,7 +121,7 @@ func (h *Hops) count(hops, pairs int) {
 	}
 }
 
-// ground that a company of this seed was made for, out to so many metres from the origin on each side.
+// ground returns the ground for which a company of this seed was made, out to so many metres from the origin on each side.
 func ground(ctx context.Context, seed int64, metres float64) (*terrain.Grid, error) {
 	north := metres / 111_000
 	east := north / math.Cos(Origin.Latitude*math.Pi/180)
@@ -136,7 +136,7 @@ type surveyor struct {
 	limitDB float64
 	frame   geo.Frame
 
-	// places of the last moment, with their positions, and which of them are linked, by i*n+j.
+	// The last moment's places and positions, and which of them are linked, by i*n+j.
 	places    []point
 	positions []geo.Position
 	linked    []bool
@@ -146,7 +146,7 @@ func newSurveyor(over terrain.Surface, limitDB float64) *surveyor {
 	return &surveyor{ground: over, model: propagation.Diffraction{Terrain: over}, limitDB: limitDB, frame: geo.NewFrame(Origin)}
 }
 
-// add a moment. Only pairs of which one has moved since the last are reckoned anew.
+// add adds a moment. It computes only pairs with a platform that has moved since the last one.
 func (s *surveyor) add(h *Hops, places []point) {
 	n := len(places)
 	moved := make([]bool, n)
@@ -174,7 +174,7 @@ func (s *surveyor) add(h *Hops, places []point) {
 	h.Add(n, func(i, j int) bool { return s.linked[i*n+j] })
 }
 
-// height of the ground at a place.
+// height returns the ground's height at a place.
 func (s *surveyor) height(at point) float64 {
 	p := s.frame.Position(geo.Vector{X: at.x, Y: at.y})
 	metres, _ := s.ground.Elevation(p.Latitude, p.Longitude)

@@ -1,5 +1,5 @@
-// Package synthetic makes movements up from a seed: a company of vehicles with the hop statistics known of the Anglova
-// scenario, and plain geometry. Nobody ever drove like this.
+// Package synthetic generates movements from a seed: a company of vehicles with the hop statistics known of the Anglova
+// scenario, and simple geometry. They are no recordings.
 package synthetic
 
 import (
@@ -14,13 +14,13 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Step between positions.
+// Step is the time between positions.
 const Step = time.Second
 
-// Origin of all movements: the middle of the area that is known of the Anglova scenario's first company.
+// Origin is the centre of all movements: the middle of the published area of the Anglova scenario's first company.
 var Origin = geo.Position{Latitude: 58.1925, Longitude: 7.975}
 
-// point in metres east and north of the origin.
+// point is in metres east and north of the origin.
 type point struct{ x, y float64 }
 
 func (a point) plus(b point) point            { return point{a.x + b.x, a.y + b.y} }
@@ -29,14 +29,14 @@ func (a point) times(f float64) point         { return point{a.x * f, a.y * f} }
 func (a point) length() float64               { return math.Hypot(a.x, a.y) }
 func (a point) turned(sin, cos float64) point { return point{a.x*cos - a.y*sin, a.x*sin + a.y*cos} }
 
-// mover has the places of all platforms, at the moment 0 at first, and moves them on by one step.
+// mover has the places of all platforms, from moment 0 on, and moves them by one step.
 type mover interface {
 	places() []point
 	step()
 }
 
-// Generate a movement into a builder, in steps of a second, sorted. The altitude of its positions is 0: it is the terrain's, and
-// the antenna's height, that a propagation model adds.
+// Generate generates a movement into a builder, in steps of a second, sorted. The altitude of its positions is 0: a propagation model
+// adds the terrain's and the antenna's height.
 func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *scenario.Builder) error {
 	p, err := settle(parameters)
 	if err != nil {
@@ -69,13 +69,13 @@ func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *sce
 	return b.Extend(p.duration)
 }
 
-// Check says what of the parameters cannot be.
+// Check returns what is impossible in the parameters.
 func Check(parameters v1alpha1.SyntheticMovement) error {
 	_, err := settle(parameters)
 	return err
 }
 
-// settled parameters.
+// settled are parameters with all defaults.
 type settled struct {
 	pattern   string
 	platforms int
@@ -84,7 +84,7 @@ type settled struct {
 	spacing   float64
 }
 
-// settle takes the defaults of the API for what is not given.
+// settle applies the API's defaults.
 func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
 	p := settled{pattern: parameters.Pattern, platforms: 24, duration: 2 * time.Hour, seed: parameters.Seed, spacing: 500}
 	if parameters.Platforms != 0 {
@@ -107,9 +107,9 @@ func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
 	return p, p.tooMuch()
 }
 
-// Size of a movement: how many platforms it has, and at how many moments they are somewhere else.
+// Size returns a movement's number of platforms, and of moments at which they move.
 func Size(parameters v1alpha1.SyntheticMovement) (platforms, moments int64) {
-	p, _ := settle(parameters) // what is wrong with it is said by Check
+	p, _ := settle(parameters) // Check reports any error
 	return int64(p.platforms), p.moments()
 }
 
@@ -120,10 +120,10 @@ func (p settled) moments() int64 {
 	return int64(p.duration/Step) + 1
 }
 
-// maxPositions of a movement: 1000 platforms for a day, or 24 for six weeks. More takes longer to make than anybody waits. A rule of the API says the same.
+// maxPositions is the most positions of a movement: 1000 platforms for a day, or 24 for six weeks. More takes too long. A rule of the API has the same limit.
 const maxPositions = 90_000_000
 
-// tooMuch is the error of a movement with too many positions, before they are made.
+// tooMuch returns an error, before the generation, for a movement with too many positions.
 func (p settled) tooMuch() error {
 	if positions := int64(p.platforms) * p.moments(); positions > maxPositions {
 		longest := time.Duration(maxPositions/p.platforms) * Step
@@ -141,7 +141,7 @@ func (p settled) company(ctx context.Context) (mover, error) {
 	return newCompany(p, over), nil
 }
 
-// surveyor of the ground and the links that a company was made for.
+// surveyor returns the surveyor of the ground and the links for which a company was made.
 func (p settled) surveyor(ctx context.Context) (*surveyor, error) {
 	shape := shapeOf(p.pattern)
 	ground, err := ground(ctx, p.seed, shape.largest/2+math.Hypot(shape.wide, shape.high)/2+1000)
@@ -165,16 +165,16 @@ func (p settled) mover(ctx context.Context) (mover, error) {
 	return nil, fmt.Errorf("synthetic movement: pattern is %q: must be AnglovaLike, AnglovaLikeModified, Grid, Line or RandomWaypoint", p.pattern)
 }
 
-// random numbers of one use.
+// random returns the random numbers of one use.
 func (p settled) random(use uint64) *rand.Rand { return rand.New(rand.NewPCG(uint64(p.seed), use)) }
 
-// still platforms.
+// still are platforms that do not move.
 type still []point
 
 func (s still) places() []point { return s }
 func (s still) step()           {}
 
-// grid of so many columns, row by row from the north-west, around the origin.
+// grid returns a grid of so many columns, row by row from the north-west, around the origin.
 func (p settled) grid(columns int) still {
 	rows := (p.platforms + columns - 1) / columns
 	s := make(still, p.platforms)

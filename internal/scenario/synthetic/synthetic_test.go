@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// compiled scenario of a movement.
+// compiled returns the compiled scenario of a movement.
 func compiled(t *testing.T, parameters v1alpha1.SyntheticMovement) (*scenario.Scenario, string) {
 	t.Helper()
 	b := scenario.NewBuilder(scenario.Options{Sorted: true, TemporaryFolder: t.TempDir()})

@@ -9,7 +9,7 @@ const (
 	longestPause     = 60.0
 )
 
-// waypoints: each platform goes straight to a place drawn at random in a square, pauses there, and goes on.
+// waypoints: each platform goes straight to a random place in a square, pauses there, and continues.
 type waypoints struct {
 	half   float64
 	now    []point

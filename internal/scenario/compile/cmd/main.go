@@ -74,7 +74,7 @@ func run(file string, limitDB float64, every time.Duration, seed int64) error {
 	return print(s, limitDB, every)
 }
 
-// beside the manifest lie the files of its sources, each called as its key.
+// Source files are beside the manifest, named by their keys.
 func beside(manifest string) compile.Open {
 	return func(source v1alpha1.ScenarioSource) ([]byte, error) {
 		return os.ReadFile(filepath.Join(filepath.Dir(manifest), filepath.Base(source.Key)))

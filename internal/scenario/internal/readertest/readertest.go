@@ -1,4 +1,4 @@
-// Package readertest is what the tests of the readers of scenario files share.
+// Package readertest has helpers for the tests of the readers of scenario files.
 package readertest
 
 import (
@@ -19,7 +19,7 @@ import (
 // Read is a reader with its options.
 type Read func(file []byte, b *scenario.Builder) (scenario.Report, error)
 
-// Tracks are read and put into a builder by rules.
+// Tracks returns a reader that puts tracks into a builder by rules.
 func Tracks(parse tracks.Parse, options tracks.Options, rules tracks.Rules) Read {
 	return func(file []byte, b *scenario.Builder) (scenario.Report, error) {
 		parsed, err := parse(bytes.NewReader(file), "files/tracks.txt", options)
@@ -30,7 +30,7 @@ func Tracks(parse tracks.Parse, options tracks.Options, rules tracks.Rules) Read
 	}
 }
 
-// Positions are those of a platform at some seconds of a scenario, and whether there are any.
+// Positions returns a platform's positions at some seconds of a scenario, and whether there are any.
 func Positions(t testing.TB, s *scenario.Scenario, platform int, seconds ...float64) (positions []geo.Position, known []bool) {
 	t.Helper()
 	i, ok := s.Index(platform)
@@ -44,14 +44,14 @@ func Positions(t testing.TB, s *scenario.Scenario, platform int, seconds ...floa
 	return positions, known
 }
 
-// Place that a platform must have at some seconds of a scenario.
+// Place is a platform's expected place at some seconds of a scenario.
 type Place struct {
 	Platform int
 	Seconds  float64
 	Position geo.Position
 }
 
-// Places tells where platforms are elsewhere.
+// Places reports platforms at other places.
 func Places(t testing.TB, s *scenario.Scenario, places ...Place) {
 	t.Helper()
 	for _, want := range places {
@@ -61,7 +61,7 @@ func Places(t testing.TB, s *scenario.Scenario, places ...Place) {
 	}
 }
 
-// Compile what a file has, and fail if the reader refuses it.
+// Compile compiles a file, and fails the test if the reader refuses it.
 func Compile(t testing.TB, file string, read Read) (*scenario.Scenario, scenario.Report) {
 	t.Helper()
 	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
@@ -72,7 +72,7 @@ func Compile(t testing.TB, file string, read Read) (*scenario.Scenario, scenario
 	return scenariotest.Open(t, b), report
 }
 
-// Same tells files that are not read as the first is: by another result, or not at all.
+// Same reports files whose result differs from the first's.
 func Same(t *testing.T, file string, read Read, written map[string]string) {
 	t.Helper()
 	want := digest(t, file, read)
@@ -98,7 +98,7 @@ func digest(t *testing.T, file string, read Read) string {
 	return digest
 }
 
-// UTF16 form of a text, little-endian, with its mark.
+// UTF16 returns a text in UTF-16, little-endian, with its byte order mark.
 func UTF16(text string) string {
 	coded, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
 	if err != nil {
@@ -107,7 +107,7 @@ func UTF16(text string) string {
 	return coded
 }
 
-// At is a cursor at t.
+// At returns a cursor at t.
 func At(t testing.TB, s *scenario.Scenario, at time.Duration) *scenario.Cursor {
 	t.Helper()
 	c := s.NewCursor()
@@ -117,7 +117,7 @@ func At(t testing.TB, s *scenario.Scenario, at time.Duration) *scenario.Cursor {
 	return c
 }
 
-// Refusal of a file: the error that says where and why.
+// Refusal returns the error of a refused file, which names the line and the reason.
 func Refusal(t testing.TB, file string, read Read) *scenario.SyntaxError {
 	t.Helper()
 	_, err := read([]byte(file), scenario.NewBuilder(scenario.Options{}))
@@ -128,7 +128,7 @@ func Refusal(t testing.TB, file string, read Read) *scenario.SyntaxError {
 	return syntax
 }
 
-// Fuzz a reader: whatever it accepts compiles and opens, and all it refuses it refuses with a line.
+// Fuzz fuzzes a reader: each accepted file compiles and opens, and each refusal names a line.
 func Fuzz(f *testing.F, read Read) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		b := scenario.NewBuilder(scenario.Options{})

@@ -1,4 +1,4 @@
-// Package reading is what the readers of scenario files share: numbered lines, numbers, and the report on what they found.
+// Package reading has the shared parts of readers of scenario files: numbered lines, numbers, and the report on the file.
 package reading
 
 import (
@@ -19,17 +19,17 @@ import (
 	"vignette.dev/vignette/internal/utf8text"
 )
 
-// MaxLineLength in bytes: a sentence on all links of 1024 platforms has about 30 000.
+// MaxLineLength is in bytes. A sentence on all links of 1024 platforms has about 30 000.
 const MaxLineLength = 1 << 20
 
 const (
-	// maxKinds of unknown sentences that are told apart.
+	// maxKinds is the most unknown kinds that are distinguished.
 	maxKinds = 32
-	// maxKindLength of the name of an unknown kind.
+	// maxKindLength is the longest name of an unknown kind.
 	maxKindLength = 40
 )
 
-// EachLine of a file with this name, with its number from 1; do must not keep it. What do refuses is an error about that line.
+// EachLine calls do for each line of a file, with its number from 1; do must not keep it. An error of do becomes one about that line.
 func EachLine(r io.Reader, name string, do func(line []byte, number int) error) error {
 	scanner := bufio.NewScanner(utf8text.NewReader(r))
 	scanner.Buffer(make([]byte, 64<<10), MaxLineLength)
@@ -49,7 +49,7 @@ func EachLine(r io.Reader, name string, do func(line []byte, number int) error) 
 	return nil
 }
 
-// Float that is finite.
+// Float parses a finite number.
 func Float(text []byte, what string) (float64, error) {
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
@@ -64,7 +64,7 @@ func Float(text []byte, what string) (float64, error) {
 	return v, nil
 }
 
-// Seconds as a duration.
+// Seconds parses seconds as a duration.
 func Seconds(text []byte) (time.Duration, error) {
 	v, err := Float(text, "time")
 	if err != nil {
@@ -73,7 +73,7 @@ func Seconds(text []byte) (time.Duration, error) {
 	return Duration(v)
 }
 
-// Duration of a number of seconds.
+// Duration converts a number of seconds.
 func Duration(seconds float64) (time.Duration, error) {
 	if math.Abs(seconds) > scenario.MaxDuration.Seconds() {
 		return 0, fmt.Errorf("time is %g s: want seconds since the scenario's start, at most a year", seconds)
@@ -81,7 +81,7 @@ func Duration(seconds float64) (time.Duration, error) {
 	return time.Duration(math.Round(seconds * 1e9)), nil
 }
 
-// Platform is a platform's number.
+// Platform parses a platform's number.
 func Platform(text []byte) (int, error) {
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < scenario.MinPlatform || n > scenario.MaxPlatform {
@@ -90,7 +90,7 @@ func Platform(text []byte) (int, error) {
 	return n, nil
 }
 
-// Text of a name that may be in the encoding of older systems of the west.
+// Text decodes a name, which may be in a western encoding of older systems.
 func Text(name []byte) string {
 	if utf8.Valid(name) {
 		return string(name)
@@ -102,7 +102,7 @@ func Text(name []byte) string {
 	return string(decoded)
 }
 
-// Short form of a text for an error.
+// Short shortens a text for an error.
 func Short(text []byte) string {
 	if len(text) > maxKindLength {
 		return strings.ToValidUTF8(string(text[:maxKindLength]), "?") + "…"
@@ -110,26 +110,26 @@ func Short(text []byte) string {
 	return string(text)
 }
 
-// Tally makes the report on a file.
+// Tally collects the report on a file.
 type Tally struct {
 	report    scenario.Report
 	platforms [scenario.MaxPlatform + 1]bool
 	warned    map[string]bool
 }
 
-// Sentence that was understood.
+// Sentence counts a known sentence.
 func (t *Tally) Sentence(at time.Duration) {
 	t.report.Sentences++
 	t.report.Last = max(t.report.Last, at)
 }
 
-// Platform that the file speaks of.
+// Platform adds a platform in the file.
 func (t *Tally) Platform(platform int) { t.platforms[platform] = true }
 
-// Unknown sentence of a kind.
+// Unknown counts an unknown sentence of a kind.
 func (t *Tally) Unknown(kind string) { t.UnknownTimes(kind, 1) }
 
-// UnknownTimes are so many unknown sentences of a kind.
+// UnknownTimes counts so many unknown sentences of a kind.
 func (t *Tally) UnknownTimes(kind string, n int64) {
 	if t.report.Unknown == nil {
 		t.report.Unknown = map[string]int64{}
@@ -141,12 +141,12 @@ func (t *Tally) UnknownTimes(kind string, n int64) {
 	t.report.Unknown[kind] += n
 }
 
-// Label is the short form of a name in a file, on one line.
+// Label returns the short form of a name in a file, on one line.
 func Label(name string) string {
 	return strings.Map(printable, strings.ToValidUTF8(Short([]byte(strings.TrimSpace(name))), "?"))
 }
 
-// printable is a rune, or ? for one that a terminal takes as an order.
+// printable returns a rune, or ? for one that controls a terminal.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) {
 		return r
@@ -154,7 +154,7 @@ func printable(r rune) rune {
 	return '?'
 }
 
-// Warn once of something.
+// Warn adds a warning, once.
 func (t *Tally) Warn(warning string) {
 	if t.warned == nil {
 		t.warned = map[string]bool{}
@@ -165,13 +165,13 @@ func (t *Tally) Warn(warning string) {
 	}
 }
 
-// Origin of absolute times.
+// Origin sets the origin of absolute times.
 func (t *Tally) Origin(origin time.Time) { t.report.Origin = origin }
 
-// OriginSeconds that were subtracted.
+// OriginSeconds sets the seconds subtracted from all times.
 func (t *Tally) OriginSeconds(seconds float64) { t.report.OriginSeconds = seconds }
 
-// Report on the file.
+// Report returns the report on the file.
 func (t *Tally) Report() scenario.Report {
 	r := t.report
 	r.Platforms = nil

@@ -12,15 +12,15 @@ import (
 	"vignette.dev/vignette/internal/utf8text"
 )
 
-// XML is a file of elements, read as a stream.
+// XML reads a file of elements as a stream.
 type XML struct {
 	decoder *xml.Decoder
 	name    string
-	// encoding is why the declared encoding is not read.
+	// encoding is why the declared encoding cannot be read.
 	encoding error
 }
 
-// NewXML of a file with this name, in the encoding that it declares.
+// NewXML reads a file with this name, in the encoding that it declares.
 func NewXML(r io.Reader, name string) *XML {
 	x := &XML{decoder: xml.NewDecoder(utf8text.NewReader(r)), name: name}
 	x.decoder.Entity = xml.HTMLEntity
@@ -32,18 +32,18 @@ func NewXML(r io.Reader, name string) *XML {
 	return x
 }
 
-// Line that was read last.
+// Line returns the number of the last read line.
 func (x *XML) Line() int {
 	line, _ := x.decoder.InputPos()
 	return line
 }
 
-// Errorf is an error about a line.
+// Errorf returns an error about a line.
 func (x *XML) Errorf(line int, format string, args ...any) error {
 	return &scenario.SyntaxError{File: x.name, Line: line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// File whose root is an element of one of these names: do is called for each element in it, and comment, if not nil, for each comment.
+// File reads a file whose root element has one of these names. It calls do for each child, and comment, if not nil, for each comment.
 func (x *XML) File(root []string, do func(xml.StartElement) error, comment func(string)) error {
 	begun := false
 	for {
@@ -74,7 +74,7 @@ func (x *XML) File(root []string, do func(xml.StartElement) error, comment func(
 	}
 }
 
-// Elements in the current one, up to its end. Each must be read or skipped.
+// Elements calls do for each child of the current element. Each must be read or skipped.
 func (x *XML) Elements(do func(xml.StartElement) error) error {
 	for {
 		token, err := x.decoder.Token()
@@ -92,7 +92,7 @@ func (x *XML) Elements(do func(xml.StartElement) error) error {
 	}
 }
 
-// Skip the current element.
+// Skip skips the current element.
 func (x *XML) Skip() error {
 	if err := x.decoder.Skip(); err != nil {
 		return x.fault(err)
@@ -100,7 +100,7 @@ func (x *XML) Skip() error {
 	return nil
 }
 
-// Decode the current element into a value whose fields are strings.
+// Decode decodes the current element into a value whose fields are strings.
 func (x *XML) Decode(value any, start xml.StartElement) error {
 	if err := x.decoder.DecodeElement(value, &start); err != nil {
 		return x.fault(err)
@@ -108,7 +108,7 @@ func (x *XML) Decode(value any, start xml.StartElement) error {
 	return nil
 }
 
-// fault of the decoder, with its line.
+// fault returns an error of the decoder with its line.
 func (x *XML) fault(err error) error {
 	var syntax *xml.SyntaxError
 	switch {

@@ -8,18 +8,18 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// MaxInterpolated positions of one file: two platforms a month, or 243 platforms half a day, at 1 s.
+// MaxInterpolated is the most interpolated positions of a file: two platforms a month, or 243 platforms half a day, at 1 s.
 const MaxInterpolated = 10_000_000
 
-// stepper puts points into a builder. With a step above 0 platforms move evenly from one point to the next: a position
+// stepper adds points to a builder. With a step above 0 platforms move evenly from one point to the next: a position
 // changes at the multiples of step, at the first point and at the last one. Otherwise it jumps at each point.
 type stepper struct {
 	builder *scenario.Builder
 	step    time.Duration
-	made    time.Duration // number of positions made up so far
+	made    time.Duration // the number of interpolated positions
 }
 
-// add the points of a platform, in the order of their times.
+// add adds a platform's points, in the order of their times.
 func (s *stepper) add(platform int, points []Point) error {
 	for i, p := range points {
 		if s.step <= 0 || i == 0 || i == len(points)-1 {
@@ -36,7 +36,7 @@ func (s *stepper) add(platform int, points []Point) error {
 	return nil
 }
 
-// between two points, at the multiples of step after the first and up to the second.
+// between interpolates between two points, at the multiples of step after the first and up to the second.
 func (s *stepper) between(platform int, from, to Point) error {
 	at := (from.At/s.step + 1) * s.step
 	if from.At < 0 {

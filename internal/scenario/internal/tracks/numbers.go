@@ -8,8 +8,8 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
 
-// numbers of all tracks' platforms: those that the rules say for their names, else those in the file, else those that the source says. The others
-// have their names as numbers, if all of these are numbers that nobody else has, or the lowest free numbers in the order of the files.
+// numbers returns the platforms of all tracks: by the rules for their names, else from the file, else from the source. Other tracks use
+// their names as numbers, if all of these are free numbers, or the lowest free numbers in the order of the files.
 func (p *putter) numbers() error {
 	users := map[int]*placed{}
 	next := map[*Source]int{}
@@ -45,7 +45,7 @@ func (p *putter) numbers() error {
 	return nil
 }
 
-// key of what is one platform.
+// key identifies a platform.
 func (p *placed) key() any {
 	if p.source.ByName {
 		return p.name
@@ -53,7 +53,7 @@ func (p *placed) key() any {
 	return p
 }
 
-// numberRest of the tracks.
+// numberRest numbers the remaining tracks.
 func (p *putter) numberRest(users map[int]*placed) {
 	var rest []*placed // the first of each platform
 	first := map[any]*placed{}
@@ -80,7 +80,7 @@ func (p *putter) numberRest(users map[int]*placed) {
 	}
 }
 
-// namesFit as numbers that nobody else has; the tracks have them then.
+// namesFit reports whether all names are free numbers, and then uses them.
 func namesFit(rest []*placed, users map[int]*placed) bool {
 	numbers := make([]int, len(rest))
 	seen := map[int]bool{}
@@ -97,7 +97,7 @@ func namesFit(rest []*placed, users map[int]*placed) bool {
 	return true
 }
 
-// mostSaid of the numbers that tracks were given.
+// mostSaid is the most tracks that the message about their numbers lists.
 const mostSaid = 32
 
 func (p *putter) sayNumbers(rest []*placed) {

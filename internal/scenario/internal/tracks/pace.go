@@ -9,14 +9,14 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
 
-// Pace of points without times; one of the two is set, or none.
+// Pace is the pace of points without times. At most one field is set.
 type Pace struct {
 	MetresPerSecond float64
-	// Duration of the whole track.
+	// Duration is that of the complete track.
 	Duration time.Duration
 }
 
-// fill gives points without times theirs.
+// fill computes the times of points without one.
 func (p *putter) fill() error {
 	for _, t := range p.all {
 		timed := slices.ContainsFunc(t.Segments, func(s []Point) bool { return slices.ContainsFunc(s, hasTime) })
@@ -37,13 +37,13 @@ func (p *putter) fill() error {
 
 func hasTime(p Point) bool { return p.At != Untimed }
 
-// noTime is the error of a point whose time nobody can tell.
+// noTime is the error of a point whose time cannot be computed.
 func (p *placed) noTime(point Point) error {
 	return p.source.errorf(point.Line, "the point has no time: want one such as 2026-01-31T12:00:00Z, or a speed or duration for points without times "+
 		"(tracks.speed, tracks.duration; --speed, --duration)")
 }
 
-// fillAll of a track without any times. It is one segment then, which begins at 0.
+// fillAll fills a track without any times. It is then one segment, which begins at 0.
 func (p *placed) fillAll() error {
 	points := slices.Concat(p.Segments...)
 	p.Segments, p.untimed = [][]Point{points}, true
@@ -69,7 +69,7 @@ func (p *placed) fillAll() error {
 	return nil
 }
 
-// fillGaps between points with times, and with a speed before and after them.
+// fillGaps fills between points with times, and with a speed before and after them.
 func (p *putter) fillGaps(t *placed) error {
 	filled := 0
 	for _, points := range t.Segments {
@@ -96,7 +96,7 @@ func (p *putter) fillGaps(t *placed) error {
 	return nil
 }
 
-// fillGap between two points of a segment, of which one may be missing.
+// fillGap fills between two points of a segment, of which one may be missing.
 func (p *placed) fillGap(points []Point, from, to int) error {
 	begin, end := max(from, 0), min(to, len(points)-1)
 	gap := points[begin : end+1]
@@ -131,7 +131,7 @@ func (p *placed) fillGap(points []Point, from, to int) error {
 	return nil
 }
 
-// forward refuses times that go back where the order of points is that of the way.
+// forward refuses times that go back if the order of points is that of the path.
 func (p *placed) forward(points []Point) error {
 	for i := 1; i < len(points) && p.Ordered; i++ {
 		if points[i].At < points[i-1].At {
@@ -141,7 +141,7 @@ func (p *placed) forward(points []Point) error {
 	return nil
 }
 
-// distances of points from the first one, along the way.
+// distances returns the distances of points from the first one, along the path.
 func distances(points []Point) []float64 {
 	along := make([]float64, len(points))
 	for i := 1; i < len(points); i++ {
@@ -150,7 +150,7 @@ func distances(points []Point) []float64 {
 	return along
 }
 
-// share of a way, or of the number of its points where it has no length.
+// share returns the share of a path, or of the number of its points if it has no length.
 func share(metres, all float64, i, last int) float64 {
 	switch {
 	case last == 0:

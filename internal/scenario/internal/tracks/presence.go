@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 )
 
-// Presence is where sources have positions of platforms.
+// Presence has the times at which sources have positions of platforms.
 type Presence struct{ of map[int][]present }
 
 type present struct {
@@ -18,7 +18,7 @@ type present struct {
 	scenario.Span
 }
 
-// Add that a source has positions of a platform. It says, if another source has some at the same times, which.
+// Add adds a source's positions of a platform. It returns a message if another source has some at the same times.
 func (p *Presence) Add(source string, platform int, span scenario.Span) (clash string) {
 	for _, other := range p.of[platform] {
 		if clash == "" && other.Overlaps(span) {
@@ -33,10 +33,10 @@ func (p *Presence) Add(source string, platform int, span scenario.Span) (clash s
 	return clash
 }
 
-// longestPause without any position after which the sources seem to be of different times.
+// longestPause is the pause without any position that suggests sources of different times.
 const longestPause = time.Hour
 
-// Pause says when no platform has a new position for long, as with sources of different days.
+// Pause returns a message about a long time without new positions, as with sources of different days.
 func (p *Presence) Pause() string {
 	var all []present
 	for _, platform := range slices.Sorted(maps.Keys(p.of)) {

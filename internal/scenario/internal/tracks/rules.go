@@ -13,66 +13,66 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
 
-// Align is what begins at the scenario's start.
+// Align selects what begins at the scenario's start.
 type Align int
 
-// What may begin together.
+// The alignments.
 const (
-	// AlignNone keeps times as they are: the first moment of all files is the start where times are dates or times of day.
+	// AlignNone keeps times unchanged. The start is the first moment of all files if times are dates or times of day.
 	AlignNone Align = iota
-	// AlignSources has each file begin at the start.
+	// AlignSources lets each file begin at the start.
 	AlignSources
-	// AlignTracks has each track begin at the start.
+	// AlignTracks lets each track begin at the start.
 	AlignTracks
 )
 
-// Rules by which files become platforms that move.
+// Rules convert files into moving platforms.
 type Rules struct {
 	Align Align
-	// Start is the scenario's time 0, where times are dates; the first moment of all files if zero.
+	// Start is the scenario's time 0, if times are dates; the first moment of all files if zero.
 	Start time.Time
-	// Pace of tracks without times.
+	// Pace is the pace of tracks without times.
 	Pace Pace
 	// Named are rules for the tracks of a name.
 	Named map[string]Rule
-	// Step at which positions between two points of a segment are computed; 1 s if zero. If it is negative, platforms jump.
+	// Step is the time between computed positions between two points of a segment; 1 s if zero. If negative, platforms jump.
 	Step time.Duration
 }
 
-// Rule for the tracks of a name.
+// Rule is the rule for the tracks of a name.
 type Rule struct {
-	// Platform of the track; 0 if the rule says none.
+	// Platform is the track's platform; 0 for none.
 	Platform int
-	// Offset is how much later it moves.
+	// Offset delays the track.
 	Offset time.Duration
 	Pace   Pace
 }
 
-// Source is a file with what is said about it.
+// Source is a file with its settings.
 type Source struct {
 	*File
-	// Platform of its first track, which the others follow; 0 if nothing is said.
+	// Platform is that of its first track, which the others follow; 0 for none.
 	Platform int
-	// Offset is how much later it moves.
+	// Offset delays the file.
 	Offset time.Duration
 }
 
-// placed is a track on its way into the scenario.
+// placed is a track with its place in the scenario.
 type placed struct {
 	*Track
 	source *Source
-	// name of the track; that of its file if it has none and is alone there.
+	// name is the track's name, or that of its file for a file's only track without a name.
 	name   string
 	pace   Pace
 	offset time.Duration
 	number int
-	// untimed track: its times count from the start.
+	// untimed: the track's times count from the start.
 	untimed bool
-	// shift from the file's times to the scenario's.
+	// shift is from the file's times to the scenario's.
 	shift time.Duration
 }
 
-// label of a track, for people.
+// label names a track for people.
 func (p *placed) label() string {
 	if name := reading.Label(p.Name); name != "" {
 		return name
@@ -80,10 +80,10 @@ func (p *placed) label() string {
 	return p.source.Name
 }
 
-// first moment by its clock.
+// first returns the first moment by its clock.
 func (p *placed) first() time.Duration { return p.span().First }
 
-// span of its points.
+// span returns the span of its points.
 func (p *placed) span() scenario.Span {
 	s := scenario.Span{First: p.Segments[0][0].At, Last: p.Segments[0][0].At}
 	for _, segment := range p.Segments {
@@ -94,7 +94,7 @@ func (p *placed) span() scenario.Span {
 	return s
 }
 
-// Put the tracks of all files of a scenario into a builder. Errors about a file are *scenario.SyntaxError.
+// Put puts the tracks of all of a scenario's files into a builder. Errors about a file are *scenario.SyntaxError.
 func Put(b *scenario.Builder, sources []Source, rules Rules) (scenario.Report, error) {
 	p := &putter{builder: b, rules: rules}
 	if p.rules.Step == 0 {
@@ -111,7 +111,7 @@ func Put(b *scenario.Builder, sources []Source, rules Rules) (scenario.Report, e
 	return p.report(sources), nil
 }
 
-// putter of tracks.
+// putter puts tracks into a builder.
 type putter struct {
 	builder  *scenario.Builder
 	rules    Rules
@@ -120,7 +120,7 @@ type putter struct {
 	presence Presence
 }
 
-// take the tracks of a source: its plans only if it has nothing else.
+// take takes a source's tracks. Planned ones count only if there are no others.
 func (p *putter) take(source *Source) {
 	plans, there := 0, 0
 	for _, t := range source.Tracks {
@@ -153,13 +153,13 @@ func (p *putter) take(source *Source) {
 	}
 }
 
-// nameOf a file, without its folder and endings.
+// nameOf returns a file's name without folder and endings.
 func nameOf(file string) string {
 	name := strings.TrimSuffix(path.Base(file), ".gz")
 	return strings.TrimSuffix(name, path.Ext(name))
 }
 
-// shifts of all tracks.
+// shifts sets the shifts of all tracks.
 func (p *putter) shifts() error {
 	var timed []*placed
 	for _, t := range p.all {
@@ -184,7 +184,7 @@ func (p *putter) shifts() error {
 	return nil
 }
 
-// asTheyAre leaves times to each other as they are.
+// asTheyAre keeps the times of all files relative to each other.
 func (p *putter) asTheyAre(timed []*placed) error {
 	if err := p.oneClock(timed); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (p *putter) asTheyAre(timed []*placed) error {
 	}
 	firsts := firstsOf(timed)
 	origin := firsts[timed[0].source]
-	for _, t := range timed { // in the order of the files, as of three times of day no one need be the earliest
+	for _, t := range timed { // in the order of the files, as among three times of day none need be the earliest
 		origin = earlier(origin, firsts[t.source])
 	}
 	if !p.rules.Start.IsZero() {
@@ -216,7 +216,7 @@ func (p *putter) asTheyAre(timed []*placed) error {
 	return nil
 }
 
-// oneClock refuses times of two kinds, and a date as start of others than dates.
+// oneClock refuses times of two kinds, and a date as start of times that are not dates.
 func (p *putter) oneClock(timed []*placed) error {
 	for _, t := range timed {
 		clock, other := timed[0].source.Clock, t.source.Clock
@@ -231,7 +231,7 @@ func (p *putter) oneClock(timed []*placed) error {
 	return nil
 }
 
-// firstsOf the sources: the first moment of each.
+// firstsOf returns the first moment of each source.
 func firstsOf(timed []*placed) map[*Source]time.Duration {
 	firsts := map[*Source]time.Duration{}
 	for _, t := range timed {
@@ -245,7 +245,7 @@ func firstsOf(timed []*placed) map[*Source]time.Duration {
 
 func earlierDate(a, b time.Duration) time.Duration { return min(a, b) }
 
-// earlierTimeOfDay of two: if they are more than half a day apart, the smaller one is that of the next day.
+// earlierTimeOfDay returns the earlier of two: if they are more than half a day apart, the smaller one belongs to the next day.
 func earlierTimeOfDay(a, b time.Duration) time.Duration {
 	if apart := a - b; apart > 12*time.Hour || apart < -12*time.Hour {
 		return max(a, b)
@@ -253,7 +253,7 @@ func earlierTimeOfDay(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// put the points of all tracks into the builder: what begins later is put later, so that of all that is before the start the last place holds.
+// put puts the points of all tracks into the builder, later starts later. Of all points before the start the last one counts.
 func (p *putter) put() error {
 	steppers, begins := map[*Source]*stepper{}, map[*placed]time.Duration{}
 	for _, t := range p.all {
@@ -313,7 +313,7 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 	return nil
 }
 
-// where a track stands, for errors about several.
+// where returns a track's place in its file, for errors about several.
 func (p *placed) where() string {
 	if name := reading.Label(p.Name); name != "" && !p.source.ByName {
 		return fmt.Sprintf("%s (%s)", p.source.Name, name)
@@ -321,7 +321,7 @@ func (p *placed) where() string {
 	return p.source.Name
 }
 
-// move a point from the file's time to the scenario's.
+// move shifts a point from the file's time to the scenario's.
 func (p *putter) move(t *placed, point *Point) error {
 	point.At += t.shift
 	if point.At > scenario.MaxDuration || point.At < -scenario.MaxDuration {
@@ -332,7 +332,7 @@ func (p *putter) move(t *placed, point *Point) error {
 	return nil
 }
 
-// report on all files.
+// report returns the report on all files.
 func (p *putter) report(sources []Source) scenario.Report {
 	there := map[string]bool{}
 	for _, t := range p.all {

@@ -1,5 +1,5 @@
-// Package tracks is what the readers of tracks share: what a file of tracks has, and the rules by which files become platforms that move.
-// A reader says what stands in its file; numbers of platforms, a common start, and the times of points without one are found here.
+// Package tracks has the shared parts of readers of tracks: the content of a file, and the rules that convert files into moving platforms.
+// A reader returns its file's content. This package finds platform numbers, a common start, and the times of points without one.
 package tracks
 
 import (
@@ -16,16 +16,16 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
 
-// MaxPoints of all files of a scenario, which are held in memory.
+// MaxPoints is the most points of all files of a scenario. They are held in memory.
 const MaxPoints = 10_000_000
 
-// MaxTracks of a file. A scenario has fewer platforms still.
+// MaxTracks is the most tracks of a file. A scenario has fewer platforms.
 const MaxTracks = scenario.MaxPlatform
 
-// Untimed is the time of a point that has none.
+// Untimed is the time of a point without one.
 const Untimed = time.Duration(math.MinInt64)
 
-// Clock is what the times of a file count from.
+// Clock is the zero of a file's times.
 type Clock int
 
 // The clocks.
@@ -34,16 +34,16 @@ const (
 	Seconds Clock = iota
 	// Dates count from 1970.
 	Dates
-	// TimesOfDay count from midnight of a day that the file does not say.
+	// TimesOfDay count from midnight of an unknown day.
 	TimesOfDay
 )
 
-// String names what the times of such a file are.
+// String names the times of such a file.
 func (c Clock) String() string {
 	return map[Clock]string{Seconds: "times in seconds", Dates: "dates", TimesOfDay: "times of day"}[c]
 }
 
-// Point of a track.
+// Point is a point of a track.
 type Point struct {
 	// At is its time, by the file's clock.
 	At       time.Duration
@@ -51,27 +51,27 @@ type Point struct {
 	Line     int
 }
 
-// Track of a platform.
+// Track is the track of a platform.
 type Track struct {
-	// Name in the file; empty if it has none.
+	// Name is its name in the file; empty for none.
 	Name string
-	// Platform is the number that the file gives it; 0 if it gives none.
+	// Platform is its number in the file; 0 for none.
 	Platform int
-	// Segments, between which a platform stays and then jumps.
+	// Segments are the track's parts. A platform stays at the end of one, and then jumps to the next.
 	Segments [][]Point
-	// Plan is what the file calls a way that was planned, not recorded, such as a route; it is empty for others. A plan counts only
-	// where the file has nothing else.
+	// Plan is the file's word for a planned path, such as a route; empty for a recorded one. A plan counts only
+	// if the file has nothing else.
 	Plan string
-	// Ordered points are in the order of the way: their times must not go back. Others are sorted.
+	// Ordered points are in the order of the path, and their times must not go back. Others are sorted.
 	Ordered bool
 }
 
-// File of tracks.
+// File is a file of tracks.
 type File struct {
 	Name   string
 	Clock  Clock
 	Tracks []*Track
-	// ByName says that a name is that of a platform, in all files of the scenario. Otherwise each track is a platform of its own.
+	// ByName: a name means the same platform in all files of the scenario. Otherwise each track is a platform.
 	ByName bool
 	Tally  reading.Tally
 
@@ -80,7 +80,7 @@ type File struct {
 	points int
 }
 
-// NewFile whose name is for errors.
+// NewFile returns an empty file with a name for errors.
 func NewFile(name string, options Options) *File {
 	ctx := options.Context
 	if ctx == nil {
@@ -89,32 +89,32 @@ func NewFile(name string, options Options) *File {
 	return &File{Name: name, ctx: ctx}
 }
 
-// Options of reading. Each reader takes those that its format needs.
+// Options are for reading. Each reader uses those of its format.
 type Options struct {
-	// Context ends the reading when it ends; none does if nil.
+	// Context ends the reading when it ends; nil for no limit.
 	Context context.Context
-	// Platform of rows that have none of their own.
+	// Platform is that of rows without one.
 	Platform int
-	// Plane is where coordinates in metres lie; nil if nobody says so.
+	// Plane is the plane of coordinates in metres; nil if unknown.
 	Plane *Plane
 }
 
-// Plane of coordinates that are no latitudes and longitudes.
+// Plane is a plane of coordinates other than latitude and longitude.
 type Plane struct {
 	frame  geo.Frame
 	metres float64
 	south  bool
 }
 
-// NewPlane whose coordinates 0, 0 are at the origin, with so many metres a unit. If south is true, y grows to the south, as on a screen.
+// NewPlane returns a plane with coordinates 0, 0 at the origin, and so many metres a unit. If south is true, y grows to the south, as on a screen.
 func NewPlane(origin geo.Position, metres float64, south bool) *Plane {
 	return &Plane{frame: geo.NewFrame(origin), metres: metres, south: south}
 }
 
-// Metres of one unit.
+// Metres returns the metres of one unit.
 func (p *Plane) Metres() float64 { return p.metres }
 
-// Position of coordinates. Its altitude is that of the origin, and z.
+// Position returns the position of coordinates. Its altitude is the origin's plus z.
 func (p *Plane) Position(x, y, z float64) geo.Position {
 	if p.south {
 		y = -y
@@ -122,10 +122,10 @@ func (p *Plane) Position(x, y, z float64) geo.Position {
 	return p.frame.Position(geo.Vector{X: x * p.metres, Y: y * p.metres, Z: z * p.metres})
 }
 
-// MaxPlane is how many metres coordinates may be from the origin of their plane.
+// MaxPlane is the largest distance in metres of coordinates from their plane's origin.
 const MaxPlane = 1_000_000
 
-// Coordinate in units of the plane.
+// Coordinate parses a coordinate in units of the plane.
 func (p *Plane) Coordinate(text, what string) (float64, error) {
 	v, err := reading.Float([]byte(strings.TrimSpace(text)), what)
 	if err == nil && math.Abs(v*p.metres) > MaxPlane {
@@ -134,10 +134,10 @@ func (p *Plane) Coordinate(text, what string) (float64, error) {
 	return v, err
 }
 
-// Parse a file whose name is for errors, which are *scenario.SyntaxError.
+// Parse parses a file. Errors about the file contain its name, and are *scenario.SyntaxError.
 type Parse func(r io.Reader, name string, options Options) (*File, error)
 
-// Named is the track of a name, which it begins if there is none yet.
+// Named returns the track of a name, and begins it if there is none yet.
 func (f *File) Named(name string) *Track {
 	if t := f.byName[name]; t != nil {
 		return t
@@ -151,14 +151,14 @@ func (f *File) Named(name string) *Track {
 	return t
 }
 
-// Numbered is the track of a platform's number.
+// Numbered returns the track of a platform's number.
 func (f *File) Numbered(platform int) *Track {
 	t := f.Named(fmt.Sprintf("\x00%d", platform)) // no name of a file
 	t.Name, t.Platform = "", platform
 	return t
 }
 
-// Begin a track.
+// Begin begins a track.
 func (f *File) Begin(t *Track) error {
 	f.Tracks = append(f.Tracks, t)
 	return f.tooMany()
@@ -171,10 +171,10 @@ func (f *File) tooMany() error {
 	return nil
 }
 
-// pointsPerLook at the context.
+// pointsPerLook is the number of points between two checks of the context.
 const pointsPerLook = 1 << 10
 
-// Count a point of the file, which is refused if it is nowhere or one too many.
+// Count counts a point of the file. It refuses an impossible position and too many points.
 func (f *File) Count(p geo.Position) error {
 	if f.points++; f.points > MaxPoints {
 		return fmt.Errorf("the file has more than %d points: want fewer, or a part of it", MaxPoints)
@@ -190,10 +190,10 @@ func (f *File) Count(p geo.Position) error {
 	return p.Validate()
 }
 
-// Points that were counted.
+// Points returns the number of counted points.
 func (f *File) Points() int { return f.points }
 
-// Add a point to the only segment of a track.
+// Add adds a point to the only segment of a track.
 func (f *File) Add(t *Track, p Point) error {
 	if err := f.Count(p.Position); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (f *File) Add(t *Track, p Point) error {
 	return nil
 }
 
-// Date of a point; one without a zone is taken as UTC, with a warning.
+// Date returns a point's date. One without a zone counts as UTC, with a warning.
 func (f *File) Date(text string) (time.Duration, error) {
 	at, zoned, err := reading.Date(text)
 	if err == nil && !zoned {
@@ -214,10 +214,10 @@ func (f *File) Date(text string) (time.Duration, error) {
 	return at, err
 }
 
-// errorf is an error about a line.
+// errorf returns an error about a line.
 func (f *File) errorf(line int, format string, args ...any) error {
 	return &scenario.SyntaxError{File: f.Name, Line: line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// ErrNoPlane is about coordinates in metres of which nobody says where they lie.
+// ErrNoPlane is about coordinates in metres without a known origin.
 var ErrNoPlane = errors.New("its coordinates are metres on a plane: want tracks.origin, the latitude and longitude of 0, 0 (--origin)")
