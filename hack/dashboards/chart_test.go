@@ -21,10 +21,10 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// prometheusOperator has the CRDs that the chart's objects are held against.
+// prometheusOperator has the CRDs for the check of the chart's objects.
 const prometheusOperator = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 
-// rendered gives the objects of the chart's monitoring template.
+// rendered returns the objects of the chart's monitoring template.
 func rendered(t *testing.T, arguments ...string) (objects []unstructured.Unstructured) {
 	t.Helper()
 	find := exec.CommandContext(t.Context(), "bash", "-c", `eval "$(hack/cluster env 2>/dev/null)"; command -v helm`)
@@ -85,7 +85,7 @@ func TestTheChartBringsDashboardsAndAPrometheusThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// definition of a kind as the Prometheus operator has it.
+// definition returns the Prometheus operator's CRD of a kind.
 func definition(t *testing.T, plural string) *apiextensions.JSONSchemaProps {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", prometheusOperator)

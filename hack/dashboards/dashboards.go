@@ -1,6 +1,6 @@
 package main
 
-// Selectors of one run: radiod's series do not have its uid.
+// Selectors of one run. radiod's series do not have its uid.
 const (
 	ofRun   = `namespace="$namespace", experiment="$experiment", uid="$uid"`
 	ofName  = `namespace="$namespace", experiment="$experiment"`
@@ -43,7 +43,7 @@ func headline() []panel {
 	}
 }
 
-// nodeMap shows nodes where they are, coloured by what they have received.
+// nodeMap shows nodes at their positions, coloured by received messages.
 func nodeMap() panel {
 	table := func(expr string) query { return query{expr: `max by (node) (` + expr + `)`, table: true} }
 	renamed := object{"Value #A": "latitude", "Value #B": "longitude", "Value #C": "delivered"}
@@ -103,7 +103,7 @@ func volume() []panel {
 		content = `sum(rate(vignette_experiment_sender_content_bytes_total{` + ofRun + `}[1m]))`
 		routing = `sum(network:vignette_radio_routing_bytes:rate1m{` + ofName + `})`
 		all     = `sum(network:vignette_radio_bytes:rate1m{` + ofName + `})`
-		// Reasons have no series before something happens for them.
+		// A reason has no series before its first event.
 		none = `sum(vignette_radio_frames_sent_total{` + ofName + `}) * 0`
 	)
 	layers := lines("Volume by layer", "Bps", "Bytes of frames that nodes sent, Ethernet header included. Content is that of messages, as published; the rest are headers, "+

@@ -27,7 +27,7 @@ func TestTheChartHasTheDashboardsAsTheyAreGenerated(t *testing.T) {
 	}
 }
 
-// run a program in the repository's root; its output says what is wrong.
+// run runs a program in the repository's root. Its output says what is wrong.
 func run(t *testing.T, program string, arguments ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, arguments...)
@@ -101,7 +101,7 @@ func TestEveryQueryOfEveryDashboardIsPromQL(t *testing.T) {
 	promtool(t, "check", "rules", file)
 }
 
-// The panels of a row fill Grafana's grid, and each says what it shows in which unit.
+// The panels of a row fill Grafana's grid. Each has a description and a unit.
 func TestPanelsFillTheirRows(t *testing.T) {
 	titles := map[string]bool{}
 	for _, d := range []dashboard{experiment(), campaign(), platform()} {

@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// files gives every dashboard by the name of its file.
+// files returns every dashboard by its file name.
 func files() map[string][]byte {
 	made := map[string][]byte{}
 	for _, d := range []dashboard{experiment(), campaign(), platform()} {

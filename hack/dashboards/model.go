@@ -2,19 +2,19 @@ package main
 
 import "fmt"
 
-// object of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// dashboard is what differs from one to the next; model makes Grafana's JSON of it (schemaVersion 39: Grafana 10.4 and later).
+// dashboard is what distinguishes a dashboard; model returns Grafana's JSON (schemaVersion 39: Grafana 10.4 and later).
 type dashboard struct {
 	file, uid, title, about string
 	variables               []variable
 	annotations             []object
-	// rows of panels, from the top.
+	// Rows of panels, from the top.
 	rows []row
 }
 
-// row of panels of one height, in Grafana's grid of 24 columns.
+// row is a row of panels of one height, in Grafana's grid of 24 columns.
 type row struct {
 	height int
 	panels []panel
@@ -22,7 +22,7 @@ type row struct {
 
 type variable struct {
 	name, label, query string
-	// all: any number of values, all of them at first.
+	// all: any number of values, initially all of them.
 	all bool
 }
 
@@ -31,7 +31,7 @@ type panel struct {
 	width                    int
 	queries                  []query
 	options                  object
-	// steps of colours, from green or red at the start.
+	// steps are the colours, from green or red at the start.
 	steps           []any
 	transformations []any
 	stacked         bool
@@ -39,7 +39,7 @@ type panel struct {
 
 type query struct {
 	expr, legend string
-	// table: the newest values only, as a table.
+	// table: only the newest values, as a table.
 	table bool
 }
 
@@ -120,7 +120,7 @@ func (p panel) fields() object {
 	return fields
 }
 
-// settings of the kinds of panels.
+// The settings of the kinds of panels.
 func (p panel) settings() object {
 	if p.options != nil {
 		return p.options
@@ -153,7 +153,7 @@ func bars(title, unit, about string, width int, queries ...query) panel {
 	return panel{kind: "bargauge", title: title, unit: unit, about: about, width: width, queries: queries}
 }
 
-// step of colours: from a value on; nil is from the start.
+// step returns a step of colours: from a value on; nil is from the start.
 func step(from any, colour string) object { return object{"value": from, "color": colour} }
 
 var goodShares = []any{step(nil, "red"), step(0.8, "orange"), step(0.95, "green")}

@@ -21,7 +21,7 @@ import (
 
 const defaultName = "default"
 
-// source is the folder hack/devcluster; the launcher says where it is.
+// source is the folder hack/devcluster, as the launcher sets it.
 func source() string { return os.Getenv("DEVCLUSTER_SOURCE") }
 
 func repository() string { return filepath.Dir(filepath.Dir(source())) }
@@ -124,7 +124,7 @@ func environment(_ context.Context, home store.Home, arguments []string) error {
 	return nil
 }
 
-// quote writes a word so that a shell reads it as it is.
+// quote quotes a word for a shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func load(ctx context.Context, home store.Home, arguments []string) error {

@@ -1,4 +1,4 @@
-// devcluster is what hack/cluster runs: a Kubernetes cluster for developers,
+// devcluster is the program of hack/cluster: a Kubernetes cluster for developers,
 // made of namespaces on this machine.
 package main
 

@@ -1,5 +1,5 @@
-// plots draws the pictures of docs/reference/radio with the code that they show: `go run ./hack/plots` writes all of them. Its test
-// fails where a committed picture is not what the code draws.
+// plots draws the pictures of docs/reference/radio with the code that they illustrate: `go run ./hack/plots` writes all of them. Its test
+// fails if a committed picture differs from the code's.
 package main
 
 import (
@@ -10,10 +10,10 @@ import (
 	"vignette.dev/vignette/hack/plots/chart"
 )
 
-// directory of the pictures, from the repository's root.
+// directory has the pictures, from the repository's root.
 const directory = "docs/reference/radio"
 
-// plots by the names of their files without .svg. Each file of this package adds its own.
+// plots has the plots by file name without .svg. Each file of this package adds its own.
 var plots = map[string]func() (*chart.Chart, error){}
 
 func main() {

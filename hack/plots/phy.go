@@ -22,7 +22,7 @@ const linearPCR = `<pcr><table pktsize="0"><row sinr="0" por="0"/><row sinr="20"
 // emaneRadio has EMANE's defaults: thermal noise and sensitivity of -110 dBm.
 var emaneRadio = phy.Radio{FrequencyHertz: 2347e6, BandwidthHertz: 1e6, NoiseFigureDB: 4, SubID: 1, Transmit: true}
 
-// losses to node 1 of the nodes from 2 on; the others do not hear each other.
+// losses returns the losses to node 1 of the nodes from 2 on. The others are out of each other's range.
 type losses []float64
 
 func (l losses) Pathloss(from, to *radio.Port, _ int64) (dB float64, known bool) {
@@ -36,7 +36,7 @@ func (losses) Jamming(*radio.Port, int64, float64, float64) float64 { return 0 }
 
 func (losses) Version(int64) uint64 { return 1 }
 
-// bed is a medium of node 1 and its senders.
+// bed is the medium of node 1 and its senders.
 type bed struct {
 	*phy.Medium
 	ports []*radio.Port
@@ -56,7 +56,7 @@ func newBed(l losses, interference phy.Interference) (*bed, error) {
 	return b, nil
 }
 
-// burst of a sender, in microseconds.
+// burst returns a sender's burst, in microseconds.
 func (b *bed) burst(sender int, index uint64, start, end int64) phy.Transmission {
 	return phy.Transmission{Source: b.ports[sender], Index: index, Start: start * 1000, End: end * 1000,
 		FrequencyHertz: emaneRadio.FrequencyHertz, RateBitsPerSecond: 1e6, Bytes: 942}
@@ -120,7 +120,7 @@ func plotInterference() (*chart.Chart, error) {
 	}, nil
 }
 
-// plotCollisions has many hidden terminals send at random times: pure ALOHA.
+// plotCollisions simulates many hidden terminals that send at random times: pure ALOHA.
 func plotCollisions() (*chart.Chart, error) {
 	simulated := chart.Series{Name: "the model, 400 hidden senders", Marks: true}
 	for load := 0.1; load < 2.05; load += 0.1 {
@@ -142,7 +142,7 @@ func plotCollisions() (*chart.Chart, error) {
 }
 
 func aloha(load float64) (throughput float64, err error) {
-	const senders, frames, onAir = 400, 40_000, 1000 // µs
+	const senders, frames, onAir = 400, 40_000, 1000 // in µs
 	l := make(losses, senders)
 	for i := range l {
 		l[i] = 70

@@ -19,12 +19,12 @@ func init() {
 // frequency of the pictures in Hz.
 const frequency = 300e6
 
-// eastOf is so many metres east of a place on the equator.
+// eastOf returns the place so many metres east of a place on the equator.
 func eastOf(metres, altitude float64) geo.Position {
 	return geo.Position{Longitude: metres / geo.SemiMajorAxis * 180 / math.Pi, Altitude: altitude}
 }
 
-// over a distance of 10^x metres, antennas at the given height.
+// Over a distance of 10^x metres, with antennas at the given height.
 func over(m propagation.Model, height, hertz float64) func(x float64) float64 {
 	return func(x float64) float64 {
 		return m.Pathloss(eastOf(0, height), eastOf(math.Pow(10, x), height), hertz)

@@ -17,14 +17,14 @@ func init() {
 	plots["tdma-capacity"] = plotSlotCapacity
 }
 
-// slots is a network of four nodes with one slot of 10 ms each at 1 Mbit/s, as EMANE was measured with. Its time is what
-// the picture's code says.
+// slots is a network of four nodes with one slot of 10 ms each at 1 Mbit/s, as in the measurement of EMANE. The picture's
+// code sets its time.
 type slots struct {
 	model   *tdma.Model
 	ports   []*radio.Port
 	now     int64
 	wakeAt  int64
-	delays  []float64 // of frames received, ms
+	delays  []float64 // of received frames, in ms
 	bytes   int
 	waiting int
 }
@@ -67,7 +67,7 @@ func (s *slots) CountMissed(*radio.Port, radio.Reason) {}
 
 func (s *slots) Find(to radio.MAC) *radio.Port { return s.ports[to-1] }
 
-// Distributed is false, and nothing is shipped: all nodes are here.
+// Distributed is false, and nothing is shipped: all nodes are local.
 func (s *slots) Distributed() bool { return false }
 
 func (s *slots) ShipParts(*radio.Shipment, []*radio.Port) {}
@@ -82,12 +82,12 @@ func (s *slots) until(now int64) {
 	s.now = now
 }
 
-// send has node 2 send a frame to node 1.
+// send makes node 2 send a frame to node 1.
 func (s *slots) send(length int) {
 	s.model.Offer(s, s.now, &radio.Frame{Source: s.ports[1], Destination: 1, Data: make([]byte, length), Sent: s.now})
 }
 
-// headers of Ethernet, IPv4 and UDP, bytes.
+// The headers of Ethernet, IPv4 and UDP, in bytes.
 const headers = 14 + 20 + 8
 
 func plotSlotDelay() (*chart.Chart, error) {

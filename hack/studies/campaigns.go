@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// campaign runs several runs of a study, whose files it repeats: its template is one of them, and its levels make the others of it.
+// campaign is a campaign over runs of a study. One run is its template, and its levels produce the others.
 type campaign struct {
 	Study, Name, Title string
-	// file below the study's folder of campaigns.
+	// file is below the study's folder of campaigns.
 	file string
 	// template is the run whose spec is the campaign's template.
 	template string
 	Axes     []axis
-	// Exclude and Include as they stand in the file.
+	// Exclude and Include are as written in the file.
 	Exclude, Include []string
-	// Points is how many there are.
+	// Points is the number of points.
 	Points int
-	// Files that the points are, in words.
+	// Files describes the runs' files in words.
 	Files string
-	// run is the file of a point by its levels.
+	// run returns the file of a point by its levels.
 	run func(levels map[string]string) string
 	// further scenarios are those of these runs.
 	further []string
@@ -33,11 +33,11 @@ type axis struct {
 
 type level struct {
 	Name string
-	// Set are settings as they stand in the file.
+	// Set are settings as written in the file.
 	Set []string
 }
 
-// set a field; without a value it is removed.
+// set sets a field; an empty value removes it.
 func set(path string, value ...string) string {
 	if len(value) == 0 {
 		return fmt.Sprintf(`{path: "%s"}`, path)
@@ -47,7 +47,7 @@ func set(path string, value ...string) string {
 
 func (c campaign) path() string { return c.Study + "/campaigns/" + c.file + ".yaml" }
 
-// Spec of the template, indented.
+// Spec returns the template's spec, indented.
 func (c campaign) Spec() string {
 	_, spec, _ := strings.Cut(runs()[c.template], "\nspec:\n")
 	if at := strings.LastIndex(spec, "\nspec:\n"); at >= 0 { // after a Scenario
@@ -60,7 +60,7 @@ func (c campaign) Spec() string {
 	return b.String()
 }
 
-// Scenarios beside the campaign, each once.
+// Scenarios returns the scenarios beside the campaign, each once.
 func (c campaign) Scenarios() (all []string) {
 	for _, path := range append([]string{c.template}, c.further...) {
 		if before, _, found := strings.Cut(runs()[path], "---\n"); found && !slices.Contains(all, before) {
@@ -79,12 +79,12 @@ func campaigns() []campaign {
 	return all
 }
 
-// times of a run: its duration and its timeline.
+// times returns a run's times: its duration and its timeline.
 func times(duration int, timeline string) []string {
 	return []string{set("duration", fmt.Sprintf("%ds", duration)), set("timeline", timeline)}
 }
 
-// e4Campaign is one of E4's two, or the short forms of setting 2 that need no image from elsewhere.
+// e4Campaign is one of E4's two, or the short forms of setting 2 that need no external image.
 func e4Campaign(setting int, f form) campaign {
 	of := func(messaging, link_ string, period int) nation {
 		return nation{f, link(link_), setting, messaging, period}
@@ -105,7 +105,7 @@ func e4Campaign(setting int, f form) campaign {
 		if l != "baseline" {
 			links.Levels = append(links.Levels, level{l, []string{set("networks[wan].waveform", l), set("drain", of("mosquitto", l, 2).Drain())}})
 		}
-		// Units of the hub are an app of their own, which the other brokers lack.
+		// The hub's units are an app of their own, which the other brokers lack.
 		include = append(include, fmt.Sprintf(`{name: mosquitto-%s-10s, levels: {broker: mosquitto, link: %s, period: 10s}, set: [%s]}`, l, l,
 			set("apps[units-hub].publisher.period", "10s")))
 	}
@@ -119,7 +119,7 @@ func e4Campaign(setting int, f form) campaign {
 		}}
 }
 
-// e4Broker is the level of a way of messaging without bridges.
+// e4Broker returns the level of a way of messaging without bridges.
 func e4Broker(n nation, apps ...string) level {
 	settings := append([]string{set("apps[hub]"), set("apps[units-hub]")}, apps...)
 	for _, node := range n.Nodes() {
@@ -127,7 +127,7 @@ func e4Broker(n nation, apps ...string) level {
 			settings = append(settings, set("nodes["+node+"].apps", "["+n.AppsOf(node)+"]"))
 		}
 	}
-	if n.cluster() { // whose clients start later
+	if n.cluster() { // the clients of these brokers start later
 		settings = append(settings, times(n.Duration(), fmt.Sprintf("[{at: %ds, start: [units]}, {at: %ds, stop: [units]}]", n.Start(), n.Stop()))...)
 	} else {
 		settings = append(settings, set("timeline[0].start", "[units]"), set("timeline[1].stop", "[units]"))
@@ -153,18 +153,18 @@ func messagingOf(key string) messaging {
 	return companyMessaging[slices.IndexFunc(companyMessaging, func(m messaging) bool { return m.key == key })]
 }
 
-// withoutGateway has publishers go to the broker themselves.
+// withoutGateway lets publishers connect directly to the broker.
 func withoutGateway(key, broker, protocol string) level {
 	return level{key, []string{set("apps[gateway]"), set("apps[broker]", broker), set("nodes[hq].apps", "[broker, picture]"),
 		set("apps[picture].subscriber.protocol", protocol), set("apps[bft].publisher.protocol", protocol), set("apps[bft].publisher.to", "broker")}}
 }
 
-// e2Messaging are the levels of three ways of messaging, of which MQTT-SN's is the template.
+// e2Messaging returns the levels of three ways of messaging, with MQTT-SN's as the template.
 func e2Messaging(broker string) axis {
 	return axis{"messaging", []level{withoutGateway("wsn", "{wsnBroker: {}}", "ws-notification"), withoutGateway(broker, "{"+broker+": {}}", "mqtt"), {Name: "mqttsn-" + broker}}}
 }
 
-// e2Campaign is the publication's, with VerneMQ, or the same with another broker.
+// e2Campaign is the published one, with VerneMQ, or the same with another broker.
 func e2Campaign(broker string) campaign {
 	of := func(key string, qos int, modified bool) company {
 		return company{form{}, messagingOf(key), "e2", qos, modified}
@@ -181,7 +181,7 @@ func e2Campaign(broker string) campaign {
 		}}
 }
 
-// e2ShortCampaign has the short forms that need no image from elsewhere.
+// e2ShortCampaign has the short forms that need no external image.
 func e2ShortCampaign() campaign {
 	of := func(key string) string { return company{form{true}, messagingOf(key), "e2", 0, true}.path() }
 	return campaign{Study: "e2", Name: "e2-short", file: "short", template: of("mqttsn-mosquitto"), Title: "E2, short forms that need no image from elsewhere.",
@@ -196,7 +196,7 @@ func e1Campaign(f form) campaign {
 		run: func(levels map[string]string) string { return of(levels["messaging"]) }}
 }
 
-// e8Networks by the names of their levels, which leave room for the others in the names of experiments.
+// e8Networks are named by their levels, short to leave room in the names of experiments.
 var e8Networks = []struct{ level, link string }{{"low-band-5g", "low-band-5g"}, {"broadband", "tactical-broadband"}, {"satcom", "satcom"}, {"nbwf", "nbwf"}, {"cnr-1", "cnr-1"}, {"cnr-10", "cnr-10"}}
 
 // e8Campaign is all of E8, or all short forms.
@@ -238,7 +238,7 @@ func e8Campaign(f form) campaign {
 	return c
 }
 
-// pgm goes by the rate of a link that stands in the experiment itself: these points have theirs.
+// PGM uses the link rate in the experiment itself, so these points have their own.
 func (c *campaign) pgm(of func(link, string, bool) pair) {
 	c.Exclude = append(c.Exclude, "{messaging: zeromq-pgm}      # these are included below")
 	for _, n := range e8Networks {
@@ -250,7 +250,7 @@ func (c *campaign) pgm(of func(link, string, bool) pair) {
 	}
 }
 
-// e8Messaging makes a way of messaging of MQTT-SN at both ends with QoS 0.
+// e8Messaging returns the settings that change the template, MQTT-SN at both ends with QoS 0, into a pair's messaging.
 func e8Messaging(p pair) (settings []string) {
 	if !p.Gateway {
 		settings = []string{set("apps[gateway]"), set("apps[broker]", "{"+p.Broker+"}"), set("nodes[server].apps", "[broker]"), set("apps[pubs].instances", fmt.Sprint(p.Pairs)),

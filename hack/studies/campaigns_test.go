@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// last document of a file.
+// last returns the last document of a file.
 func last(text string) string {
 	documents := strings.Split(text, "\n---\n")
 	return documents[len(documents)-1]
@@ -49,7 +49,7 @@ func TestThePointsOfACampaignAreTheStudysRuns(t *testing.T) {
 	}
 }
 
-// samePoint holds the spec of a run against that of a file.
+// samePoint compares a run's spec with a file's.
 func samePoint(t *testing.T, path string, run matrix.Run, template *v1alpha1.ExperimentSpec) {
 	t.Helper()
 	text, known := runs()[path]
@@ -74,7 +74,7 @@ func samePoint(t *testing.T, path string, run matrix.Run, template *v1alpha1.Exp
 func TestTheStudiesCampaignsAreValid(t *testing.T) {
 	for _, c := range campaigns() {
 		if c.Points > 8 {
-			continue // it would take long, and the files that its points are, are judged by themselves
+			continue // it would take long, and the points' files are checked on their own
 		}
 		report := validate.Text(c.path(), []byte(All()[c.path()]))
 		for _, finding := range report.Findings {

@@ -2,14 +2,14 @@ package main
 
 import "fmt"
 
-// messaging of the company of E1 and E2.
+// messaging is the messaging of the company of E1 and E2.
 type messaging struct {
 	key string
-	// Broker as it stands in the file, and all of the messaging in words.
+	// Broker is as written in the file; Words describes all of the messaging.
 	Broker, Words string
 	// Publish and Subscribe are protocols.
 	Publish, Subscribe string
-	// Gateway tells that publishers go to a gateway in front of the broker.
+	// Gateway: publishers connect to a gateway in front of the broker.
 	Gateway bool
 }
 
@@ -31,7 +31,7 @@ type company struct {
 	Modified bool
 }
 
-// companies are E1's two runs; E2's eight, and those of them that run where VerneMQ's image is not to be had; short forms of E2 over the
+// companies are E1's two runs; E2's eight, and those of them without VerneMQ's image; short forms of E2 over the
 // modified terrain.
 func companies() (all []company) {
 	for _, m := range companyMessaging {
@@ -58,23 +58,23 @@ func (c company) key() string {
 
 func (c company) path() string { return c.folder(c.Study) + c.key() + ".yaml" }
 
-// Name of the experiment.
+// Name returns the experiment's name.
 func (c company) Name() string { return c.Study + "-" + c.key() + c.suffix() }
 
-// Movement is the scenario's name.
+// Movement returns the scenario's name.
 func (c company) Movement() string {
 	return choose(form{c.Modified}, "anglova-like-modified", "anglova-like")
 }
 
-// Terrain in words.
+// Terrain describes the terrain in words.
 func (c company) Terrain() string { return choose(form{c.Modified}, "modified Anglova", "Anglova") }
 
-// Pattern of the synthetic movement.
+// Pattern returns the pattern of the synthetic movement.
 func (c company) Pattern() string {
 	return choose(form{c.Modified}, "AnglovaLikeModified", "AnglovaLike")
 }
 
-// Title of the file.
+// Title returns the file's title.
 func (c company) Title() string {
 	if c.Study == "e1" {
 		return "E1: 24 vehicles, wideband RF pipe, OLSRv1, the synthetic stand-in for Anglova"
@@ -82,7 +82,7 @@ func (c company) Title() string {
 	return "E2: 24 vehicles, Swiss wideband TDMA, OLSRv2, the synthetic stand-in for " + choose(form{c.Modified}, "the modified Anglova", "Anglova")
 }
 
-// Span of the movement that a full form takes, where that is not all of it.
+// Span returns the used part of the movement in a full form, unless it uses all.
 func (c company) Span() string {
 	if c.Study == "e1" {
 		return ", its first 30 minutes"
@@ -90,7 +90,7 @@ func (c company) Span() string {
 	return ""
 }
 
-// Radio of the file, indented.
+// Radio returns the file's radio, indented.
 func (c company) Radio() string {
 	if c.Study == "e1" {
 		return execute("rfpipe.yaml", nil)
@@ -98,38 +98,38 @@ func (c company) Radio() string {
 	return execute("tdma.yaml", map[string]int{"Power": choose(form{c.Modified}, 37, 25), "Pathloss": choose(form{c.Modified}, 133, 121)})
 }
 
-// Messages of each of 23 vehicles: one every 10 s from 1:00 on.
+// Messages returns the messages of each of 23 vehicles: one every 10 s from 1:00 on.
 func (c company) Messages() int {
 	return choose(c.form, 6, choose(form{c.Study == "e1"}, 174, 120))
 }
 
-// All messages.
+// All returns the number of all messages.
 func (c company) All() int { return 23 * c.Messages() }
 
-// Until is the end of publishing as a clock shows it.
+// Until returns the end of publishing as a clock time.
 func (c company) Until() string {
 	return choose(c.form, "2:00", choose(form{c.Study == "e1"}, "30:00", "21:00"))
 }
 
-// Stop of publishing.
+// Stop returns the end of publishing.
 func (c company) Stop() string {
 	return choose(c.form, "120s", choose(form{c.Study == "e1"}, "30m", "1260s"))
 }
 
-// Duration of the experiment.
+// Duration returns the experiment's duration.
 func (c company) Duration() string {
 	return choose(c.form, "125s", choose(form{c.Study == "e1"}, "30m", "1265s"))
 }
 
-// Seed is the study's number.
+// Seed returns the study's number.
 func (c company) Seed() string { return c.Study[1:] }
 
-// Subnet of the radio.
+// Subnet returns the radio's subnet.
 func (c company) Subnet() string {
 	return choose(form{c.Study == "e1"}, "198.18.11.0/24", "198.18.12.0/24")
 }
 
-// Drain of the run.
+// Drain returns the run's drain time.
 func (c company) Drain() string {
 	return choose(c.form, "{max: 30s, quietFor: 10s}", choose(form{c.Study == "e1"}, "{max: 60s, quietFor: 20s}", "{max: 120s, quietFor: 30s}"))
 }

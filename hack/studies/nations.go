@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// clusterStart is how long after T0 clients of brokers that run on Erlang start: those take 10 to 20 s to be up, on a busy host more than a minute, and longer to join over a slow link.
+// clusterStart is when clients of brokers in Erlang start, after T0. Those take 10 to 20 s to start, on a busy host more than a minute, and longer to join over a slow link.
 const clusterStart = 120
 
 // coalition is one run of E3.
@@ -22,7 +22,7 @@ func coalitions() (all []coalition) {
 	return all
 }
 
-// Full is the name of the full form's file.
+// Full returns the name of the full form's file.
 func (c coalition) Full() string {
 	if c.Hub == "mosquitto" {
 		return string(c.link)
@@ -32,10 +32,10 @@ func (c coalition) Full() string {
 
 func (c coalition) path() string { return c.folder("e3") + c.Full() + ".yaml" }
 
-// Name of the experiment.
+// Name returns the experiment's name.
 func (c coalition) Name() string { return "e3-" + c.Full() + c.suffix() }
 
-// Words on messaging.
+// Words describes the messaging.
 func (c coalition) Words() string {
 	if c.Hub == "mosquitto" {
 		return "one Mosquitto per nation; Norway's is the hub, in VerneMQ's place"
@@ -43,31 +43,31 @@ func (c coalition) Words() string {
 	return "Norway's VerneMQ is the hub; Mosquitto in Portugal and the USA"
 }
 
-// Broker of Norway as it stands in the file.
+// Broker returns Norway's broker as written in the file.
 func (c coalition) Broker() string { return c.Hub + ": {}" }
 
-// Link is the waveform's name.
+// Link returns the waveform's name.
 func (c coalition) Link() string { return string(c.link) }
 
-// Publishing in seconds.
+// Publishing returns the publishing time in seconds.
 func (c coalition) Publishing() int { return choose(c.form, 40, 1200) }
 
-// Messages of a unit: one every 2 s.
+// Messages returns a unit's messages: one every 2 s.
 func (c coalition) Messages() int { return c.Publishing() / 2 }
 
-// Lead in seconds.
+// Lead returns the lead in seconds.
 func (c coalition) Lead() int { return choose(c.form, 5, 10) }
 
-// Start of units, in seconds after T0.
+// Start returns the start of units, in seconds after T0.
 func (c coalition) Start() int { return choose(form{c.Hub == "mosquitto"}, 5, clusterStart) }
 
-// Stop of units, in seconds after T0.
+// Stop returns the stop of units, in seconds after T0.
 func (c coalition) Stop() int { return c.Start() + c.Lead() + c.Publishing() }
 
-// Duration in seconds.
+// Duration returns the duration in seconds.
 func (c coalition) Duration() int { return c.Stop() + 5 }
 
-// Drain of the run.
+// Drain returns the run's drain time.
 func (c coalition) Drain() string {
 	return choose(form{!c.Short && c.link == "satcom"}, "{max: 60s, quietFor: 15s}", "{max: 30s, quietFor: 5s}")
 }
@@ -78,11 +78,11 @@ type nation struct {
 	link
 	Setting   int
 	Messaging string
-	// Period in seconds.
+	// Period returns the period in seconds.
 	Period int
 }
 
-// nations are E4's 12 and 18 runs, and those of a RabbitMQ cluster beside them; short forms of setting 1 for what is worth one only.
+// nations are E4's 12 and 18 runs, and those of a RabbitMQ cluster beside them. Selected runs of setting 1 have short forms.
 func nations() (all []nation) {
 	for _, l := range []link{"baseline", "tactical-1", "tactical-2"} {
 		for _, period := range []int{2, 10} {
@@ -103,7 +103,7 @@ func nations() (all []nation) {
 	return all
 }
 
-// worthShort is all of what starts at once; of clusters, one over each kind of link.
+// worthShort selects everything that starts at once, and of clusters one over each kind of link.
 func worthShort(messaging string, l link, period int) bool {
 	if messaging == "mosquitto" || messaging == "mqtt-udp" {
 		return true
@@ -113,19 +113,19 @@ func worthShort(messaging string, l link, period int) bool {
 
 func (n nation) cluster() bool { return n.Messaging == "vernemq" || n.Messaging == "rabbitmq" }
 
-// Full is the name of the full form's file.
+// Full returns the name of the full form's file.
 func (n nation) Full() string {
 	return fmt.Sprintf("setting%d-%s-%s-%ds", n.Setting, n.Messaging, n.link, n.Period)
 }
 
 func (n nation) path() string { return n.folder("e4") + n.Full() + ".yaml" }
 
-// Name of the experiment.
+// Name returns the experiment's name.
 func (n nation) Name() string {
 	return fmt.Sprintf("e4-s%d-%s-%s-%ds%s", n.Setting, n.Messaging, n.link, n.Period, n.suffix())
 }
 
-// Words on messaging.
+// Words describes the messaging.
 func (n nation) Words() string {
 	switch n.Messaging {
 	case "mosquitto":
@@ -138,21 +138,21 @@ func (n nation) Words() string {
 	return "one RabbitMQ per nation, by MQTT, all in one cluster (a mesh)"
 }
 
-// Link is the waveform's name.
+// Link returns the waveform's name.
 func (n nation) Link() string { return string(n.link) }
 
-// Publishing in seconds.
+// Publishing returns the publishing time in seconds.
 func (n nation) Publishing() int { return choose(n.form, 60, 1200) }
 
-// Messages of a unit.
+// Messages returns a unit's messages.
 func (n nation) Messages() int { return n.Publishing() / n.Period }
 
-// Nodes are the nations.
+// Nodes returns the nations.
 func (n nation) Nodes() []string {
 	return choose(form{n.Setting == 1}, []string{"nor", "prt"}, []string{"deu", "nor", "prt", "usa"})
 }
 
-// AppsOf a nation.
+// AppsOf returns a nation's apps.
 func (n nation) AppsOf(node string) string {
 	switch {
 	case n.Messaging == "mqtt-udp":
@@ -163,21 +163,21 @@ func (n nation) AppsOf(node string) string {
 	return "broker, units"
 }
 
-// Units are the apps that publish.
+// Units returns the publishing apps.
 func (n nation) Units() string {
 	return choose(form{n.Messaging == "mosquitto"}, "units-hub, units", "units")
 }
 
-// Start of units, in seconds after T0.
+// Start returns the start of units, in seconds after T0.
 func (n nation) Start() int { return choose(form{n.cluster()}, clusterStart, 5) }
 
-// Stop of units, in seconds after T0, 10 s of lead included.
+// Stop returns the stop of units, in seconds after T0, 10 s of lead included.
 func (n nation) Stop() int { return n.Start() + 10 + n.Publishing() }
 
-// Duration in seconds.
+// Duration returns the duration in seconds.
 func (n nation) Duration() int { return n.Stop() + 5 }
 
-// Drain of the run.
+// Drain returns the run's drain time.
 func (n nation) Drain() string {
 	switch {
 	case n.link == "baseline":

@@ -8,15 +8,15 @@ import (
 // pairing is a way of messaging of E8.
 type pairing struct {
 	key string
-	// Broker as it stands in the file; Between is what runs on the server's node, and Words is all of the messaging.
+	// Broker is as written in the file; Between runs on the server's node, and Words describes all of the messaging.
 	Broker, Between, Words string
 	// Publish and Subscribe are protocols.
 	Publish, Subscribe string
-	// Pairs of publishers and subscribers.
+	// Pairs is the number of pairs of publishers and subscribers.
 	Pairs int
-	// qos from 0, or -1 where the protocol has none.
+	// qos is from 0, or -1 if the protocol has none.
 	qos int
-	// Gateway of MQTT-SN.
+	// Gateway is MQTT-SN's.
 	Gateway bool
 }
 
@@ -43,11 +43,11 @@ type pair struct {
 	form
 	link
 	pairing
-	// Image tells that the payload is one; else it is a position record.
+	// Image: the payload is an image; else it is a position record.
 	Image bool
 }
 
-// pairs are E8's matrix, and a short form over one network of each way of messaging and payload.
+// pairs are E8's matrix, and a short form of each way of messaging and payload, over one network.
 func pairs() (all []pair) {
 	for _, p := range pairings() {
 		for _, image := range []bool{false, true} {
@@ -72,7 +72,7 @@ func (p pair) path() string {
 	return "e8/" + string(p.link) + "/" + p.key() + ".yaml"
 }
 
-// Name of the experiment.
+// Name returns the experiment's name.
 func (p pair) Name() string {
 	if p.Short {
 		return "e8-" + p.key() + "-short"
@@ -80,7 +80,7 @@ func (p pair) Name() string {
 	return "e8-" + strings.TrimPrefix(string(p.link), "tactical-") + "-" + p.key() // a name has at most 40 letters
 }
 
-// Network is the link's waveform; PGM goes by the rate of a link that stands in the file itself.
+// Network returns the link's waveform. PGM uses the rate of a link in the file itself.
 func (p pair) Network() string {
 	if p.pairing.key != "zeromq-pgm" {
 		return "waveform: " + string(p.link)
@@ -92,15 +92,15 @@ func (p pair) Network() string {
 	}[p.link]
 }
 
-// PublishTo and SubscribeTo are what each side connects to.
+// PublishTo and SubscribeTo are where each side connects.
 func (p pair) PublishTo() string { return choose(form{p.Publish == "mqtt-sn"}, "gateway", "broker") }
 
-// SubscribeTo is what subscribers connect to.
+// SubscribeTo is where subscribers connect.
 func (p pair) SubscribeTo() string {
 	return choose(form{p.Subscribe == "mqtt-sn"}, "gateway", "broker")
 }
 
-// QoSField as it stands in the file.
+// QoSField returns the field as written in the file.
 func (p pair) QoSField() string {
 	if p.qos < 0 {
 		return ""
@@ -108,43 +108,43 @@ func (p pair) QoSField() string {
 	return fmt.Sprintf(", qos: %d", p.qos)
 }
 
-// Payload of the messages.
+// Payload returns the messages' payload.
 func (p pair) Payload() string { return choose(form{p.Image}, "image:20000", "gps") }
 
-// PayloadWords say what it is.
+// PayloadWords describes it.
 func (p pair) PayloadWords() string {
 	return choose(form{p.Image}, "an image of 20 000 bytes", "a GPS record (about 115 bytes)")
 }
 
-// Period in seconds: what fits through the narrowest link, with acknowledgements.
+// Period returns the period in seconds that fits the narrowest link, with acknowledgements.
 func (p pair) Period() int { return choose(p.form, choose(form{p.Image}, 20, 5), p.fullPeriod()) }
 
 func (p pair) fullPeriod() int { return choose(form{p.Image}, 900, 30) }
 
-// Messages of a publisher.
+// Messages returns a publisher's messages.
 func (p pair) Messages() int {
 	return choose(form{p.Image}, 2, choose(p.form, 8, 20))
 }
 
-// Publishing in seconds.
+// Publishing returns the publishing time in seconds.
 func (p pair) Publishing() int { return p.Period() * p.Messages() }
 
-// FullPublishing of the full form, in seconds.
+// FullPublishing returns that of the full form, in seconds.
 func (p pair) FullPublishing() int { return pair{form{}, p.link, p.pairing, p.Image}.Publishing() }
 
-// Start of clients, in seconds after T0.
+// Start returns the start of clients, in seconds after T0.
 func (p pair) Start() int { return 5 }
 
-// Lead in seconds: 54 clients connect over the narrowest link, and senders by PGM are known after 12 s.
+// Lead returns the lead in seconds: 54 clients connect over the narrowest link, and PGM senders are known after 12 s.
 func (p pair) Lead() int { return choose(p.form, 15, 60) }
 
-// Stop of publishers, in seconds after T0.
+// Stop returns the stop of publishers, in seconds after T0.
 func (p pair) Stop() int { return p.Start() + p.Lead() + p.Publishing() }
 
-// Duration in seconds.
+// Duration returns the duration in seconds.
 func (p pair) Duration() int { return p.Stop() + 5 }
 
-// Drain of the run: TCP can be silent for two minutes between two tries, MQTT-SN for ten seconds.
+// Drain returns the drain time: TCP can be silent for two minutes between two retries, MQTT-SN for ten seconds.
 func (p pair) Drain() string {
 	if p.Short {
 		return "{max: 40s, quietFor: 15s}"

@@ -1,5 +1,5 @@
-// Command studies writes the files of the studies E1 to E4 and E8 below scenarios, which differ in what their names say and in nothing
-// else, and the campaigns that run them all. Run it from the repository's root: go run ./hack/studies
+// Command studies writes the files of the studies E1 to E4 and E8 below scenarios, which differ only as their names say,
+// and the campaigns over all of them. Run it from the repository's root: go run ./hack/studies
 package main
 
 import (
@@ -63,12 +63,12 @@ var runs = sync.OnceValue(func() map[string]string {
 func execute(name string, values any) string {
 	var b strings.Builder
 	if err := templates.ExecuteTemplate(&b, name, values); err != nil {
-		panic(err) // templates and values are both here
+		panic(err) // both templates and values are here
 	}
 	return b.String()
 }
 
-// form of a study: the full one, or the short one for trying out and for tests.
+// form is a study's form: the full one, or the short one for trials and tests.
 type form struct {
 	Short bool
 }
@@ -87,7 +87,7 @@ func (f form) suffix() string {
 	return ""
 }
 
-// choose by form.
+// choose chooses by form.
 func choose[T any](f form, short, full T) T {
 	if f.Short {
 		return short
@@ -95,10 +95,10 @@ func choose[T any](f form, short, full T) T {
 	return full
 }
 
-// link by the name of its waveform, in words.
+// link describes a link in words, by its waveform's name.
 type link string
 
-// LinkWords say what the link does.
+// LinkWords describes the link.
 func (l link) LinkWords() string {
 	return fmt.Sprintf("the %s link (%s)", string(l), map[link]string{
 		"baseline": "LAN-like: no loss", "tactical-1": "9.8 kbit/s, 100 ms, 1 % loss", "tactical-2": "9.8 kbit/s, 100 ms, 10 % loss",

@@ -68,7 +68,7 @@ func TestTheStudiesHaveAllTheirRuns(t *testing.T) {
 	}
 }
 
-// TestLinksInFilesAreTheWaveforms holds the links that stand in files themselves against the waveforms that they repeat.
+// TestLinksInFilesAreTheWaveforms compares the links written in files with the waveforms that they repeat.
 func TestLinksInFilesAreTheWaveforms(t *testing.T) {
 	for _, p := range pairs() {
 		text, err := os.ReadFile("../../charts/vignette/files/waveforms/" + string(p.link) + ".yaml")

@@ -1,5 +1,5 @@
-// Package build makes the programs and images that a cluster consists of,
-// once: each product is cached under a hash of everything it is made from.
+// Package build makes a cluster's programs and images,
+// once: each product is cached under a hash of all its inputs.
 package build
 
 import (
@@ -15,15 +15,15 @@ import (
 	"vignette.dev/vignette/hack/devcluster/store"
 )
 
-// Product is something that is built into a folder.
+// Product is a folder's content to build.
 type Product struct {
 	Name  string
 	Label string
-	// Expect is how long building it takes on a small machine with empty caches.
+	// Expect is the build time on a small machine with empty caches.
 	Expect time.Duration
 	// Recipe changes whenever the same inputs give another result.
 	Recipe string
-	// Inputs are the files and folders which it is made from.
+	// Inputs are its source files and folders.
 	Inputs []string
 	// Make builds into dir, with its output in the file log.
 	Make func(ctx context.Context, h *progress.Handle, dir, log string) error
@@ -34,7 +34,7 @@ type Cache struct {
 	Home store.Home
 }
 
-// Key is the hash of all that the product is made from.
+// Key returns the hash of all inputs of the product.
 func (p Product) Key() (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s/%s\n%s\n", p.Name, p.Recipe, runtime.GOOS, runtime.GOARCH, runtime.Version())
@@ -46,7 +46,7 @@ func (p Product) Key() (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil))[:16], nil
 }
 
-// Path is where the product lies, or will lie.
+// Path returns the product's path, built or not.
 func (c Cache) Path(p Product) (string, error) {
 	key, err := p.Key()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c Cache) Path(p Product) (string, error) {
 	return filepath.Join(c.Home.Build(), p.Name+"-"+key), nil
 }
 
-// Has says whether the product is built.
+// Has reports whether the product is built.
 func (c Cache) Has(p Product) bool {
 	path, err := c.Path(p)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c Cache) Has(p Product) bool {
 	return err == nil
 }
 
-// Step is the step which builds the product, or finds it built.
+// Step returns the step that builds the product unless it is built.
 func (c Cache) Step(p Product) progress.Step {
 	expect := p.Expect
 	if c.Has(p) {
@@ -113,7 +113,7 @@ func (c Cache) get(ctx context.Context, h *progress.Handle, p Product) error {
 	return os.Rename(unfinished, path)
 }
 
-// removeUnfinished removes what a killed build left; the product's lock is held.
+// removeUnfinished removes the remains of a killed build. The product's lock is held.
 func (c Cache) removeUnfinished(name string) {
 	left, err := filepath.Glob(filepath.Join(c.Home.Build(), ".unfinished-"+name+"-*"))
 	if err != nil {

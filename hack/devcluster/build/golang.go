@@ -10,15 +10,15 @@ import (
 	"vignette.dev/vignette/hack/devcluster/run"
 )
 
-// goBuild is one call of "go build": static, and the same bytes wherever the
-// source lies. Without DWARF the compiler needs a third less memory.
+// goBuild is one call of "go build": static, and the same bytes at any
+// path of the source. Without DWARF the compiler needs a third less memory.
 type goBuild struct {
 	dir      string
 	modfile  string
 	ldflags  string
 	out      string // a folder, ending in a slash
 	packages []string
-	// cgo: some packages call C. Go's own do not, as everywhere, so that a program is linked dynamically only if it calls a library.
+	// cgo: some packages call C. Go's own do not, so that a program is linked dynamically only if it calls a library.
 	cgo bool
 }
 
@@ -46,10 +46,10 @@ func (b goBuild) run(ctx context.Context, h *progress.Handle, log string) error 
 	})
 }
 
-// goEnv: no C, no workspace of the user's, no other toolchain than the one at hand.
+// goEnv has no C, no user's workspace, and only the installed toolchain.
 func goEnv() []string { return []string{"CGO_ENABLED=0", "GOWORK=off", "GOTOOLCHAIN=local"} }
 
-// moduleDir returns the folder of a module in the module cache, downloading it if needed.
+// moduleDir returns a module's folder in the module cache. It downloads the module if needed.
 func moduleDir(ctx context.Context, dir, module, modfile string) (string, error) {
 	args := []string{"mod", "download", "-json"}
 	if modfile != "" {

@@ -19,7 +19,7 @@ const (
 	kubeVirtVersion = "v1.7.0"
 )
 
-// The images of KubeVirt: of what talks to the API server only, and of what works on a node.
+// KubeVirt's images: one of the programs that talk only to the API server, and one of those that work on a node.
 const (
 	KubeVirtControlImage = "localhost/devcluster/kubevirt-control:" + kubeVirtVersion
 	KubeVirtNodeImage    = "localhost/devcluster/kubevirt-node:" + kubeVirtVersion
@@ -31,7 +31,7 @@ var kubeVirtPrograms = []string{
 	"cmd/virt-launcher", "cmd/virt-launcher-monitor", "cmd/virt-probe", "cmd/virt-tail", "cmd/virt-freezer", "cmd/virtctl",
 }
 
-// KubeVirtPrograms are, in bin, KubeVirt's programs and virtctl; libvirt's configuration; and kubevirt.yaml with its operator.
+// KubeVirtPrograms has in bin KubeVirt's programs and virtctl, libvirt's configuration, and kubevirt.yaml with the operator.
 func (p Products) KubeVirtPrograms() Product {
 	return Product{
 		Name: "kubevirt-programs", Recipe: "1 " + kubeVirtVersion,
@@ -41,7 +41,7 @@ func (p Products) KubeVirtPrograms() Product {
 	}
 }
 
-// KubeVirt is the context of KubeVirt's images, with their Dockerfiles: its programs and what is ours. It is no part of a plain cluster.
+// KubeVirt is the build context of KubeVirt's images, with Dockerfiles, programs and our additions. A plain cluster does not have it.
 func (p Products) KubeVirt() Product {
 	return Product{
 		Name: "kubevirt", Recipe: p.recipeOf("2", p.KubeVirtPrograms()),
@@ -66,7 +66,7 @@ func (p Products) makeKubeVirtPrograms(ctx context.Context, h *progress.Handle, 
 	for _, program := range kubeVirtPrograms {
 		packages = append(packages, kubeVirtModule+"/"+program)
 	}
-	// One call, as nearly all that virt-launcher, which needs C, is made from is in the others too.
+	// One call, as all programs share most of the code of virt-launcher, which needs C.
 	err := goBuild{dir: p.source("kubevirt"), out: bin, packages: packages, ldflags: kubeVirtVersionFlags(), cgo: true}.run(ctx, h, log)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (p Products) makeKubeVirtPrograms(ctx context.Context, h *progress.Handle, 
 	if err != nil {
 		return err
 	}
-	// It runs in a guest's own image, where there may be no C library.
+	// It runs in a guest's own image, which may lack a C library.
 	h.Detail("container-disk")
 	err = run.Logged(ctx, log, run.Command{
 		Name: "gcc", Args: []string{"-O2", "-s", "-static", "-o", bin + "container-disk", filepath.Join(module, "cmd", "container-disk-v2alpha", "main.c")},
@@ -104,7 +104,7 @@ func kubeVirtVersionFlags() string {
 	}, " ")
 }
 
-// kubeVirtContext links the programs, which are large, and copies what is ours.
+// kubeVirtContext links the programs, which are large, and copies our additions.
 func (p Products) kubeVirtContext(programs, dir string) error {
 	err := filepath.WalkDir(programs, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -131,7 +131,7 @@ func (p Products) kubeVirtContext(programs, dir string) error {
 	})
 }
 
-// file is one to be copied, to a path below a folder.
+// file is a file to copy, and its path below a folder.
 type file struct {
 	from, to string
 	mode     os.FileMode
@@ -154,7 +154,7 @@ func copyFiles(dir string, files []file) error {
 	return nil
 }
 
-// kubeVirtManifest writes what the generator, a program of ours with KubeVirt's own, prints.
+// kubeVirtManifest writes the output of the generator, our program with KubeVirt's own.
 func kubeVirtManifest(ctx context.Context, generator, to string) error {
 	defer os.Remove(generator)
 	text, err := run.Output(ctx, run.Command{Name: generator, Args: []string{KubeVirtControlImage, KubeVirtNodeImage, kubeVirtVersion}})

@@ -13,8 +13,8 @@ import (
 	"vignette.dev/vignette/hack/devcluster/run"
 )
 
-// The versions which a cluster is made of. Those of the modules stand in
-// their go.mod files; they are repeated here for what those cannot say.
+// The cluster's versions. Those of modules are in
+// their go.mod files; they are repeated here for other uses.
 const (
 	kubernetesVersion = "v1.34.4"
 	multusModule      = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
@@ -37,13 +37,13 @@ const (
 // Programs of the multi-call binary.
 var kubernetesPrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
 
-// Products are all the products of a cluster. Source is the folder hack/devcluster.
+// Products are all products of a cluster. Source is the folder hack/devcluster.
 type Products struct {
 	Source string
 	Cache  Cache
 }
 
-// All returns them in the order in which they are to be built.
+// All returns them in build order.
 func (p Products) All() []Product {
 	return []Product{p.Kubernetes(), p.CNI(), p.Argo(), p.Helm(), p.SystemImages()}
 }
@@ -125,8 +125,8 @@ func (p Products) CNI() Product {
 	}
 }
 
-// multusObjects keeps of Multus' own manifest what a node that has the plugin
-// installed still needs: the definition of the attachments and the role.
+// multusObjects keeps the needed parts of Multus' manifest for a node with the plugin
+// installed: the definition of the attachments and the role.
 func multusObjects(manifest string) string {
 	var kept []string
 	for document := range strings.SplitSeq(manifest, "\n---\n") {
@@ -148,7 +148,7 @@ func (p Products) Helm() Product {
 			const chart = "helm.sh/helm/v3/pkg/chartutil"
 			return goBuild{
 				dir: p.source("helm"), out: dir + "/", packages: []string{"helm.sh/helm/v3/cmd/helm"},
-				// What "helm template" takes for the cluster's version.
+				// The cluster's version for "helm template".
 				ldflags: "-X helm.sh/helm/v3/internal/version.version=" + helmVersion +
 					" -X " + chart + ".k8sVersionMajor=1 -X " + chart + ".k8sVersionMinor=34",
 			}.run(ctx, h, log)
@@ -231,8 +231,8 @@ func (p Products) Argo() Product {
 	}
 }
 
-// argoSource copies the module, as its file signal_linux.go is missing there:
-// in the repository it is a symbolic link, which module archives leave out.
+// argoSource copies the module and adds its missing file signal_linux.go:
+// the repository has a symbolic link, which module archives leave out.
 func argoSource(ctx context.Context, workDir, to string) error {
 	module, err := moduleDir(ctx, workDir, argoModule+"@"+argoVersion, "")
 	if err != nil {
@@ -259,7 +259,7 @@ func (p Products) argoManifest(ctx context.Context, source, to string) error {
 	return os.WriteFile(to, []byte(text), 0o644)
 }
 
-// overlay renders a module's manifests with a folder of ours on top.
+// overlay renders a module's manifests with one of our folders on top.
 func (p Products) overlay(ctx context.Context, ours, manifests string) (string, error) {
 	folder := filepath.Join(manifests, "devcluster")
 	if err := os.CopyFS(folder, os.DirFS(ours)); err != nil {
@@ -272,8 +272,8 @@ func (p Products) overlay(ctx context.Context, ours, manifests string) (string, 
 	return run.Output(ctx, run.Command{Name: filepath.Join(kubernetes, "kubectl"), Args: []string{"kustomize", folder}})
 }
 
-// ArgoCD is the context of Argo CD's image, with its Dockerfile, and argocd.yaml with all the objects of an Argo CD
-// without a web server. It is no part of a plain cluster.
+// ArgoCD is the build context of Argo CD's image, with its Dockerfile, and argocd.yaml with all the objects of an Argo CD
+// without a web server. A plain cluster does not have it.
 func (p Products) ArgoCD() Product {
 	return Product{
 		Name: "argocd", Recipe: p.recipeOf("1 "+argoCDVersion, p.Kubernetes()),

@@ -22,14 +22,14 @@ const (
 	removalWindow = 10 * time.Second
 )
 
-// v2Controllers are what the kubelet needs of a v2 tree.
+// v2Controllers are those that the kubelet needs of a v2 tree.
 var v2Controllers = []string{"cpuset", "cpu", "io", "memory", "hugetlb", "pids"}
 
 // Hierarchies are the mounted trees in which a control group must exist.
 type Hierarchies struct {
 	Unified bool
 	Mounts  []string
-	// cpu is the mount point of the one that has the cpu controller.
+	// cpu is the mount point of the hierarchy with the cpu controller.
 	cpu string
 }
 
@@ -88,7 +88,7 @@ func (h Hierarchies) Create(group string) error {
 	return nil
 }
 
-// inheritCPUSet fills in what v1 leaves empty and then refuses tasks for.
+// inheritCPUSet fills in values that v1 leaves empty, as it refuses tasks without them.
 func inheritCPUSet(parent, path string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, file))
@@ -123,7 +123,7 @@ func enableControllers(path string) error {
 	return nil
 }
 
-// Weigh sets the group's share of a busy processor: 100 is what any group has, 1 to 10000 as in cpu.weight of cgroup v2.
+// Weigh sets the group's share of a busy processor: from 1 to 10000, and 100 by default, as in cpu.weight of cgroup v2.
 func (h Hierarchies) Weigh(group string, weight int) error {
 	const sharesOfWeight100 = 1024
 	if h.Unified {
@@ -132,12 +132,12 @@ func (h Hierarchies) Weigh(group string, weight int) error {
 	return os.WriteFile(filepath.Join(h.cpu, group, "cpu.shares"), []byte(strconv.Itoa(weight*sharesOfWeight100/100)), 0o644)
 }
 
-// EnterCPU moves a process into the group for processor time only, which cgroup v1 can do.
+// EnterCPU moves a process into the group for processor time only, which only cgroup v1 supports.
 func (h Hierarchies) EnterCPU(group string, pid int) error {
 	return enter(h.cpu, group, pid)
 }
 
-// Children lists the groups right below a group in the cpu controller's hierarchy; none of one that is gone.
+// Children lists a group's direct children in the cpu controller's hierarchy; none for a missing group.
 func (h Hierarchies) Children(group string) (children []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(h.cpu, group))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
@@ -151,7 +151,7 @@ func (h Hierarchies) Children(group string) (children []string, err error) {
 	return children, nil
 }
 
-// Processes of a group; none of one that is gone.
+// Processes lists a group's processes; none for a missing group.
 func (h Hierarchies) Processes(group string) (ids []int, err error) {
 	text, err := os.ReadFile(filepath.Join(h.cpu, group, "cgroup.procs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
@@ -185,8 +185,8 @@ func enter(mount, group string, pid int) error {
 	return nil
 }
 
-// Remove removes the group and all below it, in every hierarchy, and waits a
-// little for its last processes to be gone.
+// Remove removes the group and its descendants, in every hierarchy. It waits
+// briefly for its last processes to end.
 func Remove(group string) error {
 	deadline := time.Now().Add(removalWindow)
 	for {

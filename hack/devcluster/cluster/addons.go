@@ -19,24 +19,24 @@ import (
 //go:embed addons
 var addOnFiles embed.FS
 
-// The add-ons: ArgoCD for a cluster that is driven from a git repository, KubeVirt for virtual machines.
+// The add-ons: ArgoCD to operate a cluster from a git repository, KubeVirt for virtual machines.
 const (
 	ArgoCD   = "argocd"
 	KubeVirt = "kubevirt"
 )
 
-// addOns that "up --with" knows.
+// addOns are the names for "up --with".
 var addOns = map[string]func(*Cluster) ([]progress.Step, error){ArgoCD: (*Cluster).argoCDSteps, KubeVirt: (*Cluster).kubeVirtSteps}
 
 const argoCDNamespace = "argocd"
 
-// argoCDWorkloads run in its namespace.
+// argoCDWorkloads run in Argo CD's namespace.
 var argoCDWorkloads = []string{
 	"deployment/argocd-redis", "deployment/argocd-repo-server", "statefulset/argocd-application-controller",
 	"deployment/argocd-applicationset-controller", "deployment/git",
 }
 
-// AddOnSteps are the steps which build add-ons and bring them to a cluster that is up. They stay there until their namespace is deleted.
+// AddOnSteps returns the steps that build add-ons and install them in a running cluster. They stay until their namespace is deleted.
 func (c *Cluster) AddOnSteps(names []string) ([]progress.Step, error) {
 	var steps []progress.Step
 	for _, name := range names {
@@ -72,14 +72,14 @@ func (c *Cluster) argoCDSteps() ([]progress.Step, error) {
 	), nil
 }
 
-// applyFile is what a step does that applies a manifest.
+// applyFile returns a step's function that applies a manifest.
 func (c *Cluster) applyFile(manifest string) func(context.Context, *progress.Handle) error {
 	return func(ctx context.Context, _ *progress.Handle) error {
 		return c.apply(ctx, run.Command{Args: []string{"-f", manifest}})
 	}
 }
 
-// applyTemplate applies a manifest of the add-ons' own.
+// applyTemplate applies one of the add-ons' own manifests.
 func (c *Cluster) applyTemplate(ctx context.Context, name string, values map[string]string) error {
 	text, err := addOnManifest(name, values)
 	if err != nil {
@@ -100,7 +100,7 @@ func addOnManifest(name string, values map[string]string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// waitForRollouts waits until the workloads of a namespace run as they should.
+// waitForRollouts waits until a namespace's workloads are complete.
 func (c *Cluster) waitForRollouts(ctx context.Context, h *progress.Handle, namespace string, workloads []string) error {
 	for _, workload := range workloads {
 		h.Detail("%s", workload)

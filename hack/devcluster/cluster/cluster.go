@@ -1,4 +1,4 @@
-// Package cluster brings clusters up and down, and knows their state.
+// Package cluster brings clusters up and down, and records their state.
 package cluster
 
 import (
@@ -26,7 +26,7 @@ type Cluster struct {
 	state    state
 }
 
-// state is what the cluster's folder remembers of it.
+// state is the record in the cluster's folder.
 type state struct {
 	Index int `json:"index"`
 	Nodes int `json:"nodes"`
@@ -83,13 +83,13 @@ func (c *Cluster) host() network.Host {
 
 func (c *Cluster) cgroup() string { return fmt.Sprintf("/vignette-%s-%d", c.Name, c.state.Index) }
 
-// lock serialises what changes the cluster. The lock file lies beside the
+// lock serialises changes of the cluster. The lock file is beside the
 // cluster's folder, which may be removed while it is held.
 func (c *Cluster) lock(ctx context.Context, waiting func()) (func(), error) {
 	return store.Lock(ctx, filepath.Join(c.Home.Clusters(), "."+c.Name+".lock"), waiting)
 }
 
-// reload reads the state again, once the lock is held.
+// reload reads the state again, after locking.
 func (c *Cluster) reload() error {
 	c.state = state{}
 	if err := readJSON(c.file("cluster.json"), &c.state); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func (c *Cluster) reload() error {
 	return nil
 }
 
-// running returns the process of a node, if it runs.
+// running returns a node's process, if it runs.
 func (c *Cluster) running(node int) (process, bool) {
 	p, err := readProcess(c.processFile(node))
 	return p, err == nil && p.alive()

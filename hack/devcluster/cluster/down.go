@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/hack/devcluster/progress"
 )
 
-// DownSteps are the steps which end the cluster; with purge its data goes too.
+// DownSteps returns the steps that end the cluster; with purge they delete its data too.
 func (c *Cluster) DownSteps(purge bool) []progress.Step {
 	unlock := func() {}
 	steps := []progress.Step{
@@ -51,8 +51,8 @@ func (c *Cluster) DownSteps(purge bool) []progress.Step {
 	return append(steps, last)
 }
 
-// stopNodes kills PID 1 of each node: the kernel ends all else in its PID
-// namespace, and with the last process its mounts and interfaces go.
+// stopNodes kills PID 1 of each node. The kernel then ends all processes in its PID
+// namespace, and with the last one its mounts and interfaces.
 func (c *Cluster) stopNodes(h *progress.Handle) error {
 	var problems []error
 	stopped := 0

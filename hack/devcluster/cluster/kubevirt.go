@@ -60,7 +60,7 @@ func (c *Cluster) applyKubeVirt(ctx context.Context, h *progress.Handle) error {
 	return c.applyTemplate(ctx, "kubevirt.yaml", map[string]string{"Emulation": strconv.FormatBool(!works)})
 }
 
-// kvmWorks asks the program kvm-works in a pod of the image that virtual machines run in. All nodes are on one machine.
+// kvmWorks runs the program kvm-works in a pod with the image of virtual machines. All nodes are on one machine.
 func (c *Cluster) kvmWorks(ctx context.Context) (works bool, why string, err error) {
 	pod := []string{"-n", kubeVirtNamespace, "pod", "kvm-works"}
 	remove := func() error {
@@ -87,8 +87,8 @@ func (c *Cluster) kvmWorks(ctx context.Context) (works bool, why string, err err
 	return found.Status.Phase == "Succeeded", strings.TrimSpace(why), remove()
 }
 
-// waitForKubeVirt waits until the operator has deployed everything, and then for what it deployed: what the API server remembers of a
-// node's earlier life does not count.
+// waitForKubeVirt waits until the operator has deployed everything, and then for its deployments. State in the API server from
+// before a node's start does not count.
 func (c *Cluster) waitForKubeVirt(ctx context.Context, h *progress.Handle) error {
 	var found struct{ Status struct{ Phase string } }
 	err := c.wait(ctx, kubeVirtWindow, 1, func() bool {

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/hack/devcluster/progress"
 )
 
-// LoadSteps are the steps which bring images to all nodes: names in buildah's
+// LoadSteps returns the steps that load images on all nodes: names in buildah's
 // storage, or files as "docker save" writes them.
 func (c *Cluster) LoadSteps(wanted []string) []progress.Step {
 	var steps []progress.Step

@@ -20,7 +20,7 @@ import (
 //go:embed manifests
 var manifestFiles embed.FS
 
-// applyManifests applies our own manifests, and those from Multus' and Argo's modules.
+// applyManifests applies our manifests, and those of Multus' and Argo's modules.
 func (c *Cluster) applyManifests(ctx context.Context, _ *progress.Handle) error {
 	text, err := c.manifests()
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Cluster) applyManifests(ctx context.Context, _ *progress.Handle) error 
 	return c.apply(ctx, run.Command{Args: []string{"-f", "-"}, Stdin: strings.NewReader(text)})
 }
 
-// apply manifests: command has what "kubectl apply" is given.
+// apply applies manifests: command has the arguments of "kubectl apply".
 func (c *Cluster) apply(ctx context.Context, command run.Command) error {
 	command.Name, command.Env = filepath.Join(c.Bin(), "kubectl"), []string{"KUBECONFIG=" + c.Kubeconfig()}
 	command.Args = append([]string{"apply", "--server-side", "--force-conflicts"}, command.Args...)

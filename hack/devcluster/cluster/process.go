@@ -16,15 +16,15 @@ import (
 
 const killWindow = 20 * time.Second
 
-// process names a process for certain: its id may be used again, but not with
+// process identifies a process for certain: its id may be used again, but not with
 // the same start time in the same boot.
 type process struct {
 	PID       int    `json:"pid"`
 	StartTime string `json:"startTime"` // clock ticks since boot, as in /proc/PID/stat
 	BootID    string `json:"bootID"`
-	// Started is when this node came up, by the clock on the wall.
+	// Started is when this node started, by the wall clock.
 	Started time.Time `json:"started"`
-	// Built is what the node was started from.
+	// Built names the products from which the node was started.
 	Built string `json:"built"`
 }
 
@@ -76,7 +76,7 @@ func (p process) kill() error {
 		return fmt.Errorf("process %d: %w", p.PID, err)
 	}
 	defer unix.Close(fd)
-	// Checked after the descriptor is open: from here on the id cannot change hands.
+	// Checked after opening the descriptor, as from now on the id cannot be reused.
 	if !p.alive() {
 		return nil
 	}

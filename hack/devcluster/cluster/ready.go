@@ -15,8 +15,8 @@ const readyWindow = 3 * time.Minute
 // ownDeployments are the cluster's own parts that run as pods.
 var ownDeployments = []struct{ namespace, name string }{{"kube-system", "coredns"}, {"argo", "workflow-controller"}}
 
-// waitUntilReady waits for every node and every deployment of the cluster's
-// own. What the API server remembers of a node's earlier life does not count.
+// waitUntilReady waits for every node and every own deployment of the
+// cluster. State in the API server from before a node's start does not count.
 func (c *Cluster) waitUntilReady(ctx context.Context, h *progress.Handle) error {
 	for n := 1; n <= c.state.Nodes; n++ {
 		h.Detail("node %s", network.NodeName(n))
@@ -40,7 +40,7 @@ func (c *Cluster) waitUntilReady(ctx context.Context, h *progress.Handle) error 
 	return nil
 }
 
-// nodeReady: the kubelet renews its lease every few seconds.
+// nodeReady checks that the kubelet renews its lease, which it does every few seconds.
 func (c *Cluster) nodeReady(ctx context.Context, number int) bool {
 	name := network.NodeName(number)
 	var lease struct {
@@ -65,7 +65,7 @@ func (c *Cluster) nodeReady(ctx context.Context, number int) bool {
 	return false
 }
 
-// pods is what readiness needs of a list of pods.
+// pods has the fields of a list of pods that readiness needs.
 type pods struct {
 	Items []struct {
 		Metadata struct{ DeletionTimestamp *time.Time }
@@ -81,7 +81,7 @@ type pods struct {
 	}
 }
 
-// podsReady: every container is ready, and was started in its node's present life.
+// podsReady checks that every container is ready, and was started after its node.
 func (c *Cluster) podsReady(ctx context.Context, namespace string) bool {
 	var list pods
 	if c.get(ctx, &list, "-n", namespace, "pods") != nil {
@@ -106,7 +106,7 @@ func (l pods) ready(sinceStart func(node string, t time.Time) bool) bool {
 	return ready > 0
 }
 
-// sinceStart says whether t lies in the present life of a node; the API
+// sinceStart reports whether t is after a node's start; the API
 // server writes whole seconds.
 func (c *Cluster) sinceStart(nodeName string, t time.Time) bool {
 	for n := 1; n <= c.state.Nodes; n++ {
@@ -118,7 +118,7 @@ func (c *Cluster) sinceStart(nodeName string, t time.Time) bool {
 	return false
 }
 
-// get decodes the object, or list, that "kubectl get" finds.
+// get decodes the output of "kubectl get": an object or a list.
 func (c *Cluster) get(ctx context.Context, into any, args ...string) error {
 	out, err := c.kubectl(ctx, append([]string{"get", "-o", "json"}, args...)...)
 	if err != nil {

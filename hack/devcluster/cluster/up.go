@@ -31,7 +31,7 @@ const (
 	minimalNodeSize = 1 << 30
 )
 
-// BuildSteps are the steps which build what is not built yet.
+// BuildSteps returns the steps that build missing products.
 func (c *Cluster) BuildSteps() []progress.Step {
 	steps := []progress.Step{{Label: "check the machine", Do: machine.Prepare(c.file("logs", "machine.log"))}}
 	for _, product := range c.Products.All() {
@@ -40,9 +40,9 @@ func (c *Cluster) BuildSteps() []progress.Step {
 	return steps
 }
 
-// UpSteps are the steps which bring the cluster up; nodes is 0 for "as it
-// was", and one for a new cluster. They may be run on a cluster that is up:
-// what is missing is made, what has ended is started.
+// UpSteps returns the steps that bring the cluster up. nodes is 0 for the former number,
+// or one for a new cluster. In a running cluster the steps
+// add missing parts and start ended ones.
 func (c *Cluster) UpSteps(nodes int) []progress.Step {
 	unlock := func() {}
 	return append(c.BuildSteps(),
@@ -112,8 +112,8 @@ func (c *Cluster) linkPrograms() error {
 		store.Symlink(filepath.Join(helm, "helm"), filepath.Join(c.Bin(), "helm")))
 }
 
-// chooseState settles the number of nodes, and for a new cluster an index
-// whose addresses nobody on the machine uses.
+// chooseState decides the number of nodes, and for a new cluster an index
+// whose addresses are free on the machine.
 func (c *Cluster) chooseState(ctx context.Context, nodes int) error {
 	wanted := c.state
 	switch {
@@ -201,7 +201,7 @@ func (c *Cluster) startNodes(_ context.Context, h *progress.Handle) error {
 	return nil
 }
 
-// builtFrom names the products which a node runs from.
+// builtFrom names the products from which a node runs.
 func (c *Cluster) builtFrom() (string, error) {
 	kubernetes, err := c.Products.Cache.Path(c.Products.Kubernetes())
 	if err != nil {
@@ -211,8 +211,8 @@ func (c *Cluster) builtFrom() (string, error) {
 	return filepath.Base(kubernetes) + " " + filepath.Base(cni), err
 }
 
-// startNode starts a node's PID 1. It is recorded before it is told to go on,
-// so that no node ever runs unknown, whenever this process is killed.
+// startNode starts a node's PID 1. It records the process before it lets it continue,
+// so that no node is ever unknown, even if this process is killed.
 func (c *Cluster) startNode(number int, built string) error {
 	config, err := c.nodeConfig(number)
 	if err != nil {
@@ -287,7 +287,7 @@ func (c *Cluster) nodeConfig(number int) (node.Config, error) {
 	}, nil
 }
 
-// reserved is what one node keeps from its pods, so that all nodes together
+// reserved returns one node's memory that pods cannot use, so that all nodes together
 // promise no more memory than the machine has.
 func reserved(totalBytes int64, nodes int) int64 {
 	share := (totalBytes - reservedMemory) / int64(nodes)
@@ -340,7 +340,7 @@ func (c *Cluster) waitForAPI(ctx context.Context, _ *progress.Handle) error {
 	})
 }
 
-// wait polls until ready, or until the window is over, or the node has died.
+// wait polls until ready, or until the window has passed, or the node has died.
 func (c *Cluster) wait(ctx context.Context, window time.Duration, node int, ready func() bool) error {
 	for deadline := time.Now().Add(window); !ready(); {
 		if _, alive := c.running(node); !alive {

@@ -24,13 +24,13 @@ const BuildahCommand = "buildah"
 type storage struct {
 	program string
 	before  []string
-	// transport is the form of archive in which an image keeps its id: ours
+	// transport is the archive format that keeps an image's id: ours
 	// are OCI images, others most likely Docker's.
 	transport string
 }
 
-// ownStorage is the one in our folder, machineStorage that of a buildah which
-// somebody calls by hand.
+// ownStorage is in our folder. machineStorage is that of buildah
+// called by hand.
 func ownStorage() storage {
 	program, err := os.Executable()
 	if err != nil {
@@ -74,13 +74,13 @@ func ExecBuildah(home store.Home, args []string) error {
 	return syscall.Exec(program, append([]string{"buildah"}, args...), os.Environ())
 }
 
-// Built is an image in a storage of buildah's.
+// Built is an image in one of buildah's storages.
 type Built struct {
 	Identity
 	storage storage
 }
 
-// Find looks an image up in our own storage of images, and then in the machine's.
+// Find finds an image in our own storage, or else in the machine's.
 func Find(ctx context.Context, name string) (Built, error) {
 	var problem error
 	for _, s := range []storage{ownStorage(), machineStorage()} {
@@ -98,7 +98,7 @@ func (s storage) find(ctx context.Context, name string) (id string, err error) {
 	return strings.TrimSpace(out), err
 }
 
-// Export writes the image to an archive, which is there until remove is called.
+// Export writes the image to an archive, which exists until remove is called.
 func (b Built) Export(ctx context.Context, home store.Home, log string) (archive string, remove func(), err error) {
 	if err := os.MkdirAll(home.Images(), 0o755); err != nil {
 		return "", nil, err

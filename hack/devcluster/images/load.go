@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/hack/devcluster/run"
 )
 
-// Node is where images are loaded to: a prefix of arguments that runs a
+// Node is a destination of images: a prefix of arguments that runs a
 // program inside the node ("nsenter …").
 type Node struct {
 	Name  string
@@ -22,13 +22,13 @@ func (n Node) ctr(args ...string) run.Command {
 	return run.Command{Name: command[0], Args: command[1:]}
 }
 
-// Ready says whether the node's containerd answers.
+// Ready reports whether the node's containerd answers.
 func (n Node) Ready(ctx context.Context) bool {
 	_, err := run.Output(ctx, n.ctr("version"))
 	return err == nil
 }
 
-// Has says whether the node has this very image under all its names.
+// Has reports whether the node has this very image under all its names.
 func (n Node) Has(ctx context.Context, image Identity) (bool, error) {
 	list, err := n.list(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l listing) has(image Identity) bool {
 	return known
 }
 
-// orphans are the names by image id whose image no other name refers to.
+// orphans returns the names by image id whose image has no other name.
 func (l listing) orphans() []string {
 	named := map[string]bool{}
 	for name, digest := range l {
@@ -85,7 +85,7 @@ func (l listing) orphans() []string {
 	return names
 }
 
-// Load imports the archive, which holds image, unless the node has it already.
+// Load imports the archive with image, unless the node has it already.
 func (n Node) Load(ctx context.Context, archive string, image Identity, log string) (loaded bool, err error) {
 	if has, err := n.Has(ctx, image); err != nil || has {
 		return false, err
@@ -108,8 +108,8 @@ func (n Node) Load(ctx context.Context, archive string, image Identity, log stri
 	return true, n.removeOrphans(ctx)
 }
 
-// removeOrphans frees the room of images whose name has gone to a newer one;
-// containers that run from them keep what they need.
+// removeOrphans frees the space of images whose name belongs to a newer one.
+// Containers that run from them keep what they need.
 func (n Node) removeOrphans(ctx context.Context) error {
 	list, err := n.list(ctx)
 	if err != nil {

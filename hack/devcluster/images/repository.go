@@ -27,11 +27,11 @@ const (
 	caBundle   = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// slimExclusions are what Debian's own slim image leaves out too.
+// slimExclusions are also left out of Debian's own slim image.
 var slimExclusions = []string{"/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*"}
 
-// aptLikeDocker: as in Docker's own image, packages are not kept once they are
-// installed. The options of the bootstrap itself go away.
+// aptLikeDocker makes apt delete packages after installation, as in Docker's own image.
+// It removes the bootstrap's own options.
 const aptLikeDocker = `rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap
 cat > "$1"/etc/apt/apt.conf.d/docker-clean <<'END'
 DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb || true"; };
@@ -39,10 +39,10 @@ APT::Keep-Downloaded-Packages "false";
 Acquire::Languages "none";
 END`
 
-// onDemand are groups of images that few need, test-vm those of a test: they are built where they are asked for, from a Containerfile each.
+// onDemand are groups of images for few users, test-vm those of a test. They are built on request, from a Containerfile each.
 var onDemand = map[string][]string{"guest": {"guest", "guest-tools"}, "test-vm": {"guest", "guest-tools", "guest-debian"}}
 
-// OnDemand are the images of a group that few need, such as guest: what virtual machines have.
+// OnDemand returns a group's images, such as guest: those of virtual machines.
 func OnDemand(group string) ([]string, error) {
 	names, known := onDemand[group]
 	if !known {
@@ -51,14 +51,14 @@ func OnDemand(group string) ([]string, error) {
 	return names, nil
 }
 
-// Repository is the checkout whose images/*/Dockerfile are built, or another folder that is the context of a Dockerfile.
+// Repository is the checkout with images/*/Dockerfile, or another folder that is the context of a Dockerfile.
 type Repository struct {
 	Root string
 	Home store.Home
 }
 
-// Steps are the steps which build the named images, or all but those on demand, and those of a group of these; names are what they are
-// called afterwards.
+// Steps returns the steps that build the named images or groups, or all but those on demand; names are their final
+// names.
 func (r Repository) Steps(wanted, besides []string) (steps []progress.Step, names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(r.Root, "images", "*", "Dockerfile"))
 	if err != nil {
@@ -92,14 +92,14 @@ func (r Repository) Steps(wanted, besides []string) (steps []progress.Step, name
 	return steps, names, nil
 }
 
-// Step is the step which builds an image from another Dockerfile, which lies in the repository's root.
+// Step returns the step that builds an image from another Dockerfile in the repository's root.
 func (r Repository) Step(name, image, dockerfile string) progress.Step {
 	return progress.Step{Label: "build image " + name, Do: func(ctx context.Context, h *progress.Handle) error {
 		return r.build(ctx, h, name, image, filepath.Join(r.Root, dockerfile))
 	}}
 }
 
-// BaseSteps make the base image "debian:bookworm-slim" from Debian's packages.
+// BaseSteps returns the steps that make the base image "debian:bookworm-slim" from Debian's packages.
 func (r Repository) BaseSteps() []progress.Step {
 	log := filepath.Join(r.Home.Logs(), "image-base.log")
 	return []progress.Step{{Label: "make the Debian base image", Do: func(ctx context.Context, h *progress.Handle) error {
@@ -110,7 +110,7 @@ func (r Repository) BaseSteps() []progress.Step {
 	}}}
 }
 
-// record remembers which image was made from which inputs.
+// record has the inputs of an image.
 type record struct {
 	Inputs string `json:"inputs"`
 	ID     string `json:"id"`
@@ -120,7 +120,7 @@ func (r Repository) recordFile(name string) string {
 	return filepath.Join(r.Home.Images(), name+".json")
 }
 
-// upToDate says whether buildah still has, under this name, what was made from these inputs.
+// upToDate reports whether buildah still has, under this name, the image of these inputs.
 func (r Repository) upToDate(ctx context.Context, name, image, inputs string) bool {
 	data, err := os.ReadFile(r.recordFile(name))
 	var made record
@@ -139,7 +139,7 @@ func (r Repository) remember(ctx context.Context, name, image, inputs string) er
 	}
 	var before record
 	if data, err := os.ReadFile(r.recordFile(name)); err == nil && json.Unmarshal(data, &before) == nil && before.ID != made {
-		// It may be in use, or gone already: then it stays, or stays gone.
+		// It may be in use, or deleted already: neither is an error.
 		_, _ = run.Output(ctx, ownStorage().buildah("rmi", before.ID))
 	}
 	data, err := json.Marshal(record{Inputs: inputs, ID: made})
@@ -230,8 +230,8 @@ func (r Repository) build(ctx context.Context, h *progress.Handle, name, image, 
 	return r.remember(ctx, name, image, inputs)
 }
 
-// machineSettings pass this machine's certificates and pip settings to the
-// build, and to the build only: nothing of them enters an image or its history.
+// machineSettings passes this machine's certificates and pip settings to the
+// build only: neither the image nor its history has them.
 func machineSettings() []string {
 	var arguments []string
 	if _, err := os.Stat(caBundle); err == nil {
@@ -240,7 +240,7 @@ func machineSettings() []string {
 	return arguments
 }
 
-// inputs is the hash of all that goes into an image.
+// inputs returns the hash of all inputs of an image.
 func (r Repository) inputs(ctx context.Context, dockerfile string) (string, error) {
 	text, err := os.ReadFile(dockerfile)
 	if err != nil {
@@ -272,8 +272,8 @@ func (r Repository) inputs(ctx context.Context, dockerfile string) (string, erro
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
-// copiedSources are the sources of a Dockerfile's COPY and ADD lines, apart
-// from those that copy from another stage.
+// copiedSources returns the sources of a Dockerfile's COPY and ADD lines, without
+// those that copy from another stage.
 func copiedSources(dockerfile string) []string {
 	var sources []string
 	joined := strings.ReplaceAll(dockerfile, "\\\n", " ")

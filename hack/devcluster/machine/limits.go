@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// limits of the machine's kernel that all nodes and pods share, and the least that a cluster of 300 pods needs.
+// limits are the kernel's limits that all nodes and pods share, and their minimum for a cluster of 300 pods.
 var limits = []struct {
 	path string
-	// least is far above what was counted, and costs nothing while it is not used.
+	// least is far above the measured use, and costs nothing while unused.
 	least int
 }{
-	// Entries of the one ARP table: each pod knows its bridge and is known to it, and on a radio each of its neighbours. Above
-	// gc_thresh2, 512 otherwise, pods throw out each other's.
+	// Entries of the one ARP table: one each for a pod and its bridge, and on a radio for each neighbour. Above
+	// gc_thresh2, 512 by default, pods evict each other's.
 	{"net/ipv4/neigh/default/gc_thresh3", 65536},
 	{"net/ipv4/neigh/default/gc_thresh2", 32768},
 	{"net/ipv4/neigh/default/gc_thresh1", 16384},
-	// With control groups of version 2 containerd's shims take one for each container; 128 otherwise.
+	// With control groups of version 2 containerd's shims take one for each container. The default is 128.
 	{"fs/inotify/max_user_instances", 8192},
 }
 
-// raiseLimits below /proc/sys; higher ones stay.
+// raiseLimits raises limits below /proc/sys; higher ones stay.
 func raiseLimits(root string) (err error) {
 	for _, limit := range limits {
 		path := filepath.Join(root, limit.path)

@@ -1,5 +1,5 @@
-// Package machine checks what a cluster needs of the machine, and installs
-// what is missing from Debian's packages.
+// Package machine checks a cluster's requirements of the machine, and installs
+// missing ones from Debian's packages.
 package machine
 
 import (
@@ -18,7 +18,7 @@ import (
 	"vignette.dev/vignette/hack/devcluster/run"
 )
 
-// packages maps the programs which are run to the Debian packages they are in.
+// packages maps the required programs to their Debian packages.
 var packages = map[string]string{
 	"containerd": "containerd", "ctr": "containerd", "runc": "runc",
 	"iptables": "iptables", "nft": "nftables", "ip": "iproute2", "nsenter": "util-linux",
@@ -30,7 +30,7 @@ var ImagePackages = map[string]string{"buildah": "buildah", "mmdebstrap": "mmdeb
 // modules are loaded if the kernel has them as modules; most have some built in.
 var modules = []string{"br_netfilter", "overlay", "veth", "tun", "nf_tables", "nft_chain_nat", "xt_comment"}
 
-// Prepare returns a step that makes the machine able to carry a cluster.
+// Prepare returns a step that prepares the machine for a cluster.
 func Prepare(log string) func(context.Context, *progress.Handle) error {
 	return func(ctx context.Context, h *progress.Handle) error {
 		if os.Geteuid() != 0 {
@@ -52,7 +52,7 @@ var CompilerPackages = map[string]string{
 	"gcc": "gcc", "pkg-config": "pkg-config", "/usr/include/stdio.h": "libc6-dev", "/usr/include/libvirt/libvirt.h": "libvirt-dev",
 }
 
-// Install installs the packages of those programs, or files by their whole path, which are missing.
+// Install installs the packages of missing programs, or of files by their complete path.
 func Install(ctx context.Context, h *progress.Handle, log string, programs map[string]string) error {
 	missing := missingPackages(programs, present)
 	if len(missing) == 0 {
@@ -91,7 +91,7 @@ func missingPackages(programs map[string]string, present func(string) bool) []st
 	return slices.Compact(missing)
 }
 
-// loadModules: what cannot be loaded is built in, or its absence shows as a
+// loadModules ignores failures: a module may be built in, or its absence shows as a
 // clear error of the first program that needs it.
 func loadModules(ctx context.Context) {
 	if _, err := exec.LookPath("modprobe"); err != nil {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Host is the machine's side of a cluster's network. Owner is written into
-// the alias of every interface, so that none but our own is ever changed.
+// Host is the machine's side of a cluster's network. Every interface's alias has
+// the Owner, so that no other interface is ever changed.
 type Host struct {
 	Plan  Plan
 	Owner string
 }
 
-// Free says whether nothing on the machine uses the plan's interface name or
+// Free reports whether nothing on the machine uses the plan's interface name or
 // addresses; the cluster's own bridge does not count.
 func (h Host) Free() (bool, error) {
 	own := -1
@@ -40,8 +40,8 @@ func (h Host) Free() (bool, error) {
 			continue
 		}
 		for _, wanted := range []netip.Prefix{h.Plan.NodeNetwork(), h.Plan.Pods(), h.Plan.Services()} {
-			// A wider route, like that of a company's 10.0.0.0/8, is
-			// overridden by our narrower ones for these addresses only.
+			// Our narrower routes override a wider one, like a company's 10.0.0.0/8,
+			// for these addresses only.
 			if wanted.Overlaps(used) && used.Bits() >= 16 {
 				return false, nil
 			}
@@ -60,7 +60,7 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
 }
 
-// Up makes the bridge and its address, as far as they are missing.
+// Up adds the bridge and its address, if missing.
 func (h Host) Up() error {
 	bridge, err := h.find(h.Plan.Bridge())
 	if err != nil {
@@ -92,15 +92,15 @@ func (h Host) claim(link netlink.Link) error {
 	return netlink.LinkSetUp(link)
 }
 
-// owns: an interface with our name that nobody has marked and that was never
-// set up is one which we had no time to mark before we were killed.
+// owns reports whether the cluster owns an interface. An unmarked one with our name that was never
+// set up is ours: we were killed before marking it.
 func (h Host) owns(link netlink.Link) bool {
 	alias, up := link.Attrs().Alias, link.Attrs().Flags&net.FlagUp != 0
 	return alias == h.Owner || alias == "" && !up
 }
 
-// find returns the cluster's interface of this name, or nil if there is none;
-// it is an error if somebody else's has the name.
+// find returns the cluster's interface of this name, or nil if there is none.
+// A foreign interface with the name is an error.
 func (h Host) find(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
@@ -116,7 +116,7 @@ func (h Host) find(name string) (netlink.Link, error) {
 }
 
 // Attach makes a node's uplink: eth0 in the network namespace of process pid,
-// and the other end on the bridge. A left-over of an earlier life is replaced.
+// and the other end on the bridge. It replaces a leftover of an earlier node process.
 func (h Host) Attach(node, pid int) error {
 	bridge, err := h.find(h.Plan.Bridge())
 	if err != nil {
@@ -164,7 +164,7 @@ func (h Host) Route(node int) error {
 	return nil
 }
 
-// Down removes all interfaces of the cluster; their addresses and routes go with them.
+// Down removes all interfaces of the cluster, with their addresses and routes.
 func (h Host) Down() error {
 	var problems []error
 	for node := 1; node <= MaxNodes; node++ {
@@ -173,8 +173,8 @@ func (h Host) Down() error {
 	return errors.Join(append(problems, h.remove(h.Plan.Bridge()))...)
 }
 
-// ConfigureNode sets up a node's own interfaces and routes; it runs in the
-// node's network namespace. There is no default route: nothing gets out.
+// ConfigureNode sets up a node's own interfaces and routes. It runs in the
+// node's network namespace. Without a default route nothing leaves the cluster.
 func ConfigureNode(p Plan, node int) error {
 	for name, address := range map[string]*netip.Prefix{"lo": nil, "eth0": new(p.NodeAddress(node))} {
 		link, err := netlink.LinkByName(name)
@@ -194,8 +194,8 @@ func ConfigureNode(p Plan, node int) error {
 	if err != nil {
 		return err
 	}
-	// kube-proxy rewrites the destination after routing has found some
-	// route: this one. What it does not rewrite finds no neighbour.
+	// kube-proxy rewrites the destination only after routing found a
+	// route: this one. Other destinations find no neighbour.
 	services := &netlink.Route{Dst: ipNet(p.Services()), LinkIndex: uplink.Attrs().Index, Scope: netlink.SCOPE_LINK}
 	if err := netlink.RouteReplace(services); err != nil {
 		return fmt.Errorf("route %s: %w", p.Services(), err)

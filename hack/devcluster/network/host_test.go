@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNewNamespace gives the test a network namespace of its own, and nothing
-// of the machine's to disturb.
+// inNewNamespace runs the test in a network namespace of its own, apart
+// from the machine's.
 func inNewNamespace(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -1,4 +1,4 @@
-// Package network gives a cluster its addresses, and joins its nodes and the
+// Package network assigns a cluster's addresses, and connects its nodes and the
 // machine by a private bridge. Nothing is routed beyond the machine.
 package network
 
@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// MaxClusters is how many clusters can be up at once on one machine.
+	// MaxClusters is the most clusters on one machine.
 	MaxClusters = 32
-	// MaxNodes is how many nodes a cluster can have.
+	// MaxNodes is the most nodes of a cluster.
 	MaxNodes = 16
 
-	firstOctet  = 128 // 10.128.0.0 and up: four /16 per cluster, of which three are used
+	firstOctet  = 128 // 10.128.0.0 and up: four /16 per cluster, three of them used.
 	octetStride = 4
 )
 

@@ -18,7 +18,7 @@ const (
 	apiReadyPoll = 100 * time.Millisecond
 )
 
-// api is the little of the Kubernetes API that a node itself uses.
+// api is the part of the Kubernetes API that a node itself uses.
 type api struct {
 	server string
 	client *http.Client

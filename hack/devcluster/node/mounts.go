@@ -10,12 +10,12 @@ import (
 
 // mountAll gives the node its own /var, /run, /tmp, /etc, /opt, /proc and
 // /sys; all other folders are the machine's. It runs in the node's own mount
-// namespace, so that nothing of it is seen outside.
+// namespace, so that the machine does not see these mounts.
 func (c Config) mountAll() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	// The machine's folders may lie below what is mounted over now: they
+	// The new mounts may hide folders of the machine. They
 	// are held by descriptors and bound into the node afterwards.
 	held := map[string]string{"/var": filepath.Join(c.Dir, "var"), kubernetesDir: c.Kubernetes, pkiDir: c.PKI, ownDir + "/cni": c.CNI}
 	descriptors := map[string]int{}
@@ -89,7 +89,7 @@ func mountSys() error {
 	return mount(aside, "/sys/fs/cgroup", "", unix.MS_MOVE, "")
 }
 
-// overlay makes changes below folder the node's own, and forgets them with it.
+// overlay keeps changes below folder within the node, and drops them with it.
 func overlay(folder string) error {
 	upper, work := filepath.Join(ownDir, "upper", folder), filepath.Join(ownDir, "work", folder)
 	for _, dir := range []string{upper, work} {
@@ -109,7 +109,7 @@ func makeVar(path string) error {
 	if err := os.MkdirAll(filepath.Join(path, "tmp"), 0o777|os.ModeSticky); err != nil {
 		return err
 	}
-	// The pods of an earlier life are gone, and their addresses are free.
+	// The pods from before the start are gone, and their addresses are free.
 	if err := os.RemoveAll(filepath.Join(path, "lib/cni")); err != nil {
 		return err
 	}

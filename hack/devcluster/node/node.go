@@ -1,6 +1,6 @@
-// Package node is the life of one node of the cluster: a process which is
+// Package node runs one node of the cluster: a process which is
 // PID 1 of its own mount, PID, network, UTS and IPC namespaces, sets them up,
-// and keeps the node's programs running. Killing it ends all of the node.
+// and keeps the node's programs running. Killing it ends the complete node.
 package node
 
 import (
@@ -19,10 +19,10 @@ import (
 	"vignette.dev/vignette/hack/devcluster/network"
 )
 
-// Config is all that a node needs to know. Paths are those of the machine.
+// Config is a node's configuration. Paths are those of the machine.
 type Config struct {
 	Cluster string
-	Number  int // from 1; node 1 carries the control plane
+	Number  int // from 1; node 1 runs the control plane
 	Plan    network.Plan
 	// Dir is the node's own folder; its subfolder var becomes the node's /var.
 	Dir string
@@ -30,7 +30,7 @@ type Config struct {
 	Kubernetes, CNI, PKI string
 	// Cgroup is the parent of the node's control groups.
 	Cgroup string
-	// ReservedMemoryBytes is what pods cannot have.
+	// ReservedMemoryBytes is the memory that pods cannot use.
 	ReservedMemoryBytes int64
 }
 
@@ -39,17 +39,17 @@ func (c Config) Name() string { return network.NodeName(c.Number) }
 
 func (c Config) group() string { return filepath.Join(c.Cgroup, c.Name()) }
 
-// The node's own programs go to groups beside the pods', so that they end with the node and not with a login session, and
-// the control plane's to one of their own: elsewhere it has machines for itself.
+// The node's own programs are in groups beside the pods', so that they end with the node and not with a login session.
+// The control plane has its own group, as elsewhere it has its own machines.
 func (c Config) systemGroup() string  { return filepath.Join(c.group(), "system") }
 func (c Config) controlGroup() string { return filepath.Join(c.group(), "control") }
 func (c Config) radioGroup() string   { return filepath.Join(c.Cgroup, c.Name()+"-radio") }
 func (c Config) routersGroup() string { return filepath.Join(c.Cgroup, c.Name()+"-routers") }
 
 // Weights of a busy processor's time. The pods of a machine with two processors together have about 175. A cluster has as
-// many processes as dozens of those that share the machine with it, each of which weighs 100 and up to ten times as much by its
+// many processes as dozens of other programs, each of which weighs 100 and up to ten times as much by its
 // niceness: a sandbox's own program at -10 kept a processor for 45 ms once a second. The control plane has to
-// answer while dozens of containers start in system; and system must not crowd out the pods, whose delays are measured.
+// answer while dozens of containers start in system. And system must not crowd out the pods, whose delays are measured.
 const (
 	defaultWeight = 100
 	clusterWeight = 5000
@@ -73,7 +73,7 @@ const (
 // ConfigDescriptor is the descriptor from which Main reads the configuration.
 const ConfigDescriptor = 3
 
-// Main is the whole life of the node's PID 1; it returns only on failure.
+// Main runs the node's PID 1. It returns only on failure.
 func Main() error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("this command is PID 1 of a node; it is not for people")
@@ -173,7 +173,7 @@ func (c Config) startPrograms(s *supervisor) error {
 	}
 	if c.controlPlane() {
 		s.keep("etcd", c.etcd(), c.controlGroup(), setAsideBrokenEtcd)
-		// At Go's 100, half of the API server's time on two processors goes into collecting garbage, while memory is left.
+		// At Go's 100, garbage collection takes half of the API server's time on two processors, while memory is free.
 		s.keep("kube-apiserver", append([]string{"env", "GOGC=300"}, c.apiServer()...), c.controlGroup(), nil)
 	}
 	s.keep("containerd", []string{"containerd", "-c", configDir + "/containerd.toml"}, c.systemGroup(), nil)
@@ -181,8 +181,8 @@ func (c Config) startPrograms(s *supervisor) error {
 	if err != nil {
 		return err
 	}
-	// The controllers end for good if they meet an API server whose
-	// built-in roles are not there yet.
+	// The controllers end permanently if they meet an API server whose
+	// built-in roles do not exist yet.
 	api.waitReady()
 	if c.controlPlane() {
 		s.keep("kube-controller-manager", controllerManager(), c.controlGroup(), nil)
@@ -195,7 +195,7 @@ func (c Config) startPrograms(s *supervisor) error {
 	return nil
 }
 
-// setAsideBrokenEtcd is called when etcd ended within seconds several times:
+// setAsideBrokenEtcd is called when etcd has ended within seconds several times:
 // it runs without fsync, so a machine that lost power may have lost its data.
 func setAsideBrokenEtcd() {
 	broken := "/var/lib/etcd.broken-" + time.Now().UTC().Format("20060102T150405")

@@ -18,7 +18,7 @@ var configFiles embed.FS
 
 const overlayMagic = 0x794c7630
 
-// configTargets says where each template of the folder config goes.
+// configTargets has the destination of each template of the folder config.
 var configTargets = map[string]string{
 	"containerd.toml": configDir,
 	"kubelet.yaml":    configDir,
@@ -26,7 +26,7 @@ var configTargets = map[string]string{
 	"00-multus.conf":  cniConfigDir,
 }
 
-// settings are the values which the templates use.
+// settings are the values of the templates.
 type settings struct {
 	Name, PKI, CgroupRoot, PauseImage, Snapshotter string
 	CNIBin, CNIConfig, LogDir                      string
@@ -44,7 +44,7 @@ func (c Config) settings() settings {
 	}
 }
 
-// snapshotter: an overlay cannot lie on an overlay, as inside another container.
+// snapshotter returns native on an overlay, which cannot hold another one, as inside another container.
 func snapshotter() string {
 	var stat unix.Statfs_t
 	if unix.Statfs("/var", &stat) == nil && stat.Type == overlayMagic {
@@ -53,7 +53,7 @@ func snapshotter() string {
 	return "overlayfs"
 }
 
-// canLowerOOMScore says whether this process may do what containerd does for
+// canLowerOOMScore reports whether this process may do what containerd does for
 // its important containers.
 func canLowerOOMScore() bool {
 	const file = "/proc/self/oom_score_adj"

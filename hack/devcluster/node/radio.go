@@ -13,21 +13,21 @@ import (
 
 const (
 	radioInterval = 2 * time.Second
-	// radioProgram carries the frames of the emulated radios.
+	// radioProgram transports the frames of the emulated radios.
 	radioProgram = "radiod"
-	// radioPatience with a new container whose program has not started yet.
+	// radioPatience is how long a new container may take to start its program.
 	radioPatience = 2 * time.Minute
-	// radioWeight beside that of all the rest of the node, which shares the two processors of a small machine with it. Among
-	// the pods a release of a frame was seen to wait up to 130 ms for a burst of the API server's, whatever radiod's
-	// niceness: the kernel first lets control groups that had less than their share catch up.
+	// radioWeight is the weight beside all the rest of the node, which shares a small machine's two processors. Among
+	// the pods, the release of a frame waited up to 130 ms for a burst of the API server, at any niceness of
+	// radiod: the kernel first serves control groups that had less than their share.
 	radioWeight = 10000
-	// routersWeight leaves most of a processor to radiod's routers, which are to come to their packets in time, and not all of it: with
-	// hundreds of them agents waited up to 80 ms for their turn at a start.
+	// routersWeight gives most of a processor to radiod's routers, which need their packets in time, but not all of it: with
+	// hundreds of them agents waited up to 80 ms at a start.
 	routersWeight = 200
 )
 
-// keepRadioApart moves radiod's processes into control groups of their own, for processor time only, whenever they have been started.
-// Clusters on machines of their own have less company, and real-time scheduling. Version 2 control groups cannot be split by
+// keepRadioApart moves radiod's processes into their own control groups, for processor time only, after each start.
+// Clusters on their own machines have less load, and real-time scheduling. Version 2 control groups cannot be split by
 // controller: there it returns at once.
 func (c Config) keepRadioApart(h cgroup.Hierarchies) {
 	if h.Unified {
@@ -37,16 +37,16 @@ func (c Config) keepRadioApart(h cgroup.Hierarchies) {
 	repeat("control group of the radio", radioInterval, func() error { return c.moveRadio(h, seen) })
 }
 
-// seenContainer is one that was there before: since when, and whether it has been found to be radiod's.
+// seenContainer is a known container: since when, and whether it is radiod's.
 type seenContainer struct {
 	since time.Time
 	radio bool
 }
 
-// moveRadio looks at radiod's containers, and at those that may become it: radiod starts processes at any time.
+// moveRadio checks radiod's containers, and those that may become it: radiod starts processes at any time.
 func (c Config) moveRadio(h cgroup.Hierarchies, seen map[string]*seenContainer) error {
 	containers, err := c.containers(h)
-	_, routersErr := c.movePrograms(h, c.radioGroup()) // which a worker in it has started
+	_, routersErr := c.movePrograms(h, c.radioGroup()) // the routers that a worker in it started
 	problems := []error{err, routersErr}
 	existing := map[string]bool{}
 	for _, container := range containers {
@@ -71,7 +71,7 @@ func (c Config) moveRadio(h cgroup.Hierarchies, seen map[string]*seenContainer) 
 	return errors.Join(problems...)
 }
 
-// containers of all pods: kubepods/[burstable/|besteffort/]podUID/ID.
+// containers returns all pods' containers: kubepods/[burstable/|besteffort/]podUID/ID.
 func (c Config) containers(h cgroup.Hierarchies) (containers []string, err error) {
 	groups := []string{filepath.Join(c.group(), "kubepods")}
 	for len(groups) > 0 {
@@ -86,14 +86,14 @@ func (c Config) containers(h cgroup.Hierarchies) (containers []string, err error
 	return containers, err
 }
 
-// movePrograms moves those of a group's processes that are radiod's to where they belong, and tells whether there are any.
+// movePrograms moves radiod's processes of a group to their groups, and reports whether there are any.
 func (c Config) movePrograms(h cgroup.Hierarchies, group string) (found bool, err error) {
 	processes, err := h.Processes(group)
 	for _, process := range processes {
 		commandLine, readErr := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process), "cmdline"))
 		to, ok := c.groupOf(strings.Split(string(commandLine), "\x00"))
 		if readErr != nil || !ok {
-			continue // it has ended, or is another
+			continue // it has ended, or is another process
 		}
 		found = true
 		if to != group {
@@ -103,7 +103,7 @@ func (c Config) movePrograms(h cgroup.Hierarchies, group string) (found bool, er
 	return found, err
 }
 
-// groupOf a process of radiod's, by its command line: its first one starts the worker, which carries the frames and starts the routers.
+// groupOf returns the group of a radiod process by its command line. The first process starts the worker, which transports frames and starts the routers.
 func (c Config) groupOf(arguments []string) (group string, ok bool) {
 	if program := filepath.Base(arguments[0]); len(arguments) < 2 || program != radioProgram && program != "exe" {
 		return "", false

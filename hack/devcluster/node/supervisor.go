@@ -23,8 +23,8 @@ const (
 	logCheck        = time.Minute
 )
 
-// supervisor starts programs, starts them again when they end, and, being
-// PID 1, reaps every orphan of the node. It does without os/exec's waiting,
+// supervisor starts programs, restarts them when they end, and, being
+// PID 1, reaps every orphan of the node. It does not use os/exec's wait,
 // which would compete with the reaping.
 type supervisor struct {
 	logDir      string
@@ -81,7 +81,7 @@ func (s *supervisor) start(name string, command []string, group string) (<-chan 
 		return nil, err
 	}
 	defer null.Close()
-	// Held over the fork, so that the program cannot be reaped before it is known.
+	// Held over the fork, so that the program is not reaped before it is known.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pid, err := syscall.ForkExec(path, command, &syscall.ProcAttr{
@@ -100,8 +100,8 @@ func (s *supervisor) start(name string, command []string, group string) (<-chan 
 	return ended, nil
 }
 
-// keep keeps a program running in a control group. onShortLives is called when it ended soon
-// after its start several times in a row, before it has ever lived longer.
+// keep keeps a program running in a control group. It calls onShortLives when the program has ended soon
+// after its start several times in a row, before any longer life.
 func (s *supervisor) keep(name string, command []string, group string, onShortLives func()) {
 	go func() {
 		for short := 0; ; {
@@ -126,7 +126,7 @@ func (s *supervisor) keep(name string, command []string, group string, onShortLi
 	}()
 }
 
-// limitLogs keeps one old copy of a log which has grown too long.
+// limitLogs keeps one old copy of a log that is too long.
 func (s *supervisor) limitLogs() {
 	for ; ; time.Sleep(logCheck) {
 		logs, err := filepath.Glob(filepath.Join(s.logDir, "*.log"))
@@ -143,7 +143,7 @@ func (s *supervisor) limitLogs() {
 	}
 }
 
-// copyAndTruncate: the program has the file open for appending and goes on with it.
+// copyAndTruncate truncates the file, as the program keeps it open for appending.
 func copyAndTruncate(path string) error {
 	from, err := os.Open(path)
 	if err != nil {
@@ -161,7 +161,7 @@ func copyAndTruncate(path string) error {
 	return os.Truncate(path, 0)
 }
 
-// repeat a task for good, an interval apart. Of what goes wrong only what is new is logged.
+// repeat repeats a task forever at an interval. It logs an error only if it is new.
 func repeat(name string, interval time.Duration, task func() error) {
 	told := ""
 	for ; ; time.Sleep(interval) {

@@ -19,8 +19,8 @@ const (
 	storageClass    = "local"
 )
 
-// keepVolumes offers the node's folders as local persistent volumes, and
-// makes a volume available again, and empty, once its claim is deleted.
+// keepVolumes offers the node's folders as local persistent volumes. It empties a volume and
+// offers it again after its claim is deleted.
 func keepVolumes(a *api, nodeName string) {
 	repeat("volumes", volumesInterval, func() error { return keepVolumesOnce(a, nodeName) })
 }
@@ -53,8 +53,8 @@ func keepVolumesOnce(a *api, nodeName string) error {
 	return errors.Join(problems...)
 }
 
-// offerVolume makes a new volume. Data which is there although the cluster
-// does not know the volume (etcd had to start anew) is set aside, not deleted.
+// offerVolume makes a new volume. It sets aside, and does not delete, data of a volume that
+// the cluster does not know (after etcd lost its data).
 func offerVolume(a *api, name, nodeName, folder string) error {
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
 		kept := folder + ".kept-" + time.Now().UTC().Format("20060102T150405")
@@ -69,7 +69,7 @@ func offerVolume(a *api, name, nodeName, folder string) error {
 	return a.call(http.MethodPost, volumesPath, "application/json", persistentVolume(name, nodeName, folder), nil)
 }
 
-// freeVolume does what the reclaim policy Delete would.
+// freeVolume does what the reclaim policy Delete would do.
 func freeVolume(a *api, name, folder string) error {
 	if err := emptyFolder(folder); err != nil {
 		return err
@@ -78,7 +78,7 @@ func freeVolume(a *api, name, folder string) error {
 	return a.call(http.MethodPatch, volumesPath+"/"+name, "application/merge-patch+json", unbind, nil)
 }
 
-// emptyFolder starts with a new folder: owner and mode were the last pod's too.
+// emptyFolder makes a new folder, as the last pod also changed owner and mode.
 func emptyFolder(folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// The pause container holds a pod's namespaces, and reaps what is left of the
-// pod's processes if they share one PID namespace.
+// The pause container holds a pod's namespaces, and reaps the pod's
+// remaining processes if they share one PID namespace.
 package main
 
 import (

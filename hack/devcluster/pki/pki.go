@@ -25,15 +25,15 @@ import (
 
 const validity = 10 * 365 * 24 * time.Hour
 
-// Directory holds a cluster's keys, certificates and kubeconfigs. What is
-// there already is kept, so that a second call changes nothing.
+// Directory holds a cluster's keys, certificates and kubeconfigs. Existing
+// files stay, so that a second call changes nothing.
 type Directory struct {
 	Path string
 	// Server is the URL of the API server, for the kubeconfigs.
 	Server string
 }
 
-// ControlPlane makes all that a cluster needs apart from its nodes' own
+// ControlPlane makes everything that a cluster needs apart from its nodes' own
 // certificates; apiNames are the names and addresses of the API server.
 func (d Directory) ControlPlane(apiNames []string) error {
 	leaves := []leaf{
@@ -130,7 +130,7 @@ func template(commonName string) *x509.Certificate {
 	}
 }
 
-// issue writes the key before the certificate: a certificate that is there has its key.
+// issue writes the key before the certificate, so that each certificate has its key.
 func (d Directory) issue(name string, template *x509.Certificate, authority *tls.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package progress runs a list of steps and shows at every moment which one
-// runs, how long it has taken and what is left.
+// Package progress runs a list of steps and shows at every moment the running
+// step, how long it has taken and what is left.
 package progress
 
 import (
@@ -23,12 +23,12 @@ const (
 // Step is one named part of a command's work.
 type Step struct {
 	Label string
-	// Expect is how long the step is likely to take; zero when it is not known.
+	// Expect is how long the step is likely to take; zero if unknown.
 	Expect time.Duration
 	Do     func(ctx context.Context, h *Handle) error
 }
 
-// Handle lets a running step say what it is doing.
+// Handle lets a running step show its progress.
 type Handle struct {
 	mu     sync.Mutex
 	detail string
@@ -42,7 +42,7 @@ func (h *Handle) Detail(format string, args ...any) {
 	h.detail = fmt.Sprintf(format, args...)
 }
 
-// Result sets the text which stays behind the label once the step has ended.
+// Result sets the text that stays behind the label after the step.
 func (h *Handle) Result(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *Reporter) Run(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// runOne runs one step as number index of total; after is the time which the
+// runOne runs one step as number index of total; after is the time that the
 // steps behind it are likely to take.
 func (r *Reporter) runOne(ctx context.Context, s Step, index, total int, after time.Duration) error {
 	h, start := &Handle{}, r.now()
@@ -177,7 +177,7 @@ const (
 	Failed
 )
 
-// Line is what is shown of one step.
+// Line is the displayed state of one step.
 type Line struct {
 	Index, Total  int
 	Label, Detail string

@@ -17,7 +17,7 @@ import (
 
 const shownLines = 20
 
-// Failure is the error of a program which failed.
+// Failure is the error of a failed program.
 type Failure struct {
 	Command string
 	LogPath string
@@ -121,7 +121,7 @@ func Tail(path string, n int) []string {
 	return lines[max(len(lines)-n, 0):]
 }
 
-// lineWriter calls onLine for each whole line written to it.
+// lineWriter calls onLine for each complete line written to it.
 type lineWriter struct {
 	rest   []byte
 	onLine func(string)
@@ -139,12 +139,12 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// ExitStatus is an error which means: end with this status, and say nothing more.
+// ExitStatus is an error that means: exit with this status, without a message.
 type ExitStatus int
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// Exit turns the error of a program that had the terminal into an ExitStatus.
+// Exit turns the error of a program on the terminal into an ExitStatus.
 func Exit(err error) error {
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		return ExitStatus(failed.ExitCode())

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// HashTree adds the names relative to root, the modes and the contents of all below path, wherever root lies.
+// HashTree adds the names relative to root, the modes and the contents of all files below path, at any place of root.
 func HashTree(h io.Writer, root, path string) error {
 	return filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -1,5 +1,5 @@
-// Package store knows the one folder which the developer cluster writes to,
-// and how to write there so that an interruption leaves nothing half-made.
+// Package store has the one folder to which the developer cluster writes,
+// and writes there so that an interruption leaves nothing incomplete.
 package store
 
 import (
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Home is the folder that holds everything.
+// Home is the folder of everything.
 type Home string
 
 // Find returns $VIGNETTE_HOME, else the folder vignette in the user's cache.

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Chart of some series over common axes.
+// Chart is a chart of series over common axes.
 type Chart struct {
 	Title  string
 	X, Y   Axis
 	Series []Series
 }
 
-// Axis from Min to Max with a labelled line at every Step.
+// Axis goes from Min to Max with a labelled line at every Step.
 type Axis struct {
 	Label          string
 	Min, Max, Step float64
@@ -30,7 +30,7 @@ type Series struct {
 	Dashed bool
 }
 
-// Sampled is the line of a function at n+1 points.
+// Sampled returns the line of a function at n+1 points.
 func Sampled(name string, from, to float64, n int, f func(x float64) float64) Series {
 	s := Series{Name: name}
 	for i := range n + 1 {
@@ -46,10 +46,10 @@ const (
 	left, right, top, bottom = 64, 704, 40, 348
 )
 
-// colours are those of Okabe and Ito, which people with any colour vision can tell apart.
+// colours are those of Okabe and Ito, which people with any colour vision can distinguish.
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
-// SVG of the chart. What lies beyond its axes is left out.
+// SVG draws the chart. Points beyond its axes are left out.
 func (c *Chart) SVG() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
@@ -78,7 +78,7 @@ func (c *Chart) grid(b *strings.Builder) {
 	text(b, 0, 0, "middle", fmt.Sprintf(`transform="translate(16 %d) rotate(-90)"`, (top+bottom)/2), c.Y.Label)
 }
 
-// label of a line, without the rounding errors of the sums that it comes from.
+// label formats a value without the rounding errors of a sum.
 func label(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1e9)/1e9, 'g', 6, 64)
 }
@@ -87,7 +87,7 @@ func text(b *strings.Builder, x, y float64, anchor, attributes, content string) 
 	fmt.Fprintf(b, `<text x="%s" y="%s" text-anchor="%s" %s>%s</text>`+"\n", pixel(x), pixel(y), anchor, attributes, html.EscapeString(content))
 }
 
-// at gives the pixel of a value, where Min lies at low and Max at high.
+// at returns the pixel of a value, with Min at low and Max at high.
 func (a *Axis) at(v, low, high float64) float64 {
 	return low + (v-a.Min)/(a.Max-a.Min)*(high-low)
 }

@@ -1,5 +1,5 @@
-// notices writes NOTICE: what the programs and the image of the analysis are made of, under which licences, and the texts that
-// go with the programs. It fails where a licence is not among those that the project accepts.
+// notices writes NOTICE: the parts of the programs and of the analysis image, their licences, and the texts that
+// go with the programs. It fails for a licence that the project does not accept.
 //
 //	notices --lock requirements.lock --site-packages DIR PACKAGE...
 package main
@@ -25,20 +25,20 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// accepted licences: those that let anybody use, change and pass on the whole under the Apache License.
+// accepted licences let anybody use, change and pass on the combined work under the Apache License.
 var accepted = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD", "MPL-2.0", "Zlib", "PSF-2.0", "Python-2.0", "HPND", "MIT-CMU",
 	"Unlicense", "CC0-1.0", "OFL-1.1", "EPL-2.0"}
 
-// reviewed are works whose files name more licences than apply, with what a person found.
+// reviewed are works whose files name more licences than apply, with the result of a manual review.
 var reviewed = map[string]string{
 	"scipy": "BSD-3-Clause; its wheels contain OpenBLAS (BSD-3-Clause), and libgfortran and libquadmath with the exception for GCC's runtime libraries",
 }
 
-// work is a module or package of others.
+// work is an external module or package.
 type work struct {
 	name, version string
 	licence       string
-	// texts of licences and notices, by their files' names.
+	// The texts of licences and notices, by file name.
 	texts map[string]string
 }
 
@@ -67,7 +67,7 @@ func run(lock, site string, packages []string, out io.Writer) error {
 	return write(out, modules, python)
 }
 
-// check that every licence is accepted.
+// check checks that every licence is accepted.
 func check(works []work) error {
 	var errs []error
 	for _, w := range works {
@@ -86,7 +86,7 @@ func check(works []work) error {
 	return errors.Join(errs...)
 }
 
-// goModules that packages are made of, but for the module that they belong to.
+// goModules returns the modules of packages, without the packages' own module.
 func goModules(packages []string) ([]work, error) {
 	command := exec.Command("go", append([]string{"list", "-deps", "-json=Module"}, packages...)...)
 	command.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
@@ -120,7 +120,7 @@ func goModules(packages []string) ([]work, error) {
 	return sorted(works), nil
 }
 
-// legal are the files that hold licences and notices.
+// legal are the files with licences and notices.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
 func texts(dir string) (map[string]string, error) {
@@ -142,7 +142,7 @@ func texts(dir string) (map[string]string, error) {
 	return found, nil
 }
 
-// detect the licences by their texts.
+// detect detects licences by their texts.
 func detect(texts map[string]string) string {
 	var ids []string
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -160,10 +160,10 @@ func detect(texts map[string]string) string {
 
 func isNotice(name string) bool { return strings.HasPrefix(strings.ToLower(name), "notice") }
 
-// pinned is a line of a lock.
+// pinned matches a line of a lock.
 var pinned = regexp.MustCompile(`^([\w.-]+)==([\w.!+-]+)`)
 
-// pythonPackages of a lock, as they are installed.
+// pythonPackages returns a lock's packages as they are installed.
 func pythonPackages(lock, site string) ([]work, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {
@@ -194,10 +194,10 @@ func pythonPackages(lock, site string) ([]work, error) {
 
 var separators = regexp.MustCompile(`[-_.]+`)
 
-// normal form of a package's name.
+// normal returns the normal form of a package's name.
 func normal(name string) string { return strings.ToLower(separators.ReplaceAllString(name, "-")) }
 
-// distributions that are installed: their folders by name-version, with the name in its normal form.
+// distributions returns the folders of installed distributions by name-version, with the name in its normal form.
 func distributions(site string) (map[string]string, error) {
 	found, err := filepath.Glob(filepath.Join(site, "*.dist-info"))
 	if err != nil {
@@ -212,7 +212,7 @@ func distributions(site string) (map[string]string, error) {
 	return dirs, nil
 }
 
-// readDistribution finds what a package says of its licence, and the licence's text.
+// readDistribution reads a package's statement of its licence, and the licence's text.
 func (w *work) readDistribution(dir string) error {
 	w.texts = map[string]string{}
 	for _, in := range []string{dir, filepath.Join(dir, "licenses")} {

@@ -18,7 +18,7 @@ The programs contain the Go modules below, whose licences follow. The image of t
 in images bring the texts of their licences with them. This file is written by hack/notice.
 `
 
-// write what is used, then the texts of the modules, which programs do not contain: each once, with the names of those it belongs to.
+// write writes a list of the works, then the modules' texts, which the programs do not contain. Each text appears once, with its modules' names.
 func write(out io.Writer, modules, python []work) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprint(w, head)

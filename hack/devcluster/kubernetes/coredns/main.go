@@ -1,4 +1,4 @@
-// CoreDNS with only the plugins which a cluster needs.
+// CoreDNS with only the plugins that a cluster needs.
 package main
 
 import (

@@ -3,8 +3,8 @@
 //
 //	operator CONTROL_IMAGE NODE_IMAGE VERSION
 //
-// KubeVirt has an image per program. Here two hold all of them: CONTROL_IMAGE what talks to the API server only, NODE_IMAGE what
-// works on a node, next to QEMU.
+// KubeVirt has an image per program. Here two have all of them: CONTROL_IMAGE those that talk to the API server only, NODE_IMAGE those
+// that work on a node, next to QEMU.
 package main
 
 import (
