@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// experimentBuilder makes experiments that read as sentences.
+// experimentBuilder builds experiments so that tests read as sentences.
 type experimentBuilder struct{ v1alpha1.Experiment }
 
 func makeExperiment(namespace, name string) *experimentBuilder {
@@ -48,7 +48,7 @@ func (b *experimentBuilder) Publisher(name, broker string, period v1alpha1.Durat
 	return b
 }
 
-// Payload of the publisher added last.
+// Payload sets the payload of the last publisher.
 func (b *experimentBuilder) Payload(payload string) *experimentBuilder {
 	b.Spec.Apps[len(b.Spec.Apps)-1].Publisher.Payload = payload
 	return b
@@ -85,7 +85,7 @@ func (b *experimentBuilder) Stop(at v1alpha1.Duration, apps ...string) *experime
 
 func (b *experimentBuilder) Obj() *v1alpha1.Experiment { return b.Experiment.DeepCopy() }
 
-// pair is the smallest whole experiment: a publisher on one node, broker and subscriber on another.
+// pair is the smallest complete experiment: a publisher on one node, broker and subscriber on another.
 func pair(namespace, name string) *experimentBuilder {
 	return makeExperiment(namespace, name).
 		Network("wan", "198.18.9.0/24", "baseline").

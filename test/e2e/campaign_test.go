@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// tinyCampaign varies the link's delay and the publisher's period: 2 × 2 points, without one.
+// tinyCampaign varies the link's delay and the publisher's period: 2 × 2 points, less one.
 func tinyCampaign(namespace string) *v1alpha1.Campaign {
 	spec := pair(namespace, "template").Duration("6s").Obj().Spec
 	spec.Timeline = nil
@@ -86,7 +86,7 @@ func waitForCampaign(t *testing.T, c *v1alpha1.Campaign, timeout time.Duration, 
 	return &now
 }
 
-// wantEachPointOnce: five experiments that succeeded, with the levels of five points, and no other.
+// wantEachPointOnce wants five succeeded experiments with the levels of five points, and no other.
 func wantEachPointOnce(t *testing.T, c *v1alpha1.Campaign) {
 	t.Helper()
 	want := []string{"tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-20ms-1s-1", "tiny-20ms-500ms-1", "tiny-50ms-500ms-1"}

@@ -40,7 +40,7 @@ func namesOf(list client.ObjectList) (names []string) {
 	return names
 }
 
-// radiodMetricMentioning returns a metric line of any radiod that speaks of a namespace, or "".
+// radiodMetricMentioning returns a metric line of any radiod that names a namespace, or "".
 func radiodMetricMentioning(t *testing.T, namespace string) string {
 	t.Helper()
 	for _, line := range radiodMetrics(t) {
@@ -63,7 +63,7 @@ func radiodMetrics(t *testing.T) (lines []string) {
 	return lines
 }
 
-// podsOf a part of the platform.
+// podsOf returns the pods of a part of the platform.
 func podsOf(t *testing.T, part string) (pods []*corev1.Pod) {
 	t.Helper()
 	var list corev1.PodList
@@ -81,13 +81,13 @@ func podsOf(t *testing.T, part string) (pods []*corev1.Pod) {
 	return pods
 }
 
-// tokens of service accounts that tests share, as a client would: each new one costs its reader a review.
+// tokens are shared by tests, as by a client: each new one costs its reader a review.
 var tokens = struct {
 	sync.Mutex
 	of map[string]string
 }{of: map[string]string{}}
 
-// tokenOf a service account.
+// tokenOf returns a service account's token.
 func tokenOf(t *testing.T, namespace, account string) string {
 	t.Helper()
 	tokens.Lock()
@@ -107,7 +107,7 @@ func tokenOf(t *testing.T, namespace, account string) string {
 	return token.Status.Token
 }
 
-// getFromPod through a port that is forwarded: the API server's proxy keeps tokens to itself. The status is 0 where nothing answers, and the
+// getFromPod uses a forwarded port, as the API server's proxy does not pass tokens on. Without an answer the status is 0, and the
 // body the reason.
 func getFromPod(t *testing.T, pod *corev1.Pod, port int, path, authorization string) (status int, body string) {
 	t.Helper()
@@ -161,7 +161,7 @@ func execIn(t *testing.T, namespace, pod, container string, command ...string) s
 	return feedTo(t, nil, namespace, pod, container, command...)
 }
 
-// feedTo runs a command in a container with an input, where there is one, and returns its output.
+// feedTo runs a command in a container with an optional input, and returns its output.
 func feedTo(t *testing.T, input io.Reader, namespace, pod, container string, command ...string) string {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(restConfig)

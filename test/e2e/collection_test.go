@@ -40,7 +40,7 @@ func collected(namespace, name string, duration v1alpha1.Duration) *experimentBu
 	return b
 }
 
-// withoutServer does something while the archive is away: its pod is killed at once, and another one comes only afterwards.
+// withoutServer does something without the server: it kills the pod at once, and lets another one start only afterwards.
 func withoutServer(t *testing.T, do func()) {
 	t.Helper()
 	scaleServer(t, 0)
@@ -73,7 +73,7 @@ func scaleServer(t *testing.T, replicas int32) {
 	}
 }
 
-// messageLog reads an archived message log: the numbers at the ends of its ids, in its order, and their times, by publisher.
+// messageLog reads an archived message log by publisher: the numbers at the ends of its ids, in order, and their times.
 func messageLog(t *testing.T, e *v1alpha1.Experiment, path string, status messagelog.Status) map[string]map[int]time.Time {
 	t.Helper()
 	found := map[string]map[int]time.Time{}
@@ -95,7 +95,7 @@ func messageLog(t *testing.T, e *v1alpha1.Experiment, path string, status messag
 	return found
 }
 
-// onlyPublisher of a publisher's own log.
+// onlyPublisher returns the publisher of a publisher's own log.
 func onlyPublisher(t *testing.T, sent map[string]map[int]time.Time) (name string, numbers map[int]time.Time) {
 	t.Helper()
 	if len(sent) != 1 {
@@ -106,7 +106,7 @@ func onlyPublisher(t *testing.T, sent map[string]map[int]time.Time) (name string
 	return name, numbers
 }
 
-// wantFromTheFirst wants every message that a publisher triggered, from the first to the last one, in its archived log.
+// wantFromTheFirst wants every triggered message of a publisher, from the first to the last, in its archived log.
 func wantFromTheFirst(t *testing.T, e *v1alpha1.Experiment, node string) {
 	t.Helper()
 	_, triggered := onlyPublisher(t, messageLog(t, e, "logs/"+node+"/bft/messages-1.jsonl", messagelog.Triggered))
@@ -119,8 +119,8 @@ func wantFromTheFirst(t *testing.T, e *v1alpha1.Experiment, node string) {
 	}
 }
 
-// wantOnlyNamed wants every message of the lost node's publisher that the subscriber has seen to be archived, or to be within the gap of
-// its logs. It gives how many are not archived; without a gap all must be.
+// wantOnlyNamed wants every message that the subscriber has from the lost node's publisher in the archive or within the gap of
+// its logs. It returns the number of missing ones; without a gap it allows none.
 func wantOnlyNamed(t *testing.T, e *v1alpha1.Experiment, gaps []runapi.Gap) (missing int) {
 	t.Helper()
 	publisher, sent := onlyPublisher(t, messageLog(t, e, "logs/lost/bft/messages-1.jsonl", messagelog.Sent))
@@ -156,7 +156,7 @@ func gapOf(t *testing.T, gaps []runapi.Gap, what string) runapi.Gap {
 	return runapi.Gap{}
 }
 
-// wantArchiveWhole holds every sealed file against its checksum.
+// wantArchiveWhole checks every sealed file against its checksum.
 func wantArchiveWhole(t *testing.T, e *v1alpha1.Experiment) {
 	t.Helper()
 	sealed := 0
@@ -175,7 +175,7 @@ func wantArchiveWhole(t *testing.T, e *v1alpha1.Experiment) {
 	}
 }
 
-// archivedEvents are the run's Kubernetes events; none may be there twice.
+// archivedEvents returns the run's Kubernetes events, and wants no duplicates.
 func archivedEvents(t *testing.T, e *v1alpha1.Experiment) (events []runapi.KubernetesEvent) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -239,13 +239,13 @@ func wantNoHoles(t *testing.T, e *v1alpha1.Experiment, node string, from, to tim
 	}
 }
 
-// Not in parallel: the archive goes away for everybody.
+// Not in parallel: the server is down for all tests.
 func TestWithTheArchiveRestartedAndANodeKilledNothingIsLostButWhatIsNamed(t *testing.T) {
 	e := collected(newNamespace(t), "restarted", "30s").Obj()
 	mustCreate(t, e)
 	waitForT0(t, e, 8*time.Second)
 	withoutServer(t, func() {
-		time.Sleep(time.Second) // what the node logs meanwhile reaches no archive before the node is gone
+		time.Sleep(time.Second) // logs from this time reach no archive before the node is lost
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "restarted-lost"}}
 		if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 			t.Error(err)
@@ -275,7 +275,7 @@ func TestWithTheArchiveRestartedAndANodeKilledNothingIsLostButWhatIsNamed(t *tes
 		t.Logf("%d messages of the lost node are not archived, all of them in the gap", missing)
 	}
 	for _, gap := range results.Gaps {
-		// A publisher triggers its first message while it is still connecting; what only the subscriber has of the lost node matches nothing.
+		// A publisher triggers its first message while it is still connecting. Messages that only the subscriber has match nothing.
 		if expected := strings.HasPrefix(gap.What, "messages of") || strings.HasPrefix(gap.What, "received events of") || strings.HasPrefix(gap.What, "verdict"); expected {
 			continue
 		}
@@ -287,7 +287,7 @@ func TestWithTheArchiveRestartedAndANodeKilledNothingIsLostButWhatIsNamed(t *tes
 
 func TestAnEmptyDirOverItsLimitIsANamedGap(t *testing.T) {
 	t.Parallel()
-	// The kubelet looks at volumes once a minute: the run is stopped when it has.
+	// The kubelet checks volumes once a minute, and the run stops after that.
 	b := collected(newNamespace(t), "over", "5m")
 	b.Image("hog", mosquittoImage(t), "/bin/sh", "-c", `sleep 5; head -c 300000000 /dev/zero > "${VIGNETTE_MESSAGE_LOG%/*}/.hog"; sleep 1000`)
 	b.Spec.Nodes[2].Apps = append(b.Spec.Nodes[2].Apps, "hog")
@@ -318,17 +318,17 @@ func TestAnEmptyDirOverItsLimitIsANamedGap(t *testing.T) {
 	if event := gapOf(t, results.Gaps, "Kubernetes event Evicted"); event.Node != "lost" || event.FromSeconds == nil || event.ToSeconds == nil {
 		t.Errorf("gap %+v; want it of node lost, with its times", event)
 	}
-	// The agent ships what it can while the pod is ended: there may be nothing to name.
+	// The agent ships its logs while the pod ends, so there may be no gap.
 	t.Logf("%d messages of the evicted node are not archived", wantOnlyNamed(t, done, results.Gaps))
 }
 
-// ownLogger logs messages 1, 2, 3 … itself, and loses those that the disk does not take.
+// ownLogger logs messages 1, 2, 3 … itself, and loses those for which the disk is full.
 const ownLogger = `i=0; while :; do i=$((i+1)); printf '{"ts":%s,"instance":"%s","status":"sent","id":"own_%s"}\n' "$(date +%s%N)" "$VIGNETTE_INSTANCE" $i >> "$VIGNETTE_MESSAGE_LOG"; sleep 0.1; done`
 
-// smallDisk is a volume of 1 MiB that a test puts in the place of an app's log volume.
+// smallDisk is a volume of 1 MiB that a test uses as an app's log volume.
 type smallDisk struct{ host, folder string }
 
-// smallDisks for apps of a node that is going to a host: where they are before its containers begin, the kubelet gives them those.
+// smallDisks prepares small disks for a node's apps on a host. If they exist before the containers start, the kubelet uses them.
 func smallDisks(t *testing.T, e *v1alpha1.Experiment, node, host string, apps ...string) (disks []smallDisk) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + "-" + node}}
@@ -349,7 +349,7 @@ func smallDisks(t *testing.T, e *v1alpha1.Experiment, node, host string, apps ..
 	return disks
 }
 
-// fill takes all the room that there is on a disk, which must be the one that the app logs to.
+// fill fills a disk, which must be the one of the app's log.
 func (d smallDisk) fill(t *testing.T) {
 	t.Helper()
 	if err := inHost(t.Context(), d.host, "test", "-s", d.folder+"/messages-1.jsonl"); err != nil {
@@ -404,8 +404,8 @@ func TestWhatAFullDiskOfANodeTakesIsNamed(t *testing.T) {
 	wantHolesWithin(t, done, messageLog(t, done, "logs/lost/own/messages-1.jsonl", messagelog.Sent)["own"], gapOf(t, results.Gaps, "logs of lost/own"))
 }
 
-// wantHolesWithin wants messages of which some are missing, all of those within the gap: the one before it was logged before the
-// gap's end, and the one after it after the gap's start.
+// wantHolesWithin wants missing messages, all within the gap: the last one before a hole was logged before the
+// gap's end, and the first one after it after the gap's start.
 func wantHolesWithin(t *testing.T, e *v1alpha1.Experiment, logged map[int]time.Time, gap runapi.Gap) {
 	t.Helper()
 	missing, before := 0, 0

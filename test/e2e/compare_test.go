@@ -11,8 +11,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// shiftTolerance of two links' delays: the link model's own promise is 2 ms a frame, and MQTT by a broker on the receiver's
-// node takes one way. The links are as far apart as a busy machine seldom delays a message, so that their delays hardly overlap.
+// shiftTolerance is for two links' delays. The link model promises 2 ms a frame, and MQTT with a broker on the receiver's
+// node crosses the link once. The difference between the links is larger than a busy machine's usual delays.
 const shiftTolerance = 0.004
 
 func TestTheShiftBetweenTwoLinksIsTheDifferenceOfTheirDelays(t *testing.T) {

@@ -20,12 +20,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// forExperiments names an object that experiments of its namespace may use.
+// forExperiments marks an object that experiments of its namespace may use.
 func forExperiments(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelForExperiments: v1alpha1.ForExperiments}}
 }
 
-// wantNotAccepted waits until the operator says what is wrong.
+// wantNotAccepted waits until the operator reports what is wrong.
 func wantNotAccepted(t *testing.T, e *v1alpha1.Experiment, want string) {
 	t.Helper()
 	eventually(t, time.Minute, "it to be refused", func() error {
@@ -40,7 +40,7 @@ func wantNotAccepted(t *testing.T, e *v1alpha1.Experiment, want string) {
 	})
 }
 
-// TestAnExperimenterReadsNoSecretThatNobodyLetHimUse has an app print what a Secret holds.
+// TestAnExperimenterReadsNoSecretThatNobodyLetHimUse has an app print a Secret's content.
 func TestAnExperimenterReadsNoSecretThatNobodyLetHimUse(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t, "vignette-experimenter")
@@ -66,7 +66,7 @@ func TestAnExperimenterReadsNoSecretThatNobodyLetHimUse(t *testing.T) {
 	}
 }
 
-// TestMetricsOfAllTeamsAskForTheRightToGetThem by the tokens of nobody, of a tenant and of who may read them.
+// TestMetricsOfAllTeamsAskForTheRightToGetThem uses the tokens of nobody, of a tenant and of a permitted reader.
 func TestMetricsOfAllTeamsAskForTheRightToGetThem(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t, "vignette-admin")
@@ -91,7 +91,7 @@ func TestMetricsOfAllTeamsAskForTheRightToGetThem(t *testing.T) {
 	}
 }
 
-// metricsPorts of the parts that are installed.
+// metricsPorts returns the ports of the installed parts.
 func metricsPorts(t *testing.T) map[string]int {
 	t.Helper()
 	ports := map[string]int{"vignette-server": 9090, "vignette-operator": 8080, "vignette-radiod": 9600, "vignette-prometheus": 9090}
@@ -101,7 +101,7 @@ func metricsPorts(t *testing.T) map[string]int {
 	return ports
 }
 
-// askScript prints for each URL which status it answers with, or that it does not.
+// askScript prints each URL's status, or that it does not answer.
 const askScript = `
 import sys, urllib.error, urllib.request
 for url in sys.argv[1:]:
@@ -114,7 +114,7 @@ for url in sys.argv[1:]:
     print(url, said)
 `
 
-// TestAnOpenNodeIsForAnAdministratorToAllowAndReadsNoOthersMetrics has a node without a network ask for all that listens.
+// TestAnOpenNodeIsForAnAdministratorToAllowAndReadsNoOthersMetrics has a node without a network query all listening ports.
 func TestAnOpenNodeIsForAnAdministratorToAllowAndReadsNoOthersMetrics(t *testing.T) {
 	t.Parallel()
 	victim := pair(newNamespace(t), "victim").Duration("120s").Obj()
@@ -159,7 +159,7 @@ func TestAnOpenNodeIsForAnAdministratorToAllowAndReadsNoOthersMetrics(t *testing
 	}
 }
 
-// resolveScript prints for each name what it resolves to, and asks the nameserver named first for one by UDP.
+// resolveScript prints the address of each name, and queries the first named nameserver by UDP.
 const resolveScript = `
 import socket, sys, time
 server, names = sys.argv[1], sys.argv[2:]
@@ -179,7 +179,7 @@ except OSError:
     print("no answer")
 `
 
-// TestANodeCannotAskTheClustersNameserver by its resolver, or by hand.
+// TestANodeCannotAskTheClustersNameserver by its resolver, or directly.
 func TestANodeCannotAskTheClustersNameserver(t *testing.T) {
 	t.Parallel()
 	var dns corev1.Service

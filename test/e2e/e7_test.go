@@ -9,8 +9,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// TestTheShortFormOfE7BringsEveryProtocolToEveryOther sends a burst by each of six protocols to subscribers of all six: what one of them does
-// not get was lost between a client, a broker, the gateway or the mediator.
+// TestTheShortFormOfE7BringsEveryProtocolToEveryOther sends a burst by each of six protocols to subscribers of all six. A missing
+// message was lost between a client, a broker, the gateway or the mediator.
 func TestTheShortFormOfE7BringsEveryProtocolToEveryOther(t *testing.T) {
 	t.Parallel()
 	e := scenario(t, filepath.Join("e7", "short", "all-at-once.yaml"))

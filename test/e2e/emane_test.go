@@ -12,13 +12,13 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// The most that the engines may differ by: of the medians of delay, and of what is delivered.
+// The largest accepted differences between the engines: of the medians of delay, and of the delivered share.
 const (
 	engineDelayShare = 0.05
 	engineDelivered  = 1.0 // percentage points
 )
 
-// engineModels are what both engines have.
+// engineModels are the models of both engines.
 var engineModels = map[string]func(*v1alpha1.Network){
 	"rfpipe": func(n *v1alpha1.Network) { n.RFPipe = &v1alpha1.RFPipeModel{PHY: widebandPHY, Rate: "175kbit"} },
 	"tdma": func(n *v1alpha1.Network) {
@@ -26,7 +26,7 @@ var engineModels = map[string]func(*v1alpha1.Network){
 	},
 }
 
-// needsEMANE skips the test where it is not installed.
+// needsEMANE skips the test if EMANE is not installed.
 func needsEMANE(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("emane"); err != nil && os.Getenv("VIGNETTE_EMANE") == "" {
@@ -55,7 +55,7 @@ func TestEMANEAndTheNativeEngineDeliverTheSame(t *testing.T) {
 	}
 }
 
-// underEngine gives what crossed the radio between four nodes that broadcast, of which one is out of reach for a while.
+// underEngine returns the messages over the radio between four nodes that broadcast, of which one is out of reach for a while.
 func underEngine(t *testing.T, namespace string, model func(*v1alpha1.Network), engine v1alpha1.Engine) runapi.GroupResult {
 	t.Helper()
 	e := broadcastingUnder(namespace, string(engine), "leaving", model, engine)
@@ -66,8 +66,8 @@ func underEngine(t *testing.T, namespace string, model func(*v1alpha1.Network), 
 
 func deliveredPercent(g runapi.GroupResult) float64 { return 100 - g.Messages.LostPercent }
 
-// broadcastingUnder an engine are four nodes with messages of blue force tracking in size. Their period is no multiple of a TDMA frame, so that they
-// meet every part of it.
+// broadcastingUnder returns four nodes under an engine, with messages as large as those of blue force tracking. Their period is no multiple of a TDMA
+// frame, so that they meet every part of it.
 func broadcastingUnder(namespace, name, replayed string, model func(*v1alpha1.Network), engine v1alpha1.Engine) *v1alpha1.Experiment {
 	e := broadcasters(namespace, name, meshedNodes, "503ms", "bytes:858").Duration("45s").Replay(replayed).Model(model).Obj()
 	e.Spec.Networks[0].Engine = engine
@@ -75,8 +75,8 @@ func broadcastingUnder(namespace, name, replayed string, model func(*v1alpha1.Ne
 	return e
 }
 
-// TestEMANEOverSeveralHostsGivesTheResultsOfOne runs the same experiment by EMANE on one host and spread over all, one after the other. All nodes
-// hear each other, so that what is lost between hosts shows.
+// TestEMANEOverSeveralHostsGivesTheResultsOfOne runs the same experiment with EMANE on one host and then distributed over all. All nodes
+// are in range of each other, so that losses between hosts show.
 func TestEMANEOverSeveralHostsGivesTheResultsOfOne(t *testing.T) {
 	needsEMANE(t)
 	hosts := severalHosts(t)

@@ -55,7 +55,7 @@ func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 	}
 }
 
-// expectLayersOfCaptures holds what captures tell of a network against radiod's counters, which are sampled once a second.
+// expectLayersOfCaptures compares a network's captures with radiod's counters, which are sampled once a second.
 func expectLayersOfCaptures(t *testing.T, n runapi.NetworkResult) {
 	t.Helper()
 	if n.BytesPerSecond == nil || n.ByLayer == nil || n.TCP == nil {
@@ -208,7 +208,7 @@ func TestKilledSubscriberAndBrokerShowAsNamedGaps(t *testing.T) {
 	})
 }
 
-// expectGapNaming waits for the end and wants the results to name a gap of the node, with messages missing.
+// expectGapNaming waits for the end, and wants a gap of the node in the results, with missing messages.
 func expectGapNaming(t *testing.T, e *v1alpha1.Experiment, node string) {
 	t.Helper()
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)

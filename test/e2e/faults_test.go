@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// radioNetworkOf gives the only radio network of an experiment.
+// radioNetworkOf returns an experiment's only radio network.
 func radioNetworkOf(t *testing.T, e *v1alpha1.Experiment) *v1alpha1.RadioNetwork {
 	t.Helper()
 	var all v1alpha1.RadioNetworkList

@@ -26,11 +26,11 @@ import (
 
 const (
 	argoCDNamespace = "argocd"
-	// syncTimeout from a commit to what it asks for: Argo CD looks every 10 s, and the ApplicationSet before it.
+	// syncTimeout is from a commit to its effect: Argo CD polls every 10 s, and the ApplicationSet before it.
 	syncTimeout = 3 * time.Minute
 )
 
-// gitRepository is the example of docs/how-to/use-gitops.md in a clone here, and at the git server of the cluster.
+// gitRepository is the example of docs/how-to/use-gitops.md, in a local clone and at the cluster's git server.
 type gitRepository struct {
 	t        *testing.T
 	dir, url string
@@ -68,7 +68,7 @@ func (r *gitRepository) git(arguments ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// push a commit with all that has changed, and name it.
+// push commits and pushes all changes, and returns the commit.
 func (r *gitRepository) push(message string) (revision string) {
 	r.t.Helper()
 	r.git("add", "--all")
@@ -111,7 +111,7 @@ func (r *gitRepository) remove(path string) {
 	}
 }
 
-// objects of a file of the repository.
+// objects returns the objects of a file of the repository.
 func (r *gitRepository) objects(path string) (objects []*unstructured.Unstructured) {
 	r.t.Helper()
 	for document := range strings.SplitSeq(r.read(path), "\n---\n") {
@@ -124,14 +124,14 @@ func (r *gitRepository) objects(path string) (objects []*unstructured.Unstructur
 	return objects
 }
 
-// applicationState is what Argo CD says of an Application.
+// applicationState is an Application's state in Argo CD.
 type applicationState struct {
 	revision, sync, health string
-	// going tells that it is being deleted, and with it what it made.
+	// going: it is being deleted, and its objects with it.
 	going bool
-	// deployments are the syncs that it has carried out.
+	// deployments are its completed syncs.
 	deployments int
-	// resources that it takes for its own.
+	// resources are those that it owns.
 	resources []string
 	trouble   string
 }
@@ -166,7 +166,7 @@ func readApplication(ctx context.Context, name string) (s applicationState, err 
 	return s, nil
 }
 
-// watcher looks at Applications all the time: one that was as its commit wants it never differs from it afterwards.
+// watcher watches Applications: one that is equal to its commit never differs from it afterwards.
 type watcher struct {
 	mutex   sync.Mutex
 	synced  map[string]bool
@@ -218,7 +218,7 @@ func (w *watcher) wantNoDrift(t *testing.T) {
 	t.Logf("healths: %v", w.healths)
 }
 
-// waitForSync of an Application with a commit, and for a health, if one is named.
+// waitForSync waits until an Application has synced a commit, and for a health, if one is named.
 func waitForSync(t *testing.T, name, revision, health string, timeout time.Duration) applicationState {
 	t.Helper()
 	var s applicationState
@@ -235,7 +235,7 @@ func waitForSync(t *testing.T, name, revision, health string, timeout time.Durat
 	return s
 }
 
-// installHealthChecks as docs/how-to/use-gitops.md says.
+// installHealthChecks installs them as docs/how-to/use-gitops.md says.
 func installHealthChecks(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("../../charts/vignette/files/argocd/health.yaml")
@@ -259,7 +259,7 @@ func installHealthChecks(t *testing.T) {
 	}
 }
 
-// hand the repository to Argo CD, and take it back at the end: everything goes that came from it.
+// hand gives the repository to Argo CD, and at the end removes it with all objects from it.
 func (r *gitRepository) hand() {
 	r.t.Helper()
 	objects := r.objects("argocd/experiments.yaml")
@@ -269,7 +269,7 @@ func (r *gitRepository) hand() {
 		}
 	}
 	r.t.Cleanup(func() {
-		// The project last: Argo CD deletes nothing of an Application without one.
+		// The project last, as Argo CD deletes nothing of an Application without one.
 		for _, u := range slices.Backward(objects) {
 			err := kube.Delete(context.Background(), u, client.PropagationPolicy(metav1.DeletePropagationForeground))
 			for deadline := time.Now().Add(goneTimeout); err == nil && time.Now().Before(deadline); time.Sleep(time.Second) {
@@ -357,7 +357,7 @@ func nightly() *v1alpha1.Campaign {
 	return &v1alpha1.Campaign{ObjectMeta: metav1.ObjectMeta{Namespace: "team-alpha", Name: "nightly"}}
 }
 
-// everyMinute is the campaign of team alpha in this cluster: of one point, and each minute.
+// everyMinute is the campaign of team alpha in this cluster, with one point and a run each minute.
 const everyMinute = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [../../../teams/alpha]
@@ -368,7 +368,7 @@ patches:
     - {op: replace, path: /spec/matrix/axes/0/values, value: [1s]}
 `
 
-// campaignRuns gives a run of the campaign that has succeeded, and that Argo CD has left alone, and one under way.
+// campaignRuns returns a succeeded run of the campaign, untouched by Argo CD, and a current one.
 func campaignRuns(t *testing.T, revision string) (done, running *v1alpha1.Experiment) {
 	t.Helper()
 	waitForSync(t, "lab-alpha", revision, "", syncTimeout)

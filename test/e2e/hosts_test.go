@@ -22,7 +22,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// halfLost has half of the frames arrive at a SINR of 10 dB.
+// halfLost delivers half of the frames at a SINR of 10 dB.
 const halfLost = `<pcr><table pktsize="0"><row sinr="0" por="0"/><row sinr="20" por="100"/></table></pcr>`
 
 // mesh is a scenario in which all platforms have the same pathloss to each other.
@@ -37,7 +37,7 @@ func mesh(platforms, decibels int) string {
 	return b.String()
 }
 
-// spreadModels are the waveforms of the network that is spread over hosts. Each loses some frames.
+// spreadModels are the waveforms of the network over several hosts. Each loses some frames.
 var spreadModels = map[string]func(*v1alpha1.Network){
 	"link": func(n *v1alpha1.Network) {
 		n.Link = &v1alpha1.LinkModel{Rate: new(v1alpha1.DataRate("1Mbit")), Delay: "60ms", Loss: "10%", Limit: 1000}
@@ -50,7 +50,7 @@ var spreadModels = map[string]func(*v1alpha1.Network){
 	},
 }
 
-// schedulable lists the hosts that take nodes of experiments.
+// schedulable lists the hosts that accept nodes of experiments.
 func schedulable(t *testing.T) (names []string) {
 	t.Helper()
 	var hosts corev1.NodeList
@@ -67,7 +67,7 @@ func schedulable(t *testing.T) (names []string) {
 	return names
 }
 
-// severalHosts skips the test where the cluster has one.
+// severalHosts skips the test on a cluster with one host.
 func severalHosts(t *testing.T) []string {
 	t.Helper()
 	hosts := schedulable(t)
@@ -77,8 +77,8 @@ func severalHosts(t *testing.T) []string {
 	return hosts
 }
 
-// seats on hosts, of which each node of a network takes one, decide how many of its nodes a host gets. They are an extended
-// resource of a run's own, so that nothing else on the cluster is affected.
+// seats limit how many nodes of a network a host gets, as each node takes one. They are an extended
+// resource of one run, so that nothing else on the cluster is affected.
 func seats(t *testing.T, run string, perHost map[string]int) corev1.ResourceName {
 	t.Helper()
 	name := corev1.ResourceName("e2e.vignette.dev/" + run)
@@ -89,7 +89,7 @@ func seats(t *testing.T, run string, perHost map[string]int) corev1.ResourceName
 	return name
 }
 
-// setSeats writes both what a host has and what it gives, which kubelet would derive from it some seconds later.
+// setSeats writes both capacity and allocatable, which the kubelet would derive from it some seconds later.
 func setSeats(t *testing.T, host string, name corev1.ResourceName, count string) {
 	t.Helper()
 	node := &corev1.Node{}
@@ -102,27 +102,27 @@ func setSeats(t *testing.T, host string, name corev1.ResourceName, count string)
 
 const meshedNodes = 4
 
-// meshed is the experiment that is held against itself: four nodes, each of which sends a message every 257 ms, which goes evenly
-// through the phases of a frame of 40 ms.
+// meshed is the experiment that is compared with itself: four nodes, each with a message every 257 ms, which covers
+// all phases of a frame of 40 ms.
 func meshed(namespace, name string, seat corev1.ResourceName, model func(*v1alpha1.Network)) *v1alpha1.Experiment {
 	e := broadcasters(namespace, name, meshedNodes, "257ms", "bytes:200").Duration("40s").Replay("mesh").Model(model).Obj()
 	e.Spec.Timeline[1].At = "38s"
 	return seated(e, seat)
 }
 
-// seated has each node of an experiment take a seat.
+// seated makes each node of an experiment take a seat.
 func seated(e *v1alpha1.Experiment, seat corev1.ResourceName) *v1alpha1.Experiment {
 	e.Spec.Apps[0].Resources = oneSeat(seat)
 	return e
 }
 
-// oneSeat is what an app takes on whose node's host there is to be a seat.
+// oneSeat is the resource of an app whose node's host needs a seat.
 func oneSeat(seat corev1.ResourceName) *corev1.ResourceRequirements {
 	one := corev1.ResourceList{seat: resource.MustParse("1")}
 	return &corev1.ResourceRequirements{Requests: one, Limits: one}
 }
 
-// hostsOf a run are those that have written a radio log.
+// hostsOf returns a run's hosts: those with a radio log.
 func hostsOf(t *testing.T, e *v1alpha1.Experiment) (hosts []string) {
 	t.Helper()
 	for _, file := range manifestOf(t, e.UID).Files {
@@ -133,8 +133,8 @@ func hostsOf(t *testing.T, e *v1alpha1.Experiment) (hosts []string) {
 	return hosts
 }
 
-// clockErrorOf a run is what its delays between hosts may be wrong by in seconds: the difference of their clocks, and what it is
-// known within.
+// clockErrorOf returns the error in seconds of a run's delays between hosts: the difference of their clocks, and its
+// uncertainty.
 func clockErrorOf(t *testing.T, e *v1alpha1.Experiment) (seconds float64) {
 	t.Helper()
 	for _, line := range radioLog[runapi.RadioPeer](t, e, "peer") {
@@ -145,7 +145,7 @@ func clockErrorOf(t *testing.T, e *v1alpha1.Experiment) (seconds float64) {
 	return seconds
 }
 
-// TestNetworksOverSeveralHostsGiveTheResultsOfOne runs the same experiment on one host and spread over all, at the same time.
+// TestNetworksOverSeveralHostsGiveTheResultsOfOne runs the same experiment on one host and distributed over all, at the same time.
 func TestNetworksOverSeveralHostsGiveTheResultsOfOne(t *testing.T) {
 	hosts := severalHosts(t)
 	namespace := newNamespace(t)
@@ -161,7 +161,7 @@ func TestNetworksOverSeveralHostsGiveTheResultsOfOne(t *testing.T) {
 	}
 }
 
-// evenSeats have no host take more than its share of a network's nodes.
+// evenSeats limits each host to its share of a network's nodes.
 func evenSeats(t *testing.T, run string, hosts []string) corev1.ResourceName {
 	t.Helper()
 	perHost := map[string]int{}
@@ -190,7 +190,7 @@ func sameResults(t *testing.T, pinned, spread *v1alpha1.Experiment) {
 	t.Logf("on hosts %v %.2f %% lost, delay %.4f s in the median; on one %.2f %% and %.4f s; clocks are wrong by at most %.6f s; verdicts %+v and %+v",
 		on, got.Messages.LostPercent, got.DelaySeconds.Median, want.Messages.LostPercent, want.DelaySeconds.Median, bound,
 		resultsOf(t, several.UID).Verdict, resultsOf(t, one.UID).Verdict)
-	// The draws are the same for as long as each node's frames come in the same order; a frame more or less shifts them.
+	// The random draws are the same as long as each node's frames come in the same order. An additional frame shifts them.
 	if math.Abs(got.Messages.LostPercent-want.Messages.LostPercent) > 2 {
 		t.Errorf("%.2f %% lost on %d hosts, %.2f %% on one; want them within 2 points", got.Messages.LostPercent, len(on), want.Messages.LostPercent)
 	}
@@ -206,7 +206,7 @@ func inHost(ctx context.Context, host string, command ...string) error {
 	return err
 }
 
-// outputOf a command that runs in a host of the developer cluster; an error has it too.
+// outputOf returns a command's output in a host of the developer cluster; an error has it too.
 func outputOf(ctx context.Context, host string, command ...string) (string, error) {
 	text, err := exec.CommandContext(ctx, "../../hack/cluster", append([]string{"enter", host}, command...)...).CombinedOutput()
 	if err != nil {
@@ -215,7 +215,7 @@ func outputOf(ctx context.Context, host string, command ...string) (string, erro
 	return string(text), nil
 }
 
-// cut drops what comes from and goes to other hosts' radiods at one host, and gives what ends that.
+// cut drops packets between one host's radiod and those of other hosts, and returns a function that ends it.
 func cut(t *testing.T, host string) (mend func()) {
 	t.Helper()
 	const table = "e2e_cut"
@@ -245,7 +245,7 @@ func cut(t *testing.T, host string) (mend func()) {
 	return mend
 }
 
-// TestAHostThatIsCutOffFor5SecondsShowsInTheVerdict cuts off every network over several hosts, and runs beside no other test.
+// TestAHostThatIsCutOffFor5SecondsShowsInTheVerdict cuts off every network over several hosts, so no other test runs beside it.
 func TestAHostThatIsCutOffFor5SecondsShowsInTheVerdict(t *testing.T) {
 	if os.Getenv("CLUSTER") == "existing" {
 		t.Skip("the hosts of CLUSTER=existing cannot be entered, and none of their ports be cut off")
@@ -279,7 +279,7 @@ func TestAHostThatIsCutOffFor5SecondsShowsInTheVerdict(t *testing.T) {
 	}
 }
 
-// hostOfNode is the Kubernetes node that a node of an experiment runs on.
+// hostOfNode returns the Kubernetes node of an experiment's node.
 func hostOfNode(t *testing.T, e *v1alpha1.Experiment, node string) string {
 	t.Helper()
 	var pods corev1.PodList

@@ -21,10 +21,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// commandTimeout of a command that does not wait for the experiment.
+// commandTimeout is for a command that does not wait for the experiment.
 const commandTimeout = 90 * time.Second
 
-// buildVignette makes the command line as users have it.
+// buildVignette builds the command line as users have it.
 var buildVignette = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "vignette-e2e-")
 	if err != nil {
@@ -38,7 +38,7 @@ var buildVignette = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
-// call is a vignette command that runs.
+// call is a running vignette command.
 type call struct {
 	*exec.Cmd
 	out, err syncbuffer.Buffer
@@ -60,7 +60,7 @@ func start(t *testing.T, namespace, stdin string, args ...string) *call {
 	return c
 }
 
-// vignette runs a command to its end and gives its output, error output and exit code.
+// vignette runs a command to its end and returns its output, error output and exit code.
 func vignette(t *testing.T, namespace, stdin string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	c := start(t, namespace, stdin, args...)
@@ -88,20 +88,20 @@ func mustVignette(t *testing.T, namespace string, args ...string) string {
 	return out
 }
 
-// interrupt ends a command as Ctrl-C does, and gives its exit code.
+// interrupt ends a command like Ctrl-C, and returns its exit code.
 func (c *call) interrupt(t *testing.T) int {
 	t.Helper()
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Wait() // the exit code says it
+	_ = c.Wait() // the exit code shows the result
 	return c.ProcessState.ExitCode()
 }
 
-// connectTimeNanoseconds is how long a vehicle takes to connect to the broker over the radio: twice the link's delay, at least.
+// connectTimeNanoseconds is how long a vehicle takes to connect to the broker over the radio: at least twice the link's delay.
 const connectTimeNanoseconds = `s=$(date +%s%N); exec 3<>/dev/tcp/hq/1883 && e=$(date +%s%N) && echo $((e - s))`
 
-// TestLiveClusterByHand goes through what a laboratory does with a live cluster, with the commands it has for that.
+// TestLiveClusterByHand uses a live cluster as a laboratory does, with its commands.
 func TestLiveClusterByHand(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -215,7 +215,7 @@ func logsAreFollowed(t *testing.T, namespace string) {
 	})
 }
 
-// captureIsReadable gives what was captured.
+// captureIsReadable returns the captured packets.
 func captureIsReadable(t *testing.T, namespace string) string {
 	c := start(t, namespace, "", "capture", "hq", "wan", "-w", "-", "--filter", "tcp port 1883")
 	frames := func() uint64 {

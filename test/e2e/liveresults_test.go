@@ -26,7 +26,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// sample of an instant query.
+// sample is a sample of an instant query.
 type sample struct {
 	Metric map[string]string `json:"metric"`
 	Value  [2]any            `json:"value"`
@@ -37,7 +37,7 @@ func (s sample) value() float64 {
 	return v
 }
 
-// prometheus answers a query as it is now, as it does for Grafana.
+// prometheus answers a current query, as it does for Grafana.
 func prometheus(t *testing.T, query string) ([]sample, error) {
 	t.Helper()
 	status, text := getFromPod(t, podsOf(t, "vignette-prometheus")[0], 9090, "/api/v1/query?query="+url.QueryEscape(query), "Bearer "+tokenOf(t, platformNamespace, "vignette-metrics-reader"))
@@ -52,7 +52,7 @@ func prometheus(t *testing.T, query string) ([]sample, error) {
 	return answer.Data.Result, json.Unmarshal([]byte(text), &answer)
 }
 
-// panelQueries of the chart's dashboards by dashboard, panel and number, annotations too.
+// panelQueries returns the queries of the chart's dashboards by dashboard, panel and number, with annotations.
 func panelQueries(t *testing.T, file string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../charts/vignette/files/dashboards", file))
@@ -87,7 +87,7 @@ func panelQueries(t *testing.T, file string) map[string]string {
 	return queries
 }
 
-// wideExperiment has all that the dashboards show: places, movement, links with SINR, losses, routing, a broadcast to all.
+// wideExperiment has everything on the dashboards: places, movement, links with SINR, losses, routing, a broadcast to all.
 func wideExperiment(t *testing.T, namespace string) *v1alpha1.Experiment {
 	t.Helper()
 	replay(t, namespace, "leaving", leaving())
@@ -100,7 +100,7 @@ func wideExperiment(t *testing.T, namespace string) *v1alpha1.Experiment {
 	return e
 }
 
-// startAsCampaign makes the experiment the one run of a campaign; where no controller takes it within a while, it runs on its own.
+// startAsCampaign makes the experiment the one run of a campaign. If no controller takes it soon, it runs on its own.
 func startAsCampaign(t *testing.T, e *v1alpha1.Experiment) (run *v1alpha1.Experiment, inCampaign bool) {
 	t.Helper()
 	campaign := &v1alpha1.Campaign{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "live"}}
@@ -126,7 +126,7 @@ func startAsCampaign(t *testing.T, e *v1alpha1.Experiment) (run *v1alpha1.Experi
 	return e, false
 }
 
-// askAll puts the queries that have had no data yet, and forgets those that have.
+// askAll runs the queries that had no data yet, and removes those with data.
 func askAll(t *testing.T, queries map[string]string, variables *strings.Replacer) {
 	t.Helper()
 	for name, query := range queries {
@@ -140,7 +140,7 @@ func askAll(t *testing.T, queries map[string]string, variables *strings.Replacer
 	}
 }
 
-// TestLiveResultsAreThoseOfTheAnalysisAndEveryPanelHasData puts every query of every dashboard to the real Prometheus while a run goes on.
+// TestLiveResultsAreThoseOfTheAnalysisAndEveryPanelHasData runs every query of every dashboard on the real Prometheus during a run.
 func TestLiveResultsAreThoseOfTheAnalysisAndEveryPanelHasData(t *testing.T) {
 	t.Parallel()
 	err := kube.Get(t.Context(), client.ObjectKey{Namespace: platformNamespace, Name: "vignette-prometheus"}, &appsv1.Deployment{})
@@ -180,7 +180,7 @@ func TestLiveResultsAreThoseOfTheAnalysisAndEveryPanelHasData(t *testing.T) {
 	}
 }
 
-// checkLiveFigures holds the last live figures against the results.
+// checkLiveFigures compares the last live figures with the results.
 func checkLiveFigures(t *testing.T, done *v1alpha1.Experiment) {
 	t.Helper()
 	var results runapi.Results

@@ -11,8 +11,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// TestLongFormsOfE4 runs twelve of setting 2, all that start at once and need no image from elsewhere, at full length side by side. Nothing may be late, as what
-// overload does looks like what a radio does, unless the whole machine stood still meanwhile.
+// TestLongFormsOfE4 runs twelve of setting 2, all that start at once and need no external image, at full length side by side. Nothing may be late, as
+// overload looks like a radio's effect, unless the machine itself paused meanwhile.
 func TestLongFormsOfE4(t *testing.T) {
 	longForms(t, "e4/setting2-m*.yaml", 12, 30*time.Minute)
 }
@@ -42,7 +42,7 @@ func TestLongFormsOfE2WithOtherMessaging(t *testing.T) {
 	}
 }
 
-// TestShortFormsOfTheStudies runs those that continuous integration leaves out and that need no image from elsewhere, a few at a time.
+// TestShortFormsOfTheStudies runs those that continuous integration leaves out and that need no external image, a few at a time.
 func TestShortFormsOfTheStudies(t *testing.T) {
 	for _, pattern := range []string{
 		"e1/short/*", "e2/short/wsn*", "e2/short/rabbitmq*", "e2/short/mqttsn-mosquitto*", "e4/short/*rabbitmq*",
@@ -92,7 +92,7 @@ func longForms(t *testing.T, pattern string, count int, wallTime time.Duration) 
 	return runs
 }
 
-// keptUp reports whether the emulation kept up. A verdict that says no names the bounds that were exceeded.
+// keptUp reports whether the emulation kept up. A failed verdict names the exceeded bounds.
 func keptUp(t *testing.T, name string, verdict *runapi.Verdict) bool {
 	t.Helper()
 	if verdict == nil {
@@ -113,7 +113,7 @@ func checkLongForm(t *testing.T, run plannedRun, clean *int) {
 		*clean++
 	}
 	if run.link == "" {
-		return // A vehicle that its radio leaves without a connection sends nothing.
+		return // A vehicle without a connection over its radio sends nothing.
 	}
 	if results.Messages.Sent != run.messages {
 		t.Errorf("%s: %d messages sent; want %d", run.Name, results.Messages.Sent, run.messages)

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package e2e holds the tests that need a whole cluster with the platform installed: real kubelet,
+// Package e2e has the tests that need a complete cluster with the platform installed: real kubelet,
 // containerd, Multus, Argo Workflows, radiod, Mosquitto. `make test` prepares it and runs them.
 package e2e
 
@@ -21,7 +21,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// platformNamespace is where the chart is installed.
+// platformNamespace is the chart's namespace.
 const platformNamespace = "vignette-system"
 
 var (

@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// analysisImage is the platform's own image that has Python and bash.
+// analysisImage is the platform's own image with Python and bash.
 func analysisImage(t *testing.T) string {
 	t.Helper()
 	return strings.Replace(mosquittoImage(t), "mosquitto", "analysis", 1)
@@ -49,7 +49,7 @@ func ownAppPrograms(t *testing.T, namespace string) *corev1.ConfigMap {
 	return programs
 }
 
-// archivedText is an archived file as it is.
+// archivedText returns an archived file.
 func archivedText(t *testing.T, e *v1alpha1.Experiment, path string) string {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(restConfig)

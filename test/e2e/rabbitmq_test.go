@@ -10,10 +10,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// rabbitStart is when publishers start: RabbitMQ takes 10 s of a processor, and 5 s more for its MQTT plugin, on hosts that have other things to do.
+// rabbitStart is when publishers start. On a busy host RabbitMQ takes 10 s of a processor, and 5 s more for its MQTT plugin.
 const rabbitStart = "45s"
 
-// overProtocol makes a client speak it, with acknowledgements.
+// overProtocol makes a client use a protocol, with acknowledgements.
 func overProtocol(app *v1alpha1.App, protocol v1alpha1.Protocol) {
 	if p := app.Publisher; p != nil {
 		p.Protocol, p.QoS, p.Lead = protocol, 1, "2s"
@@ -45,7 +45,7 @@ func TestAMQPSTOMPAndMQTTMeetInOneRabbitMQOnAnotherNode(t *testing.T) {
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 
 	results := resultsOf(t, done.UID)
-	// Six instances send 30 messages each, and each of the three subscribers hears all of them.
+	// Six instances send 30 messages each. Each of the three subscribers receives all of them.
 	if m := results.Messages; m.Sent < 160 || m.Expected != 3*m.Sent || m.Received != m.Expected || m.Lost != 0 {
 		t.Errorf("messages: %+v; want about 180 sent, and every one to arrive at three subscribers", m)
 	}
@@ -56,7 +56,7 @@ func TestAMQPSTOMPAndMQTTMeetInOneRabbitMQOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestVerneMQWithoutItsImageFailsWithinSecondsInPlainWords where upstream's registry cannot be reached.
+// TestVerneMQWithoutItsImageFailsWithinSecondsInPlainWords runs where upstream's registry cannot be reached.
 func TestVerneMQWithoutItsImageFailsWithinSecondsInPlainWords(t *testing.T) {
 	t.Parallel()
 	b := makeExperiment(newNamespace(t), "no-vernemq").Network("wan", "198.18.9.0/24", "baseline").

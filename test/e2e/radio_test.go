@@ -19,14 +19,14 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// A vehicle is out of reach from leaves to returns after T0; around both, messages may go either way for as long as one
-// takes to be sent and to arrive.
+// A vehicle is out of reach from leaves to returns after T0. Around both times, for the duration of a
+// transmission, messages may arrive or not.
 const (
 	leaves, returns = 15 * time.Second, 30 * time.Second
 	blurred         = 100 * time.Millisecond
 )
 
-// leaving is an event log in which platform 4 is out of the others' reach for a while. Platform 4 moves in every second.
+// leaving is an event log in which platform 4 is out of the others' reach for a while. Platform 4 moves every second.
 func leaving() string {
 	var b strings.Builder
 	mesh := func(at time.Duration, lossOfFour int) {
@@ -61,7 +61,7 @@ func replay(t *testing.T, namespace, name, events string) {
 	})
 }
 
-// Model replaces the waveform of the network added last.
+// Model replaces the waveform of the last network.
 func (b *experimentBuilder) Model(change func(*v1alpha1.Network)) *experimentBuilder {
 	network := &b.Spec.Networks[len(b.Spec.Networks)-1]
 	network.Waveform = ""
@@ -69,7 +69,7 @@ func (b *experimentBuilder) Model(change func(*v1alpha1.Network)) *experimentBui
 	return b
 }
 
-// Replay moves the experiment's platforms.
+// Replay sets the experiment's movement.
 func (b *experimentBuilder) Replay(name string) *experimentBuilder {
 	b.Spec.Scenario = &v1alpha1.ScenarioReference{Ref: name}
 	return b
@@ -78,7 +78,7 @@ func (b *experimentBuilder) Replay(name string) *experimentBuilder {
 // widebandPHY reaches up to 141 dB of pathloss.
 var widebandPHY = v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "250kHz", TransmitPower: "25dBm", NoiseFigure: "4dB"}
 
-// delivery of one message to one subscriber, as the table of deliveries has it.
+// delivery is one message to one subscriber, a row of the table of deliveries.
 type delivery struct {
 	publisher, subscriber string
 	sent                  time.Duration
@@ -109,7 +109,7 @@ func deliveriesOf(t *testing.T, e *v1alpha1.Experiment) (all []delivery) {
 	return all
 }
 
-// radioLog gives the lines of a run's radio logs that have a field.
+// radioLog returns the lines of a run's radio logs with a field.
 func radioLog[T any](t *testing.T, e *v1alpha1.Experiment, field string) (lines []T) {
 	t.Helper()
 	for _, file := range manifestOf(t, e.UID).Files {
@@ -174,7 +174,7 @@ func TestVehicleOutOfReachLosesExactlyWhatIsSentMeanwhile(t *testing.T) {
 	checkSurroundings(t, done)
 }
 
-// checkSurroundings wants the movement of unit4 and what its radio heard of the others in the radio log.
+// checkSurroundings wants the movement of unit4, and what its radio received from the others, in the radio log.
 func checkSurroundings(t *testing.T, done *v1alpha1.Experiment) {
 	t.Helper()
 	longitudes := map[float64]bool{}
@@ -204,7 +204,7 @@ func checkSurroundings(t *testing.T, done *v1alpha1.Experiment) {
 	}
 }
 
-// chain is a line of platforms of which only neighbours hear each other.
+// chain is a line of platforms of which only neighbours are in range of each other.
 func chain(platforms int) string {
 	var b strings.Builder
 	for i := 1; i <= platforms; i++ {
@@ -237,7 +237,7 @@ func overChain(namespace, name string, routing *v1alpha1.Routing) *v1alpha1.Expe
 	return e
 }
 
-// TestMessagesCrossThreeHopsOverTDMA has the far end of a chain reach the broker by relays alone.
+// TestMessagesCrossThreeHopsOverTDMA reaches the broker from the far end of a chain by relays alone.
 func TestMessagesCrossThreeHopsOverTDMA(t *testing.T) {
 	t.Parallel()
 	second := v1alpha1.Duration("1s")
@@ -270,7 +270,7 @@ func TestMessagesCrossThreeHopsOverTDMA(t *testing.T) {
 	}
 }
 
-// slotsAreUsed wants every node of a chain to have sent in slots of its own.
+// slotsAreUsed wants every node of a chain to have sent in its own slots.
 func slotsAreUsed(t *testing.T, done *v1alpha1.Experiment) {
 	t.Helper()
 	used := map[string]uint64{}
@@ -284,7 +284,7 @@ func slotsAreUsed(t *testing.T, done *v1alpha1.Experiment) {
 	}
 }
 
-// TestEngineThatIsNotInstalledIsRefusedAtOnce asks for EMANE where the chart was installed without it.
+// TestEngineThatIsNotInstalledIsRefusedAtOnce requests EMANE from a chart without it.
 func TestEngineThatIsNotInstalledIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	e := pair(newNamespace(t), "emane").Model(func(n *v1alpha1.Network) {

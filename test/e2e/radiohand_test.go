@@ -13,11 +13,11 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// disturbed is how long each change by hand holds before the next one.
+// disturbed is how long each change by hand lasts.
 const disturbed = 5 * time.Second
 
-// threeRadios are 300 m apart in a line, and publish to each other four times a second. What they hear of each other is 60 dB above
-// their noise, at least; a jammer of 100 W at 600 m is some 20 dB above that.
+// threeRadios are 300 m apart in a line, and publish to each other four times a second. Their signals are at least 60 dB above
+// the noise; a jammer of 100 W at 600 m is some 20 dB stronger.
 func threeRadios(namespace, name string) *v1alpha1.Experiment {
 	e := broadcasters(namespace, name, 3, "250ms", "bytes:200").Duration("").
 		Model(func(n *v1alpha1.Network) {
@@ -36,7 +36,7 @@ const jammerInTheirMidst = "jammer=noise,power=100W,latitude=58.195,longitude=7.
 
 var momentOfSet = regexp.MustCompile(`holds from .*, T0 \+ ([0-9.]+) s`)
 
-// setByHand changes the network wan, and gives the time after T0 from which the change holds.
+// setByHand changes the network wan, and returns the time after T0 from which the change is in force.
 func setByHand(t *testing.T, namespace string, arguments ...string) time.Duration {
 	t.Helper()
 	out := mustVignette(t, namespace, append([]string{"set", "wan"}, arguments...)...)
@@ -51,8 +51,8 @@ func setByHand(t *testing.T, namespace string, arguments ...string) time.Duratio
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// TestRadiosOfALiveClusterAreSilencedAndJammedByHand changes a running RF pipe: one node falls silent and hears the others all the
-// same, then a jammer makes all of them deaf.
+// TestRadiosOfALiveClusterAreSilencedAndJammedByHand changes a running RF pipe. First one node falls silent and still receives the
+// others, then a jammer stops all reception.
 func TestRadiosOfALiveClusterAreSilencedAndJammedByHand(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -85,11 +85,11 @@ func TestRadiosOfALiveClusterAreSilencedAndJammedByHand(t *testing.T) {
 	}
 }
 
-// window of time after T0.
+// window is a window of time after T0.
 type window struct{ from, to time.Duration }
 
-// fate wants of every message between nodes, sent within the windows, that it is lost where it is to be, and arrives elsewhere. It gives how many
-// were lost.
+// fate wants every message between nodes in the windows to be lost on silenced or jammed links, and to arrive elsewhere. It returns the number of
+// lost ones.
 func fate(t *testing.T, all []delivery, when string, windows []window, lost func(delivery) bool) int {
 	t.Helper()
 	counted := map[bool]int{}

@@ -22,8 +22,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// phaseTolerance of first messages: publishers sleep to their phases, on hosts that others use too, and whose hypervisor may hold
-// them back for a tenth of a second. Phases drawn anew would all six be within it once in 4000 reruns.
+// phaseTolerance is for first messages. Publishers sleep to their phases on shared hosts, whose hypervisor may delay
+// them by a tenth of a second. Redrawn phases would all six be within it once in 4000 reruns.
 const phaseTolerance = 250 * time.Millisecond
 
 func TestARunIsRunAgainAsItsRecordSays(t *testing.T) {
@@ -75,7 +75,7 @@ func recordOf(t *testing.T, folder string) runapi.RunRecord {
 	return record
 }
 
-// environmentIsWhole: nothing is missing that the cluster can tell.
+// environmentIsWhole wants everything that the cluster can report.
 func environmentIsWhole(t *testing.T, record runapi.RunRecord) {
 	t.Helper()
 	env := record.Environment
@@ -99,7 +99,7 @@ func environmentIsWhole(t *testing.T, record runapi.RunRecord) {
 	}
 }
 
-// sameInputs of two runs, whose waveforms are named in the first and in place in the second.
+// sameInputs compares two runs, whose waveforms are named in the first and inline in the second.
 func sameInputs(t *testing.T, before, after runapi.RunRecord) {
 	t.Helper()
 	for i := range before.Spec.Networks {
@@ -111,7 +111,7 @@ func sameInputs(t *testing.T, before, after runapi.RunRecord) {
 	}
 }
 
-// firstMessages of every publisher, after T0.
+// firstMessages returns every publisher's first message, after T0.
 func firstMessages(t *testing.T, folder string, record runapi.RunRecord) map[string]time.Duration {
 	t.Helper()
 	first := map[string]time.Duration{}

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// One network has two brokers, the first of which stops; on the other, two publishers want more than their radios carry, one of which adapts.
+// One network has two brokers, the first of which stops. On the other, two publishers exceed their radios' capacity, and one of them adapts.
 func TestClientsFailOverAndAPublisherFollowsItsRadio(t *testing.T) {
 	t.Parallel()
 	rate := v1alpha1.DataRate("9.8kbit")

@@ -27,7 +27,7 @@ func TestShortFormsOfE4GiveWholeResults(t *testing.T) {
 	}
 }
 
-// TestTheShortFormOfE3LosesNothing runs three nations over a satellite link that carries all they send.
+// TestTheShortFormOfE3LosesNothing runs three nations over a satellite link with room for all messages.
 func TestTheShortFormOfE3LosesNothing(t *testing.T) {
 	t.Parallel()
 	checkE3(t, runScenario(t, filepath.Join("e3", "short", "satcom.yaml"), finishTimeout))
@@ -39,22 +39,22 @@ func TestTheShortFormOfE8LosesNoMoreThanItsEnd(t *testing.T) {
 	checkE8(t, runScenario(t, filepath.Join("e8", "short", "mqttsn-standard-qos1-gps.yaml"), finishTimeout))
 }
 
-// plannedRun is a scenario's experiment, and what its file promises.
+// plannedRun is a scenario's experiment, and the promises of its file.
 type plannedRun struct {
 	*v1alpha1.Experiment
 	link string
-	// publishers are instances, and messages what all of them send.
+	// publishers is the number of instances, and messages that of all their messages.
 	publishers, messages int64
 }
 
-// runScenario runs a file of scenarios in a namespace of its own and checks what holds for any run.
+// runScenario runs a file of scenarios in a new namespace and checks the conditions of every run.
 func runScenario(t *testing.T, path string, timeout time.Duration) runapi.Results {
 	t.Helper()
 	run := startScenario(t, path)
 	return run.finish(t, timeout)
 }
 
-// scenario reads a file of scenarios that has an experiment alone.
+// scenario reads a file of scenarios that has only an experiment.
 func scenario(t *testing.T, path string) *v1alpha1.Experiment {
 	t.Helper()
 	e, movement := scenarioWithMovement(t, path)
@@ -64,7 +64,7 @@ func scenario(t *testing.T, path string) *v1alpha1.Experiment {
 	return e
 }
 
-// scenarioWithMovement reads a file of scenarios: an experiment, and before it the movement that it replays, if any.
+// scenarioWithMovement reads a file of scenarios: an experiment, and before it its movement, if any.
 func scenarioWithMovement(t *testing.T, path string) (*v1alpha1.Experiment, *v1alpha1.Scenario) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", path))
@@ -87,7 +87,7 @@ func scenarioWithMovement(t *testing.T, path string) (*v1alpha1.Experiment, *v1a
 	return e, movement
 }
 
-// startScenario applies a file of scenarios in a namespace of its own.
+// startScenario applies a file of scenarios in a new namespace.
 func startScenario(t *testing.T, path string) plannedRun {
 	t.Helper()
 	e, movement := scenarioWithMovement(t, path)
@@ -102,7 +102,7 @@ func startScenario(t *testing.T, path string) plannedRun {
 	return run
 }
 
-// count counts the publishers, and the messages that fall due between their lead and their stop.
+// count counts the publishers, and the messages between their lead and their stop.
 func (run *plannedRun) count() {
 	apps := map[string]v1alpha1.App{}
 	for _, app := range run.Spec.Apps {
@@ -150,7 +150,7 @@ func (run plannedRun) finish(t *testing.T, timeout time.Duration) runapi.Results
 	return results
 }
 
-// checkFiles wants the tables and plots of a run in the archive, and none of them empty.
+// checkFiles wants a run's tables and plots in the archive, none of them empty.
 func checkFiles(t *testing.T, e *v1alpha1.Experiment) {
 	t.Helper()
 	var manifest runapi.Manifest
@@ -171,8 +171,8 @@ func checkFiles(t *testing.T, e *v1alpha1.Experiment) {
 	}
 }
 
-// checkE8 wants every message at the subscriber of its pair, after two crossings of a link of 100 ms. What is lost within 10 s of the stop is
-// not repeated, as its publisher is gone: a frame in a hundred of the last two messages of each.
+// checkE8 wants every message at the subscriber of its pair, after two crossings of a link of 100 ms. A loss within 10 s of the stop is
+// not repeated, as its publisher has ended: a frame in a hundred of the last two messages of each.
 func checkE8(t *testing.T, results runapi.Results) {
 	t.Helper()
 	m := results.Messages

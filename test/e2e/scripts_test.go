@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// scripted is two nodes over a link that loses a tenth: MGEN's flows, a publisher with a pattern, and a script of messages.
+// scripted has two nodes over a link that loses a tenth: MGEN's flows, a publisher with a pattern, and a script of messages.
 func scripted(namespace string) *v1alpha1.Experiment {
 	b := makeExperiment(namespace, "scripts").Duration("24s")
 	b.Spec.Networks = []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24", Link: &v1alpha1.LinkModel{Rate: new(v1alpha1.DataRate("2Mbit")), Delay: "20ms", Loss: "10%"}}}

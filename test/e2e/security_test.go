@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// strangersConfig is a Mosquitto that would bridge to the broker on its node and has no password.
+// strangersConfig is for a Mosquitto without a password that tries to bridge to the broker on its node.
 const strangersConfig = `listener 1999 127.0.0.1
 log_dest stderr
 connection stranger

@@ -22,7 +22,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Waits that a loaded two-core machine keeps within easily; a run that hangs still ends.
+// Timeouts that a loaded two-core machine easily meets. They end a run that hangs.
 const (
 	startTimeout  = 3 * time.Minute
 	finishTimeout = 6 * time.Minute
@@ -52,7 +52,7 @@ func mustCreate(t *testing.T, obj client.Object) {
 	}
 }
 
-// eventually polls until check says nothing is wrong, and fails the test with its last complaint.
+// eventually polls until check returns no complaint, and fails the test with the last one.
 func eventually(t *testing.T, timeout time.Duration, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(timeout)
@@ -165,7 +165,7 @@ func group(t *testing.T, r runapi.Results, name string) runapi.GroupResult {
 }
 
 // deleteAndExpectNothingLeft deletes the experiment and waits until neither the API server nor
-// radiod knows anything of it.
+// radiod has any trace of it.
 func deleteAndExpectNothingLeft(t *testing.T, e *v1alpha1.Experiment) {
 	t.Helper()
 	now := get(t, e)
@@ -180,7 +180,7 @@ func deleteAndExpectNothingLeft(t *testing.T, e *v1alpha1.Experiment) {
 	})
 }
 
-// leftovers names whatever still belongs to an experiment.
+// leftovers names the remains of an experiment.
 func leftovers(t *testing.T, e *v1alpha1.Experiment) error {
 	t.Helper()
 	mine := client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)}

@@ -19,10 +19,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// moments of an experiment in order: its phases, and in place of those that have steps, the steps.
+// moments are the phases of an experiment in order, with a phase's steps in place of it.
 var moments = []string{"Queued", "Provisioning", "replay", "start", "stop", "drain", "collect", "analyse", "Succeeded"}
 
-// momentOf an experiment; -1 before the first.
+// momentOf returns an experiment's moment; -1 before the first.
 func momentOf(e *v1alpha1.Experiment) int {
 	if i := slices.Index(moments, e.Status.Step); i >= 0 {
 		return i
@@ -30,7 +30,7 @@ func momentOf(e *v1alpha1.Experiment) int {
 	return slices.Index(moments, string(e.Status.Phase))
 }
 
-// waitForMoment waits until an experiment has come so far, and fails the test where it has failed.
+// waitForMoment waits until an experiment has reached a moment, and fails the test if it has failed.
 func waitForMoment(t *testing.T, e *v1alpha1.Experiment, moment string) {
 	t.Helper()
 	deadline := time.Now().Add(finishTimeout)
@@ -78,8 +78,8 @@ func podUIDs(t *testing.T, e *v1alpha1.Experiment) (uids []types.UID) {
 	return uids
 }
 
-// hostScript prints what a host has of pods or experiments with these UIDs, and what belongs to nobody: descriptors of
-// TAPs that are gone, TAPs of the host itself, tables of the radio outside the nodes.
+// hostScript prints a host's remains of pods or experiments with these UIDs, and unowned objects: descriptors of
+// deleted TAPs, TAPs of the host itself, tables of the radio outside the nodes.
 const hostScript = `
 for uid in "$@"; do
 	find /run/vignette -name "*$uid*" -not -path '*/seen*'
@@ -94,8 +94,8 @@ ip -o link show type tun | sed 's/^/TAP in the host: /'
 nft list tables | grep -i -e vignette -e radio
 true`
 
-// expectCleanHosts looks into the developer cluster's hosts. What appears for a moment while another test's pods come or
-// go is not left over.
+// expectCleanHosts checks the developer cluster's hosts. Objects of other tests' pods that appear only for a moment
+// do not count.
 func expectCleanHosts(t *testing.T, uids []types.UID) {
 	t.Helper()
 	if os.Getenv("CLUSTER") == "existing" {
@@ -117,7 +117,7 @@ func expectCleanHosts(t *testing.T, uids []types.UID) {
 	}
 }
 
-// killPod ends a pod of the platform at once, as a crash of its host would.
+// killPod ends a pod of the platform at once, like a crash of its host.
 func killPod(t *testing.T, app string) {
 	t.Helper()
 	var pods corev1.PodList
@@ -132,7 +132,7 @@ func killPod(t *testing.T, app string) {
 	}
 }
 
-// awaitPlatform waits until the pods of an app are ready again, so that the next test finds the platform whole.
+// awaitPlatform waits until an app's pods are ready again, so that the next test finds a complete platform.
 func awaitPlatform(t *testing.T, app string) {
 	t.Helper()
 	eventually(t, startTimeout, app+" to be ready", func() error {
@@ -151,8 +151,8 @@ func awaitPlatform(t *testing.T, app string) {
 	})
 }
 
-// TestARunOutlivesItsOperatorAndADeletionItsRadiod is not parallel: others would feel it. A new operator takes over when the
-// old one's lease has run out, so the kills are where nothing falls due for that long.
+// TestARunOutlivesItsOperatorAndADeletionItsRadiod is not parallel, as it affects all runs. A new operator takes over when the
+// old one's lease expires, so it kills at times when nothing is scheduled for that long.
 func TestARunOutlivesItsOperatorAndADeletionItsRadiod(t *testing.T) {
 	run := pair(newNamespace(t), "outlives").Duration("25s").Obj()
 	run.Spec.Timeline[1].At = "20s"

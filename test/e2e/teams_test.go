@@ -24,8 +24,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther has two teams with three experiments each, called alike and with the same
-// subnet, and a seventh for which the first team's quota has no room until one of its three has ended.
+// TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther has two teams with three experiments each, with equal names and
+// subnets, and a seventh that exceeds the first team's quota until one of its three has ended.
 func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 	t.Parallel()
 	teams := []string{newNamespace(t), newNamespace(t)}
@@ -64,7 +64,7 @@ func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 		if m.Sent < 800 {
 			t.Errorf("%s/%s sent %d messages; want full load, 800 at least", e.Namespace, e.Name, m.Sent)
 		}
-		// Equal names make equal message ids, so a frame from the twin would count as a duplicate.
+		// Equal names make equal message ids, so a frame from the other experiment would count as a duplicate.
 		if m.Duplicates != 0 || m.Lost != 0 {
 			t.Errorf("%s/%s: %+v; want no loss and not one frame of its twin", e.Namespace, e.Name, m)
 		}
@@ -81,7 +81,7 @@ type tenant struct {
 	config *rest.Config
 }
 
-// newTenant has some of the cluster's roles in a namespace of its own.
+// newTenant makes a tenant with some of the cluster's roles in a new namespace.
 func newTenant(t *testing.T, roles ...string) *tenant {
 	t.Helper()
 	a := &tenant{namespace: newNamespace(t), config: rest.CopyConfig(restConfig)}
@@ -101,7 +101,7 @@ func newTenant(t *testing.T, roles ...string) *tenant {
 	return a
 }
 
-// read a path of the API server.
+// read reads a path of the API server.
 func (a *tenant) read(t *testing.T, path ...string) ([]byte, error) {
 	t.Helper()
 	return readAs(t, a.config, path...)
@@ -116,7 +116,7 @@ func readAs(t *testing.T, config *rest.Config, path ...string) ([]byte, error) {
 	return clientset.CoreV1().RESTClient().Get().AbsPath(path...).DoRaw(t.Context())
 }
 
-// TestATenantsAttemptsAreRefused has a team's experiment run, and others try to get at it.
+// TestATenantsAttemptsAreRefused runs a team's experiment, while others try to access it.
 func TestATenantsAttemptsAreRefused(t *testing.T) {
 	t.Parallel()
 	victim := newTenant(t, "vignette-experimenter")
@@ -125,7 +125,7 @@ func TestATenantsAttemptsAreRefused(t *testing.T) {
 	if err := victim.Create(t.Context(), e); err != nil {
 		t.Fatalf("an experimenter's own experiment: %v", err)
 	}
-	// This one has more rights in its namespace than the role vignette-experimenter gives: all but those of the platform.
+	// This tenant has more rights in its namespace than vignette-experimenter gives: all but the platform's.
 	thief := newTenant(t, "edit", "vignette-admin")
 	waitFor(t, e, startTimeout, v1alpha1.PhaseRunning)
 	e = get(t, e)
@@ -162,7 +162,7 @@ func resultsAreTheTeams(t *testing.T, victim, thief *tenant, e *v1alpha1.Experim
 	if text, err := thief.read(t, runapi.ArchivePath(thief.namespace), "v1/runs"); err != nil || strings.TrimSpace(string(text)) != "[]" {
 		t.Errorf("one's own archive: %.100s, %v; want it empty", text, err)
 	}
-	// Even who may use the proxy is nobody to the server, as the proxy takes the token.
+	// The server treats even a user of the proxy as anonymous, as the proxy removes the token.
 	_, err := readAs(t, restConfig, "/api/v1/namespaces/"+platformNamespace+"/services/http:vignette-server:http/proxy", run)
 	if !apierrors.IsUnauthorized(err) {
 		t.Errorf("by the service's proxy, as the cluster's administrator: %v; want 401", err)
@@ -224,7 +224,7 @@ func apiService() client.Object {
 	return service
 }
 
-// liveObjectsNameTheirOwnNamespace: a name is looked for beside the object that has it, and nowhere else.
+// liveObjectsNameTheirOwnNamespace: a name is resolved only in the namespace of its object.
 func liveObjectsNameTheirOwnNamespace(t *testing.T, thief *tenant) {
 	change, listen := liveChange(thief.namespace), capture(thief.namespace)
 	for _, object := range []client.Object{change, listen} {
@@ -247,7 +247,7 @@ func liveObjectsNameTheirOwnNamespace(t *testing.T, thief *tenant) {
 	})
 }
 
-// attachment is a definition of one's own that points at the radio plugin, with the name and content of the victim's.
+// attachment is a tenant's definition for the radio plugin, with the name and content of the victim's.
 func attachment(namespace string) *unstructured.Unstructured {
 	definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"config": `{"cniVersion":"1.0.0","name":"victim-wan","type":"radio","network":"wan"}`}}}
@@ -258,7 +258,7 @@ func attachment(namespace string) *unstructured.Unstructured {
 	return definition
 }
 
-// radiosAreForMembers has pods with all that a member has but its UID.
+// radiosAreForMembers starts pods with everything of a member but its UID.
 func radiosAreForMembers(t *testing.T, thief *tenant, e *v1alpha1.Experiment) {
 	var member corev1.Pod
 	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "victim-veh"}, &member); err != nil {
@@ -273,7 +273,7 @@ func radiosAreForMembers(t *testing.T, thief *tenant, e *v1alpha1.Experiment) {
 	copied := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "impostor", Labels: member.Labels, Annotations: annotations}, Spec: *member.Spec.DeepCopy()}
 	copied.Spec.NodeName, copied.Spec.SchedulingGates = "", nil
 	mustCreate(t, copied)
-	// A definition is what the cluster's administrator makes for the team; pods are the team's own.
+	// The cluster's administrator makes the definition for the team; the pods are the team's own.
 	mustCreate(t, attachment(thief.namespace))
 	foreign := func(name, namespace string) *corev1.Pod {
 		pod := idlePod(t, thief.namespace, name)
@@ -291,7 +291,7 @@ func radiosAreForMembers(t *testing.T, thief *tenant, e *v1alpha1.Experiment) {
 	wantRefused(t, foreign("victim-hq", e.Namespace), "solation") // Multus refuses before radiod is asked
 }
 
-// wantRefused wants a pod without a network, with an event that says why.
+// wantRefused wants a pod without a network, with an event that states the reason.
 func wantRefused(t *testing.T, pod *corev1.Pod, why string) {
 	t.Helper()
 	eventually(t, time.Minute, "pod "+pod.Namespace+"/"+pod.Name+" to be refused", func() error {
@@ -318,7 +318,7 @@ func wantRefused(t *testing.T, pod *corev1.Pod, why string) {
 	}
 }
 
-// idlePod does nothing, as Pod Security restricted wants it.
+// idlePod does nothing, within Pod Security restricted.
 func idlePod(t *testing.T, namespace, name string) *corev1.Pod {
 	t.Helper()
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{

@@ -26,10 +26,10 @@ import (
 // machineHeading begins the part of a tutorial that needs KubeVirt.
 const machineHeading = "## 4. Put the sender into a virtual machine"
 
-// developersImage is what the pages name, which other clusters have from their registry.
+// developersImage is the image in the pages. Other clusters have it from their registry.
 const developersImage = "localhost/vignette/analysis:dev"
 
-// stepTimeout is more than the longest step takes: a campaign on a loaded machine.
+// stepTimeout is longer than the longest step: a campaign on a loaded machine.
 const stepTimeout = 15 * time.Minute
 
 var (
@@ -38,13 +38,13 @@ var (
 	tutorialsDir = filepath.Join("..", "..", "docs", "tutorials")
 )
 
-// reader does what a tutorial says, in a directory and with a kubeconfig of its own.
+// reader follows a tutorial, in its own directory and with its own kubeconfig.
 type reader struct {
 	dir string
 	env []string
 }
 
-// newReader is ready to follow a page, whose namespaces do not exist.
+// newReader returns a reader of a page, whose namespaces do not exist yet.
 func newReader(t *testing.T, page string) *reader {
 	t.Helper()
 	binary, err := buildVignette()
@@ -54,7 +54,7 @@ func newReader(t *testing.T, page string) *reader {
 	for _, m := range madeByAPage.FindAllStringSubmatch(page, -1) {
 		removeNamespace(t, m[1])
 		t.Cleanup(func() {
-			_ = kube.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m[1]}}) // the next test says what stays
+			_ = kube.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m[1]}}) // the next test reports leftovers
 		})
 	}
 	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
@@ -84,7 +84,7 @@ func removeNamespace(t *testing.T, name string) {
 	})
 }
 
-// run the commands of a step, and give what they print.
+// run runs a step's commands, and returns their output.
 func (r *reader) run(t *testing.T, step tutorial.Step) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
@@ -102,7 +102,7 @@ func (r *reader) run(t *testing.T, step tutorial.Step) string {
 	return string(out)
 }
 
-// follow a page from its first step to the last before a heading, or to its end, and give the directory where its files are.
+// follow follows a page from its first step to a heading, or to its end, and returns the directory with its files.
 func follow(t *testing.T, name, heading string) string {
 	t.Helper()
 	file := filepath.Join(tutorialsDir, name)

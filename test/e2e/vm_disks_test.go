@@ -23,7 +23,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// debianImage is a Debian that has cloud-init and Ignition and nothing of the platform's, from images/guest-debian.
+// debianImage is a Debian with cloud-init and Ignition and without any part of the platform, from images/guest-debian.
 func debianImage(t *testing.T) string {
 	return strings.Replace(mosquittoImage(t), "mosquitto", "guest-debian", 1)
 }
@@ -38,8 +38,8 @@ const (
 	claimName = "disk"
 )
 
-// ownDisks is an experiment in which a pod has the broker, and machines that begin from disks of one's own publish to it, one message a second from
-// T0+10 s on: a Debian that cloud-init sets up, the same set up by Ignition, and a disk in a claim, which needs neither.
+// ownDisks is an experiment with a broker in a pod, and machines with the user's own disks, which publish one message a second from
+// T0+10 s on: a Debian set up by cloud-init, the same set up by Ignition, and a disk in a claim, which needs neither.
 func ownDisks(t *testing.T, namespace, public string) *v1alpha1.Experiment {
 	b := makeExperiment(namespace, "own-disks").Duration("60s").Network("wan", "198.18.9.0/24", "baseline").
 		Broker("broker").Publisher("bft", "broker", "1s", 1).Payload("bytes:200").Subscriber("picture", "broker").
@@ -109,7 +109,7 @@ func wantFromGuest(t *testing.T, e *v1alpha1.Experiment, key, node, command stri
 	}
 }
 
-// logBoots logs, while an experiment's machines boot, how long after its QEMU's container each is ready.
+// logBoots logs how long after its QEMU's container each of an experiment's machines is ready.
 func logBoots(t *testing.T, e *v1alpha1.Experiment) {
 	t.Helper()
 	ready := map[string]bool{}
@@ -143,7 +143,7 @@ func computeStarted(t *testing.T, e *v1alpha1.Experiment, node string) time.Time
 	return time.Now()
 }
 
-// fillClaim makes a claim and puts the platform's guest into it, as the raw file disk.img that KubeVirt wants. It gives the file's SHA-256.
+// fillClaim makes a claim and writes the platform's guest into it, as the raw file disk.img that KubeVirt needs. It returns the file's SHA-256.
 func fillClaim(t *testing.T, namespace string) (sum string) {
 	t.Helper()
 	disks := os.Getenv("VIGNETTE_GUEST_DISKS")
@@ -179,7 +179,7 @@ func fillClaim(t *testing.T, namespace string) (sum string) {
 	return sum
 }
 
-// claimSum of the disk. Now and then what a program says last does not come through an exec.
+// claimSum returns the disk's checksum. An exec sometimes loses the last output of a program.
 func claimSum(t *testing.T, namespace, pod string) (sum string) {
 	t.Helper()
 	eventually(t, startTimeout, "the SHA-256 of the claim's disk", func() error {
@@ -193,7 +193,7 @@ func claimSum(t *testing.T, namespace, pod string) (sum string) {
 	return sum
 }
 
-// inClaim does something with a pod that has the claim at /claim, and takes the pod away again.
+// inClaim runs a function with a pod that has the claim at /claim, and deletes the pod.
 func inClaim(t *testing.T, namespace string, do func(pod string)) {
 	t.Helper()
 	const user = 65532

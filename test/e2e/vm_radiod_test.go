@@ -17,8 +17,8 @@ const killWorker = `for p in /proc/[0-9]*; do
 	case $(tr '\0' ' ' < $p/cmdline 2>/dev/null) in "/radiod worker "*) kill -9 ${p#/proc/} && echo killed;; esac
 done`
 
-// TestAVMOutlivesItsRadiod kills the worker of radiod, and later radiod's whole pod, under a machine and a pod that publish to a broker in the machine.
-// It is not parallel: others would feel it.
+// TestAVMOutlivesItsRadiod kills radiod's worker, and later radiod's pod, under a machine and a pod that publish to a broker in the machine.
+// It is not parallel, as it affects all runs.
 func TestAVMOutlivesItsRadiod(t *testing.T) {
 	needsKubeVirt(t)
 	if os.Getenv("CLUSTER") == "existing" {
@@ -54,7 +54,7 @@ func TestAVMOutlivesItsRadiod(t *testing.T) {
 	deleteAndExpectNoMachineLeft(t, done)
 }
 
-// wantRestartNamed wants a gap of the radio that a moment after T0 is in, or begins.
+// wantRestartNamed wants a gap of the radio at, or soon after, a moment after T0.
 func wantRestartNamed(t *testing.T, results runapi.Results, killed time.Duration) window {
 	t.Helper()
 	const near = 3 * time.Second
@@ -72,8 +72,8 @@ func wantRestartNamed(t *testing.T, results runapi.Results, killed time.Duration
 	return window{}
 }
 
-// wantTrafficBut wants messages both ways all the time, and each of them to arrive unless it was sent in or near one of the gaps: TCP sends anew what a radio
-// has lost, and later each time.
+// wantTrafficBut wants messages both ways all the time, and each to arrive unless it was sent in or near a gap: TCP repeats losses of a
+// radio with growing delays.
 func wantTrafficBut(t *testing.T, all []delivery, gaps ...window) {
 	t.Helper()
 	const recovery = 8 * time.Second

@@ -15,11 +15,11 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// teamsToken is in a Secret of the team's.
+// teamsToken is in one of the team's Secrets.
 const teamsToken = "s3cret-of-the-team"
 
 // secretMachines has a broker with TLS and passwords in a machine, with clients in a pod and in another machine, and one in the pod, with clients in the two
-// machines; an app in the second machine, keeper, takes a variable from a Secret, and tells its digest.
+// machines. An app in the second machine, keeper, takes a variable from a Secret, and reports its digest.
 func secretMachines(namespace string) *v1alpha1.Experiment {
 	b := makeExperiment(namespace, "secrets").Network("wan", "198.18.9.0/24", "baseline").
 		Broker("hub").Broker("gate").Publisher("bft", "hub", "1s", 1).Payload("bytes:200").Subscriber("picture", "hub").
@@ -69,7 +69,7 @@ func TestSecretsAndSecurityOfVMsAreThoseOfPods(t *testing.T) {
 	deleteAndExpectNoMachineLeft(t, done)
 }
 
-// secretsOf a pod are the Secrets that it mounts, each between blanks.
+// secretsOf returns the Secrets that a pod mounts, each between blanks.
 func secretsOf(pod *corev1.Pod) string {
 	names := " "
 	for _, v := range pod.Spec.Volumes {
@@ -80,7 +80,7 @@ func secretsOf(pod *corev1.Pod) string {
 	return names
 }
 
-// wantOnlyInItsSecret wants a value in one Secret of a namespace.
+// wantOnlyInItsSecret wants a value in only one Secret of a namespace.
 func wantOnlyInItsSecret(t *testing.T, namespace, value string) {
 	t.Helper()
 	var secrets corev1.SecretList

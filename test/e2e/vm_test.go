@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// bootTimeout until every node of an experiment with machines is ready and T0 has come: an emulated guest takes most of a minute.
+	// bootTimeout lasts until every node of an experiment with machines is ready and T0 has come: an emulated guest takes most of a minute.
 	bootTimeout = 6 * time.Minute
-	// greatestUncertainty of a guest's clock, in seconds, that the tests still take: an emulated guest of a loaded host answers late.
+	// greatestUncertainty is the largest accepted uncertainty of a guest's clock in seconds: an emulated guest on a loaded host answers late.
 	greatestUncertainty = 0.5
 )
 
@@ -37,8 +37,8 @@ var (
 	machineNodes = []string{"tank", "truck"}
 )
 
-// mixed is an experiment of two pods and two virtual machines on one RF pipe. Everybody publishes to a broker, 20 messages from T0+10 s
-// on, and subscribes to everything.
+// mixed is an experiment of two pods and two virtual machines on one RF pipe. All publish 20 messages to a broker from T0+10 s
+// on, and subscribe to everything.
 func mixed(namespace, name, brokerNode string) *v1alpha1.Experiment {
 	b := makeExperiment(namespace, name).
 		Network("wan", "198.18.9.0/24", "").Model(func(n *v1alpha1.Network) {
@@ -63,7 +63,7 @@ func mixed(namespace, name, brokerNode string) *v1alpha1.Experiment {
 	return b.Obj()
 }
 
-// needsKubeVirt ends a test with what to do where the cluster cannot run machines.
+// needsKubeVirt fails a test with instructions if the cluster cannot run machines.
 func needsKubeVirt(t *testing.T) {
 	t.Helper()
 	if err := kube.List(t.Context(), unstructuredList("kubevirt.io/v1", "VirtualMachineInstanceList")); err != nil {
@@ -80,7 +80,7 @@ func newMachine(namespace, name string) *unstructured.Unstructured {
 	return vmi
 }
 
-// launcherOf a node is the pod that its machine runs in.
+// launcherOf returns the pod in which a node's machine runs.
 func launcherOf(t *testing.T, e *v1alpha1.Experiment, node string) *corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
@@ -93,8 +93,8 @@ func launcherOf(t *testing.T, e *v1alpha1.Experiment, node string) *corev1.Pod {
 	return &pods.Items[0]
 }
 
-// deleteAndExpectNoMachineLeft deletes an experiment, and wants nothing of it left in the cluster and on the host, machines and their
-// Secrets included.
+// deleteAndExpectNoMachineLeft deletes an experiment, and wants nothing of it left in the cluster and on the host, including machines and
+// their Secrets.
 func deleteAndExpectNoMachineLeft(t *testing.T, e *v1alpha1.Experiment) {
 	t.Helper()
 	uids := append(podUIDs(t, e), e.UID)
@@ -149,7 +149,7 @@ func waitForBoot(t *testing.T, e *v1alpha1.Experiment) *v1alpha1.Experiment {
 // restricted, with consoles and logins while it runs.
 func TestVMNodesAndPodsOnOneRadioExchangeEveryMessage(t *testing.T) {
 	needsKubeVirt(t)
-	if _, err := buildVignette(); err != nil { // now, as it takes its time, and the run does not wait
+	if _, err := buildVignette(); err != nil { // now, as it takes long, and the run does not wait
 		t.Fatal(err)
 	}
 	e := mixed(newNamespace(t), "mixed", "hq")
@@ -184,7 +184,7 @@ func TestVMNodesAndPodsOnOneRadioExchangeEveryMessage(t *testing.T) {
 	deleteAndExpectNoMachineLeft(t, done)
 }
 
-// wantAllBothWays wants every message with everybody, between machines and pods in either direction.
+// wantAllBothWays wants every message at everybody, between machines and pods in either direction.
 func wantAllBothWays(t *testing.T, e *v1alpha1.Experiment, results runapi.Results) {
 	t.Helper()
 	m := results.Messages
@@ -223,7 +223,7 @@ func wantStartAsPlanned(t *testing.T, e *v1alpha1.Experiment, node string) {
 	}
 }
 
-// wantClocksStated wants what is known of the clock of each machine, and of no pod's.
+// wantClocksStated wants the clock error of each machine, and of no pod.
 func wantClocksStated(t *testing.T, e *v1alpha1.Experiment, results runapi.Results) {
 	t.Helper()
 	for _, agent := range stateOf(t, e.UID).Agents {
@@ -251,7 +251,7 @@ func wantClocksStated(t *testing.T, e *v1alpha1.Experiment, results runapi.Resul
 	}
 }
 
-// consoleAnswers types a sum at the serial console of a machine.
+// consoleAnswers types a calculation at a machine's serial console.
 func consoleAnswers(t *testing.T, e *v1alpha1.Experiment) {
 	console := start(t, e.Namespace, "\recho $((40 + 2))nd floor\r", "console", "tank")
 	eventually(t, commandTimeout, "the console to answer", func() error {
@@ -269,7 +269,7 @@ func consoleAnswers(t *testing.T, e *v1alpha1.Experiment) {
 	}
 }
 
-// sshRunsCommands runs commands in a machine with a key of its spec, and is refused with another.
+// sshRunsCommands runs commands in a machine with a key of its spec, and expects refusal with another.
 func sshRunsCommands(t *testing.T, e *v1alpha1.Experiment, key string) {
 	out, errs, code := vignette(t, e.Namespace, "", "ssh", "-i", key, "truck", "--", "hostname; ip -o -4 address show wan; exit 3")
 	if code != 3 || !strings.HasPrefix(out, "truck\n") || !strings.Contains(out, "198.18.9.4/24") {
@@ -279,7 +279,7 @@ func sshRunsCommands(t *testing.T, e *v1alpha1.Experiment, key string) {
 	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: e.Name + "-hq"}, &hq); err != nil {
 		t.Fatal(err)
 	}
-	// Root of a guest may take away what rules the guest has, and still gets nowhere but by the radio.
+	// Root of a guest may delete the guest's rules, and still reaches only the radio.
 	around := fmt.Sprintf("ping -c 1 -W 5 198.18.9.1 >/dev/null && echo by radio; nft flush ruleset; ping -c 1 -W 2 %s >/dev/null && echo past the radio; true", hq.Status.PodIP)
 	if out, errs, _ := vignette(t, e.Namespace, "", "ssh", "-i", key, "truck", "--", around); !strings.Contains(out, "by radio") || strings.Contains(out, "past the radio") {
 		t.Errorf("reached from a guest without rules: %q, %q; want other nodes by radio only", out, errs)
@@ -290,8 +290,8 @@ func sshRunsCommands(t *testing.T, e *v1alpha1.Experiment, key string) {
 	}
 }
 
-// launchersKeepToRestricted proves what the documentation says of Pod Security: with KubeVirt's seccompConfiguration set, as here, launchers
-// satisfy restricted; without it they would be refused there, and satisfy baseline.
+// launchersKeepToRestricted checks the documentation's claims on Pod Security: with KubeVirt's seccompConfiguration set, as here, launchers
+// satisfy restricted; without it they satisfy only baseline.
 func launchersKeepToRestricted(t *testing.T, e *v1alpha1.Experiment) {
 	launcher := launcherOf(t, e, "tank")
 	without := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "without-seccomp"}, Spec: *launcher.Spec.DeepCopy()}
@@ -316,7 +316,7 @@ func launchersKeepToRestricted(t *testing.T, e *v1alpha1.Experiment) {
 	})
 }
 
-// TestAVMThatIsKilledMidRunIsANamedGap kills one of two machines while messages go through the broker in the other one.
+// TestAVMThatIsKilledMidRunIsANamedGap kills one of two machines while messages pass the broker in the other one.
 func TestAVMThatIsKilledMidRunIsANamedGap(t *testing.T) {
 	needsKubeVirt(t)
 	for name, kill := range map[string]func(*testing.T, *v1alpha1.Experiment){
@@ -331,7 +331,7 @@ func TestAVMThatIsKilledMidRunIsANamedGap(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // four machines are what two processors and 8 GiB still boot
+			t.Parallel() // two processors and 8 GiB boot at most four machines
 			e := mixed(newNamespace(t), "killed", "tank")
 			mustCreate(t, e)
 			waitForBoot(t, e)
@@ -389,7 +389,7 @@ func TestBadVMSpecsAreRefusedByName(t *testing.T) {
 	}
 }
 
-// TestConsolesAndLoginsTakeTheRoleOfAnExperimenter asks KubeVirt's API as people with the roles.
+// TestConsolesAndLoginsTakeTheRoleOfAnExperimenter calls KubeVirt's API as users with the roles.
 func TestConsolesAndLoginsTakeTheRoleOfAnExperimenter(t *testing.T) {
 	needsKubeVirt(t)
 	for role, opens := range map[string]bool{"vignette-viewer": false, "vignette-experimenter": true} {

@@ -21,7 +21,7 @@ func TestNFFITracksCrossALinkByWSNotification(t *testing.T) {
 		metric         string
 	}{
 		{v1alpha1.WSNVignette, "2s", "16s", "vignette_wsnbroker_messages_delivered_total"},
-		// It takes 10 s of a processor to be ready, on hosts that have other things to do.
+		// On a busy host it takes 10 s of a processor to be ready.
 		{v1alpha1.WSNCXF, "45s", "59s", "activemq_totalenqueuecount"},
 	} {
 		t.Run(string(broker.implementation), func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestNFFITracksCrossALinkByWSNotification(t *testing.T) {
 	}
 }
 
-// expectSizes looks at what a publisher's node sends: one whole HTTP message for each of its own, as large as the published ones were.
+// expectSizes checks the packets of a publisher's node: one complete HTTP message for each of its own, as large as the published ones.
 func expectSizes(t *testing.T, capture string, sent int64) {
 	t.Helper()
 	tshark, err := exec.LookPath("tshark")

@@ -22,7 +22,7 @@ func TestZeroMQReachesSubscribersThroughABrokerOverTheRadio(t *testing.T) {
 			b.Spec.Networks = []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24", Link: &v1alpha1.LinkModel{Rate: &rate, Delay: "20ms", Loss: "2%"}}}
 			for i := range b.Spec.Apps {
 				if p := b.Spec.Apps[i].Publisher; p != nil {
-					// Receivers by PGM hear of a sender each 8 s while it is silent, and have repeated what is lost after that.
+					// PGM receivers learn of a silent sender every 8 s, and request repetitions only after that.
 					p.Protocol, p.Lead = v1alpha1.ProtocolZeroMQ, "12s"
 				}
 				if s := b.Spec.Apps[i].Subscriber; s != nil {
@@ -37,7 +37,7 @@ func TestZeroMQReachesSubscribersThroughABrokerOverTheRadio(t *testing.T) {
 			mustCreate(t, e)
 			done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 
-			// Both subscribers, on the publishers' node and on another one. TCP and PGM repeat what the link loses.
+			// Both subscribers, on the publishers' node and on another one. TCP and PGM repeat the link's losses.
 			if m := resultsOf(t, done.UID).Messages; m.Sent < 60 || m.Lost != 0 || m.Received != 2*m.Sent {
 				t.Errorf("messages: %+v; want 78 sent, and every one to arrive at both subscribers", m)
 			}

@@ -13,7 +13,7 @@ const (
 	// MaxNodes is the most nodes of a cluster.
 	MaxNodes = 16
 
-	firstOctet  = 128 // 10.128.0.0 and up: four /16 per cluster, three of them used.
+	firstOctet  = 128 // 10.128.0.0 and up: four /16 per cluster, three of them used
 	octetStride = 4
 )
 
