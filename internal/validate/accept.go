@@ -14,8 +14,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// unaccepted is what the API server lets pass, as its rules cannot see it, and what the operator or a radio then refuses, such as a
-// broken schedule. What other objects decide is a warning, as those of the cluster may differ.
+// unaccepted returns problems that the API server accepts, as its rules cannot see them, and the operator or a radio then refuses, such as a
+// broken schedule. A problem that depends on other objects is a warning, as those of the cluster may differ.
 func (d *document) unaccepted(known surroundings) (findings []Finding) {
 	switch d.kind {
 	case "Experiment":
@@ -34,7 +34,7 @@ func (d *document) unaccepted(known surroundings) (findings []Finding) {
 	return nil
 }
 
-// alone judges an object of which others decide nothing.
+// alone checks what depends on no other object.
 func alone[T any](d *document, check func(*T) field.ErrorList, consequence string) []Finding {
 	object := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, object); err != nil {
@@ -71,7 +71,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 	return append(findings, d.refuse(own, "the operator would not accept the experiment")...)
 }
 
-// doubts are about what the operator accepts and the author hardly wants.
+// doubts are about accepted settings that the author hardly wants.
 func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings []Finding) {
 	t, _ := topology.Expand(&e.Spec) // it has no errors
 	for _, doubt := range render.SpecWarnings(t, &e.Spec, waveformsOf(&e.Spec, known.waveforms), known.scenarioOf(&e.Spec)) {
@@ -89,13 +89,13 @@ func (d *document) refuse(problems field.ErrorList, consequence string) (finding
 	return findings
 }
 
-// Unaccepted is what keeps an experiment that the API server lets pass from being accepted, as far as it alone decides that: nothing is
-// known of what it refers to.
+// Unaccepted returns why the operator would not accept an experiment that the API server accepts. It considers the experiment alone,
+// and none of the objects that it references.
 func Unaccepted(e *v1alpha1.Experiment) field.ErrorList {
 	return problems(e, surroundings{scripts: map[v1alpha1.KeyReference]string{}, fileBytes: map[v1alpha1.KeyReference]int{}})
 }
 
-// problems that the operator finds when it expands an experiment.
+// problems returns those that the operator finds when it expands an experiment.
 func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	t, errs := topology.Expand(&e.Spec)
 	errs = append(errs, render.Check(&e.Spec)...)
@@ -117,7 +117,7 @@ func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	return render.CheckSize(render.Pods(input), &e.Spec)
 }
 
-// scenarioOf an experiment; nil if it has none, or it is not known.
+// scenarioOf returns an experiment's scenario; nil if it has none, or it is unknown.
 func (known surroundings) scenarioOf(spec *v1alpha1.ExperimentSpec) *render.Scenario {
 	if spec.Scenario == nil {
 		return nil
@@ -125,7 +125,7 @@ func (known surroundings) scenarioOf(spec *v1alpha1.ExperimentSpec) *render.Scen
 	return known.scenarios[spec.Scenario.Ref].scenario
 }
 
-// waveformsOf are those of an experiment's networks that are known, by the network's name.
+// waveformsOf returns the known waveforms of an experiment's networks, by the network's name.
 func waveformsOf(spec *v1alpha1.ExperimentSpec, known map[string]v1alpha1.WaveformSpec) map[string]v1alpha1.WaveformSpec {
 	found := map[string]v1alpha1.WaveformSpec{}
 	for _, network := range spec.Networks {

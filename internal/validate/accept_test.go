@@ -84,7 +84,7 @@ spec:
 		old, with, path string
 		line            int
 		message         string
-		byOthers        bool // a waveform of the files decides: a warning
+		byOthers        bool // it depends on a waveform of the files: a warning
 	}{
 		"a downlink without a base":     {"base: [bs]", "mtu: 1500", "spec.networks[0].base", 6, "waveform mast has a downlink", true},
 		"a base without a downlink":     {", downlink: {rate: 8Mbit}", "", "spec.networks[0].base", 8, "waveform mast has no downlink", true},
@@ -140,7 +140,7 @@ data:
 	}
 }
 
-// ofOthers are objects of every kind that nothing but their own contents makes wrong.
+// ofOthers are objects of every kind whose errors depend only on their own contents.
 var ofOthers = []struct{ name, kind, spec, path, message string }{
 	{"a curve that is none", "Waveform", "{rfpipe: {pcr: x}}", "spec.rfpipe.pcr", "want elements only"},
 	{"a slot that carries nothing", "Waveform", "{tdma: {structure: {slotDuration: 5ms, slotOverhead: 5ms}}}", "spec.tdma.structure", "slotoverhead"},
@@ -244,7 +244,7 @@ func TestAScheduleWithADestinationThatIsNoNodeIsRefused(t *testing.T) {
 	}
 }
 
-// TestRoutingThatIsValidStarts draws timers and has the router's own check judge those that pass.
+// TestRoutingThatIsValidStarts draws timers, and checks the valid ones with the router's own check.
 func TestRoutingThatIsValidStarts(t *testing.T) {
 	random := rand.New(rand.NewPCG(28, 6))
 	durations := []string{"", "0s", "1ms", "10ms", "1s", "2s", "2.5s", "5s", "20s", "8h", "9h", "24h", "25h", "abc"}

@@ -31,8 +31,8 @@ func parseObject(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// TestTheAPIServerRefusesTheSameMistakes installs the definitions into a real API server, which
-// judges them too: their schemas, rules and the rules' costs.
+// TestTheAPIServerRefusesTheSameMistakes installs the definitions in a real API server, which
+// checks them too: their schemas, rules and the rules' costs.
 func TestTheAPIServerRefusesTheSameMistakes(t *testing.T) {
 	c, err := client.New(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
@@ -48,7 +48,7 @@ func TestTheAPIServerRefusesTheSameMistakes(t *testing.T) {
 	t.Run("the most strings", func(t *testing.T) { serverTakesMostStrings(t, c) })
 }
 
-// applyPolicy of the chart, without the labels that Helm fills in.
+// applyPolicy applies the chart's policy, without the labels that Helm fills in.
 func applyPolicy(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	text, err := os.ReadFile("../../charts/vignette/templates/" + name + ".yaml")
@@ -82,7 +82,7 @@ func serverRefuses(t *testing.T, c client.Client) {
 			if err == nil {
 				t.Fatal("the API server took it")
 			}
-			// In the cluster duplicates of names and the values of enums are said in Kubernetes' own words.
+			// The cluster reports duplicate names and the values of enums in Kubernetes' own words.
 			message := strings.NewReplacer("name of an earlier entry", "Duplicate value").Replace(r.message)
 			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), r.path) || !strings.Contains(err.Error(), message) {
 				t.Errorf("refused with:\n%v\nwant %s: …%s…", err, r.path, message)
@@ -201,7 +201,7 @@ func setPhase(t *testing.T, c client.Client, e *v1alpha1.Experiment, phase v1alp
 	}
 }
 
-// serverTakesLargest keeps the rules within what the API server spends on one object, at the bounds.
+// serverTakesLargest keeps the rules within the API server's cost limit for one object, at its largest size.
 func serverTakesLargest(t *testing.T, c client.Client) {
 	e := &v1alpha1.Experiment{}
 	if err := yaml.Unmarshal([]byte(sound), e); err != nil {
@@ -242,7 +242,7 @@ func serverTakesLargest(t *testing.T, c client.Client) {
 	}
 }
 
-// serverTakesMostStrings keeps the chart's policy within what the API server spends on one object.
+// serverTakesMostStrings keeps the chart's policy within the API server's cost limit for one object.
 func serverTakesMostStrings(t *testing.T, c client.Client) {
 	e := &v1alpha1.Experiment{}
 	if err := yaml.Unmarshal([]byte(sound), e); err != nil {

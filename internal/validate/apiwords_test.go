@@ -13,7 +13,7 @@ import (
 // ofSchemas are words of JSON's schemas, of regular expressions and of Go.
 var ofSchemas = regexp.MustCompile(`should match|chars long|oneOf|anyOf|must validate|strconv|unmarshal|Go struct|json:|map\[|evaluating rule`)
 
-// blocking are refusals after which Kubernetes judges no rules, and says so with <nil>. No definition can word that otherwise.
+// blocking are refusals after which Kubernetes checks no rules, and says so with <nil>. No definition can change these words.
 var blocking = regexp.MustCompile(`Unsupported value|Required value|must be of type|Too long|Too many`)
 
 const (
@@ -22,11 +22,11 @@ const (
 	soundTemplate = "apiVersion: vignette.dev/v1alpha1\nkind: NodeTemplate\nmetadata: {name: t, namespace: default}\nspec: {vm: {image: r/debian, sshKeys: [ssh-ed25519 A]}}\n"
 )
 
-// campaignOfSound has the sound experiment for a template.
+// campaignOfSound has the sound experiment as its template.
 var campaignOfSound = "apiVersion: vignette.dev/v1alpha1\nkind: Campaign\nmetadata: {name: c, namespace: default}\nspec:\n  matrix: {axes: [{name: seed, path: seed, values: [1, 2]}]}\n  template:\n    spec:\n    " +
 	strings.ReplaceAll(sound[strings.Index(sound, "  duration: 60s"):], "\n", "\n    ")
 
-// wrongSpecs are what people write, and what the API server is to answer.
+// wrongSpecs are typical mistakes, with the expected answer of the API server.
 var wrongSpecs = []struct {
 	name, text string
 	edits      []string
@@ -114,7 +114,7 @@ func TestValidateSaysTheSameOfWrongSpecs(t *testing.T) {
 	}
 }
 
-// TestNoDefinitionHasAPattern keeps regular expressions and least lengths from those who apply an object.
+// TestNoDefinitionHasAPattern keeps regular expressions and minimum lengths from users.
 func TestNoDefinitionHasAPattern(t *testing.T) {
 	all, err := definitions()
 	if err != nil {
@@ -125,10 +125,10 @@ func TestNoDefinitionHasAPattern(t *testing.T) {
 	}
 }
 
-// patternsIn a schema, also in that of a map's values.
+// patternsIn returns the patterns in a schema, also in that of a map's values.
 func patternsIn(s *schema.Structural, path string, found func(path, pattern string)) {
 	if v := s.ValueValidation; v != nil && !s.XIntOrString && (v.Pattern != "" || v.MinLength != nil) {
-		found(path, v.Pattern) // that of amounts is Kubernetes' own
+		found(path, v.Pattern) // the pattern of amounts is Kubernetes' own
 	}
 	if s.Items != nil {
 		patternsIn(s.Items, path+"[]", found)

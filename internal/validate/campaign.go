@@ -13,19 +13,19 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// Expansion is what a campaign's matrix comes to.
+// Expansion is the result of a campaign's matrix.
 type Expansion struct {
 	Points, Runs int
-	// Duration of all runs by their specs, one after the other, drained as long as that may take, without their start and their analysis.
+	// Duration is the total of all runs by their specs, with the longest drain times, without start and analysis.
 	Duration time.Duration
-	// Parallelism is how many runs may go on at once.
+	// Parallelism is the most simultaneous runs.
 	Parallelism int
 }
 
-// template is where the spec of a campaign's experiments lies.
+// template is the path of the spec of a campaign's experiments.
 const template = "spec.template.spec"
 
-// expand judges every point of a campaign as the experiment that it becomes.
+// expand checks every point of a campaign as an experiment.
 func (d *document) expand(known surroundings) (*Expansion, []Finding) {
 	var c v1alpha1.Campaign
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &c); err != nil {
@@ -72,7 +72,7 @@ func (d *document) refused(errs field.ErrorList) (findings []Finding) {
 	return findings
 }
 
-// experiment of a point, as a document of its own.
+// experiment returns a point's experiment as a document of its own.
 func (d *document) experiment(name string, spec *matrix.Spec) *document {
 	metadata := map[string]any{"name": name}
 	if of, ok := d.object["metadata"].(map[string]any); ok && of["namespace"] != nil {
@@ -82,7 +82,7 @@ func (d *document) experiment(name string, spec *matrix.Spec) *document {
 	return &document{file: d.file, root: d.root, object: object, kind: "Experiment", name: name}
 }
 
-// pointFindings are findings about points: what is wrong with several is said once.
+// pointFindings are findings about points. A problem of several points is reported once.
 type pointFindings struct {
 	order  []Finding
 	points map[Finding][]string

@@ -52,9 +52,9 @@ func TestASoundCampaignSaysWhatItComesTo(t *testing.T) {
 func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, with string
-		// findings wanted, as File:Line says them.
+		// The expected findings, by File:Line.
 		want []string
-		// sound where the API server takes all of it.
+		// The API server accepts the complete text.
 		sound bool
 	}{
 		"a value that is refused":             {"500ms", "0s", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.period: in points baseline-heavy, satcom-heavy: period must be 1ms or more"}, false},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// sound is an experiment that uses everything; each case breaks one thing of it.
+// sound is an experiment that uses everything; each case breaks one part of it.
 const sound = `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
 metadata:
@@ -50,12 +50,12 @@ spec:
   collect: {captures: [lan, wan/veh-3, wan/nor], captureSnapLengthBytes: 128}
 `
 
-// refusal is a case of what the API server and `vignette validate` both refuse.
+// refusal is a case that the API server and `vignette validate` both refuse.
 type refusal struct {
 	name string
 	// edits are pairs of old and new text of sound.
 	edits []string
-	// path of the field, as `vignette validate` names it.
+	// path is the field's path, as `vignette validate` names it.
 	path string
 	// message is a fragment of the refusal.
 	message string
@@ -233,7 +233,7 @@ var refusals = []refusal{
 	{"a name with a dot", []string{"name: sound", "name: so.und"}, "metadata.name", "letters, digits and hyphens"},
 }
 
-// broken is sound with the edits of a case.
+// broken returns sound with the edits of a case.
 func (r refusal) broken(t *testing.T) string { return r.breaking(t, sound) }
 
 // breaking makes the edits of a case in a text.
@@ -248,14 +248,14 @@ func (r refusal) breaking(t *testing.T, text string) string {
 	return text
 }
 
-// accepted are edits of sound that both take.
+// accepted are edits of sound that both accept.
 var accepted = map[string][]string{
 	"a live cluster":                     {"  duration: 60s\n", ""},
 	"a base of a node and of a group":    {"    waveform: baseline\n", "    waveform: baseline\n    base: [mast, veh-2, nor]\n"},
 	"a capture of everything everywhere": {"captures: [lan, wan/veh-3, wan/nor], captureSnapLengthBytes: 128", "captures: [lan, wan], captureFilter: udp port 698, captureLimit: 1Gi"},
 }
 
-// soundChange and soundCapture are what people make beside an experiment.
+// soundChange and soundCapture are objects for a running experiment.
 const (
 	soundChange = `apiVersion: vignette.dev/v1alpha1
 kind: LiveChange

@@ -13,8 +13,8 @@ import (
 	"vignette.dev/vignette/internal/crdrules"
 )
 
-// staticLimit is the API server's limit on the estimated cost of one rule, times the most often
-// that the schema's bounds let it run (StaticEstimatedCostLimit of apiextensions-apiserver).
+// staticLimit is the API server's limit on the estimated cost of one rule, times the most
+// evaluations within the schema's limits (StaticEstimatedCostLimit of apiextensions-apiserver).
 const (
 	staticLimit    = 10_000_000
 	staticCRDLimit = 100_000_000

@@ -32,7 +32,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// corpus are the documents of scenarios, each with its kind.
+// corpus has the documents of scenarios, each with its kind.
 func corpus(t testing.TB) (documents []string) {
 	t.Helper()
 	root := filepath.Join("..", "..", "scenarios")
@@ -54,14 +54,14 @@ func corpus(t testing.TB) (documents []string) {
 	return documents
 }
 
-// edges are values that are at, or beyond, what fields take.
+// edges are values at, or beyond, the limits of fields.
 var edges = []any{
 	"0s", "1ms", "1s", "2s", "90s", "8760h", "0%", "1%", "100%", "0bit", "1bit", "9.8kbit", "1Gbit", "0Hz", "1kHz", "2.4GHz", "0dBm", "-150dBm", "37dBm", "0dB", "0m", "30m",
 	0, 1, 2, 64, 65535, -1, true, false, "#", "+/a", "a/b", "198.18.0.0/30", "198.18.0.0/16", "olsrv1", "olsrv2", "babel", "static", "none", "mqtt", "mqtt-sn",
 	"bytes:32", "bytes:100000", "image:1024", "nffi", "tcp port 80", "port",
 }
 
-// leaf is a scalar of a document, with what replaces it; nil removes it.
+// leaf is a scalar of a document, with its replacement; nil removes it.
 type leaf struct {
 	key   string
 	value any
@@ -88,7 +88,7 @@ func leavesOf(node any, key string, set func(any)) (found []leaf) {
 	return found
 }
 
-// mutant is a document with up to three of its values replaced: by those that the same field has elsewhere, or by edges.
+// mutant returns a document with up to three replaced values: from the same field elsewhere, or from edges.
 func mutant(documents []string, values map[string][]any, seed uint64) (string, error) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var document map[string]any
@@ -111,7 +111,7 @@ func mutant(documents []string, values map[string][]any, seed uint64) (string, e
 	return string(text), err
 }
 
-// refusedByDaemons gives what the programs of a run refuse of an experiment that is valid; known waveforms only.
+// refusedByDaemons returns what a run's programs refuse in a valid experiment with known waveforms.
 func refusedByDaemons(e *v1alpha1.Experiment, known surroundings) error {
 	e.UID, e.Namespace = "uid", "team-nor"
 	t, errs := topology.Expand(&e.Spec)
@@ -168,7 +168,7 @@ func refusedByAgent(container corev1.Container) error {
 	return nil
 }
 
-// refusedByProgram starts the parser of the program that a command names.
+// refusedByProgram starts a command's program to parse its configuration.
 func refusedByProgram(command string, config []byte) error {
 	switch command {
 	case "/traffic":
@@ -193,7 +193,7 @@ func parsed[C any](text []byte, check func(C) error) error {
 	return check(config)
 }
 
-// valid gives the experiment of a text that validate finds nothing wrong with; nil for another.
+// valid returns the experiment of a text without findings; nil for another.
 func valid(text string) (*v1alpha1.Experiment, surroundings) {
 	documents, findings := parse("mutant.yaml", []byte(text))
 	known := newSurroundings(documents).of("")

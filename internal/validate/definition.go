@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/internal/crdrules"
 )
 
-// definition is a CustomResourceDefinition made ready to judge objects as the API server would.
+// definition is a CustomResourceDefinition, prepared to check objects as the API server does.
 type definition struct {
 	crd        *apiextensionsv1.CustomResourceDefinition
 	structural *schema.Structural
@@ -25,7 +25,7 @@ type definition struct {
 
 var definitions = sync.OnceValues(loadDefinitions)
 
-// definitionOf gives the definition of a kind.
+// definitionOf returns the definition of a kind.
 func definitionOf(kind string) (*definition, error) {
 	all, err := definitions()
 	if err != nil {
@@ -52,7 +52,7 @@ func loadDefinitions() (map[string]*definition, error) {
 	return all, nil
 }
 
-// newDefinition takes a definition over, with the rules of this program.
+// newDefinition prepares a definition, with this program's rules.
 func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, extent crdrules.Extent) (*definition, error) {
 	if n := len(crd.Spec.Versions); n != 1 {
 		return nil, fmt.Errorf("%d versions: want one", n)
@@ -81,7 +81,7 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, extent crdrule
 	}, nil
 }
 
-// apiVersion of the objects that the definition describes.
+// apiVersion returns that of the definition's objects.
 func (d *definition) apiVersion() string {
 	return strings.Join([]string{d.crd.Spec.Group, d.crd.Spec.Versions[0].Name}, "/")
 }

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/markdown"
 )
 
-// TestEveryWholeObjectInTheDocsIsValid leaves out fragments, which have no apiVersion, or … in the place of a value.
+// TestEveryWholeObjectInTheDocsIsValid skips fragments, which have no apiVersion, or … in place of a value.
 func TestEveryWholeObjectInTheDocsIsValid(t *testing.T) {
 	judged := 0
 	err := filepath.WalkDir(filepath.Join("..", "..", "docs"), func(path string, entry fs.DirEntry, err error) error {

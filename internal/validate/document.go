@@ -18,21 +18,21 @@ import (
 	"vignette.dev/vignette/internal/utf8text"
 )
 
-// document is one YAML document that holds an object of vignette.
+// document is one YAML document with an object of vignette.
 type document struct {
 	file   string
 	source []byte
 	root   *yamlv3.Node
 	object map[string]any
-	// raw is the object as the file has it, without defaults.
+	// raw is the object as in the file, without defaults.
 	raw  map[string]any
 	kind string
 	name string
-	// expansion of a campaign, once it was judged.
+	// expansion is a campaign's, once it was checked.
 	expansion *Expansion
 }
 
-// namespace of the object; empty where it gets one when it is applied.
+// namespace is the object's; empty if applying it sets one.
 func (d *document) namespace() string {
 	metadata, _ := d.raw["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
@@ -41,9 +41,9 @@ func (d *document) namespace() string {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parse splits a file into documents and finds what is not even an object.
+// parse splits a file into documents and reports those that are not even an object.
 func parse(file string, text []byte) (documents []*document, findings []Finding) {
-	text, _ = io.ReadAll(utf8text.NewReader(bytes.NewReader(text))) // bytes that are no text are found below
+	text, _ = io.ReadAll(utf8text.NewReader(bytes.NewReader(text))) // invalid text is reported below
 	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	for {
@@ -73,7 +73,7 @@ func parse(file string, text []byte) (documents []*document, findings []Finding)
 	}
 }
 
-// items of a List, as kubectl get writes it; another object is one itself.
+// items returns the items of a List, as kubectl get writes it, or the single object.
 func items(root *yamlv3.Node) []*yamlv3.Node {
 	kind, _ := enter(root, "kind")
 	list, _ := enter(root, "items")
@@ -107,7 +107,7 @@ func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
 	return d, d.duplicates(root, "", 0, d.checkKind(apiVersion))
 }
 
-// contentOf a document as Kubernetes reads it, by YAML 1.1.
+// contentOf reads a document as Kubernetes does, by YAML 1.1.
 func contentOf(root *yamlv3.Node) (object map[string]any, err error) {
 	size := inlineLimit
 	alone, err := inline(root, &size, 0)
@@ -125,14 +125,14 @@ func contentOf(root *yamlv3.Node) (object map[string]any, err error) {
 	return object, utiljson.Unmarshal(asJSON, &object)
 }
 
-// foreign tells that the object is of another API group, whose schema is not known here.
+// foreign reports whether the object is of another API group, whose schema is unknown here.
 func (d *document) foreign() bool {
 	apiVersion, _ := d.object["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group != "vignette.dev"
 }
 
-// checkKind says what is wrong with apiVersion and kind. Objects of others are left to their owners.
+// checkKind reports errors in apiVersion and kind. Objects of other groups are not checked.
 func (d *document) checkKind(apiVersion string) []Finding {
 	definition, err := definitionOf(d.kind)
 	group, _, _ := strings.Cut(apiVersion, "/")
@@ -161,10 +161,10 @@ func (d *document) checkKind(apiVersion string) []Finding {
 	return nil
 }
 
-// deepest bounds the walk through a document: aliases may contain themselves.
+// deepest limits the nesting of a document, as aliases may contain themselves.
 const deepest = 64
 
-// duplicates adds the keys that are given twice, of which YAML would silently take the last.
+// duplicates reports duplicate keys, of which YAML would silently use the last.
 func (d *document) duplicates(node *yamlv3.Node, path string, depth int, findings []Finding) []Finding {
 	if depth > deepest {
 		return findings
@@ -192,19 +192,19 @@ func (d *document) duplicates(node *yamlv3.Node, path string, depth int, finding
 	return findings
 }
 
-// finding makes a finding about the field at a path.
+// finding returns a finding about the field at a path.
 func (d *document) finding(path, message string) Finding {
 	return Finding{File: d.file, Line: d.line(path), Path: path, Message: message}
 }
 
-// line of the field at a path, or of the innermost part of the path that is there. List entries may
-// be given by their number, or by their name or moment.
+// line returns the line of the field at a path, or of the path's innermost existing part. The path names list entries
+// by number, or by their name or moment.
 func (d *document) line(path string) int {
 	_, line, _ := d.find(path)
 	return line
 }
 
-// node of the field at a path; nil where it is not there.
+// node returns the node of the field at a path; nil if it does not exist.
 func (d *document) node(path string) *yamlv3.Node {
 	node, _, found := d.find(path)
 	if !found {
@@ -243,7 +243,7 @@ func nextStep(path string) (step, rest string) {
 	return path, ""
 }
 
-// enter finds the child of a node and its line; a field begins in the line of its key.
+// enter returns the child of a node and its line; a field begins at its key's line.
 func enter(node *yamlv3.Node, step string) (*yamlv3.Node, int) {
 	for range deepest {
 		if node.Kind != yamlv3.AliasNode || node.Alias == nil {

@@ -22,12 +22,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// judge says what the API server would refuse, and more: it checks every rule whatever else is
-// wrong, and refuses fields that nobody knows, as kubectl does.
+// judge reports what the API server would refuse, and more: it checks every rule despite other
+// errors, and refuses unknown fields, as kubectl does.
 func (d *document) judge(known surroundings) []Finding {
 	definition, err := definitionOf(d.kind)
 	if err != nil || d.object["apiVersion"] != definition.apiVersion() {
-		return nil // said already
+		return nil // it was reported already
 	}
 	findings := append(d.checkMetadata(), d.unknownFields(definition.structural)...)
 	defaulting.Default(d.object, definition.structural)
@@ -50,7 +50,7 @@ func (d *document) judge(known surroundings) []Finding {
 	return findings
 }
 
-// unknownFields removes fields that the schema does not know and says so.
+// unknownFields removes and reports fields that the schema does not have.
 func (d *document) unknownFields(s *schema.Structural) (findings []Finding) {
 	options := schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	paths := pruning.PruneWithOptions(d.object, s, true, options)
@@ -83,7 +83,7 @@ func (d *document) errors(definition *definition) (errs field.ErrorList) {
 	}
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, d.object, definition.schema)...)
 	if slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeTooMany }) {
-		return errs // rules are made for lists of no more entries, and take minutes over longer ones
+		return errs // rules are made for lists of at most so many entries, and take minutes for longer ones
 	}
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, definition.structural, d.object)...)
 	if d.kind == "Experiment" {
@@ -92,11 +92,11 @@ func (d *document) errors(definition *definition) (errs field.ErrorList) {
 	return append(errs, d.breaches(definition)...)
 }
 
-// budget of the CEL rules, far above the API server's: messages here list every problem.
+// budget is the cost limit of the CEL rules, far above the API server's: messages here list every problem.
 const budget = 1_000_000_000
 
-// breaches of the CEL rules. A rule that cannot be evaluated depends on something that is wrong and
-// has been refused by the schema.
+// breaches returns the violated CEL rules. A rule that cannot be evaluated depends on an error that the
+// schema has refused already.
 func (d *document) breaches(definition *definition) (errs field.ErrorList) {
 	all, _ := definition.rules.Validate(context.Background(), nil, definition.structural, d.object, nil, budget)
 	for _, e := range all {
@@ -107,14 +107,14 @@ func (d *document) breaches(definition *definition) (errs field.ErrorList) {
 	return errs
 }
 
-// pathInMessage is the path with which the messages of crdrules begin.
+// pathInMessage is the path at the beginning of crdrules' messages.
 var pathInMessage = regexp.MustCompile(`^((?:spec|metadata)(?:\.[A-Za-z]+|\[[^\]]*\])+): (.*)$`)
 
 // explain turns an error into findings, each with its line.
 func (d *document) explain(e *field.Error) (findings []Finding) {
 	path := strings.TrimPrefix(e.Field, "<nil>")
 	if path == "" && strings.Contains(e.Detail, "must validate at least one schema") {
-		return nil // what none of them takes is said as well
+		return nil // another error says what no alternative accepts
 	}
 	if strings.Contains(e.Detail, "must be of type integer,string") {
 		return []Finding{d.finding(path, "must be a whole number, or text in quotes"+quoted(d.node(path)))}
@@ -129,7 +129,7 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 	return findings
 }
 
-// wanted adds what a field holds to an error that only names types: 65 for a duration should read 65s.
+// wanted adds the field's value to an error that only names types: 65 for a duration should read 65s.
 func (d *document) wanted(e *field.Error, path string) string {
 	definition, err := definitionOf(d.kind)
 	if e.Type != field.ErrorTypeTypeInvalid || err != nil {
@@ -151,7 +151,7 @@ func (d *document) wanted(e *field.Error, path string) string {
 	return d.readOtherwise(path)
 }
 
-// Must says what a field of a kind must be, such as "must be a duration with its unit"; nothing where its definition has no such words.
+// Must returns what a field of a kind must be, such as "must be a duration with its unit"; empty if its definition does not say.
 func Must(kind, path string) string {
 	definition, err := definitionOf(kind)
 	if err != nil {
@@ -167,7 +167,7 @@ func Must(kind, path string) string {
 	return s.XValidations[0].Message
 }
 
-// readOtherwise tells what YAML makes of a word or number without quotes where text is wanted.
+// readOtherwise explains YAML's reading of a word or number without quotes in place of text.
 func (d *document) readOtherwise(path string) string {
 	node := d.node(path)
 	if node == nil || node.Kind != yamlv3.ScalarNode || node.Style&(yamlv3.SingleQuotedStyle|yamlv3.DoubleQuotedStyle) != 0 {
@@ -176,7 +176,7 @@ func (d *document) readOtherwise(path string) string {
 	return fmt.Sprintf(": YAML reads %s without quotes as something else than text; write it in quotes%s", node.Value, quoted(node))
 }
 
-// splitProblems takes apart a message of crdrules that lists several.
+// splitProblems splits a message of crdrules that lists several problems.
 func splitProblems(message string) (problems []string) {
 	for _, part := range strings.Split(message, crdrules.Separator) {
 		if len(problems) > 0 && !pathInMessage.MatchString(part) {
@@ -195,7 +195,7 @@ var (
 	tooFew      = regexp.MustCompile(`^should have at least (\d+) items$`)
 )
 
-// describe says in words what is wrong, without the path.
+// describe describes an error in words, without the path.
 func describe(e *field.Error) string {
 	detail := inBody.ReplaceAllString(e.Detail, "")
 	if shouldMatch.MatchString(detail) { // only amounts have a pattern, which is Kubernetes' own
@@ -227,10 +227,10 @@ func describe(e *field.Error) string {
 	return strings.Replace(e.ErrorBody(), e.Detail, detail, 1)
 }
 
-// predicate begins what is said of a value, rather than a sentence of its own.
+// predicate matches the beginning of a statement about a value, as opposed to a complete sentence.
 var predicate = regexp.MustCompile(`^(must|should|is|are|has|needs|lies|does|cannot|takes|names|ends) `)
 
-// joint between a value and what is wrong with it.
+// joint returns the text between a value and its problem.
 func joint(detail string) string {
 	if predicate.MatchString(detail) {
 		return " "
@@ -238,10 +238,10 @@ func joint(detail string) string {
 	return ": "
 }
 
-// typeNames stand for the value in the errors of CEL rules.
+// typeNames replace the value in the errors of CEL rules.
 var typeNames = map[string]bool{"object": true, "array": true, "string": true, "integer": true, "number": true, "boolean": true}
 
-// unknownWaveforms warns of names that neither the chart nor the files have: the cluster may.
+// unknownWaveforms warns of waveforms that neither the chart nor the files have; the cluster may have them.
 func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (findings []Finding) {
 	networks, _, _ := unstructured.NestedSlice(d.object, "spec", "networks") // refused already where it is no list
 	for i, entry := range networks {
@@ -274,7 +274,7 @@ func there[V any](known map[string]V, name string) bool {
 	return found
 }
 
-// awaited warns of what an experiment waits for.
+// awaited warns of objects for which an experiment waits.
 func (d *document) awaited(path, what string) Finding {
 	f := d.finding(path, fmt.Sprintf("%s: until the cluster has it, the experiment waits with %s=False", what, v1alpha1.ConditionAccepted))
 	f.Warning = true

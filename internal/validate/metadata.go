@@ -23,8 +23,8 @@ func jsonKeys(of reflect.Type) (keys []string) {
 	return keys
 }
 
-// checkMetadata says which keys of metadata Kubernetes does not know, and which labels and annotations are no text. It mends them, so
-// that the rest can be judged.
+// checkMetadata reports keys of metadata that Kubernetes does not know, and labels and annotations that are no text. It corrects them, so
+// that the rest can be checked.
 func (d *document) checkMetadata() (findings []Finding) {
 	metadata, _ := d.object["metadata"].(map[string]any)
 	node, _ := enter(d.root, "metadata")
@@ -48,7 +48,7 @@ func (d *document) checkMetadata() (findings []Finding) {
 	return findings
 }
 
-// checkTexts of labels or annotations: Kubernetes takes text only, and YAML reads 5 and yes as other things.
+// checkTexts checks labels or annotations: Kubernetes accepts text only, and YAML reads 5 and yes as other types.
 func (d *document) checkTexts(metadata map[string]any, node *yamlv3.Node, list string) (findings []Finding) {
 	values, _ := metadata[list].(map[string]any)
 	entries, _ := enter(node, list)
@@ -68,7 +68,7 @@ func (d *document) checkTexts(metadata map[string]any, node *yamlv3.Node, list s
 	return findings
 }
 
-// keysOf a mapping.
+// keysOf returns the keys of a mapping.
 func keysOf(node *yamlv3.Node) (keys []*yamlv3.Node) {
 	if node.Kind != yamlv3.MappingNode {
 		return nil
@@ -79,7 +79,7 @@ func keysOf(node *yamlv3.Node) (keys []*yamlv3.Node) {
 	return keys
 }
 
-// quoted is what a plain value looks like in quotes; nothing for others.
+// quoted returns a plain value in quotes; empty for others.
 func quoted(node *yamlv3.Node) string {
 	if node == nil || node.Kind != yamlv3.ScalarNode || node.Value == "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/nearest"
 )
 
-// nearestField names the field that a misspelt one, the last of a path, was most likely meant to be.
+// nearestField returns the field most similar to a misspelt one, the last of a path.
 func nearestField(s *schema.Structural, path string) string {
 	end := strings.LastIndex(path, ".")
 	parent := schemaAt(s, path[:max(end, 0)])
@@ -20,7 +20,7 @@ func nearestField(s *schema.Structural, path string) string {
 	return nearest.Of(path[end+1:], slices.Sorted(maps.Keys(parent.Properties)))
 }
 
-// schemaAt gives the schema of the field at a path; nil where there is none.
+// schemaAt returns the schema of the field at a path; nil if there is none.
 func schemaAt(s *schema.Structural, path string) *schema.Structural {
 	for path != "" && s != nil {
 		var step string

@@ -11,26 +11,26 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// reference to what another object holds.
+// reference is a reference to another object's content.
 type reference struct {
-	// path of the field that names it.
+	// path is the referring field's.
 	path            string
 	kind, name, key string
-	// until says what happens while it is missing.
+	// until describes the effect while the object is missing.
 	until string
 }
 
-// keyed are the keys of objects of a kind, such as ConfigMap, by their names; nil keys where they are not known.
+// keyed has the keys of objects of a kind, such as ConfigMap, by name; nil keys are unknown.
 type keyed map[string]map[string]bool
 
-// addKeys of a ConfigMap or Secret. A SealedSecret or ExternalSecret makes a Secret of its name.
+// addKeys adds the keys of a ConfigMap or Secret. A SealedSecret or ExternalSecret makes a Secret of its name.
 func (known *surroundings) addKeys(d *document) {
 	for kind, found := range known.contents {
 		switch {
 		case d.kind == kind:
 			found[d.name] = map[string]bool{}
 			for _, part := range []string{"data", "stringData", "binaryData"} {
-				values, _, _ := unstructured.NestedMap(d.object, part) // what has none holds nothing
+				values, _, _ := unstructured.NestedMap(d.object, part) // without data it has no keys
 				for key := range values {
 					found[d.name][key] = true
 				}
@@ -64,7 +64,7 @@ func (d *document) missingContents(known surroundings) (findings []Finding) {
 func (d *document) references() []reference {
 	var e v1alpha1.Experiment
 	var s v1alpha1.Scenario
-	switch { // what cannot be read has been refused
+	switch { // an unreadable object has been refused already
 	case d.kind == "Experiment" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e) == nil:
 		return ofExperiment(&e)
 	case d.kind == "Scenario" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &s) == nil:

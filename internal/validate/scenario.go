@@ -16,17 +16,17 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// longestCompilation of all scenarios together whose files are in the ConfigMaps beside them.
+// longestCompilation limits the compilation of all scenarios with ConfigMaps in the files.
 var longestCompilation = 30 * time.Second
 
-// compiled scenario of the files.
+// compiled is the compiled scenario of the files.
 type compiled struct {
-	// scenario as far as it is known; nil if it is not.
+	// scenario is nil if unknown.
 	scenario *render.Scenario
 	findings []Finding
 }
 
-// compileScenarios whose ConfigMaps are in the files too, and say of the others what is known without their files.
+// compileScenarios compiles scenarios whose ConfigMaps are in the files too, and checks the specs of the others.
 func compileScenarios(documents []*document) map[*document]compiled {
 	ctx, cancel := context.WithTimeout(context.Background(), longestCompilation)
 	defer cancel()
@@ -37,7 +37,7 @@ func compileScenarios(documents []*document) map[*document]compiled {
 		}
 		var s v1alpha1.Scenario
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &s) != nil || compile.Check(&s.Spec) != nil {
-			known[d] = compiled{} // what is wrong with it is said elsewhere
+			known[d] = compiled{} // its errors are reported elsewhere
 			continue
 		}
 		namespace := d.namespace()
@@ -49,7 +49,7 @@ func compileScenarios(documents []*document) map[*document]compiled {
 	return known
 }
 
-// contents of ConfigMaps by their names and keys.
+// contents are the contents of ConfigMaps by their names and keys.
 type contents map[string]map[string][]byte
 
 func configMaps(documents []*document) contents {
@@ -65,7 +65,7 @@ func configMaps(documents []*document) contents {
 		}
 		packed, _, _ := unstructured.NestedStringMap(d.object, "binaryData")
 		for key, value := range packed {
-			keys[key], _ = base64.StdEncoding.DecodeString(value) // the API server refuses what is none
+			keys[key], _ = base64.StdEncoding.DecodeString(value) // the API server refuses invalid base64
 		}
 		all[d.name] = keys
 	}
@@ -81,7 +81,7 @@ func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents c
 	files := s.Spec.FilesAndTables()
 	for _, file := range files {
 		if contents[file.ConfigMap] == nil {
-			return unread // it is for the cluster to say
+			return unread // the cluster decides that
 		}
 	}
 	if s.Spec.Compiled != "" || len(files) == 0 {
@@ -107,7 +107,7 @@ func (d *document) warnings(texts []string) (findings []Finding) {
 	return findings
 }
 
-// ScenarioIn a text, in which ConfigMaps may stand beside it, and what open gives of those; what is wrong with it is in the findings.
+// ScenarioIn returns the scenario of a text, which may also have its ConfigMaps, and a function that opens these. Errors are in the findings.
 func ScenarioIn(name string, text []byte) (s *v1alpha1.Scenario, open compile.Open, findings []Finding) {
 	documents, findings := parse(name, text)
 	for _, d := range documents {
@@ -120,7 +120,7 @@ func ScenarioIn(name string, text []byte) (s *v1alpha1.Scenario, open compile.Op
 		}
 		s = &v1alpha1.Scenario{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, s); err != nil {
-			return nil, nil, findings // said already
+			return nil, nil, findings // it was reported already
 		}
 	}
 	if s == nil && len(documents) > 0 {
@@ -149,7 +149,7 @@ func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {
 	return content, nil
 }
 
-// uncompiled is why a scenario is not compiled.
+// uncompiled says why a scenario is not compiled.
 func (d *document) uncompiled(ctx context.Context, err error) Finding {
 	if ctx.Err() != nil {
 		f := d.finding("spec", fmt.Sprintf("compiling the scenarios of these files takes more than %s: this one was not tried to the end", longestCompilation))
@@ -159,7 +159,7 @@ func (d *document) uncompiled(ctx context.Context, err error) Finding {
 	return d.finding("spec", err.Error()+": the API server lets this pass, but the scenario would not be compiled")
 }
 
-// madeUp scenario, of which its spec says all.
+// madeUp returns a generated scenario, from its spec alone.
 func madeUp(name string, spec *v1alpha1.ScenarioSpec) *render.Scenario {
 	numbers := make([]int, max(spec.Synthetic.Platforms, 2))
 	for i := range numbers {

@@ -13,10 +13,10 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// protocolsOfE7 by the names that the scenario's apps have.
+// protocolsOfE7 are named as the scenario's apps.
 var protocolsOfE7 = map[string]string{"amqp": "amqp", "mqtt": "mqtt", "mqtt-sn": "mqtt-sn", "stomp": "stomp", "wsn": "ws-notification", "xmpp": "xmpp"}
 
-// TestE7HasEveryPairOfProtocols takes the pairs from the plan: topics that instances publish to, and filters that cover them.
+// TestE7HasEveryPairOfProtocols takes the pairs from the plan: topics of publishing instances, and filters that match them.
 func TestE7HasEveryPairOfProtocols(t *testing.T) {
 	for file, perBurst := range map[string]int{"e7/pairs.yaml": 1, "e7/short/all-at-once.yaml": 6} {
 		e, _ := scenario(t, file)
@@ -61,7 +61,7 @@ func TestE7HasEveryPairOfProtocols(t *testing.T) {
 	}
 }
 
-// subscribersOf a topic, by their protocols.
+// subscribersOf returns the protocols of a topic's subscribers.
 func subscribersOf(subscribers []runapi.PlannedApp, topic string) (protocols []string) {
 	for _, app := range subscribers {
 		for _, filter := range app.Subscriptions {

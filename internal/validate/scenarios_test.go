@@ -26,7 +26,7 @@ func scenario(t *testing.T, path string) (v1alpha1.Experiment, string) {
 	return e, string(text)
 }
 
-// e4Variant is what the name of a file of E4 says.
+// e4Variant is the meaning of an E4 file's name.
 type e4Variant struct {
 	setting         int
 	messaging, link string
@@ -49,7 +49,7 @@ func (v e4Variant) publishing() time.Duration {
 	return 1200 * time.Second
 }
 
-// e4Variants are all that there are to be: short forms of setting 1 for what is worth one only.
+// e4Variants are all expected ones. Selected variants of setting 1 have short forms.
 func e4Variants() []e4Variant {
 	var all []e4Variant
 	for _, link := range []string{"baseline", "tactical-1", "tactical-2"} {
@@ -72,8 +72,8 @@ func e4Variants() []e4Variant {
 		e4Variant{1, "mosquitto", "tactical-1", "2s", true}, e4Variant{1, "mosquitto", "tactical-1", "10s", true})
 }
 
-// TestTheE4FamilyIsConsistent holds the plain files of E4 together: they differ in what their names
-// say, and in nothing else.
+// TestTheE4FamilyIsConsistent compares the plain files of E4: they differ only as their names
+// say.
 func TestTheE4FamilyIsConsistent(t *testing.T) {
 	names, files := map[string]bool{}, map[string]bool{}
 	for _, v := range e4Variants() {
@@ -129,7 +129,7 @@ func checkE4(t *testing.T, file string, e v1alpha1.Experiment, v e4Variant) {
 	}
 }
 
-// publishersByNode are the apps of each node that publish.
+// publishersByNode returns the publishing apps of each node.
 func publishersByNode(s v1alpha1.ExperimentSpec) map[string][]v1alpha1.App {
 	apps, found := map[string]v1alpha1.App{}, map[string][]v1alpha1.App{}
 	for _, app := range s.Apps {
@@ -165,7 +165,7 @@ func checkTimeline(t *testing.T, file string, s v1alpha1.ExperimentSpec, publish
 	}
 }
 
-// TestE3IsThreeNationsWithChosenTopics holds the files of E3 against EXPERIMENTS.md.
+// TestE3IsThreeNationsWithChosenTopics compares the files of E3 with EXPERIMENTS.md.
 func TestE3IsThreeNationsWithChosenTopics(t *testing.T) {
 	for _, name := range []string{"baseline", "satcom", "vernemq-baseline", "vernemq-satcom"} {
 		link := strings.TrimPrefix(name, "vernemq-")

@@ -15,9 +15,9 @@ import (
 	yamlv3 "gopkg.in/yaml.v3"
 )
 
-// This file says in words why a text is no YAML: the library names the wrong line, in words of its own.
+// This file explains in words why a text is no YAML: the library names the wrong line, and has its own jargon.
 
-// helm finds what only a template of Helm has, placeholder any tool's.
+// helm matches what only a template of Helm has, placeholder that of any tool.
 var (
 	helm = regexp.MustCompile(`\{\{-?\s*(\.(Values|Release|Chart|Capabilities|Files|Template)\b|` +
 		`(include|template|define|if|else|range|with|end|tpl|toYaml|default|required|lookup|printf)\b|\$|/\*)`)
@@ -29,7 +29,7 @@ const (
 	renderTemplate = "has placeholders of a template: render it first, with the tool that it is for"
 )
 
-// syntaxFinding says what keeps a text from being YAML, and where.
+// syntaxFinding explains why a text is no YAML, and where.
 func syntaxFinding(file string, text []byte, err error) Finding {
 	if f, found := templateFinding(file, text); found && f.Message == renderHelm {
 		return f
@@ -50,7 +50,7 @@ func syntaxFinding(file string, text []byte, err error) Finding {
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// templateFinding is about a text that is to be rendered before it is YAML.
+// templateFinding is about a text that must be rendered to become YAML.
 func templateFinding(file string, text []byte) (Finding, bool) {
 	for _, kind := range []struct {
 		pattern *regexp.Regexp
@@ -63,13 +63,13 @@ func templateFinding(file string, text []byte) (Finding, bool) {
 	return Finding{}, false
 }
 
-// isTemplate tells whether a line has a placeholder, and which message fits.
+// isTemplate reports whether a line has a placeholder, and returns the message for it.
 func isTemplate(line string) (message string, found bool) {
 	f, found := templateFinding("", []byte(line))
 	return f.Message, found
 }
 
-// ofTemplate says of what is wrong in a line with a placeholder that the text is to be rendered first.
+// ofTemplate adds to an error in a line with a placeholder that the text must be rendered first.
 func (d *document) ofTemplate(f Finding) Finding {
 	if message, found := isTemplate(lineAt(d.source, f.Line)); found && !f.Warning {
 		f.Message += "; the file " + message
@@ -77,7 +77,7 @@ func (d *document) ofTemplate(f Finding) Finding {
 	return f
 }
 
-// lineAt gives a line by its number, from 1.
+// lineAt returns a line by its number, from 1.
 func lineAt(text []byte, number int) string {
 	for ; number > 1; number-- {
 		_, after, found := bytes.Cut(text, []byte("\n"))
@@ -93,7 +93,7 @@ func lineAt(text []byte, number int) string {
 	return strings.TrimRight(string(line), "\r")
 }
 
-// syntaxWords are the library's words, and ours.
+// syntaxWords has the library's words, and ours.
 var syntaxWords = []struct{ problem, words string }{
 	{"mapping values are not allowed", "the line has a second ': ', or is indented otherwise than its neighbours: write a value with ': ' in quotes"},
 	{"did not find expected key", "the line does not belong to the lines before it: it is indented otherwise, or text follows a value in quotes or brackets"},
@@ -123,7 +123,7 @@ var syntaxWords = []struct{ problem, words string }{
 	{"block scalar", "the lines of a text after | or > must be indented deeper than its key, by spaces only"},
 }
 
-// inWords says what is wrong with a line. A tab is the cause of several problems.
+// inWords explains a line's error. A tab causes several kinds of errors.
 func inWords(problem, line string) string {
 	if strings.Contains(problem, "cannot start any token") {
 		if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") || strings.Contains(line, ":\t") {
@@ -146,8 +146,8 @@ func inWords(problem, line string) string {
 	return "the line breaks its rules"
 }
 
-// problemLine is the line that a reader would call wrong. For most problems the library names the line before it, or where the object around
-// it began; then it is the first line with which the text has this problem.
+// problemLine returns the line that a reader would call wrong. For most errors the library names the line before it, or the beginning of
+// the surrounding object. Then it is the first line with which the text has this error.
 func problemLine(text []byte, err error) int {
 	said := 0
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
@@ -167,10 +167,10 @@ func problemLine(text []byte, err error) int {
 	return first + 1
 }
 
-// scannerProblems are those of which the library names the right line.
+// scannerProblems are those for which the library names the right line.
 var scannerProblems = []string{"could not find expected ':'", "found unexpected end of stream", "found unexpected document indicator"}
 
-// lineEnds are the places after each line.
+// lineEnds returns the positions after each line.
 func lineEnds(text []byte) (ends []int) {
 	at := 0
 	for line := range bytes.Lines(text) {
@@ -180,7 +180,7 @@ func lineEnds(text []byte) (ends []int) {
 	return ends
 }
 
-// readAll documents of a text; what is wrong with the first that is.
+// readAll reads the documents of a text, up to the first error.
 func readAll(text []byte) error {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	for {
@@ -193,7 +193,7 @@ func readAll(text []byte) error {
 	}
 }
 
-// toolFiles are files that stand in the folders of objects and are for other tools.
+// toolFiles are other tools' files in folders of objects.
 var toolFiles = map[string]string{
 	"kustomization.yaml": "is Kustomize's: kustomize build FOLDER | vignette validate -",
 	"kustomization.yml":  "is Kustomize's: kustomize build FOLDER | vignette validate -",
@@ -201,12 +201,12 @@ var toolFiles = map[string]string{
 	"values.yaml":        "belongs to a Helm chart: helm template NAME FOLDER | vignette validate -",
 }
 
-// otherTool says what a file without apiVersion and kind is for, where that is known.
+// otherTool names the tool of a file without apiVersion and kind, if known.
 func (d *document) otherTool() string {
 	return toolFiles[filepath.Base(d.file)]
 }
 
-// keyProblem finds a key that is no text, which no object of Kubernetes has.
+// keyProblem reports a key that is no text, which no object of Kubernetes has.
 func keyProblem(file string, text []byte, node *yamlv3.Node, depth int) *Finding {
 	if depth > deepest {
 		return nil
@@ -228,7 +228,7 @@ func keyProblem(file string, text []byte, node *yamlv3.Node, depth int) *Finding
 
 var errTooLarge = errors.New("its anchors and aliases would make it too large")
 
-// inline puts copies of what aliases stand for in their places, so that an item of a List can be judged alone. It stops at a size
+// inline replaces aliases with copies, so that an item of a List can be checked alone. It stops at a size
 // that no object has.
 func inline(node *yamlv3.Node, budget *int, depth int) (*yamlv3.Node, error) {
 	if *budget--; *budget < 0 || depth > inlineDeepest {
@@ -249,13 +249,13 @@ func inline(node *yamlv3.Node, budget *int, depth int) (*yamlv3.Node, error) {
 	return &made, nil
 }
 
-// Bounds of the nodes of one object, and of their nesting.
+// Limits of the nodes of one object, and of their nesting.
 const (
 	inlineLimit   = 1 << 20
 	inlineDeepest = 1000
 )
 
-// unreadable says why an object that is YAML is none of Kubernetes.
+// unreadable explains why a YAML object is no object of Kubernetes.
 func unreadable(err error) string {
 	text := err.Error()
 	switch {
@@ -273,7 +273,7 @@ func unreadable(err error) string {
 
 var plainWord = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
 
-// keyReadOtherwise finds keys without quotes that Kubernetes reads as true or false; a jammer's off is read as meant.
+// keyReadOtherwise reports keys without quotes that Kubernetes reads as true or false. A jammer's off is read correctly.
 func (d *document) keyReadOtherwise(key *yamlv3.Node, path string) (findings []Finding) {
 	if key.Style != 0 || !plainWord.MatchString(key.Value) || len(key.Value) == 1 || strings.HasSuffix(path, "jammer."+key.Value) {
 		return nil

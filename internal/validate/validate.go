@@ -1,5 +1,5 @@
-// Package validate judges files of vignette's objects without a cluster, by the same schemas and
-// CEL rules as the API server would, and says everything that is wrong at once, with lines.
+// Package validate checks files of vignette's objects without a cluster, by the same schemas and
+// CEL rules as the API server. It reports all errors at once, with lines.
 package validate
 
 import (
@@ -24,18 +24,18 @@ import (
 // Stdin is the file name that stands for standard input.
 const Stdin = "-"
 
-// Finding is something that is wrong, or a warning.
+// Finding is an error or a warning.
 type Finding struct {
 	File string `json:"file"`
-	// Line of the field, from 1; 0 where there is none.
+	// Line is the field's, from 1; 0 for none.
 	Line int `json:"line,omitempty"`
-	// Path of the field, such as spec.nodes[2].count; empty for the whole document.
+	// Path is the field's, such as spec.nodes[2].count; empty for the complete document.
 	Path string `json:"path,omitempty"`
-	// Message says what is wrong and what would be right.
+	// Message describes the error and the correction.
 	Message string `json:"message"`
-	// Warning marks what may be right all the same.
+	// Warning marks a finding that may be correct.
 	Warning bool `json:"warning,omitempty"`
-	// Elsewhere tells that the cluster may well have what the files lack.
+	// Elsewhere: the cluster may have what the files lack.
 	Elsewhere bool `json:"-"`
 }
 
@@ -56,11 +56,11 @@ func (f Finding) String() string {
 // Report is the outcome for all files.
 type Report struct {
 	Findings []Finding
-	// Objects that were judged, as kind/name.
+	// Objects are the checked ones, as kind/name.
 	Objects []string
-	// Manifests are all objects as the files have them, in order, also those of others.
+	// Manifests are all objects as in the files, in order, also those of other groups.
 	Manifests []*unstructured.Unstructured
-	// Expansions of the campaigns among them, by kind/name; none of those that are refused.
+	// Expansions are those of the valid campaigns among them, by kind/name.
 	Expansions map[string]Expansion
 }
 
@@ -69,7 +69,7 @@ func (r Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
 }
 
-// Files judges the objects in files, all together; a folder stands for the YAML and JSON files in it. The error is about reading them.
+// Files checks the objects in files, all together; a folder means its YAML and JSON files. The error is about reading them.
 func Files(names []string, stdin io.Reader) (Report, error) {
 	var report Report
 	var all []*document
@@ -94,7 +94,7 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 	return report, nil
 }
 
-// Text judges the objects in the text of one file.
+// Text checks the objects in the text of one file.
 func Text(name string, text []byte) (report Report) {
 	report.judge(report.parse(name, text))
 	slices.SortStableFunc(report.Findings, byPlace)
@@ -138,22 +138,22 @@ func (r *Report) judge(documents []*document) {
 	}
 }
 
-// surroundings are the objects that others refer to, as far as they are known.
+// surroundings are the known objects to which others refer.
 type surroundings struct {
 	waveforms map[string]v1alpha1.WaveformSpec
-	// scripts are what the ConfigMaps in the files hold.
+	// scripts has the contents of the ConfigMaps in the files.
 	scripts map[v1alpha1.KeyReference]string
-	// fileBytes are the sizes of that, and of their binary data.
+	// fileBytes has the sizes of these contents, and of their binary data.
 	fileBytes map[v1alpha1.KeyReference]int
-	// scenarios by name, as far as they can be compiled here.
+	// scenarios has the scenarios that can be compiled here, by name.
 	scenarios map[string]compiled
-	// templates of nodes, by name.
+	// templates has the templates of nodes, by name.
 	templates map[string]bool
-	// contents are the keys of the ConfigMaps and Secrets in the files, by kind.
+	// contents has the keys of the ConfigMaps and Secrets in the files, by kind.
 	contents map[string]keyed
 }
 
-// allSurroundings are those of all namespaces that objects in files are in.
+// allSurroundings has those of all namespaces of the files' objects.
 type allSurroundings struct {
 	documents []*document
 	waveforms map[string]v1alpha1.WaveformSpec
@@ -165,7 +165,7 @@ func newSurroundings(documents []*document) *allSurroundings {
 	return &allSurroundings{documents, knownWaveforms(documents), compileScenarios(documents), map[string]surroundings{}}
 }
 
-// of an object in a namespace: those in the same one. Objects without a namespace get theirs when they are applied, and may be in any.
+// of returns those of an object's namespace. An object without a namespace gets one when applied, and may be in any.
 func (a *allSurroundings) of(namespace string) surroundings {
 	if known, found := a.made[namespace]; found {
 		return known
@@ -189,7 +189,7 @@ func (a *allSurroundings) of(namespace string) surroundings {
 	return known
 }
 
-// inNamespace are the objects that those in a namespace may refer to; of two of a name the one that surely is in it comes last.
+// inNamespace returns the objects to which those in a namespace may refer. Of two with the same name the one surely in the namespace comes last.
 func inNamespace(documents []*document, namespace string) (found []*document) {
 	for _, d := range documents {
 		if own := d.namespace(); own == "" || namespace == "" || own == namespace {
@@ -208,7 +208,7 @@ func inNamespace(documents []*document, namespace string) (found []*document) {
 	return found
 }
 
-// addConfigMap with its text and the sizes of all that it holds.
+// addConfigMap adds a ConfigMap's text and the sizes of its contents.
 func (known *surroundings) addConfigMap(d *document) {
 	data, _, _ := unstructured.NestedStringMap(d.object, "data") // what is no ConfigMap holds nothing
 	for key, text := range data {
@@ -221,7 +221,7 @@ func (known *surroundings) addConfigMap(d *document) {
 	}
 }
 
-// inFolders names the files in folders in their place.
+// inFolders replaces folders with the names of their files.
 func inFolders(names []string) (files []string, err error) {
 	for _, name := range names {
 		if info, err := os.Stat(name); name == Stdin || err != nil || !info.IsDir() {
@@ -252,7 +252,7 @@ func read(name string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// knownWaveforms are those of the chart and those in the files.
+// knownWaveforms returns those of the chart and those in the files.
 func knownWaveforms(documents []*document) map[string]v1alpha1.WaveformSpec {
 	known := map[string]v1alpha1.WaveformSpec{}
 	entries, err := waveforms.Files.ReadDir(".")
@@ -273,7 +273,7 @@ func knownWaveforms(documents []*document) map[string]v1alpha1.WaveformSpec {
 	for _, d := range documents {
 		if d.kind == "Waveform" {
 			var w v1alpha1.Waveform
-			_ = runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &w) // what is wrong with it is said elsewhere
+			_ = runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &w) // its errors are reported elsewhere
 			known[d.name] = w.Spec
 		}
 	}

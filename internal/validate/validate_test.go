@@ -297,7 +297,7 @@ func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 	}
 }
 
-// linesOf counts every line break that YAML knows, and one more, as errors at the end name the line after it.
+// linesOf counts every line break of YAML, and one more, as errors at the end name the line after it.
 func linesOf(text string) int {
 	n := 2
 	for _, lineBreak := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
@@ -306,7 +306,7 @@ func linesOf(text string) int {
 	return n
 }
 
-// load the definitions before a fuzzer's time limit of one input begins.
+// Load the definitions before a fuzzer's time limit of one input begins.
 func load(f *testing.F) {
 	if _, err := definitions(); err != nil {
 		f.Fatal(err)
