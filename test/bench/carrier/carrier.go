@@ -1,5 +1,5 @@
-// Package carrier measures what it costs a process to carry frames between TAPs. The process that carries is a child that
-// inherits the TAPs, so that its CPU time and memory are nobody else's; the bench that starts it makes the load.
+// Package carrier measures a process's cost of forwarding frames between TAPs. That process is a child that
+// inherits the TAPs, so that its CPU time and memory are separate. The bench that starts it makes the load.
 package carrier
 
 import (
@@ -21,12 +21,12 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
-// MTU of the nodes' interfaces, bytes.
+// MTU is that of the nodes' interfaces, in bytes.
 const MTU = 1500
 
 const firstTAP = 3
 
-// Report is what a carrier says of itself: totals since it started.
+// Report is a carrier's report: totals since its start.
 type Report struct {
 	CPU           time.Duration
 	Delivered     uint64
@@ -34,10 +34,10 @@ type Report struct {
 	ResidentBytes int64
 }
 
-// Measure tells how many frames have been delivered, and how late the model's releases were.
+// Measure returns the number of delivered frames, and how late the model's releases were.
 type Measure func() (delivered uint64, lateness radio.Histogram)
 
-// Serve is a carrier's main loop: a report for every line on its standard input, until that ends.
+// Serve runs a carrier's main loop: a report for every line on its standard input, until that ends.
 func Serve(measure Measure) error {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var usage unix.Rusage
@@ -57,7 +57,7 @@ func Serve(measure Measure) error {
 	return nil
 }
 
-// resident memory of this process, bytes.
+// The resident memory of this process, in bytes.
 func resident() (int64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -73,7 +73,7 @@ func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error
 	if err != nil {
 		return nil, err
 	}
-	_ = engine.RaisePriority() // as the daemon does, too; what it is refused costs lateness
+	_ = engine.RaisePriority() // as the daemon does, too; a refusal costs lateness
 	network, err := engine.NewNetwork(radio.NetworkOptions{Model: model, MTU: MTU})
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error
 	}, nil
 }
 
-// Hub is the floor that engines are held against: epoll, a read, one write per other TAP.
+// Hub is the base of the comparison: epoll, a read, one write per other TAP.
 func Hub(nodes int, options radio.Options) (Measure, error) {
 	epoll, err := unix.EpollCreate1(0)
 	if err != nil {
@@ -108,10 +108,10 @@ func Hub(nodes int, options radio.Options) (Measure, error) {
 		}
 	}
 	_ = radio.RaiseProcessPriority(options) // as the engine's
-	delivered := new(uint64)                // read without a lock: a report may miss the frame that is being carried
+	delivered := new(uint64)                // read without a lock: a report may miss the current frame
 	go func() {
 		runtime.LockOSThread()
-		_ = radio.SetThreadPriority(options) // as the engine: what it is refused the hub is too
+		_ = radio.SetThreadPriority(options) // as the engine: a refusal affects both
 		buffer, events := make([]byte, 65536), make([]unix.EpollEvent, 64)
 		for {
 			count, _ := unix.EpollWait(epoll, events, -1)
@@ -147,7 +147,7 @@ type Carrier struct {
 	out     *json.Decoder
 }
 
-// Start this program again with the arguments, and the nodes' TAPs for it to carry frames between.
+// Start starts this program again with the arguments, and with the nodes' TAPs.
 func Start(nodes []*radiotest.Node, arguments ...string) (*Carrier, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -175,7 +175,7 @@ func Start(nodes []*radiotest.Node, arguments ...string) (*Carrier, error) {
 	return c, c.command.Start()
 }
 
-// Report asks the carrier.
+// Report requests the carrier's report.
 func (c *Carrier) Report() (r Report, err error) {
 	if _, err := io.WriteString(c.in, "\n"); err != nil {
 		return r, err
@@ -186,7 +186,7 @@ func (c *Carrier) Report() (r Report, err error) {
 // Stop ends the carrier.
 func (c *Carrier) Stop() error { return errors.Join(c.in.Close(), c.command.Wait()) }
 
-// Quiet makes nodes whose receivers cost no more than they must.
+// Quiet makes nodes with minimal receivers.
 func Quiet(count int) (nodes []*radiotest.Node, err error) {
 	for i := range count {
 		n, err := radiotest.NewNode(i+1, MTU)
@@ -199,7 +199,7 @@ func Quiet(count int) (nodes []*radiotest.Node, err error) {
 	return nodes, nil
 }
 
-// PerFrame is the CPU time per delivered frame in microseconds.
+// PerFrame returns the CPU time per delivered frame in microseconds.
 func (r *Report) PerFrame() float64 {
 	return float64(r.CPU) / float64(time.Microsecond) / float64(r.Delivered)
 }
@@ -207,7 +207,7 @@ func (r *Report) PerFrame() float64 {
 // Unbounded is the 99th percentile of a lateness beyond all buckets.
 const Unbounded = time.Duration(1<<63 - 1)
 
-// Tail gives the upper bound of the bucket with the 99th percentile of the lateness, and the share above 2 ms.
+// Tail returns the upper bound of the bucket with the 99th percentile of the lateness, and the share above 2 ms.
 func (r *Report) Tail() (p99 time.Duration, late float64) {
 	p99 = Unbounded
 	var below, good uint64

@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 )
 
-// Cost starts a carrier with the arguments and reports what it did while the nodes in turn broadcast so many 900-byte
+// Cost starts a carrier with the arguments and reports its work while the nodes in turn broadcast so many 900-byte
 // frames a second in all.
 func Cost(nodes []*radiotest.Node, framesPerSecond int, duration time.Duration, arguments ...string) (r Report, err error) {
 	c, err := Start(nodes, arguments...)
@@ -77,7 +77,7 @@ func closeAll(sockets []int) {
 	}
 }
 
-// load sends frames at even distances, the nodes in turn.
+// load sends frames at even intervals, the nodes in turn.
 func load(sockets []int, framesPerSecond int, duration time.Duration) {
 	const udpPayload = 900 - radio.HeaderLength - 28
 	payload := make([]byte, udpPayload)
@@ -87,7 +87,7 @@ func load(sockets []int, framesPerSecond int, duration time.Duration) {
 	start, interval := clock.Monotonic(), int64(time.Second)/int64(framesPerSecond)
 	for i := range int64(duration) / interval {
 		due := unix.NsecToTimespec(start + i*interval)
-		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil) // an early wake-up costs evenness only
-		_, _ = unix.Write(sockets[int(i)%len(sockets)], payload)                     // what is missing shows in the deliveries
+		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil) // an early wake-up affects evenness only
+		_, _ = unix.Write(sockets[int(i)%len(sockets)], payload)                     // the deliveries show what is missing
 	}
 }

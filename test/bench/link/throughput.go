@@ -48,7 +48,7 @@ func benchThroughput(s scale) error {
 
 func received(b *bed) uint64 { return b.network.Snapshot(false)[1].FramesReceived }
 
-// noKeeper is a parent that keeps nothing: it takes no part in what is measured.
+// noKeeper is a parent that keeps nothing, so as not to affect the measurement.
 type noKeeper struct{}
 
 func (noKeeper) Hold(string, int) error { return nil }

@@ -14,25 +14,25 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// archive plays the server and all agents: what agents would have reported is worked out when the operator asks.
+// archive simulates the server and all agents: it computes the agents' reports when the operator requests them.
 type archive struct {
 	url string
-	// running tells whether a pod runs.
+	// running reports whether a pod runs.
 	running func(types.UID) bool
 
 	mu    sync.Mutex
 	runs  map[string]*run
 	calls calls
-	// sequence of the news, and that of each run's last.
+	// sequence is that of the latest update; each run keeps that of its last one.
 	sequence int64
 }
 
-// run is what the archive has of one.
+// run is the archive's state of a run.
 type run struct {
 	state runapi.State
-	// heard is when an action came to the agents, by its id.
+	// heard has when the agents received an action, by its id.
 	heard map[string]time.Time
-	// said is what agents have reported, in short, and toldAt the sequence at which it was.
+	// said is a summary of the agents' reports, and toldAt the sequence of its last change.
 	said   [4]int
 	toldAt int64
 }
@@ -57,7 +57,7 @@ func (a *archive) handler() http.Handler {
 	return mux
 }
 
-// known is a run, counted as asked for; nil, and answered, where there is none. The lock is held.
+// known returns a run and counts the request; nil, after an answer, if there is none. The lock is held.
 func (a *archive) known(w http.ResponseWriter, uid, call string) *run {
 	a.calls[call]++
 	if a.runs[uid] == nil {
@@ -80,13 +80,13 @@ func (a *archive) answer(w http.ResponseWriter, r *run) {
 	state := r.state
 	state.Agents = a.agents(r)
 	a.mu.Unlock()
-	_ = json.NewEncoder(w).Encode(state) // to an operator that is there
+	_ = json.NewEncoder(w).Encode(state) // to an operator that still runs
 }
 
-// newsInterval at which the played agents are looked at for something new.
+// newsInterval is the interval of checks for updates of the simulated agents.
 const newsInterval = 500 * time.Millisecond
 
-// news answers once agents have something new to say, as the server does.
+// news answers once there are updates of the agents, as the server does.
 func (a *archive) news(w http.ResponseWriter, request *http.Request) {
 	since, _ := strconv.ParseInt(request.URL.Query().Get("since"), 10, 64) // 0 tells all
 	a.mu.Lock()
@@ -95,7 +95,7 @@ func (a *archive) news(w http.ResponseWriter, request *http.Request) {
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(newsInterval) {
 		found := a.newsSince(since)
 		if len(found.Runs) > 0 || request.URL.Query().Get("epoch") != found.Epoch || time.Now().After(end) || request.Context().Err() != nil {
-			_ = json.NewEncoder(w).Encode(found) // to an operator that is there
+			_ = json.NewEncoder(w).Encode(found) // to an operator that still runs
 			return
 		}
 	}
@@ -125,7 +125,7 @@ func (a *archive) newsSince(since int64) runapi.Updates {
 	return found
 }
 
-// put a plan, of which agents hear at once, as their polls wait for it.
+// put stores a plan. The agents receive it at once, as their polls wait for it.
 func (a *archive) put(w http.ResponseWriter, request *http.Request, uid string) {
 	var plan runapi.Plan
 	if err := json.NewDecoder(request.Body).Decode(&plan); err != nil {
@@ -174,7 +174,7 @@ func (a *archive) seal(w http.ResponseWriter, _ *http.Request, uid string) {
 	}
 }
 
-// analyse is the last step of a run's workflow.
+// analyse completes the last step of a run's workflow.
 func (a *archive) analyse(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -183,7 +183,7 @@ func (a *archive) analyse(uid string) {
 	}
 }
 
-// agents of pods that run, which have carried out what was due by now. The lock is held.
+// agents returns the agents of running pods, which have carried out all actions up to now. The lock is held.
 func (a *archive) agents(r *run) (agents []runapi.AgentState) {
 	plan, now := &r.state.Plan, time.Now()
 	for _, node := range plan.Nodes {

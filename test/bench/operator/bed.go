@@ -31,7 +31,7 @@ import (
 
 const (
 	platform = "vignette-system"
-	// podsPerHost that the hosts take, as the kubelet's default is.
+	// podsPerHost is the most pods of a host, as the kubelet's default.
 	podsPerHost = 110
 )
 
@@ -41,7 +41,7 @@ var stages []byte
 //go:embed audit.yaml
 var auditPolicy []byte
 
-// bed is a cluster of which the control plane, the scheduler and the operator are real.
+// bed is a cluster with a real control plane, scheduler and operator.
 type bed struct {
 	options
 	folder      string
@@ -52,20 +52,20 @@ type bed struct {
 	cluster     *cluster
 	operator    *operator
 	audit       *auditLog
-	// processes in the order of their start, and what else is to be ended.
+	// processes are in the order of their start, with other cleanups.
 	processes []*exec.Cmd
 	stops     []func()
 }
 
-// operator is the process that is measured.
+// operator is the measured process.
 type operator struct {
 	process        *os.Process
 	metrics, pprof string
-	// token of who may read the metrics.
+	// token is that of an account that may read the metrics.
 	token string
 }
 
-// newBed has nothing to do yet.
+// newBed returns a bed without any process.
 func newBed(ctx context.Context, o options) (*bed, error) {
 	folder, err := os.MkdirTemp("", "bench-operator-")
 	if err != nil {
@@ -114,7 +114,7 @@ func (b *bed) close() (err error) {
 
 func (b *bed) path(name string) string { return filepath.Join(b.folder, name) }
 
-// build the operator and kwok, unless they are there already.
+// build builds the operator and kwok, unless they exist.
 func (b *bed) build(ctx context.Context) error {
 	for _, program := range []struct{ name, module, path string }{{"operator", ".", "./operators/cmd/manager"}, {"kwok", "hack/kwok", "sigs.k8s.io/kwok/cmd/kwok"}} {
 		if built, err := filepath.Abs(filepath.Join(b.programs, program.name)); b.programs != "" && err == nil {
@@ -163,7 +163,7 @@ func (b *bed) startControlPlane(context.Context) error {
 	return err
 }
 
-// makeObjects that there are before the operator is: namespaces and hosts.
+// makeObjects makes the objects that exist before the operator: namespaces and hosts.
 func (b *bed) makeObjects(ctx context.Context) error {
 	names := []string{platform}
 	for i := range b.teams {
@@ -174,7 +174,7 @@ func (b *bed) makeObjects(ctx context.Context) error {
 			return err
 		}
 	}
-	// One host in ten is spare, so that nothing waits for room.
+	// One host in ten is spare, so that no experiment waits for room.
 	for i := range (b.experiments*b.nodes*10/9)/podsPerHost + 1 {
 		if err := b.addHost(ctx, fmt.Sprintf("host-%d", i)); err != nil {
 			return err
@@ -201,11 +201,11 @@ func (b *bed) addHost(ctx context.Context, name string) error {
 	if err := b.api.Status().Update(ctx, node); err != nil {
 		return err
 	}
-	node.Status, node.Spec.Taints = status, nil // admission has put "not ready" there
+	node.Status, node.Spec.Taints = status, nil // admission has set "not ready"
 	return b.api.Update(ctx, node)
 }
 
-// play radiod, Argo, the archive and the agents.
+// play simulates radiod, Argo, the archive and the agents.
 func (b *bed) play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	b.stops = append(b.stops, cancel)
@@ -282,7 +282,7 @@ func (b *bed) startOperator(ctx context.Context, kubeconfig string) error {
 	}
 }
 
-// metricsReader makes an account that may read metrics, and gives its token.
+// metricsReader makes an account that may read metrics, and returns its token.
 func (b *bed) metricsReader(ctx context.Context) (token string, err error) {
 	kube, err := kubernetes.NewForConfig(b.config)
 	if err != nil {
@@ -305,7 +305,7 @@ func (b *bed) metricsReader(ctx context.Context) (token string, err error) {
 	return made.Status.Token, nil
 }
 
-// run a program until the end, its output in a file.
+// run runs a program to its end, with its output in a file.
 func (b *bed) run(name string, args ...string) (*os.Process, error) {
 	log, err := os.Create(filepath.Join(b.keep, name+".log"))
 	if err != nil {
@@ -321,7 +321,7 @@ func (b *bed) run(name string, args ...string) (*os.Process, error) {
 	return command.Process, nil
 }
 
-// freePorts of the loopback interface, which are free a moment later too, as a rule.
+// freePorts returns free ports of the loopback interface. They usually stay free for a moment.
 func freePorts(count int) (addresses []string, err error) {
 	for range count {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -334,12 +334,12 @@ func freePorts(count int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// apply experiment i.
+// apply applies experiment i.
 func (b *bed) apply(ctx context.Context, i int) error {
 	return b.api.Create(ctx, liveCluster(team(i%b.teams), i, b.nodes))
 }
 
-// liveCluster i has a broker, at which all others publish.
+// liveCluster returns experiment i: a broker, and all others publish to it.
 func liveCluster(namespace string, i, nodes int) *v1alpha1.Experiment {
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name(i)}}
 	e.Spec = v1alpha1.ExperimentSpec{
@@ -362,7 +362,7 @@ func liveCluster(namespace string, i, nodes int) *v1alpha1.Experiment {
 
 func name(i int) string { return fmt.Sprintf("exp-%d", i) }
 
-// stop experiment i early, which ends it well.
+// stop stops experiment i early, so that it succeeds.
 func (b *bed) stop(ctx context.Context, i int) error {
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: team(i % b.teams), Name: name(i)}}
 	return b.api.Patch(ctx, e, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"stop":true}}`)))

@@ -27,42 +27,42 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// cluster plays radiod and Argo, and sees what becomes of experiments.
+// cluster simulates radiod and Argo, and observes experiments.
 type cluster struct {
 	api     client.Client
 	archive *archive
 	work    workqueue.TypedRateLimitingInterface[task]
 
 	mu          sync.Mutex
-	hosts       map[types.UID]string // of the pods that run
+	hosts       map[types.UID]string // of the running pods
 	networks    map[types.UID]*v1alpha1.RadioNetwork
 	workflows   map[types.NamespacedName]*unstructured.Unstructured
 	experiments map[string]seen
-	pods        map[string]int // of each experiment, by its name: there are no two of one
+	pods        map[string]int // of each experiment, by its name, as no two have the same
 }
 
-// task is to look at the radio network of an experiment, or at a workflow.
+// task is a check of an experiment's radio network, or of a workflow.
 type task struct {
 	experiment types.UID
 	workflow   types.NamespacedName
 }
 
-// seen of an experiment.
+// seen is the observed state of an experiment.
 type seen struct {
 	phase         v1alpha1.ExperimentPhase
 	step, message string
 	pods          int
 }
 
-// running tells that all apps were started, and nothing is to be done until somebody stops it.
+// running: all apps were started, and nothing happens until a stop.
 func running(s seen) bool { return s.phase == v1alpha1.PhaseRunning && s.step == argo.StepStop }
 
-// over tells that nothing of it is left but its results. Of a failed one nothing more is to be expected.
+// over: only the results are left. A failed experiment changes no more.
 func over(s seen) bool {
 	return (s.phase == v1alpha1.PhaseSucceeded || s.phase == v1alpha1.PhaseFailed) && s.pods == 0
 }
 
-// workers that play.
+// The simulation's workers.
 const workers = 8
 
 func newCluster(ctx context.Context, config *rest.Config, api client.Client, archive *archive) (*cluster, error) {
@@ -122,7 +122,7 @@ func slimExperiment(object any) (any, error) {
 	return object, nil
 }
 
-// wait until experiments are as wanted, as long as one more is now and then.
+// wait waits until experiments are as wanted, as long as there is progress.
 func (c *cluster) wait(ctx context.Context, patience time.Duration, from, to int, reached func(seen) bool) error {
 	least := to - from + 1
 	for last := time.Now(); ; {
@@ -157,7 +157,7 @@ func (c *cluster) lacking(from, to int, reached func(seen) bool) (lacking []stri
 	return lacking
 }
 
-// failures of experiments, none of which is to fail.
+// failures returns failed experiments, of which there must be none.
 func (c *cluster) failures() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func (c *cluster) failures() error {
 	return nil
 }
 
-// running tells whether a pod runs.
+// running reports whether a pod runs.
 func (c *cluster) running(uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,7 +271,7 @@ func (c *cluster) labour(ctx context.Context) {
 	}
 }
 
-// attach all radios of an experiment's network at once, when the last of its pods runs. Each host's radiod writes its own entry really.
+// attach attaches all radios of an experiment's network at once, when the last of its pods runs. In reality each host's radiod writes its own entry.
 func (c *cluster) attach(ctx context.Context, experiment types.UID) error {
 	c.mu.Lock()
 	network, attached := c.networks[experiment], map[string]int32{}
@@ -299,7 +299,7 @@ func (c *cluster) attach(ctx context.Context, experiment types.UID) error {
 	return c.api.Status().Patch(ctx, told, client.MergeFrom(network))
 }
 
-// step takes a workflow one step further, as Argo would: a suspended one waits, one with a pod is over at the next look.
+// step advances a workflow by one step, as Argo would: a suspended step waits, and one with a pod ends at the next check.
 func (c *cluster) step(ctx context.Context, key types.NamespacedName) error {
 	c.mu.Lock()
 	flow := c.workflows[key]
@@ -315,7 +315,7 @@ func (c *cluster) step(ctx context.Context, key types.NamespacedName) error {
 	}
 	set := func(value any, path ...string) {
 		if err := unstructured.SetNestedField(flow.Object, value, append([]string{"status"}, path...)...); err != nil {
-			panic(err) // this program has made all that is there
+			panic(err) // this program has made all existing ones
 		}
 	}
 	switch i := slices.Index(argo.Steps, current.Name); {

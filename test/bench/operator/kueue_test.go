@@ -36,10 +36,10 @@ import (
 const (
 	kueueModule = "sigs.k8s.io/kueue"
 	kueueHome   = "kueue-system"
-	// podsReadyWithin is what Kueue gives an admitted Workload to be ready.
+	// podsReadyWithin is how long Kueue lets an admitted Workload become ready.
 	podsReadyWithin = 3 * time.Minute
 	nodesOfEach     = 5
-	// patience with a busy machine.
+	// patience is the timeout on a busy machine.
 	patience = 8 * time.Minute
 )
 
@@ -86,7 +86,7 @@ func (k *kueueBed) must(err error) {
 	}
 }
 
-// eventually something holds; it tells what holds instead.
+// eventually waits until a condition holds. On failure it reports the last state.
 func (k *kueueBed) eventually(what string, holds func() (bool, string)) time.Duration {
 	k.t.Helper()
 	began, instead := time.Now(), ""
@@ -100,8 +100,8 @@ func (k *kueueBed) eventually(what string, holds func() (bool, string)) time.Dur
 	return 0
 }
 
-// install Kueue as its own manifests do, and start its manager. What the kubelet and a Service do for a pod is done here: the manager's
-// certificates are put into its folder, and the Service leads to this machine.
+// install installs Kueue by its own manifests, and starts its manager. It replaces the kubelet and a Service for a pod: the manager's
+// certificates go into its folder, and the Service leads to this machine.
 func (k *kueueBed) install() {
 	ports, err := freePorts(2)
 	k.must(err)
@@ -145,13 +145,13 @@ integrations: {frameworks: [batch/job]}
 	go k.mount(k.ctx, client.ObjectKeyFromObject(secret), certificates)
 }
 
-// start Kueue's manager.
+// start starts Kueue's manager.
 func (k *kueueBed) start() {
 	_, err := k.run("kueue", "--kubeconfig", k.path("kueue.kubeconfig"), "--config", k.config, "--zap-log-level=2")
 	k.must(err)
 }
 
-// stop Kueue's manager, which was started last.
+// stopManager stops Kueue's manager, the last started process.
 func (k *kueueBed) stopManager() {
 	last := len(k.processes) - 1
 	k.must(k.processes[last].Process.Signal(syscall.SIGTERM))
@@ -159,7 +159,7 @@ func (k *kueueBed) stopManager() {
 	k.processes = k.processes[:last]
 }
 
-// mount a Secret, as a kubelet does.
+// mount mounts a Secret, as a kubelet does.
 func (k *kueueBed) mount(ctx context.Context, key client.ObjectKey, folder string) {
 	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
 		var secret corev1.Secret
@@ -199,7 +199,7 @@ func (k *kueueBed) installDefinitions(port int32) {
 	}
 }
 
-// installWebhooks on Kueue's own kinds.
+// installWebhooks installs the webhooks on Kueue's own kinds.
 func (k *kueueBed) installWebhooks(port int32) {
 	file, err := os.Open(filepath.Join(k.module, "config/components/webhook/manifests.yaml"))
 	k.must(err)
@@ -220,7 +220,7 @@ func (k *kueueBed) installWebhooks(port int32) {
 	k.must(k.api.Create(k.ctx, &validating))
 }
 
-// create one of Kueue's objects, once its webhooks answer.
+// create creates one of Kueue's objects, once its webhooks answer.
 func (k *kueueBed) create(text string) {
 	k.t.Helper()
 	object := &unstructured.Unstructured{}
@@ -231,7 +231,7 @@ func (k *kueueBed) create(text string) {
 	})
 }
 
-// queue has room for so many pods in a ClusterQueue of its own, which preempts what has a lower priority.
+// queue makes a ClusterQueue for so many pods, which preempts those with a lower priority.
 func (k *kueueBed) queue(name string, pods int, more string) {
 	k.t.Helper()
 	k.create(fmt.Sprintf(`
@@ -249,7 +249,7 @@ spec:
 	k.create(fmt.Sprintf("{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %s}}", name, team(0), name))
 }
 
-// submit an experiment of five pods.
+// submit submits an experiment of five pods.
 func (k *kueueBed) submit(queue string, priority int32) client.ObjectKey {
 	k.t.Helper()
 	e := liveCluster(team(0), k.made, nodesOfEach)
@@ -266,7 +266,7 @@ func (k *kueueBed) experiment(key client.ObjectKey) *v1alpha1.Experiment {
 	return e
 }
 
-// told of an experiment's condition: status, reason and message.
+// told returns an experiment's condition: status, reason and message.
 func told(e *v1alpha1.Experiment, condition string) string {
 	c := meta.FindStatusCondition(e.Status.Conditions, condition)
 	if c == nil {
@@ -275,7 +275,7 @@ func told(e *v1alpha1.Experiment, condition string) string {
 	return fmt.Sprintf("%s, %s %s %s: %s", e.Status.Phase, condition, c.Status, c.Reason, c.Message)
 }
 
-// until a condition of an experiment says all of these words.
+// until waits until an experiment's condition contains all of these words.
 func (k *kueueBed) until(key client.ObjectKey, condition string, words ...string) time.Duration {
 	k.t.Helper()
 	return k.eventually(fmt.Sprintf("%s %s says %q", key.Name, condition, words), func() (bool, string) {
@@ -284,7 +284,7 @@ func (k *kueueBed) until(key client.ObjectKey, condition string, words ...string
 	})
 }
 
-// untilRuns with all that is to be started.
+// untilRuns waits until everything planned has started.
 func (k *kueueBed) untilRuns(key client.ObjectKey) time.Duration {
 	k.t.Helper()
 	return k.eventually(key.Name+" runs", func() (bool, string) {
@@ -293,7 +293,7 @@ func (k *kueueBed) untilRuns(key client.ObjectKey) time.Duration {
 	})
 }
 
-// untilGone are the pods and the Workload of an experiment.
+// untilGone waits until an experiment's pods and Workload are deleted.
 func (k *kueueBed) untilGone(key client.ObjectKey) time.Duration {
 	k.t.Helper()
 	return k.eventually("pods and Workload of "+key.Name+" are gone", func() (bool, string) {
@@ -304,7 +304,7 @@ func (k *kueueBed) untilGone(key client.ObjectKey) time.Duration {
 	})
 }
 
-// find an experiment's Workload; nil for none.
+// find returns an experiment's Workload; nil for none.
 func (k *kueueBed) find(key client.ObjectKey) *unstructured.Unstructured {
 	k.t.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -319,7 +319,7 @@ func (k *kueueBed) find(key client.ObjectKey) *unstructured.Unstructured {
 	return nil
 }
 
-// conditionOf a Workload: its status and reason.
+// conditionOf returns a Workload's condition: its status and reason.
 func conditionOf(workload *unstructured.Unstructured, kind string) string {
 	if workload == nil {
 		return "no Workload"
@@ -352,7 +352,7 @@ func (k *kueueBed) object(kind, namespace, name string) *unstructured.Unstructur
 	return u
 }
 
-// end an experiment well.
+// end ends an experiment successfully.
 func (k *kueueBed) end(key client.ObjectKey) {
 	k.t.Helper()
 	k.patch(k.experiment(key), `{"spec":{"stop":true}}`, false)
@@ -362,7 +362,7 @@ func (k *kueueBed) end(key client.ObjectKey) {
 	})
 }
 
-// step of the course; without one that fails there is nothing in what follows.
+// step is a step of the sequence. After a failure the following steps make no sense.
 func (k *kueueBed) step(name string, do func(t *testing.T)) {
 	whole := k.t
 	passed := whole.Run(name, func(t *testing.T) {
@@ -443,7 +443,7 @@ func TestKueueDecidesAndExperimentsFollow(t *testing.T) {
 	k.evictedBeforeTheStart()
 }
 
-// evictedBeforeTheStart are experiments that Kueue takes out of its queue, or whose reservation it takes back.
+// evictedBeforeTheStart are experiments that Kueue removes from its queue, or whose reservation it revokes.
 func (k *kueueBed) evictedBeforeTheStart() {
 	k.step("one that is deactivated before its start waits until it is active again", func(t *testing.T) {
 		k.queue("none", 0, "")

@@ -1,9 +1,9 @@
-// operator measures what the operator costs as experiments grow in number: API calls, processor time and time per experiment, memory,
-// and what it writes when all is settled, which must be nothing.
+// operator measures the operator's cost by number of experiments: API calls, processor time and time per experiment, memory,
+// and its writes at rest, of which there must be none.
 //
-// etcd, API server, scheduler and the operator are the real ones, each a process of its own. kwok plays kubelets; radiod, Argo, the archive and
-// all agents are played by this program, cheaply, and counted apart. Experiments are live clusters of 25 nodes in ten namespaces. They are applied
-// in steps until all run at once, and stopped in the same steps; what a step costs is told per experiment of it.
+// etcd, API server, scheduler and the operator are real processes. kwok simulates kubelets. This program simulates radiod, Argo, the archive and
+// all agents at low cost, and counts them separately. Experiments are live clusters of 25 nodes in ten namespaces. They are applied
+// in steps until all run at once, and stopped in the same steps. A step's cost is reported per experiment.
 //
 //	go run ./test/bench/operator [-experiments 500] [-nodes 25] [-steps 50,100,200] [-settle 2m] [-profiles DIR]
 package main
@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// counts of experiments at the end of each step.
+// counts are the numbers of experiments after each step.
 func (o options) counts() (counts []int, err error) {
 	for _, text := range strings.FieldsFunc(o.steps, func(r rune) bool { return r == ',' || r == ' ' }) {
 		count, err := strconv.Atoi(text)
@@ -97,7 +97,7 @@ func bench(ctx context.Context, o options) (err error) {
 	return err
 }
 
-// measure every phase: experiments start in steps, rest, end in the same steps, rest.
+// measure measures every phase: experiments start in steps, rest, end in the same steps, rest.
 func (b *bed) measure(ctx context.Context, counts []int) (*report, error) {
 	r := &report{}
 	from := 0
@@ -126,7 +126,7 @@ func (b *bed) measure(ctx context.Context, counts []int) (*report, error) {
 	return r, err
 }
 
-// phase does something to the experiments from (of all) up to to, and waits until each is as wanted.
+// phase changes the experiments from (of all) up to to, and waits until each is as wanted.
 func (b *bed) phase(ctx context.Context, name string, from, to int, do func(context.Context, int) error, reached func(seen) bool) (step, error) {
 	defer b.profile(ctx, fmt.Sprintf("%s-%d", name, to))()
 	before, err := b.sample()
@@ -152,7 +152,7 @@ func (b *bed) phase(ctx context.Context, name string, from, to int, do func(cont
 	return s, nil
 }
 
-// rest for as long as is wanted, once what was begun before is over.
+// rest rests as long as wanted, after all changes have ended.
 func (b *bed) rest(ctx context.Context, what string, count int) (step, error) {
 	if err := sleep(ctx, quietBefore); err != nil {
 		return step{}, err

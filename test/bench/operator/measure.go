@@ -18,7 +18,7 @@ import (
 	"vignette.dev/vignette/internal/metricreaders"
 )
 
-// calls by what they do, such as "create pods".
+// calls counts calls by kind, such as "create pods".
 type calls map[string]int
 
 func (c calls) total() (sum int) {
@@ -49,7 +49,7 @@ func (c calls) since(before calls) calls {
 
 func (c calls) copy() calls { return c.since(nil) }
 
-// sample is where all counters stand.
+// sample has all counters at a time.
 type sample struct {
 	at         time.Time
 	cpu        time.Duration
@@ -60,7 +60,7 @@ type sample struct {
 	programs   map[string]time.Duration
 }
 
-// usage between two samples.
+// usage returns the differences of two samples.
 type usage struct {
 	wall, cpu  time.Duration
 	rss        int64
@@ -89,14 +89,14 @@ func (b *bed) sample() (s sample, err error) {
 	return s, err
 }
 
-// auditLog of the API server, which has the operator's requests only.
+// auditLog is the API server's, with the operator's requests only.
 type auditLog struct {
 	path   string
 	offset int64
 	calls  calls
 }
 
-// read what is new of it. Watches are told when they end, and are not counted: one is begun anew every few minutes.
+// read reads its new lines. It does not count watches, which end and begin again every few minutes.
 func (l *auditLog) read() (calls, error) {
 	file, err := os.Open(l.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -157,10 +157,10 @@ func (l *auditLog) take(line []byte) error {
 	return nil
 }
 
-// tick of the times in /proc/PID/stat: USER_HZ, which is 100 on all that Go runs on.
+// tick is the unit of times in /proc/PID/stat: USER_HZ, which is 100 on all of Go's platforms.
 const tick = 10 * time.Millisecond
 
-// programs that this one has started, by name, and this one, with the processor time that each has had.
+// programs returns this program and those it has started, by name, with their processor time.
 func programs() map[string]time.Duration {
 	found := map[string]time.Duration{}
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -187,7 +187,7 @@ func programs() map[string]time.Duration {
 	return found
 }
 
-// memory of a process, bytes.
+// memory returns a process's memory in bytes.
 type memory struct{ now, peak int64 }
 
 func (o *operator) memory() (m memory) {
@@ -208,7 +208,7 @@ func (o *operator) memory() (m memory) {
 	return m
 }
 
-// reconciles of experiments so far, by the operator's metrics.
+// reconciles returns the number of reconciliations of experiments, by the operator's metrics.
 func (o *operator) reconciles() (sum int, err error) {
 	request, err := http.NewRequest(http.MethodGet, "http://"+o.metrics+metricreaders.Path, http.NoBody)
 	if err != nil {
@@ -237,10 +237,10 @@ func (o *operator) reconciles() (sum int, err error) {
 	return sum, lines.Err()
 }
 
-// profileFor is how much of a phase a processor profile covers at most.
+// profileFor is the longest part of a phase in a processor profile.
 const profileFor = 30 * time.Second
 
-// profile the operator from now on, where profiles are wanted; what it gives ends that.
+// profile starts a profile of the operator, if wanted, and returns a function that ends it.
 func (b *bed) profile(ctx context.Context, name string) (end func()) {
 	if b.profiles == "" {
 		return func() {}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// step is a phase and what it took.
+// step is a phase and its cost.
 type step struct {
 	name     string
 	from, to int
@@ -22,7 +22,7 @@ type step struct {
 
 func (s step) count() float64 { return float64(s.to - s.from) }
 
-// report of a benchmark.
+// report is a benchmark's report.
 type report struct {
 	starts, stops, rests []step
 	peak                 int64
@@ -58,7 +58,7 @@ func (r *report) print(w io.Writer, o options) {
 	r.detail(w, "stop", r.stops)
 }
 
-// detail is which calls there were, in the first step and in the last, and who used the processors.
+// detail lists the calls, in the first step and in the last, and the processor time by program.
 func (r *report) detail(w io.Writer, name string, steps []step) {
 	if len(steps) == 0 {
 		return
@@ -81,7 +81,7 @@ func (r *report) detail(w io.Writer, name string, steps []step) {
 	fmt.Fprintln(w)
 }
 
-// silent is an error where anything was written at rest.
+// silent returns an error for any write at rest.
 func (r *report) silent() (err error) {
 	for _, s := range r.rests {
 		if n := s.usage.calls.writes() + s.usage.archive.writes(); n > 0 {

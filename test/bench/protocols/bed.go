@@ -21,13 +21,13 @@ import (
 	"vignette.dev/vignette/operators/apps"
 )
 
-// user that containers of an experiment run as.
+// user is the user of an experiment's containers.
 const user = 65532
 
-// images are where programs of ours are built; brokers of others are installed.
+// images is the folder of our built programs; other brokers are installed.
 var images = apps.Images{Traffic: "traffic", ZeroMQ: "zeromq"}
 
-// bed is a folder with the programs, in which all runs.
+// bed is a folder with the programs, in which everything runs.
 type bed struct {
 	scale
 	dir string
@@ -53,7 +53,7 @@ func newBed(s scale) (*bed, error) {
 
 func (b *bed) close() { _ = os.RemoveAll(b.dir) }
 
-// process of an app.
+// process is an app's process.
 type process struct {
 	*exec.Cmd
 	log    string
@@ -61,7 +61,7 @@ type process struct {
 	ended  chan struct{}
 }
 
-// start what a kind renders, with its run directory moved here.
+// start starts the rendered program of a kind, with its run directory moved here.
 func (b *bed) start(r apps.Rendering) (*process, error) {
 	b.run++
 	dir := filepath.Join(b.dir, strconv.Itoa(b.run))
@@ -100,7 +100,7 @@ func (b *bed) start(r apps.Rendering) (*process, error) {
 	return p, nil
 }
 
-// stop a process, and end it where it does not.
+// stop stops a process, and kills it if necessary.
 func (p *process) stop() {
 	_ = p.Process.Signal(syscall.SIGTERM)
 	select {
@@ -111,14 +111,14 @@ func (p *process) stop() {
 	}
 }
 
-// stopAll processes, the last one first.
+// stopAll stops all processes, the last one first.
 func stopAll(processes []*process) {
 	for _, p := range slices.Backward(processes) {
 		p.stop()
 	}
 }
 
-// site of an app on the only node.
+// site returns the site of an app on the only node.
 func site(app v1alpha1.App) apps.Site {
 	return apps.Site{
 		App: app, Node: "n", Group: "n", Instances: []string{"n/" + app.Name}, MetricsPorts: []int{0}, TotalInstances: 1, Images: images, Seed: 1,
@@ -126,7 +126,7 @@ func site(app v1alpha1.App) apps.Site {
 	}
 }
 
-// site of a broker that is a client of another one.
+// site returns the site of a broker that is a client of another one.
 func (b broker) site(server apps.Server) apps.Site {
 	s := site(b.app)
 	s.Servers = []apps.Server{server}
@@ -137,7 +137,7 @@ func (b broker) server() apps.Server {
 	return apps.Server{Address: fmt.Sprintf("127.0.0.1:%d", apps.Port(b.protocol, b.app)), Node: "n", App: b.app}
 }
 
-// startBrokers in their order, and tell which one is the clients'.
+// startBrokers starts them in order, and returns the clients' one.
 func (b *bed) startBrokers(brokers []broker) (started []*process, server apps.Server, err error) {
 	for _, each := range brokers {
 		p, err := b.start(each.kind.Render(each.site(server)))
@@ -152,7 +152,7 @@ func (b *bed) startBrokers(brokers []broker) (started []*process, server apps.Se
 	return started, server, nil
 }
 
-// wait until a broker listens.
+// wait waits until a broker listens.
 func (p *process) wait(b broker) error {
 	if b.udp {
 		time.Sleep(500 * time.Millisecond)
@@ -174,10 +174,10 @@ func (p *process) wait(b broker) error {
 	return fmt.Errorf("%s does not listen at %s: %s", b.kind.Name(), b.server().Address, p.output)
 }
 
-// clockTicks a second in /proc: a constant of the kernel's interface on all architectures that Go has.
+// clockTicks is ticks a second in /proc: a constant of the kernel's interface on all of Go's architectures.
 const clockTicks = 100
 
-// cpu that a process and all its descendants have taken.
+// cpu returns the processor time of a process and all its descendants.
 func cpu(p *process) time.Duration {
 	parents, ticks := map[int]int{}, map[int]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

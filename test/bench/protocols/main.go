@@ -1,8 +1,8 @@
-// protocols measures what the traffic generator makes of each protocol on loopback, with the broker that experiments run and its rendered
-// configuration: messages a second when as many are asked for as there is room for, processor time for each message at publisher, broker and
-// subscriber, and delays at a rate that nobody is busy with. In the same run: the generator against a server that only reads, mosquitto_pub
-// and mosquitto_sub through the same broker, and RabbitMQ's perf-test. Messages have 255 bytes. It needs root, for a network namespace of its
-// own in which brokers have their usual ports, and a quiet machine. A line is printed as soon as it is measured, all of them in about ten
+// protocols measures the traffic generator's performance with each protocol on loopback, with the experiments' broker and its rendered
+// configuration: the highest rate of messages; processor time for each message at publisher, broker and
+// subscriber; and delays at a low rate. In the same run it measures for comparison: the generator with a server that only reads, mosquitto_pub
+// and mosquitto_sub with the same broker, and RabbitMQ's perf-test. Messages have 255 bytes. It needs root, for its own network namespace,
+// in which brokers have their usual ports, and a quiet machine. It prints each line as soon as it is measured, all of them in about ten
 // minutes.
 //
 //	go run ./test/bench/protocols [-quick] [-only NAME]
@@ -18,25 +18,25 @@ import (
 	"time"
 )
 
-// scale of the measurements.
+// scale is the scale of the measurements.
 type scale struct {
-	// load lasts so long; calm messages are sent at calmRate a second for the delays.
+	// load is the duration of the load. Calm messages are sent at calmRate a second for the delays.
 	load, calm time.Duration
-	// known messages are sent with the known tool.
+	// known is the number of messages of the known tool.
 	known int
 }
 
 const (
 	messageBytes = 255
-	// askedRate is more messages a second than any of them makes.
+	// askedRate is the requested rate, higher than any of them reaches.
 	askedRate = 100_000
 	calmRate  = 200
 )
 
-// inside tells that the program is in its own network namespace.
+// inside: the program is in its own network namespace.
 const inside = "VIGNETTE_BENCH_INSIDE"
 
-// jarsPath tells the program in there where perf-test's jars are.
+// jarsPath is the path of perf-test's jars for the program in the namespace.
 const jarsPath = "VIGNETTE_BENCH_JARS"
 
 func main() {
@@ -57,7 +57,7 @@ func main() {
 	}
 }
 
-// enter runs the program again in a network namespace that has nothing but loopback, and one of processes, which ends what brokers leave behind.
+// enter runs the program again in a network namespace with only loopback, and a process namespace, which ends all of the brokers' processes.
 func enter(only string) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("needs root: a network namespace of its own, so that brokers have their usual ports")
@@ -71,7 +71,7 @@ func enter(only string) error {
 	return c.Run()
 }
 
-// jars is the folder with perf-test's, fetched where there is a network; none where they cannot be had or are not needed.
+// jars returns the folder with perf-test's jars, downloaded if there is a network; empty if missing or not needed.
 func jars(only string) string {
 	if !slices.ContainsFunc(register, func(e entry) bool { return e.jars && strings.Contains(e.name, only) }) {
 		return ""
@@ -100,7 +100,7 @@ func bench(s scale, only string) error {
 	return nil
 }
 
-// line of an entry, measured or skipped with the reason.
+// line returns an entry's line, measured or skipped with the reason.
 func (e entry) line(b *bed) line {
 	if why := e.missing(); why != "" {
 		return line{skipped: why}
@@ -112,7 +112,7 @@ func (e entry) line(b *bed) line {
 	return measured
 }
 
-// excerpt is the end of what a program said, in one line.
+// excerpt returns the end of a program's output, in one line.
 func excerpt(text string) string {
 	const most = 300
 	text = strings.Join(strings.Fields(text), " ")

@@ -20,13 +20,13 @@ import (
 	"vignette.dev/vignette/operators/apps/traffic"
 )
 
-// line of the table. What was not measured is NaN.
+// line is a line of the table. Missing measurements are NaN.
 type line struct {
-	// skipped is why nothing was measured, if so.
+	// skipped is the reason without a measurement.
 	skipped string
-	// perSecond are messages received, or sent where nobody receives; lost is the share of those sent.
+	// perSecond is the rate of received messages, or of sent ones without a receiver; lost is the share of those sent.
 	perSecond, lostPercent float64
-	// Processor time for each message, in microseconds: at the publisher for those sent, else for those received.
+	// Processor time for each message, in microseconds: at the publisher for sent ones, else for received ones.
 	publisher, brokers, subscriber float64
 	// Delays at calmRate, in milliseconds.
 	median, p99 float64
@@ -37,7 +37,7 @@ func none() line {
 	return line{perSecond: n, lostPercent: n, publisher: n, brokers: n, subscriber: n, median: n, p99: n}
 }
 
-// client of an entry: a publisher by a rate, or a subscriber.
+// client is an entry's client: a publisher with a rate, or a subscriber.
 func client(e entry, server apps.Server, rate int) apps.Rendering {
 	app := v1alpha1.App{Name: "sub", Subscriber: &v1alpha1.Subscriber{Protocol: e.protocol, Version: e.version, QoS: v1alpha1.QoS(e.qos), Topics: []string{"/PRT/#"}}}
 	if rate > 0 {
@@ -53,14 +53,14 @@ func client(e entry, server apps.Server, rate int) apps.Rendering {
 	return traffic.Kind{}.Render(s)
 }
 
-// through measures an entry with its brokers: first the calm, then the load.
+// through measures an entry with its brokers: first the low rate, then the load.
 func through(b *bed, e entry) (line, error) {
 	brokers, server, err := b.startBrokers(e.brokers)
 	defer stopAll(brokers)
 	if err != nil {
 		return none(), err
 	}
-	time.Sleep(time.Second) // what a broker does after it listens
+	time.Sleep(time.Second) // the broker's start after it listens
 	calm, err := b.transfer(e, server, brokers, calmRate, b.calm)
 	if err != nil {
 		return none(), err
@@ -70,7 +70,7 @@ func through(b *bed, e entry) (line, error) {
 	return load, err
 }
 
-// transfer messages for a while.
+// transfer transfers messages for a while.
 func (b *bed) transfer(e entry, server apps.Server, brokers []*process, rate int, lasting time.Duration) (line, error) {
 	subscriber, err := b.start(client(e, server, 0))
 	if err != nil {
@@ -147,7 +147,7 @@ func total(processes []*process) (sum time.Duration) {
 	return sum
 }
 
-// read the times of a log's messages by their ids.
+// read reads the times of a log's messages by their ids.
 func read(path string, status messagelog.Status) map[string]int64 {
 	times := map[string]int64{}
 	f, err := os.Open(path)
@@ -163,7 +163,7 @@ func read(path string, status messagelog.Status) map[string]int64 {
 	return times
 }
 
-// rateOf messages, from the first to the last.
+// rateOf returns the rate of messages, from the first to the last.
 func rateOf(times map[string]int64) float64 {
 	first, last := int64(math.MaxInt64), int64(0)
 	for _, at := range times {
@@ -176,7 +176,7 @@ func micros(d time.Duration, messages int) float64 {
 	return float64(d.Nanoseconds()) / 1e3 / float64(messages)
 }
 
-// delays in milliseconds.
+// delays returns them in milliseconds.
 func delays(sent, received map[string]int64) (median, p99 float64) {
 	var all []float64
 	for id, at := range received {

@@ -13,11 +13,11 @@ import (
 	"vignette.dev/vignette/operators/apps"
 )
 
-// perfTestEnd is what perf-test says at its end: the rate over all its time in messages a second, and delays in microseconds.
+// perfTestEnd matches perf-test's last output: the rate over its complete time in messages a second, and delays in microseconds.
 var perfTestEnd = regexp.MustCompile(`(?s)receiving rate avg: (\d+) msg/s.*consumer latency min/median/75th/95th/99th \d+/(\d+)/\d+/\d+/(\d+) `)
 
 // perfTest measures RabbitMQ's own load generator, which consumes without acknowledgements as our client does at QoS 0. Publisher and consumer
-// are one process, whose processor time has the start of Java's machine in it: it is not told.
+// are one process, whose processor time includes the start of Java's machine. It is therefore not reported.
 func perfTest(b *bed, e entry) (line, error) {
 	brokers, server, err := b.startBrokers(e.brokers)
 	defer stopAll(brokers)
@@ -38,7 +38,7 @@ func perfTest(b *bed, e entry) (line, error) {
 	return load, nil
 }
 
-// runPerfTest against a broker, as fast as it can unless more arguments say otherwise.
+// runPerfTest runs it against a broker, at full speed unless further arguments differ.
 func runPerfTest(server apps.Server, lasting time.Duration, more ...string) (line, error) {
 	arguments := append([]string{"-cp", filepath.Join(os.Getenv(jarsPath), "lib", "*"), "com.rabbitmq.perf.PerfTest", "--uri", "amqp://" + server.Address,
 		"--exchange", "amq.topic", "--type", "topic", "--routing-key", ".PRT.PRT-UNIT001.PRT-S001.location", "--autoack",
@@ -50,7 +50,7 @@ func runPerfTest(server apps.Server, lasting time.Duration, more ...string) (lin
 	return readPerfTest(string(out))
 }
 
-// readPerfTest reads what it has printed.
+// readPerfTest reads its output.
 func readPerfTest(output string) (line, error) {
 	found := perfTestEnd.FindStringSubmatch(output)
 	if found == nil {
@@ -63,7 +63,7 @@ func readPerfTest(output string) (line, error) {
 	if values[0] == 0 {
 		return none(), fmt.Errorf("perf-test has received nothing: %s", output)
 	}
-	l := none() // what it has sent and not received is on its way still, not lost
+	l := none() // messages that are sent and not received are still in transit, not lost
 	l.perSecond, l.median, l.p99 = values[0], values[1]/1e3, values[2]/1e3
 	return l, nil
 }

@@ -18,26 +18,26 @@ import (
 // entry is one line of the table.
 type entry struct {
 	name string
-	// client publishes and subscribes by this.
+	// client is the protocol of its clients.
 	protocol v1alpha1.Protocol
 	version  v1alpha1.MQTTVersion
 	qos      int
-	// brokers are started one after the other; each is the server of the next one, and the last one the clients'.
+	// brokers start one after the other. Each is the server of the next one, and the last one the clients'.
 	brokers []broker
-	// needs are the programs and files of others.
+	// needs are the required external programs and files.
 	needs   []string
 	measure func(*bed, entry) (line, error)
-	// tool says that this is what the others are compared with.
+	// tool: the other entries are compared with this one.
 	tool bool
-	// jars says that it needs those of perf-test.
+	// jars: it needs perf-test's jars.
 	jars bool
 }
 
-// broker of an experiment.
+// broker is a broker of an experiment.
 type broker struct {
 	kind apps.Kind
 	app  v1alpha1.App
-	// protocol of its port that says that it is there; none over TCP for UDP.
+	// protocol is that of the port that shows its readiness; none over TCP for UDP.
 	protocol v1alpha1.Protocol
 	udp      bool
 }
@@ -59,12 +59,12 @@ const (
 	mqtt5   v1alpha1.MQTTVersion = "5"
 )
 
-// rabbit of a protocol.
+// rabbit returns the RabbitMQ broker of a protocol.
 func rabbit(protocol v1alpha1.Protocol) broker {
 	return broker{kind: rabbitmq.Kind{}, app: v1alpha1.App{Name: "broker", RabbitMQ: &v1alpha1.RabbitMQ{}}, protocol: protocol}
 }
 
-// register of all that is measured: one entry for each protocol and broker, after the known tool, to which the others have ratios.
+// register has all measurements: one entry for each protocol and broker, after the known tool, the base of the ratios.
 var register = []entry{
 	{name: "mosquitto_pub, mosquitto_sub, Mosquitto, QoS 0", brokers: []broker{mosquittoBroker}, needs: []string{mosquitoP, "mosquitto_pub", "mosquitto_sub"}, measure: known, tool: true},
 	{name: "MQTT 3.1.1 QoS 0 to a server that only reads", protocol: v1alpha1.ProtocolMQTT, version: mqtt311, measure: sink},
@@ -90,7 +90,7 @@ func mqtt(name string, version v1alpha1.MQTTVersion, qos int, b broker, needs st
 	return entry{name: name, protocol: v1alpha1.ProtocolMQTT, version: version, qos: qos, brokers: []broker{b}, needs: []string{needs}, measure: through}
 }
 
-// missing says what is not installed, if anything.
+// missing returns what is not installed, if anything.
 func (e entry) missing() string {
 	for _, need := range e.needs {
 		if filepath.IsAbs(need) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// table prints a line as soon as it is measured. Ratios are to the tool's line, which is the first.
+// table prints a line as soon as it is measured. Ratios are to the tool's line, the first.
 type table struct {
 	w    io.Writer
 	tool line
@@ -33,7 +33,7 @@ var columns = []column{
 	{above: "p99", title: "delay ms", value: func(l, _ line) float64 { return l.p99 }, digits: 3},
 }
 
-// width of a column in characters, with the space before it.
+// width returns a column's width in characters, with the space before it.
 func (c column) width() int { return 2 + max(len([]rune(c.above)), len([]rune(c.title))) }
 
 func newTable(w io.Writer) *table {
@@ -52,7 +52,7 @@ func (t *table) row(name string, cell func(column) string) {
 	fmt.Fprintf(t.w, "%s  %s\n", &text, name)
 }
 
-// print the line of an entry, and keep the tool's for the ratios of those that follow.
+// print prints an entry's line, and keeps the tool's line for the ratios of the following ones.
 func (t *table) print(e entry, l line) {
 	if l.skipped != "" {
 		t.row(e.name+": skipped, "+l.skipped, func(column) string { return "" })
