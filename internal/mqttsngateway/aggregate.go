@@ -36,7 +36,7 @@ type aggregate struct {
 	early []message
 	// subscriptions is by filter and session; asked has the requests that the broker has not answered.
 	subscriptions map[string]map[*session]*subscription
-	asked         map[uint16]ask
+	asked         map[uint16]request
 	// incoming has the ids of QoS 2 that the broker has not released.
 	incoming map[uint16]bool
 }
@@ -57,7 +57,7 @@ type subscription struct {
 	retained map[string]bool
 }
 
-type ask struct {
+type request struct {
 	s  *session
 	id uint16
 	// filter is the subscribed filter.
@@ -66,7 +66,7 @@ type ask struct {
 
 func newAggregate(g *Gateway) *aggregate {
 	return &aggregate{g: g, ended: make(chan struct{}), sent: map[uint16]*ownPublish{}, early: []message{}, subscriptions: map[string]map[*session]*subscription{},
-		asked: map[uint16]ask{}, incoming: map[uint16]bool{}}
+		asked: map[uint16]request{}, incoming: map[uint16]bool{}}
 }
 
 // begin connects on its first call.
@@ -111,7 +111,7 @@ func (a *aggregate) run(ctx context.Context) {
 		}
 		if err == nil {
 			reported = ""
-			a.up(conn)
+			a.resume(conn)
 			select {
 			case err = <-lost:
 			case <-ctx.Done():
@@ -148,15 +148,15 @@ func (a *aggregate) events(lost chan error) brokerEvents {
 	}
 }
 
-// up sends unacknowledged messages again and renews all subscriptions.
-func (a *aggregate) up(conn *brokerConn) {
+// resume sends unacknowledged messages again and renews all subscriptions.
+func (a *aggregate) resume(conn *brokerConn) {
 	a.g.mu.Lock()
 	defer a.g.mu.Unlock()
 	a.conn = conn
 	conn.start()
 	clear(a.asked)
 	for filter := range a.subscriptions {
-		_ = conn.subscribe(filter, a.most(filter), a.nextID())
+		_ = conn.subscribe(filter, a.maxQoS(filter), a.nextID())
 	}
 	for id, p := range a.sent {
 		if p.received {
@@ -181,8 +181,8 @@ func (a *aggregate) down(conn *brokerConn) {
 	}
 }
 
-// most returns the highest QoS of a filter's subscriptions.
-func (a *aggregate) most(filter string) (qos int) {
+// maxQoS returns the highest QoS of a filter's subscriptions.
+func (a *aggregate) maxQoS(filter string) (qos int) {
 	for _, s := range a.subscriptions[filter] {
 		qos = max(qos, s.qos)
 	}
@@ -301,7 +301,7 @@ func (a *aggregate) answered(kind byte, id uint16, granted byte) {
 }
 
 // grantedTo returns at most the requested QoS, as another client may have the filter with a higher one.
-func (a *aggregate) grantedTo(q ask, granted byte) byte {
+func (a *aggregate) grantedTo(q request, granted byte) byte {
 	if sub := a.subscriptions[q.filter][q.s]; sub != nil {
 		return byte(sub.qos)
 	}
@@ -325,7 +325,7 @@ func (a *aggregate) remove(s *session, filter string) (last bool) {
 func (a *aggregate) open(s *session) {
 	if a.conn == nil && s.up != nil { // its session stays
 		s.send(&mqttsn.Connack{Code: mqttsn.Congestion})
-		s.away()
+		s.suspend()
 		return
 	}
 	if a.conn == nil {
@@ -425,11 +425,11 @@ func (u *aggregated) subscribe(filter string, qos int, id uint16) error {
 	a.subscriptions[filter][u.s] = &subscription{qos: qos, made: a.g.now()}
 	own := a.nextID()
 	// Also if the broker has the filter already, as it answers with the retained messages.
-	if err := a.conn.subscribe(filter, a.most(filter), own); err != nil {
+	if err := a.conn.subscribe(filter, a.maxQoS(filter), own); err != nil {
 		a.remove(u.s, filter)
 		return fmt.Errorf("subscription: %w", err)
 	}
-	a.asked[own] = ask{s: u.s, id: id, filter: filter}
+	a.asked[own] = request{s: u.s, id: id, filter: filter}
 	return nil
 }
 

@@ -155,8 +155,8 @@ func (b *brokerConn) send(p packets.ControlPacket) error {
 	}
 }
 
-// must sends a packet that cannot be left out: a full queue ends the connection.
-func (b *brokerConn) must(p packets.ControlPacket) {
+// sendOrClose sends a packet that cannot be left out: a full queue ends the connection.
+func (b *brokerConn) sendOrClose(p packets.ControlPacket) {
 	if errors.Is(b.send(p), errBrokerBusy) {
 		b.conn.Close() // the end of read reports it
 	}
@@ -231,7 +231,7 @@ func (b *brokerConn) publish(m message, id uint16, dup bool) error {
 func (b *brokerConn) release(id uint16) {
 	p := packets.NewControlPacket(packets.Pubrel).(*packets.PubrelPacket)
 	p.MessageID = id
-	b.must(p)
+	b.sendOrClose(p)
 }
 
 // received acknowledges a message by PUBACK or PUBREC.
@@ -240,18 +240,18 @@ func (b *brokerConn) received(qos int, id uint16) {
 	case 1:
 		p := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
 		p.MessageID = id
-		b.must(p)
+		b.sendOrClose(p)
 	case 2:
 		p := packets.NewControlPacket(packets.Pubrec).(*packets.PubrecPacket)
 		p.MessageID = id
-		b.must(p)
+		b.sendOrClose(p)
 	}
 }
 
 func (b *brokerConn) complete(id uint16) {
 	p := packets.NewControlPacket(packets.Pubcomp).(*packets.PubcompPacket)
 	p.MessageID = id
-	b.must(p)
+	b.sendOrClose(p)
 }
 
 func (b *brokerConn) subscribe(filter string, qos int, id uint16) error {

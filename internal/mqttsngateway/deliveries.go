@@ -87,12 +87,12 @@ func (s *session) deliver(m message, id, brokerID uint16, dup bool) {
 	reason := ""
 	if len(m.payload) > maxPayload {
 		reason = dropTooLarge
-	} else if !s.room(len(m.payload)) {
+	} else if !s.makeRoom(len(m.payload)) {
 		reason = dropClientQueue
 	}
 	if reason != "" {
 		s.g.metrics.dropped.WithLabelValues(reason).Inc()
-		s.giveUp(d)
+		s.discard(d)
 		return
 	}
 	s.queue = append(s.queue, d)
@@ -107,8 +107,8 @@ func (s *session) count(messages int, d *delivery) {
 	s.g.queuedBytes += messages * len(d.payload)
 }
 
-// room makes room for a message: it drops the oldest of QoS 0, as newer ones say more.
-func (s *session) room(bytes int) bool {
+// makeRoom makes room for a message: it drops the oldest of QoS 0, as newer ones say more.
+func (s *session) makeRoom(bytes int) bool {
 	for s.length >= s.g.config.MaxQueued || s.g.queuedBytes+bytes > s.g.config.MaxQueuedBytes {
 		if !s.dropOldest() {
 			return false
@@ -146,9 +146,9 @@ func (s *session) dropOldest() bool {
 	return true
 }
 
-// giveUp acknowledges a message to the broker that the client will never get. Otherwise the broker would stop at its limit of
+// discard acknowledges a message to the broker that the client will never get. Otherwise the broker would stop at its limit of
 // unacknowledged messages.
-func (s *session) giveUp(d *delivery) {
+func (s *session) discard(d *delivery) {
 	if d.qos == 0 || s.up == nil {
 		return
 	}
@@ -224,7 +224,7 @@ func (s *session) dropTopic(topic string) {
 	for _, d := range list {
 		s.g.metrics.dropped.WithLabelValues(dropTopic).Inc()
 		s.count(-1, d)
-		s.giveUp(d)
+		s.discard(d)
 	}
 }
 
@@ -333,7 +333,7 @@ func (s *session) acknowledge(p *mqttsn.Puback) {
 	}
 	delete(s.inflight, p.MsgID)
 	if d.qos == 2 {
-		s.giveUp(d)
+		s.discard(d)
 		return
 	}
 	s.up.received(d)
@@ -369,7 +369,7 @@ func (s *session) repeat(now time.Time) {
 		}
 	}
 	if exhausted {
-		s.lose("does not acknowledge")
+		s.endLost("does not acknowledge")
 		return
 	}
 	s.pump()

@@ -12,8 +12,8 @@ import (
 	"vignette.dev/vignette/internal/mqttsn"
 )
 
-// deaf returns an aggregating gateway without a network, whose broker accepts everything and answers nothing.
-func deaf() (g *Gateway, taken *brokerConn) {
+// gatewayWithSilentBroker returns an aggregating gateway without a network, whose broker accepts everything and answers nothing.
+func gatewayWithSilentBroker() (g *Gateway, taken *brokerConn) {
 	config := Config{Name: "gw", Broker: "127.0.0.1:9", Mode: Aggregating, MaxClients: 3, MaxTopics: 5, MaxQueued: 4, Window: 2, Retries: 1,
 		PredefinedTopics: map[string]string{"1": "one"}}.withDefaults()
 	predefined, _ := config.predefined()
@@ -44,7 +44,7 @@ func FuzzSessions(f *testing.F) {
 	f.Add(append(script(connect, &mqttsn.Subscribe{QoS: 2, MsgID: 1, Topic: "#"}, &mqttsn.Disconnect{Sleep: true, SleepSeconds: 1}, &mqttsn.Pingreq{ClientID: "a"}), 4, 1, 5, 2, 6, 3))
 	f.Add(script(&mqttsn.Connect{Will: true, ClientID: "a"}, &mqttsn.WillTopic{Topic: "w"}, &mqttsn.WillMsg{}, &mqttsn.WillMsgUpd{}, &mqttsn.Disconnect{}, connect))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		g, taken := deaf()
+		g, taken := gatewayWithSilentBroker()
 		defer taken.conn.Close()
 		now := time.Now()
 		g.now = func() time.Time { return now }

@@ -23,12 +23,12 @@ const (
 	sendBacklog = 4096
 	// receiveBuffer is the requested size, so that bursts wait in the kernel. net.core.rmem_max limits it.
 	receiveBuffer = 4 << 20
-	// allTopics is the limit of all clients' topics, as a multiple of one client's.
-	allTopics = 10
-	// writePatience is the timeout for a socket with a full buffer.
-	writePatience = 10 * time.Second
-	// farewell is how long the broker gets to take the last packets.
-	farewell = 500 * time.Millisecond
+	// allTopicsFactor is the limit of all clients' topics, as a multiple of one client's.
+	allTopicsFactor = 10
+	// writeTimeout is the timeout for a socket with a full buffer.
+	writeTimeout = 10 * time.Second
+	// disconnectTimeout is how long the broker gets to take the last packets.
+	disconnectTimeout = 500 * time.Millisecond
 )
 
 // peer is a client's address: a UDP endpoint, or a node behind a forwarder at it.
@@ -101,7 +101,7 @@ func New(ctx context.Context, config Config, warn func(text string)) (*Gateway, 
 		return nil, err
 	}
 	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too
-	if err := tellDestinations(socket); err != nil {
+	if err := requestDestinations(socket); err != nil {
 		socket.Close()
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (g *Gateway) Run() error {
 		}()
 	}
 	start(g.write)
-	start(g.watch)
+	start(g.checkTimeouts)
 	if g.config.AdvertiseSeconds > 0 {
 		start(g.advertise)
 	}
@@ -165,7 +165,7 @@ func (g *Gateway) end() {
 		}
 	}
 	g.mu.Unlock()
-	limit := time.After(farewell)
+	limit := time.After(disconnectTimeout)
 	for _, conn := range open {
 		select {
 		case <-conn.closed:
@@ -280,7 +280,7 @@ func (g *Gateway) publishMinusOne(from peer, p *mqttsn.Publish) {
 // connect makes or resumes a session.
 func (g *Gateway) connect(from peer, p *mqttsn.Connect) {
 	if at := g.peers[from]; at != nil && at.clientID != p.ClientID {
-		at.lose("another client has its address")
+		at.endLost("another client has its address")
 	}
 	old := g.clients[p.ClientID]
 	if old != nil && old.resumes(from, p) {
@@ -288,7 +288,7 @@ func (g *Gateway) connect(from peer, p *mqttsn.Connect) {
 	}
 	if old != nil && old.persists() && !p.CleanSession {
 		old.up.end(true)
-		old.away()
+		old.suspend()
 		old.resumes(from, p)
 		return
 	}
@@ -368,13 +368,13 @@ func (g *Gateway) put(d datagram) error {
 	if d.from != [4]byte{} {
 		control = unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: d.from})
 	}
-	_ = g.socket.SetWriteDeadline(time.Now().Add(writePatience))
+	_ = g.socket.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, _, err := g.socket.WriteMsgUDPAddrPort(d.bytes, control, d.to)
 	return err
 }
 
-// tellDestinations makes the kernel report which of the host's addresses a datagram was for.
-func tellDestinations(socket *net.UDPConn) error {
+// requestDestinations makes the kernel report which of the host's addresses a datagram was for.
+func requestDestinations(socket *net.UDPConn) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return err
@@ -399,8 +399,8 @@ func destination(control []byte) (address [4]byte) {
 	return address
 }
 
-// watch checks time-outs.
-func (g *Gateway) watch() {
+// checkTimeouts checks time-outs.
+func (g *Gateway) checkTimeouts() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {

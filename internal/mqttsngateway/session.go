@@ -188,8 +188,8 @@ func (s *session) replace() {
 	s.forget()
 }
 
-// lose ends a session after its client or its connection to the broker was lost.
-func (s *session) lose(reason string) {
+// endLost ends a session after its client or its connection to the broker was lost.
+func (s *session) endLost(reason string) {
 	s.g.metrics.lost.Inc()
 	s.g.warn(fmt.Sprintf("client %s at %s is lost: %s", s.clientID, s.peer, reason))
 	s.send(&mqttsn.Disconnect{})
@@ -211,7 +211,7 @@ func (s *session) leave(normally bool) {
 		s.up.end(normally)
 	}
 	if s.persists() {
-		s.away()
+		s.suspend()
 		return
 	}
 	s.forget()
@@ -220,8 +220,8 @@ func (s *session) leave(normally bool) {
 // persists reports whether the gateway keeps the session when the client leaves.
 func (s *session) persists() bool { return s.g.config.Mode == Aggregating && !s.clean && s.up != nil }
 
-// away keeps the subscriptions and the messages of QoS 1 and 2 of a client without a connection.
-func (s *session) away() {
+// suspend keeps the subscriptions and the messages of QoS 1 and 2 of a client without a connection.
+func (s *session) suspend() {
 	s.state, s.lastReceived, s.will, s.question = stateAway, s.g.now(), nil, retry{}
 	s.topics.clear()
 	s.restart()
@@ -518,7 +518,7 @@ func (s *session) disconnect(p *mqttsn.Disconnect) {
 func (s *session) check(now time.Time) {
 	if q := &s.question; q.packet != nil && now.Sub(q.at) >= s.g.config.retry() {
 		if q.tries > s.g.config.Retries {
-			s.lose("does not tell its will")
+			s.endLost("does not tell its will")
 			return
 		}
 		q.at, q.tries = now, q.tries+1
@@ -534,7 +534,7 @@ func (s *session) check(now time.Time) {
 	case stateWill, stateConnecting, stateAway:
 	}
 	if limit > 0 && now.Sub(s.lastReceived) > time.Duration(tolerance*float64(limit)) {
-		s.lose(fmt.Sprintf("silent for more than %v times its %v", tolerance, limit))
+		s.endLost(fmt.Sprintf("silent for more than %v times its %v", tolerance, limit))
 		return
 	}
 	if s.state == stateActive || s.state == stateAwake {
@@ -542,15 +542,17 @@ func (s *session) check(now time.Time) {
 	}
 }
 
-func validTopic(topic string) bool { return mqttwire.ValidTopic(topic) == nil && !offends(topic) }
+func validTopic(topic string) bool {
+	return mqttwire.ValidTopic(topic) == nil && !hasForbiddenCharacter(topic)
+}
 
 func validFilter(filter string) bool {
 	// A shared subscription goes to one client, which would be the gateway for all of its clients.
-	return mqttwire.ValidFilter(filter) == nil && !offends(filter) && !strings.HasPrefix(filter, "$share")
+	return mqttwire.ValidFilter(filter) == nil && !hasForbiddenCharacter(filter) && !strings.HasPrefix(filter, "$share")
 }
 
-// offends reports whether a broker may end the connection for a character (MQTT 3.1.1, 1.5.3), which would affect all clients.
-func offends(text string) bool {
+// hasForbiddenCharacter reports whether a broker may end the connection for a character (MQTT 3.1.1, 1.5.3), which would affect all clients.
+func hasForbiddenCharacter(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) || r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF
 	})

@@ -18,7 +18,7 @@ func (t *topics) add(topic string) (uint16, mqttsn.ReturnCode) {
 	if id, ok := t.byName[topic]; ok {
 		return id, mqttsn.Accepted
 	}
-	if len(t.byName) >= t.g.config.MaxTopics || t.g.topics >= allTopics*t.g.config.MaxTopics {
+	if len(t.byName) >= t.g.config.MaxTopics || t.g.topics >= allTopicsFactor*t.g.config.MaxTopics {
 		return 0, mqttsn.Congestion
 	}
 	if t.byName == nil {

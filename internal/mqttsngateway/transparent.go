@@ -90,7 +90,7 @@ func (t *transparent) answered(kind byte, id uint16, granted byte) {
 }
 
 func (t *transparent) lost(err error) {
-	t.locked(func() { t.s.lose(fmt.Sprintf("its connection to the broker: %v", err)) })
+	t.locked(func() { t.s.endLost(fmt.Sprintf("its connection to the broker: %v", err)) })
 }
 
 func (t *transparent) publish(m message, id uint16, dup bool) error {
