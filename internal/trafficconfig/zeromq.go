@@ -12,8 +12,8 @@ const (
 	TransportPGM = "pgm"
 )
 
-// LeastPGMKilobits is the lowest rate of a PGM sender in kbit/s: one packet of 1500 bytes a second. libpgm ends the process below it.
-const LeastPGMKilobits = 12
+// MinPGMKilobits is the lowest rate of a PGM sender in kbit/s: one packet of 1500 bytes a second. libpgm ends the process below it.
+const MinPGMKilobits = 12
 
 // PGM configures PGM (RFC 3208) in UDP multicast on Config.Interface. Groups are IPv4 address:port.
 type PGM struct {
@@ -67,8 +67,8 @@ func (c ZeroMQBroker) Validate() error {
 	case c.PGM.Interface == "" || len(c.PGM.Publishers) == 0 || c.PGM.Subscribers == "":
 		return fmt.Errorf("pgm.interface is %q, with %d groups of publishers and %q of subscribers: want an interface and one group each at least",
 			c.PGM.Interface, len(c.PGM.Publishers), c.PGM.Subscribers)
-	case c.PGM.RateKilobits < LeastPGMKilobits:
-		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", c.PGM.RateKilobits, LeastPGMKilobits)
+	case c.PGM.RateKilobits < MinPGMKilobits:
+		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", c.PGM.RateKilobits, MinPGMKilobits)
 	}
 	for _, filter := range c.PGM.Filters {
 		if err := mqttwire.ValidFilter(filter); err != nil {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// pollTime limits how long the end of the context goes unnoticed.
-	pollTime = 100 * time.Millisecond
-	// atOnce is the most messages of one socket before the other sockets get their turn.
-	atOnce = 256
+	// pollInterval limits how long the end of the context goes unnoticed.
+	pollInterval = 100 * time.Millisecond
+	// maxBatch is the most messages of one socket before the other sockets get their turn.
+	maxBatch = 256
 	// timeout includes the handshake over a slow link.
 	timeout = 60 * time.Second
 )
@@ -78,7 +78,7 @@ func runTCP(ctx context.Context, library *zmq.Context, config trafficconfig.Zero
 		func() error { return countConnections(b.publisherEvents, m, publishers) },
 		func() error { return countConnections(b.subscriberEvents, m, subscribers) }}
 	for ctx.Err() == nil {
-		if err := poller.Poll(pollTime); err != nil {
+		if err := poller.Poll(pollInterval); err != nil {
 			return err
 		}
 		for i, do := range work {
@@ -115,7 +115,7 @@ func listen(library *zmq.Context, kind zmq.Type, address string, port int, optio
 
 // messages forwards from publishers to subscribers; the library chooses which.
 func (b *tcp) messages() error {
-	for range atOnce {
+	for range maxBatch {
 		if err := b.publishers.Next(); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (b *tcp) messages() error {
 
 // subscriptions forwards from subscribers to publishers: a byte, 1 to begin and 0 to end one, and a topic prefix.
 func (b *tcp) subscriptions() error {
-	for range atOnce {
+	for range maxBatch {
 		if err := b.subscribers.Next(); err != nil {
 			return err
 		}

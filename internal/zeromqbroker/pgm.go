@@ -34,10 +34,10 @@ func runPGM(ctx context.Context, library *zmq.Context, config trafficconfig.Brok
 	defer b.subscribers.Close()
 	poller := zmq.NewPoller(b.publishers)
 	for ctx.Err() == nil {
-		if err := poller.Poll(pollTime); err != nil {
+		if err := poller.Poll(pollInterval); err != nil {
 			return err
 		}
-		for range atOnce {
+		for range maxBatch {
 			frames, err := b.publishers.Receive()
 			if zmq.Again(err) {
 				break

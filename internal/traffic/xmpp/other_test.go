@@ -93,7 +93,7 @@ func TestAnotherProgramsClientAndOursHearEachOther(t *testing.T) {
 	says.send(t, "other/ours", "nobody hears it")
 	o := startOther(t, s.address, "-", trafficconfig.XMPPAccount, trafficconfig.XMPPAccount, "other/ours")
 	// Nobody announces its nodes: the client finds them at its next discovery.
-	hears := openPeer(t, setup("other-s", s.address, "other/theirs/#"), times{look: 200 * time.Millisecond})
+	hears := openPeer(t, setup("other-s", s.address, "other/theirs/#"), times{discovery: 200 * time.Millisecond})
 	hears.waitUp(t)
 	says.send(t, "other/ours", `{"a": "<ä & 'ö'>", "b": "text enough for base64 to be longer"}`)
 	says.send(t, "other/ours", "\xff\x00")
@@ -154,7 +154,7 @@ func TestTsharkDissectsEveryPacket(t *testing.T) {
 			says.send(t, "shark/a", string(content))
 		}
 	}
-	eventually(t, hears.told, func() bool { return len(hears.got()) == len(contents())-1 })
+	eventually(t, hears.report, func() bool { return len(hears.got()) == len(contents())-1 })
 	says.Close(t.Context())
 	hears.Close(t.Context())
 	_ = capture.Process.Signal(syscall.SIGTERM)

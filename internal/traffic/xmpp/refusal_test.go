@@ -20,7 +20,7 @@ func unanswered(t *testing.T, p *peer, filters ...string) (handler, <-chan reque
 	c.Warn = func(string) {}
 	s := &stream{
 		client: &client{setup: c, subscriptions: transport.NewSubscriptions(c, p.events())}, conn: &watchedConn{Conn: own}, out: own, ended: make(chan struct{}),
-		asked: map[string]string{}, made: map[string]bool{}, subscribed: map[string]bool{},
+		asked: map[string]string{}, created: map[string]bool{}, subscribed: map[string]bool{},
 	}
 	stanzas := make(chan request, 10)
 	go func() {

@@ -43,8 +43,8 @@ type stream struct {
 	mu sync.Mutex
 	// asked has the nodes of unanswered create and subscribe requests, by request id.
 	asked map[string]string
-	// made and subscribed have the nodes for which the client has sent such a request.
-	made, subscribed map[string]bool
+	// created and subscribed have the nodes for which the client has sent such a request.
+	created, subscribed map[string]bool
 	// refused counts refused messages. Only the reading goroutine uses it.
 	refused int
 }
@@ -55,7 +55,7 @@ func newStream(c *client, session *xmpp.Session, conn *watchedConn) *stream {
 		publishing: publishing, stopPublishing: stop, published: make(chan struct{}),
 		client: c, session: session, conn: conn, out: session.Conn(), jid: session.LocalAddr().String(), ended: make(chan struct{}),
 		wildcards: slices.ContainsFunc(c.setup.Filters(), isPattern),
-		asked:     map[string]string{}, made: map[string]bool{}, subscribed: map[string]bool{},
+		asked:     map[string]string{}, created: map[string]bool{}, subscribed: map[string]bool{},
 	}
 }
 
@@ -93,18 +93,18 @@ func (s *stream) begin() {
 	// Announcements before existing nodes, so that no node is missed.
 	s.make(announcements)
 	s.subscribe(announcements)
-	s.look()
+	s.discover()
 }
 
-func (s *stream) look() {
-	_ = s.send(kindDiscover, "", discoverRequest()) // errors end the stream, which is told where it is read
+func (s *stream) discover() {
+	_ = s.send(kindDiscover, "", discoverRequest()) // an error ends the stream, and serve reports it
 }
 
 // keepAlive discovers nodes regularly. After a long silence it pings the server.
 // Acknowledged bytes of a large message over a slow link count as a sign of life.
 func (s *stream) keepAlive() {
 	timeout := s.client.times.timeout
-	looks := time.NewTicker(s.client.times.look)
+	looks := time.NewTicker(s.client.times.discovery)
 	defer looks.Stop()
 	if !s.wildcards {
 		looks.Stop()
@@ -117,9 +117,9 @@ func (s *stream) keepAlive() {
 		case <-s.ended:
 			return
 		case <-looks.C:
-			go s.look() // a write may block on the socket
+			go s.discover() // a write may block on the socket
 		case now := <-checks.C:
-			switch silent := now.Sub(s.conn.lastLife(now)); {
+			switch silent := now.Sub(s.conn.lastSign(now)); {
 			case silent < timeout:
 				asked = false
 			case silent > 2*timeout:
@@ -136,8 +136,8 @@ func (s *stream) keepAlive() {
 // make creates a node once on this connection.
 func (s *stream) make(name string) {
 	s.mu.Lock()
-	known := s.made[name]
-	s.made[name] = true
+	known := s.created[name]
+	s.created[name] = true
 	s.mu.Unlock()
 	if !known {
 		_ = s.send(kindCreate, name, createRequest(name))
@@ -289,7 +289,7 @@ func (h handler) answered(a answer) {
 	case kind == kindDiscover && condition == "" && a.Items != nil:
 		go h.offerAll(a.Items)
 	case kind == kindPublish && condition != "":
-		h.refuse(condition)
+		h.countRefused(condition)
 	case kind == kindSubscribe:
 		h.subscribeAnswered(name, condition)
 	case kind != kindPing && condition != "":
@@ -334,8 +334,8 @@ func (h handler) offerAll(nodes *discovery) {
 	}
 }
 
-// refuse counts messages that the server refused, and logs the 1st, 2nd, 4th, 8th and so on.
-func (h handler) refuse(condition string) {
+// countRefused counts messages that the server refused, and logs the 1st, 2nd, 4th, 8th and so on.
+func (h handler) countRefused(condition string) {
 	h.refused++
 	if h.refused&(h.refused-1) == 0 {
 		h.client.setup.Warn(fmt.Sprintf("%d messages of this connection were refused by the server, the last one: %s", h.refused, condition))
@@ -346,6 +346,6 @@ func (h handler) refuse(condition string) {
 func (h handler) forget(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.made, name)
+	delete(h.created, name)
 	delete(h.subscribed, name)
 }

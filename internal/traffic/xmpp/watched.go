@@ -15,7 +15,7 @@ type watchedConn struct {
 	// read is when the last byte was read, in nanoseconds since 1970.
 	read    atomic.Int64
 	written atomic.Int64
-	// acknowledged is the last count of acknowledged bytes, and progress when it last grew. For lastLife alone.
+	// acknowledged is the last count of acknowledged bytes, and progress when it last grew. For lastSign alone.
 	acknowledged int64
 	progress     time.Time
 }
@@ -42,9 +42,9 @@ func (c *watchedConn) Write(b []byte) (total int, err error) {
 	}
 }
 
-// lastLife returns when a byte was last read, or the peer's host last acknowledged a part of the data in flight.
+// lastSign returns when a byte was last read, or the peer's host last acknowledged a part of the data in flight.
 // An acknowledgement of all data is no sign that the server itself is alive.
-func (c *watchedConn) lastLife(now time.Time) time.Time {
+func (c *watchedConn) lastSign(now time.Time) time.Time {
 	waiting := c.waiting()
 	if acknowledged := c.written.Load() - waiting; acknowledged > c.acknowledged {
 		c.acknowledged = acknowledged

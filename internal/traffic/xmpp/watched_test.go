@@ -27,7 +27,7 @@ func TestALargeMessageOnASlowLinkIsASignOfLifeWhileItMoves(t *testing.T) {
 	c := &watchedConn{Conn: conn}
 	go func() { _, _ = c.Write(make([]byte, 32<<20)) }()
 	begin := time.Now()
-	life := func(after time.Duration) time.Duration { return c.lastLife(begin.Add(after)).Sub(begin) }
+	life := func(after time.Duration) time.Duration { return c.lastSign(begin.Add(after)).Sub(begin) }
 	settle := func() { // until the kernels' buffers are full
 		for last := int64(-1); last != c.written.Load(); time.Sleep(100 * time.Millisecond) {
 			last = c.written.Load()

@@ -23,11 +23,11 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// lookEvery is the time between two discoveries of nodes, less up to a fifth. With 24 nodes one takes 2 kB.
-const lookEvery = time.Minute
+// discoverEvery is the time between two discoveries of nodes, less up to a fifth. With 24 nodes one takes 2 kB.
+const discoverEvery = time.Minute
 
 // times are a client's intervals: between two discoveries, and how long a server may be silent before a ping.
-type times struct{ look, timeout time.Duration }
+type times struct{ discovery, timeout time.Duration }
 
 type client struct {
 	setup  transport.Setup
@@ -46,7 +46,7 @@ type client struct {
 
 // Open is a transport.Open.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
-	return open(s, events, times{look: lookEvery})
+	return open(s, events, times{discovery: discoverEvery})
 }
 
 func open(s transport.Setup, events transport.Events, t times) (*client, error) {
@@ -69,7 +69,7 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(uint64(s.Seed), 0x786d7070))
-	t.look = time.Duration(float64(t.look) * (1 - 0.2*random.Float64()))
+	t.discovery = time.Duration(float64(t.discovery) * (1 - 0.2*random.Float64()))
 	if t.timeout == 0 {
 		t.timeout = dialer.Timeout()
 	}

@@ -66,7 +66,7 @@ func (p *peer) sentMessages() int {
 	return p.sent
 }
 
-func (p *peer) told() string {
+func (p *peer) report() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.words, "; ")
@@ -99,7 +99,7 @@ func openPeer(t *testing.T, s transport.Setup, every times) *peer {
 
 func connect(t *testing.T, s transport.Setup) *peer {
 	t.Helper()
-	p := openPeer(t, s, times{look: lookEvery})
+	p := openPeer(t, s, times{discovery: discoverEvery})
 	p.waitUp(t)
 	return p
 }
@@ -117,7 +117,7 @@ func eventually(t *testing.T, what func() string, ok func() bool) {
 
 func (p *peer) waitUp(t *testing.T) {
 	t.Helper()
-	eventually(t, func() string { return "not connected: " + p.told() }, func() bool {
+	eventually(t, func() string { return "not connected: " + p.report() }, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.up
@@ -127,7 +127,7 @@ func (p *peer) waitUp(t *testing.T) {
 // waitSubscribed waits until the server has accepted all subscriptions, including those to the given nodes.
 func (p *peer) waitSubscribed(t *testing.T, nodes ...string) {
 	t.Helper()
-	eventually(t, func() string { return fmt.Sprintf("not subscribed to %q: %s", nodes, p.told()) }, func() bool {
+	eventually(t, func() string { return fmt.Sprintf("not subscribed to %q: %s", nodes, p.report()) }, func() bool {
 		s := p.current()
 		if s == nil {
 			return false
@@ -157,7 +157,7 @@ func (p *peer) wantOnce(t *testing.T, messages ...string) {
 		want[m] = 1
 	}
 	eventually(t, func() string {
-		return fmt.Sprintf("received %.300q, want %.300q once each; %s", fmt.Sprint(p.got()), fmt.Sprint(want), p.told())
+		return fmt.Sprintf("received %.300q, want %.300q once each; %s", fmt.Sprint(p.got()), fmt.Sprint(want), p.report())
 	}, func() bool {
 		return len(p.got()) >= len(want)
 	})
@@ -296,11 +296,11 @@ func TestWhatIsWrongWithASetupIsSaid(t *testing.T) {
 
 func TestWithoutAConnectionMessagesAreRefused(t *testing.T) {
 	t.Parallel()
-	p := openPeer(t, setup("a", "127.0.0.1:1"), times{look: lookEvery})
+	p := openPeer(t, setup("a", "127.0.0.1:1"), times{discovery: discoverEvery})
 	if err := p.Publish("a", nil); !errors.Is(err, transport.ErrNotConnected) {
 		t.Errorf("%v; want %v", err, transport.ErrNotConnected)
 	}
-	eventually(t, p.told, func() bool { return strings.Contains(p.told(), "refused") })
+	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "refused") })
 }
 
 func TestAfterARestartOfTheServerClientsAreBackAndSubscribed(t *testing.T) {
@@ -309,16 +309,16 @@ func TestAfterARestartOfTheServerClientsAreBackAndSubscribed(t *testing.T) {
 	hears, says := connect(t, setup("back-s", s.address, "#")), connect(t, publisher("back-p", s.address, "back/x"))
 	hears.waitSubscribed(t, "back/x")
 	s.stop()
-	eventually(t, hears.told, func() bool { return hears.current() == nil && says.current() == nil })
+	eventually(t, hears.report, func() bool { return hears.current() == nil && says.current() == nil })
 	if err := s.run(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, says.told, func() bool { return hears.current() != nil && says.current() != nil })
+	eventually(t, says.report, func() bool { return hears.current() != nil && says.current() != nil })
 	hears.waitSubscribed(t, "back/x")
 	says.send(t, "back/x", "again")
 	hears.wantOnce(t, "back/x again")
-	if !strings.Contains(hears.told(), "connection lost") {
-		t.Errorf("told %q; want the loss of the connection", hears.told())
+	if !strings.Contains(hears.report(), "connection lost") {
+		t.Errorf("told %q; want the loss of the connection", hears.report())
 	}
 }
 
@@ -327,8 +327,8 @@ func TestTheNextServerIsTakenWhereOneIsDown(t *testing.T) {
 	s := sharedServer(t)
 	failover := publisher("failover", "127.0.0.1:1", "failover")
 	failover.Failover = []string{s.address}
-	if p := connect(t, failover); !strings.HasSuffix(p.told(), s.address) {
-		t.Errorf("told %q; want it to end with %s", p.told(), s.address)
+	if p := connect(t, failover); !strings.HasSuffix(p.report(), s.address) {
+		t.Errorf("told %q; want it to end with %s", p.report(), s.address)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	p := openPeer(t, setup("silent", listener.Addr().String()), times{look: lookEvery})
+	p := openPeer(t, setup("silent", listener.Addr().String()), times{discovery: discoverEvery})
 	conn, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -357,20 +357,20 @@ func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
 func TestAServerThatFallsSilentIsLeft(t *testing.T) {
 	t.Parallel()
 	s := ownServer(t, nil)
-	p := openPeer(t, setup("silent", s.address, "#"), times{look: lookEvery, timeout: time.Second})
+	p := openPeer(t, setup("silent", s.address, "#"), times{discovery: discoverEvery, timeout: time.Second})
 	p.waitUp(t)
 	time.Sleep(2500 * time.Millisecond) // longer than the allowed silence: a live server answers the ping
-	if told := p.told(); told != s.address {
+	if told := p.report(); told != s.address {
 		t.Errorf("told %q; want no more than the connection to %s", told, s.address)
 	}
 	if err := s.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, p.told, func() bool { return strings.Contains(p.told(), "connection lost") })
+	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "connection lost") })
 	if err := s.command.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, p.told, func() bool { return p.current() != nil })
+	eventually(t, p.report, func() bool { return p.current() != nil })
 }
 
 func TestSecurityIsTLSAndALogin(t *testing.T) {
@@ -398,8 +398,8 @@ func TestSecurityIsTLSAndALogin(t *testing.T) {
 		"without the files": {func(s *trafficconfig.Security) { s.PasswordFile += "-missing" }, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := openPeer(t, secured("bad", c.change), times{look: lookEvery})
-			eventually(t, p.told, func() bool { return strings.Contains(p.told(), c.want) })
+			p := openPeer(t, secured("bad", c.change), times{discovery: discoverEvery})
+			eventually(t, p.report, func() bool { return strings.Contains(p.report(), c.want) })
 			if p.current() != nil {
 				t.Error("is connected")
 			}
@@ -412,8 +412,8 @@ func TestTLSIsNotLeftOut(t *testing.T) {
 	s := sharedServer(t)
 	c := setup("plain", s.address)
 	c.Security = &trafficconfig.Security{CAFile: filepath.Join(s.dir, "ca.crt")}
-	p := openPeer(t, c, times{look: lookEvery})
-	eventually(t, p.told, func() bool { return strings.Contains(p.told(), "login as vignette with TLS") })
+	p := openPeer(t, c, times{discovery: discoverEvery})
+	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "login as vignette with TLS") })
 }
 
 func TestAnswersThatAreErrorsAreCountedAndTold(t *testing.T) {

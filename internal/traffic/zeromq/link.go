@@ -98,8 +98,8 @@ func Heartbeats(options map[zmq.Option]int, interval time.Duration) {
 	options[zmq.HeartbeatTimeout] = int(interval.Milliseconds())
 }
 
-// agreed waits for the handshake of broker and client. PGM has none.
-func (l *link) agreed(ctx context.Context) error {
+// waitConnected waits for the handshake of broker and client. PGM has none.
+func (l *link) waitConnected(ctx context.Context) error {
 	if l.monitor == nil {
 		return nil
 	}
@@ -114,8 +114,8 @@ func (l *link) agreed(ctx context.Context) error {
 	})
 }
 
-// lost waits until the connection is lost, which is an error, or until ctx ends.
-func (l *link) lost(ctx context.Context) error {
+// waitLost waits until the connection is lost, which is an error, or until ctx ends.
+func (l *link) waitLost(ctx context.Context) error {
 	if l.monitor == nil {
 		<-ctx.Done()
 		return ctx.Err()

@@ -68,8 +68,8 @@ func check(s transport.Setup) error {
 		return fmt.Errorf("security of %s: the ZeroMQ client has neither TLS nor a login", s.Broker)
 	case s.Transport == trafficconfig.TransportPGM && s.PGM == nil:
 		return fmt.Errorf("pgm is missing: transport %s wants its multicast groups", s.Transport)
-	case s.Transport == trafficconfig.TransportPGM && s.PGM.RateKilobits < trafficconfig.LeastPGMKilobits:
-		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", s.PGM.RateKilobits, trafficconfig.LeastPGMKilobits)
+	case s.Transport == trafficconfig.TransportPGM && s.PGM.RateKilobits < trafficconfig.MinPGMKilobits:
+		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", s.PGM.RateKilobits, trafficconfig.MinPGMKilobits)
 	case s.Transport != trafficconfig.TransportPGM && s.Transport != trafficconfig.TransportTCP && s.Transport != "":
 		return fmt.Errorf("transport %q: want %s or %s", s.Transport, trafficconfig.TransportTCP, trafficconfig.TransportPGM)
 	}
@@ -103,14 +103,14 @@ func (c *Client) session(broker string) error {
 	timeout, cancel := context.WithTimeout(c.ctx, c.dialer.Timeout())
 	defer cancel()
 	for _, l := range links {
-		if err := l.agreed(timeout); err != nil {
+		if err := l.waitConnected(timeout); err != nil {
 			return err
 		}
 	}
 	c.begin(links)
 	g, ctx := errgroup.WithContext(c.ctx)
 	for _, l := range links {
-		g.Go(func() error { return l.lost(ctx) })
+		g.Go(func() error { return l.waitLost(ctx) })
 		if l.kind == zmq.SUB {
 			g.Go(func() error { return c.receive(ctx, l.socket) })
 		}

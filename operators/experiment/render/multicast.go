@@ -112,7 +112,7 @@ func (m *siteMaker) isClient(node topology.Node, protocol v1alpha1.Protocol, to 
 func (m *siteMaker) rateKilobits(network string) int {
 	for _, n := range m.in.Experiment.Spec.Networks {
 		if n.Name == network && n.Link != nil && n.Link.Rate != nil {
-			return min(max(int(math.Round(n.Link.Rate.BitsPerSecond()/1000)), trafficconfig.LeastPGMKilobits), maxPGMKilobits)
+			return min(max(int(math.Round(n.Link.Rate.BitsPerSecond()/1000)), trafficconfig.MinPGMKilobits), maxPGMKilobits)
 		}
 	}
 	return maxPGMKilobits
