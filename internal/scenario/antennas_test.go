@@ -36,7 +36,7 @@ func TestAScenarioHasItsAntennasAndSinceWhen(t *testing.T) {
 		if want := []scenario.AntennaStart{{Platform: 1, At: 5 * time.Second}, {Platform: 3}}; !reflect.DeepEqual(s.AntennaStarts(), want) {
 			t.Errorf("sorted %t: profiles begin at %v; want %v", sorted, s.AntennaStarts(), want)
 		}
-		if names := s.Beyond(); len(names) > 0 {
+		if names := s.OtherContents(); len(names) > 0 {
 			t.Errorf("sorted %t: %v is said to be of no use", sorted, names)
 		}
 	}
@@ -44,8 +44,8 @@ func TestAScenarioHasItsAntennasAndSinceWhen(t *testing.T) {
 
 func TestWithoutAManifestAScenarioHasNoAntennas(t *testing.T) {
 	file, _ := compiled(t, scenario.Options{}, func(b *scenario.Builder) { must(t, b.AntennaProfile(0, 1, scenario.AntennaProfile{ID: 9})) })
-	if s := open(t, file); s.Antennas() != nil || s.AntennaStarts() != nil || !reflect.DeepEqual(s.Beyond(), []string{scenario.AntennaEvents}) {
-		t.Errorf("it has %v since %v, and %v of no use; want antenna profiles of no use", s.Antennas(), s.AntennaStarts(), s.Beyond())
+	if s := open(t, file); s.Antennas() != nil || s.AntennaStarts() != nil || !reflect.DeepEqual(s.OtherContents(), []string{scenario.AntennaEvents}) {
+		t.Errorf("it has %v since %v, and %v of no use; want antenna profiles of no use", s.Antennas(), s.AntennaStarts(), s.OtherContents())
 	}
 }
 

@@ -42,7 +42,7 @@ type Builder struct {
 	unsorted *sorter
 	last     time.Duration
 	written  bool
-	looks    uint
+	checks   uint
 	// spans has the times of each platform's positions since the last TakeSpans.
 	spans map[int]Span
 	// antennas has the profiles, if any, and when each platform has its first.
@@ -77,12 +77,12 @@ func NewBuilder(options Options) *Builder {
 	return b
 }
 
-// eventsPerLook is the number of events between two checks of the context.
-const eventsPerLook = 1 << 12
+// eventsPerCheck is the number of events between two checks of the context.
+const eventsPerCheck = 1 << 12
 
-// ended returns the context's error. It checks the context once in eventsPerLook events.
+// ended returns the context's error. It checks the context once in eventsPerCheck events.
 func (b *Builder) ended() error {
-	if b.looks++; b.looks%eventsPerLook != 1 {
+	if b.checks++; b.checks%eventsPerCheck != 1 {
 		return nil
 	}
 	return b.options.Context.Err()
@@ -280,7 +280,7 @@ func (b *Builder) Write(w io.Writer) (digest string, err error) {
 	}
 	b.indexAntennas()
 	hash := sha256.New()
-	if err := b.moments.copyTo(&endedWriter{b.options.Context, io.MultiWriter(w, hash)}, b.last); err != nil {
+	if err := b.moments.copyTo(&contextWriter{b.options.Context, io.MultiWriter(w, hash)}, b.last); err != nil {
 		return "", fmt.Errorf("write the compiled scenario: %w", err)
 	}
 	return digests.Of(hash), nil
@@ -304,21 +304,21 @@ func (b *Builder) addSorted(e *event) error {
 	return b.moments.add(e.at, e.class, e.from, e.to, &e.values)
 }
 
-// endedWriter writes until its context ends.
-type endedWriter struct {
+// contextWriter writes until its context ends.
+type contextWriter struct {
 	ctx context.Context
 	w   io.Writer
 }
 
-func (w *endedWriter) Write(p []byte) (int, error) {
+func (w *contextWriter) Write(p []byte) (int, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return w.w.Write(p)
 }
 
-// tooLong returns the error of a temporary file above its limit.
-func tooLong(bytes, most int64) error {
+// sizeError returns the error of a temporary file above its limit.
+func sizeError(bytes, most int64) error {
 	if bytes <= most {
 		return nil
 	}

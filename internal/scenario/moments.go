@@ -288,7 +288,7 @@ func (m *momentWriter) finishChunk() error {
 	})
 	m.offset += int64(len(m.packed))
 	m.chunk.raw = m.chunk.raw[:0]
-	return tooLong(m.offset, m.most)
+	return sizeError(m.offset, m.most)
 }
 
 func (m *momentWriter) pack(raw []byte) error {

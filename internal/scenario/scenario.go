@@ -120,7 +120,7 @@ func (s *Scenario) HasPathloss() bool { return s.has(pathloss) || s.has(pathloss
 // HasPositions reports whether any position is known at any time.
 func (s *Scenario) HasPositions() bool { return s.has(position) }
 
-// CommEffects and AntennaEvents in Beyond.
+// CommEffects and AntennaEvents are names in OtherContents.
 const (
 	CommEffects   = "comm effects"
 	AntennaEvents = "antenna profiles"
@@ -140,9 +140,9 @@ func (s *Scenario) AntennaPlatforms() (platforms []int) {
 	return platforms
 }
 
-// Beyond names the scenario's content other than movement and pathloss, in the plural. It includes antenna profiles
+// OtherContents names the scenario's content other than movement and pathloss, in the plural. It includes antenna profiles
 // without a manifest.
-func (s *Scenario) Beyond() (names []string) {
+func (s *Scenario) OtherContents() (names []string) {
 	for _, x := range []struct {
 		kind kind
 		name string

@@ -123,7 +123,7 @@ func (s *sorter) spill() error {
 	s.runs = append(s.runs, run{offset: s.end, length: counted.n, events: len(s.records)})
 	s.end += counted.n
 	s.records, s.values = s.records[:0], s.values[:0]
-	return tooLong(s.end, s.most)
+	return sizeError(s.end, s.most)
 }
 
 // counter counts written bytes.

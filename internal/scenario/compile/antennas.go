@@ -128,8 +128,8 @@ func unusedRanges(p *antenna.Pattern) string {
 	return ""
 }
 
-// judgeAntennas returns what a compiled scenario lacks for its antenna profiles.
-func (c *compilation) judgeAntennas(s *scenario.Scenario) error {
+// checkUsedAntennas returns what a compiled scenario lacks for its antenna profiles.
+func (c *compilation) checkUsedAntennas(s *scenario.Scenario) error {
 	if c.antennas == nil {
 		return nil
 	}

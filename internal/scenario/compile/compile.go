@@ -129,7 +129,7 @@ func (c *compilation) fetchAll() (files []*file, err error) {
 
 // readEvents reads files that are no tracks, one after the other.
 func (c *compilation) readEvents(format format, files []*file, b *scenario.Builder) error {
-	if err := c.together(files); err != nil {
+	if err := c.setCommonOrigin(files); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -144,7 +144,7 @@ func (c *compilation) readEvents(format format, files []*file, b *scenario.Build
 		for _, warning := range report.Warnings {
 			c.warnings = append(c.warnings, f.name()+": "+warning)
 		}
-		c.apart(f, b.TakeSpans())
+		c.warnOfOverlap(f, b.TakeSpans())
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := c.judgeAntennas(s); err != nil {
+	if err := c.checkUsedAntennas(s); err != nil {
 		return Result{}, err
 	}
 	st := s.Statistics()
@@ -225,9 +225,9 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 		return Result{}, c.nothing(kinds)
 	}
 	if !st.Pathloss {
-		c.warnings = append(c.warnings, "the scenario has no pathloss: give propagation, or use networks that reckon it from positions")
+		c.warnings = append(c.warnings, "the scenario has no pathloss: give propagation, or use networks that compute it from positions")
 	}
-	names := s.Beyond()
+	names := s.OtherContents()
 	if i := slices.Index(names, scenario.CommEffects); i >= 0 {
 		names = slices.Delete(names, i, i+1)
 		c.warnings = append(c.warnings, "the scenario has comm effects: they hold for networks of the link model with commEffects: true")

@@ -19,8 +19,8 @@ type file struct {
 
 func (f *file) name() string { return name(f.source) }
 
-// together gives files of pairs a common origin, as their own origins would differ.
-func (c *compilation) together(files []*file) error {
+// setCommonOrigin gives files of pairs a common origin, as their own origins would differ.
+func (c *compilation) setCommonOrigin(files []*file) error {
 	if len(files) < 2 || c.spec.Format != v1alpha1.ScenarioAnglovaCSV {
 		return nil
 	}
@@ -40,8 +40,8 @@ func (c *compilation) together(files []*file) error {
 	return nil
 }
 
-// apart warns once of two files that have positions of a platform at the same times.
-func (c *compilation) apart(f *file, spans map[int]scenario.Span) {
+// warnOfOverlap warns once of two files that have positions of a platform at the same times.
+func (c *compilation) warnOfOverlap(f *file, spans map[int]scenario.Span) {
 	said := false
 	for _, platform := range slices.Sorted(maps.Keys(spans)) {
 		clash := c.presence.Add(f.name(), platform, spans[platform])

@@ -55,11 +55,11 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	if movement.HasPathloss() {
 		c.warnings = append(c.warnings, "the source's pathloss is left out, as propagation is given")
 	}
-	if names := movement.Beyond(); len(names) > 0 {
+	if names := movement.OtherContents(); len(names) > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("the source's %s are left out, as propagation is given", strings.Join(names, " and ")))
 	}
 	st := movement.Statistics()
-	if err := tooMuch(int64(st.Platforms), min(st.Moments, int64(st.Duration/Step)+1)); err != nil {
+	if err := checkSize(int64(st.Platforms), min(st.Moments, int64(st.Duration/Step)+1)); err != nil {
 		return Result{}, err
 	}
 	p, err := c.propagator(movement)
@@ -79,8 +79,8 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 // maxPathlosses is the most values of a propagation model: 1000 platforms that move for 2 h 45 min, or 243 for two days.
 const maxPathlosses = 5_000_000_000
 
-// tooMuch returns an error, before the computation, for a movement whose pathloss would take too long.
-func tooMuch(platforms, moments int64) error {
+// checkSize returns an error, before the computation, for a movement whose pathloss would take too long.
+func checkSize(platforms, moments int64) error {
 	if pairs := platforms * (platforms - 1) / 2; pairs*moments > maxPathlosses {
 		return fmt.Errorf("propagation: %d platforms move at %d moments, each second at most: the pathloss of %d pairs would be asked for %d times: want at most %d, by fewer platforms or a shorter duration",
 			platforms, moments, pairs, pairs*moments, int64(maxPathlosses))
@@ -219,7 +219,7 @@ func Check(spec *v1alpha1.ScenarioSpec) error {
 		return nil
 	}
 	if spec.Synthetic != nil {
-		if err := tooMuch(synthetic.Size(*spec.Synthetic)); err != nil {
+		if err := checkSize(synthetic.Size(*spec.Synthetic)); err != nil {
 			return err
 		}
 	}
@@ -379,8 +379,8 @@ func (p *propagator) run(c *compilation, out *scenario.Builder) error {
 		if err := p.move(t, cursor, out); err != nil {
 			return err
 		}
-		p.reckon(c.ctx)
-		return cmp.Or(c.ctx.Err(), p.note(t, out))
+		p.compute(c.ctx)
+		return cmp.Or(c.ctx.Err(), p.record(t, out))
 	})
 	return errors.Join(err, out.Extend(p.movement.Duration()))
 }
@@ -450,21 +450,21 @@ func (p *propagator) raise(at *place, ground float64) {
 	at.height = at.antenna.Altitude - ground
 }
 
-// reckon computes the pathloss of all pairs with a moved platform, on all processors, until a context ends.
-func (p *propagator) reckon(ctx context.Context) {
+// compute computes the pathloss of all pairs with a moved platform, on all processors, until a context ends.
+func (p *propagator) compute(ctx context.Context) {
 	var group sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(p.places))
 	for worker := range workers {
 		group.Go(func() {
 			for i := worker; i < len(p.places) && ctx.Err() == nil; i += workers {
-				p.reckonRow(i)
+				p.computeRow(i)
 			}
 		})
 	}
 	group.Wait()
 }
 
-func (p *propagator) reckonRow(i int) {
+func (p *propagator) computeRow(i int) {
 	for j := range i {
 		a, b := &p.places[i], &p.places[j]
 		if !a.known || !b.known || (!a.moved && !b.moved) {
@@ -481,8 +481,8 @@ func (p *propagator) reckonRow(i int) {
 	}
 }
 
-// note records each pathloss that has changed by the resolution.
-func (p *propagator) note(t time.Duration, out *scenario.Builder) error {
+// record records each pathloss that has changed by the resolution.
+func (p *propagator) record(t time.Duration, out *scenario.Builder) error {
 	for i := range p.places {
 		for j := range i {
 			a, b := &p.places[i], &p.places[j]

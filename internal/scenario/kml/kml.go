@@ -20,8 +20,8 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// deepest is the limit of nested folders and geometries.
-const deepest = 64
+// maxDepth is the limit of nested folders and geometries.
+const maxDepth = 64
 
 // Parse parses a file. Errors about the file contain its name, and are *scenario.SyntaxError.
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
@@ -49,15 +49,15 @@ type stamped struct {
 	point tracks.Point
 }
 
-// silent are elements that are no features.
-var silent = map[string]bool{"name": true, "description": true, "open": true, "visibility": true, "Style": true, "StyleMap": true, "styleUrl": true,
+// nonFeatures are elements that are no features.
+var nonFeatures = map[string]bool{"name": true, "description": true, "open": true, "visibility": true, "Style": true, "StyleMap": true, "styleUrl": true,
 	"Schema": true, "Snippet": true, "snippet": true, "LookAt": true, "Camera": true, "ExtendedData": true, "author": true, "link": true, "address": true,
 	"phoneNumber": true, "Region": true, "Metadata": true, "TimeSpan": true, "TimeStamp": true, "Tour": true}
 
 // feature reads a feature in a folder.
 func (p *parser) feature(start xml.StartElement, in *folder, depth int) error {
 	switch name := start.Name.Local; {
-	case depth > deepest:
+	case depth > maxDepth:
 		return p.tooDeep()
 	case name == "Document" || name == "Folder":
 		f := &folder{name: in.name}
@@ -71,14 +71,14 @@ func (p *parser) feature(start xml.StartElement, in *folder, depth int) error {
 		return err
 	case name == "Placemark":
 		return p.placemark(in, depth+1)
-	case !silent[name]:
+	case !nonFeatures[name]:
 		p.file.Tally.Unknown(name)
 	}
 	return p.Skip()
 }
 
 func (p *parser) tooDeep() error {
-	return p.Errorf(p.Line(), "folders or geometries are nested more than %d deep", deepest)
+	return p.Errorf(p.Line(), "folders or geometries are nested more than %d deep", maxDepth)
 }
 
 // mark is a placemark.
@@ -126,7 +126,7 @@ func (p *parser) placemark(in *folder, depth int) error {
 // geometry reads a placemark's geometry.
 func (p *parser) geometry(m *mark, start xml.StartElement, depth int) error {
 	switch name := start.Name.Local; {
-	case depth > deepest:
+	case depth > maxDepth:
 		return p.tooDeep()
 	case name == "MultiGeometry" || name == "MultiTrack":
 		return p.Elements(func(start xml.StartElement) error { return p.geometry(m, start, depth+1) })
@@ -144,7 +144,7 @@ func (p *parser) geometry(m *mark, start xml.StartElement, depth int) error {
 			m.lines = append(m.lines, points)
 		}
 		return nil
-	case name == "altitudeMode" || name == "interpolate" || silent[name]:
+	case name == "altitudeMode" || name == "interpolate" || nonFeatures[name]:
 	default:
 		p.file.Tally.Unknown("Placemark " + name)
 	}

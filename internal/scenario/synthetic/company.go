@@ -23,15 +23,15 @@ const (
 	boundSeconds = 45
 	// scatterMetres is the range around its place in the formation in which a vehicle chooses a new spot for each phase.
 	scatterMetres = 60.0
-	// looks is the number of checks of the network between two searches of a vehicle for better ground.
-	looks = 6
+	// checksPerSearch is the number of checks of the network between two searches of a vehicle for better ground.
+	checksPerSearch = 6
 	// coverMetres is the distance between the search rings around its place in the formation.
 	coverMetres = 100.0
 	// contactSeconds is the time between two checks of the network. factor is how much the company then closes or opens up.
 	contactSeconds  = 5
 	closeUp, openUp = 0.99, 1.005
-	// mostWatched is the most vehicles in a check of the network, and mostGroups that of groups of platoons that wait or move together.
-	mostWatched, mostGroups = 48, 8
+	// maxWatched is the most vehicles in a check of the network, and mostGroups that of groups of platoons that wait or move together.
+	maxWatched, maxGroups = 48, 8
 )
 
 // phase is a phase of the company's advance: a leg, or a halt.
@@ -64,9 +64,9 @@ type company struct {
 }
 
 // newCompany returns a company at the largest scale with initial contact.
-func newCompany(p settled, over *surveyor) *company {
+func newCompany(p movement, over *surveyor) *company {
 	c := &company{shape: shapeOf(p.pattern), over: over, now: make([]point, p.platforms), cover: make([]point, p.platforms),
-		current: make([]int, platoons(p.platforms)), waits: make([]bool, min(platoons(p.platforms), mostGroups))}
+		current: make([]int, platoons(p.platforms)), waits: make([]bool, min(platoons(p.platforms), maxGroups))}
 	c.plan(p.random(0xc0), p)
 	for c.scale = c.shape.largest; ; c.scale *= 0.95 {
 		for i := range c.now {
@@ -86,14 +86,14 @@ func (c *company) contact() (closer bool) {
 	var h Hops
 	c.over.add(&h, c.watched(c.now))
 	c.strained = c.strain(h)
-	c.lost = h.Connected == 0 || h.Max() >= c.shape.mostHops
+	c.lost = h.Connected == 0 || h.Max() >= c.shape.maxHops
 	return c.lost || h.Mean() > c.shape.meanHops
 }
 
 func platoons(vehicles int) int { return (vehicles + platoonSize - 1) / platoonSize }
 
 // plan plans legs and halts for the full duration.
-func (c *company) plan(r *rand.Rand, p settled) {
+func (c *company) plan(r *rand.Rand, p movement) {
 	shape := c.shape
 	at, heading := point{(r.Float64() - 0.5) * shape.wide, (r.Float64() - 0.5) * shape.high}, 2*math.Pi*r.Float64()
 	whole := int(p.duration / Step)
@@ -151,7 +151,7 @@ func (c *company) adjust() {
 	} else {
 		c.scale = min(c.scale*openUp, c.shape.largest)
 	}
-	for i := c.second / contactSeconds % looks; i < len(c.now); i += looks {
+	for i := c.second / contactSeconds % checksPerSearch; i < len(c.now); i += checksPerSearch {
 		c.cover[i] = c.better(c.target(i).minus(c.cover[i]))
 	}
 }
@@ -219,18 +219,18 @@ func (c *company) allowed() bool {
 
 // strain is zero for a good network: within the most hops, and no more than one vehicle out of contact.
 func (c *company) strain(h Hops) int {
-	n := min(len(c.now), mostWatched)
-	return max(0, h.Max()-c.shape.mostHops)*n*n + max(0, h.Pairs[0]-2*(n-1))
+	n := min(len(c.now), maxWatched)
+	return max(0, h.Max()-c.shape.maxHops)*n*n + max(0, h.Pairs[0]-2*(n-1))
 }
 
 // watched returns the places of a company, or of an even selection from a larger force, to limit the computation.
 func (c *company) watched(all []point) []point {
-	if len(all) <= mostWatched {
+	if len(all) <= maxWatched {
 		return all
 	}
-	some := make([]point, mostWatched)
+	some := make([]point, maxWatched)
 	for i := range some {
-		some[i] = all[i*len(all)/mostWatched]
+		some[i] = all[i*len(all)/maxWatched]
 	}
 	return some
 }

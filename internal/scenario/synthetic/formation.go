@@ -9,9 +9,9 @@ type shape struct {
 	moving, halted []formation
 	// keepsFront: the company's front does not turn with its direction.
 	keepsFront bool
-	// meanHops and mostHops are the required hops over links of at most limitDB.
+	// meanHops and maxHops are the required hops over links of at most limitDB.
 	meanHops float64
-	mostHops int
+	maxHops  int
 	limitDB  float64
 	// coverRings is the number of rings that a vehicle searches for lower ground.
 	coverRings int
@@ -21,10 +21,10 @@ type shape struct {
 
 func shapeOf(pattern string) shape {
 	if pattern == AnglovaLikeModified {
-		return shape{wide: 4000, high: 4000, keepsFront: true, meanHops: 2.9, mostHops: 7, limitDB: ModifiedLimitDB,
+		return shape{wide: 4000, high: 4000, keepsFront: true, meanHops: 2.9, maxHops: 7, limitDB: ModifiedLimitDB,
 			moving: []formation{chain}, halted: []formation{chain}, coverRings: 4, smallest: 3000, largest: 26_000}
 	}
-	return shape{wide: 1500, high: 2500, meanHops: 1.6, mostHops: 4, limitDB: LimitDB,
+	return shape{wide: 1500, high: 2500, meanHops: 1.6, maxHops: 4, limitDB: LimitDB,
 		moving: []formation{column, wedge}, halted: []formation{ring, wedge}, coverRings: 3, smallest: 300, largest: 4500}
 }
 

@@ -38,7 +38,7 @@ type mover interface {
 // Generate generates a movement into a builder, in steps of a second, sorted. The altitude of its positions is 0: a propagation model
 // adds the terrain's and the antenna's height.
 func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *scenario.Builder) error {
-	p, err := settle(parameters)
+	p, err := withDefaults(parameters)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *sce
 				return fmt.Errorf("synthetic movement: platform %d at %v: %w", i+1, t, err)
 			}
 		}
-		if _, stands := m.(still); stands {
+		if _, stands := m.(stationary); stands {
 			break
 		}
 		m.step()
@@ -71,12 +71,12 @@ func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *sce
 
 // Check returns what is impossible in the parameters.
 func Check(parameters v1alpha1.SyntheticMovement) error {
-	_, err := settle(parameters)
+	_, err := withDefaults(parameters)
 	return err
 }
 
-// settled are parameters with all defaults.
-type settled struct {
+// movement are parameters with all defaults.
+type movement struct {
 	pattern   string
 	platforms int
 	duration  time.Duration
@@ -84,9 +84,9 @@ type settled struct {
 	spacing   float64
 }
 
-// settle applies the API's defaults.
-func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
-	p := settled{pattern: parameters.Pattern, platforms: 24, duration: 2 * time.Hour, seed: parameters.Seed, spacing: 500}
+// withDefaults applies the API's defaults.
+func withDefaults(parameters v1alpha1.SyntheticMovement) (movement, error) {
+	p := movement{pattern: parameters.Pattern, platforms: 24, duration: 2 * time.Hour, seed: parameters.Seed, spacing: 500}
 	if parameters.Platforms != 0 {
 		p.platforms = int(parameters.Platforms)
 	}
@@ -104,16 +104,16 @@ func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
 	case !(p.spacing > 0 && p.spacing <= 100_000):
 		return p, fmt.Errorf("synthetic movement: spacing is %g m: must be above zero and at most 100 km", p.spacing)
 	}
-	return p, p.tooMuch()
+	return p, p.checkSize()
 }
 
 // Size returns a movement's number of platforms, and of moments at which they move.
 func Size(parameters v1alpha1.SyntheticMovement) (platforms, moments int64) {
-	p, _ := settle(parameters) // Check reports any error
+	p, _ := withDefaults(parameters) // Check reports any error
 	return int64(p.platforms), p.moments()
 }
 
-func (p settled) moments() int64 {
+func (p movement) moments() int64 {
 	if p.pattern == "Grid" || p.pattern == "Line" {
 		return 1
 	}
@@ -123,8 +123,8 @@ func (p settled) moments() int64 {
 // maxPositions is the most positions of a movement: 1000 platforms for a day, or 24 for six weeks. More takes too long. A rule of the API has the same limit.
 const maxPositions = 90_000_000
 
-// tooMuch returns an error, before the generation, for a movement with too many positions.
-func (p settled) tooMuch() error {
+// checkSize returns an error, before the generation, for a movement with too many positions.
+func (p movement) checkSize() error {
 	if positions := int64(p.platforms) * p.moments(); positions > maxPositions {
 		longest := time.Duration(maxPositions/p.platforms) * Step
 		return fmt.Errorf("synthetic movement: %d platforms for %v have %d positions: want at most %d, which is %v for so many platforms",
@@ -133,7 +133,7 @@ func (p settled) tooMuch() error {
 	return nil
 }
 
-func (p settled) company(ctx context.Context) (mover, error) {
+func (p movement) company(ctx context.Context) (mover, error) {
 	over, err := p.surveyor(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (p settled) company(ctx context.Context) (mover, error) {
 }
 
 // surveyor returns the surveyor of the ground and the links for which a company was made.
-func (p settled) surveyor(ctx context.Context) (*surveyor, error) {
+func (p movement) surveyor(ctx context.Context) (*surveyor, error) {
 	shape := shapeOf(p.pattern)
 	ground, err := ground(ctx, p.seed, shape.largest/2+math.Hypot(shape.wide, shape.high)/2+1000)
 	if err != nil {
@@ -151,7 +151,7 @@ func (p settled) surveyor(ctx context.Context) (*surveyor, error) {
 	return newSurveyor(ground, shape.limitDB), nil
 }
 
-func (p settled) mover(ctx context.Context) (mover, error) {
+func (p movement) mover(ctx context.Context) (mover, error) {
 	switch p.pattern {
 	case AnglovaLike, AnglovaLikeModified:
 		return p.company(ctx)
@@ -166,18 +166,18 @@ func (p settled) mover(ctx context.Context) (mover, error) {
 }
 
 // random returns the random numbers of one use.
-func (p settled) random(use uint64) *rand.Rand { return rand.New(rand.NewPCG(uint64(p.seed), use)) }
+func (p movement) random(use uint64) *rand.Rand { return rand.New(rand.NewPCG(uint64(p.seed), use)) }
 
-// still are platforms that do not move.
-type still []point
+// stationary are platforms that do not move.
+type stationary []point
 
-func (s still) places() []point { return s }
-func (s still) step()           {}
+func (s stationary) places() []point { return s }
+func (s stationary) step()           {}
 
 // grid returns a grid of so many columns, row by row from the north-west, around the origin.
-func (p settled) grid(columns int) still {
+func (p movement) grid(columns int) stationary {
 	rows := (p.platforms + columns - 1) / columns
-	s := make(still, p.platforms)
+	s := make(stationary, p.platforms)
 	for i := range s {
 		s[i] = point{
 			x: (float64(i%columns) - float64(columns-1)/2) * p.spacing,

@@ -19,7 +19,7 @@ type waypoints struct {
 	random []*rand.Rand
 }
 
-func (p settled) randomWaypoint() *waypoints {
+func (p movement) randomWaypoint() *waypoints {
 	w := &waypoints{half: p.spacing}
 	for i := range p.platforms {
 		r := p.random(uint64(i) + 1)

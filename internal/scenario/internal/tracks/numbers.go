@@ -97,8 +97,8 @@ func namesFit(rest []*placed, users map[int]*placed) bool {
 	return true
 }
 
-// mostSaid is the most tracks that the message about their numbers lists.
-const mostSaid = 32
+// maxListed is the most tracks that the message about their numbers lists.
+const maxListed = 32
 
 func (p *putter) sayNumbers(rest []*placed) {
 	if len(p.all) < 2 {
@@ -109,7 +109,7 @@ func (p *putter) sayNumbers(rest []*placed) {
 		several = several || t.source != rest[0].source
 	}
 	var said []string
-	for _, t := range rest[:min(len(rest), mostSaid)] {
+	for _, t := range rest[:min(len(rest), maxListed)] {
 		who := t.label()
 		if several {
 			who = t.where()

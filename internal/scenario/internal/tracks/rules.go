@@ -179,13 +179,13 @@ func (p *putter) shifts() error {
 			t.shift -= firsts[t.source]
 		}
 	default:
-		return p.asTheyAre(timed)
+		return p.keepTimes(timed)
 	}
 	return nil
 }
 
-// asTheyAre keeps the times of all files relative to each other.
-func (p *putter) asTheyAre(timed []*placed) error {
+// keepTimes keeps the times of all files relative to each other.
+func (p *putter) keepTimes(timed []*placed) error {
 	if err := p.oneClock(timed); err != nil {
 		return err
 	}

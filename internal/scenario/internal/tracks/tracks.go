@@ -171,8 +171,8 @@ func (f *File) tooMany() error {
 	return nil
 }
 
-// pointsPerLook is the number of points between two checks of the context.
-const pointsPerLook = 1 << 10
+// pointsPerCheck is the number of points between two checks of the context.
+const pointsPerCheck = 1 << 10
 
 // Count counts a point of the file. It refuses an impossible position and too many points.
 func (f *File) Count(p geo.Position) error {
@@ -182,7 +182,7 @@ func (f *File) Count(p geo.Position) error {
 	if err := f.tooMany(); err != nil {
 		return err
 	}
-	if f.points%pointsPerLook == 0 {
+	if f.points%pointsPerCheck == 0 {
 		if err := f.ctx.Err(); err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func TestCountingEndsWithTheContext(t *testing.T) {
 	cancel()
 	f := NewFile("many.csv", Options{Context: ctx})
 	var err error
-	for range 2 * pointsPerLook {
+	for range 2 * pointsPerCheck {
 		if err = f.Count(geo.Position{}); err != nil {
 			break
 		}
