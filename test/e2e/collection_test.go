@@ -156,8 +156,8 @@ func gapOf(t *testing.T, gaps []runapi.Gap, what string) runapi.Gap {
 	return runapi.Gap{}
 }
 
-// wantArchiveWhole checks every sealed file against its checksum.
-func wantArchiveWhole(t *testing.T, e *v1alpha1.Experiment) {
+// wantArchiveIntact checks every sealed file against its checksum.
+func wantArchiveIntact(t *testing.T, e *v1alpha1.Experiment) {
 	t.Helper()
 	sealed := 0
 	for _, file := range manifestOf(t, e.UID).Files {
@@ -260,7 +260,7 @@ func TestWithTheArchiveRestartedAndANodeKilledNothingIsLostButWhatIsNamed(t *tes
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 
 	results := resultsOf(t, done.UID)
-	wantArchiveWhole(t, done)
+	wantArchiveIntact(t, done)
 	wantEventsOf(t, archivedEvents(t, done))
 	wantNoHoles(t, done, "stays", 2*time.Second, 30*time.Second)
 	publisher, sent := onlyPublisher(t, messageLog(t, done, "logs/stays/bft/messages-1.jsonl", messagelog.Sent))

@@ -259,8 +259,8 @@ func installHealthChecks(t *testing.T) {
 	}
 }
 
-// hand gives the repository to Argo CD, and at the end removes it with all objects from it.
-func (r *gitRepository) hand() {
+// handToArgoCD gives the repository to Argo CD, and at the end removes it with all objects from it.
+func (r *gitRepository) handToArgoCD() {
 	r.t.Helper()
 	objects := r.objects("argocd/experiments.yaml")
 	for _, u := range objects {
@@ -309,7 +309,7 @@ func TestGitOpsCommitRunsHealthShowsPruneLeavesNothing(t *testing.T) {
 	r := newGitRepository(t)
 	r.replace("teams/alpha/kustomization.yaml", ", nightly.yaml", "")
 	first := r.push("experiments of two teams")
-	r.hand()
+	r.handToArgoCD()
 	w := watchApplications(t, "lab-waveforms", "lab-alpha", "lab-bravo")
 
 	waitForSync(t, "lab-waveforms", first, "Healthy", syncTimeout)

@@ -75,11 +75,11 @@ func TestRadiosOfALiveClusterAreSilencedAndJammedByHand(t *testing.T) {
 	silent, jammed := window{moments[0], moments[1]}, window{moments[2], moments[3]}
 	calm := []window{{3 * time.Second, silent.from}, {silent.to, jammed.from}, {jammed.to, jammed.to + disturbed}}
 	all := deliveriesOf(t, done)
-	fate(t, all, "before, between and after", calm, func(delivery) bool { return false })
-	if n := fate(t, all, "while unit1 is silent", []window{silent}, func(d delivery) bool { return strings.HasPrefix(d.publisher, "unit1/") }); n < 20 {
+	wantLost(t, all, "before, between and after", calm, func(delivery) bool { return false })
+	if n := wantLost(t, all, "while unit1 is silent", []window{silent}, func(d delivery) bool { return strings.HasPrefix(d.publisher, "unit1/") }); n < 20 {
 		t.Errorf("%d deliveries of unit1 were lost while it was silent; want some 8 in each second", n)
 	}
-	fate(t, all, "while all are jammed", []window{jammed}, func(delivery) bool { return true })
+	wantLost(t, all, "while all are jammed", []window{jammed}, func(delivery) bool { return true })
 	if changes := stateOf(t, done.UID).Plan.LiveChanges; len(changes) != len(moments) {
 		t.Errorf("%d live changes on record; want the %d that were made", len(changes), len(moments))
 	}
@@ -88,9 +88,9 @@ func TestRadiosOfALiveClusterAreSilencedAndJammedByHand(t *testing.T) {
 // window is a window of time after T0.
 type window struct{ from, to time.Duration }
 
-// fate wants every message between nodes in the windows to be lost on silenced or jammed links, and to arrive elsewhere. It returns the number of
+// wantLost wants every message between nodes in the windows to be lost on silenced or jammed links, and to arrive elsewhere. It returns the number of
 // lost ones.
-func fate(t *testing.T, all []delivery, when string, windows []window, lost func(delivery) bool) int {
+func wantLost(t *testing.T, all []delivery, when string, windows []window, lost func(delivery) bool) int {
 	t.Helper()
 	counted := map[bool]int{}
 	for _, d := range all {

@@ -52,7 +52,7 @@ func TestARunIsRunAgainAsItsRecordSays(t *testing.T) {
 	if after.RerunOf == nil || after.RerunOf.UID != string(done.UID) {
 		t.Errorf("the record is a rerun of %+v; want %s", after.RerunOf, done.UID)
 	}
-	environmentIsWhole(t, before)
+	environmentIsComplete(t, before)
 	sameInputs(t, before, after)
 	for _, uid := range []types.UID{done.UID, again.UID} {
 		if r := resultsOf(t, uid); r.Messages.Sent == 0 || r.Messages.Lost != 0 || len(r.Hosts) == 0 || r.Hosts[0].BusyPercent <= 0 {
@@ -75,8 +75,8 @@ func recordOf(t *testing.T, folder string) runapi.RunRecord {
 	return record
 }
 
-// environmentIsWhole wants everything that the cluster can report.
-func environmentIsWhole(t *testing.T, record runapi.RunRecord) {
+// environmentIsComplete wants everything that the cluster can report.
+func environmentIsComplete(t *testing.T, record runapi.RunRecord) {
 	t.Helper()
 	env := record.Environment
 	text, _ := json.MarshalIndent(env, "", " ")

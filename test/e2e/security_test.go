@@ -9,8 +9,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// strangersConfig is for a Mosquitto without a password that tries to bridge to the broker on its node.
-const strangersConfig = `listener 1999 127.0.0.1
+// unauthorisedConfig is for a Mosquitto without a password that tries to bridge to the broker on its node.
+const unauthorisedConfig = `listener 1999 127.0.0.1
 log_dest stderr
 connection stranger
 address 127.0.0.1:1883
@@ -28,7 +28,7 @@ func TestBrokersWithSecurityServeTheirClientsOnlyAndNobodyReadsAlong(t *testing.
 	b.Spec.Apps[1].Security = b.Spec.Apps[0].Security
 	b.Spec.Apps[2].Security = &v1alpha1.Security{Password: true}
 	b.Spec.Apps[3].Publisher.Lead = "6s" // the bridge is up by then
-	b.Spec.Apps[5].Files = []v1alpha1.AppFile{{Path: "/etc/stranger.conf", Content: new(strangersConfig)}}
+	b.Spec.Apps[5].Files = []v1alpha1.AppFile{{Path: "/etc/stranger.conf", Content: new(unauthorisedConfig)}}
 	b.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
 	e := b.Obj()
 	mustCreate(t, e)

@@ -28,8 +28,8 @@ import (
 const (
 	// bootTimeout lasts until every node of an experiment with machines is ready and T0 has come: an emulated guest takes most of a minute.
 	bootTimeout = 6 * time.Minute
-	// greatestUncertainty is the largest accepted uncertainty of a guest's clock in seconds: an emulated guest on a loaded host answers late.
-	greatestUncertainty = 0.5
+	// maxUncertainty is the largest accepted uncertainty of a guest's clock in seconds: an emulated guest on a loaded host answers late.
+	maxUncertainty = 0.5
 )
 
 var (
@@ -234,15 +234,15 @@ func wantClocksStated(t *testing.T, e *v1alpha1.Experiment, results runapi.Resul
 		}
 		if c := agent.Clock; machine {
 			t.Logf("clock of %s/%s: %+v", agent.Node, agent.App, *c)
-			if c.Measurements == 0 || c.WorstUncertaintySeconds <= 0 || c.WorstUncertaintySeconds > greatestUncertainty || c.WorstOffsetSeconds > greatestUncertainty {
-				t.Errorf("clock of %s/%s: %+v; want it measured, to %v s", agent.Node, agent.App, *c, greatestUncertainty)
+			if c.Measurements == 0 || c.WorstUncertaintySeconds <= 0 || c.WorstUncertaintySeconds > maxUncertainty || c.WorstOffsetSeconds > maxUncertainty {
+				t.Errorf("clock of %s/%s: %+v; want it measured, to %v s", agent.Node, agent.App, *c, maxUncertainty)
 			}
 		}
 	}
 	var stated []string
 	for _, c := range results.Clocks {
 		stated = append(stated, c.Node)
-		if c.WorstUncertaintySeconds <= 0 || c.WorstUncertaintySeconds > greatestUncertainty {
+		if c.WorstUncertaintySeconds <= 0 || c.WorstUncertaintySeconds > maxUncertainty {
 			t.Errorf("clock in the results: %+v; want its uncertainty", c)
 		}
 	}
