@@ -15,8 +15,8 @@ const (
 	radioInterval = 2 * time.Second
 	// radioProgram transports the frames of the emulated radios.
 	radioProgram = "radiod"
-	// radioPatience is how long a new container may take to start its program.
-	radioPatience = 2 * time.Minute
+	// radioStartTimeout is how long a new container may take to start its program.
+	radioStartTimeout = 2 * time.Minute
 	// radioWeight is the weight beside all the rest of the node, which shares a small machine's two processors. Among
 	// the pods, the release of a frame waited up to 130 ms for a burst of the API server, at any niceness of
 	// radiod: the kernel first serves control groups that had less than their share.
@@ -56,7 +56,7 @@ func (c Config) moveRadio(h cgroup.Hierarchies, seen map[string]*seenContainer) 
 			s = &seenContainer{since: time.Now()}
 			seen[container] = s
 		}
-		if !s.radio && time.Since(s.since) > radioPatience {
+		if !s.radio && time.Since(s.since) > radioStartTimeout {
 			continue
 		}
 		found, err := c.movePrograms(h, container)
