@@ -55,7 +55,7 @@ func (d *document) expand(known surroundings) (*Expansion, []Finding) {
 			found.add(point.Name, d.finding("spec.matrix", err.Error()))
 			continue
 		}
-		for _, f := range d.experiment(run.Name, spec).judge(known) {
+		for _, f := range d.experiment(run.Name, spec).check(known) {
 			f.Path = strings.Replace(f.Path, "spec", template, 1)
 			f.Line = d.line(f.Path)
 			found.add(point.Name, f)

@@ -151,9 +151,9 @@ func TestObjectsOfAnotherNamespaceAreNotThere(t *testing.T) {
 }
 
 func TestSeveralScenariosTakeNoLongerThanOne(t *testing.T) {
-	before := longestCompilation
-	longestCompilation = 300 * time.Millisecond
-	defer func() { longestCompilation = before }()
+	before := compilationTimeout
+	compilationTimeout = 300 * time.Millisecond
+	defer func() { compilationTimeout = before }()
 	var rows strings.Builder
 	for i := range 20000 {
 		fmt.Fprintf(&rows, "    %d,%d,58.%d,7.%d\n", i, i%200+1, i%97, i%89)

@@ -198,7 +198,7 @@ func valid(text string) (*v1alpha1.Experiment, surroundings) {
 	documents, findings := parse("mutant.yaml", []byte(text))
 	known := newSurroundings(documents).of("")
 	for _, d := range documents {
-		findings = append(findings, d.judge(known)...)
+		findings = append(findings, d.check(known)...)
 	}
 	if len(documents) != 1 || slices.ContainsFunc(findings, func(f Finding) bool { return !f.Warning }) {
 		return nil, known

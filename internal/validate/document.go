@@ -161,12 +161,12 @@ func (d *document) checkKind(apiVersion string) []Finding {
 	return nil
 }
 
-// deepest limits the nesting of a document, as aliases may contain themselves.
-const deepest = 64
+// maxDepth limits the nesting of a document, as aliases may contain themselves.
+const maxDepth = 64
 
 // duplicates reports duplicate keys, of which YAML would silently use the last.
 func (d *document) duplicates(node *yamlv3.Node, path string, depth int, findings []Finding) []Finding {
-	if depth > deepest {
+	if depth > maxDepth {
 		return findings
 	}
 	switch node.Kind {
@@ -215,7 +215,7 @@ func (d *document) node(path string) *yamlv3.Node {
 
 func (d *document) find(path string) (node *yamlv3.Node, line int, found bool) {
 	node, line = d.root, d.root.Line
-	for range deepest {
+	for range maxDepth {
 		step, rest := nextStep(path)
 		if step == "" {
 			return node, line, true
@@ -245,7 +245,7 @@ func nextStep(path string) (step, rest string) {
 
 // enter returns the child of a node and its line; a field begins at its key's line.
 func enter(node *yamlv3.Node, step string) (*yamlv3.Node, int) {
-	for range deepest {
+	for range maxDepth {
 		if node.Kind != yamlv3.AliasNode || node.Alias == nil {
 			break
 		}

@@ -16,8 +16,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// longestCompilation limits the compilation of all scenarios with ConfigMaps in the files.
-var longestCompilation = 30 * time.Second
+// compilationTimeout limits the compilation of all scenarios with ConfigMaps in the files.
+var compilationTimeout = 30 * time.Second
 
 // compiled is the compiled scenario of the files.
 type compiled struct {
@@ -28,7 +28,7 @@ type compiled struct {
 
 // compileScenarios compiles scenarios whose ConfigMaps are in the files too, and checks the specs of the others.
 func compileScenarios(documents []*document) map[*document]compiled {
-	ctx, cancel := context.WithTimeout(context.Background(), longestCompilation)
+	ctx, cancel := context.WithTimeout(context.Background(), compilationTimeout)
 	defer cancel()
 	held, known := map[string]contents{}, map[*document]compiled{}
 	for _, d := range documents {
@@ -75,7 +75,7 @@ func configMaps(documents []*document) contents {
 func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents contents) compiled {
 	unread := compiled{findings: d.warnings(compile.Doubts(&s.Spec))}
 	if s.Spec.Format == v1alpha1.ScenarioSynthetic && s.Spec.Synthetic != nil {
-		unread.scenario = madeUp(d.name, &s.Spec)
+		unread.scenario = generatedScenario(d.name, &s.Spec)
 		return unread
 	}
 	files := s.Spec.FilesAndTables()
@@ -114,7 +114,7 @@ func ScenarioIn(name string, text []byte) (s *v1alpha1.Scenario, open compile.Op
 		if d.kind != "Scenario" || d.foreign() {
 			continue
 		}
-		findings = append(findings, d.judge(surroundings{})...)
+		findings = append(findings, d.check(surroundings{})...)
 		if s != nil {
 			return nil, nil, append(findings, d.finding("", "a file with two Scenarios: want one"))
 		}
@@ -152,15 +152,15 @@ func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {
 // uncompiled says why a scenario is not compiled.
 func (d *document) uncompiled(ctx context.Context, err error) Finding {
 	if ctx.Err() != nil {
-		f := d.finding("spec", fmt.Sprintf("compiling the scenarios of these files takes more than %s: this one was not tried to the end", longestCompilation))
+		f := d.finding("spec", fmt.Sprintf("compiling the scenarios of these files takes more than %s: this one was not tried to the end", compilationTimeout))
 		f.Warning = true
 		return f
 	}
 	return d.finding("spec", err.Error()+": the API server lets this pass, but the scenario would not be compiled")
 }
 
-// madeUp returns a generated scenario, from its spec alone.
-func madeUp(name string, spec *v1alpha1.ScenarioSpec) *render.Scenario {
+// generatedScenario returns a generated scenario, from its spec alone.
+func generatedScenario(name string, spec *v1alpha1.ScenarioSpec) *render.Scenario {
 	numbers := make([]int, max(spec.Synthetic.Platforms, 2))
 	for i := range numbers {
 		numbers[i] = i + 1

@@ -208,7 +208,7 @@ func (d *document) otherTool() string {
 
 // keyProblem reports a key that is no text, which no object of Kubernetes has.
 func keyProblem(file string, text []byte, node *yamlv3.Node, depth int) *Finding {
-	if depth > deepest {
+	if depth > maxDepth {
 		return nil
 	}
 	for i, child := range node.Content {

@@ -121,7 +121,7 @@ func (r *Report) parse(name string, text []byte) []*document {
 func (r *Report) judge(documents []*document) {
 	known := newSurroundings(documents)
 	for _, d := range documents {
-		for _, f := range d.judge(known.of(d.namespace())) {
+		for _, f := range d.check(known.of(d.namespace())) {
 			r.Findings = append(r.Findings, d.ofTemplate(f))
 		}
 		r.Manifests = append(r.Manifests, &unstructured.Unstructured{Object: d.raw})

@@ -22,9 +22,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// judge reports what the API server would refuse, and more: it checks every rule despite other
+// check reports what the API server would refuse, and more: it checks every rule despite other
 // errors, and refuses unknown fields, as kubectl does.
-func (d *document) judge(known surroundings) []Finding {
+func (d *document) check(known surroundings) []Finding {
 	definition, err := definitionOf(d.kind)
 	if err != nil || d.object["apiVersion"] != definition.apiVersion() {
 		return nil // it was reported already
@@ -107,8 +107,8 @@ func (d *document) breaches(definition *definition) (errs field.ErrorList) {
 	return errs
 }
 
-// pathInMessage is the path at the beginning of crdrules' messages.
-var pathInMessage = regexp.MustCompile(`^((?:spec|metadata)(?:\.[A-Za-z]+|\[[^\]]*\])+): (.*)$`)
+// messagePath is the path at the beginning of crdrules' messages.
+var messagePath = regexp.MustCompile(`^((?:spec|metadata)(?:\.[A-Za-z]+|\[[^\]]*\])+): (.*)$`)
 
 // explain turns an error into findings, each with its line.
 func (d *document) explain(e *field.Error) (findings []Finding) {
@@ -120,7 +120,7 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 		return []Finding{d.finding(path, "must be a whole number, or text in quotes"+quoted(d.node(path)))}
 	}
 	for _, message := range splitProblems(describe(e) + d.wanted(e, path)) {
-		if m := pathInMessage.FindStringSubmatch(message); m != nil {
+		if m := messagePath.FindStringSubmatch(message); m != nil {
 			findings = append(findings, d.finding(m[1], m[2]))
 			continue
 		}
@@ -179,7 +179,7 @@ func (d *document) readOtherwise(path string) string {
 // splitProblems splits a message of crdrules that lists several problems.
 func splitProblems(message string) (problems []string) {
 	for _, part := range strings.Split(message, crdrules.Separator) {
-		if len(problems) > 0 && !pathInMessage.MatchString(part) {
+		if len(problems) > 0 && !messagePath.MatchString(part) {
 			problems[len(problems)-1] += crdrules.Separator + part
 			continue
 		}
@@ -220,7 +220,7 @@ func describe(e *field.Error) string {
 		return "has the name of an earlier entry"
 	case e.Type == field.ErrorTypeInvalid || e.Type == field.ErrorTypeRequired || e.Type == field.ErrorTypeForbidden:
 		if value, ok := e.BadValue.(string); ok && value != "" && !typeNames[value] && !strings.Contains(detail, value) {
-			return fmt.Sprintf("%q%s%s", value, joint(detail), detail)
+			return fmt.Sprintf("%q%s%s", value, separator(detail), detail)
 		}
 		return detail
 	}
@@ -230,8 +230,8 @@ func describe(e *field.Error) string {
 // predicate matches the beginning of a statement about a value, as opposed to a complete sentence.
 var predicate = regexp.MustCompile(`^(must|should|is|are|has|needs|lies|does|cannot|takes|names|ends) `)
 
-// joint returns the text between a value and its problem.
-func joint(detail string) string {
+// separator returns the text between a value and its problem.
+func separator(detail string) string {
 	if predicate.MatchString(detail) {
 		return " "
 	}
