@@ -72,8 +72,8 @@ func TestNodesStartWithin10MillisecondsOfABareSleep(t *testing.T) {
 	if err != nil {
 		t.Skip("needs bash, whose EPOCHREALTIME tells when a child really runs")
 	}
-	// How long a machine takes to start processes is its own: the agents are held against as many that are started at one moment without them, and
-	// each against its best, as other programs may hold the processors.
+	// Machines differ in how fast they start processes. So the test compares agents with as many processes that start without them,
+	// each by its best time, as other programs may use the processors.
 	const nodes, allowed = 4, 10 * time.Millisecond
 	agents, controls := time.Hour, time.Hour
 	for try := 0; try < 10 && (try == 0 || agents > controls+allowed); try++ {
@@ -86,7 +86,7 @@ func TestNodesStartWithin10MillisecondsOfABareSleep(t *testing.T) {
 	}
 }
 
-// lastChild has so many nodes start a program at one moment and tells how late the last of them ran.
+// lastChild lets so many nodes start a program at one moment and returns how late the last of them ran.
 func lastChild(t *testing.T, nodes int, bash string) (last time.Duration) {
 	t.Helper()
 	due := time.Now().Add(900 * time.Millisecond).Round(0)
@@ -114,7 +114,7 @@ func lastChild(t *testing.T, nodes int, bash string) (last time.Duration) {
 	return last
 }
 
-// lastControl starts the same program as often without an agent, each from a thread that did nothing but sleep, and tells how late the last ran.
+// lastControl starts the same program as often without an agent, each from a thread that only slept, and returns how late the last ran.
 func lastControl(t *testing.T, processes int, bash string) (last time.Duration) {
 	t.Helper()
 	due := time.Now().Add(200 * time.Millisecond).Round(0)
@@ -151,7 +151,7 @@ func epoch(t *testing.T, text string) time.Time {
 	return time.UnixMicro(microseconds)
 }
 
-// childLateness reads what the child printed: its own idea of the time, and the planned start. Where the agent got
+// childLateness reads the child's output: the current time in its clock, and the planned start. If the agent received
 // the start too late it is an hour.
 func childLateness(t *testing.T, n *node, due time.Time) time.Duration {
 	t.Helper()
@@ -568,7 +568,7 @@ func TestAStopEndsWhatTheAppHasStarted(t *testing.T) {
 	waitFor(t, "the end of the grandchild", func() bool { return !isRunning(pid) })
 }
 
-// isRunning tells whether a process is there and not merely waiting to be reaped.
+// isRunning reports whether a process exists and is no zombie.
 func isRunning(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(text), ") Z ")

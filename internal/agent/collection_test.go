@@ -58,7 +58,7 @@ func (n *node) smallDisk() {
 	n.t.Cleanup(func() { _ = syscall.Unmount(n.options.LogDir, syscall.MNT_DETACH) })
 }
 
-// fill takes all room there is, with a file that is no log.
+// fill uses all free space, with a file that is no log.
 func (n *node) fill() (filler string) {
 	n.t.Helper()
 	filler = filepath.Join(n.options.LogDir, ".filler")
@@ -68,7 +68,7 @@ func (n *node) fill() (filler string) {
 	return filler
 }
 
-// On a volume of its own that is really full: each message that was sent is archived, or was sent within the gap that is named.
+// On a full volume: each sent message is archived, or was sent within the named gap.
 func TestLossesOfAFullDiskAreWithinTheNamedGap(t *testing.T) {
 	t.Parallel()
 	lost := filepath.Join(t.TempDir(), "lost") // is made by the first message for which the log's last page has no room
@@ -111,7 +111,7 @@ func TestLossesOfAFullDiskAreWithinTheNamedGap(t *testing.T) {
 	}
 }
 
-// wantSequence wants every id from 1 on in the log, or a hole that lies within the gap; it counts what is missing.
+// wantSequence wants every id from 1 on in the log, or a hole within the gap, and counts the missing ids.
 func wantSequence(t *testing.T, log string, gap runapi.AgentGap) (missing int) {
 	t.Helper()
 	before := messagelog.Record{ID: "0"}
@@ -186,7 +186,7 @@ func TestAnArchiveThatDoesNotAnswerSlowsNoApp(t *testing.T) {
 		t.Errorf("the agent says that the archive had everything at %d, after the start at %d", at, due.UnixNano())
 	}
 	s.set(func(s *fakeServer) { s.hang = false })
-	s.CloseClientConnections() // or the request that hangs would take its 30 s
+	s.CloseClientConnections() // otherwise the hanging request would take its 30 s
 	s.finish()
 	n.waitExit()
 	if got := len(s.log("stdout-1.log")); got != megabytes*1000*1000 {
@@ -266,7 +266,7 @@ func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 	if s.log(name) != whole.String() {
 		t.Error("the archive has other bytes than the app wrote")
 	}
-	// An archive that has lost what it had confirmed: zeros from the hole must not pass for the log.
+	// An archive that has lost confirmed bytes: zeros in the hole must not pass for the log.
 	s.set(func(s *fakeServer) { s.logs[name] = s.logs[name][:1000] })
 	shipper.positions[name] = 1000
 	if _, err := shipper.shipRound(t.Context(), 1<<30, false); err != nil {

@@ -34,7 +34,7 @@ type fakeServer struct {
 	damage, hang bool
 	// damaged parts that were refused.
 	damaged int
-	// full is a log that there is no room for.
+	// full is a log for which there is no space.
 	full string
 	// requests with logs that were answered.
 	requests int
@@ -143,7 +143,7 @@ func (s *fakeServer) appendLog(part runapi.LogPart, content []byte) runapi.LogAn
 		return runapi.LogAnswer{Status: http.StatusConflict, Error: "offset is not the size", Size: &size}
 	case s.tear:
 		s.tear = false
-		s.logs[part.File] = append(s.logs[part.File], content[:len(content)/2]...) // half arrives, and nobody says so
+		s.logs[part.File] = append(s.logs[part.File], content[:len(content)/2]...) // half arrives, without an answer
 		panic(http.ErrAbortHandler)
 	}
 	s.logs[part.File] = append(s.logs[part.File], content...)
@@ -151,7 +151,7 @@ func (s *fakeServer) appendLog(part runapi.LogPart, content []byte) runapi.LogAn
 	return runapi.LogAnswer{Status: http.StatusOK, Size: &size}
 }
 
-// set changes the server's plan and what else there is, under its lock; the plan gets a new revision.
+// set changes the server's state under its lock. The plan gets a new revision.
 func (s *fakeServer) set(f func(s *fakeServer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *fakeServer) log(name string) string {
 	return string(s.logs[name])
 }
 
-// answered is the number of requests with logs that were.
+// answered returns the number of answered requests with logs.
 func (s *fakeServer) answered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func newNode(t *testing.T, s *fakeServer, scripts ...string) *node {
 	return n
 }
 
-// run starts the agent; at the test's end it is told to end, if it still runs.
+// run starts the agent. If it still runs at the test's end, it gets a signal.
 func (n *node) run() {
 	n.t.Helper()
 	a, err := New(n.config, n.options)
@@ -264,7 +264,7 @@ func (n *node) waitPhase(p runapi.AgentPhase) {
 	waitFor(n.t, "agent phase "+string(p), func() bool { return n.server.lastReport().Phase == p })
 }
 
-// arm arms an action the given time from now and tells when exactly; the first one sets T0.
+// arm sets an action's time, the given duration from now, and returns it. The first one sets T0.
 func (s *fakeServer) arm(id string, verb runapi.Verb, in time.Duration) time.Time {
 	due := time.Now().Add(in)
 	s.set(func(s *fakeServer) {
@@ -291,7 +291,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("waited a minute in vain for: %s", what)
 }
 
-// testWriter shows what the agent tells people when a test fails.
+// testWriter shows the agent's messages when a test fails.
 type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -299,13 +299,13 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newHostileServer answers whatever it is told to and gives its address.
+// newHostileServer gives the configured answer, and returns its address.
 func newHostileServer(t *testing.T, planStatus uint16, plan []byte, logStatus uint16, log []byte) string {
 	answer := func(status uint16, body []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			if status < 200 || status > 599 {
-				status = 200 + status%400 // Go's server refuses what is no status
+				status = 200 + status%400 // Go's server refuses an invalid status.
 			}
 			w.WriteHeader(int(status))
 			_, _ = w.Write(body)

@@ -49,13 +49,13 @@ func runAsAgent() int {
 	return 1
 }
 
-// runAsProcessOne is the agent's reaping as process 1 of a namespace: it makes an orphan and says whether it was cleared up.
+// runAsProcessOne runs the agent's reaping as process 1 of a namespace. It makes an orphan and reports whether it was reaped.
 func runAsProcessOne() int {
 	var c children
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go c.reapOrphans(ctx)
-	// The subshell is gone before its sleep ends, which then belongs to process 1.
+	// The subshell ends before its sleep, which then belongs to process 1.
 	command := exec.Command("sh", "-c", "(sleep 0.2 & echo $!)")
 	var out strings.Builder
 	command.Stdout = &out

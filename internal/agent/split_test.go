@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// splitOutput is what a splitter made of an app's output.
+// splitOutput is a splitter's result for an app's output.
 type splitOutput struct {
 	messages, output bytes.Buffer
 	told             []runapi.AgentEvent
@@ -144,7 +144,7 @@ func FuzzSplitter(f *testing.F) {
 		if bad != 0 || err != nil {
 			t.Fatalf("%d bad records, %v in %q", bad, err, s.messages.String())
 		}
-		// Nothing is lost and nothing is made up: what is not in the output are lines that are events.
+		// Nothing is lost or invented: lines that are missing in the output are events.
 		lines := 0
 		rest := s.output.Bytes()
 		for line := range bytes.Lines(output) {
@@ -164,7 +164,7 @@ func FuzzSplitter(f *testing.F) {
 	})
 }
 
-// FuzzAnswers has the agent work with what a broken or hostile server answers to its requests.
+// FuzzAnswers gives the agent a broken or hostile server's answers.
 func FuzzAnswers(f *testing.F) {
 	f.Add(uint16(200), []byte(`{"revision":1,"finish":true}`), uint16(200), []byte(`[{"status":409,"error":"offset","size":3}]`))
 	f.Add(uint16(200), []byte(`{"t0":"2030-01-01T00:00:00Z","actions":[{"id":"a","verb":"start"}]}`), uint16(200), []byte(`[{"status":200,"size":9223372036854775807}]`))

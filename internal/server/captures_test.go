@@ -35,7 +35,7 @@ func captures(limit int64) func(*runapi.Plan) {
 
 var norCapture = client.Capture{Name: "run", Network: "vhf", Node: "nor"}
 
-// captureBytes is a file with so many frames.
+// captureBytes returns a file with so many frames.
 func captureBytes(frames int) []byte {
 	content := pcapng.AppendSection(nil, "vhf", "a test")
 	for i := range frames {
@@ -404,7 +404,7 @@ func TestADamagedRecordStopsNeitherTheServerNorItsRun(t *testing.T) {
 	}
 }
 
-// slowReviews counts questions, and answers when it is told to.
+// slowReviews counts reviews, and answers on request.
 type slowReviews struct {
 	asked  atomic.Int64
 	answer chan struct{}
@@ -472,7 +472,7 @@ func TestAgentsAreFoundByTheirPodsAsPlansChange(t *testing.T) {
 	}
 }
 
-// FuzzCaptures writes whatever comes to wherever it is told, and holds the planned files against plain slices.
+// FuzzCaptures writes random data at random places, and compares the planned files with plain slices.
 func FuzzCaptures(f *testing.F) {
 	f.Add("run", "vhf", "nor", "0", []byte("abc"))
 	f.Add("run", "vhf", "nor", "2", []byte("cde"))
