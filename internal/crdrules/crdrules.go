@@ -360,7 +360,7 @@ func isBroker(ref string) string {
 	return fmt.Sprintf("self.apps.exists(b, !(has(b.publisher) || has(b.subscriber) || has(b.mgen) || has(b.script) || has(b.mediator)) && b.name == %s)", appOf(ref))
 }
 
-// speaks lists which kinds of app serve which protocol; an image may serve any.
+// speaks lists which kinds of app serve which protocol; an image may serve any. Protocols that it does not name are RabbitMQ's.
 func speaks(protocol, ref string) string {
 	return fmt.Sprintf("self.apps.exists(b, b.name == %[2]s && (has(b.command) || (%[1]s == 'mqtt' ? has(b.mosquitto) || has(b.vernemq) || has(b.rabbitmq) : "+
 		"%[1]s == 'mqtt-sn' ? has(b.mqttsnGateway) : %[1]s == 'xmpp' ? has(b.prosody) : %[1]s == 'zeromq' ? has(b.zeromqBroker) : "+
