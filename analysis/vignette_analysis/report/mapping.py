@@ -45,7 +45,7 @@ def names(layer: Layer) -> list[str]:
 
 def about(map_data: MapData) -> str:
     """A description of the map."""
-    where = "Positions as radiod reckoned them; north is up."
+    where = "Positions as radiod computed them; north is up."
     if map_data.ground is None:
         where = "Positions are not known: nodes are on a circle, a schematic layout without distances."
     hidden = int((map_data.places[:, :, 0] == mapdata.UNKNOWN).all(axis=1).sum())

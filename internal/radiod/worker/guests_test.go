@@ -363,7 +363,7 @@ func TestFramesThatAGuestLeavesToItsHostToSegmentArriveCompleteAndNoLongerThanTh
 	if string(got) != string(payload) {
 		t.Error("the segments are not what the guest sent")
 	}
-	// A guest that heeds no MTU.
+	// A guest that ignores the MTU.
 	b.qemu.send(t, packet(unix.IPPROTO_TCP, tcpHeader, payload), segmentsTCP4, 3000, ethernetHeader+ipHeader, 16)
 	eventually(t, "segments above the MTU are dropped and counted", func() bool { return counted(b.manager, "node-2").Drops[radio.Oversize] > 0 })
 }

@@ -207,7 +207,7 @@ func TestFramesCrossHostsAtTheModelsTimeWhateverTheirClocksShow(t *testing.T) {
 	}
 	offset := a.hosts.peers.Peer("host-b").Clock()
 	if (offset.Offset - 250*time.Millisecond).Abs() > offset.Uncertainty+50*time.Microsecond {
-		t.Errorf("the clock of host-b is reckoned %v ± %v ahead; it is 250 ms", offset.Offset, offset.Uncertainty)
+		t.Errorf("the clock of host-b is %v ± %v ahead; it is 250 ms", offset.Offset, offset.Uncertainty)
 	}
 	sender, receiver := a.Counters(false), b.Counters(false)
 	if len(sender) != 1 || len(sender[0].Nodes) != 1 || len(receiver[0].Nodes) != 1 {

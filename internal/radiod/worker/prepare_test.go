@@ -238,7 +238,7 @@ func TestPastMomentsAreReleasedWithoutQueries(t *testing.T) {
 	}
 	defer o.stop()
 	first := o.current.Load()
-	eventually(t, "the outlook moves on by itself", func() bool { return o.current.Load().at > first.at+int64(500*time.Millisecond) })
+	eventually(t, "the preparation moves on by itself", func() bool { return o.current.Load().at > first.at+int64(500*time.Millisecond) })
 	length := 0
 	for m := o.current.Load(); m != nil; m = m.next.Load() {
 		length++
