@@ -212,7 +212,7 @@ def test_torn_lines_and_nonsense_are_counted(pair):
     results = analyse(pair.write()).results
     assert results["messages"] == counts(1, 1, 1)
     found = gap(results, "log logs/prt/picture/messages-1.jsonl")
-    assert found["reason"] == "3 lines are no records, the last one is torn" and found["node"] == "prt"
+    assert found["reason"] == "3 lines are no records, the last one is incomplete" and found["node"] == "prt"
 
 
 def test_a_log_may_speak_for_its_own_app_only(pair):

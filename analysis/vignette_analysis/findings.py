@@ -57,9 +57,9 @@ def _warn_of_silence(instance: Instance, kinds: dict[bool, tuple[int, int]], gap
     by_radio = kinds.get(True, (0, 0))
     if by_radio[0] and not by_radio[1]:
         reason = "none of the deliveries that other nodes offered it arrived"
-        gaps.warn(f"subscriber {instance.name} never deliveries another node", reason, instance.node)
+        gaps.warn(f"subscriber {instance.name} never heard another node", reason, instance.node)
     elif offered and not received:
-        gaps.warn(f"subscriber {instance.name} never deliveries anything", "none of the deliveries offered to it arrived", instance.node)
+        gaps.warn(f"subscriber {instance.name} never heard anything", "none of the deliveries offered to it arrived", instance.node)
 
 
 def ended(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:

@@ -148,7 +148,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         bad += raw.height - others - sum(frame.height for frame in (good, headers, surroundings, routes, known, taken, late, missed, old, busy))
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
-            gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
+            gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is incomplete' if torn else ''}")
         frames.append(good.select(_SAMPLE.keys()).with_columns(host=pl.lit(path.stem)))
         steps.append(surroundings.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))

@@ -18,10 +18,10 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Say everything that is wrong with files, without a cluster",
-		Long: "validate judges Experiments, Campaigns, Waveforms and Scenarios by the same schemas and rules as the API server,\n" +
+		Long: "validate checks the platform's objects by the same schemas and rules as the API server and the operator,\n" +
 			"without a cluster, and says everything that is wrong at once, each with its line. - is standard input.\n" +
-			"A folder stands for the YAML and JSON files in it. All files are judged together: one may name what another has.\n" +
-			"Of a Campaign it judges the experiment of every point, and says which one would be refused and why.\n" +
+			"A folder stands for the YAML and JSON files in it. Objects may name others of their namespace in any of the files.\n" +
+			"Of a Campaign it checks the experiment of every point, and says which one would be refused and why.\n" +
 			"The exit code is 1 if the API server or the operator would refuse any object.",
 		Example: "  vignette validate experiment.yaml\n" +
 			"  vignette validate -f scenarios/e4\n" +

@@ -30,9 +30,9 @@ spec:
   matchConstraints:
     resourceRules:
     - {apiGroups: [vignette.dev], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [experiments]}
-  matchConditions: # one that is there already may still be stopped and deleted
+  matchConditions: # an Experiment from before the policy can still be stopped and deleted
   - name: spec-changes
-    expression: oldObject == null || object.spec != oldObject.spec
+    expression: oldObject == null || (object.spec != oldObject.spec && has(object.spec.stop) == has(oldObject.spec.stop))
   variables: # of each field what is wrong with the first such string, or nothing
 %s  validations:
 %s---

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/tutorial"
 )
@@ -52,7 +53,7 @@ func newReader(t *testing.T, page string) *reader {
 		t.Fatal(err)
 	}
 	for _, m := range madeByAPage.FindAllStringSubmatch(page, -1) {
-		removeNamespace(t, m[1])
+		refuseNamespace(t, m[1])
 		t.Cleanup(func() {
 			_ = kube.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m[1]}}) // the next test reports leftovers
 		})
@@ -73,15 +74,13 @@ func newReader(t *testing.T, page string) *reader {
 	return &reader{t.TempDir(), append(os.Environ(), "KUBECONFIG="+private, "PATH="+path, "BROWSER=true", "REPOSITORY="+repository)}
 }
 
-func removeNamespace(t *testing.T, name string) {
+// refuseNamespace fails the test if a namespace that it would delete exists, as it may be a user's.
+func refuseNamespace(t *testing.T, name string) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	eventually(t, goneTimeout, "namespace "+name+" to be gone", func() error {
-		if err := kube.Delete(t.Context(), ns); !apierrors.IsNotFound(err) {
-			return errorf("it is there (%v)", err)
-		}
-		return nil
-	})
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
+		t.Fatalf("namespace %s exists (%v), and the tutorial creates it: delete it first", name, err)
+	}
 }
 
 // run runs a step's commands, and returns their output.

@@ -26,7 +26,7 @@ const (
 
 const (
 	keepAlive = 60 * time.Second
-	// handshake is how long CONNECT and its answer may take on a new connection.
+	// handshake is how long an answer to CONNECT or SUBSCRIBE may take on a new connection.
 	handshake = 60 * time.Second
 )
 
