@@ -410,8 +410,8 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	})
 	t.Run("of a later version", func(t *testing.T) {
 		later := slices.Clone(file)
-		later[8] = 2
-		if err := read(later); err == nil || !strings.Contains(err.Error(), "version is 2: this program knows version 1") {
+		later[8] = 3
+		if err := read(later); err == nil || !strings.Contains(err.Error(), "version is 3: this program knows versions 1 and 2") {
 			t.Errorf("error is %v", err)
 		}
 	})

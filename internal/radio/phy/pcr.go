@@ -42,15 +42,17 @@ func ParsePCR(text []byte) (*Curve, error) {
 		}
 		if err != nil {
 			line, _ := p.decoder.InputPos()
-			return nil, fmt.Errorf("pcr: line %d: %w", line, explainXML(err))
+			return nil, fmt.Errorf("pcr: line %d: %w", line, ExplainXML(err))
 		}
 	}
 }
 
-// explainXML says why a text is not XML.
-func explainXML(err error) error {
+// ExplainXML says why a text is not XML; another error stays as it is.
+func ExplainXML(err error) error {
 	syntax, ok := errors.AsType[*xml.SyntaxError](err)
 	switch {
+	case !ok && strings.Contains(err.Error(), "unsupported version"):
+		return errors.New("the text is of another version of XML: want version=\"1.0\" in its first line")
 	case !ok:
 		return err
 	case syntax.Msg == "unexpected EOF":
@@ -235,7 +237,7 @@ func number(e xml.StartElement, name string, least, most float64) (float64, erro
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if v *= factor; err != nil || !(v >= least && v <= most) || strings.ContainsAny(text, "xX_") {
-		return 0, fmt.Errorf("%s of %s: %q, want a number from %v to %v", name, e.Name.Local, e.Attr[i].Value, least, most)
+		return 0, fmt.Errorf("%s of %s: %q, want a number from %.0f to %.0f", name, e.Name.Local, e.Attr[i].Value, least, most)
 	}
 	return v, nil
 }

@@ -126,6 +126,8 @@ func TestWrongPCRFilesAreRefusedWithTheirLineAndReason(t *testing.T) {
 	table := func(rows string) string { return "<pcr>\n<table pktsize=\"0\">\n" + rows + "\n</table>\n</pcr>" }
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":                   {"", "pcr: no curve: want a table or a datarate with at least one point"},
+		"another version":         {`<?xml version="1.1"?><pcr/>`, `line 1: the text is of another version of XML: want version="1.0"`},
+		"a size below zero":       {`<pcr><table pktsize="-5"/></pcr>`, `pktsize of table: "-5", want a number from 0 to 4294967295`},
 		"no XML":                  {"sinr,por", `line 1: text "sinr,por": want elements only`},
 		"another root":            {"<emane/>", "line 1: element emane: want pcr with table and row"},
 		"cut off":                 {"<pcr><table pktsize='0'>", "pcr: line 1: the text ends too early"},

@@ -102,7 +102,8 @@ func TestErrorsNameTheElementAndItsValue(t *testing.T) {
 		want       []string
 	}{
 		{"nothing", "", []string{"no <emane-tdma-schedule>"}},
-		{"not XML", "<emane-tdma-schedule>", []string{"line 1", "unexpected EOF"}},
+		{"not XML", "<emane-tdma-schedule>", []string{"TDMA schedule: line 1: the text ends too early"}},
+		{"another version of XML", `<?xml version="1.1"?><emane-tdma-schedule/>`, []string{"line 1", `want version="1.0"`}},
 		{"another root", "<schedule/>", []string{"line 1", "<schedule>", "want <emane-tdma-schedule>"}},
 		{"no multiframe", "<emane-tdma-schedule/>", []string{"no <multiframe>"}},
 		{"an update of nothing", replace(`<structure frames="1" slots="4" slotoverhead="0" slotduration="10000" bandwidth="1M"/>`, ""), []string{"line 3", "<multiframe> without <structure>"}},

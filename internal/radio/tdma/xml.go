@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"vignette.dev/vignette/internal/radio/phy"
 )
 
 // ParseSchedule reads an EMANE TDMA schedule file. A file without structure updates base: its slots replace
@@ -19,7 +21,7 @@ func ParseSchedule(text []byte, base *Schedule) (*Schedule, error) {
 	r := &reader{decoder: xml.NewDecoder(bytes.NewReader(text)), base: base, frames: map[int]defaults{},
 		defined: map[int]map[int][]int32{}}
 	if err := r.document(); err != nil {
-		return nil, fmt.Errorf("TDMA schedule: line %d: %w", r.line(), err)
+		return nil, fmt.Errorf("TDMA schedule: line %d: %w", r.line(), phy.ExplainXML(err))
 	}
 	s, err := r.resolve()
 	if err != nil {

@@ -182,7 +182,7 @@ func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 		line   int
 		reason string
 	}{
-		"empty":                    {"", 1, "the file ends too early"},
+		"empty":                    {"", 1, "the file is empty: want gpx"},
 		"another element":          {"<kml/>", 1, "the file is an element kml: want gpx"},
 		"cut short":                {twoTracks[:600], 12, "the file ends too early"},
 		"a point without time":     {strings.Replace(twoTracks, "<time>2026-01-31T12:00:10Z</time>", "", 1), 7, "the point has no time: want one such as 2026-01-31T12:00:00Z, or a speed or duration"},
@@ -194,7 +194,7 @@ func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 		"not UTF-8":                {strings.Replace(twoTracks, "<name>7<", "<name>\xe5<", 1), 5, "the text is not in UTF-8: want a first line that names its encoding"},
 		"a latitude of 98":         {strings.Replace(twoTracks, `lat="58.1"`, `lat="98.1"`, 1), 7, "latitude is 98.1"},
 		"a time that goes back":    {strings.Replace(twoTracks, "12:00:10Z", "11:00:10Z", 1), 7, "want points in the order of their times"},
-		"another XML":              {`<?xml version="1.1"?><gpx/>`, 1, "the file cannot be read as XML: unsupported version"},
+		"another XML":              {`<?xml version="1.1"?><gpx/>`, 1, `the file is of another version of XML: want version="1.0"`},
 		"an element that is open":  {strings.Replace(twoTracks, "</trkseg><trkseg>", "</trk>", 1), 8, "the file is not well-formed XML: element <trkseg> closed by </trk>"},
 		"a track of 30 years":      {strings.Replace(twoTracks, "2026-01-31T12:00:20Z", "2056-01-31T12:00:20Z", 1), 9, "want at most a year"},
 	} {

@@ -118,7 +118,7 @@ func TestFilesThatMakeNoSenseAreRefused(t *testing.T) {
 		line   int
 		reason string
 	}{
-		"empty":               {"", 1, "the file ends too early"},
+		"empty":               {"", 1, "the file is empty: want kml"},
 		"another element":     {"<gpx/>", 1, "the file is an element gpx: want kml"},
 		"a time too few":      {document(strings.Replace(track, "<when>2026-01-31T12:00:00Z</when>\n", "", 1)), 3, "the track has 1 when and 2 coord"},
 		"a time in words":     {document(strings.Replace(track, "2026-01-31T12:00:10Z", "noon", 1)), 7, `time is "noon": want one such as 2026-01-31T12:00:00Z`},

@@ -142,6 +142,9 @@ func (p *parser) fix(kind string, f fix, fields []string) error {
 	if err != nil {
 		return err
 	}
+	if kind == "GGA" && len(fields) > 10 && fields[10] != "" && fields[10] != "M" {
+		return fmt.Errorf("after the altitude comes %q: want M, metres", reading.Short([]byte(fields[10])))
+	}
 	if f.altitude != "" {
 		if p.altitude, err = reading.Float([]byte(f.altitude), "altitude"); err != nil {
 			return err

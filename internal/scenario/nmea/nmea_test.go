@@ -108,6 +108,7 @@ func TestSentencesThatMakeNoSenseAreRefused(t *testing.T) {
 		"a hemisphere":    {strings.Replace(gga("120000", "5806.0"), ",N,", ",E,", 1), `GGA: after the latitude comes "E": want N or S`},
 		"a date":          {log(rmc("120000", "5806.0", "320126")), `RMC: date is "320126": want day, month and year, such as 310126`},
 		"a date of ZDA":   {log("$GPZDA,120000,32,01,2026,,"), `ZDA: date is "32,01,2026"`},
+		"feet":            {strings.Replace(gga("120000", "5806.0"), ",12.5,M,", ",12.5,F,", 1), `GGA: after the altitude comes "F": want M, metres`},
 		"an altitude":     {strings.Replace(gga("120000", "5806.0"), "12.5", "high", 1), `GGA: altitude is "high": want a number`},
 		"a time of day 0": {log(gga("-10000", "5806.0")), `GGA: time is "-10000"`},
 	} {

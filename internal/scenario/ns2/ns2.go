@@ -89,6 +89,9 @@ func (p *parser) statement(line []byte) error {
 		}
 		o.at, o.initial, words = at, false, words[3:]
 	}
+	if len(words) == 0 { // brackets alone
+		return nil
+	}
 	if len(words) < 2 {
 		p.file.Tally.Unknown(strings.Join(words, " "))
 		return nil

@@ -129,6 +129,13 @@ func TestLinesThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
+func TestBracketsAloneAreNoStatement(t *testing.T) {
+	_, report := readertest.Compile(t, "if {$x} {\n$node_(1) set X_ 1\n}\n", on(1, false))
+	if _, said := report.Unknown[""]; said || report.Unknown["if $x"] != 1 {
+		t.Errorf("passed over were %v", report.Unknown)
+	}
+}
+
 func TestANodeWithoutAPlaceBeginsAtTheOrigin(t *testing.T) {
 	s, report := readertest.Compile(t, `$ns_ at 5 "$node_(3) setdest 100 0 10"`, on(1, false))
 	readertest.Places(t, s, readertest.Place{Platform: 3, Seconds: 10, Position: at(50, 0, 0)})

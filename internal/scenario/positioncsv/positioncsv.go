@@ -31,8 +31,8 @@ func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, erro
 	p := &parser{platform: options.Platform, file: tracks.NewFile(name, options)}
 	p.file.ByName = true
 	return p.file, reading.EachLine(r, name, func(line []byte, number int) error {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 || line[0] == '#' {
+		line = bytes.Trim(line, " \r") // a tab at the end stands before an empty column
+		if text := bytes.TrimSpace(line); len(text) == 0 || text[0] == '#' {
 			return nil
 		}
 		p.number = number
@@ -50,7 +50,7 @@ type parser struct {
 	// number is the line's number.
 	number int
 
-	separator byte
+	separator byte     // of columns; 0 until the first row, or a line sep= before it
 	columns   []string // of rows; nil until the first one
 
 	begun bool // a time is known, and so the clock
@@ -73,6 +73,9 @@ func (p *parser) on(clock tracks.Clock, field []byte) error {
 func (p *parser) line(line []byte) error {
 	if clock, rest, ok := timeOfDay(line); ok {
 		return p.mgen(clock, rest)
+	}
+	if p.separatorLine(line) || p.blank(line) {
+		return nil
 	}
 	if p.columns == nil {
 		if header, err := p.header(line); header || err != nil {
@@ -133,12 +136,29 @@ var names = map[string][]string{
 	"altitude":  {"altitude", "alt", "height", "ele", "elevation"},
 }
 
+// separatorLine reads a first line such as sep=;, which tells spreadsheets the separator of columns.
+func (p *parser) separatorLine(line []byte) bool {
+	separator, found := bytes.CutPrefix(bytes.ToLower(bytes.Trim(line, `"`)), []byte("sep="))
+	if p.columns != nil || !found || len(separator) != 1 {
+		return false
+	}
+	p.separator = separator[0]
+	return true
+}
+
+// blank reports whether all cells of a row are empty, as in rows that spreadsheets leave.
+func (p *parser) blank(line []byte) bool {
+	return p.columns != nil && len(bytes.Trim(line, string(p.separator)+" \t\"")) == 0
+}
+
 // header reads the columns from the first line, and reports whether it was a line with names.
 func (p *parser) header(line []byte) (bool, error) {
-	p.separator = ','
-	for _, separator := range []byte{';', '\t'} {
-		if bytes.IndexByte(line, separator) >= 0 {
-			p.separator = separator
+	if p.separator == 0 {
+		p.separator = ','
+		for _, separator := range []byte{';', '\t'} {
+			if bytes.IndexByte(line, separator) >= 0 {
+				p.separator = separator
+			}
 		}
 	}
 	fields, err := p.fields(line)
@@ -149,15 +169,21 @@ func (p *parser) header(line []byte) (bool, error) {
 		return false, p.usualColumns(len(fields))
 	}
 	for _, field := range fields {
-		column := columnOf(strings.ToLower(string(bytes.TrimSpace(field))))
-		if slices.Contains(p.columns, column) {
-			column = "" // the first one of a meaning counts
+		name := strings.ToLower(string(bytes.TrimSpace(field)))
+		column := columnOf(name)
+		if column != "" && slices.Contains(p.columns, column) {
+			p.file.Tally.Warn(fmt.Sprintf("the column %s is passed over: an earlier one has the %s", reading.Label(name), column))
+			column = ""
 		}
 		p.columns = append(p.columns, column)
 	}
 	for _, column := range []string{"latitude", "longitude"} {
 		if !slices.Contains(p.columns, column) {
-			return false, fmt.Errorf("there is no column %s among %q", column, reading.Short(line))
+			hint := ""
+			if len(fields) == 1 {
+				hint = ": want commas, semicolons or tabs between columns"
+			}
+			return false, fmt.Errorf("there is no column %s among %q%s", column, reading.Short(line), hint)
 		}
 	}
 	return true, nil
@@ -230,6 +256,9 @@ func (p *parser) row(line []byte) error {
 	fields, err := p.fields(line)
 	if err != nil {
 		return err
+	}
+	for len(fields) > len(p.columns) && len(bytes.TrimSpace(fields[len(fields)-1])) == 0 {
+		fields = fields[:len(fields)-1] // of columns that hold nothing
 	}
 	if len(fields) != len(p.columns) {
 		return fmt.Errorf("the row has %d columns: want %d", len(fields), len(p.columns))

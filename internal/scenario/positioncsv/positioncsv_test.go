@@ -36,6 +36,7 @@ func TestPositionsAreReadFromRowsAndLines(t *testing.T) {
 	}{
 		"as usual":          {options{}, "0,7,58,8,10\n5,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
 		"without altitude":  {options{}, "0,7,58,8\n5,7,58.1,8.1\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
+		"a last cell empty": {options{}, "time\tnode\tlat\tlon\talt\r\n0\t7\t58\t8\t10\r\n5\t7\t58.1\t8.1\t\r\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
 		"an altitude empty": {options{}, "time,node,lat,lon,alt\n0,7,58,8,10\n5,7,58.1,8.1,\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
 		"a leap second":     {options{}, "2016-12-31T23:59:56Z,7,58,8,10\n2016-12-31T23:59:60Z,7,58.1,8.1,20\n", 7, at5, 4 * time.Second},
 		"of one platform":   {options{platform: 7}, "# a comment\n\n0,58,8,10\r\n5,58.1,8.1,20\r\n", 7, at5, 5 * time.Second},
@@ -74,21 +75,26 @@ func TestHoweverRowsAreWrittenTheyAreTheSame(t *testing.T) {
 		"2026-01-31T08:10:00Z,1,58,8,10\n2026-01-31T08:10:04Z,1,58.3,8,10\n"
 	lines := strings.SplitAfter(rows, "\n")
 	readertest.Same(t, rows, with(options{rules: tracks.Rules{Step: time.Second}}), map[string]string{
-		"the later platform first": lines[0] + lines[3] + lines[4] + lines[1] + lines[2],
-		"backwards":                lines[0] + lines[4] + lines[3] + lines[2] + lines[1],
-		"mixed":                    lines[0] + lines[2] + lines[4] + lines[1] + lines[3],
-		"without names":            strings.Join(lines[1:], ""),
-		"a byte order mark":        "\ufeff" + rows,
-		"UTF-16":                   readertest.UTF16(rows),
-		"lines of Windows":         strings.ReplaceAll(rows, "\n", "\r\n"),
-		"semicolons":               strings.ReplaceAll(rows, ",", ";"),
-		"decimal commas":           strings.ReplaceAll(strings.ReplaceAll(rows, ",", ";"), ".", ","),
-		"tabs":                     strings.ReplaceAll(rows, ",", "\t"),
-		"spaces":                   strings.ReplaceAll(rows, ",", " , "),
-		"quotes":                   `"` + strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(rows, "\n"), ",", `","`), "\n", "\"\n\"") + `"`,
-		"quotes around one column": strings.ReplaceAll(rows, "58.1", `"58.1"`),
-		"columns of other names":   strings.Replace(rows, "time,platform,latitude,longitude,altitude", "Timestamp,NEM_ID,Lat,Lon,Ele", 1),
-		"another zone":             strings.ReplaceAll(strings.ReplaceAll(rows, "T08", "T10"), "Z,", "+02:00,"),
+		"the later platform first":  lines[0] + lines[3] + lines[4] + lines[1] + lines[2],
+		"backwards":                 lines[0] + lines[4] + lines[3] + lines[2] + lines[1],
+		"mixed":                     lines[0] + lines[2] + lines[4] + lines[1] + lines[3],
+		"without names":             strings.Join(lines[1:], ""),
+		"a byte order mark":         "\ufeff" + rows,
+		"UTF-16":                    readertest.UTF16(rows),
+		"lines of Windows":          strings.ReplaceAll(rows, "\n", "\r\n"),
+		"semicolons":                strings.ReplaceAll(rows, ",", ";"),
+		"decimal commas":            strings.ReplaceAll(strings.ReplaceAll(rows, ",", ";"), ".", ","),
+		"tabs":                      strings.ReplaceAll(rows, ",", "\t"),
+		"empty columns":             strings.ReplaceAll(rows, "\n", ",,\n"),
+		"empty columns behind tabs": strings.ReplaceAll(strings.ReplaceAll(rows, ",", "\t"), "\n", "\t\n"),
+		"a line sep=;":              "sep=;\r\n" + strings.ReplaceAll(rows, ",", ";"),
+		"a line sep=|":              "\"sep=|\"\n" + strings.ReplaceAll(rows, ",", "|"),
+		"empty rows":                lines[0] + ",,,,\n" + strings.Join(lines[1:], "") + "\"\",,,,\n",
+		"spaces":                    strings.ReplaceAll(rows, ",", " , "),
+		"quotes":                    `"` + strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(rows, "\n"), ",", `","`), "\n", "\"\n\"") + `"`,
+		"quotes around one column":  strings.ReplaceAll(rows, "58.1", `"58.1"`),
+		"columns of other names":    strings.Replace(rows, "time,platform,latitude,longitude,altitude", "Timestamp,NEM_ID,Lat,Lon,Ele", 1),
+		"another zone":              strings.ReplaceAll(strings.ReplaceAll(rows, "T08", "T10"), "Z,", "+02:00,"),
 		"seconds since 1970": "time,platform,latitude,longitude,altitude\n1769846400,2,58.1,8.1,20\n1769846410.0,2,58.2,8.2,30\n" +
 			"1769847000,1,58,8,10\n1769847004,1,58.3,8,10\n",
 		"milliseconds since 1970": "time,platform,latitude,longitude,altitude\n1769846400000,2,58.1,8.1,20\n1769846410000,2,58.2,8.2,30\n" +
@@ -163,6 +169,9 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 		"microseconds since 1970":  {options{}, "time,node,lat,lon\n1769846400000000,7,58,8\n", 2, `time is "1769846400000000": want seconds or milliseconds since 1970, or a date`},
 		"a time in words":          {options{}, "time,node,lat,lon\nnoon,7,58,8\n", 2, `time is "noon": want one such as 2026-01-31T12:00:00Z, or seconds`},
 		"seconds after dates":      {options{}, "2026-01-31T12:00:00Z,7,58,8,10\n5,7,58,8,10\n", 2, "want times that are all seconds, or all like"},
+		"a line between digits":    {options{}, "0,7,58,8_1\n", 1, `longitude is "8_1": want a number`},
+		"a number to the base 16":  {options{}, "0,7,0x1p4,8\n", 1, `latitude is "0x1p4": want a number`},
+		"another separator":        {options{}, "time|node|lat|lon\n0|1|58|8\n", 1, `there is no column latitude among "time|node|lat|lon": want commas, semicolons or tabs`},
 		"a decimal comma":          {options{}, "0,7,\"58,1\",8\n", 1, `latitude is "58,1": want a number with a decimal point, such as 58.1`},
 		"two decimal commas":       {options{}, "0;7;5,8,1;8\n", 1, `latitude is "5,8,1": want a number`},
 		"a quote that is open":     {options{}, "0,7,\"58,8\n", 1, "a quote is not closed"},
@@ -177,6 +186,20 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 				t.Errorf("error is %q: want line %d and %q", err, c.line, c.reason)
 			}
 		})
+	}
+}
+
+func TestTwoColumnsOfOneMeaningAreSaid(t *testing.T) {
+	_, report := readertest.Compile(t, "id,name,lat,lon,time\n1,tank,58,8,0\n1,tank,58.1,8,5\n", with(options{}))
+	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, "the column name is passed over: an earlier one has the platform") {
+		t.Errorf("warnings: %q", said)
+	}
+}
+
+func TestTwoPlacesAtOneMomentAreSaid(t *testing.T) {
+	_, report := readertest.Compile(t, "0,7,58,8\n5,7,58.1,8\n5,7,58.4,8\n5,8,58.1,8\n5,8,58.1,8\n", with(options{}))
+	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, "1 positions have the moment of another one of their platform, the first in line 3: the last of a moment counts") {
+		t.Errorf("warnings: %q", said)
 	}
 }
 

@@ -51,17 +51,25 @@ func EachLine(r io.Reader, name string, do func(line []byte, number int) error) 
 
 // Float parses a finite number.
 func Float(text []byte, what string) (float64, error) {
-	v, err := strconv.ParseFloat(string(text), 64)
+	v, err := float(string(text))
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
 		hint := ""
 		if point := strings.Replace(string(text), ",", ".", 1); point != string(text) {
-			if _, err := strconv.ParseFloat(point, 64); err == nil {
+			if _, err := float(point); err == nil {
 				hint = " with a decimal point, such as " + point
 			}
 		}
 		return 0, fmt.Errorf("%s is %q: want a number%s", what, Short(text), hint)
 	}
 	return v, nil
+}
+
+// float parses a decimal number. It refuses 1_000 and 0x1p4, which only Go accepts.
+func float(text string) (float64, error) {
+	if strings.ContainsAny(text, "_xX") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(text, 64)
 }
 
 // Seconds parses seconds as a duration.
@@ -76,7 +84,8 @@ func Seconds(text []byte) (time.Duration, error) {
 // Duration converts a number of seconds.
 func Duration(seconds float64) (time.Duration, error) {
 	if math.Abs(seconds) > scenario.MaxDuration.Seconds() {
-		return 0, fmt.Errorf("time is %g s: want seconds since the scenario's start, at most a year", seconds)
+		return 0, fmt.Errorf("time is %s s: want seconds since the scenario's start, at most a year",
+			Short([]byte(strconv.FormatFloat(seconds, 'f', -1, 64))))
 	}
 	return time.Duration(math.Round(seconds * 1e9)), nil
 }

@@ -48,8 +48,11 @@ func (x *XML) File(root []string, do func(xml.StartElement) error, comment func(
 	begun := false
 	for {
 		token, err := x.decoder.Token()
-		if errors.Is(err, io.EOF) && begun {
-			return nil
+		if errors.Is(err, io.EOF) {
+			if begun {
+				return nil
+			}
+			return x.Errorf(x.Line(), "the file is empty: want %s", root[0])
 		}
 		if err != nil {
 			return x.fault(err)
@@ -118,6 +121,8 @@ func (x *XML) fault(err error) error {
 		return x.Errorf(syntax.Line, "the text is not in UTF-8: want a first line that names its encoding, such as <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>")
 	case errors.As(err, &syntax) && syntax.Msg == "unexpected EOF", errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return x.Errorf(x.Line(), "the file ends too early")
+	case strings.Contains(err.Error(), "unsupported version"):
+		return x.Errorf(x.Line(), "the file is of another version of XML: want version=\"1.0\" in its first line")
 	case errors.As(err, &syntax):
 		return x.Errorf(syntax.Line, "the file is not well-formed XML: %s", syntax.Msg)
 	}
