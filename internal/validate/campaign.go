@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/decide"
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
@@ -34,6 +35,10 @@ func (d *document) expand(known surroundings) (*Expansion, []Finding) {
 	var round int64 // of a campaign without a schedule
 	if c.Spec.Schedule != nil {
 		round = 1
+		if _, err := decide.ParseSchedule(c.Spec.Schedule); err != nil {
+			path, message, _ := strings.Cut(err.Error(), ": ")
+			return nil, []Finding{d.finding(path, message)}
+		}
 	}
 	plan, errs := matrix.Expand(c.Name, round, &c.Spec)
 	if len(errs) > 0 {

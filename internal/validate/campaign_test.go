@@ -79,6 +79,11 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 		"a number within an object":           {`publisher.period", value: 500ms`, `publisher", value: {protocol: mqtt, to: hub, period: 500}`, []string{`apps[bft].publisher.period is the number 500: it must be a duration`}, false},
 		"a field of no name within an object": {`publisher.period", value: 500ms`, `publisher", value: {protocol: mqtt, to: hub, perod: 1s}`, []string{`apps[bft].publisher.perod: there is no such field: did you mean period?`}, false},
 		"a number in a list":                  {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "nodes[nor].apps", values: [[5]]`, []string{`nodes[nor].apps[0] is the number 5: it must be text: write it in quotes, "5"`}, false},
+		"a minute that no hour has":           {"repeats: 2", "repeats: 2\n  schedule: {cron: \"61 * * * *\"}", []string{`campaign.yaml:6: spec.schedule.cron: "61 * * * *": use five fields (minute 0-59, hour 0-23`}, false},
+		"a zone that is none":                 {"repeats: 2", "repeats: 2\n  schedule: {cron: \"@daily\", timeZone: Europe/Olso}", []string{"campaign.yaml:6: spec.schedule.timeZone: Europe/Olso is no IANA time zone"}, false},
+		"a day that never comes":              {"repeats: 2", "repeats: 2\n  schedule: {cron: \"0 0 31 2 *\"}", []string{`spec.schedule.cron: "0 0 31 2 *" never comes`}, false},
+		"a schedule":                          {"repeats: 2", "repeats: 2\n  schedule: {cron: \"0 2 * * *\"}", nil, true},
+		"null as a value":                     {"[baseline, satcom]", "[baseline, null]", []string{"spec.matrix.axes[link].values[1]: only strings, numbers, true and false name a level", "networks[wan].waveform: the value is null"}, false},
 		"a field that nobody knows":           {"parallelism: 3", "paralelism: 3", []string{"campaign.yaml:6: spec.paralelism: there is no such field: did you mean parallelism?"}, false},
 		"a run that would never end":          {"      duration: 75s\n", "", []string{"duration: a run needs one, or it would never end"}, false},
 	} {
@@ -94,7 +99,7 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 					t.Errorf("findings:\n%s\nwant %s", all, want)
 				}
 			}
-			for _, foreign := range []string{"json", "Go ", "cannot unmarshal", "Invalid value: \"\""} {
+			for _, foreign := range []string{"json", "JSON", "Go ", "end of range", "cannot unmarshal", "Invalid value: \"\""} {
 				if strings.Contains(all, foreign) {
 					t.Errorf("findings:\n%s\nin words of a library: %q", all, foreign)
 				}

@@ -25,12 +25,9 @@ func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
 		return nil, fmt.Errorf("spec.schedule.timeZone: %s is no IANA time zone such as Europe/Oslo", zone)
 	}
 	schedule, err := cron.ParseStandard(s.Cron)
-	if err != nil {
-		return nil, fmt.Errorf("spec.schedule.cron: %q: %w: use five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron, err)
-	}
 	fields, ok := schedule.(*cron.SpecSchedule)
-	if !ok {
-		return nil, fmt.Errorf("spec.schedule.cron: %q: use five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("spec.schedule.cron: %q: use five fields (minute 0-59, hour 0-23, day of month 1-31, month 1-12, day of week 0-6) or @daily", s.Cron)
 	}
 	if fields.Location != time.Local {
 		return nil, fmt.Errorf("spec.schedule.cron: %q: give the time zone in timeZone", s.Cron)

@@ -84,7 +84,7 @@ func valueOf(setting v1alpha1.Setting) (value any, err error) {
 		err = utiljson.Unmarshal(setting.Value.Raw, &value)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: the value is no valid JSON", setting.Path)
+		return nil, fmt.Errorf("%s: the value is null: give one, or levels of which one leaves it out", setting.Path)
 	}
 	return value, nil
 }
