@@ -90,9 +90,7 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetOut(out) // first, as the library's commands keep the writer
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	if strings.HasPrefix(program, "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl vignette"}
 	}
