@@ -93,6 +93,7 @@ spec:
 		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`, false},
 		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`, false},
 		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero", false},
+		"a Capture for 0s":              {"  filter: udp port 698", "  duration: 0s", "spec.duration", 37, "must be above zero, such as 5m, or be left out", false},
 		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured", false},
 	} {
 		t.Run(name, func(t *testing.T) {

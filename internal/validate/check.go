@@ -76,8 +76,11 @@ func (d *document) errors(definition *definition) (errs field.ErrorList) {
 		if namespaced && object.GetNamespace() == "" {
 			object.SetNamespace("default") // kubectl fills it in
 		}
-		if object.GetName() == "" && object.GetGenerateName() != "" {
-			object.SetName(object.GetGenerateName() + "abcde") // the API server fills it in, with five letters
+		if generated := object.GetGenerateName(); object.GetName() == "" && generated != "" {
+			if len(validation.NameIsDNSSubdomain(generated, true)) > 0 {
+				generated = "" // which is said of generateName
+			}
+			object.SetName(generated + "abcde") // the API server fills it in, with five letters
 		}
 		errs = append(errs, validation.ValidateObjectMetaAccessor(object, namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	}

@@ -62,7 +62,7 @@ func parse(file string, text []byte) (documents []*document, findings []Finding)
 			findings = append(findings, *found)
 			continue
 		}
-		for _, object := range items(node.Content[0]) {
+		for _, object := range items(node.Content[0], 0) {
 			d, found := newDocument(file, object)
 			findings = append(findings, found...)
 			if d != nil {
@@ -73,14 +73,49 @@ func parse(file string, text []byte) (documents []*document, findings []Finding)
 	}
 }
 
-// items returns the items of a List, as kubectl get writes it, or the single object.
-func items(root *yamlv3.Node) []*yamlv3.Node {
+// items returns the items of a List, as kubectl get writes it, and of Lists in it; or the single object.
+func items(root *yamlv3.Node, depth int) (objects []*yamlv3.Node) {
 	kind, _ := enter(root, "kind")
 	list, _ := enter(root, "items")
-	if kind == nil || !strings.HasSuffix(kind.Value, "List") || list == nil || list.Kind != yamlv3.SequenceNode {
+	switch {
+	case kind != nil && kind.Value == "List" && (list == nil || list.Tag == "!!null"):
+		return nil
+	case kind == nil || !strings.HasSuffix(kind.Value, "List") || list == nil || list.Kind != yamlv3.SequenceNode || depth > maxDepth:
 		return []*yamlv3.Node{root}
 	}
-	return list.Content
+	for _, item := range list.Content {
+		if item.Kind == yamlv3.AliasNode { // a List may not hold itself
+			objects = append(objects, item)
+		} else {
+			objects = append(objects, items(item, depth+1)...)
+		}
+	}
+	return objects
+}
+
+// twice warns of objects with the name of an earlier one in the same file.
+func twice(documents []*document) (findings []Finding) {
+	type identity struct{ group, kind, namespace, name string }
+	first := map[identity]int{}
+	for _, d := range documents {
+		metadata, _ := d.raw["metadata"].(map[string]any)
+		apiVersion, _ := d.raw["apiVersion"].(string)
+		group, _, grouped := strings.Cut(apiVersion, "/")
+		if !grouped {
+			group = ""
+		}
+		name, _ := metadata["name"].(string)
+		own := identity{group, d.kind, d.namespace(), name}
+		line, known := first[own]
+		if known && name != "" {
+			f := d.finding("metadata.name", fmt.Sprintf("%s/%s is in this file twice, first in line %d: kubectl apply makes one object of both", d.kind, name, line))
+			f.Warning = true
+			findings = append(findings, f)
+		} else {
+			first[own] = d.line("metadata.name")
+		}
+	}
+	return findings
 }
 
 func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
@@ -93,6 +128,9 @@ func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
 	}
 	var err error
 	if d.object, err = contentOf(root); err != nil {
+		if at := boundless(root, 0); at != nil {
+			root = at // for its line
+		}
 		return fail("%s", unreadable(err))
 	}
 	d.raw = runtime.DeepCopyJSON(d.object)
@@ -143,6 +181,8 @@ func (d *document) checkKind(apiVersion string) []Finding {
 		return []Finding{f}
 	case apiVersion == "" || d.kind == "":
 		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Campaign, Waveform, NodeTemplate, Scenario, LiveChange or Capture")}
+	case d.kind == "List" && group == "v1":
+		return []Finding{d.finding("items", "must be a list of objects, each with apiVersion, kind, metadata and spec")}
 	case group != "vignette.dev":
 		f := d.finding("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
 		if d.kind == "ConfigMap" {
@@ -164,7 +204,7 @@ func (d *document) checkKind(apiVersion string) []Finding {
 // maxDepth limits the nesting of a document, as aliases may contain themselves.
 const maxDepth = 64
 
-// duplicates reports duplicate keys, of which YAML would silently use the last.
+// duplicates reports duplicate keys, of which YAML would silently use the last, and values that YAML reads otherwise than they look.
 func (d *document) duplicates(node *yamlv3.Node, path string, depth int, findings []Finding) []Finding {
 	if depth > maxDepth {
 		return findings
@@ -184,6 +224,8 @@ func (d *document) duplicates(node *yamlv3.Node, path string, depth int, finding
 			}
 			findings = d.duplicates(node.Content[i+1], child, depth+1, findings)
 		}
+	case yamlv3.ScalarNode:
+		findings = append(findings, d.readAsOctal(node, path)...)
 	case yamlv3.SequenceNode:
 		for i, item := range node.Content {
 			findings = d.duplicates(item, fmt.Sprintf("%s[%d]", path, i), depth+1, findings)

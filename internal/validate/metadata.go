@@ -23,8 +23,8 @@ func jsonKeys(of reflect.Type) (keys []string) {
 	return keys
 }
 
-// checkMetadata reports keys of metadata that Kubernetes does not know, and labels and annotations that are no text. It corrects them, so
-// that the rest can be checked.
+// checkMetadata reports keys of metadata that Kubernetes does not know, and names, labels and annotations that are no text. It corrects
+// them, so that the rest can be checked.
 func (d *document) checkMetadata() (findings []Finding) {
 	metadata, _ := d.object["metadata"].(map[string]any)
 	node, _ := enter(d.root, "metadata")
@@ -41,6 +41,15 @@ func (d *document) checkMetadata() (findings []Finding) {
 		}
 		findings = append(findings, Finding{File: d.file, Line: key.Line, Path: "metadata." + key.Value, Message: message})
 		delete(metadata, key.Value)
+	}
+	for _, key := range []string{"name", "generateName", "namespace"} {
+		value, found := metadata[key]
+		if _, text := value.(string); text || !found || value == nil {
+			continue
+		}
+		at, line := enter(node, key)
+		findings = append(findings, Finding{File: d.file, Line: line, Path: "metadata." + key, Message: "must be text: write it in quotes" + quoted(at)})
+		metadata[key] = "x" // so that the rest can be checked
 	}
 	for _, list := range []string{"labels", "annotations"} {
 		findings = append(findings, d.checkTexts(metadata, node, list)...)
@@ -63,7 +72,7 @@ func (d *document) checkTexts(metadata map[string]any, node *yamlv3.Node, list s
 		at, _ := enter(entries, key.Value)
 		findings = append(findings, Finding{File: d.file, Line: key.Line, Path: "metadata." + list + "." + key.Value,
 			Message: "must be text: write it in quotes" + quoted(at)})
-		values[key.Value] = "x" // for the rest of the judgement
+		values[key.Value] = "x" // so that the rest can be checked
 	}
 	return findings
 }

@@ -36,6 +36,12 @@ func syntaxFinding(file string, text []byte, err error) Finding {
 	}
 	problem := yamlLine.ReplaceAllString(err.Error(), "")
 	f := Finding{File: file, Line: problemLine(text, err)}
+	for _, number := range []int{f.Line - 1, f.Line} { // the library may name the line after it
+		if m := otherSpace.FindStringSubmatch(lineAt(text, number)); m != nil {
+			f.Line, f.Message = number, fmt.Sprintf("is not YAML: the line has %+q, which is no space to YAML: write a plain space", []rune(m[1])[0])
+			return f
+		}
+	}
 	line, before := lineAt(text, f.Line), lineAt(text, f.Line-1)
 	if strings.Contains(problem, "mapping values are not allowed") && indentation(before) == indentation(line) && !strings.Contains(before, ":") && before != "" {
 		f.Line, problem = f.Line-1, "could not find expected ':'" // the library takes both lines for one key
@@ -47,6 +53,9 @@ func syntaxFinding(file string, text []byte, err error) Finding {
 	f.Message = "is not YAML: " + inWords(problem, line)
 	return f
 }
+
+// otherSpace matches a space of editors and web pages where YAML needs a plain one.
+var otherSpace = regexp.MustCompile(`(?:^ *|[:,{\[-] *)([\x{00A0}\x{2000}-\x{200B}\x{202F}\x{3000}\x{FEFF}])`)
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
@@ -120,6 +129,7 @@ var syntaxWords = []struct{ problem, words string }{
 	{"invalid Unicode character", "there are bytes that are no text: save it as text in UTF-8"},
 	{"exceeded max depth", "brackets or indentation are nested too deeply"},
 	{"excessive aliasing", "its anchors and aliases would make it too large"},
+	{"found incompatible YAML document", "the line names a version of YAML that Kubernetes does not read: leave it out"},
 	{"block scalar", "the lines of a text after | or > must be indented deeper than its key, by spaces only"},
 }
 
@@ -269,6 +279,40 @@ func unreadable(err error) string {
 		return "refers with * to an anchor & that is not in the same object"
 	}
 	return "has a value that no field takes: want text, numbers, true or false, lists and objects"
+}
+
+var unbounded = regexp.MustCompile(`^(?i)[-+]?\.(inf|nan)$`)
+
+// boundless returns a number without bounds, such as .inf; nil if there is none.
+func boundless(node *yamlv3.Node, depth int) *yamlv3.Node {
+	if depth > maxDepth {
+		return nil
+	}
+	if node.Kind == yamlv3.ScalarNode && node.Style == 0 && unbounded.MatchString(node.Value) {
+		return node
+	}
+	for _, child := range node.Content {
+		if found := boundless(child, depth+1); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+var octal = regexp.MustCompile(`^[-+]?0[0-7]+$`)
+
+// readAsOctal warns of a number such as 010, which is 8 to Kubernetes.
+func (d *document) readAsOctal(node *yamlv3.Node, path string) []Finding {
+	if node.Style != 0 || !octal.MatchString(node.Value) || d.foreign() || !strings.HasPrefix(path, "spec.") {
+		return nil
+	}
+	read, err := strconv.ParseInt(node.Value, 8, 64)
+	meant, errMeant := strconv.ParseInt(node.Value, 10, 64)
+	if err != nil || errMeant != nil || read == meant {
+		return nil
+	}
+	return []Finding{{File: d.file, Line: node.Line, Path: path, Warning: true,
+		Message: fmt.Sprintf("YAML reads %s without quotes as %d: write %d, or text in quotes, %q", node.Value, read, meant, node.Value)}}
 }
 
 var plainWord = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)

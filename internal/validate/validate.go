@@ -111,6 +111,7 @@ func (r *Report) parse(name string, text []byte) []*document {
 		name = "standard input"
 	}
 	documents, findings := parse(name, text)
+	findings = append(findings, twice(documents)...)
 	r.Findings = append(r.Findings, findings...)
 	if len(documents) == 0 && len(findings) == 0 {
 		r.Findings = append(r.Findings, Finding{File: name, Message: "holds no object"})

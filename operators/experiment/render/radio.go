@@ -245,7 +245,11 @@ func CheckCapture(experiment *v1alpha1.ExperimentSpec, t *topology.Topology, spe
 // CheckCaptureAlone finds the errors of a Capture that do not depend on its experiment.
 func CheckCaptureAlone(spec *v1alpha1.CaptureSpec) field.ErrorList {
 	path := field.NewPath("spec")
-	return append(checkFilter(spec.Filter, path.Child("filter")), checkLimit(spec.Limit, path.Child("limit"))...)
+	errs := append(checkFilter(spec.Filter, path.Child("filter")), checkLimit(spec.Limit, path.Child("limit"))...)
+	if spec.Duration != "" && spec.Duration.Std() <= 0 {
+		errs = append(errs, field.Invalid(path.Child("duration"), string(spec.Duration), "must be above zero, such as 5m, or be left out"))
+	}
+	return errs
 }
 
 // checkOnNetwork returns why a name stands for no node of a network.

@@ -118,8 +118,9 @@ func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs fiel
 		list corev1.ResourceList
 	}{{"requests", r.Requests}, {"limits", r.Limits}} {
 		for _, name := range slices.Sorted(maps.Keys(part.list)) {
-			if q := part.list[name]; q.Sign() < 0 {
-				errs = append(errs, field.Invalid(path.Child(part.key, string(name)), q.String(), "must not be negative"))
+			q := part.list[name]
+			if message := wrongAmount(name, q); message != "" {
+				errs = append(errs, field.Invalid(path.Child(part.key, string(name)), q.String(), message))
 			}
 		}
 	}
@@ -130,6 +131,20 @@ func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs fiel
 		}
 	}
 	return errs
+}
+
+// wrongAmount returns the error in an amount of a resource; empty for none.
+func wrongAmount(name corev1.ResourceName, q resource.Quantity) string {
+	switch {
+	case q.Sign() < 0:
+		return "must not be negative"
+	case (name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage) && q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) != 0: // Value is rounded
+		return "must be whole bytes, such as 512Mi: m is a thousandth"
+	case name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage &&
+		!strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) && !strings.Contains(string(name), "/"):
+		return "no pod has such a resource: want cpu, memory, ephemeral-storage, or one with its domain, such as nvidia.com/gpu"
+	}
+	return ""
 }
 
 // CheckSize finds apps with more instances than fit the agent's configuration, or more files than fit a pod.
