@@ -73,7 +73,7 @@ func InPod(network *v1alpha1.RadioNetwork, nem int32) Process {
 	}
 	return Process{Directory: PodDirectory, Device: PodDevice, HostOnly: true, Interface: Interface(nem), Raw: true,
 		OTAGroup: netip.AddrPortFrom(group, DefaultOTAGroup.Port()), EventGroup: netip.AddrPortFrom(group, DefaultEventGroup.Port()),
-		Control: netip.AddrPortFrom(DefaultControl.Addr(), DefaultControl.Port()+uint16(rank))} //nolint:gosec // no more than mostMembers
+		Control: netip.AddrPortFrom(DefaultControl.Addr(), DefaultControl.Port()+uint16(rank))} //nolint:gosec // files of more members than ports do not fit a ConfigMap
 }
 
 // Interface returns the name of a member's radio in an EMANE pod: the other end of the veth in the member's

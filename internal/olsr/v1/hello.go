@@ -62,7 +62,7 @@ func (r *router) neighbour(main netip.Addr) *neighbour {
 	return n
 }
 
-// updateLink the link (RFC 3626 section 7.1.1), and whether the neighbour chose this node as MPR (8.4.1).
+// updateLink updates the link (RFC 3626 section 7.1.1), and whether the neighbour chose this node as MPR (8.4.1).
 func (r *router) updateLink(now time.Duration, i *iface, l *link, n *neighbour, h *hello, validity time.Duration) {
 	l.Asymmetric = now + validity
 	for _, g := range h.Groups {

@@ -28,8 +28,8 @@ func (c *Curve) Completion(sinrDB float64, sizeBytes int, rateBitsPerSecond floa
 	return c.scaleToSize(c.unscaledCompletion(sinrDB, rateBitsPerSecond), sizeBytes)
 }
 
-// unscaledCompletion completion is that of frames of the curve's size, or of any if it has none. Where it is 0 or 1, it
-// is so for every size.
+// unscaledCompletion is the completion of frames of the curve's size, or of all frames if it has none. 0 and 1 hold
+// for every size.
 func (c *Curve) unscaledCompletion(sinrDB, rateBitsPerSecond float64) float64 {
 	switch {
 	case c != nil:

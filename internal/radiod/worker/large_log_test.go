@@ -57,7 +57,7 @@ func (b *physicalBed) sample(t *testing.T) (log *radioLog, end func()) {
 	}
 }
 
-// late is for how long the host's loop was late between two times, by the log's RadioLate lines.
+// late is how long the host's loop was late between two times, by the log's lines with lateSeconds.
 func (l *radioLog) late(t *testing.T, from, to time.Time) (late time.Duration) {
 	t.Helper()
 	file, err := os.Open(l.file.Name())

@@ -64,8 +64,8 @@ type network struct {
 	message         string
 	// trouble is why its radios are silent, or differ from the spec.
 	trouble error
-	// preparationError is why future positions or pathlosses cannot be prepared. unfit is why no member can be
-	// attached or route.
+	// preparationError is why future positions or pathlosses cannot be prepared. memberError is why no member
+	// can be attached or route.
 	preparationError, memberError error
 	// captureError is why a capture of the spec could not begin with the first radio.
 	captureError error

@@ -27,8 +27,9 @@ const (
 	// maxAhead and maxAheadBytes bound the prepared moments; two are always allowed.
 	maxAhead      = 64
 	maxAheadBytes = 8 << 20
-	// pairSpacing is the least time between two steps of the scenario, for each pair of members. More steps
-	// would take more than a few percent of a processor. Changes in between come with the next step.
+	// pairSpacing is the least time between two steps of the scenario, for each pair of members. Changes in
+	// between come with the next step. Steps then take a few percent of a processor at most. Antenna profiles add
+	// to that, for each pair with a profile of which one member has moved or turned.
 	pairSpacing = time.Microsecond
 )
 

@@ -30,7 +30,7 @@ const (
 	// contactSeconds is the time between two checks of the network. factor is how much the company then closes or opens up.
 	contactSeconds  = 5
 	closeUp, openUp = 0.99, 1.005
-	// maxWatched is the most vehicles in a check of the network, and mostGroups that of groups of platoons that wait or move together.
+	// maxWatched is the most vehicles in a check of the network. maxGroups is the most groups of platoons that wait or move together.
 	maxWatched, maxGroups = 48, 8
 )
 
