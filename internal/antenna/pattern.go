@@ -36,7 +36,7 @@ type Pattern struct{ Elevations []Elevation }
 // gain in a direction, or another value where the pattern has none.
 func (p *Pattern) gain(bearing, elevation, missing float64) float64 {
 	b, e := int16(math.Round(bearing)), int16(math.Round(elevation))
-	if b == 360 {
+	if b == 360 { // as EMANE's AntennaPattern::getGain does, of antennas and of blockages
 		b = 0
 	}
 	i, _ := slices.BinarySearchFunc(p.Elevations, e, func(r Elevation, e int16) int { return cmp.Compare(r.Max, e) })
