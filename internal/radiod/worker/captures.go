@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 )
@@ -38,7 +39,30 @@ func (m *Manager) setCaptures(n *network, a *attachment, install func(*capture.T
 	place := capture.Place{RunUID: string(spec.Experiment.UID), NetworkUID: a.NetworkUID, Network: spec.Network, Node: a.Member.Node}
 	var err error
 	a.tap, err = m.Captures.SetCaptures(a.tap, place, spec.Captures, capture.EndStopped, install)
+	if err == nil {
+		a.captureError = nil
+	}
 	return err
+}
+
+// captureErrorOf returns the captureError of a network's first attachment that has one; the lock is held.
+func (m *Manager) captureErrorOf(uid string) error {
+	var first *attachment
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid && a.captureError != nil && (first == nil || a.Member.NEM < first.Member.NEM) {
+			first = a
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first.captureError
+}
+
+// hasBegun reports whether T0 of the network's run has passed.
+func (n *network) hasBegun() bool {
+	t0 := n.object.Spec.T0
+	return t0 != nil && t0.UnixNano() <= clock.Realtime()
 }
 
 // setAllCaptures sets the captures of all of a network's attachments; the lock is held.

@@ -15,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/server"
@@ -352,21 +355,91 @@ func TestALimitAndALostNodeAreGapsOfTheCapture(t *testing.T) {
 	}
 }
 
-func TestACaptureThatCannotBeginIsRefusedByName(t *testing.T) {
+// block lets no capture of the run begin, until the file that it returns is removed.
+func block(t *testing.T, captures string) (file string) {
+	t.Helper()
+	if err := os.MkdirAll(captures, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(captures, "run") // where the run's folder should be
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// after returns a time so long after now.
+func after(d time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: time.Now().Add(d)} }
+
+func TestACaptureThatCannotBeginBeforeT0IsRefusedByName(t *testing.T) {
+	for name, t0 := range map[string]*metav1.MicroTime{"T0 is not set": nil, "T0 is to come": after(time.Hour)} {
+		t.Run(name, func(t *testing.T) {
+			b := newCaptureBed(t, runapi.PlannedCapture{Name: "run", Network: "vhf", Nodes: []string{"node-1"}})
+			m := b.worker()
+			blocking := block(t, filepath.Join(b.directory, "captures"))
+			n := networkOf("run", "vhf", "pod-1")
+			n.Generation, n.Spec.T0, n.Spec.Captures = 1, t0, []v1alpha1.RadioCapture{{Name: "run"}}
+			set(t, m, n)
+			newPod(t, "pod-1").attach(t, m, "vhf")
+			if refused := m.Refused("runvhf"); !strings.Contains(refused, "capture run: cannot open its files on the host: ") {
+				t.Errorf("refused: %q", refused)
+			}
+			if err := os.Remove(blocking); err != nil {
+				t.Fatal(err)
+			}
+			n = n.DeepCopy()
+			n.Generation = 2
+			set(t, m, n)
+			if refused := m.Refused("runvhf"); refused != "" {
+				t.Errorf("refused once the capture has begun: %q", refused)
+			}
+		})
+	}
+}
+
+func TestACaptureThatCannotBeginAfterT0IsNoRefusal(t *testing.T) {
 	b := newCaptureBed(t)
 	m := b.worker()
-	if err := os.MkdirAll(filepath.Join(b.directory, "captures"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(b.directory, "captures", "run"), nil, 0o600); err != nil { // a file where its folder should be
-		t.Fatal(err)
-	}
+	block(t, filepath.Join(b.directory, "captures"))
 	n := networkOf("run", "vhf", "pod-1")
-	n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "run"}}
+	n.Spec.T0, n.Spec.Captures = after(-time.Second), []v1alpha1.RadioCapture{{Name: "run"}}
 	set(t, m, n)
-	newPod(t, "pod-1").attach(t, m, "vhf")
-	if refused := m.Refused("runvhf"); !strings.Contains(refused, "capture run: cannot open its files on the host: ") {
-		t.Errorf("refused: %q", refused)
+	newPod(t, "pod-1").attach(t, m, "vhf") // its container was restarted
+	if _, message, _ := m.Status("runvhf"); m.Refused("runvhf") != "" || !strings.Contains(message, "capture run: cannot open its files") {
+		t.Errorf("refused: %q, message %q", m.Refused("runvhf"), message)
+	}
+}
+
+func TestACaptureThatCannotBeginAtARestoredRadioIsNoRefusal(t *testing.T) {
+	r := newRadiod(t)
+	m, _ := r.worker(t)
+	n := networkOf("run", "vhf", "pod-1")
+	n.Spec.T0, n.Spec.Captures = after(-time.Second), []v1alpha1.RadioCapture{{Name: "run"}}
+	set(t, m, n)
+	one := newPod(t, "pod-1")
+	one.attach(t, m, "vhf")
+	m.Close()
+	r.parent.Close()
+	var taken int // a TAP can be opened once
+	one.do(t, func() (err error) {
+		taken, err = tap.Open("vhf", one.index(t))
+		return err
+	})
+	next, _ := r.worker(t)
+	captures := filepath.Join(t.TempDir(), "captures")
+	var err error
+	next.Captures, err = capture.Open(capture.Options{Directory: captures, SpoolBytes: 1 << 20, Host: "host-a",
+		Monotonic: clock.Monotonic, Realtime: clock.Realtime, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	block(t, captures)
+	closeDescriptor(t, taken)
+	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(firstRetry) {
+		next.Retry(now)
+	}
+	if attached, message, _ := next.Status("runvhf"); attached != 1 || next.Refused("runvhf") != "" || !strings.Contains(message, "capture run: cannot open its files") {
+		t.Errorf("%d attached, refused: %q, message %q", attached, next.Refused("runvhf"), message)
 	}
 }
 

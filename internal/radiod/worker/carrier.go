@@ -87,8 +87,8 @@ func (m taps) join(n *network, a *attachment) error {
 		Descriptor: a.fd, Ledger: &a.counters.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
 	if err := m.setCaptures(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
 		n.message = err.Error()
-		if !m.restoring { // a run does not begin without its captures
-			n.captureError = asRefusal(err)
+		if !m.restoring && !n.hasBegun() { // a run does not begin without its captures
+			a.captureError = asRefusal(err)
 		}
 	}
 	if a.port, err = n.running.Attach(options); err != nil {

@@ -67,8 +67,6 @@ type network struct {
 	// preparationError is why future positions or pathlosses cannot be prepared. memberError is why no member
 	// can be attached or route.
 	preparationError, memberError error
-	// captureError is why a capture of the spec could not begin with the first radio.
-	captureError error
 	// silentRadios has the radios that may not transmit, for the routers.
 	silentRadios atomic.Pointer[silentRadios]
 }
@@ -92,6 +90,9 @@ type attachment struct {
 	usedIndexes []int
 	// congestionControl of TCP for the pod; empty for its host's.
 	congestionControl string
+	// captureError is why a capture could not begin here before T0, when the run cannot begin without it. Later the
+	// run goes on, and the error is in the network's message only.
+	captureError error
 }
 
 // Manager owns the attachments of this host.

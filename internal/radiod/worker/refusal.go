@@ -32,5 +32,5 @@ func (m *Manager) Refused(uid string) string {
 	if n == nil {
 		return ""
 	}
-	return firstRefusal(errors.Join(append(m.troubles(uid, n), n.captureError)...))
+	return firstRefusal(errors.Join(append(m.troubles(uid, n), m.captureErrorOf(uid))...))
 }
