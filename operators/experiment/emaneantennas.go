@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
+
+// antennaProfilesTimeout limits the download of a compiled scenario, which may be large.
+const antennaProfilesTimeout = time.Minute
 
 // antennasOf are the antennas of a network's members, from its compiled scenario, which radiod replays too. It returns nil if
 // there are no antenna profiles.
@@ -18,6 +22,8 @@ func (r *Reconciler) antennasOf(ctx context.Context, s *scope, network *v1alpha1
 	if network.Spec.Scenario == "" || s.scenario == nil || s.scenario.Statistics.AntennaProfiles == "" {
 		return nil, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, antennaProfilesTimeout)
+	defer cancel()
 	file, err := os.CreateTemp("", "scenario-*")
 	if err != nil {
 		return nil, err

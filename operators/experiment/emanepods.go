@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
@@ -65,8 +67,10 @@ func (r *Reconciler) ensureEMANE(ctx context.Context, s *scope) (bool, error) {
 			continue
 		}
 		pods := []v1alpha1.EMANEPod{}
+		// All hosts of a network share them, and a scenario may be large. Where all pods exist nothing is fetched.
+		antennas := sync.OnceValues(func() (*emane.Antennas, error) { return r.antennasOf(ctx, s, network) })
 		for _, host := range sortedKeys(hosts) {
-			uid, err := r.ensureEMANEPod(ctx, s, network, host, hosts[host])
+			uid, err := r.ensureEMANEPod(ctx, s, network, host, hosts[host], antennas)
 			if err != nil || s.justFailed {
 				return true, err
 			}
@@ -100,8 +104,10 @@ func membersByHost(network *v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) 
 	return hosts
 }
 
-// ensureEMANEPod returns the UID of a network's pod on a host, empty while it must wait for it.
-func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member) (types.UID, error) {
+// ensureEMANEPod returns the UID of a network's pod on a host, empty while it must wait for it. It calls antennasOf only if it
+// creates the pod.
+func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member,
+	antennasOf func() (*emane.Antennas, error)) (types.UID, error) {
 	var existing corev1.Pod
 	key := types.NamespacedName{Namespace: network.Namespace, Name: render.EMANEPodName(network.Name, host)}
 	err := r.Client.Get(ctx, key, &existing)
@@ -116,8 +122,9 @@ func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1al
 	if err == nil || !apierrors.IsNotFound(err) {
 		return existing.UID, err
 	}
-	antennas, err := r.antennasOf(ctx, s, network)
+	antennas, err := antennasOf()
 	if err != nil {
+		s.experiment.Status.Message = fmt.Sprintf("cannot read the antenna profiles of scenario %s, which EMANE needs, from the server; trying again", s.scenario.Name)
 		return "", err
 	}
 	pod, files, err := render.EMANEPod(network, host, members, antennas, r.Options.Render)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -132,6 +133,37 @@ func TestEMANEIsGivenTheAntennaProfilesOfTheScenario(t *testing.T) {
 			t.Errorf("the files are\n%s\nwant %s in them", all, want)
 		}
 	}
+}
+
+func TestAntennaProfilesAreReadOnceForAllHostsOfANetwork(t *testing.T) {
+	w := emaneWorld(t)
+	w.aimed(1)
+	w.hostOf = map[string]string{"prt": "n2"}
+	w.must(w.api.Create(t.Context(), host("n2")))
+	w.until("given EMANE on both hosts", func(*v1alpha1.Experiment) bool { return len(w.emaneFiles()) == 2 })
+	if w.server.downloads != 1 {
+		t.Errorf("the scenario was read %d times for two hosts; want once", w.server.downloads)
+	}
+}
+
+func TestAScenarioThatCannotBeReadIsNamedUntilItCan(t *testing.T) {
+	w := emaneWorld(t)
+	w.aimed(1)
+	scenarios := w.server.scenarios
+	w.server.scenarios = nil
+	var err error
+	for range 60 {
+		if _, err = w.reconcile(); err != nil {
+			break
+		}
+		w.tick()
+		w.clock.Step(time.Second)
+	}
+	if message := w.experiment().Status.Message; err == nil || !strings.Contains(message, "cannot read the antenna profiles of scenario aimed, which EMANE needs") {
+		t.Errorf("error %v, message %q", err, message)
+	}
+	w.server.scenarios = scenarios
+	w.untilPhase(v1alpha1.PhaseRunning)
 }
 
 func TestAntennaPatternsThatHaveNoRoomFailTheRunByName(t *testing.T) {

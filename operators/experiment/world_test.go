@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +94,8 @@ type world struct {
 	noKubelet, noRadiod, noAgents, noArgo bool
 	noVirt                                bool
 	noEMANE                               bool // its pods never start
+	// hostOf has the hosts of nodes; the others are on n1.
+	hostOf map[string]string
 	// What radiod reports as trouble, and what it refuses.
 	radioTrouble, radioRefusal string
 	analysisFails              bool
@@ -473,7 +476,7 @@ func (w *world) tolerate(err error) {
 
 func (w *world) bind(pod *corev1.Pod) {
 	if !w.server.real {
-		pod.Spec.NodeName = "n1"
+		pod.Spec.NodeName = cmp.Or(w.hostOf[pod.Labels[v1alpha1.LabelNode]], "n1")
 		w.must(w.api.Update(w.t.Context(), pod))
 		return
 	}
@@ -599,9 +602,15 @@ type server struct {
 	full string
 	// scenarios are compiled scenarios by digest.
 	scenarios map[string][]byte
+	// downloads is how often a compiled scenario was asked for.
+	downloads int
 }
 
-func (s *server) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
+func (s *server) Scenario(ctx context.Context, digest string) (io.ReadCloser, error) {
+	s.downloads++
+	if _, limited := ctx.Deadline(); !limited {
+		s.world.t.Error("the operator asks for a compiled scenario without a deadline")
+	}
 	content, found := s.scenarios[digest]
 	if !found {
 		return nil, &runs.Error{Status: http.StatusNotFound, Message: "no such scenario"}
