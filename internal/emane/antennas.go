@@ -54,6 +54,18 @@ func (a *Antennas) addOmni(gain float64) (id int) {
 	return id
 }
 
+// AntennaFileBytes returns the size of a scenario's antenna profiles in an EMANE pod, with the files' names.
+func AntennaFileBytes(s *scenario.Scenario) (size int) {
+	if len(s.AntennaPlatforms()) == 0 {
+		return 0
+	}
+	p := Process{Directory: PodDirectory}.withDefaults()
+	for _, f := range (&Antennas{profiles: s.Antennas()}).files(&p) {
+		size += len(f.Name) + len(f.Text)
+	}
+	return size
+}
+
 // directional reports whether a member has profiles instead of a fixed gain.
 func (a *Antennas) directional(nem int) bool {
 	if a == nil {

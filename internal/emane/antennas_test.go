@@ -60,6 +60,28 @@ func TestFilesOfAProcessWithAntennaProfilesAreAsAccepted(t *testing.T) {
 	golden.Check(t, "antennas.txt", all)
 }
 
+func TestTheSizeOfAntennaFilesIsThatOfAPodWithoutTheFixedGains(t *testing.T) {
+	s, spec := directed(t), pipe()
+	p := Process{Directory: PodDirectory, Antennas: NewAntennas(spec, s)}
+	files, err := Render(spec, &spec.Members[0], p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for _, f := range files {
+		if strings.HasPrefix(f.Name, "antenna") {
+			size += len(f.Name) + len(f.Text)
+		}
+	}
+	// The fixed gain of platform 1 has a profile and a pattern of a few lines.
+	if got := AntennaFileBytes(s); got <= size-600 || got >= size {
+		t.Errorf("%d bytes; want a few hundred less than the %d of the pod", got, size)
+	}
+	if got := AntennaFileBytes(compiled(t)); got != 0 {
+		t.Errorf("%d bytes without profiles; want none", got)
+	}
+}
+
 func TestNetworksWithoutProfilesHaveNoAntennas(t *testing.T) {
 	spec := pipe()
 	other := int32(3)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/digests"
+	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -153,7 +154,7 @@ func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
 	has := s.Statistics()
 	return v1alpha1.ScenarioStatistics{Platforms: int32(has.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()),
 		Duration: v1alpha1.Duration(has.Duration.Round(time.Millisecond).String()), Pathloss: has.Pathloss, Positions: has.Positions,
-		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms())}
+		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s))}
 }
 
 // sources reads a scenario's sources from ConfigMaps, of which it keeps only the last one.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -73,6 +74,9 @@ func TestAntennaProfilesAreCompiledWithTheirPatterns(t *testing.T) {
 			}
 			if want := []scenario.AntennaStart{{Platform: 1}, {Platform: 2, At: 3 * time.Second}}; !reflect.DeepEqual(s.AntennaStarts(), want) || result.Statistics.AntennaProfiles != "1-2" {
 				t.Errorf("profiles begin at %v, of platforms %s; want %v", s.AntennaStarts(), result.Statistics.AntennaProfiles, want)
+			}
+			if got, want := result.Statistics.AntennaFileBytes, int64(emane.AntennaFileBytes(s)); got != want || got == 0 {
+				t.Errorf("EMANE's files have %d bytes; want %d, and more than none", got, want)
 			}
 			cursor := s.NewCursor()
 			for at, want := range map[time.Duration]scenario.AntennaProfile{0: {ID: 2, Azimuth: 90, Elevation: 5}, 4 * time.Second: {ID: 1, Azimuth: 10}} {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/antenna"
+	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 	"vignette.dev/vignette/internal/scenario/synthetic"
@@ -214,7 +215,7 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	}
 	st := s.Statistics()
 	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions,
-		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms())}
+		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s))}
 	kinds := scenario.Report{Unknown: c.unknown}.UnknownSentences()
 	if len(kinds) > maxUnknownKinds {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d more kinds of sentences are not known", len(kinds)-maxUnknownKinds))

@@ -26,7 +26,16 @@ func PlatformRanges(numbers []int) string {
 
 // HasPlatform reports whether the scenario has the platform of a number.
 func (s *ScenarioStatistics) HasPlatform(number int) bool {
-	for _, text := range strings.Split(s.PlatformNumbers, ",") {
+	return rangesHave(s.PlatformNumbers, number)
+}
+
+// HasAntennaProfile reports whether the platform of a number has an antenna profile at some time.
+func (s *ScenarioStatistics) HasAntennaProfile(number int) bool {
+	return rangesHave(s.AntennaProfiles, number)
+}
+
+func rangesHave(ranges string, number int) bool {
+	for _, text := range strings.Split(ranges, ",") {
 		first, last, isRange := strings.Cut(text, "-")
 		if !isRange {
 			last = first

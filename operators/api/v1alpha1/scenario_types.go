@@ -291,6 +291,9 @@ type ScenarioStatistics struct {
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	AntennaProfiles string `json:"antennaProfiles,omitempty"`
+	// antennaFileBytes is the size of the antenna profiles and their patterns as files of EMANE.
+	// +optional
+	AntennaFileBytes int64 `json:"antennaFileBytes,omitempty"`
 	// unknownSentences are the kinds of sentences that were ignored, with their number.
 	// +kubebuilder:validation:MaxItems=16
 	// +optional

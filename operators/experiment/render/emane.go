@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -63,8 +64,7 @@ func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Me
 		items = append(items, addEMANEFiles(files, nem, rendered)...)
 	}
 	if size := sizeOf(files); antennas != nil && size > emaneFilesLimit {
-		return nil, nil, fmt.Errorf("EMANE's files of %d nodes with their antenna patterns have %d bytes, and a ConfigMap has room for %d: want patterns with fewer ranges, or engine native",
-			len(members), size, emaneFilesLimit)
+		return nil, nil, errors.New(noRoomForAntennas(len(members), size, emaneFilesLimit))
 	}
 	return emanePod(meta, host, nems, items, options), files, nil
 }
@@ -77,15 +77,23 @@ func sizeOf(files *corev1.ConfigMap) (size int) {
 	return size
 }
 
-// checkEMANEFiles checks that the files of all of a network's members fit a ConfigMap, as all may be on one host.
-func checkEMANEFiles(network *v1alpha1.RadioNetwork, path *field.Path, room int) field.ErrorList {
+func noRoomForAntennas(nodes, size, room int) string {
+	return fmt.Sprintf("EMANE's files of %d nodes with their antenna patterns have %d bytes, and a ConfigMap has room for %d: want patterns with fewer ranges, or engine native", nodes, size, room)
+}
+
+// checkEMANEFiles checks that the files of all of a network's members fit a ConfigMap, as all may be on one host. antennas is
+// the size of the antenna profiles' files, which are not known here.
+func checkEMANEFiles(network *v1alpha1.RadioNetwork, path *field.Path, antennas, room int) field.ErrorList {
 	_, files, err := EMANEPod(network, "any", network.Spec.Members, nil, Options{})
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, v1alpha1.EngineEMANE, err.Error())}
 	}
-	size := sizeOf(files)
+	size := sizeOf(files) + antennas
 	if size <= room {
 		return nil
+	}
+	if antennas > 0 {
+		return field.ErrorList{field.Invalid(path, v1alpha1.EngineEMANE, noRoomForAntennas(len(network.Spec.Members), size, room))}
 	}
 	return field.ErrorList{field.Invalid(path, v1alpha1.EngineEMANE, fmt.Sprintf("EMANE's files of %d nodes have %d bytes, and a ConfigMap has room for %d: "+
 		"attach fewer nodes, or use engine native", len(network.Spec.Members), size, room))}

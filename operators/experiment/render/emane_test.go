@@ -71,11 +71,11 @@ func TestAnEMANEPodWaitsForItsRadiosAndNamesAMissingOne(t *testing.T) {
 
 func TestMoreFilesThanFitAConfigMapAreRefusedWithNumbers(t *testing.T) {
 	path := field.NewPath("spec", "networks").Index(0).Child("engine")
-	errs := checkEMANEFiles(emaneNetwork(), path, 4000)
+	errs := checkEMANEFiles(emaneNetwork(), path, 0, 4000)
 	if len(errs) != 1 || errs[0].Field != path.String() || !strings.Contains(errs[0].Detail, "files of 3 nodes have ") || !strings.Contains(errs[0].Detail, "room for 4000: attach fewer nodes") {
 		t.Errorf("room for 4000 bytes: %v", errs)
 	}
-	if errs := checkEMANEFiles(emaneNetwork(), path, emaneFilesLimit); len(errs) > 0 {
+	if errs := checkEMANEFiles(emaneNetwork(), path, 0, emaneFilesLimit); len(errs) > 0 {
 		t.Errorf("a ConfigMap: %v", errs)
 	}
 }

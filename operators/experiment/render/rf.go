@@ -192,8 +192,12 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 		return nil
 	}
 	rendered := &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: *w, Radios: network.Radios}}
+	antennas := 0
 	for _, node := range c.topology.Nodes {
 		if a, on := node.Address(network.Name); on {
+			if number := c.scenario.platformOf(node); number != nil && c.scenario.Statistics.HasAntennaProfile(int(*number)) {
+				antennas = int(c.scenario.Statistics.AntennaFileBytes)
+			}
 			rendered.Spec.Members = append(rendered.Spec.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM, Address: a.String() + "/32"})
 		}
 	}
@@ -201,7 +205,7 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 		errs = append(errs, field.Invalid(path.Child("engine"), network.Engine, err.Error()))
 	}
 	if len(errs) == 0 {
-		errs = checkEMANEFiles(rendered, path.Child("engine"), emaneFilesLimit)
+		errs = checkEMANEFiles(rendered, path.Child("engine"), antennas, emaneFilesLimit)
 	}
 	return errs
 }

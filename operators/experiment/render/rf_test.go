@@ -137,6 +137,9 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 			message: "rfpipe.queueDepth: Invalid value: 10: EMANE's RF Pipe has a queue of 255 frames"},
 		"rates that EMANE does not choose": {edits: []string{"5ms}, rate: 1Mbit}", "5ms}, rate: 1Mbit, adaptiveRates: [{rate: 1Mbit, sinr: 10dB}]}\n    engine: emane"}, path: "spec.networks[2].engine",
 			message: "tdma.adaptiveRates: Forbidden"},
+		"antenna patterns that have no room with EMANE": {edits: []string{"engine: native", "engine: emane"}, path: "spec.networks[1].engine",
+			change:  func(s *Scenario) { s.Statistics.AntennaProfiles, s.Statistics.AntennaFileBytes = "13", 1<<20 },
+			message: "EMANE's files of 4 nodes with their antenna patterns have"},
 		"an antenna on the ground": {edits: []string{"bandwidth: 250kHz", "antennaHeight: 0m"}, path: "spec.networks[0].rfpipe.phy", message: "must be more than 0 m"},
 		"an antenna of its own on the ground": {edits: []string{"transmitPower: 50W", "antennaHeight: 0m"}, path: "spec.networks[0].radios[0].antennaHeight",
 			message: "must be more than 0 m"},
@@ -165,6 +168,14 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 			}
 			t.Errorf("found %v\nwant %s: …%s…", errs, c.path, c.message)
 		})
+	}
+}
+
+func TestAntennaPatternsOfPlatformsElsewhereNeedNoRoom(t *testing.T) {
+	in := companyOf(t, strings.Replace(company, "rate: 175kbit}", "rate: 175kbit}\n    engine: emane", 1))
+	in.Scenario.Statistics.AntennaProfiles, in.Scenario.Statistics.AntennaFileBytes = "20", 1<<20
+	if errs := CheckRadioModels(&in.Experiment.Spec, in.Topology, companyWaveforms(in), in.Scenario); len(errs) > 0 {
+		t.Errorf("found %v; want none, as no node of the network is on platform 20", errs)
 	}
 }
 
