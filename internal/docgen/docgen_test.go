@@ -23,8 +23,8 @@ func TestAPageHasEveryFieldWithItsMeaningBoundsAndRefusals(t *testing.T) {
 	page := Page(crd)
 	for _, want := range []string{
 		"# Waveform\n", "one for the whole cluster", "## spec.link\n",
-		"| `limit` | integer | limit is the most frames", "Default: `1000`. At least 1. At most 1000000. |",
-		"| `loss` | string | loss is the share", "must be a percentage from 0% to 100%",
+		"| `limit` | integer | limit is the maximum number of frames", "Default: `1000`. At least 1. At most 1000000. |",
+		"| `loss` | string | loss is the share of frames lost", "must be a percentage from 0% to 100%",
 		"- a waveform needs one model: link, rfpipe or tdma",
 	} {
 		if !strings.Contains(page, want) {
