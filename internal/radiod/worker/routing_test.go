@@ -563,12 +563,14 @@ func TestARadioIsSilencedAgainUntilItsRouterHasBeenTold(t *testing.T) {
 		}
 		return false
 	})
+	m.routers.reconciling.Lock()
 	if err := d.instance.Stop(); err != nil { // the router takes no orders any more
-		t.Fatal(err)
+		t.Error(err)
 	}
 	m.updateDomain(d, &wantedDomain{attachments: d.attachments, config: d.config, silent: []bool{true}})
 	if d.err == nil || d.silent[0] {
 		t.Errorf("error %v, silent %v; want an error, and that it is tried again", d.err, d.silent)
 	}
+	m.routers.reconciling.Unlock()
 	stop()
 }
