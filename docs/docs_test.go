@@ -45,7 +45,7 @@ func pages(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	found = append(found, "../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md", "../GOVERNANCE.md", "../analysis/README.md", "../scenarios/README.md")
-	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,8 @@
 
 At time t the age is t - u(t), where u(t) is when the freshest message received until t was sent: Kaul, Yates and Gruteser, "Real-Time
 Status: How Often Should One Update?", INFOCOM 2012. It grows with time and falls when a fresher message arrives. Older messages and duplicates
-do not change it. The peak age is the age right before it falls: Costa, Codreanu and Ephremides, "Age of Information with Packet Management", ISIT 2014.
+do not change it. The peak age is the age right before it falls: Costa, Codreanu and Ephremides, "Age of Information with Packet Management",
+ISIT 2014.
 """
 
 import numpy as np

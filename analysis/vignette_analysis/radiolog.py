@@ -126,7 +126,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         good = timed.filter(~special & pl.all_horizontal(pl.col("network", "node", "framesSent", "bytesSent").is_not_null()))
         headers = timed.filter(~special & pl.col("host").is_not_null() & pl.col("network").is_null())
         others = timed.filter(special).height
-        surroundings = timed.filter(~special & pl.col("network").is_not_null() & pl.any_horizontal(pl.col("receiver", "positions", "steps").is_not_null()))
+        moves = timed.filter(~special & pl.col("network").is_not_null() & pl.any_horizontal(pl.col("receiver", "positions", "steps").is_not_null()))
         routes = timed.filter(~special & pl.all_horizontal(pl.col("node", "routing").is_not_null()) & pl.col("network").is_null())
         known = timed.filter(~special & pl.col("peer").is_not_null())
         taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
@@ -145,12 +145,12 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - others - sum(frame.height for frame in (good, headers, surroundings, routes, known, taken, late, missed, old, busy))
+        bad += raw.height - others - sum(frame.height for frame in (good, headers, moves, routes, known, taken, late, missed, old, busy))
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is incomplete' if torn else ''}")
         frames.append(good.select(_SAMPLE.keys()).with_columns(host=pl.lit(path.stem)))
-        steps.append(surroundings.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
+        steps.append(moves.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
         stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
         lates.append(late.select(_LATE.keys()).with_columns(host=pl.lit(path.stem)))

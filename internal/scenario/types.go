@@ -137,7 +137,7 @@ type SyntaxError struct {
 // Error is file:line: reason.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
 
-// CorruptError: a file is no compiled scenario, is damaged, or has an unknown version.
+// CorruptError says that a file is no compiled scenario, is damaged, or has an unknown version.
 type CorruptError struct{ Reason string }
 
 // Error names the reason.

@@ -21,7 +21,7 @@ type Response struct {
 	Body   []byte
 }
 
-// Accepted: the service accepted the message.
+// Accepted reports whether the service accepted the message.
 func (r Response) Accepted() bool { return r.Status >= 200 && r.Status < 300 }
 
 // Message is the message in the response, nil for none. A fault, or a failure status without one, is the error.

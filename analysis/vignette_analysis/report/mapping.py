@@ -7,8 +7,8 @@ import numpy as np
 from ..analysis import Analysis
 from . import mapdata
 from .charts import SERIES, number, shorten
-from .parts import Map, Section, Table, Text, table
 from .mapdata import Layer, MapData
+from .parts import Map, Section, Table, Text, table
 from .times import TABLE_TIMES, happenings
 
 SNAPSHOTS = 4
@@ -30,7 +30,8 @@ def section(analysis: Analysis) -> Section:
     legend = [(group, f"s{i % SERIES}", mapdata.shape(mapdata.SHAPES[i % len(mapdata.SHAPES)], 8, 8, 5)) for i, group in enumerate(groups)]
     shown = map_data.layers[0] if map_data.layers else None
     frames = sorted({round(i * (map_data.frames - 1) / (SNAPSHOTS - 1)) for i in range(SNAPSHOTS)})
-    pictures = [(_caption(map_data, shown, f), mapdata.snapshot(map_data, shown, f, f"Map at {number(f * map_data.step)} s after T0")) for f in frames]
+    titles = [f"Map at {number(f * map_data.step)} s after T0" for f in frames]
+    pictures = [(_caption(map_data, shown, f), mapdata.snapshot(map_data, shown, f, title)) for f, title in zip(frames, titles, strict=True)]
     return Section("map", "Map", [Map(data, pictures, about(map_data), legend[:24], _figures(map_data, shown))])
 
 

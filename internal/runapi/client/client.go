@@ -306,7 +306,7 @@ func decode(response *http.Response, out any) error {
 // do sends a request and returns a successful response; every other one is an *Error.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, contentType string) (*http.Response, error) {
 	if method == http.MethodGet && needsCleaning(path) {
-		return nil, fmt.Errorf("%q: want names separated by single slashes, without . and ..", path)
+		return nil, fmt.Errorf("%q: want names separated by single slashes, and no empty name, . or .. among them", path)
 	}
 	address := c.base + path
 	if len(query) > 0 {

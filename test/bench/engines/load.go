@@ -208,8 +208,8 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 	}
 	f.Sent = len(messages)
 	f.delays(l.receptionsOf(periodic), after-before)
-	if e, ok := b.(interface{ apart() error }); ok {
-		if err := e.apart(); err != nil {
+	if e, ok := b.(interface{ splitProcessors() error }); ok {
+		if err := e.splitProcessors(); err != nil {
 			return err
 		}
 	}
