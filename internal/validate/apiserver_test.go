@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,23 +47,10 @@ func TestTheAPIServerRefusesTheSameMistakes(t *testing.T) {
 	t.Run("the most strings", func(t *testing.T) { serverTakesMostStrings(t, c) })
 }
 
-// applyPolicy applies the chart's policy, without the labels that Helm fills in.
+// applyPolicy applies a policy of the chart, and waits until it is in force.
 func applyPolicy(t *testing.T, c client.Client, name string) {
 	t.Helper()
-	text, err := os.ReadFile("../../charts/vignette/templates/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := regexp.MustCompile(`(?m)^.*{{.*}}\n`).ReplaceAllString(string(text), "")
-	for text := range strings.SplitSeq(plain, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testkube.ApplyPolicy(t, c, name)
 	wrong := parseObject(t, refusal{edits: []string{"name: MODE", "name: 1"}}.broken(t))
 	deadline := time.Now().Add(30 * time.Second) // a policy takes a moment to be in force
 	for c.Create(t.Context(), wrong, client.DryRunAll) == nil {

@@ -1,25 +1,21 @@
 package campaign
 
 import (
-	"context"
-	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
 // aTooLargeCampaignIsRefusedAtApply tests the chart's policy, as the definition cannot count values of axes.
 func aTooLargeCampaignIsRefusedAtApply(t *testing.T, api client.WithWatch) {
-	applyPolicy(t, api)
+	testkube.ApplyPolicy(t, api, "campaignsize")
 	large := func(name string, change func(*v1alpha1.CampaignSpec)) error {
 		c := tiny()
 		c.Name, c.Generation = name, 0
@@ -53,25 +49,5 @@ func aTooLargeCampaignIsRefusedAtApply(t *testing.T, api client.WithWatch) {
 		s.Matrix.Axes, s.Repeats = s.Matrix.Axes[:1], 25
 	}); err != nil {
 		t.Errorf("one of %d runs: %v", matrix.MaxRuns, err)
-	}
-}
-
-// applyPolicy applies the chart's policy without the labels of Helm.
-func applyPolicy(t *testing.T, api client.Client) {
-	t.Helper()
-	text, err := os.ReadFile("../../charts/vignette/templates/campaignsize.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := regexp.MustCompile(`(?m)^.*{{.*}}\n`).ReplaceAllString(string(text), "")
-	for text := range strings.SplitSeq(plain, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
-			t.Fatal(err)
-		}
-		if err := api.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = api.Delete(context.Background(), object) })
 	}
 }
