@@ -3,10 +3,11 @@ package docs
 import (
 	"regexp"
 	"strings"
+
+	"vignette.dev/vignette/internal/markdown"
 )
 
 var (
-	fence     = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	comment   = regexp.MustCompile(`(?s)<!--.*?-->`)
 	image     = regexp.MustCompile(`!\[[^\]]*\]\([^)]*\)`)
 	link      = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
@@ -18,16 +19,16 @@ var (
 	ends      = regexp.MustCompile(`[.!?]["')]*$`)
 )
 
-// sentences of a page of Markdown, without code. A heading, an item of a list and a cell of a table each end one.
-func sentences(markdown string) (all []string) {
-	markdown = comment.ReplaceAllString(fence.ReplaceAllString(markdown, "\n"), "")
+// sentences returns those of a page of Markdown, without code. A heading, an item of a list and a cell of a table each end one.
+func sentences(page string) (all []string) {
+	page = comment.ReplaceAllString(markdown.WithoutBlocks(page), "")
 	var block []string
 	flush := func() {
 		all = append(all, split(strings.Join(block, " "))...)
 		block = nil
 	}
 	inText := false
-	for line := range strings.Lines(markdown) {
+	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		switch code := strings.HasPrefix(line, "    ") && !inText; {
 		case strings.TrimSpace(line) == "":
