@@ -173,9 +173,12 @@ func (f Format) check(value any, rest []string, path *field.Path, errs *field.Er
 	}
 }
 
-// WordsOf a string of an Experiment: what it must be; empty where the definition says that itself.
+// indexes are those of lists in a path.
+var indexes = regexp.MustCompile(`\[[^\]]*\]`)
+
+// WordsOf returns what a string of an Experiment must be; empty if its definition says that itself.
 func WordsOf(path string) string {
-	path = regexp.MustCompile(`\[[^\]]*\]`).ReplaceAllString(path, "[]")
+	path = indexes.ReplaceAllString(path, "[]")
 	for _, f := range ExperimentFormats() {
 		if f.Path == path {
 			return f.words()

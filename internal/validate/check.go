@@ -161,8 +161,8 @@ func Must(kind, path string) string {
 		return ""
 	}
 	s := schemaAt(definition.structural, path)
-	if kind == "Experiment" && crdrules.WordsOf(path) != "" {
-		return crdrules.WordsOf(path)
+	if words := crdrules.WordsOf(path); kind == "Experiment" && words != "" {
+		return words
 	}
 	if s == nil || len(s.XValidations) == 0 || !strings.HasPrefix(s.XValidations[0].Message, "must be ") {
 		return ""
