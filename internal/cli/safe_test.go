@@ -98,7 +98,7 @@ func TestAPathThatIsNoneOfARunsIsRefusedHere(t *testing.T) {
 		}
 		asked := false
 		client := runclient.New("http://archive", &http.Client{Transport: roundTripper(func(*http.Request) { asked = true })}, runclient.NoToken)
-		if _, err := client.File(t.Context(), "uid", path); err == nil || !strings.Contains(err.Error(), "without . and ..") || asked {
+		if _, err := client.File(t.Context(), "uid", path); err == nil || !strings.Contains(err.Error(), "and no empty name, . or ..") || asked {
 			t.Errorf("File(%q): error %v, asked %v", path, err, asked)
 		}
 	}
