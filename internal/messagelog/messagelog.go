@@ -29,6 +29,14 @@ const (
 	Processed Status = "processed"
 )
 
+// Events of a request at the instance that sent it, with the request's id. Its response came, with its size. The protocol
+// sent the request again. It failed for the reason in the text: a word such as timeout, then a colon and details if there are any.
+const (
+	Receipt       Status = "receipt"
+	Retransmitted Status = "retransmitted"
+	Failed        Status = "failed"
+)
+
 // Events of the instance itself. Its connection to the broker in the id (host:port) began, or ended
 // for the reason in the text. The broker granted the subscription to the filter in the id, or refused it for the reason in the text.
 // The time between two messages changes to the duration in the id, such as 4s.
@@ -64,7 +72,7 @@ type Record struct {
 // OfMessage reports whether an event concerns a message, not the instance.
 func (s Status) OfMessage() bool {
 	switch s {
-	case Triggered, Sent, Received, Processed:
+	case Triggered, Sent, Received, Processed, Receipt, Retransmitted, Failed:
 		return true
 	}
 	return false
