@@ -272,11 +272,11 @@ func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, err
 	return false, nil
 }
 
-// resolveServer looks up the server's address for pods to come of nodes that have no nameserver.
+// resolveServer looks up the server's address for pods and guests to come of nodes that have no nameserver.
 func (r *Reconciler) resolveServer(ctx context.Context, s *scope) (bool, error) {
 	name := render.ServerName(s.options)
 	if name == "" || !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool {
-		return s.pods[n.Name] == nil && !n.IsVM() && !render.UsesClusterDNS(s.options, n)
+		return !render.UsesClusterDNS(s.options, n) && (n.IsVM() && !r.hasGuestFile(s.pods[n.Name]) || !n.IsVM() && s.pods[n.Name] == nil)
 	}) {
 		return false, nil
 	}

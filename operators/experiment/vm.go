@@ -309,11 +309,16 @@ func launcherStarted(launcher *corev1.Pod) bool {
 	return launcher.Status.Phase != corev1.PodPending && launcher.Status.Phase != "" || launcher.Status.PodIP != ""
 }
 
+// hasGuestFile reports whether a launcher, nil for one to come, has the Secret with its guest's file.
+func (r *Reconciler) hasGuestFile(launcher *corev1.Pod) bool {
+	return launcher != nil && (launcherStarted(launcher) || r.guests.hasSecret(launcher.UID))
+}
+
 // releaseVMs creates the Secrets without which the launchers do not start, once the server and radiod know their UIDs.
 func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 	for _, node := range render.VMNodes(s.topology) {
 		launcher, vm := s.pods[node.Name], s.vms[node.Name]
-		if launcherStarted(launcher) || r.guests.hasSecret(launcher.UID) {
+		if r.hasGuestFile(launcher) {
 			continue
 		}
 		secret, err := r.guestSecret(ctx, s, node, vm, launcher)

@@ -217,6 +217,18 @@ func TestAVirtualMachineIsAMemberByItsLaunchersUID(t *testing.T) {
 	}
 }
 
+func TestAGuestFindsTheServerWithoutTheClustersNameserver(t *testing.T) {
+	w := machineWorld(t)
+	w.untilPhase(v1alpha1.PhaseRunning)
+	config, err := guestconfig.Parse(w.secrets()[0].Data[guestconfig.ConfigFile])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(config.Hosts, func(h guestconfig.Host) bool { return h.Address == "10.96.0.20" && slices.Equal(h.Names, []string{"server"}) }) {
+		t.Errorf("hosts are %+v; want the server's name and address too", config.Hosts)
+	}
+}
+
 func TestNoGuestStartsBeforeItsMembershipIsKnown(t *testing.T) {
 	w := machineWorld(t)
 	w.noVirt = true
