@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload/bytes"
 	"vignette.dev/vignette/internal/traffic/payload/file"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
 	"vignette.dev/vignette/internal/traffic/payload/gps"
 	"vignette.dev/vignette/internal/traffic/payload/image"
-	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 )
 
@@ -52,13 +52,46 @@ func New(kind string, s Sender, seed int64) (Maker, error) {
 	return nil, fmt.Errorf("payload %q: want geojson, nffi, gps, image:N, bytes:N or file:PATH", kind)
 }
 
+// NewEncoded returns a Maker of geojson or nffi in an encoding and a compression. An empty encoding is the kind's own.
+func NewEncoded(kind, encodingName, compression string, s Sender, seed int64) (Maker, error) {
+	if kind != encoding.GeoJSON && kind != encoding.NFFI {
+		return nil, fmt.Errorf("payload %q: only geojson and nffi have encodings", kind)
+	}
+	if encodingName == "" {
+		encodingName = encoding.Encodings(kind)[0]
+	}
+	codec, err := encoding.New(kind, encodingName, compression)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := New(kind, s, seed)
+	if err != nil {
+		return nil, err
+	}
+	return &encodedMaker{plain: plain, codec: codec}, nil
+}
+
+// encodedMaker encodes what another Maker makes.
+type encodedMaker struct {
+	plain   Maker
+	codec   *encoding.Codec
+	content []byte
+}
+
+// Append returns dst as it was for an entity whose name no encoding can carry.
+func (m *encodedMaker) Append(dst []byte, id string, at time.Time) []byte {
+	m.content = m.plain.Append(m.content[:0], id, at)
+	dst, _ = m.codec.AppendPlain(dst, m.content)
+	return dst
+}
+
 // Unknown is the prefix of ids for messages without one.
 const Unknown = "unknown:"
 
 // Parse returns a message's id and the time it was made (zero if absent). A message of a
 // foreign publisher without an id gets one from its content.
 func Parse(content []byte) (id string, made time.Time) {
-	for _, parse := range []func([]byte) (string, time.Time, bool){geojson.Parse, nffi.Parse, gps.Parse, image.Parse, bytes.Parse, military.Parse} {
+	for _, parse := range []func([]byte) (string, time.Time, bool){encoding.Identify, gps.Parse, image.Parse, bytes.Parse} {
 		if id, made, ok := parse(content); ok {
 			return id, made
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload"
 )
 
@@ -44,6 +45,35 @@ func TestEveryKindComesBackWithItsIdAndTime(t *testing.T) {
 			if kind != "bytes:32" && !made.Equal(at) {
 				t.Errorf("%s: made at %v; want %v", kind, made, at)
 			}
+		}
+	}
+}
+
+func TestEveryEncodingOfAKindComesBackWithItsIdAndTime(t *testing.T) {
+	for _, kind := range []string{"geojson", "nffi"} {
+		plain := len(maker(t, kind, prt, 7).Append(nil, "PRT-S003_1", at))
+		for _, name := range encoding.Encodings(kind) {
+			for _, compression := range encoding.Compressions() {
+				m, err := payload.NewEncoded(kind, name, compression, prt, 7)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range []string{"PRT-S003_1", "PRT-S003_999999"} {
+					content := m.Append(nil, id, at)
+					got, made := payload.Parse(content)
+					if own := name == encoding.Encodings(kind)[0] && compression == encoding.None; got != id || !made.Equal(at) || !own && len(content) >= plain {
+						t.Errorf("%s in %s, %s: id %q at %v in %d bytes; want %q at %v in less than %d", kind, name, compression, got, made, len(content), id, at, plain)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAnEncodingThatAKindCannotHaveIsRefused(t *testing.T) {
+	for _, c := range [][3]string{{"bytes:100", "cbor", ""}, {"geojson", "xml", ""}, {"nffi", "json", ""}, {"nffi", "", "zip"}, {"gps", "", ""}} {
+		if _, err := payload.NewEncoded(c[0], c[1], c[2], prt, 7); err == nil {
+			t.Errorf("%v: want an error", c)
 		}
 	}
 }

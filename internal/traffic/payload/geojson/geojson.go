@@ -47,9 +47,19 @@ func quote(s string) string {
 	return string(text)
 }
 
+// Append appends the message of an entity of a unit at a position, with the given id, to dst.
+func Append(dst []byte, country, unit, entity string, p track.Position, id string, at time.Time) []byte {
+	m := Maker{before: []byte(beforePosition)}
+	m.middle = []byte(afterPosition + quote(country) + beforeUnit + quote(unit) + beforeNode + quote(entity) + beforeID)
+	return m.message(dst, id, at, p)
+}
+
 // Append appends the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
-	p := m.unit.MoveTo(at)
+	return m.message(dst, id, at, m.unit.MoveTo(at))
+}
+
+func (m *Maker) message(dst []byte, id string, at time.Time, p track.Position) []byte {
 	dst = append(dst, m.before...)
 	dst = appendDegrees(dst, p.LatitudeDegrees)
 	dst = append(dst, ", "...)
@@ -64,6 +74,22 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 // appendDegrees writes at most six decimals, about 0.1 m.
 func appendDegrees(dst []byte, degrees float64) []byte {
 	return strconv.AppendFloat(dst, math.Round(degrees*1e6)/1e6, 'f', -1, 64)
+}
+
+// Feature has the members of a message, in order.
+type Feature struct {
+	Type     string `json:"type"`
+	Geometry struct {
+		Type        string    `json:"type"`
+		Coordinates []float64 `json:"coordinates"`
+	} `json:"geometry"`
+	Properties struct {
+		Country               string `json:"country"`
+		Unit                  string `json:"unit"`
+		Entity                string `json:"node_id"`
+		ID                    string `json:"msg_id"`
+		TimestampMilliseconds int64  `json:"timestamp"`
+	} `json:"properties"`
 }
 
 // Parse returns the id in properties.msg_id and the time in properties.timestamp (zero if absent).

@@ -5,27 +5,38 @@ package military
 
 import (
 	"bytes"
+	_ "embed" // for the schema
 	"encoding/json"
+	"encoding/xml"
 	"time"
 )
+
+// Schema is the XML schema of the message's XML.
+//
+//go:embed military.xsd
+var Schema []byte
+
+// Root is the name of the XML's outermost element, which is in no namespace.
+const Root = "message"
 
 // Message is the content of a message.
 type Message struct{ Type, From, To, Text string }
 
-// form is the message's JSON; sendingTime is in milliseconds since the Unix epoch.
-type form struct {
-	Type                    string `json:"msgType"`
-	From                    string `json:"from"`
-	To                      string `json:"to"`
-	Text                    string `json:"text"`
-	SendingTimeMilliseconds int64  `json:"sendingTime"`
-	ID                      string `json:"msgId"`
+// Form has the members of the message's JSON, in order. They are the elements of its XML too.
+type Form struct {
+	Type string `json:"msgType" xml:"msgType"`
+	From string `json:"from" xml:"from"`
+	To   string `json:"to" xml:"to"`
+	Text string `json:"text" xml:"text"`
+	// SendingTimeMilliseconds is since the Unix epoch.
+	SendingTimeMilliseconds int64  `json:"sendingTime" xml:"sendingTime"`
+	ID                      string `json:"msgId" xml:"msgId"`
 }
 
 // Append appends a message with an id, made at a time, to dst. If size is larger than the message, its text is padded
 // with spaces.
 func Append(dst []byte, m Message, id string, at time.Time, size int) []byte {
-	f := form{m.Type, m.From, m.To, m.Text, at.UnixMilli(), id}
+	f := Form{m.Type, m.From, m.To, m.Text, at.UnixMilli(), id}
 	text := encode(f)
 	if missing := size - len(text); missing > 0 {
 		f.Text += string(bytes.Repeat([]byte(" "), missing))
@@ -34,7 +45,7 @@ func Append(dst []byte, m Message, id string, at time.Time, size int) []byte {
 	return append(dst, text...)
 }
 
-func encode(f form) []byte {
+func encode(f Form) []byte {
 	text, _ := json.Marshal(f) // strings and a number always encode
 	return text
 }
@@ -60,7 +71,7 @@ func Parse(payload []byte) (id string, at time.Time, ok bool) {
 	if trimmed := bytes.TrimLeft(payload, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return "", at, false
 	}
-	var f form
+	var f Form
 	if json.Unmarshal(payload, &f) != nil || f.ID == "" {
 		return "", at, false
 	}
@@ -68,4 +79,13 @@ func Parse(payload []byte) (id string, at time.Time, ok bool) {
 		at = time.UnixMilli(f.SendingTimeMilliseconds)
 	}
 	return f.ID, at, true
+}
+
+// AppendXML appends a message with an id, made at a time, to dst as XML.
+func AppendXML(dst []byte, m Message, id string, at time.Time) []byte {
+	out := bytes.NewBuffer(dst)
+	encoder := xml.NewEncoder(out)
+	f := Form{m.Type, m.From, m.To, m.Text, at.UnixMilli(), id}
+	_ = encoder.EncodeElement(f, xml.StartElement{Name: xml.Name{Local: Root}}) // strings and a number always encode
+	return out.Bytes()
 }

@@ -8,6 +8,7 @@ package nffi
 
 import (
 	"bytes"
+	_ "embed" // for the schema
 	"encoding/xml"
 	"fmt"
 	"html"
@@ -17,6 +18,14 @@ import (
 
 	"vignette.dev/vignette/internal/traffic/payload/track"
 )
+
+// Schema is the XML schema of the messages.
+//
+//go:embed nffi.xsd
+var Schema []byte
+
+// Namespace is that of all elements.
+const Namespace = "urn:nato:fft:protocols:nffi13"
 
 // MinBytes and MaxBytes are the sizes in MQTT messages of the published experiments.
 const (
@@ -55,6 +64,18 @@ func escape(s string) string {
 	return out.String()
 }
 
+// Track is the content of a message with one track.
+type Track struct {
+	Country, Unit, Entity, Remarks string
+	Position                       track.Position
+}
+
+// Append appends the message of a track, with the given id, to dst.
+func Append(dst []byte, t Track, id string, at time.Time) []byte {
+	m := Maker{country: escape(t.Country), name: escape(t.Unit), entity: escape(t.Entity), remarks: escape(t.Remarks)}
+	return m.message(dst, escape(id), at, t.Position)
+}
+
 // Append appends the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	return m.message(dst, escape(id), at, m.unit.MoveTo(at))
@@ -76,6 +97,39 @@ func (m *Maker) message(dst []byte, id string, at time.Time, p track.Position) [
 		m.country, m.entity, at.UTC().Format("20060102150405"),
 		p.LatitudeDegrees, p.LongitudeDegrees, p.AltitudeMetres, p.BearingDegrees, p.SpeedKilometresPerHour,
 		m.name, id, at.UnixMilli(), m.remarks)
+}
+
+// document has the elements of a message that a Track needs.
+type document struct {
+	XMLName xml.Name `xml:"urn:nato:fft:protocols:nffi13 NFFIMessage"`
+	Tracks  []struct {
+		Country   string  `xml:"positionalData>trackSource>sourceSystem>country"`
+		Entity    string  `xml:"positionalData>trackSource>transponderId"`
+		Latitude  float64 `xml:"positionalData>coordinates>latitude"`
+		Longitude float64 `xml:"positionalData>coordinates>longitude"`
+		Altitude  float64 `xml:"positionalData>coordinates>altitude"`
+		Bearing   float64 `xml:"positionalData>bearing"`
+		Speed     float64 `xml:"positionalData>speed"`
+		Unit      string  `xml:"identificationData>unitShortName"`
+		ID        string  `xml:"deviceSpecificData>additionalId"`
+		Time      string  `xml:"deviceSpecificData>specialUserDefined"`
+		Remarks   string  `xml:"deviceSpecificData>remarks"`
+	} `xml:"track"`
+}
+
+// Read returns the content of a message, of whose tracks it takes the first.
+func Read(message []byte) (t Track, id string, at time.Time, ok bool) {
+	var d document
+	if xml.Unmarshal(message, &d) != nil || len(d.Tracks) == 0 || d.Tracks[0].ID == "" {
+		return t, "", at, false
+	}
+	first := d.Tracks[0]
+	if ms, err := strconv.ParseInt(first.Time, 10, 64); err == nil && ms > 0 {
+		at = time.UnixMilli(ms)
+	}
+	position := track.Position{LatitudeDegrees: first.Latitude, LongitudeDegrees: first.Longitude, BearingDegrees: first.Bearing,
+		SpeedKilometresPerHour: first.Speed, AltitudeMetres: first.Altitude}
+	return Track{first.Country, first.Unit, first.Entity, first.Remarks, position}, first.ID, at, true
 }
 
 // Parse returns the id in the first track's additionalId, and the time in its specialUserDefined if a Maker wrote it.

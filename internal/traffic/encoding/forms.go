@@ -1,0 +1,98 @@
+package encoding
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// form is how an encoding makes its content of a model's JSON or XML.
+type form struct {
+	contentType string
+	// isJSON says that the plain form is JSON; otherwise it is XML.
+	isJSON bool
+	encode func(dst, plain []byte, m *model) ([]byte, error)
+	decode func(content []byte, m *model) (plain []byte, ok bool)
+}
+
+var forms map[string]form
+
+func init() { // forms and models refer to each other
+	forms = map[string]form{
+		JSON: {isJSON: true, encode: same, decode: unchanged},
+		CBOR: {isJSON: true, contentType: "application/cbor", encode: encodeCBOR, decode: decodeCBOR},
+		XML:  {contentType: "application/xml", encode: same, decode: unchanged},
+	}
+}
+
+func same(dst, plain []byte, _ *model) ([]byte, error) { return append(dst, plain...), nil }
+
+func unchanged(content []byte, _ *model) ([]byte, bool) { return content, true }
+
+var (
+	cborEncoding = must(cbor.CoreDetEncOptions().EncMode())
+	cborDecoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 4096, MaxMapPairs: 4096}.DecMode())
+)
+
+func must[T any](mode T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}
+
+// encodeCBOR encodes the members of the JSON in the deterministic form of RFC 8949, section 4.2.
+func encodeCBOR(dst, plain []byte, m *model) ([]byte, error) {
+	value := m.value()
+	if err := json.Unmarshal(plain, value); err != nil {
+		return dst, errNotPlain(m, "JSON")
+	}
+	content, err := cborEncoding.Marshal(value)
+	if err != nil {
+		return dst, errNotPlain(m, "JSON")
+	}
+	return append(dst, content...), nil
+}
+
+func decodeCBOR(content []byte, m *model) ([]byte, bool) {
+	value := m.value()
+	if cborDecoding.Unmarshal(content, value) != nil {
+		return nil, false
+	}
+	plain, err := json.Marshal(value)
+	return plain, err == nil
+}
+
+// maxBytes bounds what a compressed message may grow to.
+const maxBytes = 1 << 20
+
+var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+func compress(dst, content []byte) []byte {
+	out := bytes.NewBuffer(dst)
+	w, _ := gzipWriters.Get().(*gzip.Writer)
+	w.Reset(out)
+	_, _ = w.Write(content) // a buffer never fails
+	_ = w.Close()
+	gzipWriters.Put(w)
+	return out.Bytes()
+}
+
+func decompress(content []byte) ([]byte, bool) {
+	r, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, false
+	}
+	out, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	return out, err == nil && len(out) <= maxBytes
+}
+
+// errNotPlain says that what should be encoded is not of the model.
+func errNotPlain(m *model, form string) error {
+	return fmt.Errorf("content: want a message of model %s in %s", m.name, form)
+}
