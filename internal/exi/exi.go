@@ -16,9 +16,10 @@ const (
 // Options of a stream. Encoder and decoder need the same ones, as the stream does not carry them.
 type Options struct{}
 
-// header says that EXI 1.0 follows, without options. A cookie may stand before it.
-const header = 0x80
+// Header is the first byte of what Encode makes. It says that EXI 1.0 follows, without options.
+const Header = 0x80
 
+// cookie may stand before the header.
 var cookie = []byte("$EXI")
 
 // name is a qualified name.
@@ -74,7 +75,7 @@ func Encode(dst, xml []byte, _ Options) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	w := &bitWriter{out: append(dst, header)}
+	w := &bitWriter{out: append(dst, Header)}
 	encodeSchemaless(w, events)
 	return w.bytes(), nil
 }
@@ -111,7 +112,7 @@ func cutHeader(exi []byte) (body []byte, err error) {
 	if len(exi) >= len(cookie) && string(exi[:len(cookie)]) == string(cookie) {
 		exi = exi[len(cookie):]
 	}
-	if len(exi) == 0 || exi[0] != header {
+	if len(exi) == 0 || exi[0] != Header {
 		return nil, errOptions
 	}
 	return exi[1:], nil

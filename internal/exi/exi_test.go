@@ -76,7 +76,7 @@ func TestWhatIsNoDocumentIsRefused(t *testing.T) {
 
 // stream writes what no encoder does.
 func stream(write func(w *bitWriter, n *names)) []byte {
-	w := &bitWriter{out: []byte{header}}
+	w := &bitWriter{out: []byte{Header}}
 	write(w, newNames())
 	return w.bytes()
 }

@@ -32,11 +32,12 @@ type Message struct {
 
 // The encodings and the compression.
 const (
-	JSON = "json"
-	CBOR = "cbor"
-	XML  = "xml"
-	Gzip = "gzip"
-	None = "none"
+	JSON          = "json"
+	CBOR          = "cbor"
+	XML           = "xml"
+	EXISchemaless = "exi-schemaless"
+	Gzip          = "gzip"
+	None          = "none"
 )
 
 // Models returns the names of all message models.

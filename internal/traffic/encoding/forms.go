@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"vignette.dev/vignette/internal/exi"
 )
 
 // form is how an encoding makes its content of a model's JSON or XML.
@@ -24,9 +26,10 @@ var forms map[string]form
 
 func init() { // forms and models refer to each other
 	forms = map[string]form{
-		JSON: {isJSON: true, encode: same, decode: unchanged},
-		CBOR: {isJSON: true, contentType: "application/cbor", encode: encodeCBOR, decode: decodeCBOR},
-		XML:  {contentType: "application/xml", encode: same, decode: unchanged},
+		JSON:          {isJSON: true, encode: same, decode: unchanged},
+		CBOR:          {isJSON: true, contentType: "application/cbor", encode: encodeCBOR, decode: decodeCBOR},
+		XML:           {contentType: "application/xml", encode: same, decode: unchanged},
+		EXISchemaless: {contentType: "application/exi", encode: encodeSchemaless, decode: decodeSchemaless},
 	}
 }
 
@@ -65,6 +68,15 @@ func decodeCBOR(content []byte, m *model) ([]byte, bool) {
 		return nil, false
 	}
 	plain, err := json.Marshal(value)
+	return plain, err == nil
+}
+
+func encodeSchemaless(dst, plain []byte, _ *model) ([]byte, error) {
+	return exi.Encode(dst, plain, exi.Options{})
+}
+
+func decodeSchemaless(content []byte, _ *model) ([]byte, bool) {
+	plain, err := exi.Decode(nil, content, exi.Options{})
 	return plain, err == nil
 }
 

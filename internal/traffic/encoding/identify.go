@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/exi"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
 	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
@@ -31,8 +32,14 @@ func Identify(content []byte) (id string, made time.Time, ok bool) {
 			return identifyXML(content)
 		}
 	}
-	if len(content) > 0 && content[0]>>5 == cborMap {
+	switch {
+	case len(content) == 0:
+	case content[0]>>5 == cborMap:
 		return identifyCBOR(content)
+	case content[0] == exi.Header:
+		if document, err := exi.Decode(nil, content, exi.Options{}); err == nil {
+			return identifyXML(document)
+		}
 	}
 	return "", made, false
 }
