@@ -1,0 +1,77 @@
+// Package testcapture captures what tests send over loopback, and dissects it with tshark.
+package testcapture
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const startTime = 10 * time.Second
+
+// Capture is a running capture.
+type Capture struct {
+	t    testing.TB
+	file string
+	dump *exec.Cmd
+}
+
+// Start captures what a filter of pcap matches, such as "tcp port 80". It skips the test where the programs or the right to are missing.
+func Start(t testing.TB, filter string) *Capture {
+	t.Helper()
+	for _, program := range []string{"tshark", "tcpdump"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed (the Debian package of that name)", program)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to capture on loopback")
+	}
+	c := &Capture{t: t, file: filepath.Join(t.TempDir(), "loopback.pcap")}
+	c.dump = exec.Command("tcpdump", "-i", "lo", "-U", "--immediate-mode", "-B", "65536", "-s", "65600", "-Z", "root", "-w", c.file, filter)
+	var said bytes.Buffer
+	c.dump.Stderr = &said
+	c.dump.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.dump.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(startTime); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(c.file); err == nil {
+			return c
+		}
+		if time.Now().After(deadline) {
+			_ = c.dump.Process.Kill()
+			_ = c.dump.Wait() // ends the writing to said
+			t.Fatalf("tcpdump does not start: %s", said.String())
+		}
+	}
+}
+
+// Dissect ends the capture, and returns what tshark reads in it. It fails the test if tshark finds a packet malformed.
+// Each rule says which protocol a port has, such as "tcp.port==8080,http".
+func (c *Capture) Dissect(rules ...string) string {
+	c.t.Helper()
+	time.Sleep(200 * time.Millisecond) // lets tcpdump read the rest; its buffer (64 MiB) has -s bytes for each packet
+	_ = c.dump.Process.Signal(syscall.SIGINT)
+	_ = c.dump.Wait()
+	arguments := []string{"-n", "-r", c.file, "-V"}
+	for _, rule := range rules {
+		arguments = append(arguments, "-d", rule)
+	}
+	out, err := exec.Command("tshark", arguments...).Output()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	read := string(out)
+	for _, bad := range []string{"Malformed", "malformed", "Expert Info (Error"} {
+		if at := strings.Index(read, bad); at >= 0 {
+			c.t.Errorf("tshark finds %q:\n%s", bad, read[max(0, at-1500):min(len(read), at+300)])
+		}
+	}
+	return read
+}
