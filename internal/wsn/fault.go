@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"vignette.dev/vignette/internal/soap"
 )
 
 // FaultKind is the element in a fault's detail: prefix and name. The prefixes are those that envelopes declare.
@@ -35,7 +37,7 @@ type Fault struct {
 	// Minimum and Maximum are the acceptable limits of termination times, for faults about these.
 	MinimumTime time.Time
 	// Unknown is the filter of an InvalidFilter as prefix:name with its namespace declared. AppendFault fills it in.
-	Unknown *Element
+	Unknown *soap.Element
 }
 
 // Error returns the text for people.
@@ -60,12 +62,12 @@ func (f *Fault) detail(now time.Time) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<%s><wsrf-bf:Timestamp>%s</wsrf-bf:Timestamp><wsrf-bf:Description>%s</wsrf-bf:Description>`, f.Kind, Time(now), escape(f.Reason))
+	fmt.Fprintf(&b, `<%s><wsrf-bf:Timestamp>%s</wsrf-bf:Timestamp><wsrf-bf:Description>%s</wsrf-bf:Description>`, f.Kind, Time(now), soap.Escape(f.Reason))
 	switch {
 	case f.Kind == InvalidFilter && f.Unknown != nil && f.Unknown.Name.Space == "":
-		fmt.Fprintf(&b, `<wsnt:UnknownFilter>%s</wsnt:UnknownFilter>`, escape(f.Unknown.Name.Local))
+		fmt.Fprintf(&b, `<wsnt:UnknownFilter>%s</wsnt:UnknownFilter>`, soap.Escape(f.Unknown.Name.Local))
 	case f.Kind == InvalidFilter && f.Unknown != nil:
-		fmt.Fprintf(&b, `<wsnt:UnknownFilter xmlns:f="%s">f:%s</wsnt:UnknownFilter>`, escape(f.Unknown.Name.Space), escape(f.Unknown.Name.Local))
+		fmt.Fprintf(&b, `<wsnt:UnknownFilter xmlns:f="%s">f:%s</wsnt:UnknownFilter>`, soap.Escape(f.Unknown.Name.Space), soap.Escape(f.Unknown.Name.Local))
 	case f.Kind == UnacceptableInitialTermination || f.Kind == UnacceptableTermination:
 		fmt.Fprintf(&b, `<wsnt:MinimumTime>%s</wsnt:MinimumTime>`, Time(f.MinimumTime))
 	}
@@ -73,23 +75,13 @@ func (f *Fault) detail(now time.Time) string {
 	return b.String()
 }
 
-// parseFault reads a fault of either version of SOAP.
-func parseFault(e *Element) *Fault {
-	f := &Fault{Kind: ServerBusy}
-	ns := e.Name.Space
-	if reason := e.Child(ns, "Reason").Child(ns, "Text"); reason != nil {
-		f.Reason = reason.Text
-	} else if reason := e.Child("", "faultstring"); reason != nil {
-		f.Reason = reason.Text
-	}
-	detail := e.Child(ns, "Detail")
-	if detail == nil {
-		detail = e.Child("", "detail")
-	}
-	if detail == nil || len(detail.Children) == 0 {
+// parseFault reads WS-Notification's kind of a fault.
+func parseFault(received *soap.Fault) *Fault {
+	f := &Fault{Kind: ServerBusy, Reason: received.Reason}
+	kind := received.Detail
+	if kind == nil {
 		return f
 	}
-	kind := detail.Children[0]
 	prefix := map[string]string{NSBase: "wsnt:", NSBrokered: "wsbr:"}[kind.Name.Space]
 	if strings.HasPrefix(kind.Name.Space, "http://docs.oasis-open.org/wsrf/") {
 		prefix = "wsrf-r:"

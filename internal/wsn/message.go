@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"vignette.dev/vignette/internal/soap"
 )
 
 // NotificationMessage is one message of a Notify.
 type NotificationMessage struct {
 	// Subscription is the one that the message was sent for, and Producer the sender; without an address if absent.
-	Subscription, Producer EPR
+	Subscription, Producer soap.EPR
 	// Topic has no dialect if absent.
 	Topic TopicExpression
 	// Message is one element.
@@ -20,7 +22,7 @@ type NotificationMessage struct {
 
 // Subscribe is a consumer's request. A pull point is a consumer too.
 type Subscribe struct {
-	Consumer EPR
+	Consumer soap.EPR
 	// Topics must all match; none match everything.
 	Topics []TopicExpression
 	// Termination is the text in the request; empty for none.
@@ -29,32 +31,20 @@ type Subscribe struct {
 
 // Subscribed is the response.
 type Subscribed struct {
-	Subscription EPR
+	Subscription soap.EPR
 	// Now is the broker's time, Termination the subscription's end; zero for unknown and never.
 	Now, Termination time.Time
 }
 
 // RegisterPublisher is a publisher's request.
 type RegisterPublisher struct {
-	Publisher   EPR
+	Publisher   soap.EPR
 	Topics      []TopicExpression
 	Demand      bool
 	Termination string
 }
 
 // --- writing
-
-func (e EPR) append(b *strings.Builder, name string) {
-	fmt.Fprintf(b, `<%s><wsa:Address>%s</wsa:Address>`, name, escape(e.Address))
-	if len(e.Parameters) > 0 {
-		b.WriteString(`<wsa:ReferenceParameters>`)
-		for _, p := range e.Parameters {
-			b.Write(p)
-		}
-		b.WriteString(`</wsa:ReferenceParameters>`)
-	}
-	fmt.Fprintf(b, `</%s>`, name)
-}
 
 func (x TopicExpression) append(b *strings.Builder, name string) {
 	fmt.Fprintf(b, `<%s`, name)
@@ -64,21 +54,21 @@ func (x TopicExpression) append(b *strings.Builder, name string) {
 	}
 	slices.Sort(prefixes)
 	for _, prefix := range prefixes {
-		fmt.Fprintf(b, ` xmlns:%s="%s"`, prefix, escape(x.Namespaces[prefix]))
+		fmt.Fprintf(b, ` xmlns:%s="%s"`, prefix, soap.Escape(x.Namespaces[prefix]))
 	}
-	fmt.Fprintf(b, ` Dialect="%s">%s</%s>`, escape(x.Dialect), escape(x.Text), name)
+	fmt.Fprintf(b, ` Dialect="%s">%s</%s>`, soap.Escape(x.Dialect), soap.Escape(x.Text), name)
 }
 
 func (n NotificationMessage) append(b *strings.Builder) {
 	b.WriteString(`<wsnt:NotificationMessage>`)
 	if n.Subscription.Address != "" {
-		n.Subscription.append(b, "wsnt:SubscriptionReference")
+		n.Subscription.Append(b, "wsnt:SubscriptionReference")
 	}
 	if n.Topic.Dialect != "" {
 		n.Topic.append(b, "wsnt:Topic")
 	}
 	if n.Producer.Address != "" {
-		n.Producer.append(b, "wsnt:ProducerReference")
+		n.Producer.Append(b, "wsnt:ProducerReference")
 	}
 	b.WriteString(`<wsnt:Message>`)
 	b.Write(n.Message)
@@ -104,7 +94,7 @@ func NotifyBody(messages ...NotificationMessage) string {
 func (s Subscribe) Body() string {
 	var b strings.Builder
 	b.WriteString(`<wsnt:Subscribe>`)
-	s.Consumer.append(&b, "wsnt:ConsumerReference")
+	s.Consumer.Append(&b, "wsnt:ConsumerReference")
 	if len(s.Topics) > 0 {
 		b.WriteString(`<wsnt:Filter>`)
 		for _, t := range s.Topics {
@@ -113,7 +103,7 @@ func (s Subscribe) Body() string {
 		b.WriteString(`</wsnt:Filter>`)
 	}
 	if s.Termination != "" {
-		fmt.Fprintf(&b, `<wsnt:InitialTerminationTime>%s</wsnt:InitialTerminationTime>`, escape(s.Termination))
+		fmt.Fprintf(&b, `<wsnt:InitialTerminationTime>%s</wsnt:InitialTerminationTime>`, soap.Escape(s.Termination))
 	}
 	b.WriteString(`</wsnt:Subscribe>`)
 	return b.String()
@@ -136,7 +126,7 @@ func times(termination, now time.Time, terminationFirst bool) string {
 func (s Subscribed) Body() string {
 	var b strings.Builder
 	b.WriteString(`<wsnt:SubscribeResponse>`)
-	s.Subscription.append(&b, "wsnt:SubscriptionReference")
+	s.Subscription.Append(&b, "wsnt:SubscriptionReference")
 	b.WriteString(times(s.Termination, s.Now, false))
 	b.WriteString(`</wsnt:SubscribeResponse>`)
 	return b.String()
@@ -147,7 +137,7 @@ func RenewBody(termination string) string {
 	if termination == "" {
 		return `<wsnt:Renew><wsnt:TerminationTime xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/></wsnt:Renew>`
 	}
-	return `<wsnt:Renew><wsnt:TerminationTime>` + escape(termination) + `</wsnt:TerminationTime></wsnt:Renew>`
+	return `<wsnt:Renew><wsnt:TerminationTime>` + soap.Escape(termination) + `</wsnt:TerminationTime></wsnt:Renew>`
 }
 
 // RenewedBody is the response.
@@ -172,10 +162,10 @@ func MessagesBody(messages ...NotificationMessage) string {
 }
 
 // PullPointBody is the response to CreatePullPoint.
-func PullPointBody(pullPoint EPR) string {
+func PullPointBody(pullPoint soap.EPR) string {
 	var b strings.Builder
 	b.WriteString(`<wsnt:CreatePullPointResponse>`)
-	pullPoint.append(&b, "wsnt:PullPoint")
+	pullPoint.Append(&b, "wsnt:PullPoint")
 	b.WriteString(`</wsnt:CreatePullPointResponse>`)
 	return b.String()
 }
@@ -199,38 +189,33 @@ func (r RegisterPublisher) Body() string {
 	var b strings.Builder
 	b.WriteString(`<wsbr:RegisterPublisher xmlns:wsbr="` + NSBrokered + `">`)
 	if r.Publisher.Address != "" {
-		r.Publisher.append(&b, "wsbr:PublisherReference")
+		r.Publisher.Append(&b, "wsbr:PublisherReference")
 	}
 	for _, t := range r.Topics {
 		t.append(&b, "wsbr:Topic")
 	}
 	fmt.Fprintf(&b, `<wsbr:Demand>%t</wsbr:Demand>`, r.Demand)
 	if r.Termination != "" {
-		fmt.Fprintf(&b, `<wsbr:InitialTerminationTime>%s</wsbr:InitialTerminationTime>`, escape(r.Termination))
+		fmt.Fprintf(&b, `<wsbr:InitialTerminationTime>%s</wsbr:InitialTerminationTime>`, soap.Escape(r.Termination))
 	}
 	b.WriteString(`</wsbr:RegisterPublisher>`)
 	return b.String()
 }
 
 // RegisteredBody is the response.
-func RegisteredBody(registration, consumer EPR) string {
+func RegisteredBody(registration, consumer soap.EPR) string {
 	var b strings.Builder
 	b.WriteString(`<wsbr:RegisterPublisherResponse xmlns:wsbr="` + NSBrokered + `">`)
-	registration.append(&b, "wsbr:PublisherRegistrationReference")
-	consumer.append(&b, "wsbr:ConsumerReference")
+	registration.Append(&b, "wsbr:PublisherRegistrationReference")
+	consumer.Append(&b, "wsbr:ConsumerReference")
 	b.WriteString(`</wsbr:RegisterPublisherResponse>`)
 	return b.String()
 }
 
 // --- reading
 
-// is reports whether a body is an element of a name.
-func (e *Element) is(space, local string) bool {
-	return e != nil && e.Name.Space == space && e.Name.Local == local
-}
-
-func want(e *Element, space, local string) error {
-	if e.is(space, local) {
+func want(e *soap.Element, space, local string) error {
+	if e.Is(space, local) {
 		return nil
 	}
 	if e == nil {
@@ -239,52 +224,32 @@ func want(e *Element, space, local string) error {
 	return faultf(MalformedMessage, "body has {%s}%s: want %s", e.Name.Space, e.Name.Local, local)
 }
 
-func parseEPR(e *Element) EPR {
-	var epr EPR
-	if address := e.Child(NSAddressing, "Address"); address != nil {
-		epr.Address = strings.TrimSpace(address.Text)
-	}
-	if parameters := e.Child(NSAddressing, "ReferenceParameters"); parameters != nil {
-		for _, p := range parameters.Children {
-			epr.Parameters = append(epr.Parameters, slices.Clone(p.Standalone()))
-		}
-	}
-	return epr
-}
-
 // parseTopic reads a topic expression with the prefixes that it may use. Apache CXF and others omit the dialect against the
 // schema: it defaults to the given one.
-func parseTopic(e *Element, missing string) TopicExpression {
+func parseTopic(e *soap.Element, missing string) TopicExpression {
 	x := TopicExpression{Dialect: strings.TrimSpace(e.Attribute("Dialect")), Text: strings.TrimSpace(e.Text)}
 	if x.Dialect == "" {
 		x.Dialect = missing
 	}
-	for s := e.inner; s != nil && strings.Contains(x.Text, ":"); s = s.before {
-		if _, seen := x.Namespaces[s.prefix]; !seen && s.prefix != "" && strings.Contains(x.Text, s.prefix+":") {
-			if x.Namespaces == nil {
-				x.Namespaces = map[string]string{}
-			}
-			x.Namespaces[s.prefix] = s.uri
-		}
-	}
+	x.Namespaces = e.Prefixes(x.Text)
 	return x
 }
 
-func parseNotifications(e *Element) ([]NotificationMessage, error) {
+func parseNotifications(e *soap.Element) ([]NotificationMessage, error) {
 	var messages []NotificationMessage
 	for _, c := range e.Children {
-		if !c.is(NSBase, "NotificationMessage") {
+		if !c.Is(NSBase, "NotificationMessage") {
 			continue
 		}
 		var n NotificationMessage
 		if s := c.Child(NSBase, "SubscriptionReference"); s != nil {
-			n.Subscription = parseEPR(s)
+			n.Subscription = soap.ParseEPR(s)
 		}
 		if t := c.Child(NSBase, "Topic"); t != nil {
 			n.Topic = parseTopic(t, DialectConcrete)
 		}
 		if p := c.Child(NSBase, "ProducerReference"); p != nil {
-			n.Producer = parseEPR(p)
+			n.Producer = soap.ParseEPR(p)
 		}
 		content := c.Child(NSBase, "Message")
 		if content == nil || len(content.Children) != 1 {
@@ -297,7 +262,7 @@ func parseNotifications(e *Element) ([]NotificationMessage, error) {
 }
 
 // ParseNotify reads the messages of a Notify.
-func ParseNotify(body *Element) ([]NotificationMessage, error) {
+func ParseNotify(body *soap.Element) ([]NotificationMessage, error) {
 	if err := want(body, NSBase, "Notify"); err != nil {
 		return nil, err
 	}
@@ -309,7 +274,7 @@ func ParseNotify(body *Element) ([]NotificationMessage, error) {
 }
 
 // ParseMessages reads a pull point's response.
-func ParseMessages(body *Element) ([]NotificationMessage, error) {
+func ParseMessages(body *soap.Element) ([]NotificationMessage, error) {
 	if err := want(body, NSBase, "GetMessagesResponse"); err != nil {
 		return nil, err
 	}
@@ -317,7 +282,7 @@ func ParseMessages(body *Element) ([]NotificationMessage, error) {
 }
 
 // ParseSubscribe reads a subscription. It refuses filters other than topic expressions, and policies.
-func ParseSubscribe(body *Element) (Subscribe, error) {
+func ParseSubscribe(body *soap.Element) (Subscribe, error) {
 	var s Subscribe
 	if err := want(body, NSBase, "Subscribe"); err != nil {
 		return s, err
@@ -326,10 +291,10 @@ func ParseSubscribe(body *Element) (Subscribe, error) {
 	if consumer == nil {
 		return s, faultf(SubscribeCreationFailed, "Subscribe has no ConsumerReference")
 	}
-	s.Consumer = parseEPR(consumer)
+	s.Consumer = soap.ParseEPR(consumer)
 	if filter := body.Child(NSBase, "Filter"); filter != nil {
 		for _, f := range filter.Children {
-			if !f.is(NSBase, "TopicExpression") {
+			if !f.Is(NSBase, "TopicExpression") {
 				return s, &Fault{Kind: InvalidFilter, Unknown: f, Reason: fmt.Sprintf("filter %s is not known: want TopicExpression", f.Name.Local)}
 			}
 			s.Topics = append(s.Topics, parseTopic(f, DialectFull))
@@ -338,14 +303,14 @@ func ParseSubscribe(body *Element) (Subscribe, error) {
 	if policy := body.Child(NSBase, "SubscriptionPolicy"); policy != nil && len(policy.Children) > 0 {
 		return s, faultf(UnrecognizedPolicyRequest, "subscription policy %s is not known: want none", policy.Children[0].Name.Local)
 	}
-	if t := body.Child(NSBase, "InitialTerminationTime"); t != nil && !t.isNil() {
+	if t := body.Child(NSBase, "InitialTerminationTime"); t != nil && !t.IsNil() {
 		s.Termination = strings.TrimSpace(t.Text)
 	}
 	return s, nil
 }
 
-func parseTime(e *Element) time.Time {
-	if e == nil || e.isNil() {
+func parseTime(e *soap.Element) time.Time {
+	if e == nil || e.IsNil() {
 		return time.Time{}
 	}
 	at, _ := ParseTermination(e.Text, time.Time{}) // for people and renewals only: an invalid time counts as none
@@ -353,7 +318,7 @@ func parseTime(e *Element) time.Time {
 }
 
 // ParseSubscribed reads the response to a subscription.
-func ParseSubscribed(body *Element) (Subscribed, error) {
+func ParseSubscribed(body *soap.Element) (Subscribed, error) {
 	if err := want(body, NSBase, "SubscribeResponse"); err != nil {
 		return Subscribed{}, err
 	}
@@ -362,12 +327,12 @@ func ParseSubscribed(body *Element) (Subscribed, error) {
 		return Subscribed{}, faultf(MalformedMessage, "SubscribeResponse has no SubscriptionReference")
 	}
 	return Subscribed{
-		Subscription: parseEPR(reference), Now: parseTime(body.Child(NSBase, "CurrentTime")), Termination: parseTime(body.Child(NSBase, "TerminationTime")),
+		Subscription: soap.ParseEPR(reference), Now: parseTime(body.Child(NSBase, "CurrentTime")), Termination: parseTime(body.Child(NSBase, "TerminationTime")),
 	}, nil
 }
 
 // ParseRenew reads the requested termination time; empty for none.
-func ParseRenew(body *Element) (string, error) {
+func ParseRenew(body *soap.Element) (string, error) {
 	if err := want(body, NSBase, "Renew"); err != nil {
 		return "", err
 	}
@@ -375,14 +340,14 @@ func ParseRenew(body *Element) (string, error) {
 	if t == nil {
 		return "", faultf(UnacceptableTermination, "Renew has no TerminationTime")
 	}
-	if t.isNil() {
+	if t.IsNil() {
 		return "", nil
 	}
 	return strings.TrimSpace(t.Text), nil
 }
 
 // ParseGetMessages reads the most messages requested; 0 for all.
-func ParseGetMessages(body *Element) (int, error) {
+func ParseGetMessages(body *soap.Element) (int, error) {
 	if err := want(body, NSBase, "GetMessages"); err != nil {
 		return 0, err
 	}
@@ -398,19 +363,19 @@ func ParseGetMessages(body *Element) (int, error) {
 }
 
 // ParsePullPoint reads the response to CreatePullPoint.
-func ParsePullPoint(body *Element) (EPR, error) {
+func ParsePullPoint(body *soap.Element) (soap.EPR, error) {
 	if err := want(body, NSBase, "CreatePullPointResponse"); err != nil {
-		return EPR{}, err
+		return soap.EPR{}, err
 	}
 	p := body.Child(NSBase, "PullPoint")
 	if p == nil {
-		return EPR{}, faultf(MalformedMessage, "CreatePullPointResponse has no PullPoint")
+		return soap.EPR{}, faultf(MalformedMessage, "CreatePullPointResponse has no PullPoint")
 	}
-	return parseEPR(p), nil
+	return soap.ParseEPR(p), nil
 }
 
 // ParseGetCurrentMessage reads the requested topic.
-func ParseGetCurrentMessage(body *Element) (TopicExpression, error) {
+func ParseGetCurrentMessage(body *soap.Element) (TopicExpression, error) {
 	if err := want(body, NSBase, "GetCurrentMessage"); err != nil {
 		return TopicExpression{}, err
 	}
@@ -422,7 +387,7 @@ func ParseGetCurrentMessage(body *Element) (TopicExpression, error) {
 }
 
 // ParseCurrentMessage reads the response: the message's element.
-func ParseCurrentMessage(body *Element) ([]byte, error) {
+func ParseCurrentMessage(body *soap.Element) ([]byte, error) {
 	if err := want(body, NSBase, "GetCurrentMessageResponse"); err != nil {
 		return nil, err
 	}
@@ -433,7 +398,7 @@ func ParseCurrentMessage(body *Element) ([]byte, error) {
 }
 
 // ParseRegisterPublisher reads a registration.
-func ParseRegisterPublisher(body *Element) (RegisterPublisher, error) {
+func ParseRegisterPublisher(body *soap.Element) (RegisterPublisher, error) {
 	var r RegisterPublisher
 	if err := want(body, NSBrokered, "RegisterPublisher"); err != nil {
 		return r, err
@@ -441,13 +406,13 @@ func ParseRegisterPublisher(body *Element) (RegisterPublisher, error) {
 	for _, c := range body.Children {
 		text := strings.TrimSpace(c.Text)
 		switch {
-		case c.is(NSBrokered, "PublisherReference"):
-			r.Publisher = parseEPR(c)
-		case c.is(NSBrokered, "Topic"):
+		case c.Is(NSBrokered, "PublisherReference"):
+			r.Publisher = soap.ParseEPR(c)
+		case c.Is(NSBrokered, "Topic"):
 			r.Topics = append(r.Topics, parseTopic(c, DialectFull))
-		case c.is(NSBrokered, "Demand"):
+		case c.Is(NSBrokered, "Demand"):
 			r.Demand = text == "true" || text == "1"
-		case c.is(NSBrokered, "InitialTerminationTime"):
+		case c.Is(NSBrokered, "InitialTerminationTime"):
 			r.Termination = text
 		}
 	}
@@ -455,13 +420,13 @@ func ParseRegisterPublisher(body *Element) (RegisterPublisher, error) {
 }
 
 // ParseRegistered reads the reference of a registration.
-func ParseRegistered(body *Element) (EPR, error) {
+func ParseRegistered(body *soap.Element) (soap.EPR, error) {
 	if err := want(body, NSBrokered, "RegisterPublisherResponse"); err != nil {
-		return EPR{}, err
+		return soap.EPR{}, err
 	}
 	r := body.Child(NSBrokered, "PublisherRegistrationReference")
 	if r == nil {
-		return EPR{}, faultf(MalformedMessage, "RegisterPublisherResponse has no PublisherRegistrationReference")
+		return soap.EPR{}, faultf(MalformedMessage, "RegisterPublisherResponse has no PublisherRegistrationReference")
 	}
-	return parseEPR(r), nil
+	return soap.ParseEPR(r), nil
 }

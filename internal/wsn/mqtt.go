@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"vignette.dev/vignette/internal/soap"
 )
 
 // Mapping of MQTT's topics, which are vignette's. A level is a topic's name. Levels that are no names are escaped as in SQL/XML (ISO
@@ -90,7 +92,7 @@ func nameOf(level string) Name {
 		if !isNCName(local) {
 			name.Local = escapeLevel(local, true)
 		}
-		if name.Space != "" && isXMLText(name.Space) && name.level() == level {
+		if name.Space != "" && soap.IsXMLText(name.Space) && name.level() == level {
 			return name
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"vignette.dev/vignette/internal/soap"
 )
 
 // Response to a message.
@@ -25,7 +27,7 @@ type Response struct {
 func (r Response) Accepted() bool { return r.Status >= 200 && r.Status < 300 }
 
 // Message is the message in the response, nil for none. A fault, or a failure status without one, is the error.
-func (r Response) Message() (*Message, error) {
+func (r Response) Message() (*soap.Message, error) {
 	if len(r.Body) > 0 {
 		m, err := ParseMessage(r.Body)
 		if fault, ok := errors.AsType[*Fault](err); ok && fault.Kind == MalformedMessage && !r.Accepted() {
@@ -63,7 +65,7 @@ func ParseEndpoint(address string) (Endpoint, error) {
 // Request is a message to post.
 type Request struct {
 	Host, Path string
-	SOAP       SOAP
+	SOAP       soap.Version
 	Action     string
 	Message    []byte
 	// Username and Password are for HTTP's basic authentication; without a name there is none.
@@ -77,7 +79,7 @@ type Request struct {
 func (r Request) bytes() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: vignette\r\nContent-Type: %s\r\n", r.Path, r.Host, r.SOAP.ContentType(r.Action))
-	if r.SOAP == SOAP11 {
+	if r.SOAP == soap.SOAP11 {
 		// Empty, which WS-Addressing allows: the standards' WSDL has no SOAP actions, and implementations generated from it refuse any.
 		b.WriteString("SOAPAction: \"\"\r\n")
 	}

@@ -4,21 +4,14 @@ package wsn
 
 // Namespaces.
 const (
-	NSBase          = "http://docs.oasis-open.org/wsn/b-2"
-	NSBrokered      = "http://docs.oasis-open.org/wsn/br-2"
-	NSTopics        = "http://docs.oasis-open.org/wsn/t-1"
-	NSAddressing    = "http://www.w3.org/2005/08/addressing"
-	NSBaseFaults    = "http://docs.oasis-open.org/wsrf/bf-2"
-	NSResource      = "http://docs.oasis-open.org/wsrf/r-2"
-	nsSOAP11        = "http://schemas.xmlsoap.org/soap/envelope/"
-	nsSOAP12        = "http://www.w3.org/2003/05/soap-envelope"
-	nsXML           = "http://www.w3.org/XML/1998/namespace"
-	nsContent       = "https://vignette.dev/wsn"
-	anonymous       = NSAddressing + "/anonymous"
-	interfaces      = "http://docs.oasis-open.org/wsn/bw-2/"
-	brokeredPrefix  = "http://docs.oasis-open.org/wsn/brw-2/"
-	actionFault     = "http://docs.oasis-open.org/wsn/fault"
-	actionSOAPFault = NSAddressing + "/soap/fault"
+	NSBase         = "http://docs.oasis-open.org/wsn/b-2"
+	NSBrokered     = "http://docs.oasis-open.org/wsn/br-2"
+	NSTopics       = "http://docs.oasis-open.org/wsn/t-1"
+	NSBaseFaults   = "http://docs.oasis-open.org/wsrf/bf-2"
+	NSResource     = "http://docs.oasis-open.org/wsrf/r-2"
+	interfaces     = "http://docs.oasis-open.org/wsn/bw-2/"
+	brokeredPrefix = "http://docs.oasis-open.org/wsn/brw-2/"
+	actionFault    = "http://docs.oasis-open.org/wsn/fault"
 )
 
 // Dialects of topic expressions (WS-Topics 1.3, section 8).

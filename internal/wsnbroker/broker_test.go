@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/wsn"
 )
 
@@ -41,9 +42,9 @@ func start(t *testing.T, limits Limits) *service {
 }
 
 // call posts a body and returns the answer's.
-func (s *service) call(address, body string) (*wsn.Element, error) {
+func (s *service) call(address, body string) (*soap.Element, error) {
 	s.t.Helper()
-	envelope := wsn.Envelope(wsn.SOAP12, wsn.Header{Action: "urn:test", MessageID: wsn.NewMessageID()}, body)
+	envelope := wsn.Envelope(soap.SOAP12, soap.Header{Action: "urn:test", MessageID: soap.NewMessageID()}, body)
 	response, err := http.Post(address, "application/soap+xml", bytes.NewReader(envelope))
 	if err != nil {
 		s.t.Fatal(err)
@@ -60,7 +61,7 @@ func (s *service) call(address, body string) (*wsn.Element, error) {
 	return m.Body, nil
 }
 
-func (s *service) must(address, body string) *wsn.Element {
+func (s *service) must(address, body string) *soap.Element {
 	s.t.Helper()
 	answer, err := s.call(address, body)
 	if err != nil {
@@ -71,12 +72,12 @@ func (s *service) must(address, body string) *wsn.Element {
 
 func (s *service) publish(topic, content string) {
 	s.t.Helper()
-	s.must(s.url+wsn.BrokerPath, wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.TopicOf(topic).Expression(), Message: wsn.Embed([]byte(content))}))
+	s.must(s.url+wsn.BrokerPath, wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.TopicOf(topic).Expression(), Message: soap.Embed([]byte(content))}))
 }
 
 func (s *service) subscribe(consumer, termination string, filters ...string) wsn.Subscribed {
 	s.t.Helper()
-	request := wsn.Subscribe{Consumer: wsn.EPR{Address: consumer}, Topics: []wsn.TopicExpression{wsn.FilterOf(filters...)}, Termination: termination}
+	request := wsn.Subscribe{Consumer: soap.EPR{Address: consumer}, Topics: []wsn.TopicExpression{wsn.FilterOf(filters...)}, Termination: termination}
 	subscribed, err := wsn.ParseSubscribed(s.must(s.url+wsn.BrokerPath, request.Body()))
 	if err != nil {
 		s.t.Fatal(err)
@@ -105,7 +106,7 @@ func (s *service) pull(pullPoint string, most int) (contents []string) {
 
 func contentsOf(t *testing.T, messages []wsn.NotificationMessage) (contents []string) {
 	for _, m := range messages {
-		content, err := wsn.Extract(m.Message)
+		content, err := soap.Extract(m.Message)
 		if err != nil {
 			t.Error(err)
 		}
@@ -240,13 +241,13 @@ func TestSubscriptionsLiveAsLongAsTheyAreRenewed(t *testing.T) {
 func TestSubscriptionsThatCannotBeAreFaults(t *testing.T) {
 	s := start(t, Limits{Subscriptions: 1})
 	c := newConsumer(t, accepts)
-	epr := wsn.EPR{Address: c.URL}
+	epr := soap.EPR{Address: c.URL}
 	for name, test := range map[string]struct {
 		request wsn.Subscribe
 		kind    wsn.FaultKind
 	}{
-		"no address":     {wsn.Subscribe{Consumer: wsn.EPR{Address: "mailto:a@b"}}, wsn.SubscribeCreationFailed},
-		"https":          {wsn.Subscribe{Consumer: wsn.EPR{Address: "https://a/"}}, wsn.SubscribeCreationFailed},
+		"no address":     {wsn.Subscribe{Consumer: soap.EPR{Address: "mailto:a@b"}}, wsn.SubscribeCreationFailed},
+		"https":          {wsn.Subscribe{Consumer: soap.EPR{Address: "https://a/"}}, wsn.SubscribeCreationFailed},
 		"a past time":    {wsn.Subscribe{Consumer: epr, Termination: "2020-01-01T00:00:00Z"}, wsn.UnacceptableInitialTermination},
 		"no time":        {wsn.Subscribe{Consumer: epr, Termination: "soon"}, wsn.UnacceptableInitialTermination},
 		"a foreign word": {wsn.Subscribe{Consumer: epr, Topics: []wsn.TopicExpression{{Dialect: "urn:x", Text: "a"}}}, wsn.TopicExpressionDialectUnknown},
@@ -314,7 +315,7 @@ func TestAClientMayWaitForMessages(t *testing.T) {
 	p := s.pullPoint()
 	s.subscribe(p, "", "#")
 	time.AfterFunc(100*time.Millisecond, func() { s.publish("a", "late") })
-	request, _ := http.NewRequest(http.MethodPost, p, bytes.NewReader(wsn.Envelope(wsn.SOAP11, wsn.Header{}, wsn.GetMessagesBody(1))))
+	request, _ := http.NewRequest(http.MethodPost, p, bytes.NewReader(wsn.Envelope(soap.SOAP11, soap.Header{}, wsn.GetMessagesBody(1))))
 	request.Header.Set("Prefer", "respond-async, wait=20")
 	began := time.Now()
 	response, err := http.DefaultClient.Do(request)
@@ -339,7 +340,7 @@ func TestTheLastMessageOfATopicIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, err := wsn.Extract(element)
+		content, err := soap.Extract(element)
 		return string(content), err
 	}
 	s.publish("/a", "1")
@@ -424,8 +425,8 @@ func TestMalformedRequestsAreAnsweredAndCounted(t *testing.T) {
 	s := start(t, Limits{})
 	for name, body := range map[string]string{
 		"no XML": "hello", "a bomb": `<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>`, "empty": "",
-		"not of this service": string(wsn.Envelope(wsn.SOAP11, wsn.Header{}, wsn.RenewBody("PT1S"))), "no message": string(wsn.Envelope(wsn.SOAP11, wsn.Header{}, "<wsnt:Notify/>")),
-		"a wildcard topic": string(wsn.Envelope(wsn.SOAP12, wsn.Header{}, wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.FilterOf("#"), Message: []byte("<a/>")}))),
+		"not of this service": string(wsn.Envelope(soap.SOAP11, soap.Header{}, wsn.RenewBody("PT1S"))), "no message": string(wsn.Envelope(soap.SOAP11, soap.Header{}, "<wsnt:Notify/>")),
+		"a wildcard topic": string(wsn.Envelope(soap.SOAP12, soap.Header{}, wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.FilterOf("#"), Message: []byte("<a/>")}))),
 	} {
 		response, err := http.Post(s.url+wsn.BrokerPath, "text/xml", strings.NewReader(body))
 		if err != nil {
@@ -466,7 +467,7 @@ func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 	before := heapMiB()
 	// All are paused, so everything is queued.
 	for range 10000 {
-		request := wsn.Subscribe{Consumer: wsn.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{wsn.FilterOf("a/+")}}
+		request := wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{wsn.FilterOf("a/+")}}
 		s.handle(request.Body())
 	}
 	for _, subscription := range s.subscriptions {
@@ -480,7 +481,7 @@ func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 		if i%25 == 0 {
 			topic = wsn.TopicOf(fmt.Sprintf("a/%d", i)).Expression()
 		}
-		if s.handle(wsn.NotifyBody(wsn.NotificationMessage{Topic: topic, Message: wsn.Embed([]byte(content))})) == http.StatusServiceUnavailable {
+		if s.handle(wsn.NotifyBody(wsn.NotificationMessage{Topic: topic, Message: soap.Embed([]byte(content))})) == http.StatusServiceUnavailable {
 			refused++
 		}
 		s.handle("<wsnt:Notify><" + strings.Repeat("a", 10000))
@@ -498,7 +499,7 @@ func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 // handle handles a request without the network.
 func (s *service) handle(body string) int {
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, wsn.BrokerPath, bytes.NewReader(wsn.Envelope(wsn.SOAP11, wsn.Header{}, body))))
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, wsn.BrokerPath, bytes.NewReader(wsn.Envelope(soap.SOAP11, soap.Header{}, body))))
 	return w.Code
 }
 
@@ -555,7 +556,7 @@ func FuzzRequest(f *testing.F) {
 		wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.TopicOf("/a/b").Expression(), Message: []byte("<a/>")}), wsn.EmptyBody("CreatePullPoint"), wsn.RegisterPublisher{}.Body(),
 		wsn.GetCurrentMessageBody(wsn.TopicOf("a").Expression()), wsn.RenewBody("PT1S"), wsn.GetMessagesBody(1),
 	} {
-		f.Add(wsn.BrokerPath, wsn.Envelope(wsn.SOAP11, wsn.Header{}, body))
+		f.Add(wsn.BrokerPath, wsn.Envelope(soap.SOAP11, soap.Header{}, body))
 	}
 	f.Fuzz(func(t *testing.T, path string, data []byte) {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \r\n\t%?#") || bytes.Contains(data, []byte("Subscribe")) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/wsn"
 )
 
@@ -35,7 +36,7 @@ type operation func(c *call) (string, error)
 
 // call is one request.
 type call struct {
-	*wsn.Message
+	*soap.Message
 	request *http.Request
 	// base is the beginning of addresses in answers, such as http://nor:8080.
 	base string
@@ -115,7 +116,7 @@ func (b *Broker) answer(w http.ResponseWriter, c *call, ops map[string]operation
 	default:
 		action := wsn.ResponseAction(c.Action)
 		w.Header().Set("Content-Type", c.SOAP.ContentType(action))
-		write(w, http.StatusOK, wsn.Envelope(c.SOAP, wsn.Header{Action: action, MessageID: wsn.NewMessageID(), RelatesTo: c.MessageID}, body))
+		write(w, http.StatusOK, wsn.Envelope(c.SOAP, soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: c.MessageID}, body))
 	}
 }
 
@@ -127,10 +128,10 @@ func write(w http.ResponseWriter, status int, body []byte) {
 }
 
 // fault answers with a fault. The request may be parsed only in part.
-func (b *Broker) fault(w http.ResponseWriter, m *wsn.Message, reason string, err error) {
+func (b *Broker) fault(w http.ResponseWriter, m *soap.Message, reason string, err error) {
 	b.metrics.rejected.WithLabelValues(reason).Inc()
 	if m == nil {
-		m = &wsn.Message{}
+		m = &soap.Message{}
 	}
 	fault, ok := errors.AsType[*wsn.Fault](err)
 	if !ok {
@@ -141,7 +142,7 @@ func (b *Broker) fault(w http.ResponseWriter, m *wsn.Message, reason string, err
 	switch {
 	case fault.Kind == wsn.ServerBusy:
 		status = http.StatusServiceUnavailable
-	case m.SOAP == wsn.SOAP12:
+	case m.SOAP == soap.SOAP12:
 		status = http.StatusBadRequest
 	}
 	w.Header().Set("Content-Type", m.SOAP.ContentType(""))
@@ -317,7 +318,7 @@ func (b *Broker) createPullPoint(c *call) (string, error) {
 	id := newID()
 	b.pullPoints[id] = &pullPoint{queue: newQueue(b.limits.QueueMessages), last: b.now()}
 	b.metrics.pullPoints.Set(float64(len(b.pullPoints)))
-	return wsn.PullPointBody(wsn.EPR{Address: c.base + pullPointPath + id}), nil
+	return wsn.PullPointBody(soap.EPR{Address: c.base + pullPointPath + id}), nil
 }
 
 func (b *Broker) findPullPoint(c *call) (*pullPoint, error) {
@@ -430,7 +431,7 @@ func (b *Broker) registerPublisher(c *call) (string, error) {
 	id := newID()
 	b.registrations[id] = end
 	b.metrics.registrations.Set(float64(len(b.registrations)))
-	return wsn.RegisteredBody(wsn.EPR{Address: c.base + publisherPath + id}, wsn.EPR{Address: c.base + wsn.BrokerPath}), nil
+	return wsn.RegisteredBody(soap.EPR{Address: c.base + publisherPath + id}, soap.EPR{Address: c.base + wsn.BrokerPath}), nil
 }
 
 func (b *Broker) destroyRegistration(c *call) (string, error) {

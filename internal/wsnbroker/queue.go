@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/wsn"
 )
 
@@ -11,7 +12,7 @@ import (
 type message struct {
 	topic    wsn.TopicExpression
 	names    wsn.Topic
-	producer wsn.EPR
+	producer soap.EPR
 	content  []byte
 	// holders is the number of queues and tables with the message. held counts its bytes while holders is above 0.
 	holders atomic.Int32
@@ -40,7 +41,7 @@ func (m *message) release() {
 // item is a message for a subscription.
 type item struct {
 	*message
-	subscription wsn.EPR
+	subscription soap.EPR
 }
 
 func (i item) notification() wsn.NotificationMessage {

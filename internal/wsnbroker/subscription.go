@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/wsn"
 )
 
@@ -25,14 +26,14 @@ const (
 type subscription struct {
 	id string
 	// reference is the subscription's reference in the answer to the consumer.
-	reference wsn.EPR
+	reference soap.EPR
 	filters   []wsn.Filter
 	// pullPoint receives the messages, if set; else they are queued here and posted to the consumer.
 	pullPoint *pullPoint
 	queue     *queue
-	consumer  wsn.EPR
+	consumer  soap.EPR
 	endpoint  wsn.Endpoint
-	soap      wsn.SOAP
+	soap      soap.Version
 	cancel    context.CancelFunc
 
 	mu          sync.Mutex
@@ -200,7 +201,7 @@ func (d *delivery) post(ctx context.Context, i item) (wsn.Response, error) {
 		}
 		d.conn = wsn.NewConn(conn, deliveryTimeout)
 	}
-	envelope := wsn.Envelope(s.soap, wsn.Header{Action: wsn.ActionNotify, MessageID: wsn.NewMessageID(), To: s.consumer}, wsn.NotifyBody(i.notification()))
+	envelope := wsn.Envelope(s.soap, soap.Header{Action: wsn.ActionNotify, MessageID: soap.NewMessageID(), To: s.consumer}, wsn.NotifyBody(i.notification()))
 	response, err := d.conn.Post(ctx, wsn.Request{Host: s.endpoint.Host, Path: s.endpoint.Path, SOAP: s.soap, Action: wsn.ActionNotify, Message: envelope})
 	if err != nil {
 		d.close()

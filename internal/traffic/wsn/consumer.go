@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/wsn"
 )
 
@@ -46,19 +47,19 @@ func listen(c *client) (*consumer, error) {
 func (e *consumer) close() { e.server.Close() }
 
 // next returns the address of the next subscription: the local address of the broker's connection, and a path of its own.
-func (e *consumer) next(local net.Addr) (wsn.EPR, error) {
+func (e *consumer) next(local net.Addr) (soap.EPR, error) {
 	host, _, err := net.SplitHostPort(local.String())
 	if err != nil {
-		return wsn.EPR{}, err
+		return soap.EPR{}, err
 	}
 	_, port, err := net.SplitHostPort(e.listener.Addr().String())
 	if err != nil {
-		return wsn.EPR{}, err
+		return soap.EPR{}, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.number++
-	return wsn.EPR{Address: "http://" + net.JoinHostPort(host, port) + consumerPath + strconv.Itoa(e.number)}, nil
+	return soap.EPR{Address: "http://" + net.JoinHostPort(host, port) + consumerPath + strconv.Itoa(e.number)}, nil
 }
 
 func (e *consumer) current(path string) bool {

@@ -8,16 +8,17 @@ import (
 	"net"
 	"time"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/wsn"
 )
 
 // reference refers to a subscription or pull point at a broker.
 type reference struct {
-	wsn.EPR
+	soap.EPR
 	path string
 }
 
-func newReference(epr wsn.EPR) (reference, error) {
+func newReference(epr soap.EPR) (reference, error) {
 	endpoint, err := wsn.ParseEndpoint(epr.Address)
 	return reference{epr, endpoint.Path}, err
 }
@@ -191,21 +192,21 @@ func (s *session) secure(ctx context.Context, plain net.Conn, broker string) (ne
 }
 
 // address returns that of a service of the broker.
-func (s *session) address(path string) wsn.EPR {
+func (s *session) address(path string) soap.EPR {
 	if s.setup.Security != nil && s.setup.Security.CAFile != "" {
-		return wsn.EPR{Address: "https://" + s.broker + path}
+		return soap.EPR{Address: "https://" + s.broker + path}
 	}
-	return wsn.EPR{Address: "http://" + s.broker + path}
+	return soap.EPR{Address: "http://" + s.broker + path}
 }
 
 func (s *session) request(to reference, action, body string) wsn.Request {
-	envelope := wsn.Envelope(wsn.SOAP11, wsn.Header{Action: action, MessageID: wsn.NewMessageID(), To: to.EPR}, body)
-	return wsn.Request{Host: s.broker, Path: to.path, SOAP: wsn.SOAP11, Action: action, Message: envelope, Username: s.username, Password: s.password}
+	envelope := wsn.Envelope(soap.SOAP11, soap.Header{Action: action, MessageID: soap.NewMessageID(), To: to.EPR}, body)
+	return wsn.Request{Host: s.broker, Path: to.path, SOAP: soap.SOAP11, Action: action, Message: envelope, Username: s.username, Password: s.password}
 }
 
 // publish sends a message, once with QoS 0, and until the broker accepts it with QoS 1. Its error concerns the connection.
 func (s *session) publish(ctx context.Context, m outgoing) error {
-	n := wsn.NotificationMessage{Topic: s.topic(m.topic), Producer: wsn.EPR{Address: producer + s.setup.Instance}, Message: wsn.Embed(m.content)}
+	n := wsn.NotificationMessage{Topic: s.topic(m.topic), Producer: soap.EPR{Address: producer + s.setup.Instance}, Message: soap.Embed(m.content)}
 	request := s.request(reference{s.address(wsn.BrokerPath), wsn.BrokerPath}, wsn.ActionNotify, wsn.NotifyBody(n))
 	request.Sent = func(at time.Time) { s.events.Sent(at, m.topic, m.content) }
 	select {
@@ -257,7 +258,7 @@ type refusal struct{ error }
 func (r refusal) Unwrap() error { return r.error }
 
 // call sends a request and reads the response.
-func (s *session) call(ctx context.Context, to reference, action, body string) (*wsn.Element, error) {
+func (s *session) call(ctx context.Context, to reference, action, body string) (*soap.Element, error) {
 	response, err := s.conn.Post(ctx, s.request(to, action, body))
 	if err != nil {
 		return nil, err
@@ -333,17 +334,17 @@ func (s *session) subscribe(ctx context.Context) error {
 }
 
 // consumerReference returns the client's own endpoint, or a new pull point.
-func (s *session) consumerReference(ctx context.Context) (wsn.EPR, error) {
+func (s *session) consumerReference(ctx context.Context) (soap.EPR, error) {
 	if !s.pull {
 		return s.client.consumer.next(s.conn.LocalAddr())
 	}
 	body, err := s.call(ctx, reference{s.address(wsn.PullPointPath), wsn.PullPointPath}, wsn.ActionCreatePullPoint, wsn.EmptyBody("CreatePullPoint"))
 	if err != nil {
-		return wsn.EPR{}, fmt.Errorf("pull point: %w", err)
+		return soap.EPR{}, fmt.Errorf("pull point: %w", err)
 	}
 	epr, err := wsn.ParsePullPoint(body)
 	if err != nil {
-		return wsn.EPR{}, err
+		return soap.EPR{}, err
 	}
 	s.pullPoint, err = newReference(epr)
 	return epr, err

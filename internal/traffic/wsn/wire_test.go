@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/internal/wsn"
 	"vignette.dev/vignette/internal/wsnbroker"
@@ -113,8 +114,8 @@ func conversation(t *testing.T) (both [][2][]byte) {
 		{wsn.ActionGetCurrentMessage, wsn.GetCurrentMessageBody(topic), false},
 		{wsn.ActionGetCurrentMessage, wsn.GetCurrentMessageBody(wsn.TopicOf("none").Expression()), true},
 		{wsn.ActionRegisterPublisher, wsn.RegisterPublisher{Topics: []wsn.TopicExpression{topic}, Termination: wsn.Time(time.Now().Add(time.Hour))}.Body(), false},
-		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: wsn.EPR{Address: "http://127.0.0.1:9/"}, Termination: "2020-01-01T00:00:00Z"}.Body(), true},
-		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: wsn.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{{Dialect: "urn:x"}}}.Body(), true},
+		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Termination: "2020-01-01T00:00:00Z"}.Body(), true},
+		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{{Dialect: "urn:x"}}}.Body(), true},
 	} {
 		if _, err := session.call(t.Context(), broker, call.action, call.body); (err != nil) != call.fault {
 			t.Errorf("%s: %v", call.action, err)
@@ -239,7 +240,7 @@ func schemas(t *testing.T) string {
 }
 
 // bodies of all envelopes in what went one way; of faults what their detail has.
-func bodies(t *testing.T, stream []byte) (found []*wsn.Element) {
+func bodies(t *testing.T, stream []byte) (found []*soap.Element) {
 	t.Helper()
 	const first, last = "<?xml", "</soap:Envelope>"
 	for {
@@ -248,7 +249,7 @@ func bodies(t *testing.T, stream []byte) (found []*wsn.Element) {
 			return found
 		}
 		end := bytes.Index(stream[begin:], []byte(last)) + begin + len(last)
-		root, err := wsn.ParseXML(stream[begin:end])
+		root, err := soap.ParseXML(stream[begin:end])
 		if err != nil {
 			t.Fatal(err)
 		}

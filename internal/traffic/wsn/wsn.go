@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/mqttwire"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -185,7 +186,7 @@ func (c *client) filters() []wsn.TopicExpression {
 // received passes on the messages of a Notify or of a pull point.
 func (c *client) received(at time.Time, messages []wsn.NotificationMessage) error {
 	for _, m := range messages {
-		content, err := wsn.Extract(m.Message)
+		content, err := soap.Extract(m.Message)
 		if err != nil {
 			return err
 		}

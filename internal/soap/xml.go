@@ -1,4 +1,4 @@
-package wsn
+package soap
 
 import (
 	"bytes"
@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// Limits of a document. A notification's content may have any number of elements, as none of them are kept.
+// Limits of a document. Within opaque elements there may be any number of elements, as none of them are kept.
 const (
 	maxDepth        = 64
 	maxElements     = 10_000
@@ -71,8 +72,26 @@ func (e *Element) Attribute(local string) string {
 	return ""
 }
 
-// isNil reports whether the element is xsi:nil.
-func (e *Element) isNil() bool {
+// Is reports whether an element, which may be nil, has a name.
+func (e *Element) Is(space, local string) bool {
+	return e != nil && e.Name.Space == space && e.Name.Local == local
+}
+
+// Prefixes returns the namespaces of the prefixes that a text in the element uses, such as a:b.
+func (e *Element) Prefixes(text string) (used map[string]string) {
+	for s := e.inner; s != nil && strings.Contains(text, ":"); s = s.before {
+		if _, seen := used[s.prefix]; !seen && s.prefix != "" && strings.Contains(text, s.prefix+":") {
+			if used == nil {
+				used = map[string]string{}
+			}
+			used[s.prefix] = s.uri
+		}
+	}
+	return used
+}
+
+// IsNil reports whether the element is xsi:nil.
+func (e *Element) IsNil() bool {
 	for _, a := range e.Attr {
 		if a.Name.Space == "http://www.w3.org/2001/XMLSchema-instance" && a.Name.Local == "nil" {
 			return a.Value == "true" || a.Value == "1"
@@ -96,9 +115,9 @@ func (e *Element) Standalone() []byte {
 		seen[s.prefix] = true
 		switch {
 		case s.prefix == "" && s.uri != "":
-			missing = append(missing, ` xmlns="`+escape(s.uri)+`"`...)
+			missing = append(missing, ` xmlns="`+Escape(s.uri)+`"`...)
 		case s.prefix != "" && bytes.Contains(e.raw, []byte(s.prefix+":")):
-			missing = append(missing, ` xmlns:`+s.prefix+`="`+escape(s.uri)+`"`...)
+			missing = append(missing, ` xmlns:`+s.prefix+`="`+Escape(s.uri)+`"`...)
 		}
 	}
 	if len(missing) == 0 {
@@ -125,9 +144,10 @@ type reader struct {
 	scopes   []*scope
 	starts   []int64
 	elements int
-	// opaque is the depth of the element whose content is not kept; 0 for none.
-	opaque int
-	text   []*strings.Builder
+	// Of the children of opaqueIn's elements the content is not kept. opaque is the depth of the one that is open; 0 for none.
+	opaqueIn []xml.Name
+	opaque   int
+	text     []*strings.Builder
 	// depth is the limit of nesting; keepNone keeps the outermost element only.
 	depth    int
 	keepNone bool
@@ -137,9 +157,12 @@ func newReader(data []byte) *reader {
 	return &reader{data: data, decoder: xml.NewDecoder(bytes.NewReader(data)), depth: maxDepth}
 }
 
-// ParseXML reads one element, bounded in depth and number of elements, in UTF-8 without a DTD and without processing instructions.
-func ParseXML(data []byte) (*Element, error) {
-	return newReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))).read()
+// ParseXML reads one element, bounded in depth and number of elements, in UTF-8 without a DTD and without processing instructions. Of what
+// stands in the elements named opaque only the outermost elements are kept.
+func ParseXML(data []byte, opaque ...xml.Name) (*Element, error) {
+	r := newReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	r.opaqueIn = opaque
+	return r.read()
 }
 
 func (r *reader) read() (*Element, error) {
@@ -228,7 +251,7 @@ func (r *reader) start(at int64, t xml.StartElement) error {
 	if len(r.open) > 0 {
 		parent := r.open[len(r.open)-1]
 		parent.Children = append(parent.Children, e)
-		if parent.Name == (xml.Name{Space: NSBase, Local: "Message"}) {
+		if slices.Contains(r.opaqueIn, parent.Name) {
 			r.opaque = len(r.names)
 		}
 	} else if r.root = e; r.keepNone {
@@ -330,10 +353,11 @@ func resolveAttributes(s *scope, attributes []xml.Attr) ([]xml.Attr, error) {
 // in attributes into spaces.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\r", "&#13;", "\n", "&#10;", "\t", "&#9;")
 
-func escape(s string) string { return escaper.Replace(s) }
+// Escape makes a text safe in elements and in attributes in double quotes.
+func Escape(s string) string { return escaper.Replace(s) }
 
-// isXMLText reports whether XML 1.0 allows all characters (its production Char).
-func isXMLText(s string) bool {
+// IsXMLText reports whether XML 1.0 allows all characters (its production Char).
+func IsXMLText(s string) bool {
 	if !utf8.ValidString(s) {
 		return false
 	}

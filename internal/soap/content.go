@@ -1,4 +1,4 @@
-package wsn
+package soap
 
 import (
 	"encoding/base64"
@@ -6,20 +6,35 @@ import (
 	"strings"
 )
 
-// Content in the element of a wsnt:Message, and back, byte by byte. A standalone XML element goes in unchanged;
+// Content in an element of a message, and back, byte by byte. A standalone XML element goes in unchanged;
 // other text becomes the text of an element in vignette's namespace.
 // Anything else becomes such an element in base64.
+
+// nsContent has the name of the service that it was made for first.
+const nsContent = "https://vignette.dev/wsn"
 
 // Embed returns the element for any content.
 func Embed(content []byte) []byte {
 	if embeddable(content) {
 		return content
 	}
+	return Wrap(content)
+}
+
+// Wrap returns an element of vignette's namespace for any content. The attributes are names, each followed by its value.
+func Wrap(content []byte, attributes ...string) []byte {
 	// Implementations change text of white space alone.
-	if text := string(content); isXMLText(text) && strings.TrimSpace(text) != "" {
-		return fmt.Appendf(nil, `<v:Text xmlns:v="%s">%s</v:Text>`, nsContent, textEscaper.Replace(text))
+	name, text := "Text", string(content)
+	if IsXMLText(text) && strings.TrimSpace(text) != "" {
+		text = textEscaper.Replace(text)
+	} else {
+		name, text = "Base64", base64.StdEncoding.EncodeToString(content)
 	}
-	return fmt.Appendf(nil, `<v:Base64 xmlns:v="%s">%s</v:Base64>`, nsContent, base64.StdEncoding.EncodeToString(content))
+	var declared strings.Builder
+	for i := 0; i+1 < len(attributes); i += 2 {
+		fmt.Fprintf(&declared, ` %s="%s"`, attributes[i], Escape(attributes[i+1]))
+	}
+	return fmt.Appendf(nil, `<v:%s xmlns:v="%s"%s>%s</v:%[1]s>`, name, nsContent, declared.String(), text)
 }
 
 // textEscaper escapes only what text requires, to keep messages short.
@@ -45,28 +60,34 @@ func parseContent(content []byte) (*Element, error) {
 	return r.read()
 }
 
-// Extract returns the content of a wsnt:Message's element.
+// Extract returns the content of an element.
 func Extract(element []byte) ([]byte, error) {
+	content, _, err := Unwrap(element)
+	return content, err
+}
+
+// Unwrap returns the content of an element, and the element if Wrap made it; nil if the element itself is the content.
+func Unwrap(element []byte) (content []byte, wrapper *Element, err error) {
 	e, err := parseContent(element)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if e.Name.Space != nsContent {
-		return element, nil
+		return element, nil, nil
 	}
 	if e, err = ParseXML(element); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch {
 	case len(e.Children) > 0:
 	case e.Name.Local == "Text":
-		return []byte(e.Text), nil
+		return []byte(e.Text), e, nil
 	case e.Name.Local == "Base64":
 		content, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.Text))
 		if err != nil {
-			return nil, fmt.Errorf("content in base64: %w", err)
+			return nil, nil, fmt.Errorf("content in base64: %w", err)
 		}
-		return content, nil
+		return content, e, nil
 	}
-	return nil, fmt.Errorf("content is {%s}%s: want Text or Base64, with text only", nsContent, e.Name.Local)
+	return nil, nil, fmt.Errorf("content is {%s}%s: want Text or Base64, with text only", nsContent, e.Name.Local)
 }
