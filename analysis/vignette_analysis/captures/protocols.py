@@ -31,6 +31,7 @@ UDP_PORTS = {
     # PGM in UDP as ZeroMQ's brokers and publishers have it (docs/reference/protocols.md#zeromq).
     5556: "pgm", **dict.fromkeys(range(5601, 5701), "pgm"),
     5683: "coap", 5684: "coap",
+    3702: "soap-udp",
     269: "olsrv2", 698: "olsrv1", 6696: "babel", 520: "rip", 521: "rip",
     53: "dns", 5353: "mdns", 67: "dhcp", 68: "dhcp", 546: "dhcp", 547: "dhcp", 123: "ntp",
 }  # fmt: skip
