@@ -123,7 +123,7 @@ func watched(ctx context.Context, t *testing.T, e *v1alpha1.Experiment) (string,
 
 func TestWatchEndsWithTheExperiment(t *testing.T) {
 	out, err := watched(t.Context(), t, finished())
-	if err != nil || !strings.Contains(out, "first Succeeded: 1680 of 1680 offered deliveries arrived (100.00 %), median delay 1.4ms; 3 gaps") {
+	if err != nil || !strings.Contains(out, "first Succeeded: 1680 of 1680 offered deliveries arrived (100.00 %), median delay 1.40 ms; 3 gaps") {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -125,6 +126,15 @@ func seconds(s float64) string {
 		return significant(s*1e3) + " ms"
 	}
 	return significant(s) + " s"
+}
+
+// delayText writes a delay of a status, such as 369.3ms, as results write it.
+func delayText(status string) string {
+	delay, err := time.ParseDuration(status)
+	if err != nil {
+		return status
+	}
+	return seconds(delay.Seconds())
 }
 
 func significant(v float64) string {

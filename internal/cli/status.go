@@ -87,7 +87,7 @@ func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time
 	for _, e := range experiments {
 		delivered, median := "", ""
 		if r := e.Status.Results; r != nil {
-			delivered, median = "-", r.MedianDelay
+			delivered, median = "-", delayText(r.MedianDelay)
 			if r.DeliveredPercent != "" {
 				delivered = r.DeliveredPercent + " %"
 			}

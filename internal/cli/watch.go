@@ -138,7 +138,7 @@ func headline(r *v1alpha1.ResultsSummary) string {
 		text += fmt.Sprintf(", %d never sent", unsent)
 	}
 	if r.MedianDelay != "" {
-		text += ", median delay " + r.MedianDelay
+		text += ", median delay " + delayText(r.MedianDelay)
 	}
 	if r.KeptUp != nil && !*r.KeptUp {
 		text += "; the emulation did NOT keep up"
