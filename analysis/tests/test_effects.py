@@ -323,6 +323,19 @@ def test_the_median_s_interval_covers_the_median():
     assert covered > 88
 
 
+def test_the_mean_of_independent_values_has_students_interval():
+    values = np.array([3, 5, 4, 8, 100, 7, 6, 2])
+    found = effects.mean(alone(values))
+    expected = stats.t.interval(0.95, 7, values.mean(), stats.sem(values))
+    assert (found.estimate, found.low, found.high) == pytest.approx((values.mean(), *expected), rel=1e-12)
+
+
+def test_the_mean_s_interval_covers_the_mean_of_dependent_values():
+    random, true_mean = np.random.default_rng(20), np.exp((0.4**2 + 0.3**2) / 2) * 1e8
+    covered = sum((i := effects.mean(correlated(random, 24, 20, 0.4))).low <= true_mean <= i.high for _ in range(200))
+    assert covered >= 180
+
+
 def test_units_medians():
     sample = Sample.of(np.array([9, 1, 4, 2, 8]), np.array([1, 0, 0, 0, 1]))
     assert sample.medians.tolist() == [2, 8.5]

@@ -14,7 +14,7 @@ from lab import Lab, torn
 from reference import STAGES, Reference, quantile, wilson
 
 from vignette_analysis import Analysis, analyse
-from vignette_analysis.statistics import median_interval, stream
+from vignette_analysis.statistics import mean_interval, median_interval, stream
 
 DRAINED = 40 * 10**9
 QUANTILES = {"min": 0, "p25": 25, "median": 50, "p75": 75, "p95": 95, "max": 100}
@@ -200,6 +200,8 @@ def check_confidence(found: dict, counts: dict, delays: list[int], random_number
     # What the interval is worth, test_statistics tells; here, that it is of these values.
     interval = median_interval(delays, random_numbers)
     assert found["medianSeconds"] == (interval and pytest.approx({"low": interval[0] / 1e9, "high": interval[1] / 1e9}))
+    interval = mean_interval(delays)
+    assert found["meanSeconds"] == (interval and pytest.approx({"low": interval[0] / 1e9, "high": interval[1] / 1e9}))
     share = wilson(counts["lost"], counts["expected"]) if counts["expected"] else None
     assert found["lostPercent"] == (share and pytest.approx({"low": share[0], "high": share[1]}, abs=1e-6))
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from vignette_analysis.statistics import median_interval, resampled_medians, stream, wilson_interval
+from vignette_analysis.statistics import mean_interval, median_interval, resampled_medians, stream, wilson_interval
 
 
 def distance(drawn: np.ndarray, exact: dict[float, float]) -> float:
@@ -75,6 +76,64 @@ def test_an_interval_lies_within_the_values_and_few_values_have_none(values):
 
 def test_the_interval_of_equal_values_is_that_value():
     assert median_interval([3] * 10, stream("run-1")) == (3.0, 3.0)
+
+
+def students(values) -> tuple[float, float]:
+    """The plain interval of the mean."""
+    return stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
+
+
+# Long tails, as those of delays: logarithms with a normal distribution, and a power law whose skewness is infinite.
+TAILS = {
+    "lognormal": (lambda random, n: random.lognormal(0, 1, n), np.exp(0.5)),
+    "wide lognormal": (lambda random, n: random.lognormal(0, 1.5, n), np.exp(1.125)),
+    "Pareto": (lambda random, n: random.pareto(3, n), 0.5),
+}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("n", [30, 100])
+def test_the_interval_of_a_mean_covers_it_more_often_than_students_where_tails_are_long(tail, n):
+    draw, true_mean = TAILS[tail]
+    random, covered, plain, trials = stream("tails", tail, str(n)), 0, 0, 1000
+    for _ in range(trials):
+        values = draw(random, n)
+        for_mean, for_plain = mean_interval(values), students(values)
+        covered += for_mean[0] <= true_mean <= for_mean[1]
+        plain += for_plain[0] <= true_mean <= for_plain[1]
+    assert plain + 10 < covered
+    assert 0.88 <= covered / trials <= 0.97
+
+
+def test_the_interval_of_a_mean_without_skewness_is_students():
+    values = [-3.0, -2, -1, 0, 1, 2, 3]
+    assert mean_interval(values) == pytest.approx(students(values), rel=1e-12)
+
+
+@given(st.lists(st.integers(-(10**15), 10**15), max_size=12), st.integers(-(10**12), 10**12))
+def test_the_interval_of_a_mean_contains_it_moves_with_the_values_and_few_have_none(values, constant):
+    interval = mean_interval(values)
+    if len(values) < 6:
+        assert interval is None
+        return
+    mean, width = float(np.mean(values)), interval[1] - interval[0]
+    assert interval[0] - 1 <= mean <= interval[1] + 1
+    assert mean_interval([v + constant for v in values]) == pytest.approx([limit + constant for limit in interval], abs=1e-6 * width + 1)
+    mirrored = mean_interval([-v for v in values])
+    assert mirrored == pytest.approx((-interval[1], -interval[0]), abs=1e-6 * width + 1)
+
+
+def test_the_interval_of_a_mean_inverts_halls_transformation():
+    # T = (mean - limit) / error; g(T) = T + s T^2 / 3 + s^2 T^3 / 27 + s / 6 with s the skewness by the root of n is a quantile of t.
+    values = np.array([1.0, 1, 2, 3, 5, 8, 13, 21, 34, 55])
+    skewness, error = stats.skew(values) / np.sqrt(10), stats.sem(values)
+    for limit, quantile in zip(mean_interval(values), (stats.t.ppf(0.975, 9), stats.t.ppf(0.025, 9)), strict=True):
+        t = (values.mean() - limit) / error
+        assert t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6 == pytest.approx(quantile, rel=1e-9)
+
+
+def test_the_interval_of_the_mean_of_equal_values_is_that_value():
+    assert mean_interval([3] * 10) == (3.0, 3.0)
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ def html(results: dict) -> str:
 
 
 def _group(entry: dict) -> tuple[str, ...]:
-    counts, delay = entry["messages"], entry["delaySeconds"] or {}
+    counts = entry["messages"]
     cells = (summary.number(counts.get(c), 2) if c == "deliveredPercent" else str(counts[c]) for c in _COUNTS)
-    return (entry["name"], *cells, *(summary.number(delay.get(q), 4) for q in QUANTILES))
+    return (entry["name"], *cells, *(summary.delay(entry, q, 4) for q in QUANTILES))
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -20,10 +20,16 @@ _COUNTS = ("sent", "expected", "received", "duplicates", "neverSent", "unsent")
 
 @dataclass(frozen=True)
 class Delay:
-    """Delays of one scope in seconds: quantiles and the median's confidence interval. None where there are too few."""
+    """Delays of one scope in seconds: quantiles and confidence intervals of median and mean. None where there are too few."""
 
     quantiles: dict[str, float] | None = None
     median_interval: tuple[float, float] | None = None
+    mean_interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, ordered: np.ndarray, random: np.random.Generator) -> "Delay":
+        """Of nanoseconds in ascending order, with random numbers for the bootstrap."""
+        return cls(quantiles(ordered), *(_seconds(found) for found in (statistics.median_interval(ordered, random), statistics.mean_interval(ordered))))
 
 
 @dataclass
@@ -60,6 +66,10 @@ def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
             name = f"group/{instance.group}" if instance.group in RESERVED else instance.group
             groups.setdefault(name, []).append(instance.number)
     return groups
+
+
+def _seconds(interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    return interval and (interval[0] / 1e9, interval[1] / 1e9)
 
 
 def quantiles(ordered: np.ndarray) -> dict[str, float] | None:
@@ -141,6 +151,7 @@ def _confidence(messages: dict, delay: Delay) -> dict:
     return {
         "level": statistics.LEVEL,
         "medianSeconds": _interval(delay.median_interval, 1),
+        "meanSeconds": _interval(delay.mean_interval, 1),
         "lostPercent": _interval(statistics.wilson_interval(messages["lost"], messages["expected"]), 100),
         **({"deliveredPercent": _interval(delivered, 100)} if delivered else {}),
     }

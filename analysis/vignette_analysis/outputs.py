@@ -133,7 +133,12 @@ def delivery_table(analysis: Analysis) -> pl.DataFrame:
 
 
 # Prefix and suffix of the columns of confidence intervals.
-_INTERVALS = {"medianSeconds": ("median", "Seconds"), "lostPercent": ("lost", "Percent"), "deliveredPercent": ("delivered", "Percent")}
+_INTERVALS = {
+    "medianSeconds": ("median", "Seconds"),
+    "lostPercent": ("lost", "Percent"),
+    "deliveredPercent": ("delivered", "Percent"),
+    "meanSeconds": ("mean", "Seconds"),
+}
 
 
 def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
@@ -165,7 +170,7 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines += [f"Group {entry['name']}: {summary.sentence(entry)}"]
     lines += [f"WARNING: {safe.line(text)}" for text in summary.warned(results)]
     lines += [f"Emulation: {sentence(results.get('verdict'), entry)}", *_outage_lines(results["gaps"] or []), ""]
-    header = ["", *_SHOWN.values(), *QUANTILES]
+    header = ["", *_SHOWN.values(), *("mean [95 %]" if q == "mean" else q for q in QUANTILES)]
     groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
     publishers = [[entry["name"], *_cells(entry)] for entry in results["publishers"] or []]
     widths = [max(len(row[i]) for row in [header, *groups, *publishers]) for i in range(len(header))]
@@ -225,11 +230,10 @@ _SHOWN = {
 
 def _cells(entry: dict) -> list[str]:
     counts = entry["messages"]
-    delay = entry["delaySeconds"]
     delivered = summary.share(counts["received"], counts["offered"]) if counts["offered"] else "-"
     shown = counts | {"deliveredPercent": delivered, "unsent": counts["offered"] - counts["expected"]}
     cells = [str(shown[c]) for c in _SHOWN]
-    return cells + [summary.number((delay or {}).get(q), 4) or "-" for q in QUANTILES]
+    return cells + [summary.delay(entry, q, 4) or "-" for q in QUANTILES]
 
 
 def _table(title: str, header: list[str], rows: list[list[str]], widths: list[int]) -> list[str]:

@@ -44,8 +44,7 @@ def compute(run: Run, matching: Matching, gaps: Gaps) -> Stages:
             found = quantiles(ordered)
             rows.append([scope, name, stage, len(ordered)] + [found[q] if found else None for q in QUANTILES])
             if stage == DELAY and scope != "subscriber":
-                interval = statistics.median_interval(ordered, statistics.stream(run.plan["uid"], scope, name or ""))
-                delays[scope, name] = Delay(found, interval and (interval[0] / 1e9, interval[1] / 1e9))
+                delays[scope, name] = Delay.of(ordered, statistics.stream(run.plan["uid"], scope, name or ""))
     return Stages(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), delays)
 
 

@@ -1,6 +1,6 @@
-"""Confidence intervals: of medians by the bootstrap, of shares by Wilson's score.
+"""Confidence intervals: of medians by the bootstrap, of means by Student's t corrected for skewness, of shares by Wilson's score.
 
-Both assume independent draws. Deliveries of a run are not quite independent: losses come in bursts, and delays in
+All assume independent draws. Deliveries of a run are not quite independent: losses come in bursts, and delays in
 queues. Repeated runs differ by more than the intervals say.
 """
 
@@ -30,10 +30,43 @@ def median_interval(ordered: Sequence[float], random: np.random.Generator, level
     their range covers the median less often than the level asks, 1 - 2^(1-n): below 6 values for 95 %.
     """
     values = np.asarray(ordered)
-    if 1 - 2.0 ** (1 - len(values)) < level:
+    if _too_few(len(values), level):
         return None
     low, high = np.quantile(resampled_medians(values, random), ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
+
+
+def _too_few(count: int, level: float) -> bool:
+    return 1 - 2.0 ** (1 - count) < level
+
+
+def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
+    """Student's t interval of the mean, corrected for the skewness of the values, in their unit. None where the median has none.
+
+    Hall, "On the Removal of Skewness by Transformation", Journal of the Royal Statistical Society B 54 (1992), with quantiles of t. Delays have
+    long tails: there the plain t interval covers the mean too seldom, as test_statistics shows. A percentile bootstrap covers
+    it no more often.
+    """
+    n = len(values)
+    if _too_few(n, level):
+        return None
+    from scipy.special import stdtrit
+
+    mean = float(np.mean(values))
+    off = np.asarray(values, dtype=float) - mean
+    square = float(np.mean(off**2))
+    if square == 0:
+        return mean, mean
+    skewness = float(np.mean((off / sqrt(square)) ** 3)) / sqrt(n)
+    error, t = sqrt(square / (n - 1)), float(stdtrit(n - 1, (1 + level) / 2))
+    return mean - error * _skewed(t, skewness), mean - error * _skewed(-t, skewness)
+
+
+def _skewed(t: float, skewness: float) -> float:
+    """Hall's monotone transformation of a quantile of t; skewness is divided by the square root of the number of values."""
+    if abs(skewness) < 1e-9:
+        return t
+    return 3 / skewness * (float(np.cbrt(1 + skewness * (t - skewness / 6))) - 1)
 
 
 def resampled_medians(ordered: np.ndarray, random: np.random.Generator, replicates: int = REPLICATES) -> np.ndarray:

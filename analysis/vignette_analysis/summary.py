@@ -68,7 +68,7 @@ def headline(results: dict) -> list[tuple[str, str]]:
         ("Duplicates", str(counts["duplicates"])),
     ]
     for quantile, name in NAMES.items():
-        interval = _interval(confidence.get("medianSeconds"), 4) if quantile == "median" else ""
+        interval = _interval(confidence.get(f"{quantile}Seconds"), 4)
         rows.append((f"Delay, {name} (s)", number(delay.get(quantile), 4) + interval))
     off = off_by(entry)
     rows += [(f"Off by at most, {what}", number(off[key], decimals)) for key, what, decimals in _OFF if key in off]
@@ -82,6 +82,12 @@ def headline(results: dict) -> list[tuple[str, str]]:
 def number(value: float | None, decimals: int) -> str:
     """A number with this many decimals; an empty text for None."""
     return "" if value is None else f"{value:.{decimals}f}"
+
+
+def delay(entry: dict, figure: str, decimals: int) -> str:
+    """A figure of the delays of a group or publisher, the mean with its interval of confidence; an empty text if there is none."""
+    interval = (entry.get("confidence") or {}).get("meanSeconds") if figure == "mean" else None
+    return number((entry["delaySeconds"] or {}).get(figure), decimals) + _interval(interval, decimals)
 
 
 def _interval(bounds: dict | None, decimals: int) -> str:

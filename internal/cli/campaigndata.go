@@ -33,6 +33,7 @@ type pointDocument struct {
 	Skipped            int               `json:"skipped"`
 	DeliveredPercent   *estimateDocument `json:"deliveredPercent"`
 	MedianDelaySeconds *estimateDocument `json:"medianDelaySeconds"`
+	MeanDelaySeconds   *estimateDocument `json:"meanDelaySeconds"`
 	Warnings           int               `json:"warnings"`
 	Gaps               int               `json:"gaps"`
 	Late               int               `json:"late"`
@@ -58,6 +59,7 @@ type runDocument struct {
 	Messages           *messagesDocument `json:"messages"`
 	DeliveredPercent   *float64          `json:"deliveredPercent"`
 	MedianDelaySeconds *float64          `json:"medianDelaySeconds"`
+	MeanDelaySeconds   *float64          `json:"meanDelaySeconds"`
 	Warnings           *int              `json:"warnings"`
 	Gaps               *int              `json:"gaps"`
 	KeptUp             *bool             `json:"keptUp"`
@@ -77,7 +79,8 @@ func (r *round) document() roundDocument {
 		ConfidenceLevel: confidence.Level, Axes: append([]string{}, r.axes...)}
 	for _, p := range r.points() {
 		d.Points = append(d.Points, pointDocument{Name: p.first.point, Levels: p.first.levels, Runs: len(p.runs), Measured: p.measured(), Failed: p.failed,
-			Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(), Warnings: p.warnings, Gaps: p.gaps, Late: p.late})
+			Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(),
+			MeanDelaySeconds: p.meanDelay.document(), Warnings: p.warnings, Gaps: p.gaps, Late: p.late})
 	}
 	for _, run := range r.runs {
 		d.Runs = append(d.Runs, run.document())
@@ -101,7 +104,8 @@ func (run campaignRun) document() runDocument {
 		Message: run.message, TookSeconds: run.took.Seconds()}
 	if f := run.figures; f != nil {
 		d.Messages = &messagesDocument{f.sent, f.offered, f.expected, f.received, f.lost}
-		d.DeliveredPercent, d.MedianDelaySeconds, d.Warnings, d.Gaps, d.KeptUp = f.deliveredPercent, f.medianDelaySeconds, &f.warnings, &f.gaps, f.keptUp
+		d.DeliveredPercent, d.MedianDelaySeconds, d.MeanDelaySeconds = f.deliveredPercent, f.medianDelaySeconds, f.meanDelaySeconds
+		d.Warnings, d.Gaps, d.KeptUp = &f.warnings, &f.gaps, f.keptUp
 		if f.offBy != "" {
 			d.OffByAtMost = &f.offBy
 		}
@@ -113,12 +117,13 @@ func (run campaignRun) document() runDocument {
 func (r *round) pointRecords() [][]string {
 	head := append([]string{"point"}, r.axes...)
 	records := [][]string{append(head, "runs", "measured", "failed", "skipped", "delivered_percent_mean", "delivered_percent_half_width",
-		"median_delay_seconds_mean", "median_delay_seconds_half_width", "warnings", "gaps", "late")}
+		"median_delay_seconds_mean", "median_delay_seconds_half_width", "warnings", "gaps", "late", "mean_delay_seconds_mean", "mean_delay_seconds_half_width")}
 	for _, p := range r.points() {
 		record := append([]string{p.first.point}, r.levelsOf(p.first)...)
 		record = append(record, strconv.Itoa(len(p.runs)), strconv.Itoa(p.measured()), strconv.Itoa(p.failed), strconv.Itoa(p.skipped))
 		record = append(record, plainNumber(p.delivered.mean), plainNumber(p.delivered.halfWidth), plainNumber(p.medianDelay.mean), plainNumber(p.medianDelay.halfWidth))
-		records = append(records, append(record, strconv.Itoa(p.warnings), strconv.Itoa(p.gaps), strconv.Itoa(p.late)))
+		record = append(record, strconv.Itoa(p.warnings), strconv.Itoa(p.gaps), strconv.Itoa(p.late))
+		records = append(records, append(record, plainNumber(p.meanDelay.mean), plainNumber(p.meanDelay.halfWidth)))
 	}
 	return records
 }
@@ -126,12 +131,12 @@ func (r *round) pointRecords() [][]string {
 func (r *round) runRecords() [][]string {
 	head := append([]string{"experiment", "uid", "point"}, r.axes...)
 	records := [][]string{append(head, "repeat", "seed", "phase", "sent", "offered", "expected", "received", "lost", "delivered_percent", "median_delay_seconds",
-		"warnings", "gaps", "kept_up", "off_by_at_most", "took_seconds", "message")}
+		"warnings", "gaps", "kept_up", "off_by_at_most", "took_seconds", "message", "mean_delay_seconds")}
 	for _, run := range r.runs {
 		record := append([]string{run.name, run.uid, run.point}, r.levelsOf(run)...)
 		record = append(record, strconv.Itoa(int(run.repeat)), strconv.FormatInt(run.seed, 10), run.phase)
 		record = append(record, run.figures.record()...)
-		records = append(records, append(record, plainNumber(run.took.Seconds()), run.message))
+		records = append(records, append(record, plainNumber(run.took.Seconds()), run.message, run.figures.meanDelay()))
 	}
 	return records
 }
@@ -151,6 +156,14 @@ func (f *runFigures) record() []string {
 		record[9] = strconv.FormatBool(*f.keptUp)
 	}
 	return record
+}
+
+// meanDelay in plain digits; empty if it is unknown.
+func (f *runFigures) meanDelay() string {
+	if f == nil || f.meanDelaySeconds == nil {
+		return ""
+	}
+	return plainNumber(*f.meanDelaySeconds)
 }
 
 // plainNumber has plain digits; empty if it is unknown.

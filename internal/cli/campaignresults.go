@@ -33,8 +33,8 @@ func newCampaignResults(t *target) *cobra.Command {
 		Use:   "results NAME",
 		Short: "Show what a campaign has measured: a row for each point, or for each run",
 		Long: "results shows a row for each point: its levels, how many of its runs have been measured, and over these the share delivered and\n" +
-			"the mean of the median delay, with the half width of the 95 % confidence interval (by Wilson's score, and by Student's t) where\n" +
-			"there are at least two runs. With --runs it shows each run. Runs of deleted experiments and campaigns, and of earlier rounds,\n" +
+			"the mean of the runs' median and mean delays, with the half width of the 95 % confidence interval (by Wilson's score, and by\n" +
+			"Student's t) where there are at least two runs. With --runs it shows each run. Runs of deleted experiments and campaigns, and of earlier rounds,\n" +
 			"are read from the archive.",
 		Example: "  vignette campaign results e4-s1\n" +
 			"  vignette campaign results e4-s1 --runs -o wide\n" +
@@ -103,6 +103,7 @@ type point struct {
 	runs                 []campaignRun
 	delivered            estimate
 	medianDelay          estimate
+	meanDelay            estimate
 	failed, skipped      int
 	gaps, warnings, late int
 }
@@ -144,7 +145,7 @@ func estimateShare(runs []confidence.Counts) estimate {
 
 func (p *point) sum() {
 	var delivered []confidence.Counts
-	var delays []float64
+	var medians, means []float64
 	for _, run := range p.runs {
 		switch v1alpha1.RunPhase(run.phase) {
 		case v1alpha1.RunFailed, v1alpha1.RunLost:
@@ -165,10 +166,13 @@ func (p *point) sum() {
 			delivered = append(delivered, confidence.Counts{Received: f.received, Offered: f.offered, Messages: f.triggered})
 		}
 		if f.medianDelaySeconds != nil {
-			delays = append(delays, *f.medianDelaySeconds)
+			medians = append(medians, *f.medianDelaySeconds)
+		}
+		if f.meanDelaySeconds != nil {
+			means = append(means, *f.meanDelaySeconds)
 		}
 	}
-	p.delivered, p.medianDelay = estimateShare(delivered), estimateMean(delays)
+	p.delivered, p.medianDelay, p.meanDelay = estimateShare(delivered), estimateMean(medians), estimateMean(means)
 }
 
 // measured is how many runs have figures.
@@ -211,14 +215,14 @@ func row(names []string, figures ...string) []cell {
 }
 
 func (r *round) pointTable(wide bool) table {
-	heads := []string{"RUNS", "DELIVERED %", "MEDIAN DELAY", "WARNINGS", "GAPS"}
+	heads := []string{"RUNS", "DELIVERED %", "MEDIAN DELAY", "MEAN DELAY", "WARNINGS", "GAPS"}
 	if wide {
 		heads = append(heads, "FAILED", "SKIPPED", "LATE", "SENT", "OFFERED", "RECEIVED")
 	}
 	rows := table{row(r.nameHeads(), heads...)}
 	for _, p := range r.points() {
-		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), count(int64(p.warnings)),
-			count(int64(p.gaps))}
+		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), p.meanDelay.text(seconds),
+			count(int64(p.warnings)), count(int64(p.gaps))}
 		if wide {
 			var sent, offered, received int64
 			for _, run := range p.runs {
@@ -257,7 +261,7 @@ func percentText(percent float64) string {
 
 func (r *round) runTable(wide bool) table {
 	heads := append(r.nameHeads(), "REPEAT", "PHASE")
-	figureHeads := []string{"DELIVERED %", "MEDIAN DELAY", "WARNINGS", "GAPS"}
+	figureHeads := []string{"DELIVERED %", "MEDIAN DELAY", "MEAN DELAY", "WARNINGS", "GAPS"}
 	var tail []string
 	if wide {
 		figureHeads = append(figureHeads, "SEED", "SENT", "OFFERED", "RECEIVED", "TOOK")
@@ -279,16 +283,19 @@ func (r *round) runTable(wide bool) table {
 func runCells(run campaignRun) []string {
 	f := run.figures
 	if f == nil {
-		return []string{"-", "-", "-", "-"}
+		return []string{"-", "-", "-", "-", "-"}
 	}
-	delivered, delay := "-", "-"
+	delivered, median, mean := "-", "-", "-"
 	if f.deliveredPercent != nil {
 		delivered = percentText(*f.deliveredPercent)
 	}
 	if f.medianDelaySeconds != nil {
-		delay = seconds(*f.medianDelaySeconds)
+		median = seconds(*f.medianDelaySeconds)
 	}
-	return []string{delivered, delay, count(int64(f.warnings)), count(int64(f.gaps))}
+	if f.meanDelaySeconds != nil {
+		mean = seconds(*f.meanDelaySeconds)
+	}
+	return []string{delivered, median, mean, count(int64(f.warnings)), count(int64(f.gaps))}
 }
 
 func wideCells(run campaignRun) []string {
@@ -334,7 +341,7 @@ func (r *round) footnotes(means bool) string {
 	}
 	text := "\n"
 	if means && repeated > 1 {
-		text += "±: half of the 95 % confidence interval over repeats (median delay: Student's t; share delivered: Wilson's score, the wider side)\n"
+		text += "±: half of the 95 % confidence interval over repeats (delays: Student's t; share delivered: Wilson's score, the wider side)\n"
 		if repeated < confidence.FewestRepeats {
 			text += fmt.Sprintf("%s of a point are too few to estimate the spread: make %d or more\n", countRuns(repeated), confidence.FewestRepeats)
 		}

@@ -50,9 +50,11 @@ type runFigures struct {
 	triggered, sent, offered, expected, received, lost int64
 	deliveredPercent                                   *float64
 	medianDelaySeconds                                 *float64
-	gaps, warnings                                     int
-	keptUp                                             *bool
-	offBy                                              string
+	// meanDelaySeconds is in results only, not in the status of a run.
+	meanDelaySeconds *float64
+	gaps, warnings   int
+	keptUp           *bool
+	offBy            string
 }
 
 // roundOptions select a round of a campaign, and runs of it.
@@ -144,7 +146,7 @@ func figuresOfResults(r runapi.Results) *runFigures {
 	f := &runFigures{triggered: triggered, sent: m.Sent, offered: offered, expected: m.Expected, received: m.Received, lost: m.Lost, gaps: len(r.Gaps), warnings: len(r.Warnings),
 		deliveredPercent: deliveredPercent(m.Received, offered)}
 	if group.DelaySeconds != nil {
-		f.medianDelaySeconds = &group.DelaySeconds.Median
+		f.medianDelaySeconds, f.meanDelaySeconds = &group.DelaySeconds.Median, group.DelaySeconds.Mean
 	}
 	if r.Verdict != nil {
 		f.keptUp, f.offBy = &r.Verdict.KeptUp, r.HeadlineBounds().String()

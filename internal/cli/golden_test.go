@@ -19,6 +19,17 @@ func quantiles(median float64) *runapi.Quantiles {
 	return &runapi.Quantiles{Min: median / 10, P25: median / 2, Median: median, P75: median * 2, Max: median * 20}
 }
 
+func withMean(q *runapi.Quantiles) *runapi.Quantiles {
+	q.Mean, q.P95 = ptr(1.5*q.Median), ptr(8*q.Median)
+	return q
+}
+
+// confidenceOf intervals that are asymmetric, as those of skewed delays are.
+func confidenceOf(q *runapi.Quantiles) *runapi.Confidence {
+	return &runapi.Confidence{Level: 0.95, MedianSeconds: &runapi.Interval{Low: 0.9 * q.Median, High: 1.05 * q.Median},
+		MeanSeconds: &runapi.Interval{Low: 0.95 * *q.Mean, High: 1.2 * *q.Mean}}
+}
+
 func wholeResults() runapi.Results {
 	return runapi.Results{
 		SchemaVersion: 2, Experiment: "quickstart", Namespace: "team-nor", UID: "5f0c", Phase: "Succeeded",
@@ -28,12 +39,14 @@ func wholeResults() runapi.Results {
 		DelaySeconds: quantiles(0.1124),
 		Groups: []runapi.GroupResult{
 			{Name: "all", Messages: runapi.Messages{Sent: 240, Expected: 1680, Received: 1679, Lost: 1, LostPercent: 0.0595}, DelaySeconds: quantiles(0.1124)},
-			{Name: "radio", Messages: runapi.Messages{Triggered: ptr(int64(250)), Sent: 240, Offered: ptr(int64(1000)), Expected: 960, Received: 959, Lost: 1}, DelaySeconds: quantiles(0.12)},
+			{Name: "radio", Messages: runapi.Messages{Triggered: ptr(int64(250)), Sent: 240, Offered: ptr(int64(1000)), Expected: 960, Received: 959, Lost: 1},
+				DelaySeconds: withMean(quantiles(0.12)), Confidence: confidenceOf(withMean(quantiles(0.12)))},
 			{Name: "local", Messages: runapi.Messages{Sent: 240, Expected: 720, Received: 720}, DelaySeconds: quantiles(0.000412)},
 			{Name: "cross", Messages: runapi.Messages{Sent: 240, Expected: 960000, Received: 959999, Lost: 1, LostPercent: 0.0001, Duplicates: 2}, DelaySeconds: quantiles(3.14)},
 		},
 		Publishers: []runapi.PublisherResult{
-			{Name: "nor/bft/1", Node: "nor", Messages: runapi.Messages{Sent: 30, Expected: 210, Received: 210}, DelaySeconds: quantiles(0.0999)},
+			{Name: "nor/bft/1", Node: "nor", Messages: runapi.Messages{Sent: 30, Expected: 210, Received: 210}, DelaySeconds: withMean(quantiles(0.0999)),
+				Confidence: confidenceOf(withMean(quantiles(0.0999)))},
 			{Name: "prt/bft/1", Node: "prt", Messages: runapi.Messages{Sent: 30, Expected: 210, Lost: 210, LostPercent: 100}},
 		},
 		Networks: []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4)}},

@@ -58,10 +58,24 @@ func headlineText(r runapi.Results) string {
 		text = fmt.Sprintf("%d of %d offered deliveries%s arrived (%s %%): %d lost on the way, %d never sent\n", group.Messages.Received, offered, between,
 			percentText(*percent), group.Messages.Lost, offered-group.Messages.Expected)
 	}
+	text += delayLine(group)
 	for _, warning := range r.Warnings {
 		text += fmt.Sprintf("WARNING: %s: %s\n", oneLine(warning.What), oneLine(warning.Reason))
 	}
 	return text
+}
+
+// delayLine has the median and mean delay of the headline group with their intervals; empty for older results and few deliveries.
+func delayLine(group runapi.GroupResult) string {
+	q, known := group.DelaySeconds, group.Confidence
+	if q == nil || q.Mean == nil || known == nil || known.MedianSeconds == nil || known.MeanSeconds == nil {
+		return ""
+	}
+	write := func(v float64, i *runapi.Interval) string {
+		return fmt.Sprintf("%s (%s to %s)", seconds(v), seconds(i.Low), seconds(i.High))
+	}
+	return fmt.Sprintf("Median delay %s, mean %s; in parentheses and after ±: %s %% confidence intervals\n", write(q.Median, known.MedianSeconds),
+		write(*q.Mean, known.MeanSeconds), strconv.FormatFloat(100*known.Level, 'f', -1, 64))
 }
 
 var figureHeads = []string{"triggered", "sent", "offered", "received", "delivered %", "lost", "never sent", "duplicates", "delay min", "p25", "median", "mean", "p75", "p95", "max"}
@@ -73,7 +87,7 @@ func groupsTable(r runapi.Results) table {
 		groups = append([]runapi.GroupResult{{Name: "all", Messages: r.Messages, DelaySeconds: r.DelaySeconds}}, groups...)
 	}
 	for _, g := range groups {
-		rows = append(rows, figures(g.Name, figuresOf(g.Messages, g.DelaySeconds)...))
+		rows = append(rows, figures(g.Name, figuresOf(g.Messages, g.DelaySeconds, g.Confidence)...))
 	}
 	return rows
 }
@@ -81,7 +95,7 @@ func groupsTable(r runapi.Results) table {
 func publishersTable(publishers []runapi.PublisherResult) table {
 	rows := table{figures("PUBLISHER", figureHeads...)}
 	for _, p := range publishers {
-		rows = append(rows, figures(p.Name, figuresOf(p.Messages, p.DelaySeconds)...))
+		rows = append(rows, figures(p.Name, figuresOf(p.Messages, p.DelaySeconds, p.Confidence)...))
 	}
 	return rows
 }
@@ -95,7 +109,19 @@ func clocksTable(clocks []runapi.ClockResult) table {
 	return rows
 }
 
-func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
+// meanText has the mean of delays and half its confidence interval, the wider side; a dash in older results.
+func meanText(q *runapi.Quantiles, known *runapi.Confidence) string {
+	if q.Mean == nil {
+		return "-"
+	}
+	e := estimate{n: 1, mean: *q.Mean, halfWidth: math.NaN()}
+	if known != nil && known.MeanSeconds != nil {
+		e.halfWidth = max(known.MeanSeconds.High-e.mean, e.mean-known.MeanSeconds.Low)
+	}
+	return e.text(seconds)
+}
+
+func figuresOf(m runapi.Messages, q *runapi.Quantiles, known *runapi.Confidence) []string {
 	triggered, offered := m.Counted()
 	delivered := "-"
 	if percent := deliveredPercent(m.Received, offered); percent != nil {
@@ -105,14 +131,11 @@ func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
 	if q == nil {
 		return append(cells, "-", "-", "-", "-", "-", "-", "-")
 	}
-	for _, delay := range []*float64{&q.Min, &q.P25, &q.Median, q.Mean, &q.P75, q.P95, &q.Max} {
-		cell := "-" // older results lack it
-		if delay != nil {
-			cell = seconds(*delay)
-		}
-		cells = append(cells, cell)
+	p95 := "-" // older results lack it
+	if q.P95 != nil {
+		p95 = seconds(*q.P95)
 	}
-	return cells
+	return append(cells, seconds(q.Min), seconds(q.P25), seconds(q.Median), meanText(q, known), seconds(q.P75), p95, seconds(q.Max))
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -180,11 +180,13 @@ func (m *Messages) Counted() (triggered, offered int64) {
 }
 
 // Confidence has intervals that cover the true value with the probability Level, if deliveries were independent:
-// the median's by the bootstrap, those of shares by Wilson's score. MedianSeconds is null for too few deliveries, LostPercent if
-// nothing was expected. DeliveredPercent is of offered deliveries; absent if nothing was offered, and in older results.
+// the median's by the bootstrap, the mean's by Student's t corrected for skewness, those of shares by Wilson's score. MedianSeconds and
+// MeanSeconds are null for too few deliveries, MeanSeconds also in older results, LostPercent if nothing was expected. DeliveredPercent is
+// of offered deliveries; absent if nothing was offered, and in older results.
 type Confidence struct {
 	Level            float64   `json:"level"`
 	MedianSeconds    *Interval `json:"medianSeconds"`
+	MeanSeconds      *Interval `json:"meanSeconds"`
 	LostPercent      *Interval `json:"lostPercent"`
 	DeliveredPercent *Interval `json:"deliveredPercent,omitempty"`
 }

@@ -335,12 +335,17 @@ def _unsent(name: str, run: Loaded, units: np.ndarray) -> np.ndarray:
 
 def _confidence(delays: Sample, losses: Share) -> dict:
     missing = losses.interval().times(100)
-    middle = effects.median(delays).times(1e-9) if delays.count else None
-    limits = ("low", "high")
     return {
         "deliveredPercent": {"low": 100 - missing["high"], "high": 100 - missing["low"]},
-        "medianSeconds": {key: middle[key] for key in limits} if middle and middle["low"] is not None else None,
+        "medianSeconds": _limits(effects.median(delays)) if delays.count else None,
+        "meanSeconds": _limits(effects.mean(delays)) if delays.count else None,
     }
+
+
+def _limits(interval: effects.Interval) -> dict | None:
+    """The limits of an interval in ns as seconds; None where there is none."""
+    found = interval.times(1e-9)
+    return None if found["low"] is None else {key: found[key] for key in ("low", "high")}
 
 
 def _difference(a: int, b: int, first: _Group, second: _Group, conditions: list[_Condition]) -> dict:

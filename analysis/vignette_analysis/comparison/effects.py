@@ -316,6 +316,16 @@ def median(sample: Sample, level: float = LEVEL) -> Interval:
     return Interval(estimate, *(None if q is None else float(np.quantile(values, q)) for q in (low, high)))
 
 
+def mean(sample: Sample, level: float = LEVEL) -> Interval:
+    """Mean with Student's t interval by the totals of units, as Cochran's ratio estimator has them."""
+    estimate = float(np.mean(sample.values))
+    variance = _variance(sample.values.astype(float), sample.units, estimate)
+    if isnan(variance.value):
+        return Interval(estimate, None, None)
+    half = _t_quantile(variance.units - 1, level) * sqrt(variance.value)
+    return Interval(estimate, estimate - half, estimate + half)
+
+
 def mann_whitney(a: Sample, b: Sample) -> Test:
     """Mann and Whitney's test of the units' medians, of which each is one value; exact for few units without ties."""
     if min(a.count, b.count) < 1:

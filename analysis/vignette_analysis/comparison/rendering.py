@@ -13,6 +13,8 @@ from ..verdict import off_text
 from .comparing import Comparison
 
 COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")
+# Heads of these in tables; unsent ones are called so in CSV only.
+_COUNT_HEADS = ("triggered", "sent", "offered", "received", "lost", "never sent")
 # Follows a difference that the emulation's lateness may explain.
 WITHIN = " (within lateness)"
 QUANTILES = ("min", "p25", "median", "mean", "p75", "p95", "max")
@@ -20,9 +22,9 @@ NOTHING = "-"
 # Follows the label of every run that did not keep up, or is incomplete.
 MARK = "*"
 DEFINITIONS = (
-    "Delivered: of the offered deliveries, those that arrived; lost on the way and never sent (unsent) are apart.",
-    "Delays in seconds, received - sent. [ ]: 95 % confidence intervals, of shares by Wilson, of medians by Woodruff, from the variance of units: "
-    "blocks of a run, or whole runs where there are repeats.",
+    "Delivered: of the offered deliveries, those that arrived; lost on the way and never sent are apart.",
+    "Delays in seconds, received - sent. [ ]: 95 % confidence intervals, of shares by Wilson, of medians by Woodruff, of means by Student's t, from the variance "
+    "of units: blocks of a run, or whole runs where there are repeats.",
     "Shift: Hodges-Lehmann, median of all differences of delays. Delta: Cliff's, P(longer) - P(shorter), 0 where neither tends to be longer.",
     "p: Brunner-Munzel for delays, Mann-Whitney (MW) of the units' medians beside it, Welch for shares; adjusted by Holm for the number of pairs.",
 )
@@ -147,7 +149,7 @@ def _named(labels: list[str]) -> str:
     return "; ".join(labels[:MAX_NAMED]) + (" …" if len(labels) > MAX_NAMED else "")
 
 
-_FIGURES = [*COUNTS, "delivered % [95 %]", "min", "p25", "median [95 %]", "mean", "p75", "p95", "max"]
+_FIGURES = [*_COUNT_HEADS, "delivered % [95 %]", "min", "p25", "median [95 %]", "mean [95 %]", "p75", "p95", "max"]
 
 
 def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
@@ -193,8 +195,7 @@ def _figures(row: dict) -> list[str]:
     cells = [str(_count(counts, c)) if counts else NOTHING for c in COUNTS]
     cells.append(_estimate(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent"), ".2f"))
     for q in QUANTILES:
-        interval = confidence.get("medianSeconds") if q == "median" else None
-        cells.append(_estimate(delay and delay.get(q), interval, ".4f"))
+        cells.append(_estimate(delay and delay.get(q), confidence.get(f"{q}Seconds"), ".4f"))
     return cells
 
 
@@ -268,7 +269,7 @@ def marked(label: str, marks: set[str]) -> str:
 
 def _publishers_table(results: dict, marks: set[str]) -> Table:
     count = len(results["publishers"]) * len(results["runs"])
-    header = ["publisher", "label", *COUNTS, "delivered %", *QUANTILES]
+    header = ["publisher", "label", *_COUNT_HEADS, "delivered %", *QUANTILES]
     if count > MAX_PUBLISHER_ROWS:
         return Table(
             "publishers",
@@ -306,7 +307,7 @@ def as_csv(comparison: Comparison) -> str:
     """A row for each group of each run, and of each condition with several runs. Differences are in the JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    intervals = ("deliveredPercentLow", "deliveredPercentHigh", "medianSecondsLow", "medianSecondsHigh")
+    intervals = ("deliveredPercentLow", "deliveredPercentHigh", "medianSecondsLow", "medianSecondsHigh", "meanSecondsLow", "meanSecondsHigh")
     delays = [f"{q}Seconds" for q in QUANTILES]
     writer.writerow(
         ["group", "label", "experiment", "uid", "runs", *COUNTS, "deliveredPercent", *intervals[:2], *delays, *intervals[2:], "emulation", "complete"]
@@ -325,9 +326,9 @@ def as_csv(comparison: Comparison) -> str:
 
 def _plain(row: dict) -> list:
     counts, delay, confidence = row["messages"], row["delaySeconds"] or {}, row["confidence"] or {}
-    share, middle = confidence.get("deliveredPercent") or {}, confidence.get("medianSeconds") or {}
+    share, *delays = (confidence.get(name) or {} for name in ("deliveredPercent", "medianSeconds", "meanSeconds"))
     cells = [counts and _count(counts, c) for c in COUNTS] + [counts and counts.get("deliveredPercent"), share.get("low"), share.get("high")]
-    return cells + [delay.get(q) for q in QUANTILES] + [middle.get("low"), middle.get("high")]
+    return cells + [delay.get(q) for q in QUANTILES] + [interval.get(end) for interval in delays for end in ("low", "high")]
 
 
 def latex(comparison: Comparison) -> str:

@@ -45,12 +45,11 @@ def _row(entry: dict, places: int) -> tuple[str, ...]:
 
 
 def _confidence(results: dict, level: float, places: int) -> Table:
+    intervals = (("medianSeconds", places), ("meanSeconds", places), ("deliveredPercent", 2))
     rows = []
     for entry in [*results["groups"], *(results["publishers"] or [])]:
         known = entry.get("confidence") or {}
-        median, share = known.get("medianSeconds") or {}, known.get("deliveredPercent") or {}
-        rows.append(
-            (entry["name"], *(fixed(median.get(end), places) for end in ("low", "high")), *(fixed(share.get(end), 2) for end in ("low", "high")))
-        )
-    header = ("Group or publisher", "Median from (s)", "to (s)", "Received from (%)", "to (%)")
+        cells = (fixed((known.get(name) or {}).get(end), decimals) for name, decimals in intervals for end in ("low", "high"))
+        rows.append((entry["name"], *cells))
+    header = ("Group or publisher", "Median from (s)", "to (s)", "Mean from (s)", "to (s)", "Received from (%)", "to (%)")
     return table(f"Intervals of {number(100 * level)} % confidence", header, rows, folded=True)

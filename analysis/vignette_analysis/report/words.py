@@ -83,6 +83,7 @@ def headline(results: dict) -> list[tuple[str, str, str]]:
         ("Messages triggered", number(messages["triggered"]), f"{number(messages['sent'])} sent"),
         (f"Delivered{where}", delivered, missed + interval(confidence, "deliveredPercent", percent)),
         ("Median delay", seconds(delay.get("median")), quartiles + interval(confidence, "medianSeconds", seconds)),
+        ("Mean delay", seconds(delay.get("mean")), interval(confidence, "meanSeconds", seconds).removeprefix("; ")),
         ("Greatest delay", seconds(delay.get("max")), f"least {seconds(delay.get('min'))}"),
     ]
 
