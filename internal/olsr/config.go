@@ -34,11 +34,6 @@ func (c Config) WithDefaults() (Config, error) {
 			return c, fmt.Errorf("interfaces[%d]: %w", i, err)
 		}
 	}
-	orElse := func(d *time.Duration, otherwise time.Duration) {
-		if *d == 0 {
-			*d = otherwise
-		}
-	}
 	orElse(&c.Hello, DefaultHello)
 	orElse(&c.HelloValidity, validityFactor*c.Hello)
 	orElse(&c.TC, DefaultTC)
@@ -52,14 +47,8 @@ func (c Config) WithDefaults() (Config, error) {
 		return c, err
 	}
 	for n := range c.Interfaces {
-		i := &c.Interfaces[n]
-		if i.Hello == 0 {
-			i.Hello = c.Hello
-			orElse(&i.HelloValidity, c.HelloValidity)
-		}
-		orElse(&i.HelloValidity, validityFactor*i.Hello)
-		if err := checkTimes([]limitedTime{{"hello", i.Hello, minInterval, maxInterval}, {"helloValidity", i.HelloValidity, i.Hello, maxInterval}}); err != nil {
-			return c, fmt.Errorf("%w, on interface %s", err, i.Name)
+		if err := c.Interfaces[n].setTimes(&c); err != nil {
+			return c, err
 		}
 	}
 	for name, w := range map[string]**int{"floodingWillingness": &c.FloodingWillingness, "routingWillingness": &c.RoutingWillingness} {
@@ -75,6 +64,33 @@ func (c Config) WithDefaults() (Config, error) {
 		return c, fmt.Errorf("hysteresis: scaling %v, reject %v, accept %v: 0 < scaling ≤ 1 and 0 ≤ reject < accept ≤ 1 must hold", h.Scaling, h.Reject, h.Accept)
 	}
 	return c, checkAttached(c.Attached, c.Interfaces[0].Address)
+}
+
+func orElse(d *time.Duration, otherwise time.Duration) {
+	if *d == 0 {
+		*d = otherwise
+	}
+}
+
+// setTimes fills in the interface's times: by default the Config's, whose own defaults are filled in.
+func (i *Interface) setTimes(c *Config) error {
+	set := func(interval, validity *time.Duration, all, allValidity time.Duration) {
+		if *interval == 0 {
+			*interval = all
+			orElse(validity, allValidity)
+		}
+		orElse(validity, validityFactor**interval)
+	}
+	set(&i.Hello, &i.HelloValidity, c.Hello, c.HelloValidity)
+	set(&i.TC, &i.TCValidity, c.TC, c.TCValidity)
+	err := checkTimes([]limitedTime{
+		{"hello", i.Hello, minInterval, maxInterval}, {"helloValidity", i.HelloValidity, i.Hello, maxInterval},
+		{"tc", i.TC, minInterval, maxInterval}, {"tcValidity", i.TCValidity, i.TC, maxInterval},
+	})
+	if err != nil {
+		return fmt.Errorf("%w, on interface %s", err, i.Name)
+	}
+	return nil
 }
 
 // limitedTime is a field with its bounds.
@@ -104,6 +120,49 @@ func (c *Config) LongestHello() time.Duration {
 }
 
 func byHello(a, b Interface) int { return cmp.Compare(a.Hello, b.Hello) }
+
+// TCSchedule has the interfaces, by index, that share an interval and a validity of TCs.
+type TCSchedule struct {
+	Interval, Validity time.Duration
+	Interfaces         []int
+}
+
+// TCSchedules of the interfaces, after defaults are filled in; each interface is in one.
+func (c *Config) TCSchedules() (all []TCSchedule) {
+	for n, i := range c.Interfaces {
+		at := slices.IndexFunc(all, func(s TCSchedule) bool { return s.Interval == i.TC && s.Validity == i.TCValidity })
+		if at < 0 {
+			at = len(all)
+			all = append(all, TCSchedule{Interval: i.TC, Validity: i.TCValidity})
+		}
+		all[at].Interfaces = append(all[at].Interfaces, n)
+	}
+	return all
+}
+
+// LongestTC of the interfaces, after defaults are filled in.
+func (c *Config) LongestTC() (longest time.Duration) {
+	for _, i := range c.Interfaces {
+		longest = max(longest, i.TC)
+	}
+	return longest
+}
+
+// LongestTCValidity of the interfaces, after defaults are filled in.
+func (c *Config) LongestTCValidity() (longest time.Duration) {
+	for _, i := range c.Interfaces {
+		longest = max(longest, i.TCValidity)
+	}
+	return longest
+}
+
+// TCsWithin bounds the TCs that a node sends within a time, after defaults are filled in.
+func (c *Config) TCsWithin(age time.Duration) (count uint16) {
+	for _, s := range c.TCSchedules() {
+		count += uint16(min(age/s.Interval, 1<<12)) + 1
+	}
+	return count
+}
 
 func (i *Interface) check(before []Interface) error {
 	if !i.Address.IsValid() || i.Address.IsUnspecified() || i.Address.IsMulticast() || i.Address.Is4In6() {

@@ -6,6 +6,7 @@ import (
 
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/olsr/olsrtest"
+	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
 var standard = olsr.Config{Hello: 2 * time.Second, TC: 5 * time.Second}
@@ -49,4 +50,23 @@ func TestASilentNodeListens(t *testing.T) { olsrtest.Silence(t, standard, olsr.N
 
 func TestSeveralInterfacesAreOneDomain(t *testing.T) {
 	olsrtest.SeveralInterfaces(t, standard, olsr.New)
+}
+
+// read is olsrtest.Read of OLSRv2.
+func read(packet []byte) (all []olsrtest.Message) {
+	var p rfc5444.Packet
+	if err := rfc5444.Split(packet, &p); err != nil {
+		panic(err) // it is a router's own
+	}
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		all = append(all, olsrtest.Message{Hello: m.Type == 0, TC: m.Type == 1, Originator: m.Originator})
+	}
+	return all
+}
+
+func TestEachNetworkOfADomainHasItsOwnRates(t *testing.T) { olsrtest.Hybrid(t, olsr.New, read) }
+
+func TestSilenceOnOneInterfaceLeavesTheOther(t *testing.T) {
+	olsrtest.SilentInterface(t, olsr.New, read)
 }

@@ -91,6 +91,10 @@ type Interface struct {
 	// Hello is the interval of HELLOs on this interface; 0 is Config's. HelloValidity is their validity: 0 is
 	// three intervals if Hello is given, else Config's.
 	Hello, HelloValidity time.Duration
+	// TC is the interval of this node's TCs on this interface; 0 is Config's. Others' TCs that come over an
+	// interface with a shorter one go on over this interface at this interval as well. TCValidity is the validity of
+	// this node's: 0 is three intervals if TC is given, else Config's.
+	TC, TCValidity time.Duration
 }
 
 // Attached is a network that is reached through this node.
@@ -108,7 +112,8 @@ type Config struct {
 	// Hello is the interval of HELLOs (2 s), HelloValidity their validity (three intervals). An Interface may
 	// have its own.
 	Hello, HelloValidity time.Duration
-	// TC is the interval of topology control messages (5 s), TCValidity their validity (three intervals).
+	// TC is the interval of topology control messages (5 s), TCValidity their validity (three intervals). An
+	// Interface may have its own.
 	TC, TCValidity time.Duration
 	Metric         Metric
 	Attached       []Attached
@@ -217,6 +222,8 @@ type Counters struct {
 	// OthersSent and OthersReceived: MID and HNA of OLSRv1, unknown types.
 	OthersSent, OthersReceived uint64
 	Forwarded                  uint64
+	// Thinned are others' TCs that did not go on over an interface because of its longer interval.
+	Thinned uint64
 	// Duplicates were received before, and neither used nor forwarded again.
 	Duplicates uint64
 	// Refused are packets and messages that were malformed, or not allowed from a node.

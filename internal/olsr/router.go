@@ -33,6 +33,9 @@ func New(c Config, send Send) (Router, error) {
 		r.own[i.Address] = true
 		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, packetSeq: uint16(r.random.Uint32())})
 	}
+	for _, s := range c.TCSchedules() {
+		r.schedules = append(r.schedules, &schedule{TCSchedule: s})
+	}
 	return r, nil
 }
 
@@ -47,13 +50,16 @@ func (r *router) moment(at time.Time) time.Duration {
 
 // start spreads the first messages over an interval, so that nodes started together do not send together.
 func (r *router) start(now time.Duration) {
-	if r.nextTC != 0 {
+	if r.started {
 		return
 	}
+	r.started = true
 	for _, i := range r.ifaces {
 		i.nextHello = now + core.Jitter(r.random, i.Hello)
 	}
-	r.nextTC = now + r.c.ShortestHello() + core.Jitter(r.random, r.c.TC)
+	for _, s := range r.schedules {
+		s.next = now + r.c.ShortestHello() + core.Jitter(r.random, s.Interval)
+	}
 }
 
 // expireBy schedules the next search for expired entries at a moment at the latest.
@@ -130,9 +136,11 @@ func (r *router) generate(now time.Duration) {
 			r.sendHello(now, i)
 		}
 	}
-	if now >= r.nextTC {
-		r.nextTC = core.After(r.random, now, r.nextTC, r.c.TC, r.maxJitter())
-		r.sendTC(now)
+	for _, s := range r.schedules {
+		if now >= s.next {
+			s.next = core.After(r.random, now, s.next, s.Interval, r.maxJitter())
+			r.sendTC(now, s)
+		}
 	}
 }
 
@@ -153,7 +161,10 @@ func (r *router) transmit(i *iface, messages [][]byte) {
 }
 
 func (r *router) next() time.Duration {
-	next := min(r.nextTC, r.nextSweep)
+	next := r.nextSweep
+	for _, s := range r.schedules {
+		next = min(next, s.next)
+	}
 	for _, i := range r.ifaces {
 		next = min(next, i.nextHello)
 		if due, waiting := i.queue.Due(); waiting {

@@ -410,3 +410,77 @@ func TestAnInterfacesOwnTimesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestTCsHaveTheTimesOfTheirInterface(t *testing.T) {
+	fast, slow := Interface{Name: "fast", Address: me}, Interface{Name: "slow", Address: far, TC: 10 * time.Second, TCValidity: 50 * time.Second}
+	tcs := [2]int{}
+	attached := []Attached{{Prefix: netip.MustParsePrefix("192.168.0.0/24")}}
+	r, err := New(Config{Interfaces: []Interface{fast, slow}, TC: time.Second, Attached: attached}, func(iface int, packet []byte) {
+		var p rfc5444.Packet
+		if err := rfc5444.Split(packet, &p); err != nil {
+			t.Fatal(err)
+		}
+		interval, validity := [2]time.Duration{time.Second, 10 * time.Second}[iface], [2]time.Duration{3 * time.Second, 50 * time.Second}[iface]
+		for i := range p.Messages {
+			var m rfc5444.Message
+			if err := p.Messages[i].Decode(&m); err != nil || m.Type != messageTC {
+				continue
+			}
+			tcs[iface]++
+			if got, want := m.TLVs[0].Value[0], rfc5444.TimeCode(validity); got != want {
+				t.Errorf("interface %d: validity of code %d; want %d", iface, got, want)
+			}
+			if got, want := m.TLVs[1].Value[0], rfc5444.TimeCode(interval); got != want {
+				t.Errorf("interface %d: interval of code %d; want %d", iface, got, want)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := start; now.Before(start.Add(100 * time.Second)); {
+		now = r.Tick(now)
+	}
+	if tcs[0] < 96 || tcs[0] > 134 || tcs[1] < 9 || tcs[1] > 14 {
+		t.Errorf("%d TCs on the fast interface and %d on the slow one in 100 s; want 96 to 134, and 9 to 14", tcs[0], tcs[1])
+	}
+}
+
+func TestATCInSeveralMessagesGoesOnWhole(t *testing.T) {
+	var sent [2]int
+	fast, slow := Interface{Name: "fast", Address: me, TC: time.Second}, Interface{Name: "slow", Address: netip.MustParseAddr("10.2.0.1"), TC: 20 * time.Second}
+	r, err := New(Config{Interfaces: []Interface{fast, slow}}, func(iface int, packet []byte) {
+		var p rfc5444.Packet
+		if err := rfc5444.Split(packet, &p); err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Messages {
+			if p.Messages[i].Type == messageTC && p.Messages[i].Originator == far {
+				sent[iface]++
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := start
+	receive := func(packet []byte) {
+		t.Helper()
+		if err := r.Receive(now, 0, peer, packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for second := range 10 {
+		receive(hello(t, said(me, attribute(addressLinkStatus, statusSymmetric), attribute(addressMPR, mprFlooding|mprRouting))))
+		number := uint16(2 * second)
+		receive(tc(t, far, number, 1, incompleteTC, peer))
+		receive(tc(t, far, number+1, 1, incompleteTC, netip.MustParseAddr("10.0.0.4")))
+		for next := now; next.Before(now.Add(time.Second)); {
+			next = r.Tick(next)
+		}
+		now = now.Add(time.Second)
+	}
+	if sent != [2]int{20, 2} {
+		t.Errorf("%d messages went on over the fast interface and %d over the slow one; want all 20, and the 2 of one TC", sent[0], sent[1])
+	}
+}

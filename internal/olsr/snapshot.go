@@ -200,13 +200,15 @@ func (r *router) Restore(at time.Time, saved []byte) error {
 		}
 	}
 	// Messages sent between snapshot and now must not be sent again with the same numbers.
-	sent := uint16(min(age/r.c.TC, 1<<12)) + 1
+	sent := r.c.TCsWithin(age)
 	r.seq, r.ansn, r.advertised = s.Sequence+2*sent, s.ANSN+sent, s.Content
 	r.expireBy(now + sweepInterval)
 	for _, i := range r.ifaces {
 		i.nextHello = now + core.Jitter(r.random, i.Hello/4)
 	}
-	r.nextTC = now + core.Jitter(r.random, r.c.TC)
+	for _, s := range r.schedules {
+		s.next = now + core.Jitter(r.random, s.Interval)
+	}
 	return nil
 }
 

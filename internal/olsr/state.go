@@ -75,7 +75,8 @@ type router struct {
 	hash     maphash.Seed
 
 	last      time.Duration
-	nextTC    time.Duration
+	started   bool
+	schedules []*schedule
 	emptyTCs  time.Duration // until when TCs are sent that advertise nothing
 	nextSweep time.Duration
 	nextRoute time.Duration
@@ -110,6 +111,12 @@ type iface struct {
 	nextHello time.Duration
 	queue     core.Queue
 	packetSeq uint16
+}
+
+// schedule of this node's TCs over some interfaces.
+type schedule struct {
+	TCSchedule
+	next time.Duration
 }
 
 // link is a Link Tuple (RFC 6130 section 7.1, RFC 7181 section 8.1), with its 2-Hop Tuples (7.2).
@@ -147,7 +154,8 @@ type neighbour struct {
 // 11.
 type remote struct {
 	processed, forwarded core.Window
-	received             []core.Window // by interface
+	received             []core.Window   // by interface
+	thinnings            []core.Thinning // by interface; none while all have the same interval of TCs
 	ansn                 uint16
 	until                time.Duration
 	validity             time.Duration

@@ -73,8 +73,24 @@ func (r *router) forward(now time.Duration, i *iface, origin *remote, from netip
 	due := now + core.Jitter(r.random, r.maxJitter())
 	r.counters.Forwarded++
 	for _, out := range r.ifaces {
+		if raw.Type == messageTC && !r.passes(now, i, out, origin) {
+			r.counters.Thinned++
+			continue
+		}
 		r.enqueue(out, due, message)
 	}
+}
+
+// passes reports whether an originator's TC that came over an interface goes on over another now. An interface with a
+// longer interval would otherwise carry TCs of all nodes at the shorter one.
+func (r *router) passes(now time.Duration, in, out *iface, origin *remote) bool {
+	if out.TC <= in.TC {
+		return true
+	}
+	if origin.thinnings == nil {
+		origin.thinnings = make([]core.Thinning, len(r.ifaces))
+	}
+	return origin.thinnings[out.number].Pass(now, in.TC, out.TC)
 }
 
 // enqueue a message for an interface, unless it is silent.
@@ -219,49 +235,49 @@ func (r *router) hopMetric() uint32 {
 	return rfc5444.MinimumMetric
 }
 
-// sendTC generates TCs (RFC 7181 section 16.1): one, or several incomplete ones if it exceeds the smallest
-// MTU. An empty one is repeated until the last content has expired everywhere.
-func (r *router) sendTC(now time.Duration) {
+// sendTC generates TCs (RFC 7181 section 16.1) for the interfaces of a schedule: one, or several incomplete ones if it
+// exceeds the smallest MTU. An empty one is repeated until the last content has expired everywhere.
+func (r *router) sendTC(now time.Duration, s *schedule) {
 	entries := r.advertisement()
 	content := encodeEntries(entries, r.length)
 	if !bytes.Equal(content, r.advertised) {
 		r.ansn++
 		if len(entries) == 0 {
-			r.emptyTCs = now + r.c.TCValidity
+			r.emptyTCs = now + r.c.LongestTCValidity()
 		}
 		r.advertised = content
 	}
 	if len(entries) == 0 && now >= r.emptyTCs {
 		return
 	}
+	// A TC goes on over the other interfaces as well.
 	mtu := r.ifaces[0].MTU
 	for _, i := range r.ifaces {
 		mtu = min(mtu, i.MTU)
 	}
-	m := r.tcHeader(completeTC)
-	messages := r.splitToMTU(m, nil, entries, mtu)
+	messages := r.splitToMTU(r.tcHeader(s, completeTC), nil, entries, mtu)
 	if len(messages) > 1 {
-		messages = r.splitToMTU(r.tcHeader(incompleteTC), nil, entries, mtu)
+		messages = r.splitToMTU(r.tcHeader(s, incompleteTC), nil, entries, mtu)
 	}
 	for _, message := range messages {
 		r.seq++
 		binary.BigEndian.PutUint16(message[4+r.length+2:], r.seq)
 		r.counters.TCsSent++
-		for _, i := range r.ifaces {
-			r.enqueue(i, now, message)
+		for _, number := range s.Interfaces {
+			r.enqueue(r.ifaces[number], now, message)
 		}
 	}
 }
 
-func (r *router) tcHeader(completeness uint8) rfc5444.Message {
+func (r *router) tcHeader(s *schedule, completeness uint8) rfc5444.Message {
 	return rfc5444.Message{
 		Header: rfc5444.Header{
 			Type: messageTC, AddressLength: r.length, Originator: r.origin,
 			HasHopLimit: true, HopLimit: hopLimit, HasHopCount: true, HasSequence: true,
 		},
 		TLVs: []rfc5444.TLV{
-			{Type: rfc5444.ValidityTime, Value: []byte{rfc5444.TimeCode(r.c.TCValidity)}},
-			{Type: rfc5444.IntervalTime, Value: []byte{rfc5444.TimeCode(r.c.TC)}},
+			{Type: rfc5444.ValidityTime, Value: []byte{rfc5444.TimeCode(s.Validity)}},
+			{Type: rfc5444.IntervalTime, Value: []byte{rfc5444.TimeCode(s.Interval)}},
 			{Type: messageContSeqNum, Extension: completeness, Value: binary.BigEndian.AppendUint16(nil, r.ansn)},
 		},
 	}

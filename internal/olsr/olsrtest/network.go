@@ -97,18 +97,23 @@ func New(n int, seed int64, base olsr.Config, make Maker) (*Network, error) {
 	return NewOn(media, seed, base, make)
 }
 
-// NewOn makes a network of nodes with interfaces on the media given for each.
+// NewOn makes a network of nodes with interfaces on the media given for each. HELLOs are slower on media after the
+// first, which has base's interval.
 func NewOn(media [][]int, seed int64, base olsr.Config, maker Maker) (*Network, error) {
+	return NewWithTimes(media, func(medium int) olsr.Interface { return olsr.Interface{Hello: base.Hello * time.Duration(medium)} }, seed, base, maker)
+}
+
+// NewWithTimes makes a network of nodes with interfaces on the media given for each. An interface has its medium's times.
+func NewWithTimes(media [][]int, times func(medium int) olsr.Interface, seed int64, base olsr.Config, maker Maker) (*Network, error) {
 	net := &Network{Now: Start, make: maker, random: rand.New(rand.NewSource(seed))}
 	for i, on := range media {
 		node := &Node{index: i, media: on, Config: base}
 		node.Config.Seed = seed*1000 + int64(i)
 		node.Config.Interfaces = nil
 		for k, medium := range on {
-			node.Config.Interfaces = append(node.Config.Interfaces, olsr.Interface{
-				Name: fmt.Sprintf("if%d", k), Address: Address(i, medium), Prefix: netip.PrefixFrom(Address(i, medium), 16).Masked(),
-				Hello: base.Hello * time.Duration(medium), // slower on media after the first, which has Config's
-			})
+			n := times(medium)
+			n.Name, n.Address, n.Prefix = fmt.Sprintf("if%d", k), Address(i, medium), netip.PrefixFrom(Address(i, medium), 16).Masked()
+			node.Config.Interfaces = append(node.Config.Interfaces, n)
 		}
 		net.Nodes = append(net.Nodes, node)
 		net.Links = append(net.Links, make([]float64, len(media)))

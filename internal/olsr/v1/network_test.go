@@ -50,3 +50,20 @@ func TestARestartWithASnapshotDisturbsNobody(t *testing.T) { olsrtest.Restart(t,
 func TestASilentNodeListens(t *testing.T) { olsrtest.Silence(t, standard, New) }
 
 func TestSeveralInterfacesAreOneDomain(t *testing.T) { olsrtest.SeveralInterfaces(t, standard, New) }
+
+// read is olsrtest.Read of OLSRv1.
+func read(packet []byte) (all []olsrtest.Message) {
+	messages, err := split(packet, nil)
+	if err != nil {
+		panic(err) // it is a router's own
+	}
+	for i := range messages {
+		m := &messages[i]
+		all = append(all, olsrtest.Message{Hello: m.Type == typeHello, TC: m.Type == typeTC, Originator: m.Originator})
+	}
+	return all
+}
+
+func TestEachNetworkOfADomainHasItsOwnRates(t *testing.T) { olsrtest.Hybrid(t, New, read) }
+
+func TestSilenceOnOneInterfaceLeavesTheOther(t *testing.T) { olsrtest.SilentInterface(t, New, read) }

@@ -43,6 +43,9 @@ func New(c olsr.Config, send olsr.Send) (olsr.Router, error) {
 		r.own[i.Address] = true
 		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, packetSeq: uint16(r.random.Uint32())})
 	}
+	for _, s := range c.TCSchedules() {
+		r.schedules = append(r.schedules, &schedule{TCSchedule: s})
+	}
 	return r, nil
 }
 
@@ -51,13 +54,16 @@ func (r *router) maxJitter() time.Duration { return r.c.ShortestHello() / 4 }
 
 func (r *router) moment(at time.Time) time.Duration {
 	r.last = max(r.last, r.clock.Moment(at))
-	if r.nextTC == 0 {
+	if !r.started {
+		r.started = true
 		for _, i := range r.ifaces {
 			i.nextHello = r.last + core.Jitter(r.random, i.Hello)
 		}
-		r.nextTC = r.last + r.c.ShortestHello() + core.Jitter(r.random, r.c.TC)
-		r.nextMID = r.last + core.Jitter(r.random, r.c.ShortestHello())
-		r.nextHNA = r.nextTC
+		for _, s := range r.schedules {
+			s.nextTC = r.last + r.c.ShortestHello() + core.Jitter(r.random, s.Interval)
+			s.nextMID = r.last + core.Jitter(r.random, r.c.ShortestHello())
+			s.nextHNA = s.nextTC
+		}
 	}
 	return r.last
 }
@@ -148,8 +154,28 @@ func (r *router) forward(now time.Duration, i *iface, o *origin, from netip.Addr
 	due := now + core.Jitter(r.random, r.maxJitter())
 	r.counters.Forwarded++
 	for _, out := range r.ifaces {
+		if !r.passes(now, i, out, o, m.Type) {
+			r.counters.Thinned++
+			continue
+		}
 		r.enqueue(out, due, copied)
 	}
+}
+
+// passes reports whether an originator's message that came over an interface goes on over another now. An interface with a
+// longer interval would otherwise carry messages of all nodes at the shorter one.
+func (r *router) passes(now time.Duration, in, out *iface, o *origin, kind uint8) bool {
+	if out.TC <= in.TC || kind != typeTC && kind != typeMID && kind != typeHNA {
+		return true
+	}
+	if o.thinnings == nil {
+		o.thinnings = map[thinningKey]*core.Thinning{}
+	}
+	key := thinningKey{out.number, kind}
+	if o.thinnings[key] == nil {
+		o.thinnings[key] = &core.Thinning{}
+	}
+	return o.thinnings[key].Pass(now, in.TC, out.TC)
 }
 
 func (r *router) enqueue(i *iface, due time.Duration, bytes []byte) {
@@ -180,53 +206,59 @@ func (r *router) Tick(at time.Time) time.Time {
 // generate the messages that are due. MID is for nodes with several interfaces, HNA for gateways (RFC 3626 sections 5.2 and
 // 12.2), both at the interval of TC.
 func (r *router) generate(now time.Duration) {
-	after := func(due, interval time.Duration) time.Duration {
-		return core.After(r.random, now, due, interval, r.maxJitter())
-	}
 	for _, i := range r.ifaces {
 		if now >= i.nextHello {
 			i.nextHello = core.After(r.random, now, i.nextHello, i.Hello, i.Hello/4)
 			r.sendHello(now, i)
 		}
 	}
-	if now >= r.nextTC {
-		r.nextTC = after(r.nextTC, r.c.TC)
-		r.sendTC(now)
+	for _, s := range r.schedules {
+		r.generateFlooded(now, s)
 	}
-	if now >= r.nextMID {
-		r.nextMID = after(r.nextMID, r.c.TC)
-		if len(r.ifaces) > 1 {
-			var others []netip.Addr
-			for _, i := range r.ifaces[1:] {
-				others = append(others, i.Address)
-			}
-			r.flood(now, typeMID, appendAddresses(nil, others))
+}
+
+// generateFlooded generates the messages of a schedule that are due.
+func (r *router) generateFlooded(now time.Duration, s *schedule) {
+	due := func(next *time.Duration) bool {
+		if now < *next {
+			return false
 		}
+		*next = core.After(r.random, now, *next, s.Interval, r.maxJitter())
+		return true
 	}
-	if now >= r.nextHNA {
-		r.nextHNA = after(r.nextHNA, r.c.TC)
+	if due(&s.nextTC) {
+		r.sendTC(now, s)
+	}
+	if due(&s.nextMID) && len(r.ifaces) > 1 {
+		var others []netip.Addr
+		for _, i := range r.ifaces[1:] {
+			others = append(others, i.Address)
+		}
+		r.flood(now, s, typeMID, appendAddresses(nil, others))
+	}
+	if due(&s.nextHNA) {
 		var networks []netip.Prefix
 		for _, a := range r.c.Attached {
 			networks = append(networks, a.Prefix)
 		}
 		for chunk := range slices.Chunk(networks, (r.leastMTU()-packetHeader-messageHeader)/(2*addressSize)) {
-			r.flood(now, typeHNA, appendHNA(nil, chunk))
+			r.flood(now, s, typeHNA, appendHNA(nil, chunk))
 		}
 	}
 }
 
-// flood a message of this node over the domain.
-func (r *router) flood(now time.Duration, kind uint8, body []byte) {
+// flood a message of this node over the interfaces of a schedule, and from there over the domain.
+func (r *router) flood(now time.Duration, s *schedule, kind uint8, body []byte) {
 	if kind == typeTC {
 		r.counters.TCsSent++
 	} else {
 		r.counters.OthersSent++
 	}
 	r.Sequence++
-	m := message{Type: kind, Validity: r.c.TCValidity, Originator: r.origin, TTL: 255, Sequence: r.Sequence, Body: body}
+	m := message{Type: kind, Validity: s.Validity, Originator: r.origin, TTL: 255, Sequence: r.Sequence, Body: body}
 	bytes := m.append(nil)
-	for _, i := range r.ifaces {
-		r.enqueue(i, now, bytes)
+	for _, number := range s.Interfaces {
+		r.enqueue(r.ifaces[number], now, bytes)
 	}
 }
 
@@ -252,7 +284,10 @@ func (r *router) transmit(i *iface, messages [][]byte) {
 }
 
 func (r *router) next() time.Duration {
-	next := min(r.nextTC, r.nextMID, r.nextHNA, r.nextSweep)
+	next := r.nextSweep
+	for _, s := range r.schedules {
+		next = min(next, s.nextTC, s.nextMID, s.nextHNA)
+	}
 	for _, i := range r.ifaces {
 		next = min(next, i.nextHello)
 		if due, waiting := i.queue.Due(); waiting {

@@ -32,9 +32,10 @@ type router struct {
 	own    map[netip.Addr]bool
 	ifaces []*iface
 
-	last, nextTC, nextMID, nextHNA time.Duration
-	nextSweep, nextRoute           time.Duration
-	mprDirty, dirty                bool
+	started                    bool
+	schedules                  []*schedule
+	last, nextSweep, nextRoute time.Duration
+	mprDirty, dirty            bool
 
 	index      core.Index
 	paths      core.Paths
@@ -53,6 +54,12 @@ type iface struct {
 	nextHello time.Duration
 	queue     core.Queue
 	packetSeq uint16
+}
+
+// schedule of this node's messages that are flooded, over some interfaces.
+type schedule struct {
+	olsr.TCSchedule
+	nextTC, nextMID, nextHNA time.Duration
 }
 
 // tables are the protocol's information repositories. Moments are the Router's own.
@@ -116,6 +123,14 @@ type origin struct {
 	End                  time.Duration
 	Edges                []netip.Addr                   `json:",omitempty"`
 	Networks             map[netip.Prefix]time.Duration `json:",omitempty"`
+
+	thinnings map[thinningKey]*core.Thinning
+}
+
+// thinningKey is an interface's number and a type of messages.
+type thinningKey struct {
+	iface int
+	kind  uint8
 }
 
 func (l *link) status(now time.Duration) olsr.LinkStatus {

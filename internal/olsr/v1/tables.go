@@ -98,11 +98,13 @@ func (r *router) Restore(at time.Time, text []byte) error {
 	for _, i := range r.ifaces {
 		r.Sequence += uint16(min(age/i.Hello, 1<<12)) + 1
 	}
-	r.Sequence += uint16(4*min(age/r.c.TC, 1<<12)) + 3
-	r.ANSN += uint16(min(age/r.c.TC, 1<<12)) + 1
+	r.Sequence += 4 * r.c.TCsWithin(age)
+	r.ANSN += r.c.TCsWithin(age)
 	r.dirty, r.mprDirty = true, true
 	r.nextSweep = now
-	r.nextTC, r.nextHNA = now+core.Jitter(r.random, r.c.TC), now+core.Jitter(r.random, r.c.TC)
+	for _, s := range r.schedules {
+		s.nextTC, s.nextHNA = now+core.Jitter(r.random, s.Interval), now+core.Jitter(r.random, s.Interval)
+	}
 	return nil
 }
 

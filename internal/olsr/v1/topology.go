@@ -125,7 +125,7 @@ func (r *router) receiveHNA(now time.Duration, o *origin, m *message) error {
 
 // sendTC generates TCs that advertise the MPR selectors (RFC 3626 section 9.3). An empty one is repeated
 // until the last content has expired everywhere.
-func (r *router) sendTC(now time.Duration) {
+func (r *router) sendTC(now time.Duration, s *schedule) {
 	var selectors []netip.Addr
 	for _, main := range core.Sorted(r.Neighbours) {
 		if r.Neighbours[main].Selector > now {
@@ -136,14 +136,14 @@ func (r *router) sendTC(now time.Duration) {
 		r.ANSN++
 		r.Advertised = selectors
 		if len(selectors) == 0 {
-			r.EmptyTCs = now + r.c.TCValidity
+			r.EmptyTCs = now + r.c.LongestTCValidity()
 		}
 	}
 	if len(selectors) == 0 && now < r.EmptyTCs {
-		r.flood(now, typeTC, appendTC(nil, r.ANSN, nil))
+		r.flood(now, s, typeTC, appendTC(nil, r.ANSN, nil))
 	}
 	for chunk := range slices.Chunk(selectors, (r.leastMTU()-packetHeader-messageHeader-4)/addressSize) {
-		r.flood(now, typeTC, appendTC(nil, r.ANSN, chunk))
+		r.flood(now, s, typeTC, appendTC(nil, r.ANSN, chunk))
 	}
 }
 
