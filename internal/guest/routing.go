@@ -44,8 +44,8 @@ func (g *guest) startRouting(radios []radioLink) (closeAll func(), err error) {
 	return closeAll, nil
 }
 
-// domainsOf returns one domain for each protocol. HELLOs have each network's times. A router has one TC interval and one metric: those
-// of the primary network, or else of the first by name.
+// domainsOf returns one domain for each protocol. HELLOs and TCs have each network's times. A router has one metric: that of
+// the primary network, or else of the first by name.
 func domainsOf(radios []radioLink) (domains []routing.Config) {
 	ordered := slices.SortedFunc(slices.Values(radios), func(a, b radioLink) int {
 		if a.Primary != b.Primary {
@@ -63,7 +63,7 @@ func domainsOf(radios []radioLink) (domains []routing.Config) {
 			domains = append(domains, routing.ConfigOf(r.Routing, r.Seed))
 		}
 		n := routing.Interface{Name: r.Name, Index: r.index, Address: prefixOf(r.Address), MTU: r.MTU, RateBitsPerSecond: r.RateBitsPerSecond}
-		n.SetHello(r.Routing)
+		n.SetTimes(r.Routing)
 		domains[i].Interfaces = append(domains[i].Interfaces, n)
 	}
 	return domains

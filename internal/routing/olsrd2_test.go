@@ -124,8 +124,9 @@ const (
 // runOurs has a node route by this package.
 func runOurs(t *testing.T, h *Host, n *radiotest.Node, metric olsr.Metric) *Instance {
 	t.Helper()
-	c := Config{Protocol: v1alpha1.RoutingOLSRv2, Metric: metric, Seed: int64(n.NEM), TC: testTC, TCValidity: testTCValidity,
-		Interfaces: []Interface{{Name: n.Name, Index: n.Index, Address: netip.MustParsePrefix(fmt.Sprintf("198.18.0.%d/16", n.NEM)), MTU: 1400, Hello: testHello, HelloValidity: testHelloValidity}}}
+	c := Config{Protocol: v1alpha1.RoutingOLSRv2, Metric: metric, Seed: int64(n.NEM),
+		Interfaces: []Interface{{Name: n.Name, Index: n.Index, Address: netip.MustParsePrefix(fmt.Sprintf("198.18.0.%d/16", n.NEM)), MTU: 1400,
+			Hello: testHello, HelloValidity: testHelloValidity, TC: testTC, TCValidity: testTCValidity}}}
 	i, err := h.Start(n.Namespace, c)
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,6 @@ import (
 type Config struct {
 	Protocol   v1alpha1.RoutingProtocol
 	Interfaces []Interface
-	// TC and TCValidity as in olsr.Config.
-	TC, TCValidity time.Duration
 	// Metric of OLSRv2.
 	Metric olsr.Metric
 	// Seed of jitter and of the first sequence numbers.
@@ -29,7 +27,7 @@ type Config struct {
 
 // ConfigOf a network's routing, without interfaces.
 func ConfigOf(r *v1alpha1.Routing, seed int64) Config {
-	c := Config{Protocol: r.Protocol, TC: durationOf(r.TC), TCValidity: durationOf(r.TCValidity), Seed: seed}
+	c := Config{Protocol: r.Protocol, Seed: seed}
 	if r.Metric == v1alpha1.MetricDAT {
 		c.Metric = olsr.DAT
 	}
@@ -50,9 +48,10 @@ func (c *Config) Check() (err error) {
 	return err
 }
 
-// SetHello sets the times of the interface's network.
-func (i *Interface) SetHello(r *v1alpha1.Routing) {
+// SetTimes sets the times of the interface's network.
+func (i *Interface) SetTimes(r *v1alpha1.Routing) {
 	i.Hello, i.HelloValidity = durationOf(r.Hello), durationOf(r.HelloValidity)
+	i.TC, i.TCValidity = durationOf(r.TC), durationOf(r.TCValidity)
 }
 
 func durationOf(d *v1alpha1.Duration) time.Duration {
@@ -72,8 +71,8 @@ type Interface struct {
 	MTU int
 	// RateBitsPerSecond of a link, for the metric DAT; 0 is unknown.
 	RateBitsPerSecond float64
-	// Hello and HelloValidity as in olsr.Config; babel has Hello only.
-	Hello, HelloValidity time.Duration
+	// Hello, HelloValidity, TC and TCValidity as in olsr.Interface; babel has Hello only.
+	Hello, HelloValidity, TC, TCValidity time.Duration
 	// Routes of protocol static.
 	Routes []StaticRoute
 }
@@ -181,7 +180,7 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 		return err
 	}
 	// Routes of an earlier instance are removed when the domain has had time to announce itself.
-	i.keepUntil = time.Now().Add(2*c.LongestHello() + c.TC)
+	i.keepUntil = time.Now().Add(2*c.LongestHello() + c.LongestTC())
 	i.host.do(func() { err = i.startOnThread(s.Router) })
 	return err
 }
@@ -203,12 +202,12 @@ func (i *Instance) startOnThread(snapshot []byte) error {
 }
 
 func (c *Config) olsr() olsr.Config {
-	o := olsr.Config{TC: c.TC, TCValidity: c.TCValidity, Metric: c.Metric, Seed: c.Seed}
+	o := olsr.Config{Metric: c.Metric, Seed: c.Seed}
 	for k := range c.Interfaces {
 		n := &c.Interfaces[k]
 		o.Interfaces = append(o.Interfaces, olsr.Interface{Name: n.Name, Address: n.Address.Addr(), Prefix: n.Address.Masked(),
 			MTU: n.MTU - headersInIP, RateBitsPerSecond: n.RateBitsPerSecond,
-			Hello: n.Hello, HelloValidity: n.HelloValidity})
+			Hello: n.Hello, HelloValidity: n.HelloValidity, TC: n.TC, TCValidity: n.TCValidity})
 	}
 	return o
 }

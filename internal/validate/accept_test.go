@@ -269,11 +269,10 @@ func TestRoutingThatIsValidStarts(t *testing.T) {
 			continue
 		}
 		valid++
-		c := routing.ConfigOf(&r, 1)
 		var i routing.Interface
-		i.SetHello(&r)
-		router := olsr.Config{TC: c.TC, TCValidity: c.TCValidity,
-			Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("198.18.0.1"), Hello: i.Hello, HelloValidity: i.HelloValidity}}}
+		i.SetTimes(&r)
+		router := olsr.Config{Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("198.18.0.1"), Hello: i.Hello, HelloValidity: i.HelloValidity,
+			TC: i.TC, TCValidity: i.TCValidity}}}
 		if _, err := router.WithDefaults(); err != nil {
 			t.Errorf("%s is valid, but the router says %v", hello+helloValidity+tc+tcValidity, err)
 		}

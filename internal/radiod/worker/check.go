@@ -58,7 +58,7 @@ func checkMembers(spec *v1alpha1.RadioNetworkSpec) error {
 	}
 	c := routing.ConfigOf(spec.Routing, spec.Seed)
 	c.Interfaces = []routing.Interface{{Name: first.Interface, Address: address, MTU: int(spec.MTU), RateBitsPerSecond: spec.Waveform.RateBitsPerSecond()}}
-	c.Interfaces[0].SetHello(spec.Routing)
+	c.Interfaces[0].SetTimes(spec.Routing)
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("routing %s: %w", spec.Routing.Protocol, err)
 	}

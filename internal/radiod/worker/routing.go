@@ -294,8 +294,8 @@ func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 	return all
 }
 
-// configure sets a domain's configuration. HELLOs have the times of each network. A router has one interval
-// of TCs and one metric, those of the first network.
+// configure sets a domain's configuration. HELLOs and TCs have the times of each network. A router has one metric, that
+// of the first network.
 func (m *Manager) configure(w *wantedDomain) {
 	first := m.networks[w.attachments[0].NetworkUID].object
 	r := first.Spec.Routing
@@ -310,7 +310,7 @@ func (m *Manager) configure(w *wantedDomain) {
 		address, _ := netip.ParsePrefix(member.Address)
 		i := routing.Interface{Name: a.Interface, Index: a.Index, Address: address, MTU: int(n.object.Spec.MTU),
 			RateBitsPerSecond: n.object.Spec.Waveform.RateBitsPerSecond()}
-		i.SetHello(n.object.Spec.Routing)
+		i.SetTimes(n.object.Spec.Routing)
 		for _, route := range member.Routes {
 			to, toErr := netip.ParsePrefix(route.To)
 			via, viaErr := netip.ParseAddr(route.Via)

@@ -150,7 +150,7 @@ func TestNodesOutOfRangeReachEachOtherOverOthers(t *testing.T) {
 	}
 }
 
-func TestHELLOsHaveTheTimesOfEachNetworkAndTheRestIsOfTheFirst(t *testing.T) {
+func TestHELLOsAndTCsHaveTheTimesOfEachNetwork(t *testing.T) {
 	m := newManager(t)
 	p := newPod(t, "pod-1")
 	for i, name := range []string{"wide", "narrow"} {
@@ -172,8 +172,8 @@ func TestHELLOsHaveTheTimesOfEachNetworkAndTheRestIsOfTheFirst(t *testing.T) {
 	if wide.Hello != 200*time.Millisecond || wide.HelloValidity != 3*time.Second || narrow.Hello != 7*time.Second || narrow.HelloValidity != 30*time.Second {
 		t.Errorf("HELLOs every %v and %v, valid for %v and %v; want those of the networks", wide.Hello, narrow.Hello, wide.HelloValidity, narrow.HelloValidity)
 	}
-	if wanted.config.TC != 400*time.Millisecond {
-		t.Errorf("TCs every %v; want those of the first network, 400 ms", wanted.config.TC)
+	if wide.TC != 400*time.Millisecond || wide.TCValidity != 20*time.Second || narrow.TC != 9*time.Second || narrow.TCValidity != 20*time.Second {
+		t.Errorf("TCs every %v and %v, valid for %v and %v; want those of the networks", wide.TC, narrow.TC, wide.TCValidity, narrow.TCValidity)
 	}
 }
 
@@ -287,6 +287,47 @@ func TestASilentRadioHasItsRouterSilent(t *testing.T) {
 	}
 	alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Changes = append(n.Spec.Changes, change(time.Since(t0), true)) })
 	within(t, "the nodes have routes again", func() bool { return len(pods[0].kernelRoutes(t)) == 1 && len(pods[1].kernelRoutes(t)) == 1 })
+}
+
+func TestARadioSilentOnOneOfTwoNetworksLeavesTheOther(t *testing.T) {
+	m := newManager(t)
+	route(t, m)
+	narrow, wide := rfNetwork("pod-1", "pod-2"), rfNetwork("pod-1", "pod-2")
+	wide.Name, wide.UID, wide.Spec.Network = "run-uhf", "runuhf", "uhf"
+	for i := range wide.Spec.Members {
+		w := &wide.Spec.Members[i]
+		w.Interface, w.Address, w.Primary = "uhf", fmt.Sprintf("198.18.10.%d/24", i+1), false
+	}
+	set(t, m, narrow)
+	set(t, m, wide)
+	pods := []*pod{newPod(t, "pod-1"), newPod(t, "pod-2")}
+	for _, p := range pods {
+		p.attach(t, m, "vhf")
+		p.attach(t, m, "uhf")
+	}
+	via := func(p int, to string) string { return pods[p].kernelRoutes(t)[to] }
+	within(t, "of two links the first is used", func() bool { return via(1, "198.18.9.1/32") == "direct" && via(1, "198.18.10.1/32") == "198.18.9.1" })
+	sent := func(network string) uint64 {
+		m.refreshRouting()
+		return m.countRouting()[memberKey{"pod-1", network}].PacketsSent
+	}
+	silence := false
+	alter(t, m, narrow, func(n *v1alpha1.RadioNetwork) {
+		n.Spec.T0 = &metav1.MicroTime{Time: time.Now()}
+		n.Spec.Changes = []v1alpha1.TimedRadioChange{{RadioChange: v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{Transmit: &silence}}}}
+	})
+	within(t, "node-2 reaches node-1's silent radio over its other one", func() bool { return via(1, "198.18.9.1/32") == "198.18.10.1" })
+	within(t, "node-1 reaches node-2's radio there over its other one", func() bool { return via(0, "198.18.9.2/32") == "198.18.10.2" })
+	silent, other := sent("vhf"), sent("uhf")
+	time.Sleep(time.Second)
+	if now := sent("vhf"); now != silent {
+		t.Errorf("the silent radio's router sent %d packets", now-silent)
+	}
+	if now := sent("uhf"); now < other+3 {
+		t.Errorf("the other radio's router sent %d packets in a second; want 3 at least", now-other)
+	}
+	at := pods[0].listenUDP(t, "198.18.9.1:7000")
+	within(t, "a datagram for the silent radio's address arrives over the other", func() bool { return pods[1].reachesUDP(t, "198.18.9.1:7000", at) })
 }
 
 func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {

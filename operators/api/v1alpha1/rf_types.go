@@ -354,16 +354,17 @@ type Routing struct {
 	// +kubebuilder:default=none
 	// +optional
 	Protocol RoutingProtocol `json:"protocol,omitempty"`
-	// hello interval; by default the protocol's own (2s for OLSR).
+	// hello interval on this network; by default the protocol's own (2s for OLSR).
 	// +optional
 	Hello *Duration `json:"hello,omitempty"`
 	// helloValidity is how long a HELLO holds; by default three times hello, as RFC 3626 and RFC 6130 have it.
 	// +optional
 	HelloValidity *Duration `json:"helloValidity,omitempty"`
-	// tc interval of topology control messages; by default 5s.
+	// tc interval of topology control messages on this network; by default 5s. TCs that come over a network with a shorter tc go on over
+	// this one at this interval.
 	// +optional
 	TC *Duration `json:"tc,omitempty"`
-	// tcValidity is how long a TC holds; by default three times tc.
+	// tcValidity is how long a TC holds; by default three times the longest tc of the networks that one domain has.
 	// +optional
 	TCValidity *Duration `json:"tcValidity,omitempty"`
 	// metric of links, for olsrv2.

@@ -75,7 +75,7 @@ func guestInterfaces(in Input, node topology.Node, waveforms map[string]v1alpha1
 			TCPCongestionControl: e.Spec.TCPCongestionControl,
 			Routes:               staticRoutes(in.Topology, network)[node.Name], RateBitsPerSecond: ptr.To(waveforms[a.Network]).RateBitsPerSecond(),
 		}
-		if routing := routingOf(network); routing != nil {
+		if routing := domainRouting(in.Topology, &e.Spec, network); routing != nil {
 			next.Routing = routing.DeepCopy()
 			next.Routing.Routes = nil
 			next.Seed = apps.Seed(e.Spec.Seed, "network", network.Name) ^ int64(node.NEM)<<32 // like radiod for a pod

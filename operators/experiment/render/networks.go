@@ -48,7 +48,7 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Waveform:   waveforms[network.Name],
 				Engine:     engineOf(network, waveforms[network.Name]),
 				Radios:     network.Radios,
-				Routing:    routingOf(network),
+				Routing:    domainRouting(in.Topology, &e.Spec, network),
 				Scenario:   scenarioOf(in, network, waveforms[network.Name]),
 				Links:      links(network, waveforms[network.Name]),
 				MTU:        mtu(network),
