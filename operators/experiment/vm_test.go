@@ -224,7 +224,9 @@ func TestAGuestFindsTheServerWithoutTheClustersNameserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(config.Hosts, func(h guestconfig.Host) bool { return h.Address == "10.96.0.20" && slices.Equal(h.Names, []string{"server"}) }) {
+	if !slices.ContainsFunc(config.Hosts, func(h guestconfig.Host) bool {
+		return h.Address == "10.96.0.20" && slices.Equal(h.Names, []string{"server"})
+	}) {
 		t.Errorf("hosts are %+v; want the server's name and address too", config.Hosts)
 	}
 }
