@@ -166,18 +166,27 @@ func (c *cluster) readMachine(ctx context.Context, m *machine) error {
 	return errors.New("the cluster has no KubeVirt, which runs virtual machines: see docs/how-to/use-virtual-machines.md (the developer cluster: hack/cluster up --with kubevirt)")
 }
 
-// explain adds what to do if a stream to a machine cannot be opened.
-func (m *machine) explain(err error) error {
+// causeOf the failure of a stream.
+func causeOf(err error) error {
 	var refused *httpstream.UpgradeFailureError
 	if errors.As(err, &refused) {
-		err = refused.Cause
+		return refused.Cause
 	}
+	return err
+}
+
+// isClosedPort reports whether KubeVirt found nobody at a machine's port.
+func isClosedPort(err error) bool { return strings.Contains(causeOf(err).Error(), "dialing VM") }
+
+// explain adds what to do if a stream to a machine cannot be opened.
+func (m *machine) explain(err error) error {
+	err = causeOf(err)
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: it takes the role vignette-experimenter in the namespace (docs/how-to/share-a-cluster.md)", err)
 	case apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err):
 		return fmt.Errorf("KubeVirt's API does not answer (%w): kubectl get apiservice v1.subresources.kubevirt.io", err)
-	case strings.Contains(err.Error(), "dialing VM"):
+	case isClosedPort(err):
 		return fmt.Errorf("node %[1]s does not answer on this port (%[2]w): if it still boots try again, else see whether its image runs an SSH server: vignette console -n %[3]s -e %[4]s %[1]s",
 			m.node.Name, err, m.site.Namespace, m.site.Name)
 	}

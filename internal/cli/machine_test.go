@@ -36,8 +36,9 @@ type kubeVirt struct {
 	asked  atomic.Int32
 	// absent: the cluster has no KubeVirt.
 	absent bool
-	// refusal answers streams instead of guest.
+	// refusal answers streams instead of guest: the first ones if closed counts them, else all.
 	refusal *apierrors.StatusError
+	closed  atomic.Int32
 	// guest is what answers a stream, such as a console.
 	guest func(*websocket.Conn)
 	// path of the last stream that was opened.
@@ -51,7 +52,7 @@ func (k *kubeVirt) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case k.absent:
 		http.NotFound(w, r)
-	case isStream && k.refusal != nil:
+	case isStream && k.refusal != nil && k.closed.Add(-1) != 0:
 		refuse(w, k.refusal)
 	case isStream:
 		k.path.Store(subresource)
@@ -252,6 +253,22 @@ func TestTheWayForSSHIsTheBytesOfThePort(t *testing.T) {
 	}
 	if got := k.path.Load(); got != "portforward/2222/tcp" {
 		t.Errorf("stream %v was opened; want portforward/2222/tcp", got)
+	}
+}
+
+func TestAGuestThatBootsIsWaitedForUntilItsSSHServerListens(t *testing.T) {
+	k := &kubeVirt{phases: []string{"Running"}, refusal: apierrors.NewInternalError(errors.New("dialing VM: connection refused")),
+		guest: func(connection *websocket.Conn) {
+			_ = connection.WriteMessage(websocket.BinaryMessage, []byte("SSH-2.0"))
+		}}
+	k.closed.Store(3) // two attempts fail
+	var out, notes bytes.Buffer
+	never, _ := io.Pipe()
+	if err := k.cluster(t, withMachines()).sshStdio(t.Context(), "veh-1", sshOptions{port: 22}, streams{never, &out, &notes}); err != nil || out.String() != "SSH-2.0" {
+		t.Errorf("error %v, %q came; want the server's greeting", err, out.String())
+	}
+	if got := notes.String(); strings.Count(got, "Port 22 of node veh-1 is closed yet") != 1 {
+		t.Errorf("notes %q; want that it waits, once", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -68,7 +69,7 @@ func (c *cluster) sshStdio(ctx context.Context, node string, o sshOptions, s str
 	if err != nil {
 		return err
 	}
-	connection, err := c.machineStream(ctx, m, portForwardPath(o.port))
+	connection, err := c.portOnceOpen(ctx, m, o.port, s.err)
 	if err != nil {
 		return m.explain(err)
 	}
@@ -87,6 +88,27 @@ func (c *cluster) sshStdio(ctx context.Context, node string, o sshOptions, s str
 		return err
 	case <-ctx.Done():
 		return exit(exitDetached)
+	}
+}
+
+// portTimeout is how long a guest that boots has for its SSH server. Its agent may be ready before.
+const portTimeout = 30 * time.Second
+
+// portOnceOpen connects to a machine's port, and waits for a server there, which notes announces.
+func (c *cluster) portOnceOpen(ctx context.Context, m *machine, port uint16, notes io.Writer) (io.ReadWriteCloser, error) {
+	for began, waits := time.Now(), false; ; waits = true {
+		connection, err := c.machineStream(ctx, m, portForwardPath(port))
+		if err == nil || !isClosedPort(err) || time.Since(began) > portTimeout {
+			return connection, err
+		}
+		if !waits {
+			fmt.Fprintf(notes, "Port %d of node %s is closed yet: waiting for up to %s (Ctrl-C leaves).\n", port, m.node.Name, portTimeout)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, exit(exitDetached)
+		case <-time.After(bootInterval):
+		}
 	}
 }
 
