@@ -17,6 +17,7 @@ require (
 	github.com/insomniacslk/dhcp v0.0.0-20230908212754-65c27093e38a
 	github.com/k8snetworkplumbingwg/network-attachment-definition-client v1.7.6
 	github.com/klauspost/compress v1.18.0
+	github.com/plgd-dev/go-coap/v3 v3.4.1
 	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/procfs v0.16.1
 	github.com/rabbitmq/amqp091-go v1.10.0
@@ -107,7 +108,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.42.0 // indirect
-	golang.org/x/exp v0.0.0-20240719175910-8a7402abbf56 // indirect
+	golang.org/x/exp v0.0.0-20240904232852-e7e105dedf7e // indirect
 	golang.org/x/net v0.44.0
 	golang.org/x/oauth2 v0.30.0 // indirect
 	golang.org/x/text v0.29.0
