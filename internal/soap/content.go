@@ -1,6 +1,7 @@
 package soap
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -49,13 +50,13 @@ func embeddable(content []byte) bool {
 	if len(content) < 4 || content[0] != '<' || content[1] == '?' || content[1] == '!' || content[len(content)-1] != '>' {
 		return false
 	}
-	e, err := parseContent(content)
+	e, err := ParseRoot(content)
 	return err == nil && len(e.raw) == len(content) && e.Name.Space != nsContent
 }
 
-// parseContent reads an element as a message's reader does: without keeping its content.
-func parseContent(content []byte) (*Element, error) {
-	r := newReader(content)
+// ParseRoot reads an element as the reader of a message around it does, without keeping its content: there may be any number of elements in it.
+func ParseRoot(content []byte) (*Element, error) {
+	r := newReader(bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")))
 	r.keepNone, r.depth = true, maxEmbeddedDepth
 	return r.read()
 }
@@ -68,7 +69,7 @@ func Extract(element []byte) ([]byte, error) {
 
 // Unwrap returns the content of an element, and the element if Wrap made it; nil if the element itself is the content.
 func Unwrap(element []byte) (content []byte, wrapper *Element, err error) {
-	e, err := parseContent(element)
+	e, err := ParseRoot(element)
 	if err != nil {
 		return nil, nil, err
 	}

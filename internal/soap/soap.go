@@ -17,8 +17,9 @@ const (
 	NSSOAP11     = "http://schemas.xmlsoap.org/soap/envelope/"
 	NSSOAP12     = "http://www.w3.org/2003/05/soap-envelope"
 	nsXML        = "http://www.w3.org/XML/1998/namespace"
-	// Anonymous is the address of whoever sent the request.
+	// Anonymous is the address of whoever sent the request, None that of nobody.
 	Anonymous = NSAddressing + "/anonymous"
+	None      = NSAddressing + "/none"
 	// ActionFault is the action of a fault that has no other.
 	ActionFault = NSAddressing + "/soap/fault"
 )
@@ -46,6 +47,14 @@ func (v Version) ContentType(action string) string {
 		return mime.FormatMediaType("application/soap+xml", map[string]string{"charset": "utf-8", "action": action})
 	}
 	return "text/xml; charset=utf-8"
+}
+
+// ResponseAction returns the action of the response to a request.
+func ResponseAction(request string) string {
+	if name, ok := strings.CutSuffix(request, "Request"); ok && name != "" {
+		return name + "Response"
+	}
+	return request
 }
 
 // EPR is an endpoint reference of WS-Addressing.
@@ -86,6 +95,8 @@ func ParseEPR(e *Element) EPR {
 type Header struct {
 	Action, MessageID, RelatesTo string
 	To                           EPR
+	// ReplyTo is an address; empty if absent, which means Anonymous.
+	ReplyTo string
 }
 
 // NewMessageID returns a random UUID (version 4) as a URN.
@@ -113,6 +124,9 @@ func Envelope(v Version, h Header, declarations, body string) []byte {
 	}
 	if h.To.Address != "" {
 		fmt.Fprintf(&b, `<wsa:To>%s</wsa:To>`, Escape(h.To.Address))
+	}
+	if h.ReplyTo != "" {
+		EPR{Address: h.ReplyTo}.Append(&b, "wsa:ReplyTo")
 	}
 	for _, p := range h.To.Parameters {
 		b.Write(referenceParameter(p))
@@ -272,6 +286,8 @@ func (m *Message) header(header *Element, ns string) error {
 			m.RelatesTo = text
 		case e.Is(NSAddressing, "To"):
 			m.To.Address = text
+		case e.Is(NSAddressing, "ReplyTo"):
+			m.ReplyTo = ParseEPR(e).Address
 		case e.Name.Space != NSAddressing && mustUnderstand(e, ns):
 			return faultf(MustUnderstand, "header {%s}%s is not understood", e.Name.Space, e.Name.Local)
 		}

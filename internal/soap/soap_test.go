@@ -13,7 +13,7 @@ import (
 var versions = []Version{SOAP11, SOAP12}
 
 func TestEnvelopesAreReadAsTheyWereWritten(t *testing.T) {
-	want := Header{Action: "urn:a<b>", MessageID: NewMessageID(), RelatesTo: "urn:r", To: EPR{Address: "http://nor:8080/?a&b"}}
+	want := Header{Action: "urn:a<b>", MessageID: NewMessageID(), RelatesTo: "urn:r", To: EPR{Address: "http://nor:8080/?a&b"}, ReplyTo: None}
 	for _, v := range versions {
 		m, err := ParseMessage(Envelope(v, want, ` xmlns:x="urn:x"`, `<x:track>1</x:track>`))
 		if err != nil {

@@ -40,14 +40,5 @@ const (
 	ActionRegisterPublisher = brokeredPrefix + "RegisterPublisher/RegisterPublisherRequest"
 )
 
-// ResponseAction returns the action of the response to a request.
-func ResponseAction(request string) string {
-	const suffix = "Request"
-	if len(request) > len(suffix) && request[len(request)-len(suffix):] == suffix {
-		return request[:len(request)-len(suffix)] + "Response"
-	}
-	return request
-}
-
 // MaxBytes is the largest message that is read, unless its reader has another limit.
 const MaxBytes = 8 << 20

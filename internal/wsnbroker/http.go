@@ -114,7 +114,7 @@ func (b *Broker) answer(w http.ResponseWriter, c *call, ops map[string]operation
 	case body == "":
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		action := wsn.ResponseAction(c.Action)
+		action := soap.ResponseAction(c.Action)
 		w.Header().Set("Content-Type", c.SOAP.ContentType(action))
 		write(w, http.StatusOK, wsn.Envelope(c.SOAP, soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: c.MessageID}, body))
 	}
