@@ -14,7 +14,10 @@ const (
 )
 
 // Options of a stream. Encoder and decoder need the same ones, as the stream does not carry them.
-type Options struct{}
+type Options struct {
+	// Schema makes the stream schema-informed and strict. Without one it is schemaless.
+	Schema *Schema
+}
 
 // Header is the first byte of what Encode makes. It says that EXI 1.0 follows, without options.
 const Header = 0x80
@@ -67,7 +70,7 @@ type event struct {
 
 // Encode appends an XML document as EXI to dst. Comments, processing instructions, namespace prefixes, xsi:schemaLocation and white space between
 // elements are not kept.
-func Encode(dst, xml []byte, _ Options) ([]byte, error) {
+func Encode(dst, xml []byte, o Options) ([]byte, error) {
 	if len(xml) > MaxBytes {
 		return dst, fmt.Errorf("XML document of %d bytes: want at most %d", len(xml), MaxBytes)
 	}
@@ -76,7 +79,14 @@ func Encode(dst, xml []byte, _ Options) ([]byte, error) {
 		return dst, err
 	}
 	w := &bitWriter{out: append(dst, Header)}
-	encodeSchemaless(w, events)
+	if o.Schema != nil {
+		err = encodeInformed(w, events, o.Schema)
+	} else {
+		encodeSchemaless(w, events)
+	}
+	if err != nil {
+		return dst, err
+	}
 	return w.bytes(), nil
 }
 
@@ -87,7 +97,7 @@ var (
 )
 
 // Decode appends the XML document in an EXI stream to dst.
-func Decode(dst, exi []byte, _ Options) ([]byte, error) {
+func Decode(dst, exi []byte, o Options) ([]byte, error) {
 	if len(exi) > MaxBytes {
 		return dst, fmt.Errorf("EXI stream of %d bytes: want at most %d", len(exi), MaxBytes)
 	}
@@ -96,7 +106,11 @@ func Decode(dst, exi []byte, _ Options) ([]byte, error) {
 		return dst, err
 	}
 	r, w := &bitReader{data: body}, &xmlWriter{out: dst, start: len(dst)}
-	decodeSchemaless(r, w)
+	if o.Schema != nil {
+		decodeInformed(r, w, o.Schema)
+	} else {
+		decodeSchemaless(r, w)
+	}
 	switch {
 	case r.err != nil:
 		return dst, r.err

@@ -5,70 +5,33 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// exificientJars is the folder with EXIficient; the test is skipped without it.
-func exificientJars(t *testing.T) string {
-	t.Helper()
-	if _, err := exec.LookPath("javac"); err != nil {
-		t.Skip("javac is not installed (Debian package openjdk-17-jdk-headless)")
-	}
-	out, err := exec.Command("../../hack/jars", "testdata/pom.xml").Output()
-	if err != nil {
-		t.Skipf("the jars of EXIficient cannot be fetched (hack/jars): %v", err)
-	}
-	return strings.TrimSpace(string(out))
-}
+	"vignette.dev/vignette/internal/exi/exificient"
+)
 
 // holdAgainstExificient fails unless EXIficient makes the same bytes of each document, reads ours, and we read its.
 func holdAgainstExificient(t *testing.T, documents []string, schemaPath string, o Options) {
 	t.Helper()
-	jars, folder := exificientJars(t), t.TempDir()
+	inputs, ours := make([][]byte, len(documents)), make([][]byte, len(documents))
 	for i, document := range documents {
-		write(t, folder, i, "xml", []byte(document))
-		write(t, folder, i, "ours", encoded(t, document, o))
+		inputs[i], ours[i] = []byte(document), encoded(t, document, o)
 	}
-	arguments := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", filepath.Join(jars, "lib", "*"), "testdata/Exificient.java", folder}
-	if schemaPath != "" {
-		arguments = append(arguments, schemaPath)
-	}
-	if out, err := exec.Command("java", arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("EXIficient: %v\n%s", err, out)
-	}
+	theirs, read := exificient.Run(t, inputs, ours, schemaPath)
 	for i, document := range documents {
-		ours, theirs := encoded(t, document, o), read(t, folder, i, "theirs")
-		if !bytes.Equal(ours, theirs) {
-			t.Errorf("%s\nours   %x\ntheirs %x", document, ours, theirs)
+		if !bytes.Equal(ours[i], theirs[i]) {
+			t.Errorf("%s\nours   %x\ntheirs %x", document, ours[i], theirs[i])
 			continue
 		}
-		want := content(t, decoded(t, theirs, o))
-		if diff := cmp.Diff(want, content(t, string(read(t, folder, i, "decoded")))); diff != "" {
+		if diff := cmp.Diff(content(t, decoded(t, theirs[i], o)), content(t, string(read[i]))); diff != "" {
 			t.Errorf("%s\nis not what EXIficient reads:\n%s", document, diff)
 		}
 	}
-}
-
-func write(t *testing.T, folder string, i int, extension string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.%s", i, extension)), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t *testing.T, folder string, i int, extension string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, fmt.Sprintf("%d.%s", i, extension)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // content lists what is in a document, whatever prefixes it has.
@@ -161,6 +124,99 @@ func TestTypesOfInstancesAreThoseOfExificient(t *testing.T) {
 	const xsi = ` xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xs="http://www.w3.org/2001/XMLSchema"`
 	holdAgainstExificient(t, []string{`<a` + xsi + ` b="1" xsi:type="xs:string">x</a>`, `<p:a xmlns:p="urn:p"` + xsi + ` xsi:type="local"/>`,
 		`<a` + xsi + `><b xsi:type="xs:int">1</b><b>2</b><b xsi:type="xs:int">3</b></a>`}, "", Options{})
+}
+
+// everything is a schema with all that schemas may have.
+const everything = `<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:t="urn:t" targetNamespace="urn:t" elementFormDefault="qualified">
+  <xs:element name="report" type="t:Report"/>
+  <xs:element name="alive" type="xs:boolean"/>
+  <xs:element name="note" type="t:Word"/>
+  <xs:complexType name="Report">
+    <xs:sequence>
+      <xs:element name="word" type="t:Word" minOccurs="0"/>
+      <xs:element name="short" type="t:Short" minOccurs="0" maxOccurs="unbounded"/>
+      <xs:element name="any" type="xs:string" minOccurs="2" maxOccurs="unbounded"/>
+      <xs:element name="colour" type="t:Colour" minOccurs="0"/>
+      <xs:element name="octet" type="xs:unsignedByte" minOccurs="0"/>
+      <xs:element name="degree" minOccurs="0">
+        <xs:simpleType><xs:restriction base="xs:integer"><xs:minInclusive value="-180"/><xs:maxInclusive value="180"/></xs:restriction></xs:simpleType>
+      </xs:element>
+      <xs:element name="number" type="xs:long" minOccurs="0"/>
+      <xs:element name="count" type="xs:nonNegativeInteger" minOccurs="0"/>
+      <xs:element name="part" type="t:Part" minOccurs="0" maxOccurs="unbounded"/>
+      <xs:element name="good" type="xs:boolean"/>
+      <xs:element name="metre" type="xs:decimal" minOccurs="0" maxOccurs="unbounded"/>
+      <xs:element name="code" type="t:Code" minOccurs="0"/>
+    </xs:sequence>
+    <xs:attribute name="z" type="xs:string"/>
+    <xs:attribute name="a" type="t:Colour" use="required"/>
+    <xs:attribute name="m" type="xs:int"/>
+  </xs:complexType>
+  <xs:complexType name="Part"><xs:sequence/><xs:attribute name="id" type="xs:unsignedShort" use="required"/></xs:complexType>
+  <xs:simpleType name="Word"><xs:restriction base="xs:string"><xs:minLength value="1"/></xs:restriction></xs:simpleType>
+  <xs:simpleType name="Short"><xs:restriction base="t:Word"><xs:maxLength value="5"/></xs:restriction></xs:simpleType>
+  <xs:simpleType name="Code"><xs:restriction base="xs:string"><xs:pattern value="[A-C\-x]{2}(\.|\\)+\s?"/><xs:pattern value="q*"/></xs:restriction></xs:simpleType>
+  <xs:simpleType name="Colour"><xs:restriction base="xs:string">
+    <xs:enumeration value="red"/><xs:enumeration value="light blue"/><xs:enumeration value="green"/>
+  </xs:restriction></xs:simpleType>
+</xs:schema>`
+
+func parsed(t testing.TB, schemas ...string) Options {
+	t.Helper()
+	var texts [][]byte
+	for _, s := range schemas {
+		texts = append(texts, []byte(s))
+	}
+	s, err := ParseSchema(texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Schema: s}
+}
+
+// report returns a document of the schema everything.
+func report(random *rand.Rand) string {
+	var out strings.Builder
+	some := func(format string, most int, value func() any) {
+		for range random.IntN(most + 1) {
+			fmt.Fprintf(&out, format, value())
+		}
+	}
+	text := func() any { return []string{"x", "x y", "Ü", "&lt;", "x"}[random.IntN(5)] }
+	out.WriteString(`<report xmlns="urn:t"`)
+	some(` z="%s"`, 1, text)
+	some(` m="%d"`, 1, func() any { return random.Int32() - random.Int32() })
+	out.WriteString(` a="light blue">`)
+	some("<word>%s</word>", 1, text)
+	some("<short>%s</short>\n", 3, text)
+	some("<any>%s</any><any/>", 1, text)
+	out.WriteString("<any> </any><any>x</any>")
+	some("<colour>%s</colour>", 1, func() any { return []string{"red", "green", "light blue"}[random.IntN(3)] })
+	some("<octet>%d</octet>", 1, func() any { return random.IntN(256) })
+	some("<degree> %d </degree>", 1, func() any { return random.IntN(361) - 180 })
+	some("<number>%d</number>", 1, func() any { return random.Int64N(1<<62) - random.Int64() })
+	some("<count>%d</count>", 1, func() any { return random.Int64() >> random.IntN(60) })
+	some(`<part id="%d"/>`, 3, func() any { return random.IntN(65536) })
+	fmt.Fprintf(&out, "<good>%s</good>", []string{"true", "false", "1", "0"}[random.IntN(4)])
+	some("<metre>%s</metre>", 4, func() any {
+		return []string{"0", "-0.0", "+1.50", "-012.0034", ".5", "7", fmt.Sprintf("%011.6f", random.Float64()*360-180)}[random.IntN(7)]
+	})
+	some("<code>%s</code>", 1, func() any { return []string{"AB.", "-x\\ ", "qqq", "other"}[random.IntN(4)] })
+	out.WriteString("</report>")
+	return out.String()
+}
+
+func TestSchemaInformedStreamsAreThoseOfExificient(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	documents := []string{`<alive xmlns="urn:t">true</alive>`, `<p:note xmlns:p="urn:t">x</p:note>`}
+	for range 300 {
+		documents = append(documents, report(random))
+	}
+	path := filepath.Join(t.TempDir(), "everything.xsd")
+	if err := os.WriteFile(path, []byte(everything), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holdAgainstExificient(t, documents, path, parsed(t, everything))
 }
 
 func encoded(t testing.TB, document string, o Options) []byte {

@@ -16,7 +16,10 @@ import javax.xml.transform.stream.StreamResult;
 import org.xml.sax.InputSource;
 import org.xml.sax.XMLReader;
 
-/** Exificient FOLDER [SCHEMA]: encodes each NAME.xml of a folder into NAME.theirs, and decodes each NAME.ours into NAME.decoded. */
+/**
+ * Exificient FOLDER [SCHEMA]: encodes each NAME.xml of a folder into NAME.theirs, and decodes each NAME.ours into NAME.decoded. What fails has its
+ * reason as its content.
+ */
 public class Exificient {
   public static void main(String[] arguments) throws Exception {
     EXIFactory factory = DefaultEXIFactory.newInstance();
@@ -46,7 +49,7 @@ public class Exificient {
       reader.setContentHandler(result.getHandler());
       reader.parse(new InputSource(in));
     } catch (Exception e) {
-      throw new Exception("encode " + path, e);
+      return e.toString().getBytes("UTF-8");
     }
     return out.toByteArray();
   }
@@ -58,7 +61,7 @@ public class Exificient {
       source.setInputSource(new InputSource(in));
       TransformerFactory.newInstance().newTransformer().transform(new SAXSource(source.getXMLReader(), source.getInputSource()), new StreamResult(out));
     } catch (Exception e) {
-      throw new Exception("decode " + path, e);
+      return ("<unreadable>" + e.getMessage().replace("<", "(") + "</unreadable>").getBytes("UTF-8");
     }
     return out.toByteArray();
   }
