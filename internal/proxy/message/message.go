@@ -243,8 +243,8 @@ func ParseRequest(start string) (r Request, err error) {
 		return r, &Error{http.StatusHTTPVersionNotSupported, fmt.Sprintf("the version is %q: want HTTP/1.1 or HTTP/1.0", short(parts[2]))}
 	}
 	if r.Method == http.MethodConnect {
-		return r, &Error{http.StatusNotImplemented, "CONNECT is refused: the proxy stores and carries whole requests, and what a tunnel carries " +
-			"(https) is hidden from it. Use an http URL."}
+		return r, &Error{http.StatusNotImplemented, "CONNECT opens a tunnel (https), and the proxy stores and carries whole requests. " +
+			"Use an http URL"}
 	}
 	const scheme = "http://"
 	target := parts[1]

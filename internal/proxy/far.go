@@ -1,0 +1,278 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/proxy/frame"
+	"vignette.dev/vignette/internal/proxy/message"
+	"vignette.dev/vignette/internal/proxy/store"
+	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/internal/traffic/request"
+)
+
+// far is the proxy that calls services. It runs a request once, however often it arrives: the id is recorded before the service is called, and
+// the response until the request's deadline. A record may be removed then, as an arriving request whose deadline is past is never run.
+type far struct {
+	config  proxyconfig.Config
+	store   *store.Store
+	metrics *metrics
+	log     *recorder
+	// running bounds the calls of services.
+	running chan struct{}
+	calls   sync.WaitGroup
+	// ctx ends all calls.
+	ctx context.Context
+
+	mu      sync.Mutex
+	records map[frame.ID]*call
+}
+
+// call is a request that arrived.
+type call struct {
+	record store.Record
+	// done is closed when there is an answer.
+	done chan struct{}
+	// answer is the frame for the near proxy, if it is not on the disk.
+	answer []byte
+}
+
+// openFar takes up what an earlier process recorded.
+func openFar(ctx context.Context, config proxyconfig.Config, s *store.Store, records []store.Record, m *metrics, log *recorder) *far {
+	f := &far{config: config, store: s, metrics: m, log: log, running: make(chan struct{}, config.Limits.Concurrent), ctx: ctx, records: map[frame.ID]*call{}}
+	for _, r := range records {
+		if r.State == store.Response {
+			f.keep(&call{record: r})
+		}
+	}
+	for _, r := range records {
+		if r.State != store.Started {
+			continue
+		}
+		if !f.known(r.ID) {
+			f.interrupted(r)
+		}
+		f.store.Remove(r)
+	}
+	return f
+}
+
+// interrupted answers a request during whose call an earlier process ended.
+func (f *far) interrupted(r store.Record) {
+	f.metrics.requests.WithLabelValues(outcomeUnknown).Inc()
+	c, _ := f.find(frame.Frame{Kind: frame.Request, ID: r.ID, Deadline: r.Deadline})
+	if c == nil { // its deadline is past
+		return
+	}
+	f.finish(c, f.failure(r.ID, request.Reset, &refusal{http.StatusBadGateway, errorTerminated,
+		"The far proxy was stopped while it called the service. Whether the service acted on the request is unknown, so it is not sent again."}))
+}
+
+func (f *far) known(id frame.ID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.records[id] != nil
+}
+
+// keep has an answered call until its deadline.
+func (f *far) keep(c *call) {
+	if c.done == nil {
+		c.done = make(chan struct{})
+		close(c.done)
+	}
+	f.mu.Lock()
+	f.records[c.record.ID] = c
+	f.mu.Unlock()
+	f.forgetLater(c)
+}
+
+func (f *far) forgetLater(c *call) {
+	time.AfterFunc(time.Until(c.record.Deadline), func() {
+		f.forget(c)
+		f.store.Remove(c.record)
+	})
+}
+
+func (f *far) forget(c *call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.records[c.record.ID] == c {
+		delete(f.records, c.record.ID)
+	}
+}
+
+// handle is a link.Handler.
+func (f *far) handle(ctx context.Context, b []byte) []byte {
+	at := time.Now()
+	answer := f.respond(ctx, at, b)
+	f.metrics.link.WithLabelValues(toNear).Add(float64(len(answer)))
+	atStep(stepAnswering)
+	return answer
+}
+
+func (f *far) respond(ctx context.Context, at time.Time, b []byte) []byte {
+	in, err := frame.Parse(b, frame.ContentLimit(f.config.Limits.BodyBytes))
+	if err != nil || in.Kind != frame.Request && in.Kind != frame.Query {
+		f.log.warn("a frame of the near proxy is malformed, too large, or of another version of the proxy")
+		return nil
+	}
+	atStep(stepArrived)
+	c, first := f.find(in)
+	switch {
+	case c == nil && !at.Before(in.Deadline):
+		f.metrics.requests.WithLabelValues(outcomeExpired).Inc()
+		return f.failure(in.ID, request.Timeout, &refusal{http.StatusGatewayTimeout, errorLink, "The request arrived at the far proxy after its deadline. It was not run."})
+	case c == nil:
+		return f.encode(frame.Frame{Kind: frame.Unknown, ID: in.ID})
+	case first:
+		f.log.record(at, messagelog.Received, in.ID, len(in.Content), "")
+		f.metrics.carried(toFar, len(in.Content), len(b))
+		f.calls.Go(func() { f.run(c, in) })
+	default:
+		f.metrics.requests.WithLabelValues(outcomeRepeated).Inc()
+	}
+	select {
+	case <-c.done:
+		return f.answerOf(c)
+	case <-ctx.Done(): // the near proxy asks again
+		return nil
+	}
+}
+
+// find returns the call of a request, a new one at its first arrival. A query, and a request after its deadline, make none.
+func (f *far) find(in frame.Frame) (c *call, first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c, known := f.records[in.ID]; known {
+		return c, false
+	}
+	if in.Kind == frame.Query || !time.Now().Before(in.Deadline) {
+		return nil, false
+	}
+	c = &call{record: store.Record{ID: in.ID, Deadline: in.Deadline, State: store.Response}, done: make(chan struct{})}
+	f.records[in.ID] = c
+	return c, true
+}
+
+// answerOf returns a call's answer, from the disk if it is there.
+func (f *far) answerOf(c *call) []byte {
+	if c.answer != nil {
+		return c.answer
+	}
+	file, err := f.store.Open(c.record)
+	if err == nil {
+		defer file.Close()
+		var answer []byte
+		if answer, err = io.ReadAll(file); err == nil {
+			return answer
+		}
+	}
+	return f.encode(frame.Frame{Kind: frame.Busy, ID: c.record.ID, Text: "the recorded response cannot be read"})
+}
+
+// finish answers a call with a frame that is recorded until the deadline.
+func (f *far) finish(c *call, answer []byte) {
+	if err := f.store.Put(c.record, answer); err != nil {
+		f.log.warn("a response cannot be recorded, and stays in memory: " + err.Error())
+		c.answer = answer
+	}
+	atStep(stepRecorded)
+	close(c.done)
+	f.forgetLater(c)
+}
+
+// postpone answers a call that cannot be recorded now. When the request arrives again, it is run.
+func (f *far) postpone(c *call, answer []byte) {
+	c.answer = answer
+	f.forget(c)
+	close(c.done)
+}
+
+// run calls the service.
+func (f *far) run(c *call, in frame.Frame) {
+	ctx, cancel := context.WithDeadline(f.ctx, in.Deadline)
+	defer cancel()
+	select {
+	case f.running <- struct{}{}:
+		defer func() { <-f.running }()
+	case <-ctx.Done():
+		f.finish(c, f.failure(in.ID, request.Timeout, &refusal{http.StatusGatewayTimeout, errorLimit, "The far proxy was busy until the request's deadline. It was not run."}))
+		return
+	}
+	s, err := dialService(ctx, in.Content)
+	if err != nil {
+		f.metrics.requests.WithLabelValues(outcomeUnavailable).Inc()
+		f.finish(c, f.failed(in.ID, err))
+		return
+	}
+	defer s.close()
+	atStep(stepDialled)
+	started := store.Record{ID: in.ID, Deadline: in.Deadline, State: store.Started}
+	if !s.request.Safe() { // another run of a safe request changes nothing
+		if err := f.store.Put(started, nil); err != nil {
+			f.postpone(c, f.encode(frame.Frame{Kind: frame.Busy, ID: in.ID, Text: "the far proxy cannot record the request: " + err.Error()}))
+			return
+		}
+	}
+	atStep(stepStarted)
+	content, err := s.call(f.config.Limits.BodyBytes)
+	atStep(stepResponded)
+	f.log.record(time.Now(), messagelog.Processed, in.ID, len(content), "")
+	f.finish(c, f.outcome(in.ID, content, err))
+	f.store.Remove(started)
+}
+
+// outcome returns the frame with a service's response, or with the reason why there is none.
+func (f *far) outcome(id frame.ID, content []byte, err error) []byte {
+	if err != nil {
+		f.metrics.requests.WithLabelValues(outcomeUnknown).Inc()
+		return f.failed(id, err)
+	}
+	f.metrics.requests.WithLabelValues(outcomeRun).Inc()
+	answer := f.encode(frame.Frame{Kind: frame.Response, ID: id, Content: content})
+	f.metrics.carried(toNear, len(content), len(answer))
+	return answer
+}
+
+// failed returns the frame for an error of a service.
+func (f *far) failed(id frame.ID, err error) []byte {
+	r := &refusal{http.StatusBadGateway, errorInternal, "The far proxy failed."}
+	errors.As(err, &r)
+	reason := map[string]request.Reason{errorRefused: request.Refused, errorName: request.Unreachable, errorUnroutable: request.Unreachable,
+		errorResponseTimeout: request.Timeout, errorUnavailable: request.Timeout, errorTerminated: request.Reset}[r.kind]
+	if reason == "" {
+		reason = request.Invalid
+	}
+	return f.failure(id, reason, r)
+}
+
+func (f *far) failure(id frame.ID, reason request.Reason, r *refusal) []byte {
+	return f.encode(frame.Frame{Kind: frame.Failure, ID: id, Reason: string(reason), Content: r.content(farName)})
+}
+
+func (f *far) encode(out frame.Frame) []byte {
+	b, err := out.Append(nil, f.config.Compression)
+	if err != nil { // memory does not fail
+		f.log.warn("an answer cannot be compressed")
+	}
+	return b
+}
+
+// wait waits for calls under way.
+func (f *far) wait() { f.calls.Wait() }
+
+// headOf returns the request of a content.
+func headOf(content []byte) (*frame.Content, message.Request, error) {
+	c, err := frame.ReadContent(bytes.NewReader(content))
+	if err != nil {
+		return nil, message.Request{}, err
+	}
+	r, err := message.ParseRequest(c.Head.Start)
+	return c, r, err
+}

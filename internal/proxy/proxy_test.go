@@ -1,0 +1,336 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/proxyconfig"
+)
+
+// linkProtocols are those that every machine has; others need a broker.
+var linkProtocols = []string{proxyconfig.ProtocolHTTP}
+
+func TestAClientReachesAServiceThroughThePair(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range linkProtocols {
+		for _, compression := range []string{proxyconfig.CompressionNone, proxyconfig.CompressionGzip, proxyconfig.CompressionZstd} {
+			t.Run(protocol+" "+compression, func(t *testing.T) {
+				t.Parallel()
+				p := newPair(t, protocol, func(near, far *proxyconfig.Config) { near.Compression, far.Compression = compression, compression }).start()
+				service, client := newCounter(t), p.client()
+				for _, size := range []int{0, 1, 1000, 100_000, 2_000_000} {
+					body := strings.Repeat("position ", size/9+1)[:size]
+					status, answer, err := post(client, service.URL+"/x", body)
+					if err != nil || status != 200 || answer != "ran "+body || service.of(body) != 1 {
+						t.Errorf("%d bytes: %d, %d bytes, %v, ran %d times", size, status, len(answer), err, service.of(body))
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestHeadersAndBodiesArriveByteForByte sends random messages, of which only the fields of one connection may change.
+func TestHeadersAndBodiesArriveByteForByte(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range linkProtocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, protocol, func(near, far *proxyconfig.Config) { near.Compression, far.Compression = "zstd", "gzip" }).start()
+			random := rand.New(rand.NewPCG(1, uint64(len(protocol))))
+			for range 200 {
+				response := "HTTP/1.1 " + []string{"200 OK", "404 Not  Found", "299 "}[random.IntN(3)] + "\r\n" + randomMessage(random)
+				at, requests := rawService(t, func(string) string { return response })
+				fields := randomMessage(random)
+				method := []string{"POST", "PUT", "Strange-1", "GET"}[random.IntN(4)]
+				target := "/" + randomText(random, "abc%2F/?&=~.", 20)
+				got := rawExchange(t, p.near.Near.Listen, method+" http://"+at+target+" HTTP/1.1\r\nHost: "+at+"\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\n"+fields)
+				want := method + " " + target + " HTTP/1.1\r\nHost: " + at + "\r\n" + fields
+				if received := strings.Replace(<-requests, "Connection: close\r\n", "", 1); received != want {
+					t.Fatalf("the service received\n%q\nwant\n%q", received, want)
+				}
+				if answer := strings.Replace(got, "Connection: close\r\n", "", 1); answer != response {
+					t.Fatalf("the client received\n%q\nwant\n%q", answer, response)
+				}
+			}
+		})
+	}
+}
+
+// randomMessage returns fields and a body with a length or in one chunk, which is how the proxies write a small one too.
+func randomMessage(random *rand.Rand) string {
+	var out strings.Builder
+	for range random.IntN(12) {
+		fmt.Fprintf(&out, "%s:%s\r\n", "x"+randomText(random, "aAbB-_.!#z", 12), randomText(random, "abc:;,\"\\ \t\xe4\xff=", 30))
+	}
+	body := randomText(random, "\x00\x01\r\n\xffabc{}<>", 3000)
+	if random.IntN(2) == 0 || body == "" {
+		fmt.Fprintf(&out, "%s: %d\r\n\r\n%s", []string{"Content-Length", "content-LENGTH"}[random.IntN(2)], len(body), body)
+		return out.String()
+	}
+	trailer := []string{"", "Checksum: 1\r\n", "a: b\r\nA:c\r\n"}[random.IntN(3)]
+	fmt.Fprintf(&out, "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n", len(body), body, trailer)
+	return out.String()
+}
+
+func randomText(random *rand.Rand, from string, most int) string {
+	b := make([]byte, random.IntN(most+1))
+	for i := range b {
+		b[i] = from[random.IntN(len(from))]
+	}
+	return string(b)
+}
+
+func TestWhatIsNoRequestToAProxyIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Limits.BodyBytes = 1000 }).start()
+	for text, want := range map[string]string{
+		"CONNECT far:443 HTTP/1.1\r\nHost: far:443\r\n\r\n":         "501 Not Implemented|CONNECT opens a tunnel",
+		"GET / HTTP/1.1\r\nHost: near\r\n\r\n":                      "400 Bad Request|want an absolute http URL",
+		"GET http://far/ HTTP/1.1\nHost: far\n\n":                   "400 Bad Request|carriage return",
+		"POST http://far/ HTTP/1.1\r\nContent-Length: 1001\r\n\r\n": "413 Request Entity Too Large|more than the 1000 bytes",
+		"POST http://far/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + "7d0\r\n" + strings.Repeat("x", 2000) + "\r\n0\r\n\r\n": "413 Request Entity Too Large|more than the 1000 bytes",
+		"POST http://far/ HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n":                                                              "501 Not Implemented|want chunked or none",
+		"POST http://far/ HTTP/1.1\r\nProxy-Timeout: soon\r\nContent-Length: 0\r\n\r\n":                                             "400 Bad Request|Proxy-Timeout",
+		"GET http://far/ HTTP/1.1\r\nA: " + strings.Repeat("x", 1<<17) + "\r\n\r\n":                                                 "431 Request Header Fields Too Large|too long",
+	} {
+		answer := rawExchange(t, p.near.Near.Listen, text)
+		status, reason, _ := strings.Cut(want, "|")
+		_, body, _ := strings.Cut(answer, "\r\n\r\n")
+		if !strings.HasPrefix(answer, "HTTP/1.1 "+status+"\r\n") || !strings.Contains(body, reason) || !strings.Contains(answer, "Proxy-Status: vignette-near; error=") {
+			t.Errorf("%.60q is answered\n%s\nwant %s", text, answer, want)
+		}
+	}
+}
+
+func TestAServiceThatCannotBeCalledIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	broken, _ := rawService(t, func(string) string { return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this" })
+	strange, _ := rawService(t, func(string) string { return "220 mail.example.org ESMTP\r\n\r\n" })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	listener.Close()
+	for to, want := range map[string]string{
+		closed: "502 Nobody listens at " + closed + ". The request was not run.", "no-such-host.invalid": "502 The far proxy finds no address of no-such-host.invalid:80.",
+		broken:  "502 " + broken + " ended the connection before its response was whole. Whether it acted on the request is unknown.",
+		strange: "502 The response of " + strange + " is no HTTP",
+	} {
+		status, answer, err := post(p.client(), "http://"+to+"/", "x")
+		if got := fmt.Sprint(status, " ", answer); err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, %v; want %q", to, got, err, want)
+		}
+	}
+}
+
+func TestRequestsWaitForALinkThatWasCut(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range linkProtocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, protocol, nil).start()
+			service, client := newCounter(t), p.client()
+			if status, _, err := post(client, service.URL, "before"); err != nil || status != 200 {
+				t.Fatal(status, err)
+			}
+			p.link.set(true)
+			var done sync.WaitGroup
+			for i := range 30 {
+				done.Go(func() {
+					body := fmt.Sprint("request ", i)
+					if status, answer, err := post(client, service.URL, body); err != nil || status != 200 || answer != "ran "+body {
+						t.Error(status, answer, err)
+					}
+				})
+			}
+			time.Sleep(3 * time.Second)
+			if n, _ := service.total(); n != 1 {
+				t.Errorf("%d requests passed a link that is cut", n-1)
+			}
+			p.link.set(false)
+			done.Wait()
+			if n, twice := service.total(); n != 31 || twice != nil {
+				t.Errorf("%d requests ran, %v; want 31, each once", n, twice)
+			}
+		})
+	}
+}
+
+func TestALinkCutInTheMiddleOfAnExchangeRunsNothingTwice(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range linkProtocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, protocol, nil).start()
+			service, client := newCounter(t), p.client()
+			service.delay.Store(int64(300 * time.Millisecond))
+			var done sync.WaitGroup
+			for i := range 10 {
+				done.Go(func() {
+					if status, answer, err := post(client, service.URL, fmt.Sprint(i)); err != nil || status != 200 {
+						t.Error(status, answer, err)
+					}
+				})
+			}
+			eventually(t, "the service runs", func() bool { n, _ := service.total(); return n > 0 })
+			p.link.set(true)
+			time.Sleep(4 * time.Second)
+			p.link.set(false)
+			done.Wait()
+			if n, twice := service.total(); n != 10 || twice != nil {
+				t.Errorf("%d requests ran, %v; want 10, each once", n, twice)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotDeliveredInTimeIsToldWithAReason(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	service := newCounter(t)
+	ask := func(seconds string) *http.Response {
+		r, err := http.NewRequest(http.MethodPost, service.URL, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Proxy-Timeout", seconds)
+		response, err := p.client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response
+	}
+	check := func(response *http.Response, kind, text string) {
+		t.Helper()
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		if response.StatusCode != 504 || !strings.Contains(string(body), text) || !strings.Contains(response.Header.Get("Proxy-Status"), "error="+kind) {
+			t.Errorf("%d %s, Proxy-Status %s; want 504 with %q, error %s", response.StatusCode, body, response.Header.Get("Proxy-Status"), text, kind)
+		}
+	}
+	service.delay.Store(int64(2 * time.Second))
+	check(ask("0.5"), "http_response_timeout", "Whether")
+	p.link.set(true)
+	begun := time.Now()
+	check(ask("0.7"), "", "before its deadline")
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("the answer took %v; want 0.7 s", took)
+	}
+	p.link.set(false)
+}
+
+func TestARequestOutlivesItsClientAndItsProxy(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil)
+	service := newCounter(t)
+	near := p.child(p.near, "")
+	for i := range 5 {
+		conn, err := net.Dial("tcp", p.near.Near.Listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST %s/ HTTP/1.1\r\nContent-Length: 1\r\n\r\n%d", service.URL, i)
+		fmt.Fprintf(conn, "GET %s/ HTTP/1.1\r\n\r\n", service.URL) // of which nobody waits for the response
+		eventually(t, "acceptance", func() bool {
+			files, _ := filepath.Glob(filepath.Join(p.near.Folder, "near", "*.request"))
+			return len(files) > i
+		})
+		conn.Close()
+	}
+	near.kill()
+	p.run(p.far)
+	p.run(p.near)
+	eventually(t, "all run", func() bool { n, _ := service.total(); return n == 5 })
+	eventually(t, "all answered", func() bool {
+		files, _ := filepath.Glob(filepath.Join(p.near.Folder, "near", "*.response"))
+		return len(files) == 5
+	})
+	if _, twice := service.total(); twice != nil {
+		t.Error(twice)
+	}
+}
+
+func TestARepetitionWithTheSameKeyGetsTheFirstResponse(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	service := newCounter(t)
+	var done sync.WaitGroup
+	for range 5 {
+		done.Go(func() {
+			for range 3 {
+				r, err := http.NewRequest(http.MethodPost, service.URL, strings.NewReader("pay"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Header.Set("Idempotency-Key", `"8e03978e"`)
+				response, err := p.client().Do(r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				body, _ := io.ReadAll(response.Body)
+				response.Body.Close()
+				if string(body) != "ran pay" && response.StatusCode != http.StatusConflict {
+					t.Errorf("%d %s", response.StatusCode, body)
+				}
+			}
+		})
+	}
+	done.Wait()
+	if n := service.of("pay"); n != 1 {
+		t.Errorf("ran %d times; want once", n)
+	}
+}
+
+func TestAFullQueueRefusesBeforeItAccepts(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Limits.Requests = 3 })
+	p.run(p.near) // the far proxy does not run
+	service, client := newCounter(t), p.client()
+	for i := range 3 {
+		go func() { _, _, _ = post(client, service.URL, fmt.Sprint(i)) }()
+	}
+	eventually(t, "three requests", func() bool {
+		files, _ := filepath.Glob(filepath.Join(p.near.Folder, "near", "*.request"))
+		return len(files) == 3
+	})
+	status, answer, err := post(client, service.URL, "more")
+	if err != nil || status != 503 || !strings.Contains(answer, "the queue is full with 3 requests") {
+		t.Errorf("%d %s %v; want a refusal", status, answer, err)
+	}
+	p.run(p.far)
+	eventually(t, "three runs", func() bool { n, _ := service.total(); return n == 3 })
+	eventually(t, "room", func() bool {
+		status, _, err := post(client, service.URL, "more")
+		return err == nil && status == 200
+	})
+}
+
+func TestNothingIsLeftOfAnsweredRequests(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Near.DeadlineSeconds = 2 }).start()
+	service, client := newCounter(t), p.client()
+	for i := range 5 {
+		if status, _, err := post(client, service.URL, fmt.Sprint(i)); err != nil || status != 200 {
+			t.Fatal(status, err)
+		}
+	}
+	eventually(t, "empty folders", func() bool {
+		near, _ := os.ReadDir(filepath.Join(p.near.Folder, "near"))
+		far, _ := os.ReadDir(filepath.Join(p.far.Folder, "far"))
+		return len(near) == 1 && len(far) == 1
+	})
+}

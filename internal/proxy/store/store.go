@@ -1,0 +1,250 @@
+// Package store keeps requests and responses in files of one folder, so that neither a killed process nor a machine without power loses them.
+//
+// A record is a file whose name has its id, its deadline and what it is. It is written under another name, flushed to the disk, and then
+// renamed, which happens wholly or not at all. Files were chosen over an embedded database for three reasons. Bodies go to the disk
+// while they come, and are never in memory as a whole. A full disk is noticed by the request that does not fit. And nothing has to be compacted.
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/proxy/frame"
+)
+
+// State says what a record is.
+type State string
+
+// States.
+const (
+	// Request was accepted from a client.
+	Request State = "request"
+	// Started: the service was called, or is about to be. The record is empty.
+	Started State = "started"
+	// Response of a service, or of a proxy in its stead.
+	Response State = "response"
+)
+
+// Record names one file.
+type Record struct {
+	ID       frame.ID
+	Deadline time.Time
+	State    State
+}
+
+func (r Record) name() string {
+	return fmt.Sprintf("%s.%d.%s", r.ID, r.Deadline.UnixMilli(), r.State)
+}
+
+func parse(name string) (r Record, ok bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 {
+		return r, false
+	}
+	id, err := frame.ParseID(parts[0])
+	milliseconds, err2 := strconv.ParseInt(parts[1], 10, 64)
+	r = Record{ID: id, Deadline: time.UnixMilli(milliseconds), State: State(parts[2])}
+	return r, err == nil && err2 == nil && slices.Contains([]State{Request, Started, Response}, r.State)
+}
+
+// temporary ends the names of files that are being written.
+const temporary = ".new"
+
+// ErrFull is the error of a record for which the disk, or the folder's limit, has no room.
+var ErrFull = errors.New("no room on the disk")
+
+// Store is a folder with records. It is safe for use by several goroutines.
+type Store struct {
+	folder string
+	limit  int64
+	used   atomic.Int64
+	// written numbers files that are being written.
+	written atomic.Int64
+	lock    *os.File
+}
+
+// Open opens a folder, makes it if need be, and returns the records in it, the oldest first. Its files may have up to limit bytes together.
+func Open(folder string, limit int64) (*Store, []Record, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("folder %s: %w", folder, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("folder %s: %w", folder, err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, nil, fmt.Errorf("folder %s is in use by another proxy: want a folder for each", folder)
+	}
+	s := &Store{folder: folder, limit: limit, lock: lock}
+	records, err := s.list()
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, records, nil
+}
+
+// Close ends the use of the folder.
+func (s *Store) Close() { s.lock.Close() }
+
+// list returns the records, and removes what was not written to its end.
+func (s *Store) list() ([]Record, error) {
+	files, err := os.ReadDir(s.folder)
+	if err != nil {
+		return nil, fmt.Errorf("folder %s: %w", s.folder, err)
+	}
+	type aged struct {
+		Record
+		at time.Time
+	}
+	var records []aged
+	for _, file := range files {
+		if strings.HasSuffix(file.Name(), temporary) {
+			if err := os.Remove(filepath.Join(s.folder, file.Name())); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		r, ok := parse(file.Name())
+		info, err := file.Info()
+		if !ok || err != nil {
+			continue
+		}
+		s.used.Add(info.Size())
+		records = append(records, aged{r, info.ModTime()})
+	}
+	slices.SortStableFunc(records, func(a, b aged) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	sorted := make([]Record, len(records))
+	for i, r := range records {
+		sorted[i] = r.Record
+	}
+	return sorted, nil
+}
+
+func (s *Store) path(r Record) string { return filepath.Join(s.folder, r.name()) }
+
+// Writer writes one record, which exists from Commit on.
+type Writer struct {
+	store  *Store
+	record Record
+	file   *os.File
+	size   int64
+	err    error
+}
+
+// Create begins a record.
+func (s *Store) Create(r Record) (*Writer, error) {
+	path := fmt.Sprintf("%s.%d%s", s.path(r), s.written.Add(1), temporary)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, full(err)
+	}
+	return &Writer{store: s, record: r, file: file}, nil
+}
+
+// Write implements io.Writer.
+func (w *Writer) Write(b []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	w.size += int64(len(b))
+	if w.store.used.Add(int64(len(b))) > w.store.limit {
+		w.err = ErrFull
+		return 0, w.err
+	}
+	n, err := w.file.Write(b)
+	w.err = full(err)
+	return n, w.err
+}
+
+// Err returns the error of a Write that failed: the disk's, not that of where the content came from.
+func (w *Writer) Err() error { return w.err }
+
+// Commit makes the record, after which it outlives a crash. After an error there is none.
+func (w *Writer) Commit() error {
+	err := errors.Join(w.err, w.file.Sync(), w.file.Close())
+	if err == nil {
+		err = os.Rename(w.file.Name(), w.store.path(w.record))
+	}
+	if err == nil {
+		err = w.store.sync()
+	}
+	if err != nil {
+		w.Discard()
+		return full(err)
+	}
+	return nil
+}
+
+// Discard gives the record up.
+func (w *Writer) Discard() {
+	w.file.Close()
+	_ = os.Remove(w.file.Name())
+	w.store.used.Add(-w.size)
+}
+
+// Put makes a record with a content.
+func (s *Store) Put(r Record, content []byte) error {
+	w, err := s.Create(r)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(content); err != nil {
+		w.Discard()
+		return err
+	}
+	return w.Commit()
+}
+
+// Open reads a record.
+func (s *Store) Open(r Record) (io.ReadCloser, error) { return os.Open(s.path(r)) }
+
+// Size returns a record's bytes.
+func (s *Store) Size(r Record) int64 {
+	info, err := os.Stat(s.path(r))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Remove ends a record. One that is not there is no error.
+func (s *Store) Remove(r Record) {
+	size := s.Size(r)
+	if os.Remove(s.path(r)) == nil {
+		s.used.Add(-size)
+	}
+}
+
+// Used returns the bytes of all records.
+func (s *Store) Used() int64 { return s.used.Load() }
+
+// sync flushes the folder's names to the disk.
+func (s *Store) sync() error {
+	folder, err := os.Open(s.folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// full returns an error of the system, as ErrFull if it is that.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return ErrFull
+	}
+	return err
+}
