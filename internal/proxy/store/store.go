@@ -73,7 +73,14 @@ type Store struct {
 	// written numbers files that are being written.
 	written atomic.Int64
 	lock    *os.File
+	// names is the folder itself, to flush the names in it.
+	names *os.File
+	// flushing bounds the flushes at a time, as each takes a thread.
+	flushing chan struct{}
 }
+
+// maxFlushing is how many records are flushed at a time.
+const maxFlushing = 32
 
 // Open opens a folder, makes it if need be, and returns the records in it, the oldest first. Its files may have up to limit bytes together.
 func Open(folder string, limit int64) (*Store, []Record, error) {
@@ -88,7 +95,12 @@ func Open(folder string, limit int64) (*Store, []Record, error) {
 		lock.Close()
 		return nil, nil, fmt.Errorf("folder %s is in use by another proxy: want a folder for each", folder)
 	}
-	s := &Store{folder: folder, limit: limit, lock: lock}
+	names, err := os.Open(folder)
+	if err != nil {
+		lock.Close()
+		return nil, nil, fmt.Errorf("folder %s: %w", folder, err)
+	}
+	s := &Store{folder: folder, limit: limit, lock: lock, names: names, flushing: make(chan struct{}, maxFlushing)}
 	records, err := s.list()
 	if err != nil {
 		s.Close()
@@ -98,7 +110,10 @@ func Open(folder string, limit int64) (*Store, []Record, error) {
 }
 
 // Close ends the use of the folder.
-func (s *Store) Close() { s.lock.Close() }
+func (s *Store) Close() {
+	s.names.Close()
+	s.lock.Close()
+}
 
 // list returns the records, and removes what was not written to its end.
 func (s *Store) list() ([]Record, error) {
@@ -175,18 +190,33 @@ func (w *Writer) Err() error { return w.err }
 
 // Commit makes the record, after which it outlives a crash. After an error there is none.
 func (w *Writer) Commit() error {
-	err := errors.Join(w.err, w.file.Sync(), w.file.Close())
+	// The file is closed first, as thousands may wait for their flush.
+	err := errors.Join(w.err, w.file.Close())
 	if err == nil {
-		err = os.Rename(w.file.Name(), w.store.path(w.record))
-	}
-	if err == nil {
-		err = w.store.sync()
+		w.store.flushing <- struct{}{}
+		err = w.store.flush(w.file.Name(), w.store.path(w.record))
+		<-w.store.flushing
 	}
 	if err != nil {
 		w.Discard()
 		return full(err)
 	}
 	return nil
+}
+
+// flush writes a file, and then its final name, to the disk.
+func (s *Store) flush(written, final string) error {
+	file, err := os.OpenFile(written, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(written, final); err != nil {
+		return err
+	}
+	return s.names.Sync()
 }
 
 // Discard gives the record up.
@@ -231,15 +261,6 @@ func (s *Store) Remove(r Record) {
 
 // Used returns the bytes of all records.
 func (s *Store) Used() int64 { return s.used.Load() }
-
-// sync flushes the folder's names to the disk.
-func (s *Store) sync() error {
-	folder, err := os.Open(s.folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}
 
 // full returns an error of the system, as ErrFull if it is that.
 func full(err error) error {
