@@ -63,7 +63,32 @@ func (c Config) WithDefaults() (Config, error) {
 	if h := c.Hysteresis; h != nil && !(h.Scaling > 0 && h.Scaling <= 1 && h.Reject >= 0 && h.Reject < h.Accept && h.Accept <= 1) {
 		return c, fmt.Errorf("hysteresis: scaling %v, reject %v, accept %v: 0 < scaling ≤ 1 and 0 ≤ reject < accept ≤ 1 must hold", h.Scaling, h.Reject, h.Accept)
 	}
+	if err := c.checkTopologies(); err != nil {
+		return c, err
+	}
 	return c, checkAttached(c.Attached, c.Interfaces[0].Address)
+}
+
+func (c *Config) checkTopologies() error {
+	if len(c.Topologies) >= MaxTopologies {
+		return fmt.Errorf("topologies: %d are more than %d", len(c.Topologies), MaxTopologies-1)
+	}
+	has := func(among []Topology, kind uint8) bool {
+		return slices.ContainsFunc(among, func(t Topology) bool { return t.Type == kind })
+	}
+	for n, t := range c.Topologies {
+		if t.Type == metricExtension || has(c.Topologies[:n], t.Type) {
+			return fmt.Errorf("topologies[%d].type: %d is that of another topology", n, t.Type)
+		}
+	}
+	for _, i := range c.Interfaces {
+		for _, kind := range i.Topologies {
+			if !has(c.Topologies, kind) {
+				return fmt.Errorf("topologies: none has type %d, of interface %s", kind, i.Name)
+			}
+		}
+	}
+	return nil
 }
 
 func orElse(d *time.Duration, otherwise time.Duration) {

@@ -12,21 +12,28 @@ import (
 	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
-// addressStatements is what a message says of one address; -1 and a metric of 0 mean nothing.
+// addressStatements is what a message says of one address; -1, nil and a metric of 0 mean nothing.
 type addressStatements struct {
-	localIf, linkStatus, otherNeighb, mpr, nbrType, gateway int
-	inLink, outLink, inNeighbour, outNeighbour              uint32
+	localIf, linkStatus, otherNeighb, nbrType  int
+	mpr, gateway                               []byte // values, in the message's memory
+	inLink, outLink, inNeighbour, outNeighbour metrics
+	statesFirst, statesOther                   bool // a metric of the first topology, of another type
 }
 
-func (a *addressStatements) read(t *rfc5444.AddressTLV, value []byte) {
+// readStatement reads a TLV of an address.
+func (r *router) readStatement(a *addressStatements, t *rfc5444.AddressTLV, value []byte) {
 	number := -1
 	if len(value) == 1 {
 		number = int(value[0])
 	}
 	switch {
-	case t.Type == addressLinkMetric && t.Extension == metricExtension:
-		kinds, metric, _ := rfc5444.ReadMetric(value)
-		a.readMetric(kinds, metric)
+	case t.Type == addressLinkMetric:
+		n := r.topologyOf(t.Extension)
+		a.statesFirst, a.statesOther = a.statesFirst || n == 0, a.statesOther || n != 0
+		if n >= 0 {
+			kinds, metric, _ := rfc5444.ReadMetric(value)
+			a.readMetric(n, kinds, metric)
+		}
 	case t.Extension != 0:
 	case t.Type == addressLocalIf:
 		a.localIf = number
@@ -35,26 +42,37 @@ func (a *addressStatements) read(t *rfc5444.AddressTLV, value []byte) {
 	case t.Type == addressOtherNeighb:
 		a.otherNeighb = number
 	case t.Type == addressMPR:
-		a.mpr = number
+		a.mpr = value
 	case t.Type == addressNbrType:
 		a.nbrType = number
 	case t.Type == addressGateway:
-		a.gateway = number
+		a.gateway = value
 	}
 }
 
-func (a *addressStatements) readMetric(kinds uint8, metric uint32) {
+func (a *addressStatements) readMetric(topology int, kinds uint8, metric uint32) {
 	if kinds&rfc5444.IncomingLink != 0 {
-		a.inLink = metric
+		a.inLink[topology] = metric
 	}
 	if kinds&rfc5444.OutgoingLink != 0 {
-		a.outLink = metric
+		a.outLink[topology] = metric
 	}
 	if kinds&rfc5444.IncomingNeighbour != 0 {
-		a.inNeighbour = metric
+		a.inNeighbour[topology] = metric
 	}
 	if kinds&rfc5444.OutgoingNeighbour != 0 {
-		a.outNeighbour = metric
+		a.outNeighbour[topology] = metric
+	}
+}
+
+// countHops has the metrics of the first topology count hops. An address without any metric is in that topology, as
+// routers that count hops may leave metrics out; one with metrics of others only is not.
+func (a *addressStatements) countHops() {
+	if a.statesOther && !a.statesFirst {
+		return
+	}
+	for _, m := range []*metrics{&a.inLink, &a.outLink, &a.inNeighbour, &a.outNeighbour} {
+		m[0] = rfc5444.MinimumMetric
 	}
 }
 
@@ -64,14 +82,14 @@ func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *addressState
 		block := &m.Blocks[b]
 		for i, address := range block.Addresses {
 			a := &r.statements
-			*a = addressStatements{localIf: -1, linkStatus: -1, otherNeighb: -1, mpr: -1, nbrType: -1, gateway: -1}
+			*a = addressStatements{localIf: -1, linkStatus: -1, otherNeighb: -1, nbrType: -1}
 			for t := range block.TLVs {
 				if value, covered := block.TLVs[t].At(i); covered {
-					a.read(&block.TLVs[t], value)
+					r.readStatement(a, &block.TLVs[t], value)
 				}
 			}
 			if r.c.Metric == HopCount {
-				a.inLink, a.outLink, a.inNeighbour, a.outNeighbour = 1, 1, 1, 1
+				a.countHops()
 			}
 			visit(address, a)
 		}
@@ -110,7 +128,8 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *r
 	if n == nil {
 		return fmt.Errorf("HELLO of %v: there are %d neighbours already", from, len(r.neighbours))
 	}
-	n.willFlooding, n.willRouting = willingness(m, n, &r.mprDirty)
+	r.readPositions(m)
+	r.readWillingness(m, n)
 	l := r.link(i, n, sending[0])
 	r.updateLink(now, l, m, validity, interval)
 	if l.symmetric {
@@ -132,17 +151,21 @@ func times(m *rfc5444.Message) (validity, interval time.Duration, err error) {
 	return min(validity, maxInterval), min(interval, maxInterval), nil
 }
 
-// willingness of a neighbour (RFC 7181 section 13.2.1): flooding in the high four bits, routing in the low.
-func willingness(m *rfc5444.Message, n *neighbour, changed *bool) (flooding, routing int) {
-	flooding, routing = WillDefault, WillDefault
-	if value, there := m.TLV(messageMPRWilling, 0); there && len(value) == 1 {
-		flooding, routing = int(value[0]>>4), int(value[0]&0xf)
+// readWillingness reads a neighbour's willingness (RFC 7181 section 13.2.1): flooding in the high four bits, routing in
+// the low, and in further octets that of further topologies.
+func (r *router) readWillingness(m *rfc5444.Message, n *neighbour) {
+	value, _ := m.TLV(messageMPRWilling, 0)
+	if len(value) == 0 {
+		value = defaultWillingness
 	}
+	flooding, routing := int(value[0]>>4), r.routingWillingness(value)
 	if flooding != n.willFlooding || routing != n.willRouting {
-		*changed = true
+		r.mprDirty = true
 	}
-	return flooding, routing
+	n.willFlooding, n.willRouting = flooding, routing
 }
+
+var defaultWillingness = []byte{WillDefault<<4 | WillDefault}
 
 // neighbour returns the neighbour with these addresses, made or updated (RFC 6130 section 12.3); nil if there
 // is no room.
@@ -215,7 +238,7 @@ func (r *router) link(i *iface, n *neighbour, address netip.Addr) *link {
 func (r *router) updateLink(now time.Duration, l *link, m *rfc5444.Message, validity, interval time.Duration) {
 	first := l.until == 0
 	l.quality.Heard(r.c.Hysteresis, now, interval, first)
-	if r.c.Metric == DAT {
+	if r.measures {
 		l.loss.hello(interval, validity, now)
 	}
 	n := l.neighbour
@@ -234,8 +257,8 @@ func (r *router) updateLink(now time.Duration, l *link, m *rfc5444.Message, vali
 		}
 		out = a.inLink
 		if a.linkStatus == statusSymmetric {
-			l.selector = a.mpr >= 0 && a.mpr&mprFlooding != 0
-			n.selector = a.mpr >= 0 && a.mpr&mprRouting != 0
+			l.selector = hasBit(a.mpr, 0)
+			n.selector = r.chosenBy(a.mpr)
 		}
 	})
 	l.heardUntil = max(now+validity, l.symmetricUntil)
@@ -267,17 +290,13 @@ func (r *router) updateDependents(now time.Duration, l *link) {
 	was := n.symmetric
 	n.symmetric = false
 	in, out := n.inMetric, n.outMetric
-	n.inMetric, n.outMetric, n.best = 0, 0, nil
+	n.inMetric, n.outMetric, n.best = metrics{}, metrics{}, [MaxTopologies]*link{}
 	for _, l := range n.links {
 		n.symmetric = n.symmetric || l.symmetric
-		if !l.usable() {
-			continue
-		}
-		if n.inMetric == 0 || l.inMetric < n.inMetric {
-			n.inMetric = l.inMetric
-		}
-		if n.best == nil || l.outMetric < n.outMetric || l.outMetric == n.outMetric && l.iface.number < n.best.iface.number {
-			n.outMetric, n.best = l.outMetric, l
+		for t := range r.topologies {
+			if l.usable(t) {
+				n.useLink(l, t)
+			}
 		}
 	}
 	if in != n.inMetric || out != n.outMetric {
@@ -285,7 +304,7 @@ func (r *router) updateDependents(now time.Duration, l *link) {
 	}
 	switch {
 	case was && !n.symmetric:
-		n.selector, n.routingMPR = false, false
+		n.selector, n.routingMPR = [MaxTopologies]bool{}, [MaxTopologies]bool{}
 		for _, a := range n.addresses {
 			r.lost[a] = now + lostHold
 		}
@@ -294,6 +313,17 @@ func (r *router) updateDependents(now time.Duration, l *link) {
 		for _, a := range n.addresses {
 			delete(r.lost, a)
 		}
+	}
+}
+
+// useLink has a neighbour's metrics and best link of a topology allow for a usable link.
+func (n *neighbour) useLink(l *link, t int) {
+	if in := l.inMetric[t]; n.inMetric[t] == 0 || in < n.inMetric[t] {
+		n.inMetric[t] = in
+	}
+	out, best := l.outMetric[t], n.best[t]
+	if best == nil || out < n.outMetric[t] || out == n.outMetric[t] && l.iface.number < best.iface.number {
+		n.outMetric[t], n.best[t] = out, l
 	}
 }
 
@@ -364,9 +394,10 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 		TLVs: []rfc5444.TLV{
 			{Type: rfc5444.ValidityTime, Value: []byte{rfc5444.TimeCode(i.HelloValidity)}},
 			{Type: rfc5444.IntervalTime, Value: []byte{rfc5444.TimeCode(i.Hello)}},
-			{Type: messageMPRWilling, Value: []byte{uint8(*r.c.FloodingWillingness<<4 | *r.c.RoutingWillingness)}},
+			{Type: messageMPRWilling, Value: r.ownWillingness()},
 		},
 	}
+	m.TLVs = r.appendTypes(m.TLVs)
 	for _, message := range r.splitToMTU(m, local, r.helloEntries(now, i), i.MTU) {
 		r.counters.HellosSent++
 		r.enqueue(i, now, message)
@@ -415,8 +446,18 @@ func (t *entryBuilder) attribute(kind, extension uint8, value ...byte) {
 	entry.Attributes = t.attributes[len(t.attributes)-len(entry.Attributes)-1:]
 }
 
-// metrics adds LINK_METRIC attributes, one for each distinct value; 0 is unknown.
-func (t *entryBuilder) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) {
+// metrics adds LINK_METRIC attributes of all topologies.
+func (r *router) metrics(inLink, outLink, inNeighbour, outNeighbour *metrics) {
+	for n, t := range r.topologies {
+		r.entryBuilder.metrics(t.Type, inLink[n], outLink[n], inNeighbour[n], outNeighbour[n])
+	}
+}
+
+// unknown is for metrics that a message does not state.
+var unknown metrics
+
+// metrics adds LINK_METRIC attributes of a metric type, one for each distinct value; 0 is unknown.
+func (t *entryBuilder) metrics(kind uint8, inLink, outLink, inNeighbour, outNeighbour uint32) {
 	values := [4]uint32{inLink, outLink, inNeighbour, outNeighbour}
 	kinds := [4]uint8{rfc5444.IncomingLink, rfc5444.OutgoingLink, rfc5444.IncomingNeighbour, rfc5444.OutgoingNeighbour}
 	for i, value := range values {
@@ -429,7 +470,7 @@ func (t *entryBuilder) metrics(inLink, outLink, inNeighbour, outNeighbour uint32
 				all |= kinds[j]
 			}
 		}
-		t.attribute(addressLinkMetric, metricExtension, rfc5444.MetricValue(all, value)...)
+		t.attribute(addressLinkMetric, kind, rfc5444.MetricValue(all, value)...)
 	}
 }
 
@@ -441,14 +482,14 @@ func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 	for _, l := range i.links.order {
 		if status, known := l.advertisedStatus(now); known {
 			t.address(r.whole(l.address))
-			t.link(l, status)
+			r.addLink(l, status)
 		}
 	}
 	for _, a := range core.Sorted(r.neighbours) {
 		if n := r.neighbours[a]; n.symmetric && i.links.of(a) == nil {
 			t.address(r.whole(a))
 			t.attribute(addressOtherNeighb, 0, statusSymmetric)
-			t.metrics(0, 0, n.inMetric, n.outMetric)
+			r.metrics(&unknown, &unknown, &n.inMetric, &n.outMetric)
 		}
 	}
 	for _, a := range core.Sorted(r.lost) {
@@ -459,7 +500,7 @@ func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 	}
 	slices.SortStableFunc(t.entries, func(a, b rfc5444.Entry) int {
 		return slices.CompareFunc(a.Attributes, b.Attributes, func(a, b rfc5444.Attribute) int {
-			return cmp.Or(cmp.Compare(a.Type, b.Type), slices.Compare(a.Value, b.Value))
+			return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Extension, b.Extension), slices.Compare(a.Value, b.Value))
 		})
 	})
 	return t.entries
@@ -478,15 +519,18 @@ func (l *link) advertisedStatus(now time.Duration) (status uint8, known bool) {
 	return 0, false
 }
 
-func (t *entryBuilder) link(l *link, status uint8) {
-	n := l.neighbour
+// addLink adds the attributes of a link's address.
+func (r *router) addLink(l *link, status uint8) {
+	t, n := &r.entryBuilder, l.neighbour
 	t.attribute(addressLinkStatus, 0, status)
 	mpr := uint8(0)
 	if l.floodingMPR {
 		mpr |= mprFlooding
 	}
-	if n.routingMPR {
-		mpr |= mprRouting
+	for at := range r.topologies {
+		if n.routingMPR[at] {
+			mpr |= mprRouting << at
+		}
 	}
 	if l.symmetric && mpr != 0 {
 		t.attribute(addressMPR, 0, mpr)
@@ -496,11 +540,11 @@ func (t *entryBuilder) link(l *link, status uint8) {
 	}
 	switch {
 	case status == statusHeard:
-		t.metrics(l.inMetric, 0, n.inMetric, n.outMetric)
+		r.metrics(&l.inMetric, &unknown, &n.inMetric, &n.outMetric)
 	case status == statusSymmetric:
-		t.metrics(l.inMetric, l.outMetric, n.inMetric, n.outMetric)
+		r.metrics(&l.inMetric, &l.outMetric, &n.inMetric, &n.outMetric)
 	case n.symmetric:
-		t.metrics(0, 0, n.inMetric, n.outMetric)
+		r.metrics(&unknown, &unknown, &n.inMetric, &n.outMetric)
 	}
 }
 
@@ -516,24 +560,27 @@ func (r *router) chooseMPRs(_ time.Duration) {
 	for _, i := range r.ifaces {
 		r.chooseFlooding(i)
 	}
-	r.chooseRouting()
+	for t := range r.topologies {
+		r.chooseRouting(t)
+	}
 }
 
+// chooseFlooding chooses an interface's flooding MPRs, by the metric of the first topology.
 func (r *router) chooseFlooding(i *iface) {
 	var candidates []core.Candidate
 	targets := newCoverage(len(r.index.Addrs))
-	links := slices.DeleteFunc(slices.Clone(i.links.order), func(l *link) bool { return !l.usable() })
+	links := slices.DeleteFunc(slices.Clone(i.links.order), func(l *link) bool { return !l.usable(0) })
 	for at, l := range links {
-		candidates = append(candidates, core.Candidate{Willingness: l.neighbour.willFlooding, Distance: l.outMetric})
+		candidates = append(candidates, core.Candidate{Willingness: l.neighbour.willFlooding, Distance: l.outMetric[0]})
 		for k := range l.twoHops {
-			if two := &l.twoHops[k]; two.outMetric != 0 {
-				targets.reach(r.numberOf(two), core.Reach{Candidate: at, Distance: two.outMetric})
+			if two := &l.twoHops[k]; two.outMetric[0] != 0 {
+				targets.reach(r.numberOf(two), core.Reach{Candidate: at, Distance: two.outMetric[0]})
 			}
 		}
 	}
 	for _, l := range links {
 		if number, known := r.index.Known(l.address); known {
-			targets.direct(number, l.outMetric)
+			targets.direct(number, l.outMetric[0])
 		}
 	}
 	for at, chosen := range targets.choose(candidates) {
@@ -544,16 +591,17 @@ func (r *router) chooseFlooding(i *iface) {
 	}
 }
 
-func (r *router) chooseRouting() {
+// chooseRouting chooses a topology's routing MPRs.
+func (r *router) chooseRouting(t int) {
 	var candidates []core.Candidate
 	targets := newCoverage(len(r.index.Addrs))
-	near := slices.DeleteFunc(r.sortedNeighbours(), func(n *neighbour) bool { return n.best == nil })
+	near := slices.DeleteFunc(r.sortedNeighbours(), func(n *neighbour) bool { return n.best[t] == nil })
 	for at, n := range near {
-		candidates = append(candidates, core.Candidate{Willingness: n.willRouting, Distance: n.inMetric})
+		candidates = append(candidates, core.Candidate{Willingness: n.willRouting[t], Distance: n.inMetric[t]})
 		for _, l := range n.links {
 			for k := range l.twoHops {
-				if two := &l.twoHops[k]; two.inMetric != 0 && l.usable() {
-					targets.reach(r.numberOf(two), core.Reach{Candidate: at, Distance: two.inMetric})
+				if two := &l.twoHops[k]; two.inMetric[t] != 0 && l.usable(t) {
+					targets.reach(r.numberOf(two), core.Reach{Candidate: at, Distance: two.inMetric[t]})
 				}
 			}
 		}
@@ -561,13 +609,13 @@ func (r *router) chooseRouting() {
 	for _, n := range near {
 		for _, a := range n.addresses {
 			if number, known := r.index.Known(a); known {
-				targets.direct(number, n.inMetric)
+				targets.direct(number, n.inMetric[t])
 			}
 		}
 	}
 	for at, chosen := range targets.choose(candidates) {
-		if near[at].routingMPR != chosen {
-			near[at].routingMPR = chosen
+		if near[at].routingMPR[t] != chosen {
+			near[at].routingMPR[t] = chosen
 			r.counters.MPRChanges++
 		}
 	}

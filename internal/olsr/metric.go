@@ -23,7 +23,7 @@ const (
 )
 
 // metricExtension is the type extension of LINK_METRIC for the metric that a domain's administrator has
-// chosen (RFC 7181 section 24.5). olsrd2 uses it for all of its metrics.
+// chosen (RFC 7181 section 24.5). olsrd2 uses it for the metric of its first domain. It is that of Config.Metric.
 const metricExtension = 0
 
 // loss of packets from a neighbour over the last minute, by gaps in its packet sequence numbers (RFC 7779 section 8).
@@ -110,11 +110,21 @@ func (d *loss) metric(now time.Duration, rateBitsPerSecond float64) uint32 {
 	return uint32(min(max(metric, rfc5444.MinimumMetric), rfc5444.MaximumMetric))
 }
 
-// updateMetric updates a link's incoming metric.
+// updateMetric updates a link's incoming metrics.
 func (r *router) updateMetric(l *link, now time.Duration) {
-	in := uint32(rfc5444.MinimumMetric)
-	if r.c.Metric == DAT {
-		in = rfc5444.MetricOf(rfc5444.MetricCode(l.loss.metric(now, l.iface.RateBitsPerSecond)))
+	dat := uint32(0)
+	if r.measures {
+		dat = rfc5444.MetricOf(rfc5444.MetricCode(l.loss.metric(now, l.iface.RateBitsPerSecond)))
+	}
+	var in metrics
+	for t := range r.topologies {
+		switch {
+		case !l.iface.carries[t]:
+		case r.topologies[t].Metric == DAT:
+			in[t] = dat
+		default:
+			in[t] = rfc5444.MinimumMetric
+		}
 	}
 	if in != l.inMetric {
 		l.inMetric = in

@@ -46,6 +46,12 @@ func TestSequenceNumbersMayBeginAgain(t *testing.T) {
 
 func TestARestartWithASnapshotDisturbsNobody(t *testing.T) { olsrtest.Restart(t, standard, olsr.New) }
 
+func TestARestartWithASnapshotKeepsEveryTopology(t *testing.T) {
+	c := standard
+	c.Topologies = []olsr.Topology{{Type: 224}, {Type: 225}}
+	olsrtest.Restart(t, c, olsr.New)
+}
+
 func TestASilentNodeListens(t *testing.T) { olsrtest.Silence(t, standard, olsr.New) }
 
 func TestSeveralInterfacesAreOneDomain(t *testing.T) {

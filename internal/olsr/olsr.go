@@ -39,7 +39,7 @@ type Router interface {
 	// Attach replaces the networks for which the node is a gateway. On an error, which names the bad one,
 	// nothing changes.
 	Attach(now time.Time, attached []Attached) error
-	// Routes as of the last Tick, ordered by destination. The slice is the Router's, and valid until the next Tick.
+	// Routes as of the last Tick, ordered by topology and destination. The slice is the Router's, and valid until the next Tick.
 	Routes() []Route
 	// Generation of Routes: a number that changes with them.
 	Generation() uint64
@@ -69,6 +69,16 @@ const (
 	DAT
 )
 
+// MaxTopologies of a domain: that of Config.Metric and further ones.
+const MaxTopologies = 3
+
+// Topology of a domain beside that of Config.Metric (RFC 7722): routes of its own by another metric.
+type Topology struct {
+	// Type of its link metric in messages, the type extension of LINK_METRIC (RFC 7181 section 24.5). Config.Metric has 0.
+	Type   uint8
+	Metric Metric
+}
+
 // Willingness to forward for others (RFC 7181 section 5.3): 0 never, 15 always.
 const (
 	WillNever   = 0
@@ -95,6 +105,8 @@ type Interface struct {
 	// interface with a shorter one go on over this interface at this interval as well. TCValidity is the validity of
 	// this node's: 0 is three intervals if TC is given, else Config's.
 	TC, TCValidity time.Duration
+	// Topologies whose routes may lead over the interface, by Type, beside the first.
+	Topologies []uint8
 }
 
 // Attached is a network that is reached through this node.
@@ -116,7 +128,9 @@ type Config struct {
 	// Interface may have its own.
 	TC, TCValidity time.Duration
 	Metric         Metric
-	Attached       []Attached
+	// Topologies beside that of Metric, for OLSRv2. Routers that do not know them use the first.
+	Topologies []Topology
+	Attached   []Attached
 	// FloodingWillingness and RoutingWillingness to be an MPR; nil is WillDefault. OLSRv1 has only one, of 7
 	// steps: half of the routing one.
 	FloodingWillingness, RoutingWillingness *int
@@ -139,14 +153,16 @@ type Route struct {
 	NextHop netip.Addr
 	// Interface by its index in Config.
 	Interface int
+	// Topology is 0 for that of Config.Metric, else 1 + the index in Config.Topologies.
+	Topology int
 	// Hops over the radio, and the sum of the links' metrics (equal for HopCount).
 	Hops   int
 	Metric uint32
 }
 
-// CompareDestinations of routes: -1, 0 or 1, by address and then by length of the prefix.
+// CompareDestinations of routes: -1, 0 or 1, by topology, address and then by length of the prefix.
 func CompareDestinations(a, b *Route) int {
-	return cmp.Or(a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()))
+	return cmp.Or(cmp.Compare(a.Topology, b.Topology), a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()))
 }
 
 // Tables of a Router, each ordered by address.

@@ -27,11 +27,13 @@ func New(c Config, send Send) (Router, error) {
 		origin: c.Interfaces[0].Address, length: c.Interfaces[0].Address.BitLen() / 8,
 		own: map[netip.Addr]bool{}, neighbours: map[netip.Addr]*neighbour{}, lost: map[netip.Addr]time.Duration{},
 		nextSweep: core.Forever, dirty: true, indexAge: 1,
+		topologies: append([]Topology{{Type: metricExtension, Metric: c.Metric}}, c.Topologies...),
 	}
+	r.measures = slices.ContainsFunc(r.topologies, func(t Topology) bool { return t.Metric == DAT })
 	r.seq, r.ansn = uint16(r.random.Uint32()), uint16(r.random.Uint32())
 	for n, i := range c.Interfaces {
 		r.own[i.Address] = true
-		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, packetSeq: uint16(r.random.Uint32())})
+		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, carries: r.carriedBy(&i), packetSeq: uint16(r.random.Uint32())})
 	}
 	for _, s := range c.TCSchedules() {
 		r.schedules = append(r.schedules, &schedule{TCSchedule: s})
@@ -88,7 +90,7 @@ func (r *router) Receive(at time.Time, number int, from netip.Addr, packet []byt
 		err = errors.Join(err, r.receiveMessage(now, i, from, &r.packet.Messages[m]))
 	}
 	// After the messages, as the first HELLO makes the link (RFC 7779 section 9.3).
-	if l := i.links.of(from); whole && l != nil && r.packet.HasSequence && r.c.Metric == DAT {
+	if l := i.links.of(from); whole && l != nil && r.packet.HasSequence && r.measures {
 		l.loss.packet(r.packet.Sequence, now)
 	}
 	if err != nil {
@@ -145,12 +147,11 @@ func (r *router) generate(now time.Duration) {
 }
 
 func (r *router) transmit(i *iface, messages [][]byte) {
-	withSequence := r.c.Metric == DAT
 	size := packetHeader
 	for _, m := range messages {
 		size += len(m)
 	}
-	packet := rfc5444.AppendPacketHeader(make([]byte, 0, size), i.packetSeq, withSequence)
+	packet := rfc5444.AppendPacketHeader(make([]byte, 0, size), i.packetSeq, r.measures)
 	for _, m := range messages {
 		packet = append(packet, m...)
 	}

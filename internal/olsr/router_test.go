@@ -269,8 +269,14 @@ func FuzzReceive(f *testing.F) {
 	f.Add(hello(f, said(me, attribute(addressLinkStatus, statusSymmetric)), said(far, attribute(addressLinkStatus, statusSymmetric))), int64(1))
 	f.Add(tc(f, far, 1, 1, completeTC, peer), int64(2))
 	f.Add(append(hello(f), tc(f, far, 2, 1, incompleteTC, peer)[1:]...), int64(3))
+	f.Add(helloOfTypes(f, []byte{224, 0, 225}, []byte{0x7a, 0xbc}, said(me, attribute(addressLinkStatus, statusSymmetric), linkMetric(225))), int64(3))
 	f.Fuzz(func(t *testing.T, packet []byte, seed int64) {
-		r := one(t, Config{Seed: seed, Metric: Metric(uint64(seed) % 2)})
+		c := Config{Seed: seed, Metric: Metric(uint64(seed) % 2)}
+		if seed%3 == 0 {
+			c.Topologies = []Topology{{Type: 225, Metric: DAT}, {Type: 224}}
+			c.Interfaces = []Interface{{Name: "r0", Address: me, Topologies: []uint8{225, 224}}}
+		}
+		r := one(t, c)
 		random := rand.New(rand.NewSource(seed))
 		now := start
 		for range 20 {
@@ -289,7 +295,7 @@ func FuzzReceive(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := one(t, Config{Metric: r.c.Metric}).Restore(now, snapshot); err != nil {
+		if err := one(t, c).Restore(now, snapshot); err != nil {
 			t.Fatal(err)
 		}
 	})

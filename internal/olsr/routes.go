@@ -9,16 +9,25 @@ import (
 	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
-// calculate the Routing Set (RFC 7181 section 17 and appendix C). It finds shortest paths over links to
-// symmetric neighbours, the 2-Hop Set and the Router Topology Set; then attached networks.
+// calculate the Routing Set of each topology (RFC 7181 section 17 and appendix C).
 func (r *router) calculate(now time.Duration) {
 	r.dirty = false
 	r.counters.RouteCalculations++
 	r.reserve(2*len(r.neighbours) + r.twoHops)
 	r.numberTwoHops()
-	first, via := r.firstEdges()
+	routes := r.unsorted[:0]
+	for t := range r.topologies {
+		routes = r.calculateTopology(now, t, routes)
+	}
+	r.replace(routes)
+}
+
+// calculateTopology finds a topology's shortest paths over links to symmetric neighbours, the 2-Hop Set and the Router
+// Topology Set; then attached networks. It appends the routes.
+func (r *router) calculateTopology(now time.Duration, t int, routes []Route) []Route {
+	first, via := r.firstEdges(t)
 	count := len(r.index.Addrs)
-	r.secondEdges(via)
+	r.secondEdges(via, t)
 	routable := append(r.routable[:0], make([]bool, count)...)
 	r.routable = routable
 	for _, e := range first {
@@ -33,20 +42,20 @@ func (r *router) calculate(now time.Duration) {
 			return
 		}
 		for _, e := range r.topology[node].edges {
-			if e.until > now {
-				routable[e.To] = routable[e.To] || e.routable
-				visit(e.Edge)
+			if e.until > now && e.metric[t] != 0 {
+				routable[e.to] = routable[e.to] || e.routable
+				visit(core.Edge{To: e.to, Metric: e.metric[t]})
 			}
 		}
 	})
-	routes := r.unsorted[:0]
+	begin := len(routes)
 	for i, path := range r.paths.To {
 		if a := r.index.Addrs[i]; path.First >= 0 && routable[i] && !r.own[a] {
-			l := via[path.First].best
-			routes = append(routes, Route{Destination: r.whole(a), NextHop: l.address, Interface: l.iface.number, Hops: int(path.Hops), Metric: path.Metric})
+			l := via[path.First].best[t]
+			routes = append(routes, Route{Destination: r.whole(a), NextHop: l.address, Interface: l.iface.number, Topology: t, Hops: int(path.Hops), Metric: path.Metric})
 		}
 	}
-	r.replace(r.attachedRoutes(now, routes, via))
+	return append(routes, r.attachedRoutes(now, t, routes[begin:], via)...)
 }
 
 func (r *router) replace(routes []Route) {
@@ -61,16 +70,16 @@ func (r *router) replace(routes []Route) {
 }
 
 // firstEdges lead to the addresses of symmetric neighbours, each over its best link.
-func (r *router) firstEdges() (first []core.Edge, via []*neighbour) {
+func (r *router) firstEdges(t int) (first []core.Edge, via []*neighbour) {
 	for _, n := range r.sortedNeighbours() {
-		if n.best == nil {
+		if n.best[t] == nil {
 			continue
 		}
 		for _, a := range n.addresses {
-			first, via = append(first, core.Edge{To: r.index.Of(a), Metric: n.outMetric}), append(via, n)
+			first, via = append(first, core.Edge{To: r.index.Of(a), Metric: n.outMetric[t]}), append(via, n)
 		}
 		if !slices.Contains(n.addresses, n.origin) {
-			first, via = append(first, core.Edge{To: r.index.Of(n.origin), Metric: n.outMetric}), append(via, n)
+			first, via = append(first, core.Edge{To: r.index.Of(n.origin), Metric: n.outMetric[t]}), append(via, n)
 		}
 	}
 	return first, via
@@ -78,7 +87,7 @@ func (r *router) firstEdges() (first []core.Edge, via []*neighbour) {
 
 // secondEdges fills extra: the edges from neighbours, by the number of their originator, to the addresses in
 // their 2-Hop Set.
-func (r *router) secondEdges(via []*neighbour) {
+func (r *router) secondEdges(via []*neighbour, t int) {
 	r.extra = append(r.extra[:0], make([][]core.Edge, len(r.index.Addrs))...)
 	r.extraEdges = r.extraEdges[:0]
 	for i, n := range via {
@@ -87,12 +96,12 @@ func (r *router) secondEdges(via []*neighbour) {
 		}
 		begin := len(r.extraEdges)
 		for _, l := range n.links {
-			if !l.usable() {
+			if !l.usable(t) {
 				continue
 			}
 			for k := range l.twoHops {
-				if two := &l.twoHops[k]; two.outMetric != 0 {
-					r.extraEdges = append(r.extraEdges, core.Edge{To: r.numberOf(two), Metric: two.outMetric})
+				if two := &l.twoHops[k]; two.outMetric[t] != 0 {
+					r.extraEdges = append(r.extraEdges, core.Edge{To: r.numberOf(two), Metric: two.outMetric[t]})
 				}
 			}
 		}
@@ -100,31 +109,30 @@ func (r *router) secondEdges(via []*neighbour) {
 	}
 }
 
-// attachedRoutes to networks by the nearest gateway (RFC 7181 appendix C.5).
-func (r *router) attachedRoutes(now time.Duration, routes []Route, via []*neighbour) []Route {
+// attachedRoutes are a topology's routes to networks by the nearest gateway (RFC 7181 appendix C.5), beside its routes to
+// nodes.
+func (r *router) attachedRoutes(now time.Duration, t int, toNodes []Route, via []*neighbour) (routes []Route) {
 	best := map[netip.Prefix]Route{}
 	for i, origin := range r.topology {
 		if origin == nil || len(origin.networks) == 0 || r.paths.To[i].First < 0 {
 			continue
 		}
 		path := r.paths.To[i]
-		l := via[path.First].best
+		l := via[path.First].best[t]
 		for _, n := range origin.networks {
-			if n.until <= now || slices.ContainsFunc(r.c.Attached, func(a Attached) bool { return a.Prefix == n.prefix }) {
+			if n.until <= now || n.metric[t] == 0 || slices.ContainsFunc(r.c.Attached, func(a Attached) bool { return a.Prefix == n.prefix }) {
 				continue
 			}
-			route := Route{Destination: n.prefix, NextHop: l.address, Interface: l.iface.number, Hops: int(path.Hops) + n.hops, Metric: path.Metric + n.metric}
+			route := Route{Destination: n.prefix, NextHop: l.address, Interface: l.iface.number, Topology: t,
+				Hops: int(path.Hops) + int(n.hops[t]), Metric: path.Metric + n.metric[t]}
 			known, there := best[n.prefix]
 			if !there || cmp.Or(cmp.Compare(route.Metric, known.Metric), cmp.Compare(route.Hops, known.Hops), route.NextHop.Compare(known.NextHop)) < 0 {
 				best[n.prefix] = route
 			}
 		}
 	}
-	if len(best) == 0 {
-		return routes
-	}
 	// An attached network of a single address may be a node's, which is then nearer by itself.
-	for _, route := range routes {
+	for _, route := range toNodes {
 		delete(best, route.Destination)
 	}
 	for _, route := range best {

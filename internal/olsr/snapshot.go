@@ -20,6 +20,7 @@ type snapshot struct {
 	Taken    int64 // nanoseconds since 1970
 	Origin   netip.Addr
 	Metric   Metric
+	Further  []Topology
 	Sequence uint16
 	ANSN     uint16
 	Content  []byte
@@ -41,7 +42,7 @@ type savedLink struct {
 	_                      struct{} `cbor:",toarray"`
 	Address                netip.Addr
 	Heard, Symmetric, Left time.Duration
-	In, Out                uint32
+	In, Out                metrics
 	FloodingMPR, Selector  bool
 	TwoHops                []savedTwoHop
 	Quality                float64
@@ -54,15 +55,16 @@ type savedTwoHop struct {
 	_       struct{} `cbor:",toarray"`
 	Address netip.Addr
 	Left    time.Duration
-	In, Out uint32
+	In, Out metrics
 }
 
 type savedNeighbour struct {
 	_                    struct{} `cbor:",toarray"`
 	Addresses            []netip.Addr
 	Origin               netip.Addr
-	Flooding, Routing    int
-	RoutingMPR, Selector bool
+	Flooding             int
+	Routing              [MaxTopologies]int
+	RoutingMPR, Selector [MaxTopologies]bool
 }
 
 type savedLost struct {
@@ -85,7 +87,7 @@ type savedRemote struct {
 type savedEdge struct {
 	_        struct{} `cbor:",toarray"`
 	To       netip.Addr
-	Metric   uint32
+	Metric   metrics
 	Routable bool
 	Left     time.Duration
 }
@@ -93,12 +95,12 @@ type savedEdge struct {
 type savedRemoteNetwork struct {
 	_      struct{} `cbor:",toarray"`
 	Prefix netip.Prefix
-	Hops   int
-	Metric uint32
+	Hops   [MaxTopologies]uint8
+	Metric metrics
 	Left   time.Duration
 }
 
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 // savedEdges keeps memory for a snapshot's thousands of edges between snapshots of any router.
 var savedEdges = sync.Pool{New: func() any { return new([]savedEdge) }}
@@ -106,7 +108,7 @@ var savedEdges = sync.Pool{New: func() any { return new([]savedEdge) }}
 func (r *router) Snapshot(at time.Time) ([]byte, error) {
 	now := r.moment(at)
 	s := snapshot{
-		Version: snapshotVersion, Taken: at.UnixNano(), Origin: r.origin, Metric: r.c.Metric, Sequence: r.seq, ANSN: r.ansn, Content: r.advertised,
+		Version: snapshotVersion, Taken: at.UnixNano(), Origin: r.origin, Metric: r.c.Metric, Further: r.c.Topologies, Sequence: r.seq, ANSN: r.ansn, Content: r.advertised,
 	}
 	for _, i := range r.ifaces {
 		saved := savedInterface{Address: i.Address, PacketSequence: i.packetSeq}
@@ -142,7 +144,7 @@ func (r *router) saveLink(now time.Duration, l *link) savedLink {
 	for _, two := range l.twoHops {
 		saved.TwoHops = append(saved.TwoHops, savedTwoHop{Address: two.address, Left: two.until - now, In: two.inMetric, Out: two.outMetric})
 	}
-	if r.c.Metric == DAT {
+	if r.measures {
 		copied := l.loss
 		copied.At, copied.Heard = 0, 0 // set again by the successor
 		saved.Loss = &copied
@@ -155,7 +157,7 @@ func (r *router) saveRemote(now time.Duration, origin netip.Addr, o *remote, edg
 	saved := savedRemote{Origin: origin, ANSN: o.ansn, Left: o.until - now, Sequence: o.processed.Last, Seen: o.processed.Seen}
 	first := len(*edges)
 	for _, e := range o.edges {
-		*edges = append(*edges, savedEdge{To: r.index.Addrs[e.To], Metric: e.Metric, Routable: e.routable, Left: e.until - now})
+		*edges = append(*edges, savedEdge{To: r.index.Addrs[e.to], Metric: e.metric, Routable: e.routable, Left: e.until - now})
 	}
 	saved.Edges = (*edges)[first:]
 	for _, n := range o.networks {
@@ -218,6 +220,9 @@ func (r *router) fits(s *snapshot) error {
 	}
 	if s.Origin != r.origin || s.Metric != r.c.Metric || len(s.Interfaces) != len(r.ifaces) {
 		return fmt.Errorf("of %v with metric %d and %d interfaces, not %v with %d and %d", s.Origin, s.Metric, len(s.Interfaces), r.origin, r.c.Metric, len(r.ifaces))
+	}
+	if !slices.Equal(s.Further, r.c.Topologies) {
+		return fmt.Errorf("of the topologies %v, not %v", s.Further, r.c.Topologies)
 	}
 	for n, i := range s.Interfaces {
 		if i.Address != r.ifaces[n].Address {
@@ -313,7 +318,7 @@ func (r *router) restoreRemote(now, taken time.Duration, saved savedRemote) {
 	o.processed = core.Window{Last: saved.Sequence, Seen: saved.Seen, At: now, Used: saved.Seen != 0}
 	for _, e := range saved.Edges {
 		if taken+e.Left > now && r.allEdges < maxAllEdges {
-			o.edges = append(o.edges, remoteEdge{Edge: core.Edge{To: r.index.Of(e.To), Metric: e.Metric}, routable: e.Routable, until: taken + e.Left})
+			o.edges = append(o.edges, remoteEdge{to: r.index.Of(e.To), metric: e.Metric, routable: e.Routable, until: taken + e.Left})
 			r.allEdges++
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	messageTC    = 1
 
 	messageMPRWilling = 7
+	mprTypesExtension = 1 // of messageMPRWilling: the MPR_TYPES TLV of RFC 7722
 	messageContSeqNum = 8
 	completeTC        = 0
 	incompleteTC      = 1
@@ -34,6 +35,7 @@ const (
 
 	statusLost, statusSymmetric, statusHeard = 0, 1, 2
 
+	// mprRouting is the bit of the first of the sender's metric types; those of further types follow (RFC 7722).
 	mprFlooding, mprRouting = 1, 2
 
 	nbrOriginator, nbrRoutable = 1, 2
@@ -53,6 +55,8 @@ const (
 // their prefixes.
 type router struct {
 	c          Config
+	topologies []Topology // the first is that of Config.Metric
+	measures   bool       // a topology has metric DAT
 	send       Send
 	random     *rand.Rand
 	clock      core.Epoch
@@ -91,6 +95,7 @@ type router struct {
 
 	// Memory kept between uses.
 	statements      addressStatements
+	positions       [MaxTopologies]int // of the last message's sender
 	entryBuilder    entryBuilder
 	encoded         []byte
 	routable        []bool
@@ -106,6 +111,7 @@ type router struct {
 type iface struct {
 	Interface
 	number    int
+	carries   [MaxTopologies]bool // by topology
 	links     links
 	silent    bool
 	nextHello time.Duration
@@ -126,9 +132,8 @@ type link struct {
 	// heardUntil, symmetricUntil and until are L_HEARD_time, L_SYM_time and L_time.
 	heardUntil, symmetricUntil, until time.Duration
 	// symmetric is whether the rest of the state knows the link as symmetric.
-	symmetric bool
-	inMetric  uint32
-	outMetric uint32
+	symmetric           bool
+	inMetric, outMetric metrics
 	// floodingMPR: chosen by this node; selector: chosen this node.
 	floodingMPR, selector bool
 	neighbour             *neighbour
@@ -139,14 +144,15 @@ type link struct {
 
 // neighbour is a Neighbor Tuple (RFC 6130 section 8.1, RFC 7181 section 9.1).
 type neighbour struct {
-	addresses                 []netip.Addr
-	origin                    netip.Addr
-	willFlooding, willRouting int
-	routingMPR, selector      bool
-	links                     []*link
-	symmetric                 bool
-	inMetric, outMetric       uint32
-	best                      *link // the symmetric one of the least outMetric
+	addresses            []netip.Addr
+	origin               netip.Addr
+	willFlooding         int
+	willRouting          [MaxTopologies]int
+	routingMPR, selector [MaxTopologies]bool
+	links                []*link
+	symmetric            bool
+	inMetric, outMetric  metrics
+	best                 [MaxTopologies]*link // the symmetric one of the least outMetric
 }
 
 // remote is the content of an originator's messages: its Advertising Remote Router Tuple, Router Topology,
@@ -166,15 +172,16 @@ type remote struct {
 }
 
 type remoteEdge struct {
-	core.Edge
+	to       int32
+	metric   metrics
 	routable bool
 	until    time.Duration
 }
 
 type remoteNetwork struct {
 	prefix netip.Prefix
-	hops   int
-	metric uint32
+	hops   [MaxTopologies]uint8
+	metric metrics
 	until  time.Duration
 }
 
@@ -192,9 +199,11 @@ func (l *link) status(now time.Duration) LinkStatus {
 	return Lost
 }
 
-// usable reports whether routes may lead over the link: both directions' metrics must be known (RFC 7181
+// usable reports whether a topology's routes may lead over the link: both directions' metrics must be known (RFC 7181
 // section 6.1).
-func (l *link) usable() bool { return l.symmetric && l.outMetric != 0 && l.inMetric != 0 }
+func (l *link) usable(topology int) bool {
+	return l.symmetric && l.outMetric[topology] != 0 && l.inMetric[topology] != 0
+}
 
 // sortedNeighbours by originator, each once.
 func (r *router) sortedNeighbours() []*neighbour {

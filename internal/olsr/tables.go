@@ -17,10 +17,10 @@ func (r *router) Tables() Tables {
 		}
 	}
 	for _, n := range r.sortedNeighbours() {
-		if n.routingMPR {
+		if n.routingMPR[0] {
 			t.RoutingMPRs = append(t.RoutingMPRs, n.origin)
 		}
-		if n.selector {
+		if n.selector[0] {
 			t.RoutingSelectors = append(t.RoutingSelectors, n.origin)
 		}
 	}
@@ -35,7 +35,7 @@ func (r *router) Tables() Tables {
 func (r *router) linkTables(now time.Duration, t *Tables, l *link) {
 	t.Links = append(t.Links, Link{
 		Interface: l.iface.number, Neighbour: l.address, Originator: l.neighbour.origin, Status: l.status(now),
-		InMetric: l.inMetric, OutMetric: l.outMetric, Quality: l.quality.Value, Expires: r.clock.Time(l.until),
+		InMetric: l.inMetric[0], OutMetric: l.outMetric[0], Quality: l.quality.Value, Expires: r.clock.Time(l.until),
 	})
 	if l.floodingMPR {
 		t.FloodingMPRs = append(t.FloodingMPRs, l.neighbour.origin)
@@ -45,7 +45,7 @@ func (r *router) linkTables(now time.Duration, t *Tables, l *link) {
 	}
 	for _, two := range l.twoHops {
 		t.TwoHops = append(t.TwoHops, TwoHop{
-			Interface: l.iface.number, Neighbour: l.address, Address: two.address, Metric: two.outMetric, Expires: r.clock.Time(two.until),
+			Interface: l.iface.number, Neighbour: l.address, Address: two.address, Metric: two.outMetric[0], Expires: r.clock.Time(two.until),
 		})
 	}
 }
@@ -56,11 +56,14 @@ func (r *router) topologyTables(t *Tables) {
 			continue
 		}
 		for _, e := range o.edges {
-			t.Topology = append(t.Topology, Edge{From: r.index.Addrs[i], To: r.index.Addrs[e.To], Metric: e.Metric, Expires: r.clock.Time(e.until)})
+			if e.metric[0] == 0 {
+				continue // of other topologies only
+			}
+			t.Topology = append(t.Topology, Edge{From: r.index.Addrs[i], To: r.index.Addrs[e.to], Metric: e.metric[0], Expires: r.clock.Time(e.until)})
 		}
 		for _, n := range o.networks {
 			t.Attached = append(t.Attached, AttachedNetwork{
-				Gateway: r.index.Addrs[i], Prefix: n.prefix, Hops: n.hops, Metric: n.metric, Expires: r.clock.Time(n.until),
+				Gateway: r.index.Addrs[i], Prefix: n.prefix, Hops: int(n.hops[0]), Metric: n.metric[0], Expires: r.clock.Time(n.until),
 			})
 		}
 	}

@@ -137,6 +137,7 @@ func (r *router) receiveTC(now time.Duration, origin *remote, raw *rfc5444.RawMe
 	if value, _ := m.TLV(rfc5444.ValidityTime, 0); complete && len(value) == 1 {
 		origin.contentDigest = digest
 	}
+	r.readPositions(m)
 	r.learnTopology(now+validity, origin, m, complete)
 	r.expireBy(now + validity)
 	return nil
@@ -159,18 +160,17 @@ func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.M
 	edges, networks := r.scratchEdges[:0], r.scratchNetworks[:0]
 	r.scan(m, func(p netip.Prefix, a *addressStatements) {
 		switch {
-		case a.outNeighbour == 0 || len(edges) >= maxEdges:
-		case a.gateway >= 0:
-			networks = append(networks, remoteNetwork{prefix: p.Masked(), hops: a.gateway, metric: a.outNeighbour, until: until})
+		case a.outNeighbour == metrics{} || len(edges) >= maxEdges:
+		case len(a.gateway) > 0:
+			networks = append(networks, remoteNetwork{prefix: p.Masked(), hops: r.hops(a.gateway), metric: a.outNeighbour, until: until})
 		case a.nbrType > 0 && p.IsSingleIP() && !r.own[p.Addr()]:
-			e := core.Edge{To: r.index.Of(p.Addr()), Metric: a.outNeighbour}
-			edges = append(edges, remoteEdge{Edge: e, routable: a.nbrType&nbrRoutable != 0, until: until})
+			edges = append(edges, remoteEdge{to: r.index.Of(p.Addr()), metric: a.outNeighbour, routable: a.nbrType&nbrRoutable != 0, until: until})
 		}
 	})
 	r.scratchEdges, r.scratchNetworks = edges, networks
 	if !complete {
 		for _, e := range origin.edges {
-			if !slices.ContainsFunc(edges, func(other remoteEdge) bool { return other.To == e.To }) {
+			if !slices.ContainsFunc(edges, func(other remoteEdge) bool { return other.to == e.to }) {
 				edges = append(edges, e)
 			}
 		}
@@ -184,7 +184,7 @@ func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.M
 		r.counters.Overflows += uint64(len(edges) + len(networks))
 		return
 	}
-	same := slices.EqualFunc(edges, origin.edges, func(a, b remoteEdge) bool { return a.Edge == b.Edge && a.routable == b.routable }) &&
+	same := slices.EqualFunc(edges, origin.edges, func(a, b remoteEdge) bool { return a.to == b.to && a.metric == b.metric && a.routable == b.routable }) &&
 		slices.EqualFunc(networks, origin.networks, func(a, b remoteNetwork) bool {
 			return a.prefix == b.prefix && a.hops == b.hops && a.metric == b.metric
 		})
@@ -194,45 +194,60 @@ func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.M
 	r.dirty = r.dirty || !same
 }
 
-// advertisement returns the entries of this node's TCs: its routing MPR selectors and attached networks (RFC
-// 7181 section 16.1). They are valid until the next message.
+// advertisement returns the entries of this node's TCs: its routing MPR selectors of any topology, with the metrics of
+// those topologies, and attached networks (RFC 7181 section 16.1, RFC 7722). They are valid until the next message.
 func (r *router) advertisement() []rfc5444.Entry {
 	t := &r.entryBuilder
 	t.begin()
-	add := func(kind uint8, p netip.Prefix, value uint8, metric uint32) {
+	add := func(kind uint8, p netip.Prefix, value uint8, metric metrics) {
 		t.address(p)
 		t.attribute(kind, 0, value)
-		t.metrics(0, 0, 0, metric)
+		r.metrics(&unknown, &unknown, &unknown, &metric)
 	}
 	near := r.sortedNeighbours()
 	for _, n := range near {
-		if n.selector && n.best != nil {
+		if metric := n.advertised(); metric != unknown {
 			kind := uint8(nbrOriginator)
 			if slices.Contains(n.addresses, n.origin) {
 				kind |= nbrRoutable
 			}
-			add(addressNbrType, r.whole(n.origin), kind, n.outMetric)
+			add(addressNbrType, r.whole(n.origin), kind, metric)
 		}
 	}
 	for _, n := range near {
+		metric := n.advertised()
 		for _, a := range n.addresses {
-			if n.selector && n.best != nil && a != n.origin {
-				add(addressNbrType, r.whole(a), nbrRoutable, n.outMetric)
+			if metric != unknown && a != n.origin {
+				add(addressNbrType, r.whole(a), nbrRoutable, metric)
 			}
 		}
 	}
 	for _, a := range r.c.Attached {
-		add(addressGateway, a.Prefix, uint8(max(a.Hops, 1)), max(a.Metric, r.hopMetric()))
+		add(addressGateway, a.Prefix, uint8(max(a.Hops, 1)), r.attachedMetric(&a))
 	}
 	return t.entries
 }
 
-// hopMetric returns the metric of one link without loss.
-func (r *router) hopMetric() uint32 {
-	if r.c.Metric == DAT {
-		return datConstant
+// advertised returns a neighbour's metrics in the topologies in which it has chosen this node.
+func (n *neighbour) advertised() (metric metrics) {
+	for t := range metric {
+		if n.selector[t] && n.best[t] != nil {
+			metric[t] = n.outMetric[t]
+		}
 	}
-	return rfc5444.MinimumMetric
+	return metric
+}
+
+// attachedMetric returns the metrics of an attached network: by default those of one link without loss.
+func (r *router) attachedMetric(a *Attached) (metric metrics) {
+	for n, t := range r.topologies {
+		metric[n] = rfc5444.MinimumMetric
+		if t.Metric == DAT {
+			metric[n] = datConstant
+		}
+	}
+	metric[0] = max(a.Metric, metric[0])
+	return metric
 }
 
 // sendTC generates TCs (RFC 7181 section 16.1) for the interfaces of a schedule: one, or several incomplete ones if it
@@ -270,7 +285,7 @@ func (r *router) sendTC(now time.Duration, s *schedule) {
 }
 
 func (r *router) tcHeader(s *schedule, completeness uint8) rfc5444.Message {
-	return rfc5444.Message{
+	m := rfc5444.Message{
 		Header: rfc5444.Header{
 			Type: messageTC, AddressLength: r.length, Originator: r.origin,
 			HasHopLimit: true, HopLimit: hopLimit, HasHopCount: true, HasSequence: true,
@@ -281,6 +296,8 @@ func (r *router) tcHeader(s *schedule, completeness uint8) rfc5444.Message {
 			{Type: messageContSeqNum, Extension: completeness, Value: binary.BigEndian.AppendUint16(nil, r.ansn)},
 		},
 	}
+	m.TLVs = r.appendTypes(m.TLVs)
+	return m
 }
 
 func encodeEntries(entries []rfc5444.Entry, length int) []byte {

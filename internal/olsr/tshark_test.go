@@ -31,9 +31,9 @@ func frame(from netip.Addr, packet []byte) []byte {
 }
 
 // capture of a network while it converges, with gateways and two media.
-func capture(t *testing.T, metric olsr.Metric) (file []byte, packets int) {
+func capture(t *testing.T, metric olsr.Metric, topologies ...olsr.Topology) (file []byte, packets int) {
 	media := [][]int{{0, 1}, {0}, {0}, {1}, {1}, {0, 1}, {0}, {0}, {1}, {0}}
-	base := olsr.Config{Metric: metric, Attached: []olsr.Attached{
+	base := olsr.Config{Metric: metric, Topologies: topologies, Attached: []olsr.Attached{
 		{Prefix: netip.MustParsePrefix("192.168.0.0/24")}, {Prefix: netip.MustParsePrefix("0.0.0.0/0"), Hops: 2},
 	}}
 	net, err := olsrtest.NewOn(media, 1, base, olsr.New)
@@ -58,9 +58,12 @@ func TestTsharkFindsNothingMalformed(t *testing.T) {
 	if err != nil {
 		t.Skip("tshark is not installed (apt-get install tshark): nothing else to dissect the packets with")
 	}
-	for name, metric := range map[string]olsr.Metric{"hop count": olsr.HopCount, "DAT": olsr.DAT} {
+	for name, c := range map[string]olsr.Config{
+		"hop count": {}, "DAT": {Metric: olsr.DAT},
+		"topologies": {Topologies: []olsr.Topology{{Type: 225, Metric: olsr.DAT}, {Type: 224}}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			file, packets := capture(t, metric)
+			file, packets := capture(t, c.Metric, c.Topologies...)
 			path := filepath.Join(t.TempDir(), "olsr.pcapng")
 			if err := os.WriteFile(path, file, 0o600); err != nil {
 				t.Fatal(err)

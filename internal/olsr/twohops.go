@@ -13,7 +13,7 @@ import (
 type twoHop struct {
 	address             netip.Addr
 	until               time.Duration
-	inMetric, outMetric uint32
+	inMetric, outMetric metrics
 	// number of the address in the router's index of that age.
 	number int32
 	age    uint32

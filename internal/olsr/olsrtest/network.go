@@ -29,6 +29,8 @@ type Network struct {
 	Nodes []*Node
 	// Links[a][b] is the share of a's packets that b receives, on every common interface.
 	Links [][]float64
+	// Topology whose routes are held against shortest paths in hops.
+	Topology int
 	// Packets is called for every packet sent, if it is set.
 	Packets func(node, iface int, packet []byte)
 
@@ -103,7 +105,8 @@ func NewOn(media [][]int, seed int64, base olsr.Config, maker Maker) (*Network, 
 	return NewWithTimes(media, func(medium int) olsr.Interface { return olsr.Interface{Hello: base.Hello * time.Duration(medium)} }, seed, base, maker)
 }
 
-// NewWithTimes makes a network of nodes with interfaces on the media given for each. An interface has its medium's times.
+// NewWithTimes makes a network of nodes with interfaces on the media given for each. An interface has its medium's times,
+// and all topologies of base unless its medium has others.
 func NewWithTimes(media [][]int, times func(medium int) olsr.Interface, seed int64, base olsr.Config, maker Maker) (*Network, error) {
 	net := &Network{Now: Start, make: maker, random: rand.New(rand.NewSource(seed))}
 	for i, on := range media {
@@ -112,6 +115,11 @@ func NewWithTimes(media [][]int, times func(medium int) olsr.Interface, seed int
 		node.Config.Interfaces = nil
 		for k, medium := range on {
 			n := times(medium)
+			if n.Topologies == nil {
+				for _, t := range base.Topologies {
+					n.Topologies = append(n.Topologies, t.Type)
+				}
+			}
 			n.Name, n.Address, n.Prefix = fmt.Sprintf("if%d", k), Address(i, medium), netip.PrefixFrom(Address(i, medium), 16).Masked()
 			node.Config.Interfaces = append(node.Config.Interfaces, n)
 		}
@@ -311,7 +319,9 @@ func (net *Network) FirstDifference() string {
 func (net *Network) differenceAt(i int, distances [][]int) string {
 	routes := map[netip.Prefix]olsr.Route{}
 	for _, r := range net.Nodes[i].Router.Routes() {
-		routes[r.Destination] = r
+		if r.Topology == net.Topology {
+			routes[r.Destination] = r
+		}
 	}
 	expected := 0
 	for j, other := range net.Nodes {

@@ -30,6 +30,8 @@ func New(c olsr.Config, send olsr.Send) (olsr.Router, error) {
 		return nil, fmt.Errorf("interfaces: %d are more than 64", len(c.Interfaces))
 	case c.Metric != olsr.HopCount:
 		return nil, fmt.Errorf("metric: OLSRv1 knows hop count only")
+	case len(c.Topologies) > 0:
+		return nil, fmt.Errorf("topologies: OLSRv1 has one only")
 	}
 	r := &router{
 		c: c, send: send, random: rand.New(rand.NewSource(c.Seed)), origin: c.Interfaces[0].Address, own: map[netip.Addr]bool{},
