@@ -44,9 +44,7 @@ func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string
 		Node: node.Name, Group: node.Group, Server: in.Options.ServerURL, RunUID: string(e.UID),
 		Interfaces: guestInterfaces(in, node, waveforms), OpenManagement: node.OpenManagement,
 	}
-	if UserData(in, node) == "" { // cloud-init gives them to others
-		config.SSHKeys = settingsOf(in, node).SSHKeys
-	}
+	config.SSHKeys = settingsOf(in, node).SSHKeys // also in the user data, but the disk may lack cloud-init
 	for _, alias := range hostAliases(in, node) {
 		config.Hosts = append(config.Hosts, guestconfig.Host{Address: alias.IP, Names: alias.Hostnames})
 	}
