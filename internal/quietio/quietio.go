@@ -8,6 +8,7 @@
 package quietio
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -137,6 +138,20 @@ func (d *Datagrams) Receive() (datagram, extra []byte, err error) {
 		return nil, nil, err
 	}
 	return d.buffer[:n], d.extra[:d.header.Controllen], nil
+}
+
+// Overflow returns how many datagrams a socket with SO_RXQ_OVFL has dropped since it was opened, from the control messages about one.
+func Overflow(control []byte) (uint32, bool) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return 0, false
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
+			return binary.NativeEndian.Uint32(m.Data), true
+		}
+	}
+	return 0, false
 }
 
 // call is a repeated system call on one descriptor, made when that is ready. Its functions are made once, to save memory for each call.

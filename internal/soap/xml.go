@@ -176,7 +176,7 @@ func (r *reader) read() (*Element, error) {
 			break
 		}
 		if err != nil {
-			return nil, errorf(r.decoder.InputOffset(), "%w", err)
+			return nil, errorf(r.decoder.InputOffset(), "not well-formed")
 		}
 		if err := r.token(before, token); err != nil {
 			return nil, errorf(before, "%w", err)

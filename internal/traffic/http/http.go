@@ -41,11 +41,7 @@ type peer struct {
 	timeout   time.Duration
 	transport *http.Transport
 	server    *server
-	ctx       context.Context
-	cancel    context.CancelFunc
-
-	mu       sync.Mutex
-	requests sync.WaitGroup
+	running   *request.Running
 }
 
 // Open is a request.Open.
@@ -54,7 +50,7 @@ func Open(s request.Setup) (request.Peer, error) {
 		return nil, fmt.Errorf("timeout %v s: want more than 0", s.TimeoutSeconds)
 	}
 	timeout := time.Duration(s.TimeoutSeconds * float64(time.Second))
-	p := &peer{timeout: timeout, transport: newTransport(s.HTTP)}
+	p := &peer{timeout: timeout, transport: newTransport(s.HTTP), running: request.NewRunning()}
 	if s.HTTP.Proxy != "" {
 		if !isAddress(s.HTTP.Proxy) {
 			return nil, fmt.Errorf("proxy %q: want host:port", s.HTTP.Proxy)
@@ -67,7 +63,6 @@ func Open(s request.Setup) (request.Peer, error) {
 			return nil, err
 		}
 	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
 }
 
@@ -98,14 +93,15 @@ func isAddress(hostPort string) bool {
 
 // Do implements request.Peer.
 func (p *peer) Do(ctx context.Context, to string, r request.Request, e request.Events) (request.Response, time.Time, error) {
-	if !p.begin() {
+	done, ok := p.running.Begin()
+	if !ok {
 		return request.Response{}, time.Time{}, request.Failed(request.Cancelled, "")
 	}
-	defer p.requests.Done()
+	defer done()
 	// The transport's own retries need a request's context, and end with it.
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)()
+	defer context.AfterFunc(p.running.Context(), cancel)()
 	s := &sending{events: e}
 	httpRequest, err := newRequest(httptrace.WithClientTrace(ctx, s.trace()), to, r)
 	if err != nil {
@@ -134,17 +130,6 @@ func (p *peer) Do(ctx context.Context, to string, r request.Request, e request.E
 		return response, at, request.Failed(request.Rejected, rejection(response))
 	}
 	return response, at, nil
-}
-
-// begin counts a request; false after Close.
-func (p *peer) begin() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx.Err() != nil {
-		return false
-	}
-	p.requests.Add(1)
-	return true
 }
 
 func newRequest(ctx context.Context, to string, r request.Request) (*http.Request, error) {
@@ -190,22 +175,12 @@ func rejection(r request.Response) string {
 
 // Close implements request.Peer.
 func (p *peer) Close(ctx context.Context) {
-	p.mu.Lock()
-	p.cancel()
-	p.mu.Unlock()
+	p.running.Stop()
 	p.transport.CloseIdleConnections()
 	if p.server != nil {
 		p.server.close(ctx)
 	}
-	ended := make(chan struct{})
-	go func() {
-		p.requests.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	}
+	p.running.Wait(ctx)
 }
 
 // sending follows one request through the transport. Usually the transport sends it once, over one connection.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/request"
+	"vignette.dev/vignette/internal/traffic/request/requesttest"
 )
 
 // receipt answers each request without content.
@@ -26,39 +26,7 @@ func receipt(time.Time, request.Request) request.Response { return request.Respo
 
 func open(t *testing.T, s request.Setup) request.Peer {
 	t.Helper()
-	if s.TimeoutSeconds == 0 {
-		s.TimeoutSeconds = 20
-	}
-	if s.Handler == nil {
-		s.Handler = receipt
-	}
-	p, err := Open(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		p.Close(ctx)
-	})
-	return p
-}
-
-func address(t *testing.T) string {
-	t.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
-}
-
-// events records those of one request.
-type events struct {
-	sent, again []time.Time
-}
-
-func (e *events) record() request.Events {
-	return request.Events{
-		Sent:          func(at time.Time) { e.sent = append(e.sent, at) },
-		Retransmitted: func(at time.Time) { e.again = append(e.again, at) },
-	}
+	return requesttest.Start(t, Open, s)
 }
 
 func TestARequestAndItsResponseArriveByteForByte(t *testing.T) {
@@ -66,7 +34,7 @@ func TestARequestAndItsResponseArriveByteForByte(t *testing.T) {
 	for i := range bytesOfAll {
 		bytesOfAll[i] = byte(i * i >> 8)
 	}
-	at := address(t)
+	at := requesttest.Address(t)
 	got := make(chan request.Request, 1)
 	answer := request.Response{Status: 200, Body: slices.Concat(bytesOfAll, []byte("end")), ContentType: "application/cbor", ContentEncoding: "gzip"}
 	open(t, request.Setup{Listen: at, Handler: func(_ time.Time, r request.Request) request.Response {
@@ -95,7 +63,7 @@ func TestARequestAndItsResponseArriveByteForByte(t *testing.T) {
 }
 
 func TestAResponseWithoutContentIsAReceipt(t *testing.T) {
-	at := address(t)
+	at := requesttest.Address(t)
 	open(t, request.Setup{Listen: at, Handler: func(time.Time, request.Request) request.Response { return request.Response{} }})
 	response, _, err := open(t, request.Setup{}).Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, request.Events{})
 	if err != nil || response.Status != 204 || len(response.Body) > 0 {
@@ -106,7 +74,7 @@ func TestAResponseWithoutContentIsAReceipt(t *testing.T) {
 // delayed passes connections on to a server, with a delay each way.
 func delayed(t *testing.T, server string, delay time.Duration) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", address(t))
+	listener, err := net.Listen("tcp", requesttest.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +117,7 @@ func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 		oneWay = 60 * time.Millisecond
 		work   = 30 * time.Millisecond
 	)
-	at := address(t)
+	at := requesttest.Address(t)
 	var mu sync.Mutex
 	var received time.Time
 	open(t, request.Setup{Listen: at, Handler: func(at time.Time, _ request.Request) request.Response {
@@ -164,17 +132,17 @@ func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := open(t, request.Setup{HTTP: options})
 			for i := range 3 {
-				var e events
+				var e requesttest.Events
 				triggered := time.Now()
-				_, arrived, err := client.Do(t.Context(), through, request.Request{Path: "/", Body: []byte("x")}, e.record())
-				if err != nil || len(e.sent) != 1 || len(e.again) > 0 {
+				_, arrived, err := client.Do(t.Context(), through, request.Request{Path: "/", Body: []byte("x")}, e.Record())
+				if err != nil || len(e.Sent) != 1 || len(e.Retransmitted) > 0 {
 					t.Fatalf("%v, %+v", err, e)
 				}
 				mu.Lock()
-				forth, whole := received.Sub(e.sent[0]), arrived.Sub(e.sent[0])
+				forth, whole := received.Sub(e.Sent[0]), arrived.Sub(e.Sent[0])
 				mu.Unlock()
 				const slack = 40 * time.Millisecond // of a busy machine
-				if e.sent[0].Before(triggered) || forth < oneWay || forth > oneWay+slack || whole < 2*oneWay+work || whole > 2*oneWay+work+2*slack {
+				if e.Sent[0].Before(triggered) || forth < oneWay || forth > oneWay+slack || whole < 2*oneWay+work || whole > 2*oneWay+work+2*slack {
 					t.Errorf("request %d: %v to the server, %v in all; want %v and %v", i, forth, whole, oneWay, 2*oneWay+work)
 				}
 			}
@@ -184,7 +152,7 @@ func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 
 func TestSentIsAfterTheConnectionIsSetUp(t *testing.T) {
 	const setUp = 100 * time.Millisecond
-	at := address(t)
+	at := requesttest.Address(t)
 	open(t, request.Setup{Listen: at})
 	client := open(t, request.Setup{})
 	dial := client.(*peer).transport.DialContext
@@ -192,12 +160,12 @@ func TestSentIsAfterTheConnectionIsSetUp(t *testing.T) {
 		time.Sleep(setUp)
 		return dial(ctx, network, address)
 	}
-	var e events
+	var e requesttest.Events
 	triggered := time.Now()
-	if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, e.record()); err != nil {
+	if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, e.Record()); err != nil {
 		t.Fatal(err)
 	}
-	if waited := e.sent[0].Sub(triggered); waited < setUp {
+	if waited := e.Sent[0].Sub(triggered); waited < setUp {
 		t.Errorf("sent %v after it was triggered; want the %v of the connection's set-up at least", waited, setUp)
 	}
 }
@@ -205,7 +173,7 @@ func TestSentIsAfterTheConnectionIsSetUp(t *testing.T) {
 // accepted counts the connections that a server gets, each of which a function serves.
 func accepted(t *testing.T, serve func(number int, c net.Conn)) (string, *atomic.Int64) {
 	t.Helper()
-	listener, err := net.Listen("tcp", address(t))
+	listener, err := net.Listen("tcp", requesttest.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,11 +264,11 @@ func TestWhatTheTransportRepeatsIsReported(t *testing.T) {
 			if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, request.Events{}); err != nil {
 				t.Fatal(err)
 			}
-			var e events
-			_, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: c.body}, e.record())
-			if request.ReasonOf(err) != c.reason || len(e.sent) != c.sent || len(e.again) != c.again || requests.Load() != c.requests {
+			var e requesttest.Events
+			_, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: c.body}, e.Record())
+			if request.ReasonOf(err) != c.reason || len(e.Sent) != c.sent || len(e.Retransmitted) != c.again || requests.Load() != c.requests {
 				t.Errorf("%v, sent %d times, repeated %d times, the server got %d requests; want %q, %d, %d, %d",
-					err, len(e.sent), len(e.again), requests.Load(), c.reason, c.sent, c.again, c.requests)
+					err, len(e.Sent), len(e.Retransmitted), requests.Load(), c.reason, c.sent, c.again, c.requests)
 			}
 		})
 	}
@@ -317,8 +285,8 @@ func TestARequestTakesAnotherConnectionIfTheKeptOneWasClosed(t *testing.T) {
 	})
 	client := open(t, request.Setup{})
 	for range 5 {
-		var e events
-		if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, e.record()); err != nil || len(e.sent) != 1 || len(e.again) > 0 {
+		var e requesttest.Events
+		if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, e.Record()); err != nil || len(e.Sent) != 1 || len(e.Retransmitted) > 0 {
 			t.Fatalf("%v, %+v", err, e)
 		}
 		<-closed
@@ -392,17 +360,17 @@ func TestAFailedRequestTellsItsReason(t *testing.T) {
 			if c.want == request.Timeout {
 				timeout = 0.3
 			}
-			var e events
-			_, _, err := open(t, request.Setup{TimeoutSeconds: timeout}).Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, e.record())
-			if request.ReasonOf(err) != c.want || len(e.sent) != c.sent || len(e.again) > 0 {
-				t.Errorf("%v, sent %d times; want %s, %d", err, len(e.sent), c.want, c.sent)
+			var e requesttest.Events
+			_, _, err := open(t, request.Setup{TimeoutSeconds: timeout}).Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, e.Record())
+			if request.ReasonOf(err) != c.want || len(e.Sent) != c.sent || len(e.Retransmitted) > 0 {
+				t.Errorf("%v, sent %d times; want %s, %d", err, len(e.Sent), c.want, c.sent)
 			}
 		})
 	}
 }
 
 func TestARequestFailsWithoutBeingSent(t *testing.T) {
-	nobody := address(t)
+	nobody := requesttest.Address(t)
 	for name, c := range map[string]struct {
 		to   string
 		r    request.Request
@@ -414,10 +382,10 @@ func TestARequestFailsWithoutBeingSent(t *testing.T) {
 		"too large": {nobody, request.Request{Path: "/", Body: make([]byte, MaxBodyBytes+1)}, "invalid: a body of 33554433 bytes: want at most 33554432"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var e events
-			_, _, err := open(t, request.Setup{}).Do(t.Context(), c.to, c.r, e.record())
-			if err == nil || err.Error() != c.want || len(e.sent) > 0 {
-				t.Errorf("%v, sent %d times; want %q and never", err, len(e.sent), c.want)
+			var e requesttest.Events
+			_, _, err := open(t, request.Setup{}).Do(t.Context(), c.to, c.r, e.Record())
+			if err == nil || err.Error() != c.want || len(e.Sent) > 0 {
+				t.Errorf("%v, sent %d times; want %q and never", err, len(e.Sent), c.want)
 			}
 		})
 	}
@@ -447,7 +415,7 @@ func TestClosingCancelsRequests(t *testing.T) {
 }
 
 func TestAWrongSetupIsRefused(t *testing.T) {
-	used := address(t)
+	used := requesttest.Address(t)
 	open(t, request.Setup{Listen: used})
 	for want, s := range map[string]request.Setup{
 		fmt.Sprintf("listen at %q: another program uses the port", used):        {Listen: used, TimeoutSeconds: 1},
@@ -483,7 +451,7 @@ func talk(t *testing.T, at string, pieces ...string) string {
 }
 
 func TestTheServerBoundsWhatItReads(t *testing.T) {
-	at := address(t)
+	at := requesttest.Address(t)
 	open(t, request.Setup{Listen: at})
 	for want, text := range map[string][]string{
 		"HTTP/1.1 413 ": {fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", MaxBodyBytes+1), strings.Repeat("x", MaxBodyBytes+1)},
@@ -498,7 +466,7 @@ func TestTheServerBoundsWhatItReads(t *testing.T) {
 }
 
 func TestAClientThatIsTooSlowLosesItsConnection(t *testing.T) {
-	at := address(t)
+	at := requesttest.Address(t)
 	const longest = 200 * time.Millisecond
 	s, err := serve(request.Setup{Listen: at, Handler: receipt}, longest)
 	if err != nil {
@@ -517,7 +485,7 @@ func TestAClientThatIsTooSlowLosesItsConnection(t *testing.T) {
 }
 
 func TestTheConnectionThatWasIdleLongestMakesRoom(t *testing.T) {
-	at := address(t)
+	at := requesttest.Address(t)
 	p := open(t, request.Setup{Listen: at})
 	connections := p.(*peer).server.connections
 	connections.mu.Lock()
@@ -539,7 +507,7 @@ func TestTheConnectionThatWasIdleLongestMakesRoom(t *testing.T) {
 }
 
 func TestWithoutAnIdleConnectionTheNewOneIsClosed(t *testing.T) {
-	at := address(t)
+	at := requesttest.Address(t)
 	var warnings []string
 	busy, release := make(chan struct{}, 10), make(chan struct{})
 	p := open(t, request.Setup{Listen: at, Warn: func(text string) { warnings = append(warnings, text) }, Handler: func(time.Time, request.Request) request.Response {
@@ -572,7 +540,7 @@ func TestWithoutAnIdleConnectionTheNewOneIsClosed(t *testing.T) {
 }
 
 func TestManyRequestsAtOnceAreEachSentOnce(t *testing.T) {
-	at := address(t)
+	at := requesttest.Address(t)
 	var mu sync.Mutex
 	got := map[string]int{}
 	open(t, request.Setup{Listen: at, Handler: func(_ time.Time, r request.Request) request.Response {
@@ -585,10 +553,10 @@ func TestManyRequestsAtOnceAreEachSentOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 500 {
 		group.Go(func() {
-			var e events
+			var e requesttest.Events
 			id := fmt.Sprint(i)
-			response, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte(id)}, e.record())
-			if err != nil || string(response.Body) != id || len(e.sent) != 1 || len(e.again) != 0 {
+			response, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte(id)}, e.Record())
+			if err != nil || string(response.Body) != id || len(e.Sent) != 1 || len(e.Retransmitted) != 0 {
 				t.Errorf("request %d: %v, %q, %+v", i, err, response.Body, e)
 			}
 		})

@@ -14,22 +14,11 @@ import (
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testcapture"
 	"vignette.dev/vignette/internal/traffic/request"
+	"vignette.dev/vignette/internal/traffic/request/requesttest"
 )
 
 // python is Debian's, which has Debian's libraries.
 const python = "/usr/bin/python3"
-
-func requirePrograms(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, program := range programs {
-		if _, err := os.Stat(program); err == nil {
-			continue
-		}
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (hack/test-packages)", filepath.Base(program))
-		}
-	}
-}
 
 // echo answers with what it got; it refuses the path /refuse.
 func echo(_ time.Time, r request.Request) request.Response {
@@ -40,8 +29,8 @@ func echo(_ time.Time, r request.Request) request.Response {
 }
 
 func TestCurlGetsAnswersOfTheServer(t *testing.T) {
-	requirePrograms(t, "curl")
-	at := address(t)
+	requesttest.RequirePrograms(t, "curl")
+	at := requesttest.Address(t)
 	open(t, request.Setup{Listen: at, Handler: echo})
 	large := filepath.Join(t.TempDir(), "large") // curl asks before it sends a large body (Expect: 100-continue)
 	if err := os.WriteFile(large, bytes.Repeat([]byte("0123456789abcdef"), 200_000), 0o600); err != nil {
@@ -74,8 +63,8 @@ func TestCurlGetsAnswersOfTheServer(t *testing.T) {
 }
 
 func TestPythonsClientsGetAnswersOfTheServer(t *testing.T) {
-	requirePrograms(t, python, "/usr/lib/python3/dist-packages/requests")
-	at := address(t)
+	requesttest.RequirePrograms(t, python, "/usr/lib/python3/dist-packages/requests")
+	at := requesttest.Address(t)
 	open(t, request.Setup{Listen: at, Handler: echo})
 	clients := exec.Command(python, "testdata/clients.py", "http://"+at)
 	clients.Env = append(os.Environ(), "no_proxy=*")
@@ -93,8 +82,8 @@ requests 503
 }
 
 func TestTheClientGetsAnswersOfPythonsServer(t *testing.T) {
-	requirePrograms(t, python)
-	at := address(t)
+	requesttest.RequirePrograms(t, python)
+	at := requesttest.Address(t)
 	_, port, _ := net.SplitHostPort(at)
 	output := &syncbuffer.Buffer{}
 	server := exec.Command(python, "testdata/server.py", port)
@@ -138,7 +127,7 @@ func TestTheClientGetsAnswersOfPythonsServer(t *testing.T) {
 }
 
 func TestTsharkDissectsRequestsAndResponses(t *testing.T) {
-	at := address(t)
+	at := requesttest.Address(t)
 	_, port, _ := net.SplitHostPort(at)
 	capture := testcapture.Start(t, "tcp port "+port)
 	open(t, request.Setup{Listen: at, Handler: echo})

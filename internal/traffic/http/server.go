@@ -32,7 +32,7 @@ func serve(s request.Setup, longest time.Duration) (*server, error) {
 	config.SetMultipathTCP(false)
 	inner, err := config.Listen(context.Background(), "tcp", s.Listen)
 	if err != nil {
-		return nil, listenError(s.Listen, err)
+		return nil, ListenError(s.Listen, err)
 	}
 	made := &server{handler: s.Handler, connections: &connections{most: maxConnections, warn: s.Warn, state: map[net.Conn]*list.Element{}}}
 	protocols := &http.Protocols{}
@@ -49,8 +49,8 @@ func serve(s request.Setup, longest time.Duration) (*server, error) {
 	return made, nil
 }
 
-// listenError says what is wrong with the address to listen at.
-func listenError(address string, err error) error {
+// ListenError says what is wrong with the address to listen at.
+func ListenError(address string, err error) error {
 	reason := "want host:port with an address of this node"
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):

@@ -4,7 +4,6 @@ package mqttudp
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -207,7 +206,7 @@ func (c *Client) receive(socket *net.UDPConn) error {
 		if err != nil {
 			return err
 		}
-		if total, ok := overflow(control); ok && total != dropped {
+		if total, ok := quietio.Overflow(control); ok && total != dropped {
 			c.events.Dropped(int(total - dropped))
 			dropped = total
 		}
@@ -232,20 +231,6 @@ func (c *Client) wants(topic string) bool {
 		}
 	}
 	return false
-}
-
-// overflow returns how many datagrams the socket has dropped since it was opened.
-func overflow(control []byte) (uint32, bool) {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return 0, false
-	}
-	for _, m := range messages {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
-			return binary.NativeEndian.Uint32(m.Data), true
-		}
-	}
-	return 0, false
 }
 
 // Publish broadcasts a message.

@@ -71,6 +71,7 @@ type Setup struct {
 	// Options of the protocol: those of one other protocol are ignored.
 	HTTP HTTPOptions
 	CoAP CoAPOptions
+	SOAP SOAPOptions
 	// Warn logs a problem for people.
 	Warn func(text string)
 }
@@ -81,6 +82,22 @@ type HTTPOptions struct {
 	FreshConnections bool `json:"freshConnections,omitempty"`
 	// Proxy is host:port of an HTTP proxy; empty for none.
 	Proxy string `json:"proxy,omitempty"`
+}
+
+// Encodings of SOAP envelopes.
+const (
+	EnvelopeGzip = "gzip"
+	EnvelopeEXI  = "exi"
+)
+
+// SOAPOptions configure SOAP 1.2. SOAP over HTTP has HTTP's options too.
+type SOAPOptions struct {
+	// Envelope is how requests' envelopes are encoded as a whole: empty for XML, EnvelopeGzip, or EnvelopeEXI (schemaless). Responses are encoded as
+	// their requests are.
+	Envelope string `json:"envelope,omitempty"`
+	// UnicastRepeat and MulticastRepeat are how often SOAP-over-UDP sends a message again; 1 and 2 by default. They are pointers as 0 means never.
+	UnicastRepeat   *int `json:"unicastRepeat,omitempty"`
+	MulticastRepeat *int `json:"multicastRepeat,omitempty"`
 }
 
 // CoAPOptions configure CoAP; zero values mean the defaults of RFC 7252 (section 4.8) and RFC 7959.
