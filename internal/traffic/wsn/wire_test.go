@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/testjava"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/internal/wsn"
 	"vignette.dev/vignette/internal/wsnbroker"
@@ -208,7 +209,8 @@ func TestMessagesAreValidByTheSchemasOfOASIS(t *testing.T) {
 // schemas unpacks them and makes one that has them all.
 func schemas(t *testing.T) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(cxfJars(t), "lib", "cxf-services-wsn-api-*.jar"))
+	_, libraries := testjava.Jars(t, pom)
+	found, err := filepath.Glob(filepath.Join(libraries, "cxf-services-wsn-api-*.jar"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("jars with the schemas: %v, %v", found, err)
 	}
