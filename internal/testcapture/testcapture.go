@@ -53,17 +53,13 @@ func Start(t testing.TB, filter string) *Capture {
 }
 
 // Dissect ends the capture, and returns what tshark reads in it. It fails the test if tshark finds a packet malformed.
-// Each rule says which protocol a port has, such as "tcp.port==8080,http".
-func (c *Capture) Dissect(rules ...string) string {
+// Options are tshark's, such as "-d", "tcp.port==8080,http" for a port's protocol.
+func (c *Capture) Dissect(options ...string) string {
 	c.t.Helper()
 	time.Sleep(200 * time.Millisecond) // lets tcpdump read the rest; its buffer (64 MiB) has -s bytes for each packet
 	_ = c.dump.Process.Signal(syscall.SIGINT)
 	_ = c.dump.Wait()
-	arguments := []string{"-n", "-r", c.file, "-V"}
-	for _, rule := range rules {
-		arguments = append(arguments, "-d", rule)
-	}
-	out, err := exec.Command("tshark", arguments...).Output()
+	out, err := exec.Command("tshark", append([]string{"-n", "-r", c.file, "-V"}, options...)...).Output()
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func TestTsharkDissectsRequestsAndResponses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := capture.Dissect(fmt.Sprintf("tcp.port==%s,http", port))
+	read := capture.Dissect("-d", fmt.Sprintf("tcp.port==%s,http", port))
 	for want, times := range map[string]int{"POST /messages HTTP/1.1": 10, "GET /messages HTTP/1.1": 5, "HTTP/1.1 200 OK": 10, "HTTP/1.1 204 No Content": 5, "Connection: close": 10, "User-Agent: vignette": 15} {
 		if n := strings.Count(read, want); n < times {
 			t.Errorf("tshark finds %q %d times; want %d at least", want, n, times)

@@ -10,9 +10,11 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/exi"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/request"
@@ -73,7 +75,7 @@ func contentOf(m *soap.Message) (content, error) {
 }
 
 // encodings of envelopes.
-var encodings = []string{"", request.EnvelopeGzip}
+var encodings = []string{"", request.EnvelopeGzip, request.EnvelopeEXI}
 
 // isXML reports whether a media type is one of XML (RFC 7303).
 func isXML(contentType string) bool {
@@ -92,6 +94,8 @@ func encode(encoding string, envelope []byte) ([]byte, error) {
 		_, _ = w.Write(envelope) // into memory
 		_ = w.Close()
 		return b.Bytes(), nil
+	case request.EnvelopeEXI:
+		return exi.Encode(nil, envelope, exi.Options{})
 	}
 	return nil, unknownEncoding(encoding)
 }
@@ -114,8 +118,18 @@ func decode(encoding string, data []byte) ([]byte, error) {
 			return nil, fmt.Errorf("an envelope of more than %d bytes", maxEnvelopeBytes)
 		}
 		return envelope, nil
+	case request.EnvelopeEXI:
+		return exi.Decode(nil, data, exi.Options{})
 	}
 	return nil, unknownEncoding(encoding)
+}
+
+// checkEncoding refuses an option that is no encoding.
+func checkEncoding(encoding string) error {
+	if !slices.Contains(encodings, encoding) {
+		return unknownEncoding(encoding)
+	}
+	return nil
 }
 
 func unknownEncoding(encoding string) error {

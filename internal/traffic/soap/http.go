@@ -19,7 +19,7 @@ type overHTTP struct {
 
 // Open is a request.Open for SOAP over HTTP.
 func Open(s request.Setup) (request.Peer, error) {
-	if _, err := encode(s.SOAP.Envelope, nil); err != nil {
+	if err := checkEncoding(s.SOAP.Envelope); err != nil {
 		return nil, err
 	}
 	handler := s.Handler

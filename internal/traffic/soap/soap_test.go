@@ -20,6 +20,9 @@ import (
 
 const track = `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track a='1'>x &amp; y</track></NFFIMessage>`
 
+// trackOfEXI is the track without its prefixes and quotes, which EXI does not keep.
+const trackOfEXI = `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track a="1">x &amp; y</track></NFFIMessage>`
+
 // transports has both, each with receipts.
 var transports = map[string]request.Open{
 	"HTTP": Open,
@@ -70,7 +73,7 @@ func TestContentGoesThroughEnvelopesAndBack(t *testing.T) {
 			"nothing": {request.Request{Path: "/"}, request.Request{Path: "/"}},
 		} {
 			if encoding == request.EnvelopeEXI && strings.Contains(c.sent.ContentType, "xml") {
-				continue // compared as XML below
+				c.want.Body = []byte(trackOfEXI)
 			}
 			t.Run(name, func(t *testing.T) {
 				response, _, err := client.Do(t.Context(), at, c.sent, request.Events{})

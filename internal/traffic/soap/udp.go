@@ -77,7 +77,7 @@ func OpenUDP(s request.Setup) (request.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := encode(s.SOAP.Envelope, nil); err != nil {
+	if err := checkEncoding(s.SOAP.Envelope); err != nil {
 		return nil, err
 	}
 	if s.TimeoutSeconds <= 0 {

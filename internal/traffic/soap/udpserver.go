@@ -201,11 +201,15 @@ func (p *overUDP) handle(at time.Time, datagram []byte, group bool) []byte {
 	}
 	answered, err := encode(encoding, replied.envelope)
 	if err == nil && len(answered) > MaxDatagram {
-		fault := &soap.Fault{Code: soap.Receiver, Reason: fmt.Sprintf("a response of %d bytes: a datagram has at most %d", len(answered), MaxDatagram)}
-		answered, err = encode(encoding, faultReply(m, fault).envelope)
+		err = fmt.Errorf("a response of %d bytes: a datagram has at most %d", len(answered), MaxDatagram)
 	}
-	if err != nil {
-		return nil // it was decoded from the same encoding
+	if err == nil {
+		return answered
+	}
+	fault := faultReply(m, &soap.Fault{Code: soap.Receiver, Reason: err.Error()})
+	if answered, err = encode(encoding, fault.envelope); err != nil {
+		p.setup.Warn("a response cannot be encoded: " + err.Error())
+		return nil
 	}
 	return answered
 }

@@ -25,7 +25,7 @@ func TestTsharkDissectsThePacketsOfAMQPClients(t *testing.T) {
 	reached(func() bool { return len(s.receivedMessages()) == messages })
 	p.close()
 	s.close()
-	read := capture.Dissect(fmt.Sprintf("tcp.port==%d,amqp", b.ports.amqp))
+	read := capture.Dissect("-d", fmt.Sprintf("tcp.port==%d,amqp", b.ports.amqp))
 	for want, times := range map[string]int{
 		"Method: Publish (40)": messages, "Method: Deliver (60)": messages, "Method: Ack (80)": messages, "Method: Select (10)": 1, "Method: Close (50)": 2,
 	} {
