@@ -65,6 +65,20 @@ func TestWrappedContentKeepsItsAttributes(t *testing.T) {
 	}
 }
 
+func TestAnElementWithAllItsNamespacesIsPassedOn(t *testing.T) {
+	document := fmt.Sprintf(`<s:Envelope xmlns:s="%s"%s><s:Body><a%s>p0:a p99:a</a></s:Body></s:Envelope>`, NSSOAP12, prefixes(100), attributes(64))
+	for range 2 {
+		m, err := ParseMessage([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		document = string(Envelope(SOAP12, Header{}, "", string(m.Body.Standalone())))
+	}
+	if !strings.Contains(document, `xmlns:p99="urn:p"`) {
+		t.Errorf("passed on: %.300s", document)
+	}
+}
+
 func TestDocumentsThatAreNoneAreRefused(t *testing.T) {
 	envelope := func(inner string) string {
 		return `<s:Envelope xmlns:s="` + NSSOAP11 + `">` + inner + `</s:Envelope>`
@@ -83,7 +97,8 @@ func TestDocumentsThatAreNoneAreRefused(t *testing.T) {
 		"no body":                envelope(``),
 		"deep":                   envelope("<s:Body>" + strings.Repeat("<a>", 100) + strings.Repeat("</a>", 100) + "</s:Body>"),
 		"many elements":          envelope("<s:Body><a>" + strings.Repeat("<b/>", maxElements) + "</a></s:Body>"),
-		"many declarations":      envelope("<s:Body" + declarations(200) + "/>"),
+		"many attributes":        envelope("<s:Body" + attributes(65) + "/>"),
+		"many declarations":      envelope("<s:Body" + prefixes(200) + "/>"),
 		"another root":           "<a/>",
 		"another encoding":       "<?xml version='1.0' encoding='ISO-8859-1'?>" + envelope("<s:Body>\xe9</s:Body>"),
 		"what must be known":     envelope(`<s:Header><x:a xmlns:x="urn:x" s:mustUnderstand="1"/></s:Header><s:Body/>`),
@@ -95,7 +110,15 @@ func TestDocumentsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func declarations(n int) string {
+func attributes(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, ` a%d=""`, i)
+	}
+	return b.String()
+}
+
+func prefixes(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, ` xmlns:p%d="urn:p"`, i)

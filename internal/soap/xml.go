@@ -15,7 +15,7 @@ import (
 const (
 	maxDepth        = 64
 	maxElements     = 10_000
-	maxAttributes   = 64
+	maxAttributes   = 64 // declarations of namespaces do not count
 	maxDeclarations = 128
 )
 
@@ -224,10 +224,11 @@ func (r *reader) start(at int64, t xml.StartElement) error {
 		return errors.New("a second element after the document's one")
 	case len(r.names) >= r.depth:
 		return fmt.Errorf("elements are nested more than %d deep", r.depth)
-	case len(t.Attr) > maxAttributes:
-		return fmt.Errorf("element %s has %d attributes: want at most %d", t.Name.Local, len(t.Attr), maxAttributes)
 	}
-	outer := r.current()
+	declared, outer := declarations(t.Attr), r.current()
+	if n := len(t.Attr) - declared; n > maxAttributes || declared > maxDeclarations {
+		return fmt.Errorf("element %s has %d attributes and %d namespace declarations: want at most %d and %d", t.Name.Local, n, declared, maxAttributes, maxDeclarations)
+	}
 	inner, err := declare(outer, t.Attr)
 	if err != nil {
 		return err
@@ -279,6 +280,19 @@ func (r *reader) end(t xml.EndElement) error {
 	return nil
 }
 
+func isDeclaration(a xml.Attr) bool {
+	return a.Name.Space == "xmlns" || a.Name.Space == "" && a.Name.Local == "xmlns"
+}
+
+func declarations(attributes []xml.Attr) (count int) {
+	for _, a := range attributes {
+		if isDeclaration(a) {
+			count++
+		}
+	}
+	return count
+}
+
 // declare adds an element's namespace declarations.
 func declare(s *scope, attributes []xml.Attr) (*scope, error) {
 	for _, a := range attributes {
@@ -324,7 +338,7 @@ func resolve(s *scope, name xml.Name, element bool) (xml.Name, error) {
 func resolveAttributes(s *scope, attributes []xml.Attr) ([]xml.Attr, error) {
 	var resolved []xml.Attr
 	for _, a := range attributes {
-		if a.Name.Space == "xmlns" || a.Name.Space == "" && a.Name.Local == "xmlns" {
+		if isDeclaration(a) {
 			a.Name.Space = "xmlns"
 		} else {
 			name, err := resolve(s, a.Name, false)

@@ -93,15 +93,11 @@ func isAddress(hostPort string) bool {
 
 // Do implements request.Peer.
 func (p *peer) Do(ctx context.Context, to string, r request.Request, e request.Events) (request.Response, time.Time, error) {
-	done, ok := p.running.Begin()
-	if !ok {
-		return request.Response{}, time.Time{}, request.Failed(request.Cancelled, "")
+	ctx, end, err := p.running.Request(ctx, p.timeout)
+	if err != nil {
+		return request.Response{}, time.Time{}, err
 	}
-	defer done()
-	// The transport's own retries need a request's context, and end with it.
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	defer context.AfterFunc(p.running.Context(), cancel)()
+	defer end()
 	s := &sending{events: e}
 	httpRequest, err := newRequest(httptrace.WithClientTrace(ctx, s.trace()), to, r)
 	if err != nil {

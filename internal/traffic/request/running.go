@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Running is what a peer has under way. Its zero value is not valid.
@@ -32,6 +33,21 @@ func (r *Running) Begin() (done func(), ok bool) {
 	}
 	r.work.Add(1)
 	return r.work.Done, true
+}
+
+// Request begins a request that has so much time. Its context ends with Stop too. After Stop the error is a *Failure.
+func (r *Running) Request(ctx context.Context, timeout time.Duration) (of context.Context, end func(), err error) {
+	done, ok := r.Begin()
+	if !ok {
+		return nil, nil, Failed(Cancelled, "")
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	stop := context.AfterFunc(r.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+		done()
+	}, nil
 }
 
 // Go runs a piece of work; not after Stop.

@@ -129,14 +129,11 @@ func (p *overUDP) Close(ctx context.Context) {
 
 // Do implements request.Peer.
 func (p *overUDP) Do(ctx context.Context, to string, r request.Request, e request.Events) (request.Response, time.Time, error) {
-	done, ok := p.running.Begin()
-	if !ok {
-		return request.Response{}, time.Time{}, request.Failed(request.Cancelled, "")
+	ctx, end, err := p.running.Request(ctx, p.timeout)
+	if err != nil {
+		return request.Response{}, time.Time{}, err
 	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	defer context.AfterFunc(p.running.Context(), cancel)()
+	defer end()
 	response, at, failure := p.exchange(ctx, to, r, e)
 	if failure != nil {
 		return response, at, failure
