@@ -114,8 +114,9 @@ func delayed(t *testing.T, server string, delay time.Duration) string {
 
 func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 	const (
-		oneWay = 60 * time.Millisecond
-		work   = 30 * time.Millisecond
+		oneWay = 40 * time.Millisecond
+		work   = 20 * time.Millisecond
+		slack  = 15 * time.Millisecond
 	)
 	at := requesttest.Address(t)
 	var mu sync.Mutex
@@ -131,7 +132,8 @@ func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 	for name, options := range map[string]request.HTTPOptions{"persistent": {}, "fresh": {FreshConnections: true}} {
 		t.Run(name, func(t *testing.T) {
 			client := open(t, request.Setup{HTTP: options})
-			for i := range 3 {
+			bestForth, best := time.Hour, time.Hour
+			for i := range 5 {
 				var e requesttest.Events
 				triggered := time.Now()
 				_, arrived, err := client.Do(t.Context(), through, request.Request{Path: "/", Body: []byte("x")}, e.Record())
@@ -141,10 +143,14 @@ func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 				mu.Lock()
 				forth, whole := received.Sub(e.Sent[0]), arrived.Sub(e.Sent[0])
 				mu.Unlock()
-				const slack = 40 * time.Millisecond // of a busy machine
-				if e.Sent[0].Before(triggered) || forth < oneWay || forth > oneWay+slack || whole < 2*oneWay+work || whole > 2*oneWay+work+2*slack {
-					t.Errorf("request %d: %v to the server, %v in all; want %v and %v", i, forth, whole, oneWay, 2*oneWay+work)
+				if e.Sent[0].Before(triggered) || forth < oneWay || whole < 2*oneWay+work {
+					t.Errorf("request %d: %v to the server, %v in all; want %v and %v at least", i, forth, whole, oneWay, 2*oneWay+work)
 				}
+				bestForth, best = min(bestForth, forth), min(best, whole)
+			}
+			// A busy machine adds to some.
+			if bestForth > oneWay+slack || best > 2*oneWay+work+slack {
+				t.Errorf("the fastest: %v to the server, %v in all; want %v and %v", bestForth, best, oneWay, 2*oneWay+work)
 			}
 		})
 	}

@@ -318,7 +318,7 @@ func openUDP(t *testing.T, s request.Setup) *overUDP {
 }
 
 func TestTheResponseTimeOverUDPIsTheSumOfTheDelays(t *testing.T) {
-	const oneWay, work, slack = 20 * time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond
+	const oneWay, work, slack = 20 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond
 	at := requesttest.Address(t)
 	openUDP(t, request.Setup{Listen: at, Handler: func(time.Time, request.Request) request.Response {
 		time.Sleep(work)
@@ -326,15 +326,22 @@ func TestTheResponseTimeOverUDPIsTheSumOfTheDelays(t *testing.T) {
 	}})
 	through, _ := lossy(t, at, oneWay, nil)
 	client := openUDP(t, request.Setup{Receipt: true})
-	for i := range 3 {
+	best := time.Hour
+	for i := range 8 {
 		var e requesttest.Events
 		_, answered, err := client.Do(t.Context(), through, request.Request{Path: "/"}, e.Record())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if whole := answered.Sub(e.Sent[0]); whole < 2*oneWay+work || whole > 2*oneWay+work+slack {
-			t.Errorf("request %d: answered after %v; want %v", i, whole, 2*oneWay+work)
+		whole := answered.Sub(e.Sent[0])
+		if whole < 2*oneWay+work {
+			t.Errorf("request %d: answered after %v; want %v at least", i, whole, 2*oneWay+work)
 		}
+		best = min(best, whole)
+	}
+	// A busy machine adds to some.
+	if best > 2*oneWay+work+slack {
+		t.Errorf("the fastest is answered after %v; want %v", best, 2*oneWay+work)
 	}
 }
 
@@ -353,13 +360,13 @@ func TestALostDatagramIsSentAgainByTheRule(t *testing.T) {
 		if _, _, err := client.Do(t.Context(), through, request.Request{Path: "/"}, e.Record()); err != nil || len(e.Sent) != 1 || len(e.Retransmitted) != 3 {
 			t.Fatalf("%v, %+v; want three repetitions", err, e)
 		}
-		const slack = 30 * time.Millisecond
+		const slack = 100 * time.Millisecond // of a busy machine
 		gaps := []time.Duration{e.Retransmitted[0].Sub(e.Sent[0]), e.Retransmitted[1].Sub(e.Retransmitted[0]), e.Retransmitted[2].Sub(e.Retransmitted[1])}
 		if gaps[0] < standard.shortest || gaps[0] > standard.longest+slack {
 			t.Errorf("sent again after %v; want %v to %v", gaps[0], standard.shortest, standard.longest)
 		}
 		for i := range 2 {
-			if want := min(2*gaps[i], standard.upper); gaps[i+1] < want-2*slack || gaps[i+1] > want+slack {
+			if want := min(2*gaps[i], standard.upper); gaps[i+1] < want-slack || gaps[i+1] > want+slack {
 				t.Errorf("sent again after %v and %v; want twice the time before, up to %v", gaps[i], gaps[i+1], standard.upper)
 			}
 		}
