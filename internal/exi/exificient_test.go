@@ -185,7 +185,7 @@ func report(random *rand.Rand) string {
 	text := func() any { return []string{"x", "x y", "Ü", "&lt;", "x"}[random.IntN(5)] }
 	out.WriteString(`<report xmlns="urn:t"`)
 	some(` z="%s"`, 1, text)
-	some(` m="%d"`, 1, func() any { return random.Int32() - random.Int32() })
+	some(` m="%d"`, 1, func() any { return int32(random.Uint32()) })
 	out.WriteString(` a="light blue">`)
 	some("<word>%s</word>", 1, text)
 	some("<short>%s</short>\n", 3, text)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,5 +29,33 @@ func Check(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s is not as accepted (-golden +made; -update accepts it):\n%s", path, diff)
+	}
+}
+
+// CheckTable fails the test unless got is the table in the page at path whose first line is got's.
+func CheckTable(t *testing.T, path, got string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(got, "\n")
+	from := strings.Index(string(page), first+"\n")
+	if from < 0 {
+		t.Fatalf("%s has no table that begins with %s", path, first)
+	}
+	want, rest, _ := strings.Cut(string(page)[from:], "\n\n")
+	if want = strings.TrimSpace(want) + "\n"; *update && want != got {
+		separator := ""
+		if rest != "" {
+			separator = "\n"
+		}
+		if err := os.WriteFile(path, []byte(string(page)[:from]+got+separator+rest), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want = got
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table in %s is not as made (-page +made; -update writes it):\n%s", path, diff)
 	}
 }

@@ -30,11 +30,12 @@ type Message struct {
 	Position              track.Position
 }
 
-// The encodings and the compression.
+// The encodings and compressions. EXI is schema-informed.
 const (
 	JSON          = "json"
 	CBOR          = "cbor"
 	XML           = "xml"
+	EXI           = "exi"
 	EXISchemaless = "exi-schemaless"
 	Gzip          = "gzip"
 	None          = "none"

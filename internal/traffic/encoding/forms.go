@@ -11,6 +11,9 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"vignette.dev/vignette/internal/exi"
+	"vignette.dev/vignette/internal/traffic/payload/military"
+	"vignette.dev/vignette/internal/traffic/payload/nffi"
+	"vignette.dev/vignette/internal/traffic/payload/operational"
 )
 
 // form is how an encoding makes its content of a model's JSON or XML.
@@ -29,7 +32,8 @@ func init() { // forms and models refer to each other
 		JSON:          {isJSON: true, encode: same, decode: unchanged},
 		CBOR:          {isJSON: true, contentType: "application/cbor", encode: encodeCBOR, decode: decodeCBOR},
 		XML:           {contentType: "application/xml", encode: same, decode: unchanged},
-		EXISchemaless: {contentType: "application/exi", encode: encodeSchemaless, decode: decodeSchemaless},
+		EXI:           exiForm(exi.Options{Schema: schema}),
+		EXISchemaless: exiForm(exi.Options{}),
 	}
 }
 
@@ -71,13 +75,18 @@ func decodeCBOR(content []byte, m *model) ([]byte, bool) {
 	return plain, err == nil
 }
 
-func encodeSchemaless(dst, plain []byte, _ *model) ([]byte, error) {
-	return exi.Encode(dst, plain, exi.Options{})
-}
+// schema has the structure of all models' XML, so that a stream itself says of which model it is.
+var schema = must(exi.ParseSchema(military.Schema, operational.Schema, nffi.Schema))
 
-func decodeSchemaless(content []byte, _ *model) ([]byte, bool) {
-	plain, err := exi.Decode(nil, content, exi.Options{})
-	return plain, err == nil
+func exiForm(o exi.Options) form {
+	return form{
+		contentType: "application/exi",
+		encode:      func(dst, plain []byte, _ *model) ([]byte, error) { return exi.Encode(dst, plain, o) },
+		decode: func(content []byte, _ *model) ([]byte, bool) {
+			plain, err := exi.Decode(nil, content, o)
+			return plain, err == nil
+		},
+	}
 }
 
 // maxBytes bounds what a compressed message may grow to.

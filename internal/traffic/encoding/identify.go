@@ -37,9 +37,7 @@ func Identify(content []byte) (id string, made time.Time, ok bool) {
 	case content[0]>>5 == cborMap:
 		return identifyCBOR(content)
 	case content[0] == exi.Header:
-		if document, err := exi.Decode(nil, content, exi.Options{}); err == nil {
-			return identifyXML(document)
-		}
+		return identifyEXI(content)
 	}
 	return "", made, false
 }
@@ -102,6 +100,19 @@ func beginsTag(text []byte) bool {
 	}
 	open := bytes.LastIndexByte(prefix, '<')
 	return open >= 0 && !bytes.ContainsAny(prefix[open:], ":/> \t\r\n\"'")
+}
+
+// identifyEXI reads a stream without the schema first: only then are the names of the elements in the stream itself, so that no other can be taken
+// for it.
+func identifyEXI(content []byte) (id string, made time.Time, ok bool) {
+	for _, o := range []exi.Options{{}, {Schema: schema}} {
+		if document, err := exi.Decode(nil, content, o); err == nil {
+			if id, made, ok = identifyXML(document); ok {
+				return id, made, true
+			}
+		}
+	}
+	return "", made, false
 }
 
 // cborMap is the major type of a map.

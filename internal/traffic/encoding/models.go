@@ -39,15 +39,15 @@ type model struct {
 
 var models = []model{
 	{
-		name: Military, encodings: []string{JSON, CBOR, XML, EXISchemaless}, reason: "has a JSON and an XML form", jsonType: "application/json",
+		name: Military, encodings: []string{JSON, CBOR, XML, EXI, EXISchemaless}, reason: "has a JSON and an XML form", jsonType: "application/json",
 		append: appendMilitary, read: readMilitary, value: func() any { return &military.Form{} },
 	},
 	{
-		name: Operational, encodings: []string{XML, EXISchemaless}, reason: "is XML, the content of a SOAP body",
+		name: Operational, encodings: []string{XML, EXI, EXISchemaless}, reason: "is XML, the content of a SOAP body",
 		append: appendOperational, read: readOperational,
 	},
 	{
-		name: NFFI, encodings: []string{XML, EXISchemaless}, reason: "is XML by its schema",
+		name: NFFI, encodings: []string{XML, EXI, EXISchemaless}, reason: "is XML by its schema",
 		append: appendNFFI, read: readNFFI,
 	},
 	{
