@@ -66,9 +66,9 @@ func Check(modelName, encoding, compression string) error {
 	m := find(modelName)
 	switch {
 	case m == nil:
-		return fmt.Errorf("model %q: want %s", modelName, oneOf(Models()))
+		return fmt.Errorf("message model %q: want %s", modelName, oneOf(Models()))
 	case !slices.Contains(m.encodings, encoding):
-		return fmt.Errorf("encoding %q: model %s %s: want %s", encoding, m.name, m.reason, oneOf(m.encodings))
+		return fmt.Errorf("encoding %q: message model %s %s: want %s", encoding, m.name, m.reason, oneOf(m.encodings))
 	case compression != "" && !slices.Contains(Compressions(), compression):
 		return fmt.Errorf("compression %q: want %s", compression, oneOf(Compressions()))
 	}
@@ -182,7 +182,7 @@ func (c *Codec) appendForm(dst, plain []byte) ([]byte, error) {
 func (c *Codec) Decode(content []byte) (Message, error) {
 	m, ok := c.decode(content)
 	if !ok {
-		return Message{}, fmt.Errorf("content of %d bytes: want a message of model %s in %s", len(content), c.model.name, c.name())
+		return Message{}, fmt.Errorf("content of %d bytes: want a %s message in %s", len(content), c.model.name, c.name())
 	}
 	return m, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"vignette.dev/vignette/internal/exi"
 	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/track"
 )
@@ -113,11 +114,11 @@ func TestMilitaryJSONIsThePublishedFormByteForByte(t *testing.T) {
 
 func TestCombinationsThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, c := range []struct{ model, encoding, compression, want string }{
-		{"chat", JSON, "", `model "chat": want military, operational, nffi or geojson`},
-		{Military, "yaml", "", `encoding "yaml": model military has a JSON and an XML form: want json, cbor`},
-		{GeoJSON, XML, "", `encoding "xml": model geojson is JSON by RFC 7946: want json or cbor`},
-		{NFFI, JSON, "", `encoding "json": model nffi is XML by its schema: want xml`},
-		{Operational, CBOR, "", `encoding "cbor": model operational is XML, the content of a SOAP body: want xml`},
+		{"chat", JSON, "", `message model "chat": want military, operational, nffi or geojson`},
+		{Military, "yaml", "", `encoding "yaml": message model military has a JSON and an XML form: want json, cbor`},
+		{GeoJSON, XML, "", `encoding "xml": message model geojson is JSON by RFC 7946: want json or cbor`},
+		{NFFI, JSON, "", `encoding "json": message model nffi is XML by its schema: want xml`},
+		{Operational, CBOR, "", `encoding "cbor": message model operational is XML, the content of a SOAP body: want xml`},
 		{Military, JSON, "zip", `compression "zip": want none or gzip`},
 	} {
 		if _, err := New(c.model, c.encoding, c.compression); err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -132,7 +133,7 @@ func TestAMessageThatAModelCannotHaveIsRefused(t *testing.T) {
 		change func(*Message)
 	}{
 		`message id is empty`:                {Military, func(m *Message) { m.ID = "" }},
-		`to ["b1" "b2"]: model military has`: {Military, func(m *Message) { m.To = []string{"b1", "b2"} }},
+		`to ["b1" "b2"]: want one`:           {Military, func(m *Message) { m.To = []string{"b1", "b2"} }},
 		`text has byte 0x01 at 2`:            {Military, func(m *Message) { m.Text = "ab\x01" }},
 		`from has byte 0xFF at 0`:            {Military, func(m *Message) { m.From = "\xff" }},
 		`sendingTime 1969-12-31T23:59:59Z`:   {Military, func(m *Message) { m.Made = time.Unix(-1, 0) }},
@@ -174,6 +175,18 @@ func TestAMessageOfASOAPToolkitIsIdentified(t *testing.T) {
 	}
 }
 
+func TestAnEnvelopeInEXIIsIdentified(t *testing.T) {
+	body := encoded(t, codec(t, Operational, XML), example(Operational, "a1_1"))
+	envelope := `<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope"><s:Header/><s:Body>` + string(body) + `</s:Body></s:Envelope>`
+	content, err := exi.Encode(nil, []byte(envelope), exi.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, at, ok := Identify(content); !ok || id != "a1_1" || !at.Equal(made) {
+		t.Errorf("%q at %v, %v; want a1_1", id, at, ok)
+	}
+}
+
 func TestCompressedContentThatGrowsWithoutEndIsRefused(t *testing.T) {
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)
@@ -193,7 +206,7 @@ func TestCompressedContentThatGrowsWithoutEndIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Decode(bomb.Bytes()); err == nil || !strings.Contains(err.Error(), "want a message of model military in json, compressed by gzip") {
+	if _, err := c.Decode(bomb.Bytes()); err == nil || !strings.Contains(err.Error(), "want a military message in json, compressed by gzip") {
 		t.Errorf("%v; want a refusal", err)
 	}
 }

@@ -115,5 +115,5 @@ func decompress(content []byte) ([]byte, bool) {
 
 // errNotPlain says that what should be encoded is not of the model.
 func errNotPlain(m *model, form string) error {
-	return fmt.Errorf("content: want a message of model %s in %s", m.name, form)
+	return fmt.Errorf("content: want a %s message in %s", m.name, form)
 }

@@ -58,7 +58,7 @@ var models = []model{
 
 func appendMilitary(dst []byte, m Message, encoding string) ([]byte, error) {
 	if len(m.To) != 1 {
-		return dst, fmt.Errorf("to %q: model military has one addressee or group", m.To)
+		return dst, fmt.Errorf("to %q: want one addressee or group, as a military message has", m.To)
 	}
 	if m.Made.UnixMilli() < 0 {
 		return dst, fmt.Errorf("sendingTime %s: want a time since 1970", m.Made.UTC().Format(time.RFC3339))

@@ -78,10 +78,13 @@ type encodedMaker struct {
 	content []byte
 }
 
-// Append returns dst as it was for an entity whose name no encoding can carry.
+// Append encodes without an error, as what a Maker makes is always a message of its model.
 func (m *encodedMaker) Append(dst []byte, id string, at time.Time) []byte {
 	m.content = m.plain.Append(m.content[:0], id, at)
-	dst, _ = m.codec.AppendPlain(dst, m.content)
+	dst, err := m.codec.AppendPlain(dst, m.content)
+	if err != nil {
+		panic(fmt.Sprintf("payload: message %s: %v", id, err))
+	}
 	return dst
 }
 

@@ -70,6 +70,22 @@ func TestEveryEncodingOfAKindComesBackWithItsIdAndTime(t *testing.T) {
 	}
 }
 
+func TestEveryEncodingCarriesAnyName(t *testing.T) {
+	for _, name := range []string{"", "A&B<>", "\"'", "\x01\xff", "Ünit 日本", "\t\r\n", "\U0001F6A9", strings.Repeat("x", 5000)} {
+		for _, kind := range []string{"geojson", "nffi"} {
+			for _, encodingName := range encoding.Encodings(kind) {
+				m, err := payload.NewEncoded(kind, encodingName, encoding.Gzip, payload.Sender{Country: name, Unit: name, Entity: name}, 7)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if id, made := payload.Parse(m.Append(nil, name+"_1", at)); !strings.HasSuffix(id, "_1") || !made.Equal(at) {
+					t.Errorf("%s in %s of %q: id %q at %v", kind, encodingName, name, id, made)
+				}
+			}
+		}
+	}
+}
+
 func TestAnEncodingThatAKindCannotHaveIsRefused(t *testing.T) {
 	for _, c := range [][3]string{{"bytes:100", "cbor", ""}, {"geojson", "xml", ""}, {"nffi", "json", ""}, {"nffi", "", "zip"}, {"gps", "", ""}} {
 		if _, err := payload.NewEncoded(c[0], c[1], c[2], prt, 7); err == nil {
