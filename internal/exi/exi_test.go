@@ -191,7 +191,7 @@ func FuzzEncode(f *testing.F) {
 		}
 		back, err := Decode(nil, data, Options{})
 		if err != nil {
-			if strings.Contains(err.Error(), "want at most") || strings.Contains(err.Error(), "at most") {
+			if strings.Contains(err.Error(), "want at most") {
 				return // more attributes or namespaces than are decoded
 			}
 			t.Fatalf("%q: %v", document, err)

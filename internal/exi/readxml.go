@@ -96,7 +96,7 @@ func (t *openTag) bind(a xml.Attr) error {
 		prefix = ""
 	case a.Name.Space != "xmlns":
 		return nil
-	case a.Value == "" || prefix == "xmlns" || a.Value == xmlnsURI || (prefix == "xml") != (a.Value == xmlURI):
+	case !isName(prefix) || a.Value == "" || prefix == "xmlns" || a.Value == xmlnsURI || (prefix == "xml") != (a.Value == xmlURI):
 		return fmt.Errorf("namespace prefix %s cannot stand for %q", prefix, a.Value)
 	}
 	if a.Value == xmlnsURI || prefix == "" && a.Value == xmlURI {
@@ -114,8 +114,8 @@ func (t *openTag) bind(a xml.Attr) error {
 
 // resolve returns the name that stands for a prefix and a local name.
 func (r *xmlReader) resolve(n xml.Name, useDefault bool) (name, error) {
-	if strings.Contains(n.Local, ":") {
-		return name{}, fmt.Errorf("name %s: want at most one colon, between two names", n.Local)
+	if !isName(n.Local) || n.Space != "" && !isName(n.Space) {
+		return name{}, fmt.Errorf("name %s: want at most one colon, between two names", strings.TrimPrefix(n.Space+":"+n.Local, ":"))
 	}
 	if n.Space == "xml" {
 		return name{xmlURI, n.Local}, nil
