@@ -39,6 +39,11 @@ class Lab:
                 planned |= {"subscriptions": app.get("topics"), "publishes": bool(app.get("script"))}
                 planned["senders"] = [f"{name}/{app['name']}/{flow}" for flow in app.get("flows", [])]
                 spec |= {"mgen": {"script": "…"}} if app.get("kind") == "mgen" else {"script": {"protocol": "mqtt", "to": "broker"}}
+            elif "messaging" in app:
+                service = f"messaging/{app['name']}"
+                topics = [f"{service}/to/{to}" for to in (name, *app.get("groups", []))]
+                planned |= {"publishes": True, "subscriptions": topics, "brokers": [service]}
+                spec |= {"messaging": app["messaging"]}
             elif "topics" in app:
                 each = [[topic.replace("{instance}", str(i + 1)) for topic in app["topics"]] for i in range(count)]
                 planned |= {"subscriptions": app["topics"]} if all(own == app["topics"] for own in each) else {"instanceSubscriptions": each}

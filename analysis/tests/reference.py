@@ -13,6 +13,8 @@ from itertools import groupby
 from pathlib import Path
 
 STATUSES = ("triggered", "sent", "received", "processed")
+REQUEST_STATUSES = ("receipt", "retransmitted", "failed")
+REASONS = ("timeout", "reset", "refused", "unreachable", "rejected", "cancelled", "invalid")
 STAGES = {
     "triggeredToSent": ("triggered", "sent"),
     "sentToReceived": ("sent", "received"),
@@ -56,6 +58,32 @@ class Delivery:
         return {"triggered": self.message.triggered, "sent": self.message.sent, "received": received, "processed": processed}
 
 
+@dataclass
+class Request:
+    """What became of a message that asked for a response."""
+
+    publisher: str
+    id: str
+    topic: str
+    sent: int | None
+    receipts: list[int]
+    failures: list[tuple[int, str]]
+    repeats: int
+
+    def outcome(self) -> tuple[str | None, int | None]:
+        """The reason, None for a receipt, and when."""
+        receipt = min(self.receipts, default=None) if self.sent is not None else None
+        failure = min(self.failures, key=lambda f: f[0], default=None)
+        if receipt is not None and (failure is None or receipt <= failure[0]):
+            return None, receipt
+        return (failure[1], failure[0]) if failure else ("inFlightAtEnd", None)
+
+
+def reason_of(text: str | None) -> str:
+    word = (text or "").split(":")[0].strip()
+    return word if word in REASONS else "other"
+
+
 class Reference:
     """The truth of a run's folder. Times are Unix nanoseconds."""
 
@@ -85,7 +113,7 @@ class Reference:
                 continue
             try:
                 event = json.loads(line)
-                good = event["ts"] > 0 and event["id"] and event["instance"] and event["status"] in STATUSES
+                good = event["ts"] > 0 and event["id"] and event["instance"] and event["status"] in STATUSES + REQUEST_STATUSES
             except (ValueError, TypeError, KeyError):
                 good = False
             events += [event] if good else []
@@ -154,6 +182,73 @@ class Reference:
             orphans = {(d.message.id, d.message.topic) for d in self.deliveries if d.subscriber == name and d.processed and not d.received}
             self.only_processed[name] = orphans | (other_processed - other_received)
 
+    def find_requests(self) -> tuple[list[Request], dict[str, int]]:
+        """Requests in order of sending, then those never sent, and the number of events of nobody's messages by instance."""
+        found, strangers = [], defaultdict(int)
+        for name in self.instances:
+            known = {m.id: Request(name, m.id, m.topic, m.sent, [], [], 0) for m in self.messages if m.publisher == name}
+            known |= {id: Request(name, id, topic, None, [], [], 0) for id, topic in self.never_sent[name].items()}
+            for event in [e for status in REQUEST_STATUSES for e in self.of(name, status) if e["ts"] <= self.end]:
+                request = known.get(event["id"])
+                if request is None:
+                    strangers[name] += 1
+                elif event["status"] == "receipt":
+                    request.receipts.append(event["ts"])
+                elif event["status"] == "failed":
+                    request.failures.append((event["ts"], reason_of(event.get("text"))))
+                else:
+                    request.repeats += 1
+            answered = {r.topic for r in known.values() if r.receipts}
+            found += [r for r in known.values() if r.topic in answered or r.receipts or r.failures or r.repeats]
+        return found, strangers
+
+    def request_figures(self, of_publisher, of_pair) -> dict | None:
+        """Counts and response times in ns; None where there are no requests."""
+        some = []
+        for r in self.find_requests()[0]:
+            reached = of_publisher(r.publisher) if of_publisher else any(of_pair(r.publisher, s) for s in self.subscribers(r.publisher, r.topic))
+            some += [r] if reached else []
+        reasons = [r.outcome()[0] for r in some]
+        counts = {
+            "triggered": len(some),
+            "sent": sum(r.sent is not None for r in some),
+            "receipts": reasons.count(None),
+            "failed": {x: reasons.count(x) for x in (*REASONS, "other") if x in reasons} or None,
+            "outstanding": reasons.count("inFlightAtEnd"),
+            "retransmissions": sum(r.repeats for r in some if r.sent is not None),
+        }
+        return counts | {"times": sorted(r.outcome()[1] - r.sent for r in some if r.outcome()[0] is None)} if some else None
+
+    def request_gaps(self) -> set[tuple[str, int]]:
+        """The name and number of every gap of requests."""
+        requests, strangers = self.find_requests()
+        found = {(f"requests of {name}", count) for name, count in strangers.items()}
+        for name in self.instances:
+            own = [r for r in requests if r.publisher == name]
+            numbers = (
+                sum(len(r.receipts) + r.repeats for r in own if r.sent is None),
+                sum(max(len(r.receipts) - 1, 0) for r in own),
+                sum(max(len(r.failures) - 1, 0) for r in own),
+                sum(r.sent is not None and bool(r.receipts) and bool(r.failures) for r in own),
+                sum(reason == "other" for r in own for _, reason in r.failures),
+            )
+            found |= {(f"requests of {name}", n) for n in numbers if n}
+        late = sum(e["ts"] > self.end for name in self.instances for status in REQUEST_STATUSES for e in self.of(name, status))
+        outstanding = sum(r.outcome()[0] == "inFlightAtEnd" for r in requests)
+        early = sum(r.outcome()[0] is None and r.outcome()[1] < r.sent for r in requests)
+        found |= {("requests in flight", outstanding)} if late or outstanding else set()
+        return found | ({("negative delays", early)} if early else set())
+
+    def pair_scopes(self) -> dict[tuple[str, str], tuple]:
+        """By groups of sender and receiver with planned deliveries, in the plan's order: tests for messages' publishers and deliveries."""
+        topics = {(m.publisher, m.topic) for m in self.messages} | {(p, t) for p, ids in self.never_sent.items() for t in ids.values()}
+        topics |= {(n, i.topic) for n, i in self.instances.items() if i.topic}
+        group = {n: i.group for n, i in self.instances.items()}
+        planned = {(group[p], group[s]) for p, topic in topics for s in self.subscribers(p, topic)}
+        order = list(dict.fromkeys(group.values()))
+        pairs = sorted(planned, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
+        return {(a, b): (None, lambda p, s, a=a, b=b: (group[p], group[s]) == (a, b)) for a, b in pairs}
+
     # What follows is of a scope: (scope, name) with name None for all, radio, local and cross.
 
     def scopes(self) -> dict[tuple, tuple]:
@@ -178,7 +273,7 @@ class Reference:
         return found
 
     def counted(self, scope: tuple) -> dict[str, float]:
-        of_publisher, of_pair = self.scopes()[scope]
+        of_publisher, of_pair = (self.scopes() | self.pair_scopes())[scope]
         some = [d for d in self.deliveries if of_pair(d.message.publisher, d.subscriber)]
         received = sum(bool(d.received) for d in some)
         lost = len(some) - received
@@ -206,7 +301,7 @@ class Reference:
     def durations(self, scope: tuple, stage: str) -> list[int]:
         """Nanoseconds between two measuring points, in ascending order."""
         start, end = STAGES[stage]
-        of_publisher, of_pair = self.scopes()[scope]
+        of_publisher, of_pair = (self.scopes() | self.pair_scopes())[scope]
         some = [d for d in self.deliveries if of_pair(d.message.publisher, d.subscriber)]
         if end != "sent":
             both = [(t[start], t[end]) for t in (d.times() for d in some)]

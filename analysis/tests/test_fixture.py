@@ -20,6 +20,11 @@ def eventful(directory: Path) -> Lab:
         if m != 3:
             lab.event("prt/picture", "received", m + 1.1 + m / 100, f"m{m}", "/nor/unit/1")
     lab.event("prt/picture", "received", 4.0, "m1", "/nor/unit/1").event("nor/unit/2", "triggered", 7.0, "x", "/nor/unit/2")
+    # The messages of nor/unit/1 are requests: two receipts, one failure, two outstanding. That of nor/unit/2 has failed before it was sent.
+    lab.event("nor/unit/1", "receipt", 1.25, "m0", "/nor/unit/1").event("nor/unit/1", "retransmitted", 4.5, "m1", "/nor/unit/1")
+    lab.event("nor/unit/1", "receipt", 4.75, "m1", "/nor/unit/1", bytes=12)
+    lab.event("nor/unit/1", "failed", 13.0, "m2", "/nor/unit/1", text="timeout: no response in 10 s")
+    lab.event("nor/unit/2", "failed", 7.5, "x", "/nor/unit/2", text="refused")
     for node, app, names in (
         ("nor", "unit", ["nor/unit/1", "nor/unit/2"]),
         ("prt", "unit", ["prt/unit"]),
@@ -74,8 +79,9 @@ def test_the_fixture_is_what_the_analysis_computes(tmp_path, request):
 def test_tables_have_one_row_per_entry(tmp_path):
     analysis = analyse(eventful(tmp_path / "run").write())
     outputs.write(analysis, tmp_path / "out")
-    rows = {name: (tmp_path / "out" / f"{name}.csv").read_text().splitlines() for name in ("messages", "deliveries", "publishers", "groups")}
-    assert {name: len(lines) - 1 for name, lines in rows.items()} == {"messages": 5, "deliveries": 15, "publishers": 4, "groups": 7}
+    numbers = {"messages": 5, "deliveries": 15, "publishers": 4, "groups": 7, "pairs": 6, "requests": 6}
+    rows = {name: (tmp_path / "out" / f"{name}.csv").read_text().splitlines() for name in numbers}
+    assert {name: len(lines) - 1 for name, lines in rows.items()} == numbers
     header = "publisher,subscriber,id,sent,received,delaySeconds,radio,local,cross,lost,duplicates,delayFromTriggeredSeconds"
     assert rows["deliveries"][0] == f"{header},processed,processingSeconds"
     assert (

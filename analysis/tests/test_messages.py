@@ -41,7 +41,7 @@ def test_no_message_at_all(pair):
     results = analyse(pair.write()).results
     assert results["messages"] == counts(0, 0, 0)
     assert results["delaySeconds"] is None
-    nothing = {"level": 0.95, "medianSeconds": None, "lostPercent": None}
+    nothing = {"level": 0.95, "medianSeconds": None, "meanSeconds": None, "lostPercent": None}
     assert results["publishers"] == [{"name": "nor/bft", "node": "nor", "messages": counts(0, 0, 0), "delaySeconds": None, "confidence": nothing}]
     assert gap_names(results) == set()
 

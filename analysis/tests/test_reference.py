@@ -41,6 +41,7 @@ class Trouble:
     torn_line: bool = False
     nonsense: bool = False
     missing_log: bool = False
+    requests: bool = False  # with receipts, failures and retransmissions of every kind and order
 
 
 NAMED = {
@@ -63,6 +64,8 @@ NAMED = {
     "truncated last line": Trouble(torn_line=True),
     "lines that are no records": Trouble(nonsense=True),
     "missing files": Trouble(missing_log=True),
+    "requests": Trouble(messages=12, requests=True),
+    "requests that are never sent": Trouble(messages=12, requests=True, never_sent=True, torn_line=True),
 }
 
 
@@ -118,8 +121,10 @@ class Writer:
             self.log(sender, "triggered", sent - self.chance.randrange(10**7), id, topic)
         if self.trouble.never_sent and self.chance.random() < 0.5:
             self.log(sender, "triggered", sent - 1, id, topic)
+            self.request(sender, sent, id, topic)
             return
         self.log(sender, "sent", sent, id, topic)
+        self.request(sender, sent, id, topic)
         if self.trouble.repeated_ids and self.chance.random() < 0.5:
             self.log(sender, "sent", sent + self.chance.randrange(10**9), id, topic)
         for receiver, app, _ in self.clients:
@@ -127,6 +132,20 @@ class Writer:
             if covered and self.chance.random() < 0.8:
                 for _ in range(self.chance.randint(1, self.trouble.copies)):
                     self.arrival(receiver, sent + self.delay(), id, topic)
+
+    def request(self, sender: str, sent: int, id: str, topic: str) -> None:
+        """Some of receipt, failure and retransmissions, in any order."""
+        if not self.trouble.requests or self.chance.random() < 0.2:
+            return
+        texts = ["timeout", "timeout: no response in 60 s", "refused:", " reset : by peer", "Timeout", "timeouts: two", "it broke", "", "invalid"]
+        for status in self.chance.choice([["receipt"], ["receipt"], ["failed"], [], ["receipt", "failed"], ["receipt", "receipt"], ["failed"] * 2]):
+            at = sent + self.chance.choice([self.delay(), self.delay(), -5, DRAINED])
+            text = {"text": self.chance.choice(texts)} if status == "failed" else {}
+            self.lab.event(sender, status, at + self.offset[sender], id, topic, **text)
+        for _ in range(self.chance.choice([0, 0, 1, 3])):
+            self.lab.event(sender, "retransmitted", sent + self.delay() + self.offset[sender], id, topic)
+        if self.chance.random() < 0.1:
+            self.lab.event(sender, self.chance.choice(["receipt", "failed", "retransmitted"]), sent, f"not {id}", topic, text="timeout")
 
     def delay(self) -> int:
         if self.trouble.in_flight:
@@ -186,6 +205,33 @@ def check_figures(results: dict, truth: Reference) -> None:
         delays = truth.durations(scope, "sentToReceived")
         check_quantiles(entry["delaySeconds"], delays)
         check_confidence(entry["confidence"], counts, delays, stream("run-1", scope[0], scope[1] or ""))
+        check_requests(entry.get("requests"), truth.request_figures(*truth.scopes()[scope]), stream("run-1", "requests", scope[0], scope[1] or ""))
+    assert results.get("requests") == entries[0].get("requests")
+    check_pairs(results.get("pairs") or [], truth)
+
+
+def check_pairs(pairs: list[dict], truth: Reference) -> None:
+    assert [(entry["from"], entry["to"]) for entry in pairs] == list(truth.pair_scopes())
+    for entry, (pair, scope) in zip(pairs, truth.pair_scopes().items(), strict=True):
+        check_requests(entry.get("requests"), truth.request_figures(*scope), stream("run-1", "requests", "pair", *pair))
+        counts, delays = truth.counted(pair), truth.durations(pair, "sentToReceived")
+        assert entry["messages"] == pytest.approx(counts, rel=1e-12)
+        check_quantiles(entry["delaySeconds"], delays)
+        check_confidence(entry["confidence"], counts, delays, stream("run-1", "pair", *pair))
+
+
+def check_requests(found: dict | None, expected: dict | None, random_numbers) -> None:
+    if expected is None:
+        assert found is None
+        return
+    times = expected.pop("times")
+    assert {name: found[name] for name in expected} == expected
+    assert found["receiptPercent"] == pytest.approx(100 * len(times) / expected["triggered"])
+    check_quantiles(found["responseSeconds"], times)
+    low, high = wilson(len(times), expected["triggered"])
+    assert found["confidence"]["receiptPercent"] == pytest.approx({"low": low, "high": high}, abs=1e-6)
+    for name, interval in (("medianSeconds", median_interval(times, random_numbers)), ("meanSeconds", mean_interval(times))):
+        assert found["confidence"][name] == (interval and pytest.approx({"low": interval[0] / 1e9, "high": interval[1] / 1e9}))
 
 
 def check_quantiles(found: dict | None, ordered: list[int]) -> None:
@@ -246,7 +292,8 @@ def check_gaps(gaps: list[dict], truth: Reference) -> None:
     for start, end in list(STAGES.values())[:3]:
         early = sum(d < 0 for d in truth.durations(("all", None), {v: k for k, v in STAGES.items()}[start, end]))
         expected |= {("negative delays", early)} if early else set()
-    of_messages = re.compile("messages of|received events|processed events|ambiguous|negative")
+    expected |= truth.request_gaps()
+    of_messages = re.compile("messages of|received events|processed events|ambiguous|negative|requests")
     found = {(g["what"], int(re.search(r"\d+", g["reason"])[0])) for g in gaps if of_messages.match(g["what"])}
     logs = {g["what"]: g["reason"] for g in gaps if g["what"].startswith("log ")}
     assert {f"log {log}" for log in truth.missing} == {what for what, reason in logs.items() if "no such file" in reason}
@@ -283,6 +330,14 @@ def happened(truths: list[Reference]) -> set[str]:
         found |= {"strangers"} if any(truth.unknown.values()) and any(truth.unexpected.values()) else set()
         found |= {"bad lines"} if any(truth.bad.values()) else set()
         found |= {"missing files"} if truth.missing else set()
+        requests, strangers = truth.find_requests()
+        reasons = {r.outcome()[0] for r in requests}
+        found |= {"receipts"} if None in reasons else set()
+        found |= {"failures"} if reasons & {"timeout", "refused", "reset"} else set()
+        found |= {"nameless failures"} if "other" in reasons else set()
+        found |= {"outstanding"} if "inFlightAtEnd" in reasons else set()
+        found |= {"unsent failures"} if any(r.sent is None and r.failures for r in requests) else set()
+        found |= {"contradictions"} if any(r.receipts and r.failures for r in requests) and strangers else set()
         found |= {"nothing"} if not truth.messages else {"messages"}
     return found
 
@@ -307,6 +362,8 @@ MADE = {
     "truncated last line": {"bad lines"},
     "lines that are no records": {"bad lines"},
     "missing files": {"missing files"},
+    "requests": {"receipts", "failures", "nameless failures", "outstanding", "contradictions"},
+    "requests that are never sent": {"receipts", "failures", "unsent failures", "bad lines"},
 }
 
 

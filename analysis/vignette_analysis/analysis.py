@@ -5,7 +5,26 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, captures, clocks, display, figures, findings, flows, hostload, hosts, lateness, messages, radio, radiolog, stages, surroundings
+from . import (
+    agents,
+    captures,
+    clocks,
+    display,
+    figures,
+    findings,
+    flows,
+    grouppairs,
+    hostload,
+    hosts,
+    lateness,
+    messages,
+    radio,
+    radiolog,
+    requests,
+    responses,
+    stages,
+    surroundings,
+)
 from . import verdict as verdicts
 from .bounds import Marking
 from .gaps import Gaps, merged
@@ -26,6 +45,8 @@ class Analysis:
     results: dict
     messages: pl.DataFrame
     deliveries: pl.DataFrame
+    # What became of each request: see requests.SCHEMA.
+    requests: pl.DataFrame
     # Durations between measuring points, loss periods, reordering and age of information: see
     # the modules of these names.
     stages: pl.DataFrame
@@ -54,6 +75,12 @@ class Analysis:
 
         return outputs.delivery_table(self)
 
+    def request_table(self) -> pl.DataFrame:
+        """`requests` with the names of publishers and subscribers, and response times in seconds: the table that requests.csv has."""
+        from . import outputs
+
+        return outputs.request_table(self)
+
     def _repr_html_(self) -> str:
         return display.html(self.results)
 
@@ -66,13 +93,16 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     run = Run.load(Path(directory))
     gaps = Gaps()
     _records(run, gaps)
-    events, connected = messages.read_events(run, gaps)
-    matching = messages.match(run, events, gaps)
-    findings.silent(run, matching, connected, gaps)
-    del events
+    logs = messages.read_events(run, gaps)
+    matching = messages.match(run, logs.events, gaps)
+    findings.silent(run, matching, logs.connected, gaps)
+    asked = requests.match(run, logs.requests, matching, gaps)
+    del logs
     staged = stages.compute(run, matching, gaps)
     flowing = flows.compute(run, matching, gaps)
-    computed = figures.compute(run, matching, staged.delays)
+    groups = figures.publishers_by_group(run, set(matching.messages["publisher"].unique()))
+    computed = figures.compute(run, matching, staged.delays, responses.compute(run, asked, groups))
+    between = grouppairs.compute(run, matching, asked, gaps)
     late = lateness.Lateness()
     agents.examine(run, gaps, late)
     log = radiolog.read(run, gaps)
@@ -98,8 +128,10 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         **({"warnings": merged(gaps.warnings)} if gaps.warnings else {}),
         "messages": everything["messages"],
         "delaySeconds": everything["delaySeconds"],
+        **({"requests": everything["requests"]} if "requests" in everything else {}),
         "groups": computed.groups or None,
         "publishers": computed.publishers or None,
+        **({"pairs": between} if between else {}),
         "networks": networks or None,
         "gaps": merged(gaps.found),
         **({"notes": merged(gaps.notes)} if gaps.notes else {}),
@@ -112,6 +144,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         results=results,
         messages=matching.messages,
         deliveries=matching.deliveries,
+        requests=asked,
         stages=staged.frame,
         sequences=flowing.sequences,
         order=flowing.order,

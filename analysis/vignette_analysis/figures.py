@@ -29,7 +29,9 @@ class Delay:
     @classmethod
     def of(cls, ordered: np.ndarray, random: np.random.Generator) -> "Delay":
         """Of nanoseconds in ascending order, with random numbers for the bootstrap."""
-        return cls(quantiles(ordered), *(_seconds(found) for found in (statistics.median_interval(ordered, random), statistics.mean_interval(ordered))))
+        return cls(
+            quantiles(ordered), *(_seconds(found) for found in (statistics.median_interval(ordered, random), statistics.mean_interval(ordered)))
+        )
 
 
 @dataclass
@@ -42,19 +44,23 @@ class Figures:
     headline: str
 
 
-def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], Delay]) -> Figures:
-    """Compute the figures of every group and publisher from counts and their delays."""
+def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], Delay], requests: dict[tuple[str, str | None], dict]) -> Figures:
+    """Compute the figures of every group and publisher from counts, and their delays and figures of requests."""
     by_publisher = {row["publisher"]: row for row in _by_publisher(matching).rows(named=True)}
     none = dict.fromkeys(_COUNTS, 0)
-    groups = [_entry("all", _sum(by_publisher.values()), delays["all", None])]
-    groups += [_entry(kind, _of_kind(matching, kind), delays[kind, None]) for kind in KINDS]
+
+    def of(scope: str, name: str | None, counts: dict) -> dict:
+        asked = requests.get((scope, name))
+        return {"name": name or scope} | entry(counts, delays[scope, name]) | ({"requests": asked} if asked else {})
+
+    groups = [of("all", None, _sum(by_publisher.values()))]
+    groups += [of(kind, None, _of_kind(matching, kind)) for kind in KINDS]
     for name, numbers in publishers_by_group(run, set(matching.messages["publisher"].unique())).items():
-        groups.append(_entry(name, _sum(by_publisher.get(n, none) for n in numbers), delays["group", name]))
+        groups.append(of("group", name, _sum(by_publisher.get(n, none) for n in numbers)))
     publishers = []
     for i in run.instances:
         if ("publisher", i.name) in delays:
-            entry = _entry(i.name, by_publisher.get(i.number, none), delays["publisher", i.name])
-            publishers.append({"name": i.name, "node": i.node, **entry})
+            publishers.append({"name": i.name, "node": i.node} | of("publisher", i.name, by_publisher.get(i.number, none)))
     return Figures(groups, publishers, "radio" if matching.streams.pairs["radio"].any() else "all")
 
 
@@ -92,9 +98,9 @@ def _by_publisher(matching: Matching) -> pl.DataFrame:
     """Each publisher's counts."""
     parts = (
         matching.messages.group_by("publisher").agg(sent=pl.len()),
-        matching.deliveries.group_by("publisher").agg(_deliveries()),
+        matching.deliveries.group_by("publisher").agg(counted()),
         matching.never_sent.group_by("publisher").agg(neverSent=pl.len()),
-        _unsent(matching).group_by("publisher").agg(unsent=pl.col("messages").sum()),
+        unsent(matching).group_by("publisher").agg(unsent=pl.col("messages").sum()),
     )
     joined = pl.concat([part.select("publisher") for part in parts]).unique()
     for part in parts:
@@ -102,11 +108,12 @@ def _by_publisher(matching: Matching) -> pl.DataFrame:
     return joined.with_columns(pl.col(_COUNTS).fill_null(0).cast(pl.Int64))
 
 
-def _deliveries() -> list[pl.Expr]:
+def counted() -> list[pl.Expr]:
+    """Counts of deliveries."""
     return [pl.len().alias("expected"), pl.col("received").count(), pl.col("duplicates").sum()]
 
 
-def _unsent(matching: Matching) -> pl.DataFrame:
+def unsent(matching: Matching) -> pl.DataFrame:
     """Pairs of the streams, with the number of messages that were triggered and never sent."""
     messages = matching.never_sent.group_by("publisher", "topic").agg(messages=pl.len())
     return matching.streams.pairs.join(messages, on=["publisher", "topic"])
@@ -115,10 +122,10 @@ def _unsent(matching: Matching) -> pl.DataFrame:
 def _of_kind(matching: Matching, kind: str) -> dict:
     """Counts of a kind of deliveries, and of their messages."""
     some = matching.deliveries.lazy().filter(kind)
-    counts = some.select(*_deliveries(), sent=pl.col("message").n_unique()).collect().row(0, named=True)
-    unsent = _unsent(matching).filter(kind)
-    never_sent = unsent.unique(["publisher", "topic"])["messages"].sum()
-    return counts | {"neverSent": never_sent, "unsent": unsent["messages"].sum()}
+    counts = some.select(*counted(), sent=pl.col("message").n_unique()).collect().row(0, named=True)
+    lacking = unsent(matching).filter(kind)
+    never_sent = lacking.unique(["publisher", "topic"])["messages"].sum()
+    return counts | {"neverSent": never_sent, "unsent": lacking["messages"].sum()}
 
 
 def _sum(rows) -> dict:
@@ -128,7 +135,8 @@ def _sum(rows) -> dict:
     return total
 
 
-def _entry(name: str, counts: dict, delay: Delay) -> dict:
+def entry(counts: dict, delay: Delay) -> dict:
+    """The figures of some deliveries: messages, delaySeconds, confidence."""
     expected, lost = counts["expected"], counts["expected"] - counts["received"]
     offered = expected + counts["unsent"]
     messages = {
@@ -143,19 +151,20 @@ def _entry(name: str, counts: dict, delay: Delay) -> dict:
         "duplicates": int(counts["duplicates"]),
         "neverSent": counts["neverSent"],
     }
-    return {"name": name, "messages": messages, "delaySeconds": delay.quantiles, "confidence": _confidence(messages, delay)}
+    return {"messages": messages, "delaySeconds": delay.quantiles, "confidence": _confidence(messages, delay)}
 
 
 def _confidence(messages: dict, delay: Delay) -> dict:
     delivered = statistics.wilson_interval(messages["received"], messages["offered"])
     return {
         "level": statistics.LEVEL,
-        "medianSeconds": _interval(delay.median_interval, 1),
-        "meanSeconds": _interval(delay.mean_interval, 1),
-        "lostPercent": _interval(statistics.wilson_interval(messages["lost"], messages["expected"]), 100),
-        **({"deliveredPercent": _interval(delivered, 100)} if delivered else {}),
+        "medianSeconds": interval(delay.median_interval, 1),
+        "meanSeconds": interval(delay.mean_interval, 1),
+        "lostPercent": interval(statistics.wilson_interval(messages["lost"], messages["expected"]), 100),
+        **({"deliveredPercent": interval(delivered, 100)} if delivered else {}),
     }
 
 
-def _interval(bounds: tuple[float, float] | None, unit: int) -> dict | None:
+def interval(bounds: tuple[float, float] | None, unit: int) -> dict | None:
+    """An interval as runapi.Interval, in another unit."""
     return None if bounds is None else {"low": unit * bounds[0], "high": unit * bounds[1]}

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from . import requests
 from .gaps import Gaps
 from .messages import Matching
 from .run import Instance, Run
@@ -15,14 +16,14 @@ def silent(run: Run, matching: Matching, connected: set[str], gaps: Gaps) -> Non
     deliveries = _received_by_subscriber(matching)
     sent = dict(matching.messages.group_by("publisher").len().iter_rows())
     never_sent = dict(matching.never_sent.group_by("publisher").len().iter_rows())
-    unconnected = set()
+    unconnected, services = set(), requests.services(run)
     for instance in run.instances:
         number, has_log = instance.number, (run.directory / instance.message_log).exists()
         quiet = not sent.get(number) and not any(received for _, received in deliveries.get(number, {}).values())
         if not has_log or not quiet:
             continue
         triggered = never_sent.get(number, 0)
-        if _of_broker(instance) and instance.name not in connected:
+        if _of_broker(instance) and instance.app not in services and instance.name not in connected:
             unconnected.add(number)
             nothing = f"none of its {triggered} triggered messages was sent" if triggered else "nothing was sent or received"
             gaps.warn(f"client {instance.name} never connected", f"{nothing}; broker: {', '.join(instance.brokers)}", instance.node)

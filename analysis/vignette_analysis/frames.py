@@ -38,6 +38,27 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
             "cross": "publisher and subscriber are on nodes of different groups",
         },
     ),
+    "requests": (
+        "a request, in order of time; those that were triggered and never sent come last",
+        {
+            "message": "number of the message in `messages`; null where it was never sent",
+            "publisher": "number of the instance that sent it, in `run.instances`",
+            "subscriber": "number of the instance that was to answer; null where that is not exactly one",
+            "id": "its identifier; unique for its publisher",
+            "topic": "its topic",
+            "triggered": "when its sending was triggered, Unix ns; null where the log does not say",
+            "sent": "when it was handed to the socket or library, Unix ns; null where it never was",
+            "receipt": "when the response came, Unix ns; null where it failed or was outstanding at the end of the drain",
+            "failed": "when it failed, Unix ns; null where it did not",
+            "reason": "why it failed, as the message log has it, or other; inFlightAtEnd where it was outstanding; null with a receipt",
+            "retransmissions": "how often the protocol sent it, or a block of it, again",
+            "bytes": "its length at the application; null where the log does not say",
+            "receiptBytes": "length of the response; null where there is none, or it is empty",
+            "radio": "sender and receiver are on different nodes",
+            "local": "it never left a node, and so met no radio",
+            "cross": "sender and receiver are on nodes of different groups",
+        },
+    ),
     "stages": (
         "a stage of the way from triggered to processed, in a scope",
         {

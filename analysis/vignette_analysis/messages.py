@@ -13,19 +13,33 @@ from .run import Run
 
 _SCHEMA = {"ts": pl.Int64, "instance": pl.String, "status": pl.String, "id": pl.String, "topic": pl.String, "bytes": pl.Int64, "text": pl.String}
 STATUSES = ("triggered", "sent", "received", "processed")
+# Events of a request at its sender.
+REQUEST_STATUSES = ("receipt", "retransmitted", "failed")
+_ALL = (*STATUSES, *REQUEST_STATUSES, *clients.STATUSES)
 # Polars numbers ids and topics: numbers take less memory, and join faster.
 _EVENT = {"ts": pl.Int64, "number": pl.UInt32, "status": pl.Enum(STATUSES), "id": pl.Categorical, "topic": pl.Categorical, "bytes": pl.Int64}
+_REQUEST_EVENT = {"ts": pl.Int64, "number": pl.UInt32, "status": pl.Enum(REQUEST_STATUSES), "id": pl.String, "bytes": pl.Int64, "text": pl.String}
 
 
-def read_events(run: Run, gaps: Gaps) -> tuple[pl.DataFrame, set[str]]:
-    """Read every message log: columns ts, number (of the instance), status, id, topic, bytes. Also the names of connected clients.
+@dataclass
+class Logs:
+    """The events of all message logs."""
 
-    Other events of clients become gaps and notes.
-    """
-    frames, own, connected = [pl.DataFrame(schema=_EVENT)], [], set()
+    # ts, number (of the instance), status, id, topic, bytes.
+    events: pl.DataFrame
+    # Receipts, failures and retransmissions: ts, number, status, id, bytes, text.
+    requests: pl.DataFrame
+    # Names of clients that connected to a broker.
+    connected: set[str]
+
+
+def read_events(run: Run, gaps: Gaps) -> Logs:
+    """Read every message log. Other events of clients become gaps and notes."""
+    frames, requests, own, connected = [pl.DataFrame(schema=_EVENT)], [pl.DataFrame(schema=_REQUEST_EVENT)], [], set()
     for path in run.files("logs/*/*/messages-*.jsonl"):
-        of_messages, of_client = _read_log(run, path, gaps)
+        of_messages, of_requests, of_client = _read_log(run, path, gaps)
         frames.append(of_messages)
+        requests.append(of_requests)
         own.append(of_client)
     if own:
         connected = clients.examine(run, pl.concat(own), gaps)
@@ -36,14 +50,15 @@ def read_events(run: Run, gaps: Gaps) -> tuple[pl.DataFrame, set[str]]:
         logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscriptions)
         if missing and logs and not covered:
             gaps.add(f"log {instance.message_log}", "the archive has no such file", instance.node)
-    return pl.concat(frames), connected
+    return Logs(pl.concat(frames), pl.concat(requests), connected)
 
 
-def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """A log's events of messages, of requests and of the client itself."""
     name = run.relative(path)
     _, node, app, _ = name.split("/")
     raw, bad, torn = jsonlines.read(path, _SCHEMA)
-    valid = (pl.col("ts") > 0) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(STATUSES + clients.STATUSES)
+    valid = (pl.col("ts") > 0) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(_ALL)
     events = raw.filter(valid.fill_null(False))
     bad += raw.height - events.height
     if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
@@ -57,7 +72,12 @@ def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
     empty_as_null = pl.when(pl.col("topic") == "").then(None).otherwise(pl.col("topic"))
     of_messages = mine.filter(pl.col("status").is_in(STATUSES)).with_columns(empty_as_null.alias("topic"))
     of_client = mine.filter(pl.col("status").is_in(clients.STATUSES)).select("ts", "instance", "status", _short("id"), _short("text"))
-    return of_messages.select(pl.col(column).cast(kind) for column, kind in _EVENT.items()), of_client
+    of_requests = mine.filter(pl.col("status").is_in(REQUEST_STATUSES))
+    return _typed(of_messages, _EVENT), _typed(of_requests, _REQUEST_EVENT), of_client
+
+
+def _typed(frame: pl.DataFrame, schema: dict) -> pl.DataFrame:
+    return frame.select(pl.col(column).cast(kind) for column, kind in schema.items())
 
 
 @dataclass
@@ -68,7 +88,7 @@ class Matching:
     messages: pl.DataFrame
     # One row per expected delivery: message, publisher, subscriber, sent, received (null: lost), processed, duplicates, radio, local, cross.
     deliveries: pl.DataFrame
-    # One row per message that was triggered and never sent: publisher, topic.
+    # One row per message that was triggered and never sent: publisher, topic, id, triggered, bytes.
     never_sent: pl.DataFrame
     streams: expected.Streams
 
@@ -116,7 +136,7 @@ def _messages(run: Run, events: pl.DataFrame, gaps: Gaps) -> tuple[pl.DataFrame,
         .select("message", "id", "topic", "triggered", "bytes", "ambiguous", publisher="number", sent="ts")
     )
     _ambiguous(run, messages, gaps)
-    return messages, with_topic(never_sent).select("topic", publisher="number")
+    return messages, with_topic(never_sent).select("topic", pl.col("id").cast(pl.String), "bytes", publisher="number", triggered="ts")
 
 
 def _short(column: str) -> pl.Expr:

@@ -10,6 +10,7 @@ from .analysis import Analysis
 from .figures import KINDS, QUANTILES
 from .gaps import OUTAGES
 from .report import words
+from .requests import OTHER, REASONS
 from .verdict import sentence
 
 COUNTS = ("triggered", "sent", "offered", "expected", "received", "lost", "duplicates")
@@ -26,7 +27,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
     results = analysis.results
     paths = []
     # One table at a time, as large ones take much memory.
-    for name, build, times in (("messages", message_table, ("triggered", "sent")), ("deliveries", delivery_table, ("sent", "received", "processed"))):
+    for name, build, times in _LARGE:
         paths += _write_table(build(analysis), times, directory / name)
     for name, frame, times in (
         ("stages", analysis.stages, ()),
@@ -42,9 +43,9 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         ("packets", analysis.packets, ()),
     ):
         paths += _write_table(frame, times, directory / name)
-    for name, keys in (("publishers", ("name", "node")), ("groups", ("name",))):
+    for name, keys in (("publishers", ("name", "node")), ("groups", ("name",)), ("pairs", ("from", "to"))):
         paths.append(directory / f"{name}.csv")
-        safe.cells(_flat(results[name], keys)).write_csv(paths[-1])
+        safe.cells(_flat(results.get(name), keys)).write_csv(paths[-1])
     for name, frame in (("headline", _headline(results)), ("networks", _networks(results))):
         paths.append(directory / f"{name}.csv")
         safe.cells(frame).write_csv(paths[-1])
@@ -132,6 +133,25 @@ def delivery_table(analysis: Analysis) -> pl.DataFrame:
     )
 
 
+def request_table(analysis: Analysis) -> pl.DataFrame:
+    """One row per request; times are Unix nanoseconds."""
+    names = _names(analysis)
+    joined = analysis.requests.rename({"publisher": "from", "subscriber": "to"})
+    joined = joined.join(names.rename({"name": "publisher"}), left_on="from", right_on="number", how="left", maintain_order="left")
+    joined = joined.join(names.select("number", subscriber="name"), left_on="to", right_on="number", how="left", maintain_order="left")
+    columns = ("publisher", "node", "group", "subscriber", "id", "topic", "triggered", "sent", "receipt", "failed", "reason", "retransmissions")
+    response = ((pl.col("receipt") - pl.col("sent")) / 1e9).alias("responseSeconds")
+    return joined.select(*columns, response, "bytes", "receiptBytes", *KINDS)
+
+
+# Large tables: their names, what makes them, and their columns of times.
+_LARGE = (
+    ("messages", message_table, ("triggered", "sent")),
+    ("deliveries", delivery_table, ("sent", "received", "processed")),
+    ("requests", request_table, ("triggered", "sent", "receipt", "failed")),
+)
+
+
 # Prefix and suffix of the columns of confidence intervals.
 _INTERVALS = {
     "medianSeconds": ("median", "Seconds"),
@@ -145,12 +165,32 @@ def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
     schema = dict.fromkeys(keys, pl.String) | dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
     schema |= {f"delay{q.capitalize()}Seconds": pl.Float64 for q in QUANTILES} | {"neverSent": pl.Int64}
     schema |= dict.fromkeys([f"{name}{end}{unit}" for name, unit in _INTERVALS.values() for end in ("Low", "High")], pl.Float64)
+    asked = any("requests" in entry for entry in entries or [])
+    schema |= _REQUESTS if asked else {}
     rows = []
     for entry in entries or []:
         delay, confidence, counts = entry["delaySeconds"] or {}, entry["confidence"], entry["messages"]
         row = [entry[k] for k in keys] + [counts.get(c) for c in COUNTS + SHARES] + [delay.get(q) for q in QUANTILES] + [counts["neverSent"]]
-        rows.append(row + [(confidence.get(what) or {}).get(end) for what in _INTERVALS for end in ("low", "high")])
+        row += [(confidence.get(what) or {}).get(end) for what in _INTERVALS for end in ("low", "high")]
+        rows.append(row + (_requests(entry.get("requests")) if asked else []))
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+# Columns of requests, where there are any.
+_REQUESTS = dict.fromkeys(("requests", "requestsSent", "receipts"), pl.Int64) | {"receiptPercent": pl.Float64}
+_REQUESTS |= dict.fromkeys((*(f"failed{reason.capitalize()}" for reason in (*REASONS, OTHER)), "outstanding", "retransmissions"), pl.Int64)
+_REQUESTS |= dict.fromkeys(
+    (*(f"response{q.capitalize()}Seconds" for q in QUANTILES), "responseMeanLowSeconds", "responseMeanHighSeconds"), pl.Float64
+)
+
+
+def _requests(entry: dict | None) -> list:
+    if entry is None:
+        return [0, 0, 0, None, *[0] * (len(REASONS) + 3), *[None] * (len(QUANTILES) + 2)]
+    failed, response, mean = entry["failed"] or {}, entry["responseSeconds"] or {}, entry["confidence"]["meanSeconds"] or {}
+    counts = [entry[name] for name in ("triggered", "sent", "receipts", "receiptPercent")]
+    counts += [*(failed.get(reason, 0) for reason in (*REASONS, OTHER)), entry["outstanding"], entry["retransmissions"]]
+    return counts + [response.get(q) for q in QUANTILES] + [mean.get(end) for end in ("low", "high")]
 
 
 def _headline(results: dict) -> pl.DataFrame:
@@ -170,12 +210,12 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines += [f"Group {entry['name']}: {summary.sentence(entry)}"]
     lines += [f"WARNING: {safe.line(text)}" for text in summary.warned(results)]
     lines += [f"Emulation: {sentence(results.get('verdict'), entry)}", *_outage_lines(results["gaps"] or []), ""]
-    header = ["", *_SHOWN.values(), *("mean [95 %]" if q == "mean" else q for q in QUANTILES)]
     groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
     publishers = [[entry["name"], *_cells(entry)] for entry in results["publishers"] or []]
-    widths = [max(len(row[i]) for row in [header, *groups, *publishers]) for i in range(len(header))]
-    lines += _table("Deliveries by group (delays in seconds)", header, groups, widths)
-    lines += _table("Deliveries by publisher (delays in seconds)", header, publishers, widths)
+    widths = _widths([_HEADER, *groups, *publishers])
+    lines += _table("Deliveries by group (delays in seconds)", _HEADER, groups, widths)
+    lines += _table("Deliveries by publisher (delays in seconds)", _HEADER, publishers, widths)
+    lines += _pair_lines(results) + _request_lines(results)
     for network in results["networks"] or []:
         rate = network.get("bytesPerSecond")
         lines.append(f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent"))
@@ -186,6 +226,23 @@ def tables(results: dict, plan: dict | None = None) -> str:
     notes = results.get("notes") or []
     lines += ["", "Notes", *map(_sentence, notes)] if notes else []
     return safe.terminal("\n".join(line.rstrip() for line in lines) + "\n")
+
+
+def _pair_lines(results: dict) -> list[str]:
+    """A table of pairs of groups, if there are several."""
+    rows = [[summary.pair(entry), *_cells(entry)] for entry in summary.pairs(results)]
+    return _sized("Deliveries by groups of sender and receiver (delays in seconds)", _HEADER, rows) if rows else []
+
+
+def _request_lines(results: dict) -> list[str]:
+    """A table of requests by group and publisher; nothing if there are none."""
+    if "requests" not in results:
+        return []
+    named = [(entry["name"], entry) for entry in results["groups"]]
+    named += [(summary.pair(entry), entry) for entry in summary.pairs(results)]
+    named += [(entry["name"], entry) for entry in results["publishers"] or []]
+    rows = [[name, *summary.request_cells(entry["requests"])] for name, entry in named if "requests" in entry]
+    return _sized("Requests by group, pair of groups and publisher (response times in seconds)", ["", *summary.REQUEST_HEADER], rows)
 
 
 def _sentence(entry: dict) -> str:
@@ -228,12 +285,23 @@ _SHOWN = {
 }
 
 
+_HEADER = ["", *_SHOWN.values(), *("mean [95 %]" if q == "mean" else q for q in QUANTILES)]
+
+
 def _cells(entry: dict) -> list[str]:
     counts = entry["messages"]
     delivered = summary.share(counts["received"], counts["offered"]) if counts["offered"] else "-"
     shown = counts | {"deliveredPercent": delivered, "unsent": counts["offered"] - counts["expected"]}
     cells = [str(shown[c]) for c in _SHOWN]
     return cells + [summary.delay(entry, q, 4) or "-" for q in QUANTILES]
+
+
+def _widths(rows: list[list[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _sized(title: str, header: list[str], rows: list[list[str]]) -> list[str]:
+    return _table(title, header, rows, _widths([header, *rows]))
 
 
 def _table(title: str, header: list[str], rows: list[list[str]], widths: list[int]) -> list[str]:

@@ -8,6 +8,7 @@ import polars as pl
 
 from .analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis
 from .figures import KINDS
+from .requests import SCHEMA
 from .run import Run, RunError
 
 FOLDER = "results"
@@ -25,7 +26,10 @@ def load(directory: str | Path) -> Analysis:
     run = Run.load(Path(directory))
     folder = run.directory / FOLDER
     results = _results(folder / RESULTS_FILE)
-    frames = {field.name: _read(folder, field.name) for field in dataclasses.fields(Analysis) if field.type is pl.DataFrame}
+    # Earlier results have no table of requests.
+    lacking = set() if "requests" in results or (folder / "requests.parquet").exists() else {"requests"}
+    names = [field.name for field in dataclasses.fields(Analysis) if field.type is pl.DataFrame and field.name not in lacking]
+    frames = {name: _read(folder, name) for name in names}
     numbers = pl.DataFrame(
         {"name": [i.name for i in run.instances], "number": [i.number for i in run.instances]}, schema={"name": pl.Categorical, "number": pl.UInt32}
     )
@@ -34,8 +38,15 @@ def load(directory: str | Path) -> Analysis:
     deliveries = with_radio(frames["deliveries"].lazy(), run).collect()
     deliveries = _numbered(_numbered(deliveries, "publisher", numbers), "subscriber", numbers)
     deliveries = deliveries.join(messages.select("publisher", "id", "message"), on=["publisher", "id"], how="left", maintain_order="left")
-    frames |= {"messages": messages.select(_MESSAGES), "deliveries": deliveries.select(_DELIVERIES)}
+    asked = _asked(frames["requests"], messages, numbers) if "requests" in frames else pl.DataFrame(schema=SCHEMA)
+    frames |= {"messages": messages.select(_MESSAGES), "deliveries": deliveries.select(_DELIVERIES), "requests": asked}
     return Analysis(run=run, results=results, **frames)
+
+
+def _asked(table: pl.DataFrame, messages: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
+    numbered = _numbered(_numbered(table, "publisher", numbers), "subscriber", numbers)
+    found = numbered.join(messages.select("publisher", "id", "message"), on=["publisher", "id"], how="left", maintain_order="left")
+    return found.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 
 def with_radio(deliveries: pl.LazyFrame, run: Run) -> pl.LazyFrame:

@@ -70,12 +70,29 @@ def headline(results: dict) -> list[tuple[str, str]]:
     for quantile, name in NAMES.items():
         interval = _interval(confidence.get(f"{quantile}Seconds"), 4)
         rows.append((f"Delay, {name} (s)", number(delay.get(quantile), 4) + interval))
+    rows += _headline_requests(entry.get("requests"))
     off = off_by(entry)
     rows += [(f"Off by at most, {what}", number(off[key], decimals)) for key, what, decimals in _OFF if key in off]
     rows += [("Warning", text) for text in warned(results)]
     rows.append(("Gaps in the results", str(len(results["gaps"] or []))))
     if confidence.get("level"):
         rows.append(("Level of the intervals (%)", f"{confidence['level'] * 100:g}"))
+    return rows
+
+
+def _headline_requests(entry: dict | None) -> list[tuple[str, str]]:
+    if not entry:
+        return []
+    response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
+    rows = [
+        ("Requests", str(entry["triggered"])),
+        ("Receipts of requests (%)", number(entry["receiptPercent"], 2) + _interval(confidence["receiptPercent"], 2)),
+        ("Failed requests", failed(entry)),
+        ("Outstanding requests", str(entry["outstanding"])),
+        ("Retransmissions of requests", str(entry["retransmissions"])),
+    ]
+    for quantile, name in NAMES.items():
+        rows.append((f"Response time, {name} (s)", number(response.get(quantile), 4) + _interval(confidence.get(f"{quantile}Seconds"), 4)))
     return rows
 
 
@@ -88,6 +105,35 @@ def delay(entry: dict, figure: str, decimals: int) -> str:
     """A figure of the delays of a group or publisher, the mean with its interval of confidence; an empty text if there is none."""
     interval = (entry.get("confidence") or {}).get("meanSeconds") if figure == "mean" else None
     return number((entry["delaySeconds"] or {}).get(figure), decimals) + _interval(interval, decimals)
+
+
+def pairs(results: dict) -> list[dict]:
+    """Pairs of groups with offered deliveries; none if there is only one, as it says what the groups say."""
+    found = [entry for entry in results.get("pairs") or [] if entry["messages"]["offered"]]
+    return found if len(found) > 1 else []
+
+
+def pair(entry: dict) -> str:
+    """The name of a pair of groups."""
+    return f"{entry['from']} to {entry['to']}"
+
+
+REQUEST_HEADER = ("requests", "sent", "receipts", "receipts %", "failed", "outstanding", "retrans.", "min", "median", "mean [95 %]", "p95", "max")
+
+
+def request_cells(entry: dict) -> list[str]:
+    """The figures of requests under REQUEST_HEADER."""
+    response, interval = entry["responseSeconds"] or {}, entry["confidence"]["meanSeconds"]
+    counts = [entry["triggered"], entry["sent"], entry["receipts"], share(entry["receipts"], entry["triggered"]), failed(entry)]
+    times = [number(response.get(q), 4) + (_interval(interval, 4) if q == "mean" else "") for q in ("min", "median", "mean", "p95", "max")]
+    return [*map(str, [*counts, entry["outstanding"], entry["retransmissions"]]), *(time or "-" for time in times)]
+
+
+def failed(entry: dict) -> str:
+    """The number of failed requests, with their reasons."""
+    reasons = entry["failed"] or {}
+    named = f" ({', '.join(f'{count} {reason}' for reason, count in reasons.items())})" if reasons else ""
+    return f"{sum(reasons.values())}{named}"
 
 
 def _interval(bounds: dict | None, decimals: int) -> str:

@@ -29,8 +29,14 @@ func resultsText(r runapi.Results) string {
 	}
 	b.WriteString("\n\n" + headlineText(r) + "\n")
 	b.WriteString(groupsTable(r).String())
+	if pairs := pairsTable(r.Pairs); len(pairs) > 2 { // a single pair says what the groups say
+		b.WriteString("\n" + pairs.String())
+	}
 	if len(r.Publishers) > 0 {
 		b.WriteString("\n" + publishersTable(r.Publishers).String())
+	}
+	if requests := requestsTable(&r); len(requests) > 1 {
+		b.WriteString("\n" + requests.String())
 	}
 	if networks := networksTable(r.Networks); len(networks) > 1 {
 		b.WriteString("\n" + networks.String())
@@ -92,6 +98,17 @@ func groupsTable(r runapi.Results) table {
 	return rows
 }
 
+// pairsTable of groups of senders and receivers with offered deliveries.
+func pairsTable(pairs []runapi.PairResult) table {
+	rows := table{row([]string{"FROM GROUP", "TO GROUP"}, figureHeads...)}
+	for _, p := range pairs {
+		if _, offered := p.Messages.Counted(); offered > 0 {
+			rows = append(rows, row([]string{p.From, p.To}, figuresOf(p.Messages, p.DelaySeconds, p.Confidence)...))
+		}
+	}
+	return rows
+}
+
 func publishersTable(publishers []runapi.PublisherResult) table {
 	rows := table{figures("PUBLISHER", figureHeads...)}
 	for _, p := range publishers {
@@ -109,18 +126,6 @@ func clocksTable(clocks []runapi.ClockResult) table {
 	return rows
 }
 
-// meanText has the mean of delays and half its confidence interval, the wider side; a dash in older results.
-func meanText(q *runapi.Quantiles, known *runapi.Confidence) string {
-	if q.Mean == nil {
-		return "-"
-	}
-	e := estimate{n: 1, mean: *q.Mean, halfWidth: math.NaN()}
-	if known != nil && known.MeanSeconds != nil {
-		e.halfWidth = max(known.MeanSeconds.High-e.mean, e.mean-known.MeanSeconds.Low)
-	}
-	return e.text(seconds)
-}
-
 func figuresOf(m runapi.Messages, q *runapi.Quantiles, known *runapi.Confidence) []string {
 	triggered, offered := m.Counted()
 	delivered := "-"
@@ -131,11 +136,7 @@ func figuresOf(m runapi.Messages, q *runapi.Quantiles, known *runapi.Confidence)
 	if q == nil {
 		return append(cells, "-", "-", "-", "-", "-", "-", "-")
 	}
-	p95 := "-" // older results lack it
-	if q.P95 != nil {
-		p95 = seconds(*q.P95)
-	}
-	return append(cells, seconds(q.Min), seconds(q.P25), seconds(q.Median), meanText(q, known), seconds(q.P75), p95, seconds(q.Max))
+	return append(cells, seconds(q.Min), seconds(q.P25), seconds(q.Median), meanText(q, known), seconds(q.P75), p95Text(q), seconds(q.Max))
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }

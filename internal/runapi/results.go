@@ -19,11 +19,16 @@ type Results struct {
 	Warnings []Gap    `json:"warnings,omitempty"`
 	Messages Messages `json:"messages"`
 	// DelaySeconds from sent to received; null if nothing was received.
-	DelaySeconds *Quantiles        `json:"delaySeconds"`
-	Groups       []GroupResult     `json:"groups"`
-	Publishers   []PublisherResult `json:"publishers"`
-	Networks     []NetworkResult   `json:"networks"`
-	Gaps         []Gap             `json:"gaps"`
+	DelaySeconds *Quantiles `json:"delaySeconds"`
+	// Requests are absent if there were none, and in older results.
+	Requests   *RequestResults   `json:"requests,omitempty"`
+	Groups     []GroupResult     `json:"groups"`
+	Publishers []PublisherResult `json:"publishers"`
+	// Pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than MaxPairs, and in
+	// older results.
+	Pairs    []PairResult    `json:"pairs,omitempty"`
+	Networks []NetworkResult `json:"networks"`
+	Gaps     []Gap           `json:"gaps"`
 	// Notes name what was not requested, or cannot be measured here; nothing is missing because of them. Absent if there are none.
 	Notes []Gap `json:"notes,omitempty"`
 	// Hosts that carried nodes, and their load; absent if no radiod reported any.
@@ -191,6 +196,42 @@ type Confidence struct {
 	DeliveredPercent *Interval `json:"deliveredPercent,omitempty"`
 }
 
+// RequestResults are figures of requests: messages whose sender waits for a response, the receipt.
+type RequestResults struct {
+	// Triggered requests are those that apps wanted to send, Sent those that were handed to the socket or library. Each has a receipt, has failed,
+	// or is outstanding.
+	Triggered int64 `json:"triggered"`
+	Sent      int64 `json:"sent"`
+	// Receipts came before the end of the drain: ReceiptPercent of the triggered requests.
+	Receipts       int64   `json:"receipts"`
+	ReceiptPercent float64 `json:"receiptPercent"`
+	// Failed requests by reason: those of request.Reasons, or other. Null if none failed.
+	Failed map[string]int64 `json:"failed"`
+	// Outstanding requests had neither a receipt nor a failure at the end of the drain.
+	Outstanding int64 `json:"outstanding"`
+	// Retransmissions of requests, or of blocks of them, by the protocol itself.
+	Retransmissions int64 `json:"retransmissions"`
+	// ResponseSeconds from sent to the receipt; null without receipts.
+	ResponseSeconds *Quantiles         `json:"responseSeconds"`
+	Confidence      *RequestConfidence `json:"confidence"`
+}
+
+// RequestConfidence has the intervals of Confidence for requests. Those of response times are null for too few receipts.
+type RequestConfidence struct {
+	Level          float64   `json:"level"`
+	ReceiptPercent *Interval `json:"receiptPercent"`
+	MedianSeconds  *Interval `json:"medianSeconds"`
+	MeanSeconds    *Interval `json:"meanSeconds"`
+}
+
+// FailedCount is the number of failed requests.
+func (r *RequestResults) FailedCount() (count int64) {
+	for _, n := range r.Failed {
+		count += n
+	}
+	return count
+}
+
 // Interval from Low to High, in the unit of its value.
 type Interval struct {
 	Low  float64 `json:"low"`
@@ -217,8 +258,23 @@ type GroupResult struct {
 	DelaySeconds *Quantiles `json:"delaySeconds"`
 	// Confidence is absent in older results.
 	Confidence *Confidence `json:"confidence,omitempty"`
+	// Requests are absent if there were none, and in older results.
+	Requests *RequestResults `json:"requests,omitempty"`
 	// Bounds are absent in older results, and if the emulation was not judged.
 	Bounds *Bounds `json:"bounds,omitempty"`
+}
+
+// MaxPairs entries of Results.Pairs.
+const MaxPairs = 100
+
+// PairResult is the result of the deliveries from one node group to another, or within one.
+type PairResult struct {
+	From         string          `json:"from"`
+	To           string          `json:"to"`
+	Messages     Messages        `json:"messages"`
+	DelaySeconds *Quantiles      `json:"delaySeconds"`
+	Confidence   *Confidence     `json:"confidence"`
+	Requests     *RequestResults `json:"requests,omitempty"`
 }
 
 // PublisherResult is the result of one publishing instance.
@@ -229,6 +285,8 @@ type PublisherResult struct {
 	DelaySeconds *Quantiles `json:"delaySeconds"`
 	// Confidence is absent in older results.
 	Confidence *Confidence `json:"confidence,omitempty"`
+	// Requests are absent if there were none, and in older results.
+	Requests *RequestResults `json:"requests,omitempty"`
 }
 
 // NetworkResult is the data volume of one network.

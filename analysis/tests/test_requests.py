@@ -1,0 +1,165 @@
+"""What became of requests: receipts, failures by reason, retransmissions, response times. test_reference has every contradiction."""
+
+import re
+from pathlib import Path
+
+import pytest
+from lab import PICTURE, UNIT, Lab, gap, gap_names
+
+from vignette_analysis import analyse, requests
+
+CHAT = {"name": "chat", "messaging": {"transport": "coap"}}
+TO_B, TO_C = "messaging/chat/to/b", "messaging/chat/to/c"
+
+
+@pytest.fixture
+def lab(tmp_path) -> Lab:
+    return Lab(tmp_path / "run").node("a", CHAT, group="red").node("b", CHAT, group="red").node("c", CHAT, group="blue")
+
+
+def send(lab: Lab, id: str, at: float, topic: str = TO_B, sender: str = "a/chat", **outcomes: float) -> None:
+    """A request with what is logged of it at the sender, by status and seconds after its sending."""
+    lab.event(sender, "triggered", at - 0.001, id, topic, bytes=100).event(sender, "sent", at, id, topic, bytes=100)
+    for status, after in outcomes.items():
+        text = {"text": "timeout: after 4 retransmissions"} if status == "failed" else {}
+        lab.event(sender, status, at + after, id, topic, **text)
+
+
+def of(results: dict, name: str) -> dict | None:
+    return next(entry for entry in results["groups"] + results["publishers"] if entry["name"] == name).get("requests")
+
+
+def test_each_request_has_a_receipt_or_has_failed_or_is_outstanding(lab):
+    send(lab, "1", 1.0, receipt=0.5)
+    send(lab, "2", 2.0, retransmitted=2.0, receipt=3.0)
+    send(lab, "3", 3.0, retransmitted=2.5, failed=60.0 - 13)
+    send(lab, "4", 4.0)
+    results = analyse(lab.write()).results
+    found = results["requests"]
+    assert {key: found[key] for key in ("triggered", "sent", "receipts", "receiptPercent", "failed", "outstanding", "retransmissions")} == {
+        "triggered": 4,
+        "sent": 4,
+        "receipts": 2,
+        "receiptPercent": 50.0,
+        "failed": {"timeout": 1},
+        "outstanding": 1,
+        "retransmissions": 2,
+    }
+    assert found["responseSeconds"]["min"] == 0.5 and found["responseSeconds"]["mean"] == 1.75 and found["responseSeconds"]["max"] == 3.0
+    assert of(results, "a/chat") == found | {"confidence": of(results, "a/chat")["confidence"]} and of(results, "b/chat") is None
+    assert gap(results, "requests in flight")["reason"] == "inFlightAtEnd: 1 requests had neither a receipt nor a failure at the end of the drain"
+
+
+def test_requests_are_in_the_groups_of_their_deliveries(lab):
+    send(lab, "1", 1.0, receipt=0.5)
+    send(lab, "2", 2.0, TO_C, receipt=1.0)
+    send(lab, "3", 3.0, "messaging/chat/to/a", "c/chat", receipt=2.0)
+    results = analyse(lab.write()).results
+    assert {name: of(results, name)["receipts"] for name in ("all", "radio", "cross", "red", "blue")} == {
+        "all": 3, "radio": 3, "cross": 2, "red": 2, "blue": 1,
+    }  # fmt: skip
+    assert of(results, "local") is None
+    pairs = {(p["from"], p["to"]): p.get("requests", {}).get("receipts") for p in results["pairs"]}
+    assert pairs == {("red", "red"): 1, ("red", "blue"): 1, ("blue", "red"): 1}
+
+
+def test_a_message_that_asks_for_no_receipt_is_no_request(tmp_path):
+    for settings in ({"receipt": False}, {"multicast": True}):
+        service = CHAT | {"messaging": settings, "groups": ["red"]}
+        lab = Lab(tmp_path / str(settings)).node("a", service, group="red").node("b", service, group="red")
+        send(lab, "1", 1.0, TO_B if "receipt" in settings else "messaging/chat/to/red")
+        analysis = analyse(lab.write())
+        assert "requests" not in analysis.results and analysis.requests.is_empty(), settings
+        assert not any(name.startswith("requests") for name in gap_names(analysis.results))
+
+
+def test_a_failure_without_asking_for_a_receipt_counts_alone(tmp_path):
+    service = CHAT | {"messaging": {"transport": "coap-tcp", "receipt": False}}
+    lab = Lab(tmp_path / "run").node("a", service).node("b", service)
+    lab.event("a/chat", "triggered", 1.0, "1", TO_B).event("a/chat", "failed", 1.5, "1", TO_B, text="refused")
+    send(lab, "2", 2.0)
+    found = analyse(lab.write()).results["requests"]
+    assert (found["triggered"], found["sent"], found["failed"], found["outstanding"]) == (1, 0, {"refused": 1}, 0)
+
+
+def test_an_own_app_s_messages_are_requests_where_their_topic_has_receipts(tmp_path):
+    lab = Lab(tmp_path / "run").node("a", {"name": "own", "kind": "image", "topics": ["x"]}).node("b", PICTURE)
+    for n in range(3):
+        lab.event("a/own", "sent", n + 1.0, f"q{n}", "ask").event("a/own", "sent", n + 1.5, f"t{n}", "tell")
+    lab.event("a/own", "receipt", 1.25, "q0", "ask")
+    analysis = analyse(lab.write())
+    assert analysis.requests["id"].to_list() == ["q0", "q1", "q2"]
+    assert analysis.requests["reason"].to_list() == [None, "inFlightAtEnd", "inFlightAtEnd"]
+
+
+def test_what_came_after_the_drain_does_not_count(lab):
+    send(lab, "1", 59.0, receipt=1.5)
+    send(lab, "2", 59.5, failed=2.0)
+    results = analyse(lab.write()).results
+    assert (results["requests"]["receipts"], results["requests"]["failed"], results["requests"]["outstanding"]) == (0, None, 2)
+    found = gap(results, "requests in flight")
+    assert "2 requests had neither" in found["reason"] and "2 receipts, failures and retransmissions came after it" in found["reason"]
+    assert found["fromSeconds"] == 59.0 and found["toSeconds"] == 61.5
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([("receipt", 2.0, "stranger")], "1 receipts, failures and retransmissions, such as of id 'stranger', are of messages that it neither"),
+        (
+            [("receipt", 2.0, "1"), ("receipt", 3.0, "1")],
+            "1 receipts, such as of id '1', repeat an earlier one; the first one of each request counts",
+        ),
+        ([("failed", 2.0, "1"), ("failed", 3.0, "1")], "1 failures, such as of id '1', repeat an earlier one"),
+        ([("failed", 2.0, "1"), ("receipt", 3.0, "1")], "1 requests, such as id '1', have both a receipt and a failure; the earlier one counts"),
+        ([("failed", 2.0, "1", "it broke")], "1 failures, such as of id '1', do not begin with a known reason; they count as other"),
+        ([("receipt", 2.0, "2")], "1 receipts and retransmissions, such as of id '2', are of messages that it did not send"),
+    ],
+)
+def test_contradictions_are_gaps(lab, events, reason):
+    send(lab, "1", 1.0)
+    lab.event("a/chat", "triggered", 1.0, "2", TO_B)
+    for status, at, id, *text in events:
+        lab.event("a/chat", status, at, id, TO_B, text=text[0] if text else "timeout")
+    assert reason in gap(analyse(lab.write()).results, "requests of a/chat")["reason"]
+
+
+def test_a_receipt_before_its_request_is_a_gap_and_counts(lab):
+    send(lab, "1", 1.0, receipt=-0.25)
+    results = analyse(lab.write()).results
+    assert results["requests"]["responseSeconds"]["median"] == -0.25
+    assert "1 receipts came up to 0.250000 s before" in gap(results, "negative delays")["reason"]
+
+
+def test_a_run_without_requests_says_nothing_of_them(tmp_path):
+    lab = Lab(tmp_path / "run").node("nor", UNIT).node("prt", PICTURE)
+    lab.event("nor/unit", "sent", 1.0, "1", "/nor/unit")
+    analysis = analyse(lab.write())
+    assert "requests" not in analysis.results and all("requests" not in e for e in analysis.results["groups"] + analysis.results["publishers"])
+    assert analysis.requests.is_empty() and list(analysis.requests.columns) == list(requests.SCHEMA)
+
+
+def test_a_messaging_service_has_no_broker_to_be_connected_to(lab):
+    send(lab, "1", 1.0, receipt=0.5)
+    assert not any("never connected" in w["what"] for w in analyse(lab.write()).results["warnings"])
+
+
+def test_the_table_of_requests_has_names_and_response_times(lab):
+    send(lab, "1", 1.0, TO_C, receipt=0.5)
+    row = analyse(lab.write()).request_table().to_dicts()[0]
+    assert (row["publisher"], row["subscriber"], row["node"], row["group"], row["responseSeconds"]) == ("a/chat", "c/chat", "a", "red", 0.5)
+
+
+def test_the_reasons_are_those_of_the_traffic_program():
+    source = (Path(__file__).parents[2] / "internal" / "traffic" / "request" / "request.go").read_text()
+    assert tuple(re.findall(r'Reason = "(\w+)"', source)) == requests.REASONS
+
+
+def test_more_pairs_of_groups_than_can_be_read_are_left_out_and_a_note_says_so(tmp_path):
+    lab = Lab(tmp_path / "run")
+    for n in range(11):
+        lab.node(f"n{n}", UNIT | {"name": "unit"})
+    results = analyse(lab.write()).results
+    assert "pairs" not in results
+    reason = "11 groups of nodes make 110 pairs, and 100 are computed at most: give several nodes one group"
+    assert [note["reason"] for note in results["notes"] if note["what"] == "pairs"] == [reason]

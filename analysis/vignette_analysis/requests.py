@@ -1,0 +1,197 @@
+"""Requests: messages whose sender waits for a response, the receipt. docs/reference/results.md has the definitions."""
+
+import polars as pl
+
+from . import safe
+from .gaps import Gaps
+from .messages import Matching
+from .run import Run
+
+# request.Reasons: the first word of a failed event's text. Any other word counts as OTHER.
+REASONS = ("timeout", "reset", "refused", "unreachable", "rejected", "cancelled", "invalid")
+OTHER = "other"
+# The reason of requests that had neither a receipt nor a failure at the end of the drain.
+OUTSTANDING = "inFlightAtEnd"
+SCHEMA = {
+    "message": pl.UInt32,
+    "publisher": pl.UInt32,
+    "subscriber": pl.UInt32,
+    "id": pl.String,
+    "topic": pl.Categorical,
+    "triggered": pl.Int64,
+    "sent": pl.Int64,
+    "receipt": pl.Int64,
+    "failed": pl.Int64,
+    "reason": pl.Categorical,
+    "retransmissions": pl.Int64,
+    "bytes": pl.Int64,
+    "receiptBytes": pl.Int64,
+    "radio": pl.Boolean,
+    "local": pl.Boolean,
+    "cross": pl.Boolean,
+}
+
+
+def services(run: Run) -> dict[str, dict]:
+    """The settings of messaging services, by the app's name."""
+    return {app["name"]: app["messaging"] for app in run.plan.get("spec", {}).get("apps") or [] if app.get("messaging")}
+
+
+def match(run: Run, events: pl.DataFrame, matching: Matching, gaps: Gaps) -> pl.DataFrame:
+    """Find what became of every request: a row for each, in the order of SCHEMA's columns."""
+    if events.is_empty() and not services(run):
+        return pl.DataFrame(schema=SCHEMA)
+    known = _messages(matching)
+    events, late = _in_time(run, events.sort("ts", maintain_order=True))
+    outcomes = _outcomes(events)
+    found = known.join(outcomes, on=["publisher", "id"], how="left", maintain_order="left")
+    _unknown(run, outcomes.join(known, on=["publisher", "id"], how="anti"), gaps)
+    found = _answered_topics(found).filter(pl.col("events").is_not_null() | pl.col("answeredTopic") | _asked(run))
+    found = found.with_columns(pl.col("receipts", "failures", "nameless", "retransmissions").fill_null(0))
+    _contradictions(run, found, gaps)
+    found = _settled(found)
+    _in_flight(run, found, late, gaps)
+    _early(run, found, gaps)
+    return _addressed(found, matching).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+def _messages(matching: Matching) -> pl.DataFrame:
+    """Every message, sent or only triggered: message (null where it was not sent), publisher, id, topic, triggered, sent, bytes."""
+    columns = ("message", "publisher", "id", "topic", "triggered", "sent", "bytes")
+    sent = matching.messages.select(columns)
+    never_sent = matching.never_sent.select("publisher", "id", "topic", "triggered", "bytes")
+    return pl.concat([sent, never_sent], how="diagonal").select(columns)
+
+
+def _in_time(run: Run, events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Events up to the end of the drain, and those after it."""
+    if run.measure_end is None:
+        return events, events.clear()
+    late = pl.col("ts") > run.measure_end
+    return events.filter(~late), events.filter(late)
+
+
+def _outcomes(events: pl.DataFrame) -> pl.DataFrame:
+    """What the log has of each (publisher, id); events are in order of time."""
+    word = pl.col("text").str.extract(r"^\s*([A-Za-z]+)\s*(?::|$)")
+    reason = pl.when(word.is_in(REASONS)).then(word).otherwise(pl.lit(OTHER))
+
+    def of(status: str, value: pl.Expr) -> pl.Expr:
+        return value.filter(pl.col("status") == status)
+
+    return (
+        events.with_columns(reason=reason)
+        .group_by("number", "id", maintain_order=True)
+        .agg(
+            events=pl.len(),
+            receipt=of("receipt", pl.col("ts")).first(),
+            receiptBytes=of("receipt", pl.col("bytes")).first(),
+            receipts=of("receipt", pl.col("ts")).len(),
+            failed=of("failed", pl.col("ts")).first(),
+            reason=of("failed", pl.col("reason")).first(),
+            failures=of("failed", pl.col("ts")).len(),
+            nameless=of("failed", pl.col("reason") == OTHER).sum(),
+            retransmissions=of("retransmitted", pl.col("ts")).len(),
+        )
+        .rename({"number": "publisher"})
+    )
+
+
+def _answered_topics(found: pl.DataFrame) -> pl.DataFrame:
+    """Add whether any message of the publisher on the same topic has a receipt: then all of them ask for one."""
+    answered = found.filter(pl.col("receipt").is_not_null()).select("publisher", "topic", answeredTopic=True).unique()
+    joined = found.join(answered, on=["publisher", "topic"], how="left", maintain_order="left", nulls_equal=True)
+    return joined.with_columns(pl.col("answeredTopic").fill_null(False))
+
+
+def _asked(run: Run) -> pl.Expr:
+    """Whether a messaging service sent the message to one node and asked for a receipt."""
+    nodes, groups = [node["name"] for node in run.nodes], {node["group"] for node in run.nodes}
+    known = services(run)
+    asked = pl.lit(False)
+    for name, settings in known.items():
+        if settings.get("receipt") is False:
+            continue
+        # By multicast a message to a group has no receipt, also to a group with the name of a node.
+        alone = [node for node in nodes if not (settings.get("multicast") and node in groups)]
+        numbers = [i.number for i in run.instances if i.app == name]
+        to_one = pl.col("topic").cast(pl.String).is_in([f"messaging/{name}/to/{node}" for node in alone])
+        asked = asked | (pl.col("publisher").is_in(numbers) & to_one)
+    return asked.fill_null(False)
+
+
+def _settled(found: pl.DataFrame) -> pl.DataFrame:
+    """Keep the earlier one of receipt and failure. A message that was not sent has no receipt and no retransmissions."""
+    sent = pl.col("sent").is_not_null()
+    answered = sent & pl.col("receipt").is_not_null() & (pl.col("failed").is_null() | (pl.col("receipt") <= pl.col("failed")))
+    failed = pl.col("failed").is_not_null() & ~answered
+    return found.with_columns(
+        receipt=pl.when(answered).then("receipt"),
+        receiptBytes=pl.when(answered).then("receiptBytes"),
+        failed=pl.when(failed).then("failed"),
+        reason=pl.when(failed).then("reason").when(~answered).then(pl.lit(OUTSTANDING)),
+        retransmissions=pl.when(sent).then("retransmissions").otherwise(0),
+    )
+
+
+def _addressed(found: pl.DataFrame, matching: Matching) -> pl.DataFrame:
+    """Add the subscriber, if there is exactly one, and whether any delivery is radio, local or cross."""
+    pairs = matching.streams.pairs.group_by("publisher", "topic").agg(
+        pl.col("radio", "local", "cross").any(), pl.when(pl.len() == 1).then(pl.col("subscriber").first()).alias("subscriber")
+    )
+    joined = found.join(pairs, on=["publisher", "topic"], how="left", maintain_order="left")
+    return joined.with_columns(pl.col("radio", "local", "cross").fill_null(False))
+
+
+def _by_instance(run: Run, counted: pl.DataFrame, what: str, gaps: Gaps) -> None:
+    """A gap for each publisher with a count; what has {count} and may have {example}, an id."""
+    for number, count, example in counted.filter(pl.col("count") > 0).sort("publisher").rows():
+        instance = run.instances[number]
+        reason = what.format(count=count, example=f"{safe.bounded(example or '')!r}")
+        gaps.add(f"requests of {instance.name}", reason, instance.node)
+
+
+def _sums(found: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
+    """The sum of a value by publisher, and the least id that has any."""
+    some = found.with_columns(count=value).filter(pl.col("count") > 0)
+    return some.group_by("publisher").agg(pl.col("count").sum(), pl.col("id").min())
+
+
+def _unknown(run: Run, unknown: pl.DataFrame, gaps: Gaps) -> None:
+    what = "{count} receipts, failures and retransmissions, such as of id {example}, are of messages that it neither triggered nor sent; "
+    _by_instance(run, _sums(unknown, pl.col("events").cast(pl.Int64)), what + "they are in no figure", gaps)
+
+
+def _contradictions(run: Run, found: pl.DataFrame, gaps: Gaps) -> None:
+    """Name events that contradict each other."""
+    receipts, failures = pl.col("receipts").cast(pl.Int64), pl.col("failures").cast(pl.Int64)
+    unsent = pl.when(pl.col("sent").is_null()).then(receipts + pl.col("retransmissions").cast(pl.Int64)).otherwise(0)
+    both = (pl.col("sent").is_not_null() & pl.col("receipt").is_not_null() & pl.col("failed").is_not_null()).cast(pl.Int64)
+    for value, what in (
+        (unsent, "{count} receipts and retransmissions, such as of id {example}, are of messages that it did not send; they are in no figure"),
+        ((receipts - 1).clip(0), "{count} receipts, such as of id {example}, repeat an earlier one; the first one of each request counts"),
+        ((failures - 1).clip(0), "{count} failures, such as of id {example}, repeat an earlier one; the first one of each request counts"),
+        (both, "{count} requests, such as id {example}, have both a receipt and a failure; the earlier one counts"),
+        (pl.col("nameless").cast(pl.Int64), "{count} failures, such as of id {example}, do not begin with a known reason; they count as " + OTHER),
+    ):
+        _by_instance(run, _sums(found, value), what, gaps)
+
+
+def _in_flight(run: Run, found: pl.DataFrame, late: pl.DataFrame, gaps: Gaps) -> None:
+    """Name requests that were outstanding when the drain ended, and what came after it."""
+    outstanding = found.filter(pl.col("reason") == OUTSTANDING)
+    if outstanding.is_empty() and late.is_empty():
+        return
+    after = f"; {late.height} receipts, failures and retransmissions came after it and do not count" if late.height else ""
+    reason = f"{OUTSTANDING}: {outstanding.height} requests had neither a receipt nor a failure at the end of the drain{after}"
+    first = outstanding.select(pl.coalesce("sent", "triggered").min()).item() if outstanding.height else run.measure_end
+    last = late["ts"].max() if late.height else run.measure_end
+    gaps.add("requests in flight", reason, start=run.since_t0(first), end=run.since_t0(last))
+
+
+def _early(run: Run, found: pl.DataFrame, gaps: Gaps) -> None:
+    early = found.filter(pl.col("receipt") < pl.col("sent"))
+    if early.height:
+        worst = early.select((pl.col("sent") - pl.col("receipt")).max()).item() / 1e9
+        reason = f"{early.height} receipts came up to {worst:.6f} s before their requests were logged as sent; they count as they are"
+        gaps.add("negative delays", reason, start=run.since_t0(early["receipt"].min()), end=run.since_t0(early["receipt"].max()))
