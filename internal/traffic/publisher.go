@@ -2,11 +2,7 @@ package traffic
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
@@ -56,7 +52,7 @@ func (p *publisher) run(ctx context.Context, number int64) {
 
 func (p *publisher) publish(number int64, due time.Time) {
 	at := p.now()
-	id, topic := messageID(p.entity, number), p.timetable.topic(number)
+	id, topic := messagelog.MessageID(p.entity, number), p.timetable.topic(number)
 	// A new buffer each time, as protocols may keep the content until it is acknowledged.
 	content := p.timetable.content(make([]byte, 0, p.sizeHint+16), number, id, at)
 	p.sizeHint = len(content)
@@ -79,42 +75,4 @@ func (p *publisher) firstNumber(last int64) int64 {
 			return number
 		}
 	}
-}
-
-// lastLogged returns the highest number of the entity's messages in the log file that the environment names; 0 without one.
-func lastLogged(entity string) (int64, error) {
-	path := os.Getenv(messagelog.EnvPath)
-	if path == "" {
-		return 0, nil
-	}
-	f, err := os.Open(path)
-	if os.IsNotExist(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("message log: %w", err)
-	}
-	defer f.Close()
-	last := int64(0)
-	_, err = messagelog.Read(f, func(r messagelog.Record) {
-		if number, ok := messageNumber(entity, r.ID); ok && r.Status == messagelog.Triggered {
-			last = max(last, number)
-		}
-	})
-	return last, err
-}
-
-// messageID returns the id of the entity's message of a number.
-func messageID(entity string, number int64) string {
-	return entity + "_" + strconv.FormatInt(number, 10)
-}
-
-// messageNumber returns the number in an id of the entity.
-func messageNumber(entity, id string) (int64, bool) {
-	text, ok := strings.CutPrefix(id, entity+"_")
-	if !ok {
-		return 0, false
-	}
-	number, err := strconv.ParseInt(text, 10, 64)
-	return number, err == nil && number > 0
 }

@@ -121,7 +121,7 @@ func (r *recorder) isOwn(id string) bool {
 	if r.entity == "" {
 		return false
 	}
-	_, ok := messageNumber(r.entity, id)
+	_, ok := messagelog.MessageNumber(r.entity, id)
 	return ok
 }
 

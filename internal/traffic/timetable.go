@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/mgen"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/bytes"
@@ -52,7 +53,7 @@ func newPeriodic(config trafficconfig.Config) (*periodic, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := len(probe.Append(nil, messageID(config.Entity, 999999), time.Now()))
+	size := len(probe.Append(nil, messagelog.MessageID(config.Entity, 999999), time.Now()))
 	return &periodic{periodSeconds: config.Publish.PeriodSeconds, to: config.Publish.Topic, size: size, maker: maker}, nil
 }
 

@@ -28,7 +28,7 @@ func TestAPatternSaysWhenMessagesAreDueAndHowLargeTheyAre(t *testing.T) {
 		if !ok {
 			break
 		}
-		id := messageID("PRT-S001", k)
+		id := messagelog.MessageID("PRT-S001", k)
 		content := table.content(nil, k, id, time.UnixMilli(5))
 		if parsed, _ := payload.Parse(content); parsed != id || table.topic(k) != "t" {
 			t.Errorf("message %d says it is %s, on topic %s", k, parsed, table.topic(k))

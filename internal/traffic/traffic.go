@@ -104,7 +104,7 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	warnOfSize(config.Publish.Payload, size, warn)
 	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
 		sleep: clock.SleepUntil, now: time.Now, adapt: newAdaptation(config.Publish, warn)}
-	last, err := lastLogged(config.Entity)
+	last, err := messagelog.LastTriggered(config.Entity)
 	if err != nil {
 		return nil, err
 	}

@@ -389,7 +389,7 @@ func TestARestartedPublisherUsesNoIdTwiceAndSendsNoBurst(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(messagelog.EnvPath, path)
-	last, err := lastLogged("PRT-S001")
+	last, err := messagelog.LastTriggered("PRT-S001")
 	if err != nil || last != 3 {
 		t.Fatalf("last message %d, %v; want 3", last, err)
 	}
