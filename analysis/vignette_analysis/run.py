@@ -134,6 +134,8 @@ class Run:
 
     def _instance(self, number, name, node, app, spec, publishes, topic, subscriptions, log) -> Instance:
         client = spec.get("script") or ({"protocol": "mgen"} if "mgen" in spec else spec)
+        if "messaging" in spec:
+            client = {"protocol": spec["messaging"].get("transport", "")}
         publisher, subscriber = spec.get("publisher") or client, spec.get("subscriber") or client
         return Instance(
             number=number,

@@ -3,6 +3,7 @@ package main
 
 import (
 	"vignette.dev/vignette/internal/mediator"
+	"vignette.dev/vignette/internal/messaging"
 	"vignette.dev/vignette/internal/mqttsngateway"
 	"vignette.dev/vignette/internal/proxy"
 	"vignette.dev/vignette/internal/traffic/program"
@@ -12,7 +13,7 @@ import (
 // servers are what the program can be beside a client: the word after `traffic`, and what runs with the configuration file until ctx ends.
 var servers = map[string]program.Server{
 	"mqtt-sn-forwarder": mqttsngateway.ServeForwarder, "mqtt-sn-gateway": mqttsngateway.Serve,
-	"mediate": mediator.Serve, "proxy": proxy.Serve, "wsn-broker": wsnbroker.Serve,
+	"mediate": mediator.Serve, "messaging": messaging.Serve, "proxy": proxy.Serve, "wsn-broker": wsnbroker.Serve,
 }
 
 func main() {

@@ -35,7 +35,7 @@ func Serve(ctx context.Context, path string) error {
 		return err
 	}
 	var log *messagelog.Writer
-	if config.Instance != "" {
+	if config.Topic != "" {
 		if log, err = messagelog.Open(); err != nil {
 			return err
 		}

@@ -30,9 +30,9 @@ var (
 
 // Config configures one proxy. It is near its clients, far from them (near the services), or both for clients on both sides of a link.
 type Config struct {
-	// Instance is node/app; metrics have it. With it the proxy writes the message log.
+	// Instance is node/app. Metrics and the message log have it.
 	Instance string `json:"instance,omitempty"`
-	// Topic of the proxy's records in the message log.
+	// Topic of the proxy's records in the message log. Without one there are none.
 	Topic string `json:"topic,omitempty"`
 	// Protocol between the proxies: http, coap or amqp.
 	Protocol string `json:"protocol"`

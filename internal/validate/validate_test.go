@@ -113,10 +113,10 @@ spec:
   - {name: hq, networks: [wide, narrow], apps: [hub]}
   - {name: veh, networks: [NETWORKS]}
 `
-	const warning = "standard input:11: warning: spec.networks[1].routing: node hq is in network wide first, and takes tc, tcValidity and metric from there"
+	const warning = "standard input:11: warning: spec.networks[1].routing.metric: node hq is in network wide first, and takes the metric from there: a router has one"
 	for replaced, want := range map[[2]string]string{
 		{"{protocol: olsrv2, hello: 10s, helloValidity: 50s}", "narrow"}: "",
-		{"{protocol: olsrv2, tc: 20s}", "narrow"}:                        warning,
+		{"{protocol: olsrv2, tc: 20s}", "narrow"}:                        "",
 		{"{protocol: olsrv2, metric: dat}", "narrow"}:                    warning,
 		{"{protocol: olsrv1, tc: 20s}", "narrow"}:                        "",
 		{"{protocol: none}", "narrow"}:                                   "",

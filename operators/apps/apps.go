@@ -83,6 +83,35 @@ type Scripted struct {
 	Names []string
 }
 
+// ProxyPair is a near and a far proxy.
+type ProxyPair struct {
+	// Settings are those of the near proxy.
+	Settings v1alpha1.Proxy
+	Far      ProxyEnd
+}
+
+// ProxyEnd is the far proxy, with its address as seen from the near one.
+type ProxyEnd struct{ Node, App, Address string }
+
+// Member is a node that runs a messaging service, with its address as seen from the site's node.
+type Member struct{ Node, Group, Address string }
+
+// AddresseeAll is the addressee of messages to all nodes that run an app.
+const AddresseeAll = "all"
+
+// IsAddressed reports whether a message to a node, a group or all is for the member.
+func (m Member) IsAddressed(to string) bool {
+	return m.Node == to || m.Group == to || to == AddresseeAll
+}
+
+// MulticastGroup is a multicast group of a messaging service.
+type MulticastGroup struct {
+	// Name of the group of nodes, or all.
+	Name    string
+	Address string
+	Members []string
+}
+
 // PGM is the multicast of a ZeroMQ client or broker on Site.Interface. Groups are address:port.
 type PGM struct {
 	// Publishers are the groups to which publishing instances send, in their order. A broker has those of all its publishers.
@@ -128,8 +157,17 @@ type Site struct {
 	Senders []Sender
 	// Flows of an mgen app; nil for others.
 	Flows *Flows
-	// Scripted messages of a script app; nil for others.
+	// Scripted messages of a script app or a messaging service; nil for others, and for an invalid script.
 	Scripted *Scripted
+	// Push means that this node sends a messaging service's periodic messages.
+	Push bool
+	// Proxy is host:port of the HTTP proxy of a messaging service; empty for none.
+	Proxy string
+	// Proxies are a proxy app's pair.
+	Proxies ProxyPair
+	// Members are all nodes that run a messaging service, and Multicast its groups of them.
+	Members   []Member
+	Multicast []MulticastGroup
 	// Pattern is a publisher's MGEN script, empty for one with a period.
 	Pattern string
 	// FirstIndex is the index of this node's first instance among the TotalInstances of the app in the experiment.
@@ -137,6 +175,16 @@ type Site struct {
 	// MetricsPorts of the instances; 0 for none.
 	MetricsPorts []int
 	Images       Images
+}
+
+// Addressed returns the other members that a message to a node, a group or all is for.
+func (s Site) Addressed(to string) (members []Member) {
+	for _, m := range s.Members {
+		if m.Node != s.Node && m.IsAddressed(to) {
+			members = append(members, m)
+		}
+	}
+	return members
 }
 
 // StatisticsPorts has the port of a broker's own statistics, if any.
@@ -184,6 +232,19 @@ type Kind interface {
 	Name() string
 	// Render renders one app on one node.
 	Render(Site) Rendering
+}
+
+// Phase is the time of the first message of the i-th instance, from 0, after its start and lead, in seconds. It is less than the period.
+func Phase(site Site, phase v1alpha1.Phase, periodSeconds float64, i int) float64 {
+	switch phase {
+	case v1alpha1.PhaseAligned:
+		return 0
+	case v1alpha1.PhaseSpread:
+		// In the middle of its share, because at the start itself no client is connected yet.
+		return periodSeconds * (float64(site.FirstIndex+i) + 0.5) / float64(site.TotalInstances)
+	default:
+		return periodSeconds * Fraction(site.Seed, "phase", site.Instances[i])
+	}
 }
 
 // Seed derives the seed of a stream from the experiment's seed: the first 63 bits of

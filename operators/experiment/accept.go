@@ -100,6 +100,7 @@ func (s *scope) compileSpec() *compiledSpec {
 	if len(errs) == 0 {
 		errs = append(errs, t.CheckReferences(spec)...)
 		errs = append(errs, render.CheckRadio(spec, t)...)
+		errs = append(errs, render.CheckMessaging(spec, t)...)
 	}
 	times, timelineErrs := timeline.Compile(spec, t)
 	errs = append(errs, timelineErrs...)

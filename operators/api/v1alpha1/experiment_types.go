@@ -354,7 +354,7 @@ type MGEN struct {
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
 type MessageScript struct {
 	// protocol that carries the messages.
-	// +kubebuilder:validation:XValidation:rule="!(self in ['http', 'coap', 'soap'])",message="HTTP, CoAP and SOAP do not carry scripts: want mqtt or mqtt-udp"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['http', 'coap', 'soap'])",message="http, coap and soap are transports of a messaging app, which takes a script too: write messaging instead of script, or protocol mqtt or mqtt-udp"
 	Protocol ScriptProtocol `json:"protocol"`
 
 	// version of MQTT; for protocol mqtt.
@@ -501,11 +501,11 @@ type Subscriber struct {
 	Topics []string `json:"topics,omitempty"`
 }
 
-// App is a program that nodes run: a broker, a publisher, a subscriber, a client that is both, an MGEN script, a script of messages, or
-// any image with a command.
+// App is a program that nodes run: a broker, a publisher, a subscriber, a client that is both, an MGEN script, a script of messages, a
+// messaging service, a proxy, or any image with a command.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.vernemq) || has(self.rabbitmq) || has(self.prosody) || has(self.wsnBroker) || has(self.mqttsnGateway) || has(self.zeromqBroker) || has(self.mediator) || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="an app needs a kind: a broker (mosquitto, vernemq, rabbitmq, prosody, wsnBroker, mqttsnGateway, zeromqBroker), mediator, publisher, subscriber, mgen, script, or image with command"
-// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.vernemq), has(self.rabbitmq), has(self.prosody), has(self.wsnBroker), has(self.mqttsnGateway), has(self.zeromqBroker), has(self.mediator), has(self.publisher) || has(self.subscriber), has(self.mgen), has(self.script), has(self.command)].filter(kind, kind).size() <= 1",message="an app has one kind only: one broker, or mediator, or publisher and subscriber, or mgen, or script, or image with command"
+// +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.vernemq) || has(self.rabbitmq) || has(self.prosody) || has(self.wsnBroker) || has(self.mqttsnGateway) || has(self.zeromqBroker) || has(self.mediator) || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.messaging) || has(self.proxy) || has(self.image) || has(self.command)",message="an app needs a kind: a broker (mosquitto, vernemq, rabbitmq, prosody, wsnBroker, mqttsnGateway, zeromqBroker), mediator, publisher, subscriber, mgen, script, messaging, proxy, or image with command"
+// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.vernemq), has(self.rabbitmq), has(self.prosody), has(self.wsnBroker), has(self.mqttsnGateway), has(self.zeromqBroker), has(self.mediator), has(self.publisher) || has(self.subscriber), has(self.mgen), has(self.script), has(self.messaging), has(self.proxy), has(self.command)].filter(kind, kind).size() <= 1",message="an app has one kind only: one broker, or mediator, or publisher and subscriber, or mgen, or script, or messaging, or proxy, or image with command"
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || has(self.command) && self.command.size() > 0",message="an app with an image needs its command: the agent starts and stops it at exact times, so the image's entrypoint is not used",fieldPath=".command",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.env)",message="env is for an app of your own, with image and command",fieldPath=".env",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.runAsUser)",message="runAsUser is for an app of your own, with image and command",fieldPath=".runAsUser",reason=FieldValueForbidden
@@ -513,7 +513,7 @@ type Subscriber struct {
 // +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.subscribes)",message="subscribes is for an app of your own, with image and command",fieldPath=".subscribes",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.protocol)",message="protocol of an app is for one of your own, with image and command; a publisher or subscriber has its own protocol",fieldPath=".protocol",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.messageLog)",message="messageLog is for an app of your own, with image and command",fieldPath=".messageLog",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.instances == 1 || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="a node has room for one broker or mediator of a kind, as it takes its port",fieldPath=".instances"
+// +kubebuilder:validation:XValidation:rule="self.instances == 1 || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="a node has room for one broker, mediator, messaging service or proxy of a kind, as it takes its port",fieldPath=".instances"
 // +kubebuilder:validation:XValidation:rule="!has(self.security) || has(self.mosquitto) || has(self.vernemq) || has(self.rabbitmq) || has(self.prosody) || has(self.wsnBroker) && self.wsnBroker.implementation == 'Vignette'",message="security is for mosquitto, vernemq, rabbitmq, prosody and the platform's own wsnBroker; MQTT-SN and ZeroMQ brokers have none",fieldPath=".security",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.mgen) && !has(self.script) || self.instances == 1",message="an mgen or script app has one instance on a node: its script may have any number of flows or messages",fieldPath=".instances"
 // +kubebuilder:validation:XValidation:rule="!has(self.publisher) || !has(self.subscriber) || self.publisher.protocol == self.subscriber.protocol && self.publisher.version == self.subscriber.version && self.publisher.session == self.subscriber.session && has(self.publisher.failover) == has(self.subscriber.failover) && (!has(self.publisher.failover) || self.publisher.failover == self.subscriber.failover) && has(self.publisher.to) == has(self.subscriber.to) && (!has(self.publisher.to) || self.publisher.to == self.subscriber.to) && has(self.publisher.network) == has(self.subscriber.network) && (!has(self.publisher.network) || self.publisher.network == self.subscriber.network)",message="publisher and subscriber of one app are one client: protocol, version, to, failover, session and network must be the same in both, or make two apps"
@@ -583,6 +583,14 @@ type App struct {
 	// script makes the app send and receive the messages of a script, with their senders, addressees and times.
 	// +optional
 	Script *MessageScript `json:"script,omitempty"`
+
+	// messaging makes the app a service that sends and serves requests by HTTP, CoAP or SOAP.
+	// +optional
+	Messaging *Messaging `json:"messaging,omitempty"`
+
+	// proxy makes the app one of two HTTP proxies, on either side of a constrained link.
+	// +optional
+	Proxy *Proxy `json:"proxy,omitempty"`
 
 	// image of an app of your own, on nodes that are pods. It needs a command.
 	// +kubebuilder:validation:MaxLength=512

@@ -126,7 +126,7 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 		config.Payload = filePayload + apps.PayloadFile
 	}
 	config.PeriodSeconds = p.Period.Std().Seconds()
-	config.FirstAfterSeconds += phase(site, i)
+	config.FirstAfterSeconds += apps.Phase(site, p.Phase, config.PeriodSeconds, i)
 	return config
 }
 
@@ -206,18 +206,4 @@ func Topic(site apps.Site, i int) string {
 		"{country}", sender.Country, "{unit}", sender.Unit, "{entity}", sender.Entity,
 		"{node}", site.Node, "{app}", site.App.Name, "{instance}", strconv.Itoa(i+1),
 	).Replace(site.App.Publisher.Topic)
-}
-
-// phase is the time of the i-th instance's first message in seconds after its start and lead. It is less than the period.
-func phase(site apps.Site, i int) float64 {
-	period := site.App.Publisher.Period.Std().Seconds()
-	switch site.App.Publisher.Phase {
-	case v1alpha1.PhaseAligned:
-		return 0
-	case v1alpha1.PhaseSpread:
-		// In the middle of its share, because at the start itself no client is connected yet.
-		return period * (float64(site.FirstIndex+i) + 0.5) / float64(site.TotalInstances)
-	default:
-		return period * apps.Fraction(site.Seed, "phase", site.Instances[i])
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/apps/proxy"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
@@ -21,6 +22,12 @@ func brokerName(node, app string) string { return node + "/" + app }
 func brokersOf(site apps.Site) (brokers []string) {
 	if site.Broadcast != "" {
 		return []string{site.Interface}
+	}
+	if site.App.Messaging != nil { // services of one app reach each other, and nobody else
+		return []string{"messaging/" + site.App.Name}
+	}
+	if site.App.Proxy != nil { // what the link carries reaches the far proxy only
+		return []string{proxy.Topic(site.Proxies.Far)}
 	}
 	if site.Broker.Node == "" {
 		return nil

@@ -22,9 +22,6 @@ import (
 // maxScriptBytes limits a script, because it is part of the agents' configuration.
 const maxScriptBytes = 48 << 10
 
-// addresseeAll is the addressee of messages to all nodes that run the app.
-const addresseeAll = "all"
-
 // scriptReference is the ConfigMap of an app's script, if any, and the field of the reference.
 func scriptReference(app v1alpha1.App, path *field.Path) (*v1alpha1.KeyReference, *field.Path) {
 	switch {
@@ -32,6 +29,8 @@ func scriptReference(app v1alpha1.App, path *field.Path) (*v1alpha1.KeyReference
 		return app.MGEN.ConfigMap, path.Child("mgen")
 	case app.Script != nil:
 		return app.Script.ConfigMap, path.Child("script")
+	case app.Messaging != nil:
+		return app.Messaging.ConfigMap, path.Child("messaging")
 	case app.Publisher != nil && app.Publisher.Pattern != nil:
 		return app.Publisher.Pattern.ConfigMap, path.Child("publisher", "pattern")
 	}
@@ -117,12 +116,20 @@ func (s *scripts) mgen(app v1alpha1.App) (*mgen.Script, error) {
 	return mgen.Parse(text)
 }
 
+// scriptedMessages are the messages of an app's script, or the ConfigMap that has them.
+func scriptedMessages(app v1alpha1.App) ([]v1alpha1.ScriptedMessage, *v1alpha1.KeyReference) {
+	switch {
+	case app.Script != nil:
+		return app.Script.Messages, app.Script.ConfigMap
+	case app.Messaging != nil:
+		return app.Messaging.Messages, app.Messaging.ConfigMap
+	}
+	return nil, nil
+}
+
 // read returns an app's messages, nil if it has none or unknown ones.
 func (s *scripts) read(app v1alpha1.App) ([]v1alpha1.ScriptedMessage, error) {
-	if app.Script == nil {
-		return nil, nil
-	}
-	messages, reference := app.Script.Messages, app.Script.ConfigMap
+	messages, reference := scriptedMessages(app)
 	if reference != nil {
 		text, known := s.in.Scripts[*reference]
 		if !known {
@@ -132,6 +139,9 @@ func (s *scripts) read(app v1alpha1.App) ([]v1alpha1.ScriptedMessage, error) {
 		if messages, err = messagescript.Parse(reference.Key, text); err != nil {
 			return nil, err
 		}
+	}
+	if messages == nil {
+		return nil, nil
 	}
 	messages = slices.Clone(messages)
 	slices.SortStableFunc(messages, func(a, b v1alpha1.ScriptedMessage) int { return int(min(max(a.Std()-b.Std(), -1), 1)) })
@@ -195,7 +205,7 @@ func (s *scripts) messages(node topology.Node, app v1alpha1.App) *apps.Scripted 
 	if all == nil {
 		return nil
 	}
-	part := &apps.Scripted{Names: slices.Compact([]string{node.Name, node.Group, addresseeAll})}
+	part := &apps.Scripted{Names: slices.Compact([]string{node.Name, node.Group, apps.AddresseeAll})}
 	for _, m := range all {
 		if m.From == node.Name {
 			part.Messages = append(part.Messages, m)
@@ -209,7 +219,7 @@ func CheckScripts(in Input) (errs field.ErrorList) {
 	s := newScripts(in)
 	for i, app := range in.Experiment.Spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)
-		errs = append(errs, s.checkMessages(app, path.Child("script"))...)
+		errs = append(errs, s.checkMessages(app, path)...)
 		script, err := s.mgen(app)
 		at := scriptPath(app, path)
 		switch {
@@ -386,17 +396,23 @@ func exclusiveNumbers(script *mgen.Script) []string {
 
 // checkMessages finds messages of a script from or to nodes without the app, or too small for their content.
 func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
+	inline, reference := scriptedMessages(app)
+	if app.Messaging != nil {
+		path = path.Child("messaging")
+	} else {
+		path = path.Child("script")
+	}
 	messages, err := s.read(app)
 	if err != nil {
-		return field.ErrorList{field.Invalid(path.Child("configMap"), app.Script.ConfigMap.Key, err.Error())}
+		return field.ErrorList{field.Invalid(path.Child("configMap"), reference.Key, err.Error())}
 	}
 	hosts := s.in.Topology.NodesRunning(app.Name)
 	for _, m := range messages {
 		if err := checkMessage(app.Name, hosts, m); err != nil {
 			at := path.Child("messages")
-			if app.Script.ConfigMap != nil {
+			if reference != nil {
 				at = path.Child("configMap")
-			} else if i := slices.Index(app.Script.Messages, m); i >= 0 {
+			} else if i := slices.Index(inline, m); i >= 0 {
 				at = at.Index(i)
 			}
 			errs = append(errs, field.Invalid(at, fmt.Sprintf("at %s from %s to %s", m.At, m.From, m.To), err.Error()))
@@ -417,7 +433,7 @@ func checkMessage(app string, hosts []topology.Node, m v1alpha1.ScriptedMessage)
 		if n.Group == m.To && n.Name != m.To {
 			inGroup++
 		}
-		if n.Name != m.From && (n.Name == m.To || n.Group == m.To || m.To == addresseeAll) {
+		if n.Name != m.From && (n.Name == m.To || n.Group == m.To || m.To == apps.AddresseeAll) {
 			addressed++
 		}
 	}

@@ -8,10 +8,12 @@ import (
 	"vignette.dev/vignette/operators/apps/image"
 	"vignette.dev/vignette/operators/apps/mediator"
 	"vignette.dev/vignette/operators/apps/messagescript"
+	"vignette.dev/vignette/operators/apps/messaging"
 	"vignette.dev/vignette/operators/apps/mgen"
 	"vignette.dev/vignette/operators/apps/mosquitto"
 	"vignette.dev/vignette/operators/apps/mqttsngateway"
 	"vignette.dev/vignette/operators/apps/prosody"
+	"vignette.dev/vignette/operators/apps/proxy"
 	"vignette.dev/vignette/operators/apps/rabbitmq"
 	"vignette.dev/vignette/operators/apps/traffic"
 	"vignette.dev/vignette/operators/apps/vernemq"
@@ -45,6 +47,10 @@ func KindOf(app v1alpha1.App) apps.Kind {
 		return mgen.Kind{}
 	case app.Script != nil:
 		return messagescript.Kind{}
+	case app.Messaging != nil:
+		return messaging.Kind{}
+	case app.Proxy != nil:
+		return proxy.Kind{}
 	case app.Own():
 		return image.Kind{}
 	}
@@ -108,6 +114,8 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 	if app.Publisher != nil {
 		site.Senders = m.senders(app.Publisher.Country, node.Group, len(site.Instances))
 	}
+	m.messaging(&site, node, app)
+	m.proxies(&site, node, app)
 	site.Flows, site.Scripted, site.Pattern = m.scripts.flows(node, app), m.scripts.messages(node, app), m.scripts.pattern(app)
 	return site
 }

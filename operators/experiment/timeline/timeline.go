@@ -77,7 +77,7 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 
 // sends reports whether an app of the platform sends messages.
 func sends(app v1alpha1.App) bool {
-	return app.Publisher != nil || app.MGEN != nil || app.Script != nil
+	return app.Publisher != nil || app.MGEN != nil || app.Script != nil || app.Messaging != nil && app.Messaging.Sends()
 }
 
 type moment struct {

@@ -69,10 +69,6 @@ func (t *Topology) BrokerAppOn(on Node, protocol v1alpha1.Protocol, reference st
 }
 
 func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string) ([]Node, error) {
-	node, name, qualified := strings.Cut(reference, "/")
-	if !qualified {
-		name = reference
-	}
 	if reference == "" {
 		var all []Node
 		for _, n := range t.Nodes {
@@ -84,24 +80,34 @@ func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string
 		}
 		return all, nil
 	}
+	app, hosts, err := t.hostsOf(reference)
+	if err == nil && !Serves(app, protocol) {
+		err = fmt.Errorf("app %q is no broker of protocol %s: use %s, or an image of your own", app.Name, protocol, brokerKinds[protocol])
+	}
+	return hosts, err
+}
+
+// hostsOf are the app of a reference, and the nodes that run it: the one of node/app, or all.
+func (t *Topology) hostsOf(reference string) (v1alpha1.App, []Node, error) {
+	node, name, qualified := strings.Cut(reference, "/")
+	if !qualified {
+		name = reference
+	}
 	app, found := t.apps[name]
 	if !found {
-		return nil, fmt.Errorf("there is no app %q", name)
-	}
-	if !Serves(app, protocol) {
-		return nil, fmt.Errorf("app %q is no broker of protocol %s: use %s, or an image of your own", name, protocol, brokerKinds[protocol])
+		return app, nil, fmt.Errorf("there is no app %q", name)
 	}
 	if !qualified {
-		return t.NodesRunning(name), nil
+		return app, t.NodesRunning(name), nil
 	}
 	host, found := t.Node(node)
 	if !found {
-		return nil, fmt.Errorf("there is no node %q", node)
+		return app, nil, fmt.Errorf("there is no node %q", node)
 	}
 	if !host.Runs(name) {
-		return nil, fmt.Errorf("node %q does not run app %q", node, name)
+		return app, nil, fmt.Errorf("node %q does not run app %q", node, name)
 	}
-	return []Node{host}, nil
+	return app, []Node{host}, nil
 }
 
 func chooseBroker(from Node, reference string, candidates []Node) (Node, error) {
@@ -114,13 +120,13 @@ func chooseBroker(from Node, reference string, candidates []Node) (Node, error) 
 	case 1:
 		return candidates[0], nil
 	case 0:
-		return Node{}, fmt.Errorf("no node runs broker %q", reference)
+		return Node{}, fmt.Errorf("no node runs app %q", reference)
 	}
 	names := make([]string, 0, 4)
 	for _, c := range candidates[:min(len(candidates), 4)] {
 		names = append(names, c.Name)
 	}
-	return Node{}, fmt.Errorf("node %s runs no broker %q itself and %d others do (%s …): name one, such as %s/%s",
+	return Node{}, fmt.Errorf("node %s does not run app %q itself and %d others do (%s …): name one, such as %s/%s",
 		from.Name, reference, len(candidates), strings.Join(names, ", "), candidates[0].Name, reference)
 }
 
@@ -156,6 +162,12 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to and network must be the same"))
 	}
 	errs = append(errs, t.checkServers(app, node, path)...)
+	errs = append(errs, t.checkProxy(app, node, path.Child("proxy"))...)
+	if m := app.Messaging; m != nil && m.Via != "" {
+		if _, _, err := t.Proxy(node, m.Via); err != nil {
+			errs = append(errs, field.Invalid(path.Child("messaging", "via"), m.Via, err.Error()))
+		}
+	}
 	if app.Mosquitto == nil {
 		return errs
 	}

@@ -69,6 +69,18 @@ func (n Node) AddressFor(peer Node) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// ReachedAt is the address at which a peer reaches the node: on a network that they share, else the node's first one, to which routes must
+// lead. It is false for a node without a network.
+func (n Node) ReachedAt(peer Node) (netip.Addr, bool) {
+	if address, shared := n.AddressFor(peer); shared {
+		return address, true
+	}
+	if len(n.Attachments) == 0 {
+		return netip.Addr{}, false
+	}
+	return n.Attachments[0].Address.Addr(), true
+}
+
 // IsVM reports whether the node is a virtual machine.
 func (n Node) IsVM() bool { return n.Runtime == v1alpha1.RuntimeVM }
 

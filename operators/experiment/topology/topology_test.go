@@ -84,7 +84,7 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 		"a broker with instances":      {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Instances = 2 }, "a broker runs once on a node"},
 		"two brokers on a node":        {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = []string{"broker", "broker"} }, "second broker"},
 		"a client of no broker":        {func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Publisher.To = "bft" }, `spec.apps[2].publisher.to: Invalid value: "bft": app "bft" is no broker`},
-		"a broker nobody runs":         {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = nil }, `no node runs broker "broker"`},
+		"a broker nobody runs":         {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = nil }, `no node runs app "broker"`},
 		"a node that lacks the broker": {func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Publisher.To = "veh-1/broker" }, `node "veh-1" does not run app "broker"`},
 		"a broker out of reach":        {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Networks = []string{"wan"} }, "node veh-1 has no network in common with the broker's node hq"},
 		"a broadcast without network": {func(s *v1alpha1.ExperimentSpec) {

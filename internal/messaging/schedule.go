@@ -1,0 +1,86 @@
+package messaging
+
+import (
+	"math"
+	"time"
+
+	"vignette.dev/vignette/internal/messagingconfig"
+)
+
+// scheduled is one message: when it is due, to whom, and its content.
+type scheduled struct {
+	after   time.Duration
+	to      messagingconfig.Addressee
+	content content
+}
+
+// schedule has the messages of a service, by numbers from 1. A message to several addressees is several requests with a number each.
+type schedule interface {
+	// message returns the one of a number; false if there are fewer.
+	message(number int64) (scheduled, bool)
+}
+
+// firstNumber is the number of the first message. Where the log has messages already, the service was restarted: it goes on with the next
+// future message, so that no id is used twice and no burst is sent.
+func firstNumber(s schedule, last int64, elapsed time.Duration) int64 {
+	if last == 0 {
+		return 1
+	}
+	for number := last + 1; ; number++ {
+		if m, ok := s.message(number); !ok || m.after >= elapsed {
+			return number
+		}
+	}
+}
+
+func newSchedule(config messagingconfig.Config) (schedule, error) {
+	switch {
+	case config.Push != nil:
+		return newPeriodic(config)
+	case len(config.Messages) > 0:
+		return newScripted(config)
+	}
+	return scripted(nil), nil
+}
+
+// scripted is the schedule of a script.
+type scripted []scheduled
+
+func newScripted(config messagingconfig.Config) (all scripted, err error) {
+	for _, m := range config.Messages {
+		made, err := newScriptedContent(config, m)
+		if err != nil {
+			return nil, err
+		}
+		for _, to := range m.To {
+			all = append(all, scheduled{after: seconds(m.AtSeconds), to: to, content: made})
+		}
+	}
+	return all, nil
+}
+
+func (s scripted) message(number int64) (scheduled, bool) {
+	if number > int64(len(s)) {
+		return scheduled{}, false
+	}
+	return s[number-1], true
+}
+
+// periodic is the schedule of a push.
+type periodic struct {
+	push    messagingconfig.Push
+	content content
+}
+
+func newPeriodic(config messagingconfig.Config) (schedule, error) {
+	made, err := newMadeContent(config, config.Instance, config.Push.Payload)
+	return periodic{push: *config.Push, content: made}, err
+}
+
+func (p periodic) message(number int64) (scheduled, bool) {
+	addressees := int64(len(p.push.To))
+	round, i := (number-1)/addressees, (number-1)%addressees
+	return scheduled{after: seconds(p.push.FirstAfterSeconds + float64(round)*p.push.PeriodSeconds), to: p.push.To[i], content: p.content}, true
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }

@@ -1,0 +1,232 @@
+package messaging
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/traffic/request"
+)
+
+// network carries requests between services in memory: each takes delay, both ways.
+type network struct {
+	delay    time.Duration
+	services map[string]*memoryPeer
+}
+
+type memoryPeer struct {
+	network *network
+	setup   request.Setup
+}
+
+func (n *network) open(address string) request.Open {
+	return func(s request.Setup) (request.Peer, error) {
+		p := &memoryPeer{network: n, setup: s}
+		n.services[address] = p
+		return p, nil
+	}
+}
+
+func (p *memoryPeer) Do(ctx context.Context, to string, r request.Request, e request.Events) (request.Response, time.Time, error) {
+	addressee, found := p.network.services[to]
+	if !found {
+		return request.Response{}, time.Time{}, &request.Failure{Reason: request.Refused, Detail: to}
+	}
+	e.Sent(time.Now())
+	if strings.HasPrefix(to, "lossy") {
+		time.Sleep(p.network.delay)
+		e.Retransmitted(time.Now())
+	}
+	if strings.HasPrefix(to, "silent") {
+		<-ctx.Done()
+		return request.Response{}, time.Time{}, &request.Failure{Reason: request.Cancelled}
+	}
+	time.Sleep(p.network.delay)
+	response := addressee.setup.Handler(time.Now(), r)
+	time.Sleep(p.network.delay)
+	return response, time.Now(), nil
+}
+
+func (p *memoryPeer) Close(context.Context) {}
+
+// log is a service's message log as it was written.
+type log struct{ bytes.Buffer }
+
+func (l *log) events(t *testing.T, begin time.Time) (events []string) {
+	t.Helper()
+	bad, err := messagelog.Read(&l.Buffer, func(r messagelog.Record) {
+		at := time.Unix(0, r.TimeNanoseconds).Sub(begin)
+		events = append(events, strings.TrimSpace(fmt.Sprintf("%v %s %s %s %s", at, r.Status, r.ID, r.Topic, r.Text)))
+	})
+	if err != nil || bad > 0 {
+		t.Fatalf("%d bad lines, %v", bad, err)
+	}
+	return events
+}
+
+// run runs services by their addresses until after, and returns what they logged.
+func run(t *testing.T, after time.Duration, configs map[string]messagingconfig.Config) map[string][]string {
+	t.Helper()
+	events := map[string][]string{}
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{delay: time.Second, services: map[string]*memoryPeer{}}
+		begin := time.Now()
+		ctx, stop := context.WithCancel(t.Context())
+		logs, done := map[string]*log{}, make(chan error)
+		for address, config := range configs {
+			logs[address] = &log{}
+			s, schedule, err := newService(config, messagelog.NewWriter(logs[address]), func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.sleep = sleepVirtually
+			if s.peer, err = s.open(n.open(address)); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				s.run(ctx, schedule, begin, make(chan struct{}))
+				done <- s.log.Flush()
+			}()
+		}
+		time.Sleep(after)
+		stop()
+		for range configs {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		for address, l := range logs {
+			events[address] = l.events(t, begin)
+		}
+	})
+	return events
+}
+
+func sleepVirtually(ctx context.Context, until time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Until(until)):
+		return nil
+	}
+}
+
+func configOf(node string) messagingconfig.Config {
+	return messagingconfig.Config{
+		Instance: node + "/chat", Transport: messagingconfig.CoAP, Port: 5683, Model: "military", Receipt: true, TimeoutSeconds: 60, Topic: "messaging/chat/to/" + node,
+	}
+}
+
+func to(nodes ...string) (all []messagingconfig.Addressee) {
+	for _, node := range nodes {
+		all = append(all, messagingconfig.Addressee{Address: node + ":5683", Topic: "messaging/chat/to/" + node})
+	}
+	return all
+}
+
+func TestAMessageToSeveralIsARequestToEachWithItsReceipt(t *testing.T) {
+	a := configOf("a")
+	a.Messages = []messagingconfig.Message{{AtSeconds: 2, To: to("b", "lossy"), Type: "TEXT", From: "a", Addressed: "all", Text: "hello"}}
+	events := run(t, 10*time.Second, map[string]messagingconfig.Config{"a:5683": a, "b:5683": configOf("b"), "lossy:5683": configOf("lossy")})
+	want := []string{
+		"2s sent a/chat_1 messaging/chat/to/b", "2s sent a/chat_2 messaging/chat/to/lossy",
+		"2s triggered a/chat_1 messaging/chat/to/b", "2s triggered a/chat_2 messaging/chat/to/lossy",
+		"3s retransmitted a/chat_2 messaging/chat/to/lossy", "4s receipt a/chat_1 messaging/chat/to/b", "5s receipt a/chat_2 messaging/chat/to/lossy",
+	}
+	if got := events["a:5683"]; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("the sender logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	want = []string{"3s received a/chat_1 messaging/chat/to/b", "3s processed a/chat_1 messaging/chat/to/b"}
+	if got := events["b:5683"]; !slices.Equal(got, want) {
+		t.Errorf("the addressee logged %q; want %q", got, want)
+	}
+}
+
+func TestARequestThatFailsSaysWhy(t *testing.T) {
+	a := configOf("a")
+	a.Messages = []messagingconfig.Message{
+		{AtSeconds: 1, To: to("nobody"), Type: "TEXT", From: "a", Addressed: "nobody"}, {AtSeconds: 2, To: to("silent"), Type: "TEXT", From: "a", Addressed: "silent"},
+	}
+	events := run(t, 5*time.Second, map[string]messagingconfig.Config{"a:5683": a, "silent:5683": configOf("silent")})
+	want := []string{
+		"1s triggered a/chat_1 messaging/chat/to/nobody", "1s failed a/chat_1 messaging/chat/to/nobody refused: nobody:5683",
+		"2s triggered a/chat_2 messaging/chat/to/silent", "2s sent a/chat_2 messaging/chat/to/silent", "6.5s failed a/chat_2 messaging/chat/to/silent cancelled",
+	}
+	if got := events["a:5683"]; !slices.Equal(got, want) {
+		t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAPushGoesToEachAddresseeEachPeriod(t *testing.T) {
+	a := configOf("a")
+	a.Country, a.Unit, a.Entity = "NOR", "NOR-UNIT001", "NOR-S001"
+	a.Push = &messagingconfig.Push{To: to("b", "c"), PeriodSeconds: 10, Payload: "geojson", FirstAfterSeconds: 3}
+	events := run(t, 20*time.Second, map[string]messagingconfig.Config{"a:5683": a, "b:5683": configOf("b"), "c:5683": configOf("c")})
+	if got, want := events["c:5683"], []string{
+		"4s received a/chat_2 messaging/chat/to/c", "4s processed a/chat_2 messaging/chat/to/c",
+		"14s received a/chat_4 messaging/chat/to/c", "14s processed a/chat_4 messaging/chat/to/c",
+	}; !slices.Equal(got, want) {
+		t.Errorf("c logged %q; want %q", got, want)
+	}
+}
+
+func TestAServiceAnswersWithItsReply(t *testing.T) {
+	b := configOf("b")
+	b.Reply = "bytes:2000"
+	s, _, err := newService(b, messagelog.NewWriter(&log{}), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	response := s.handle(time.Now(), request.Request{Path: "/anything", Body: []byte("a/chat_1 1588759108433\n")})
+	if response.Status != 200 || len(response.Body) != 2000 || response.ContentType != "application/octet-stream" {
+		t.Errorf("status %d, %d bytes, %s; want 200, 2000 bytes, application/octet-stream", response.Status, len(response.Body), response.ContentType)
+	}
+}
+
+func TestAMessageToAGroupIsForItsMembersOnly(t *testing.T) {
+	written := &log{}
+	config := configOf("b")
+	config.Groups = []messagingconfig.Group{{Name: "red", Address: "239.253.0.1", Topic: "messaging/chat/to/red"}}
+	s, _, err := newService(config, messagelog.NewWriter(written), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(`{"msgType":"TEXT","from":"a","to":"red","text":"","sendingTime":1,"msgId":"a/chat_1"}`)
+	own := []byte(`{"msgType":"TEXT","from":"b","to":"red","text":"","sendingTime":1,"msgId":"b/chat_1"}`)
+	for _, r := range []request.Request{{Path: "/messages/red", Body: body}, {Path: "/messages/blue", Body: body}, {Path: "/messages/red", Body: own}} {
+		s.handle(time.Unix(5, 0), r)
+	}
+	if err := s.log.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := written.events(t, time.Unix(5, 0)); len(got) != 2 || got[0] != "0s received a/chat_1 messaging/chat/to/red" {
+		t.Errorf("logged %q; want the reception of one message", got)
+	}
+}
+
+func TestARestartedServiceGoesOnWithTheNextMessage(t *testing.T) {
+	config := configOf("a")
+	for at := range 5 {
+		config.Messages = append(config.Messages, messagingconfig.Message{AtSeconds: float64(at), To: to("b"), From: "a", Addressed: "b"})
+	}
+	schedule, err := newSchedule(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		last    int64
+		elapsed time.Duration
+		want    int64
+	}{{0, time.Hour, 1}, {2, 1500 * time.Millisecond, 3}, {2, 3500 * time.Millisecond, 5}, {2, time.Hour, 6}} {
+		if got := firstNumber(schedule, c.last, c.elapsed); got != c.want {
+			t.Errorf("after message %d and %v: goes on with %d; want %d", c.last, c.elapsed, got, c.want)
+		}
+	}
+}

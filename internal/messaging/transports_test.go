@@ -1,0 +1,82 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/traffic/encoding"
+)
+
+func TestEveryTransportCarriesEveryEncodingThatItCanWithReceipts(t *testing.T) {
+	for _, transport := range messagingconfig.Transports {
+		for _, coded := range encoding.Encodings(encoding.Military) {
+			bySOAP := strings.HasPrefix(transport, "soap")
+			if bySOAP && (coded == encoding.JSON || coded == encoding.CBOR) {
+				continue
+			}
+			t.Run(transport+" "+coded, func(t *testing.T) {
+				t.Parallel()
+				sent := exchange(t, transport, coded)
+				for _, status := range []messagelog.Status{messagelog.Sent, messagelog.Received, messagelog.Processed, messagelog.Receipt} {
+					if sent[status] != 3 {
+						t.Errorf("%d events %s of 3 messages; all: %v", sent[status], status, sent)
+					}
+				}
+			})
+		}
+	}
+}
+
+// exchange lets a service send three messages to another one, and returns how often each event was logged.
+func exchange(t *testing.T, transport, coded string) map[messagelog.Status]int {
+	t.Helper()
+	base := func(node string, port int) messagingconfig.Config {
+		c := configOf(node)
+		c.Transport, c.Port, c.Encoding = transport, port, coded
+		return c
+	}
+	from, to := base("a", testport.Free(t)), base("b", testport.Free(t))
+	for i := range 3 {
+		from.Messages = append(from.Messages, messagingconfig.Message{AtSeconds: float64(i) / 20, Type: "TEXT", From: "a", Addressed: "b", Text: "hello",
+			To: []messagingconfig.Addressee{{Address: fmt.Sprintf("127.0.0.1:%d", to.Port), Topic: to.Topic}}})
+	}
+	var written syncbuffer.Buffer
+	var running sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for _, config := range []messagingconfig.Config{to, from} {
+		running.Go(func() {
+			log := messagelog.NewWriter(&written)
+			if err := Run(ctx, config, log, make(chan struct{}), func(text string) { t.Log(text) }); err != nil {
+				t.Error(err)
+			}
+			if err := log.Flush(); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(50 * time.Millisecond) // the server listens before its client sends
+	}
+	for deadline := time.Now().Add(10 * time.Second); strings.Count(written.String(), `"receipt"`) < 3 && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	stop()
+	running.Wait()
+	counted, ids := map[messagelog.Status]int{}, []string{"a/chat_1", "a/chat_2", "a/chat_3"}
+	if bad, err := messagelog.Read(strings.NewReader(written.String()), func(r messagelog.Record) {
+		counted[r.Status]++
+		if !slices.Contains(ids, r.ID) || r.Topic != to.Topic {
+			t.Errorf("id %s, topic %s; want one of %v, %s", r.ID, r.Topic, ids, to.Topic)
+		}
+	}); err != nil || bad > 0 {
+		t.Errorf("%d bad lines, %v", bad, err)
+	}
+	return counted
+}

@@ -1,0 +1,182 @@
+// Package messagingconfig is the operator's configuration of a node's messaging service, a JSON file named by
+// `traffic messaging --config FILE`.
+package messagingconfig
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"vignette.dev/vignette/internal/traffic/encoding"
+	"vignette.dev/vignette/internal/traffic/request"
+)
+
+// Transports.
+const (
+	HTTP    = "http"
+	CoAP    = "coap"
+	CoAPTCP = "coap-tcp"
+	SOAP    = "soap"
+	SOAPUDP = "soap-udp"
+)
+
+// Transports has all of them.
+var Transports = []string{HTTP, CoAP, CoAPTCP, SOAP, SOAPUDP}
+
+// Config configures one messaging service.
+type Config struct {
+	// Instance is node/app. The message log has it, and message ids are made from it: node/app_1, node/app_2, …
+	Instance string `json:"instance"`
+	// Transport is one of the constants above.
+	Transport string `json:"transport"`
+	// Port at which the service is reached, on all addresses.
+	Port int `json:"port"`
+	// Encoding and Compression are those of the messages that the service sends; see package encoding. It reads all of them. Without an
+	// encoding each model has its default.
+	Encoding    string `json:"encoding,omitempty"`
+	Compression string `json:"compression,omitempty"`
+	// Model of scripted messages: military or operational.
+	Model string `json:"model,omitempty"`
+	// Receipt asks addressees for a response.
+	Receipt        bool                `json:"receipt"`
+	TimeoutSeconds float64             `json:"timeoutSeconds"`
+	HTTP           request.HTTPOptions `json:"http,omitzero"`
+	CoAP           request.CoAPOptions `json:"coap,omitzero"`
+	SOAP           request.SOAPOptions `json:"soap,omitzero"`
+	// Topic is that of messages to this node alone.
+	Topic string `json:"topic"`
+	// Interface and Groups for multicast; none without.
+	Interface string  `json:"interface,omitempty"`
+	Groups    []Group `json:"groups,omitempty"`
+	// Messages of a script, in the order of their times; or Push.
+	Messages []Message `json:"messages,omitempty"`
+	Push     *Push     `json:"push,omitempty"`
+	// Reply is the payload of responses; empty for a receipt only.
+	Reply string `json:"reply,omitempty"`
+
+	// Country, Unit and Entity are in payloads of positions.
+	Country string `json:"country,omitempty"`
+	Unit    string `json:"unit,omitempty"`
+	Entity  string `json:"entity,omitempty"`
+	Seed    int64  `json:"seed"`
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
+	MetricsPort int `json:"metricsPort,omitempty"`
+}
+
+// Group is a multicast group that the service receives.
+type Group struct {
+	// Name of the group of nodes, or all.
+	Name string `json:"name"`
+	// Address of the multicast group.
+	Address string `json:"address"`
+	// Topic of the messages to it.
+	Topic string `json:"topic"`
+}
+
+// Addressee is one destination of requests: a node, or a multicast group.
+type Addressee struct {
+	// Address is host:port.
+	Address string `json:"address"`
+	// Topic in the message log.
+	Topic string `json:"topic"`
+	// Group is the name of the multicast group; empty for a node.
+	Group string `json:"group,omitempty"`
+}
+
+// Message is one message of a script.
+type Message struct {
+	AtSeconds float64 `json:"atSeconds"`
+	// To are its addressees, each of which gets a request of its own.
+	To []Addressee `json:"to"`
+	// Type, From, Addressed and Text are in the message.
+	Type      string `json:"type"`
+	From      string `json:"from"`
+	Addressed string `json:"addressed"`
+	Text      string `json:"text,omitempty"`
+	// Precedence and Classification are for model operational.
+	Precedence     string `json:"precedence,omitempty"`
+	Classification string `json:"classification,omitempty"`
+	// Bytes is the size of the message as JSON, to which its text is filled up with spaces; 0 for no filling.
+	Bytes int `json:"bytes,omitempty"`
+}
+
+// Push is a periodic message.
+type Push struct {
+	To            []Addressee `json:"to"`
+	PeriodSeconds float64     `json:"periodSeconds"`
+	// Payload is geojson, nffi, gps, image:N or bytes:N.
+	Payload string `json:"payload"`
+	// FirstAfterSeconds is lead and phase: the time from the start to the first message.
+	FirstAfterSeconds float64 `json:"firstAfterSeconds"`
+}
+
+// Validate returns what is wrong with a configuration, if anything.
+func (c Config) Validate() error {
+	switch {
+	case c.Instance == "":
+		return fmt.Errorf("instance is empty: want node/app")
+	case !slices.Contains(Transports, c.Transport):
+		return fmt.Errorf("transport is %q: want one of %s", c.Transport, strings.Join(Transports, ", "))
+	case c.Port < 1 || c.Port > 65535:
+		return fmt.Errorf("port is %d: want 1 to 65535", c.Port)
+	case !(c.TimeoutSeconds > 0 && c.TimeoutSeconds <= 1e6):
+		return fmt.Errorf("timeoutSeconds is %v: want more than 0, 1000000 at most", c.TimeoutSeconds)
+	case c.Topic == "":
+		return fmt.Errorf("topic is empty: want that of messages to this node")
+	case len(c.Messages) > 0 && c.Push != nil:
+		return fmt.Errorf("messages and push: want one of them")
+	}
+	for i, m := range c.Messages {
+		if !(m.AtSeconds >= 0 && m.AtSeconds <= 1e9) || i > 0 && m.AtSeconds < c.Messages[i-1].AtSeconds {
+			return fmt.Errorf("messages[%d].atSeconds is %v: want 0 or more, in order of time", i, m.AtSeconds)
+		}
+		if err := validAddressees(m.To); err != nil {
+			return fmt.Errorf("messages[%d].%w", i, err)
+		}
+	}
+	if p := c.Push; p != nil {
+		if !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6) {
+			return fmt.Errorf("push.periodSeconds is %v: want 0.001 to 1000000", p.PeriodSeconds)
+		}
+		if err := validAddressees(p.To); err != nil {
+			return fmt.Errorf("push.%w", err)
+		}
+	}
+	return nil
+}
+
+// IsModel reports whether a kind of payload is a message model, which can be had in several encodings.
+func IsModel(kind string) bool { return slices.Contains(encoding.Models(), kind) }
+
+// EncodingOf returns the encoding of a model: the configured one, or the model's default. SOAP carries XML.
+func (c Config) EncodingOf(model string) string {
+	known := encoding.Encodings(model)
+	switch {
+	case c.Encoding != "" || len(known) == 0:
+		return c.Encoding
+	case slices.Contains([]string{SOAP, SOAPUDP}, c.Transport) && slices.Contains(known, encoding.XML):
+		return encoding.XML
+	}
+	return known[0]
+}
+
+// Codec returns the codec of a message model.
+func (c Config) Codec(model string) (*encoding.Codec, error) {
+	return encoding.New(model, c.EncodingOf(model), c.Compression)
+}
+
+func validAddressees(to []Addressee) error {
+	if len(to) == 0 {
+		return fmt.Errorf("to is empty: want an addressee")
+	}
+	for i, a := range to {
+		if host, port, err := net.SplitHostPort(a.Address); err != nil || host == "" || port == "" {
+			return fmt.Errorf("to[%d].address is %q: want host:port", i, a.Address)
+		}
+		if a.Topic == "" {
+			return fmt.Errorf("to[%d].topic is empty: want a topic", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package render
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/traffic/encoding"
+	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/apps/messaging"
+	"vignette.dev/vignette/operators/apps/proxy"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// messagingGroups is the block of multicast groups of messaging services, in the local scope of RFC 2365: 239.253.0.0/16. Each app has
+// groupsOfApp of them.
+const (
+	messagingGroups = 253
+	groupsOfApp     = 1024
+)
+
+// minPeriod of a push.
+const minPeriod = time.Millisecond
+
+// messaging resolves the members, groups and sender of a messaging service.
+func (m *siteMaker) messaging(site *apps.Site, node topology.Node, app v1alpha1.App) {
+	if app.Messaging == nil {
+		return
+	}
+	site.Members = membersOf(m.in.Topology, node, app.Name)
+	if via := app.Messaging.Via; via != "" {
+		site.Proxy = m.proxyAddress(node, via)
+	}
+	if app.Messaging.Multicast {
+		site.Interface, _ = m.in.Topology.BroadcastNetwork(node, app.Messaging.Network)
+		site.Multicast = multicastGroups(&m.in.Experiment.Spec, app.Name, site.Members)
+	}
+	site.Senders = m.senders("", node.Group, 1)
+	if p := app.Messaging.Push; p != nil {
+		self := apps.Member{Node: node.Name, Group: node.Group}
+		site.Push = (len(p.From) == 0 || slices.ContainsFunc(p.From, self.IsAddressed)) && len(site.Addressed(p.To)) > 0
+	}
+}
+
+// membersOf are the nodes that run an app, as seen from one of them.
+func membersOf(t *topology.Topology, from topology.Node, app string) (members []apps.Member) {
+	for _, host := range t.NodesRunning(app) {
+		address, _ := host.ReachedAt(from)
+		members = append(members, apps.Member{Node: host.Name, Group: host.Group, Address: address.String()})
+	}
+	return members
+}
+
+// multicastGroups are those of an app: one for each group of its nodes, and one for all.
+func multicastGroups(spec *v1alpha1.ExperimentSpec, app string, members []apps.Member) (groups []apps.MulticastGroup) {
+	names := []string{apps.AddresseeAll}
+	for _, m := range members {
+		if !slices.Contains(names, m.Group) {
+			names = append(names, m.Group)
+		}
+	}
+	first := groupsOfApp * slices.IndexFunc(spec.Apps, func(a v1alpha1.App) bool { return a.Name == app })
+	for i, name := range names {
+		number := first + i
+		group := apps.MulticastGroup{Name: name, Address: netip.AddrFrom4([4]byte{239, messagingGroups, byte(number >> 8), byte(number)}).String()}
+		for _, m := range members {
+			if m.Group == name || name == apps.AddresseeAll {
+				group.Members = append(group.Members, m.Node)
+			}
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// CheckMessaging finds messaging services whose settings contradict each other, and messages that nobody can receive. The topology must
+// be valid.
+func CheckMessaging(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
+	for i, app := range spec.Apps {
+		if app.Messaging == nil {
+			continue
+		}
+		path := field.NewPath("spec", "apps").Index(i).Child("messaging")
+		c := messagingCheck{app: app, m: app.Messaging, hosts: t.NodesRunning(app.Name), t: t}
+		errs = append(errs, c.settings(path)...)
+		errs = append(errs, c.encodings(path)...)
+		errs = append(errs, c.push(path.Child("push"))...)
+		errs = append(errs, c.networks(path)...)
+		errs = append(errs, c.multicast(path)...)
+		errs = append(errs, c.ports(path)...)
+	}
+	return errs
+}
+
+// messagingCheck checks one messaging service.
+type messagingCheck struct {
+	app   v1alpha1.App
+	m     *v1alpha1.Messaging
+	hosts []topology.Node
+	t     *topology.Topology
+}
+
+// isOneOf reports whether the service's transport is one of some.
+func (c *messagingCheck) isOneOf(transports ...v1alpha1.MessagingTransport) bool {
+	return slices.Contains(transports, c.m.Transport)
+}
+
+// settings finds settings that are not for the transport, and several sources of messages.
+func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
+	forbid := func(given bool, name, words string) {
+		if given {
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("transport is %s: %s", c.m.Transport, words)))
+		}
+	}
+	byHTTP := c.isOneOf(v1alpha1.TransportHTTP, v1alpha1.TransportSOAP)
+	forbid(c.m.HTTP != nil && !byHTTP, "http", "http is for http and soap")
+	forbid(c.m.CoAP != nil && !c.isOneOf(v1alpha1.TransportCoAP, v1alpha1.TransportCoAPTCP), "coap", "coap is for coap and coap-tcp")
+	forbid(c.m.SOAP != nil && !c.m.BySOAP(), "soap", "soap is for soap and soap-udp")
+	forbid(c.m.Via != "" && !byHTTP, "via", "a proxy carries http and soap")
+	forbid(c.m.Multicast && !c.isOneOf(v1alpha1.TransportCoAP, v1alpha1.TransportSOAPUDP), "multicast", "multicast is for coap and soap-udp")
+	forbid(!c.m.WantsReceipt() && byHTTP, "receipt", "HTTP always has a response: leave out receipt, or take coap, coap-tcp or soap-udp")
+	if c.m.SOAP != nil && c.m.SOAP.Envelope == v1alpha1.EnvelopeEXI {
+		if c.m.Compression == v1alpha1.CompressionGzip {
+			errs = append(errs, field.Forbidden(path.Child("compression"), "an envelope in EXI is not compressed again: want none, or soap.envelope XML"))
+		}
+		if c.m.Encoding != "" && c.m.Encoding != v1alpha1.EncodingXML {
+			errs = append(errs, field.Invalid(path.Child("encoding"), c.m.Encoding, "an envelope in EXI encodes its body too: want xml, or soap.envelope XML"))
+		}
+	}
+	if c.m.Network != "" && !c.m.Multicast {
+		errs = append(errs, field.Forbidden(path.Child("network"), "network is for multicast: else the addressee's address decides"))
+	}
+	if c.m.Timeout != "" && c.m.Timeout.Std() <= 0 {
+		errs = append(errs, field.Invalid(path.Child("timeout"), c.m.Timeout, "must be above zero"))
+	}
+	sources := 0
+	for _, given := range []bool{len(c.m.Messages) > 0, c.m.ConfigMap != nil, c.m.Push != nil} {
+		if given {
+			sources++
+		}
+	}
+	if sources > 1 {
+		errs = append(errs, field.Invalid(path, c.app.Name, "has several of messages, configMap and push: give one, or none for a service that only answers"))
+	}
+	return errs
+}
+
+// encodings finds contents that cannot be had in the encoding, or that the transport cannot carry.
+func (c *messagingCheck) encodings(path *field.Path) (errs field.ErrorList) {
+	settings := messaging.Settings(c.app)
+	check := func(kind string, at *field.Path) {
+		if !messagingconfig.IsModel(kind) {
+			if _, err := payload.New(kind, payload.Sender{Entity: longestSender(c.hosts, c.app.Name)}, 1); err != nil {
+				errs = append(errs, field.Invalid(at, kind, plainWords(err)))
+			}
+			return
+		}
+		used := settings.EncodingOf(kind)
+		switch err := encoding.Check(kind, used, settings.Compression); {
+		case err != nil:
+			errs = append(errs, field.Invalid(path.Child("encoding"), used, plainWords(err)))
+		case c.m.BySOAP() && (used == encoding.JSON || used == encoding.CBOR):
+			errs = append(errs, field.Invalid(path.Child("encoding"), used, fmt.Sprintf("SOAP carries XML: want xml, exi or exi-schemaless with transport %s", c.m.Transport)))
+		}
+	}
+	if len(c.m.Messages) > 0 || c.m.ConfigMap != nil {
+		check(settings.Model, path.Child("model"))
+	}
+	if c.m.Push != nil {
+		check(messaging.PayloadOf(c.m.Push), path.Child("push", "payload"))
+	}
+	if c.m.Reply != "" {
+		check(c.m.Reply, path.Child("reply"))
+	}
+	return errs
+}
+
+// plainWords of an error whose field is named already: the part after the value.
+func plainWords(err error) string {
+	if _, words, found := strings.Cut(err.Error(), ": "); found {
+		return words
+	}
+	return err.Error()
+}
+
+// longestSender is the sender in message ids with the longest name.
+func longestSender(hosts []topology.Node, app string) (longest string) {
+	for _, host := range hosts {
+		if sender := host.Name + "/" + app + "-reply"; len(sender) > len(longest) {
+			longest = sender
+		}
+	}
+	return longest
+}
+
+// push finds senders and addressees of periodic messages that do not run the app.
+func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
+	p := c.m.Push
+	if p == nil {
+		return nil
+	}
+	if p.Period.Std() < minPeriod {
+		errs = append(errs, field.Invalid(path.Child("period"), p.Period, fmt.Sprintf("must be %s or more", minPeriod)))
+	}
+	members := membersOf(c.t, topology.Node{}, c.app.Name)
+	none := func(name string) bool {
+		return !slices.ContainsFunc(members, func(m apps.Member) bool { return m.IsAddressed(name) })
+	}
+	for i, from := range p.From {
+		if none(from) {
+			errs = append(errs, field.Invalid(path.Child("from").Index(i), from, fmt.Sprintf("no node or group of this name runs app %s", c.app.Name)))
+		}
+	}
+	if len(members) > 0 && none(p.To) {
+		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s: use a node, a group or all", c.app.Name)))
+	}
+	return errs
+}
+
+// multicast finds nodes without the network that carries multicast.
+func (c *messagingCheck) multicast(path *field.Path) (errs field.ErrorList) {
+	if !c.m.Multicast {
+		return nil
+	}
+	for _, host := range c.hosts {
+		if _, err := c.t.BroadcastNetwork(host, c.m.Network); err != nil {
+			return append(errs, field.Invalid(path.Child("network"), c.m.Network, err.Error()))
+		}
+	}
+	return errs
+}
+
+// networks finds nodes that nobody can reach.
+func (c *messagingCheck) networks(path *field.Path) field.ErrorList {
+	for _, host := range c.hosts {
+		if len(host.Attachments) == 0 {
+			return field.ErrorList{field.Invalid(path, c.app.Name, fmt.Sprintf("node %s runs it and is on no network: attach the node to one", host.Name))}
+		}
+	}
+	return nil
+}
+
+// ports finds other apps of a node at the same port.
+func (c *messagingCheck) ports(path *field.Path) field.ErrorList {
+	for _, host := range c.hosts {
+		for _, name := range host.Apps {
+			other, _ := c.t.App(name)
+			if name == c.app.Name || !takesPort(other, messaging.Port(c.m), c.isOneOf(v1alpha1.TransportCoAP, v1alpha1.TransportSOAPUDP)) {
+				continue
+			}
+			return field.ErrorList{field.Invalid(path.Child("port"), messaging.Port(c.m), fmt.Sprintf("is the port of app %s too, which node %s also runs: give one of them another port", name, host.Name))}
+		}
+	}
+	return nil
+}
+
+// takesPort reports whether an app listens at a port of UDP or TCP.
+func takesPort(app v1alpha1.App, port int, udp bool) bool {
+	switch {
+	case app.Messaging != nil:
+		same := udp == (app.Messaging.Transport == v1alpha1.TransportCoAP || app.Messaging.Transport == v1alpha1.TransportSOAPUDP)
+		return same && messaging.Port(app.Messaging) == port
+	case app.Proxy != nil && app.Proxy.Peer != "":
+		return !udp && proxy.Port(app.Proxy) == port
+	case app.Proxy != nil:
+		return port == proxy.LinkPort
+	case app.WSNBroker != nil:
+		return !udp && apps.Port(v1alpha1.ProtocolWSN, app) == port
+	}
+	return false
+}

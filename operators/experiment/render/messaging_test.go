@@ -1,0 +1,134 @@
+package render
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps/messaging"
+	"vignette.dev/vignette/operators/apps/proxy"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// exchanging is an experiment with messaging services and proxies; edits are pairs of old and new text.
+func exchanging(t *testing.T, edits ...string) (Input, field.ErrorList) {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/requests.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := string(text)
+	for i := 0; i+1 < len(edits); i += 2 {
+		if !strings.Contains(edited, edits[i]) {
+			t.Fatalf("%q is not in the experiment", edits[i])
+		}
+		edited = strings.ReplaceAll(edited, edits[i], edits[i+1])
+	}
+	e := &v1alpha1.Experiment{}
+	if err := yaml.UnmarshalStrict([]byte(edited), e); err != nil {
+		t.Fatal(err)
+	}
+	for i := range e.Spec.Apps { // the API server's defaults
+		if m := e.Spec.Apps[i].Messaging; m != nil && m.Timeout == "" {
+			m.Timeout = "60s"
+		}
+	}
+	expanded, errs := topology.Expand(&e.Spec)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	in := Input{Experiment: e, Topology: expanded, Options: quickstart(t).Options}
+	errs = append(expanded.CheckReferences(&e.Spec), CheckMessaging(&e.Spec, expanded)...)
+	return in, append(errs, CheckScripts(in)...)
+}
+
+func TestConfigurationsOfRequestsMatchTheirGoldenFiles(t *testing.T) {
+	in, errs := exchanging(t)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	services, proxies := map[string]messagingconfig.Config{}, map[string]proxyconfig.Config{}
+	for _, sites := range MakeSites(in) {
+		for _, site := range sites {
+			name := site.Instances[0]
+			switch {
+			case site.App.Messaging != nil:
+				services[name] = messaging.Config(site)
+				if err := services[name].Validate(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			case site.App.Proxy != nil:
+				proxies[name] = proxy.Config(site)
+				if err := proxies[name].Validate(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	checkGolden(t, "requests-services", plain(t, services))
+	checkGolden(t, "requests-proxies", plain(t, proxies))
+	checkGolden(t, "requests-plan", Plan(in, nil, map[string]types.UID{}).Nodes)
+}
+
+// plain is a value as its JSON has it.
+func plain(t *testing.T, value any) (made any) {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		edits       []string
+		field, want string
+	}{
+		"a receipt that HTTP always has": {[]string{"transport: soap, via: near", "transport: soap, via: near, receipt: false"}, "spec.apps[2].messaging.receipt", "HTTP always has a response"},
+		"CoAP's settings with SOAP":      {[]string{"transport: coap", "transport: soap-udp"}, "spec.apps[0].messaging.coap", "coap is for coap and coap-tcp"},
+		"multicast over TCP":             {[]string{"transport: soap-udp", "transport: coap-tcp"}, "spec.apps[1].messaging.multicast", "multicast is for coap and soap-udp"},
+		"EXI within EXI":                 {[]string{"encoding: exi, ", "encoding: exi, soap: {envelope: EXI}, "}, "spec.apps[1].messaging.encoding", "want xml, or soap.envelope XML"},
+		"SOAP's settings with CoAP":      {[]string{"encoding: cbor", "encoding: cbor\n      soap: {unicastRepeat: 0}"}, "spec.apps[0].messaging.soap", "soap is for soap and soap-udp"},
+		"a network without multicast":    {[]string{"encoding: cbor", "encoding: cbor\n      network: red"}, "spec.apps[0].messaging.network", "network is for multicast"},
+		"CBOR of an XML model":           {[]string{"payload: nffi}, reply", "payload: nffi}, encoding: cbor, reply"}, "spec.apps[2].messaging.encoding", "model nffi"},
+		"JSON in SOAP":                   {[]string{"transport: coap\n", "transport: soap\n", "encoding: cbor", "encoding: json", "      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", ""}, "spec.apps[0].messaging.encoding", "SOAP carries XML"},
+		"a reply too small for its id":   {[]string{"reply: bytes:2000", "reply: bytes:8"}, "spec.apps[2].messaging.reply", "its message id has to fit"},
+		"a payload that is none":         {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", "want geojson, nffi"},
+		"messages and a push":            {[]string{"encoding: cbor", "encoding: cbor\n      push: {to: all, period: 1s}"}, "spec.apps[0].messaging", "several of messages, configMap and push"},
+		"a push to nobody":               {[]string{"push: {to: a,", "push: {to: c,"}, "spec.apps[1].messaging.push.to", "no node or group of this name runs app track"},
+		"a push from nobody":             {[]string{"from: [a-1]", "from: [a-2]"}, "spec.apps[2].messaging.push.from[0]", "no node or group of this name runs app report"},
+		"a period of nothing":            {[]string{"period: 20s", "period: 0s"}, "spec.apps[2].messaging.push.period", "must be 1ms or more"},
+		"a message from nobody":          {[]string{"from: b-2, to: all", "from: b-9, to: all"}, "spec.apps[0].messaging.messages[2]", "no node of this name runs app chat"},
+		"two services at one port":       {[]string{"transport: soap-udp,", "transport: coap, ", "encoding: exi, ", "encoding: xml, "}, "spec.apps[0].messaging.port", "is the port of app track too, which node a-1 also runs"},
+		"a node that nobody reaches":     {[]string{"{name: b-2, group: b, networks: [blue], apps", "{name: b-2, group: b, apps"}, "spec.apps[0].messaging", "node b-2 runs it and is on no network"},
+		"a proxy that nobody runs":       {[]string{"via: near", "via: neat"}, "spec.apps[2].messaging.via", `there is no app "neat"`},
+		"a via that is no proxy":         {[]string{"via: near", "via: chat"}, "spec.apps[2].messaging.via", `app "chat" is no proxy`},
+		"a proxy without its pair":       {[]string{"peer: far, ", "peer: chat, "}, "spec.apps[3].proxy.peer", `app "chat" is no proxy`},
+		"a far proxy that nobody names":  {[]string{"proxy: {peer: far, protocol: amqp, broker: rabbit, compression: zstd, deadline: 10m}", "proxy: {}"}, "spec.apps[4].proxy", "no near proxy has it on node b-1 as its peer"},
+		"a far proxy with settings":      {[]string{"proxy: {}", "proxy: {compression: gzip}"}, "spec.apps[4].proxy", "takes its settings from the near one"},
+		"AMQP without a broker":          {[]string{"broker: rabbit, ", ""}, "spec.apps[3].proxy.broker", "protocol amqp needs a broker"},
+		"a broker without AMQP":          {[]string{"protocol: amqp", "protocol: coap"}, "spec.apps[3].proxy.broker", "broker is for protocol amqp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs := exchanging(t, c.edits...)
+			for _, err := range errs {
+				if err.Field == c.field && strings.Contains(err.Error(), c.want) {
+					return
+				}
+			}
+			t.Errorf("errors %v; want one of %s with %q", errs, c.field, c.want)
+		})
+	}
+}
