@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -262,8 +263,8 @@ func failedIn(ctx context.Context, err error) error {
 
 func rejected(m message.Message) *request.Failure {
 	detail := dotted(m.Code)
-	if text := codes.Code(m.Code).String(); text != "" {
-		detail += " " + text
+	if name := m.Code.String(); !strings.HasPrefix(name, "Code(") {
+		detail += " " + name
 	}
 	return &request.Failure{Reason: request.Rejected, Detail: detail}
 }

@@ -132,7 +132,7 @@ func FuzzBlocks(f *testing.F) {
 				add(&m, message.Block2, []byte{o >> 1})
 			}
 			sent += len(m.Payload)
-			_ = s.respond(arrival{message: m, from: "x", room: room{whole: 1024, bytes: 1024, exponent: min(exponent, bert)}})
+			_ = s.respond(arrival{message: m, from: "x", room: room{whole: 1024, bytes: 1024, exponent: min(exponent, bert), stream: exponent >= bert}})
 		}
 		if longest > sent {
 			t.Errorf("a body of %d bytes out of %d", longest, sent)

@@ -171,7 +171,7 @@ func TestBadStreamsAreEnded(t *testing.T) {
 	}{
 		"a GET":                            {append(csm, 0x01, 0x01, 7), "7.01, 2.05, open"},
 		"a ping":                           {append(csm, 0x01, 0xe2, 7), "7.01, 7.03, open"},
-		"no CSM":                           {[]byte{0x01, 0x01, 7}, "7.01, 7.05, closed"},
+		"no CSM":                           {[]byte{0x01, 0x01, 7}, "7.01, 2.05, open"},
 		"a token of nine bytes":            {append(csm, 0x09, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1), "7.01, 7.05, closed"},
 		"a length that overflows":          {append(csm, 0xf1, 0xff, 0xfe, 0xfe, 0xf3, 1, 7), "7.01, 7.05, closed"},
 		"a message above Max-Message-Size": {append(csm, 0xf0, 0x00, 0x20, 0x00, 0x00, 1), "7.01, 7.05, closed"},

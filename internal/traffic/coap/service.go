@@ -25,6 +25,8 @@ type room struct {
 	// exponent and bytes of a block; bytes is 0 if the endpoint has no blocks.
 	exponent uint8
 	bytes    int
+	// stream: blocks of several units may come (BERT).
+	stream bool
 }
 
 // arrival is a request as a transport received it.
@@ -88,7 +90,7 @@ func (s *service) respond(a arrival) message.Message {
 		return refuse(codes.MethodNotAllowed, "want GET, POST or PUT")
 	}
 	if b, ok := blockOption(a.message, message.Block2); ok {
-		if b.exponent == bert && a.room.exponent != bert {
+		if b.exponent == bert && !a.room.stream {
 			return refuse(codes.BadRequest, "Block2 has a reserved size")
 		}
 		if b.number > 0 {
@@ -113,7 +115,7 @@ func (s *service) assemble(a arrival, b block) (body []byte, response message.Me
 	part, key := a.message.Payload, "request "+a.key()
 	size, _ := uintOption(a.message, message.Size1)
 	switch {
-	case b.exponent == bert && a.room.exponent != bert:
+	case b.exponent == bert && !a.room.stream:
 		return nil, refuse(codes.BadRequest, "Block1 has a reserved size"), false
 	case !wholeBlock(b, len(part)):
 		return nil, refuse(codes.BadRequest, "a block has another size than Block1 says"), false
@@ -137,7 +139,10 @@ func (s *service) assemble(a arrival, b block) (body []byte, response message.Me
 		return body, response, true
 	}
 	response.Code = codes.Continue
-	addBlock(&response, message.Block1, block{number: b.number, more: true, exponent: min(b.exponent, a.room.exponent)})
+	if !a.room.stream {
+		b.exponent = min(b.exponent, a.room.exponent)
+	}
+	addBlock(&response, message.Block1, b)
 	return nil, response, false
 }
 

@@ -26,6 +26,8 @@ const (
 	maxConnections = 1024
 	// readStep is how much of a long message is read at a time.
 	readStep = 16 << 10
+	// announcement is how long to wait for the remote endpoint's CSM. Some send none, although RFC 8323 wants it.
+	announcement = 5 * time.Second
 	// stall is how long a message may stop in its middle.
 	stall = exchangeLifetime
 )
@@ -94,7 +96,7 @@ func (t *tcpTransport) start(conn net.Conn, name string) *stream {
 	if t.closed || name == "" && len(t.streams) >= maxConnections {
 		return nil
 	}
-	s := &stream{core: t.core, budget: t.budget, conn: conn, from: conn.RemoteAddr().String(), writing: make(chan struct{}, 1), announced: make(chan struct{}), over: make(chan struct{}), peerBytes: defaultMessageBytes}
+	s := &stream{core: t.core, budget: t.budget, conn: conn, from: conn.RemoteAddr().String(), writing: make(chan struct{}, 1), announced: make(chan struct{}), over: make(chan struct{}), peerBytes: defaultMessageBytes, peerBlocks: true}
 	s.writing <- struct{}{} // for the CSM, which has to be first
 	t.streams[s] = true
 	if name != "" {
@@ -176,6 +178,8 @@ type stream struct {
 	mu         sync.Mutex
 	peerBytes  int
 	peerBlocks bool
+	// silent: it announced nothing in time.
+	silent bool
 }
 
 // run reads messages until the connection ends.
@@ -203,7 +207,7 @@ func (s *stream) run() {
 
 func (s *stream) read() error {
 	reader := bufio.NewReaderSize(s.conn, 4096)
-	for begun := false; ; begun = true {
+	for {
 		m, size, err := s.next(reader)
 		if errors.Is(err, errMalformed) || errors.Is(err, errTooLong) {
 			s.abort(err)
@@ -211,10 +215,6 @@ func (s *stream) read() error {
 		}
 		if err != nil {
 			return err
-		}
-		if !begun && m.Code != codes.CSM { // RFC 8323, section 5.3: it must be the first
-			s.abort(errMalformed)
-			return invalid("the addressee's first message is no CSM")
 		}
 		if err := s.handle(m, size, time.Now()); err != nil {
 			return err
@@ -316,6 +316,9 @@ func (s *stream) handle(m message.Message, size int, at time.Time) error {
 func (s *stream) settings(m message.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.isAnnounced() {
+		s.peerBlocks = false
+	}
 	for _, o := range m.Options {
 		switch {
 		case o.ID == message.TCPMaxMessageSize && len(o.Value) <= 4:
@@ -330,12 +333,19 @@ func (s *stream) settings(m message.Message) error {
 			return invalid("the addressee's CSM has the unknown option %d", o.ID)
 		}
 	}
-	select {
-	case <-s.announced:
-	default:
+	if !s.isAnnounced() {
 		close(s.announced)
 	}
 	return nil
+}
+
+func (s *stream) isAnnounced() bool {
+	select {
+	case <-s.announced:
+		return true
+	default:
+		return false
+	}
 }
 
 // abort says why the connection ends.
@@ -374,7 +384,7 @@ func (s *stream) request(m message.Message, size int, at time.Time) error {
 func (s *stream) accepted() room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := room{whole: max(s.peerBytes-maxHeaderBytes, 0)}
+	r := room{whole: max(s.peerBytes-maxHeaderBytes, 0), stream: true}
 	if s.peerBytes == defaultMessageBytes {
 		r.whole = 1024 // with 128 bytes for the rest, as RFC 7252 means it
 	}
@@ -426,13 +436,24 @@ func (s *stream) open() (*exchange, error) { return s.exchanges.open(s.random, o
 
 func (s *stream) close(x *exchange) { s.exchanges.close(x) }
 
-// room waits for what the remote endpoint announces only if the body does not fit what every endpoint accepts.
+// room waits for what the remote endpoint announces only if the body does not fit what every endpoint accepts. If it announces nothing,
+// blocks are tried.
 func (s *stream) room(ctx context.Context, n int) (room, error) {
-	if r := s.accepted(); n <= r.whole {
+	s.mu.Lock()
+	silent := s.silent
+	s.mu.Unlock()
+	if r := s.accepted(); n <= r.whole || silent {
 		return r, nil
 	}
+	timer := time.NewTimer(announcement)
+	defer timer.Stop()
 	select {
 	case <-s.announced:
+		return s.accepted(), nil
+	case <-timer.C:
+		s.mu.Lock()
+		s.silent = true
+		s.mu.Unlock()
 		return s.accepted(), nil
 	case <-s.over:
 		return room{}, &request.Failure{Reason: request.Reset, Detail: "the addressee ended the connection"}

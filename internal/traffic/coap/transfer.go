@@ -163,7 +163,6 @@ func (t *transfer) download(ctx context.Context, first message.Message, at time.
 		}
 		m := t.request
 		m.Options = append(message.Options(nil), m.Options...)
-		remove(&m, message.ContentFormat, message.Observe)
 		want := block{number: uint32(len(body) / unit), exponent: b.exponent}
 		addBlock(&m, message.Block2, want)
 		response, when, err := t.once(ctx, m)
