@@ -340,7 +340,7 @@ func TestAGroupsMembersRespondWithinTheLeisure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAir()
 		var handled atomic.Int32
-		const members, group = 50, "224.0.1.187:5683"
+		const members, group = 50, group + ":5683"
 		for i := range members {
 			a.peer(t, fmt.Sprintf("10.0.1.%d:5683", i), func(s *request.Setup) {
 				s.Seed, s.CoAP.LeisureSeconds = int64(i), 10

@@ -30,7 +30,7 @@ import org.eclipse.californium.elements.config.UdpConfig;
 import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
 import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
 
-/** A CoAP server and client of Californium: serve HOST PORT, ask URI, serve-group HOST PORT GROUP INTERFACE, or ask-group HOST INTERFACE URI. */
+/** A CoAP server and client of Californium: serve HOST PORT, ask URI, serve-group HOST PORT GROUP INTERFACE, or ask-group HOST URI. */
 public class CaliforniumPeer {
     static Configuration configuration() {
         CoapConfig.register();
@@ -135,11 +135,9 @@ public class CaliforniumPeer {
         System.exit(0);
     }
 
-    static void askGroup(String host, String device, String uri) throws Exception {
+    static void askGroup(String host, String uri) throws Exception {
         Configuration c = configuration();
-        UdpMulticastConnector.Builder local = new UdpMulticastConnector.Builder().setConfiguration(c)
-                .setLocalAddress(InetAddress.getByName(host), 0).setOutgoingMulticastInterface(NetworkInterface.getByName(device));
-        Endpoint endpoint = CoapEndpoint.builder().setConfiguration(c).setConnector(local.build()).build();
+        Endpoint endpoint = CoapEndpoint.builder().setConfiguration(c).setInetSocketAddress(new InetSocketAddress(host, 0)).build();
         endpoint.start();
         Request request = Request.newGet();
         request.setType(CoAP.Type.NON);
@@ -165,7 +163,7 @@ public class CaliforniumPeer {
             case "serve": serve(a[1], Integer.parseInt(a[2]), null, null); break;
             case "serve-group": serve(a[1], Integer.parseInt(a[2]), a[3], a[4]); break;
             case "ask": ask(a[1]); break;
-            case "ask-group": askGroup(a[1], a[2], a[3]); break;
+            case "ask-group": askGroup(a[1], a[2]); break;
         }
     }
 }
