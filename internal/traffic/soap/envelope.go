@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/exi"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -84,8 +85,8 @@ func isXML(contentType string) bool {
 }
 
 // encode encodes an envelope as a whole.
-func encode(encoding string, envelope []byte) ([]byte, error) {
-	switch encoding {
+func encode(name string, envelope []byte) ([]byte, error) {
+	switch name {
 	case "":
 		return envelope, nil
 	case request.EnvelopeGzip:
@@ -97,12 +98,12 @@ func encode(encoding string, envelope []byte) ([]byte, error) {
 	case request.EnvelopeEXI:
 		return exi.Encode(nil, envelope, exi.Options{})
 	}
-	return nil, unknownEncoding(encoding)
+	return nil, unknownEncoding(name)
 }
 
 // decode returns an envelope as text.
-func decode(encoding string, data []byte) ([]byte, error) {
-	switch encoding {
+func decode(name string, data []byte) ([]byte, error) {
+	switch name {
 	case "":
 		return data, nil
 	case request.EnvelopeGzip:
@@ -121,19 +122,31 @@ func decode(encoding string, data []byte) ([]byte, error) {
 	case request.EnvelopeEXI:
 		return exi.Decode(nil, data, exi.Options{})
 	}
-	return nil, unknownEncoding(encoding)
+	return nil, unknownEncoding(name)
+}
+
+// Divide divides a service's encoding and compression (package encoding) between what is in the body and the whole envelope, for
+// request.SOAPOptions. Compression is the envelope's, and so is EXI without a schema; EXI with one, which has no schema of SOAP, is the body's.
+func Divide(encodingName, compression string) (body, bodyCompression, envelope string) {
+	switch {
+	case compression == encoding.Gzip:
+		return encodingName, encoding.None, request.EnvelopeGzip
+	case encodingName == encoding.EXISchemaless:
+		return encoding.XML, encoding.None, request.EnvelopeEXI
+	}
+	return encodingName, encoding.None, ""
 }
 
 // checkEncoding refuses an option that is no encoding.
-func checkEncoding(encoding string) error {
-	if !slices.Contains(encodings, encoding) {
-		return unknownEncoding(encoding)
+func checkEncoding(name string) error {
+	if !slices.Contains(encodings, name) {
+		return unknownEncoding(name)
 	}
 	return nil
 }
 
-func unknownEncoding(encoding string) error {
-	return fmt.Errorf("envelope %q: want none, %s or %s", safetext.Truncate(encoding), request.EnvelopeGzip, request.EnvelopeEXI)
+func unknownEncoding(name string) error {
+	return fmt.Errorf("envelope %q: want none, %s or %s", safetext.Truncate(name), request.EnvelopeGzip, request.EnvelopeEXI)
 }
 
 // encodingOf tells an encoding by how a datagram begins.
@@ -161,8 +174,8 @@ func newRequest(to string, r request.Request, receipt bool) (envelope []byte, id
 }
 
 // parse reads an envelope in an encoding. The error is the *soap.Fault to answer with.
-func parse(encoding string, data []byte) (*soap.Message, error) {
-	envelope, err := decode(encoding, data)
+func parse(name string, data []byte) (*soap.Message, error) {
+	envelope, err := decode(name, data)
 	if err != nil {
 		return nil, &soap.Fault{Code: soap.Sender, Reason: err.Error()}
 	}

@@ -13,7 +13,7 @@ func addEnvelopes(f *testing.F) {
 	f.Helper()
 	for _, encoding := range encodings {
 		for _, r := range []request.Request{
-			{Path: "/a"}, {Path: "/a", Body: []byte(track), ContentType: "text/xml"}, {Path: "/a", Body: []byte{0, 1}, ContentType: "a/b", ContentEncoding: "gzip"},
+			{Path: "/a"}, {Path: "/a", Body: []byte(nffiTrack), ContentType: "text/xml"}, {Path: "/a", Body: []byte{0, 1}, ContentType: "a/b", ContentEncoding: "gzip"},
 		} {
 			for _, receipt := range []bool{true, false} {
 				envelope, _, err := newRequest("soap.udp://hq:1/a", r, receipt)

@@ -31,7 +31,7 @@ func TestCXFsServicesAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := requesttest.Start(t, open, request.Setup{})
 			for range 2 {
-				response, _, err := client.Do(t.Context(), addresses[name], request.Request{Path: "/echo", Body: []byte(track), ContentType: "text/xml"}, request.Events{})
+				response, _, err := client.Do(t.Context(), addresses[name], request.Request{Path: "/echo", Body: []byte(nffiTrack), ContentType: "text/xml"}, request.Events{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +92,7 @@ func TestTsharkDissectsEnvelopes(t *testing.T) {
 		requesttest.Start(t, open, request.Setup{Listen: addresses[name], Handler: echo})
 		client := requesttest.Start(t, open, request.Setup{})
 		for _, r := range []request.Request{
-			{Path: "/messages", Body: []byte(track), ContentType: "text/xml"}, {Path: "/messages", Body: []byte(`{"a": 1}`), ContentType: "application/json"},
+			{Path: "/messages", Body: []byte(nffiTrack), ContentType: "text/xml"}, {Path: "/messages", Body: []byte(`{"a": 1}`), ContentType: "application/json"},
 			{Path: "/messages", Body: []byte{0, 1, 2}, ContentType: "application/cbor"}, {Path: "/"},
 		} {
 			if _, _, err := client.Do(t.Context(), addresses[name], r, request.Events{}); err != nil {

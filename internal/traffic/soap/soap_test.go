@@ -18,7 +18,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/request/requesttest"
 )
 
-const track = `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track a='1'>x &amp; y</track></NFFIMessage>`
+const nffiTrack = `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track a='1'>x &amp; y</track></NFFIMessage>`
 
 // trackOfEXI is the track without its prefixes and quotes, which EXI does not keep.
 const trackOfEXI = `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track a="1">x &amp; y</track></NFFIMessage>`
@@ -55,12 +55,12 @@ func TestContentGoesThroughEnvelopesAndBack(t *testing.T) {
 		client := requesttest.Start(t, open, request.Setup{SOAP: request.SOAPOptions{Envelope: encoding}})
 		for name, c := range map[string]struct{ sent, want request.Request }{
 			"XML": {
-				request.Request{Path: "/messages?a=b", Body: []byte(track), ContentType: "application/xml"},
-				request.Request{Path: "/messages?a=b", Body: []byte(track), ContentType: "application/xml"},
+				request.Request{Path: "/messages?a=b", Body: []byte(nffiTrack), ContentType: "application/xml"},
+				request.Request{Path: "/messages?a=b", Body: []byte(nffiTrack), ContentType: "application/xml"},
 			},
 			"a document": {
-				request.Request{Path: "/", Body: []byte("<?xml version='1.0'?>\n" + track + "\n"), ContentType: "application/nffi+xml; charset=utf-8"},
-				request.Request{Path: "/", Body: []byte(track), ContentType: "application/xml"},
+				request.Request{Path: "/", Body: []byte("<?xml version='1.0'?>\n" + nffiTrack + "\n"), ContentType: "application/nffi+xml; charset=utf-8"},
+				request.Request{Path: "/", Body: []byte(nffiTrack), ContentType: "application/xml"},
 			},
 			"JSON": {
 				request.Request{Path: "/", Body: []byte(`{"a": "<&>"}`), ContentType: "application/json"},
@@ -151,7 +151,7 @@ func TestContentThatIsNoXMLIsRefusedBeforeItIsSent(t *testing.T) {
 }
 
 func TestAnEnvelopeThatIsCompressedIsSmaller(t *testing.T) {
-	envelope, _, err := newRequest("http://hq:8080/", request.Request{Body: []byte(strings.Repeat(track, 1)), ContentType: "text/xml"}, true)
+	envelope, _, err := newRequest("http://hq:8080/", request.Request{Body: []byte(nffiTrack), ContentType: "text/xml"}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,13 +470,13 @@ func TestWithoutAReceiptDoReturnsOnceTheMessageIsSent(t *testing.T) {
 	}})
 	through, forth := lossy(t, at, 0, nil)
 	var e requesttest.Events
-	response, answered, err := openUDP(t, request.Setup{}).Do(t.Context(), through, request.Request{Path: "/a", Body: []byte(track), ContentType: "text/xml"}, e.Record())
+	response, answered, err := openUDP(t, request.Setup{}).Do(t.Context(), through, request.Request{Path: "/a", Body: []byte(nffiTrack), ContentType: "text/xml"}, e.Record())
 	if err != nil || response.Status != 0 || !answered.IsZero() || len(e.Sent) != 1 || len(e.Retransmitted) != standard.unicast {
 		t.Errorf("%v, %+v, %+v", err, response, e)
 	}
 	r := <-got
 	eventually(t, "the copy", func() bool { return forth.Load() == 2 })
-	if string(r.Body) != track {
+	if string(r.Body) != nffiTrack {
 		t.Errorf("%q arrived; want the track", r.Body)
 	}
 }
@@ -559,7 +559,7 @@ func TestAGroupGetsEachMessageOnceAndDoesNotReply(t *testing.T) {
 		}))
 	}
 	var e requesttest.Events
-	response, answered, err := members[0].Do(t.Context(), group+":"+number, request.Request{Path: "/", Body: []byte(track), ContentType: "text/xml"}, e.Record())
+	response, answered, err := members[0].Do(t.Context(), group+":"+number, request.Request{Path: "/", Body: []byte(nffiTrack), ContentType: "text/xml"}, e.Record())
 	if request.ReasonOf(err) == request.Unreachable {
 		t.Skipf("loopback does not carry multicast here: %v", err)
 	}
