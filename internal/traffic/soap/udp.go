@@ -1,7 +1,6 @@
 package soapreq
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -276,7 +275,7 @@ func (p *overUDP) keep(to string, l *link) (*link, *request.Failure) {
 		return nil, request.Failed(request.Cancelled, "")
 	}
 	p.links[to] = l
-	p.running.Go(l.receive)
+	p.running.Go(func() { l.receive(p) })
 	return l, nil
 }
 
@@ -328,26 +327,28 @@ func (l *link) fail(failure *request.Failure) {
 }
 
 // receive gives replies to the requests that wait for them, until the socket is closed. Copies of a reply wait for nobody any more.
-func (l *link) receive() {
-	buffer := make([]byte, MaxDatagram+1)
-	for {
-		n, err := l.socket.Read(buffer)
-		at := time.Now()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			if failure := request.NetworkFailure(err); failure != nil {
-				l.fail(failure)
-			}
-			time.Sleep(pauseAfterError)
-		default:
-			datagram := bytes.Clone(buffer[:n]) // a message keeps parts of it
-			if m, err := parse(encodingOf(datagram), datagram); err == nil {
-				l.arrive(at, m)
+func (l *link) receive(p *overUDP) {
+	type reply struct {
+		at       time.Time
+		datagram []byte
+	}
+	// Reading an envelope takes longer than a datagram may take to come.
+	replies := make(chan reply, maxHandled)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for r := range replies {
+			if m, err := parse(encodingOf(r.datagram), r.datagram); err == nil {
+				l.arrive(r.at, m)
 			}
 		}
-	}
+	})
+	p.read(l.socket, func(err error) {
+		if failure := request.NetworkFailure(err); failure != nil {
+			l.fail(failure)
+		}
+	}, func(at time.Time, datagram []byte, _ netip.AddrPort) { replies <- reply{at, datagram} })
+	close(replies)
+	reader.Wait()
 }
 
 func (l *link) arrive(at time.Time, m *soap.Message) {

@@ -25,8 +25,8 @@ const (
 	remembered = 10_000
 )
 
-// control sets what a socket needs before it is bound: the interface of multicast, and for a server's that drops are counted and
-// that groups are received on their own sockets only.
+// control sets what a socket needs before it is bound: that drops are counted, the interface of multicast, and for a server's that
+// groups are received on their own sockets only.
 func control(name string, serving bool) func(_, _ string, raw syscall.RawConn) error {
 	return func(_, _ string, raw syscall.RawConn) error {
 		var failed error
@@ -36,8 +36,8 @@ func control(name string, serving bool) func(_, _ string, raw syscall.RawConn) e
 }
 
 func setOptions(fd int, name string, serving bool) error {
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) // without it drops are not counted
 	if serving {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) // without it drops are not counted
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
 			return err
 		}
@@ -135,24 +135,40 @@ func shareable(socket *net.UDPConn) error {
 
 // serve answers what a socket receives.
 func (p *overUDP) serve(socket *net.UDPConn, group bool) {
-	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are told
 	p.mu.Lock()
 	p.sockets = append(p.sockets, socket)
 	p.mu.Unlock()
-	p.running.Go(func() { p.receive(socket, group) })
+	p.running.Go(func() {
+		p.read(socket, func(error) {}, func(at time.Time, datagram []byte, from netip.AddrPort) {
+			select {
+			case p.slots <- struct{}{}:
+			case <-p.running.Context().Done():
+				return
+			}
+			p.running.Go(func() {
+				answered := p.handle(at, datagram, group)
+				<-p.slots
+				if answered != nil {
+					p.reply(socket, from, answered)
+				}
+			})
+		})
+	})
 }
 
-// receive reads datagrams until the socket is closed.
-func (p *overUDP) receive(socket *net.UDPConn, group bool) {
+// read reads datagrams until the socket is closed, and warns of those that it could not read in time.
+func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at time.Time, datagram []byte, from netip.AddrPort)) {
+	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are told
 	buffer, extra := make([]byte, MaxDatagram+1), make([]byte, 64)
 	var dropped uint32
 	for {
 		n, used, _, from, err := socket.ReadMsgUDPAddrPort(buffer, extra)
 		at := time.Now()
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
-		}
-		if err != nil {
+		case err != nil:
+			failed(err)
 			time.Sleep(pauseAfterError)
 			continue
 		}
@@ -160,19 +176,7 @@ func (p *overUDP) receive(socket *net.UDPConn, group bool) {
 			p.setup.Warn(fmt.Sprintf("%d datagrams came faster than they could be read, and are lost", total-dropped))
 			dropped = total
 		}
-		datagram := bytes.Clone(buffer[:n]) // a message keeps parts of it
-		select {
-		case p.slots <- struct{}{}:
-		case <-p.running.Context().Done():
-			return
-		}
-		p.running.Go(func() {
-			answered := p.handle(at, datagram, group)
-			<-p.slots
-			if answered != nil {
-				p.reply(socket, from, answered)
-			}
-		})
+		received(at, bytes.Clone(buffer[:n]), from) // a message keeps parts of it
 	}
 }
 
