@@ -136,6 +136,7 @@ func (r *bitReader) length(length uint64, bitsEach int) int {
 func (r *bitReader) text(length uint64) string {
 	n := r.length(length, 8)
 	var out strings.Builder
+	out.Grow(n)
 	for range n {
 		r.character(&out, r.unsigned())
 	}

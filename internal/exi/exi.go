@@ -82,7 +82,7 @@ func Encode(dst, xml []byte, o Options) ([]byte, error) {
 	if o.Schema != nil {
 		err = encodeInformed(w, events, o.Schema)
 	} else {
-		encodeSchemaless(w, events)
+		err = encodeSchemaless(w, events)
 	}
 	if err != nil {
 		return dst, err

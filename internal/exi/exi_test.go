@@ -2,6 +2,7 @@ package exi
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -65,6 +66,7 @@ func TestWhatIsNoDocumentIsRefused(t *testing.T) {
 		"<a xmlns:p=''/>":  `namespace prefix p cannot stand for ""`,
 		"<a xmlns:p='urn:p' xmlns:xsi='" + xsiURI + "' xsi:type='q:b'/>": "namespace prefix q of b is not declared",
 		"<a xmlns:xsi='" + xsiURI + "' xsi:type='1'/>":                   `xsi:type "1": want a name`,
+		"<a" + manyAttributes() + "/>":                                   "element a has 129 attributes: want at most 128",
 		strings.Repeat("<a>", 129) + strings.Repeat("</a>", 129):         "want at most 128 elements in each other",
 		"<a>" + strings.Repeat(" ", MaxBytes) + "</a>":                   "want at most 4194304",
 	} {
@@ -72,6 +74,14 @@ func TestWhatIsNoDocumentIsRefused(t *testing.T) {
 			t.Errorf("%.60q: %v; want %s", document, err, want)
 		}
 	}
+}
+
+func manyAttributes() string {
+	var out strings.Builder
+	for i := range maxAttributes + 1 {
+		fmt.Fprintf(&out, ` a%d=""`, i)
+	}
+	return out.String()
 }
 
 // stream writes what no encoder does.
@@ -110,6 +120,26 @@ func TestWhatIsNoStreamIsRefused(t *testing.T) {
 	}
 	if out, err := Decode(nil, append([]byte("$EXI"), good...), Options{}); err != nil || !strings.Contains(string(out), "urn:uuid:1") {
 		t.Errorf("with a cookie: %v, %s", err, out)
+	}
+}
+
+func TestADocumentOfManyNamesIsRefused(t *testing.T) {
+	var document strings.Builder
+	for i := range maxNames + 1 {
+		fmt.Fprintf(&document, "<a%d/>", i)
+	}
+	text := "<a>" + document.String() + "</a>"
+	if _, err := Encode(nil, []byte(text), Options{}); err == nil || !strings.Contains(err.Error(), "want at most 8192 names") {
+		t.Errorf("%v; want a refusal", err)
+	}
+	events, err := readXML([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &bitWriter{out: []byte{Header}}
+	_ = encodeSchemaless(w, events)
+	if _, err := Decode(nil, w.bytes(), Options{}); err == nil || !strings.Contains(err.Error(), "want at most 8192 names") {
+		t.Errorf("%v; want a refusal", err)
 	}
 }
 

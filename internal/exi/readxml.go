@@ -136,6 +136,9 @@ func (r *xmlReader) resolve(n xml.Name, useDefault bool) (name, error) {
 
 // attributes adds those of an element: xsi:type first, as EXI asks for, then xsi:nil, then the others in order.
 func (r *xmlReader) attributes(all []xml.Attr, tag *openTag) error {
+	if len(all) > maxAttributes {
+		return fmt.Errorf("element %s has %d attributes: want at most %d", tag.name, len(all), maxAttributes)
+	}
 	var first, second, others []event
 	seen := map[name]bool{}
 	for _, a := range all {

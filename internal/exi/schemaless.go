@@ -1,5 +1,7 @@
 package exi
 
+import "fmt"
+
 // production is a learned production of a built-in grammar (EXI 1.0, section 8.4).
 type production struct {
 	kind kind
@@ -9,20 +11,48 @@ type production struct {
 // productions of one state of an element, the newest of which has the least code.
 type productions struct {
 	learned []production
-	ids     map[production]int
+	// ids are the places in learned; only encoders ask for them.
+	ids map[production]int
+	// once are the productions that are not learned again.
+	once [3]bool
 }
 
 func (p *productions) learn(new production) {
-	if p.ids == nil {
-		p.ids = map[production]int{}
-	}
-	if once := new.kind == endElement || new.kind == characters || new == (production{attribute, xsiType}); once {
-		if _, learned := p.ids[new]; learned {
+	if again := p.learnsOnce(new); again != nil {
+		if *again {
 			return
 		}
+		*again = true
 	}
-	p.ids[new] = len(p.learned)
+	if p.ids != nil {
+		p.ids[new] = len(p.learned)
+	}
 	p.learned = append(p.learned, new)
+}
+
+// learnsOnce returns whether a production was learned, of those that are learned only once.
+func (p *productions) learnsOnce(new production) *bool {
+	switch {
+	case new.kind == endElement:
+		return &p.once[0]
+	case new.kind == characters:
+		return &p.once[1]
+	case new == production{attribute, xsiType}:
+		return &p.once[2]
+	}
+	return nil
+}
+
+// find returns the place of a production in learned.
+func (p *productions) find(wanted production) (int, bool) {
+	if p.ids == nil {
+		p.ids = make(map[production]int, len(p.learned))
+		for i, l := range p.learned {
+			p.ids[l] = i
+		}
+	}
+	id, found := p.ids[wanted]
+	return id, found
 }
 
 // grammar is that of all elements of a name.
@@ -96,7 +126,7 @@ func (b *builtIn) owner(p production) name {
 	return b.open[len(b.open)-1].name
 }
 
-func encodeSchemaless(w *bitWriter, events []event) {
+func encodeSchemaless(w *bitWriter, events []event) error {
 	b := newBuiltIn()
 	for _, e := range events {
 		if e.ignorable {
@@ -115,6 +145,10 @@ func encodeSchemaless(w *bitWriter, events []event) {
 		}
 		b.move(p)
 	}
+	if b.names.full() {
+		return fmt.Errorf("XML document: want at most %d names", maxNames)
+	}
+	return nil
 }
 
 // writeCode writes the code of a production, and its name if that is new here.
@@ -125,7 +159,7 @@ func (b *builtIn) writeCode(w *bitWriter, p production) {
 		return
 	}
 	learned := len(state.learned)
-	if id, known := state.ids[p]; known {
+	if id, known := state.find(p); known {
 		w.code(learned-1-id, learned+1)
 		return
 	}

@@ -8,6 +8,12 @@ type names struct {
 	localIDs map[name]int
 }
 
+// maxNames bounds the names of a document, each of which has a grammar.
+const maxNames = 8192
+
+// full reports whether there are more names than that.
+func (n *names) full() bool { return len(n.localIDs) > maxNames }
+
 func newNames() *names {
 	n := &names{uriID: map[string]int{}, localIDs: map[name]int{}}
 	n.add("")
@@ -65,7 +71,9 @@ func (n *names) read(r *bitReader) (q name) {
 		if _, known := n.localIDs[q]; known {
 			r.fail("EXI stream has name %s twice", q)
 		}
-		n.addLocal(q.uri, q.local)
+		if n.addLocal(q.uri, q.local); n.full() {
+			r.fail("EXI stream: want at most %d names", maxNames)
+		}
 	} else if known := n.locals[id]; len(known) > 0 {
 		q.local = known[r.code(len(known), "name")]
 	} else {
@@ -76,6 +84,7 @@ func (n *names) read(r *bitReader) (q name) {
 
 // values are the string tables of values (section 7.3.3): one for each qualified name, and one of all.
 type values struct {
+	// ids are the places of values; only encoders ask for them, and have no value twice.
 	ids    map[string]valueID
 	global []string
 	local  map[name][]string
@@ -87,17 +96,22 @@ type valueID struct {
 }
 
 func newValues() *values {
-	return &values{ids: map[string]valueID{}, local: map[name][]string{}}
+	return &values{local: map[name][]string{}}
 }
 
 func (v *values) add(owner name, s string) {
-	v.ids[s] = valueID{owner, len(v.global), len(v.local[owner])}
+	if v.ids != nil {
+		v.ids[s] = valueID{owner, len(v.global), len(v.local[owner])}
+	}
 	v.global = append(v.global, s)
 	v.local[owner] = append(v.local[owner], s)
 }
 
 // write writes a value of an element or attribute. The characters of a new one are written by literal.
 func (v *values) write(w *bitWriter, owner name, s string, literal func(s string, offset int)) {
+	if v.ids == nil {
+		v.ids = map[string]valueID{}
+	}
 	id, found := v.ids[s]
 	switch {
 	case found && id.owner == owner:
