@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass, field
 
 import pytest
+from lab import Lab
 from test_comparison import run
 from test_report import hostile
+from test_requests import CHAT, send
 
 from vignette_analysis import analyse, compare, report
 from vignette_analysis.gaps import Gaps
@@ -82,6 +84,15 @@ def wait_until(page, condition: str) -> None:
             return
         page.wait_for_timeout(50)
     raise AssertionError(f"it never became true: {condition}")
+
+
+def test_requests_are_shown_without_a_complaint(show, tmp_path):
+    lab = Lab(tmp_path / "run").node("a", CHAT).node("b", CHAT)
+    send(lab, "1", 1.0, retransmitted=0.25, receipt=0.5)
+    send(lab, "2", 2.0, failed=1.0)
+    (tmp_path / "report.html").write_bytes(report.render(analyse(lab.write()), Gaps()))
+    page = show((tmp_path / "report.html").as_uri()).page
+    assert page.locator("#requests table").first.is_visible() and page.locator("#requests svg.chart.wide").count() == 4
 
 
 def test_the_slider_moves_nodes_and_links(show, written):

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from lab import PICTURE, UNIT, Lab, gap, gap_names
 
-from vignette_analysis import analyse, requests
+from vignette_analysis import analyse, latex, plots, requests
+from vignette_analysis.report import asked
+from vignette_analysis.report.parts import Chart
 
 CHAT = {"name": "chat", "messaging": {"transport": "coap"}}
 TO_B, TO_C = "messaging/chat/to/b", "messaging/chat/to/c"
@@ -153,6 +155,51 @@ def test_the_table_of_requests_has_names_and_response_times(lab):
 def test_the_reasons_are_those_of_the_traffic_program():
     source = (Path(__file__).parents[2] / "internal" / "traffic" / "request" / "request.go").read_text()
     assert tuple(re.findall(r'Reason = "(\w+)"', source)) == requests.REASONS
+
+
+def test_the_report_has_tables_and_charts_of_requests(lab):
+    send(lab, "1", 1.0, receipt=0.5)
+    send(lab, "2", 2.0, TO_C, retransmitted=2.0, receipt=3.0)
+    send(lab, "3", 3.0, failed=40.0)
+    send(lab, "4", 4.0, TO_C)
+    section = asked.section(analyse(lab.write()))
+    groups, publishers = section.parts[0], section.parts[1]
+    assert groups.rows[0][:8] == ("all", "4", "4", "2", "50.00", "1", "1", "1") and [row[0] for row in publishers.rows] == ["a/chat"]
+    assert [row[0] for row in groups.rows] == ["all", "radio", "cross", "red", "red to red", "red to blue"]
+    charts = {part.title: part for part in section.parts if isinstance(part, Chart)}
+    titles = ["Response time by group", "Response time by publisher", "Requests without a receipt, by reason", "Retransmissions of a request"]
+    assert list(charts) == titles
+    assert charts[titles[2]].table.rows == [("outstanding (inFlightAtEnd)", "1", "25.00"), ("timeout", "1", "25.00")]
+    assert charts[titles[3]].table.rows == [("0", "3", "75.00"), ("1", "1", "25.00")]
+
+
+def test_charts_of_requests_are_for_those_that_have_something_to_draw(lab):
+    send(lab, "1", 1.0, failed=2.0)
+    titles = [part.title for part in asked.section(analyse(lab.write())).parts if isinstance(part, Chart)]
+    assert titles == ["Requests without a receipt, by reason"]
+
+
+def test_a_report_without_requests_has_no_section_of_them(tmp_path):
+    assert asked.section(analyse(Lab(tmp_path / "run").node("nor", UNIT).write())) is None
+
+
+def test_plots_of_requests_are_drawn_where_there_are_some(lab, tmp_path):
+    send(lab, "1", 1.0, receipt=0.5)
+    send(lab, "2", 2.0, receipt=0.75)
+    analysis = analyse(lab.write())
+    drawn = {plot: plots.PLOTS[plot](analysis) for plot in ("response-times-by-group", "request-outcomes")}
+    assert [label.get_text() for label in drawn["response-times-by-group"].axes[0].get_yticklabels()] == ["all", "radio", "red"]
+    assert [label.get_text() for label in drawn["request-outcomes"].axes[0].get_yticklabels()] == ["receipt"]
+    nothing = analyse(Lab(tmp_path / "nothing").node("nor", UNIT).write())
+    assert plots.PLOTS["response-times-by-group"](nothing) is None and plots.PLOTS["request-outcomes"](nothing) is None
+
+
+def test_latex_has_tables_of_requests_and_pairs(lab, tmp_path):
+    send(lab, "1", 1.0, receipt=0.5)
+    send(lab, "2", 1.5, TO_C, failed=0.5)
+    names = {path.stem: path.read_text() for path in latex.write(analyse(lab.write()).results, tmp_path)}
+    assert r"all & 2 & 2 & 1 & 50 & 1 (1 timeout) & 0 & 0 &" in names["requests"]
+    assert "red to blue & 1 & 1 & 0" in names["pairs"]
 
 
 def test_more_pairs_of_groups_than_can_be_read_are_left_out_and_a_note_says_so(tmp_path):

@@ -45,9 +45,40 @@ def write(results: dict, directory: Path) -> list[Path]:
     folder = directory / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"headline": headline(results), "groups": groups(results), "publishers": publishers(results), "networks": networks(results)}
+    if entries := summary.pairs(results):
+        texts["pairs"] = pairs(entries, results)
+    if "requests" in results:
+        texts["requests"] = requests(results)
     for name, text in texts.items():
         (folder / f"{name}.tex").write_text(text)
     return [folder / f"{name}.tex" for name in texts]
+
+
+def pairs(entries: list[dict], results: dict) -> str:
+    """Counts and delays by groups of sender and receiver."""
+    rows = _figure_rows([entry | {"name": summary.pair(entry)} for entry in entries])
+    return _tabular("l" + "r" * (len(_FIGURES) + len(QUANTILES)), ("From and to", *_FIGURE_HEADER), rows, results, long=True)
+
+
+def requests(results: dict) -> str:
+    """Counts and response times of requests by group, pair of groups and publisher."""
+    rows = [(name, *summary.request_cells(entry)) for name, entry in summary.requests(results)]
+    header = (
+        "Requests of",
+        "Requests",
+        "Sent",
+        "Receipts",
+        r"Receipts (\%)",
+        "Failed",
+        "Outst.",
+        "Retr.",
+        "Min (s)",
+        "Median (s)",
+        "Mean (s)",
+        "95 \\% (s)",
+        "Max (s)",
+    )
+    return _tabular("lrrrrlrr" + "r" * 5, header, rows, results, long=True)
 
 
 def headline(results: dict) -> str:

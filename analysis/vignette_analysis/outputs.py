@@ -238,10 +238,7 @@ def _request_lines(results: dict) -> list[str]:
     """A table of requests by group and publisher; nothing if there are none."""
     if "requests" not in results:
         return []
-    named = [(entry["name"], entry) for entry in results["groups"]]
-    named += [(summary.pair(entry), entry) for entry in summary.pairs(results)]
-    named += [(entry["name"], entry) for entry in results["publishers"] or []]
-    rows = [[name, *summary.request_cells(entry["requests"])] for name, entry in named if "requests" in entry]
+    rows = [[name, *summary.request_cells(entry)] for name, entry in summary.requests(results)]
     return _sized("Requests by group, pair of groups and publisher (response times in seconds)", ["", *summary.REQUEST_HEADER], rows)
 
 

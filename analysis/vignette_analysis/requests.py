@@ -12,6 +12,8 @@ REASONS = ("timeout", "reset", "refused", "unreachable", "rejected", "cancelled"
 OTHER = "other"
 # The reason of requests that had neither a receipt nor a failure at the end of the drain.
 OUTSTANDING = "inFlightAtEnd"
+# Retransmissions of one request up to which requests are counted apart.
+MAX_APART = 8
 SCHEMA = {
     "message": pl.UInt32,
     "publisher": pl.UInt32,
@@ -53,6 +55,22 @@ def match(run: Run, events: pl.DataFrame, matching: Matching, gaps: Gaps) -> pl.
     _in_flight(run, found, late, gaps)
     _early(run, found, gaps)
     return _addressed(found, matching).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+def without_receipt(requests: pl.DataFrame) -> list[tuple[str, int]]:
+    """The reason of requests without a receipt and how many have it, the most frequent one first."""
+    lacking = requests.filter(pl.col("reason").is_not_null())
+    counts = lacking.group_by(reason=pl.col("reason").cast(pl.String)).len().sort("len", "reason", descending=[True, False])
+    return [(f"outstanding ({reason})" if reason == OUTSTANDING else reason, count) for reason, count in counts.rows()]
+
+
+def by_retransmissions(requests: pl.DataFrame) -> list[tuple[str, int]]:
+    """How often a request was sent again, and how many were so often."""
+    counts: dict[str, int] = {}
+    for times, count in requests.group_by("retransmissions").len().sort("retransmissions").rows():
+        name = str(times) if times < MAX_APART else f"{MAX_APART} or more"
+        counts[name] = counts.get(name, 0) + count
+    return list(counts.items())
 
 
 def _messages(matching: Matching) -> pl.DataFrame:

@@ -118,6 +118,14 @@ def pair(entry: dict) -> str:
     return f"{entry['from']} to {entry['to']}"
 
 
+def requests(results: dict) -> list[tuple[str, dict]]:
+    """The figures of requests by group, pair of groups and publisher, each with its name."""
+    named = [(entry["name"], entry) for entry in results["groups"] or []]
+    named += [(pair(entry), entry) for entry in pairs(results)]
+    named += [(entry["name"], entry) for entry in results["publishers"] or []]
+    return [(name, entry["requests"]) for name, entry in named if "requests" in entry]
+
+
 REQUEST_HEADER = ("requests", "sent", "receipts", "receipts %", "failed", "outstanding", "retrans.", "min", "median", "mean [95 %]", "p95", "max")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import age, by_group, by_publisher, hops, links, loss, over_time, stages, style, volume
+from . import age, by_group, by_publisher, hops, links, loss, over_time, responses, stages, style, volume
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +26,8 @@ PLOTS: dict[str, Callable[[Analysis], "Figure | None"]] = {
     "delay-stages": stages.draw,
     "age-by-subscriber": age.draw,
     "loss": loss.draw,
+    "response-times-by-group": responses.times,
+    "request-outcomes": responses.outcomes,
     "volume-by-layer": volume.by_layer,
     "volume-by-protocol": volume.by_protocol,
     "hops-over-time": hops.draw,

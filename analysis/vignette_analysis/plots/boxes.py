@@ -32,10 +32,12 @@ def quantiles() -> list[pl.Expr]:
     return [pl.col("delay").quantile(q, interpolation="linear").alias(name) for name, q in QUANTILES.items()]
 
 
-def figure(analysis: Analysis, title: str, label: str, rows: list[str], boxes: pl.DataFrame) -> "Figure":
+def figure(
+    analysis: Analysis, title: str, label: str, rows: list[str], boxes: pl.DataFrame, about: str = CAPTION, quantity: str = "delay (s)"
+) -> "Figure":
     """Draw a box for each row of `boxes` (row, and QUANTILES in seconds), one below another."""
     pitch, every = style.pitch(len(rows)), style.name_every(rows)
-    caption = [CAPTION, style.counted(analysis.results)]
+    caption = [about, style.counted(analysis.results)]
     if every > 1:
         caption.append(f"One of {every} {label}s is named; there are {len(rows)}.")
     made, (axes,) = style.figure(analysis, title, 1.6 + pitch * max(len(rows), 1), " ".join(caption))
@@ -44,7 +46,7 @@ def figure(analysis: Analysis, title: str, label: str, rows: list[str], boxes: p
     draw(axes, boxes)
     style.names(axes, rows, pitch)
     axes.set_ylabel(label)
-    style.scale(axes.xaxis, boxes["min"].min(), boxes["max"].max())
+    style.scale(axes.xaxis, boxes["min"].min(), boxes["max"].max(), quantity)
     axes.grid(axis="x")
     return made
 

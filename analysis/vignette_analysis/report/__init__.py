@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import charts, delays, figures, freshness, incidents, mapping, radios, record, traffic, words
+from . import asked, charts, delays, figures, freshness, incidents, mapping, radios, record, traffic, words
 from .parts import Section, Text
 
 NAME = "report.html"
@@ -26,6 +26,7 @@ SECTIONS: dict[str, Callable[[Analysis, Gaps], Section | None]] = {
     "figures": lambda analysis, _: figures.section(analysis),
     "late": lambda analysis, _: record.late(analysis),
     "delays": lambda analysis, _: delays.section(analysis),
+    "requests": lambda analysis, _: asked.section(analysis),
     "losses": lambda analysis, _: delays.losses(analysis),
     "freshness": lambda analysis, _: freshness.section(analysis),
     "map": lambda analysis, _: mapping.section(analysis),

@@ -1,5 +1,7 @@
 """Box plots and the scatter of delays, and bars of losses."""
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from ..analysis import Analysis
@@ -24,11 +26,12 @@ def section(analysis: Analysis) -> Section:
     found = arrived.select("publisher", "subscriber", "sent", *KINDS, delay).collect()
     if found.is_empty():
         return Section("delays", "Delays", [Text("Nothing was received: there are no delays to show.")])
-    parts = [_boxes("group", _by_group(analysis, found)), _boxes("publisher", _by_publisher(analysis, found)), _scatter(analysis, found)]
+    parts = [boxes("group", _by_group(analysis, found)), boxes("publisher", _by_publisher(analysis, found)), _scatter(analysis, found)]
     return Section("delays", "Delays", parts)
 
 
-def _quantiles() -> list[pl.Expr]:
+def box() -> list[pl.Expr]:
+    """What a box shows of a column `delay`, and the number of values."""
     return [pl.len().alias("count"), *(pl.col("delay").quantile(q, interpolation="linear").alias(name) for name, q in _BOX.items())]
 
 
@@ -36,25 +39,39 @@ def _by_group(analysis: Analysis, arrived: pl.DataFrame) -> list[dict]:
     groups = {"all": arrived} | {kind: arrived.filter(kind) for kind in KINDS}
     for name, numbers in publishers_by_group(analysis.run, set(arrived["publisher"].unique())).items():
         groups[name] = arrived.filter(pl.col("publisher").is_in(numbers))
-    return [{"name": name} | part.select(_quantiles()).row(0, named=True) for name, part in groups.items() if part.height]
+    return [{"name": name} | part.select(box()).row(0, named=True) for name, part in groups.items() if part.height]
 
 
 def _by_publisher(analysis: Analysis, arrived: pl.DataFrame) -> list[dict]:
-    found = {row["publisher"]: row for row in arrived.group_by("publisher").agg(_quantiles()).to_dicts()}
+    found = {row["publisher"]: row for row in arrived.group_by("publisher").agg(box()).to_dicts()}
     return [{"name": i.name} | found[i.number] for i in analysis.run.instances if i.number in found]
 
 
-def _boxes(what: str, rows: list[dict]) -> Chart:
+@dataclass(frozen=True)
+class Measure:
+    """What boxes are of: the name of the figure, in the plural too, and of what there is one for each."""
+
+    name: str
+    plural: str
+    counted: str
+
+
+_DELAY = Measure("delay", "delays", "Deliveries")
+
+
+def boxes(what: str, rows: list[dict], of: Measure = _DELAY) -> Chart:
+    """A box for each row: name, count and what box() gives."""
     shown = sorted(rows, key=lambda row: -row["median"])[:MAX_BOXES] if len(rows) > MAX_BOXES else rows
-    caption = "Box: lower to upper quartile, with the median. Whiskers: 5th to 95th percentile. Dots: least and greatest delay."
+    caption = f"Box: lower to upper quartile, with the median. Whiskers: 5th to 95th percentile. Dots: least and greatest {of.name}."
     if len(rows) > len(shown):
         caption += f" The {len(shown)} of {len(rows)} {what}s with the greatest medians are drawn."
-    header = (what.capitalize(), "Deliveries", "Min (s)", "5 % (s)", "25 % (s)", "Median (s)", "75 % (s)", "95 % (s)", "Max (s)")
+    header = (what.capitalize(), of.counted, "Min (s)", "5 % (s)", "25 % (s)", "Median (s)", "75 % (s)", "95 % (s)", "Max (s)")
     places = decimals(row[q] for row in rows for q in _BOX)
     cells = [(row["name"], number(row["count"]), *(fixed(row[q], places) for q in _BOX)) for row in rows]
     medians = [row["median"] for row in shown]
-    alt = f"Box plots of delays in seconds of {len(shown)} {what}s; medians from {number(min(medians))} to {number(max(medians))} s."
-    return Chart(f"Delay by {what}", charts.boxes(shown, "delay (s)", alt), caption, table=table("Figures", header, cells, folded=True))
+    alt = f"Box plots of {of.plural} in seconds of {len(shown)} {what}s; medians from {number(min(medians))} to {number(max(medians))} s."
+    figures = table("Figures", header, cells, folded=True)
+    return Chart(f"{of.name.capitalize()} by {what}", charts.boxes(shown, f"{of.name} (s)", alt), caption, table=figures)
 
 
 def _scatter(analysis: Analysis, arrived: pl.DataFrame) -> Chart:
@@ -88,7 +105,7 @@ def _sample(arrived: pl.DataFrame) -> pl.DataFrame:
 def _by_time(analysis: Analysis, arrived: pl.DataFrame, begin: int) -> Table:
     width = times.round_width(analysis.run.duration_seconds)
     at = ((pl.col("sent") - begin) / (1e9 * width)).floor().cast(pl.Int64).alias("interval")
-    cells, rows = [], arrived.group_by(at).agg(_quantiles()).sort("interval").to_dicts()
+    cells, rows = [], arrived.group_by(at).agg(box()).sort("interval").to_dicts()
     places = decimals(row[q] for row in rows for q in ("median", "high", "max"))
     for row in rows:
         name = f"{number(row['interval'] * width)} to {number((row['interval'] + 1) * width)}"

@@ -1,5 +1,6 @@
 """The tables of the published studies."""
 
+from .. import summary
 from ..analysis import Analysis
 from ..figures import QUANTILES
 from .charts import decimals, fixed, number
@@ -25,10 +26,13 @@ _NOTE = (
 def section(analysis: Analysis) -> Section:
     """Counts and delays by group and by publisher, with intervals of confidence."""
     results = analysis.results
-    every = [entry for name in ("groups", "publishers") for entry in results[name] or []]
+    every = [entry for name in ("groups", "pairs", "publishers") for entry in results.get(name) or []]
     places = decimals(delay for entry in every for delay in (entry["delaySeconds"] or {}).values())
     groups, publishers = ([_row(entry, places) for entry in results[name] or []] for name in ("groups", "publishers"))
     parts: list = [table("Deliveries by group", ("Group", *_COUNTS.values(), *_DELAYS), groups)]
+    if pairs := summary.pairs(results):
+        rows = [_row(entry | {"name": summary.pair(entry)}, places) for entry in pairs]
+        parts.append(table("Deliveries by groups of sender and receiver", ("From and to", *_COUNTS.values(), *_DELAYS), rows, folded=len(pairs) > 12))
     if publishers:
         parts.append(table("Deliveries by publisher", ("Publisher", *_COUNTS.values(), *_DELAYS), publishers, folded=len(publishers) > 12))
     levels = [entry["confidence"]["level"] for entry in results["groups"] or [] if entry.get("confidence")]
@@ -47,7 +51,8 @@ def _row(entry: dict, places: int) -> tuple[str, ...]:
 def _confidence(results: dict, level: float, places: int) -> Table:
     intervals = (("medianSeconds", places), ("meanSeconds", places), ("deliveredPercent", 2))
     rows = []
-    for entry in [*results["groups"], *(results["publishers"] or [])]:
+    pairs = [entry | {"name": summary.pair(entry)} for entry in summary.pairs(results)]
+    for entry in [*results["groups"], *pairs, *(results["publishers"] or [])]:
         known = entry.get("confidence") or {}
         cells = (fixed((known.get(name) or {}).get(end), decimals) for name, decimals in intervals for end in ("low", "high"))
         rows.append((entry["name"], *cells))
