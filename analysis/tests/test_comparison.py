@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
-from lab import BFT, PICTURE, SECOND, Lab
+from lab import BFT, PICTURE, SECOND, UNIT, Lab
+from scipy import stats
 
 from vignette_analysis import analyse, compare, outputs
 from vignette_analysis.__main__ import main
@@ -184,6 +185,76 @@ def test_repeats_that_lose_nothing_have_a_narrower_interval_than_one_of_them(tmp
 def test_groups_with_the_same_deliveries_have_one_table(two):
     titles = [table.title for table in rendering.tables(compare(two).results)]
     assert "Groups radio, all, cross and nor (the same deliveries)" in titles and len([t for t in titles if t.startswith("Group")]) == 1
+
+
+def asking(directory, uid: str, delay: float, seed: int = 1, **plan) -> Lab:
+    """A run of requests, of which every tenth has failed."""
+    lab = run(directory, uid, 5, seed, **plan)
+    for i in range(40):
+        lab.event("nor/bft", "retransmitted", i + 0.5, f"m{i}", "/nor/bft")
+        if i % 10:
+            lab.event("nor/bft", "receipt", i * 50 * SECOND // 60 + round((delay + seed / 100 + i / 1000) * SECOND), f"m{i}", "/nor/bft")
+        else:
+            lab.event("nor/bft", "failed", i + 1.0, f"m{i}", "/nor/bft", text="timeout")
+    return lab
+
+
+def test_requests_of_each_run_have_a_table_with_their_own_intervals(tmp_path):
+    folders = [asking(tmp_path, "one", 0.5).write(), asking(tmp_path, "two", 0.75, name="slow").write()]
+    comparison = compare(folders, by="run")
+    rows = comparison.results["groups"][0]["runs"]
+    expected = [analyse(folder).results["requests"] for folder in folders]
+    assert all(
+        row["requests"].items() >= {k: v for k, v in own.items() if k != "confidence"}.items() for row, own in zip(rows, expected, strict=True)
+    )
+    assert [row["requests"]["confidence"]["meanSeconds"] for row in rows] == [own["confidence"]["meanSeconds"] for own in expected]
+    table = next(t for t in rendering.tables(comparison.results) if t.kind == "requests")
+    assert table.title == "Requests in groups radio, all, cross and nor (the same deliveries)" and len(table.rows) == 2
+    assert table.rows[0][3:6] == ["4 (4 timeout)", "20", "40"] and re.fullmatch(r"0\.5\d+ \[0\.5\d+, 0\.5\d+\]", table.rows[0][8])
+    written = pl.read_csv(comparison.render("csv").encode())
+    assert written["failed"].to_list()[0] == 4 and written["responseMeanSeconds"].to_list()[0] == rows[0]["requests"]["responseSeconds"]["mean"]
+    assert "Response times of requests" in comparison.text() and "Requests" in comparison.render("latex") and "Requests" in comparison.render("html")
+
+
+def test_requests_of_repeats_have_the_mean_of_their_means(tmp_path):
+    comparison = compare([asking(tmp_path, f"r{seed}", 0.5, seed).write() for seed in range(1, 6)])
+    together = comparison.results["groups"][0]["conditions"][0]["requests"]
+    means = [row["requests"]["responseSeconds"]["mean"] for row in comparison.results["groups"][0]["runs"]]
+    assert together["triggered"] == 300 and together["receipts"] == 180 and together["failed"] == {"timeout": 20}
+    assert together["responseSeconds"]["mean"] == pytest.approx(np.mean(means)) and together["responseSeconds"]["min"] == pytest.approx(0.511)
+    low, high = stats.t.interval(0.95, 4, np.mean(means), stats.sem(means))
+    assert together["confidence"]["meanSeconds"] == pytest.approx({"low": low, "high": high})
+    assert together["confidence"]["receiptPercent"]["low"] < 60 < together["confidence"]["receiptPercent"]["high"]
+
+
+def platoons(directory, uid: str, slower: float) -> Lab:
+    """Two groups of two nodes, with a slower way from one to the other."""
+    lab = Lab(directory / uid)
+    for node, group in (("a1", "alpha"), ("a2", "alpha"), ("b1", "bravo"), ("b2", "bravo")):
+        lab.node(node, UNIT, group=group)
+    for i in range(30):
+        lab.event("a1/unit", "sent", i + 1.0, f"m{i}", "/a1/unit")
+        for receiver, delay in (("a2", 0.1), ("b1", slower), ("b2", slower)):
+            lab.event(f"{receiver}/unit", "received", i + 1.0 + delay + i / 1000, f"m{i}", "/a1/unit")
+    lab.plan |= {"uid": uid, "spec": {"networks": [link(f"{slower}s")], "apps": list(lab.apps.values())}}
+    return lab
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_groups_of_several_nodes_are_compared_within_too(tmp_path, stored):
+    folders = [platoons(tmp_path, "one", 0.5).write(), platoons(tmp_path, "two", 0.75).write()]
+    for folder in folders if stored else []:
+        write_results(folder)
+    groups = {group["name"]: group for group in compare(folders).results["groups"]}
+    assert list(groups) == ["radio", "all", "local", "cross", "alpha", "bravo", "alpha to alpha"]
+    assert [row["messages"]["received"] for row in groups["alpha to alpha"]["runs"]] == [30, 30]
+    shift = {name: groups[name]["differences"][0]["delay"]["shiftSeconds"]["estimate"] for name in ("alpha to alpha", "cross")}
+    assert shift == {"alpha to alpha": 0, "cross": pytest.approx(0.25)}
+
+
+def test_runs_without_requests_say_nothing_of_them(two):
+    comparison = compare(two)
+    assert "requests" not in json.dumps(comparison.results) and "equests" not in comparison.text()
 
 
 def test_what_differs_is_said_without_json(tmp_path):
@@ -532,6 +603,7 @@ def test_the_guide_names_every_field(many):
         "2",
         "0",
         "95",
+        "requests",  # only where runs have some
     }
 
     def fields(value) -> set[str]:

@@ -62,6 +62,17 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
     return mean - error * _skewed(t, skewness), mean - error * _skewed(-t, skewness)
 
 
+def repeats_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
+    """Student's t interval of the mean of independent repeats, such as the means of runs; None of fewer than two."""
+    n = len(values)
+    if n < 2:
+        return None
+    from scipy.special import stdtrit
+
+    mean, half = float(np.mean(values)), float(stdtrit(n - 1, (1 + level) / 2)) * float(np.std(values, ddof=1)) / sqrt(n)
+    return mean - half, mean + half
+
+
 def _skewed(t: float, skewness: float) -> float:
     """Hall's monotone transformation of a quantile of t; skewness is divided by the square root of the number of values."""
     if abs(skewness) < 1e-9:

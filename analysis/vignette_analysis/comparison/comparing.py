@@ -16,7 +16,7 @@ from ..gaps import Gaps
 from ..run import RunError
 from ..statistics import LEVEL
 from ..verdict import reasons
-from . import effects, labels
+from . import asked, effects, labels
 from .effects import Sample, Share
 from .loading import BLOCKS, Loaded, load
 
@@ -242,9 +242,10 @@ def select(deliveries: pl.DataFrame, name: str) -> np.ndarray:
         return np.ones(deliveries.height, dtype=bool)
     if name in KINDS:
         return deliveries[name].to_numpy()
-    if name not in deliveries["group"].dtype.categories:
-        return np.zeros(deliveries.height, dtype=bool)
-    return (deliveries["group"] == name).fill_null(False).to_numpy()
+    for column in ("group", "within"):
+        if name in deliveries[column].dtype.categories:
+            return (deliveries[column] == name).fill_null(False).to_numpy()
+    return np.zeros(deliveries.height, dtype=bool)
 
 
 def _group(name: str, runs: list[Loaded], run_labels: list[str], conditions: list[_Condition], pairs: list[tuple[int, int]], gaps: Gaps) -> dict:
@@ -257,12 +258,18 @@ def _group(name: str, runs: list[Loaded], run_labels: list[str], conditions: lis
         if figures is None:
             lacking.append(label)
         found = _measured(name, single, figures)
-        rows.append(found.row | {"label": label, "uid": run.uid})
+        rows.append(found.row | _asked(name, [run]) | {"label": label, "uid": run.uid})
         if (i := alone.get(run.uid)) is not None:
             measured[i] = found.thinned() if i in tested else found.without_samples()
     if lacking:
         gaps.add(f"group {name}", _without(lacking, "has no such group", "have no such group"))
     return {"name": name, "runs": rows} | _pooled(name, conditions, pairs, measured)
+
+
+def _asked(name: str, runs: list[Loaded]) -> dict:
+    """The requests of a group, where there are some."""
+    found = asked.of(name, runs)
+    return {"requests": found} if found else {}
 
 
 def _without(runs: list[str], one: str, several: str) -> str:
@@ -279,7 +286,7 @@ def _pooled(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]
     for i, condition in enumerate(conditions):
         group = measured.get(i) or _measured(name, condition, _summed(name, condition.runs))
         groups.append(group.thinned() if i in tested else group.without_samples())
-    rows = [g.row | {"label": c.label, "runs": len(c.runs)} for g, c in zip(groups, conditions, strict=True)]
+    rows = [g.row | _asked(name, c.runs) | {"label": c.label, "runs": len(c.runs)} for g, c in zip(groups, conditions, strict=True)]
     differences = [_difference(a, b, groups[a], groups[b], conditions) for a, b in pairs]
     for pair, (a, b) in zip(differences, pairs, strict=True):
         pair["withinLateness"] = _within_lateness(name, pair, conditions[a].runs + conditions[b].runs)

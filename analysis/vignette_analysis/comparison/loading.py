@@ -1,6 +1,7 @@
 """Loads what a comparison needs of each run: plan, results, and every expected delivery."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from .. import summary
 from ..analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
 from ..figures import KINDS, publishers_by_group
 from ..run import Run, RunError
@@ -24,11 +26,11 @@ LACKING = ("log ", "logs of ", "ambiguous messages", "radiodRestarted", "attachm
 # Logs of apps' output, which have no messages.
 PRINTED = ("/stdout-", "/stderr-")
 
-_COLUMNS = ("publisher", "sent", "received", *KINDS)
+_COLUMNS = ("publisher", "subscriber", "sent", "received", *KINDS)
 # Fields of the results that a comparison uses, and of their lists' entries. Complete results are many times larger.
 _RESULTS = ("startTime", "durationSeconds", "verdict", "headline", "warnings", "gaps")
 _ENTRIES = {
-    "groups": ("name", "messages", "delaySeconds", "bounds"),
+    "groups": ("name", "messages", "delaySeconds", "bounds", "requests"),
     "publishers": ("name", "node", "messages", "delaySeconds"),
     "networks": ("name", "bytesPerSecond"),
 }
@@ -41,8 +43,8 @@ class Loaded:
     plan: dict
     # The fields of the results that a comparison uses.
     results: dict
-    # One row per expected delivery: group (of the publisher's node), radio, local, cross, delay in ns (null: lost), and block: parts
-    # of the run with equal numbers of messages, as many as are uncorrelated.
+    # One row per expected delivery: group (of the publisher's node), within (the pair of a group with itself, null for others), radio,
+    # local, cross, delay in ns (null: lost), and block: parts of the run with equal numbers of messages, as many as are uncorrelated.
     deliveries: pl.DataFrame
     # Number of messages with deliveries in each group of the results.
     messages: dict[str, int] = field(default_factory=dict)
@@ -127,7 +129,8 @@ def load(source: str | Path | Analysis) -> Loaded:
 
 def _of_analysis(analysis: Analysis) -> Loaded:
     names = pl.Series([i.name for i in analysis.run.instances], dtype=pl.String)
-    deliveries = analysis.deliveries.select(*_COLUMNS).with_columns(publisher=names.gather(analysis.deliveries["publisher"]))
+    named = (names.gather(analysis.deliveries[end]).alias(end) for end in ("publisher", "subscriber"))
+    deliveries = analysis.deliveries.select(*_COLUMNS).with_columns(named)
     return _loaded(analysis.run, analysis.results, deliveries)
 
 
@@ -135,16 +138,25 @@ def _loaded(run: Run, figures: dict, deliveries: pl.DataFrame) -> Loaded:
     results = {key: figures.get(key) for key in _RESULTS}
     for key, kept in _ENTRIES.items():
         results[key] = [{name: entry.get(name) for name in kept} for entry in figures.get(key) or []]
-    grouped = _grouped(run, deliveries)
+    within = _within(run, figures)
+    results["groups"] += [{"name": name} | {key: entry.get(key) for key in _ENTRIES["groups"][1:]} for name, entry in within.values()]
+    grouped = _grouped(run, deliveries, {group: name for group, (name, _) in within.items()})
     cut, correlation = blocks(grouped)
-    compact = grouped.select("group", *KINDS, "delay", block=pl.Series(cut, dtype=pl.UInt8))
+    compact = grouped.select("group", "within", *KINDS, "delay", block=pl.Series(cut, dtype=pl.UInt8))
     return Loaded(run.plan, results, compact, _messages(grouped), correlation)
+
+
+def _within(run: Run, figures: dict) -> dict[str, tuple[str, dict]]:
+    """Groups of several nodes whose deliveries among themselves are compared too: the name and figures of that pair of groups."""
+    nodes = Counter(node["group"] for node in run.nodes)
+    own = [entry for entry in summary.pairs(figures) if entry["from"] == entry["to"] and nodes[entry["from"]] > 1]
+    return {entry["from"]: (summary.pair(entry), entry) for entry in own}
 
 
 def _messages(deliveries: pl.DataFrame) -> dict[str, int]:
     """Number of messages that have deliveries in each group of the results."""
-    each = deliveries.group_by("publisher", "sent").agg(pl.col(KINDS).any(), pl.col("group").first())
-    groups = dict(each.drop_nulls("group").group_by("group").len().iter_rows())
+    each = deliveries.group_by("publisher", "sent").agg(pl.col(KINDS).any(), pl.col("group").first(), pl.col("within").drop_nulls().first())
+    groups = dict(each.drop_nulls("group").group_by("group").len().iter_rows()) | dict(each.drop_nulls("within").group_by("within").len().iter_rows())
     return {str(name): count for name, count in groups.items()} | {"all": each.height} | {kind: int(each[kind].sum()) for kind in KINDS}
 
 
@@ -155,23 +167,26 @@ def _read(path: Path, run: Run) -> pl.DataFrame:
         rows = table.select(pl.len()).collect().item()
         if rows > MAX_DELIVERIES:
             raise RunError(f"{path}: {rows} deliveries; a comparison takes {MAX_DELIVERIES} at most")
-        types = {"publisher": pl.String, "sent": pl.Int64, "received": pl.Int64} | dict.fromkeys(KINDS, bool)
+        types = {"publisher": pl.String, "subscriber": pl.String, "sent": pl.Int64, "received": pl.Int64} | dict.fromkeys(KINDS, bool)
         return with_radio(table, run).select(_COLUMNS).cast(types).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise RunError(f"{path}: {error}: without it nothing can be compared; analyse the run again") from error
 
 
-def _grouped(run: Run, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Add each publisher's group and the delay."""
+def _grouped(run: Run, deliveries: pl.DataFrame, within: dict[str, str]) -> pl.DataFrame:
+    """Add each publisher's group, the delay, and the pair of a group with itself; within has the names of those."""
     known = {i.name: i.number for i in run.instances}
     senders = {known[name] for name in deliveries["publisher"].unique() if name in known}
     members = publishers_by_group(run, senders)
     group = {run.instances[n].name: name for name, numbers in members.items() for n in numbers}
     kind = pl.Enum(list(members))
+    pair = {i.name: within[i.group] for i in run.instances if i.group in within}
+    own, other = (pl.col(end).replace_strict(pair, default=None, return_dtype=pl.Enum(list(within.values()))) for end in ("publisher", "subscriber"))
     return deliveries.select(
         "publisher",
         "sent",
         *KINDS,
         group=pl.col("publisher").replace_strict(group, default=None, return_dtype=kind),
+        within=pl.when(own == other).then(own),
         delay=pl.col("received") - pl.col("sent"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import safe
+from .. import safe, summary
 from ..latex import escape
 from ..verdict import off_text
 from .comparing import Comparison
@@ -28,6 +28,7 @@ DEFINITIONS = (
     "Shift: Hodges-Lehmann, median of all differences of delays. Delta: Cliff's, P(longer) - P(shorter), 0 where neither tends to be longer.",
     "p: Brunner-Munzel for delays, Mann-Whitney (MW) of the units' medians beside it, Welch for shares; adjusted by Holm for the number of pairs.",
 )
+_OF_REQUESTS = "Response times of requests in seconds, receipt - sent. Of several runs the mean is that of their means, with Student's t interval."
 
 
 # Most runs with a column each in the table of differing fields. Beyond, the table has a row for each value.
@@ -48,7 +49,7 @@ MAX_PAGE_ROWS = 40
 class Table:
     """A table of text; the first column is the label."""
 
-    # The kind of its content: runs, fields, figures, differences or publishers.
+    # The kind of its content: runs, fields, figures, requests, differences or publishers.
     kind: str
     title: str
     header: list[str]
@@ -84,7 +85,12 @@ def _more(count: int, what: str) -> list[str]:
 
 def _notes(results: dict) -> list[str]:
     doubts = [f"{MARK} emulation late or not judged, results incomplete, or warnings"] if doubtful(results) else []
-    return [*DEFINITIONS, *doubts, *_origins(results)]
+    return [*DEFINITIONS, *([_OF_REQUESTS] if _asked(results) else []), *doubts, *_origins(results)]
+
+
+def _asked(results: dict) -> bool:
+    """Report whether some run has requests."""
+    return any("requests" in row for group in results["groups"] or [] for row in group["runs"])
 
 
 def _origins(results: dict) -> list[str]:
@@ -155,6 +161,7 @@ _FIGURES = [*_COUNT_HEADS, "delivered % [95 %]", "min", "p25", "median [95 %]", 
 def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
     rows = [[marked(row["label"], marks), str(row["runs"]), *_figures(row)] for row in group["conditions"]]
     made = [Table("figures", f"Levels of {axis} in group {group['name']}", ["label", "runs", *_FIGURES], rows)]
+    made += _request_tables(f"Requests by levels of {axis} in group {group['name']}", [(row["label"], row) for row in group["conditions"]], marks)
     if group["differences"]:
         made.append(_differences_table(f"Differences between levels of {axis} in group {group['name']}", group, marks))
     return made
@@ -180,9 +187,33 @@ def _group_tables(group: dict, title: str, results: dict, marks: set[str]) -> li
             rows.append([marked(row["label"], marks) + runs, *_figures(row), *([NOTHING] * len(networks))])
     left_out = f"conditions only: the {len(group['runs'])} runs are in the forms csv and json, bytes per second in json" if short else ""
     made = [Table("figures", title[0].upper() + title[1:], header, rows, left_out, group["name"])]
+    named = [] if short else [(run["label"], row) for run, row in zip(results["runs"], group["runs"], strict=True)]
+    named += [(row["label"], row) for row in group["conditions"] if row["runs"] > 1 or short]
+    made += _request_tables(f"Requests in {title}", named, marks)
     if group["differences"]:
         made.append(_differences_table(f"Differences in {title}", group, marks))
     return made
+
+
+def _request_tables(title: str, named: list[tuple[str, dict]], marks: set[str]) -> list[Table]:
+    """A table of requests by run and condition; none without requests."""
+    if not any("requests" in row for _, row in named):
+        return []
+    header = ["label", "requests", "receipts % [95 %]", "failed", "outstanding", "retransmissions", "min", "median", "mean [95 %]", "p95", "max"]
+    rows = []
+    for label, row in named:
+        several = f" ({row['runs']} runs)" if isinstance(row.get("runs"), int) and row["runs"] > 1 else ""
+        rows.append([marked(label, marks) + several, *_requests(row.get("requests"))])
+    return [Table("requests", title, header, rows)]
+
+
+def _requests(entry: dict | None) -> list[str]:
+    if entry is None:
+        return [NOTHING] * 10
+    response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
+    cells = [str(entry["triggered"]), _estimate(entry["receiptPercent"], confidence["receiptPercent"], ".2f"), summary.failed(entry)]
+    cells += [str(entry["outstanding"]), str(entry["retransmissions"])]
+    return cells + [_estimate(response.get(q), confidence.get("meanSeconds") if q == "mean" else None, ".4f") for q in _RESPONSES]
 
 
 def _differences_table(title: str, group: dict, marks: set[str]) -> Table:
@@ -309,19 +340,43 @@ def as_csv(comparison: Comparison) -> str:
     writer = csv.writer(out, lineterminator="\n")
     intervals = ("deliveredPercentLow", "deliveredPercentHigh", "medianSecondsLow", "medianSecondsHigh", "meanSecondsLow", "meanSecondsHigh")
     delays = [f"{q}Seconds" for q in QUANTILES]
+    asked = _asked(comparison.results)
     writer.writerow(
         ["group", "label", "experiment", "uid", "runs", *COUNTS, "deliveredPercent", *intervals[:2], *delays, *intervals[2:], "emulation", "complete"]
+        + (_REQUEST_COLUMNS if asked else [])
     )
     runs = {run["uid"]: run for run in comparison.results["runs"]}
     for group in comparison.results["groups"] or []:
         for row in group["runs"]:
             run = runs[row["uid"]]
             cells = [_verdict(run | {"complete": True}), str(run["complete"]).lower()]
-            writer.writerow(map(safe.cell, [group["name"], row["label"], run["experiment"], run["uid"], 1, *_plain(row), *cells]))
+            writer.writerow(
+                map(
+                    safe.cell,
+                    [group["name"], row["label"], run["experiment"], run["uid"], 1, *_plain(row), *cells, *(_plain_requests(row) if asked else [])],
+                )
+            )
         for row in group["conditions"]:
             if row["runs"] > 1:
-                writer.writerow(map(safe.cell, [group["name"], row["label"], "", "", row["runs"], *_plain(row), "", ""]))
+                writer.writerow(
+                    map(safe.cell, [group["name"], row["label"], "", "", row["runs"], *_plain(row), "", "", *(_plain_requests(row) if asked else [])])
+                )
     return out.getvalue()
+
+
+_RESPONSES = ("min", "median", "mean", "p95", "max")
+_REQUEST_COLUMNS = ["requests", "receiptPercent", "receiptPercentLow", "receiptPercentHigh", "failed", "outstanding", "retransmissions"]
+_REQUEST_COLUMNS += [*(f"response{q.capitalize()}Seconds" for q in _RESPONSES), "responseMeanSecondsLow", "responseMeanSecondsHigh"]
+
+
+def _plain_requests(row: dict) -> list:
+    if "requests" not in row:
+        return [None] * len(_REQUEST_COLUMNS)
+    entry = row["requests"]
+    response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
+    share, mean = (confidence.get(name) or {} for name in ("receiptPercent", "meanSeconds"))
+    cells = [entry["triggered"], entry["receiptPercent"], share.get("low"), share.get("high"), sum((entry["failed"] or {}).values())]
+    return [*cells, entry["outstanding"], entry["retransmissions"], *(response.get(q) for q in _RESPONSES), mean.get("low"), mean.get("high")]
 
 
 def _plain(row: dict) -> list:
@@ -333,7 +388,7 @@ def _plain(row: dict) -> list:
 
 def latex(comparison: Comparison) -> str:
     """Tables of figures and of differences for each group, with booktabs. Long ones take several pages."""
-    shown = [table for table in tables(comparison.results) if table.kind in ("figures", "differences")]
+    shown = [table for table in tables(comparison.results) if table.kind in ("figures", "requests", "differences")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
     return "\n\n".join([*parts, "\n".join(f"% {safe.line(note)}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
@@ -353,7 +408,14 @@ def _latex_table(table: Table) -> str:
 
 # Headings of the page's sections and titles of their tables, by kind of table. Other headings are the tables' own titles.
 _HEADINGS = {"runs": "What was compared", "publishers": "Publishers"}
-_CAPTIONS = {"runs": "Runs", "fields": "What differs", "figures": "Figures", "differences": "Differences", "publishers": "Figures"}
+_CAPTIONS = {
+    "runs": "Runs",
+    "fields": "What differs",
+    "figures": "Figures",
+    "requests": "Requests",
+    "differences": "Differences",
+    "publishers": "Figures",
+}
 
 
 def html(comparison: Comparison) -> str:
@@ -363,7 +425,7 @@ def html(comparison: Comparison) -> str:
 
     boxes, sections = Boxes(comparison), []
     for i, table in enumerate(tables(comparison.results)):
-        if table.kind not in ("fields", "differences"):
+        if table.kind not in ("fields", "requests", "differences"):
             sections.append(parts.Section(f"part-{i}", _HEADINGS.get(table.kind, table.title)))
         header, *rows = ([_kept_together(cell) for cell in row] for row in (table.header, *table.rows))
         texts = frozenset(i for i, name in enumerate(header) if name in _TEXTS or table.kind == "fields")
