@@ -37,7 +37,9 @@ const (
 func TestMain(m *testing.M) {
 	path := os.Getenv(envConfig)
 	if path == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		stopRabbitMQ()
+		os.Exit(code)
 	}
 	if kill := os.Getenv(envKill); kill != "" {
 		atStep = func(step string) {
@@ -69,6 +71,9 @@ func newPair(t testing.TB, protocol string, change func(near, far *proxyconfig.C
 	t.Helper()
 	p := &pair{t: t, output: &syncbuffer.Buffer{}}
 	farAt := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
+	if protocol == proxyconfig.ProtocolAMQP { // the link is between the near proxy and the broker
+		farAt = startRabbitMQ(t)
+	}
 	p.link = newCuttable(t, farAt)
 	common := proxyconfig.Config{Protocol: protocol, Retry: proxyconfig.Retry{FirstSeconds: 0.05, MaxSeconds: 0.2, SilenceSeconds: 2}}
 	p.near, p.far = common, common
@@ -76,6 +81,10 @@ func newPair(t testing.TB, protocol string, change func(near, far *proxyconfig.C
 	p.near.Near = &proxyconfig.Near{Listen: fmt.Sprintf("127.0.0.1:%d", testport.Free(t)), Peer: p.link.address, DeadlineSeconds: 30}
 	p.far.Instance, p.far.Folder = "b/far", t.TempDir()
 	p.far.Far = &proxyconfig.Far{Listen: farAt}
+	if protocol == proxyconfig.ProtocolAMQP {
+		p.near.Near.Queue, p.far.Far.Queue = t.Name(), t.Name()
+		p.near.AMQP, p.far.AMQP = &proxyconfig.AMQP{Broker: p.link.address}, &proxyconfig.AMQP{Broker: farAt}
+	}
 	if change != nil {
 		change(&p.near, &p.far)
 	}

@@ -15,6 +15,8 @@ import (
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/proxy/link"
+	"vignette.dev/vignette/internal/proxy/link/amqplink"
+	"vignette.dev/vignette/internal/proxy/link/coaplink"
 	"vignette.dev/vignette/internal/proxy/link/httplink"
 	"vignette.dev/vignette/internal/proxy/store"
 	"vignette.dev/vignette/internal/proxyconfig"
@@ -23,6 +25,8 @@ import (
 // protocols between the proxies.
 var protocols = map[string]link.Protocol{
 	proxyconfig.ProtocolHTTP: httplink.Protocol,
+	proxyconfig.ProtocolCoAP: coaplink.Protocol,
+	proxyconfig.ProtocolAMQP: amqplink.Protocol,
 }
 
 // grace is how long a far proxy that is stopped waits for calls under way.

@@ -16,8 +16,7 @@ import (
 	"vignette.dev/vignette/internal/proxyconfig"
 )
 
-// linkProtocols are those that every machine has; others need a broker.
-var linkProtocols = []string{proxyconfig.ProtocolHTTP}
+var linkProtocols = []string{proxyconfig.ProtocolHTTP, proxyconfig.ProtocolCoAP, proxyconfig.ProtocolAMQP}
 
 func TestAClientReachesAServiceThroughThePair(t *testing.T) {
 	t.Parallel()

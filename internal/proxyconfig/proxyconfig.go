@@ -28,6 +28,9 @@ var (
 	compressions = []string{CompressionNone, CompressionGzip, CompressionZstd}
 )
 
+// coapBodyBytes is the largest body over CoAP, whose implementation here carries 16 MiB with header and trailer.
+const coapBodyBytes = 15 << 20
+
 // Config configures one proxy. It is near its clients, far from them (near the services), or both for clients on both sides of a link.
 type Config struct {
 	// Instance is node/app. Metrics and the message log have it.
@@ -259,6 +262,9 @@ func (c Config) validateLimits() error {
 		if field.value < 0 || field.value > field.most {
 			return fmt.Errorf("limits.%s is %d: want 1 to %d, or 0 for the default", field.name, field.value, field.most)
 		}
+	}
+	if c.Protocol == ProtocolCoAP && l.BodyBytes > coapBodyBytes {
+		return fmt.Errorf("limits.bodyBytes is %d: protocol coap carries up to %d", l.BodyBytes, coapBodyBytes)
 	}
 	return nil
 }

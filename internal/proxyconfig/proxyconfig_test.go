@@ -26,6 +26,7 @@ func TestAWrongConfigurationNamesTheField(t *testing.T) {
 		"retry.factor is":           func(c *Config) { c.Retry.Factor = 0.5 },
 		"retry.maxSeconds is":       func(c *Config) { c.Retry.MaxSeconds = -1 },
 		"limits.bodyBytes is":       func(c *Config) { c.Limits.BodyBytes = 1 << 40 },
+		"limits.bodyBytes is 1677":  func(c *Config) { c.Protocol, c.Limits.BodyBytes = ProtocolCoAP, 16<<20 },
 		"metricsPort is":            func(c *Config) { c.MetricsPort = 70_000 },
 	} {
 		c := good()

@@ -1,0 +1,116 @@
+// Package coaplink carries the frames of a proxy pair by CoAP over UDP: each is the body of a confirmable POST, in blocks if it is long.
+package coaplink
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/proxy/link"
+	"vignette.dev/vignette/internal/traffic/coap"
+	"vignette.dev/vignette/internal/traffic/request"
+)
+
+// Protocol is this one.
+var Protocol = link.Protocol{Dial: Dial, Listen: Listen}
+
+const (
+	// contentType of frames.
+	contentType = "application/octet-stream"
+	// slowest is the rate of the slowest link, in bytes a second, for which attempts are long enough at once.
+	slowest = 100
+	// noTimeout is the longest time of the protocol's own, as each attempt has one here.
+	noTimeout = 1e6
+	// idBytes of a frame, behind its kind, tell requests apart.
+	idBytes = 4
+)
+
+func setupOf(setup link.Setup) request.Setup {
+	options := setup.Config.CoAP
+	return request.Setup{Receipt: true, TimeoutSeconds: noTimeout, Seed: time.Now().UnixNano(), Warn: setup.Warn, CoAP: request.CoAPOptions{
+		ACKTimeoutSeconds: options.ACKTimeoutSeconds, MaxRetransmit: options.MaxRetransmit, BlockBytes: options.BlockBytes, NSTART: setup.Config.Limits.Concurrent}}
+}
+
+type sender struct {
+	peer    request.Peer
+	to      string
+	silence time.Duration
+
+	mu sync.Mutex
+	// attempts of requests whose response has not come yet.
+	attempts map[string]int
+}
+
+// Dial is part of a link.Protocol.
+func Dial(setup link.Setup) (link.Sender, error) {
+	peer, err := coap.Open(setupOf(setup))
+	if err != nil {
+		return nil, err
+	}
+	return &sender{peer: peer, to: setup.Config.Near.Peer, silence: setup.Silence(), attempts: map[string]int{}}, nil
+}
+
+// Carry implements link.Sender. CoAP does not notice when the far proxy acknowledged a request and then was stopped, or gave its response
+// up while the link was cut. So each attempt ends some time, each later than the one before: the request may only be slow.
+func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time)) ([]byte, error) {
+	id := pathOf(frame)
+	attempt := s.next(id)
+	limit := s.silence<<min(attempt, 10) + time.Duration(len(frame))*time.Second/slowest
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	response, _, err := s.peer.Do(bounded, s.to, request.Request{Path: id, Body: frame, ContentType: contentType}, request.Events{Sent: sent})
+	if err == nil || ctx.Err() != nil {
+		s.mu.Lock()
+		delete(s.attempts, id)
+		s.mu.Unlock()
+	}
+	if err != nil {
+		return nil, link.Failure(err)
+	}
+	return response.Body, nil
+}
+
+// next returns how often a request was tried before.
+func (s *sender) next(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts[id]++
+	return s.attempts[id] - 1
+}
+
+// pathOf returns a resource for a request alone: large bodies to one resource would wait for each other (RFC 7959, 2.5).
+func pathOf(frame []byte) string {
+	return "/" + hex.EncodeToString(frame[1:min(1+idBytes, len(frame))])
+}
+
+// Close implements link.Sender.
+func (s *sender) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.peer.Close(ctx)
+}
+
+// Listen is part of a link.Protocol.
+func Listen(ctx context.Context, setup link.Setup, handle link.Handler) error {
+	own := setupOf(setup)
+	own.Listen = setup.Config.Far.Listen
+	own.Handler = func(_ time.Time, r request.Request) request.Response {
+		answer := handle(ctx, r.Body)
+		if answer == nil {
+			return request.Response{Status: http.StatusBadRequest}
+		}
+		return request.Response{Status: http.StatusOK, Body: answer, ContentType: contentType}
+	}
+	peer, err := coap.Open(own)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() {
+		closing, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		peer.Close(closing)
+	})
+	return nil
+}
