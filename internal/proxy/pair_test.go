@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/proxyconfig"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
@@ -64,12 +65,14 @@ type pair struct {
 	near, far proxyconfig.Config
 	link      *cuttable
 	output    *syncbuffer.Buffer
+	// log is the message log of both.
+	log *syncbuffer.Buffer
 }
 
 // newPair configures a pair for a protocol; start and child run its proxies.
 func newPair(t testing.TB, protocol string, change func(near, far *proxyconfig.Config)) *pair {
 	t.Helper()
-	p := &pair{t: t, output: &syncbuffer.Buffer{}}
+	p := &pair{t: t, output: &syncbuffer.Buffer{}, log: &syncbuffer.Buffer{}}
 	farAt := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
 	if protocol == proxyconfig.ProtocolAMQP { // the link is between the near proxy and the broker
 		farAt = startRabbitMQ(t)
@@ -105,7 +108,7 @@ func (p *pair) run(config proxyconfig.Config) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, config, nil, func(text string) { fmt.Fprintln(p.output, config.Instance, text) })
+		done <- Run(ctx, config, messagelog.NewWriter(p.log), func(text string) { fmt.Fprintln(p.output, config.Instance, text) })
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -145,6 +148,28 @@ func (p *pair) listens(config proxyconfig.Config) {
 		}
 		return err == nil
 	})
+}
+
+// records returns the message log by instance and id, as "status status …".
+func (p *pair) records() map[string]map[string]string {
+	p.t.Helper()
+	byID := map[string]map[string]string{}
+	last := int64(0)
+	bad, err := messagelog.Read(strings.NewReader(p.log.String()), func(r messagelog.Record) {
+		if byID[r.ID] == nil {
+			byID[r.ID] = map[string]string{}
+		}
+		text := string(r.Status)
+		if r.Text != "" {
+			text += "(" + r.Text + ")"
+		}
+		byID[r.ID][r.Instance] = strings.TrimSpace(byID[r.ID][r.Instance] + " " + text)
+		last = max(last, r.TimeNanoseconds)
+	})
+	if err != nil || bad > 0 || last > time.Now().UnixNano() {
+		p.t.Fatalf("%v, %d bad records, the last at %d", err, bad, last)
+	}
+	return byID
 }
 
 // child is a proxy in a process of its own.
