@@ -135,7 +135,8 @@ func TestASOAPClientAndServiceOfCXFWorkThroughThePairUnchanged(t *testing.T) {
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) { near.Compression, far.Compression = "gzip", "gzip" }).start()
 	_, port, _ := strings.Cut(p.near.Near.Listen, ":")
 	p.runClient([]string{"1 tracks: as they were sent", "3 tracks: as they were sent", "5000 tracks: as they were sent"},
-		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dhttp.proxyHost=127.0.0.1", "-Dhttp.proxyPort="+port, "-Dhttp.nonProxyHosts=", "-cp", classPath, "SOAP", "client", service)
+		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dhttp.proxyHost=127.0.0.1", "-Dhttp.proxyPort="+port, "-Dhttp.nonProxyHosts=",
+		"-cp", classPath, "SOAP", "client", service)
 	if n := len(p.records()); n != 3 {
 		t.Errorf("%d requests went through the pair; want 3", n)
 	}

@@ -32,7 +32,12 @@ type far struct {
 
 	mu      sync.Mutex
 	records map[frame.ID]*call
+	// held are the bytes of answers that the disk had no room for.
+	held int
 }
+
+// heldLimit is the most such bytes. Beyond, requests wait at the near proxy.
+const heldLimit = 64 << 20
 
 // call is a request that arrived.
 type call struct {
@@ -96,7 +101,16 @@ func (f *far) forgetLater(c *call) {
 	time.AfterFunc(time.Until(c.record.Deadline), func() {
 		f.forget(c)
 		f.store.Remove(c.record)
+		f.hold(-len(c.answer))
 	})
+}
+
+// hold counts answers in memory, and reports whether there is room for more.
+func (f *far) hold(bytes int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held += bytes
+	return f.held < heldLimit
 }
 
 func (f *far) forget(c *call) {
@@ -181,6 +195,7 @@ func (f *far) finish(c *call, answer []byte) {
 	if err := f.store.Put(c.record, answer); err != nil {
 		f.log.warn("a response cannot be recorded, and stays in memory: " + err.Error())
 		c.answer = answer
+		f.hold(len(answer))
 	}
 	atStep(stepRecorded)
 	close(c.done)
@@ -213,6 +228,10 @@ func (f *far) run(c *call, in frame.Frame) {
 	}
 	defer s.close()
 	atStep(stepDialled)
+	if !f.hold(0) {
+		f.postpone(c, f.encode(frame.Frame{Kind: frame.Busy, ID: in.ID, Text: "the far proxy's disk is full"}))
+		return
+	}
 	started := store.Record{ID: in.ID, Deadline: in.Deadline, State: store.Started}
 	if !s.request.Safe() { // another run of a safe request changes nothing
 		if err := f.store.Put(started, nil); err != nil {
@@ -223,7 +242,9 @@ func (f *far) run(c *call, in frame.Frame) {
 	atStep(stepStarted)
 	content, err := s.call(f.config.Limits.BodyBytes)
 	atStep(stepResponded)
-	f.log.record(time.Now(), messagelog.Processed, in.ID, len(content), "")
+	if err == nil {
+		f.log.record(time.Now(), messagelog.Processed, in.ID, len(content), "")
+	}
 	f.finish(c, f.outcome(in.ID, content, err))
 	f.store.Remove(started)
 }

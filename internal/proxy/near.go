@@ -155,7 +155,7 @@ func (e *entry) sentOnce(n *near) bool {
 // abandon drops a safe request that was not sent yet, as no client waits for its response.
 func (n *near) abandon(e *entry) {
 	n.mu.Lock()
-	free := e.waiting != nil && e.clients == 0
+	free := e.clients == 0 && (e.waiting != nil || !e.handedOver)
 	n.mu.Unlock()
 	if free && n.finish(e, outcomeAbandoned, &refusal{504, errorLink, "The client did not wait for the response."}, nil) {
 		n.log.failed(e.request.ID, request.Cancelled, "the client did not wait")
@@ -169,6 +169,9 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 	if e.done {
 		n.mu.Unlock()
 		return false
+	}
+	if held != nil && e.clients == 0 { // as many might collect until their deadlines
+		own, held = &refusal{502, errorInternal, "There was a response, which the proxy could not keep on its full disk."}, nil
 	}
 	e.done, e.refusal, e.held = true, own, held
 	n.unanswered.Remove(e.unanswered)
@@ -349,7 +352,7 @@ func (n *near) answered(e *entry, answer frame.Frame) error {
 	atStep(stepAnswered)
 	var held []byte
 	if err := n.store.Put(e.response, answer.Content); err != nil {
-		n.log.warn("a response stays in memory: " + err.Error())
+		n.log.warn("a response cannot be kept for a client that does not wait for it: " + err.Error())
 		held = answer.Content
 	}
 	atStep(stepStored)

@@ -100,11 +100,13 @@ func TestMetricsTellOfTheQueueAndOfTheCompression(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	before, after := metric(t, nearPort, `vignette_proxy_bytes_before_total{direction="request",instance="a/near"}`), metric(t, nearPort, `vignette_proxy_bytes_after_total{direction="request",instance="a/near"}`)
+	before := metric(t, nearPort, `vignette_proxy_bytes_before_total{direction="request",instance="a/near"}`)
+	after := metric(t, nearPort, `vignette_proxy_bytes_after_total{direction="request",instance="a/near"}`)
 	if before < 9000 || before > 9500 || after > before/10 || after == 0 {
 		t.Errorf("%v bytes before compression, %v after", before, after)
 	}
-	for name, want := range map[string]float64{`queue_requests{instance="a/near"}`: 0, `queue_oldest_seconds{instance="a/near"}`: 0, `requests_total{instance="a/near",outcome="answered"}`: 1} {
+	for name, want := range map[string]float64{`queue_requests{instance="a/near"}`: 0, `queue_oldest_seconds{instance="a/near"}`: 0,
+		`requests_total{instance="a/near",outcome="answered"}`: 1} {
 		if got := metric(t, nearPort, "vignette_proxy_"+name); got != want {
 			t.Errorf("%s is %v; want %v", name, got, want)
 		}

@@ -97,10 +97,10 @@ func TestWhatIsNoRequestToAProxyIsRefusedWithAReason(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: near\r\n\r\n":                      "400 Bad Request|want an absolute http URL",
 		"GET http://far/ HTTP/1.1\nHost: far\n\n":                   "400 Bad Request|carriage return",
 		"POST http://far/ HTTP/1.1\r\nContent-Length: 1001\r\n\r\n": "413 Request Entity Too Large|more than the 1000 bytes",
-		"POST http://far/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + "7d0\r\n" + strings.Repeat("x", 2000) + "\r\n0\r\n\r\n": "413 Request Entity Too Large|more than the 1000 bytes",
-		"POST http://far/ HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n":                                                              "501 Not Implemented|want chunked or none",
-		"POST http://far/ HTTP/1.1\r\nProxy-Timeout: soon\r\nContent-Length: 0\r\n\r\n":                                             "400 Bad Request|Proxy-Timeout",
-		"GET http://far/ HTTP/1.1\r\nA: " + strings.Repeat("x", 1<<17) + "\r\n\r\n":                                                 "431 Request Header Fields Too Large|too long",
+		"POST http://far/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + strings.Repeat("x", 2000) + "\r\n0\r\n\r\n": "413 Request Entity Too Large|more than the 1000 bytes",
+		"POST http://far/ HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n":                                                         "501 Not Implemented|want chunked or none",
+		"POST http://far/ HTTP/1.1\r\nProxy-Timeout: soon\r\nContent-Length: 0\r\n\r\n":                                        "400 Bad Request|Proxy-Timeout",
+		"GET http://far/ HTTP/1.1\r\nA: " + strings.Repeat("x", 1<<17) + "\r\n\r\n":                                            "431 Request Header Fields Too Large|too long",
 	} {
 		answer := rawExchange(t, p.near.Near.Listen, text)
 		status, reason, _ := strings.Cut(want, "|")
@@ -332,4 +332,33 @@ func TestNothingIsLeftOfAnsweredRequests(t *testing.T) {
 		far, _ := os.ReadDir(filepath.Join(p.far.Folder, "far"))
 		return len(near) == 1 && len(far) == 1
 	})
+}
+
+func TestASlowServiceHoldsNobodyElseUp(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range linkProtocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, protocol, nil).start()
+			slow, fast, client := newCounter(t), newCounter(t), p.client()
+			slow.delay.Store(int64(5 * time.Second)) // longer than the silence after which the link counts as lost
+			var done sync.WaitGroup
+			for i := range 5 {
+				done.Go(func() {
+					if status, answer, err := post(client, slow.URL, fmt.Sprint("slow ", i)); err != nil || status != 200 {
+						t.Error(status, answer, err)
+					}
+				})
+			}
+			eventually(t, "slow runs", func() bool { n, _ := slow.total(); return n == 5 })
+			begun := time.Now()
+			if status, _, err := post(client, fast.URL, "fast"); err != nil || status != 200 || time.Since(begun) > 4*time.Second {
+				t.Errorf("%d %v after %v; want an answer before the slow ones", status, err, time.Since(begun))
+			}
+			done.Wait()
+			if _, twice := slow.total(); twice != nil {
+				t.Error(twice)
+			}
+		})
+	}
 }

@@ -22,4 +22,4 @@ const (
 )
 
 // atStep is called at each step of a request.
-var atStep = func(step string) {}
+var atStep = func(string) {}

@@ -216,7 +216,10 @@ func (s *Store) flush(written, final string) error {
 	if err := os.Rename(written, final); err != nil {
 		return err
 	}
-	return s.names.Sync()
+	if err := s.names.Sync(); err != nil {
+		return errors.Join(err, os.Remove(final)) // the caller says that there is no record
+	}
+	return nil
 }
 
 // Discard gives the record up.
