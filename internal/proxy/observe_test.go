@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/proxyconfig"
-	"vignette.dev/vignette/internal/testport"
 )
 
 func TestARequestHasOneIDInTheMessageLogOfBothProxies(t *testing.T) {
@@ -80,7 +79,7 @@ func metric(t *testing.T, port int, name string) float64 {
 
 func TestMetricsTellOfTheQueueAndOfTheCompression(t *testing.T) {
 	t.Parallel()
-	nearPort, farPort := testport.Free(t), testport.Free(t)
+	nearPort, farPort := freePort(t), freePort(t)
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) {
 		near.Compression, far.Compression, near.MetricsPort, far.MetricsPort = "gzip", "gzip", nearPort, farPort
 	})
