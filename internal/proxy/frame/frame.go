@@ -110,7 +110,8 @@ func Parse(b []byte, limit int) (f Frame, err error) {
 		if len(b) < 1 || len(b) < 1+int(b[0]) {
 			return f, errFrame
 		}
-		f.Reason, b = string(b[1:1+b[0]]), b[1+b[0]:]
+		end := 1 + int(b[0])
+		f.Reason, b = string(b[1:end]), b[end:]
 	case Busy:
 		f.Text = string(b)
 		return f, nil
