@@ -291,6 +291,7 @@ func (n *near) reserve(id frame.ID) (*entry, error) {
 			return nil, &refusal{http.StatusConflict, errorRequest, "The request is refused: another one with its " + keyField + " is being read."}
 		}
 		e.clients++
+		e.keyed = true // one that an earlier process accepted does not say so
 		return e, nil
 	}
 	if n.unanswered.Len()+n.reading >= n.config.Limits.Requests {
@@ -354,23 +355,12 @@ func (n *near) left(c *client, e *entry, delivered bool) {
 
 // deliver writes the response of a request, and reports whether the client has it, and whether the connection can have another request.
 func (c *client) deliver(e *entry, r message.Request, persistent bool) (delivered, again bool) {
-	content, err := c.near.response(e)
+	content, answer, framing, err := c.near.response(e, r.Method)
 	if err != nil {
-		return false, false
+		return false, c.refuse(r.Method, outcomeDisk, &refusal{http.StatusInternalServerError, errorInternal,
+			"There was a response, which the proxy cannot read from its disk."})
 	}
 	defer content.Close()
-	answer, err := frame.ReadContent(content)
-	if err != nil {
-		return false, false
-	}
-	status, err := message.StatusOf(answer.Head.Start)
-	if err != nil {
-		return false, false
-	}
-	framing, err := message.ResponseFraming(answer.Head, r.Method, status)
-	if err != nil {
-		return false, false
-	}
 	head := answer.Head
 	head.Start = "HTTP/1.1" + head.Start[len("HTTP/1.1"):]
 	if framing.Chunked && r.Minor == 0 {
@@ -381,7 +371,7 @@ func (c *client) deliver(e *entry, r message.Request, persistent bool) (delivere
 	}
 	out := bufio.NewWriter(c)
 	_, err = out.Write(head.Append(nil))
-	if err == nil && !message.Bodiless(r.Method, status) {
+	if err == nil && !bodiless(answer, r.Method) {
 		err = message.WriteBody(out, answer, framing, func() []string { return answer.Trailer })
 	}
 	if err = errors.Join(err, out.Flush()); err != nil {
@@ -391,18 +381,37 @@ func (c *client) deliver(e *entry, r message.Request, persistent bool) (delivere
 	return true, again
 }
 
-// response returns the content of a request's response.
-func (n *near) response(e *entry) (io.ReadCloser, error) {
+func bodiless(answer *frame.Content, method string) bool {
+	status, _ := message.StatusOf(answer.Head.Start) // which was read before
+	return message.Bodiless(method, status)
+}
+
+// response opens the response of a request.
+func (n *near) response(e *entry, method string) (content io.ReadCloser, answer *frame.Content, framing message.Framing, err error) {
 	n.mu.Lock()
 	own, held := e.refusal, e.held
 	n.mu.Unlock()
 	switch {
 	case own != nil:
-		return io.NopCloser(bytes.NewReader(own.content(nearName))), nil
+		content = io.NopCloser(bytes.NewReader(own.content(nearName)))
 	case held != nil:
-		return io.NopCloser(bytes.NewReader(held)), nil
+		content = io.NopCloser(bytes.NewReader(held))
+	default:
+		if content, err = n.store.Open(e.response); err != nil {
+			return nil, nil, framing, err
+		}
 	}
-	return n.store.Open(e.response)
+	var status int
+	if answer, err = frame.ReadContent(content); err == nil {
+		status, err = message.StatusOf(answer.Head.Start)
+	}
+	if err == nil {
+		framing, err = message.ResponseFraming(answer.Head, method, status)
+	}
+	if err != nil {
+		content.Close()
+	}
+	return content, answer, framing, err
 }
 
 // requestOf returns the request of a content that was accepted.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -369,4 +370,37 @@ func memoryOf(t *testing.T, pid int) (kib int) {
 		t.Fatal(err)
 	}
 	return kib
+}
+
+func TestAResponseThatTheDiskLostIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	service, client := newCounter(t), p.client()
+	keyed := func() (int, string) {
+		r, err := http.NewRequest(http.MethodPost, service.URL, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Idempotency-Key", "k")
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return response.StatusCode, string(text)
+	}
+	if status, text := keyed(); status != 200 {
+		t.Fatal(status, text)
+	}
+	files, _ := filepath.Glob(filepath.Join(p.near.Folder, "near", "*.response"))
+	if len(files) != 1 {
+		t.Fatalf("%v; want one response", files)
+	}
+	if err := os.Truncate(files[0], 10); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := keyed(); status != 500 || !strings.Contains(text, "cannot read") || service.of("x") != 1 {
+		t.Errorf("%d %s, ran %d times; want to hear of the loss", status, text, service.of("x"))
+	}
 }
