@@ -91,6 +91,13 @@ def test_a_whole_table_ends_the_routes_that_it_lacks(net):
     assert hops_of(analyse(net.write())) == [(1, "a", "b", 1), (1, "a", "c", 2), (5, "a", "c", None)]
 
 
+def test_hops_are_those_of_the_first_topology(net):
+    net.around(1, node="a", routing="olsrv2", whole=True, routes=[route("b", 1)])
+    net.around(1, node="a", routing="olsrv2", topology="bulk", whole=True, routes=[route("b", 3), route("c", 3)])
+    net.around(2, node="a", routing="olsrv2", topology="bulk", gone=["198.18.9.2/32"])
+    assert hops_of(analyse(net.write())) == [(1, "a", "b", 1)]
+
+
 def test_the_histogram_counts_every_pair_in_every_second(net):
     net.around(-1, node="a", routing="olsrv2", whole=True, routes=[route("b", 1)])
     net.around(-1, node="b", routing="olsrv2", whole=True)

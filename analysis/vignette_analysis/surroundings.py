@@ -58,6 +58,7 @@ _ROUTE_LINE = {
     "ts": pl.Int64,
     "node": pl.String,
     "routing": pl.String,
+    "topology": pl.String,
     "whole": pl.Boolean,
     "routes": pl.List(pl.Struct({"to": pl.String, "hops": pl.Int64})),
     "gone": pl.List(pl.String),
@@ -139,8 +140,12 @@ def _links(lines: list[bytes]) -> pl.DataFrame:
 
 
 def _routes(lines: list[bytes]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Route records (ts, node, routing, destinations of complete ones) and their entries: source, to, hops; null: route gone."""
-    rows = _parse(lines, _ROUTE_LINE).filter(pl.all_horizontal(pl.col("ts", "node", "routing").is_not_null()))
+    """Route records of the first topology (ts, node, routing, destinations of complete ones), and their entries.
+
+    Entries are source, to and hops; null: route gone.
+    """
+    first = pl.all_horizontal(pl.col("ts", "node", "routing").is_not_null()) & pl.col("topology").is_null()
+    rows = _parse(lines, _ROUTE_LINE).filter(first)
     source = pl.col("node").alias("source")
     found = rows.select("ts", source, "routing", "routes").explode("routes", empty_as_null=False).unnest("routes")
     gone = rows.select("ts", source, "routing", to="gone").explode("to", empty_as_null=False).with_columns(hops=pl.lit(None, pl.Int64))

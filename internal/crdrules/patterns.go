@@ -4,6 +4,7 @@ package crdrules
 var patterns = map[string]string{
 	`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`: "must be a duration with its unit, such as 12.5s or 1m30s",
 	`^[A-Za-z_][A-Za-z0-9_]*$`:                      "must be letters, digits and underscores, with no digit first",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:               "must be lower-case letters, digits and hyphens, with a letter or digit first and last, such as bulk",
 	`^[a-z][a-z0-9_-]*$`:                            "must be the kernel's name of a congestion control, such as cubic, reno or bbr",
 	`^[^#+\s"]*$`:                                   "must be the beginning of a topic, without #, +, spaces and quotes, such as nor/",
 	`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`: "must be an MQTT topic filter without spaces: # only at the end after a slash, + only as a whole level",

@@ -63,8 +63,7 @@ func domainsOf(radios []radioLink) (domains []routing.Config) {
 			domains = append(domains, routing.ConfigOf(r.Routing, r.Seed))
 		}
 		n := routing.Interface{Name: r.Name, Index: r.index, Address: prefixOf(r.Address), MTU: r.MTU, RateBitsPerSecond: r.RateBitsPerSecond}
-		n.SetTimes(r.Routing)
-		domains[i].Interfaces = append(domains[i].Interfaces, n)
+		domains[i].Add(n, r.Routing)
 	}
 	return domains
 }

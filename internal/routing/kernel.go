@@ -26,7 +26,11 @@ const RouteProtocol = 86
 // node's own routes, which have 0 by default, come first.
 var priorities = map[v1alpha1.RoutingProtocol]int{v1alpha1.RoutingStatic: 20, v1alpha1.RoutingOLSRv2: 30, v1alpha1.RoutingOLSRv1: 31}
 
-type route = netip.Prefix
+// route is a destination in a topology.
+type route struct {
+	netip.Prefix
+	topology int
+}
 
 // hop is an interface, and a next hop there unless the destination is a neighbour.
 type hop struct {
@@ -36,8 +40,10 @@ type hop struct {
 
 // kernel has one domain's routes in a namespace.
 type kernel struct {
-	priority int
-	indexes  []int // of the domain's interfaces, by their numbers in olsr.Route
+	priority   int
+	namespace  *os.File // only while it has topologies
+	topologies int      // their number, beside the first
+	indexes    []int    // of the domain's interfaces, by their numbers in olsr.Route
 
 	// writing is held while routes are written, which the kernel may delay. The routers' thread takes it only
 	// to close.
@@ -63,34 +69,64 @@ type entry struct {
 }
 
 // openKernel reads the domain's existing routes: those of this package through the domain's interfaces.
-func openKernel(namespace *os.File, c *Config) (k *kernel, err error) {
-	k = &kernel{priority: priorities[c.Protocol], written: map[route]entry{}}
+func openKernel(namespace *os.File, c *Config) (*kernel, error) {
+	k := &kernel{priority: priorities[c.Protocol], topologies: len(c.Topologies), written: map[route]entry{}}
+	if err := k.open(namespace, c); err != nil {
+		return nil, errors.Join(err, k.close())
+	}
+	return k, nil
+}
+
+func (k *kernel) open(namespace *os.File, c *Config) (err error) {
 	ours := map[int]bool{}
 	for n := range c.Interfaces {
 		ours[c.Interfaces[n].Index] = true
 		k.indexes = append(k.indexes, c.Interfaces[n].Index)
 	}
-	if err := k.adoptRoutes(namespace, ours); err != nil {
-		return nil, err
+	if k.topologies > 0 {
+		if k.namespace, err = again(namespace); err != nil {
+			return err
+		}
+	}
+	if err := k.adopt(namespace, c, ours); err != nil {
+		return err
 	}
 	if k.socket, err = openRtnetlink(namespace); err != nil {
-		return nil, fmt.Errorf("netlink: %w", err)
+		return fmt.Errorf("netlink: %w", err)
 	}
-	return k, nil
+	return nil
 }
 
-// adoptRoutes reads the routes of earlier instances through the interfaces with these indexes.
-func (k *kernel) adoptRoutes(namespace *os.File, interfaces map[int]bool) error {
-	var handle *netlink.Handle
-	err := netns.Do(namespace, func() (err error) {
+// adopt reads the routes of earlier instances through the interfaces with these indexes, and sets which packets take a
+// topology's routes.
+func (k *kernel) adopt(namespace *os.File, c *Config, interfaces map[int]bool) error {
+	handle, err := openHandle(namespace)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	if c.Protocol == v1alpha1.RoutingOLSRv2 {
+		if err := chooseTopologies(namespace, handle, c.Topologies); err != nil {
+			return err
+		}
+	}
+	return k.adoptRoutes(handle, interfaces)
+}
+
+func openHandle(namespace *os.File) (handle *netlink.Handle, err error) {
+	err = netns.Do(namespace, func() (err error) {
 		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("netlink: %w", err)
+		return nil, fmt.Errorf("netlink: %w", err)
 	}
-	defer handle.Close()
-	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol}, netlink.RT_FILTER_PROTOCOL)
+	return handle, nil
+}
+
+func (k *kernel) adoptRoutes(handle *netlink.Handle, interfaces map[int]bool) error {
+	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol, Table: unix.RT_TABLE_UNSPEC},
+		netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return fmt.Errorf("kernel's routes: %w", err)
 	}
@@ -104,9 +140,10 @@ func (k *kernel) adoptRoutes(namespace *os.File, interfaces map[int]bool) error 
 	return nil
 }
 
-// adoptRoute records an existing route. It removes one of another protocol, which the network had before.
+// adoptRoute records an existing route. It removes one of another protocol or topology, which the network had before.
 func (k *kernel) adoptRoute(handle *netlink.Handle, r *netlink.Route) error {
-	if r.Priority != k.priority {
+	topology, known := topologyOf(r.Table)
+	if r.Priority != k.priority || !known || topology > k.topologies {
 		if err := handle.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("remove route to %v: %w", r.Dst, err)
 		}
@@ -124,7 +161,7 @@ func (k *kernel) adoptRoute(handle *netlink.Handle, r *netlink.Route) error {
 	if via, ok := netip.AddrFromSlice(r.Gw); ok {
 		h.via = via.Unmap()
 	}
-	k.written[netip.PrefixFrom(to.Unmap(), ones)] = entry{hop: h}
+	k.written[route{netip.PrefixFrom(to.Unmap(), ones), topology}] = entry{hop: h}
 	return nil
 }
 
@@ -178,7 +215,7 @@ func (k *kernel) findChanges() (keepUntil time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range k.wanted {
-		to, h := k.wanted[i].Destination, k.hop(&k.wanted[i])
+		to, h := route{k.wanted[i].Destination, k.wanted[i].Topology}, k.hop(&k.wanted[i])
 		before, there := k.written[to]
 		if there {
 			k.written[to] = entry{before.hop, k.round}
@@ -265,7 +302,24 @@ func (k *kernel) close() (err error) {
 		err = k.socket.close()
 		k.socket = nil
 	}
+	if k.namespace != nil {
+		err = errors.Join(err, k.namespace.Close())
+		k.namespace = nil
+	}
 	return err
+}
+
+// forgetTopologies has no packets take a topology's routes any more.
+func (k *kernel) forgetTopologies() error {
+	if k.namespace == nil {
+		return nil
+	}
+	handle, err := openHandle(k.namespace)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	return chooseTopologies(k.namespace, handle, nil)
 }
 
 // staticRoutes of a node.

@@ -94,7 +94,7 @@ func TestASuccessorKnowsTheRoutesAndTouchesNoOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := opened(t, n, c)
-	if len(next.written) != 2 || next.written[two].hop != direct || next.written[three].hop != over {
+	if len(next.written) != 2 || next.written[route{Prefix: two}].hop != direct || next.written[route{Prefix: three}].hop != over {
 		t.Fatalf("the successor knows %v; want the way to the neighbour and the one over it", next.written)
 	}
 	write(t, next, way(two, two), way(four, two))

@@ -19,19 +19,23 @@ import (
 type Config struct {
 	Protocol   v1alpha1.RoutingProtocol
 	Interfaces []Interface
-	// Metric of OLSRv2.
-	Metric olsr.Metric
+	// Metric of OLSRv2, and Topologies beside that of it.
+	Metric     olsr.Metric
+	Topologies []Topology
 	// Seed of jitter and of the first sequence numbers.
 	Seed int64
 }
 
 // ConfigOf a network's routing, without interfaces.
 func ConfigOf(r *v1alpha1.Routing, seed int64) Config {
-	c := Config{Protocol: r.Protocol, Seed: seed}
-	if r.Metric == v1alpha1.MetricDAT {
-		c.Metric = olsr.DAT
-	}
-	return c
+	return Config{Protocol: r.Protocol, Metric: metricOf(r.Metric), Seed: seed}
+}
+
+// Add adds an interface with the times and topologies of its network's routing.
+func (c *Config) Add(i Interface, r *v1alpha1.Routing) {
+	i.SetTimes(r)
+	i.Topologies = c.addTopologies(r)
+	c.Interfaces = append(c.Interfaces, i)
 }
 
 // Check returns what every instance would refuse of its configuration, or nil.
@@ -73,6 +77,8 @@ type Interface struct {
 	RateBitsPerSecond float64
 	// Hello, HelloValidity, TC and TCValidity as in olsr.Interface; babel has Hello only.
 	Hello, HelloValidity, TC, TCValidity time.Duration
+	// Topologies as in olsr.Interface.
+	Topologies []uint8
 	// Routes of protocol static.
 	Routes []StaticRoute
 }
@@ -203,11 +209,15 @@ func (i *Instance) startOnThread(snapshot []byte) error {
 
 func (c *Config) olsr() olsr.Config {
 	o := olsr.Config{Metric: c.Metric, Seed: c.Seed}
+	for _, t := range c.Topologies {
+		o.Topologies = append(o.Topologies, t.Topology)
+	}
 	for k := range c.Interfaces {
 		n := &c.Interfaces[k]
 		o.Interfaces = append(o.Interfaces, olsr.Interface{Name: n.Name, Address: n.Address.Addr(), Prefix: n.Address.Masked(),
 			MTU: n.MTU - headersInIP, RateBitsPerSecond: n.RateBitsPerSecond,
-			Hello: n.Hello, HelloValidity: n.HelloValidity, TC: n.TC, TCValidity: n.TCValidity})
+			Hello: n.Hello, HelloValidity: n.HelloValidity, TC: n.TC, TCValidity: n.TCValidity,
+			Topologies: n.Topologies})
 	}
 	return o
 }
@@ -219,7 +229,7 @@ func (i *Instance) time(now time.Time) time.Time { return now.Add(-i.absent) }
 func (i *Instance) Stop() error {
 	err := i.end(true)
 	i.kernel.setWanted(nil, time.Time{})
-	return errors.Join(err, i.kernel.write(), i.kernel.close())
+	return errors.Join(err, i.kernel.write(), i.kernel.forgetTopologies(), i.kernel.close())
 }
 
 // Leave ends this instance for a successor: the routes stay, and babeld continues.

@@ -121,8 +121,9 @@ func (s *rtnetlink) request(kind, flags uint16, priority int, c *change) {
 		// The neighbour was heard on the link, whatever the kernel's routes say.
 		scope, hopFlags = unix.RT_SCOPE_UNIVERSE, unix.RTNH_F_ONLINK
 	}
-	b = append(b, family(c.to.Addr()), uint8(c.to.Bits()), 0, 0, unix.RT_TABLE_MAIN, RouteProtocol, scope, unix.RTN_UNICAST) //nolint:gosec // at most 128
+	b = append(b, family(c.to.Addr()), uint8(c.to.Bits()), 0, 0, unix.RT_TABLE_UNSPEC, RouteProtocol, scope, unix.RTN_UNICAST) //nolint:gosec // at most 128
 	b = order.AppendUint32(b, hopFlags)
+	b = appendNumber(b, unix.RTA_TABLE, uint32(tableOf(c.to.topology))) //nolint:gosec // one of few
 	b = appendAddress(b, unix.RTA_DST, c.to.Addr())
 	if c.via.IsValid() {
 		b = appendAddress(b, unix.RTA_GATEWAY, c.via)

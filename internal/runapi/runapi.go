@@ -610,6 +610,8 @@ type RadioRoutes struct {
 	Node            string `json:"node"`
 	// Routing is the protocol that found them.
 	Routing string `json:"routing"`
+	// Topology of the routing domain to which they belong; absent for the first.
+	Topology string `json:"topology,omitempty"`
 	// Complete is set if these are all routes, whatever was written before.
 	Complete bool         `json:"whole,omitempty"`
 	Routes   []RadioRoute `json:"routes,omitempty"`

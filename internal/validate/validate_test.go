@@ -96,7 +96,7 @@ spec:
 	}
 }
 
-func TestNetworksOfOneRouterThatDifferInWhatItHasOneOfAreAWarning(t *testing.T) {
+func TestNetworksOfOneRoutingDomainThatDoNotFitAreFound(t *testing.T) {
 	const text = `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
 metadata: {name: two}
@@ -113,13 +113,19 @@ spec:
   - {name: hq, networks: [wide, narrow], apps: [hub]}
   - {name: veh, networks: [NETWORKS]}
 `
-	const warning = "standard input:11: warning: spec.networks[1].routing.metric: node hq is in network wide first, and takes the metric from there: a router has one"
+	const at = "standard input:11: "
 	for replaced, want := range map[[2]string]string{
 		{"{protocol: olsrv2, hello: 10s, helloValidity: 50s}", "narrow"}: "",
 		{"{protocol: olsrv2, tc: 20s}", "narrow"}:                        "",
-		{"{protocol: olsrv2, metric: dat}", "narrow"}:                    warning,
-		{"{protocol: olsrv1, tc: 20s}", "narrow"}:                        "",
-		{"{protocol: none}", "narrow"}:                                   "",
+		{"{protocol: olsrv2, metric: dat}", "narrow"}: at +
+			"warning: spec.networks[1].routing.metric: node hq is in network wide first, and takes the metric from there",
+		{"{protocol: olsrv2, tc: 2s, tcValidity: 4s}", "narrow"}: at +
+			"warning: spec.networks[1].routing.tcValidity: network wide of the same routing domain carries TCs every 5s",
+		{"{protocol: olsrv2, topologies: [{name: bulk, metric: dat, dscp: [8]}]}", "narrow"}: "",
+		{"{protocol: olsrv1, topologies: [{name: bulk, metric: dat, dscp: [8]}]}", "narrow"}: at +
+			"spec.networks[1].routing.topologies: topologies are for protocol olsrv2",
+		{"{protocol: olsrv1, tc: 20s}", "narrow"}: "",
+		{"{protocol: none}", "narrow"}:            "",
 	} {
 		findings := judgeText(t, strings.NewReplacer("ROUTING", replaced[0], "NETWORKS", replaced[1]).Replace(text))
 		if got := join(findings); (want == "") != (got == "") || !strings.Contains(got, want) || len(findings) > 1 {

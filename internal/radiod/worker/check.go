@@ -57,8 +57,7 @@ func checkMembers(spec *v1alpha1.RadioNetworkSpec) error {
 		return fmt.Errorf("node %s: address %q: want an address with prefix length, such as 198.18.9.1/24", first.Node, first.Address)
 	}
 	c := routing.ConfigOf(spec.Routing, spec.Seed)
-	c.Interfaces = []routing.Interface{{Name: first.Interface, Address: address, MTU: int(spec.MTU), RateBitsPerSecond: spec.Waveform.RateBitsPerSecond()}}
-	c.Interfaces[0].SetTimes(spec.Routing)
+	c.Add(routing.Interface{Name: first.Interface, Address: address, MTU: int(spec.MTU), RateBitsPerSecond: spec.Waveform.RateBitsPerSecond()}, spec.Routing)
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("routing %s: %w", spec.Routing.Protocol, err)
 	}

@@ -17,7 +17,7 @@ import (
 // RoutingCounters are a node's routing counters on one network.
 type RoutingCounters struct {
 	routing.Counters
-	// Routes that lead through the network, and Neighbours on it to which routes lead.
+	// Routes of the first topology that lead through the network, and Neighbours on it to which they lead.
 	Routes, Neighbours int
 }
 
@@ -38,6 +38,9 @@ func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
 		m.routers.scratch = d.instance.AppendRoutes(m.routers.scratch[:0])
 		for i := range m.routers.scratch {
 			r := &m.routers.scratch[i]
+			if r.Topology > 0 {
+				break // they are ordered by topology
+			}
 			c := counters[r.Interface]
 			c.Routes++
 			if r.Hops == 1 && r.Destination.Addr() == r.NextHop {
@@ -77,14 +80,20 @@ func (c *RoutingCounters) collect(to chan<- prometheus.Metric, labels []string) 
 	to <- prometheus.MustNewConstMetric(routingNeighbours, prometheus.GaugeValue, float64(c.Neighbours), labels...)
 }
 
-// NodeRoutes are the routes of one node's domain.
+// NodeRoutes are the routes of one node's domain in a topology, which has no name if it is the first.
 type NodeRoutes struct {
-	RunUID, Node, Protocol string
-	key                    domainKey
-	networks               []string // by interface
-	finder                 interface {
+	RunUID, Node, Protocol, Topology string
+	key                              routesKey
+	networks                         []string // by interface
+	finder                           interface {
 		AppendRoutes(to []olsr.Route) []olsr.Route
 	}
+}
+
+// routesKey is a domain, and the number of a topology in it.
+type routesKey struct {
+	domainKey
+	topology int
 }
 
 // Routes returns the routes of all nodes with built-in routing, sorted by node, as of refreshRouting.
@@ -95,21 +104,25 @@ func (m *Manager) Routes() (all []NodeRoutes) {
 		if d.instance == nil || !key.isBuiltIn() {
 			continue
 		}
-		n := NodeRoutes{RunUID: d.attachments[0].RunUID, Node: d.attachments[0].Member.Node, Protocol: string(key.protocol), key: key, finder: d.instance}
+		n := NodeRoutes{RunUID: d.attachments[0].RunUID, Node: d.attachments[0].Member.Node, Protocol: string(key.protocol), key: routesKey{key, 0}, finder: d.instance}
 		for _, a := range d.attachments {
 			n.networks = append(n.networks, a.Network)
 		}
 		all = append(all, n)
+		for k, t := range d.config.Topologies {
+			n.Topology, n.key.topology = t.Name, 1+k
+			all = append(all, n)
+		}
 	}
 	slices.SortFunc(all, func(a, b NodeRoutes) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Protocol, b.Protocol))
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.key.topology, b.key.topology))
 	})
 	return all
 }
 
 // routeLog remembers what has been written of nodes' routes.
 type routeLog struct {
-	written  map[domainKey]*writtenRoutes
+	written  map[routesKey]*writtenRoutes
 	nextNode int
 	found    []olsr.Route // scratch
 }
@@ -123,7 +136,7 @@ type writtenRoutes struct {
 // lines returns the changes of nodes' routes, up to runapi.MaxRadioRoutes, in rotation of the nodes.
 func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRoutes) {
 	if l.written == nil {
-		l.written = map[domainKey]*writtenRoutes{}
+		l.written = map[routesKey]*writtenRoutes{}
 	}
 	if len(nodes) == 0 {
 		return nil
@@ -145,13 +158,13 @@ func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRou
 
 // line returns the changes of one node's routes, or nil.
 func (l *routeLog) line(now int64, n *NodeRoutes) *runapi.RadioRoutes {
-	l.found = n.finder.AppendRoutes(l.found[:0])
+	l.found = slices.DeleteFunc(n.finder.AppendRoutes(l.found[:0]), func(r olsr.Route) bool { return r.Topology != n.key.topology })
 	before, known := l.written[n.key]
 	if !known {
 		before = &writtenRoutes{}
 		l.written[n.key] = before
 	}
-	line := &runapi.RadioRoutes{TimeNanoseconds: now, Node: n.Node, Routing: n.Protocol, Complete: !known}
+	line := &runapi.RadioRoutes{TimeNanoseconds: now, Node: n.Node, Routing: n.Protocol, Topology: n.Topology, Complete: !known}
 	before.compare(l.found, n.networks, line)
 	before.routes, before.networks = append(before.routes[:0], l.found...), n.networks
 	if known && len(line.Routes)+len(line.Gone) == 0 {

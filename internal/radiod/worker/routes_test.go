@@ -58,3 +58,26 @@ func TestTheRouteLogHasWhatIsNew(t *testing.T) {
 		}
 	}
 }
+
+func TestTheRouteLogHasALineForEachTopology(t *testing.T) {
+	bulk := routeTo(2, 2, 1, 9)
+	bulk.Topology = 1
+	found := foundRoutes{routeTo(2, 2, 0, 5), bulk}
+	node := NodeRoutes{Node: "a", Protocol: "olsrv2", networks: []string{"vhf", "uhf"}, finder: found}
+	further := node
+	further.Topology, further.key.topology = "bulk", 1
+	var l routeLog
+	lines := l.lines(7, []NodeRoutes{node, further})
+	want := []runapi.RadioRoutes{
+		{TimeNanoseconds: 7, Node: "a", Routing: "olsrv2", Complete: true, Routes: []runapi.RadioRoute{{To: "10.0.0.2/32", Network: "vhf", Hops: 1, Metric: 5}}},
+		{TimeNanoseconds: 7, Node: "a", Routing: "olsrv2", Topology: "bulk", Complete: true, Routes: []runapi.RadioRoute{{To: "10.0.0.2/32", Network: "uhf", Hops: 1, Metric: 9}}},
+	}
+	if difference := cmp.Diff(want, lines); difference != "" {
+		t.Error(difference)
+	}
+	further.finder = found[:1]
+	lines = l.lines(8, []NodeRoutes{node, further})
+	if want := []runapi.RadioRoutes{{TimeNanoseconds: 8, Node: "a", Routing: "olsrv2", Topology: "bulk", Gone: []string{"10.0.0.2/32"}}}; cmp.Diff(want, lines) != "" {
+		t.Error(cmp.Diff(want, lines))
+	}
+}

@@ -295,7 +295,7 @@ func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 }
 
 // configure sets a domain's configuration. HELLOs and TCs have the times of each network. A router has one metric, that
-// of the first network.
+// of the first network, and the topologies of all networks.
 func (m *Manager) configure(w *wantedDomain) {
 	first := m.networks[w.attachments[0].NetworkUID].object
 	r := first.Spec.Routing
@@ -310,7 +310,6 @@ func (m *Manager) configure(w *wantedDomain) {
 		address, _ := netip.ParsePrefix(member.Address)
 		i := routing.Interface{Name: a.Interface, Index: a.Index, Address: address, MTU: int(n.object.Spec.MTU),
 			RateBitsPerSecond: n.object.Spec.Waveform.RateBitsPerSecond()}
-		i.SetTimes(n.object.Spec.Routing)
 		for _, route := range member.Routes {
 			to, toErr := netip.ParsePrefix(route.To)
 			via, viaErr := netip.ParseAddr(route.Via)
@@ -318,7 +317,7 @@ func (m *Manager) configure(w *wantedDomain) {
 				i.Routes = append(i.Routes, routing.StaticRoute{To: to.Masked(), Via: via})
 			}
 		}
-		w.config.Interfaces = append(w.config.Interfaces, i)
+		w.config.Add(i, n.object.Spec.Routing)
 		w.silent = append(w.silent, n.silentRadios.Load().includes(member.NEM))
 	}
 }

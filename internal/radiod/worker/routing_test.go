@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/clock"
@@ -421,6 +424,97 @@ func TestANodeOfTwoNetworksForwardsBetweenThem(t *testing.T) {
 	})
 	at := pods["pod-3"].listenUDP(t, "198.18.10.1:7000")
 	within(t, "a datagram arrives", func() bool { return pods["pod-1"].reachesUDP(t, "198.18.10.1:7000", at) })
+}
+
+func TestPacketsTakeTheTopologyOfTheirDSCP(t *testing.T) {
+	m := newManager(t)
+	route(t, m)
+	const bulkDSCP = 10
+	// The ends share a slow network, and a chain of three fast ones.
+	members := [][2]int{{1, 4}, {1, 2}, {2, 3}, {3, 4}}
+	pods := map[int]*pod{}
+	for i := range 4 {
+		pods[i+1] = newPod(t, four[i])
+	}
+	for k, ends := range members {
+		name := fmt.Sprintf("net%d", k)
+		n := networkOf("run", name, four[ends[0]-1], four[ends[1]-1])
+		rate := v1alpha1.DataRate("10Mbit")
+		if k == 0 {
+			rate = "100kbit"
+		}
+		n.Spec.Waveform.Link.Rate = &rate
+		for i, node := range ends {
+			member := &n.Spec.Members[i]
+			member.Node, member.NEM, member.Address, member.Primary = fmt.Sprintf("node-%d", node), int32(node), fmt.Sprintf("198.18.%d.%d/24", k, node), k == 0
+			member.MAC = fmt.Sprintf("02:02:00:00:00:%02x", node)
+		}
+		setRouting(n, v1alpha1.RoutingOLSRv2)
+		n.Spec.Routing.Topologies = []v1alpha1.RoutingTopology{{Name: "bulk", Metric: v1alpha1.MetricDAT, DSCP: []int32{8, bulkDSCP}}}
+		set(t, m, n)
+		for _, node := range ends {
+			pods[node].attach(t, m, name)
+		}
+	}
+	const to = "198.18.0.4:7000"
+	at := pods[4].listenUDP(t, to)
+	hops := func(dscp int) int { return pods[1].hopsOfDatagram(t, to, dscp, at) }
+	within(t, "bulk traffic takes the chain", func() bool { return hops(bulkDSCP) == 3 })
+	for _, dscp := range []int{0, 46} {
+		if got := hops(dscp); got != 1 {
+			t.Errorf("a datagram with DSCP %d took %d hops; want the direct one", dscp, got)
+		}
+	}
+	within(t, "each topology's routes are reported", func() bool {
+		m.refreshRouting()
+		found := map[string]bool{}
+		for _, n := range m.Routes() {
+			for _, r := range n.finder.AppendRoutes(nil) {
+				found[fmt.Sprintf("%s %q %v %d %d", n.Node, n.Topology, r.Destination, r.Topology, r.Hops)] = r.Topology == n.key.topology
+			}
+		}
+		return found[`node-1 "" 198.18.0.4/32 0 1`] && found[`node-1 "bulk" 198.18.0.4/32 1 3`]
+	})
+}
+
+// hopsOfDatagram sends a datagram with a DSCP, and returns over how many hops it came; 0 if it did not arrive.
+func (p *pod) hopsOfDatagram(t *testing.T, address string, dscp int, at *net.UDPConn) int {
+	t.Helper()
+	set := func(conn *net.UDPConn, option, value int) error {
+		raw, err := conn.SyscallConn()
+		if err != nil {
+			return err
+		}
+		failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, option, value) })
+		return errors.Join(err, failed)
+	}
+	const firstTTL = 64
+	p.do(t, func() error {
+		conn, err := net.Dial("udp4", address)
+		if err != nil {
+			return nil // no route is also out of reach
+		}
+		defer conn.Close()
+		if err := errors.Join(set(conn.(*net.UDPConn), unix.IP_TOS, dscp<<2), set(conn.(*net.UDPConn), unix.IP_TTL, firstTTL)); err != nil {
+			return err
+		}
+		_, err = conn.Write([]byte("hello"))
+		return err
+	})
+	if err := set(at, unix.IP_RECVTTL, 1); err != nil {
+		t.Fatal(err)
+	}
+	oob := make([]byte, 64)
+	_ = at.SetReadDeadline(time.Now().Add(testTimeout))
+	_, n, _, _, err := at.ReadMsgUDP(make([]byte, 16), oob)
+	if err != nil {
+		return 0
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) == 0 {
+		t.Fatalf("%d control messages, %v; want the time to live", len(messages), err)
+	}
+	return firstTTL + 1 - int(binary.NativeEndian.Uint32(messages[0].Data))
 }
 
 func TestTroubleOfARouterIsInTheStatus(t *testing.T) {

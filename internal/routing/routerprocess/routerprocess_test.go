@@ -154,7 +154,7 @@ func someRoutes() []olsr.Route {
 	via := netip.MustParseAddr("10.0.0.2")
 	return []olsr.Route{
 		{Destination: netip.MustParsePrefix("10.0.0.2/32"), NextHop: via, Hops: 1, Metric: 1},
-		{Destination: netip.MustParsePrefix("10.1.0.0/16"), NextHop: via, Interface: 300, Hops: 260, Metric: 1<<32 - 1},
+		{Destination: netip.MustParsePrefix("10.1.0.0/16"), NextHop: via, Interface: 300, Topology: 2, Hops: 260, Metric: 1<<32 - 1},
 		{Destination: netip.MustParsePrefix("fd00::/64"), NextHop: netip.MustParseAddr("fd00::1"), Hops: 2, Metric: 7},
 		{Destination: netip.MustParsePrefix("10.0.0.3/32"), Hops: 1},
 	}

@@ -165,6 +165,7 @@ func appendRoute(to []byte, r *olsr.Route) []byte {
 	to = append(to, byte(r.Destination.Bits())) //nolint:gosec // 0 to 128
 	to = appendAddress(to, r.NextHop)
 	to = binary.AppendUvarint(to, uint64(r.Interface)) //nolint:gosec // an index
+	to = binary.AppendUvarint(to, uint64(r.Topology))  //nolint:gosec // a small number
 	to = binary.AppendUvarint(to, uint64(r.Hops))      //nolint:gosec // not negative
 	return binary.AppendUvarint(to, uint64(r.Metric))
 }
@@ -264,7 +265,8 @@ func (r *reader) routes(to []olsr.Route) ([]olsr.Route, error) {
 		a := r.address()
 		bits := int(r.byte())
 		n := olsr.Route{Destination: netip.PrefixFrom(a, bits), NextHop: r.address(), Interface: int(r.number(1 << 16)), //nolint:gosec // as bounded
-			Hops: int(r.number(1 << 31)), Metric: uint32(r.number(1<<32 - 1))} //nolint:gosec // as bounded
+			Topology: int(r.number(olsr.MaxTopologies)),                           //nolint:gosec // as bounded
+			Hops:     int(r.number(1 << 31)), Metric: uint32(r.number(1<<32 - 1))} //nolint:gosec // as bounded
 		if r.err != nil {
 			return to, r.err
 		}

@@ -371,11 +371,57 @@ type Routing struct {
 	// +kubebuilder:default=hopcount
 	// +optional
 	Metric LinkMetric `json:"metric,omitempty"`
+	// topologies beside that of metric, for olsrv2 (RFC 7722). Packets with a topology's DSCPs take its routes where there are some.
+	// +kubebuilder:validation:MaxItems=2
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Topologies []RoutingTopology `json:"topologies,omitempty"`
 	// routes for protocol static.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
 	// +optional
 	Routes []StaticRoute `json:"routes,omitempty"`
+}
+
+// RoutingTopology is a topology of a routing domain. The networks that have it are in it.
+type RoutingTopology struct {
+	// name of the topology, such as bulk.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// metric of links in it.
+	Metric LinkMetric `json:"metric"`
+	// dscp has the DSCPs, 0 to 63, of the packets that take its routes.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=63
+	// +listType=set
+	DSCP []int32 `json:"dscp"`
+	// metricType of the topology in messages, the type extension of LINK_METRIC; by default 224 for hopcount, 225 for dat.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=255
+	// +optional
+	MetricType *int32 `json:"metricType,omitempty"`
+}
+
+// The default metric types are the first of those for experimental use (RFC 7181 section 24.5).
+const (
+	hopCountType = 224
+	datType      = 225
+)
+
+// Type of the topology's metric in messages.
+func (t *RoutingTopology) Type() uint8 {
+	switch {
+	case t.MetricType != nil:
+		return uint8(*t.MetricType) //nolint:gosec // 1 to 255
+	case t.Metric == MetricDAT:
+		return datType
+	}
+	return hopCountType
 }
 
 // StaticRoute of some nodes.
