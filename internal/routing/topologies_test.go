@@ -200,15 +200,7 @@ func TestADatagramTakesTheRouteOfItsDSCP(t *testing.T) {
 				return err
 			}
 		}
-		address := &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(198, 18, 0, 1), Mask: net.CIDRMask(16, 32)}}
-		link, err := netlink.LinkByIndex(n.Index)
-		if err != nil {
-			return err
-		}
-		if addresses, err := netlink.AddrList(link, netlink.FAMILY_V4); err != nil || len(addresses) > 0 {
-			return err
-		}
-		return netlink.AddrAdd(link, address)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
