@@ -107,7 +107,7 @@ func (a *air) peer(t testing.TB, at string, set func(*request.Setup)) *Peer {
 		set(&setup)
 	}
 	p, err := open(setup, func(c *core, _ request.Setup) (transport, error) {
-		u := &udpTransport{core: c, remotes: map[netip.AddrPort]*remote{}, dial: func(to netip.AddrPort) (socket, error) {
+		u := &udpTransport{core: c, remotes: map[netip.AddrPort]*remote{}, dial: func(netip.AddrPort) (socket, error) {
 			a.mu.Lock()
 			a.next++
 			own := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), a.next)

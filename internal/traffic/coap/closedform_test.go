@@ -117,3 +117,14 @@ func TestRetransmissionsBackOffAsTheStandardSays(t *testing.T) {
 		}
 	})
 }
+
+func TestTheLifetimeOfMessagesIsThatOfTheStandard(t *testing.T) {
+	t.Parallel()
+	if o, err := optionsOf(request.CoAPOptions{}); err != nil || o.lifetime() != 247*time.Second {
+		t.Errorf("%v, %v; want 247 s", o.lifetime(), err)
+	}
+	most := 20
+	if o, err := optionsOf(request.CoAPOptions{ACKTimeoutSeconds: 3600, MaxRetransmit: &most}); err != nil || o.lifetime() != maxLifetime {
+		t.Errorf("%v, %v; want %v", o.lifetime(), err, maxLifetime)
+	}
+}

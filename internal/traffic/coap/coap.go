@@ -73,6 +73,20 @@ func optionsOf(o request.CoAPOptions) (options, error) {
 	return r, nil
 }
 
+const (
+	// maxLatency is MAX_LATENCY of RFC 7252, section 4.8.2.
+	maxLatency = 100 * time.Second
+	// maxLifetime bounds the lifetime of messages for parameters far above the defaults.
+	maxLifetime = time.Hour
+)
+
+// lifetime is EXCHANGE_LIFETIME (RFC 7252, section 4.8.2): how long a message may be repeated. It is 247 s by default.
+func (o options) lifetime() time.Duration {
+	span := o.ackTimeout.Seconds() * float64(uint(1)<<o.maxRetransmit-1) * o.ackRandomFactor
+	seconds := span + 2*maxLatency.Seconds() + o.ackTimeout.Seconds()
+	return time.Duration(min(seconds, maxLifetime.Seconds()) * float64(time.Second))
+}
+
 // random draws from the setup's seed.
 type random struct {
 	mu     sync.Mutex
@@ -110,8 +124,9 @@ type core struct {
 	random   *random
 	service  *service
 	handlers chan struct{}
-	ctx      context.Context
-	work     sync.WaitGroup
+	running  *request.Running
+	// ctx ends with the peer.
+	ctx context.Context
 
 	warnText func(string)
 	warnMu   sync.Mutex
@@ -144,7 +159,6 @@ type Peer struct {
 	*core
 	setup     request.Setup
 	transport transport
-	cancel    context.CancelFunc
 	uploads   slots[string]
 	tags      tags
 }
@@ -163,56 +177,48 @@ func open(s request.Setup, openTransport func(*core, request.Setup) (transport, 
 	if s.TimeoutSeconds <= 0 {
 		return nil, fmt.Errorf("timeout %v s: want more than 0", s.TimeoutSeconds)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	running := request.NewRunning()
 	c := &core{
-		options: o, random: newRandom(s.Seed), service: newService(s.Handler), handlers: make(chan struct{}, maxHandlers),
-		ctx: ctx, warnText: s.Warn, warned: map[string]time.Time{},
+		options: o, random: newRandom(s.Seed), service: newService(s.Handler, o.lifetime()), handlers: make(chan struct{}, maxHandlers),
+		running: running, ctx: running.Context(), warnText: s.Warn, warned: map[string]time.Time{},
 	}
 	t, err := openTransport(c, s)
 	if err != nil {
-		cancel()
+		running.Stop()
 		return nil, err
 	}
-	return &Peer{core: c, setup: s, transport: t, cancel: cancel, uploads: slots[string]{limit: 1}}, nil
+	return &Peer{core: c, setup: s, transport: t, uploads: slots[string]{limit: 1}}, nil
 }
 
 // Close implements request.Peer.
 func (p *Peer) Close(ctx context.Context) {
-	p.cancel()
+	p.running.Stop()
 	p.transport.close()
-	done := make(chan struct{})
-	go func() {
-		p.work.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
+	p.running.Wait(ctx)
+}
+
+// whilePeer is a context that also ends with the peer.
+func (p *Peer) whilePeer(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(p.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
 	}
 }
 
-// bounded is a context that also ends with the timeout of a request and with the peer.
-func (p *Peer) bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(p.ctx, func() { cancel(errClosed) })
-	done := func() {
-		stop()
-		cancel(nil)
-	}
-	if timeout <= 0 {
-		return ctx, done
-	}
-	ctx, expire := context.WithTimeout(ctx, timeout)
-	return ctx, func() {
-		expire()
-		done()
-	}
+// timeout is the longest time for one request.
+func (p *Peer) timeout() time.Duration {
+	return time.Duration(p.setup.TimeoutSeconds * float64(time.Second))
 }
 
 // Do implements request.Peer.
 func (p *Peer) Do(ctx context.Context, to string, r request.Request, e request.Events) (request.Response, time.Time, error) {
-	ctx, done := p.bounded(ctx, time.Duration(p.setup.TimeoutSeconds*float64(time.Second)))
-	defer done()
+	ctx, end, err := p.running.Request(ctx, p.timeout())
+	if err != nil {
+		return request.Response{}, time.Time{}, err
+	}
+	defer end()
 	m, err := messageOf(r)
 	if err != nil {
 		return request.Response{}, time.Time{}, err

@@ -3,9 +3,7 @@ package coap
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"vignette.dev/vignette/internal/traffic/request"
@@ -127,37 +125,18 @@ func (p *progress) wrote(at time.Time, again bool) {
 	}
 }
 
-// errClosed is the cause of a context that ends as its peer is closed.
-var errClosed = errors.New("the client was stopped")
-
 // ended is the failure of a request whose context has ended.
-func ended(ctx context.Context) *request.Failure {
-	if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
-		return &request.Failure{Reason: request.Timeout, Detail: "no response in time"}
-	}
-	return &request.Failure{Reason: request.Cancelled}
-}
+func ended(ctx context.Context) *request.Failure { return request.ContextFailure(ctx) }
 
-// failureOf is the failure for an error of a socket.
+// failureOf is the failure for an error of a socket or connection.
 func failureOf(err error) *request.Failure {
-	var failure *request.Failure
-	var timeout net.Error
-	var name *net.DNSError
-	switch {
-	case errors.As(err, &failure):
+	if failure, ok := errors.AsType[*request.Failure](err); ok {
 		return failure
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return &request.Failure{Reason: request.Refused, Detail: "nobody serves at the port"}
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return &request.Failure{Reason: request.Unreachable, Detail: "no route to the address"}
-	case errors.As(err, &name):
-		return &request.Failure{Reason: request.Unreachable, Detail: "the name " + name.Name + " has no address"}
-	case errors.Is(err, syscall.EMSGSIZE):
-		return &request.Failure{Reason: request.Invalid, Detail: "the message is too long for a datagram"}
-	case errors.Is(err, syscall.ETIMEDOUT), errors.As(err, &timeout) && timeout.Timeout():
-		return &request.Failure{Reason: request.Timeout, Detail: "no response in time"}
 	}
-	return &request.Failure{Reason: request.Reset, Detail: "the connection ended"}
+	if failure := request.NetworkFailure(err); failure != nil {
+		return failure
+	}
+	return request.Failed(request.Reset, "the connection ended")
 }
 
 // idle reports whether no exchange is under way.

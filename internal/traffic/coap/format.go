@@ -113,14 +113,14 @@ func statusOf(c codes.Code) int {
 	return class(c)*100 + int(c&31)
 }
 
-// codeOf is the response code for HTTP's status of a response to a method.
+// codeOf is the response code for HTTP's status of a response to a method. Without a status it is success.
 func codeOf(status int, method codes.Code) codes.Code {
 	switch {
 	case status == 201:
 		return codes.Created
-	case status >= 200 && status < 300 && method == codes.GET:
+	case (status == 0 || status >= 200 && status < 300) && method == codes.GET:
 		return codes.Content
-	case status >= 200 && status < 300:
+	case status == 0 || status >= 200 && status < 300:
 		return codes.Changed
 	case status == 304:
 		return codes.Valid

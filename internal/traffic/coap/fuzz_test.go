@@ -123,7 +123,7 @@ func FuzzBlocks(f *testing.F) {
 		s := newService(func(_ time.Time, r request.Request) request.Response {
 			longest = max(longest, len(r.Body))
 			return request.Response{Status: 200, Body: body(3000)}
-		})
+		}, time.Minute)
 		sent := 0
 		for i, o := range options {
 			m := message.Message{Code: codes.POST, Payload: body(int(length) * 16 >> (i % 3))}

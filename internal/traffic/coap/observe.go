@@ -21,7 +21,7 @@ const (
 func Changed(peer request.Peer, path string) {
 	p := peer.(*Peer)
 	if p.ctx.Err() == nil {
-		p.service.changed(p.ctx, &p.work, path)
+		p.service.changed(p.ctx, p.running.Go, path)
 	}
 }
 
@@ -29,7 +29,7 @@ func Changed(peer request.Peer, path string) {
 // ctx ends; then the error is nil. Without a change it asks anew after the response's Max-Age.
 func Observe(ctx context.Context, peer request.Peer, to, path string, each func(at time.Time, r request.Response)) error {
 	p := peer.(*Peer)
-	inside, done := p.bounded(ctx, 0)
+	inside, done := p.whilePeer(ctx)
 	defer done()
 	m, err := messageOf(request.Request{Path: path})
 	if err != nil {
@@ -67,10 +67,6 @@ type observation struct {
 	lastAt time.Time
 }
 
-func (o *observation) timeout() time.Duration {
-	return time.Duration(o.peer.setup.TimeoutSeconds * float64(time.Second))
-}
-
 func (o *observation) message(register uint32) message.Message {
 	m := o.request
 	m.Options = append(message.Options(nil), m.Options...)
@@ -82,7 +78,7 @@ func (o *observation) message(register uint32) message.Message {
 // run registers, and handles notifications, until an error or the end of the context.
 func (o *observation) run(ctx context.Context) error {
 	for {
-		limited, cancel := context.WithTimeout(ctx, o.timeout())
+		limited, cancel := context.WithTimeout(ctx, o.peer.timeout())
 		m, at, err := o.session.ask(limited, o.exchange, o.message(0), nil)
 		cancel()
 		if err != nil {
@@ -135,7 +131,7 @@ func (o *observation) notified(ctx context.Context, m message.Message, at time.T
 		return maxAge, nil
 	}
 	o.last, o.lastAt = sequence, at
-	limited, cancel := context.WithTimeout(ctx, o.timeout())
+	limited, cancel := context.WithTimeout(ctx, o.peer.timeout())
 	defer cancel()
 	t := &transfer{session: o.session, request: o.request}
 	whole, at, err := t.download(limited, m, at)
@@ -150,7 +146,7 @@ func (o *observation) notified(ctx context.Context, m message.Message, at time.T
 	}
 	o.each(at, responseOf(whole))
 	if !observed {
-		return 0, &request.Failure{Reason: request.Rejected, Detail: "the server has no observation of the path"}
+		return 0, request.Failed(request.Rejected, "the server has no observation of the path")
 	}
 	return maxAge, nil
 }
@@ -165,7 +161,7 @@ func (o *observation) newer(sequence uint32, at time.Time) bool {
 
 // end tells the server that no more notifications are wanted.
 func (o *observation) end() {
-	ctx, done := o.peer.bounded(context.Background(), min(o.timeout(), 2*o.peer.options.ackTimeout))
+	ctx, done := context.WithTimeout(o.peer.ctx, min(o.peer.timeout(), 2*o.peer.options.ackTimeout))
 	defer done()
 	_, _, _ = o.session.ask(ctx, o.exchange, o.message(1), nil) // without it the next notification is reset
 }
@@ -173,7 +169,7 @@ func (o *observation) end() {
 // Gather sends a request to a multicast group and calls each with every response, one call at a time, until ctx ends.
 func Gather(ctx context.Context, peer request.Peer, to string, r request.Request, each func(at time.Time, r request.Response)) error {
 	p := peer.(*Peer)
-	ctx, done := p.bounded(ctx, 0)
+	ctx, done := p.whilePeer(ctx)
 	defer done()
 	m, err := messageOf(r)
 	if err != nil {

@@ -67,8 +67,8 @@ type service struct {
 	sequence uint32
 }
 
-func newService(h request.Handler) *service {
-	return &service{handler: h, store: newStore(), observers: map[observerKey]*observer{}}
+func newService(h request.Handler, lifetime time.Duration) *service {
+	return &service{handler: h, store: newStore(lifetime), observers: map[observerKey]*observer{}}
 }
 
 // refuse is an error response; the text is for people.
@@ -292,7 +292,7 @@ func (s *service) observe(a arrival, response *message.Message) {
 }
 
 // changed notifies the observers of a path.
-func (s *service) changed(ctx context.Context, work *sync.WaitGroup, path string) {
+func (s *service) changed(ctx context.Context, run func(func()), path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, o := range s.observers {
@@ -302,7 +302,7 @@ func (s *service) changed(ctx context.Context, work *sync.WaitGroup, path string
 		o.changed = true
 		if !o.busy {
 			o.busy = true
-			work.Go(func() { s.notify(ctx, key, o) })
+			run(func() { s.notify(ctx, key, o) })
 		}
 	}
 }

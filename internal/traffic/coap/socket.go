@@ -83,7 +83,7 @@ func (t *udpTransport) session(ctx context.Context, to string) (session, bool, e
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, false, &request.Failure{Reason: request.Cancelled}
+		return nil, false, request.Failed(request.Cancelled, "")
 	}
 	if address.Addr().IsMulticast() {
 		if err := t.openGroup(); err != nil {

@@ -13,8 +13,6 @@ const (
 	maxBodyBytes = 16 << 20
 	// storeBytes bounds the bodies of all transfers in blocks under way, and what is read of long messages over TCP.
 	storeBytes = 64 << 20
-	// exchangeLifetime is EXCHANGE_LIFETIME of RFC 7252 with its default parameters: how long a message may be repeated.
-	exchangeLifetime = 247 * time.Second
 	// maxSeen and maxSeenBytes bound what is kept to recognize repeated messages.
 	maxSeen      = 16384
 	maxSeenBytes = 16 << 20
@@ -29,8 +27,10 @@ type transferred struct {
 	used  time.Time
 }
 
-// store keeps bodies of transfers in blocks until they are complete, are not used for exchangeLifetime, or others need their room.
+// store keeps bodies of transfers in blocks until they are complete, are not used for a lifetime, or others need their room.
 type store struct {
+	lifetime time.Duration
+
 	mu    sync.Mutex
 	byKey map[string]*list.Element
 	// order has the least recently used one first.
@@ -38,7 +38,9 @@ type store struct {
 	bytes int
 }
 
-func newStore() *store { return &store{byKey: map[string]*list.Element{}, order: list.New()} }
+func newStore(lifetime time.Duration) *store {
+	return &store{lifetime: lifetime, byKey: map[string]*list.Element{}, order: list.New()}
+}
 
 // get returns the body of a key. It must not be changed.
 func (s *store) get(key string) (transferred, bool) {
@@ -109,7 +111,7 @@ func (s *store) drop(key string) {
 func (s *store) expire(now time.Time) {
 	for s.order.Len() > 0 {
 		oldest := s.order.Front().Value.(*transferred)
-		if s.bytes <= storeBytes && now.Sub(oldest.used) <= exchangeLifetime {
+		if s.bytes <= storeBytes && now.Sub(oldest.used) <= s.lifetime {
 			return
 		}
 		s.drop(oldest.key)
@@ -141,7 +143,7 @@ func (b *budget) give(n int) {
 	b.left += n
 }
 
-// messageKey identifies a message of a remote endpoint for exchangeLifetime.
+// messageKey identifies a message of a remote endpoint for its lifetime.
 type messageKey struct {
 	remote netip.AddrPort
 	id     int32
@@ -162,14 +164,15 @@ type seen struct {
 
 // history recognizes repeated messages (RFC 7252, section 4.5). Its user locks it.
 type history struct {
-	hash  maphash.Seed
-	byKey map[messageKey]*list.Element
-	order *list.List
-	bytes int
+	lifetime time.Duration
+	hash     maphash.Seed
+	byKey    map[messageKey]*list.Element
+	order    *list.List
+	bytes    int
 }
 
-func newHistory() *history {
-	return &history{hash: maphash.MakeSeed(), byKey: map[messageKey]*list.Element{}, order: list.New()}
+func newHistory(lifetime time.Duration) *history {
+	return &history{lifetime: lifetime, hash: maphash.MakeSeed(), byKey: map[messageKey]*list.Element{}, order: list.New()}
 }
 
 // find returns the earlier message that this one repeats. Otherwise it keeps the message and returns its new entry. A message with
@@ -205,7 +208,7 @@ func (h *history) forget(entry *seen) {
 func (h *history) expire(now time.Time) {
 	for h.order.Len() > 0 {
 		oldest := h.order.Front()
-		if h.order.Len() <= maxSeen && h.bytes <= maxSeenBytes && now.Sub(oldest.Value.(*seen).at) <= exchangeLifetime {
+		if h.order.Len() <= maxSeen && h.bytes <= maxSeenBytes && now.Sub(oldest.Value.(*seen).at) <= h.lifetime {
 			return
 		}
 		h.remove(oldest)

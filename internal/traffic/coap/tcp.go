@@ -29,7 +29,7 @@ const (
 	// announcement is how long to wait for the remote endpoint's CSM. Some send none, although RFC 8323 wants it.
 	announcement = 5 * time.Second
 	// stall is how long a message may stop in its middle.
-	stall = exchangeLifetime
+	stall = 4 * time.Minute
 )
 
 // tcpTransport has the server's connections, and one to each remote endpoint of the client.
@@ -60,7 +60,7 @@ func openTCP(c *core, s request.Setup) (transport, error) {
 		return nil, fmt.Errorf("listen %q: the port is in use, or the address is none of this node's", s.Listen)
 	}
 	t.listener = listener
-	c.work.Go(t.accept)
+	c.running.Go(t.accept)
 	return t, nil
 }
 
@@ -102,7 +102,7 @@ func (t *tcpTransport) start(conn net.Conn, name string) *stream {
 	if name != "" {
 		t.byName[name] = s
 	}
-	t.core.work.Go(func() {
+	t.core.running.Go(func() {
 		s.run()
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (t *tcpTransport) session(ctx context.Context, to string) (session, bool, e
 	s := t.start(conn, name)
 	if s == nil {
 		conn.Close()
-		return nil, false, &request.Failure{Reason: request.Cancelled}
+		return nil, false, request.Failed(request.Cancelled, "")
 	}
 	return s, false, nil
 }
@@ -188,15 +188,15 @@ func (s *stream) run() {
 	csm := message.Message{Code: codes.CSM}
 	addUint(&csm, message.TCPMaxMessageSize, maxMessageBytes)
 	add(&csm, message.TCPBlockWiseTransfer, nil)
-	s.work.Go(func() {
+	s.running.Go(func() {
 		defer func() { <-s.writing }()
 		_ = s.write(s.ctx, csm, nil)
 	})
 	err := s.read()
 	s.conn.Close()
-	failure := &request.Failure{Reason: request.Reset, Detail: "the addressee ended the connection"}
+	failure := request.Failed(request.Reset, "the addressee ended the connection")
 	if s.ctx.Err() != nil {
-		failure = &request.Failure{Reason: request.Cancelled}
+		failure = request.Failed(request.Cancelled, "")
 	} else if f := (*request.Failure)(nil); errors.As(err, &f) {
 		failure = f
 	}
@@ -305,9 +305,9 @@ func (s *stream) handle(m message.Message, size int, at time.Time) error {
 		return s.settings(m)
 	case codes.Ping:
 		pong := message.Message{Code: codes.Pong, Token: m.Token}
-		s.work.Go(func() { _ = s.send(s.ctx, pong, nil) })
+		s.running.Go(func() { _ = s.send(s.ctx, pong, nil) })
 	case codes.Release, codes.Abort:
-		return &request.Failure{Reason: request.Reset, Detail: "the addressee ended the connection"}
+		return request.Failed(request.Reset, "the addressee ended the connection")
 	}
 	return nil
 }
@@ -362,7 +362,7 @@ func (s *stream) request(m message.Message, size int, at time.Time) error {
 		s.budget.give(size)
 		return s.ctx.Err()
 	}
-	s.work.Go(func() {
+	s.running.Go(func() {
 		defer func() { <-s.handlers }()
 		defer s.budget.give(size)
 		a := arrival{message: m, at: at, from: s.from, room: s.accepted()}
@@ -456,7 +456,7 @@ func (s *stream) room(ctx context.Context, n int) (room, error) {
 		s.mu.Unlock()
 		return s.accepted(), nil
 	case <-s.over:
-		return room{}, &request.Failure{Reason: request.Reset, Detail: "the addressee ended the connection"}
+		return room{}, request.Failed(request.Reset, "the addressee ended the connection")
 	case <-ctx.Done():
 		return room{}, ended(ctx)
 	}

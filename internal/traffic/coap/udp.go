@@ -57,9 +57,9 @@ type endpoint struct {
 }
 
 func newEndpoint(c *core, s socket) *endpoint {
-	e := &endpoint{core: c, socket: s, id: uint16(c.random.integer()), outstanding: map[messageKey]*exchange{}, history: newHistory(), answered: map[messageKey]bool{}}
+	e := &endpoint{core: c, socket: s, id: uint16(c.random.integer()), outstanding: map[messageKey]*exchange{}, history: newHistory(c.options.lifetime()), answered: map[messageKey]bool{}}
 	e.slots.limit = c.options.nstart
-	c.work.Go(e.read)
+	c.running.Go(e.read)
 	return e
 }
 
@@ -70,7 +70,7 @@ func (e *endpoint) read() {
 		at := time.Now()
 		switch {
 		case errors.Is(err, net.ErrClosed):
-			e.exchanges.fail(&request.Failure{Reason: request.Cancelled}, true)
+			e.exchanges.fail(request.Failed(request.Cancelled, ""), true)
 			return
 		case err != nil: // an ICMP message, of a connected socket
 			e.exchanges.fail(failureOf(err), false)
@@ -118,7 +118,7 @@ func (e *endpoint) empty(m message.Message, from origin) {
 	e.mu.Unlock()
 	switch {
 	case m.Type == message.Reset && x != nil:
-		x.deliver(event{kind: failed, err: &request.Failure{Reason: request.Reset, Detail: "the addressee reset the message"}})
+		x.deliver(event{kind: failed, err: request.Failed(request.Reset, "the addressee reset the message")})
 	case m.Type == message.Acknowledgement && x != nil:
 		x.deliver(event{kind: acknowledged})
 	}
@@ -193,7 +193,7 @@ func (e *endpoint) request(m message.Message, datagram []byte, from origin, at t
 		e.warn("CoAP: more than %d requests at a time: one is dropped", maxHandlers)
 		return
 	}
-	e.work.Go(func() {
+	e.running.Go(func() {
 		defer func() { <-e.handlers }()
 		e.answer(entry, m, from, at)
 	})
@@ -313,7 +313,7 @@ func (e *endpoint) notify(ctx context.Context, token message.Token, m message.Me
 		return err
 	}
 	e.expect(x, id)
-	e.work.Go(func() { // a reset may come
+	e.running.Go(func() { // a reset may come
 		defer e.forget(x, id)
 		timer := time.NewTimer(e.options.ackTimeout)
 		defer timer.Stop()
@@ -366,7 +366,7 @@ func (e *endpoint) transmit(ctx context.Context, m message.Message, to origin, x
 	m.MessageID = e.nextID()
 	b, err := format(m)
 	if err != nil {
-		return 0, at, &request.Failure{Reason: request.Invalid, Detail: "the message cannot be encoded"}
+		return 0, at, request.Failed(request.Invalid, "the message cannot be encoded")
 	}
 	if x != nil {
 		e.expect(x, m.MessageID)
@@ -391,7 +391,7 @@ func (e *endpoint) confirm(ctx context.Context, x *exchange, m message.Message, 
 	m.MessageID = e.nextID()
 	datagram, err := format(m)
 	if err != nil {
-		return message.Message{}, time.Time{}, &request.Failure{Reason: request.Invalid, Detail: "the message cannot be encoded"}
+		return message.Message{}, time.Time{}, request.Failed(request.Invalid, "the message cannot be encoded")
 	}
 	e.expect(x, m.MessageID)
 	defer e.forget(x, m.MessageID)
@@ -409,7 +409,7 @@ func (e *endpoint) confirm(ctx context.Context, x *exchange, m message.Message, 
 			return message.Message{}, time.Time{}, ended(ctx)
 		case <-timer.C:
 			if retransmissions == e.options.maxRetransmit {
-				return message.Message{}, time.Time{}, &request.Failure{Reason: request.Timeout, Detail: "no acknowledgement of the last retransmission"}
+				return message.Message{}, time.Time{}, request.Failed(request.Timeout, "no acknowledgement of the last retransmission")
 			}
 			at := time.Now()
 			if err := e.write(datagram, x.to); err != nil {

@@ -87,7 +87,7 @@ func TestARepeatedConfirmableRequestIsHandledOnceAndAnsweredAgain(t *testing.T) 
 		a := newAir()
 		var handled atomic.Int32
 		a.peer(t, server, func(s *request.Setup) {
-			s.Handler = func(at time.Time, r request.Request) request.Response {
+			s.Handler = func(time.Time, request.Request) request.Response {
 				return request.Response{Status: 200, Body: []byte(fmt.Sprint(handled.Add(1))), ContentType: "text/plain"}
 			}
 		})
@@ -352,7 +352,7 @@ func TestAGroupsMembersRespondWithinTheLeisure(t *testing.T) {
 				}
 			})
 		}
-		client := a.peer(t, "", func(s *request.Setup) {})
+		client := a.peer(t, "", nil)
 		addGroup(client, a)
 		ask := func(path string) (after []time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
