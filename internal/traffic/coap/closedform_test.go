@@ -128,3 +128,20 @@ func TestTheLifetimeOfMessagesIsThatOfTheStandard(t *testing.T) {
 		t.Errorf("%v, %v; want %v", o.lifetime(), err, maxLifetime)
 	}
 }
+
+func TestTheBytesOfARequestAreThoseOfTheReference(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		a.peer(t, server, func(s *request.Setup) {
+			s.Handler = func(time.Time, request.Request) request.Response { return request.Response{Status: 204} }
+		})
+		client := a.peer(t, "", nil)
+		if _, _, err := client.Do(t.Context(), server, request.Request{Path: "/messages", Body: body(100), ContentType: "application/cbor"}, request.Events{}); err != nil {
+			t.Fatal(err)
+		}
+		if ask, answer := len(a.sent[0].content), len(a.sent[1].content); ask != 120 || answer != 8 {
+			t.Errorf("%d and %d bytes; docs/reference/protocols.md says 120 and 8", ask, answer)
+		}
+	})
+}

@@ -229,6 +229,9 @@ func (p *Peer) Do(ctx context.Context, to string, r request.Request, e request.E
 	}
 	t := &transfer{session: s, progress: &progress{events: e}, request: m, body: r.Body, receipt: p.setup.Receipt}
 	if multicast {
+		if len(r.Body) > MaxMulticastBytes {
+			return request.Response{}, time.Time{}, invalid("the body has %d bytes: multicast carries up to %d", len(r.Body), MaxMulticastBytes)
+		}
 		m.Payload = r.Body
 		return request.Response{}, time.Time{}, t.tell(ctx, m)
 	}
@@ -281,8 +284,8 @@ func messageOf(r request.Request) (message.Message, error) {
 	if r.Body != nil {
 		m.Code = codes.POST
 	}
-	if len(r.Body) > maxBodyBytes {
-		return m, invalid("the body has %d bytes: CoAP carries up to %d", len(r.Body), maxBodyBytes)
+	if len(r.Body) > MaxBodyBytes {
+		return m, invalid("the body has %d bytes: CoAP carries up to %d", len(r.Body), MaxBodyBytes)
 	}
 	if err := addTarget(&m, r.Path); err != nil {
 		return m, invalid("%v", err)

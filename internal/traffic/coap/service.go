@@ -119,10 +119,10 @@ func (s *service) assemble(a arrival, b block) (body []byte, response message.Me
 		return nil, refuse(codes.BadRequest, "Block1 has a reserved size"), false
 	case !wholeBlock(b, len(part)):
 		return nil, refuse(codes.BadRequest, "a block has another size than Block1 says"), false
-	case b.offset()+len(part) > maxBodyBytes || size > maxBodyBytes:
+	case b.offset()+len(part) > MaxBodyBytes || size > MaxBodyBytes:
 		_, _ = s.store.take(key)
 		response = refuse(codes.RequestEntityTooLarge, "the body is too long")
-		addUint(&response, message.Size1, maxBodyBytes)
+		addUint(&response, message.Size1, MaxBodyBytes)
 		return nil, response, false
 	case b.number == 0 && !b.more:
 		return part, response, true
@@ -181,7 +181,7 @@ func (s *service) call(a arrival, r request.Request) message.Message {
 	}
 	answer := s.handler(a.at, r)
 	response := message.Message{Code: codeOf(answer.Status, a.message.Code), Payload: answer.Body}
-	if len(answer.Body) > maxBodyBytes {
+	if len(answer.Body) > MaxBodyBytes {
 		return refuse(codes.InternalServerError, "the response is too long")
 	}
 	if class(response.Code) != 2 || len(answer.Body) == 0 {

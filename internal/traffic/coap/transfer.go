@@ -158,8 +158,8 @@ func (t *transfer) download(ctx context.Context, first message.Message, at time.
 	etag, _ := option(first, message.ETag)
 	for b.more {
 		unit := block{exponent: b.exponent}.unit()
-		if len(body) == 0 || len(body)%unit != 0 || len(body) > maxBodyBytes {
-			return first, at, invalid("the response has blocks of a wrong length, or is longer than %d bytes", maxBodyBytes)
+		if len(body) == 0 || len(body)%unit != 0 || len(body) > MaxBodyBytes {
+			return first, at, invalid("the response has blocks of a wrong length, or is longer than %d bytes", MaxBodyBytes)
 		}
 		m := t.request
 		m.Options = append(message.Options(nil), m.Options...)

@@ -228,7 +228,7 @@ func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.T
 			return e.notify(ctx, token, n, from)
 		}
 	} else {
-		a.room.whole = maxDatagram - maxHeaderBytes
+		a.room.whole = MaxMulticastBytes
 	}
 	response := e.service.respond(a)
 	silent := suppressed(m, response.Code)

@@ -296,7 +296,7 @@ func TestARequestFailsWithItsReason(t *testing.T) {
 		for path, r := range map[string]request.Request{
 			"no slash":            {Path: "m"},
 			"a long segment":      {Path: "/" + strings.Repeat("x", 256)},
-			"a long body":         {Path: "/", Body: make([]byte, maxBodyBytes+1)},
+			"a long body":         {Path: "/", Body: make([]byte, MaxBodyBytes+1)},
 			"an unknown type":     {Path: "/", Body: []byte("x"), ContentType: "application/unheard-of"},
 			"an unknown encoding": {Path: "/", Body: []byte("x"), ContentType: "application/json", ContentEncoding: "br"},
 		} {
