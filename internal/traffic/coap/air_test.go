@@ -92,6 +92,13 @@ func (s *airSocket) close() error {
 	return nil
 }
 
+// losing decides from now on which datagrams are lost.
+func (a *air) losing(lose func(b []byte, from, to netip.AddrPort) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lose = lose
+}
+
 // count is how many datagrams were sent.
 func (a *air) count() int {
 	a.mu.Lock()

@@ -24,7 +24,7 @@ func TestTransmissionsAtALossMatchTheBinomial(t *testing.T) {
 			const exchanges = 40_000
 			random := rand.New(rand.NewPCG(uint64(c.loss*100), uint64(c.maxRetransmit)))
 			a := newAir()
-			a.lose = func([]byte, netip.AddrPort, netip.AddrPort) bool { return random.Float64() < c.loss }
+			a.losing(func([]byte, netip.AddrPort, netip.AddrPort) bool { return random.Float64() < c.loss })
 			a.peer(t, server, nil)
 			client := a.peer(t, "", func(s *request.Setup) { s.CoAP.MaxRetransmit = &c.maxRetransmit })
 			needed, failed := make([]int, c.maxRetransmit+2), 0

@@ -97,7 +97,7 @@ func TestALostMessageIsRepeatedAndHandledOnce(t *testing.T) {
 		client := a.peer(t, "", nil)
 		// The first request and the first two responses are lost.
 		drop := 0
-		a.lose = func([]byte, netip.AddrPort, netip.AddrPort) bool { drop++; return drop == 1 || drop == 3 || drop == 5 }
+		a.losing(func([]byte, netip.AddrPort, netip.AddrPort) bool { drop++; return drop == 1 || drop == 3 || drop == 5 })
 		var sent []time.Time
 		again := 0
 		got, at, err := client.Do(t.Context(), "10.0.0.2:5683", request.Request{Path: "/m", Body: []byte("hello")}, request.Events{

@@ -91,7 +91,7 @@ func TestALostNotificationIsRepeatedAndASilentObserverForgotten(t *testing.T) {
 		go func() { _ = Observe(ctx, client, server, "/n", w.each) }()
 		time.Sleep(time.Second)
 		var lose atomic.Int32
-		a.lose = func([]byte, netip.AddrPort, netip.AddrPort) bool { return lose.Add(-1) >= 0 }
+		a.losing(func([]byte, netip.AddrPort, netip.AddrPort) bool { return lose.Add(-1) >= 0 })
 		lose.Store(2)
 		for range 5 { // while the first is repeated, only the newest state counts
 			resource.value.Add(1)

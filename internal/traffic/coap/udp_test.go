@@ -155,7 +155,7 @@ func TestALostSeparateResponseIsRepeatedAndDeliveredOnce(t *testing.T) {
 			}
 		})
 		n := 0
-		a.lose = func([]byte, netip.AddrPort, netip.AddrPort) bool { n++; return n == 2 || n == 4 || n == 6 } // ACK, response, ACK of response
+		a.losing(func([]byte, netip.AddrPort, netip.AddrPort) bool { n++; return n == 2 || n == 4 || n == 6 }) // ACK, response, ACK of response
 		client := a.peer(t, "", nil)
 		if got, _, err := client.Do(t.Context(), server, anyRequest, request.Events{}); err != nil || string(got.Body) != "hello" {
 			t.Fatalf("%q, %v", got.Body, err)
@@ -212,7 +212,7 @@ func TestNonConfirmableRequestsAreSentOnce(t *testing.T) {
 		if words := said(a.decoded(t)); words != "NON 0.02, NON 2.04" {
 			t.Errorf("on the air: %s", words)
 		}
-		a.lose = func([]byte, netip.AddrPort, netip.AddrPort) bool { return true }
+		a.losing(func([]byte, netip.AddrPort, netip.AddrPort) bool { return true })
 		begun := time.Now()
 		_, _, err := client.Do(t.Context(), server, anyRequest, request.Events{Retransmitted: func(time.Time) { t.Error("retransmitted") }})
 		if request.ReasonOf(err) != request.Timeout || time.Since(begun) != time.Minute {
