@@ -240,6 +240,44 @@ func TestConnectionsAreKeptUnlessFreshOnesAreAskedFor(t *testing.T) {
 	}
 }
 
+func TestAsManyConnectionsAreKeptAsWereUsedAtOnce(t *testing.T) {
+	const atOnce = 10
+	var mu sync.Mutex
+	all, waiting := make(chan struct{}), 0
+	at, count := accepted(t, func(_ int, c net.Conn) {
+		for r := bufio.NewReader(c); ; {
+			if _, err := readRequest(r); err != nil {
+				return
+			}
+			mu.Lock()
+			here := all
+			if waiting++; waiting == atOnce {
+				close(all)
+				all, waiting = make(chan struct{}), 0
+			}
+			mu.Unlock()
+			<-here
+			_, _ = io.WriteString(c, noContent)
+		}
+	})
+	client := open(t, request.Setup{})
+	for range 3 {
+		var group sync.WaitGroup
+		for range atOnce {
+			group.Go(func() {
+				if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, request.Events{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		time.Sleep(20 * time.Millisecond) // the transport takes the connections back
+	}
+	if got := count.Load(); got != atOnce {
+		t.Errorf("%d connections; want %d", got, atOnce)
+	}
+}
+
 // TestWhatTheTransportRepeatsIsReported: net/http repeats a GET whose kept connection ends after it was written. A POST it never writes twice.
 func TestWhatTheTransportRepeatsIsReported(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -584,6 +584,66 @@ func TestAPortInUseIsRefusedThoughGroupsShareIt(t *testing.T) {
 	}
 }
 
+func TestAMessageToAGroupHasNoReplyThoughItWantsOne(t *testing.T) {
+	handled := 0
+	p := openUDP(t, request.Setup{Handler: func(time.Time, request.Request) request.Response {
+		handled++
+		return request.Response{}
+	}})
+	datagram := soap.Envelope(soap.SOAP12, soap.Header{Action: "urn:a", MessageID: "urn:1"}, "", "")
+	if answered := p.handle(time.Now(), datagram, true); answered != nil || handled != 1 {
+		t.Errorf("handled %d times, answered by %s; want once and nothing", handled, answered)
+	}
+}
+
+func TestWithoutAGroupNothingOfItArrives(t *testing.T) {
+	const group = "239.255.77.31"
+	at := requesttest.Address(t)
+	_, port, _ := net.SplitHostPort(at)
+	got := make(chan string, 10)
+	openUDP(t, request.Setup{Listen: ":" + port, Handler: func(_ time.Time, r request.Request) request.Response {
+		got <- r.Path
+		return request.Response{}
+	}})
+	// Another program's membership makes the kernel take the group's datagrams.
+	openUDP(t, request.Setup{Listen: requesttest.Address(t), Interface: "lo", MulticastGroups: []string{group}})
+	client := openUDP(t, request.Setup{Interface: "lo", Receipt: true})
+	for _, to := range []string{group + ":" + port, at} {
+		path := "/" + map[bool]string{true: "own", false: "group"}[to == at]
+		if _, _, err := client.Do(t.Context(), to, request.Request{Path: path}, request.Events{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if path := <-got; path != "/own" {
+		t.Errorf("the first message is %s; want only the one to the node itself", path)
+	}
+}
+
+func TestAReplyIsAResponseOrHasAReason(t *testing.T) {
+	reply := func(h soap.Header, body string) (*soap.Message, error) {
+		return parse("", soap.Envelope(soap.SOAP12, h, "", body))
+	}
+	for want, c := range map[string]struct {
+		h    soap.Header
+		body string
+	}{
+		"": {soap.Header{Action: "urn:a", RelatesTo: "urn:1"}, "<a/>"},
+		"invalid: the reply relates to another message":                                  {soap.Header{Action: "urn:a", RelatesTo: "urn:2"}, "<a/>"},
+		"invalid: the reply is no SOAP envelope: want one Body with one element at most": {soap.Header{Action: "urn:a", RelatesTo: "urn:1"}, "<a/><b/>"},
+		"rejected: why": {soap.Header{Action: "urn:a", RelatesTo: "urn:1"}, "<soap:Fault><soap:Reason><soap:Text>why</soap:Text></soap:Reason></soap:Fault>"},
+	} {
+		m, err := reply(c.h, c.body)
+		_, failure := responseOf(m, err, "urn:1")
+		got := ""
+		if failure != nil {
+			got = failure.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q; want %q", c.body, got, want)
+		}
+	}
+}
+
 func TestOneNodesMessageToItselfArrives(t *testing.T) {
 	at := requesttest.Address(t)
 	p := openUDP(t, request.Setup{Listen: at, Receipt: true, Handler: echo})
