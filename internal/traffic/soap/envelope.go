@@ -17,7 +17,6 @@ import (
 	"vignette.dev/vignette/internal/exi"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/internal/soap"
-	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -123,18 +122,6 @@ func decode(name string, data []byte) ([]byte, error) {
 		return exi.Decode(nil, data, exi.Options{})
 	}
 	return nil, unknownEncoding(name)
-}
-
-// Divide divides a service's encoding and compression (package encoding) between what is in the body and the whole envelope, for
-// request.SOAPOptions. Compression is the envelope's, and so is EXI without a schema; EXI with one, which has no schema of SOAP, is the body's.
-func Divide(encodingName, compression string) (body, bodyCompression, envelope string) {
-	switch {
-	case compression == encoding.Gzip:
-		return encodingName, encoding.None, request.EnvelopeGzip
-	case encodingName == encoding.EXISchemaless:
-		return encoding.XML, encoding.None, request.EnvelopeEXI
-	}
-	return encodingName, encoding.None, ""
 }
 
 // checkEncoding refuses an option that is no encoding.

@@ -10,6 +10,8 @@ import (
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload/track"
+	"vignette.dev/vignette/internal/traffic/request"
+	"vignette.dev/vignette/internal/traffic/request/requesttest"
 )
 
 // messages are those of the table, each with a text of the same length.
@@ -24,11 +26,10 @@ func messages() map[string]encoding.Message {
 	}
 }
 
-// size is that of the whole envelope with a message.
-func size(t *testing.T, model, encodingName, compression string) int {
+// encoded is a message in an encoding.
+func encoded(t *testing.T, model, name string) content {
 	t.Helper()
-	body, bodyCompression, whole := Divide(encodingName, compression)
-	codec, err := encoding.New(model, body, bodyCompression)
+	codec, err := encoding.New(model, name, encoding.None)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,13 @@ func size(t *testing.T, model, encodingName, compression string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	element, err := content{message, codec.ContentType(), codec.ContentEncoding()}.element()
+	return content{message, codec.ContentType(), codec.ContentEncoding()}
+}
+
+// size is that of the whole envelope with a message.
+func size(t *testing.T, model, name, whole string) int {
+	t.Helper()
+	element, err := encoded(t, model, name).element()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,23 +56,20 @@ func size(t *testing.T, model, encodingName, compression string) int {
 }
 
 func TestTheTableOfSizesIsWhatEnvelopesHave(t *testing.T) {
-	columns := []struct{ encoding, compression string }{
-		{encoding.XML, encoding.None}, {encoding.XML, encoding.Gzip}, {encoding.EXISchemaless, encoding.None}, {encoding.EXI, encoding.None}, {encoding.EXI, encoding.Gzip},
+	columns := []struct{ title, encoding, envelope string }{
+		{"`xml`", encoding.XML, ""}, {"`xml`, `gzip`", encoding.XML, request.EnvelopeGzip}, {"`xml`, envelope `EXI`", encoding.XML, request.EnvelopeEXI},
+		{"`exi`", encoding.EXI, ""}, {"`exi`, `gzip`", encoding.EXI, request.EnvelopeGzip},
 	}
 	table := &strings.Builder{}
 	table.WriteString("| envelope with a message, text of 39 |")
 	for _, c := range columns {
-		fmt.Fprintf(table, " `%s`", c.encoding)
-		if c.compression != encoding.None {
-			fmt.Fprintf(table, ", `%s`", c.compression)
-		}
-		table.WriteString(" |")
+		table.WriteString(" " + c.title + " |")
 	}
 	table.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
 	for _, model := range []string{encoding.Military, encoding.Operational, encoding.NFFI} {
 		fmt.Fprintf(table, "| `%s` |", model)
 		for _, c := range columns {
-			fmt.Fprintf(table, " %d |", size(t, model, c.encoding, c.compression))
+			fmt.Fprintf(table, " %d |", size(t, model, c.encoding, c.envelope))
 		}
 		table.WriteString("\n")
 	}
@@ -73,20 +77,24 @@ func TestTheTableOfSizesIsWhatEnvelopesHave(t *testing.T) {
 	golden.CheckTable(t, "../../../docs/reference/encodings.md", table.String())
 }
 
-func TestEncodingAndCompressionAreDivided(t *testing.T) {
-	for of, want := range map[[2]string][3]string{
-		{"xml", "none"}:            {"xml", "none", ""},
-		{"xml", ""}:                {"xml", "none", ""},
-		{"xml", "gzip"}:            {"xml", "none", "gzip"},
-		{"exi", "none"}:            {"exi", "none", ""},
-		{"exi", "gzip"}:            {"exi", "none", "gzip"},
-		{"exi-schemaless", "none"}: {"xml", "none", "exi"},
-		{"exi-schemaless", "gzip"}: {"exi-schemaless", "none", "gzip"},
-		{"json", "none"}:           {"json", "none", ""},
-	} {
-		body, compression, whole := Divide(of[0], of[1])
-		if got := [3]string{body, compression, whole}; got != want {
-			t.Errorf("%v is divided into %q; want %q", of, got, want)
+func TestMessagesAreIdentifiedBehindEveryEncoding(t *testing.T) {
+	overBoth(t, func(t *testing.T, open request.Open, whole string) {
+		at, got := requesttest.Address(t), make(chan []byte, 1)
+		requesttest.Start(t, open, request.Setup{Listen: at, Handler: func(_ time.Time, r request.Request) request.Response {
+			got <- r.Body
+			return request.Response{}
+		}})
+		client := requesttest.Start(t, open, request.Setup{SOAP: request.SOAPOptions{Envelope: whole}})
+		for model, m := range messages() {
+			for _, name := range encoding.Encodings(model) {
+				c := encoded(t, model, name)
+				if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: c.body, ContentType: c.kind, ContentEncoding: c.encoding}, request.Events{}); err != nil {
+					t.Fatalf("%s %s: %v", model, name, err)
+				}
+				if id, _, ok := encoding.Identify(<-got); !ok || id != m.ID {
+					t.Errorf("%s %s is identified as %q; want %q", model, name, id, m.ID)
+				}
+			}
 		}
-	}
+	})
 }
