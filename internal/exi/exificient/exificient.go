@@ -7,8 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
+
+	"vignette.dev/vignette/internal/testjava"
 )
 
 // Run has EXIficient encode documents and decode streams, and returns what it made: schemaless, or schema-informed and strict with the path of a
@@ -17,10 +18,11 @@ func Run(t *testing.T, documents, streams [][]byte, schema string) (encoded, dec
 	t.Helper()
 	_, source, _, _ := runtime.Caller(0)
 	here := filepath.Dir(source)
-	jars, folder := fetchJars(t, here), t.TempDir()
+	libraries, _ := testjava.Jars(t, filepath.Join(here, "pom.xml"))
+	folder := t.TempDir()
 	write(t, folder, "xml", documents)
 	write(t, folder, "ours", streams)
-	arguments := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", filepath.Join(jars, "lib", "*"), filepath.Join(here, "Exificient.java"), folder}
+	arguments := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", libraries, filepath.Join(here, "Exificient.java"), folder}
 	if schema != "" {
 		arguments = append(arguments, schema)
 	}
@@ -28,19 +30,6 @@ func Run(t *testing.T, documents, streams [][]byte, schema string) (encoded, dec
 		t.Fatalf("EXIficient: %v\n%s", err, out)
 	}
 	return read(t, folder, "theirs", len(documents)), read(t, folder, "decoded", len(streams))
-}
-
-// fetchJars returns the folder with EXIficient.
-func fetchJars(t *testing.T, here string) string {
-	t.Helper()
-	if _, err := exec.LookPath("javac"); err != nil {
-		t.Skip("javac is not installed (Debian package openjdk-17-jdk-headless)")
-	}
-	out, err := exec.Command(filepath.Join(here, "../../../hack/jars"), filepath.Join(here, "pom.xml")).Output()
-	if err != nil {
-		t.Skipf("the jars of EXIficient cannot be fetched (hack/jars): %v", err)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 func path(folder string, i int, extension string) string {
