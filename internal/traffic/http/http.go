@@ -50,7 +50,7 @@ func Open(s request.Setup) (request.Peer, error) {
 		return nil, fmt.Errorf("timeout %v s: want more than 0", s.TimeoutSeconds)
 	}
 	timeout := time.Duration(s.TimeoutSeconds * float64(time.Second))
-	p := &peer{timeout: timeout, transport: newTransport(s.HTTP), running: request.NewRunning()}
+	p := &peer{timeout: timeout, transport: newTransport(s.HTTP, timeout), running: request.NewRunning()}
 	if s.HTTP.Proxy != "" {
 		if !isAddress(s.HTTP.Proxy) {
 			return nil, fmt.Errorf("proxy %q: want host:port", s.HTTP.Proxy)
@@ -66,11 +66,12 @@ func Open(s request.Setup) (request.Peer, error) {
 	return p, nil
 }
 
-func newTransport(o request.HTTPOptions) *http.Transport {
+func newTransport(o request.HTTPOptions, timeout time.Duration) *http.Transport {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
-	// TCP's keep-alive would load the measured network when nothing else does.
-	dialer := &net.Dialer{KeepAlive: -1}
+	// TCP's keep-alive would load the measured network when nothing else does. The transport goes on connecting after a request has ended: the
+	// timeout ends that too.
+	dialer := &net.Dialer{KeepAlive: -1, Timeout: timeout}
 	return &http.Transport{
 		// No proxy from the environment: a zero Proxy has none.
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

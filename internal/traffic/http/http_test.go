@@ -360,7 +360,7 @@ func TestAProxyGetsTheWholeURL(t *testing.T) {
 }
 
 func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
-	if newTransport(request.HTTPOptions{}).Proxy != nil {
+	if newTransport(request.HTTPOptions{}, time.Second).Proxy != nil {
 		t.Error("a transport without the option has a proxy")
 	}
 }
