@@ -362,3 +362,27 @@ func TestASlowServiceHoldsNobodyElseUp(t *testing.T) {
 		})
 	}
 }
+
+func TestTwoProxiesMayBeNearAndFarForEachOther(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range linkProtocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			there, back := newPair(t, protocol, nil), newPair(t, protocol, nil)
+			left, right := there.near, back.near
+			left.Far, right.Far = back.far.Far, there.far.Far
+			if protocol == proxyconfig.ProtocolAMQP {
+				back.near.Near.Queue, back.far.Far.Queue = t.Name()+" back", t.Name()+" back"
+			}
+			right.Instance = "b/proxy"
+			there.run(left)
+			back.run(right)
+			service := newCounter(t)
+			for name, p := range map[string]*pair{"there": there, "back": back} {
+				if status, answer, err := post(p.client(), service.URL, name); err != nil || status != 200 || answer != "ran "+name {
+					t.Error(name, status, answer, err)
+				}
+			}
+		})
+	}
+}

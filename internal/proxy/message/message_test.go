@@ -145,3 +145,54 @@ func TestAmbiguousFramingsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRequest gives arbitrary bytes of a client. What is accepted must be the same request, with the same body, after it was written for the
+// service and read again: a service must not see another request than the proxy did.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte("POST http://far:81/x?y HTTP/1.1\r\nHost: far\r\nContent-Length: 4\r\nConnection: x, close\r\nx: 1\r\n\r\nbody and more"))
+	f.Add([]byte("PUT http://[::1] HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nT: 1\r\n\r\n"))
+	f.Add([]byte("OPTIONS http://far HTTP/1.1\r\nhost:far\r\nConnection: Transfer-Encoding, Content-Length, Host\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const limit = 1 << 12
+		reader := bufio.NewReader(bytes.NewReader(b))
+		h, err := ReadHead(reader, limit)
+		if err != nil {
+			return
+		}
+		r, err := ParseRequest(h.Start)
+		if err != nil {
+			return
+		}
+		framing, err := RequestFraming(h)
+		if err != nil {
+			return
+		}
+		body := NewBody(reader, framing, limit)
+		content, err := io.ReadAll(body)
+		if err != nil {
+			return
+		}
+		var wire bytes.Buffer
+		wire.Write(r.ForService(h.EndToEnd()).Append(nil))
+		if err := WriteBody(&wire, bytes.NewReader(content), framing, func() []string { return body.Trailer }); err != nil {
+			t.Fatal(err)
+		}
+		again := bufio.NewReader(&wire)
+		h2, err := ReadHead(again, 2*limit)
+		if err != nil {
+			t.Fatalf("%v in what a service reads", err)
+		}
+		if want := r.Method + " " + r.Target + " HTTP/1.1"; h2.Start != want || len(h2.Values("Host")) != 1 || !strings.EqualFold(h2.Values("Host")[0], r.Host) {
+			t.Fatalf("a service reads %q and hosts %q; want %q and %q", h2.Start, h2.Values("Host"), want, r.Host)
+		}
+		framing2, err := RequestFraming(h2)
+		if err != nil || framing2 != framing {
+			t.Fatalf("a service reads framing %+v, %v; want %+v", framing2, err, framing)
+		}
+		body2 := NewBody(again, framing2, limit)
+		content2, err := io.ReadAll(body2)
+		if err != nil || !bytes.Equal(content2, content) || !slices.Equal(body2.Trailer, body.Trailer) || again.Buffered() > 0 {
+			t.Fatalf("a service reads %q, trailer %q, %v; want %q, %q", content2, body2.Trailer, err, content, body.Trailer)
+		}
+	})
+}
