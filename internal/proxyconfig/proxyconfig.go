@@ -112,7 +112,8 @@ type Retry struct {
 	Factor float64 `json:"factor,omitempty"`
 	// MaxSeconds is the longest wait, 10 by default.
 	MaxSeconds float64 `json:"maxSeconds,omitempty"`
-	// SilenceSeconds is how long a connection over the link may have unacknowledged data before it counts as lost, 30 by default.
+	// SilenceSeconds is how long a connection over the link may have unacknowledged data before it counts as lost, 60 by default.
+	// It has to be longer than what waits in the link's queue takes.
 	SilenceSeconds float64 `json:"silenceSeconds,omitempty"`
 }
 
@@ -124,7 +125,7 @@ type Limits struct {
 	DiskMiB int `json:"diskMiB,omitempty"`
 	// BodyBytes is the largest body of a request or response, 8 MiB by default.
 	BodyBytes int `json:"bodyBytes,omitempty"`
-	// Concurrent is the most requests that are under way over the link, or at services, 16 by default.
+	// Concurrent is the most requests that are under way over the link, or at services, 8 by default.
 	Concurrent int `json:"concurrent,omitempty"`
 }
 
@@ -147,11 +148,11 @@ func (c Config) WithDefaults() Config {
 	preset(&c.Retry.FirstSeconds, 0.5)
 	preset(&c.Retry.Factor, 2)
 	preset(&c.Retry.MaxSeconds, 10)
-	preset(&c.Retry.SilenceSeconds, 30)
+	preset(&c.Retry.SilenceSeconds, 60)
 	preset(&c.Limits.Requests, 10_000)
 	preset(&c.Limits.DiskMiB, 1024)
 	preset(&c.Limits.BodyBytes, 8<<20)
-	preset(&c.Limits.Concurrent, 16)
+	preset(&c.Limits.Concurrent, 8)
 	return c
 }
 
