@@ -37,8 +37,8 @@ type sender struct {
 
 // Dial is part of a link.Protocol.
 func Dial(setup link.Setup) (link.Sender, error) {
-	// Half of it, as the kernel's own attempts to connect come ever later: a new one finds a mended link sooner.
-	dialer := &net.Dialer{Timeout: setup.Silence() / 2, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: setup.Silence() / 2, Interval: setup.Silence() / 6, Count: 3},
+	// Shorter than the silence, as the kernel's attempts to connect come ever later: a new one finds a mended link sooner.
+	dialer := &net.Dialer{Timeout: setup.Silence() / 4, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: setup.Silence() / 2, Interval: setup.Silence() / 6, Count: 3},
 		Control: silence(setup.Silence())}
 	transport := &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, DisableKeepAlives: setup.Config.HTTP.FreshConnections,
 		MaxIdleConnsPerHost: setup.Config.Limits.Concurrent, IdleConnTimeout: 5 * time.Minute}
