@@ -32,6 +32,7 @@ FUNCTIONS = {
     "compare": vignette_analysis.compare,
     "Analysis.message_table": Analysis.message_table,
     "Analysis.delivery_table": Analysis.delivery_table,
+    "Analysis.request_table": Analysis.request_table,
     "outputs.write": outputs.write,
     "plots.save": plots.save,
 }

@@ -98,7 +98,9 @@ func TestTheStatusOfACampaignIsComplete(t *testing.T) {
 // campaignArchive has results of the runs whose UIDs are keys, and the list of archived runs.
 type campaignArchive struct {
 	results map[string]float64
-	runs    []runapi.RunSummary
+	// requests of every one of these results; nil for none.
+	requests *runapi.RequestResults
+	runs     []runapi.RunSummary
 	// compared is the query of the last comparison.
 	compared *string
 }
@@ -114,10 +116,35 @@ func (a campaignArchive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("<html>"))
 	case found:
 		_ = json.NewEncoder(w).Encode(runapi.Results{SchemaVersion: 1, UID: uid, Messages: runapi.Messages{Sent: 600, Expected: 600, Received: 597, Lost: 3},
-			DelaySeconds: withMean(quantiles(delay)), Verdict: &runapi.Verdict{KeptUp: true}})
+			DelaySeconds: withMean(quantiles(delay)), Verdict: &runapi.Verdict{KeptUp: true}, Headline: "all", Groups: a.groups(delay)})
 	default:
 		w.WriteHeader(http.StatusNotFound)
 		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "no such run"})
+	}
+}
+
+// groups has the headline group, where there are requests.
+func (a campaignArchive) groups(delay float64) []runapi.GroupResult {
+	if a.requests == nil {
+		return nil
+	}
+	return []runapi.GroupResult{{Name: "all", Messages: runapi.Messages{Sent: 600, Expected: 600, Received: 597, Lost: 3}, DelaySeconds: withMean(quantiles(delay)), Requests: a.requests}}
+}
+
+func TestResultsOfACampaignHaveColumnsOfRequestsWhereThereAreSome(t *testing.T) {
+	requests := &runapi.RequestResults{Triggered: 97, Receipts: 90, ReceiptPercent: 100 * 90. / 97, ResponseSeconds: withMean(quantiles(0.8))}
+	results := map[string]float64{"uid-mosquitto-baseline-1": 0.0014, "uid-mosquitto-baseline-2": 0.0016}
+	c := campaignCluster(t, campaignArchive{results: results, requests: requests}, nightly())
+	for file, o := range map[string]campaignResultsOptions{
+		"campaign-requests.txt":      {output: "table", roundOptions: roundOptions{where: []string{"link=baseline"}}},
+		"campaign-requests-runs.txt": {output: "table", runs: true, roundOptions: roundOptions{where: []string{"link=baseline"}}},
+		"campaign-requests.csv":      {output: "csv", roundOptions: roundOptions{where: []string{"link=baseline"}}},
+	} {
+		var out bytes.Buffer
+		if err := c.campaignResults(t.Context(), "nightly", o, &out); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, file, out.String())
 	}
 }
 

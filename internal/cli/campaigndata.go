@@ -34,9 +34,12 @@ type pointDocument struct {
 	DeliveredPercent   *estimateDocument `json:"deliveredPercent"`
 	MedianDelaySeconds *estimateDocument `json:"medianDelaySeconds"`
 	MeanDelaySeconds   *estimateDocument `json:"meanDelaySeconds"`
-	Warnings           int               `json:"warnings"`
-	Gaps               int               `json:"gaps"`
-	Late               int               `json:"late"`
+	// ReceiptPercent and MeanResponseSeconds are of requests; null if there were none.
+	ReceiptPercent      *estimateDocument `json:"receiptPercent"`
+	MeanResponseSeconds *estimateDocument `json:"meanResponseSeconds"`
+	Warnings            int               `json:"warnings"`
+	Gaps                int               `json:"gaps"`
+	Late                int               `json:"late"`
 }
 
 // estimateDocument of a mean; halfWidth is null if fewer than two runs were measured.
@@ -47,23 +50,25 @@ type estimateDocument struct {
 }
 
 type runDocument struct {
-	Experiment         string            `json:"experiment"`
-	UID                string            `json:"uid,omitempty"`
-	Point              string            `json:"point"`
-	Levels             map[string]string `json:"levels"`
-	Repeat             int32             `json:"repeat,omitempty"`
-	Seed               int64             `json:"seed,omitempty"`
-	Phase              string            `json:"phase"`
-	Message            string            `json:"message,omitempty"`
-	TookSeconds        float64           `json:"tookSeconds,omitempty"`
-	Messages           *messagesDocument `json:"messages"`
-	DeliveredPercent   *float64          `json:"deliveredPercent"`
-	MedianDelaySeconds *float64          `json:"medianDelaySeconds"`
-	MeanDelaySeconds   *float64          `json:"meanDelaySeconds"`
-	Warnings           *int              `json:"warnings"`
-	Gaps               *int              `json:"gaps"`
-	KeptUp             *bool             `json:"keptUp"`
-	OffByAtMost        *string           `json:"offByAtMost"`
+	Experiment          string            `json:"experiment"`
+	UID                 string            `json:"uid,omitempty"`
+	Point               string            `json:"point"`
+	Levels              map[string]string `json:"levels"`
+	Repeat              int32             `json:"repeat,omitempty"`
+	Seed                int64             `json:"seed,omitempty"`
+	Phase               string            `json:"phase"`
+	Message             string            `json:"message,omitempty"`
+	TookSeconds         float64           `json:"tookSeconds,omitempty"`
+	Messages            *messagesDocument `json:"messages"`
+	DeliveredPercent    *float64          `json:"deliveredPercent"`
+	MedianDelaySeconds  *float64          `json:"medianDelaySeconds"`
+	MeanDelaySeconds    *float64          `json:"meanDelaySeconds"`
+	ReceiptPercent      *float64          `json:"receiptPercent"`
+	MeanResponseSeconds *float64          `json:"meanResponseSeconds"`
+	Warnings            *int              `json:"warnings"`
+	Gaps                *int              `json:"gaps"`
+	KeptUp              *bool             `json:"keptUp"`
+	OffByAtMost         *string           `json:"offByAtMost"`
 }
 
 type messagesDocument struct {
@@ -80,7 +85,8 @@ func (r *round) document() roundDocument {
 	for _, p := range r.points() {
 		d.Points = append(d.Points, pointDocument{Name: p.first.point, Levels: p.first.levels, Runs: len(p.runs), Measured: p.measured(), Failed: p.failed,
 			Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(),
-			MeanDelaySeconds: p.meanDelay.document(), Warnings: p.warnings, Gaps: p.gaps, Late: p.late})
+			MeanDelaySeconds: p.meanDelay.document(), ReceiptPercent: p.receipts.document(), MeanResponseSeconds: p.meanResponse.document(),
+			Warnings: p.warnings, Gaps: p.gaps, Late: p.late})
 	}
 	for _, run := range r.runs {
 		d.Runs = append(d.Runs, run.document())
@@ -105,6 +111,7 @@ func (run campaignRun) document() runDocument {
 	if f := run.figures; f != nil {
 		d.Messages = &messagesDocument{f.sent, f.offered, f.expected, f.received, f.lost}
 		d.DeliveredPercent, d.MedianDelaySeconds, d.MeanDelaySeconds = f.deliveredPercent, f.medianDelaySeconds, f.meanDelaySeconds
+		d.ReceiptPercent, d.MeanResponseSeconds = f.receiptPercent, f.meanResponseSeconds
 		d.Warnings, d.Gaps, d.KeptUp = &f.warnings, &f.gaps, f.keptUp
 		if f.offBy != "" {
 			d.OffByAtMost = &f.offBy
@@ -117,13 +124,17 @@ func (run campaignRun) document() runDocument {
 func (r *round) pointRecords() [][]string {
 	head := append([]string{"point"}, r.axes...)
 	records := [][]string{append(head, "runs", "measured", "failed", "skipped", "delivered_percent_mean", "delivered_percent_half_width",
-		"median_delay_seconds_mean", "median_delay_seconds_half_width", "warnings", "gaps", "late", "mean_delay_seconds_mean", "mean_delay_seconds_half_width")}
+		"median_delay_seconds_mean", "median_delay_seconds_half_width", "warnings", "gaps", "late", "mean_delay_seconds_mean", "mean_delay_seconds_half_width",
+		"receipt_percent_mean", "receipt_percent_half_width", "mean_response_seconds_mean", "mean_response_seconds_half_width")}
 	for _, p := range r.points() {
 		record := append([]string{p.first.point}, r.levelsOf(p.first)...)
 		record = append(record, strconv.Itoa(len(p.runs)), strconv.Itoa(p.measured()), strconv.Itoa(p.failed), strconv.Itoa(p.skipped))
 		record = append(record, plainNumber(p.delivered.mean), plainNumber(p.delivered.halfWidth), plainNumber(p.medianDelay.mean), plainNumber(p.medianDelay.halfWidth))
 		record = append(record, strconv.Itoa(p.warnings), strconv.Itoa(p.gaps), strconv.Itoa(p.late))
-		records = append(records, append(record, plainNumber(p.meanDelay.mean), plainNumber(p.meanDelay.halfWidth)))
+		for _, e := range []estimate{p.meanDelay, p.receipts, p.meanResponse} {
+			record = append(record, plainNumber(e.mean), plainNumber(e.halfWidth))
+		}
+		records = append(records, record)
 	}
 	return records
 }
@@ -131,12 +142,12 @@ func (r *round) pointRecords() [][]string {
 func (r *round) runRecords() [][]string {
 	head := append([]string{"experiment", "uid", "point"}, r.axes...)
 	records := [][]string{append(head, "repeat", "seed", "phase", "sent", "offered", "expected", "received", "lost", "delivered_percent", "median_delay_seconds",
-		"warnings", "gaps", "kept_up", "off_by_at_most", "took_seconds", "message", "mean_delay_seconds")}
+		"warnings", "gaps", "kept_up", "off_by_at_most", "took_seconds", "message", "mean_delay_seconds", "receipt_percent", "mean_response_seconds")}
 	for _, run := range r.runs {
 		record := append([]string{run.name, run.uid, run.point}, r.levelsOf(run)...)
 		record = append(record, strconv.Itoa(int(run.repeat)), strconv.FormatInt(run.seed, 10), run.phase)
 		record = append(record, run.figures.record()...)
-		records = append(records, append(record, plainNumber(run.took.Seconds()), run.message, run.figures.meanDelay()))
+		records = append(records, append(append(record, plainNumber(run.took.Seconds()), run.message), run.figures.newer()...))
 	}
 	return records
 }
@@ -158,12 +169,18 @@ func (f *runFigures) record() []string {
 	return record
 }
 
-// meanDelay in plain digits; empty if it is unknown.
-func (f *runFigures) meanDelay() string {
-	if f == nil || f.meanDelaySeconds == nil {
-		return ""
+// newer figures, whose columns come last, in plain digits; empty if they are unknown.
+func (f *runFigures) newer() []string {
+	record := make([]string, 3)
+	if f == nil {
+		return record
 	}
-	return plainNumber(*f.meanDelaySeconds)
+	for i, figure := range []*float64{f.meanDelaySeconds, f.receiptPercent, f.meanResponseSeconds} {
+		if figure != nil {
+			record[i] = plainNumber(*figure)
+		}
+	}
+	return record
 }
 
 // plainNumber has plain digits; empty if it is unknown.

@@ -34,7 +34,8 @@ func newCampaignResults(t *target) *cobra.Command {
 		Short: "Show what a campaign has measured: a row for each point, or for each run",
 		Long: "results shows a row for each point: its levels, how many of its runs have been measured, and over these the share delivered and\n" +
 			"the mean of the runs' median and mean delays, with the half width of the 95 % confidence interval (by Wilson's score, and by\n" +
-			"Student's t) where there are at least two runs. With --runs it shows each run. Runs of deleted experiments and campaigns, and of earlier rounds,\n" +
+			"Student's t) where there are at least two runs. Campaigns with requests also have their share of receipts, and the mean response\n" +
+			"time. With --runs it shows each run. Runs of deleted experiments and campaigns, and of earlier rounds,\n" +
 			"are read from the archive.",
 		Example: "  vignette campaign results e4-s1\n" +
 			"  vignette campaign results e4-s1 --runs -o wide\n" +
@@ -104,6 +105,8 @@ type point struct {
 	delivered            estimate
 	medianDelay          estimate
 	meanDelay            estimate
+	receipts             estimate
+	meanResponse         estimate
 	failed, skipped      int
 	gaps, warnings, late int
 }
@@ -144,8 +147,8 @@ func estimateShare(runs []confidence.Counts) estimate {
 }
 
 func (p *point) sum() {
-	var delivered []confidence.Counts
-	var medians, means []float64
+	var delivered, receipts []confidence.Counts
+	var medians, means, responses []float64
 	for _, run := range p.runs {
 		switch v1alpha1.RunPhase(run.phase) {
 		case v1alpha1.RunFailed, v1alpha1.RunLost:
@@ -171,8 +174,15 @@ func (p *point) sum() {
 		if f.meanDelaySeconds != nil {
 			means = append(means, *f.meanDelaySeconds)
 		}
+		if f.receiptPercent != nil {
+			receipts = append(receipts, confidence.Counts{Received: f.receipts, Offered: f.requests, Messages: f.requests})
+		}
+		if f.meanResponseSeconds != nil {
+			responses = append(responses, *f.meanResponseSeconds)
+		}
 	}
 	p.delivered, p.medianDelay, p.meanDelay = estimateShare(delivered), estimateMean(medians), estimateMean(means)
+	p.receipts, p.meanResponse = estimateShare(receipts), estimateMean(responses)
 }
 
 // measured is how many runs have figures.
@@ -215,14 +225,17 @@ func row(names []string, figures ...string) []cell {
 }
 
 func (r *round) pointTable(wide bool) table {
-	heads := []string{"RUNS", "DELIVERED %", "MEDIAN DELAY", "MEAN DELAY", "WARNINGS", "GAPS"}
+	heads := slices.Concat([]string{"RUNS", "DELIVERED %", "MEDIAN DELAY", "MEAN DELAY"}, r.requestHeads(), []string{"WARNINGS", "GAPS"})
 	if wide {
 		heads = append(heads, "FAILED", "SKIPPED", "LATE", "SENT", "OFFERED", "RECEIVED")
 	}
 	rows := table{row(r.nameHeads(), heads...)}
 	for _, p := range r.points() {
-		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), p.meanDelay.text(seconds),
-			count(int64(p.warnings)), count(int64(p.gaps))}
+		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), p.meanDelay.text(seconds)}
+		if r.hasRequests() {
+			cells = append(cells, p.receipts.text(percentText), p.meanResponse.text(seconds))
+		}
+		cells = append(cells, count(int64(p.warnings)), count(int64(p.gaps)))
 		if wide {
 			var sent, offered, received int64
 			for _, run := range p.runs {
@@ -261,7 +274,7 @@ func percentText(percent float64) string {
 
 func (r *round) runTable(wide bool) table {
 	heads := append(r.nameHeads(), "REPEAT", "PHASE")
-	figureHeads := []string{"DELIVERED %", "MEDIAN DELAY", "MEAN DELAY", "WARNINGS", "GAPS"}
+	figureHeads := slices.Concat([]string{"DELIVERED %", "MEDIAN DELAY", "MEAN DELAY"}, r.requestHeads(), []string{"WARNINGS", "GAPS"})
 	var tail []string
 	if wide {
 		figureHeads = append(figureHeads, "SEED", "SENT", "OFFERED", "RECEIVED", "TOOK")
@@ -269,7 +282,7 @@ func (r *round) runTable(wide bool) table {
 	}
 	rows := table{append(row(heads, figureHeads...), left(tail...)...)}
 	for _, run := range r.runs {
-		cells := runCells(run)
+		cells := runCells(run, r.hasRequests())
 		if wide {
 			cells = append(cells, wideCells(run)...)
 			tail = []string{run.name, run.uid, oneLine(run.message)}
@@ -280,22 +293,40 @@ func (r *round) runTable(wide bool) table {
 	return rows
 }
 
-func runCells(run campaignRun) []string {
+func runCells(run campaignRun, requests bool) []string {
 	f := run.figures
 	if f == nil {
-		return []string{"-", "-", "-", "-", "-"}
+		f = &runFigures{}
 	}
-	delivered, median, mean := "-", "-", "-"
-	if f.deliveredPercent != nil {
-		delivered = percentText(*f.deliveredPercent)
+	cells := []string{textOf(f.deliveredPercent, percentText), textOf(f.medianDelaySeconds, seconds), textOf(f.meanDelaySeconds, seconds)}
+	if requests {
+		cells = append(cells, textOf(f.receiptPercent, percentText), textOf(f.meanResponseSeconds, seconds))
 	}
-	if f.medianDelaySeconds != nil {
-		median = seconds(*f.medianDelaySeconds)
+	if run.figures == nil {
+		return append(cells, "-", "-")
 	}
-	if f.meanDelaySeconds != nil {
-		mean = seconds(*f.meanDelaySeconds)
+	return append(cells, count(int64(f.warnings)), count(int64(f.gaps)))
+}
+
+// textOf a figure; a dash if it is unknown.
+func textOf(figure *float64, write func(float64) string) string {
+	if figure == nil {
+		return "-"
 	}
-	return []string{delivered, median, mean, count(int64(f.warnings)), count(int64(f.gaps))}
+	return write(*figure)
+}
+
+// hasRequests reports whether some run measured requests.
+func (r *round) hasRequests() bool {
+	return slices.ContainsFunc(r.runs, func(run campaignRun) bool { return run.figures != nil && run.figures.receiptPercent != nil })
+}
+
+// requestHeads of the columns of requests; none if no run has any.
+func (r *round) requestHeads() []string {
+	if !r.hasRequests() {
+		return nil
+	}
+	return []string{"RECEIPTS %", "MEAN RESPONSE"}
 }
 
 func wideCells(run campaignRun) []string {
@@ -341,7 +372,7 @@ func (r *round) footnotes(means bool) string {
 	}
 	text := "\n"
 	if means && repeated > 1 {
-		text += "±: half of the 95 % confidence interval over repeats (delays: Student's t; share delivered: Wilson's score, the wider side)\n"
+		text += "±: half of the 95 % confidence interval over repeats (times: Student's t; shares: Wilson's score, the wider side)\n"
 		if repeated < confidence.FewestRepeats {
 			text += fmt.Sprintf("%s of a point are too few to estimate the spread: make %d or more\n", countRuns(repeated), confidence.FewestRepeats)
 		}

@@ -50,11 +50,12 @@ type runFigures struct {
 	triggered, sent, offered, expected, received, lost int64
 	deliveredPercent                                   *float64
 	medianDelaySeconds                                 *float64
-	// meanDelaySeconds is in results only, not in the status of a run.
-	meanDelaySeconds *float64
-	gaps, warnings   int
-	keptUp           *bool
-	offBy            string
+	// These are in results only, not in the status of a run. The last ones are of requests.
+	meanDelaySeconds, receiptPercent, meanResponseSeconds *float64
+	requests, receipts                                    int64
+	gaps, warnings                                        int
+	keptUp                                                *bool
+	offBy                                                 string
 }
 
 // roundOptions select a round of a campaign, and runs of it.
@@ -147,6 +148,12 @@ func figuresOfResults(r runapi.Results) *runFigures {
 		deliveredPercent: deliveredPercent(m.Received, offered)}
 	if group.DelaySeconds != nil {
 		f.medianDelaySeconds, f.meanDelaySeconds = &group.DelaySeconds.Median, group.DelaySeconds.Mean
+	}
+	if q := group.Requests; q != nil {
+		f.requests, f.receipts, f.receiptPercent = q.Triggered, q.Receipts, &q.ReceiptPercent
+		if q.ResponseSeconds != nil {
+			f.meanResponseSeconds = q.ResponseSeconds.Mean
+		}
 	}
 	if r.Verdict != nil {
 		f.keptUp, f.offBy = &r.Verdict.KeptUp, r.HeadlineBounds().String()

@@ -71,7 +71,7 @@ func TestResultsTellRequestsAndPairsOfGroupsApart(t *testing.T) {
 		return q
 	}
 	all := of(97, 90, map[string]int64{"timeout": 4, "refused": 1, "other": 1}, withMean(quantiles(0.8)))
-	r.Requests, r.Groups[0].Requests, r.Publishers[0].Requests = all, all, of(2, 0, map[string]int64{"timeout": 1}, nil)
+	r.Requests, r.Groups[0].Requests, r.Groups[1].Requests, r.Publishers[0].Requests = all, all, all, of(2, 0, map[string]int64{"timeout": 1}, nil)
 	r.Pairs = []runapi.PairResult{
 		{From: "alpha", To: "alpha", Messages: runapi.Messages{Sent: 80, Expected: 80, Received: 80}, DelaySeconds: withMean(quantiles(0.1)), Requests: of(80, 79, nil, withMean(quantiles(0.3)))},
 		{From: "alpha", To: "bravo", Messages: runapi.Messages{Sent: 17, Expected: 17, Received: 12, Lost: 5}, DelaySeconds: withMean(quantiles(2))},

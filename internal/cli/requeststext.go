@@ -41,14 +41,10 @@ func requestFigures(q *runapi.RequestResults) []string {
 	if t == nil {
 		return append(cells, "-", "-", "-", "-", "-", "-", "-")
 	}
-	var known *runapi.Confidence
-	if q.Confidence != nil {
-		known = &runapi.Confidence{MeanSeconds: q.Confidence.MeanSeconds}
-	}
-	return append(cells, seconds(t.Min), seconds(t.P25), seconds(t.Median), meanText(t, known), seconds(t.P75), p95Text(t), seconds(t.Max))
+	return append(cells, seconds(t.Min), seconds(t.P25), seconds(t.Median), meanText(t, meanOf(q)), seconds(t.P75), p95Text(t), seconds(t.Max))
 }
 
-// failedText such as "3: 2 timeout, 1 refused", the most frequent reason first.
+// failedText such as "3 (2 timeout, 1 refused)", the most frequent reason first.
 func failedText(failed map[string]int64) string {
 	var total int64
 	reasons := slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a, b)) })
@@ -63,7 +59,7 @@ func failedText(failed map[string]int64) string {
 	if len(said) == 1 {
 		return oneLine(said[0])
 	}
-	return fmt.Sprintf("%d: %s", total, oneLine(strings.Join(said, ", ")))
+	return fmt.Sprintf("%d (%s)", total, oneLine(strings.Join(said, ", ")))
 }
 
 // meanText has the mean of times and half its confidence interval, the wider side; a dash in older results.
@@ -84,4 +80,24 @@ func p95Text(q *runapi.Quantiles) string {
 		return "-"
 	}
 	return seconds(*q.P95)
+}
+
+// requestLine says what became of the headline group's requests; empty without requests.
+func requestLine(q *runapi.RequestResults) string {
+	if q == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d requests have a receipt (%s %%); failed: %s; outstanding: %d", q.Receipts, q.Triggered, percentText(q.ReceiptPercent), failedText(q.Failed), q.Outstanding)
+	if t := q.ResponseSeconds; t != nil {
+		text += fmt.Sprintf("; median response time %s, mean %s", seconds(t.Median), meanText(t, meanOf(q)))
+	}
+	return text + "\n"
+}
+
+// meanOf has the interval of the mean response time.
+func meanOf(q *runapi.RequestResults) *runapi.Confidence {
+	if q.Confidence == nil {
+		return nil
+	}
+	return &runapi.Confidence{MeanSeconds: q.Confidence.MeanSeconds}
 }

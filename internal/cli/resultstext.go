@@ -64,7 +64,7 @@ func headlineText(r runapi.Results) string {
 		text = fmt.Sprintf("%d of %d offered deliveries%s arrived (%s %%): %d lost on the way, %d never sent\n", group.Messages.Received, offered, between,
 			percentText(*percent), group.Messages.Lost, offered-group.Messages.Expected)
 	}
-	text += delayLine(group)
+	text += delayLine(group) + requestLine(group.Requests)
 	for _, warning := range r.Warnings {
 		text += fmt.Sprintf("WARNING: %s: %s\n", oneLine(warning.What), oneLine(warning.Reason))
 	}
