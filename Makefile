@@ -51,7 +51,7 @@ build: ## Build the programs into bin/
 	@for p in $(PROGRAMS); do go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=} || exit 1; done
 
 # What is played in real time, with processes, sockets and deadlines: nothing beside it, or its tests fail for what the others take.
-REAL_TIME := ./internal/agent ./internal/cli ./internal/emane/... ./internal/mediator ./internal/mgenapp ./internal/mosquittostats ./internal/mqttsngateway ./internal/olsr/... ./internal/radio/... \
+REAL_TIME := ./internal/agent ./internal/cli ./internal/emane/... ./internal/mediator ./internal/messaging ./internal/mgenapp ./internal/mosquittostats ./internal/mqttsngateway ./internal/olsr/... ./internal/proxy/... ./internal/radio/... \
 	./internal/radiod/... ./internal/radioqueue ./internal/routing ./internal/runapi/... ./internal/server ./internal/traffic/... ./internal/wsnbroker ./internal/zeromqbroker ./internal/zmq ./operators/apps/...
 REAL_TIME_TESTS := OnARealAPIServer
 
