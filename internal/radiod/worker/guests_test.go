@@ -206,8 +206,8 @@ func sum(start uint32, data []byte) uint16 {
 	return uint16(start) //nolint:gosec // folded
 }
 
-// sniffer sees the frames that arrive at a pod's radio.
-func (p *pod) sniffer(t *testing.T) *os.File {
+// sniffer sees the frames of a pod's interface.
+func (p *pod) sniffer(t *testing.T, interfaceName string) *os.File {
 	t.Helper()
 	var fd int
 	p.do(t, func() (err error) {
@@ -215,7 +215,7 @@ func (p *pod) sniffer(t *testing.T) *os.File {
 		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, everything); err != nil {
 			return err
 		}
-		radio, err := net.InterfaceByName("vhf")
+		radio, err := net.InterfaceByName(interfaceName)
 		if err != nil {
 			return err
 		}
@@ -331,7 +331,7 @@ func sendFrame(name string, frame []byte) error {
 
 func TestFramesThatAGuestLeavesToItsHostToSegmentArriveCompleteAndNoLongerThanTheMTU(t *testing.T) {
 	b := newMachineBed(t)
-	sniffer := b.one.sniffer(t)
+	sniffer := b.one.sniffer(t, "vhf")
 	payload := make([]byte, 5000)
 	for i := range payload {
 		payload[i] = byte(i)
