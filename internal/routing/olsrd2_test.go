@@ -121,12 +121,16 @@ const (
 	testTC, testTCValidity       = 500 * time.Millisecond, 4 * time.Second
 )
 
-// runOurs has a node route by this package.
-func runOurs(t *testing.T, h *Host, n *radiotest.Node, metric olsr.Metric) *Instance {
+// runOurs has a node route by this package, in several topologies if there are some beside the first.
+func runOurs(t *testing.T, h *Host, n *radiotest.Node, metric olsr.Metric, topologies []Topology) *Instance {
 	t.Helper()
-	c := Config{Protocol: v1alpha1.RoutingOLSRv2, Metric: metric, Seed: int64(n.NEM),
+	var types []uint8
+	for _, topology := range topologies {
+		types = append(types, topology.Type)
+	}
+	c := Config{Protocol: v1alpha1.RoutingOLSRv2, Metric: metric, Topologies: topologies, Seed: int64(n.NEM),
 		Interfaces: []Interface{{Name: n.Name, Index: n.Index, Address: netip.MustParsePrefix(fmt.Sprintf("198.18.0.%d/16", n.NEM)), MTU: 1400,
-			Hello: testHello, HelloValidity: testHelloValidity, TC: testTC, TCValidity: testTCValidity}}}
+			Hello: testHello, HelloValidity: testHelloValidity, TC: testTC, TCValidity: testTCValidity, Topologies: types}}}
 	i, err := h.Start(n.Namespace, c)
 	if err != nil {
 		t.Fatal(err)
@@ -370,20 +374,23 @@ func TestOursAndOlsrd2FormOneNetwork(t *testing.T) {
 		across [2]int // nodes that only that link joins, or that are far apart
 		metric olsr.Metric
 		theirs string
+		// topologies of ours beside the first; olsrd2 has one.
+		topologies []Topology
 	}{
-		{"a line by hop count, ours first", line(4), 4, []int{1, 3}, [2]int{2, 3}, [2]int{1, 4}, olsr.HopCount, "constant_metric"},
-		{"a line by hop count, ours in the middle", line(5), 5, []int{2, 3}, [2]int{2, 3}, [2]int{1, 5}, olsr.HopCount, "constant_metric"},
+		{"a line by hop count, ours first", line(4), 4, []int{1, 3}, [2]int{2, 3}, [2]int{1, 4}, olsr.HopCount, "constant_metric", nil},
+		{"a line by hop count, ours in the middle", line(5), 5, []int{2, 3}, [2]int{2, 3}, [2]int{1, 5}, olsr.HopCount, "constant_metric", nil},
 		{"a ring with chords by hop count, every other one ours", append(ring(8), [2]int{1, 4}, [2]int{2, 7}, [2]int{3, 6}), 8, []int{1, 3, 5, 7},
-			[2]int{1, 4}, [2]int{1, 5}, olsr.HopCount, "constant_metric"},
-		{"a line by directional airtime, ours first", line(4), 4, []int{1, 3}, [2]int{2, 3}, [2]int{1, 4}, olsr.DAT, "ff_dat_metric"},
-		{"a line by directional airtime, ours at the ends", line(5), 5, []int{1, 5}, [2]int{2, 3}, [2]int{1, 5}, olsr.DAT, "ff_dat_metric"},
+			[2]int{1, 4}, [2]int{1, 5}, olsr.HopCount, "constant_metric", nil},
+		{"a line by hop count, ours with three topologies", line(5), 5, []int{1, 3, 4}, [2]int{2, 3}, [2]int{1, 5}, olsr.HopCount, "constant_metric", bulkAndVoice()},
+		{"a line by directional airtime, ours first", line(4), 4, []int{1, 3}, [2]int{2, 3}, [2]int{1, 4}, olsr.DAT, "ff_dat_metric", nil},
+		{"a line by directional airtime, ours at the ends", line(5), 5, []int{1, 5}, [2]int{2, 3}, [2]int{1, 5}, olsr.DAT, "ff_dat_metric", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if plugins, _ := exec.Command(program, "--version").CombinedOutput(); !bytes.Contains(plugins, []byte(c.theirs)) {
 				t.Skipf("this olsrd2 is built without the plugin %s", c.theirs)
 			}
 			a := newTestMedium(t, c.nodes)
-			a.run(t, program, c.ours, c.metric, c.theirs)
+			a.run(t, program, c.ours, c.metric, c.theirs, c.topologies)
 			for _, ends := range c.links {
 				a.see(ends[0], ends[1], true)
 			}
@@ -417,7 +424,7 @@ func TestOursAndOlsrd2FormOneNetwork(t *testing.T) {
 }
 
 // run has the nodes route, by our router and olsrd2.
-func (a *testMedium) run(t *testing.T, program string, ours []int, metric olsr.Metric, theirs string) {
+func (a *testMedium) run(t *testing.T, program string, ours []int, metric olsr.Metric, theirs string, topologies []Topology) {
 	t.Helper()
 	host, err := NewHost(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -426,7 +433,7 @@ func (a *testMedium) run(t *testing.T, program string, ours []int, metric olsr.M
 	t.Cleanup(func() { _ = host.Close() })
 	for n := 1; n <= len(a.nodes); n++ {
 		if slices.Contains(ours, n) {
-			a.ours[n] = runOurs(t, host, a.nodes[n-1], metric)
+			a.ours[n] = runOurs(t, host, a.nodes[n-1], metric, topologies)
 		} else {
 			runTheirs(t, program, a.nodes[n-1], theirs)
 		}
