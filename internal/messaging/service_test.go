@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 // network carries requests between services in memory: each takes delay, both ways.
 type network struct {
 	delay    time.Duration
+	mu       sync.Mutex
 	services map[string]*memoryPeer
 }
 
@@ -29,13 +31,17 @@ type memoryPeer struct {
 func (n *network) open(address string) request.Open {
 	return func(s request.Setup) (request.Peer, error) {
 		p := &memoryPeer{network: n, setup: s}
+		n.mu.Lock()
+		defer n.mu.Unlock()
 		n.services[address] = p
 		return p, nil
 	}
 }
 
 func (p *memoryPeer) Do(ctx context.Context, to string, r request.Request, e request.Events) (request.Response, time.Time, error) {
+	p.network.mu.Lock()
 	addressee, found := p.network.services[to]
+	p.network.mu.Unlock()
 	if !found {
 		return request.Response{}, time.Time{}, &request.Failure{Reason: request.Refused, Detail: to}
 	}
