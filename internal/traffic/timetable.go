@@ -45,16 +45,24 @@ type periodic struct {
 
 func newPeriodic(config trafficconfig.Config) (*periodic, error) {
 	sender := payload.Sender{Country: config.Country, Unit: config.Unit, Entity: config.Entity}
-	maker, err := payload.New(config.Publish.Payload, sender, config.Seed)
+	maker, err := newMaker(config, sender)
 	if err != nil {
 		return nil, err
 	}
-	probe, err := payload.New(config.Publish.Payload, sender, config.Seed) // the real one starts with its first message
+	probe, err := newMaker(config, sender) // the real one starts with its first message
 	if err != nil {
 		return nil, err
 	}
 	size := len(probe.Append(nil, messagelog.MessageID(config.Entity, 999999), time.Now()))
 	return &periodic{periodSeconds: config.Publish.PeriodSeconds, to: config.Publish.Topic, size: size, maker: maker}, nil
+}
+
+func newMaker(config trafficconfig.Config, sender payload.Sender) (payload.Maker, error) {
+	p := config.Publish
+	if p.Encoding == "" && p.Compression == "" {
+		return payload.New(p.Payload, sender, config.Seed)
+	}
+	return payload.NewEncoded(p.Payload, p.Encoding, p.Compression, sender, config.Seed)
 }
 
 func (p *periodic) due(number int64) (time.Duration, bool) {

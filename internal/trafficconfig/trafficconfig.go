@@ -88,6 +88,10 @@ type Publish struct {
 	// Payload is geojson, nffi, gps, image:N, bytes:N or file:PATH; for PeriodSeconds.
 	Payload string `json:"payload,omitempty"`
 
+	// Encoding and Compression of payload geojson or nffi; empty for the payload's own form.
+	Encoding    string `json:"encoding,omitempty"`
+	Compression string `json:"compression,omitempty"`
+
 	// One of the next three sets the times of messages, after the start and FirstAfterSeconds.
 
 	// PeriodSeconds is the time between two messages.

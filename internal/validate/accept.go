@@ -106,6 +106,7 @@ func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	errs = append(t.CheckReferences(&e.Spec), timelineErrs...)
 	errs = append(errs, render.CheckRadio(&e.Spec, t)...)
 	errs = append(errs, render.CheckMessaging(&e.Spec, t)...)
+	errs = append(errs, render.CheckEncodings(&e.Spec)...)
 	input := render.Input{Experiment: e, Topology: t, Scripts: known.scripts, FileBytes: known.fileBytes}
 	errs = append(errs, render.CheckScripts(input)...)
 	errs = append(errs, render.CheckPayloads(input)...)

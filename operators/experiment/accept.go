@@ -101,6 +101,7 @@ func (s *scope) compileSpec() *compiledSpec {
 		errs = append(errs, t.CheckReferences(spec)...)
 		errs = append(errs, render.CheckRadio(spec, t)...)
 		errs = append(errs, render.CheckMessaging(spec, t)...)
+		errs = append(errs, render.CheckEncodings(spec)...)
 	}
 	times, timelineErrs := timeline.Compile(spec, t)
 	errs = append(errs, timelineErrs...)

@@ -285,6 +285,14 @@ type Publisher struct {
 	// +optional
 	Payload string `json:"payload,omitempty"`
 
+	// encoding of payload geojson (json, the default, or cbor) or nffi (xml, the default, exi or exi-schemaless).
+	// +optional
+	Encoding Encoding `json:"encoding,omitempty"`
+
+	// compression of payload geojson or nffi: none, the default, or gzip.
+	// +optional
+	Compression Compression `json:"compression,omitempty"`
+
 	// country in the messages, in capitals; by default the node's group in capitals.
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z0-9][A-Z0-9_-]*$')",message="must be in capitals, such as NOR; digits, - and _ may follow"

@@ -125,6 +125,7 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 	if strings.HasPrefix(config.Payload, filePayload) {
 		config.Payload = filePayload + apps.PayloadFile
 	}
+	config.Encoding, config.Compression = string(p.Encoding), string(p.Compression)
 	config.PeriodSeconds = p.Period.Std().Seconds()
 	config.FirstAfterSeconds += apps.Phase(site, p.Phase, config.PeriodSeconds, i)
 	return config

@@ -2,11 +2,13 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload/file"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -32,6 +34,33 @@ func payloadReference(app v1alpha1.App) *v1alpha1.KeyReference {
 		return nil
 	}
 	return &v1alpha1.KeyReference{Name: name, Key: key}
+}
+
+// CheckEncodings finds publishers whose payload cannot be had in their encoding or compression.
+func CheckEncodings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	for i, app := range spec.Apps {
+		p := app.Publisher
+		if p == nil || p.Encoding == "" && (p.Compression == "" || p.Compression == v1alpha1.CompressionNone) {
+			continue
+		}
+		path := field.NewPath("spec", "apps").Index(i).Child("publisher")
+		kind := p.Payload
+		if kind == "" {
+			kind = encoding.GeoJSON
+		}
+		if p.Pattern != nil || !slices.Contains(encoding.Models(), kind) {
+			errs = append(errs, field.Forbidden(path, "encoding and compression are for payload geojson or nffi: other messages have one form"))
+			continue
+		}
+		used := string(p.Encoding)
+		if used == "" {
+			used = encoding.Encodings(kind)[0]
+		}
+		if err := encoding.Check(kind, used, string(p.Compression)); err != nil {
+			errs = append(errs, field.Invalid(path.Child("encoding"), used, plainWords(err)))
+		}
+	}
+	return errs
 }
 
 // CheckPayloads finds publishers whose messages are larger than their protocol allows, as far as sizes are known. Those of

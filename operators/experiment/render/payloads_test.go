@@ -102,3 +102,17 @@ func TestTheLineBeforeAFileHasItsRoom(t *testing.T) {
 		t.Errorf("a line of %d bytes, of %d: %v", line, file.MaxLine, err)
 	}
 }
+
+func TestAPublishersPayloadIsHadInItsEncodingOrRefused(t *testing.T) {
+	for want, p := range map[string]v1alpha1.Publisher{
+		"":                                {Payload: "nffi", Encoding: "exi", Compression: "gzip"},
+		"want json or cbor":               {Encoding: "xml"},
+		"for payload geojson or nffi":     {Payload: "bytes:100", Compression: "gzip"},
+		"want xml, exi or exi-schemaless": {Payload: "nffi", Encoding: "json"},
+	} {
+		errs := CheckEncodings(&v1alpha1.ExperimentSpec{Apps: []v1alpha1.App{{Name: "bft", Publisher: &p}}})
+		if got := fmt.Sprint(errs.ToAggregate()); (want == "") != (len(errs) == 0) || !strings.Contains(got, want) {
+			t.Errorf("%+v: %s; want %q", p, got, want)
+		}
+	}
+}
