@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"runtime"
@@ -220,4 +221,54 @@ func TestSetupsThatCannotWorkAreRefused(t *testing.T) {
 			t.Errorf("%s: %v; want %q in it", name, err, c.want)
 		}
 	}
+}
+
+func TestAFurtherConnectionEndsTheOneThatWasNotUsedForLongest(t *testing.T) {
+	t.Parallel()
+	p, _ := real(t, OpenTCP, nil)
+	tcp := p.(*Peer).transport.(*tcpTransport)
+	var theirs []net.Conn
+	for i := range maxConnections + 2 {
+		near, far := net.Pipe()
+		theirs = append(theirs, far)
+		s := tcp.start(near, "")
+		s.used.Store(int64(i + 1))
+	}
+	for i, conn := range theirs {
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		b, err := io.ReadAll(conn)
+		if ended := err == nil; ended != (i < 2) {
+			t.Fatalf("connection %d: ended %t with %d bytes, %v; want the first two to be ended", i, ended, len(b), err)
+		}
+		if i == 2 {
+			return
+		}
+	}
+}
+
+func TestAFloodOfMulticastRequestsLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		a.peer(t, server, nil)
+		flood := a.raw(t, "10.0.0.1:999")
+		for i := range 3000 {
+			b, err := format(post(int32(i), message.NonConfirmable, "x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = flood.write(b, origin{remote: netip.MustParseAddrPort("224.0.1.187:5683")})
+			if i%100 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		client := a.peer(t, "", func(s *request.Setup) { s.TimeoutSeconds = 1 })
+		if _, _, err := client.Do(t.Context(), server, anyRequest, request.Events{}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if n := a.count() - 3002; n > maxSpread+100 || n < maxSpread/2 {
+			t.Errorf("%d responses; want %d, and few more for those that left meanwhile", n, maxSpread)
+		}
+	})
 }

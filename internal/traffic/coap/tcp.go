@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/traffic/request"
@@ -22,7 +23,7 @@ const (
 	maxMessageBytes = 1 << 20
 	// defaultMessageBytes is what an endpoint accepts that announces nothing (RFC 8323, section 5.3.1).
 	defaultMessageBytes = 1152
-	// maxConnections that a server accepts.
+	// maxConnections of a peer, in either direction.
 	maxConnections = 1024
 	// readStep is how much of a long message is read at a time.
 	readStep = 16 << 10
@@ -55,7 +56,7 @@ func openTCP(c *core, s request.Setup) (transport, error) {
 	if s.Listen == "" {
 		return t, nil
 	}
-	listener, err := net.Listen("tcp", s.Listen)
+	listener, err := (&net.ListenConfig{KeepAlive: -1}).Listen(c.ctx, "tcp", s.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen %q: the port is in use, or the address is none of this node's", s.Listen)
 	}
@@ -67,7 +68,7 @@ func openTCP(c *core, s request.Setup) (transport, error) {
 func newTCP(c *core) *tcpTransport {
 	t := &tcpTransport{core: c, budget: &budget{left: storeBytes}, dials: slots[string]{limit: 1}, streams: map[*stream]bool{}, byName: map[string]*stream{}}
 	t.dial = func(ctx context.Context, to string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", to)
+		return (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", to) // it would load the network
 	}
 	return t
 }
@@ -84,7 +85,6 @@ func (t *tcpTransport) accept() {
 			}
 		case t.start(conn, "") == nil:
 			conn.Close()
-			t.core.warn("CoAP: more than %d connections: one is refused", maxConnections)
 		}
 	}
 }
@@ -93,11 +93,13 @@ func (t *tcpTransport) accept() {
 func (t *tcpTransport) start(conn net.Conn, name string) *stream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || name == "" && len(t.streams) >= maxConnections {
+	if t.closed {
 		return nil
 	}
+	t.makeRoom()
 	s := &stream{core: t.core, budget: t.budget, conn: conn, from: conn.RemoteAddr().String(), writing: make(chan struct{}, 1), announced: make(chan struct{}), over: make(chan struct{}), peerBytes: defaultMessageBytes, peerBlocks: true}
 	s.writing <- struct{}{} // for the CSM, which has to be first
+	s.used.Store(time.Now().UnixNano())
 	t.streams[s] = true
 	if name != "" {
 		t.byName[name] = s
@@ -112,6 +114,22 @@ func (t *tcpTransport) start(conn net.Conn, name string) *stream {
 		}
 	})
 	return s
+}
+
+// makeRoom ends the connection that was not used for longest, if there are too many.
+func (t *tcpTransport) makeRoom() {
+	if len(t.streams) < maxConnections {
+		return
+	}
+	var oldest *stream
+	for s := range t.streams {
+		if oldest == nil || s.used.Load() < oldest.used.Load() {
+			oldest = s
+		}
+	}
+	oldest.conn.Close()
+	delete(t.streams, oldest)
+	t.core.warn("CoAP: more than %d connections: the one that was not used for longest is ended", maxConnections)
 }
 
 func (t *tcpTransport) existing(name string) *stream {
@@ -168,6 +186,8 @@ type stream struct {
 	conn      net.Conn
 	from      string
 	exchanges exchanges
+	// used is when the last message came, in nanoseconds.
+	used atomic.Int64
 	// writing is held while a message is written.
 	writing chan struct{}
 
@@ -291,6 +311,7 @@ func (s *stream) take(r *bufio.Reader, length int) (frame []byte, err error) {
 
 // handle handles a message. An error ends the connection.
 func (s *stream) handle(m message.Message, size int, at time.Time) error {
+	s.used.Store(at.UnixNano())
 	if isRequest(m.Code) {
 		return s.request(m, size, at)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	maxDatagram = 65507
 	// maxAnswered is how many confirmable responses a client remembers, to acknowledge repetitions.
 	maxAnswered = 1024
+	// maxSpread is how many responses to multicast wait at a time. Others are not sent, as RFC 7252, section 8.2, allows.
+	maxSpread = 1024
 )
 
 // origin is the two ends of a datagram.
@@ -44,6 +47,8 @@ type endpoint struct {
 	socket    socket
 	exchanges exchanges
 	slots     slots[netip.AddrPort]
+	// spreading counts the responses to multicast that wait.
+	spreading atomic.Int32
 
 	mu sync.Mutex
 	// id is that of the last message.
@@ -194,8 +199,9 @@ func (e *endpoint) request(m message.Message, datagram []byte, from origin, at t
 		return
 	}
 	e.running.Go(func() {
-		defer func() { <-e.handlers }()
-		e.answer(entry, m, from, at)
+		done := sync.OnceFunc(func() { <-e.handlers })
+		defer done()
+		e.answer(entry, m, from, at, done)
 	})
 }
 
@@ -210,7 +216,8 @@ func (e *endpoint) repeat(entry *seen, id int32, to origin) {
 }
 
 // answer calls the service, and sends its response within the acknowledgement or, if that takes long, as a message of its own.
-func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.Time) {
+// It calls served when only the leisure is left to wait for.
+func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.Time, served func()) {
 	if m.Type == message.Confirmable {
 		timer := time.AfterFunc(e.options.ackTimeout/4, func() {
 			e.mu.Lock()
@@ -233,21 +240,23 @@ func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.T
 	response := e.service.respond(a)
 	silent := suppressed(m, response.Code)
 	if from.multicast {
-		e.spread(entry, response, silent || class(response.Code) != 2, m, from)
+		served()
+		if !silent && class(response.Code) == 2 {
+			e.spread(response, m, from)
+		}
+		e.finish(entry, message.Message{}, true, m, from)
 		return
 	}
 	e.finish(entry, response, silent, m, from)
 }
 
 // spread answers a multicast request at a random time within the leisure, so that the group's members do not answer together.
-func (e *endpoint) spread(entry *seen, response message.Message, silent bool, m message.Message, from origin) {
-	if !silent && wait(e.ctx, time.Duration(e.random.fraction()*float64(e.options.leisure))) {
-		from.multicast, from.local = false, netip.Addr{}
-		e.sendResponse(response, m, message.NonConfirmable, from)
+func (e *endpoint) spread(response, m message.Message, to origin) {
+	if e.spreading.Add(1); e.spreading.Load() <= maxSpread && wait(e.ctx, time.Duration(e.random.fraction()*float64(e.options.leisure))) {
+		to.multicast, to.local = false, netip.Addr{}
+		e.sendResponse(response, m, message.NonConfirmable, to)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.history.finish(entry, nil)
+	e.spreading.Add(-1)
 }
 
 // wait reports whether the time passed before the context ended.
@@ -334,7 +343,15 @@ func (e *endpoint) write(b []byte, to origin) error {
 	if errors.Is(err, syscall.ECONNREFUSED) { // an ICMP message about an earlier datagram; this one was not sent
 		err = e.socket.write(b, to)
 	}
-	return err
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, net.ErrClosed):
+		return request.Failed(request.Cancelled, "")
+	case request.NetworkFailure(err) == nil: // such as a rule of a packet filter
+		return request.Failed(request.Unreachable, "the kernel does not send the datagram")
+	}
+	return failureOf(err)
 }
 
 func (e *endpoint) expect(x *exchange, id int32) {
