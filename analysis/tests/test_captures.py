@@ -19,6 +19,7 @@ from vignette_analysis import analyse, plots
 from vignette_analysis.captures import pcapng, protocols, volume
 from vignette_analysis.captures.headers import LAYERS
 from vignette_analysis.report import traffic
+from vignette_analysis.run import Run
 
 ETHER = Ether(dst="02:02:00:00:00:02", src="02:02:00:00:00:01")
 V4, V6 = IP(src="198.18.9.1", dst="198.18.9.2"), IPv6(src="fe80::1", dst="fe80::2")
@@ -60,6 +61,23 @@ FRAMES = {
     "an Ethernet frame without an end of its header": (Raw(bytes(9)), "other", 9, 0, 0, 0),
     "IP that claims more than there is": (ETHER / IP(len=100) / Raw(bytes(10)), "other", 14, 30, 0, 0),
 }  # fmt: skip
+
+
+def test_ports_that_the_spec_gives_messaging_services_are_known(tmp_path):
+    services = {
+        "http": ({"transport": "soap", "port": 9000}, TCP(sport=40000, dport=9000), "http"),
+        "coap": ({"transport": "coap", "port": 9001}, UDP(sport=9001, dport=40000), "coap"),
+        "tcp": ({"transport": "coap-tcp", "port": 9002}, TCP(sport=40000, dport=9002), "coap"),
+        "soap": ({"transport": "soap-udp", "port": 9003}, UDP(sport=40000, dport=9003), "soap-udp"),
+        "usual": ({"transport": "coap"}, UDP(sport=40000, dport=5683), "coap"),
+    }
+    run = Run(tmp_path, {"spec": {"apps": [{"name": name, "messaging": settings} for name, (settings, _, _) in services.items()]}})
+    for name, (_, header, protocol) in services.items():
+        path = capturelab.write(tmp_path / f"{name}.pcapng", capturelab.packet(T0, bytes(ETHER / V4 / header / Raw(bytes(9)))))
+        result = volume.measure(path, T0, None, ports=protocols.planned(run))
+        assert [protocols.NAMES[code] for code in result.seconds["protocol"]] == [protocol], name
+    other = volume.measure(tmp_path / "http.pcapng", T0, None)
+    assert [protocols.NAMES[code] for code in other.seconds["protocol"]] == ["tcp"]
 
 
 def measured(tmp_path: Path, *packets: bytes, window: tuple[int, int] | None = None) -> volume.Volume:

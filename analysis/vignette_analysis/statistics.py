@@ -14,6 +14,8 @@ import numpy as np
 LEVEL = 0.95
 # Resamples of a bootstrap. Their 2.5th percentile is then one between the true 2.2nd and 2.8th (two standard errors).
 REPLICATES = 10_000
+# Values whose moments are computed at once.
+_PART = 1 << 20
 
 
 def stream(*names: str) -> np.random.Generator:
@@ -53,11 +55,10 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
     from scipy.special import stdtrit
 
     mean = float(np.mean(values))
-    off = np.asarray(values, dtype=float) - mean
-    square = float(np.mean(off**2))
+    square, cube = _central_moments(np.asarray(values), mean)
     if square == 0:
         return mean, mean
-    skewness = float(np.mean((off / sqrt(square)) ** 3)) / sqrt(n)
+    skewness = cube / square**1.5 / sqrt(n)
     error, t = sqrt(square / (n - 1)), float(stdtrit(n - 1, (1 + level) / 2))
     return mean - error * _skewed(t, skewness), mean - error * _skewed(-t, skewness)
 
@@ -71,6 +72,16 @@ def repeats_interval(values: Sequence[float], level: float = LEVEL) -> tuple[flo
 
     mean, half = float(np.mean(values)), float(stdtrit(n - 1, (1 + level) / 2)) * float(np.std(values, ddof=1)) / sqrt(n)
     return mean - half, mean + half
+
+
+def _central_moments(values: np.ndarray, mean: float) -> tuple[float, float]:
+    """The second and third moment about the mean, in parts, as a run may have millions of values."""
+    square = cube = 0.0
+    for first in range(0, len(values), _PART):
+        off = values[first : first + _PART] - mean
+        square += float(np.sum(off**2))
+        cube += float(np.sum(off**3))
+    return square / len(values), cube / len(values)
 
 
 def _skewed(t: float, skewness: float) -> float:

@@ -86,8 +86,9 @@ def examine(run: Run, log: RadioLog, figures: list[dict], gaps: Gaps, left_out: 
 
 def _measure(run: Run, networks: list[_Network], pool: ThreadPoolExecutor) -> None:
     """Read all captures."""
+    ports = protocols.planned(run)
     pending = [
-        (network, node, pool.submit(volume.measure, path, run.t0, run.window))
+        (network, node, pool.submit(volume.measure, path, run.t0, run.window, ports=ports))
         for network in networks
         for node, (_, path) in network.coverage.files.items()
     ]

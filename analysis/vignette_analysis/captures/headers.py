@@ -47,12 +47,13 @@ class Headers:
 class Dissector:
     """Reads headers chunk by chunk. It remembers datagrams, so that all fragments get their datagram's protocol."""
 
-    def __init__(self) -> None:
+    def __init__(self, ports: protocols.Ports = protocols.USUAL) -> None:
+        self._ports = ports
         self._datagrams: dict[tuple, int] = {}
 
     def dissect(self, frames: Frames) -> Headers:
         """The layers and the protocol of each frame."""
-        packets = _Packets(frames)
+        packets = _Packets(frames, self._ports)
         packets.ethernet()
         packets.ipv4()
         packets.ipv6()
@@ -75,8 +76,8 @@ class Dissector:
 class _Packets:
     """The frames of a chunk while their headers are read from the outside in."""
 
-    def __init__(self, frames: Frames):
-        self.frames = frames
+    def __init__(self, frames: Frames, ports: protocols.Ports):
+        self.frames, self.ports = frames, ports
         count = frames.at.size
         self.protocol = np.full(count, protocols.CODES[protocols.OTHER], dtype=np.uint8)
         self.cut = np.zeros(count, dtype=bool)
@@ -196,7 +197,7 @@ class _Packets:
         self.transport_bytes[short] = self.packet_end[short] - self.headers_end[short]
         rows, begin = rows[whole & there], begin[whole & there]
         source, destination = self.word(rows, begin), self.word(rows, begin + 2)
-        self.protocol[rows] = protocols.of_ports(number, source, destination)
+        self.protocol[rows] = self.ports.codes(number, source, destination)
         if number == _TCP:
             self.transport_bytes[rows] = np.maximum((self.byte(rows, begin + 12) >> 4) * 4, 20)
             self.tcp[rows] = True

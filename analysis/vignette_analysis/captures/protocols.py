@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from ..requests import services
+from ..run import Run
+
 OTHER = "other"
 # Routing protocols; radiod's own have the names of spec.networks[].routing.protocol.
 ROUTING = frozenset({"olsrv1", "olsrv2", "babel", "ospf", "rip", "bgp", "eigrp", "batman", "pim"})
@@ -65,10 +68,30 @@ for _number, (_, _length) in TRANSPORT.items():
     HEADER_BYTES[_number] = _length
 IS_INTERNET = np.zeros(256, dtype=bool)
 IS_INTERNET[list(INTERNET)] = True
-_BY_PORT = {6: _codes(1 << 16, TCP_PORTS, "tcp"), 17: _codes(1 << 16, UDP_PORTS, "udp")}
 
 
-def of_ports(number: int, source: np.ndarray, destination: np.ndarray) -> np.ndarray:
-    """Codes of the protocols in TCP (6) or UDP (17): by destination port, else by source port, else the transport."""
-    table = _BY_PORT[number]
-    return np.where(table[destination] != BY_NUMBER[number], table[destination], table[source])
+class Ports:
+    """Codes of protocols by port of TCP (6) and UDP (17), some of them other than usual."""
+
+    def __init__(self, tcp: dict[int, str] | None = None, udp: dict[int, str] | None = None):
+        self._tables = {6: _codes(1 << 16, TCP_PORTS | (tcp or {}), "tcp"), 17: _codes(1 << 16, UDP_PORTS | (udp or {}), "udp")}
+
+    def codes(self, number: int, source: np.ndarray, destination: np.ndarray) -> np.ndarray:
+        """Codes of the protocols in TCP (6) or UDP (17): by destination port, else by source port, else the transport."""
+        table = self._tables[number]
+        return np.where(table[destination] != BY_NUMBER[number], table[destination], table[source])
+
+
+USUAL = Ports()
+# Protocols of messaging services by their transport: the number of IP, and the name.
+_SERVICES = {"http": (6, "http"), "soap": (6, "http"), "coap": (17, "coap"), "coap-tcp": (6, "coap"), "soap-udp": (17, "soap-udp")}
+
+
+def planned(run: Run) -> Ports:
+    """The usual ports, and those that the spec gives messaging services."""
+    found: dict[int, dict[int, str]] = {6: {}, 17: {}}
+    for settings in services(run).values():
+        if settings.get("port") and settings.get("transport") in _SERVICES:
+            number, name = _SERVICES[settings["transport"]]
+            found[number][settings["port"]] = name
+    return Ports(found[6], found[17])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from . import pcapng
+from . import pcapng, protocols
 from .headers import LAYERS, Dissector, Headers
 from .pcapng import Frames
 
@@ -62,12 +62,14 @@ class _Sums:
         )
 
 
-def measure(path: Path, t0: int, window: tuple[int, int] | None, chunk_bytes: int = pcapng.CHUNK_BYTES) -> Volume:
+def measure(
+    path: Path, t0: int, window: tuple[int, int] | None, chunk_bytes: int = pcapng.CHUNK_BYTES, ports: protocols.Ports = protocols.USUAL
+) -> Volume:
     """Read a capture; times are Unix nanoseconds. Without a window all frames are inside."""
     sums = tuple(_Sums(keys) for keys in (_TIME, _PACKET, _FLOW))
     nothing = np.zeros(0, dtype=np.int64)
     none = Frames(np.zeros(pcapng.MARGIN_BYTES, dtype=np.uint8), *(nothing,) * 4, *(nothing.astype(bool),) * 2)
-    dissector = Dissector()
+    dissector = Dissector(ports)
     result = Volume(*(pl.DataFrame(),) * 3)
     _count(none, dissector, t0, window, sums, result)
     try:
