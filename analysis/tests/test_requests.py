@@ -7,7 +7,7 @@ import pytest
 from lab import PICTURE, UNIT, Lab, gap, gap_names
 
 from vignette_analysis import analyse, latex, plots, requests
-from vignette_analysis.report import asked
+from vignette_analysis.report import asked, words
 from vignette_analysis.report.parts import Chart
 
 CHAT = {"name": "chat", "messaging": {"transport": "coap"}}
@@ -171,6 +171,16 @@ def test_the_report_has_tables_and_charts_of_requests(lab):
     assert list(charts) == titles
     assert charts[titles[2]].table.rows == [("outstanding (inFlightAtEnd)", "1", "25.00"), ("timeout", "1", "25.00")]
     assert charts[titles[3]].table.rows == [("0", "3", "75.00"), ("1", "1", "25.00")]
+
+
+def test_the_report_begins_with_receipts_and_the_mean_response_time(lab):
+    for n in range(8):
+        send(lab, str(n), n + 1.0, receipt=0.5 + n / 100)
+    send(lab, "9", 9.0, failed=1.0)
+    tiles = {name: (value, about) for name, value, about in words.headline(analyse(lab.write()).results)}
+    assert tiles["Requests with a receipt"][0] == "88.89\u00a0%"
+    assert tiles["Requests with a receipt"][1].startswith("8 of 9 requests; 1 (1 timeout) failed, 0 outstanding; 95\u00a0% interval")
+    assert tiles["Mean response time"][0] == "535\u00a0ms" and "95\u00a0% interval 514" in tiles["Mean response time"][1]
 
 
 def test_charts_of_requests_are_for_those_that_have_something_to_draw(lab):

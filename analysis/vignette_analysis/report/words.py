@@ -85,6 +85,24 @@ def headline(results: dict) -> list[tuple[str, str, str]]:
         ("Median delay", seconds(delay.get("median")), quartiles + interval(confidence, "medianSeconds", seconds)),
         ("Mean delay", seconds(delay.get("mean")), interval(confidence, "meanSeconds", seconds).removeprefix("; ")),
         ("Greatest delay", seconds(delay.get("max")), f"least {seconds(delay.get('min'))}"),
+        *_requests(entry.get("requests")),
+    ]
+
+
+def _requests(entry: dict | None) -> list[tuple[str, str, str]]:
+    """Receipts and the mean response time; nothing without requests."""
+    if entry is None:
+        return []
+    confidence, mean = entry["confidence"], (entry["responseSeconds"] or {}).get("mean")
+    about = f"{number(entry['receipts'])} of {number(entry['triggered'])} requests; {summary.failed(entry)} failed"
+    about += f", {number(entry['outstanding'])} outstanding"
+    return [
+        (
+            "Requests with a receipt",
+            f"{summary.share(entry['receipts'], entry['triggered'])}\u00a0%",
+            about + interval(confidence, "receiptPercent", percent),
+        ),
+        ("Mean response time", seconds(mean), interval(confidence, "meanSeconds", seconds).removeprefix("; ")),
     ]
 
 
