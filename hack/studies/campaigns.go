@@ -74,7 +74,7 @@ func campaigns() []campaign {
 	all := []campaign{e4Campaign(1, form{}), e4Campaign(2, form{}), e4Campaign(2, form{true}), e8Campaign(form{}), e8Campaign(form{true}),
 		e3Campaign(), e2Campaign("vernemq"), e2Campaign("mosquitto"), e2ShortCampaign()}
 	for _, f := range []form{{false}, {true}} {
-		all = append(all, e1Campaign(f))
+		all = append(all, e1Campaign(f), e6Campaign(f, "messages"), e6Campaign(f, "bft"))
 	}
 	return all
 }
@@ -167,7 +167,7 @@ func e2Messaging(broker string) axis {
 // e2Campaign is the published one, with VerneMQ, or the same with another broker.
 func e2Campaign(broker string) campaign {
 	of := func(key string, qos int, modified bool) company {
-		return company{form{}, messagingOf(key), "e2", qos, modified}
+		return company{form{}, messagingOf(key), terrain{modified}, "e2", qos}
 	}
 	qos1 := []string{set("apps[picture].subscriber.qos", "1"), set("apps[bft].publisher.qos", "1")}
 	modified := []string{set("scenario.ref", "anglova-like-modified"), set("networks[radio].tdma.phy.transmitPower", "37dBm")}
@@ -183,13 +183,13 @@ func e2Campaign(broker string) campaign {
 
 // e2ShortCampaign has the short forms that need no external image.
 func e2ShortCampaign() campaign {
-	of := func(key string) string { return company{form{true}, messagingOf(key), "e2", 0, true}.path() }
+	of := func(key string) string { return company{form{true}, messagingOf(key), terrain{true}, "e2", 0}.path() }
 	return campaign{Study: "e2", Name: "e2-short", file: "short", template: of("mqttsn-mosquitto"), Title: "E2, short forms that need no image from elsewhere.",
 		Axes: []axis{e2Messaging("mosquitto")}, Points: 3, Files: "MESSAGING-qos0-modified.yaml in short", run: func(levels map[string]string) string { return of(levels["messaging"]) }}
 }
 
 func e1Campaign(f form) campaign {
-	of := func(key string) string { return company{f, messagingOf(key), "e1", 0, false}.path() }
+	of := func(key string) string { return company{f, messagingOf(key), terrain{}, "e1", 0}.path() }
 	wsn := level{"wsn", []string{set("apps[broker]", "{wsnBroker: {}}"), set("apps[picture].subscriber.protocol", "ws-notification"), set("apps[bft].publisher.protocol", "ws-notification")}}
 	return campaign{Study: "e1", Name: "e1" + f.suffix(), file: choose(f, "short", "all"), template: of("mosquitto"), Title: "E1: MQTT and WS-Notification" + choose(f, ", short forms.", "."),
 		Axes: []axis{{"messaging", []level{{Name: "mosquitto"}, wsn}}}, Points: 2, Files: "MESSAGING.yaml" + choose(f, " in short", ""),
@@ -270,6 +270,55 @@ func e8Messaging(p pair) (settings []string) {
 	}
 	if network, inPlace := strings.CutPrefix(p.Network(), "link: "); inPlace && p.Short {
 		settings = append(settings, set("networks[link].waveform"), set("networks[link].link", network))
+	}
+	return settings
+}
+
+// e6Campaign has the ways to exchange messages, or positions (bft). Positions by multicast are among the latter.
+func e6Campaign(f form, what string) campaign {
+	var ways []exchange
+	for _, e := range exchanges() {
+		if strings.HasPrefix(e.key, what+"-") {
+			ways = append(ways, e)
+		}
+	}
+	of := func(e exchange) platoons { return platoons{f, terrain{}, e} }
+	among := axis{Name: "exchange"}
+	for _, e := range ways {
+		among.Levels = append(among.Levels, level{strings.TrimPrefix(e.key, what+"-"), e6Settings(of(ways[0]), of(e))})
+	}
+	return campaign{Study: "e6", Name: "e6-" + what + f.suffix(), file: what + f.suffix(), template: of(ways[0]).path(),
+		Title: "E6: " + choose(form{what == "bft"}, "ways to exchange positions", "ways to exchange messages") + choose(f, ", short forms.", "."),
+		Axes:  []axis{among}, Points: len(ways), Files: what + "-EXCHANGE.yaml" + choose(f, " in short", ""),
+		run: func(levels map[string]string) string {
+			return of(ways[slices.IndexFunc(ways, func(e exchange) bool { return e.key == what+"-"+levels["exchange"] })]).path()
+		}}
+}
+
+// e6Settings returns the settings that change the template's messaging services into those of another exchange.
+func e6Settings(template, p platoons) (settings []string) {
+	services := choose(form{p.Payload == ""}, []string{"chat"}, []string{"bft-a", "bft-b", "bft-lead"})
+	for _, service := range services {
+		field := func(name, was, is string) {
+			switch path := "apps[" + service + "].messaging." + name; {
+			case was == is:
+			case is == "":
+				settings = append(settings, set(path))
+			default:
+				settings = append(settings, set(path, is))
+			}
+		}
+		field("transport", template.Transport, p.Transport)
+		field("encoding", template.Encoding, p.Encoding)
+		field("compression", template.Compression, p.Compression)
+		field("model", template.Model, p.Model)
+		field("coap", template.CoAP(), p.CoAP())
+		field("push.payload", template.Payload, p.Payload)
+		if service == "bft-lead" {
+			field("port", fmt.Sprint(template.LeadersPort()), fmt.Sprint(p.LeadersPort()))
+		} else {
+			field("multicast", template.MulticastField(), p.MulticastField())
+		}
 	}
 	return settings
 }

@@ -26,9 +26,9 @@ var companyMessaging = []messaging{
 type company struct {
 	form
 	messaging
-	Study    string
-	QoS      int
-	Modified bool
+	terrain
+	Study string
+	QoS   int
 }
 
 // companies are E1's two runs; E2's eight, and those of them without VerneMQ's image; short forms of E2 over the
@@ -37,13 +37,13 @@ func companies() (all []company) {
 	for _, m := range companyMessaging {
 		for _, f := range []form{{false}, {true}} {
 			if m.key == "wsn" || m.key == "mosquitto" {
-				all = append(all, company{f, m, "e1", 0, false})
+				all = append(all, company{f, m, terrain{}, "e1", 0})
 			}
-			all = append(all, company{f, m, "e2", 0, true})
+			all = append(all, company{f, m, terrain{true}, "e2", 0})
 		}
-		all = append(all, company{form{}, m, "e2", 0, false})
+		all = append(all, company{form{}, m, terrain{}, "e2", 0})
 		if m.key != "wsn" {
-			all = append(all, company{form{}, m, "e2", 1, true})
+			all = append(all, company{form{}, m, terrain{true}, "e2", 1})
 		}
 	}
 	return all
@@ -60,19 +60,6 @@ func (c company) path() string { return c.folder(c.Study) + c.key() + ".yaml" }
 
 // Name returns the experiment's name.
 func (c company) Name() string { return c.Study + "-" + c.key() + c.suffix() }
-
-// Movement returns the scenario's name.
-func (c company) Movement() string {
-	return choose(form{c.Modified}, "anglova-like-modified", "anglova-like")
-}
-
-// Terrain describes the terrain in words.
-func (c company) Terrain() string { return choose(form{c.Modified}, "modified Anglova", "Anglova") }
-
-// Pattern returns the pattern of the synthetic movement.
-func (c company) Pattern() string {
-	return choose(form{c.Modified}, "AnglovaLikeModified", "AnglovaLike")
-}
 
 // Title returns the file's title.
 func (c company) Title() string {

@@ -1,4 +1,4 @@
-// Command studies writes the files of the studies E1 to E4 and E8 below scenarios, which differ only as their names say,
+// Command studies writes the files of the studies E1 to E4, E6 and E8 below scenarios, which differ only as their names say,
 // and the campaigns over all of them. Run it from the repository's root: go run ./hack/studies
 package main
 
@@ -53,6 +53,9 @@ var runs = sync.OnceValue(func() map[string]string {
 	}
 	for _, n := range nations() {
 		add(n.path(), "nations.yaml", n)
+	}
+	for _, p := range allPlatoons() {
+		add(p.path(), "platoons.yaml", p)
 	}
 	for _, p := range pairs() {
 		add(p.path(), "pairs.yaml", p)

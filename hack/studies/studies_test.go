@@ -29,7 +29,7 @@ func TestTheStudiesFilesAreAsGenerated(t *testing.T) {
 
 func TestEveryFileOfAStudyIsGenerated(t *testing.T) {
 	all := All()
-	for _, study := range []string{"e1", "e2", "e3", "e4", "e8"} {
+	for _, study := range []string{"e1", "e2", "e3", "e4", "e6", "e8"} {
 		err := filepath.WalkDir(filepath.Join(root, study), func(path string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
 				return err
@@ -51,6 +51,7 @@ func TestTheStudiesHaveAllTheirRuns(t *testing.T) {
 		"e1/": 2, "e2/": 17, "e3/": 4, "e4/setting1-mosquitto": 6, "e4/setting1-vernemq": 6, "e4/setting2-mosquitto": 6, "e4/setting2-vernemq": 6,
 		"e4/setting2-mqtt-udp": 6, "e4/setting1-rabbitmq": 6, "e4/setting2-rabbitmq": 6, "e8/satcom/": 14, "e8/low-band-5g/": 14, "e8/tactical-broadband/": 14,
 		"e8/nbwf/": 14, "e8/cnr-1/": 14, "e8/cnr-10/": 14, "e8/short/": 14,
+		"e6/messages-": 9, "e6/bft-": 6, "e6/short/": 15,
 	}
 	got := map[string]int{}
 	for path := range All() {
@@ -58,7 +59,7 @@ func TestTheStudiesHaveAllTheirRuns(t *testing.T) {
 			if strings.Contains(path, "/campaigns/") {
 				continue
 			}
-			if strings.HasPrefix(path, prefix) && (strings.HasPrefix(prefix, "e8/short") || !strings.Contains(path, "/short/")) {
+			if strings.HasPrefix(path, prefix) && (strings.HasSuffix(prefix, "/short/") || !strings.Contains(path, "/short/")) {
 				got[prefix]++
 			}
 		}
@@ -91,5 +92,35 @@ func TestLinksInFilesAreTheWaveforms(t *testing.T) {
 		if !same {
 			t.Errorf("%s has %s; the waveform has %+v", p.path(), p.Network(), want)
 		}
+	}
+}
+
+func TestTheScriptOfE6HasThePublishedShape(t *testing.T) {
+	crossing := map[string]int{}
+	for _, m := range script() {
+		if m.crosses() {
+			crossing[platoonOf(m.From)]++
+		}
+	}
+	if got := len(script()); got != 97 {
+		t.Errorf("the script has %d messages; want 97", got)
+	}
+	if got := crossing["a"] + crossing["b"]; got != 17 {
+		t.Errorf("%d messages cross between the platoons (%v); want 17", got, crossing)
+	}
+}
+
+func TestMessagesOfE6sShortFormCrossBothWays(t *testing.T) {
+	crossing := map[string]int{}
+	for _, m := range shortScript() {
+		if m.crosses() {
+			crossing[platoonOf(m.From)]++
+		}
+		if end := 10 * (platoons{form: form{true}}.Duration() - platoons{form: form{true}}.Start()); m.tenths >= end {
+			t.Errorf("the message of %s falls due after the run's end", m.At())
+		}
+	}
+	if crossing["a"] == 0 || crossing["b"] == 0 {
+		t.Errorf("messages that cross, by their sender's platoon: %v; want some of both", crossing)
 	}
 }
