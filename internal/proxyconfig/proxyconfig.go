@@ -121,7 +121,8 @@ type Retry struct {
 type Limits struct {
 	// Requests is the most accepted requests without a response, 10000 by default. Further ones are refused.
 	Requests int `json:"requests,omitempty"`
-	// DiskMiB is the most MiB of requests and responses in the folder, 1024 by default. Further requests are refused.
+	// DiskMiB is the most MiB of requests and responses in the folder, 400 by default. Further requests are refused. A pod whose folder
+	// exceeds the limit that Kubernetes knows is evicted, so this has to be less: near and far part of a proxy each may take as much.
 	DiskMiB int `json:"diskMiB,omitempty"`
 	// BodyBytes is the largest body of a request or response, 8 MiB by default.
 	BodyBytes int `json:"bodyBytes,omitempty"`
@@ -150,7 +151,7 @@ func (c Config) WithDefaults() Config {
 	preset(&c.Retry.MaxSeconds, 10)
 	preset(&c.Retry.SilenceSeconds, 60)
 	preset(&c.Limits.Requests, 10_000)
-	preset(&c.Limits.DiskMiB, 1024)
+	preset(&c.Limits.DiskMiB, 400)
 	preset(&c.Limits.BodyBytes, 8<<20)
 	preset(&c.Limits.Concurrent, 8)
 	return c
