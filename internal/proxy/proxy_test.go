@@ -386,3 +386,49 @@ func TestTwoProxiesMayBeNearAndFarForEachOther(t *testing.T) {
 		})
 	}
 }
+
+func TestPipelinedRequestsAreAnsweredInTheirOrder(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	service := newCounter(t)
+	var text strings.Builder
+	for i := range 5 {
+		fmt.Fprintf(&text, "POST %s/ HTTP/1.1\r\nContent-Length: 1\r\n\r\n%d", service.URL, i)
+	}
+	fmt.Fprintf(&text, "GET %s/ HTTP/1.1\r\nConnection: close\r\n\r\n", service.URL)
+	answer, last := rawExchange(t, p.near.Near.Listen, text.String()), 0
+	for i := range 5 {
+		at := strings.Index(answer, fmt.Sprint("\r\n\r\nran ", i))
+		if at < last {
+			t.Errorf("answer %d is at %d, after the one at %d, of\n%s", i, at, last, answer)
+		}
+		last = at
+	}
+	if n := strings.Count(answer, "HTTP/1.1 200 OK"); n != 6 {
+		t.Errorf("%d responses; want 6", n)
+	}
+}
+
+func TestAClientOfHTTP10GetsNoChunks(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	at, _ := rawService(t, func(string) string {
+		return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nA: 1\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+	})
+	answer := rawExchange(t, p.near.Near.Listen, "GET http://"+at+"/ HTTP/1.0\r\n\r\n")
+	if want := "HTTP/1.1 200 OK\r\nA: 1\r\nConnection: close\r\n\r\nabcde"; answer != want {
+		t.Errorf("%q; want %q", answer, want)
+	}
+}
+
+func TestInterimResponsesAreSkippedAndABodyMayEndWithTheConnection(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	at, _ := rawService(t, func(string) string {
+		return "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.0 201 Made\r\nB:2\r\n\r\nuntil the end"
+	})
+	answer := rawExchange(t, p.near.Near.Listen, "POST http://"+at+"/ HTTP/1.1\r\nContent-Length: 1\r\n\r\nx")
+	if want := "HTTP/1.1 201 Made\r\nB:2\r\nConnection: close\r\n\r\nuntil the end"; answer != want {
+		t.Errorf("%q; want %q", answer, want)
+	}
+}

@@ -19,8 +19,8 @@ var Protocol = link.Protocol{Dial: Dial, Listen: Listen}
 const (
 	// contentType of frames.
 	contentType = "application/octet-stream"
-	// slowest is the rate of the slowest link, in bytes a second, for which attempts are long enough at once.
-	slowest = 100
+	// slowest is the rate of the slowest link, in bytes a second, for which the first attempt is long enough: 2.4 kbit/s.
+	slowest = 300
 	// noTimeout is the longest time of the protocol's own, as each attempt has one here.
 	noTimeout = 1e6
 	// idBytes of a frame, behind its kind, tell requests apart.
