@@ -1,0 +1,61 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// requesting has three nodes over a link: messages by CoAP to all, and reports of one node to another by SOAP over a pair of proxies.
+// From 12 s to 20 s the link carries nothing.
+func requesting(namespace string) *v1alpha1.Experiment {
+	b := makeExperiment(namespace, "requests").Duration("40s")
+	b.Spec.Networks = []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24", Link: &v1alpha1.LinkModel{Rate: new(v1alpha1.DataRate("2Mbit")), Delay: "20ms"}}}
+	b.Spec.Apps = []v1alpha1.App{
+		{Name: "chat", Messaging: &v1alpha1.Messaging{Transport: v1alpha1.TransportCoAP, Encoding: v1alpha1.EncodingCBOR, Timeout: "60s", Messages: []v1alpha1.ScriptedMessage{
+			{At: "4s", From: "a", To: "all", Text: "before the cut"}, {At: "14s", From: "b", To: "c", Text: "while the link is cut"}}}},
+		{Name: "report", Messaging: &v1alpha1.Messaging{Transport: v1alpha1.TransportSOAP, Encoding: v1alpha1.EncodingEXI, Timeout: "60s", Via: "near", Reply: "bytes:2000",
+			Push: &v1alpha1.Push{From: []string{"a"}, To: "c", Period: "2s", Payload: "nffi", Lead: "4s", Phase: v1alpha1.PhaseAligned}}},
+		{Name: "near", Proxy: &v1alpha1.Proxy{Peer: "far", Compression: v1alpha1.ProxyCompressionZstd}},
+		{Name: "far", Proxy: &v1alpha1.Proxy{}},
+	}
+	b.Node("a", "wan", "chat", "report", "near").Node("b", "wan", "chat").Node("c", "wan", "chat", "report", "far")
+	b.Spec.Timeline = []v1alpha1.TimelineEntry{
+		{At: "12s", Set: []v1alpha1.RadioChange{{Network: "wan", Silent: new(true)}}},
+		{At: "20s", Set: []v1alpha1.RadioChange{{Network: "wan", Silent: new(false)}}},
+		{At: "25s", Stop: []string{"report"}},
+	}
+	return b.Obj()
+}
+
+func TestRequestsAreDeliveredOnceAndAnsweredAcrossACutOfTheLink(t *testing.T) {
+	t.Parallel()
+	e := requesting(newNamespace(t))
+	mustCreate(t, e)
+	results := resultsOf(t, waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded).UID)
+	for name, want := range map[string]int64{"a/chat": 2, "b/chat": 1, "a/report": 11} {
+		p := publisherOf(t, results, name)
+		if p.Requests == nil {
+			t.Errorf("%s has no results of requests", name)
+			continue
+		}
+		if m, r := p.Messages, p.Requests; m.Sent != want || m.Received != want || m.Duplicates != 0 || r.Receipts != want || r.FailedCount() != 0 {
+			t.Errorf("%s: messages %+v, requests %+v; want %d, each delivered once and answered", name, m, *r, want)
+		}
+	}
+	late := publisherOf(t, results, "b/chat").Requests
+	if late != nil && late.ResponseSeconds != nil && (late.Retransmissions < 1 || late.ResponseSeconds.Max < 6) {
+		t.Errorf("the request in the cut: %+v; want it retransmitted, and answered after the cut", *late)
+	}
+	wantNoGaps(t, results)
+}
+
+func wantNoGaps(t *testing.T, results runapi.Results) {
+	t.Helper()
+	for _, gap := range append(results.Gaps, results.Warnings...) {
+		t.Errorf("gap %+v; want none", gap)
+	}
+}
