@@ -79,6 +79,9 @@ func (e *endpoint) read() {
 			return
 		case err != nil: // an ICMP message, of a connected socket
 			e.exchanges.fail(failureOf(err), false)
+			if request.NetworkFailure(err) == nil && !wait(e.ctx, 10*time.Millisecond) { // not again and again at once
+				return
+			}
 			continue
 		}
 		e.receive(append([]byte(nil), buffer[:n]...), from, at)
