@@ -159,7 +159,7 @@ func (c *client) accept(r message.Request, head message.Head) (*entry, error) {
 		return c.join(e, framing, head, err)
 	}
 	e = c.near.newEntry(store.Record{ID: id, Deadline: deadline}, r.Safe())
-	e.keyed, e.clients = keyed, 1
+	e.keyed, e.clients = keyed, 1 // nobody else has it yet
 	size, err := c.spool(e, head, framing)
 	if err != nil {
 		e.cancel()
@@ -341,13 +341,13 @@ func (n *near) left(c *client, e *entry, delivered bool) {
 	n.mu.Lock()
 	e.clients--
 	delete(e.wake, c)
-	done, clients := e.done, e.clients
+	done, clients, keyed := e.done, e.clients, e.keyed
 	n.mu.Unlock()
 	switch {
 	case clients > 0:
 	case !done && e.safe:
 		n.abandon(e)
-	case done && delivered && !e.keyed:
+	case done && delivered && !keyed:
 		n.forget(e)
 		atStep(stepRemoved)
 	}

@@ -45,17 +45,19 @@ type entry struct {
 	request  store.Record
 	response store.Record
 	safe     bool
-	keyed    bool
 	accepted time.Time
 	// ctx ends at the deadline, and when there is an outcome.
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// Of its worker. handedOver: the whole request was sent once, or may have been.
-	handedOver bool
-	attempts   int
+	// attempts are its worker's.
+	attempts int
 
 	// Below near.mu.
+	// handedOver: the whole request was sent once, or may have been.
+	handedOver bool
+	// keyed: its client may repeat it, so that the response is kept.
+	keyed               bool
 	clients             int
 	unanswered, waiting *list.Element
 	done                bool
