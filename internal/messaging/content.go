@@ -77,6 +77,8 @@ func contentTypeOf(kind string) string {
 		return "text/plain"
 	case "image":
 		return "image/png"
+	case encoding.NFFI:
+		return "application/xml"
 	}
 	return "application/octet-stream"
 }

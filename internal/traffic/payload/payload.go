@@ -27,7 +27,7 @@ type Maker interface {
 // Sender is the unit that messages describe.
 type Sender struct{ Country, Unit, Entity string }
 
-// New returns a Maker of a kind: geojson, nffi, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
+// New returns a Maker of a kind: geojson, nffi, nffi:N, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
 func New(kind string, s Sender, seed int64) (Maker, error) {
 	word, argument, _ := strings.Cut(kind, ":")
 	switch {
@@ -39,17 +39,20 @@ func New(kind string, s Sender, seed int64) (Maker, error) {
 		return gps.New(seed), nil
 	case word == "file" && argument != "":
 		return file.New(argument)
-	case word == "bytes", word == "image":
+	case word == "bytes", word == "image", word == "nffi":
 		n, err := strconv.Atoi(argument)
 		if err != nil {
 			return nil, fmt.Errorf("payload %q: want %s:N with a number N", kind, word)
+		}
+		if word == "nffi" {
+			return nffi.NewTracks(s.Country, s.Unit, s.Entity, seed, n)
 		}
 		if word == "image" {
 			return image.New(n, seed)
 		}
 		return bytes.New(s.Entity, n, seed)
 	}
-	return nil, fmt.Errorf("payload %q: want geojson, nffi, gps, image:N, bytes:N or file:PATH", kind)
+	return nil, fmt.Errorf("payload %q: want geojson, nffi, nffi:N, gps, image:N, bytes:N or file:PATH", kind)
 }
 
 // NewEncoded returns a Maker of geojson or nffi in an encoding and a compression. An empty encoding is the kind's own.

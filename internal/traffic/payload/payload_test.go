@@ -34,7 +34,7 @@ func maker(t testing.TB, kind string, s payload.Sender, seed int64) payload.Make
 }
 
 func TestEveryKindComesBackWithItsIdAndTime(t *testing.T) {
-	for _, kind := range []string{"geojson", "nffi", "gps", "image:1024", "image:200000", "bytes:32", "bytes:100", "bytes:100000", "file:" + someFile(t)} {
+	for _, kind := range []string{"geojson", "nffi", "nffi:20", "gps", "image:1024", "image:200000", "bytes:32", "bytes:100", "bytes:100000", "file:" + someFile(t)} {
 		m := maker(t, kind, prt, 7)
 		for _, id := range []string{"PRT-S003_1", "PRT-S003_28", "PRT-S003_999999"} {
 			content := m.Append(nil, id, at)
@@ -182,7 +182,7 @@ func TestTheSameSeedGivesTheSameContentAndAnotherDoesNot(t *testing.T) {
 }
 
 func TestKindsThatMakeNoSenseAreRefusedByName(t *testing.T) {
-	for _, kind := range []string{"", "GeoJSON", "bytes:", "bytes:-1", "bytes:31", "bytes:x", "bytes:999999999", "gps:1", "image:", "image:1023", "image:16777217",
+	for _, kind := range []string{"", "GeoJSON", "bytes:", "bytes:-1", "bytes:31", "bytes:x", "bytes:999999999", "gps:1", "nffi:", "nffi:0", "nffi:1001", "image:", "image:1023", "image:16777217",
 		"file:", "file:/no/such/file"} {
 		if _, err := payload.New(kind, prt, 1); err == nil || !strings.Contains(err.Error(), kind) {
 			t.Errorf("kind %q: %v; want an error that names it", kind, err)
@@ -256,7 +256,7 @@ func TestImagesAreWholeOfExactSizeAndCannotBeCompressed(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, kind := range []string{"geojson", "nffi", "gps", "image:1024", "bytes:64"} {
+	for _, kind := range []string{"geojson", "nffi", "nffi:20", "gps", "image:1024", "bytes:64"} {
 		f.Add(maker(f, kind, prt, 1).Append(nil, "PRT-S003_1", at))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

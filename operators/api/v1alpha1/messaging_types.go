@@ -79,7 +79,7 @@ type Messaging struct {
 	// +optional
 	Push *Push `json:"push,omitempty"`
 
-	// reply is the content of responses: geojson, nffi, gps, image:N or bytes:N. By default a response is an empty receipt.
+	// reply is the content of responses: geojson, nffi, nffi:N, gps, image:N or bytes:N. By default a response is an empty receipt.
 	// +kubebuilder:validation:MaxLength=24
 	// +optional
 	Reply string `json:"reply,omitempty"`
@@ -103,8 +103,8 @@ type Push struct {
 	// period between two messages, 1ms or more.
 	Period Duration `json:"period"`
 
-	// payload of the messages: geojson (a Blue Force Tracking position; the default), nffi (an NFFI track), gps, image:N or bytes:N. The app's
-	// encoding is for geojson and nffi.
+	// payload of the messages: geojson (a Blue Force Tracking position; the default), nffi (an NFFI track), nffi:N
+	// (a message with N tracks, as XML), gps, image:N or bytes:N. The app's encoding is for geojson and nffi.
 	// +kubebuilder:validation:MaxLength=24
 	// +optional
 	Payload string `json:"payload,omitempty"`

@@ -41,13 +41,18 @@ const report = "Moving along the main supply route with the column, spacing 50 m
 	"fuel and ammunition above three quarters, crew complete, next report from the checkpoint; " +
 	"radio check with the company net done, casualties none, vehicle state green, requesting nothing at present."
 
-// Maker makes the messages of one unit.
+// MaxTracks is the largest number of tracks of a message.
+const MaxTracks = 1000
+
+// Maker makes the messages of one unit, or of several.
 type Maker struct {
 	unit    *track.Unit
 	country string
 	name    string
 	entity  string
 	remarks string
+	// others have the message's further tracks.
+	others []*Maker
 }
 
 // New returns a Maker for an entity of a unit of a country.
@@ -56,6 +61,18 @@ func New(country, unit, entity string, seed int64) *Maker {
 	bare := len(m.message(nil, m.entity+"_1", time.Unix(0, 0), track.Position{}))
 	m.remarks = report[:min(max(aimBytes-bare, 0), len(report))]
 	return m
+}
+
+// NewTracks returns a Maker of messages with several tracks, from 1 to MaxTracks: those of the entity, then of further ones of its unit.
+func NewTracks(country, unit, entity string, seed int64, tracks int) (*Maker, error) {
+	if tracks < 1 || tracks > MaxTracks {
+		return nil, fmt.Errorf("payload nffi:%d: want from 1 to %d tracks", tracks, MaxTracks)
+	}
+	m := New(country, unit, entity, seed)
+	for n := 2; n <= tracks; n++ {
+		m.others = append(m.others, New(country, unit, fmt.Sprintf("%s-%d", entity, n), seed+int64(n)))
+	}
+	return m, nil
 }
 
 func escape(s string) string {
@@ -81,9 +98,17 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	return m.message(dst, escape(id), at, m.unit.MoveTo(at))
 }
 
-// message formats numbers with fixed widths, so that its size does not depend on the position.
 func (m *Maker) message(dst []byte, id string, at time.Time, p track.Position) []byte {
-	return fmt.Appendf(dst, `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track>`+
+	dst = m.track(append(dst, `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13">`...), id, at, p)
+	for i, other := range m.others {
+		dst = other.track(dst, fmt.Sprintf("%s-%d", id, i+2), at, other.unit.MoveTo(at))
+	}
+	return append(dst, `</NFFIMessage>`...)
+}
+
+// track formats numbers with fixed widths, so that its size does not depend on the position.
+func (m *Maker) track(dst []byte, id string, at time.Time, p track.Position) []byte {
+	return fmt.Appendf(dst, `<track>`+
 		`<positionalData secClassification="UNCLASSIFIED">`+
 		`<trackSource><sourceSystem><country>%s</country><system>BFT</system></sourceSystem><transponderId>%s</transponderId></trackSource>`+
 		`<dateTime>%s</dateTime>`+
@@ -93,7 +118,7 @@ func (m *Maker) message(dst []byte, id string, at time.Time, p track.Position) [
 		`<operStatusData><statusCode>OPERATIONAL</statusCode></operStatusData>`+
 		`<deviceSpecificData><additionalId>%s</additionalId>`+
 		`<specialUserDefined>%013d</specialUserDefined><remarks>%s</remarks></deviceSpecificData>`+
-		`</track></NFFIMessage>`,
+		`</track>`,
 		m.country, m.entity, at.UTC().Format("20060102150405"),
 		p.LatitudeDegrees, p.LongitudeDegrees, p.AltitudeMetres, p.BearingDegrees, p.SpeedKilometresPerHour,
 		m.name, id, at.UnixMilli(), m.remarks)

@@ -46,6 +46,32 @@ func TestMessagesAreValidByTheSchema(t *testing.T) {
 	}
 }
 
+func TestMessagesWithSeveralTracksAreValidAndHaveTheIdOfTheFirst(t *testing.T) {
+	at := time.UnixMilli(1588759108433)
+	maker, err := nffi.NewTracks("PRT", "PRT-UNIT001", "PRT-S003", 7, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := maker.Append(nil, "PRT-S003_4", at)
+	if got := bytes.Count(message, []byte("<track>")); got != 20 {
+		t.Errorf("%d tracks; want 20", got)
+	}
+	if id, made, ok := nffi.Parse(message); id != "PRT-S003_4" || !made.Equal(at) || !ok {
+		t.Errorf("the message is %s of %s, %v; want that of its first track", id, made, ok)
+	}
+	if said := validate(t, string(message)); !strings.Contains(said, ".xml validates\n") {
+		t.Error(said)
+	}
+}
+
+func TestANumberOfTracksOutOfRangeIsRefused(t *testing.T) {
+	for _, tracks := range []int{-1, 0, 1001} {
+		if _, err := nffi.NewTracks("PRT", "PRT-UNIT001", "PRT-S003", 7, tracks); err == nil {
+			t.Errorf("%d tracks are accepted", tracks)
+		}
+	}
+}
+
 func TestTheSchemaRefusesWhatIsNoMessage(t *testing.T) {
 	good := string(nffi.New("PRT", "PRT-UNIT001", "PRT-S003", 7).Append(nil, "PRT-S003_1", time.UnixMilli(1588759108433)))
 	wrong := map[string][2]string{
