@@ -166,6 +166,22 @@ func (c Config) Codec(model string) (*encoding.Codec, error) {
 	return encoding.New(model, c.EncodingOf(model), c.Compression)
 }
 
+// MaxPayloadBytes is the largest payload of a transport that is of no message model: SOAP has it in base64, a third larger, in an envelope
+// of up to 1 KiB.
+func MaxPayloadBytes(transport string, multicast, proxied bool) int {
+	most := map[string]int{HTTP: 32 << 20, SOAP: 32 << 20, CoAP: 16 << 20, CoAPTCP: 16 << 20, SOAPUDP: 65_507}[transport]
+	if multicast && transport == CoAP {
+		most = 65_000
+	}
+	if proxied {
+		most = min(most, 8<<20)
+	}
+	if transport == SOAP || transport == SOAPUDP {
+		most = (most - 1<<10) / 4 * 3
+	}
+	return most
+}
+
 func validAddressees(to []Addressee) error {
 	if len(to) == 0 {
 		return fmt.Errorf("to is empty: want an addressee")

@@ -37,7 +37,7 @@ type Handler func(at time.Time, r Request) Response
 
 // Events of one request. They are called before Do returns, or not at all.
 type Events struct {
-	// Sent: the whole request was handed to the socket; at is the time before its first byte.
+	// Sent: the request was handed to the socket, its first block if there are several; at is the time before its first byte.
 	Sent func(at time.Time)
 	// Retransmitted: the protocol itself sent the request, or a block of it, again.
 	Retransmitted func(at time.Time)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -154,14 +155,13 @@ func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
 
 // encodings finds contents that cannot be had in the encoding, or that the transport cannot carry.
 func (c *messagingCheck) encodings(path *field.Path) (errs field.ErrorList) {
-	settings := messaging.Settings(c.app)
+	settings, ofModel := messaging.Settings(c.app), false
 	check := func(kind string, at *field.Path) {
 		if !messagingconfig.IsModel(kind) {
-			if _, err := payload.New(kind, payload.Sender{Entity: longestSender(c.hosts, c.app.Name)}, 1); err != nil {
-				errs = append(errs, field.Invalid(at, kind, plainWords(err)))
-			}
+			errs = append(errs, c.payload(kind, at)...)
 			return
 		}
+		ofModel = true
 		used := settings.EncodingOf(kind)
 		switch err := encoding.Check(kind, used, settings.Compression); {
 		case err != nil:
@@ -179,7 +179,26 @@ func (c *messagingCheck) encodings(path *field.Path) (errs field.ErrorList) {
 	if c.m.Reply != "" {
 		check(c.m.Reply, path.Child("reply"))
 	}
+	if c.m.Encoding != "" && !ofModel && (c.m.Push != nil || c.m.Reply != "") {
+		errs = append(errs, field.Forbidden(path.Child("encoding"), "encoding is for geojson, nffi and scripted messages: other payloads have one form"))
+	}
 	return errs
+}
+
+// payload finds contents of no message model that are none, or too large.
+func (c *messagingCheck) payload(kind string, at *field.Path) field.ErrorList {
+	if word, _, _ := strings.Cut(kind, ":"); word == "file" {
+		return field.ErrorList{field.Invalid(at, kind, "messaging has no payload from files: want geojson, nffi, gps, image:N or bytes:N")}
+	}
+	if _, err := payload.New(kind, payload.Sender{Entity: longestSender(c.hosts, c.app.Name)}, 1); err != nil {
+		return field.ErrorList{field.Invalid(at, kind, plainWords(err))}
+	}
+	_, count, _ := strings.Cut(kind, ":")
+	size, err := strconv.Atoi(count)
+	if most := messagingconfig.MaxPayloadBytes(string(c.m.Transport), c.m.Multicast, c.m.Via != ""); err == nil && size > most {
+		return field.ErrorList{field.Invalid(at, kind, fmt.Sprintf("has %d bytes: want %d at most with transport %s", size, most, c.m.Transport))}
+	}
+	return nil
 }
 
 // plainWords of an error whose field is named already: the part after the value.
