@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -391,4 +392,39 @@ func TestAGroupsMembersRespondWithinTheLeisure(t *testing.T) {
 func addGroup(p *Peer, a *air) {
 	u := p.transport.(*udpTransport)
 	u.group = newEndpoint(p.core, a.socket(netip.MustParseAddrPort("10.0.0.1:30000")))
+}
+
+func TestBodiesInBlocksSurviveLossAndRepetition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(7, 7))
+		a := newAir()
+		a.delay = 20 * time.Millisecond
+		a.losing(func(b []byte, from, to netip.AddrPort) bool {
+			if random.Float64() < 0.1 { // it arrives a second time, later
+				d := datagram{from: from, to: to, content: append([]byte(nil), b...)}
+				time.AfterFunc(time.Duration(random.Float64()*float64(5*time.Second)), func() { a.deliver(d) })
+			}
+			return random.Float64() < 0.15
+		})
+		var handled atomic.Int32
+		a.peer(t, server, func(s *request.Setup) {
+			s.Handler = func(at time.Time, r request.Request) request.Response {
+				handled.Add(1)
+				return echo(at, r)
+			}
+		})
+		most, transfers := 12, 60
+		client := a.peer(t, "", func(s *request.Setup) { s.TimeoutSeconds, s.CoAP.MaxRetransmit, s.CoAP.BlockBytes = 1e6, &most, 256 })
+		for i := range transfers {
+			want := body(2000 + i)
+			got, _, err := client.Do(t.Context(), server, request.Request{Path: "/m", Body: want}, request.Events{})
+			if err != nil || !bytes.Equal(got.Body, want) {
+				t.Fatalf("transfer %d: %d bytes, %v", i, len(got.Body), err)
+			}
+		}
+		if int(handled.Load()) != transfers {
+			t.Errorf("%d requests were handled %d times", transfers, handled.Load())
+		}
+	})
 }
