@@ -74,7 +74,7 @@ func campaigns() []campaign {
 	all := []campaign{e4Campaign(1, form{}), e4Campaign(2, form{}), e4Campaign(2, form{true}), e8Campaign(form{}), e8Campaign(form{true}),
 		e3Campaign(), e2Campaign("vernemq"), e2Campaign("mosquitto"), e2ShortCampaign()}
 	for _, f := range []form{{false}, {true}} {
-		all = append(all, e1Campaign(f), e6Campaign(f, "messages"), e6Campaign(f, "bft"))
+		all = append(all, e1Campaign(f), e6Campaign(f, "messages"), e6Campaign(f, "bft"), e5Campaign(f))
 	}
 	return all
 }
@@ -319,6 +319,66 @@ func e6Settings(template, p platoons) (settings []string) {
 		} else {
 			field("multicast", template.MulticastField(), p.MulticastField())
 		}
+	}
+	return settings
+}
+
+// e5Campaign is all of E5, or all short forms. The template has all apps, for the ways without them to take out.
+func e5Campaign(f form) campaign {
+	networks, ways := choose(f, []link{"wifi-1"}, serviceNetworks), proxiedWays()
+	of := func(network link, way proxied, rest, cut bool) service { return service{f, network, way, rest, cut} }
+	wayOf := func(key string) proxied {
+		return ways[slices.IndexFunc(ways, func(w proxied) bool { return w.key == key })]
+	}
+	first, rest := of(networks[0], wayOf("amqp"), false, false), of(networks[0], wayOf("amqp"), true, false)
+	c := campaign{Study: "e5", Name: "e5" + f.suffix(), file: choose(f, "short", "all"), template: first.path(),
+		Title:  "E5: two services, with and without proxies" + choose(f, " over WiFi 1, short forms.", ", over six networks, whole and cut."),
+		Points: 4 * len(ways) * len(networks), Files: choose(f, "SERVICE-WAY.yaml in short", "NETWORK/SERVICE-WAY.yaml; of networks but "+string(networks[0])+" there are none")}
+	way, network := axis{Name: "way"}, axis{Name: "network"}
+	for _, w := range ways {
+		way.Levels = append(way.Levels, level{w.key, e5Way(of(first.link, w, false, false))})
+	}
+	for _, l := range networks {
+		network.Levels = append(network.Levels, level{string(l), e5Network(l, first.link)})
+	}
+	restful := []string{set("apps[service].messaging.transport", rest.Transport()), set("apps[service].messaging.encoding", "json"),
+		set("apps[service].messaging.push.payload", rest.Payload()), set("apps[service].messaging.push.period", fmt.Sprintf("%ds", rest.Period())),
+		set("apps[service].messaging.reply", rest.Reply())}
+	c.Axes = []axis{{"service", []level{{Name: "nffi"}, {"rest", restful}}}, way,
+		{"link", []level{{Name: "whole"}, {"cut", []string{set("timeline", of(first.link, first.proxied, false, true).timeline())}}}}}
+	if !f.Short {
+		c.Axes = append([]axis{network}, c.Axes...)
+	}
+	c.run = func(levels map[string]string) string {
+		return of(choose(f, first.link, link(levels["network"])), wayOf(levels["way"]), levels["service"] == "rest", levels["link"] == "cut").path()
+	}
+	return c
+}
+
+// e5Network returns the settings of another network than the template's.
+func e5Network(l, template link) (settings []string) {
+	if l != template {
+		settings = append(settings, set("networks[link].waveform", string(l)))
+	}
+	if l == "edge" {
+		settings = append(settings, set("networks[link].base", "[server]"))
+	}
+	return settings
+}
+
+// e5Way returns the settings that change the template, proxies by AMQP, into another way.
+func e5Way(s service) (settings []string) {
+	if s.Protocol != "amqp" {
+		settings = []string{set("apps[broker]"), set("nodes[server].apps", "["+s.AppsOf("server")+"]")}
+	}
+	switch s.Protocol {
+	case "":
+		return append(settings, set("apps[near]"), set("apps[far]"), set("nodes[client].apps", "["+s.AppsOf("client")+"]"), set("apps[service].messaging.via"))
+	case "http", "coap":
+		settings = append(settings, set("apps[near].proxy.protocol", s.Protocol), set("apps[near].proxy.broker"))
+	}
+	if s.Compression != "" {
+		settings = append(settings, set("apps[near].proxy.compression", s.Compression))
 	}
 	return settings
 }

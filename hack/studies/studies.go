@@ -1,4 +1,4 @@
-// Command studies writes the files of the studies E1 to E4, E6 and E8 below scenarios, which differ only as their names say,
+// Command studies writes the files of the studies E1 to E6 and E8 below scenarios, which differ only as their names say,
 // and the campaigns over all of them. Run it from the repository's root: go run ./hack/studies
 package main
 
@@ -32,16 +32,21 @@ func main() {
 	}
 }
 
-// All files by their path below scenarios.
+// All files by their path below scenarios. A run over another network of E5 is a point of the campaign only.
 func All() map[string]string {
 	all := maps.Clone(runs())
+	for _, s := range services() {
+		if s.OnlyInCampaign() {
+			delete(all, s.path())
+		}
+	}
 	for _, c := range campaigns() {
 		all[c.path()] = execute("campaign.yaml", c)
 	}
 	return all
 }
 
-// runs are the files of single runs.
+// runs are the single runs, by the paths of their files.
 var runs = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	add := func(path, name string, values any) { all[path] = execute(name, values) }
@@ -53,6 +58,9 @@ var runs = sync.OnceValue(func() map[string]string {
 	}
 	for _, n := range nations() {
 		add(n.path(), "nations.yaml", n)
+	}
+	for _, s := range services() {
+		add(s.path(), "services.yaml", s)
 	}
 	for _, p := range allPlatoons() {
 		add(p.path(), "platoons.yaml", p)
@@ -106,6 +114,7 @@ func (l link) LinkWords() string {
 	return fmt.Sprintf("the %s link (%s)", string(l), map[link]string{
 		"baseline": "LAN-like: no loss", "tactical-1": "9.8 kbit/s, 100 ms, 1 % loss", "tactical-2": "9.8 kbit/s, 100 ms, 10 % loss",
 		"satcom": "250 kbit/s, 550 ms, no loss", "low-band-5g": "100 Mbit/s, 20 ms, no loss", "tactical-broadband": "2 Mbit/s, 100 ms, 1 % loss",
-		"nbwf": "16 kbit/s, 500 ms, no loss", "cnr-1": "9.6 kbit/s, 100 ms, 1 % loss", "cnr-10": "9.6 kbit/s, 100 ms, 10 % loss",
+		"nbwf": "16 kbit/s, 500 ms, no loss", "cnr-1": "9.6 kbit/s, 100 ms, 1 % loss", "cnr-10": "9.6 kbit/s, 100 ms, 10 % loss", "line-of-sight": "2 Mbit/s, 5 ms, no loss",
+		"wifi-1": "2 Mbit/s, 100 ms, 1 % loss", "wifi-2": "2 Mbit/s, 100 ms, 20 % loss", "edge": "50 kbit/s up, 200 kbit/s down, 200 ms, no loss",
 	}[l])
 }

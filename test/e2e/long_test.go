@@ -46,7 +46,7 @@ func TestLongFormsOfE2WithOtherMessaging(t *testing.T) {
 func TestShortFormsOfTheStudies(t *testing.T) {
 	for _, pattern := range []string{
 		"e1/short/*", "e2/short/wsn*", "e2/short/rabbitmq*", "e2/short/mqttsn-mosquitto*", "e4/short/*rabbitmq*",
-		"e6/short/messages-[ch]*", "e6/short/messages-soap*", "e6/short/bft-*",
+		"e5/short/nffi-*", "e5/short/rest-*", "e6/short/messages-[ch]*", "e6/short/messages-soap*", "e6/short/bft-*",
 		"e8/short/mqtt-*gps*", "e8/short/mqtt-*image*", "e8/short/mqttsn-*", "e8/short/zeromq-*gps*", "e8/short/zeromq-*image*",
 	} {
 		t.Run(pattern, func(t *testing.T) {
