@@ -79,6 +79,9 @@ func (p platoons) Lines() []string {
 	if p.Model != "" {
 		lines = append(lines, "model: "+p.Model)
 	}
+	if p.Payload == "" && p.Short {
+		lines = append(lines, "timeout: 20s")
+	}
 	if p.CoAP() != "" {
 		lines = append(lines, "coap: "+p.CoAP())
 	}
@@ -127,7 +130,10 @@ func (p platoons) Duration() int {
 	return choose(p.form, 90, p.Start()+scriptFirst+scriptSeconds+5)
 }
 
-// Drain returns the run's drain time: a request may wait as long as its timeout.
+// Drain returns the run's drain time, in which every request has its receipt or has failed. Positions have neither.
 func (p platoons) Drain() string {
-	return choose(p.form, "{max: 60s, quietFor: 15s}", "{max: 90s, quietFor: 30s}")
+	if p.Payload != "" {
+		return "{max: 60s, quietFor: 15s}"
+	}
+	return choose(p.form, "{max: 60s, quietFor: 25s}", "{max: 120s, quietFor: 65s}")
 }

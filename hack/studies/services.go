@@ -89,8 +89,8 @@ func (s service) Messaging() string {
 	if s.REST {
 		transport += ", encoding: json"
 	}
-	return fmt.Sprintf("{transport: %s, timeout: 120s%s, push: {from: [client], to: server, period: %ds, payload: %s}, reply: %q}",
-		transport, choose(form{s.Protocol != ""}, ", via: near", ""), s.Period(), s.Payload(), s.Reply())
+	return fmt.Sprintf("{transport: %s, timeout: %ds%s, push: {from: [client], to: server, period: %ds, payload: %s}, reply: %q}",
+		transport, choose(s.form, 30, 90), choose(form{s.Protocol != ""}, ", via: near", ""), s.Period(), s.Payload(), s.Reply())
 }
 
 // Transport returns that of requests.
@@ -160,7 +160,7 @@ func (s service) timeline() string { return "[" + strings.Join(s.Timeline(), ", 
 // Duration returns the duration in seconds.
 func (s service) Duration() int { return s.Stop() + 5 }
 
-// Drain returns the drain time: TCP and proxies are silent for a while between two retries.
+// Drain returns the drain time, in which every request has its response or has failed.
 func (s service) Drain() string {
-	return choose(s.form, "{max: 60s, quietFor: 15s}", "{max: 150s, quietFor: 60s}")
+	return choose(s.form, "{max: 60s, quietFor: 35s}", "{max: 150s, quietFor: 95s}")
 }
