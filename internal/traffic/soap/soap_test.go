@@ -312,6 +312,20 @@ func lossy(t *testing.T, server string, delay time.Duration, drop func(toServer 
 	return near.LocalAddr().String(), &forth
 }
 
+// TestAReplyComesFromTheAddressThatTheRequestWentTo: a node with several networks may send it over another one than the request came by.
+func TestAReplyComesFromTheAddressThatTheRequestWentTo(t *testing.T) {
+	_, port, err := net.SplitHostPort(requesttest.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	openUDP(t, request.Setup{Listen: "0.0.0.0:" + port, Handler: echo, Receipt: true})
+	client := openUDP(t, request.Setup{Receipt: true, TimeoutSeconds: 2})
+	response, _, err := client.Do(t.Context(), "127.0.0.77:"+port, request.Request{Path: "/", Body: []byte("x"), ContentType: "text/plain"}, request.Events{})
+	if err != nil || string(response.Body) != "x" {
+		t.Errorf("%v, response %q; want x", err, response.Body)
+	}
+}
+
 func openUDP(t *testing.T, s request.Setup) *overUDP {
 	t.Helper()
 	return requesttest.Start(t, OpenUDP, s).(*overUDP)

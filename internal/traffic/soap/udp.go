@@ -346,7 +346,7 @@ func (l *link) receive(p *overUDP) {
 		if failure := request.NetworkFailure(err); failure != nil {
 			l.fail(failure)
 		}
-	}, func(at time.Time, datagram []byte, _ netip.AddrPort) { replies <- reply{at, datagram} })
+	}, func(at time.Time, datagram []byte, _ correspondents) { replies <- reply{at, datagram} })
 	close(replies)
 	reader.Wait()
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // control sets what a socket needs before it is bound: that drops are counted, the interface of multicast, and for a server's that
-// groups are received on their own sockets only.
+// groups are received on their own sockets only, and that the kernel tells the addresses of datagrams.
 func control(name string, serving bool) func(_, _ string, raw syscall.RawConn) error {
 	return func(_, _ string, raw syscall.RawConn) error {
 		var failed error
@@ -38,7 +38,8 @@ func control(name string, serving bool) func(_, _ string, raw syscall.RawConn) e
 func setOptions(fd int, name string, serving bool) error {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) // without it drops are not counted
 	if serving {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
+		err := errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0), unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1))
+		if err != nil {
 			return err
 		}
 	}
@@ -139,7 +140,7 @@ func (p *overUDP) serve(socket *net.UDPConn, group bool) {
 	p.sockets = append(p.sockets, socket)
 	p.mu.Unlock()
 	p.running.Go(func() {
-		p.read(socket, func(error) {}, func(at time.Time, datagram []byte, from netip.AddrPort) {
+		p.read(socket, func(error) {}, func(at time.Time, datagram []byte, c correspondents) {
 			select {
 			case p.slots <- struct{}{}:
 			case <-p.running.Context().Done():
@@ -149,17 +150,38 @@ func (p *overUDP) serve(socket *net.UDPConn, group bool) {
 				answered := p.handle(at, datagram, group)
 				<-p.slots
 				if answered != nil {
-					p.reply(socket, from, answered)
+					p.reply(socket, c, answered)
 				}
 			})
 		})
 	})
 }
 
+// correspondents are the ends of a datagram.
+type correspondents struct {
+	remote netip.AddrPort
+	// local is the address of this node that it came to, if the kernel tells.
+	local netip.Addr
+}
+
+// localAddress reads the address of this node that a datagram came to.
+func localAddress(control []byte) netip.Addr {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return netip.Addr{}
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo {
+			return netip.AddrFrom4([4]byte(m.Data[4:8]))
+		}
+	}
+	return netip.Addr{}
+}
+
 // read reads datagrams until the socket is closed, and warns of those that it could not read in time.
-func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at time.Time, datagram []byte, from netip.AddrPort)) {
+func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at time.Time, datagram []byte, c correspondents)) {
 	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are told
-	buffer, extra := make([]byte, MaxDatagram+1), make([]byte, 64)
+	buffer, extra := make([]byte, MaxDatagram+1), make([]byte, 128)
 	var dropped uint32
 	for {
 		n, used, _, from, err := socket.ReadMsgUDPAddrPort(buffer, extra)
@@ -176,7 +198,7 @@ func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at
 			p.setup.Warn(fmt.Sprintf("%d datagrams came faster than they could be read, and are lost", total-dropped))
 			dropped = total
 		}
-		received(at, bytes.Clone(buffer[:n]), from) // a message keeps parts of it
+		received(at, bytes.Clone(buffer[:n]), correspondents{from, localAddress(extra[:used])}) // a message keeps parts of it
 	}
 }
 
@@ -218,16 +240,21 @@ func (p *overUDP) handle(at time.Time, datagram []byte, group bool) []byte {
 	return answered
 }
 
-// reply sends an answer, and again by the rule.
-func (p *overUDP) reply(socket *net.UDPConn, to netip.AddrPort, datagram []byte) {
+// reply sends an answer, and again by the rule. It comes from the address that the request went to: the client takes no other, and that
+// of the way back differs on a node with several networks.
+func (p *overUDP) reply(socket *net.UDPConn, to correspondents, datagram []byte) {
+	var control []byte
+	if to.local.Is4() {
+		control = unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: to.local.As4()})
+	}
 	for _, delay := range append([]time.Duration{0}, p.delays(p.repeat.unicast)...) {
 		select {
 		case <-time.After(delay):
 		case <-p.running.Context().Done():
 			return
 		}
-		if _, err := socket.WriteToUDPAddrPort(datagram, to); err != nil {
-			p.setup.Warn(fmt.Sprintf("a response to %s cannot be sent", to))
+		if _, _, err := socket.WriteMsgUDPAddrPort(datagram, control, to.remote); err != nil {
+			p.setup.Warn(fmt.Sprintf("a response to %s cannot be sent", to.remote))
 			return
 		}
 	}
