@@ -129,8 +129,8 @@ func (s service) AppsOf(node string) string {
 	return apps
 }
 
-// Start returns the first request's time in seconds after T0.
-func (s service) Start() int { return choose(s.form, 10, 30) }
+// Start returns the start of requests in seconds after T0. A broker is up by then, and the proxies have connected to it.
+func (s service) Start() int { return choose(s.form, 30, 60) }
 
 // Stop returns the end of requests in seconds after T0.
 func (s service) Stop() int { return s.Start() + s.requesting() }
