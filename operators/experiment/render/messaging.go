@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/messagingconfig"
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/traffic/payload/nffi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messaging"
@@ -187,14 +188,17 @@ func (c *messagingCheck) encodings(path *field.Path) (errs field.ErrorList) {
 
 // payload finds contents of no message model that are none, or too large.
 func (c *messagingCheck) payload(kind string, at *field.Path) field.ErrorList {
-	if word, _, _ := strings.Cut(kind, ":"); word == "file" {
-		return field.ErrorList{field.Invalid(at, kind, "messaging has no payload from files: want geojson, nffi, gps, image:N or bytes:N")}
+	word, count, _ := strings.Cut(kind, ":")
+	if word == "file" {
+		return field.ErrorList{field.Invalid(at, kind, "messaging has no payload from files: want geojson, nffi, nffi:N, gps, image:N or bytes:N")}
 	}
 	if _, err := payload.New(kind, payload.Sender{Entity: longestSender(c.hosts, c.app.Name)}, 1); err != nil {
 		return field.ErrorList{field.Invalid(at, kind, plainWords(err))}
 	}
-	_, count, _ := strings.Cut(kind, ":")
 	size, err := strconv.Atoi(count)
+	if word == encoding.NFFI {
+		size *= nffi.MaxBytes // of each track
+	}
 	if most := messagingconfig.MaxPayloadBytes(string(c.m.Transport), c.m.Multicast, c.m.Via != ""); err == nil && size > most {
 		return field.ErrorList{field.Invalid(at, kind, fmt.Sprintf("has %d bytes: want %d at most with transport %s", size, most, c.m.Transport))}
 	}

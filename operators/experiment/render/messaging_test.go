@@ -103,6 +103,7 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"SOAP's settings with CoAP":          {[]string{"encoding: cbor", "encoding: cbor\n      soap: {unicastRepeat: 0}"}, "spec.apps[0].messaging.soap", "soap is for soap and soap-udp"},
 		"a reply too large for the pair":     {[]string{"reply: bytes:2000", "reply: bytes:7000000"}, "spec.apps[2].messaging.reply", "want 6290688 at most with transport soap"},
 		"a payload too large for a datagram": {[]string{"encoding: exi, ", "", "payload: nffi, phase", "payload: \"bytes:60000\", phase"}, "spec.apps[1].messaging.push.payload", "want 48360 at most"},
+		"tracks too many for a datagram":     {[]string{"encoding: exi, ", "", "payload: nffi, phase", "payload: \"nffi:100\", phase"}, "spec.apps[1].messaging.push.payload", "has 90900 bytes"},
 		"an encoding of arbitrary bytes":     {[]string{"payload: nffi, phase", "payload: \"bytes:600\", phase"}, "spec.apps[1].messaging.encoding", "other payloads have one form"},
 		"a payload from a file":              {[]string{"payload: nffi, phase", "payload: \"file:a/b\", phase"}, "spec.apps[1].messaging.push.payload", "no payload from files"},
 		"a network without multicast":        {[]string{"encoding: cbor", "encoding: cbor\n      network: red"}, "spec.apps[0].messaging.network", "network is for multicast"},
