@@ -2,40 +2,23 @@ package render
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/messagingconfig"
 	"vignette.dev/vignette/internal/proxyconfig"
-	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps/messaging"
 	"vignette.dev/vignette/operators/apps/proxy"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// exchanging is an experiment with messaging services and proxies; edits are pairs of old and new text.
+// exchanging is an experiment with messaging services and proxies, and its errors.
 func exchanging(t *testing.T, edits ...string) (Input, field.ErrorList) {
 	t.Helper()
-	text, err := os.ReadFile("../testdata/requests.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	edited := string(text)
-	for i := 0; i+1 < len(edits); i += 2 {
-		if !strings.Contains(edited, edits[i]) {
-			t.Fatalf("%q is not in the experiment", edits[i])
-		}
-		edited = strings.ReplaceAll(edited, edits[i], edits[i+1])
-	}
-	e := &v1alpha1.Experiment{}
-	if err := yaml.UnmarshalStrict([]byte(edited), e); err != nil {
-		t.Fatal(err)
-	}
+	e := edited(t, "requests.yaml", edits...)
 	for i := range e.Spec.Apps { // the API server's defaults
 		if m := e.Spec.Apps[i].Messaging; m != nil && m.Timeout == "" {
 			m.Timeout = "60s"

@@ -15,24 +15,31 @@ import (
 // sinkScript is the content of the ConfigMap.
 const sinkScript = "0.0 LISTEN UDP 5000\n0.0 JOIN 239.1.2.3 INTERFACE wan\n"
 
-// scripted is an experiment whose traffic comes from scripts; edits are pairs of old and new text.
-func scripted(t *testing.T, edits ...string) Input {
+// edited is an experiment of a file in ../testdata; edits are pairs of old and new text.
+func edited(t *testing.T, file string, edits ...string) *v1alpha1.Experiment {
 	t.Helper()
-	text, err := os.ReadFile("../testdata/scripts.yaml")
+	text, err := os.ReadFile("../testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	edited := string(text)
+	changed := string(text)
 	for i := 0; i+1 < len(edits); i += 2 {
-		if !strings.Contains(edited, edits[i]) {
+		if !strings.Contains(changed, edits[i]) {
 			t.Fatalf("%q is not in the experiment", edits[i])
 		}
-		edited = strings.ReplaceAll(edited, edits[i], edits[i+1])
+		changed = strings.ReplaceAll(changed, edits[i], edits[i+1])
 	}
 	e := &v1alpha1.Experiment{}
-	if err := yaml.UnmarshalStrict([]byte(edited), e); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(changed), e); err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// scripted is an experiment whose traffic comes from scripts.
+func scripted(t *testing.T, edits ...string) Input {
+	t.Helper()
+	e := edited(t, "scripts.yaml", edits...)
 	expanded, errs := topology.Expand(&e.Spec)
 	if errs = append(errs, expanded.CheckReferences(&e.Spec)...); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
