@@ -73,7 +73,7 @@ func enter(only string) error {
 
 // jars returns the folder with perf-test's jars, downloaded if there is a network; empty if missing or not needed.
 func jars(only string) string {
-	if !slices.ContainsFunc(register, func(e entry) bool { return e.jars && strings.Contains(e.name, only) }) {
+	if !slices.ContainsFunc(register, func(e entry) bool { return e.jars && e.matches(only) }) {
 		return ""
 	}
 	fetch := exec.Command("hack/jars", "test/bench/protocols/perf-test.xml")
@@ -86,6 +86,9 @@ func jars(only string) string {
 }
 
 func bench(s scale, only string) error {
+	if !slices.ContainsFunc(register, func(e entry) bool { return e.matches(only) }) {
+		return fmt.Errorf("-only %s: no protocol has this in its name", only)
+	}
 	b, err := newBed(s)
 	if err != nil {
 		return err
@@ -93,11 +96,16 @@ func bench(s scale, only string) error {
 	defer b.close()
 	t := newTable(os.Stdout)
 	for _, e := range register {
-		if strings.Contains(e.name, only) {
+		if e.matches(only) {
 			t.print(e, e.line(b))
 		}
 	}
 	return nil
+}
+
+// matches reports whether an entry's name has the words of -only, in either case.
+func (e entry) matches(only string) bool {
+	return strings.Contains(strings.ToLower(e.name), strings.ToLower(only))
 }
 
 // line returns an entry's line, measured or skipped with the reason.

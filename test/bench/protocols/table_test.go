@@ -5,6 +5,13 @@ import (
 	"testing"
 )
 
+func TestAnEntryIsFoundByAWordOfItsNameInEitherCase(t *testing.T) {
+	e := entry{name: "STOMP 1.2, RabbitMQ"}
+	if !e.matches("stomp") || !e.matches("") || e.matches("mqtt-sn") {
+		t.Error("want stomp and nothing at all to match, and mqtt-sn not")
+	}
+}
+
 func TestATableHasEachLineAtOnceWithRatiosToTheTool(t *testing.T) {
 	var out strings.Builder
 	table := newTable(&out)
