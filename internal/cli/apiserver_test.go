@@ -79,15 +79,15 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 // changesAreAdmitted has the API server judge what `set` makes of its keys.
 func changesAreAdmitted(t *testing.T, c *cluster) {
 	for name, made := range map[string]struct{ model, from, arguments, want string }{
-		"a link":                  {linkModel, "hq", "rate=9.6kbit delay=1ms gilbertElliott=1%,25%", ""},
-		"one radio":               {rfpipeModel, "hq", "rate=9.6kbit frequency=300MHz transmitPower=5W antennaGain=-2dBi noiseFigure=4dB transmit=false", ""},
-		"all radios, and a place": {rfpipeModel, "", "delay=1ms jitter=1ms silent=true jammer=noise,power=100W,latitude=58.19,longitude=-7.98", ""},
-		"slots, and a pathloss":   {tdmaModel, "", "schedule=@slots.xml rate=1Mbit jammer=noise,power=20dBm,pathloss=90,frequency=1GHz,bandwidth=1MHz", ""},
-		"no jammer any more":      {tdmaModel, "", "jammer=noise,off", ""},
-		"loss of a link":          {linkModel, "", "loss=101%", "loss=101%: must be a percentage"},
-		"delay of radios":         {rfpipeModel, "", "delay=1", "delay=1: must be a duration with its unit"},
-		"rate of radios":          {rfpipeModel, "", "rate=fast", "rate=fast: must be a rate above zero"},
-		"name of a jammer":        {rfpipeModel, "", "jammer=" + strings.Repeat("x", 25) + ",off", "jammer=xxxxxxxxxxxxxxxxxxxxxxxxx,off: Too long"},
+		"a link":                  {v1alpha1.ModelLink, "hq", "rate=9.6kbit delay=1ms gilbertElliott=1%,25%", ""},
+		"one radio":               {v1alpha1.ModelRFPipe, "hq", "rate=9.6kbit frequency=300MHz transmitPower=5W antennaGain=-2dBi noiseFigure=4dB transmit=false", ""},
+		"all radios, and a place": {v1alpha1.ModelRFPipe, "", "delay=1ms jitter=1ms silent=true jammer=noise,power=100W,latitude=58.19,longitude=-7.98", ""},
+		"slots, and a pathloss":   {v1alpha1.ModelTDMA, "", "schedule=@slots.xml rate=1Mbit jammer=noise,power=20dBm,pathloss=90,frequency=1GHz,bandwidth=1MHz", ""},
+		"no jammer any more":      {v1alpha1.ModelTDMA, "", "jammer=noise,off", ""},
+		"loss of a link":          {v1alpha1.ModelLink, "", "loss=101%", "loss=101%: must be a percentage"},
+		"delay of radios":         {v1alpha1.ModelRFPipe, "", "delay=1", "delay=1: must be a duration with its unit"},
+		"rate of radios":          {v1alpha1.ModelRFPipe, "", "rate=fast", "rate=fast: must be a rate above zero"},
+		"name of a jammer":        {v1alpha1.ModelRFPipe, "", "jammer=" + strings.Repeat("x", 25) + ",off", "jammer=xxxxxxxxxxxxxxxxxxxxxxxxx,off: Too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := parseWish("vhf", made.from, "", strings.Fields(made.arguments))

@@ -118,7 +118,7 @@ func (c *cluster) keyNames(ctx context.Context, experiment, name string) []strin
 	if err != nil {
 		return all
 	}
-	return keyNames(modelOf(w))
+	return keyNames(w.Model())
 }
 
 // waveformOf a network: the one it has in place, or that of its name as the run began with it.
@@ -235,7 +235,7 @@ func checkEnds(c *v1alpha1.RadioChange) error {
 
 // in is the change in a network.
 func (w *wish) in(network v1alpha1.Network, waveform *v1alpha1.WaveformSpec) (v1alpha1.RadioChange, error) {
-	change, err := w.as(modelOf(waveform))
+	change, err := w.as(waveform.Model())
 	if err != nil {
 		return change, err
 	}

@@ -137,7 +137,7 @@ func TestEveryKeyOfSetIsReadAndShownAlike(t *testing.T) {
 			if got, want := strings.Join(describeChange(change), " "), key+"="+values[key]; err != nil || got != want {
 				t.Errorf("%s of %s: %v, shown as %s", want, model, err, got)
 			}
-			if (change.Link != nil) == (model != linkModel) && key != "silent" {
+			if (change.Link != nil) == (model != v1alpha1.ModelLink) && key != "silent" {
 				t.Errorf("%s of %s makes %+v", key, model, change)
 			}
 		}

@@ -14,28 +14,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// The models of networks, by their names in a Waveform.
-const (
-	linkModel   = "link"
-	rfpipeModel = "rfpipe"
-	tdmaModel   = "tdma"
-)
-
 // models in the order in which a key's meaning is looked for.
-var models = []string{linkModel, rfpipeModel, tdmaModel}
-
-// modelOf a waveform; "" for one that has none.
-func modelOf(w *v1alpha1.WaveformSpec) string {
-	switch {
-	case w.Link != nil:
-		return linkModel
-	case w.RFPipe != nil:
-		return rfpipeModel
-	case w.TDMA != nil:
-		return tdmaModel
-	}
-	return ""
-}
+var models = []string{v1alpha1.ModelLink, v1alpha1.ModelRFPipe, v1alpha1.ModelTDMA}
 
 // setter puts what was typed into a change.
 type setter func(*v1alpha1.RadioChange, string) error
@@ -48,7 +28,7 @@ type key struct {
 
 // keysOf the models, in the order of their documentation.
 var keysOf = map[string][]key{
-	linkModel: {
+	v1alpha1.ModelLink: {
 		{"rate", ofLink(func(l *v1alpha1.LinkPatch) **v1alpha1.DataRate { return &l.Rate })},
 		{"delay", ofLink(func(l *v1alpha1.LinkPatch) **v1alpha1.Duration { return &l.Delay })},
 		{"jitter", ofLink(func(l *v1alpha1.LinkPatch) **v1alpha1.Duration { return &l.Jitter })},
@@ -64,13 +44,13 @@ var keysOf = map[string][]key{
 		{"limitBytes", setLimitBytes},
 		silentKey,
 	},
-	rfpipeModel: slices.Concat([]key{
+	v1alpha1.ModelRFPipe: slices.Concat([]key{
 		radioRate,
 		{"delay", ofRadio(func(r *v1alpha1.RadioPatch) **v1alpha1.Duration { return &r.Delay }, anyText)},
 		{"jitter", ofRadio(func(r *v1alpha1.RadioPatch) **v1alpha1.Duration { return &r.Jitter }, anyText)},
 		{"frequency", ofRadio(func(r *v1alpha1.RadioPatch) **v1alpha1.Frequency { return &r.Frequency }, units.ParseFrequency)},
 	}, radioKeys),
-	tdmaModel: slices.Concat([]key{radioRate, {"schedule", setSchedule}}, radioKeys),
+	v1alpha1.ModelTDMA: slices.Concat([]key{radioRate, {"schedule", setSchedule}}, radioKeys),
 }
 
 var (

@@ -131,7 +131,7 @@ type begun struct {
 // beginnings of a network, in the words of a change.
 func beginnings(network v1alpha1.Network, named map[string]v1alpha1.WaveformSpec) (all []begun) {
 	waveform, inPlace := render.InPlace(network)
-	what := modelOf(&waveform)
+	what := waveform.Model()
 	if !inPlace {
 		waveform, what = named[network.Waveform], "waveform "+network.Waveform
 	}

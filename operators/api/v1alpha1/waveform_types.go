@@ -239,6 +239,26 @@ type WaveformSpec struct {
 	TDMA *TDMAModel `json:"tdma,omitempty"`
 }
 
+// The models of a waveform, by the names of their fields.
+const (
+	ModelLink   = "link"
+	ModelRFPipe = "rfpipe"
+	ModelTDMA   = "tdma"
+)
+
+// Model is the name of the waveform's model; empty if it has none.
+func (w *WaveformSpec) Model() string {
+	switch {
+	case w.Link != nil:
+		return ModelLink
+	case w.RFPipe != nil:
+		return ModelRFPipe
+	case w.TDMA != nil:
+		return ModelTDMA
+	}
+	return ""
+}
+
 // PHY is the waveform's physical layer; nil for the model link, which has none.
 func (w *WaveformSpec) PHY() *PHY {
 	switch {

@@ -80,18 +80,13 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 }
 
 func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
+	errs = checkForLink(network, w, path)
 	p := w.PHY()
 	if p == nil {
-		return append(checkLinkOnly(network, path), c.checkChanges(network, w)...)
-	}
-	if network.CommEffects && network.Waveform != "" {
-		errs = append(errs, field.Forbidden(path.Child("commEffects"), fmt.Sprintf("comm effects are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
-	}
-	if len(network.Links) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
+		return slices.Concat(errs, checkForPHY(network, w, path), c.checkChanges(network, w))
 	}
 	errs = append(errs, c.checkEMANE(network, w, path)...)
-	at := modelPath{network: network, path: path.Child(modelOf(w)), networkPath: path}
+	at := modelPath{network: network, path: path.Child(w.Model()), networkPath: path}
 	errs = append(errs, at.checkModel(w, nemsOn(c.topology, network.Name))...)
 	errs = append(errs, c.checkPositions(network, p.Pathloss)...)
 	return append(errs, c.checkChanges(network, w)...)
@@ -108,7 +103,7 @@ func CheckWaveform(w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 			nems = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.NEMs(), s.Destinations()))))
 		}
 	}
-	at := modelPath{path: field.NewPath("spec", modelOf(w))}
+	at := modelPath{path: field.NewPath("spec", w.Model())}
 	return at.checkModel(w, nems)
 }
 
@@ -163,26 +158,30 @@ func (m modelPath) checkModel(w *v1alpha1.WaveformSpec, nems []int) (errs field.
 	return errs
 }
 
-func modelOf(w *v1alpha1.WaveformSpec) string {
-	switch {
-	case w.RFPipe != nil:
-		return "rfpipe"
-	case w.TDMA != nil:
-		return "tdma"
+// checkForLink finds settings of the link model at a network whose waveform has another model.
+func checkForLink(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
+	if network.Waveform == "" || w.Model() == v1alpha1.ModelLink {
+		return nil // the API server refuses them with a model in place
 	}
-	return "link"
+	if network.CommEffects {
+		errs = append(errs, field.Forbidden(path.Child("commEffects"), fmt.Sprintf("comm effects are for the link model, and waveform %s is %s", network.Waveform, w.Model())))
+	}
+	if len(network.Links) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, w.Model())))
+	}
+	return errs
 }
 
-// checkLinkOnly finds settings that a network of the link model does not support.
-func checkLinkOnly(network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
+// checkForPHY finds settings of a physical layer at a network whose waveform has none.
+func checkForPHY(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
 	if network.Waveform == "" {
-		return nil // the API server refuses it
+		return nil // the API server refuses them with a model in place
 	}
 	if len(network.Radios) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("radios"), fmt.Sprintf("radios are for rfpipe and tdma, and waveform %s is a link", network.Waveform)))
+		errs = append(errs, field.Forbidden(path.Child("radios"), fmt.Sprintf("radios are for rfpipe and tdma, and waveform %s is %s", network.Waveform, w.Model())))
 	}
 	if network.Engine == v1alpha1.EngineEMANE {
-		errs = append(errs, field.Forbidden(path.Child("engine"), fmt.Sprintf("engine emane is for rfpipe and tdma, and waveform %s is a link", network.Waveform)))
+		errs = append(errs, field.Forbidden(path.Child("engine"), fmt.Sprintf("engine emane is for rfpipe and tdma, and waveform %s is %s", network.Waveform, w.Model())))
 	}
 	return errs
 }
@@ -388,23 +387,23 @@ func AfterChanges(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 
 // Change returns what of a change does not fit the model, and applies what fits.
 func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
-	model := modelOf(c.waveform)
+	model := c.waveform.Model()
 	forbid := func(part string, wrong bool, needs string) {
 		if wrong {
 			errs = append(errs, field.Forbidden(path.Child(part), fmt.Sprintf("is for %s, and network %s is %s", needs, change.Network, model)))
 		}
 	}
-	forbid("link", change.Link != nil && model != "link", "the link model")
+	forbid("link", change.Link != nil && model != v1alpha1.ModelLink, "the link model")
 	if c.pairLinks && change.Link != nil && (change.From != "" && change.From != everyNode || change.To != "" && change.To != everyNode) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf("network %s has commEffects, by which each pair of nodes has a link of its own: leave out from and to", change.Network)))
 	}
-	forbid("radio", change.Radio != nil && model == "link", "rfpipe and tdma")
-	forbid("jammer", change.Jammer != nil && model == "link", "rfpipe and tdma")
-	forbid("schedule", change.Schedule != "" && model != "tdma", "tdma")
+	forbid("radio", change.Radio != nil && c.waveform.PHY() == nil, "rfpipe and tdma")
+	forbid("jammer", change.Jammer != nil && c.waveform.PHY() == nil, "rfpipe and tdma")
+	forbid("schedule", change.Schedule != "" && model != v1alpha1.ModelTDMA, "tdma")
 	if change.Radio != nil {
-		forbid("radio.frequency", change.Radio.Frequency != nil && model == "tdma", "rfpipe, as a TDMA schedule has its own")
-		forbid("radio.delay", change.Radio.Delay != nil && model == "tdma", "rfpipe")
-		forbid("radio.jitter", change.Radio.Jitter != nil && model == "tdma", "rfpipe")
+		forbid("radio.frequency", change.Radio.Frequency != nil && model == v1alpha1.ModelTDMA, "rfpipe, as a TDMA schedule has its own")
+		forbid("radio.delay", change.Radio.Delay != nil && model == v1alpha1.ModelTDMA, "rfpipe")
+		forbid("radio.jitter", change.Radio.Jitter != nil && model == v1alpha1.ModelTDMA, "rfpipe")
 	}
 	errs = append(errs, checkJammer(change.Jammer, path)...)
 	if c.engine == v1alpha1.EngineEMANE {
@@ -413,7 +412,7 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 	if len(errs) == 0 {
 		errs = c.checkEffect(change, path)
 	}
-	if len(errs) == 0 && model == "tdma" {
+	if len(errs) == 0 && model == v1alpha1.ModelTDMA {
 		if err := c.reschedule(change); err != nil {
 			errs = append(errs, err.in(path))
 		}

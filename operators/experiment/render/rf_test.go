@@ -207,6 +207,7 @@ func TestChangesWithoutAnEffectAreRefused(t *testing.T) {
 		"jammer that nobody hears":        {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, "jammer: Forbidden: network vhf counts no interference"},
 		"end of a jammer":                 {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j", Off: true}}, ""},
 		"jammer":                          {heard, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, ""},
+		"radio without a physical layer":  {&v1alpha1.WaveformSpec{}, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, "radio: Forbidden: is for rfpipe and tdma"},
 		"jammer of slots, which count it": {adaptive, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
