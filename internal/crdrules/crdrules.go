@@ -360,11 +360,11 @@ func isBroker(ref string) string {
 	return fmt.Sprintf("self.apps.exists(b, !(has(b.publisher) || has(b.subscriber) || has(b.mgen) || has(b.script) || has(b.mediator)) && b.name == %s)", appOf(ref))
 }
 
-// speaks lists which kinds of app serve which protocol; an image may serve any. Protocols that it does not name are RabbitMQ's.
+// speaks reports, in CEL, whether the app of a reference serves a protocol; an image may serve any.
 func speaks(protocol, ref string) string {
-	return fmt.Sprintf("self.apps.exists(b, b.name == %[2]s && (has(b.command) || (%[1]s == 'mqtt' ? has(b.mosquitto) || has(b.vernemq) || has(b.rabbitmq) : "+
-		"%[1]s == 'mqtt-sn' ? has(b.mqttsnGateway) : %[1]s == 'xmpp' ? has(b.prosody) : %[1]s == 'zeromq' ? has(b.zeromqBroker) : "+
-		"%[1]s == 'ws-notification' ? has(b.wsnBroker) : has(b.rabbitmq))))", protocol, appOf(ref))
+	return fmt.Sprintf("self.apps.exists(b, b.name == %[2]s && (has(b.command) || (has(b.rabbitmq) ? %[1]s == 'mqtt' || %[1]s == 'amqp' || %[1]s == 'stomp' : "+
+		"has(b.prosody) ? %[1]s == 'xmpp' : has(b.zeromqBroker) ? %[1]s == 'zeromq' : has(b.wsnBroker) ? %[1]s == 'ws-notification' : "+
+		"has(b.mqttsnGateway) ? %[1]s == 'mqtt-sn' : (has(b.mosquitto) || has(b.vernemq)) && %[1]s == 'mqtt')))", protocol, appOf(ref))
 }
 
 func (e Extent) brokerRules() (rules apiextensionsv1.ValidationRules) {

@@ -169,7 +169,7 @@ var refusals = []refusal{
 	{"the name of a container of the platform", []string{"- name: own", "- name: agent", "sensor, own,", "sensor, agent,"}, "spec.apps[5].name", "platform's own containers"},
 	{"MQTT without a broker", []string{"to: mast/broker, ", ""}, "spec.apps[3].publisher.to", "needs to, its broker"},
 	{"MQTT/UDP with a broker", []string{"network: lan, payload", "to: hub, payload"}, "spec.apps[4].publisher.to", "leave out to"},
-	{"MQTT/UDP with QoS 1", []string{"network: lan, payload", "qos: 1, network: lan, payload"}, "spec.apps[4].publisher.qos", "mqtt-udp, xmpp and zeromq 0"},
+	{"MQTT/UDP with QoS 1", []string{"network: lan, payload", "qos: 1, network: lan, payload"}, "spec.apps[4].publisher.qos", "the others 0"},
 	{"publisher and subscriber of one client at two brokers", []string{"subscriber: {protocol: mqtt, to: hub}", "subscriber: {protocol: mqtt, to: mast/broker}"}, "spec.apps[2]", "are one client"},
 	{"a payload too small for its header", []string{"bytes:64", "bytes:31"}, "spec.apps[3].publisher.payload", "N from 32"},
 	{"AMQP to a broker of MQTT", []string{"{protocol: mqtt, to: mast/broker", "{protocol: amqp, to: mast/broker"}, "spec.apps[chat].publisher.to", "app broker does not speak amqp"},

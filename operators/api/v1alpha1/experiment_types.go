@@ -214,7 +214,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || has(self.to)",message="a publisher needs to, its broker; only mqtt-udp has none",fieldPath=".to",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || !has(self.network)",message="network is for mqtt-udp, which has no broker; else the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.qos <= (self.protocol in ['mqtt', 'mqtt-sn'] ? 2 : self.protocol in ['amqp', 'stomp', 'ws-notification'] ? 1 : 0)",message="mqtt and mqtt-sn have QoS up to 2, amqp, stomp and ws-notification up to 1, mqtt-udp, xmpp and zeromq 0",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="self.qos <= (self.protocol in ['mqtt', 'mqtt-sn'] ? 2 : self.protocol in ['amqp', 'stomp', 'ws-notification'] ? 1 : 0)",message="mqtt and mqtt-sn have QoS up to 2, amqp, stomp and ws-notification up to 1, the others 0",fieldPath=".qos"
 // +kubebuilder:validation:XValidation:rule="self.qos >= 0 || self.protocol == 'mqtt-sn'",message="only mqtt-sn has QoS -1",fieldPath=".qos"
 // +kubebuilder:validation:XValidation:rule="!has(self.retain) || !self.retain || self.protocol in ['mqtt', 'mqtt-sn']",message="retain is for mqtt and mqtt-sn",fieldPath=".retain",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.session == 'Auto' || self.protocol in ['mqtt', 'mqtt-sn']",message="session is for mqtt and mqtt-sn",fieldPath=".session",reason=FieldValueForbidden
@@ -230,7 +230,7 @@ type Publisher struct {
 	// +optional
 	Version MQTTVersion `json:"version,omitempty"`
 
-	// to is the broker, for protocol mqtt: an app's name (the one on the same node, else the only one in the
+	// to is the broker: an app's name (the one on the same node, else the only one in the
 	// experiment) or node/app.
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
@@ -370,7 +370,7 @@ type MessageScript struct {
 	// +optional
 	Version MQTTVersion `json:"version,omitempty"`
 
-	// to is the broker, for protocol mqtt: an app's name (the one on the same node, else the only one in the
+	// to is the broker: an app's name (the one on the same node, else the only one in the
 	// experiment) or node/app.
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
@@ -449,7 +449,7 @@ func (m ScriptedMessage) Std() time.Duration { return Duration(m.At).Std() }
 // +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || has(self.to)",message="a subscriber needs to, its broker; only mqtt-udp has none",fieldPath=".to",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || !has(self.network)",message="network is for mqtt-udp, which has no broker; else the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.qos <= (self.protocol in ['mqtt', 'mqtt-sn'] ? 2 : self.protocol in ['amqp', 'stomp', 'ws-notification'] ? 1 : 0)",message="mqtt and mqtt-sn have QoS up to 2, amqp, stomp and ws-notification up to 1, mqtt-udp, xmpp and zeromq 0",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="self.qos <= (self.protocol in ['mqtt', 'mqtt-sn'] ? 2 : self.protocol in ['amqp', 'stomp', 'ws-notification'] ? 1 : 0)",message="mqtt and mqtt-sn have QoS up to 2, amqp, stomp and ws-notification up to 1, the others 0",fieldPath=".qos"
 // +kubebuilder:validation:XValidation:rule="!has(self.sleep) || self.protocol == 'mqtt-sn'",message="sleep is for mqtt-sn",fieldPath=".sleep",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.session == 'Auto' || self.protocol in ['mqtt', 'mqtt-sn']",message="session is for mqtt and mqtt-sn",fieldPath=".session",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.failover) || self.protocol != 'mqtt-udp'",message="mqtt-udp has no broker: leave out failover",fieldPath=".failover",reason=FieldValueForbidden
@@ -462,7 +462,7 @@ type Subscriber struct {
 	// +optional
 	Version MQTTVersion `json:"version,omitempty"`
 
-	// to is the broker, for protocol mqtt: an app's name (the one on the same node, else the only one in the
+	// to is the broker: an app's name (the one on the same node, else the only one in the
 	// experiment) or node/app. The app's publisher, if it has one, uses the same broker.
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"

@@ -82,7 +82,11 @@ func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string
 	}
 	app, hosts, err := t.hostsOf(reference)
 	if err == nil && !Serves(app, protocol) {
-		err = fmt.Errorf("app %q is no broker of protocol %s: use %s, or an image of your own", app.Name, protocol, brokerKinds[protocol])
+		use := "an image of your own"
+		if kinds := brokerKinds[protocol]; kinds != "" {
+			use = kinds + ", or " + use
+		}
+		err = fmt.Errorf("app %q is no broker of protocol %s: use %s", app.Name, protocol, use)
 	}
 	return hosts, err
 }

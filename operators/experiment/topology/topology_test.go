@@ -139,6 +139,14 @@ func TestAReferenceIsToTheBrokerOnTheNodeElseTheOnlyOne(t *testing.T) {
 	}
 }
 
+func TestAProtocolThatOnlyImagesServeIsRefusedToOtherApps(t *testing.T) {
+	expanded, _ := Expand(spec())
+	_, err := expanded.Broker(expanded.Nodes[0], v1alpha1.ProtocolMQTTUDP, "broker")
+	if err == nil || !strings.HasSuffix(err.Error(), "use an image of your own") {
+		t.Errorf("%v; want advice to use an image of one's own", err)
+	}
+}
+
 // For whatever the API server accepts, the operator must return errors and never panic.
 func FuzzExpand(f *testing.F) {
 	f.Add("198.18.0.0/24", int32(1), int32(2), "wan", "broker")
