@@ -28,7 +28,7 @@ type scriptedContent struct {
 func newScriptedContent(config messagingconfig.Config, m messagingconfig.Message) (content, error) {
 	codec, err := config.Codec(config.Model)
 	return scriptedContent{Codec: codec, bytes: m.Bytes, message: encoding.Message{
-		Type: m.Type, From: m.From, To: []string{m.Addressed}, Text: m.Text, Precedence: m.Precedence, Classification: m.Classification,
+		Type: m.Type, From: m.From, To: []string{m.Addressed}, Text: m.Text,
 	}}, err
 }
 

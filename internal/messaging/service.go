@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ const (
 
 // Serve runs the service of a configuration file until ctx ends. SIGUSR1 stops sending only.
 func Serve(ctx context.Context, file string) error {
+	runtime.GOMAXPROCS(1) // as other clients: with more, idle threads would wake for each message
 	config, err := appinstance.ReadConfig[messagingconfig.Config](file)
 	if err != nil {
 		return err

@@ -94,9 +94,6 @@ type Message struct {
 	From      string `json:"from"`
 	Addressed string `json:"addressed"`
 	Text      string `json:"text,omitempty"`
-	// Precedence and Classification are for model operational.
-	Precedence     string `json:"precedence,omitempty"`
-	Classification string `json:"classification,omitempty"`
 	// Bytes is the size of the message as JSON, to which its text is filled up with spaces; 0 for no filling.
 	Bytes int `json:"bytes,omitempty"`
 }
@@ -105,7 +102,7 @@ type Message struct {
 type Push struct {
 	To            []Addressee `json:"to"`
 	PeriodSeconds float64     `json:"periodSeconds"`
-	// Payload is geojson, nffi, gps, image:N or bytes:N.
+	// Payload is geojson, nffi, nffi:N, gps, image:N or bytes:N.
 	Payload string `json:"payload"`
 	// FirstAfterSeconds is lead and phase: the time from the start to the first message.
 	FirstAfterSeconds float64 `json:"firstAfterSeconds"`

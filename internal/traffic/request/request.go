@@ -68,7 +68,7 @@ type Setup struct {
 	MulticastGroups []string
 	// Seed of random choices.
 	Seed int64
-	// Options of the protocol: those of one other protocol are ignored.
+	// A protocol ignores the options of others.
 	HTTP HTTPOptions
 	CoAP CoAPOptions
 	SOAP SOAPOptions

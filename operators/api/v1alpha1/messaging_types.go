@@ -13,8 +13,8 @@ type Messaging struct {
 	// +optional
 	Port int32 `json:"port,omitempty"`
 
-	// encoding of the messages: json, xml, cbor, exi (with the message's schema) or exi-schemaless. By default json, with soap and soap-udp xml.
-	// With these the encoding is that of the envelope's body.
+	// encoding of the messages: json, xml, cbor, exi (with the message's schema) or exi-schemaless. By default the model's own: json for
+	// geojson and military messages, else xml. With soap and soap-udp it is that of the envelope's body, xml by default.
 	// +optional
 	Encoding Encoding `json:"encoding,omitempty"`
 
@@ -22,11 +22,12 @@ type Messaging struct {
 	// +optional
 	Compression Compression `json:"compression,omitempty"`
 
-	// receipt asks the addressee for a response. It is the default. Only coap, coap-tcp and soap-udp can do without.
+	// receipt asks the addressee for a response. It is the default. Only coap, coap-tcp and soap-udp can do without; coap's requests are then
+	// non-confirmable.
 	// +optional
 	Receipt *bool `json:"receipt,omitempty"`
 
-	// timeout of a request, after which it has failed.
+	// timeout of a request, after which it has failed. With via it should be longer than the proxy's deadline.
 	// +kubebuilder:default="60s"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
@@ -45,7 +46,7 @@ type Messaging struct {
 	// +optional
 	HTTP *HTTPSettings `json:"http,omitempty"`
 
-	// coap has the settings of coap and coap-tcp.
+	// coap has the settings of coap, which is CoAP over UDP.
 	// +optional
 	CoAP *CoAPSettings `json:"coap,omitempty"`
 
@@ -58,8 +59,8 @@ type Messaging struct {
 	// +optional
 	Via string `json:"via,omitempty"`
 
-	// model of scripted messages: military, a short text with its sender, addressee and time, or operational, which has precedence and
-	// classification too.
+	// model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems
+	// exchange it in SOAP, with precedence (ROUTINE) and classification (UNCLASSIFIED).
 	// +optional
 	Model MessageModel `json:"model,omitempty"`
 
@@ -129,11 +130,11 @@ type HTTPSettings struct {
 
 // CoAPSettings configure CoAP. The defaults are those of RFC 7252, section 4.8, and RFC 7959.
 type CoAPSettings struct {
-	// confirmable requests are repeated until they are acknowledged. It is the default; for coap.
+	// confirmable requests are repeated until they are acknowledged. It is the default.
 	// +optional
 	Confirmable *bool `json:"confirmable,omitempty"`
 
-	// ackTimeout is the least time until the first repetition; it doubles with each. For coap.
+	// ackTimeout is the least time until the first repetition; it doubles with each.
 	// +kubebuilder:default="2s"
 	// +optional
 	ACKTimeout Duration `json:"ackTimeout,omitempty"`

@@ -185,7 +185,7 @@ func PayloadOf(p *v1alpha1.Push) string {
 func addressees(site apps.Site, to string) (all []messagingconfig.Addressee) {
 	port := strconv.Itoa(Port(site.App.Messaging))
 	for _, g := range site.Multicast {
-		if g.Name == to && site.App.Messaging.Multicast {
+		if g.Name == to {
 			return []messagingconfig.Addressee{{Address: net.JoinHostPort(g.Address, port), Topic: Topic(site.App.Name, to), Group: to}}
 		}
 	}

@@ -44,7 +44,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		panic(fmt.Sprintf("proxy configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
 	}
 	r := apps.Rendering{
-		Image: site.Images.Traffic, StopGraceSeconds: 3, DrainOnStop: true, Publishes: config.Near != nil && config.Topic != "",
+		Image: site.Images.Traffic, StopGraceSeconds: 3, Publishes: config.Near != nil && config.Topic != "",
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "proxy", "--config", path}}},
 		Files:     []agentconfig.File{{Path: path, Content: string(text)}},
 	}

@@ -17,7 +17,6 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messaging"
-	"vignette.dev/vignette/operators/apps/proxy"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
@@ -28,8 +27,12 @@ const (
 	groupsOfApp     = 1024
 )
 
-// minPeriod of a push.
-const minPeriod = time.Millisecond
+const (
+	// minPeriod of a push.
+	minPeriod = time.Millisecond
+	// longestTime of a request, or between two messages of a push.
+	longestTime = 240 * time.Hour
+)
 
 // messaging resolves the members, groups and sender of a messaging service.
 func (m *siteMaker) messaging(site *apps.Site, node topology.Node, app v1alpha1.App) {
@@ -64,7 +67,7 @@ func membersOf(t *topology.Topology, from topology.Node, app string) (members []
 func multicastGroups(spec *v1alpha1.ExperimentSpec, app string, members []apps.Member) (groups []apps.MulticastGroup) {
 	names := []string{apps.AddresseeAll}
 	for _, m := range members {
-		if !slices.Contains(names, m.Group) {
+		if m.Group != m.Node && !slices.Contains(names, m.Group) { // a node without a group is one by itself
 			names = append(names, m.Group)
 		}
 	}
@@ -96,9 +99,8 @@ func CheckMessaging(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs f
 		errs = append(errs, c.push(path.Child("push"))...)
 		errs = append(errs, c.networks(path)...)
 		errs = append(errs, c.multicast(path)...)
-		errs = append(errs, c.ports(path)...)
 	}
-	return errs
+	return append(errs, checkPorts(spec, t)...)
 }
 
 // messagingCheck checks one messaging service.
@@ -123,7 +125,7 @@ func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
 	}
 	byHTTP := c.isOneOf(v1alpha1.TransportHTTP, v1alpha1.TransportSOAP)
 	forbid(c.m.HTTP != nil && !byHTTP, "http", "http is for http and soap")
-	forbid(c.m.CoAP != nil && !c.isOneOf(v1alpha1.TransportCoAP, v1alpha1.TransportCoAPTCP), "coap", "coap is for coap and coap-tcp")
+	forbid(c.m.CoAP != nil && !c.isOneOf(v1alpha1.TransportCoAP), "coap", "coap is for coap, which is CoAP over UDP")
 	forbid(c.m.SOAP != nil && !c.m.BySOAP(), "soap", "soap is for soap and soap-udp")
 	forbid(c.m.Via != "" && !byHTTP, "via", "a proxy carries http and soap")
 	forbid(c.m.Multicast && !c.isOneOf(v1alpha1.TransportCoAP, v1alpha1.TransportSOAPUDP), "multicast", "multicast is for coap and soap-udp")
@@ -139,8 +141,11 @@ func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
 	if c.m.Network != "" && !c.m.Multicast {
 		errs = append(errs, field.Forbidden(path.Child("network"), "network is for multicast: else the addressee's address decides"))
 	}
-	if c.m.Timeout != "" && c.m.Timeout.Std() <= 0 {
-		errs = append(errs, field.Invalid(path.Child("timeout"), c.m.Timeout, "must be above zero"))
+	if c.m.Timeout != "" && (c.m.Timeout.Std() <= 0 || c.m.Timeout.Std() > longestTime) {
+		errs = append(errs, field.Invalid(path.Child("timeout"), c.m.Timeout, fmt.Sprintf("must be above zero, and %s at most", longestTime)))
+	}
+	if o := c.m.CoAP; o != nil && o.ACKTimeout != "" && (o.ACKTimeout.Std() < time.Millisecond || o.ACKTimeout.Std() > time.Hour) {
+		errs = append(errs, field.Invalid(path.Child("coap", "ackTimeout"), o.ACKTimeout, "must be from 1ms to 1h"))
 	}
 	sources := 0
 	for _, given := range []bool{len(c.m.Messages) > 0, c.m.ConfigMap != nil, c.m.Push != nil} {
@@ -163,6 +168,10 @@ func (c *messagingCheck) encodings(path *field.Path) (errs field.ErrorList) {
 			return
 		}
 		ofModel = true
+		if c.m.BySOAP() && !slices.Contains(encoding.Encodings(kind), encoding.XML) {
+			errs = append(errs, field.Invalid(at, kind, fmt.Sprintf("SOAP carries XML, and %s has none: want nffi, or arbitrary bytes", kind)))
+			return
+		}
 		used := settings.EncodingOf(kind)
 		switch err := encoding.Check(kind, used, settings.Compression); {
 		case err != nil:
@@ -180,8 +189,15 @@ func (c *messagingCheck) encodings(path *field.Path) (errs field.ErrorList) {
 	if c.m.Reply != "" {
 		check(c.m.Reply, path.Child("reply"))
 	}
-	if c.m.Encoding != "" && !ofModel && (c.m.Push != nil || c.m.Reply != "") {
-		errs = append(errs, field.Forbidden(path.Child("encoding"), "encoding is for geojson, nffi and scripted messages: other payloads have one form"))
+	if ofModel || c.m.Push == nil && c.m.Reply == "" {
+		return errs
+	}
+	const words = "is for geojson, nffi and scripted messages: other payloads have one form"
+	if c.m.Encoding != "" {
+		errs = append(errs, field.Forbidden(path.Child("encoding"), "encoding "+words))
+	}
+	if settings.Compression == string(v1alpha1.CompressionGzip) {
+		errs = append(errs, field.Forbidden(path.Child("compression"), "compression "+words))
 	}
 	return errs
 }
@@ -229,8 +245,8 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 	if p == nil {
 		return nil
 	}
-	if p.Period.Std() < minPeriod {
-		errs = append(errs, field.Invalid(path.Child("period"), p.Period, fmt.Sprintf("must be %s or more", minPeriod)))
+	if p.Period.Std() < minPeriod || p.Period.Std() > longestTime {
+		errs = append(errs, field.Invalid(path.Child("period"), p.Period, fmt.Sprintf("must be %s or more, and %s at most", minPeriod, longestTime)))
 	}
 	members := membersOf(c.t, topology.Node{}, c.app.Name)
 	none := func(name string) bool {
@@ -241,10 +257,25 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(path.Child("from").Index(i), from, fmt.Sprintf("no node or group of this name runs app %s", c.app.Name)))
 		}
 	}
-	if len(members) > 0 && none(p.To) {
+	switch {
+	case len(members) == 0 || len(errs) > 0:
+	case none(p.To):
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s: use a node, a group or all", c.app.Name)))
+	case !reachesAnother(p, members):
+		errs = append(errs, field.Invalid(path.Child("to"), p.To, "reaches nobody but its sender: name another node, or a group with one"))
 	}
 	return errs
+}
+
+// reachesAnother reports whether a sender of a push addresses somebody else.
+func reachesAnother(p *v1alpha1.Push, members []apps.Member) bool {
+	for _, from := range members {
+		sends := len(p.From) == 0 || slices.ContainsFunc(p.From, from.IsAddressed)
+		if sends && slices.ContainsFunc(members, func(to apps.Member) bool { return to.Node != from.Node && to.IsAddressed(p.To) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // multicast finds nodes without the network that carries multicast.
@@ -252,10 +283,18 @@ func (c *messagingCheck) multicast(path *field.Path) (errs field.ErrorList) {
 	if !c.m.Multicast {
 		return nil
 	}
+	type network struct{ name, host string }
+	first := map[string]network{} // of each group
 	for _, host := range c.hosts {
-		if _, err := c.t.BroadcastNetwork(host, c.m.Network); err != nil {
+		on, err := c.t.BroadcastNetwork(host, c.m.Network)
+		if err != nil {
 			return append(errs, field.Invalid(path.Child("network"), c.m.Network, err.Error()))
 		}
+		if other, known := first[host.Group]; known && other.name != on {
+			return append(errs, field.Invalid(path.Child("network"), c.m.Network, fmt.Sprintf("nodes %s and %s of group %s have different first networks, %s and %s, and multicast goes one hop: name the network",
+				other.host, host.Name, host.Group, other.name, on)))
+		}
+		first[host.Group] = network{on, host.Name}
 	}
 	return errs
 }
@@ -268,34 +307,4 @@ func (c *messagingCheck) networks(path *field.Path) field.ErrorList {
 		}
 	}
 	return nil
-}
-
-// ports finds other apps of a node at the same port.
-func (c *messagingCheck) ports(path *field.Path) field.ErrorList {
-	for _, host := range c.hosts {
-		for _, name := range host.Apps {
-			other, _ := c.t.App(name)
-			if name == c.app.Name || !takesPort(other, messaging.Port(c.m), c.isOneOf(v1alpha1.TransportCoAP, v1alpha1.TransportSOAPUDP)) {
-				continue
-			}
-			return field.ErrorList{field.Invalid(path.Child("port"), messaging.Port(c.m), fmt.Sprintf("is the port of app %s too, which node %s also runs: give one of them another port", name, host.Name))}
-		}
-	}
-	return nil
-}
-
-// takesPort reports whether an app listens at a port of UDP or TCP.
-func takesPort(app v1alpha1.App, port int, udp bool) bool {
-	switch {
-	case app.Messaging != nil:
-		same := udp == (app.Messaging.Transport == v1alpha1.TransportCoAP || app.Messaging.Transport == v1alpha1.TransportSOAPUDP)
-		return same && messaging.Port(app.Messaging) == port
-	case app.Proxy != nil && app.Proxy.Peer != "":
-		return !udp && proxy.Port(app.Proxy) == port
-	case app.Proxy != nil:
-		return port == proxy.LinkPort
-	case app.WSNBroker != nil:
-		return !udp && apps.Port(v1alpha1.ProtocolWSN, app) == port
-	}
-	return false
 }

@@ -28,12 +28,16 @@ func leadWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnings
 	}
 	longest := longestRunTimes(compiled)
 	for i, app := range spec.Apps {
-		if app.Publisher == nil || app.Publisher.Lead.Std() <= 0 {
-			continue
+		var lead v1alpha1.Duration
+		path := field.NewPath("spec", "apps").Index(i)
+		switch {
+		case app.Publisher != nil:
+			lead, path = app.Publisher.Lead, path.Child("publisher", "lead")
+		case app.Messaging != nil && app.Messaging.Push != nil:
+			lead, path = app.Messaging.Push.Lead, path.Child("messaging", "push", "lead")
 		}
-		if runs, known := longest[app.Name]; known && app.Publisher.Lead.Std() >= runs {
-			warnings = append(warnings, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("publisher", "lead"), app.Publisher.Lead,
-				fmt.Sprintf("the app runs for %s at most: it publishes nothing", runs)))
+		if runs, known := longest[app.Name]; lead.Std() > 0 && known && lead.Std() >= runs {
+			warnings = append(warnings, field.Invalid(path, lead, fmt.Sprintf("the app runs for %s at most: it publishes nothing", runs)))
 		}
 	}
 	return warnings

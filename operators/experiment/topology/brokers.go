@@ -39,7 +39,7 @@ func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference strin
 	if err != nil {
 		return Node{}, err
 	}
-	broker, err := chooseBroker(from, reference, candidates)
+	broker, err := chooseHost(from, reference, candidates)
 	if err != nil {
 		return Node{}, err
 	}
@@ -114,7 +114,7 @@ func (t *Topology) hostsOf(reference string) (v1alpha1.App, []Node, error) {
 	return app, []Node{host}, nil
 }
 
-func chooseBroker(from Node, reference string, candidates []Node) (Node, error) {
+func chooseHost(from Node, reference string, candidates []Node) (Node, error) {
 	for _, c := range candidates {
 		if c.Name == from.Name {
 			return c, nil
@@ -168,7 +168,11 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 	errs = append(errs, t.checkServers(app, node, path)...)
 	errs = append(errs, t.checkProxy(app, node, path.Child("proxy"))...)
 	if m := app.Messaging; m != nil && m.Via != "" {
-		if _, _, err := t.Proxy(node, m.Via); err != nil {
+		_, proxy, err := t.Proxy(node, m.Via)
+		if err == nil && proxy.Proxy.Peer == "" {
+			err = fmt.Errorf("app %q is the far proxy of its pair: name the near one, which has a peer", proxy.Name)
+		}
+		if err != nil {
 			errs = append(errs, field.Invalid(path.Child("messaging", "via"), m.Via, err.Error()))
 		}
 	}
@@ -282,7 +286,7 @@ func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 	if len(others) == 0 && len(candidates) > 0 {
 		return Node{}, fmt.Errorf("is a bridge of the broker on node %s to itself", node.Name)
 	}
-	peer, err := chooseBroker(node, bridge.To, others)
+	peer, err := chooseHost(node, bridge.To, others)
 	if err != nil {
 		return Node{}, err
 	}

@@ -2,11 +2,15 @@ package topology
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
+
+// longestDeadline of a request over a proxy pair.
+const longestDeadline = 240 * time.Hour
 
 // Proxy resolves a node's reference to a proxy: node/app, else the app on that same node, else the only node that runs it.
 func (t *Topology) Proxy(from Node, reference string) (Node, v1alpha1.App, error) {
@@ -17,7 +21,7 @@ func (t *Topology) Proxy(from Node, reference string) (Node, v1alpha1.App, error
 	if app.Proxy == nil {
 		return Node{}, app, fmt.Errorf("app %q is no proxy: name an app with proxy", app.Name)
 	}
-	on, err := chooseBroker(from, reference, hosts)
+	on, err := chooseHost(from, reference, hosts)
 	if err == nil && len(on.Attachments) == 0 && on.Name != from.Name {
 		err = fmt.Errorf("node %s is on no network", on.Name)
 	}
@@ -76,8 +80,8 @@ func (t *Topology) checkProxy(app v1alpha1.App, node Node, path *field.Path) (er
 			errs = append(errs, field.Invalid(path.Child("broker"), p.Broker, err.Error()))
 		}
 	}
-	if p.Deadline != "" && p.Deadline.Std() <= 0 {
-		errs = append(errs, field.Invalid(path.Child("deadline"), p.Deadline, "must be above zero"))
+	if p.Deadline != "" && (p.Deadline.Std() <= 0 || p.Deadline.Std() > longestDeadline) {
+		errs = append(errs, field.Invalid(path.Child("deadline"), p.Deadline, fmt.Sprintf("must be above zero, and %s at most", longestDeadline)))
 	}
 	return errs
 }
