@@ -56,6 +56,8 @@ type entry struct {
 	// Below near.mu.
 	// handedOver: the whole request was sent once, or may have been.
 	handedOver bool
+	// loggedSent: this process logged that it was sent. What is sent later is logged as a retransmission.
+	loggedSent bool
 	// keyed: its client may repeat it, so that the response is kept.
 	keyed               bool
 	clients             int
@@ -328,17 +330,18 @@ func (n *near) exchange(e *entry, out frame.Frame) (answer frame.Frame, err erro
 
 // sent notes that a frame was handed over.
 func (n *near) sent(e *entry, out frame.Frame, at time.Time) {
+	if out.Kind != frame.Request {
+		return
+	}
+	n.mu.Lock()
 	status := messagelog.Sent
-	if e.attempts > 1 {
+	if e.loggedSent {
 		status = messagelog.Retransmitted
 	}
-	if out.Kind == frame.Request {
-		n.mu.Lock()
-		e.handedOver = true
-		n.mu.Unlock()
-		n.log.record(at, status, e.request.ID, len(out.Content), "")
-		atStep(stepSent)
-	}
+	e.handedOver, e.loggedSent = true, true
+	n.mu.Unlock()
+	n.log.record(at, status, e.request.ID, len(out.Content), "")
+	atStep(stepSent)
 }
 
 // answered ends a request with the far proxy's answer.

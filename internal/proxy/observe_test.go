@@ -54,6 +54,28 @@ func TestAFailedRequestSaysWhyInTheMessageLog(t *testing.T) {
 	}
 }
 
+func TestARequestThatWaitedForTheLinkIsLoggedAsSentFirst(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) { near.Near.Peer = far.Far.Listen })
+	p.run(p.near) // the first attempts find nobody
+	service, done := newCounter(t), make(chan error, 1)
+	go func() {
+		_, _, err := post(p.client(), service.URL, "x")
+		done <- err
+	}()
+	eventually(t, "a failed attempt", func() bool { return strings.Contains(p.output.String(), "the link does not carry") })
+	p.run(p.far)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all records", func() bool { return strings.Count(p.log.String(), "\n") >= 5 })
+	for _, by := range p.records() {
+		if !strings.HasPrefix(by["a/near"], "triggered sent ") {
+			t.Errorf("%v; want triggered, then sent", by)
+		}
+	}
+}
+
 // metric returns a sample of what a proxy offers for Prometheus.
 func metric(t *testing.T, port int, name string) float64 {
 	t.Helper()
