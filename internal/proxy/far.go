@@ -60,22 +60,21 @@ func openFar(ctx context.Context, config proxyconfig.Config, s *store.Store, rec
 		if r.State != store.Started {
 			continue
 		}
-		if !f.known(r.ID) {
-			f.interrupted(r)
+		if f.known(r.ID) || f.interrupted(r) {
+			f.store.Remove(r)
 		}
-		f.store.Remove(r)
 	}
 	return f
 }
 
-// interrupted answers a request during whose call an earlier process ended.
-func (f *far) interrupted(r store.Record) {
+// interrupted answers a request during whose call an earlier process ended. It reports whether the record of that call can go.
+func (f *far) interrupted(r store.Record) bool {
 	f.metrics.requests.WithLabelValues(outcomeUnknown).Inc()
 	c, _ := f.find(frame.Frame{Kind: frame.Request, ID: r.ID, Deadline: r.Deadline})
 	if c == nil { // its deadline is past
-		return
+		return true
 	}
-	f.finish(c, f.failure(r.ID, request.Reset, &refusal{http.StatusBadGateway, errorTerminated,
+	return f.finish(c, f.failure(r.ID, request.Reset, &refusal{http.StatusBadGateway, errorTerminated,
 		"The far proxy was stopped while it called the service. Whether the service acted on the request is unknown, so it is not sent again."}))
 }
 
@@ -101,6 +100,7 @@ func (f *far) forgetLater(c *call) {
 	time.AfterFunc(time.Until(c.record.Deadline), func() {
 		f.forget(c)
 		f.store.Remove(c.record)
+		f.store.Remove(startedOf(c.record))
 		f.hold(-len(c.answer))
 	})
 }
@@ -190,9 +190,16 @@ func (f *far) answerOf(c *call) []byte {
 	return f.encode(frame.Frame{Kind: frame.Busy, ID: c.record.ID, Text: "the recorded response cannot be read"})
 }
 
-// finish answers a call with a frame that is recorded until the deadline.
-func (f *far) finish(c *call, answer []byte) {
-	if err := f.store.Put(c.record, answer); err != nil {
+// startedOf returns the record that a request's service is called.
+func startedOf(r store.Record) store.Record {
+	r.State = store.Started
+	return r
+}
+
+// finish answers a call with a frame that is kept until the deadline. It reports whether the disk has it.
+func (f *far) finish(c *call, answer []byte) bool {
+	err := f.store.Put(c.record, answer)
+	if err != nil {
 		f.log.warn("a response cannot be recorded, and stays in memory: " + err.Error())
 		c.answer = answer
 		f.hold(len(answer))
@@ -200,6 +207,7 @@ func (f *far) finish(c *call, answer []byte) {
 	atStep(stepRecorded)
 	close(c.done)
 	f.forgetLater(c)
+	return err == nil
 }
 
 // postpone answers a call that cannot be recorded now. When the request arrives again, it is run.
@@ -232,7 +240,7 @@ func (f *far) run(c *call, in frame.Frame) {
 		f.postpone(c, f.encode(frame.Frame{Kind: frame.Busy, ID: in.ID, Text: "the far proxy's disk is full"}))
 		return
 	}
-	started := store.Record{ID: in.ID, Deadline: in.Deadline, State: store.Started}
+	started := startedOf(c.record)
 	if !s.request.Safe() { // another run of a safe request changes nothing
 		if err := f.store.Put(started, nil); err != nil {
 			f.postpone(c, f.encode(frame.Frame{Kind: frame.Busy, ID: in.ID, Text: "the far proxy cannot record the request: " + err.Error()}))
@@ -245,8 +253,9 @@ func (f *far) run(c *call, in frame.Frame) {
 	if err == nil {
 		f.log.record(time.Now(), messagelog.Processed, in.ID, len(content), "")
 	}
-	f.finish(c, f.outcome(in.ID, content, err))
-	f.store.Remove(started)
+	if f.finish(c, f.outcome(in.ID, content, err)) { // else it keeps the next process from running the request again
+		f.store.Remove(started)
+	}
 }
 
 // outcome returns the frame with a service's response, or with the reason why there is none.

@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/proxy/frame"
+	"vignette.dev/vignette/internal/proxy/message"
+	"vignette.dev/vignette/internal/proxy/store"
+	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/internal/syncbuffer"
+)
+
+// openFarIn runs a far proxy in a folder of up to limit bytes, and returns it with its message log. end is its end by a kill.
+func openFarIn(t *testing.T, folder string, limit int64) (f *far, log *syncbuffer.Buffer, end func()) {
+	t.Helper()
+	s, records, err := store.Open(folder, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = &syncbuffer.Buffer{}
+	ctx, cancel := context.WithCancel(context.Background())
+	end = func() {
+		cancel()
+		s.Close()
+	}
+	t.Cleanup(end)
+	config := proxyconfig.Config{Instance: "b/far"}.WithDefaults()
+	recorder := &recorder{log: messagelog.NewWriter(log), instance: config.Instance, topic: "t", warn: func(text string) { t.Log(text) }}
+	return openFar(ctx, config, s, records, newMetrics(config.Instance), recorder), log, end
+}
+
+// requestFrame returns a POST as a near proxy sends it.
+func requestFrame(t *testing.T, url, body string) []byte {
+	t.Helper()
+	var content bytes.Buffer
+	head := message.Head{Start: "POST " + url + "/ HTTP/1.1", Fields: []string{"Content-Length: 1"}}
+	if _, err := frame.WriteContent(&content, head, strings.NewReader(body), func() []string { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	b, err := frame.Frame{Kind: frame.Request, ID: frame.ID{1}, Deadline: time.Now().Add(20 * time.Second), Content: content.Bytes()}.Append(nil, proxyconfig.CompressionNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func kindOf(t *testing.T, b []byte) frame.Kind {
+	t.Helper()
+	answer, err := frame.Parse(b, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Kind
+}
+
+func TestARequestWhoseResponseTheFullDiskLacksIsNotRunAgainAfterAKill(t *testing.T) {
+	t.Parallel()
+	folder, service := t.TempDir(), newCounter(t)
+	request := requestFrame(t, service.URL, "x")
+	for i, want := range []frame.Kind{frame.Response, frame.Failure, frame.Failure} {
+		f, _, end := openFarIn(t, folder, 10) // less than any response
+		if got := kindOf(t, f.handle(context.Background(), request)); got != want {
+			t.Errorf("process %d answers with a frame of kind %v; want %v", i, got, want)
+		}
+		f.wait()
+		end()
+	}
+	if n := service.of("x"); n != 1 {
+		t.Errorf("ran %d times; want once", n)
+	}
+}
