@@ -230,6 +230,29 @@ func TestWhatIsNotDeliveredInTimeIsToldWithAReason(t *testing.T) {
 	p.link.set(false)
 }
 
+func TestARequestWhoseTakingTheBrokerDidNotConfirmMayHaveRun(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolAMQP, func(near, _ *proxyconfig.Config) { near.Retry.SilenceSeconds = 60 }).start()
+	service, client := newCounter(t), p.client()
+	if status, _, err := post(client, service.URL, "before"); err != nil || status != 200 {
+		t.Fatal(status, err)
+	}
+	p.link.set(true) // the message leaves, and no confirmation comes
+	r, err := http.NewRequest(http.MethodPost, service.URL, strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Proxy-Timeout", "1")
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, _ := io.ReadAll(response.Body); response.StatusCode != 504 || !strings.Contains(string(text), "Whether the service acted on it is unknown") {
+		t.Errorf("%d %s; want 504, as it may have run", response.StatusCode, text)
+	}
+}
+
 func TestARequestOutlivesItsClientAndItsProxy(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, proxyconfig.ProtocolHTTP, nil)

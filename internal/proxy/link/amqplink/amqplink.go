@@ -115,13 +115,14 @@ func declare(channel *amqp.Channel, queue string) error {
 	return err
 }
 
-// publish sends a message and waits until the broker has it.
-func publish(ctx context.Context, channel *amqp.Channel, queue string, m amqp.Publishing) error {
+// publish sends a message, calls sent, and waits until the broker has it. Without the confirmation the broker may have it all the same.
+func publish(ctx context.Context, channel *amqp.Channel, queue string, m amqp.Publishing, sent func()) error {
 	m.ContentType, m.DeliveryMode = contentType, amqp.Persistent
 	confirmation, err := channel.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, m)
 	if err != nil {
 		return err
 	}
+	sent()
 	taken, err := confirmation.WaitContext(ctx)
 	switch {
 	case err != nil:
@@ -243,10 +244,9 @@ func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time
 	using, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	if err := publish(using, c.channel, s.queue, m); err != nil {
+	if err := publish(using, c.channel, s.queue, m, func() { sent(at) }); err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	sent(at)
 	select {
 	case b := <-answer:
 		return b, nil
@@ -302,7 +302,7 @@ func consume(ctx context.Context, setup link.Setup, channel *amqp.Channel, handl
 				return
 			}
 			if answer != nil {
-				if err := publish(ctx, channel, d.ReplyTo, amqp.Publishing{Body: answer, CorrelationId: d.CorrelationId}); err != nil {
+				if err := publish(ctx, channel, d.ReplyTo, amqp.Publishing{Body: answer, CorrelationId: d.CorrelationId}, func() {}); err != nil {
 					return // the connection is lost
 				}
 			}
