@@ -145,9 +145,12 @@ func (f *far) respond(ctx context.Context, at time.Time, b []byte) []byte {
 	case c == nil:
 		return f.encode(frame.Frame{Kind: frame.Unknown, ID: in.ID})
 	case first:
-		f.log.record(at, messagelog.Received, in.ID, len(in.Content), "")
-		f.metrics.carried(toFar, len(in.Content), len(b))
-		f.calls.Go(func() { f.run(c, in) })
+		f.calls.Go(func() {
+			f.run(c, in, func() {
+				f.log.record(at, messagelog.Received, in.ID, len(in.Content), "")
+				f.metrics.carried(toFar, len(in.Content), len(b))
+			})
+		})
 	default:
 		f.metrics.requests.WithLabelValues(outcomeRepeated).Inc()
 	}
@@ -217,19 +220,21 @@ func (f *far) postpone(c *call, answer []byte) {
 	close(c.done)
 }
 
-// run calls the service.
-func (f *far) run(c *call, in frame.Frame) {
+// run calls the service. It calls received once, unless the request is postponed: then it arrives again.
+func (f *far) run(c *call, in frame.Frame, received func()) {
 	ctx, cancel := context.WithDeadline(f.ctx, in.Deadline)
 	defer cancel()
 	select {
 	case f.running <- struct{}{}:
 		defer func() { <-f.running }()
 	case <-ctx.Done():
+		received()
 		f.finish(c, f.failure(in.ID, request.Timeout, &refusal{http.StatusGatewayTimeout, errorLimit, "The far proxy was busy until the request's deadline. It was not run."}))
 		return
 	}
 	s, err := dialService(ctx, in.Content)
 	if err != nil {
+		received()
 		f.metrics.requests.WithLabelValues(outcomeUnavailable).Inc()
 		f.finish(c, f.failed(in.ID, err))
 		return
@@ -247,6 +252,7 @@ func (f *far) run(c *call, in frame.Frame) {
 			return
 		}
 	}
+	received()
 	atStep(stepStarted)
 	content, err := s.call(f.config.Limits.BodyBytes)
 	atStep(stepResponded)

@@ -74,3 +74,23 @@ func TestARequestWhoseResponseTheFullDiskLacksIsNotRunAgainAfterAKill(t *testing
 		t.Errorf("ran %d times; want once", n)
 	}
 }
+
+func TestARequestThatIsPostponedIsLoggedAsReceivedOnce(t *testing.T) {
+	t.Parallel()
+	f, log, _ := openFarIn(t, t.TempDir(), 1<<20)
+	request := requestFrame(t, newCounter(t).URL, "x")
+	f.hold(heldLimit)
+	for range 2 {
+		if got := kindOf(t, f.handle(context.Background(), request)); got != frame.Busy {
+			t.Fatalf("without room for a response a frame of kind %v; want busy", got)
+		}
+	}
+	f.hold(-heldLimit)
+	if got := kindOf(t, f.handle(context.Background(), request)); got != frame.Response {
+		t.Fatalf("a frame of kind %v; want a response", got)
+	}
+	f.wait()
+	if n := strings.Count(log.String(), `"received"`); n != 1 {
+		t.Errorf("received %d times; want once, in\n%s", n, log.String())
+	}
+}

@@ -50,8 +50,8 @@ type entry struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// attempts are its worker's.
-	attempts int
+	// counted: the metrics have its bytes. Only the worker that carries the request uses it.
+	counted bool
 
 	// Below near.mu.
 	// handedOver: the whole request was sent once, or may have been.
@@ -288,7 +288,7 @@ func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.
 
 // attempt carries a request once. If the far proxy may have it already, a query asks so first, which is shorter.
 func (n *near) attempt(e *entry, content []byte) error {
-	if e.attempts++; e.sentOnce(n) {
+	if e.sentOnce(n) {
 		answer, err := n.exchange(e, frame.Frame{Kind: frame.Query, ID: e.request.ID, Deadline: e.request.Deadline})
 		if err != nil {
 			return err
@@ -310,7 +310,8 @@ func (n *near) exchange(e *entry, out frame.Frame) (answer frame.Frame, err erro
 	if err != nil {
 		return answer, err
 	}
-	if e.attempts == 1 {
+	if out.Kind == frame.Request && !e.counted {
+		e.counted = true
 		n.metrics.carried(toFar, len(out.Content), len(b))
 	}
 	n.metrics.link.WithLabelValues(toFar).Add(float64(len(b)))

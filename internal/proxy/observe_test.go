@@ -139,3 +139,24 @@ func TestMetricsTellOfTheQueueAndOfTheCompression(t *testing.T) {
 		t.Errorf("%v run; want 1", ran)
 	}
 }
+
+func TestBytesOfARequestThatAnEarlierProcessAcceptedAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil)
+	stop := p.run(p.near)
+	service, body := newCounter(t), strings.Repeat("x", 9000)
+	go func() { _, _, _ = post(p.client(), service.URL, body) }()
+	eventually(t, "acceptance", func() bool { return len(p.accepted()) == 1 })
+	stop()
+	p.near.MetricsPort = port
+	p.run(p.near)
+	p.run(p.far)
+	eventually(t, "an answer", func() bool { return len(p.accepted()) == 0 })
+	for _, name := range []string{"before", "after"} {
+		name = "vignette_proxy_bytes_" + name + `_total{direction="request",instance="a/near"}`
+		if got := metric(t, port, name); got < 9000 || got > 9500 {
+			t.Errorf("%s is %v; want the request's bytes once", name, got)
+		}
+	}
+}
