@@ -330,7 +330,11 @@ func (c *client) wait(e *entry) bool {
 		if _, err := c.reader.Peek(1); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return false
 		}
-		<-e.ended
+		select {
+		case <-e.ended:
+		case <-c.near.ctx.Done():
+			return false
+		}
 	}
 	_ = c.conn.SetReadDeadline(time.Time{})
 	return true

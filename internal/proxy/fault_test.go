@@ -415,3 +415,43 @@ func TestAResponseThatTheDiskLostIsTold(t *testing.T) {
 		t.Errorf("%d %s, ran %d times; want to hear of the loss", status, text, service.of("x"))
 	}
 }
+
+func TestAProxyEndsWithTheConnectionsOfItsClients(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Limits.Requests = 1 })
+	stop := p.run(p.near)
+	var conns []net.Conn
+	for range 1 + moreConnections + 5 { // more than are served
+		conn, err := net.Dial("tcp", p.near.Near.Listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conns = append(conns, conn)
+	}
+	// The client waits for its response, and has sent a second request meanwhile.
+	if _, err := io.WriteString(conns[0], strings.Repeat("POST http://far/ HTTP/1.1\r\nContent-Length: 1\r\n\r\nx", 2)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "acceptance", func() bool { return len(p.accepted()) == 1 })
+	time.Sleep(100 * time.Millisecond)
+	ended := make(chan struct{})
+	go func() {
+		stop()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the proxy does not end within 10 s")
+	}
+	for _, conn := range []net.Conn{conns[0], conns[1]} {
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+			t.Errorf("%v; want the end of a client's connection", err)
+		}
+	}
+	if n := len(p.accepted()); n != 1 {
+		t.Errorf("%d accepted requests are left for the next process; want 1", n)
+	}
+}

@@ -141,18 +141,26 @@ func (p *proxy) runNear(ctx context.Context) error {
 	return nil
 }
 
-// listen serves clients until the listener closes.
+// listen serves clients until the listener closes, which it does when ctx ends. Then clients' connections are closed too.
 func (n *near) listen(listener net.Listener) {
 	connections := make(chan struct{}, n.config.Limits.Requests+moreConnections)
+	var clients sync.WaitGroup
+	defer clients.Wait()
 	for {
 		conn, err := listener.Accept()
 		switch {
 		case err == nil:
-			connections <- struct{}{}
-			go func() {
+			select {
+			case connections <- struct{}{}:
+			case <-n.ctx.Done():
+				conn.Close()
+				return
+			}
+			clients.Go(func() {
+				defer context.AfterFunc(n.ctx, func() { conn.Close() })()
 				n.serveClient(conn)
 				<-connections
-			}()
+			})
 		case n.ctx.Err() != nil:
 			return
 		default: // such as too many open files
