@@ -153,7 +153,7 @@ func (c *client) accept(r message.Request, head message.Head) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, keyed := idOf(r, head)
+	id, keyed := c.idOf(r, head)
 	e, err := c.near.reserve(id)
 	if err != nil || e != nil {
 		return c.join(e, framing, head, err)
@@ -200,16 +200,23 @@ func (c *client) deadline(head message.Head) (time.Time, error) {
 	return time.Now().Add(secondsOf(seconds)).Truncate(time.Millisecond), nil
 }
 
-// idOf returns the id of a request: that of its key, if it has one, else a new one.
-func idOf(r message.Request, head message.Head) (id frame.ID, keyed bool) {
+// idOf returns the id of a request: that of its key, if it has one, else a new one. Clients may choose the same keys, and several
+// near proxies may have one far proxy. So the id also depends on the client's address, and on this proxy.
+func (c *client) idOf(r message.Request, head message.Head) (id frame.ID, keyed bool) {
 	keys := head.Values(keyField)
 	if len(keys) != 1 || keys[0] == "" {
 		_, _ = rand.Read(id[:]) // it does not fail
 		return id, false
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{r.Method, r.Authority, r.Target, keys[0]}, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{c.near.config.Instance, c.address(), r.Method, r.Authority, r.Target, keys[0]}, "\n")))
 	copy(id[:], sum[:])
 	return id, true
+}
+
+// address returns the client's address without its port, which differs by connection.
+func (c *client) address() string {
+	host, _, _ := net.SplitHostPort(c.conn.RemoteAddr().String()) // which always has a port
+	return host
 }
 
 func tooLarge(limit int) *refusal {

@@ -317,6 +317,46 @@ func TestARepetitionWithTheSameKeyGetsTheFirstResponse(t *testing.T) {
 	}
 }
 
+// postKeyed sends a request with a key from an address of this host.
+func postKeyed(t *testing.T, p *pair, from, to, body string) {
+	t.Helper()
+	client := p.client()
+	client.Transport.(*http.Transport).DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext
+	r, err := http.NewRequest(http.MethodPost, to, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Idempotency-Key", "1")
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, _ := io.ReadAll(response.Body); string(text) != "ran "+body {
+		t.Errorf("%d %s; want the response to %s", response.StatusCode, text, body)
+	}
+}
+
+func TestClientsWithTheSameKeyEachGetTheirOwnResponse(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	service := newCounter(t)
+	postKeyed(t, p, "127.0.0.1", service.URL, "one")
+	postKeyed(t, p, "127.0.0.2", service.URL, "two")
+}
+
+func TestNearProxiesOfOneFarProxyMayHaveClientsWithTheSameKey(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	other := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) {
+		near.Instance, near.Near.Peer = "c/near", p.link.address
+	})
+	other.run(other.near)
+	service := newCounter(t)
+	postKeyed(t, p, "127.0.0.1", service.URL, "one")
+	postKeyed(t, other, "127.0.0.1", service.URL, "two")
+}
+
 func TestAFullQueueRefusesBeforeItAccepts(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Limits.Requests = 3 })
