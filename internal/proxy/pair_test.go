@@ -259,6 +259,17 @@ type counter struct {
 	mu    sync.Mutex
 	runs  map[string]int
 	delay atomic.Int64
+	// held, if it is set, keeps all responses back until it is closed.
+	held chan struct{}
+}
+
+// newHeldCounter returns one whose responses wait for release.
+func newHeldCounter(t testing.TB) (c *counter, release func()) {
+	c = newCounter(t)
+	c.held = make(chan struct{})
+	release = sync.OnceFunc(func() { close(c.held) })
+	t.Cleanup(release) // before Close, which waits for the responses
+	return c, release
 }
 
 func newCounter(t testing.TB) *counter {
@@ -272,6 +283,9 @@ func newCounter(t testing.TB) *counter {
 		c.runs[string(body)]++
 		c.mu.Unlock()
 		time.Sleep(time.Duration(c.delay.Load()))
+		if c.held != nil {
+			<-c.held
+		}
 		_, _ = w.Write(append([]byte("ran "), body...))
 	}))
 	t.Cleanup(c.Close)

@@ -198,7 +198,7 @@ func TestALinkCutInTheMiddleOfAnExchangeRunsNothingTwice(t *testing.T) {
 func TestWhatIsNotDeliveredInTimeIsToldWithAReason(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
-	service := newCounter(t)
+	service, _ := newHeldCounter(t)
 	ask := func(seconds string) *http.Response {
 		r, err := http.NewRequest(http.MethodPost, service.URL, strings.NewReader("x"))
 		if err != nil {
@@ -219,13 +219,12 @@ func TestWhatIsNotDeliveredInTimeIsToldWithAReason(t *testing.T) {
 			t.Errorf("%d %s, Proxy-Status %s; want 504 with %q, error %s", response.StatusCode, body, response.Header.Get("Proxy-Status"), text, kind)
 		}
 	}
-	service.delay.Store(int64(2 * time.Second))
-	check(ask("0.5"), "http_response_timeout", "Whether")
+	check(ask("3"), "http_response_timeout", "Whether") // long enough to reach the service on a busy machine
 	p.link.set(true)
 	begun := time.Now()
 	check(ask("0.7"), "", "before its deadline")
-	if took := time.Since(begun); took > 2*time.Second {
-		t.Errorf("the answer took %v; want 0.7 s", took)
+	if took := time.Since(begun); took > 15*time.Second { // half of the proxy's own deadline
+		t.Errorf("the answer took %v; want about 0.7 s", took)
 	}
 	p.link.set(false)
 }
@@ -403,8 +402,8 @@ func TestASlowServiceHoldsNobodyElseUp(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			p := newPair(t, protocol, nil).start()
-			slow, fast, client := newCounter(t), newCounter(t), p.client()
-			slow.delay.Store(int64(5 * time.Second)) // longer than the silence after which the link counts as lost
+			slow, release := newHeldCounter(t)
+			fast, client := newCounter(t), p.client()
 			var done sync.WaitGroup
 			for i := range 5 {
 				done.Go(func() {
@@ -414,10 +413,11 @@ func TestASlowServiceHoldsNobodyElseUp(t *testing.T) {
 				})
 			}
 			eventually(t, "slow runs", func() bool { n, _ := slow.total(); return n == 5 })
-			begun := time.Now()
-			if status, _, err := post(client, fast.URL, "fast"); err != nil || status != 200 || time.Since(begun) > 4*time.Second {
-				t.Errorf("%d %v after %v; want an answer before the slow ones", status, err, time.Since(begun))
+			if status, _, err := post(client, fast.URL, "fast"); err != nil || status != 200 {
+				t.Errorf("%d %v; want an answer before the slow ones", status, err)
 			}
+			time.Sleep(4 * time.Second) // longer than the silence after which the link counts as lost
+			release()
 			done.Wait()
 			if _, twice := slow.total(); twice != nil {
 				t.Error(twice)
