@@ -19,7 +19,7 @@ import (
 const (
 	// maxDatagram is that of UDP over IPv4.
 	maxDatagram = 65507
-	// maxAnswered is how many confirmable responses a client remembers, to acknowledge repetitions.
+	// maxAnswered is how many responses a client remembers, to recognize repetitions.
 	maxAnswered = 1024
 	// maxSpread is how many responses to multicast wait at a time. Others are not sent, as RFC 7252, section 8.2, allows.
 	maxSpread = 1024
@@ -56,13 +56,19 @@ type endpoint struct {
 	// outstanding messages, for acknowledgements and resets.
 	outstanding map[messageKey]*exchange
 	history     *history
-	// answered are confirmable responses that were acknowledged, oldest first.
-	answered     map[messageKey]bool
-	answeredList []messageKey
+	// answered has when expected responses came, answeredList the same oldest first.
+	answered     map[responseKey]time.Time
+	answeredList []responseKey
+}
+
+// responseKey identifies a response. A server that starts again uses its message ids again, but for other tokens.
+type responseKey struct {
+	messageKey
+	token string
 }
 
 func newEndpoint(c *core, s socket) *endpoint {
-	e := &endpoint{core: c, socket: s, id: uint16(c.random.integer()), outstanding: map[messageKey]*exchange{}, history: newHistory(c.options.lifetime()), answered: map[messageKey]bool{}}
+	e := &endpoint{core: c, socket: s, id: uint16(c.random.integer()), outstanding: map[messageKey]*exchange{}, history: newHistory(c.options.lifetime()), answered: map[responseKey]time.Time{}}
 	e.slots.limit = c.options.nstart
 	c.running.Go(e.read)
 	return e
@@ -148,7 +154,7 @@ func (e *endpoint) response(m message.Message, from origin, at time.Time) {
 		}
 		return
 	}
-	repeated := e.remember(key, x != nil)
+	repeated := e.remember(responseKey{key, string(m.Token)}, x != nil, at)
 	switch {
 	case m.Type == message.Confirmable && (repeated || x != nil):
 		e.control(message.Acknowledgement, m.MessageID, from)
@@ -165,22 +171,27 @@ func (e *endpoint) response(m message.Message, from origin, at time.Time) {
 	}
 }
 
-// remember keeps a response's id if it is expected, and reports whether it was kept before.
-func (e *endpoint) remember(key messageKey, expected bool) (repeated bool) {
+// remember keeps an expected response for the lifetime of messages, and reports whether it was kept before.
+func (e *endpoint) remember(key responseKey, expected bool, at time.Time) (repeated bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.answered[key] {
-		return true
+	for len(e.answeredList) > 0 && at.Sub(e.answered[e.answeredList[0]]) > e.options.lifetime() {
+		e.dropOldestAnswered()
 	}
-	if expected {
-		e.answered[key] = true
-		e.answeredList = append(e.answeredList, key)
-		if len(e.answeredList) > maxAnswered {
-			delete(e.answered, e.answeredList[0])
-			e.answeredList = e.answeredList[1:]
-		}
+	if _, repeated = e.answered[key]; repeated || !expected {
+		return repeated
+	}
+	e.answered[key] = at
+	e.answeredList = append(e.answeredList, key)
+	if len(e.answeredList) > maxAnswered {
+		e.dropOldestAnswered()
 	}
 	return false
+}
+
+func (e *endpoint) dropOldestAnswered() {
+	delete(e.answered, e.answeredList[0])
+	e.answeredList = e.answeredList[1:]
 }
 
 // request answers a request once, and repeats the answer to repetitions.

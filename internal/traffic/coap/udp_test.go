@@ -428,3 +428,50 @@ func TestBodiesInBlocksSurviveLossAndRepetition(t *testing.T) {
 		}
 	})
 }
+
+func TestResponsesOfARestartedServerAreNoRepetitions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		service := a.raw(t, server)
+		client := a.peer(t, "", func(s *request.Setup) { s.TimeoutSeconds = 10 })
+		for _, kind := range []message.Type{message.Confirmable, message.NonConfirmable} {
+			for i := range 2 {
+				done := make(chan error, 1)
+				go func() {
+					_, _, err := client.Do(t.Context(), server, anyRequest, request.Events{})
+					done <- err
+				}()
+				m, from, _ := service.receive()
+				service.send(from.String(), message.Message{Type: message.Acknowledgement, MessageID: m.MessageID})
+				// After each start the server counts its ids from the same one on.
+				service.send(from.String(), message.Message{Type: kind, Code: codes.Changed, MessageID: 7, Token: m.Token})
+				if err := <-done; err != nil {
+					t.Errorf("response %d, %v: %v", i, kind, err)
+				}
+				if kind == message.Confirmable {
+					service.receive() // the acknowledgement
+				}
+			}
+		}
+	})
+}
+
+func TestAResponseIsRememberedForTheLifetimeOfMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		e := newEndpoint(a.peer(t, "", nil).core, a.socket(netip.MustParseAddrPort(server)))
+		key := responseKey{messageKey{netip.MustParseAddrPort("10.0.0.3:5683"), 7}, "tok"}
+		begin := time.Now()
+		for _, c := range []struct {
+			after    time.Duration
+			repeated bool
+		}{{0, false}, {e.options.lifetime(), true}, {e.options.lifetime() + 1, false}, {e.options.lifetime() + 2, true}} {
+			if got := e.remember(key, true, begin.Add(c.after)); got != c.repeated {
+				t.Errorf("after %v: repeated %t; want %t", c.after, got, c.repeated)
+			}
+		}
+		_ = e.socket.close()
+	})
+}
