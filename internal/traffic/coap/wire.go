@@ -26,8 +26,7 @@ const (
 
 	payloadMarker = 0xff
 
-	// Options that the library does not know: RFC 9175.
-	optionEcho       = message.OptionID(252)
+	// An option that the library does not know: RFC 9175.
 	optionRequestTag = message.OptionID(292)
 )
 
