@@ -272,3 +272,52 @@ func TestAFloodOfMulticastRequestsLeavesRoomForOthers(t *testing.T) {
 		}
 	})
 }
+
+// accepting opens a peer whose server gets the connections that the returned function makes.
+func accepting(t *testing.T) (connect func() net.Conn) {
+	t.Helper()
+	setup := request.Setup{TimeoutSeconds: 10, Handler: echo, Warn: func(text string) { t.Log(text) }}
+	p, err := open(setup, func(c *core, _ request.Setup) (transport, error) { return newTCP(c), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close(context.Background()) })
+	return func() net.Conn {
+		near, far := net.Pipe()
+		p.transport.(*tcpTransport).start(near, "")
+		return far
+	}
+}
+
+// codesFrom are the codes of the messages that a connection brings within a second.
+func codesFrom(conn net.Conn) (all []string) {
+	s := &stream{core: &core{warned: map[string]time.Time{}}, budget: &budget{left: 1 << 30}, conn: fixedDeadline{conn}}
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	for r := bufio.NewReader(conn); ; {
+		m, _, err := s.next(r)
+		if err != nil {
+			return all
+		}
+		all = append(all, dotted(m.Code))
+	}
+}
+
+func TestPingsOfAPeerThatDoesNotReadDoNotAccumulate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn := accepting(t)()
+		defer conn.Close()
+		ping := []byte{0x01, 0xe2, 7}
+		for range 1000 {
+			_, _ = conn.Write(ping)
+		}
+		synctest.Wait()
+		if got := strings.Join(codesFrom(conn), ", "); got != "7.01, 7.03" {
+			t.Errorf("after 1000 Pings: %s; want the CSM and one Pong", got)
+		}
+		_, _ = conn.Write(ping)
+		if got := strings.Join(codesFrom(conn), ", "); got != "7.03" {
+			t.Errorf("after a further Ping: %s; want a Pong", got)
+		}
+	})
+}

@@ -190,6 +190,8 @@ type stream struct {
 	used atomic.Int64
 	// writing is held while a message is written.
 	writing chan struct{}
+	// ponging: a Pong is to be written.
+	ponging atomic.Bool
 
 	// announced is closed once the remote endpoint has announced what it accepts.
 	announced chan struct{}
@@ -325,12 +327,22 @@ func (s *stream) handle(m message.Message, size int, at time.Time) error {
 	case codes.CSM:
 		return s.settings(m)
 	case codes.Ping:
-		pong := message.Message{Code: codes.Pong, Token: m.Token}
-		s.running.Go(func() { _ = s.send(s.ctx, pong, nil) })
+		s.pong(m.Token)
 	case codes.Release, codes.Abort:
 		return request.Failed(request.Reset, "the addressee ended the connection")
 	}
 	return nil
+}
+
+// pong answers a Ping, unless the answer to an earlier one is not written yet: they would accumulate.
+func (s *stream) pong(token message.Token) {
+	if !s.ponging.CompareAndSwap(false, true) {
+		return
+	}
+	s.running.Go(func() {
+		defer s.ponging.Store(false)
+		_ = s.send(s.ctx, message.Message{Code: codes.Pong, Token: token}, nil)
+	})
 }
 
 // settings notes what the remote endpoint accepts.
