@@ -321,3 +321,56 @@ func TestPingsOfAPeerThatDoesNotReadDoNotAccumulate(t *testing.T) {
 		}
 	})
 }
+
+func TestAPeerThatReadsNoResponsesHoldsUpNobodyAndIsEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		connect := accepting(t)
+		get := []byte{0x01, 0x01, 7}
+		deaf, others := connect(), connect()
+		defer deaf.Close()
+		defer others.Close()
+		go func() {
+			for range 5000 {
+				if _, err := deaf.Write(get); err != nil {
+					return
+				}
+			}
+			t.Error("all requests of the peer that does not read were taken")
+		}()
+		synctest.Wait()
+		go func() { _, _ = others.Write(get) }()
+		if got := strings.Join(codesFrom(others), ", "); got != "7.01, 2.05" {
+			t.Errorf("another connection gets %q; want the CSM and the response", got)
+		}
+		time.Sleep(stall)
+		if got := codesFrom(deaf); got != nil {
+			t.Errorf("after %v a peer that does not read gets %s; want the connection ended", stall, got)
+		}
+	})
+}
+
+func TestAPeerThatReadsSlowlyGetsTheWholeResponse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn := accepting(t)()
+		defer conn.Close()
+		codesFrom(conn)
+		if _, err := conn.Write([]byte{0x01, 0x01, 7}); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Time{})
+		var got []byte
+		for b := make([]byte, 3); len(got) < 12; { // the state of "/" in a message of some bytes more
+			time.Sleep(stall - time.Second)
+			n, err := conn.Read(b)
+			if err != nil {
+				t.Fatalf("after %d bytes: %v", len(got), err)
+			}
+			got = append(got, b[:n]...)
+		}
+		if !strings.Contains(string(got), "state") {
+			t.Errorf("got %q; want the state", got)
+		}
+	})
+}

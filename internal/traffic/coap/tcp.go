@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +31,10 @@ const (
 	readStep = 16 << 10
 	// announcement is how long to wait for the remote endpoint's CSM. Some send none, although RFC 8323 wants it.
 	announcement = 5 * time.Second
-	// stall is how long a message may stop in its middle.
+	// stall is how long a message may stop in its middle, read or written.
 	stall = 4 * time.Minute
+	// maxRequests of a connection that are handled, or whose responses are not written yet. Others have to wait.
+	maxRequests = 64
 )
 
 // tcpTransport has the server's connections, and one to each remote endpoint of the client.
@@ -97,7 +101,7 @@ func (t *tcpTransport) start(conn net.Conn, name string) *stream {
 		return nil
 	}
 	t.makeRoom()
-	s := &stream{core: t.core, budget: t.budget, conn: conn, from: conn.RemoteAddr().String(), writing: make(chan struct{}, 1), announced: make(chan struct{}), over: make(chan struct{}), peerBytes: defaultMessageBytes, peerBlocks: true}
+	s := &stream{core: t.core, budget: t.budget, conn: conn, from: conn.RemoteAddr().String(), writing: make(chan struct{}, 1), requests: make(chan struct{}, maxRequests), announced: make(chan struct{}), over: make(chan struct{}), peerBytes: defaultMessageBytes, peerBlocks: true}
 	s.writing <- struct{}{} // for the CSM, which has to be first
 	s.used.Store(time.Now().UnixNano())
 	t.streams[s] = true
@@ -190,6 +194,8 @@ type stream struct {
 	used atomic.Int64
 	// writing is held while a message is written.
 	writing chan struct{}
+	// requests has an element for each that is handled, or whose response is not written yet.
+	requests chan struct{}
 	// ponging: a Pong is to be written.
 	ponging atomic.Bool
 
@@ -389,28 +395,35 @@ func (s *stream) abort(why error) {
 }
 
 func (s *stream) request(m message.Message, size int, at time.Time) error {
-	select {
-	case s.handlers <- struct{}{}: // while all are busy TCP holds the sender up
-	case <-s.ctx.Done():
-		s.budget.give(size)
-		return s.ctx.Err()
+	for _, room := range []chan struct{}{s.requests, s.handlers} {
+		select {
+		case room <- struct{}{}: // while there is none TCP holds the sender up
+		case <-s.ctx.Done():
+			s.budget.give(size)
+			return s.ctx.Err()
+		}
 	}
 	s.running.Go(func() {
-		defer func() { <-s.handlers }()
-		defer s.budget.give(size)
-		a := arrival{message: m, at: at, from: s.from, room: s.accepted()}
-		a.notify = func(ctx context.Context, token message.Token, n message.Message) error {
-			n.Token = token
-			return s.send(ctx, n, nil)
+		defer func() { <-s.requests }()
+		if response, wanted := s.respond(m, size, at); wanted {
+			_ = s.send(s.ctx, response, nil)
 		}
-		response := s.service.respond(a)
-		if suppressed(m, response.Code) {
-			return
-		}
-		response.Token = m.Token
-		_ = s.send(s.ctx, response, nil)
 	})
 	return nil
+}
+
+// respond calls the service. Then it gives the handler's slot back, as the remote endpoint may be slow to read the response.
+func (s *stream) respond(m message.Message, size int, at time.Time) (response message.Message, wanted bool) {
+	defer func() { <-s.handlers }()
+	defer s.budget.give(size)
+	a := arrival{message: m, at: at, from: s.from, room: s.accepted()}
+	a.notify = func(ctx context.Context, token message.Token, n message.Message) error {
+		n.Token = token
+		return s.send(ctx, n, nil)
+	}
+	response = s.service.respond(a)
+	response.Token = slices.Clone(m.Token) // it shares the request's memory
+	return response, !suppressed(m, response.Code)
 }
 
 // accepted is what the remote endpoint accepts in one message, as far as that is known.
@@ -451,9 +464,9 @@ func (s *stream) write(ctx context.Context, m message.Message, p *progress) erro
 		return invalid("the message cannot be encoded")
 	}
 	// A message that is cut short ends the connection, as nothing can follow it.
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetWriteDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, s.cut)
 	at := time.Now()
-	_, err = s.conn.Write(b)
+	err = s.put(ctx, b)
 	if !stop() && err == nil {
 		s.conn.Close()
 	}
@@ -464,6 +477,24 @@ func (s *stream) write(ctx context.Context, m message.Message, p *progress) erro
 	p.wrote(at, false)
 	return nil
 }
+
+// put writes bytes. It fails if the context ends, or if the remote endpoint takes none for the time stall.
+func (s *stream) put(ctx context.Context, b []byte) error {
+	for {
+		_ = s.conn.SetWriteDeadline(time.Now().Add(stall))
+		if ctx.Err() != nil { // the new deadline may have replaced that of cut
+			s.cut()
+		}
+		n, err := s.conn.Write(b)
+		b = b[n:]
+		if n == 0 || ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// cut ends the write that is under way.
+func (s *stream) cut() { _ = s.conn.SetWriteDeadline(time.Unix(1, 0)) }
 
 func (s *stream) open() (*exchange, error) { return s.exchanges.open(s.random, origin{}, false) }
 
