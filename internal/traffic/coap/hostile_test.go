@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -371,6 +372,43 @@ func TestAPeerThatReadsSlowlyGetsTheWholeResponse(t *testing.T) {
 		}
 		if !strings.Contains(string(got), "state") {
 			t.Errorf("got %q; want the state", got)
+		}
+	})
+}
+
+func TestAClientThatAcknowledgesNoResponsesHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		var mu sync.Mutex
+		var warnings []string
+		a.peer(t, server, func(s *request.Setup) {
+			s.Warn = func(text string) {
+				mu.Lock()
+				defer mu.Unlock()
+				warnings = append(warnings, text)
+			}
+			s.Handler = func(at time.Time, r request.Request) request.Response {
+				time.Sleep(time.Second) // longer than the response may take to go with the acknowledgement
+				return echo(at, r)
+			}
+		})
+		deaf := a.raw(t, "10.0.0.1:999")
+		client := a.peer(t, "", func(s *request.Setup) { s.TimeoutSeconds = 3 })
+		for i := range 2 * maxSeparate / 200 {
+			for n := range 200 {
+				deaf.send(server, post(int32(200*i+n), message.Confirmable, "x"))
+			}
+			time.Sleep(2 * time.Second)
+			_, _, err := client.Do(t.Context(), server, anyRequest, request.Events{})
+			if waiting := 200 * (i + 1); err != nil && waiting < maxSeparate {
+				t.Errorf("while %d responses wait for another client: %v", waiting, err)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if want := "CoAP: more than 1024 responses wait for their acknowledgement: one is dropped"; len(warnings) == 0 || warnings[0] != want {
+			t.Errorf("warnings %q; want %q first", warnings, want)
 		}
 	})
 }

@@ -23,6 +23,8 @@ const (
 	maxAnswered = 1024
 	// maxSpread is how many responses to multicast wait at a time. Others are not sent, as RFC 7252, section 8.2, allows.
 	maxSpread = 1024
+	// maxSeparate is how many confirmable responses wait for their acknowledgement at a time.
+	maxSeparate = 1024
 )
 
 // origin is the two ends of a datagram.
@@ -49,6 +51,8 @@ type endpoint struct {
 	slots     slots[netip.AddrPort]
 	// spreading counts the responses to multicast that wait.
 	spreading atomic.Int32
+	// separate counts the confirmable responses that wait for their acknowledgement.
+	separate atomic.Int32
 
 	mu sync.Mutex
 	// id is that of the last message.
@@ -230,7 +234,7 @@ func (e *endpoint) repeat(entry *seen, id int32, to origin) {
 }
 
 // answer calls the service, and sends its response within the acknowledgement or, if that takes long, as a message of its own.
-// It calls served when only the leisure is left to wait for.
+// It calls served when only the leisure or an acknowledgement is left to wait for.
 func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.Time, served func()) {
 	if m.Type == message.Confirmable {
 		timer := time.AfterFunc(e.options.ackTimeout/4, func() {
@@ -261,7 +265,10 @@ func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.T
 		e.finish(entry, message.Message{}, true, m, from)
 		return
 	}
-	e.finish(entry, response, silent, m, from)
+	if e.finish(entry, response, silent, m, from) {
+		served()
+		e.sendResponse(response, m, m.Type, from)
+	}
 }
 
 // spread answers a multicast request at a random time within the leisure, so that the group's members do not answer together.
@@ -285,18 +292,14 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// finish sends the response to a request.
-func (e *endpoint) finish(entry *seen, response message.Message, silent bool, m message.Message, to origin) {
+// finish sends the response to a request within the acknowledgement. It reports whether a message of its own is to carry it instead.
+func (e *endpoint) finish(entry *seen, response message.Message, silent bool, m message.Message, to origin) (separate bool) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if m.Type == message.NonConfirmable || entry.acknowledged {
 		e.history.finish(entry, nil)
-		e.mu.Unlock()
-		if !silent {
-			e.sendResponse(response, m, m.Type, to)
-		}
-		return
+		return !silent
 	}
-	defer e.mu.Unlock()
 	response.Type, response.MessageID, response.Token = message.Acknowledgement, m.MessageID, m.Token
 	if silent {
 		response = message.Message{Type: message.Acknowledgement, MessageID: m.MessageID}
@@ -304,10 +307,11 @@ func (e *endpoint) finish(entry *seen, response message.Message, silent bool, m 
 	b, err := format(response)
 	if err != nil {
 		e.warn("CoAP: a response cannot be encoded")
-		return
+		return false
 	}
 	e.history.finish(entry, b)
 	_ = e.write(b, to)
+	return false
 }
 
 // sendResponse sends a response as a message of its own.
@@ -315,6 +319,11 @@ func (e *endpoint) sendResponse(response, request message.Message, t message.Typ
 	response.Type, response.Token = t, request.Token
 	if t == message.NonConfirmable {
 		_, _, _ = e.transmit(e.ctx, response, to, nil)
+		return
+	}
+	defer e.separate.Add(-1)
+	if e.separate.Add(1) > maxSeparate {
+		e.warn("CoAP: more than %d responses wait for their acknowledgement: one is dropped", maxSeparate)
 		return
 	}
 	x := &exchange{to: to, events: make(chan event, 4)}
