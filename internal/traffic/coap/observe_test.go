@@ -3,8 +3,10 @@ package coap
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,9 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/traffic/request"
+
+	"github.com/plgd-dev/go-coap/v3/message"
+	"github.com/plgd-dev/go-coap/v3/message/codes"
 )
 
 // counter is a resource that changes.
@@ -162,6 +167,73 @@ func TestWhatIsNotThereCannotBeObserved(t *testing.T) {
 		err := Observe(t.Context(), client, server, "/gone", func(time.Time, request.Response) { t.Error("a state") })
 		if request.ReasonOf(err) != request.Rejected {
 			t.Errorf("%v; want it rejected", err)
+		}
+	})
+}
+
+func TestAChangeDuringTheRegistrationIsNotLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, resource := newAir(), &counter{}
+		const work = 200 * time.Millisecond
+		service := a.peer(t, server, func(s *request.Setup) {
+			s.Handler = func(at time.Time, r request.Request) request.Response {
+				state := resource.handle(at, r)
+				time.Sleep(work)
+				return state
+			}
+		})
+		client := a.peer(t, "", nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var w watched
+		go func() { _ = Observe(ctx, client, server, "/n", w.each) }()
+		time.Sleep(work / 2)
+		resource.value.Add(1)
+		Changed(service, "/n")
+		time.Sleep(time.Second)
+		resource.value.Add(1)
+		Changed(service, "/n")
+		time.Sleep(time.Second)
+		if got, want := w.got(), []string{"0 /n", "1 /n", "2 /n"}; !slices.Equal(got, want) {
+			t.Errorf("states %q; want %q", got, want)
+		}
+	})
+}
+
+func TestOverTCPNotificationsFollowTheFirstResponse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		resource := &counter{}
+		var p *Peer
+		p, err := open(request.Setup{TimeoutSeconds: 10, Handler: func(at time.Time, r request.Request) request.Response {
+			state := resource.handle(at, r)
+			if resource.value.CompareAndSwap(0, 1) {
+				Changed(p, "/n")
+			}
+			return state
+		}}, func(c *core, _ request.Setup) (transport, error) { return newTCP(c), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close(context.Background())
+		s := p.transport.(*tcpTransport).start(near, "")
+		register := message.Message{Code: codes.GET, Token: message.Token("tok")}
+		addUint(&register, message.Observe, 0)
+		add(&register, message.URIPath, []byte("n"))
+		s.handlers <- struct{}{}
+		written := make(chan struct{})
+		if response, _ := s.respond(register, 0, time.Now(), written); string(response.Payload) != "0 /n" {
+			t.Errorf("response %q; want the state before the change", response.Payload)
+		}
+		if got := strings.Join(codesFrom(far), ", "); got != "7.01" {
+			t.Errorf("before the response: %s; want the CSM only", got)
+		}
+		close(written)
+		if got := strings.Join(codesFrom(far), ", "); got != "2.05" {
+			t.Errorf("after the response: %s; want the notification", got)
 		}
 	})
 }

@@ -167,9 +167,13 @@ func (s *service) serve(a arrival, body []byte) message.Message {
 	if a.message.Code != codes.GET {
 		r.Body, r.ContentType, r.ContentEncoding = append([]byte{}, body...), c.mediaType, c.encoding
 	}
+	if a.message.Code != codes.GET {
+		return s.pack(a, s.call(a, r))
+	}
+	key, o := s.register(a) // before the call, so that no change after it is lost
 	response := s.call(a, r)
-	if a.message.Code == codes.GET {
-		s.observe(a, &response)
+	if o != nil {
+		s.observe(key, o, &response)
 	}
 	return s.pack(a, response)
 }
@@ -265,30 +269,50 @@ type observerKey struct{ from, token string }
 // observer is a client that gets a resource's state after each change (RFC 7641).
 type observer struct {
 	arrival arrival
-	// changed since the last notification, busy while one is under way.
+	// changed since the last notification, busy while that or the first response is under way.
 	changed, busy bool
+	// begin notifies of a change that came before the first response.
+	begin func()
 }
 
-// observe registers the sender of a request, or ends its registration.
-func (s *service) observe(a arrival, response *message.Message) {
+// register registers the sender of a request, or ends its registration. Without a new registration it returns nil.
+func (s *service) register(a arrival) (observerKey, *observer) {
 	register, ok := uintOption(a.message, message.Observe)
-	if !ok || a.notify == nil {
-		return
-	}
 	key := observerKey{a.from, string(a.message.Token)}
+	if !ok || a.notify == nil {
+		return key, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, known := s.observers[key]
-	if register != 0 || class(response.Code) != 2 {
+	if register != 0 {
+		delete(s.observers, key)
+		return key, nil
+	}
+	if !known && len(s.observers) >= maxObservers {
+		return key, nil
+	}
+	o := &observer{arrival: a, busy: true}
+	s.observers[key] = o
+	return key, o
+}
+
+// observe completes a registration with the first response. An error ends the registration.
+func (s *service) observe(key observerKey, o *observer, response *message.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.observers[key] != o {
+		return
+	}
+	if class(response.Code) != 2 {
 		delete(s.observers, key)
 		return
 	}
-	if !known && len(s.observers) >= maxObservers {
-		return
-	}
-	s.observers[key] = &observer{arrival: a}
 	s.sequence++
 	addUint(response, message.Observe, s.sequence&0xffffff)
+	if o.busy = o.changed; o.changed {
+		o.begin()
+	}
 }
 
 // changed notifies the observers of a path.
@@ -300,9 +324,10 @@ func (s *service) changed(ctx context.Context, run func(func()), path string) {
 			continue
 		}
 		o.changed = true
+		o.begin = func() { run(func() { s.notify(ctx, key, o) }) }
 		if !o.busy {
 			o.busy = true
-			run(func() { s.notify(ctx, key, o) })
+			o.begin()
 		}
 	}
 }

@@ -404,8 +404,12 @@ func (s *stream) request(m message.Message, size int, at time.Time) error {
 		}
 	}
 	s.running.Go(func() {
-		defer func() { <-s.requests }()
-		if response, wanted := s.respond(m, size, at); wanted {
+		written := make(chan struct{})
+		defer func() {
+			close(written)
+			<-s.requests
+		}()
+		if response, wanted := s.respond(m, size, at, written); wanted {
 			_ = s.send(s.ctx, response, nil)
 		}
 	})
@@ -413,13 +417,19 @@ func (s *stream) request(m message.Message, size int, at time.Time) error {
 }
 
 // respond calls the service. Then it gives the handler's slot back, as the remote endpoint may be slow to read the response.
-func (s *stream) respond(m message.Message, size int, at time.Time) (response message.Message, wanted bool) {
+// Notifications follow once the response is written, as the client takes the last one for the newest.
+func (s *stream) respond(m message.Message, size int, at time.Time, written <-chan struct{}) (response message.Message, wanted bool) {
 	defer func() { <-s.handlers }()
 	defer s.budget.give(size)
 	a := arrival{message: m, at: at, from: s.from, room: s.accepted()}
 	a.notify = func(ctx context.Context, token message.Token, n message.Message) error {
 		n.Token = token
-		return s.send(ctx, n, nil)
+		select {
+		case <-written:
+			return s.send(ctx, n, nil)
+		case <-ctx.Done():
+			return ended(ctx)
+		}
 	}
 	response = s.service.respond(a)
 	response.Token = slices.Clone(m.Token) // it shares the request's memory
