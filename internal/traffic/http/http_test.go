@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -133,7 +134,7 @@ func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := open(t, request.Setup{HTTP: options})
 			bestForth, best := time.Hour, time.Hour
-			for i := range 5 {
+			for i := 0; i < 5 || i < 50 && (bestForth > oneWay+slack || best > 2*oneWay+work+slack); i++ {
 				var e requesttest.Events
 				triggered := time.Now()
 				_, arrived, err := client.Do(t.Context(), through, request.Request{Path: "/", Body: []byte("x")}, e.Record())
@@ -148,7 +149,7 @@ func TestTheResponseTimeIsTheSumOfTheDelays(t *testing.T) {
 				}
 				bestForth, best = min(bestForth, forth), min(best, whole)
 			}
-			// A busy machine adds to some.
+			// A busy machine adds to most.
 			if bestForth > oneWay+slack || best > 2*oneWay+work+slack {
 				t.Errorf("the fastest: %v to the server, %v in all; want %v and %v", bestForth, best, oneWay, 2*oneWay+work)
 			}
@@ -211,6 +212,16 @@ func readRequest(r *bufio.Reader) (*http.Request, error) {
 	return got, err
 }
 
+// eventually waits until something happened.
+func eventually(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for begin := time.Now(); !happened(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("after 10 s still not: %s", what)
+		}
+	}
+}
+
 const noContent = "HTTP/1.1 204 No Content\r\n\r\n"
 
 func TestConnectionsAreKeptUnlessFreshOnesAreAskedFor(t *testing.T) {
@@ -261,17 +272,19 @@ func TestAsManyConnectionsAreKeptAsWereUsedAtOnce(t *testing.T) {
 		}
 	})
 	client := open(t, request.Setup{})
-	for range 3 {
+	var kept atomic.Int64
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(error) { kept.Add(1) }})
+	for round := range 3 {
 		var group sync.WaitGroup
 		for range atOnce {
 			group.Go(func() {
-				if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, request.Events{}); err != nil {
+				if _, _, err := client.Do(ctx, at, request.Request{Path: "/", Body: []byte("x")}, request.Events{}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		group.Wait()
-		time.Sleep(20 * time.Millisecond) // the transport takes the connections back
+		eventually(t, "the transport has the connections back", func() bool { return kept.Load() == int64(atOnce*(round+1)) })
 	}
 	if got := count.Load(); got != atOnce {
 		t.Errorf("%d connections; want %d", got, atOnce)
@@ -318,6 +331,17 @@ func TestWhatTheTransportRepeatsIsReported(t *testing.T) {
 	}
 }
 
+// tellsClose tells when the connection is closed at this end.
+type tellsClose struct {
+	net.Conn
+	closed chan<- struct{}
+}
+
+func (c tellsClose) Close() error {
+	c.closed <- struct{}{}
+	return c.Conn.Close()
+}
+
 func TestARequestTakesAnotherConnectionIfTheKeptOneWasClosed(t *testing.T) {
 	closed := make(chan struct{}, 10)
 	at, count := accepted(t, func(_ int, c net.Conn) {
@@ -328,13 +352,22 @@ func TestARequestTakesAnotherConnectionIfTheKeptOneWasClosed(t *testing.T) {
 		closed <- struct{}{}
 	})
 	client := open(t, request.Setup{})
+	ended := make(chan struct{}, 100)
+	dial := client.(*peer).transport.DialContext
+	client.(*peer).transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if c, ok := c.(*conn); ok {
+			c.Conn = tellsClose{c.Conn, ended}
+		}
+		return c, err
+	}
 	for range 5 {
 		var e requesttest.Events
 		if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, e.Record()); err != nil || len(e.Sent) != 1 || len(e.Retransmitted) > 0 {
 			t.Fatalf("%v, %+v", err, e)
 		}
 		<-closed
-		time.Sleep(20 * time.Millisecond) // the close arrives
+		<-ended // the client has noticed
 	}
 	if got := count.Load(); got != 5 {
 		t.Errorf("%d connections; want 5", got)
@@ -541,12 +574,12 @@ func TestTheConnectionThatWasIdleLongestMakesRoom(t *testing.T) {
 		if _, _, err := clients[i].Do(t.Context(), at, request.Request{Path: "/", Body: []byte("x")}, request.Events{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(30 * time.Millisecond) // the server sees it idle
-	}
-	connections.mu.Lock()
-	defer connections.mu.Unlock()
-	if len(connections.state) != 2 || connections.idle.Len() != 2 {
-		t.Errorf("%d connections, %d of them idle; want 2 and 2", len(connections.state), connections.idle.Len())
+		want := min(i+1, 2)
+		eventually(t, fmt.Sprintf("%d idle connections and no other", want), func() bool {
+			connections.mu.Lock()
+			defer connections.mu.Unlock()
+			return len(connections.state) == want && connections.idle.Len() == want
+		})
 	}
 }
 
