@@ -123,9 +123,9 @@ func TestEachRadioNetworkOfAHybridHasItsOwnRates(t *testing.T) {
 	time.Sleep(how)
 	check := func(what string, got int, interval time.Duration) {
 		t.Helper()
-		// Jitter makes an interval up to a quarter shorter; one more or less at the ends, and a busy machine is late.
-		if least, most := int(how/interval)*3/4-1, int(how/(interval*3/4))+1; got < least || got > most {
-			t.Errorf("%d %s in %v; want %d to %d, one every %v less jitter", got, what, how, least, most, interval)
+		// A busy machine is late, jitter makes intervals shorter. The limits exclude the other network's rate, which differs by 4 or 5 times.
+		if least, most := int(how/interval)/2-1, 2*int(how/interval)+2; got < least || got > most {
+			t.Errorf("%d %s in %v; want about one every %v, %d to %d", got, what, how, interval, least, most)
 		}
 	}
 	hellos, tcs := inGroup.counted()
