@@ -65,8 +65,8 @@ func (a *addressStatements) readMetric(topology int, kinds uint8, metric uint32)
 	}
 }
 
-// countHops has the metrics of the first topology count hops. An address without any metric is in that topology, as
-// routers that count hops may leave metrics out; one with metrics of others only is not.
+// countHops has the metrics of the first topology count hops. An address without any metric is in that topology:
+// routers that count hops may leave metrics out. An address that only has metrics of other topologies is not in it.
 func (a *addressStatements) countHops() {
 	if a.statesOther && !a.statesFirst {
 		return

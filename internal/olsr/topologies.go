@@ -7,7 +7,7 @@ import (
 	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
-// metrics are one for each topology, by its number in router.topologies; 0 is unknown, or that of a link that is not in
+// metrics are one for each topology, by its number in router.topologies. A metric of 0 is unknown, or the link is not in
 // the topology.
 type metrics [MaxTopologies]uint32
 
@@ -24,8 +24,8 @@ func (r *router) topologyOf(kind uint8) int {
 	return slices.IndexFunc(r.topologies, func(t Topology) bool { return t.Type == kind })
 }
 
-// readPositions reads the positions of this node's topologies among those that a message's sender has, -1 for one that it
-// does not have. A sender without the TLV MPR_TYPES has the first only (RFC 7722).
+// readPositions reads the positions of this node's topologies among those of a message's sender. A topology that the sender
+// does not have is at -1. A sender without the TLV MPR_TYPES has the first only (RFC 7722).
 func (r *router) readPositions(m *rfc5444.Message) {
 	types, several := m.TLV(messageMPRWilling, mprTypesExtension)
 	for n, t := range r.topologies {
@@ -92,7 +92,7 @@ func (r *router) routingWillingness(value []byte) (all [MaxTopologies]int) {
 	return all
 }
 
-// hasBit reports whether a bit is set in a value whose first octet has the bits 0 to 7, from the lowest on.
+// hasBit reports whether a bit of a value is set. The first octet has the bits 0 to 7, from the lowest on.
 func hasBit(value []byte, bit int) bool {
 	return bit/8 < len(value) && value[bit/8]&(1<<(bit%8)) != 0
 }

@@ -34,8 +34,8 @@ const (
 	markTable = "vignette_topologies"
 )
 
-// addTopologies adds the topologies of a network's routing that the domain does not have yet, and returns the metric types of
-// all that the network has. They are ordered by type, so that the order of networks does not matter.
+// addTopologies adds the topologies of a network's routing that the domain does not have yet. It returns the metric types of
+// all topologies of the network. They are ordered by type, so that the order of networks does not matter.
 func (c *Config) addTopologies(r *v1alpha1.Routing) (types []uint8) {
 	for _, t := range r.Topologies {
 		added := Topology{Name: t.Name, Topology: olsr.Topology{Type: t.Type(), Metric: metricOf(t.Metric)}}

@@ -25,8 +25,8 @@ func Changed(peer request.Peer, path string) {
 	}
 }
 
-// Observe asks a server for a path's state and its changes. It calls each with the state at first and after changes, one call at a time, until
-// ctx ends; then the error is nil. Without a change it asks anew after the response's Max-Age.
+// Observe asks a server for a path's state and its changes. It calls each with the state at first and after changes,
+// one call at a time. It returns nil when ctx ends. Without a change it asks anew after the response's Max-Age.
 func Observe(ctx context.Context, peer request.Peer, to, path string, each func(at time.Time, r request.Response)) error {
 	p := peer.(*Peer)
 	inside, done := p.whilePeer(ctx)

@@ -18,8 +18,10 @@ type conn struct {
 	writing sync.Mutex
 
 	mu sync.Mutex
-	// written is the time before the exchange's first byte was written, zero if none was; read that after the last byte was read.
-	written, read time.Time
+	// written is the time before the exchange's first byte was written, or zero.
+	written time.Time
+	// read is the time after the last byte was read.
+	read time.Time
 	// failed: not all of the exchange could be written.
 	failed bool
 	// flushed is called after the next write that succeeds; nil for nothing.

@@ -54,7 +54,7 @@ func (c content) element() (string, error) {
 	}
 	root, err := soap.ParseRoot(c.body)
 	if err != nil {
-		return "", fmt.Errorf("a body of %s that is no element of XML 1.0 in UTF-8, or has more than SOAP may: %w", c.kind, err)
+		return "", fmt.Errorf("a body of %s that is no element of XML 1.0 in UTF-8, or has a part that SOAP forbids: %w", c.kind, err)
 	}
 	return string(root.Standalone()), nil
 }

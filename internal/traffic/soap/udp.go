@@ -154,7 +154,7 @@ func (p *overUDP) exchange(ctx context.Context, to string, r request.Request, e 
 		return response, at, request.Failed(request.Invalid, err.Error())
 	}
 	if l.multicast {
-		// A message of one's own comes back from a group.
+		// The group's members include this peer, so that it receives its own message.
 		p.seen.add(id)
 	}
 	arrived := l.expect(id)

@@ -25,8 +25,8 @@ const (
 	remembered = 10_000
 )
 
-// control sets what a socket needs before it is bound: that drops are counted, the interface of multicast, and for a server's that
-// groups are received on their own sockets only, and that the kernel tells the addresses of datagrams.
+// control sets what a socket needs before it is bound: that drops are counted, and the interface of multicast. On a server's
+// socket the kernel also tells the addresses of datagrams. Only the sockets of groups receive what comes to a group.
 func control(name string, serving bool) func(_, _ string, raw syscall.RawConn) error {
 	return func(_, _ string, raw syscall.RawConn) error {
 		var failed error
@@ -209,7 +209,7 @@ func (p *overUDP) handle(at time.Time, datagram []byte, group bool) []byte {
 	switch {
 	case m == nil:
 		p.warnOnce.Do(func() {
-			p.setup.Warn(fmt.Sprintf("a datagram that is no SOAP envelope is ignored, as all such: %v", err))
+			p.setup.Warn(fmt.Sprintf("a datagram that is no SOAP envelope is ignored, and so is every further one: %v", err))
 		})
 		return nil
 	case m.Fault != nil || m.RelatesTo != "":
