@@ -20,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/proxy/link/httplink"
 	"vignette.dev/vignette/internal/proxy/store"
 	"vignette.dev/vignette/internal/proxyconfig"
+	httpreq "vignette.dev/vignette/internal/traffic/http"
 )
 
 // protocols between the proxies.
@@ -97,7 +98,7 @@ func (p *proxy) startFar(ctx context.Context) error {
 	if err := protocols[p.config.Protocol].Listen(ctx, p.setup, f.handle); err != nil {
 		stop()
 		s.Close()
-		return fmt.Errorf("far.listen %s: %w", p.config.Far.Listen, err)
+		return err
 	}
 	p.closing.Go(func() {
 		<-ctx.Done()
@@ -123,7 +124,7 @@ func (p *proxy) runNear(ctx context.Context) error {
 	defer sender.Close()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.config.Near.Listen)
 	if err != nil {
-		return fmt.Errorf("near.listen %s: %w", p.config.Near.Listen, err)
+		return fmt.Errorf("near.listen: %w", httpreq.ListenError(p.config.Near.Listen, err))
 	}
 	n := openNear(ctx, p.config, s, records, sender, p.metrics, p.log)
 	var workers sync.WaitGroup

@@ -495,3 +495,31 @@ func TestInterimResponsesAreSkippedAndABodyMayEndWithTheConnection(t *testing.T)
 		t.Errorf("%q; want %q", answer, want)
 	}
 }
+
+func TestAPortInUseIsTold(t *testing.T) {
+	t.Parallel()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	inUse, inUseUDP := tcp.Addr().String(), udp.LocalAddr().String()
+	for want, config := range map[string]proxyconfig.Config{
+		fmt.Sprintf("near.listen: listen at %q: another program uses the port", inUse): {
+			Protocol: proxyconfig.ProtocolHTTP, Near: &proxyconfig.Near{Listen: inUse, Peer: "127.0.0.1:1"}},
+		fmt.Sprintf("far.listen: listen at %q: another program uses the port", inUse): {
+			Protocol: proxyconfig.ProtocolHTTP, Far: &proxyconfig.Far{Listen: inUse}},
+		fmt.Sprintf("far.listen: listen %q: the port is in use, or the address is none of this node's", inUseUDP): {
+			Protocol: proxyconfig.ProtocolCoAP, Far: &proxyconfig.Far{Listen: inUseUDP}},
+	} {
+		config.Folder = t.TempDir()
+		if err := Run(t.Context(), config, nil, func(string) {}); err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}

@@ -85,11 +85,11 @@ const maxFlushing = 32
 // Open opens a folder, makes it if need be, and returns the records in it, the oldest first. Its files may have up to limit bytes together.
 func Open(folder string, limit int64) (*Store, []Record, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("folder %s: %w", folder, err)
+		return nil, nil, explain(folder, err)
 	}
 	lock, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, nil, fmt.Errorf("folder %s: %w", folder, err)
+		return nil, nil, explain(folder, err)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
@@ -98,7 +98,7 @@ func Open(folder string, limit int64) (*Store, []Record, error) {
 	names, err := os.Open(folder)
 	if err != nil {
 		lock.Close()
-		return nil, nil, fmt.Errorf("folder %s: %w", folder, err)
+		return nil, nil, explain(folder, err)
 	}
 	s := &Store{folder: folder, limit: limit, lock: lock, names: names, flushing: make(chan struct{}, maxFlushing)}
 	records, err := s.list()
@@ -119,7 +119,7 @@ func (s *Store) Close() {
 func (s *Store) list() ([]Record, error) {
 	files, err := os.ReadDir(s.folder)
 	if err != nil {
-		return nil, fmt.Errorf("folder %s: %w", s.folder, err)
+		return nil, explain(s.folder, err)
 	}
 	type aged struct {
 		Record
@@ -129,7 +129,7 @@ func (s *Store) list() ([]Record, error) {
 	for _, file := range files {
 		if strings.HasSuffix(file.Name(), temporary) {
 			if err := os.Remove(filepath.Join(s.folder, file.Name())); err != nil {
-				return nil, err
+				return nil, explain(s.folder, err)
 			}
 			continue
 		}
@@ -165,7 +165,7 @@ func (s *Store) Create(r Record) (*Writer, error) {
 	path := fmt.Sprintf("%s.%d%s", s.path(r), s.written.Add(1), temporary)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, full(err)
+		return nil, explain(s.folder, err)
 	}
 	return &Writer{store: s, record: r, file: file}, nil
 }
@@ -181,7 +181,9 @@ func (w *Writer) Write(b []byte) (int, error) {
 		return 0, w.err
 	}
 	n, err := w.file.Write(b)
-	w.err = full(err)
+	if err != nil {
+		w.err = explain(w.store.folder, err)
+	}
 	return n, w.err
 }
 
@@ -199,7 +201,7 @@ func (w *Writer) Commit() error {
 	}
 	if err != nil {
 		w.Discard()
-		return full(err)
+		return explain(w.store.folder, err)
 	}
 	return nil
 }
@@ -265,10 +267,10 @@ func (s *Store) Remove(r Record) {
 // Used returns the bytes of all records.
 func (s *Store) Used() int64 { return s.used.Load() }
 
-// full returns an error of the system, as ErrFull if it is that.
-func full(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+// explain returns an error of the system for people: ErrFull if it is that.
+func explain(folder string, err error) error {
+	if errors.Is(err, ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return ErrFull
 	}
-	return err
+	return fmt.Errorf("folder %s cannot be read or written: want a folder that the proxy may change, on a disk that works", folder)
 }

@@ -102,3 +102,22 @@ func TestAFolderHasOneProxy(t *testing.T) {
 		t.Errorf("%v; want a refusal", err)
 	}
 }
+
+func TestAFolderThatCannotBeWrittenIsNamed(t *testing.T) {
+	folder := t.TempDir()
+	s, _ := open(t, folder, 1000)
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	file := t.TempDir() + "/file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := Open(file, 1000)
+	for at, err := range map[string]error{folder: s.Put(record(1, Request), nil), file: err} {
+		want := "folder " + at + " cannot be read or written: want a folder that the proxy may change, on a disk that works"
+		if err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package coaplink
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -105,7 +106,7 @@ func Listen(ctx context.Context, setup link.Setup, handle link.Handler) error {
 	}
 	peer, err := coap.Open(own)
 	if err != nil {
-		return err
+		return fmt.Errorf("far.listen: %w", err)
 	}
 	context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/proxy/link"
+	httpreq "vignette.dev/vignette/internal/traffic/http"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -98,7 +100,7 @@ func Listen(ctx context.Context, setup link.Setup, handle link.Handler) error {
 	listening := net.ListenConfig{Control: silence(setup.Silence())} // accepted connections inherit it
 	listener, err := listening.Listen(ctx, "tcp", setup.Config.Far.Listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("far.listen: %w", httpreq.ListenError(setup.Config.Far.Listen, err))
 	}
 	server := &http.Server{Handler: serve(setup, handle), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	context.AfterFunc(ctx, func() { server.Close() })
