@@ -18,8 +18,8 @@ import (
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
-// near is the proxy that HTTP clients use. It accepts a request by writing it to the disk, and carries it until there is a response or its
-// deadline is past.
+// near is the proxy that HTTP clients use. It accepts a request by writing it to the disk. It carries the request until there is a
+// response, or its deadline is past.
 type near struct {
 	config  proxyconfig.Config
 	store   *store.Store
@@ -109,7 +109,7 @@ func (n *near) takeUp(r store.Record) {
 		file.Close()
 	}
 	e = n.newEntry(r, safe)
-	e.handedOver = true // perhaps
+	e.handedOver = true // an earlier process may have sent it
 	e.accepted = r.Deadline.Add(-secondsOf(n.config.Near.DeadlineSeconds))
 	n.enqueue(e)
 	if safe {

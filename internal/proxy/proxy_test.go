@@ -125,7 +125,7 @@ func TestAServiceThatCannotBeCalledIsTold(t *testing.T) {
 	for to, want := range map[string]string{
 		closed: "502 Nobody listens at " + closed + ". The request was not run.", "no-such-host.invalid": "502 The far proxy finds no address of no-such-host.invalid:80.",
 		broken:  "502 " + broken + " ended the connection before its response was whole. Whether it acted on the request is unknown.",
-		strange: "502 The response of " + strange + " is no HTTP",
+		strange: "502 The response of " + strange + " is malformed",
 	} {
 		status, answer, err := post(p.client(), "http://"+to+"/", "x")
 		if got := fmt.Sprint(status, " ", answer); err != nil || !strings.HasPrefix(got, want) {

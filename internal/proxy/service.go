@@ -151,7 +151,7 @@ func (s *service) lost(err error) *refusal {
 	r := &refusal{http.StatusBadGateway, errorTerminated, s.request.Authority + " ended the connection before its response was whole."}
 	switch {
 	case errors.As(err, &wrong):
-		r.kind, r.text = errorResponse, fmt.Sprintf("The response of %s is no HTTP: %s.", s.request.Authority, wrong.Text)
+		r.kind, r.text = errorResponse, fmt.Sprintf("The response of %s is malformed: %s.", s.request.Authority, wrong.Text)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
 		r.status, r.kind, r.text = http.StatusGatewayTimeout, errorResponseTimeout, s.request.Authority+" did not respond before the request's deadline."
 	}

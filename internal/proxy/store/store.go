@@ -1,4 +1,4 @@
-// Package store keeps requests and responses in files of one folder, so that neither a killed process nor a machine without power loses them.
+// Package store keeps requests and responses in files of one folder. Neither a killed process nor a loss of power loses them.
 //
 // A record is a file whose name has its id, its deadline and what it is. It is written under another name, flushed to the disk, and then
 // renamed, which happens wholly or not at all. Files were chosen over an embedded database for three reasons. Bodies go to the disk

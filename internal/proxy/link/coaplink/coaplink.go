@@ -53,8 +53,8 @@ func Dial(setup link.Setup) (link.Sender, error) {
 	return &sender{peer: peer, to: setup.Config.Near.Peer, silence: setup.Silence(), attempts: map[string]int{}}, nil
 }
 
-// Carry implements link.Sender. CoAP does not notice when the far proxy acknowledged a request and then was stopped, or gave its response
-// up while the link was cut. So each attempt ends some time, each later than the one before: the request may only be slow.
+// Carry implements link.Sender. CoAP does not notice when the far proxy stops after its acknowledgement. Nor does it notice a response
+// that was given up while the link was cut. So each attempt has a time limit. It grows with each, as the request may only be slow.
 func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time)) ([]byte, error) {
 	id := pathOf(frame)
 	attempt := s.next(id)
