@@ -312,15 +312,14 @@ func (n *near) reserve(id frame.ID) (*entry, error) {
 
 // release ends the reading of a request, which was accepted, or refused without an entry.
 func (n *near) release(id frame.ID, e *entry) {
-	if e != nil {
-		n.enqueue(e)
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reading--
 	if e == nil {
 		delete(n.entries, id)
+		return
 	}
+	n.enqueueLocked(e) // under the same lock, or the request would count twice for a moment
 }
 
 // wait waits for a response, and reports whether the client does so too.

@@ -129,6 +129,11 @@ func (n *near) newEntry(r store.Record, safe bool) *entry {
 func (n *near) enqueue(e *entry) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.enqueueLocked(e)
+}
+
+// enqueueLocked is enqueue for a caller with the lock.
+func (n *near) enqueueLocked(e *entry) {
 	n.entries[e.request.ID] = e
 	e.unanswered, e.waiting = n.unanswered.PushBack(e), n.waiting.PushBack(e)
 	n.arrived.Signal()
