@@ -15,6 +15,9 @@ const server = "10.0.0.2:5683"
 
 // An exchange is complete if one of its transmissions and the answer to it arrive. So its number of transmissions is geometric.
 func TestTransmissionsAtALossMatchTheBinomial(t *testing.T) {
+	if raceDetector {
+		t.Skip("`make test-unit` runs it without the race detector")
+	}
 	t.Parallel()
 	for _, c := range []struct {
 		loss          float64
