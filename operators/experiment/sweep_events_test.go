@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -62,7 +63,7 @@ const maxDelay = 2 * time.Minute
 func TestLostEventsCostABoundedTimeOnly(t *testing.T) {
 	c := &cluster{}
 	cases := map[string][]string{"all": everyKind}
-	if !raceDetector {
+	if !racedetector.Enabled {
 		for _, kind := range everyKind {
 			cases[kind] = []string{kind}
 		}

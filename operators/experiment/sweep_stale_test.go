@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -84,7 +85,7 @@ func lags(t *testing.T, c *cluster, names ...string) (found []lag) {
 func TestStaleCachesDoNoHarm(t *testing.T) {
 	c := &cluster{}
 	names := []string{"success", "an early stop", "a deletion while Provisioning", "a deletion while Running", "a live cluster that is stopped"}
-	if raceDetector {
+	if racedetector.Enabled {
 		names = sweptLifecycles()
 	}
 	runSweep(t, lags(t, c, names...), lag.String, func(t *testing.T, l lag) {

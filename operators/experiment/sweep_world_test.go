@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -284,7 +285,7 @@ func (w *world) normal(text string) string {
 // runSweep runs a job for each of the points, several at once, as subtests.
 func runSweep[P any](t *testing.T, points []P, name func(P) string, job func(*testing.T, P)) {
 	t.Helper()
-	if raceDetector {
+	if racedetector.Enabled {
 		points = sample(points, min(2*parallelWorlds, 1+len(points)/10))
 	}
 	queue := make(chan P)

@@ -6,6 +6,7 @@ import (
 
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/olsr/olsrtest"
+	"vignette.dev/vignette/internal/racedetector"
 )
 
 // e1 are the intervals of experiment E1.
@@ -16,7 +17,7 @@ var (
 
 // topologies that are tried. The race detector makes each cost several times as much, and there is one goroutine only.
 func topologies() int {
-	if testing.Short() || raceDetector {
+	if testing.Short() || racedetector.Enabled {
 		return 20
 	}
 	return 200

@@ -1,5 +1,0 @@
-//go:build !race
-
-package olsr_test
-
-const raceDetector = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package v1
-
-const raceDetector = true

@@ -1,6 +1,0 @@
-//go:build !race
-
-package proxy
-
-// raceMemory is 1 without the race detector.
-const raceMemory = 1

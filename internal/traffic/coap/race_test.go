@@ -1,5 +1,0 @@
-//go:build race
-
-package coap
-
-const raceDetector = true
