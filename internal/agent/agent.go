@@ -306,7 +306,7 @@ func (a *Agent) poll(ctx context.Context, finish chan<- struct{}) {
 			}
 			// A restarted server may count from the beginning; actions are known by their ids.
 			revision = 0
-			pause(ctx, retry)
+			clock.Pause(ctx, retry)
 			retry = min(2*retry, lastRetry)
 			continue
 		}
@@ -315,7 +315,7 @@ func (a *Agent) poll(ctx context.Context, finish chan<- struct{}) {
 			reported = false
 		}
 		if plan.Revision == revision {
-			pause(ctx, firstRetry) // in case the server answers polls at once
+			clock.Pause(ctx, firstRetry) // in case the server answers polls at once
 		}
 		revision, retry = plan.Revision, firstRetry
 		a.accept(plan)
@@ -326,15 +326,6 @@ func (a *Agent) poll(ctx context.Context, finish chan<- struct{}) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // report sends every change at once, and a heartbeat every 5 s.
 func (a *Agent) report(ctx context.Context) {
 	first, retry := true, firstRetry
@@ -342,7 +333,7 @@ func (a *Agent) report(ctx context.Context) {
 		wait := heartbeat
 		if err := a.reportOnce(ctx); err != nil {
 			wait, retry = retry, min(2*retry, lastRetry)
-			pause(ctx, wait) // reporting a change would fail too
+			clock.Pause(ctx, wait) // reporting a change would fail too
 			continue
 		}
 		retry = firstRetry
@@ -476,7 +467,7 @@ func (a *Agent) shipAndReportDone(ctx context.Context) {
 		if a.reportOnce(ctx) == nil {
 			return
 		}
-		pause(ctx, retry)
+		clock.Pause(ctx, retry)
 	}
 }
 

@@ -95,3 +95,15 @@ func systemMonotonic() int64 {
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only for an unknown clock
 	return t.Nano()
 }
+
+// Pause waits for a time, and reports whether ctx has not ended. Unlike SleepUntil it is as precise as Go's timers.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

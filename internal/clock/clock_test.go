@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -65,4 +66,18 @@ func TestMonotonicReadsTheKernelsClock(t *testing.T) {
 	if got < before-margin || got > after+margin {
 		t.Errorf("Monotonic() = %d; the kernel said %d before and %d after", got, before, after)
 	}
+}
+
+func TestAPauseEndsAfterItsTimeOrWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		if !Pause(t.Context(), time.Minute) || time.Since(begun) != time.Minute {
+			t.Errorf("paused for %v; want a minute", time.Since(begun))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if begun := time.Now(); Pause(ctx, time.Minute) || time.Since(begun) != time.Second {
+			t.Errorf("paused for %v, although ctx ended after a second", time.Since(begun))
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/guestconfig"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -232,7 +233,7 @@ func (g *guest) reportFailed(ctx context.Context, report runapi.AgentReport) {
 		if err == nil {
 			return
 		}
-		if !pause(ctx, time.Second) {
+		if !clock.Pause(ctx, time.Second) {
 			g.log.Error("the failure could not be reported", "app", report.App, "error", err)
 			return
 		}

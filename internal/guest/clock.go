@@ -109,7 +109,7 @@ func (k *clockKeeper) set(ctx context.Context) error {
 		if !logged {
 			k.log.Warn("the clock cannot be set yet", "error", err)
 		}
-		if !pause(ctx, time.Second) {
+		if !clock.Pause(ctx, time.Second) {
 			return ctx.Err()
 		}
 	}
@@ -117,7 +117,7 @@ func (k *clockKeeper) set(ctx context.Context) error {
 
 // run corrects the clock until ctx ends.
 func (k *clockKeeper) run(ctx context.Context) {
-	for pause(ctx, clockInterval) {
+	for clock.Pause(ctx, clockInterval) {
 		if err := k.correct(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("clock", "error", err)
 		}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"vignette.dev/vignette/internal/guestconfig"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -125,16 +124,4 @@ func (g *guest) open(o Options) (err error) {
 	g.client = client.New(g.config.Server, httpClient(), client.TokenFile(token))
 	g.clock = newClockKeeper(g.client, filepath.Join(g.runDir, "clock", "clock.json"), g.log)
 	return os.MkdirAll(filepath.Join(g.runDir, "clock"), 0o755)
-}
-
-// pause waits, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/podnet"
 )
 
@@ -60,7 +61,7 @@ func (g *guest) isolate(ctx context.Context, radios []radioLink, management netl
 		if !logged {
 			g.log.Warn("management interface", "interface", management.Attrs().Name, "error", err)
 		}
-		if !pause(ctx, time.Second) {
+		if !clock.Pause(ctx, time.Second) {
 			return nil, ctx.Err()
 		}
 	}
@@ -68,7 +69,7 @@ func (g *guest) isolate(ctx context.Context, radios []radioLink, management netl
 
 // run keeps the rules up to date: a Service may get another address.
 func (i *isolation) run(ctx context.Context) {
-	for !i.openManagement && pause(ctx, isolationInterval) {
+	for !i.openManagement && clock.Pause(ctx, isolationInterval) {
 		if err := i.apply(ctx); err != nil && ctx.Err() == nil {
 			i.log.Warn("management interface", "error", err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
 	"github.com/vishvananda/netlink"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 const (
@@ -58,7 +60,7 @@ func (g *guest) managementLink(ctx context.Context) (netlink.Link, error) {
 				return link, nil
 			}
 		}
-		if time.Now().After(end) || !pause(ctx, diskInterval) {
+		if time.Now().After(end) || !clock.Pause(ctx, diskInterval) {
 			return nil, fmt.Errorf("every network interface is a radio: want one more, for management")
 		}
 	}
@@ -75,7 +77,7 @@ func (g *guest) firstLease(ctx context.Context, link netlink.Link) (*nclient4.Le
 			g.log.Warn("no lease for the management interface yet", "interface", link.Attrs().Name, "error", err)
 			logged = true
 		}
-		if !pause(ctx, time.Second) {
+		if !clock.Pause(ctx, time.Second) {
 			return nil, ctx.Err()
 		}
 	}
@@ -109,7 +111,7 @@ func (g *guest) obtain(ctx context.Context, link netlink.Link, before *nclient4.
 func (g *guest) renew(ctx context.Context, link netlink.Link, lease *nclient4.Lease) {
 	for {
 		life := lease.ACK.IPAddressLeaseTime(time.Hour)
-		if !pause(ctx, max(life/2, minRenewal)) {
+		if !clock.Pause(ctx, max(life/2, minRenewal)) {
 			return
 		}
 		for next := lease; ; {
@@ -122,7 +124,7 @@ func (g *guest) renew(ctx context.Context, link netlink.Link, lease *nclient4.Le
 			if time.Since(lease.CreationTime) > life*7/8 {
 				next = nil
 			}
-			if !pause(ctx, minRenewal) {
+			if !clock.Pause(ctx, minRenewal) {
 				return
 			}
 		}

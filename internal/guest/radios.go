@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/guestconfig"
 	"vignette.dev/vignette/internal/radiod/podnet"
 )
@@ -106,7 +107,7 @@ func waitForLink(ctx context.Context, mac net.HardwareAddr) (netlink.Link, error
 				return link, nil
 			}
 		}
-		if time.Now().After(end) || !pause(ctx, diskInterval) {
+		if time.Now().After(end) || !clock.Pause(ctx, diskInterval) {
 			return nil, fmt.Errorf("no network interface has the MAC address %v", mac)
 		}
 	}

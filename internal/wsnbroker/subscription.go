@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/wsn"
 )
@@ -131,7 +132,7 @@ func (b *Broker) deliver(ctx context.Context, s *subscription) {
 			b.endSubscription(s.id, "failed")
 			return
 		}
-		if !pause(ctx, min(firstBackoff<<min(failures-1, 10), lastBackoff)) {
+		if !clock.Pause(ctx, min(firstBackoff<<min(failures-1, 10), lastBackoff)) {
 			return
 		}
 	}
@@ -140,17 +141,6 @@ func (b *Broker) deliver(ctx context.Context, s *subscription) {
 // refusesMessage reports whether a status means that repeating the message would not help.
 func refusesMessage(status int) bool {
 	return status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // delivery has the connection to a consumer.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -360,7 +361,7 @@ func (r *Recorder) shipAll(ctx context.Context) {
 				r.Log.Info("shipping of a capture", "run", s.uid, "capture", s.key, "error", err)
 			}
 		}
-		wait(ctx, shipInterval)
+		clock.Pause(ctx, shipInterval)
 	}
 }
 
@@ -372,19 +373,12 @@ func (r *Recorder) ship(ctx context.Context, s *stream) error {
 		attempt, cancel := context.WithTimeout(ctx, shipTimeout)
 		more, err := s.ship(attempt, r.Archive, r.Host)
 		cancel()
-		wait(ctx, shipPause)
+		clock.Pause(ctx, shipPause)
 		if err != nil || !more {
 			return err
 		}
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // Runs with captures on this host.

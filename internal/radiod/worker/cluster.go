@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -250,17 +251,10 @@ func (c *Cluster) renewAllowedOnChange(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.refresh:
-			pause(ctx, coalesceInterval)
+			clock.Pause(ctx, coalesceInterval)
 		case <-ticker.C:
 		}
 		c.renewAllowed(ctx)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 
@@ -325,7 +319,7 @@ func (c *Cluster) writeStatuses(ctx context.Context) {
 				time.AfterFunc(time.Second, func() { notify(c.wake) })
 			}
 		}
-		pause(ctx, coalesceInterval)
+		clock.Pause(ctx, coalesceInterval)
 	}
 }
 

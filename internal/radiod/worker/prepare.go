@@ -407,7 +407,7 @@ func (o *backgroundPreparer) run(ctx context.Context, last *moment, failed func(
 		case trouble == nil && !more:
 			return
 		case trouble == nil && (len(coming) >= o.preparer.maxPrepared() || at > now+int64(lookAhead)):
-			pause(ctx, min(max(time.Duration(at-now)-lookAhead, 50*time.Millisecond), time.Second))
+			clock.Pause(ctx, min(max(time.Duration(at-now)-lookAhead, 50*time.Millisecond), time.Second))
 			continue
 		case at < now-int64(lookAhead):
 			at = now // the host stalled
@@ -417,7 +417,7 @@ func (o *backgroundPreparer) run(ctx context.Context, last *moment, failed func(
 			failed(err)
 		}
 		if trouble = err; err != nil {
-			pause(ctx, time.Second)
+			clock.Pause(ctx, time.Second)
 			continue
 		}
 		last.next.Store(next)

@@ -127,7 +127,7 @@ func (m *Manager) RunRouting(ctx context.Context) error {
 			m.leaveRouting()
 			return nil
 		case <-m.routers.wake:
-			pause(ctx, routingDelay)
+			clock.Pause(ctx, routingDelay)
 			m.reconcileRouting()
 		case <-again.C:
 			m.reconcileRouting()

@@ -375,7 +375,7 @@ func (s *Sampler) shipAll(ctx context.Context) {
 				s.forget(uid, r)
 			}
 		}
-		pause(ctx, sampleInterval)
+		clock.Pause(ctx, sampleInterval)
 	}
 }
 

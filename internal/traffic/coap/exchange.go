@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
+
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 // tokenBytes of our requests: RFC 7252 wants 32 random bits against forged responses.

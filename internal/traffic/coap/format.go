@@ -3,10 +3,10 @@ package coap
 import (
 	"mime"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 // formats are the Content-Formats of media types: those registered by IANA, and from 65000 on numbers for experiments.

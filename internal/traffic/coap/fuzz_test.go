@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 func seeds(f *testing.F, format func(message.Message) ([]byte, error)) {

@@ -14,10 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 func TestBadMessagesAreAnsweredAsTheStandardSays(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 // counter is a resource that changes.

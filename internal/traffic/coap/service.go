@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 // maxObservers of a server. Later ones get the resource once, as the standard has it.

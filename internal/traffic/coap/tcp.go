@@ -13,11 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 	tcpcoder "github.com/plgd-dev/go-coap/v3/tcp/coder"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 const (
@@ -84,7 +85,7 @@ func (t *tcpTransport) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // such as too many open files
-			if !wait(t.core.ctx, 100*time.Millisecond) {
+			if !clock.Pause(t.core.ctx, 100*time.Millisecond) {
 				return
 			}
 		case t.start(conn, "") == nil:

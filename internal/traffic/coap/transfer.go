@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 // nothingWanted is the option No-Response for no response at all (RFC 7967): 2.xx, 4.xx and 5.xx.

@@ -10,10 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/request"
-
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 const (
@@ -89,7 +90,7 @@ func (e *endpoint) read() {
 			return
 		case err != nil: // an ICMP message, of a connected socket
 			e.exchanges.fail(failureOf(err), false)
-			if request.NetworkFailure(err) == nil && !wait(e.ctx, 10*time.Millisecond) { // not again and again at once
+			if request.NetworkFailure(err) == nil && !clock.Pause(e.ctx, 10*time.Millisecond) { // not again and again at once
 				return
 			}
 			continue
@@ -273,23 +274,11 @@ func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.T
 
 // spread answers a multicast request at a random time within the leisure, so that the group's members do not answer together.
 func (e *endpoint) spread(response, m message.Message, to origin) {
-	if e.spreading.Add(1); e.spreading.Load() <= maxSpread && wait(e.ctx, time.Duration(e.random.fraction()*float64(e.options.leisure))) {
+	if e.spreading.Add(1); e.spreading.Load() <= maxSpread && clock.Pause(e.ctx, time.Duration(e.random.fraction()*float64(e.options.leisure))) {
 		to.multicast, to.local = false, netip.Addr{}
 		e.sendResponse(response, m, message.NonConfirmable, to)
 	}
 	e.spreading.Add(-1)
-}
-
-// wait reports whether the time passed before the context ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // finish sends the response to a request within the acknowledgement. It reports whether a message of its own is to carry it instead.
