@@ -49,8 +49,7 @@ func (m *siteMaker) messaging(site *apps.Site, node topology.Node, app v1alpha1.
 	}
 	site.Senders = m.senders("", node.Group, 1)
 	if p := app.Messaging.Push; p != nil {
-		self := apps.Member{Node: node.Name, Group: node.Group}
-		site.Push = (len(p.From) == 0 || slices.ContainsFunc(p.From, self.IsAddressed)) && len(site.Addressed(p.To)) > 0
+		site.Push = pushes(p, apps.Member{Node: node.Name, Group: node.Group}, site.Members)
 	}
 }
 
@@ -261,21 +260,16 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 	case len(members) == 0 || len(errs) > 0:
 	case none(p.To):
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s: use a node, a group or all", c.app.Name)))
-	case !reachesAnother(p, members):
+	case !slices.ContainsFunc(members, func(m apps.Member) bool { return pushes(p, m, members) }):
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, "reaches nobody but its sender: name another node, or a group with one"))
 	}
 	return errs
 }
 
-// reachesAnother reports whether a sender of a push addresses somebody else.
-func reachesAnother(p *v1alpha1.Push, members []apps.Member) bool {
-	for _, from := range members {
-		sends := len(p.From) == 0 || slices.ContainsFunc(p.From, from.IsAddressed)
-		if sends && slices.ContainsFunc(members, func(to apps.Member) bool { return to.Node != from.Node && to.IsAddressed(p.To) }) {
-			return true
-		}
-	}
-	return false
+// pushes reports whether a member sends a push: it is to send, and somebody else is addressed.
+func pushes(p *v1alpha1.Push, from apps.Member, members []apps.Member) bool {
+	sends := len(p.From) == 0 || slices.ContainsFunc(p.From, from.IsAddressed)
+	return sends && slices.ContainsFunc(members, func(to apps.Member) bool { return to.Node != from.Node && to.IsAddressed(p.To) })
 }
 
 // multicast finds nodes without the network that carries multicast.
