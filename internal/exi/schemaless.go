@@ -70,7 +70,7 @@ var (
 	contentCodes = []kind{startElement, characters}
 )
 
-// builtIn is where a stream without a schema is: both sides move through it alike.
+// builtIn is the state of a stream without a schema. Encoder and decoder change it in the same way.
 type builtIn struct {
 	names    *names
 	values   *values

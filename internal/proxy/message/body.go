@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Framing says where a message's body ends (RFC 9112, 6.3).
+// Framing is how the end of a message's body is found (RFC 9112, 6.3).
 type Framing struct {
 	// Length of the body, unless one of the others holds.
 	Length     int64

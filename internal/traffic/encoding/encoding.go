@@ -150,7 +150,7 @@ func (m Message) texts() []text {
 	return all
 }
 
-// firstInvalid returns where a text has what neither XML nor JSON carries unchanged, or -1.
+// firstInvalid returns the index of the first character that XML or JSON would change, or -1.
 func firstInvalid(s string) int {
 	for i, r := range s {
 		_, size := utf8.DecodeRuneInString(s[i:])
