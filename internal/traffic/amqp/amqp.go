@@ -117,7 +117,9 @@ func (c *client) connection(ctx context.Context) error {
 	defer socket.Close()
 	// Until the subscription exists, only closing the socket stops the session.
 	begun := context.AfterFunc(ctx, func() { socket.Close() })
-	connection, err := c.login(socket)
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName(c.setup.ClientID)
+	connection, err := Login(socket, c.dialer, c.dialer.Timeout(), properties)
 	if err != nil {
 		return err
 	}
@@ -156,23 +158,21 @@ func (c *client) connection(ctx context.Context) error {
 	}
 }
 
-// login runs AMQP's handshake on a new socket.
-func (c *client) login(socket net.Conn) (*amqp.Connection, error) {
-	username, password, err := c.dialer.Login()
+// Login runs AMQP's handshake on a new socket, with the dialer's user name and password, or a guest's.
+func Login(socket net.Conn, dialer *transport.Dialer, heartbeat time.Duration, properties amqp.Table) (*amqp.Connection, error) {
+	username, password, err := dialer.Login()
 	if err != nil {
 		return nil, err
 	}
 	if username == "" {
 		username, password = guest, guest
 	}
-	if err := socket.SetDeadline(time.Now().Add(c.dialer.Timeout())); err != nil {
+	if err := socket.SetDeadline(time.Now().Add(dialer.Timeout())); err != nil {
 		return nil, err
 	}
-	properties := amqp.NewConnectionProperties()
-	properties.SetClientConnectionName(c.setup.ClientID)
 	return amqp.Open(socket, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: username, Password: password}}, Vhost: "/",
-		Heartbeat: c.dialer.Timeout(), Locale: "en_US", Properties: properties,
+		Heartbeat: heartbeat, Locale: "en_US", Properties: properties,
 	})
 }
 

@@ -6,7 +6,6 @@ package amqplink
 import (
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"vignette.dev/vignette/internal/proxy/link"
+	trafficamqp "vignette.dev/vignette/internal/traffic/amqp"
 	"vignette.dev/vignette/internal/traffic/request"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -22,12 +22,8 @@ import (
 // Protocol is this one.
 var Protocol = link.Protocol{Dial: Dial, Listen: Listen}
 
-const (
-	// guest is the login of a broker without security.
-	guest = "guest"
-	// contentType of frames.
-	contentType = "application/octet-stream"
-)
+// contentType of frames.
+const contentType = "application/octet-stream"
 
 // connections opens connections to the broker, one after the other, and waits between attempts.
 type connections struct {
@@ -69,7 +65,9 @@ func (c *connections) once(ctx context.Context, use func(context.Context, *amqp.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
-	connection, err := c.login(socket)
+	// The library takes three silent heartbeats for the loss of the connection.
+	heartbeat := max(c.setup.Silence()/3, time.Second)
+	connection, err := trafficamqp.Login(socket, c.dialer, heartbeat, nil)
 	if err != nil {
 		return err
 	}
@@ -89,24 +87,6 @@ func (c *connections) once(ctx context.Context, use func(context.Context, *amqp.
 		}()
 	}
 	return use(ctx, channel)
-}
-
-// login runs AMQP's handshake on a new socket.
-func (c *connections) login(socket net.Conn) (*amqp.Connection, error) {
-	username, password, err := c.dialer.Login()
-	if err != nil {
-		return nil, err
-	}
-	if username == "" {
-		username, password = guest, guest
-	}
-	if err := socket.SetDeadline(time.Now().Add(c.dialer.Timeout())); err != nil {
-		return nil, err
-	}
-	// The library takes three silent heartbeats for the loss of the connection.
-	heartbeat := max(c.setup.Silence()/3, time.Second)
-	return amqp.Open(socket, amqp.Config{SASL: []amqp.Authentication{&amqp.PlainAuth{Username: username, Password: password}}, Vhost: "/",
-		Heartbeat: heartbeat, Locale: "en_US"})
 }
 
 // declare makes a durable queue, which both proxies do, as either may be there first.
