@@ -365,10 +365,11 @@ func TestGarbageDoesNotFillTheMemory(t *testing.T) {
 	}
 }
 
-func TestHELLOsHaveTheTimesOfTheirInterface(t *testing.T) {
-	fast, slow := Interface{Name: "fast", Address: me}, Interface{Name: "slow", Address: far, Hello: 10 * time.Second, HelloValidity: 50 * time.Second}
-	hellos := [2]int{}
-	r, err := New(Config{Interfaces: []Interface{fast, slow}, Hello: time.Second}, func(iface int, packet []byte) {
+// timedMessages counts the messages of a type that a router sends on each of two interfaces in 100 s. On the first one they have an interval of
+// 1 s and the default validity, on the second 10 s and 50 s.
+func timedMessages(t *testing.T, config Config, kind byte) (counts [2]int) {
+	t.Helper()
+	r, err := New(config, func(iface int, packet []byte) {
 		var p rfc5444.Packet
 		if err := rfc5444.Split(packet, &p); err != nil {
 			t.Fatal(err)
@@ -376,10 +377,10 @@ func TestHELLOsHaveTheTimesOfTheirInterface(t *testing.T) {
 		interval, validity := [2]time.Duration{time.Second, 10 * time.Second}[iface], [2]time.Duration{3 * time.Second, 50 * time.Second}[iface]
 		for i := range p.Messages {
 			var m rfc5444.Message
-			if err := p.Messages[i].Decode(&m); err != nil || m.Type != messageHello {
+			if err := p.Messages[i].Decode(&m); err != nil || m.Type != kind {
 				continue
 			}
-			hellos[iface]++
+			counts[iface]++
 			if got, want := m.TLVs[0].Value[0], rfc5444.TimeCode(validity); got != want {
 				t.Errorf("interface %d: validity of code %d; want %d", iface, got, want)
 			}
@@ -394,6 +395,12 @@ func TestHELLOsHaveTheTimesOfTheirInterface(t *testing.T) {
 	for now := start; now.Before(start.Add(100 * time.Second)); {
 		now = r.Tick(now)
 	}
+	return counts
+}
+
+func TestHELLOsHaveTheTimesOfTheirInterface(t *testing.T) {
+	fast, slow := Interface{Name: "fast", Address: me}, Interface{Name: "slow", Address: far, Hello: 10 * time.Second, HelloValidity: 50 * time.Second}
+	hellos := timedMessages(t, Config{Interfaces: []Interface{fast, slow}, Hello: time.Second}, messageHello)
 	// Jitter makes an interval up to a quarter shorter.
 	if hellos[0] < 99 || hellos[0] > 134 || hellos[1] < 9 || hellos[1] > 14 {
 		t.Errorf("%d HELLOs on the fast interface and %d on the slow one in 100 s; want 100 to 134, and 10 to 14", hellos[0], hellos[1])
@@ -419,34 +426,8 @@ func TestAnInterfacesOwnTimesAreChecked(t *testing.T) {
 
 func TestTCsHaveTheTimesOfTheirInterface(t *testing.T) {
 	fast, slow := Interface{Name: "fast", Address: me}, Interface{Name: "slow", Address: far, TC: 10 * time.Second, TCValidity: 50 * time.Second}
-	tcs := [2]int{}
 	attached := []Attached{{Prefix: netip.MustParsePrefix("192.168.0.0/24")}}
-	r, err := New(Config{Interfaces: []Interface{fast, slow}, TC: time.Second, Attached: attached}, func(iface int, packet []byte) {
-		var p rfc5444.Packet
-		if err := rfc5444.Split(packet, &p); err != nil {
-			t.Fatal(err)
-		}
-		interval, validity := [2]time.Duration{time.Second, 10 * time.Second}[iface], [2]time.Duration{3 * time.Second, 50 * time.Second}[iface]
-		for i := range p.Messages {
-			var m rfc5444.Message
-			if err := p.Messages[i].Decode(&m); err != nil || m.Type != messageTC {
-				continue
-			}
-			tcs[iface]++
-			if got, want := m.TLVs[0].Value[0], rfc5444.TimeCode(validity); got != want {
-				t.Errorf("interface %d: validity of code %d; want %d", iface, got, want)
-			}
-			if got, want := m.TLVs[1].Value[0], rfc5444.TimeCode(interval); got != want {
-				t.Errorf("interface %d: interval of code %d; want %d", iface, got, want)
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for now := start; now.Before(start.Add(100 * time.Second)); {
-		now = r.Tick(now)
-	}
+	tcs := timedMessages(t, Config{Interfaces: []Interface{fast, slow}, TC: time.Second, Attached: attached}, messageTC)
 	if tcs[0] < 96 || tcs[0] > 134 || tcs[1] < 9 || tcs[1] > 14 {
 		t.Errorf("%d TCs on the fast interface and %d on the slow one in 100 s; want 96 to 134, and 9 to 14", tcs[0], tcs[1])
 	}
