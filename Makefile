@@ -60,7 +60,6 @@ test-unit: ## Unit and integration tests of the Go module, with the race detecto
 	hack/python -c '' # clients of others that some tests hold ours against
 	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME))") && CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -skip '$(REAL_TIME_TESTS)' ./operators/experiment $$others # the longest first, so that it ends beside the others
 	packages=$$(go list $(REAL_TIME)) && CGO_ENABLED=1 hack/gotest --again "$$packages" pkgname -race -count=1 -timeout 30m -p 1
-	go test -count=1 -run AtALossMatch ./internal/traffic/coap
 	CGO_ENABLED=1 hack/gotest --again './operators/experiment ./operators/campaign' pkgname -race -count=1 -timeout 30m -p 1 -run '$(REAL_TIME_TESTS)'
 
 .PHONY: test-sweep

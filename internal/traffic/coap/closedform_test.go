@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -16,9 +15,6 @@ const server = "10.0.0.2:5683"
 
 // An exchange is complete if one of its transmissions and the answer to it arrive. So its number of transmissions is geometric.
 func TestTransmissionsAtALossMatchTheBinomial(t *testing.T) {
-	if racedetector.Enabled { // its thousands of timers in a bubble of synctest may crash Go's runtime (1.26)
-		t.Skip("`make test-unit` runs it without the race detector")
-	}
 	t.Parallel()
 	for _, c := range []struct {
 		loss          float64
