@@ -1,0 +1,74 @@
+import { ActionIcon, Anchor, AppShell, Burger, Group, NavLink, Text, Tooltip, useMantineColorScheme } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { Link, Outlet, useRouterState } from "@tanstack/react-router";
+import { Login } from "./Login";
+import { useSession } from "./session";
+
+const sections = [
+  { to: "/", label: "Home" },
+  { to: "/new", label: "New experiment" },
+  { to: "/compare", label: "Compare runs" },
+  { to: "/scenarios/edit", label: "Scenario editor" },
+  { to: "/admin", label: "Administration" },
+] as const;
+
+/** Shell is what all pages share: the name, the sections, who the user is. */
+export function Shell() {
+  const session = useSession();
+  const [open, { toggle, close }] = useDisclosure(false);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  if (session.error) return <Login error={session.error} />;
+  return (
+    <AppShell header={{ height: 52 }} navbar={{ width: 200, breakpoint: "sm", collapsed: { mobile: !open } }} padding="md">
+      <Anchor href="#main" className="skip">
+        Skip to the content
+      </Anchor>
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={open} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Sections" aria-expanded={open} />
+            <img src="/icon.svg" alt="" width={28} height={28} />
+            <Text fw={700}>vignette</Text>
+          </Group>
+          <Group gap="sm" wrap="nowrap">
+            {session.data && (
+              <Text size="sm" c="dimmed" truncate visibleFrom="xs">
+                {session.data.user}
+                {session.data.context ? ` at ${session.data.context}` : ""}
+              </Text>
+            )}
+            <SchemeButton />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Sections">
+        {sections.map(({ to, label }) => (
+          <NavLink key={to} component={Link} to={to} label={label} active={path === to} onClick={close} {...(path === to && { "aria-current": "page" as const })} />
+        ))}
+      </AppShell.Navbar>
+      <AppShell.Main id="main" tabIndex={-1}>
+        <Outlet />
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function SchemeButton() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const next = colorScheme === "auto" ? "dark" : colorScheme === "dark" ? "light" : "auto";
+  const label = `Colours: ${colorScheme === "auto" ? "as the system's" : colorScheme}. Change to ${next === "auto" ? "the system's" : next}`;
+  return (
+    <Tooltip label={label}>
+      <ActionIcon
+        variant="default"
+        size="lg"
+        aria-label={label}
+        onClick={() => {
+          setColorScheme(next);
+        }}
+      >
+        {colorScheme === "auto" ? "◐" : colorScheme === "dark" ? "●" : "○"}
+      </ActionIcon>
+    </Tooltip>
+  );
+}

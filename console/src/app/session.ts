@@ -1,0 +1,37 @@
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { ask, askJSON } from "../kubernetes/client";
+
+/** Session says who uses the console, of which cluster. */
+export interface Session {
+  /** local: `vignette ui`, with the kubeconfig of whoever started it. team: served in the cluster. */
+  mode: "local" | "team";
+  user: string;
+  groups: string[];
+  context: string;
+  /** namespace that the kubeconfig names. */
+  namespace: string;
+  platformNamespace: string;
+  version: string;
+}
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: () => askJSON<Session>("/console/v1/session"),
+  staleTime: Infinity,
+  retry: false,
+});
+
+export function useSession() {
+  return useQuery(sessionQuery);
+}
+
+/**
+ * logIn sends the token that `vignette ui` has put into the URL's fragment, if there is one.
+ * It removes the token from the address, so that nobody shares it.
+ */
+export async function logIn(): Promise<void> {
+  const token = new URLSearchParams(window.location.hash.slice(1)).get("token");
+  if (token === null) return;
+  window.history.replaceState(null, "", window.location.pathname + window.location.search);
+  await ask("/console/v1/login", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
+}

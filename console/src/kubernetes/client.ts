@@ -1,0 +1,149 @@
+import type { Kind, KubernetesObject } from "./kinds";
+
+/** What the API server, or the console, answered instead of what was asked for. */
+export class Refusal extends Error {
+  constructor(
+    /** status of HTTP; 0 if there was no answer. */
+    readonly status: number,
+    message: string,
+    /** reason in one word, as Kubernetes gives it. */
+    readonly reason = "",
+  ) {
+    super(message);
+    this.name = "Refusal";
+  }
+}
+
+export interface Selection {
+  /** Objects of all namespaces if it is absent. */
+  namespace?: string;
+  labelSelector?: string;
+  fieldSelector?: string;
+}
+
+export interface List<T> {
+  resourceVersion: string;
+  items: T[];
+}
+
+/** base is the path of the API server behind the console. */
+export const base = "/k8s";
+
+/** pathOf objects of a kind, or of one of them. */
+export function pathOf(kind: Kind<KubernetesObject>, namespace?: string, name?: string): string {
+  const group = kind.group === "" ? `/api/${kind.version}` : `/apis/${kind.group}/${kind.version}`;
+  const within = namespace === undefined ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
+  const object = name === undefined ? "" : `/${encodeURIComponent(name)}`;
+  return `${base}${group}${within}/${kind.plural}${object}`;
+}
+
+/**
+ * ask sends a request to the console's own origin and returns the answer.
+ * It throws a Refusal, in words for people, where there is none or it is an error.
+ */
+export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, { credentials: "same-origin", redirect: "error", ...init });
+  } catch (reason) {
+    if (reason instanceof DOMException && reason.name === "AbortError") throw reason;
+    throw new Refusal(0, "The console does not answer. Is `vignette ui` still running?");
+  }
+  if (!answer.ok) throw await refusalOf(answer);
+  return answer;
+}
+
+async function refusalOf(answer: Response): Promise<Refusal> {
+  const text = await answer.text().catch(() => "");
+  try {
+    const body = JSON.parse(text) as { message?: unknown; error?: unknown; reason?: unknown };
+    const message = body.message ?? body.error;
+    if (typeof message === "string") {
+      return new Refusal(answer.status, message, typeof body.reason === "string" ? body.reason : "");
+    }
+  } catch {
+    // not JSON: a proxy between may have answered
+  }
+  return new Refusal(answer.status, text.trim().slice(0, 300) || `The server answered ${answer.status}.`);
+}
+
+export async function askJSON<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const answer = await ask(path, { ...init, headers: { accept: "application/json", ...(init.headers as Record<string, string> | undefined) } });
+  return (await answer.json()) as T;
+}
+
+function send<T>(method: string, path: string, body: unknown, contentType = "application/json"): Promise<T> {
+  return askJSON<T>(path, { method, body: JSON.stringify(body), headers: { "content-type": contentType } });
+}
+
+/** parametersOf a selection, to which others are added. */
+export function parametersOf(selection: Selection, more: Record<string, string> = {}): string {
+  const parameters = new URLSearchParams(more);
+  if (selection.labelSelector) parameters.set("labelSelector", selection.labelSelector);
+  if (selection.fieldSelector) parameters.set("fieldSelector", selection.fieldSelector);
+  return parameters.toString();
+}
+
+const pageSize = 500;
+
+/** list returns all objects of a selection, which it reads in pages. */
+export async function list<T extends KubernetesObject>(kind: Kind<T>, selection: Selection = {}, signal?: AbortSignal): Promise<List<T>> {
+  const items: T[] = [];
+  for (let next = ""; ; ) {
+    const parameters = parametersOf(selection, { limit: String(pageSize), ...(next && { continue: next }) });
+    const page = await askJSON<{ metadata: { resourceVersion: string; continue?: string }; items: T[] | null }>(
+      `${pathOf(kind, selection.namespace)}?${parameters}`,
+      signal ? { signal } : {},
+    );
+    items.push(...(page.items ?? []));
+    next = page.metadata.continue ?? "";
+    if (!next) return { resourceVersion: page.metadata.resourceVersion, items };
+  }
+}
+
+export function get<T extends KubernetesObject>(kind: Kind<T>, namespace: string | undefined, name: string): Promise<T> {
+  return askJSON<T>(pathOf(kind, namespace, name));
+}
+
+export interface WriteOptions {
+  /** The API server checks everything and writes nothing. */
+  dryRun?: boolean;
+}
+
+function writing(options: WriteOptions): string {
+  return `?fieldManager=vignette-console&fieldValidation=Strict${options.dryRun ? "&dryRun=All" : ""}`;
+}
+
+export function create<T extends KubernetesObject>(kind: Kind<T>, namespace: string | undefined, object: T, options: WriteOptions = {}): Promise<T> {
+  const body = { apiVersion: kind.group === "" ? kind.version : `${kind.group}/${kind.version}`, kind: kind.kind, ...object };
+  return send<T>("POST", pathOf(kind, namespace) + writing(options), body);
+}
+
+/** patch changes the fields that are in the change; null removes one (RFC 7386). */
+export function patch<T extends KubernetesObject>(kind: Kind<T>, namespace: string | undefined, name: string, change: unknown): Promise<T> {
+  return send<T>("PATCH", pathOf(kind, namespace, name) + writing({}), change, "application/merge-patch+json");
+}
+
+/** remove deletes the object with that UID, and no later one of its name. */
+export async function remove(kind: Kind<KubernetesObject>, namespace: string | undefined, name: string, uid: string): Promise<void> {
+  await send("DELETE", pathOf(kind, namespace, name), { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid } });
+}
+
+export interface Access {
+  verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
+  group: string;
+  resource: string;
+  subresource?: string;
+  namespace?: string;
+}
+
+/** mayI reports whether Kubernetes allows the user that access. */
+export async function mayI(access: Access): Promise<boolean> {
+  const { verb, group, resource, subresource, namespace } = access;
+  const review = await send<{ status?: { allowed?: boolean } }>("POST", `${base}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`, {
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SelfSubjectAccessReview",
+    spec: { resourceAttributes: { verb, group, resource, ...(subresource && { subresource }), ...(namespace && { namespace }) } },
+  });
+  return review.status?.allowed === true;
+}

@@ -1,0 +1,44 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useSyncExternalStore } from "react";
+import { mayI, type Access, type Selection } from "./client";
+import { Informer, type Snapshot } from "./informer";
+import type { Kind, KubernetesObject } from "./kinds";
+
+// Components that follow the same objects share one informer.
+const informers = new Map<string, Informer<KubernetesObject>>();
+
+function informerOf<T extends KubernetesObject>(kind: Kind<T>, selection: Selection): Informer<T> {
+  const key = JSON.stringify([kind.group, kind.plural, selection.namespace, selection.labelSelector, selection.fieldSelector]);
+  let informer = informers.get(key);
+  if (!informer) {
+    informer = new Informer<KubernetesObject>(kind, selection);
+    informers.set(key, informer);
+  }
+  return informer as unknown as Informer<T>;
+}
+
+/** useObjects follows the objects of a selection. Without a namespace, they are those of all. */
+export function useObjects<T extends KubernetesObject>(kind: Kind<T>, selection: Selection = {}): Snapshot<T> {
+  const { namespace, labelSelector, fieldSelector } = selection;
+  const informer = useMemo(
+    () =>
+      informerOf(kind, {
+        ...(namespace !== undefined && { namespace }),
+        ...(labelSelector !== undefined && { labelSelector }),
+        ...(fieldSelector !== undefined && { fieldSelector }),
+      }),
+    [kind, namespace, labelSelector, fieldSelector],
+  );
+  return useSyncExternalStore(informer.subscribe, informer.getSnapshot);
+}
+
+/** useObject follows one object. It is undefined until it was read; absent is set if there is none of the name. */
+export function useObject<T extends KubernetesObject>(kind: Kind<T>, namespace: string, name: string): { object: T | undefined; absent: boolean; error: Snapshot<T>["error"] } {
+  const { objects, error } = useObjects(kind, { namespace, fieldSelector: `metadata.name=${name}` });
+  return { object: objects?.[0], absent: objects?.length === 0, error };
+}
+
+/** useAccess reports whether the user has that right; undefined until it is known. */
+export function useAccess(access: Access): boolean | undefined {
+  return useQuery({ queryKey: ["access", access], queryFn: () => mayI(access), staleTime: 60_000 }).data;
+}

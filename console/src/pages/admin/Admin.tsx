@@ -1,0 +1,5 @@
+import { Title } from "@mantine/core";
+
+export function Admin() {
+  return <Title order={1}>Administration</Title>;
+}

@@ -1,0 +1,5 @@
+import { Title } from "@mantine/core";
+
+export function Campaign() {
+  return <Title order={1}>Campaign</Title>;
+}

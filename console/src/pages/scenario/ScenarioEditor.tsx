@@ -1,0 +1,5 @@
+import { Title } from "@mantine/core";
+
+export function ScenarioEditor() {
+  return <Title order={1}>Scenario editor</Title>;
+}
