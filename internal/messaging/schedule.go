@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"vignette.dev/vignette/internal/messaging/content"
 	"vignette.dev/vignette/internal/messagingconfig"
 )
 
@@ -11,7 +12,7 @@ import (
 type scheduled struct {
 	after   time.Duration
 	to      messagingconfig.Addressee
-	content content
+	content content.Content
 }
 
 // schedule has the messages of a service, by numbers from 1. A message to several addressees is several requests with a number each.
@@ -48,7 +49,7 @@ type scripted []scheduled
 
 func newScripted(config messagingconfig.Config) (all scripted, err error) {
 	for _, m := range config.Messages {
-		made, err := newScriptedContent(config, m)
+		made, err := content.Scripted(config, m)
 		if err != nil {
 			return nil, err
 		}
@@ -69,11 +70,11 @@ func (s scripted) message(number int64) (scheduled, bool) {
 // periodic is the schedule of a push.
 type periodic struct {
 	push    messagingconfig.Push
-	content content
+	content content.Content
 }
 
 func newPeriodic(config messagingconfig.Config) (schedule, error) {
-	made, err := newMadeContent(config, config.Instance, config.Push.Payload)
+	made, err := content.OfKind(config, config.Instance, config.Push.Payload)
 	return periodic{push: *config.Push, content: made}, err
 }
 

@@ -19,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/messaging/content"
 	"vignette.dev/vignette/internal/messagingconfig"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/request"
@@ -56,7 +57,7 @@ type service struct {
 	recorder
 	peer request.Peer
 	// replies makes the content of responses; nil for receipts only. replied counts them.
-	replies  content
+	replies  content.Content
 	replying sync.Mutex
 	replied  int64
 	// topics of messages to multicast groups, by the groups' names.
@@ -100,7 +101,7 @@ func newService(config messagingconfig.Config, log *messagelog.Writer, warn func
 	}
 	schedule, err := newSchedule(config)
 	if err == nil && config.Reply != "" {
-		s.replies, err = newMadeContent(config, replySender(config.Instance), config.Reply)
+		s.replies, err = content.OfKind(config, content.ReplySender(config.Instance), config.Reply)
 	}
 	return s, schedule, err
 }
@@ -192,8 +193,8 @@ func (s *service) prepare(number int64, m scheduled, start time.Time) (outgoing,
 	if m.to.Group != "" {
 		p.request.Path = path.Join(basePath, m.to.Group)
 	}
-	p.request.ContentType, p.request.ContentEncoding = m.content.media()
-	body, err := m.content.append(nil, p.id, at)
+	p.request.ContentType, p.request.ContentEncoding = m.content.Media()
+	body, err := m.content.Append(nil, p.id, at)
 	p.request.Body = body
 	s.triggered(at, p.id, m.to.Topic, len(body))
 	s.metrics.lateness.Observe(max(0, at.Sub(start.Add(m.after)).Seconds()))
@@ -245,12 +246,12 @@ func (s *service) reply(at time.Time) request.Response {
 	s.replying.Lock()
 	defer s.replying.Unlock()
 	s.replied++
-	body, err := s.replies.append(nil, messagelog.MessageID(replySender(s.config.Instance), s.replied), at)
+	body, err := s.replies.Append(nil, messagelog.MessageID(content.ReplySender(s.config.Instance), s.replied), at)
 	if err != nil {
 		s.warn("reply: " + err.Error())
 		return request.Response{Status: 500}
 	}
-	contentType, contentEncoding := s.replies.media()
+	contentType, contentEncoding := s.replies.Media()
 	return request.Response{Status: 200, Body: body, ContentType: contentType, ContentEncoding: contentEncoding}
 }
 

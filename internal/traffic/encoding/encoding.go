@@ -129,8 +129,8 @@ func (c *Codec) Append(dst []byte, m Message) ([]byte, error) {
 		return dst, fmt.Errorf("message id is empty: want one")
 	}
 	for _, field := range m.texts() {
-		if at := firstInvalid(field.value); at >= 0 {
-			return dst, fmt.Errorf("%s has byte 0x%02X at %d: want text without control characters", field.name, field.value[at], at)
+		if err := c.CheckText(field.value); err != nil {
+			return dst, fmt.Errorf("%s %w", field.name, err)
 		}
 	}
 	plain, err := c.model.append(nil, m, c.encoding)
@@ -150,16 +150,23 @@ func (m Message) texts() []text {
 	return all
 }
 
-// firstInvalid returns the index of the first character that XML or JSON would change, or -1.
-func firstInvalid(s string) int {
+// CheckText returns an error if a text has a character that the encoding cannot carry. All of EXI's content is XML.
+func (c *Codec) CheckText(s string) error {
 	for i, r := range s {
 		_, size := utf8.DecodeRuneInString(s[i:])
-		control := r < ' ' && r != '\t' && r != '\n' && r != '\r'
-		if control || r == 0xFFFE || r == 0xFFFF || r == utf8.RuneError && size == 1 {
-			return i
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return fmt.Errorf("has byte 0x%02X at %d: want text in UTF-8", s[i], i)
+		case !forms[c.encoding].isJSON && !inXML(r):
+			return fmt.Errorf("has character U+%04X at %d, which XML 1.0 has not: want text without control characters", r, i)
 		}
 	}
-	return -1
+	return nil
+}
+
+// inXML reports whether XML 1.0 has a character (section 2.2).
+func inXML(r rune) bool {
+	return r >= ' ' && r != 0xFFFE && r != 0xFFFF || r == '\t' || r == '\n' || r == '\r'
 }
 
 // AppendPlain appends a message to dst that is the model's JSON or XML already: JSON for encodings json and cbor, XML for the others.

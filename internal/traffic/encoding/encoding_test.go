@@ -132,9 +132,9 @@ func TestAMessageThatAModelCannotHaveIsRefused(t *testing.T) {
 		model  string
 		change func(*Message)
 	}{
-		`message id is empty`:                {Military, func(m *Message) { m.ID = "" }},
-		`to ["b1" "b2"]: want one`:           {Military, func(m *Message) { m.To = []string{"b1", "b2"} }},
-		`text has byte 0x01 at 2`:            {Military, func(m *Message) { m.Text = "ab\x01" }},
+		`message id is empty`:      {Military, func(m *Message) { m.ID = "" }},
+		`to ["b1" "b2"]: want one`: {Military, func(m *Message) { m.To = []string{"b1", "b2"} }},
+		`text has character U+0001 at 2, which XML 1.0 has not: want text without control characters`: {Operational, func(m *Message) { m.Text = "ab\x01" }},
 		`from has byte 0xFF at 0`:            {Military, func(m *Message) { m.From = "\xff" }},
 		`sendingTime 1969-12-31T23:59:59Z`:   {Military, func(m *Message) { m.Made = time.Unix(-1, 0) }},
 		`precedence "URGENT": want ROUTINE`:  {Operational, func(m *Message) { m.Precedence = "URGENT" }},
@@ -151,6 +151,28 @@ func TestAMessageThatAModelCannotHaveIsRefused(t *testing.T) {
 		c.change(&m)
 		if _, err := codec.Append(nil, m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
+func TestJSONAndCBORCarryCharactersThatXMLHasNot(t *testing.T) {
+	want := example(Military, "a1/chat_3")
+	want.Text = "bell \a, escape \x1b, \uffff"
+	for _, name := range Encodings(Military) {
+		codec, err := New(Military, name, Gzip)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := codec.Append(nil, want)
+		if name != JSON && name != CBOR {
+			if err == nil || !strings.Contains(err.Error(), "text has character U+0007 at 5, which XML 1.0 has not: want text without control characters") {
+				t.Errorf("%s: %v; want a refusal", name, err)
+			}
+			continue
+		}
+		got, decodeErr := codec.Decode(content)
+		if err != nil || decodeErr != nil || got.Text != want.Text {
+			t.Errorf("%s: %v, %v, %q; want %q", name, err, decodeErr, got.Text, want.Text)
 		}
 	}
 }

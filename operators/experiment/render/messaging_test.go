@@ -74,6 +74,14 @@ func plain(t *testing.T, value any) (made any) {
 	return made
 }
 
+func TestEncodingsOfJSONCarryControlCharacters(t *testing.T) {
+	for _, encoding := range []string{"json", "cbor"} {
+		if _, errs := exchanging(t, "encoding: cbor", "encoding: "+encoding, "text: moving", `text: "moving\a"`); len(errs) > 0 {
+			t.Errorf("%s: %v", encoding, errs.ToAggregate())
+		}
+	}
+}
+
 func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		edits       []string
@@ -109,6 +117,8 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"a push from nobody":                 {[]string{"from: [a-1]", "from: [a-2]"}, "spec.apps[2].messaging.push.from[0]", "no node or group of this name runs app report"},
 		"a period of nothing":                {[]string{"period: 20s", "period: 0s"}, "spec.apps[2].messaging.push.period", "must be 1ms or more"},
 		"a message from nobody":              {[]string{"from: b-2, to: all", "from: b-9, to: all"}, "spec.apps[0].messaging.messages[2]", "no node of this name runs app chat"},
+		"a bell in XML":                      {[]string{"encoding: cbor", "encoding: xml", "text: are you there", "text: \"are you there\\a\""}, "spec.apps[0].messaging.messages[0]", "text has character U+0007 at 13, which XML 1.0 has not: want text without control characters, or encoding json or cbor"},
+		"a bell in SOAP":                     {[]string{"transport: coap\n", "transport: soap\n", "      encoding: cbor\n      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", "", "text: moving", "text: \"\\amoving\""}, "spec.apps[0].messaging.messages[2]", "text has character U+0007 at 0, which XML 1.0 has not: want text without control characters"},
 		"two services at one port":           {[]string{"transport: soap-udp,", "transport: coap, ", "encoding: exi, ", "encoding: xml, "}, "spec.apps[0].messaging.port", "app track on node a-1 listens at port 5683 too"},
 		"a node that nobody reaches":         {[]string{"{name: b-2, group: b, networks: [blue], apps", "{name: b-2, group: b, apps"}, "spec.apps[0].messaging", "node b-2 runs it and is on no network"},
 		"a proxy that nobody runs":           {[]string{"via: near", "via: neat"}, "spec.apps[2].messaging.via", `there is no app "neat"`},

@@ -406,9 +406,13 @@ func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("configMap"), reference.Key, err.Error())}
 	}
-	hosts := s.in.Topology.NodesRunning(app.Name)
+	hosts, contents := s.in.Topology.NodesRunning(app.Name), newScriptedContents(app)
 	for _, m := range messages {
-		if err := checkMessage(app.Name, hosts, m); err != nil {
+		err := checkMessage(app.Name, hosts, m)
+		if err == nil && contents != nil {
+			err = contents.check(m)
+		}
+		if err != nil {
 			at := path.Child("messages")
 			if reference != nil {
 				at = path.Child("configMap")

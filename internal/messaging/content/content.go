@@ -1,0 +1,93 @@
+// Package content makes the bodies of a messaging service's messages.
+package content
+
+import (
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/traffic/encoding"
+	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/traffic/payload/military"
+)
+
+// Content makes the bodies of messages, one after the other.
+type Content interface {
+	// Append appends the body of the message with an id, made at a time.
+	Append(dst []byte, id string, at time.Time) ([]byte, error)
+	// Media returns the content type, and the content encoding or an empty string.
+	Media() (contentType, contentEncoding string)
+}
+
+// scripted is the content of one message of a script.
+type scripted struct {
+	codec   *encoding.Codec
+	message encoding.Message
+	bytes   int
+}
+
+// Scripted returns the content of a message of a script.
+func Scripted(config messagingconfig.Config, m messagingconfig.Message) (Content, error) {
+	codec, err := config.Codec(config.Model)
+	return scripted{codec: codec, bytes: m.Bytes, message: encoding.Message{
+		Type: m.Type, From: m.From, To: []string{m.Addressed}, Text: m.Text,
+	}}, err
+}
+
+// Append implements Content.
+func (c scripted) Append(dst []byte, id string, at time.Time) ([]byte, error) {
+	m := c.message
+	m.ID, m.Made = id, at
+	plain := military.Append(nil, military.Message{Type: m.Type, From: m.From, To: m.To[0], Text: m.Text}, id, at, 0)
+	m.Text += strings.Repeat(" ", max(0, c.bytes-len(plain)))
+	return c.codec.Append(dst, m)
+}
+
+// Media implements Content.
+func (c scripted) Media() (string, string) { return c.codec.ContentType(), c.codec.ContentEncoding() }
+
+// made is the content of a periodic message, or of a response.
+type made struct {
+	maker                        payload.Maker
+	contentType, contentEncoding string
+}
+
+// OfKind returns the content of a kind of payload, of a sender's messages.
+func OfKind(config messagingconfig.Config, sender, kind string) (Content, error) {
+	unit := payload.Sender{Country: config.Country, Unit: config.Unit, Entity: config.Entity}
+	if !messagingconfig.IsModel(kind) {
+		unit.Entity = sender
+		maker, err := payload.New(kind, unit, config.Seed)
+		return made{maker: maker, contentType: contentTypeOf(kind)}, err
+	}
+	codec, err := config.Codec(kind)
+	if err != nil {
+		return nil, err
+	}
+	maker, err := payload.NewEncoded(kind, config.EncodingOf(kind), config.Compression, unit, config.Seed)
+	return made{maker: maker, contentType: codec.ContentType(), contentEncoding: codec.ContentEncoding()}, err
+}
+
+// Append implements Content.
+func (c made) Append(dst []byte, id string, at time.Time) ([]byte, error) {
+	return c.maker.Append(dst, id, at), nil
+}
+
+// Media implements Content.
+func (c made) Media() (string, string) { return c.contentType, c.contentEncoding }
+
+// contentTypeOf a payload that is of no message model.
+func contentTypeOf(kind string) string {
+	switch word, _, _ := strings.Cut(kind, ":"); word {
+	case "gps":
+		return "text/plain"
+	case "image":
+		return "image/png"
+	case encoding.NFFI:
+		return "application/xml"
+	}
+	return "application/octet-stream"
+}
+
+// ReplySender is the sender of a service's responses in their ids, which no message log has.
+func ReplySender(instance string) string { return instance + "-reply" }
