@@ -2,6 +2,8 @@ module vignette.dev/vignette
 
 go 1.26.0
 
+ignore ./console/node_modules
+
 require (
 	github.com/containernetworking/cni v1.3.0
 	github.com/ebitengine/purego v0.11.3

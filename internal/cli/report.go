@@ -134,10 +134,15 @@ func openInBrowser(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	return showInBrowser(ctx, path)
+}
+
+// showInBrowser opens a file or an address.
+func showInBrowser(ctx context.Context, what string) error {
 	words := browserCommand()
-	output, err := exec.CommandContext(ctx, words[0], append(words[1:], path)...).CombinedOutput() //nolint:gosec // the user's own browser
+	output, err := exec.CommandContext(ctx, words[0], append(words[1:], what)...).CombinedOutput() //nolint:gosec // the user's own browser
 	if err != nil {
-		return fmt.Errorf("%s cannot show %s: %w %s: open it by hand, or set BROWSER", strings.Join(words, " "), file, err, strings.TrimSpace(string(output)))
+		return fmt.Errorf("%s cannot show %s: %w %s: open it by hand, or set BROWSER", strings.Join(words, " "), what, err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }

@@ -44,6 +44,20 @@ type cluster struct {
 	archive *runclient.Client
 }
 
+// contextName is that of the kubeconfig's context in use; empty without one.
+func (t *target) contextName() string {
+	if t.context != "" {
+		return t.context
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = t.kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return ""
+	}
+	return config.CurrentContext
+}
+
 func (t *target) connect() (*cluster, error) {
 	config, namespace, err := t.load()
 	if err != nil {

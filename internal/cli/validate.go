@@ -61,11 +61,7 @@ func printReport(out io.Writer, report validate.Report, form string) error {
 	if form == "json" {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(struct {
-			Valid    bool               `json:"valid"`
-			Objects  []string           `json:"objects"`
-			Findings []validate.Finding `json:"findings"`
-		}{!report.Failed(), append([]string{}, report.Objects...), append([]validate.Finding{}, report.Findings...)})
+		return encoder.Encode(report.Summary())
 	}
 	for _, finding := range report.Findings {
 		fmt.Fprintln(out, finding)

@@ -69,6 +69,18 @@ func (r Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
 }
 
+// Summary is a report as JSON.
+type Summary struct {
+	Valid    bool      `json:"valid"`
+	Objects  []string  `json:"objects"`
+	Findings []Finding `json:"findings"`
+}
+
+// Summary returns the report's summary; its lists are never null.
+func (r Report) Summary() Summary {
+	return Summary{!r.Failed(), append([]string{}, r.Objects...), append([]Finding{}, r.Findings...)}
+}
+
 // Files checks the objects in files, all together; a folder means its YAML and JSON files. The error is about reading them.
 func Files(names []string, stdin io.Reader) (Report, error) {
 	var report Report
