@@ -47,6 +47,7 @@
 //	GET  /v1/scenarios/DIGEST               radiod, operator, users: that scenario; 404 if there is none. HEAD says
 //	                                        whether there is one; either is a use of it, for the retention
 //
+//	GET  /v1/openapi.json                   anybody: these paths and their JSON as OpenAPI 3.1
 //	GET  /healthz                           anybody
 //
 // A body may come with its digest (DigestHeader), as the client's do, and a LogPart with its own. If the digest does not match,

@@ -161,7 +161,15 @@ func (s *Server) Expire(ctx context.Context) {
 type handler func(w http.ResponseWriter, r *http.Request, who Identity) error
 
 func (s *Server) routes() {
-	for route, handle := range map[string]handler{
+	for route, handle := range s.handlers() {
+		s.mux.Handle(route, s.handle(route, handle))
+	}
+	s.mux.HandleFunc("GET /healthz", serveHealth)
+}
+
+// handlers of the routes, which package openapi describes.
+func (s *Server) handlers() map[string]handler {
+	return map[string]handler{
 		"GET /v1/runs":                               s.listRuns,
 		"PUT /v1/runs/{uid}":                         s.putPlan,
 		"GET /v1/runs/{uid}":                         s.getState,
@@ -186,10 +194,16 @@ func (s *Server) routes() {
 		"POST /v1/radio/{host}/{uid}":                                     s.postRadio,
 		"PUT /v1/scenarios/{digest}":                                      s.putScenario,
 		"GET /v1/scenarios/{digest}":                                      s.getScenario, // and HEAD
-	} {
-		s.mux.Handle(route, s.handle(route, handle))
+		"GET /v1/openapi.json":                                            s.getDescription,
 	}
-	s.mux.HandleFunc("GET /healthz", serveHealth)
+}
+
+// getDescription describes the API. It reveals nothing, so anybody may read it.
+func (s *Server) getDescription(w http.ResponseWriter, _ *http.Request, _ Identity) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, err := w.Write(runapi.OpenAPI)
+	return err
 }
 
 func serveHealth(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }

@@ -106,7 +106,7 @@ func (l *lab) start() {
 	if l.server, err = New(l.config); err != nil {
 		l.t.Fatal(err)
 	}
-	l.http = httptest.NewServer(l.server)
+	l.http = httptest.NewServer(checkAnswers(l.t, l.server))
 }
 
 func (l *lab) stop() {
