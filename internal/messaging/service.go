@@ -30,8 +30,6 @@ const (
 	maxOutstanding = 4096
 	// closeTimeout is how long to wait for outstanding requests: less than the 2 s of grace of instances.
 	closeTimeout = 1500 * time.Millisecond
-	// basePath is the path of messages to a node. Those to a multicast group have its name after it.
-	basePath = "/messages"
 )
 
 // Serve runs the service of a configuration file until ctx ends. SIGUSR1 stops sending only.
@@ -189,9 +187,9 @@ type outgoing struct {
 // prepare makes a message's content, and logs it as triggered.
 func (s *service) prepare(number int64, m scheduled, start time.Time) (outgoing, error) {
 	at := s.now()
-	p := outgoing{id: messagelog.MessageID(s.config.Instance, number), to: m.to, request: request.Request{Path: basePath}}
+	p := outgoing{id: messagelog.MessageID(s.config.Instance, number), to: m.to, request: request.Request{Path: content.BasePath}}
 	if m.to.Group != "" {
-		p.request.Path = path.Join(basePath, m.to.Group)
+		p.request.Path = path.Join(content.BasePath, m.to.Group)
 	}
 	p.request.ContentType, p.request.ContentEncoding = m.content.Media()
 	body, err := m.content.Append(nil, p.id, at)
@@ -258,7 +256,7 @@ func (s *service) reply(at time.Time) request.Response {
 // topicOf returns the topic of messages to a path. Other clients may use any path below their own.
 func (s *service) topicOf(requested string) (topic string, ok bool) {
 	requested, _, _ = strings.Cut(requested, "?")
-	if group, ok := strings.CutPrefix(requested, basePath+"/"); ok {
+	if group, ok := strings.CutPrefix(requested, content.BasePath+"/"); ok {
 		topic, ok := s.topics[group]
 		return topic, ok
 	}

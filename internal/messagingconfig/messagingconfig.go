@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"vignette.dev/vignette/internal/exi"
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/request"
 )
@@ -152,29 +153,52 @@ func (c Config) EncodingOf(model string) string {
 	switch {
 	case c.Encoding != "" || len(known) == 0:
 		return c.Encoding
-	case slices.Contains([]string{SOAP, SOAPUDP}, c.Transport) && slices.Contains(known, encoding.XML):
+	case c.BySOAP() && slices.Contains(known, encoding.XML):
 		return encoding.XML
 	}
 	return known[0]
 }
+
+// BySOAP reports whether requests are SOAP envelopes.
+func (c Config) BySOAP() bool { return c.Transport == SOAP || c.Transport == SOAPUDP }
 
 // Codec returns the codec of a message model.
 func (c Config) Codec(model string) (*encoding.Codec, error) {
 	return encoding.New(model, c.EncodingOf(model), c.Compression)
 }
 
-// MaxPayloadBytes is the largest payload of a transport that is of no message model: SOAP has it in base64, a third larger, in an envelope
-// of up to 1 KiB.
-func MaxPayloadBytes(transport string, multicast, proxied bool) int {
-	most := map[string]int{HTTP: 32 << 20, SOAP: 32 << 20, CoAP: 16 << 20, CoAPTCP: 16 << 20, SOAPUDP: 65_507}[transport]
-	if multicast && transport == CoAP {
-		most = 65_000
+// Limits of what transports carry, in bytes.
+const (
+	// MaxDatagramBytes is the largest content of an IPv4 datagram.
+	MaxDatagramBytes = 65_507
+	// MaxMulticastBytes is the largest body of a multicast request of CoAP, which is one datagram.
+	MaxMulticastBytes = 65_000
+	// maxEnvelopeBytes of SOAP beside the body.
+	maxEnvelopeBytes = 1 << 10
+	// maxProxiedBytes is the largest body that a proxy takes.
+	maxProxiedBytes = 8 << 20
+)
+
+// MaxBytes is the most that the transport carries in one request or response: of a SOAP envelope, else of a body.
+func (c Config) MaxBytes(multicast, proxied bool) int {
+	most := map[string]int{HTTP: 32 << 20, SOAP: 32 << 20, CoAP: 16 << 20, CoAPTCP: 16 << 20, SOAPUDP: MaxDatagramBytes}[c.Transport]
+	if multicast && c.Transport == CoAP {
+		most = MaxMulticastBytes
 	}
 	if proxied {
-		most = min(most, 8<<20)
+		most = min(most, maxProxiedBytes)
 	}
-	if transport == SOAP || transport == SOAPUDP {
-		most = (most - 1<<10) / 4 * 3
+	if c.SOAP.Envelope == request.EnvelopeEXI {
+		most = min(most, exi.MaxBytes)
+	}
+	return most
+}
+
+// MaxPayloadBytes is the largest payload that is of no message model: SOAP has it in base64, a third larger.
+func (c Config) MaxPayloadBytes(multicast, proxied bool) int {
+	most := c.MaxBytes(multicast, proxied)
+	if c.BySOAP() {
+		most = (most - maxEnvelopeBytes) / 4 * 3
 	}
 	return most
 }

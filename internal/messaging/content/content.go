@@ -2,6 +2,7 @@
 package content
 
 import (
+	"path"
 	"strings"
 	"time"
 
@@ -9,7 +10,12 @@ import (
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/military"
+	"vignette.dev/vignette/internal/traffic/request"
+	soapreq "vignette.dev/vignette/internal/traffic/soap"
 )
+
+// BasePath is the path of messages to a node. Those to a multicast group have its name after it.
+const BasePath = "/messages"
 
 // Content makes the bodies of messages, one after the other.
 type Content interface {
@@ -45,6 +51,26 @@ func (c scripted) Append(dst []byte, id string, at time.Time) ([]byte, error) {
 
 // Media implements Content.
 func (c scripted) Media() (string, string) { return c.codec.ContentType(), c.codec.ContentEncoding() }
+
+// longestAddressee is a host:port than which none is longer.
+const longestAddressee = "255.255.255.255:65535"
+
+// future is a time whose forms are as long as those of any other.
+var future = time.UnixMilli(9_999_999_999_999)
+
+// ScriptedBytes returns how many bytes the transport has to carry for a scripted message with an id.
+func ScriptedBytes(config messagingconfig.Config, m messagingconfig.Message, id string) (int, error) {
+	c, err := Scripted(config, m)
+	if err != nil {
+		return 0, err
+	}
+	r := request.Request{Path: path.Join(BasePath, m.Addressed)}
+	r.ContentType, r.ContentEncoding = c.Media()
+	if r.Body, err = c.Append(nil, id, future); err != nil || !config.BySOAP() {
+		return len(r.Body), err
+	}
+	return soapreq.RequestBytes(longestAddressee, r, config.Receipt, config.SOAP.Envelope)
+}
 
 // made is the content of a periodic message, or of a response.
 type made struct {

@@ -160,6 +160,17 @@ func newRequest(to string, r request.Request, receipt bool) (envelope []byte, id
 	return soap.Envelope(soap.SOAP12, h, "", body), h.MessageID, nil
 }
 
+// RequestBytes returns the size of a request's envelope as it is sent. Sizes of compressed envelopes differ by a few bytes, as each has another
+// MessageID.
+func RequestBytes(to string, r request.Request, receipt bool, encoding string) (int, error) {
+	envelope, _, err := newRequest(scheme+to+r.Path, r, receipt)
+	if err != nil {
+		return 0, err
+	}
+	whole, err := encode(encoding, envelope)
+	return len(whole), err
+}
+
 // parse reads an envelope in an encoding. The error is the *soap.Fault to answer with.
 func parse(name string, data []byte) (*soap.Message, error) {
 	envelope, err := decode(name, data)

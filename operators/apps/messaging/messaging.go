@@ -147,15 +147,22 @@ func Config(site apps.Site) messagingconfig.Config {
 
 func messages(site apps.Site) (all []messagingconfig.Message) {
 	for _, m := range site.Scripted.Messages {
-		message := messagingconfig.Message{
-			AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, To: addressees(site, m.To), Type: m.Type, From: m.From, Addressed: m.To, Text: m.Text, Bytes: int(m.Bytes),
-		}
-		if message.Type == "" {
-			message.Type = defaultType
-		}
+		message := Message(m)
+		message.To = addressees(site, m.To)
 		all = append(all, message)
 	}
 	return all
+}
+
+// Message is a scripted message, without its addressees.
+func Message(m v1alpha1.ScriptedMessage) messagingconfig.Message {
+	message := messagingconfig.Message{
+		AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, Type: m.Type, From: m.From, Addressed: m.To, Text: m.Text, Bytes: int(m.Bytes),
+	}
+	if message.Type == "" {
+		message.Type = defaultType
+	}
+	return message
 }
 
 // defaultType of a message, as in the published experiments.

@@ -214,10 +214,23 @@ func (c *messagingCheck) payload(kind string, at *field.Path) field.ErrorList {
 	if word == encoding.NFFI {
 		size *= nffi.MaxBytes // of each track
 	}
-	if most := messagingconfig.MaxPayloadBytes(string(c.m.Transport), c.m.Multicast, c.m.Via != ""); err == nil && size > most {
-		return field.ErrorList{field.Invalid(at, kind, fmt.Sprintf("has %d bytes: want %d at most with transport %s", size, most, c.m.Transport))}
+	if most := messaging.Settings(c.app).MaxPayloadBytes(c.m.Multicast, c.m.Via != ""); err == nil && size > most {
+		return field.ErrorList{field.Invalid(at, kind, fmt.Sprintf("has %d bytes: want %d at most with %s", size, most, carrier(c.m)))}
 	}
 	return nil
+}
+
+// carrier names what limits the size of a service's messages.
+func carrier(m *v1alpha1.Messaging) string {
+	switch {
+	case m.Via != "":
+		return fmt.Sprintf("transport %s via a proxy", m.Transport)
+	case m.SOAP != nil && m.SOAP.Envelope == v1alpha1.EnvelopeEXI:
+		return fmt.Sprintf("transport %s and soap.envelope EXI", m.Transport)
+	case m.Multicast:
+		return fmt.Sprintf("transport %s and multicast", m.Transport)
+	}
+	return fmt.Sprintf("transport %s", m.Transport)
 }
 
 // plainWords of an error whose field is named already: the part after the value.

@@ -82,6 +82,18 @@ func TestEncodingsOfJSONCarryControlCharacters(t *testing.T) {
 	}
 }
 
+func TestAMessageThatIsSmallOnceItIsEncodedFitsADatagram(t *testing.T) {
+	edits := []string{"transport: coap\n", "transport: soap-udp\n      port: 5700\n      soap: {envelope: EXI}\n", "      encoding: cbor\n      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", "      compression: none\n",
+		"text: moving", "text: moving, bytes: 64000"}
+	if _, errs := exchanging(t, edits...); len(errs) > 0 {
+		t.Errorf("EXI: %v", errs.ToAggregate())
+	}
+	edits[1], edits[3], edits[5] = "transport: soap-udp\n      port: 5700\n", "      compression: gzip\n", "text: moving, bytes: 65000"
+	if _, errs := exchanging(t, edits...); len(errs) > 0 {
+		t.Errorf("gzip: %v", errs.ToAggregate())
+	}
+}
+
 func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		edits       []string
@@ -92,7 +104,7 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"multicast over TCP":                 {[]string{"transport: soap-udp", "transport: coap-tcp"}, "spec.apps[1].messaging.multicast", "multicast is for coap and soap-udp"},
 		"EXI within EXI":                     {[]string{"encoding: exi, ", "encoding: exi, soap: {envelope: EXI}, "}, "spec.apps[1].messaging.encoding", "want xml, or soap.envelope XML"},
 		"SOAP's settings with CoAP":          {[]string{"encoding: cbor", "encoding: cbor\n      soap: {unicastRepeat: 0}"}, "spec.apps[0].messaging.soap", "soap is for soap and soap-udp"},
-		"a reply too large for the pair":     {[]string{"reply: bytes:2000", "reply: bytes:7000000"}, "spec.apps[2].messaging.reply", "want 6290688 at most with transport soap"},
+		"a reply too large for the pair":     {[]string{"reply: bytes:2000", "reply: bytes:7000000"}, "spec.apps[2].messaging.reply", "want 6290688 at most with transport soap via a proxy"},
 		"a payload too large for a datagram": {[]string{"encoding: exi, ", "", "payload: nffi, phase", "payload: \"bytes:60000\", phase"}, "spec.apps[1].messaging.push.payload", "want 48360 at most"},
 		"tracks too many for a datagram":     {[]string{"encoding: exi, ", "", "payload: nffi, phase", "payload: \"nffi:100\", phase"}, "spec.apps[1].messaging.push.payload", "has 90900 bytes"},
 		"an encoding of arbitrary bytes":     {[]string{"payload: nffi, phase", "payload: \"bytes:600\", phase"}, "spec.apps[1].messaging.encoding", "other payloads have one form"},
@@ -119,6 +131,9 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"a message from nobody":              {[]string{"from: b-2, to: all", "from: b-9, to: all"}, "spec.apps[0].messaging.messages[2]", "no node of this name runs app chat"},
 		"a bell in XML":                      {[]string{"encoding: cbor", "encoding: xml", "text: are you there", "text: \"are you there\\a\""}, "spec.apps[0].messaging.messages[0]", "text has character U+0007 at 13, which XML 1.0 has not: want text without control characters, or encoding json or cbor"},
 		"a bell in SOAP":                     {[]string{"transport: coap\n", "transport: soap\n", "      encoding: cbor\n      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", "", "text: moving", "text: \"\\amoving\""}, "spec.apps[0].messaging.messages[2]", "text has character U+0007 at 0, which XML 1.0 has not: want text without control characters"},
+		"a message too large for a datagram": {[]string{"transport: coap\n", "transport: soap-udp\n      port: 5700\n      model: operational\n", "      encoding: cbor\n      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", "", "text: moving", "text: moving, bytes: 65000"}, "spec.apps[0].messaging.messages[2]", "bytes 65000: the message has 65640 bytes with model operational and encoding xml, and transport soap-udp carries 65507: use less"},
+		"a text too large in XML":            {[]string{"transport: coap\n", "transport: coap\n      multicast: true\n      receipt: false\n      network: red\n", "encoding: cbor", "encoding: xml", "- {at: 12s, from: b-2, to: all, text: moving}", "- {at: 12s, from: a-1, to: all, text: moving, bytes: 65000}"}, "spec.apps[0].messaging.messages[2]", "with model military and encoding xml, and transport coap and multicast carries 65000: use less"},
+		"an envelope too large for EXI":      {[]string{"reply: bytes:2000", "reply: bytes:5000000, soap: {envelope: EXI}", "via: near, ", ""}, "spec.apps[2].messaging.reply", "has 5000000 bytes: want 3144960 at most with transport soap and soap.envelope EXI"},
 		"two services at one port":           {[]string{"transport: soap-udp,", "transport: coap, ", "encoding: exi, ", "encoding: xml, "}, "spec.apps[0].messaging.port", "app track on node a-1 listens at port 5683 too"},
 		"a node that nobody reaches":         {[]string{"{name: b-2, group: b, networks: [blue], apps", "{name: b-2, group: b, apps"}, "spec.apps[0].messaging", "node b-2 runs it and is on no network"},
 		"a proxy that nobody runs":           {[]string{"via: near", "via: neat"}, "spec.apps[2].messaging.via", `there is no app "neat"`},
