@@ -99,6 +99,9 @@ func rewrite(p *httputil.ProxyRequest, server *url.URL) {
 	p.Out.URL, p.Out.Host = &target, server.Host
 	keep(p.Out.Header, requestHeaders)
 	p.Out.Header.Set("User-Agent", "vignette-console")
+	if isUpgrade(p.In) { // watches over WebSocket are refused without an origin; checkOrigin has checked the browser's
+		p.Out.Header.Set("Origin", server.Scheme+"://"+server.Host)
+	}
 	if offered := p.Out.Header.Values("Sec-Websocket-Protocol"); len(offered) > 0 {
 		p.Out.Header.Set("Sec-Websocket-Protocol", withoutTokens(offered))
 	}
