@@ -53,7 +53,7 @@ func newScripted(config messagingconfig.Config) (all scripted, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, to := range m.To {
+		for _, to := range config.AddresseesOf(m.To) {
 			all = append(all, scheduled{after: seconds(m.AtSeconds), to: to, content: made})
 		}
 	}
@@ -70,18 +70,19 @@ func (s scripted) message(number int64) (scheduled, bool) {
 // periodic is the schedule of a push.
 type periodic struct {
 	push    messagingconfig.Push
+	to      []messagingconfig.Addressee
 	content content.Content
 }
 
 func newPeriodic(config messagingconfig.Config) (schedule, error) {
 	made, err := content.OfKind(config, config.Instance, config.Push.Payload)
-	return periodic{push: *config.Push, content: made}, err
+	return periodic{push: *config.Push, to: config.AddresseesOf(config.Push.To), content: made}, err
 }
 
 func (p periodic) message(number int64) (scheduled, bool) {
-	addressees := int64(len(p.push.To))
+	addressees := int64(len(p.to))
 	round, i := (number-1)/addressees, (number-1)%addressees
-	return scheduled{after: seconds(p.push.FirstAfterSeconds + float64(round)*p.push.PeriodSeconds), to: p.push.To[i], content: p.content}, true
+	return scheduled{after: seconds(p.push.FirstAfterSeconds + float64(round)*p.push.PeriodSeconds), to: p.to[i], content: p.content}, true
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }

@@ -130,16 +130,19 @@ func configOf(node string) messagingconfig.Config {
 	}
 }
 
-func to(nodes ...string) (all []messagingconfig.Addressee) {
+// addressed adds a destination with some nodes, and returns its name.
+func addressed(config *messagingconfig.Config, to string, nodes ...string) string {
+	var all []messagingconfig.Addressee
 	for _, node := range nodes {
 		all = append(all, messagingconfig.Addressee{Address: node + ":5683", Topic: "messaging/chat/to/" + node})
 	}
-	return all
+	config.AddDestination(to, all)
+	return to
 }
 
 func TestAMessageToSeveralIsARequestToEachWithItsReceipt(t *testing.T) {
 	a := configOf("a")
-	a.Messages = []messagingconfig.Message{{AtSeconds: 2, To: to("b", "lossy"), Type: "TEXT", From: "a", Addressed: "all", Text: "hello"}}
+	a.Messages = []messagingconfig.Message{{AtSeconds: 2, To: addressed(&a, "all", "b", "lossy"), Type: "TEXT", From: "a", Text: "hello"}}
 	events := run(t, 10*time.Second, map[string]messagingconfig.Config{"a:5683": a, "b:5683": configOf("b"), "lossy:5683": configOf("lossy")})
 	want := []string{
 		"2s sent a/chat_1 messaging/chat/to/b", "2s sent a/chat_2 messaging/chat/to/lossy",
@@ -158,7 +161,7 @@ func TestAMessageToSeveralIsARequestToEachWithItsReceipt(t *testing.T) {
 func TestARequestThatFailsSaysWhy(t *testing.T) {
 	a := configOf("a")
 	a.Messages = []messagingconfig.Message{
-		{AtSeconds: 1, To: to("nobody"), Type: "TEXT", From: "a", Addressed: "nobody"}, {AtSeconds: 2, To: to("silent"), Type: "TEXT", From: "a", Addressed: "silent"},
+		{AtSeconds: 1, To: addressed(&a, "nobody", "nobody"), Type: "TEXT", From: "a"}, {AtSeconds: 2, To: addressed(&a, "silent", "silent"), Type: "TEXT", From: "a"},
 	}
 	events := run(t, 5*time.Second, map[string]messagingconfig.Config{"a:5683": a, "silent:5683": configOf("silent")})
 	want := []string{
@@ -173,7 +176,7 @@ func TestARequestThatFailsSaysWhy(t *testing.T) {
 func TestAPushGoesToEachAddresseeEachPeriod(t *testing.T) {
 	a := configOf("a")
 	a.Country, a.Unit, a.Entity = "NOR", "NOR-UNIT001", "NOR-S001"
-	a.Push = &messagingconfig.Push{To: to("b", "c"), PeriodSeconds: 10, Payload: "geojson", FirstAfterSeconds: 3}
+	a.Push = &messagingconfig.Push{To: addressed(&a, "all", "b", "c"), PeriodSeconds: 10, Payload: "geojson", FirstAfterSeconds: 3}
 	events := run(t, 20*time.Second, map[string]messagingconfig.Config{"a:5683": a, "b:5683": configOf("b"), "c:5683": configOf("c")})
 	if got, want := events["c:5683"], []string{
 		"4s received a/chat_2 messaging/chat/to/c", "4s processed a/chat_2 messaging/chat/to/c",
@@ -220,7 +223,7 @@ func TestAMessageToAGroupIsForItsMembersOnly(t *testing.T) {
 func TestARestartedServiceGoesOnWithTheNextMessage(t *testing.T) {
 	config := configOf("a")
 	for at := range 5 {
-		config.Messages = append(config.Messages, messagingconfig.Message{AtSeconds: float64(at), To: to("b"), From: "a", Addressed: "b"})
+		config.Messages = append(config.Messages, messagingconfig.Message{AtSeconds: float64(at), To: addressed(&config, "b", "b"), From: "a"})
 	}
 	schedule, err := newSchedule(config)
 	if err != nil {

@@ -45,9 +45,9 @@ func exchange(t *testing.T, transport, coded string) map[messagelog.Status]int {
 		return c
 	}
 	from, to := base("a", testport.Free(t)), base("b", testport.Free(t))
+	from.AddDestination("b", []messagingconfig.Addressee{{Address: fmt.Sprintf("127.0.0.1:%d", to.Port), Topic: to.Topic}})
 	for i := range 3 {
-		from.Messages = append(from.Messages, messagingconfig.Message{AtSeconds: float64(i) / 20, Type: "TEXT", From: "a", Addressed: "b", Text: "hello",
-			To: []messagingconfig.Addressee{{Address: fmt.Sprintf("127.0.0.1:%d", to.Port), Topic: to.Topic}}})
+		from.Messages = append(from.Messages, messagingconfig.Message{AtSeconds: float64(i) / 20, Type: "TEXT", From: "a", To: "b", Text: "hello"})
 	}
 	var written syncbuffer.Buffer
 	var running sync.WaitGroup

@@ -4,6 +4,7 @@ package messagingconfig
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -50,6 +51,10 @@ type Config struct {
 	// Interface and Groups for multicast; none without.
 	Interface string  `json:"interface,omitempty"`
 	Groups    []Group `json:"groups,omitempty"`
+	// Addressees of all messages, each once.
+	Addressees []Addressee `json:"addressees,omitempty"`
+	// Destinations has the addressees, as indexes, of each node, group or all that messages are to.
+	Destinations map[string][]int `json:"destinations,omitempty"`
 	// Messages of a script, in the order of their times; or Push.
 	Messages []Message `json:"messages,omitempty"`
 	Push     *Push     `json:"push,omitempty"`
@@ -88,21 +93,20 @@ type Addressee struct {
 // Message is one message of a script.
 type Message struct {
 	AtSeconds float64 `json:"atSeconds"`
-	// To are its addressees, each of which gets a request of its own.
-	To []Addressee `json:"to"`
-	// Type, From, Addressed and Text are in the message.
-	Type      string `json:"type"`
-	From      string `json:"from"`
-	Addressed string `json:"addressed"`
-	Text      string `json:"text,omitempty"`
+	// Type, From, To and Text are in the message. To is one of Config.Destinations, each of whose addressees gets a request of its own.
+	Type string `json:"type"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	Text string `json:"text,omitempty"`
 	// Bytes is the size of the message as JSON, to which its text is filled up with spaces; 0 for no filling.
 	Bytes int `json:"bytes,omitempty"`
 }
 
 // Push is a periodic message.
 type Push struct {
-	To            []Addressee `json:"to"`
-	PeriodSeconds float64     `json:"periodSeconds"`
+	// To is one of Config.Destinations.
+	To            string  `json:"to"`
+	PeriodSeconds float64 `json:"periodSeconds"`
 	// Payload is geojson, nffi, nffi:N, gps, image:N or bytes:N.
 	Payload string `json:"payload"`
 	// FirstAfterSeconds is lead and phase: the time from the start to the first message.
@@ -125,20 +129,23 @@ func (c Config) Validate() error {
 	case len(c.Messages) > 0 && c.Push != nil:
 		return fmt.Errorf("messages and push: want one of them")
 	}
+	if err := c.validateDestinations(); err != nil {
+		return err
+	}
 	for i, m := range c.Messages {
 		if !(m.AtSeconds >= 0 && m.AtSeconds <= 1e9) || i > 0 && m.AtSeconds < c.Messages[i-1].AtSeconds {
 			return fmt.Errorf("messages[%d].atSeconds is %v: want 0 or more, in order of time", i, m.AtSeconds)
 		}
-		if err := validAddressees(m.To); err != nil {
-			return fmt.Errorf("messages[%d].%w", i, err)
+		if len(c.Destinations[m.To]) == 0 {
+			return fmt.Errorf("messages[%d].to is %q: want one of destinations", i, m.To)
 		}
 	}
 	if p := c.Push; p != nil {
 		if !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6) {
 			return fmt.Errorf("push.periodSeconds is %v: want 0.001 to 1000000", p.PeriodSeconds)
 		}
-		if err := validAddressees(p.To); err != nil {
-			return fmt.Errorf("push.%w", err)
+		if len(c.Destinations[p.To]) == 0 {
+			return fmt.Errorf("push.to is %q: want one of destinations", p.To)
 		}
 	}
 	return nil
@@ -203,17 +210,55 @@ func (c Config) MaxPayloadBytes(multicast, proxied bool) int {
 	return most
 }
 
-func validAddressees(to []Addressee) error {
-	if len(to) == 0 {
-		return fmt.Errorf("to is empty: want an addressee")
-	}
-	for i, a := range to {
+// validateDestinations checks the addressees, and that destinations have only them.
+func (c Config) validateDestinations() error {
+	for i, a := range c.Addressees {
 		if host, port, err := net.SplitHostPort(a.Address); err != nil || host == "" || port == "" {
-			return fmt.Errorf("to[%d].address is %q: want host:port", i, a.Address)
+			return fmt.Errorf("addressees[%d].address is %q: want host:port", i, a.Address)
 		}
 		if a.Topic == "" {
-			return fmt.Errorf("to[%d].topic is empty: want a topic", i)
+			return fmt.Errorf("addressees[%d].topic is empty: want a topic", i)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
+		for i, index := range c.Destinations[name] {
+			if index < 0 || index >= len(c.Addressees) {
+				return fmt.Errorf("destinations.%s[%d] is %d: want the index of one of %d addressees", name, i, index, len(c.Addressees))
+			}
 		}
 	}
 	return nil
+}
+
+// AddresseesOf returns the addressees of a destination of a valid configuration.
+func (c Config) AddresseesOf(to string) []Addressee {
+	all := make([]Addressee, 0, len(c.Destinations[to]))
+	for _, i := range c.Destinations[to] {
+		all = append(all, c.Addressees[i])
+	}
+	return all
+}
+
+// AddDestination adds a destination with its addressees, unless it is there.
+func (c *Config) AddDestination(to string, addressees []Addressee) {
+	if c.Destinations[to] != nil {
+		return
+	}
+	if c.Destinations == nil {
+		c.Destinations = map[string][]int{}
+	}
+	known := map[Addressee]int{}
+	for i, a := range c.Addressees {
+		known[a] = i
+	}
+	indexes := []int{}
+	for _, a := range addressees {
+		i, found := known[a]
+		if !found {
+			i = len(c.Addressees)
+			c.Addressees = append(c.Addressees, a)
+		}
+		indexes = append(indexes, i)
+	}
+	c.Destinations[to] = indexes
 }

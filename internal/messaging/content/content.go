@@ -36,7 +36,7 @@ type scripted struct {
 func Scripted(config messagingconfig.Config, m messagingconfig.Message) (Content, error) {
 	codec, err := config.Codec(config.Model)
 	return scripted{codec: codec, bytes: m.Bytes, message: encoding.Message{
-		Type: m.Type, From: m.From, To: []string{m.Addressed}, Text: m.Text,
+		Type: m.Type, From: m.From, To: []string{m.To}, Text: m.Text,
 	}}, err
 }
 
@@ -64,7 +64,7 @@ func ScriptedBytes(config messagingconfig.Config, m messagingconfig.Message, id 
 	if err != nil {
 		return 0, err
 	}
-	r := request.Request{Path: path.Join(BasePath, m.Addressed)}
+	r := request.Request{Path: path.Join(BasePath, m.To)}
 	r.ContentType, r.ContentEncoding = c.Media()
 	if r.Body, err = c.Append(nil, id, future); err != nil || !config.BySOAP() {
 		return len(r.Body), err

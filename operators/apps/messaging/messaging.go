@@ -137,27 +137,22 @@ func Config(site apps.Site) messagingconfig.Config {
 		}
 	}
 	if site.Scripted != nil { // else there is none, or an invalid one, which a check reports
-		c.Messages = messages(site)
+		for _, m := range site.Scripted.Messages {
+			c.Messages = append(c.Messages, Message(m))
+			c.AddDestination(m.To, addressees(site, m.To))
+		}
 	}
 	if site.Push {
 		c.Push = push(site)
+		c.AddDestination(c.Push.To, addressees(site, c.Push.To))
 	}
 	return c
 }
 
-func messages(site apps.Site) (all []messagingconfig.Message) {
-	for _, m := range site.Scripted.Messages {
-		message := Message(m)
-		message.To = addressees(site, m.To)
-		all = append(all, message)
-	}
-	return all
-}
-
-// Message is a scripted message, without its addressees.
+// Message is a message of a script.
 func Message(m v1alpha1.ScriptedMessage) messagingconfig.Message {
 	message := messagingconfig.Message{
-		AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, Type: m.Type, From: m.From, Addressed: m.To, Text: m.Text, Bytes: int(m.Bytes),
+		AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, Type: m.Type, From: m.From, To: m.To, Text: m.Text, Bytes: int(m.Bytes),
 	}
 	if message.Type == "" {
 		message.Type = defaultType
@@ -174,7 +169,7 @@ const defaultPayload = encoding.GeoJSON
 func push(site apps.Site) *messagingconfig.Push {
 	p := site.App.Messaging.Push
 	made := &messagingconfig.Push{
-		To: addressees(site, p.To), PeriodSeconds: p.Period.Std().Seconds(), Payload: PayloadOf(p),
+		To: p.To, PeriodSeconds: p.Period.Std().Seconds(), Payload: PayloadOf(p),
 		FirstAfterSeconds: p.Lead.Std().Seconds() + apps.Phase(site, p.Phase, p.Period.Std().Seconds(), 0),
 	}
 	return made

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,6 +92,28 @@ func TestAMessageThatIsSmallOnceItIsEncodedFitsADatagram(t *testing.T) {
 	edits[1], edits[3], edits[5] = "transport: soap-udp\n      port: 5700\n", "      compression: gzip\n", "text: moving, bytes: 65000"
 	if _, errs := exchanging(t, edits...); len(errs) > 0 {
 		t.Errorf("gzip: %v", errs.ToAggregate())
+	}
+}
+
+func TestAScriptToAllAmongManyNodesHasEachAddressOnce(t *testing.T) {
+	var messages strings.Builder
+	for i := range 128 {
+		fmt.Fprintf(&messages, "      - {at: %ds, from: a-2, to: all}\n", i)
+	}
+	edits := []string{"      - {at: 12s, from: b-2, to: all, text: moving}\n", messages.String(), "{name: b-2, group: b,", "{name: c, count: 200, group: b,", "to: b-2, text", "to: c-7, text"}
+	in, errs := exchanging(t, edits...)
+	if errs = append(errs, CheckSize(Pods(in), &in.Experiment.Spec)...); len(errs) > 0 {
+		t.Errorf("128 messages to 201 nodes: %v", errs.ToAggregate())
+	}
+}
+
+func TestAScriptTooLargeForItsNodeIsNamed(t *testing.T) {
+	long := "text: " + strings.Repeat("x", 4096)
+	messages := strings.Repeat("      - {at: 12s, from: b-2, to: all, "+long+"}\n", 40)
+	in, errs := exchanging(t, "      - {at: 12s, from: b-2, to: all, text: moving}\n", messages)
+	errs = append(errs, CheckSize(Pods(in), &in.Experiment.Spec)...)
+	if len(errs) != 1 || errs[0].Field != "spec.apps[0].messaging.messages" || !strings.Contains(errs[0].Error(), "split the script over several apps") {
+		t.Errorf("errors %v; want one of spec.apps[0].messaging.messages", errs)
 	}
 }
 

@@ -151,11 +151,25 @@ func wrongAmount(name corev1.ResourceName, q resource.Quantity) string {
 func CheckSize(pods []*corev1.Pod, spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		if size := largestVariable(pods, app.Name); size > environmentLimit {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("instances"), app.Instances,
-				fmt.Sprintf("the agent's configuration has %d bytes and at most %d fit: spread the instances over more nodes or apps", size, environmentLimit)))
+			errs = append(errs, tooLarge(app, size, field.NewPath("spec", "apps").Index(i)))
 		}
 	}
 	return append(errs, checkAnnotations(pods)...)
+}
+
+// tooLarge is the error of an app whose part of the agent's configuration is too large: by its script, or by its instances.
+func tooLarge(app v1alpha1.App, size int, path *field.Path) *field.Error {
+	reason := fmt.Sprintf("the agent's configuration has %d bytes and at most %d fit: ", size, environmentLimit)
+	const fewer = "give one node fewer messages or shorter texts, or split the script over several apps"
+	messages, reference := scriptedMessages(app)
+	switch {
+	case reference != nil:
+		_, at := scriptReference(app, path)
+		return field.Invalid(at.Child("configMap"), reference.Key, reason+fewer)
+	case len(messages) > 0:
+		return field.Invalid(messagesPath(app, path).Child("messages"), fmt.Sprintf("%d messages", len(messages)), reason+fewer)
+	}
+	return field.Invalid(path.Child("instances"), app.Instances, reason+"spread the instances over more nodes or apps")
 }
 
 func largestVariable(pods []*corev1.Pod, container string) (size int) {

@@ -397,11 +397,7 @@ func exclusiveNumbers(script *mgen.Script) []string {
 // checkMessages finds messages of a script from or to nodes without the app, or too small for their content.
 func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
 	inline, reference := scriptedMessages(app)
-	if app.Messaging != nil {
-		path = path.Child("messaging")
-	} else {
-		path = path.Child("script")
-	}
+	path = messagesPath(app, path)
 	messages, err := s.read(app)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("configMap"), reference.Key, err.Error())}
@@ -423,6 +419,14 @@ func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.
 		}
 	}
 	return errs
+}
+
+// messagesPath is the field of an app with scripted messages.
+func messagesPath(app v1alpha1.App, path *field.Path) *field.Path {
+	if app.Messaging != nil {
+		return path.Child("messaging")
+	}
+	return path.Child("script")
 }
 
 func checkMessage(app string, hosts []topology.Node, m v1alpha1.ScriptedMessage) error {
