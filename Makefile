@@ -39,7 +39,7 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 .PHONY: test
 test: ## Set up all that is needed, run every test (long runs: test-long)
 	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
-		'unit and integration tests' '$(MAKE) -s test-unit' 'sweeps over the operator' '$(MAKE) -s test-sweep' 'analysis tests' '$(MAKE) -s test-analysis' \
+		'unit and integration tests' '$(MAKE) -s test-unit' 'sweeps over the operator' '$(MAKE) -s test-sweep' 'analysis tests' '$(MAKE) -s test-analysis' 'tests of the console' '$(MAKE) -s test-console' \
 		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e'
 
 .PHONY: install
@@ -47,7 +47,8 @@ install: ## Set up the cluster and install the platform on it
 	@hack/pipeline install $(INSTALL_STEPS)
 
 .PHONY: build
-build: ## Build the programs into bin/
+build: ## Build the web console and the programs, into bin/
+	@hack/console
 	@for p in $(PROGRAMS); do go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=} || exit 1; done
 
 # What is played in real time, with processes, sockets and deadlines: nothing beside it, or its tests fail for what the others take.
@@ -76,6 +77,10 @@ test-hack: ## Unit tests of the developer cluster's and the tools' own modules
 test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 	@hack/test-packages
 	hack/python -m pytest -q -rs analysis
+
+.PHONY: test-console
+test-console: ## Unit tests of the web console
+	hack/node npm run --silent test
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG

@@ -28,7 +28,7 @@ const (
 // unbuilt is the page of a program without one.
 const unbuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>vignette</title>
 <h1>This program was built without the web console</h1>
-<p>In a checkout of vignette: <code>make console build</code>, then start <code>bin/vignette ui</code> again.</p></html>
+<p>In a checkout of vignette: <code>make build</code>, then start <code>bin/vignette ui</code> again.</p></html>
 `
 
 // pages serves the build of the page.

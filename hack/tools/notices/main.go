@@ -1,7 +1,7 @@
-// notices writes NOTICE: the parts of the programs and of the analysis image, their licences, and the texts that
+// notices writes NOTICE: the parts of the programs, of the web console and of the analysis image, their licences, and the texts that
 // go with the programs. It fails for a licence that the project does not accept.
 //
-//	notices --lock requirements.lock --site-packages DIR PACKAGE...
+//	notices --lock requirements.lock --site-packages DIR --console DIR PACKAGE...
 package main
 
 import (
@@ -45,14 +45,15 @@ type work struct {
 func main() {
 	lock := flag.String("lock", "", "file with the Python packages, as pip-compile writes it")
 	site := flag.String("site-packages", "", "folder in which they are installed")
+	console := flag.String("console", "", "folder with package-lock.json and the packages that it lists, installed")
 	flag.Parse()
-	if err := run(*lock, *site, flag.Args(), os.Stdout); err != nil {
+	if err := run(*lock, *site, *console, flag.Args(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "notices:", err)
 		os.Exit(1)
 	}
 }
 
-func run(lock, site string, packages []string, out io.Writer) error {
+func run(lock, site, console string, packages []string, out io.Writer) error {
 	modules, err := goModules(packages)
 	if err != nil {
 		return err
@@ -61,10 +62,14 @@ func run(lock, site string, packages []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := check(append(slices.Clone(modules), python...)); err != nil {
+	npm, err := npmPackages(console)
+	if err != nil {
 		return err
 	}
-	return write(out, modules, python)
+	if err := check(slices.Concat(modules, npm, python)); err != nil {
+		return err
+	}
+	return write(out, modules, npm, python)
 }
 
 // check checks that every licence is accepted.
@@ -74,16 +79,31 @@ func check(works []work) error {
 		if reviewed[w.name] != "" {
 			continue
 		}
-		for _, licence := range regexp.MustCompile(`[\w.+-]+`).FindAllString(w.licence, -1) {
-			if licence != "AND" && licence != "OR" && licence != "WITH" && !slices.Contains(accepted, licence) {
-				errs = append(errs, fmt.Errorf("%s %s is under %s, which is not among the accepted licences", w.name, w.version, licence))
-			}
+		for _, licence := range notAccepted(w.licence) {
+			errs = append(errs, fmt.Errorf("%s %s is under %s, which is not among the accepted licences", w.name, w.version, licence))
 		}
 		if w.licence == "" {
 			errs = append(errs, fmt.Errorf("%s %s: no licence found", w.name, w.version))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// notAccepted returns the licences of an SPDX expression that would have to be accepted and are not.
+// Of licences between which one may choose, one accepted is enough.
+func notAccepted(expression string) (ids []string) {
+	licences := regexp.MustCompile(`[\w.+-]+`).FindAllString(expression, -1)
+	isAccepted := func(id string) bool { return slices.Contains(accepted, id) }
+	choice := slices.Contains(licences, "OR") && !slices.Contains(licences, "AND")
+	if choice && slices.ContainsFunc(licences, isAccepted) {
+		return nil
+	}
+	for _, id := range licences {
+		if id != "AND" && id != "OR" && id != "WITH" && !isAccepted(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // goModules returns the modules of packages, without the packages' own module.

@@ -29,7 +29,8 @@ func TestALicenceIsFoundByItsText(t *testing.T) {
 }
 
 func TestLicencesThatAreNotAcceptedAreNamed(t *testing.T) {
-	for licence, want := range map[string]string{"ISC": "", "Apache-2.0 OR MIT": "", "GPL-3.0-only": "is under GPL-3.0-only", "MIT AND AGPL-3.0": "AGPL-3.0", "": "no licence"} {
+	for licence, want := range map[string]string{"ISC": "", "Apache-2.0 OR MIT": "", "GPL-3.0-only": "is under GPL-3.0-only", "MIT AND AGPL-3.0": "AGPL-3.0", "": "no licence",
+		"EPL-2.0 OR GPL-3.0-or-later": "", "GPL-2.0-only OR GPL-3.0-only": "GPL-3.0-only", "(MIT OR GPL-3.0-only) AND AGPL-3.0": "AGPL-3.0"} {
 		err := check([]work{{name: "example.org/x", version: "v1.0.0", licence: licence}})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", licence, err, want)
@@ -61,10 +62,33 @@ func TestAPythonPackageIsFoundByItsMetadata(t *testing.T) {
 	}
 }
 
+func TestOnlyNpmPackagesThatEndInTheConsoleAreListed(t *testing.T) {
+	console := t.TempDir()
+	lock := `{"packages": {"": {"version": "0"}, "node_modules/a": {"version": "1", "license": "MIT"}, "node_modules/a/node_modules/@x/b": {"version": "2", "license": "ISC"},
+		"node_modules/builds": {"version": "3", "dev": true}, "node_modules/@types/a": {"version": "4"}}}`
+	if err := os.WriteFile(filepath.Join(console, "package-lock.json"), []byte(lock), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := npmPackages(console); err == nil || !strings.Contains(err.Error(), "is not installed") {
+		t.Errorf("%v; want an error about packages that are not installed", err)
+	}
+	inner := filepath.Join(console, "node_modules/a/node_modules/@x/b")
+	if err := os.MkdirAll(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(inner, "LICENSE"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := npmPackages(console)
+	if err != nil || len(found) != 2 || found[0].name != "a" || found[0].licence != "MIT" || found[1].name != "@x/b" || found[1].texts["LICENSE"] != "text" {
+		t.Errorf("%+v, %v; want a under MIT and @x/b with its text", found, err)
+	}
+}
+
 func TestATextIsPrintedOnceWithAllItBelongsTo(t *testing.T) {
 	var out strings.Builder
 	a, b := work{name: "a", texts: map[string]string{"LICENSE": "same\n"}}, work{name: "b", texts: map[string]string{"LICENSE": "same"}}
-	if err := write(&out, []work{a, b}, nil); err != nil {
+	if err := write(&out, []work{a}, []work{b}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); strings.Count(got, "same") != 1 || !strings.Contains(got, "a\nb\n\nsame") {

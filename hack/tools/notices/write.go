@@ -14,19 +14,20 @@ Copyright The vignette Authors
 
 Licensed under the Apache License, Version 2.0; see LICENSE.
 
-The programs contain the Go modules below, whose licences follow. The image of the analysis contains the Python packages. These, the packages of Debian and the jars
+The programs contain the Go modules and the npm packages below, whose licences follow. The image of the analysis contains the Python packages. These, the packages of Debian and the jars
 in images bring the texts of their licences with them. This file is written by hack/notice.
 `
 
-// write writes a list of the works, then the modules' texts, which the programs do not contain. Each text appears once, with its modules' names.
-func write(out io.Writer, modules, python []work) error {
+// write writes a list of the works, then the texts that the programs do not contain. Each text appears once, with its works' names.
+func write(out io.Writer, modules, npm, python []work) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprint(w, head)
 	list(w, "Go modules", modules)
+	list(w, "npm packages", npm)
 	list(w, "Python packages", python)
 	owners := map[string][]string{}
 	var order []string
-	for _, work := range modules {
+	for _, work := range slices.Concat(modules, npm) {
 		for _, name := range slices.Sorted(maps.Keys(work.texts)) {
 			text := strings.TrimSpace(work.texts[name])
 			if owners[text] == nil {
