@@ -1,5 +1,71 @@
-import { Title } from "@mantine/core";
+import { Loader, ScrollArea, Stack, Tabs, Title } from "@mantine/core";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Suspense, useEffect, type ComponentType } from "react";
+import { Trouble } from "../../components/Trouble";
+import { Refusal } from "../../kubernetes/client";
+import { useObject } from "../../kubernetes/hooks";
+import { experiments } from "../../kubernetes/kinds";
+import { Header } from "./Header";
+import { useRunState } from "./run";
+import { samplesOf } from "./samples";
+import { tabOf, tabs, type TabProps } from "./tabs";
 
+/** Experiment is the page of an experiment while it runs, and after. */
 export function Experiment() {
-  return <Title order={1}>Experiment</Title>;
+  const { namespace = "", name = "" } = useParams({ strict: false });
+  const { object, absent, error } = useObject(experiments, namespace, name);
+  const run = useRunState(object);
+  useEffect(() => {
+    if (object && run.data) samplesOf(object.metadata.uid ?? "").add(Date.now(), run.data);
+  }, [object, run.data]);
+  useEffect(() => {
+    document.title = `${name} · vignette`;
+    return () => {
+      document.title = "vignette";
+    };
+  }, [name]);
+  if (!object) {
+    return (
+      <Stack>
+        <Title order={1}>{name}</Title>
+        <Trouble error={error} title="The experiment could not be read" />
+        {absent && <Trouble error={new Refusal(404, `There is no experiment ${name} in namespace ${namespace}.`)} title="No such experiment" />}
+        {!absent && !error && <Loader aria-label="The experiment is being read" />}
+      </Stack>
+    );
+  }
+  return (
+    <Stack gap="md">
+      <Header experiment={object} state={run.data} trouble={run.error ?? error} />
+      <TabbedParts experiment={object} state={run.data} />
+    </Stack>
+  );
+}
+
+function TabbedParts({ experiment, state }: TabProps) {
+  const search: { tab?: unknown } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const current = tabOf(search.tab);
+  const choose = (tab: string | null) => {
+    void navigate({ to: ".", search: (before: object) => ({ ...before, tab: tab ?? undefined }), replace: true, resetScroll: false });
+  };
+  const Part: ComponentType<TabProps> = current.part;
+  return (
+    <Tabs value={current.name} onChange={choose} keepMounted={false}>
+      <ScrollArea type="auto" offsetScrollbars="x">
+        <Tabs.List style={{ flexWrap: "nowrap" }}>
+          {tabs.map(({ name, label }) => (
+            <Tabs.Tab key={name} value={name}>
+              {label}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+      </ScrollArea>
+      <Tabs.Panel value={current.name} pt="md">
+        <Suspense fallback={<Loader aria-label="This part is being loaded" />}>
+          <Part experiment={experiment} state={state} />
+        </Suspense>
+      </Tabs.Panel>
+    </Tabs>
+  );
 }

@@ -1,0 +1,104 @@
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useMutation } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { Trouble } from "../../components/Trouble";
+import { patch, remove } from "../../kubernetes/client";
+import { useAccess } from "../../kubernetes/hooks";
+import { experiments } from "../../kubernetes/kinds";
+import type { Experiment } from "../../types";
+import { isOver } from "./state";
+
+/** Actions are the buttons of the page. What Kubernetes would refuse is not shown. */
+export function Actions({ experiment: e }: { experiment: Experiment }) {
+  const namespace = e.metadata.namespace ?? "";
+  const right = { group: experiments.group, resource: experiments.plural, namespace };
+  const mayStop = useAccess({ ...right, verb: "patch" });
+  const mayClone = useAccess({ ...right, verb: "create" });
+  const mayDelete = useAccess({ ...right, verb: "delete" });
+  return (
+    <Group gap="xs">
+      {e.status?.t0 && (
+        <Button size="xs" variant="default" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace, uid: e.metadata.uid ?? "" }} />}>
+          Results
+        </Button>
+      )}
+      {mayClone && (
+        <Button size="xs" variant="default" renderRoot={(props) => <Link {...props} to="/new" search={{ from: `run:${namespace}/${e.metadata.name}` }} />}>
+          Clone
+        </Button>
+      )}
+      {mayStop && !isOver(e) && <Stop experiment={e} />}
+      {mayDelete && <Delete experiment={e} />}
+    </Group>
+  );
+}
+
+function Stop({ experiment: e }: { experiment: Experiment }) {
+  const stop = useMutation({ mutationFn: () => patch(experiments, e.metadata.namespace, e.metadata.name, { spec: { stop: true } }) });
+  const begun = Boolean(e.status?.t0);
+  const what = begun
+    ? "Publishers stop, messages under way may arrive, and everything is collected and analysed as usual. A stop cannot be taken back."
+    : "The experiment has not begun: nothing was measured, so that it will have no results. A stop cannot be taken back.";
+  if (e.spec.stop) {
+    return (
+      <Button size="xs" variant="default" disabled>
+        Is stopping
+      </Button>
+    );
+  }
+  return <Question button="Stop" title={`Stop ${e.metadata.name}?`} what={what} colour="orange" mutation={stop} />;
+}
+
+function Delete({ experiment: e }: { experiment: Experiment }) {
+  const navigate = useNavigate();
+  const { metadata } = e;
+  const erase = useMutation({
+    mutationFn: () => remove(experiments, metadata.namespace, metadata.name, metadata.uid ?? ""),
+    onSuccess: () => navigate({ to: "/" }),
+  });
+  const what = isOver(e)
+    ? "The object goes. What the archive has of the run stays, with its results, until its retention is over."
+    : "The run ends now, without an analysis. Stop it instead to get the results of what was measured so far.";
+  return <Question button="Delete" title={`Delete ${metadata.name}?`} what={what} colour="red" mutation={erase} />;
+}
+
+interface QuestionProps {
+  button: string;
+  title: string;
+  what: string;
+  colour: string;
+  mutation: { mutate: (variables: undefined, options: { onSuccess: () => void }) => void; isPending: boolean; error: Error | null };
+}
+
+/** Question asks before it does something that cannot be undone. */
+function Question({ button, title, what, colour, mutation }: QuestionProps) {
+  const [open, { open: ask, close }] = useDisclosure(false);
+  return (
+    <>
+      <Button size="xs" variant="outline" color={colour} onClick={ask}>
+        {button}
+      </Button>
+      <Modal opened={open} onClose={close} title={title} closeButtonProps={{ "aria-label": "Close" }}>
+        <Stack>
+          <Text>{what}</Text>
+          <Trouble error={mutation.error} title="That was refused" />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close} data-autofocus>
+              Cancel
+            </Button>
+            <Button
+              color={colour}
+              loading={mutation.isPending}
+              onClick={() => {
+                mutation.mutate(undefined, { onSuccess: close });
+              }}
+            >
+              {button}
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </>
+  );
+}

@@ -1,0 +1,124 @@
+import type { RunState } from "../../archive/types";
+
+/** Sample has the figures of a run at a time. Unknown ones are null, which charts leave out. */
+export interface Sample {
+  /** at in Unix seconds. */
+  at: number;
+  deliveredPercent: number | null;
+  median: number | null;
+  p95: number | null;
+  queue: number | null;
+  /** sentPerSecond and receivedPerSecond messages since the sample before. */
+  sentPerSecond: number | null;
+  receivedPerSecond: number | null;
+  late: number | null;
+}
+
+// Two hours of samples, one each 2 s.
+const kept = 3600;
+// The browser keeps fewer over a reload.
+const keptOverReload = 900;
+const saveEveryMilliseconds = 10_000;
+// A pause this long, such as that of a hidden page, is drawn as one.
+const pauseSeconds = 30;
+
+const names = ["at", "deliveredPercent", "median", "p95", "queue", "sentPerSecond", "receivedPerSecond", "late"] as const;
+
+/** Samples of one run, of which the newest are kept. */
+export class Samples {
+  private list: Sample[] = [];
+  private totals: { at: number; sent: number; received: number } | undefined;
+  private savedAt = 0;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    private readonly key: string,
+    private readonly storage: Pick<Storage, "getItem" | "setItem"> | undefined,
+    private readonly most = kept,
+  ) {
+    this.list = restored(storage, key);
+  }
+
+  /** add the state of a run at a time in Unix milliseconds. */
+  add(milliseconds: number, state: RunState): void {
+    const at = milliseconds / 1000;
+    const last = this.list.at(-1);
+    if (last && at <= last.at) return;
+    const { sent, received } = state.counters;
+    const since = this.totals && at - this.totals.at < pauseSeconds ? this.totals : undefined;
+    const rate = (now: number, before: number | undefined) => (since && before !== undefined ? Math.max(0, now - before) / (at - since.at) : null);
+    const live = state.live;
+    if (!live && state.sealed) return;
+    const added: Sample = {
+      at,
+      deliveredPercent: live && live.offered > 0 ? (100 * live.received) / live.offered : null,
+      median: live?.delaySeconds?.median ?? null,
+      p95: live?.delaySeconds?.p95 ?? null,
+      queue: live?.queueFrames ?? null,
+      sentPerSecond: rate(sent, since?.sent),
+      receivedPerSecond: rate(received, since?.received),
+      late: live ? live.lateReleases + live.slotsMissed : null,
+    };
+    this.totals = { at, sent, received };
+    const pause = last && at - last.at >= pauseSeconds ? [emptyAt((at + last.at) / 2)] : [];
+    this.list = [...this.list, ...pause, added].slice(-this.most);
+    this.save(milliseconds);
+    for (const listener of this.listeners) listener();
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** snapshot is another array after each change. */
+  readonly snapshot = (): readonly Sample[] => this.list;
+
+  private save(now: number): void {
+    if (now - this.savedAt < saveEveryMilliseconds) return;
+    this.savedAt = now;
+    const rows = this.list.slice(-keptOverReload).map((sample) => names.map((name) => sample[name]));
+    try {
+      this.storage?.setItem(this.key, JSON.stringify(rows));
+    } catch {
+      // without room the samples do not survive a reload
+    }
+  }
+}
+
+function emptyAt(at: number): Sample {
+  return { at, deliveredPercent: null, median: null, p95: null, queue: null, sentPerSecond: null, receivedPerSecond: null, late: null };
+}
+
+function restored(storage: Pick<Storage, "getItem"> | undefined, key: string): Sample[] {
+  let rows: unknown;
+  try {
+    rows = JSON.parse(storage?.getItem(key) ?? "[]");
+  } catch {
+    return [];
+  }
+  if (!Array.isArray(rows)) return [];
+  return rows.filter(isRow).map((row) => Object.fromEntries(names.map((name, i) => [name, row[i] ?? null])) as unknown as Sample);
+}
+
+function isRow(row: unknown): row is (number | null)[] {
+  return Array.isArray(row) && typeof row[0] === "number" && row.every((value) => value === null || typeof value === "number");
+}
+
+const ofRuns = new Map<string, Samples>();
+// The samples of so many runs are kept while the console is open.
+const keptRuns = 8;
+
+/** samplesOf a run by its UID. They go on while the page shows other parts of the run. */
+export function samplesOf(uid: string): Samples {
+  let samples = ofRuns.get(uid);
+  if (!samples) {
+    samples = new Samples(`vignette.samples.${uid}`, window.sessionStorage);
+    ofRuns.set(uid, samples);
+    for (const oldest of ofRuns.keys()) {
+      if (ofRuns.size <= keptRuns) break;
+      ofRuns.delete(oldest);
+    }
+  }
+  return samples;
+}

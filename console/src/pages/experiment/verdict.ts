@@ -1,0 +1,50 @@
+import type { LiveFigures, RunState } from "../../archive/types";
+import type { Experiment } from "../../types";
+import { figure, seconds } from "./figures";
+
+/** What is known of the emulation's punctuality. */
+export interface EmulationState {
+  /** kept: on time so far, or the verdict is good. late: late so far. off: the verdict is bad. unknown: nothing was measured. */
+  kind: "kept" | "late" | "off" | "unknown";
+  headline: string;
+  /** Sentences that say more. */
+  details: string[];
+}
+
+/** emulationOf a run: its verdict when it is over, else its lateness so far. */
+export function emulationOf(e: Experiment, state: RunState | undefined): EmulationState {
+  const results = e.status?.results;
+  if (results?.keptUp === true) {
+    const off = results.offByAtMost ? `figures are off by at most ${results.offByAtMost}` : "no figure is off";
+    return { kind: "kept", headline: `The emulation kept up: ${off}`, details: detailsOf(state) };
+  }
+  if (results?.keptUp === false) {
+    const by = results.offByAtMost ? `figures may be off by ${results.offByAtMost}` : "losses and delays may be those of an overloaded machine";
+    return { kind: "off", headline: `The emulation did not keep up: ${by}`, details: detailsOf(state) };
+  }
+  return state?.live ? soFar(state.live) : { kind: "unknown", headline: "The emulation's lateness is not known", details: [] };
+}
+
+function soFar(live: LiveFigures): EmulationState {
+  if (live.lateReleases === 0 && live.slotsMissed === 0) return { kind: "kept", headline: "No frame late so far", details: [] };
+  const late = [];
+  if (live.lateReleases > 0) late.push(`${figure(live.lateReleases)} ${live.lateReleases === 1 ? "frame" : "frames"} released over 2 ms late`);
+  if (live.slotsMissed > 0) late.push(`${figure(live.slotsMissed)} ${live.slotsMissed === 1 ? "slot" : "slots"} missed`);
+  return {
+    kind: "late",
+    headline: `${late.join(", ")}; worst ${seconds(live.worstLatenessSeconds)}`,
+    details: ["The verdict comes with the results: it says how far these can have moved the figures."],
+  };
+}
+
+function detailsOf(state: RunState | undefined): string[] {
+  const verdict = state?.results?.verdict;
+  const details = [...(verdict?.exceeded ?? [])];
+  for (const network of verdict?.networks ?? []) {
+    let line = `Network ${network.name}: ${figure(network.late)} of ${figure(network.frames)} frames late, ${figure(network.lost)} lost by the emulation`;
+    const slots = (network.slots ?? 0) + (network.missed ?? 0);
+    if (slots > 0) line += `, ${figure(network.missed ?? 0)} of ${figure(slots)} slots missed`;
+    details.push(line);
+  }
+  return [...details, ...(verdict?.context ?? [])];
+}
