@@ -1,0 +1,40 @@
+import { expect, test, vi } from "vitest";
+import { TextModel } from "./model";
+
+const text = "kind: Experiment\nspec: {seed: 7}   # drawn\n";
+
+function setSeed(model: TextModel, seed: number): void {
+  model.edit([{ document: 0, path: ["spec", "seed"], value: seed }]);
+}
+
+test("undo takes back what the form and what the editor wrote, in order", () => {
+  const model = new TextModel(text);
+  setSeed(model, 8);
+  model.dispatch(model.current.update({ changes: { from: 0, insert: "# mine\n" }, userEvent: "input.type" }));
+  expect(model.getSnapshot().text).toBe(`# mine\n${text.replace("7", "8")}`);
+  model.undo();
+  expect(model.getSnapshot().text).toBe(text.replace("7", "8"));
+  model.undo();
+  expect(model.getSnapshot()).toMatchObject({ text, undoable: false, redoable: true });
+  model.redo();
+  expect(model.getSnapshot().text).toBe(text.replace("7", "8"));
+});
+
+test("the form shows the last text that could be read while the editor's has a mistake", () => {
+  const model = new TextModel(text);
+  model.replace("kind: Experiment\nspec: {seed: [\n");
+  const { content, readable } = model.getSnapshot();
+  expect(content.problem).toEqual({ line: 3, message: "This is no YAML." });
+  expect(readable.main?.object.spec).toEqual({ seed: 7 });
+});
+
+test("whoever listens hears of changes of the text, and of nothing else", () => {
+  const model = new TextModel(text);
+  const heard = vi.fn();
+  model.subscribe(heard);
+  setSeed(model, 7);
+  model.dispatch(model.current.update({ selection: { anchor: 3 } }));
+  expect(heard).not.toHaveBeenCalled();
+  setSeed(model, 9);
+  expect(heard).toHaveBeenCalledOnce();
+});
