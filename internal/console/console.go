@@ -10,6 +10,9 @@
 //	POST /console/v1/validate              YAML; the answer is a Judgement
 //	GET  /console/v1/library               the scenarios that this program has, as []LibraryEntry
 //	GET  /console/v1/library/PATH          one of them, as YAML
+//	GET  /console/v1/namespaces/NS/runs/UID/map    a mapdata.Map
+//	GET  /console/v1/namespaces/NS/runs/UID/links  mapdata.Links; ?network=N&at=SECONDS&hopsFrom=NODE, now without at
+//	POST /console/v1/scenario/preview      a Scenario and its ConfigMaps; the answer is a mapdata.Preview; ?at=SECONDS&limit=DB&from=N&to=N
 //
 // An error is {"error": "…"}. The API server's own errors are passed on as it sends them.
 package console
@@ -121,6 +124,7 @@ func (c *Console) register() {
 	c.mux.Handle("POST /console/v1/validate", c.forUsers(c.validate))
 	c.mux.Handle("GET /console/v1/library", c.forUsers(c.listLibrary))
 	c.mux.Handle("GET /console/v1/library/{path...}", c.forUsers(c.readLibrary))
+	c.registerMaps()
 	c.mux.HandleFunc("/console/", func(w http.ResponseWriter, r *http.Request) {
 		WriteError(w, Errorf(http.StatusNotFound, "the console has no path %s for %s", r.URL.Path, r.Method))
 	})

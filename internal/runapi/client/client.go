@@ -143,6 +143,28 @@ func (c *Client) File(ctx context.Context, uid, path string) (io.ReadCloser, err
 	return response.Body, nil
 }
 
+// FileRange reads up to this many bytes of an archived file from an offset on; fewer at its end, and none beyond.
+func (c *Client) FileRange(ctx context.Context, uid, path string, offset, bytes int64) ([]byte, error) {
+	address := c.base + runPath(uid) + "/files/" + escapePath(path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", offset, offset+bytes-1))
+	response, err := c.send(request)
+	if HasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusPartialContent {
+		return nil, fmt.Errorf("the server sent all of %s: want bytes %d to %d", path, offset, offset+bytes-1)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, bytes))
+}
+
 // PutResult writes results/NAME of a run, and replaces an existing file.
 func (c *Client) PutResult(ctx context.Context, uid, name string, content io.Reader) error {
 	path := runPath(uid) + "/files/results/" + url.PathEscape(name)
@@ -329,6 +351,11 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		}
 		request.Header.Set(runapi.DigestHeader, digest)
 	}
+	return c.send(request)
+}
+
+// send a request with the token, and return a successful response; every other one is an *Error.
+func (c *Client) send(request *http.Request) (*http.Response, error) {
 	token, err := c.token()
 	if err != nil {
 		return nil, err

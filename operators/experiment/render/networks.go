@@ -89,7 +89,7 @@ func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec,
 				member.Runtime = v1alpha1.RuntimeVM
 			}
 			if usesPositions(network, waveform) {
-				member.Platform, member.Position = in.Scenario.platformOf(node), node.Position
+				member.Platform, member.Position = in.Scenario.PlatformOf(node), node.Position
 			}
 			found = append(found, member)
 		}

@@ -195,7 +195,7 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	antennas := 0
 	for _, node := range c.topology.Nodes {
 		if a, on := node.Address(network.Name); on {
-			if number := c.scenario.platformOf(node); number != nil && c.scenario.Statistics.HasAntennaProfile(int(*number)) {
+			if number := c.scenario.PlatformOf(node); number != nil && c.scenario.Statistics.HasAntennaProfile(int(*number)) {
 				antennas = int(c.scenario.Statistics.AntennaFileBytes)
 			}
 			rendered.Spec.Members = append(rendered.Spec.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM, Address: a.String() + "/32"})

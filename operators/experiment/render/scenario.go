@@ -21,9 +21,9 @@ type Scenario struct {
 	Statistics v1alpha1.ScenarioStatistics
 }
 
-// platformOf is a node's platform: the one in the spec, else the one with the node's NEM id, if the scenario has it. A fixed
+// PlatformOf is a node's platform: the one in the spec, else the one with the node's NEM id, if the scenario has it. A fixed
 // node has none.
-func (s *Scenario) platformOf(node topology.Node) *int32 {
+func (s *Scenario) PlatformOf(node topology.Node) *int32 {
 	if s == nil || node.Position != nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (c *radioChecker) whyMisplaced(network v1alpha1.Network, entry string, from
 		if node.Template != entry {
 			continue
 		}
-		carried := c.scenario.platformOf(node) != nil
+		carried := c.scenario.PlatformOf(node) != nil
 		switch {
 		case node.Position != nil && fromScenario:
 			return fmt.Sprintf("node %s is fixed, and network %s takes its pathloss from the scenario, which does not have it: "+

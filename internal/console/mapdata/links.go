@@ -1,0 +1,273 @@
+package mapdata
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// Links of a network at a time.
+type Links struct {
+	Network string `json:"network"`
+	// AtSeconds after T0.
+	AtSeconds float64 `json:"atSeconds"`
+	// Links on which something was received within the last 10 s, from the radio logs.
+	Links []Link `json:"links"`
+	// LeftOut links have a lower SINR than those above, because there are too many.
+	LeftOut int `json:"leftOut"`
+	// HopsFrom is the node from which hops are counted over these links; empty if the network has none.
+	HopsFrom string `json:"hopsFrom"`
+	// Hops to the nodes that can be reached.
+	Hops []Hop `json:"hops"`
+}
+
+// Link from one node's radio to another's.
+type Link struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// SINR in dB of the last transmission above the receiver's sensitivity; null if it is not known.
+	SINR *float64 `json:"sinr"`
+	// Delivered share of the transmissions of the last 30 s, 0 to 1; null for a single one.
+	Delivered *float64 `json:"delivered"`
+	// Pathloss in dB; null if it is not known.
+	Pathloss *float64 `json:"pathloss"`
+}
+
+// Hop to a node.
+type Hop struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Hops int    `json:"hops"`
+}
+
+const (
+	// linkHold is how long a link lasts after its last received transmission, as in the report: HELLOs are 2 s apart.
+	linkHold = 10 * time.Second
+	// maxLinks of an answer.
+	maxLinks = 20_000
+)
+
+// LinksQuery says which links are wanted.
+type LinksQuery struct {
+	Network string
+	// At is the time after T0; nil for now.
+	At *time.Duration
+	// HopsFrom is a node; empty for one with a broker, or the first of the network.
+	HopsFrom string
+}
+
+// Links of a run's network.
+func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery) (*Links, error) {
+	r, err := read(ctx, s, uid)
+	if err != nil {
+		return nil, err
+	}
+	members, err := r.members(query.Network)
+	if err != nil {
+		return nil, err
+	}
+	if r.plan.T0 == nil {
+		return nil, errorf(http.StatusConflict, "run %s has no T0 yet: its radios carry nothing that counts", r.plan.Name)
+	}
+	at := time.Since(*r.plan.T0)
+	if query.At != nil {
+		at = *query.At
+	} else if end := r.end(); end > 0 {
+		at = min(at, end)
+	}
+	logged, err := m.logged(ctx, s, uid, r.plan.T0.Add(at).UnixNano())
+	if err != nil {
+		return nil, err
+	}
+	made := &Links{Network: query.Network, AtSeconds: round(at.Seconds(), 1e3), Hops: []Hop{}}
+	made.Links = linksOf(logged, query.Network, r.plan.T0.Add(at).UnixNano())
+	if made.HopsFrom = query.HopsFrom; made.HopsFrom == "" {
+		made.HopsFrom = r.centre(members)
+	} else if !slices.Contains(members, made.HopsFrom) {
+		return nil, errorf(http.StatusBadRequest, "hopsFrom %q: network %s has no such node", query.HopsFrom, query.Network)
+	}
+	made.Hops = hopsFrom(made.HopsFrom, made.Links)
+	made.LeftOut = max(len(made.Links)-maxLinks, 0)
+	made.Links = strongest(made.Links)
+	return made, nil
+}
+
+// members of a network, by their names.
+func (r *run) members(network string) (nodes []string, err error) {
+	var names []string
+	for i := range r.networks {
+		if names = append(names, r.networks[i].Network); r.networks[i].Network != network {
+			continue
+		}
+		for k := range r.networks[i].Members {
+			nodes = append(nodes, r.networks[i].Members[k].Node)
+		}
+		return nodes, nil
+	}
+	return nil, errorf(http.StatusBadRequest, "network %q: run %s has %s", network, r.plan.Name, strings.Join(names, ", "))
+}
+
+// centre is the first member with a broker, or the first member.
+func (r *run) centre(members []string) string {
+	brokers := r.brokers()
+	if i := slices.IndexFunc(members, func(node string) bool { return brokers[node] }); i >= 0 {
+		return members[i]
+	}
+	if len(members) == 0 {
+		return ""
+	}
+	return members[0]
+}
+
+// logged are the links of all hosts' radio logs of the shareWindow before a time.
+func (m *Maps) logged(ctx context.Context, s Source, uid string, at int64) ([]runapi.RadioLinks, error) {
+	manifest, err := s.Archive.Files(ctx, uid)
+	if err != nil {
+		return nil, explain(err, "run "+uid)
+	}
+	var all []runapi.RadioLinks
+	for _, file := range manifest.Files {
+		if path.Dir(file.Path) != archive.RadioDir {
+			continue
+		}
+		log, err := m.log(uid+"/"+file.Path).until(ctx, func(ctx context.Context, offset, bytes int64) ([]byte, error) {
+			return s.Archive.FileRange(ctx, uid, file.Path, offset, bytes)
+		}, file.Bytes, at)
+		if err != nil {
+			return nil, explain(err, file.Path)
+		}
+		all = append(all, log...)
+	}
+	slices.SortStableFunc(all, func(a, b runapi.RadioLinks) int { return cmp.Compare(a.TimeNanoseconds, b.TimeNanoseconds) })
+	return all, nil
+}
+
+func (m *Maps) log(key string) *radioLog {
+	log, known := m.logs.get(key)
+	if !known {
+		log = &radioLog{}
+		m.logs.put(key, log)
+	}
+	return log
+}
+
+// pair of nodes, from a sender to a receiver.
+type pair struct{ from, to string }
+
+// tally of a link's samples.
+type tally struct {
+	link Link
+	// heard and missed by the first sample, and those that were added since.
+	heard, missed         uint64
+	newlyHeard, newlyLost uint64
+	samples               int
+	// lastHeard is when the last sample with a received transmission was written.
+	lastHeard int64
+}
+
+// linksOf a network by samples in order of time.
+func linksOf(samples []runapi.RadioLinks, network string, at int64) []Link {
+	tallies := map[pair]*tally{}
+	for i := range samples {
+		if samples[i].Network != network {
+			continue
+		}
+		for k := range samples[i].From {
+			sample := &samples[i].From[k]
+			key := pair{sample.Node, samples[i].Receiver}
+			if tallies[key] == nil {
+				tallies[key] = &tally{link: Link{From: key.from, To: key.to}}
+			}
+			tallies[key].add(sample, samples[i].TimeNanoseconds)
+		}
+	}
+	links := []Link{}
+	for _, t := range tallies {
+		if t.lastHeard > 0 && at-t.lastHeard <= int64(linkHold) {
+			links = append(links, t.done())
+		}
+	}
+	slices.SortFunc(links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return links
+}
+
+func (t *tally) add(sample *runapi.RadioLink, at int64) {
+	missed := uint64(0)
+	for n := range maps.Values(sample.Missed) {
+		missed += n
+	}
+	switch {
+	case t.samples > 0 && sample.Received >= t.heard && missed >= t.missed:
+		t.newlyHeard += sample.Received - t.heard
+		t.newlyLost += missed - t.missed
+		if sample.Received > t.heard {
+			t.lastHeard = at
+		}
+	case sample.Received > 0: // the first sample, or the first one after another attachment
+		t.lastHeard = at
+	}
+	t.heard, t.missed = sample.Received, missed
+	t.samples++
+	if sample.SINRDecibels != nil {
+		t.link.SINR = sample.SINRDecibels
+	}
+	if sample.PathlossDecibels != nil {
+		t.link.Pathloss = sample.PathlossDecibels
+	}
+}
+
+func (t *tally) done() Link {
+	if all := t.newlyHeard + t.newlyLost; all > 0 {
+		share := round(float64(t.newlyHeard)/float64(all), 1e3)
+		t.link.Delivered = &share
+	}
+	return t.link
+}
+
+// hopsFrom a node to the others over links, breadth first.
+func hopsFrom(node string, links []Link) []Hop {
+	next := map[string][]string{}
+	for i := range links {
+		next[links[i].From] = append(next[links[i].From], links[i].To)
+	}
+	hops := []Hop{}
+	seen := map[string]bool{node: true}
+	for front, count := []string{node}, 1; len(front) > 0; count++ {
+		var reached []string
+		for _, from := range front {
+			for _, to := range next[from] {
+				if !seen[to] {
+					seen[to] = true
+					reached = append(reached, to)
+					hops = append(hops, Hop{node, to, count})
+				}
+			}
+		}
+		front = reached
+	}
+	return hops
+}
+
+// strongest are at most maxLinks, in the order of the nodes.
+func strongest(links []Link) []Link {
+	if len(links) <= maxLinks {
+		return links
+	}
+	sinr := func(l Link) float64 {
+		if l.SINR == nil {
+			return -1000
+		}
+		return *l.SINR
+	}
+	kept := slices.SortedStableFunc(slices.Values(links), func(a, b Link) int { return cmp.Compare(sinr(b), sinr(a)) })[:maxLinks]
+	slices.SortFunc(kept, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return kept
+}

@@ -1,0 +1,224 @@
+package mapdata
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// recorded is the radio log of the run in testdata, from 100 s to 145 s after T0.
+func recorded(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/radio.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func linksAt(t *testing.T, a *results, m *Maps, network string, at time.Duration) *Links {
+	t.Helper()
+	made, err := m.Links(t.Context(), a.source(), a.plan.UID, LinksQuery{Network: network, At: &at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestLinksHaveTheNewestSINRAndTheShareThatWasDelivered(t *testing.T) {
+	a := newResults(t, planned(t))
+	a.log("n1", recorded(t))
+	made := linksAt(t, a, New(), "net-a", 140*time.Second)
+	if len(made.Links) != 20 {
+		t.Fatalf("%d links; want those of five nodes", len(made.Links))
+	}
+	for _, link := range made.Links {
+		sinr, delivered := lastOf(t, a.plan, "net-a", link.From, link.To, 140*time.Second)
+		if link.SINR == nil || *link.SINR != sinr || link.Delivered == nil || *link.Delivered != delivered || link.Pathloss == nil {
+			t.Errorf("%s to %s: %v, %v; want %v dB, %v", link.From, link.To, link.SINR, link.Delivered, sinr, delivered)
+		}
+	}
+	if made.HopsFrom != "lead-a" || len(made.Hops) != 4 {
+		t.Errorf("hops from %s: %v; want those of the other four nodes from the one with a broker", made.HopsFrom, made.Hops)
+	}
+}
+
+// lastOf a link in the recorded log, computed in another way: the last line, and the counters at the ends of 30 s.
+func lastOf(t *testing.T, plan runapi.Plan, network, from, to string, at time.Duration) (sinr, delivered float64) {
+	t.Helper()
+	end := plan.T0.Add(at).UnixNano()
+	var first, last *runapi.RadioLink
+	for line := range bytes.Lines(recorded(t)) {
+		var l runapi.RadioLinks
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(l.From, func(r runapi.RadioLink) bool { return r.Node == from })
+		if l.Network != network || l.Receiver != to || i < 0 || l.TimeNanoseconds > end || l.TimeNanoseconds < end-30e9 {
+			continue
+		}
+		if last = &l.From[i]; first == nil {
+			first = last
+		}
+	}
+	heard, missed := float64(last.Received-first.Received), 0.0
+	for reason, n := range last.Missed {
+		missed += float64(n - first.Missed[reason])
+	}
+	return *last.SINRDecibels, round(heard/(heard+missed), 1e3)
+}
+
+func TestLinksEndTenSecondsAfterTheLastReception(t *testing.T) {
+	sample := func(at int64, heard, lost uint64) runapi.RadioLinks {
+		return runapi.RadioLinks{TimeNanoseconds: at * 1e9, Network: "vhf", Receiver: "b", From: []runapi.RadioLink{{Node: "a", Received: heard, Missed: map[string]uint64{"lowSINR": lost}}}}
+	}
+	samples := []runapi.RadioLinks{sample(100, 5, 0), sample(102, 6, 3), sample(111, 6, 9)}
+	for at, want := range map[int64]int{112: 1, 113: 0} {
+		if got := linksOf(samples, "vhf", at*1e9); len(got) != want {
+			t.Errorf("at %d s: %d links; want %d", at, len(got), want)
+		}
+	}
+	if got := linksOf(samples, "vhf", 112e9); *got[0].Delivered != 0.1 {
+		t.Errorf("delivered %v; want 1 of 10", *got[0].Delivered)
+	}
+	if got := linksOf(samples, "hf", 112e9); len(got) != 0 {
+		t.Errorf("another network has %v", got)
+	}
+}
+
+func TestCountersThatBeginAgainCountFromThere(t *testing.T) {
+	sample := func(at int64, heard uint64) runapi.RadioLinks {
+		return runapi.RadioLinks{TimeNanoseconds: at * 1e9, Network: "vhf", Receiver: "b", From: []runapi.RadioLink{{Node: "a", Received: heard}}}
+	}
+	got := linksOf([]runapi.RadioLinks{sample(100, 50), sample(101, 2), sample(102, 4)}, "vhf", 103e9)
+	if len(got) != 1 || *got[0].Delivered != 1 {
+		t.Errorf("%v; want one link with all delivered", got)
+	}
+}
+
+func TestHopsAreCountedOverDirectedLinks(t *testing.T) {
+	links := []Link{{From: "a", To: "b"}, {From: "b", To: "c"}, {From: "a", To: "d"}, {From: "d", To: "c"}, {From: "e", To: "a"}}
+	want := []Hop{{"a", "b", 1}, {"a", "d", 1}, {"a", "c", 2}}
+	if diff := cmp.Diff(want, hopsFrom("a", links)); diff != "" {
+		t.Errorf("hops (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsWrongWithAQueryIsSaid(t *testing.T) {
+	a := newResults(t, planned(t))
+	for want, query := range map[string]LinksQuery{
+		`network "hf": run ` + a.plan.Name + ` has net-a, net-b, lead`: {Network: "hf"},
+		`hopsFrom "b-1": network net-a has no such node`:               {Network: "net-a", HopsFrom: "b-1"},
+	} {
+		if _, err := New().Links(t.Context(), a.source(), a.plan.UID, query); err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	plan := planned(t)
+	plan.T0 = nil
+	before := newResults(t, plan)
+	if _, err := New().Links(t.Context(), before.source(), plan.UID, LinksQuery{Network: "net-a"}); err == nil || !strings.Contains(err.Error(), "has no T0 yet") {
+		t.Errorf("%v; want that there is no T0", err)
+	}
+}
+
+// memoryLog is a log in memory that counts what is read of it.
+type memoryLog struct {
+	text []byte
+	read int64
+}
+
+func (m *memoryLog) reader(_ context.Context, offset, bytes int64) ([]byte, error) {
+	if offset >= int64(len(m.text)) {
+		return nil, nil
+	}
+	part := m.text[offset:min(offset+bytes, int64(len(m.text)))]
+	m.read += int64(len(part))
+	return slices.Clone(part), nil
+}
+
+// longLog has a line each half second for so many seconds, each third one with a link.
+func longLog(seconds int) *memoryLog {
+	var text bytes.Buffer
+	for i := range 2 * seconds {
+		ts := int64(i) * 5e8
+		if i%3 == 0 {
+			fmt.Fprintf(&text, `{"ts":%d,"network":"vhf","receiver":"b","from":[{"node":"a","heard":%d}]}`+"\n", ts, i)
+		} else {
+			fmt.Fprintf(&text, `{"ts":%d,"network":"vhf","node":"b","more":"%s"}`+"\n", ts, strings.Repeat("x", 400))
+		}
+	}
+	return &memoryLog{text: text.Bytes()}
+}
+
+func TestAnyMomentOfALongLogIsFoundWithFewReads(t *testing.T) {
+	source := longLog(50_000)
+	log, random := &radioLog{}, rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		at := random.Int64N(50_000e9)
+		source.read = 0
+		found, err := log.until(t.Context(), source.reader, int64(len(source.text)), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []int64{}
+		for ts := int64(0); ts <= at; ts += 15e8 {
+			if ts >= at-int64(shareWindow) {
+				want = append(want, ts)
+			}
+		}
+		got := []int64{}
+		for i := range found {
+			got = append(got, found[i].TimeNanoseconds)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("at %d (-want +got):\n%s", at, diff)
+		}
+		if source.read > 3<<20 {
+			t.Fatalf("read %d bytes of %d", source.read, len(source.text))
+		}
+	}
+}
+
+func TestALogThatGrowsIsReadOnlyOnce(t *testing.T) {
+	whole, source := longLog(20_000), &memoryLog{}
+	log := &radioLog{}
+	total := int64(0)
+	for end := len(whole.text) / 2; end <= len(whole.text); end += 4000 { // pieces end within lines
+		source.text, source.read = whole.text[:end], 0
+		newest, _ := timeOf(source.text[bytes.LastIndexByte(source.text[:bytes.LastIndexByte(source.text, '\n')], '\n')+1:])
+		found, err := log.until(t.Context(), source.reader, int64(end), newest)
+		if err != nil || len(found) < 20 || len(found) > 21 {
+			t.Fatalf("%v: %d links in the last 30 s; want 20 or 21", err, len(found))
+		}
+		total += source.read
+		if len(log.links) > 100 {
+			t.Fatalf("%d links are kept", len(log.links))
+		}
+	}
+	if rounds := int64(len(whole.text) / 2 / 4000); total > rounds*(lineBytes+9000)+2*firstReadBytes {
+		t.Errorf("read %d bytes in %d rounds", total, rounds)
+	}
+}
+
+func FuzzTimeOf(f *testing.F) {
+	f.Add([]byte(`{"ts":1795765079482041869,"network":"net-b"}`))
+	f.Add([]byte(`{"ts":}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		at, ok := timeOf(line)
+		if !ok && at != 0 {
+			t.Errorf("%q has no time, but %d", line, at)
+		}
+	})
+}

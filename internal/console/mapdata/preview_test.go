@@ -1,0 +1,131 @@
+package mapdata
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const movingPair = `apiVersion: vignette.dev/v1alpha1
+kind: Scenario
+metadata: {name: pair, namespace: team-nor}
+spec:
+  format: csv
+  source: {configMap: files, key: pair.csv}
+  propagation: {model: FreeSpace, frequency: 300MHz}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: files, namespace: team-nor}
+data:
+  pair.csv: |
+    time,platform,latitude,longitude,altitude
+    0,1,58.10,7.90,0
+    0,2,58.10,7.91,0
+    0,3,58.10,7.92,0
+    100,2,59.10,7.91,0
+`
+
+func TestAPreviewHasTracksLinksHopsAndThePathlossOfAPair(t *testing.T) {
+	made, err := New().Preview(t.Context(), []byte(movingPair), PreviewQuery{LimitDB: 80, From: 1, To: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.DurationSeconds != 100 || len(made.Platforms) != 3 || !made.Pathloss {
+		t.Fatalf("%v s, %d platforms, pathloss %t", made.DurationSeconds, len(made.Platforms), made.Pathloss)
+	}
+	if got := made.Platforms[1].Track; len(got) != 2 || got[1] != (Point{100, 59.1, 7.91, 3}) {
+		t.Errorf("track %v; want a straight way to the north", got)
+	}
+	if got := made.Platforms[0].Track; len(got) != 1 {
+		t.Errorf("track %v; want one point of a platform that stands", got)
+	}
+	var pairs [][2]int
+	for _, link := range made.Links {
+		pairs = append(pairs, [2]int{link.From, link.To})
+	}
+	if diff := cmp.Diff([][2]int{{1, 2}, {2, 1}, {2, 3}, {3, 2}}, pairs); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	if first, last := made.Hops[0], made.Hops[len(made.Hops)-1]; !cmp.Equal(first, HopsAt{0, []int{0, 4, 2}, 1.333, 1}) || !cmp.Equal(last, HopsAt{100, []int{6}, 0, 3}) {
+		t.Errorf("hops %v, then %v", first, last)
+	}
+	if first, last := *made.Between[0].Pathloss, *made.Between[len(made.Between)-1].Pathloss; first < 75 || first > 80 || last < first+40 {
+		t.Errorf("pathloss from %v to %v dB", first, last)
+	}
+}
+
+func TestABadScenarioIsRefusedInTheWordsOfItsCompilation(t *testing.T) {
+	for name, c := range map[string]struct {
+		change [2]string
+		want   string
+		status int
+	}{
+		"a bad number":    {[2]string{"58.10,7.91,0", "58.10,here,0"}, "files/pair.csv:3: ", http.StatusUnprocessableEntity},
+		"another key":     {[2]string{"key: pair.csv", "key: pear.csv"}, "files/pear.csv: the ConfigMap in these files has no such key", http.StatusUnprocessableEntity},
+		"an unknown word": {[2]string{"format: csv", "format: cvs"}, "spec.format", http.StatusUnprocessableEntity},
+		"no Scenario":     {[2]string{"kind: Scenario", "kind: Waveform"}, "is not inspected: want a file with a Scenario", http.StatusUnprocessableEntity},
+		"no YAML":         {[2]string{movingPair, "{"}, "scenario.yaml", http.StatusUnprocessableEntity},
+		"nothing":         {[2]string{movingPair, ""}, "no Scenario", http.StatusUnprocessableEntity},
+		"a long movement": {[2]string{"format: csv\n  source: {configMap: files, key: pair.csv}", "format: synthetic\n  synthetic: {pattern: RandomWaypoint, platforms: 200, duration: 2h, seed: 1}"},
+			"spec.synthetic: 200 platforms for 2h have a pathloss of 143299900 pairs and seconds", http.StatusUnprocessableEntity},
+		"a compiled one": {[2]string{"source: {configMap: files, key: pair.csv}\n  propagation: {model: FreeSpace, frequency: 300MHz}", "compiled: sha256:" + strings.Repeat("0", 64)}, "is compiled already", http.StatusUnprocessableEntity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New().Preview(t.Context(), []byte(strings.Replace(movingPair, c.change[0], c.change[1], 1)), PreviewQuery{})
+			var known *Error
+			if !errors.As(err, &known) || known.Status != c.status || !strings.Contains(known.Message, c.want) {
+				t.Errorf("%v; want %d with %q", err, c.status, c.want)
+			}
+		})
+	}
+}
+
+func TestAPairThatTheScenarioLacksIsNamed(t *testing.T) {
+	_, err := New().Preview(t.Context(), []byte(movingPair), PreviewQuery{From: 1, To: 7})
+	if err == nil || err.Error() != "from 1 and to 7: want two platforms of the scenario, which has 1-3" {
+		t.Errorf("%v", err)
+	}
+}
+
+// company is one whose movement takes seconds.
+const company = `apiVersion: vignette.dev/v1alpha1
+kind: Scenario
+metadata: {name: company}
+spec:
+  format: synthetic
+  synthetic: {pattern: AnglovaLike, platforms: 24, duration: 2h, seed: 1}
+  propagation: {model: Diffraction, frequency: 300MHz, syntheticTerrain: 1}
+`
+
+func TestAPreviewEndsWithItsTimeAndWithTheBrowser(t *testing.T) {
+	m := New()
+	m.PreviewTime = 50 * time.Millisecond
+	if _, err := m.Preview(t.Context(), []byte(company), PreviewQuery{}); err == nil || !strings.Contains(err.Error(), "takes more than 50ms to compile") {
+		t.Errorf("%v; want that it takes too long", err)
+	}
+	gone, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := New().Preview(gone, []byte(company), PreviewQuery{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v; want the browser's end", err)
+	}
+}
+
+func TestOnlySoManyPreviewsRunAtATime(t *testing.T) {
+	m := New()
+	for range maxWorking {
+		if _, err := m.work(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Preview(gone, []byte(movingPair), PreviewQuery{}); err == nil || err.Error() != "the browser no longer waits" {
+		t.Errorf("%v; want to wait", err)
+	}
+}

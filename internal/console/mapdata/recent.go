@@ -1,0 +1,48 @@
+package mapdata
+
+import (
+	"slices"
+	"sync"
+)
+
+// recent keeps the values that were used last.
+type recent[K comparable, V any] struct {
+	mu    *sync.Mutex
+	limit int
+	keys  *[]K
+	kept  map[K]V
+}
+
+func newRecent[K comparable, V any](limit int) recent[K, V] {
+	return recent[K, V]{mu: new(sync.Mutex), limit: limit, keys: new([]K), kept: map[K]V{}}
+}
+
+// get returns a value, which counts as a use.
+func (r recent[K, V]) get(key K) (value V, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if value, known = r.kept[key]; known {
+		r.use(key)
+	}
+	return value, known
+}
+
+// put keeps a value, and returns those that had to go.
+func (r recent[K, V]) put(key K, value V) (gone []V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept[key] = value
+	r.use(key)
+	for len(*r.keys) > r.limit {
+		oldest := (*r.keys)[0]
+		gone = append(gone, r.kept[oldest])
+		delete(r.kept, oldest)
+		*r.keys = (*r.keys)[1:]
+	}
+	return gone
+}
+
+// use moves a key to the end.
+func (r recent[K, V]) use(key K) {
+	*r.keys = append(slices.DeleteFunc(*r.keys, func(k K) bool { return k == key }), key)
+}

@@ -1,0 +1,102 @@
+package mapdata
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// run is a run as the operator has planned it.
+type run struct {
+	plan     runapi.Plan
+	topology *topology.Topology
+	scenario *render.Scenario
+	// networks are the specs for radiod, with the live changes so far.
+	networks []v1alpha1.RadioNetworkSpec
+}
+
+// read a run as the user.
+func read(ctx context.Context, s Source, uid string) (*run, error) {
+	state, err := s.Archive.State(ctx, uid)
+	if err != nil {
+		return nil, explain(err, "run "+uid)
+	}
+	return newRun(state.Plan)
+}
+
+// newRun renders a plan's networks as the operator does.
+func newRun(plan runapi.Plan) (*run, error) {
+	expanded, errs := topology.Expand(&plan.Spec)
+	if len(errs) > 0 {
+		return nil, errorf(http.StatusUnprocessableEntity, "run %s has a topology that this version refuses: %v", plan.UID, errs.ToAggregate())
+	}
+	r := &run{plan: plan, topology: expanded}
+	if p := plan.Scenario; p != nil {
+		r.scenario = &render.Scenario{Name: p.Name, Digest: p.Digest, Statistics: p.Statistics}
+	}
+	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: plan.Namespace, Name: plan.Name, UID: types.UID(plan.UID)}, Spec: plan.Spec}
+	for _, network := range render.RadioNetworks(render.Input{Experiment: e, Topology: expanded, Scenario: r.scenario}, r.waveforms(), nil) {
+		spec := network.Spec
+		for _, live := range plan.LiveChanges {
+			for _, change := range live.Changes {
+				if change.Network == spec.Network {
+					spec.Changes = render.AddChanges(spec.Changes, v1alpha1.TimedRadioChange{AtNanoseconds: live.AtNanoseconds, RadioChange: change})
+				}
+			}
+		}
+		if plan.T0 != nil {
+			spec.T0 = &metav1.MicroTime{Time: *plan.T0}
+		}
+		r.networks = append(r.networks, spec)
+	}
+	return r, nil
+}
+
+// waveforms by network.
+func (r *run) waveforms() map[string]v1alpha1.WaveformSpec {
+	found := map[string]v1alpha1.WaveformSpec{}
+	for _, network := range r.plan.Spec.Networks {
+		if w, inPlace := render.InPlace(network); inPlace {
+			found[network.Name] = w
+		} else {
+			found[network.Name] = r.plan.Waveforms[network.Waveform]
+		}
+	}
+	return found
+}
+
+// end of the run after T0; 0 if it has none yet.
+func (r *run) end() time.Duration {
+	end := r.plan.Spec.Duration.Std()
+	if measured := r.plan.MeasureEndNanoseconds; measured != nil {
+		end = max(end, time.Duration(*measured))
+	}
+	return end
+}
+
+// brokers are the nodes on which an app is a broker of others.
+func (r *run) brokers() map[string]bool {
+	apps := map[string]bool{}
+	for _, node := range r.plan.Nodes {
+		for _, app := range node.Apps {
+			for _, broker := range app.Brokers {
+				apps[broker] = true
+			}
+		}
+	}
+	nodes := map[string]bool{}
+	for _, node := range r.plan.Nodes {
+		for _, app := range node.Apps {
+			nodes[node.Name] = nodes[node.Name] || apps[node.Name+"/"+app.Name]
+		}
+	}
+	return nodes
+}
