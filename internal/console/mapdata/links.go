@@ -77,18 +77,12 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 	if r.plan.T0 == nil {
 		return nil, errorf(http.StatusConflict, "run %s has no T0 yet: its radios carry nothing that counts", r.plan.Name)
 	}
-	at := time.Since(*r.plan.T0)
-	if query.At != nil {
-		at = *query.At
-	} else if end := r.end(); end > 0 {
-		at = min(at, end)
-	}
-	logged, err := m.logged(ctx, s, uid, r.plan.T0.Add(at).UnixNano())
+	logged, at, err := m.logged(ctx, s, uid, r.momentOf(query))
 	if err != nil {
 		return nil, err
 	}
-	made := &Links{Network: query.Network, AtSeconds: round(at.Seconds(), 1e3), Hops: []Hop{}}
-	made.Links = linksOf(logged, query.Network, r.plan.T0.Add(at).UnixNano())
+	made := &Links{Network: query.Network, AtSeconds: round(time.Duration(at-r.plan.T0.UnixNano()).Seconds(), 1e3), Hops: []Hop{}}
+	made.Links = linksOf(logged, query.Network, at)
 	if made.HopsFrom = query.HopsFrom; made.HopsFrom == "" {
 		made.HopsFrom = r.centre(members)
 	} else if !slices.Contains(members, made.HopsFrom) {
@@ -98,6 +92,17 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 	made.LeftOut = max(len(made.Links)-maxLinks, 0)
 	made.Links = strongest(made.Links)
 	return made, nil
+}
+
+// momentOf a query, Unix epoch in nanoseconds; newest for the end of logs that grow. The page's clock may be wrong, so it does not count.
+func (r *run) momentOf(query LinksQuery) int64 {
+	switch {
+	case query.At != nil:
+		return r.plan.T0.Add(*query.At).UnixNano()
+	case r.sealed && r.end() > 0:
+		return r.plan.T0.Add(r.end()).UnixNano()
+	}
+	return newest
 }
 
 // members of a network, by their names.
@@ -127,27 +132,30 @@ func (r *run) centre(members []string) string {
 	return members[0]
 }
 
-// logged are the links of all hosts' radio logs of the shareWindow before a time.
-func (m *Maps) logged(ctx context.Context, s Source, uid string, at int64) ([]runapi.RadioLinks, error) {
+// logged are the links of all hosts' radio logs of the shareWindow before a time, which is also returned: it is T0 or later for newest.
+func (m *Maps) logged(ctx context.Context, s Source, uid string, at int64) (all []runapi.RadioLinks, until int64, err error) {
 	manifest, err := s.Archive.Files(ctx, uid)
 	if err != nil {
-		return nil, explain(err, "run "+uid)
+		return nil, 0, explain(err, "run "+uid)
 	}
-	var all []runapi.RadioLinks
+	until = at
+	if at == newest {
+		until = 0
+	}
 	for _, file := range manifest.Files {
 		if path.Dir(file.Path) != archive.RadioDir {
 			continue
 		}
-		log, err := m.log(uid+"/"+file.Path).until(ctx, func(ctx context.Context, offset, bytes int64) ([]byte, error) {
+		links, last, err := m.log(uid+"/"+file.Path).until(ctx, func(ctx context.Context, offset, bytes int64) ([]byte, error) {
 			return s.Archive.FileRange(ctx, uid, file.Path, offset, bytes)
 		}, file.Bytes, at)
 		if err != nil {
-			return nil, explain(err, file.Path)
+			return nil, 0, explain(err, file.Path)
 		}
-		all = append(all, log...)
+		all, until = append(all, links...), max(until, last)
 	}
 	slices.SortStableFunc(all, func(a, b runapi.RadioLinks) int { return cmp.Compare(a.TimeNanoseconds, b.TimeNanoseconds) })
-	return all, nil
+	return all, until, nil
 }
 
 func (m *Maps) log(key string) *radioLog {

@@ -79,6 +79,15 @@ func lastOf(t *testing.T, plan runapi.Plan, network, from, to string, at time.Du
 	return *last.SINRDecibels, round(heard/(heard+missed), 1e3)
 }
 
+func TestLinksOfARunThatGoesOnAreThoseOfTheNewestLine(t *testing.T) {
+	a := newResults(t, planned(t))
+	a.log("n1", recorded(t))
+	made, err := New().Links(t.Context(), a.source(), a.plan.UID, LinksQuery{Network: "net-b"})
+	if err != nil || made.AtSeconds < 144 || made.AtSeconds > 145 || len(made.Links) != 20 {
+		t.Errorf("%v: %d links at %v s; want 20 at the end of the log", err, len(made.Links), made.AtSeconds)
+	}
+}
+
 func TestLinksEndTenSecondsAfterTheLastReception(t *testing.T) {
 	sample := func(at int64, heard, lost uint64) runapi.RadioLinks {
 		return runapi.RadioLinks{TimeNanoseconds: at * 1e9, Network: "vhf", Receiver: "b", From: []runapi.RadioLink{{Node: "a", Received: heard, Missed: map[string]uint64{"lowSINR": lost}}}}
@@ -168,9 +177,9 @@ func TestAnyMomentOfALongLogIsFoundWithFewReads(t *testing.T) {
 	for range 200 {
 		at := random.Int64N(50_000e9)
 		source.read = 0
-		found, err := log.until(t.Context(), source.reader, int64(len(source.text)), at)
-		if err != nil {
-			t.Fatal(err)
+		found, last, err := log.until(t.Context(), source.reader, int64(len(source.text)), at)
+		if err != nil || last != at {
+			t.Fatalf("%v, until %d; want %d", err, last, at)
 		}
 		want := []int64{}
 		for ts := int64(0); ts <= at; ts += 15e8 {
@@ -197,10 +206,10 @@ func TestALogThatGrowsIsReadOnlyOnce(t *testing.T) {
 	total := int64(0)
 	for end := len(whole.text) / 2; end <= len(whole.text); end += 4000 { // pieces end within lines
 		source.text, source.read = whole.text[:end], 0
-		newest, _ := timeOf(source.text[bytes.LastIndexByte(source.text[:bytes.LastIndexByte(source.text, '\n')], '\n')+1:])
-		found, err := log.until(t.Context(), source.reader, int64(end), newest)
-		if err != nil || len(found) < 20 || len(found) > 21 {
-			t.Fatalf("%v: %d links in the last 30 s; want 20 or 21", err, len(found))
+		want, _ := timeOf(source.text[bytes.LastIndexByte(source.text[:bytes.LastIndexByte(source.text, '\n')], '\n')+1:])
+		found, last, err := log.until(t.Context(), source.reader, int64(end), newest)
+		if err != nil || last != want || len(found) < 20 || len(found) > 21 {
+			t.Fatalf("%v: %d links in the 30 s before %d; want 20 or 21 before %d", err, len(found), last, want)
 		}
 		total += source.read
 		if len(log.links) > 100 {

@@ -39,13 +39,21 @@ type radioLog struct {
 	links []runapi.RadioLinks
 }
 
-// until returns the links of the shareWindow before a time, or before the log's end if that is earlier. The log has size bytes.
-func (l *radioLog) until(ctx context.Context, read reader, size, at int64) ([]runapi.RadioLinks, error) {
+// newest is the time of a log's last line.
+const newest = math.MaxInt64
+
+// until returns the links of the shareWindow before a time, and that time. The log has size bytes.
+func (l *radioLog) until(ctx context.Context, read reader, size, at int64) (found []runapi.RadioLinks, last int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	end, err := offsetOf(ctx, read, size, at)
+	end := size
+	if at == newest {
+		at, err = lastTime(ctx, read, size)
+	} else {
+		end, err = offsetOf(ctx, read, size, at)
+	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	from := at - int64(shareWindow)
 	if !l.reaches(from, end) {
@@ -55,16 +63,15 @@ func (l *radioLog) until(ctx context.Context, read reader, size, at int64) ([]ru
 	}
 	if err != nil {
 		l.from, l.to, l.links = 0, 0, nil
-		return nil, err
+		return nil, 0, err
 	}
-	found := []runapi.RadioLinks{}
 	for i := range l.links {
 		if ts := l.links[i].TimeNanoseconds; ts >= from && ts <= at {
 			found = append(found, l.links[i])
 		}
 	}
 	l.forget(from)
-	return found, nil
+	return found, at, nil
 }
 
 // reaches reports whether the part begins early enough, and ends near the wanted end or after it.
@@ -134,14 +141,6 @@ func (l *radioLog) forget(before int64) {
 // offsetOf the first line after a time, within searchBytes.
 func offsetOf(ctx context.Context, read reader, size, at int64) (int64, error) {
 	low, high := int64(0), size
-	// A live map asks for the end: one look at it is enough.
-	if tail := max(size-searchBytes, 0); tail > 0 {
-		if ts, known, err := timeAt(ctx, read, tail); err != nil {
-			return 0, err
-		} else if known && ts <= at {
-			return size, nil
-		}
-	}
 	for high-low > searchBytes {
 		middle := low + (high-low)/2
 		ts, known, err := timeAt(ctx, read, middle)
@@ -155,6 +154,23 @@ func offsetOf(ctx context.Context, read reader, size, at int64) (int64, error) {
 		}
 	}
 	return high, nil
+}
+
+// lastTime is that of the last whole line; 0 without lines.
+func lastTime(ctx context.Context, read reader, size int64) (int64, error) {
+	text, err := read(ctx, max(size-lineBytes, 0), min(size, lineBytes))
+	if err != nil {
+		return 0, err
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	for len(text) > 0 {
+		begin := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+		if ts, known := timeOf(text[begin:]); known {
+			return ts, nil
+		}
+		text = text[:begin]
+	}
+	return 0, nil
 }
 
 // timeAt is the time of the first whole line after an offset.

@@ -21,6 +21,8 @@ type run struct {
 	scenario *render.Scenario
 	// networks are the specs for radiod, with the live changes so far.
 	networks []v1alpha1.RadioNetworkSpec
+	// sealed is set when the run's logs no longer grow.
+	sealed bool
 }
 
 // read a run as the user.
@@ -29,7 +31,11 @@ func read(ctx context.Context, s Source, uid string) (*run, error) {
 	if err != nil {
 		return nil, explain(err, "run "+uid)
 	}
-	return newRun(state.Plan)
+	r, err := newRun(state.Plan)
+	if err == nil {
+		r.sealed = state.Sealed
+	}
+	return r, err
 }
 
 // newRun renders a plan's networks as the operator does.
