@@ -357,9 +357,11 @@ func (n *near) left(c *client, e *entry, delivered bool) {
 	case clients > 0:
 	case !done && e.safe:
 		n.abandon(e)
-	case done && delivered && !keyed:
+	case done && !keyed: // nobody can ask for the response again
 		n.forget(e)
-		atStep(stepRemoved)
+		if delivered {
+			atStep(stepRemoved)
+		}
 	}
 }
 

@@ -46,14 +46,16 @@ type call struct {
 	done chan struct{}
 	// answer is the frame for the near proxy, if it is not on the disk.
 	answer []byte
+	// acknowledged: the near proxy has the answer, which is gone. Below far.mu.
+	acknowledged bool
 }
 
 // openFar takes up what an earlier process recorded.
 func openFar(ctx context.Context, config proxyconfig.Config, s *store.Store, records []store.Record, m *metrics, log *recorder) *far {
 	f := &far{config: config, store: s, metrics: m, log: log, running: make(chan struct{}, config.Limits.Concurrent), ctx: ctx, records: map[frame.ID]*call{}}
 	for _, r := range records {
-		if r.State == store.Response {
-			f.keep(&call{record: r})
+		if r.State == store.Response || r.State == store.Acknowledged {
+			f.keep(&call{record: r, acknowledged: r.State == store.Acknowledged})
 		}
 	}
 	for _, r := range records {
@@ -99,10 +101,48 @@ func (f *far) keep(c *call) {
 func (f *far) forgetLater(c *call) {
 	time.AfterFunc(time.Until(c.record.Deadline), func() {
 		f.forget(c)
-		f.store.Remove(c.record)
-		f.store.Remove(startedOf(c.record))
-		f.hold(-len(c.answer))
+		for _, state := range []store.State{store.Response, store.Acknowledged, store.Started} {
+			r := c.record
+			r.State = state
+			f.store.Remove(r)
+		}
+		f.free(c)
 	})
+}
+
+// free gives up an answer that is in memory.
+func (f *far) free(c *call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held -= len(c.answer)
+	c.answer = nil
+}
+
+// acknowledged removes the answers that the near proxy has on its disk. The ids stay until their deadlines, so that late copies never run.
+func (f *far) acknowledged(ids []frame.ID) {
+	for _, id := range ids {
+		f.mu.Lock()
+		c := f.records[id]
+		first := c != nil && !c.acknowledged && isClosed(c.done)
+		if first {
+			c.acknowledged = true
+		}
+		f.mu.Unlock()
+		if !first {
+			continue
+		}
+		f.free(c)
+		_ = f.store.Acknowledge(c.record) // if it fails, the answer was in memory only, or stays on the disk
+	}
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // hold counts answers in memory, and reports whether there is room for more.
@@ -137,6 +177,7 @@ func (f *far) respond(ctx context.Context, at time.Time, b []byte) []byte {
 		return nil
 	}
 	atStep(stepArrived)
+	f.acknowledged(in.Acknowledged)
 	c, first := f.find(in)
 	switch {
 	case c == nil && !at.Before(in.Deadline):
@@ -179,8 +220,14 @@ func (f *far) find(in frame.Frame) (c *call, first bool) {
 
 // answerOf returns a call's answer, from the disk if it is there.
 func (f *far) answerOf(c *call) []byte {
-	if c.answer != nil {
-		return c.answer
+	f.mu.Lock()
+	answer, acknowledged := c.answer, c.acknowledged
+	f.mu.Unlock()
+	switch {
+	case answer != nil:
+		return answer
+	case acknowledged:
+		return f.failure(c.record.ID, request.Invalid, &refusal{http.StatusBadGateway, errorInternal, "The near proxy has acknowledged the response, which is gone."})
 	}
 	file, err := f.store.Open(c.record)
 	if err == nil {

@@ -75,6 +75,34 @@ func TestARequestWhoseResponseTheFullDiskLacksIsNotRunAgainAfterAKill(t *testing
 	}
 }
 
+func TestAnAcknowledgedResponseIsGoneAndItsRequestNeverRunsAgain(t *testing.T) {
+	t.Parallel()
+	folder, service := t.TempDir(), newCounter(t)
+	f, _, end := openFarIn(t, folder, 1<<20)
+	request := requestFrame(t, service.URL, "x")
+	if got := kindOf(t, f.handle(context.Background(), request)); got != frame.Response {
+		t.Fatalf("a frame of kind %v; want a response", got)
+	}
+	next, err := frame.Frame{Kind: frame.Query, ID: frame.ID{2}, Deadline: time.Now().Add(time.Minute), Acknowledged: []frame.ID{{1}, {9}}}.Append(nil, proxyconfig.CompressionNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.wait()
+	if f.handle(context.Background(), next); f.store.Used() != 0 {
+		t.Errorf("%d bytes are kept of an acknowledged response; want none", f.store.Used())
+	}
+	for range 2 {
+		if got := kindOf(t, f.handle(context.Background(), request)); got != frame.Failure {
+			t.Errorf("a late copy is answered by a frame of kind %v; want a failure", got)
+		}
+		end()
+		f, _, end = openFarIn(t, folder, 1<<20)
+	}
+	if n := service.of("x"); n != 1 {
+		t.Errorf("ran %d times; want once", n)
+	}
+}
+
 func TestARequestThatIsPostponedIsLoggedAsReceivedOnce(t *testing.T) {
 	t.Parallel()
 	f, log, _ := openFarIn(t, t.TempDir(), 1<<20)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,8 @@ type near struct {
 	// unanswered has entries without a response, in the order of acceptance; waiting those of them that no worker carries.
 	unanswered, waiting list.List
 	arrived             *sync.Cond
+	// acknowledge has requests whose responses are here, for the far proxy to remove.
+	acknowledge []store.Record
 	// carried is closed and replaced when the link carried something.
 	carried chan struct{}
 }
@@ -110,6 +113,7 @@ func (n *near) takeUp(r store.Record) {
 	}
 	e = n.newEntry(r, safe)
 	e.handedOver = true // an earlier process may have sent it
+	e.keyed = true      // it does not say whether it was
 	e.accepted = r.Deadline.Add(-secondsOf(n.config.Near.DeadlineSeconds))
 	n.enqueue(e)
 	if safe {
@@ -183,6 +187,7 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 		own, held = &refusal{502, errorInternal, "There was a response, which the proxy could not keep on its full disk."}, nil
 	}
 	e.done, e.refusal, e.held = true, own, held
+	unwanted := e.clients == 0 && !e.keyed // nobody can ask for the response any more
 	n.unanswered.Remove(e.unanswered)
 	if e.waiting != nil {
 		n.waiting.Remove(e.waiting)
@@ -197,6 +202,10 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 	e.cancel()
 	n.metrics.requests.WithLabelValues(outcome).Inc()
 	n.store.Remove(e.request)
+	if unwanted {
+		n.forget(e)
+		return true
+	}
 	n.forgetLater(e)
 	return true
 }
@@ -311,6 +320,15 @@ func (n *near) attempt(e *entry, content []byte) error {
 
 // exchange carries one frame and its answer.
 func (n *near) exchange(e *entry, out frame.Frame) (answer frame.Frame, err error) {
+	acknowledged := n.takeAcknowledged()
+	for _, r := range acknowledged {
+		out.Acknowledged = append(out.Acknowledged, r.ID)
+	}
+	defer func() {
+		if err != nil { // it may not have arrived
+			n.addAcknowledged(acknowledged...)
+		}
+	}()
 	b, err := out.Append(nil, n.config.Compression)
 	if err != nil {
 		return answer, err
@@ -332,6 +350,25 @@ func (n *near) exchange(e *entry, out frame.Frame) (answer frame.Frame, err erro
 		n.metrics.carried(toNear, len(answer.Content), len(received))
 	}
 	return answer, nil
+}
+
+// addAcknowledged has a later frame tell the far proxy that it may remove responses.
+func (n *near) addAcknowledged(records ...store.Record) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.acknowledge = append(n.acknowledge, records...)
+}
+
+// takeAcknowledged returns the oldest of them that a frame has room for. At their deadlines the far proxy removes responses by itself.
+func (n *near) takeAcknowledged() []store.Record {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	n.acknowledge = slices.DeleteFunc(n.acknowledge, func(r store.Record) bool { return now.After(r.Deadline) })
+	count := min(len(n.acknowledge), frame.MaxAcknowledged)
+	taken := slices.Clone(n.acknowledge[:count])
+	n.acknowledge = slices.Delete(n.acknowledge, 0, count)
+	return taken
 }
 
 // sent notes that a frame was handed over.
@@ -376,6 +413,7 @@ func (n *near) answered(e *entry, answer frame.Frame) error {
 		n.store.Remove(e.response)
 		return nil
 	}
+	n.addAcknowledged(e.request)
 	if answer.Kind == frame.Failure {
 		n.log.failed(e.request.ID, request.Reason(answer.Reason), reasonIn(answer.Content))
 		return nil

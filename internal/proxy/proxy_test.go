@@ -396,6 +396,45 @@ func TestNothingIsLeftOfAnsweredRequests(t *testing.T) {
 	})
 }
 
+func TestTheFarProxyRemovesResponsesOnceTheyHaveArrived(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range linkProtocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, protocol, nil).start()
+			service, client := newCounter(t), p.client()
+			for i := range 20 {
+				if status, _, err := post(client, service.URL, fmt.Sprint(i)); err != nil || status != 200 {
+					t.Fatal(status, err)
+				}
+			}
+			responses, _ := filepath.Glob(filepath.Join(p.far.Folder, "far", "*.response"))
+			acknowledged, _ := filepath.Glob(filepath.Join(p.far.Folder, "far", "*.acknowledged"))
+			if len(responses) != 1 || len(acknowledged) != 19 {
+				t.Errorf("%d responses are kept and %d were acknowledged of 20; want the last one only", len(responses), len(acknowledged))
+			}
+		})
+	}
+}
+
+func TestAResponseThatNobodyCanAskForIsNotKept(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	service, release := newHeldCounter(t)
+	conn, err := net.Dial("tcp", p.near.Near.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST %s/ HTTP/1.1\r\nContent-Length: 1\r\n\r\nx", service.URL)
+	eventually(t, "the call", func() bool { return service.of("x") == 1 })
+	conn.Close()
+	release()
+	eventually(t, "nothing but the lock", func() bool {
+		files, _ := os.ReadDir(filepath.Join(p.near.Folder, "near"))
+		return len(files) == 1
+	})
+}
+
 func TestASlowServiceHoldsNobodyElseUp(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range linkProtocols {

@@ -1,8 +1,8 @@
 // Package frame is what the two proxies of a pair say to each other, over any protocol between them. A frame is a kind, the request's id and
 // more by kind; the length is the protocol's business.
 //
-//	request  deadline (8 bytes, milliseconds since the Unix epoch), compression (1), content
-//	query    deadline: asks for the response to a request that the far proxy may have
+//	request  deadline (8 bytes, milliseconds since the Unix epoch), acknowledged (1 byte, and 16 for each id), compression (1), content
+//	query    deadline, acknowledged: asks for the response to a request that the far proxy may have
 //	response compression, content
 //	failure  length of a reason (1), reason, compression, content: a response that the far proxy made itself
 //	unknown  nothing: the far proxy has no such request, and wants all of it
@@ -30,12 +30,12 @@ type Kind byte
 
 // Kinds.
 const (
-	Request  Kind = 0x11
-	Query    Kind = 0x12
-	Response Kind = 0x13
-	Failure  Kind = 0x14
-	Unknown  Kind = 0x15
-	Busy     Kind = 0x16
+	Request  Kind = 0x21
+	Query    Kind = 0x22
+	Response Kind = 0x23
+	Failure  Kind = 0x24
+	Unknown  Kind = 0x25
+	Busy     Kind = 0x26
 )
 
 // ID identifies a request in the experiment.
@@ -58,6 +58,8 @@ type Frame struct {
 	ID   ID
 	// Deadline of a request or query, in whole milliseconds. After it the request must not be run.
 	Deadline time.Time
+	// Acknowledged are requests whose responses the near proxy has on its disk, MaxAcknowledged at most. Requests and queries have them.
+	Acknowledged []ID
 	// Content of a request, response or failure; see WriteContent.
 	Content []byte
 	// Reason of a failure: a word such as timeout.
@@ -65,6 +67,9 @@ type Frame struct {
 	// Text of Busy, for people.
 	Text string
 }
+
+// MaxAcknowledged is the most acknowledged requests in one frame.
+const MaxAcknowledged = 16
 
 // errFrame is the error of a frame that no proxy of this version has written.
 var errFrame = errors.New("the frame is malformed, or of another version of the proxy")
@@ -75,6 +80,10 @@ func (f Frame) Append(dst []byte, compression string) ([]byte, error) {
 	switch f.Kind {
 	case Request, Query:
 		dst = binary.BigEndian.AppendUint64(dst, uint64(f.Deadline.UnixMilli())) //nolint:gosec // after 1970
+		dst = append(dst, byte(len(f.Acknowledged)))
+		for _, id := range f.Acknowledged {
+			dst = append(dst, id[:]...)
+		}
 		if f.Kind == Query {
 			return dst, nil
 		}
@@ -98,14 +107,9 @@ func Parse(b []byte, limit int) (f Frame, err error) {
 	b = b[1+len(f.ID):]
 	switch f.Kind {
 	case Request, Query:
-		if len(b) < 8 {
-			return f, errFrame
+		if b, err = f.parseTerms(b); err != nil {
+			return f, err
 		}
-		milliseconds := binary.BigEndian.Uint64(b)
-		if b = b[8:]; milliseconds>>56 != 0 {
-			return f, errFrame
-		}
-		f.Deadline = time.UnixMilli(int64(milliseconds)) //nolint:gosec // 56 bits
 	case Failure:
 		if len(b) < 1 || len(b) < 1+int(b[0]) {
 			return f, errFrame
@@ -127,6 +131,23 @@ func Parse(b []byte, limit int) (f Frame, err error) {
 	}
 	f.Content, err = decompress(b, limit)
 	return f, err
+}
+
+// parseTerms reads deadline and acknowledgements, and returns what follows.
+func (f *Frame) parseTerms(b []byte) (rest []byte, err error) {
+	if len(b) < 9 {
+		return nil, errFrame
+	}
+	milliseconds, count := binary.BigEndian.Uint64(b), int(b[8])
+	if b = b[9:]; milliseconds>>56 != 0 || count > MaxAcknowledged || len(b) < count*len(ID{}) {
+		return nil, errFrame
+	}
+	f.Deadline = time.UnixMilli(int64(milliseconds)) //nolint:gosec // 56 bits
+	for range count {
+		f.Acknowledged = append(f.Acknowledged, ID(b[:len(ID{})]))
+		b = b[len(ID{}):]
+	}
+	return b, nil
 }
 
 // Compressions as a frame has them.

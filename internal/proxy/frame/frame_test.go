@@ -53,7 +53,7 @@ func TestABodyWhoseSenderIsLostIsNoContent(t *testing.T) {
 }
 
 func same(a, b Frame) bool {
-	return a.Kind == b.Kind && a.ID == b.ID && a.Deadline.Equal(b.Deadline) && bytes.Equal(a.Content, b.Content) && a.Reason == b.Reason && a.Text == b.Text
+	return a.Kind == b.Kind && a.ID == b.ID && a.Deadline.Equal(b.Deadline) && bytes.Equal(a.Content, b.Content) && slices.Equal(a.Acknowledged, b.Acknowledged) && a.Reason == b.Reason && a.Text == b.Text
 }
 
 func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
@@ -64,7 +64,8 @@ func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 	id := ID{1, 2, 3}
 	for _, f := range []Frame{
 		{Kind: Request, ID: id, Deadline: time.UnixMilli(1234567890123), Content: []byte(strings.Repeat("position ", 500))},
-		{Kind: Request, ID: id, Deadline: time.UnixMilli(1), Content: random}, {Kind: Query, ID: id, Deadline: time.UnixMilli(2)},
+		{Kind: Request, ID: id, Deadline: time.UnixMilli(1), Content: random}, {Kind: Query, ID: id, Deadline: time.UnixMilli(2), Acknowledged: make([]ID, MaxAcknowledged)},
+		{Kind: Request, ID: id, Deadline: time.UnixMilli(3), Acknowledged: []ID{{7}}},
 		{Kind: Response, ID: id, Content: []byte("x")}, {Kind: Failure, ID: id, Reason: "timeout", Content: []byte(strings.Repeat("y", 100))},
 		{Kind: Unknown, ID: id}, {Kind: Busy, ID: id, Text: "the disk is full"},
 	} {
@@ -110,7 +111,7 @@ func FuzzFrame(f *testing.F) {
 	whole := content(f, message.Head{Start: "GET http://far/ HTTP/1.1", Fields: []string{"Host: far"}}, "body", "T: 1")
 	for _, compression := range compressions {
 		for _, kind := range []Kind{Request, Query, Response, Failure, Unknown, Busy} {
-			b, err := Frame{Kind: kind, Deadline: time.UnixMilli(5), Content: append(whole, bytes.Repeat([]byte{'x'}, 100)...), Reason: "reset", Text: "full"}.Append(nil, compression)
+			b, err := Frame{Kind: kind, Deadline: time.UnixMilli(5), Acknowledged: []ID{{1}, {2}}, Content: append(whole, bytes.Repeat([]byte{'x'}, 100)...), Reason: "reset", Text: "full"}.Append(nil, compression)
 			if err != nil {
 				f.Fatal(err)
 			}

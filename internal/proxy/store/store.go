@@ -35,6 +35,8 @@ const (
 	Started State = "started"
 	// Response of a service, or of a proxy in its stead.
 	Response State = "response"
+	// Acknowledged: the near proxy has the response. The record is empty, and keeps a late copy of the request from running.
+	Acknowledged State = "acknowledged"
 )
 
 // Record names one file.
@@ -56,7 +58,7 @@ func parse(name string) (r Record, ok bool) {
 	id, err := frame.ParseID(parts[0])
 	milliseconds, err2 := strconv.ParseInt(parts[1], 10, 64)
 	r = Record{ID: id, Deadline: time.UnixMilli(milliseconds), State: State(parts[2])}
-	return r, err == nil && err2 == nil && slices.Contains([]State{Request, Started, Response}, r.State)
+	return r, err == nil && err2 == nil && slices.Contains([]State{Request, Started, Response, Acknowledged}, r.State)
 }
 
 // temporary ends the names of files that are being written.
@@ -82,7 +84,7 @@ type Store struct {
 // maxFlushing is how many records are flushed at a time.
 const maxFlushing = 32
 
-// Open opens a folder, makes it if need be, and returns the records in it, the oldest first. Its files may have up to limit bytes together.
+// Open opens a folder, makes it if need be, and returns the records in it, the oldest first. Its files may take up to limit bytes together, in whole blocks.
 func Open(folder string, limit int64) (*Store, []Record, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, nil, explain(folder, err)
@@ -138,7 +140,7 @@ func (s *Store) list() ([]Record, error) {
 		if !ok || err != nil {
 			continue
 		}
-		s.used.Add(info.Size())
+		s.used.Add(onDisk(info.Size()))
 		records = append(records, aged{r, info.ModTime()})
 	}
 	slices.SortStableFunc(records, func(a, b aged) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
@@ -175,8 +177,9 @@ func (w *Writer) Write(b []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
+	more := onDisk(w.size+int64(len(b))) - onDisk(w.size)
 	w.size += int64(len(b))
-	if w.store.used.Add(int64(len(b))) > w.store.limit {
+	if w.store.used.Add(more) > w.store.limit {
 		w.err = ErrFull
 		return 0, w.err
 	}
@@ -228,7 +231,7 @@ func (s *Store) flush(written, final string) error {
 func (w *Writer) Discard() {
 	w.file.Close()
 	_ = os.Remove(w.file.Name())
-	w.store.used.Add(-w.size)
+	w.store.used.Add(-onDisk(w.size))
 }
 
 // Put makes a record with a content.
@@ -260,11 +263,30 @@ func (s *Store) Size(r Record) int64 {
 func (s *Store) Remove(r Record) {
 	size := s.Size(r)
 	if os.Remove(s.path(r)) == nil {
-		s.used.Add(-size)
+		s.used.Add(-onDisk(size))
 	}
 }
 
-// Used returns the bytes of all records.
+// Acknowledge turns a response into the record that it was acknowledged, and frees its room. It need not be flushed: after a loss of power
+// the response may be there again.
+func (s *Store) Acknowledge(r Record) error {
+	size, acknowledged := s.Size(r), r
+	acknowledged.State = Acknowledged
+	if err := os.Rename(s.path(r), s.path(acknowledged)); err != nil {
+		return explain(s.folder, err)
+	}
+	_ = os.Truncate(s.path(acknowledged), 0) // if it fails, the content counts until it is removed
+	s.used.Add(onDisk(s.Size(acknowledged)) - onDisk(size))
+	return nil
+}
+
+// blockBytes is what file systems allocate at a time. Kubernetes counts blocks too.
+const blockBytes = 4096
+
+// onDisk returns how many bytes a file of a size takes.
+func onDisk(size int64) int64 { return (size + blockBytes - 1) / blockBytes * blockBytes }
+
+// Used returns the bytes that all records take on the disk.
 func (s *Store) Used() int64 { return s.used.Load() }
 
 // explain returns an error of the system for people: ErrFull if it is that.

@@ -29,7 +29,7 @@ func record(n byte, state State) Record {
 
 func TestRecordsAreFoundAgainInTheirOrder(t *testing.T) {
 	folder := t.TempDir()
-	s, _ := open(t, folder, 1000)
+	s, _ := open(t, folder, 10*blockBytes)
 	want := []Record{record(9, Request), record(1, Started), record(5, Response)}
 	for _, r := range want {
 		if err := s.Put(r, []byte("content")); err != nil {
@@ -45,9 +45,9 @@ func TestRecordsAreFoundAgainInTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close() // as a killed process
-	s, got := open(t, folder, 1000)
-	if !slices.Equal(got, want) || s.Used() != 3*7 {
-		t.Errorf("%v with %d bytes; want %v with 21", got, s.Used(), want)
+	s, got := open(t, folder, 10*blockBytes)
+	if !slices.Equal(got, want) || s.Used() != 3*blockBytes {
+		t.Errorf("%v with %d bytes; want %v with %d", got, s.Used(), want, 3*blockBytes)
 	}
 	file, err := s.Open(want[0])
 	if err != nil {
@@ -68,15 +68,37 @@ func TestRecordsAreFoundAgainInTheirOrder(t *testing.T) {
 
 func TestARecordThatDoesNotFitLeavesNothing(t *testing.T) {
 	folder := t.TempDir()
-	s, _ := open(t, folder, 10)
-	if err := s.Put(record(1, Request), make([]byte, 11)); !errors.Is(err, ErrFull) {
+	s, _ := open(t, folder, 2*blockBytes)
+	if err := s.Put(record(1, Request), make([]byte, 2*blockBytes+1)); !errors.Is(err, ErrFull) {
 		t.Errorf("%v; want %v", err, ErrFull)
 	}
 	if files, _ := os.ReadDir(folder); len(files) != 1 || s.Used() != 0 {
 		t.Errorf("%v with %d bytes; want the lock only", files, s.Used())
 	}
-	if err := s.Put(record(1, Request), make([]byte, 10)); err != nil {
+	if err := s.Put(record(1, Request), make([]byte, blockBytes+1)); err != nil {
 		t.Errorf("%v; want room again", err)
+	}
+	if err := s.Put(record(2, Request), []byte{1}); !errors.Is(err, ErrFull) {
+		t.Errorf("%v; want no room for a byte beyond two blocks that are taken", err)
+	}
+}
+
+func TestAnAcknowledgedResponseTakesNoRoomAndIsFoundAgain(t *testing.T) {
+	folder := t.TempDir()
+	s, _ := open(t, folder, 1<<20)
+	if err := s.Put(record(1, Response), make([]byte, 10_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Acknowledge(record(1, Response)); err != nil {
+		t.Fatal(err)
+	}
+	if s.Used() != 0 {
+		t.Errorf("%d bytes; want none", s.Used())
+	}
+	s.Close()
+	s, records := open(t, folder, 1<<20)
+	if want := record(1, Acknowledged); len(records) != 1 || records[0] != want || s.Used() != 0 {
+		t.Errorf("%v with %d bytes; want %v with none", records, s.Used(), want)
 	}
 }
 
@@ -90,7 +112,7 @@ func TestAFullDiskLeavesNothing(t *testing.T) {
 	if err := s.Put(record(1, Request), make([]byte, 1<<20)); !errors.Is(err, ErrFull) {
 		t.Errorf("%v; want %v", err, ErrFull)
 	}
-	if err := s.Put(record(1, Request), make([]byte, 1000)); err != nil || s.Used() != 1000 {
+	if err := s.Put(record(1, Request), make([]byte, 1000)); err != nil || s.Used() != blockBytes {
 		t.Errorf("%v, %d bytes; want room again", err, s.Used())
 	}
 }
