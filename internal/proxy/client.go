@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,6 +147,9 @@ func (c *client) accept(r message.Request, head message.Head) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.asksForTheProxy(r.Authority) {
+		return nil, &refusal{http.StatusLoopDetected, errorLoop, "The request is refused: " + r.Authority + " is this proxy itself, not a service."}
+	}
 	limit := c.near.config.Limits.BodyBytes
 	if framing.Length > int64(limit) {
 		return nil, tooLarge(limit)
@@ -217,6 +222,20 @@ func (c *client) idOf(r message.Request, head message.Head) (id frame.ID, keyed 
 func (c *client) address() string {
 	host, _, _ := net.SplitHostPort(c.conn.RemoteAddr().String()) // which always has a port
 	return host
+}
+
+// asksForTheProxy reports whether a request is for this proxy's own address. A loopback address is the far proxy's.
+func (c *client) asksForTheProxy(authority string) bool {
+	own, ok := c.conn.LocalAddr().(*net.TCPAddr)
+	asked, err := netip.ParseAddrPort(authority)
+	if !ok || err != nil || int(asked.Port()) != own.Port || asked.Addr().IsLoopback() {
+		return false
+	}
+	addresses, _ := net.InterfaceAddrs() // without them nothing is refused
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.Equal(asked.Addr().AsSlice())
+	})
 }
 
 func tooLarge(limit int) *refusal {
@@ -356,7 +375,7 @@ func (n *near) left(c *client, e *entry, delivered bool) {
 	switch {
 	case clients > 0:
 	case !done && e.safe:
-		n.abandon(e)
+		n.abandon(e, "the client did not wait")
 	case done && !keyed: // nobody can ask for the response again
 		n.forget(e)
 		if delivered {

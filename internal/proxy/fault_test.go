@@ -421,6 +421,33 @@ func TestAResponseThatTheDiskLostIsTold(t *testing.T) {
 	}
 }
 
+func TestAnOrderlyEndLeavesWaitingRequestsToTheNextProcess(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil)
+	stop := p.run(p.near) // and no far proxy, so that the request waits
+	conn, err := net.Dial("tcp", p.near.Near.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET http://far/ HTTP/1.1\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	requests := func() int {
+		files, _ := filepath.Glob(filepath.Join(p.near.Folder, "near", "*.request"))
+		return len(files)
+	}
+	eventually(t, "acceptance", func() bool { return requests() == 1 })
+	stop()
+	if text := p.log.String(); requests() != 1 || strings.Contains(text, `"failed"`) {
+		t.Errorf("%d requests are left, and the log is\n%s\nwant the request, and no failure", requests(), text)
+	}
+	p.run(p.near)
+	eventually(t, "the next process ends it, as its client is gone", func() bool {
+		return requests() == 0 && strings.Contains(p.log.String(), "cancelled: the proxy was stopped before it sent the request, and the client is gone")
+	})
+}
+
 func TestAProxyEndsWithTheConnectionsOfItsClients(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Limits.Requests = 1 })

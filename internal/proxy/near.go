@@ -117,7 +117,7 @@ func (n *near) takeUp(r store.Record) {
 	e.accepted = r.Deadline.Add(-secondsOf(n.config.Near.DeadlineSeconds))
 	n.enqueue(e)
 	if safe {
-		n.abandon(e)
+		n.abandon(e, "the proxy was stopped before it sent the request, and the client is gone")
 	}
 }
 
@@ -165,13 +165,14 @@ func (e *entry) sentOnce(n *near) bool {
 	return e.handedOver
 }
 
-// abandon drops a safe request that was not sent yet, as no client waits for its response.
-func (n *near) abandon(e *entry) {
+// abandon drops a safe request that was not sent yet, as no client waits for its response. At the proxy's own end the request stays for the
+// next process.
+func (n *near) abandon(e *entry, why string) {
 	n.mu.Lock()
-	free := e.clients == 0 && (e.waiting != nil || !e.handedOver)
+	free := e.clients == 0 && (e.waiting != nil || !e.handedOver) && n.ctx.Err() == nil
 	n.mu.Unlock()
 	if free && n.finish(e, outcomeAbandoned, &refusal{504, errorLink, "The client did not wait for the response."}, nil) {
-		n.log.failed(e.request.ID, request.Cancelled, "the client did not wait")
+		n.log.failed(e.request.ID, request.Cancelled, why)
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 const (
 	errorInternal        = "proxy_internal_error"
 	errorRequest         = "http_request_error"
+	errorLoop            = "proxy_loop_detected"
 	errorLimit           = "connection_limit_reached"
 	errorLink            = "connection_timeout"
 	errorName            = "dns_error"

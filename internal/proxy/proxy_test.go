@@ -535,6 +535,55 @@ func TestInterimResponsesAreSkippedAndABodyMayEndWithTheConnection(t *testing.T)
 	}
 }
 
+func TestARequestForTheProxyItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := ""
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok && !network.IP.IsLoopback() && network.IP.To4() != nil {
+			own = network.IP.String()
+		}
+	}
+	if own == "" {
+		t.Skip("this machine has loopback addresses only")
+	}
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) {
+		near.Near.Listen = net.JoinHostPort(own, fmt.Sprint(freePort(t)))
+	}).start()
+	answer := rawExchange(t, p.near.Near.Listen, "GET http://"+p.near.Near.Listen+"/ HTTP/1.1\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 508 Loop Detected\r\n") || !strings.Contains(answer, "error=proxy_loop_detected") || !strings.Contains(answer, "is this proxy itself") {
+		t.Errorf("%s\nwant 508 and the reason", answer)
+	}
+}
+
+func TestFilesOfTheBrokersSecurityThatAreMissingAreTold(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	for want, amqp := range map[string]*proxyconfig.AMQP{
+		"amqp.caFile is":       {Broker: "127.0.0.1:5672", CAFile: missing},
+		"amqp.usernameFile is": {Broker: "127.0.0.1:5672", UsernameFile: missing, PasswordFile: missing},
+	} {
+		near := proxyconfig.Config{Protocol: proxyconfig.ProtocolAMQP, Folder: t.TempDir(), AMQP: amqp, Near: &proxyconfig.Near{Listen: "127.0.0.1:0", Queue: "q"}}
+		far := near
+		far.Near, far.Far = nil, &proxyconfig.Far{Queue: "q"}
+		for _, config := range []proxyconfig.Config{near, far} {
+			ended := make(chan error, 1)
+			go func() { ended <- Run(t.Context(), config, nil, func(string) {}) }()
+			select {
+			case err := <-ended:
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v; want an error with %q", err, want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Errorf("a proxy without its file runs on; want an error with %q", want)
+			}
+		}
+	}
+}
+
 func TestAPortInUseIsTold(t *testing.T) {
 	t.Parallel()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")

@@ -6,6 +6,7 @@ package amqplink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -35,7 +36,17 @@ func newConnections(setup link.Setup) (*connections, error) {
 	a := setup.Config.AMQP
 	dialer, err := transport.NewDialer(transport.Setup{Config: trafficconfig.Config{Broker: a.Broker, Seed: time.Now().UnixNano(),
 		Security: &trafficconfig.Security{CAFile: a.CAFile, UsernameFile: a.UsernameFile, PasswordFile: a.PasswordFile}}})
-	return &connections{setup: setup, dialer: dialer}, err
+	if err != nil {
+		return nil, err
+	}
+	// Files that are not there would keep every attempt from connecting.
+	if _, err := dialer.TLS(a.Broker); err != nil {
+		return nil, fmt.Errorf("amqp.caFile is %q: want a file with the broker's CA certificate, as PEM", a.CAFile)
+	}
+	if _, _, err := dialer.Login(); err != nil {
+		return nil, fmt.Errorf("amqp.usernameFile is %q and amqp.passwordFile %q: want files with the login", a.UsernameFile, a.PasswordFile)
+	}
+	return &connections{setup: setup, dialer: dialer}, nil
 }
 
 // run has use called with a channel of each connection, until ctx ends.
