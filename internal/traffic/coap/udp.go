@@ -26,6 +26,8 @@ const (
 	maxSpread = 1024
 	// maxSeparate is how many confirmable responses wait for their acknowledgement at a time.
 	maxSeparate = 1024
+	// maxSeparateOfPeer is how many of them one address may have, so that a silent client leaves room for others: the largest NSTART.
+	maxSeparateOfPeer = 64
 )
 
 // origin is the two ends of a datagram.
@@ -52,10 +54,11 @@ type endpoint struct {
 	slots     slots[netip.AddrPort]
 	// spreading counts the responses to multicast that wait.
 	spreading atomic.Int32
-	// separate counts the confirmable responses that wait for their acknowledgement.
-	separate atomic.Int32
 
 	mu sync.Mutex
+	// separate counts the confirmable responses that wait for their acknowledgement, separateOf those of each address.
+	separate   int
+	separateOf map[netip.Addr]int
 	// id is that of the last message.
 	id uint16
 	// outstanding messages, for acknowledgements and resets.
@@ -73,7 +76,7 @@ type responseKey struct {
 }
 
 func newEndpoint(c *core, s socket) *endpoint {
-	e := &endpoint{core: c, socket: s, id: uint16(c.random.integer()), outstanding: map[messageKey]*exchange{}, history: newHistory(c.options.lifetime()), answered: map[responseKey]time.Time{}}
+	e := &endpoint{core: c, socket: s, id: uint16(c.random.integer()), outstanding: map[messageKey]*exchange{}, history: newHistory(c.options.lifetime()), answered: map[responseKey]time.Time{}, separateOf: map[netip.Addr]int{}}
 	e.slots.limit = c.options.nstart
 	c.running.Go(e.read)
 	return e
@@ -310,13 +313,38 @@ func (e *endpoint) sendResponse(response, request message.Message, t message.Typ
 		_, _, _ = e.transmit(e.ctx, response, to, nil)
 		return
 	}
-	defer e.separate.Add(-1)
-	if e.separate.Add(1) > maxSeparate {
-		e.warn("CoAP: more than %d responses wait for their acknowledgement: one is dropped", maxSeparate)
+	if !e.beginSeparate(to.remote.Addr()) {
 		return
 	}
+	defer e.endSeparate(to.remote.Addr())
 	x := &exchange{to: to, events: make(chan event, 4)}
 	_, _, _ = e.confirm(e.ctx, x, response, false, nil) // nobody is left to tell
+}
+
+// beginSeparate reports whether there is room for one more response that waits for its acknowledgement.
+func (e *endpoint) beginSeparate(peer netip.Addr) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.separateOf[peer] >= maxSeparateOfPeer:
+		e.warn("CoAP: more than %d responses wait for the acknowledgement of one peer: one is dropped", maxSeparateOfPeer)
+		return false
+	case e.separate >= maxSeparate:
+		e.warn("CoAP: more than %d responses wait for their acknowledgement: one is dropped", maxSeparate)
+		return false
+	}
+	e.separate++
+	e.separateOf[peer]++
+	return true
+}
+
+func (e *endpoint) endSeparate(peer netip.Addr) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.separate--
+	if e.separateOf[peer]--; e.separateOf[peer] == 0 {
+		delete(e.separateOf, peer)
+	}
 }
 
 // notify sends a notification. An error says that the client does not want it, or is gone.
