@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"vignette.dev/vignette/internal/capacity"
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
@@ -30,13 +31,13 @@ func amounts(cpu, memory, pods string) corev1.ResourceList {
 }
 
 // busy is a cluster of three hosts and two teams, as somebody sees who may read everything.
-func busy() visibleState {
+func busy() capacity.State {
 	node := func(name string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 			Allocatable: amounts("2", "4Gi", "110"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 	}
 	pod := func(node string) corev1.Pod {
-		return corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts("250m", "512Mi", "0")}}}}}
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor"}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts("250m", "512Mi", "0")}}}}}
 	}
 	experiment := func(namespace, name string, ago time.Duration, phase v1alpha1.ExperimentPhase, change func(*v1alpha1.Experiment)) v1alpha1.Experiment {
 		e := v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-ago))}}
@@ -56,14 +57,14 @@ func busy() visibleState {
 	cordoned := node("c")
 	cordoned.Spec.Unschedulable = true
 	first := waits(1, 0, "NoRoom", "quota team has 3 of pods free (of 30), and 24 nodes and the workflow need 25")
-	s := visibleState{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: []corev1.Node{node("b"), node("a"), cordoned}, pods: []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("c")}}
-	s.quotas = []corev1.ResourceQuota{
+	s := capacity.State{QuotasOf: capacity.OfAllNamespaces, ExperimentsOf: capacity.OfAllNamespaces, Nodes: []corev1.Node{node("b"), node("a"), cordoned}, Pods: []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("c")}}
+	s.Quotas = []corev1.ResourceQuota{
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "team"}, Status: corev1.ResourceQuotaStatus{
 			Hard: corev1.ResourceList{"pods": resource.MustParse("30"), "requests.memory": resource.MustParse("8Gi")},
 			Used: corev1.ResourceList{"pods": resource.MustParse("27"), "requests.memory": resource.MustParse("1536Mi")}}},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "somebody", Name: "other"}},
 	}
-	s.experiments = []v1alpha1.Experiment{
+	s.Experiments = []v1alpha1.Experiment{
 		experiment("team-nor", "late", time.Minute, v1alpha1.PhaseQueued, waits(3, 0, "WaitingForTurn", "experiment team-nor/first comes first, and would be delayed")),
 		experiment("team-nor", "first", time.Hour, v1alpha1.PhaseQueued, func(e *v1alpha1.Experiment) {
 			first(e)
@@ -79,7 +80,7 @@ func busy() visibleState {
 		experiment("team-nor", "runs", time.Hour, v1alpha1.PhaseRunning, func(*v1alpha1.Experiment) {}),
 		experiment("team-nor", "done", time.Hour, v1alpha1.PhaseSucceeded, func(*v1alpha1.Experiment) {}),
 	}
-	s.usage = &runapi.Usage{Namespace: "team-nor", Runs: 12, Bytes: 3 << 30, QuotaBytes: 5 << 30, RetentionSeconds: 8760 * 3600}
+	s.Usage = &runapi.Usage{Namespace: "team-nor", Runs: 12, Bytes: 3 << 30, QuotaBytes: 5 << 30, RetentionSeconds: 8760 * 3600}
 	return s
 }
 
@@ -88,15 +89,15 @@ func TestATeamSeesThatItsPartOfTheArchiveIsFull(t *testing.T) {
 	if want := "Archive of team-nor: 2 runs with 5.00 GiB of 5.00 GiB. No run begins before some are deleted.\n"; full != want {
 		t.Errorf("%q; want %q", full, want)
 	}
-	s := visibleState{usageError: "the archive is not up"}
-	if text := capacityOf(s).text(noon); !strings.Contains(text, "part of the archive is not known: the archive is not up") {
+	s := capacity.State{UsageError: "the archive is not up"}
+	if text := capacityText(capacity.Of(s), noon); !strings.Contains(text, "part of the archive is not known: the archive is not up") {
 		t.Errorf("%s", text)
 	}
 }
 
 func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {
-	report := capacityOf(busy())
-	golden.Check(t, "capacity.txt", report.text(noon))
+	report := capacity.Of(busy())
+	golden.Check(t, "capacity.txt", capacityText(report, noon))
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -106,21 +107,21 @@ func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {
 
 func TestCapacityNamesWhatMayNotBeRead(t *testing.T) {
 	s := busy()
-	s.nodes, s.pods = nil, nil
-	s.namespace, s.quotasOf, s.experimentsOf = "team-nor", ofOwnNamespace, ofOwnNamespace
-	s.experiments = s.experiments[:2]
-	s.experiments[0].Status.Queue.Position = 30
-	s.notShown = []string{"nodes", "pods", "resource quotas of namespaces other than team-nor", "experiments of namespaces other than team-nor"}
-	golden.Check(t, "capacity-little.txt", capacityOf(s).text(noon))
+	s.Nodes, s.Pods = nil, nil
+	s.Namespace, s.QuotasOf, s.ExperimentsOf = "team-nor", capacity.OfOwnNamespace, capacity.OfOwnNamespace
+	s.Experiments = s.Experiments[:2]
+	s.Experiments[0].Status.Queue.Position = 30
+	s.NotShown = []string{"nodes", "pods", "resource quotas of namespaces other than team-nor", "experiments of namespaces other than team-nor"}
+	golden.Check(t, "capacity-little.txt", capacityText(capacity.Of(s), noon))
 }
 
 func TestCapacityOfAnEmptyClusterSaysThatNobodyWaits(t *testing.T) {
-	golden.Check(t, "capacity-empty.txt", capacityOf(visibleState{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: busy().nodes[:1]}).text(noon))
+	golden.Check(t, "capacity-empty.txt", capacityText(capacity.Of(capacity.State{QuotasOf: capacity.OfAllNamespaces, ExperimentsOf: capacity.OfAllNamespaces, Nodes: busy().Nodes[:1]}), noon))
 }
 
 // TestCapacityWithoutExperimentsShowsTheOwnQuota by what the API server lets him list.
 func TestCapacityWithoutExperimentsShowsTheOwnQuota(t *testing.T) {
-	quota := busy().quotas[0]
+	quota := busy().Quotas[0]
 	for name, c := range map[string]struct {
 		may          func(namespace string) bool
 		want, wanted string
@@ -141,11 +142,11 @@ func TestCapacityWithoutExperimentsShowsTheOwnQuota(t *testing.T) {
 				}}).Build()
 			archive := httptest.NewServer(http.NotFoundHandler())
 			defer archive.Close()
-			s, err := (&cluster{kube: kube, namespace: "team-nor", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).readVisibleState(t.Context())
+			s, err := (&cluster{kube: kube, namespace: "team-nor", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).readCapacity(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := capacityOf(s).text(noon)
+			text := capacityText(capacity.Of(s), noon)
 			if !strings.Contains(text, c.want) || !strings.Contains(text, c.wanted) || c.want != "Nobody waits." && strings.Contains(text, "Nobody waits.\n") {
 				t.Errorf("it says\n%s\nwant %q and %q", text, c.want, c.wanted)
 			}

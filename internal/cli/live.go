@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/capacity"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/topology"
@@ -85,7 +86,7 @@ func (c *cluster) chooseExperiment(ctx context.Context, name, command string) (*
 		switch {
 		case outcomeOf(e) != nil:
 			others = append(others, e.Name)
-		case isQueued(e):
+		case capacity.IsQueued(e):
 			waiting, next = append(waiting, e.Name), e
 		default:
 			running, chosen = append(running, e.Name), e

@@ -7,6 +7,7 @@
 //	*    /k8s/api/…, /k8s/apis/…           the API server, as the user; also WebSockets
 //	GET  /console/v1/session               the Session
 //	POST /console/v1/login, …              what the Access registers
+//	GET  /console/v1/capacity?namespace=N  what `vignette capacity -o json` prints
 //	POST /console/v1/validate              YAML; the answer is a Judgement
 //	GET  /console/v1/library               the scenarios that this program has, as []LibraryEntry
 //	GET  /console/v1/library/PATH          one of them, as YAML
@@ -121,6 +122,7 @@ func (c *Console) register() {
 	c.config.Access.Register(c.mux)
 	c.mux.Handle("/k8s/", c.forUsers(c.proxy))
 	c.mux.Handle("GET /console/v1/session", c.forUsers(c.session))
+	c.mux.Handle("GET /console/v1/capacity", c.forUsers(c.capacity))
 	c.mux.Handle("POST /console/v1/validate", c.forUsers(c.validate))
 	c.mux.Handle("GET /console/v1/library", c.forUsers(c.listLibrary))
 	c.mux.Handle("GET /console/v1/library/{path...}", c.forUsers(c.readLibrary))
