@@ -1,0 +1,59 @@
+// @vitest-environment node
+import { expect, test } from "vitest";
+import type { LiveFigures, RunState } from "../../archive/types";
+import { Samples } from "./samples";
+
+function state(sent: number, live: Partial<LiveFigures> = {}): RunState {
+  return { counters: { sent, received: sent / 2, triggered: 0, processed: 0 }, sealed: false, live: { offered: 0, delaySeconds: null, queueFrames: 3, lateReleases: 1, slotsMissed: 2, ...live } } as unknown as RunState;
+}
+
+function storage() {
+  const items = new Map<string, string>();
+  return { items, getItem: (key: string) => items.get(key) ?? null, setItem: (key: string, value: string) => void items.set(key, value) };
+}
+
+test("rates are of the time since the sample before", () => {
+  const samples = new Samples("k", undefined);
+  samples.add(1_000, state(10));
+  samples.add(3_000, state(30, { offered: 40, received: 10 }));
+  expect(samples.snapshot().at(0)).toMatchObject({ sentPerSecond: null, deliveredPercent: null });
+  expect(samples.snapshot().at(1)).toMatchObject({ sentPerSecond: 10, receivedPerSecond: 5, deliveredPercent: 25, queue: 3, late: 3 });
+});
+
+test("only the newest samples are kept", () => {
+  const samples = new Samples("k", undefined, 5);
+  for (let i = 1; i <= 50; i++) samples.add(1000 * i, state(i));
+  expect(samples.snapshot().map((s) => s.at)).toEqual([46, 47, 48, 49, 50]);
+});
+
+test("a pause is drawn as one, and has no rate", () => {
+  const samples = new Samples("k", undefined);
+  samples.add(1_000, state(10));
+  samples.add(101_000, state(1000));
+  expect(samples.snapshot().map((s) => [s.at, s.queue, s.sentPerSecond])).toEqual([
+    [1, 3, null],
+    [51, null, null],
+    [101, 3, null],
+  ]);
+});
+
+test("samples survive a reload", () => {
+  const kept = storage();
+  const before = new Samples("k", kept);
+  before.add(20_000, state(10));
+  expect(new Samples("k", kept).snapshot()).toEqual(before.snapshot());
+});
+
+test("what the browser has kept may be broken", () => {
+  for (const broken of ["", "{", "null", "[1]", '[["x"]]', "[[1,{}]]", '{"a":1}']) {
+    const kept = storage();
+    kept.items.set("k", broken);
+    expect(new Samples("k", kept).snapshot()).toEqual([]);
+  }
+});
+
+test("a run whose logs are complete adds nothing", () => {
+  const samples = new Samples("k", undefined);
+  samples.add(1_000, { ...state(1), sealed: true, live: undefined } as unknown as RunState);
+  expect(samples.snapshot()).toEqual([]);
+});
