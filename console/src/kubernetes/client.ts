@@ -1,5 +1,12 @@
 import type { Kind, KubernetesObject } from "./kinds";
 
+/** Cause is what the API server found wrong with one field. */
+export interface Cause {
+  /** field as Kubernetes writes it, such as spec.changes[0].link.delay. */
+  field: string;
+  message: string;
+}
+
 /** What the API server, or the console, answered instead of what was asked for. */
 export class Refusal extends Error {
   constructor(
@@ -8,6 +15,7 @@ export class Refusal extends Error {
     message: string,
     /** reason in one word, as Kubernetes gives it. */
     readonly reason = "",
+    readonly causes: readonly Cause[] = [],
   ) {
     super(message);
     this.name = "Refusal";
@@ -56,15 +64,21 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
 async function refusalOf(answer: Response): Promise<Refusal> {
   const text = await answer.text().catch(() => "");
   try {
-    const body = JSON.parse(text) as { message?: unknown; error?: unknown; reason?: unknown };
+    const body = JSON.parse(text) as { message?: unknown; error?: unknown; reason?: unknown; details?: { causes?: Partial<Cause>[] } };
     const message = body.message ?? body.error;
     if (typeof message === "string") {
-      return new Refusal(answer.status, message, typeof body.reason === "string" ? body.reason : "");
+      const causes = (body.details?.causes ?? []).map(({ field = "", message = "" }) => ({ field, message: plain(message) }));
+      return new Refusal(answer.status, message, typeof body.reason === "string" ? body.reason : "", causes);
     }
   } catch {
     // not JSON: a proxy between may have answered
   }
   return new Refusal(answer.status, text.trim().slice(0, 300) || `The server answered ${answer.status}.`);
+}
+
+/** plain leaves out what the API server writes before the words of a rule. */
+function plain(message: string): string {
+  return message.replace(/^(Invalid|Unsupported|Duplicate) value: .*?: (\S+ in body )?/, "");
 }
 
 export async function askJSON<T>(path: string, init: RequestInit = {}): Promise<T> {

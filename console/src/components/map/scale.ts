@@ -1,9 +1,10 @@
 /** What the colour of a link says. */
-export type Measure = "sinr" | "delivered";
+export type Measure = "sinr" | "delivered" | "margin";
 
 export const measures: Record<Measure, { label: string; unit: string; bounds: readonly [number, number, number, number] }> = {
   sinr: { label: "SINR", unit: "dB", bounds: [0, 5, 10, 20] },
   delivered: { label: "Delivered share", unit: "%", bounds: [10, 50, 90, 99] },
+  margin: { label: "Pathloss below the limit by", unit: "dB", bounds: [3, 6, 10, 20] },
 };
 
 /** How a class of links is drawn. Colour, width and dashes say the same. */

@@ -1,0 +1,55 @@
+// @vitest-environment node
+import { expect, test } from "vitest";
+import { changeOf, errorsOf, fieldsOf, liveChangeOf, type Draft } from "./draft";
+
+const draft: Draft = { kind: "change", network: "vhf", from: "", to: "", ends: false, values: {} };
+
+test("a change of a link has only what was typed", () => {
+  const change = changeOf({ ...draft, from: "hq", to: "veh", values: { delay: " 200ms ", loss: "", limit: "500", reorder: "false" } }, "link");
+  expect(change).toEqual({ network: "vhf", from: "hq", to: "veh", link: { delay: "200ms", limit: 500, reorder: false } });
+});
+
+test("bursts are one part of a link", () => {
+  expect(changeOf({ ...draft, values: { goodToBad: "1%", badToGood: "25%" } }, "link").link).toEqual({ gilbertElliott: { goodToBad: "1%", badToGood: "25%" } });
+});
+
+test("a number that is none is left to the API server's words", () => {
+  expect(changeOf({ ...draft, values: { limit: "many" } }, "link").link).toEqual({ limit: "many" });
+});
+
+test("radios have fields of their own, by model", () => {
+  expect(changeOf({ ...draft, from: "hq", values: { transmitPower: "5W", frequency: "310MHz" } }, "tdma").radio).toEqual({ transmitPower: "5W" });
+  expect(fieldsOf(draft, "rfpipe").map(({ name }) => name)).toContain("frequency");
+  expect(changeOf({ ...draft, values: { schedule: "<emane/>" } }, "tdma")).toEqual({ network: "vhf", schedule: "<emane/>" });
+});
+
+test("a radio is silenced, and a network of links as a whole", () => {
+  const silence: Draft = { ...draft, kind: "silence", from: "hq" };
+  expect(changeOf(silence, "tdma")).toEqual({ network: "vhf", from: "hq", radio: { transmit: false } });
+  expect(changeOf({ ...silence, ends: true }, "tdma").radio).toEqual({ transmit: true });
+  expect(changeOf(silence, "link")).toEqual({ network: "vhf", silent: true });
+  expect(changeOf({ ...silence, from: "" }, "rfpipe")).toEqual({ network: "vhf", silent: true });
+});
+
+test("a jammer has a place, and ends by its name", () => {
+  const jammer: Draft = { ...draft, kind: "jammer", values: { name: "noise", power: "100W", latitude: "58.19", longitude: "7.98" } };
+  expect(changeOf(jammer, "tdma").jammer).toEqual({ name: "noise", power: "100W", position: { latitude: "58.19", longitude: "7.98" } });
+  expect(changeOf({ ...jammer, ends: true }, "tdma").jammer).toEqual({ name: "noise", silent: true });
+});
+
+test("the object names its experiment, and Kubernetes names the object", () => {
+  const object = liveChangeOf({ namespace: "team-nor", name: "bft" }, { ...draft, values: { loss: "5%" } }, "link");
+  expect(object).toEqual({ metadata: { name: "", namespace: "team-nor", generateName: "bft-" }, spec: { experiment: "bft", changes: [{ network: "vhf", link: { loss: "5%" } }] } });
+});
+
+test("what the API server refuses stands at its field", () => {
+  const causes = [
+    { field: "spec.changes[0].link.delay", message: "must be a duration with its unit" },
+    { field: "spec.changes[0].jammer.position", message: "a jammer needs either its position or its pathloss to every node" },
+    { field: "spec.changes[0]", message: "silent is for the whole network" },
+  ];
+  expect(errorsOf(causes, ["delay", "latitude"])).toEqual({
+    byField: { delay: "must be a duration with its unit", latitude: "a jammer needs either its position or its pathloss to every node" },
+    rest: ["silent is for the whole network"],
+  });
+});

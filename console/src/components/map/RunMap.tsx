@@ -1,0 +1,161 @@
+import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo, useRef, useState, type ReactNode } from "react";
+import { Trouble } from "../Trouble";
+import { hasPositions, hopsOver, jammersAt, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
+import { useMapClock } from "./clock";
+import { Legend } from "./Legend";
+import { MapCanvas, type MapHandle } from "./MapCanvas";
+import { NodeList } from "./NodeList";
+import type { Place } from "./projection";
+import type { Measure } from "./scale";
+import type { MapJammer, MapLink, Scene } from "./scene";
+import { TimeBar } from "./TimeBar";
+import { durationOf } from "./tracks";
+import { describeLink, describeScene, remarksOf, rowsOf } from "./words";
+
+/** What is selected on the map of a run. */
+export interface RunSelection {
+  network: string;
+  node: string | undefined;
+  link: MapLink | undefined;
+  /** at is the moment that the map shows. */
+  at: number;
+  data: RunMapData;
+  /** placeInTheMiddle of what is shown, for those without a pointer. */
+  placeInTheMiddle: () => Place;
+}
+
+export interface RunMapProps {
+  namespace: string;
+  uid: string;
+  t0: string | undefined;
+  /** live: the run goes on. */
+  live: boolean;
+  /** withoutPositions is shown for a run whose nodes are nowhere. */
+  withoutPositions: ReactNode;
+  onPlace?: ((place: Place) => void) | undefined;
+  /** jammer that is being placed. */
+  draft?: MapJammer | undefined;
+  /** children get what is selected, and stand below the map. */
+  children?: (selection: RunSelection) => ReactNode;
+}
+
+const mapMilliseconds = 10_000;
+
+/** RunMap shows where the nodes of a run are, and the links between them, live or at a moment. */
+export function RunMap(props: RunMapProps) {
+  const { namespace, uid, live, withoutPositions } = props;
+  const map = useQuery({
+    queryKey: ["map", namespace, uid],
+    queryFn: ({ signal }) => readMap(namespace, uid, signal),
+    refetchInterval: live ? mapMilliseconds : false,
+    enabled: uid !== "",
+  });
+  if (!map.data) return map.error ? <Trouble error={map.error} title="The map could not be read" /> : <Loader aria-label="The map is being read" />;
+  if (!hasPositions(map.data)) return withoutPositions;
+  return <KnownRunMap {...props} data={map.data} trouble={map.error} />;
+}
+
+const mapHeight = 520;
+const linksEverySeconds = 5;
+
+function KnownRunMap({ namespace, uid, t0, live, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
+  const map = useRef<MapHandle>(null);
+  const [chosen, setChosen] = useState<string>();
+  const [measureChosen, setMeasure] = useState<Measure>();
+  const [node, setNode] = useState<string>();
+  const [link, setLink] = useState<MapLink>();
+  const network = data.networks.find(({ name }) => name === chosen) ?? data.networks[0];
+  const name = network?.name ?? "";
+  const measure = measureChosen ?? measureOf(network?.model);
+  const nodes = useMemo(() => nodesOf(data, name), [data, name]);
+  const duration = data.durationSeconds ?? durationOf(nodes.map(({ track }) => track));
+  const start = t0 ?? data.t0 ?? undefined;
+  const clock = useMapClock({ t0: start ? new Date(start).getTime() : undefined, live, duration, map });
+  const moment = linksEverySeconds * Math.floor(clock.at / linksEverySeconds);
+  const links = useQuery({
+    queryKey: ["map", namespace, uid, "links", name, clock.isLive ? "now" : moment],
+    queryFn: ({ signal }) => readLinks(namespace, uid, name, clock.isLive ? undefined : moment, signal),
+    enabled: network?.links === true && start !== undefined,
+    placeholderData: keepPreviousData,
+    refetchInterval: clock.isLive ? 1000 * linksEverySeconds : false,
+    staleTime: live ? 5_000 : Infinity,
+    gcTime: 30_000,
+  });
+  const scene = useMemo<Scene>(
+    () => ({
+      nodes,
+      links: linksOf(links.data, measure),
+      jammers: [...jammersAt(data, name, moment), ...(draft ? [draft] : [])],
+      handles: [],
+      terrain: data.terrain ?? undefined,
+      silent: silentAt(data, name, moment),
+      hops: hopsOver(links.data, node),
+      selected: node,
+    }),
+    [nodes, links.data, measure, data, name, moment, node, draft],
+  );
+  const select = (next: string | undefined) => {
+    setNode(next);
+    setLink(undefined);
+  };
+  return (
+    <Stack gap="sm">
+      <Trouble error={trouble ?? links.error} title="What the map shows is not current" />
+      <Choices data={data} network={name} onNetwork={setChosen} measure={measure} onMeasure={setMeasure} />
+      <Grid gap="sm">
+        <Grid.Col span={{ base: 12, md: 9 }}>
+          <MapCanvas
+            ref={map}
+            scene={scene}
+            label={describeScene(scene, clock.at)}
+            height={mapHeight}
+            onPlace={onPlace}
+            onSelect={select}
+            onSelectLink={(next) => {
+              setNode(undefined);
+              setLink(next);
+            }}
+            hintOf={(over, between) => (between ? describeLink(between, measure) : over)}
+          />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 3 }}>
+          <NodeList rows={rowsOf(scene, clock.at)} selected={node} height={mapHeight} onSelect={select} label={`Nodes of network ${name}`} />
+        </Grid.Col>
+      </Grid>
+      <TimeBar clock={clock} t0={start} live={live} />
+      <Legend measure={measure} />
+      <Remarks remarks={remarksOf(data, links.data, scene, name)} />
+      {link && <Text size="sm">{describeLink(scene.links.find((one) => one.from === link.from && one.to === link.to) ?? link, measure)}</Text>}
+      {children?.({ network: name, node, link, at: clock.at, data, placeInTheMiddle: () => map.current?.placeInTheMiddle() ?? { latitude: 0, longitude: 0 } })}
+    </Stack>
+  );
+}
+
+function Remarks({ remarks }: { remarks: readonly string[] }) {
+  return remarks.map((remark) => (
+    <Text key={remark} size="sm">
+      {remark}
+    </Text>
+  ));
+}
+
+function Choices({ data, network, onNetwork, measure, onMeasure }: { data: RunMapData; network: string; onNetwork: (name: string) => void; measure: Measure; onMeasure: (measure: Measure) => void }) {
+  return (
+    <Group gap="sm">
+      {data.networks.length > 1 && <SegmentedControl aria-label="Network" value={network} onChange={onNetwork} data={data.networks.map(({ name }) => name)} />}
+      <SegmentedControl
+        aria-label="What the links show"
+        value={measure}
+        onChange={(value) => {
+          onMeasure(value === "sinr" ? "sinr" : "delivered");
+        }}
+        data={[
+          { value: "sinr", label: "SINR" },
+          { value: "delivered", label: "Delivered share" },
+        ]}
+      />
+    </Group>
+  );
+}

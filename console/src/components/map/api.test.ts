@@ -1,0 +1,49 @@
+// @vitest-environment node
+import { expect, test } from "vitest";
+import { hasPositions, hopsOver, jammersAt, linksOf, nodesOf, silentAt, type RunMapData } from "./api";
+
+const data: RunMapData = {
+  nodes: [
+    { name: "hq", networks: ["vhf"], broker: true, track: [[0, 58.1, 7.9, 10]] },
+    { name: "veh-1", networks: ["vhf", "sat"], track: [[0, 58.2, 7.9, 10], [60, 58.3, 7.9, 10]] },
+    { name: "rear", networks: ["sat"], track: null },
+  ],
+  networks: [{ name: "vhf", model: "tdma" }, { name: "sat", model: "link" }],
+  jammers: [{ network: "vhf", name: "noise", fromSeconds: 10, toSeconds: 20, latitude: 58.2, longitude: 8, rangeMetres: 2000 }, { network: "vhf", name: "everywhere", fromSeconds: 0, latitude: null, longitude: null }],
+  silences: [{ network: "vhf", node: "hq", fromSeconds: 5 }, { network: "sat", node: null, fromSeconds: 30, toSeconds: 40 }],
+};
+
+test("a network has its own nodes, and brokers a symbol of their own", () => {
+  expect(nodesOf(data, "vhf").map((node) => node.name)).toEqual(["hq", "veh-1"]);
+  expect(new Set(nodesOf(data).map((node) => node.symbol)).size).toBe(2);
+  expect(nodesOf(data)[1]?.track[1]).toEqual({ at: 60, latitude: 58.3, longitude: 7.9, altitude: 10 });
+});
+
+test("a run without positions has no map", () => {
+  expect(hasPositions(data)).toBe(true);
+  expect(hasPositions({ ...data, nodes: [{ name: "hq", track: [] }, { name: "veh" }] })).toBe(false);
+});
+
+test("a jammer with a place is there from its start to its end, on its network", () => {
+  expect([9, 10, 20].map((at) => jammersAt(data, "vhf", at).length)).toEqual([0, 1, 0]);
+  expect(jammersAt(data, "sat", 15)).toEqual([]);
+});
+
+test("a silence is of a node, or of all nodes of a network", () => {
+  expect([...silentAt(data, "vhf", 100)]).toEqual(["hq"]);
+  expect([...silentAt(data, "sat", 35)]).toEqual(["veh-1", "rear"]);
+  expect([...silentAt(data, "sat", 40)]).toEqual([]);
+});
+
+const links = { links: [{ from: "a", to: "b", sinr: 12, delivered: 0.95 }, { from: "b", to: "a", sinr: -4, delivered: null }, { from: "b", to: "c", sinr: 3, delivered: 0.02 }] };
+
+test("links have the class of the measure that is chosen", () => {
+  expect(linksOf(links, "sinr").map((l) => l.linkClass)).toEqual([0, 1]);
+  expect(linksOf(links, "delivered").map((l) => l.linkClass)).toEqual([3, 0]);
+});
+
+test("hops are counted from the selected node, else from the one that the server chose", () => {
+  expect([...hopsOver(links, "a")]).toEqual([["a", 0], ["b", 1], ["c", 2]]);
+  expect([...hopsOver({ ...links, hopsFrom: "c", hops: [{ to: "a", hops: 3 }] }, undefined)]).toEqual([["a", 3]]);
+  expect(hopsOver(undefined, "a").size).toBe(0);
+});

@@ -1,0 +1,125 @@
+import { askJSON } from "../../kubernetes/client";
+import type { LiveChange } from "../../types";
+import { classOf, type Measure } from "./scale";
+import { hopsFrom, paired, type DirectedLink, type MapJammer, type MapLink, type MapNode } from "./scene";
+import type { Terrain } from "./terrain";
+import type { Track } from "./tracks";
+
+/** A point of a track: seconds after T0, latitude, longitude, altitude. */
+export type WirePoint = readonly [number, number, number, number];
+
+/** RunMapData is what the console's server says about a run (internal/console/mapdata). Times are seconds after T0. */
+export interface RunMapData {
+  t0?: string | null;
+  /** durationSeconds of the run, if it ends by itself. */
+  durationSeconds?: number | null;
+  nodes: { name: string; group?: string; networks?: string[] | null; broker?: boolean; track?: WirePoint[] | null }[];
+  /** links: whether the radios of the network report links. */
+  networks: { name: string; model: string; links?: boolean }[];
+  terrain?: Terrain | null;
+  jammers?: { network: string; name: string; fromSeconds: number; toSeconds?: number | null; latitude?: number | null; longitude?: number | null; power?: string; rangeMetres?: number | null }[] | null;
+  silences?: { network: string; node?: string | null; fromSeconds: number; toSeconds?: number | null }[] | null;
+  happened?: Happening[] | null;
+  /** missing says what the map lacks, and why. */
+  missing?: string[] | null;
+}
+
+/** Something that was done to a network, or to some of its nodes. */
+export interface Happening {
+  atSeconds: number;
+  network: string;
+  /** nodes that it concerns; none for all of the network. */
+  nodes?: string[] | null;
+  what: string;
+  change?: LiveChange["spec"]["changes"][number];
+}
+
+export interface RunLinks {
+  links: { from: string; to: string; sinr?: number | null; delivered?: number | null; pathloss?: number | null }[];
+  /** leftOut is the number of links that an answer had no room for. */
+  leftOut?: number;
+  /** hopsFrom is the node from which the hops are counted. */
+  hopsFrom?: string;
+  hops?: { to: string; hops: number }[];
+}
+
+function runPath(namespace: string, uid: string): string {
+  return `/console/v1/namespaces/${encodeURIComponent(namespace)}/runs/${encodeURIComponent(uid)}`;
+}
+
+export function readMap(namespace: string, uid: string, signal: AbortSignal): Promise<RunMapData> {
+  return askJSON<RunMapData>(`${runPath(namespace, uid)}/map`, { signal });
+}
+
+/** readLinks of a network at a time; now without one. */
+export function readLinks(namespace: string, uid: string, network: string, at: number | undefined, signal: AbortSignal): Promise<RunLinks> {
+  const parameters = new URLSearchParams({ network, ...(at !== undefined && { at: String(at) }) });
+  return askJSON<RunLinks>(`${runPath(namespace, uid)}/links?${parameters.toString()}`, { signal });
+}
+
+// APP-6: friendly land units present; signals for brokers, else a unit of no kind.
+const unit = "10031000000000000000";
+const signals = "10031000001110000000";
+
+export function trackOf(points: readonly WirePoint[] | null | undefined): Track {
+  return (points ?? []).map(([at, latitude, longitude, altitude]) => ({ at, latitude, longitude, altitude }));
+}
+
+/** nodesOf a map that are on a network; on any without one. */
+export function nodesOf(data: RunMapData, network?: string): MapNode[] {
+  return data.nodes
+    .filter((node) => network === undefined || (node.networks ?? []).includes(network))
+    .map(({ name, broker, track }) => ({ name, symbol: broker ? signals : unit, track: trackOf(track) }));
+}
+
+/** hasPositions reports whether any node is anywhere at any time. */
+export function hasPositions(data: RunMapData): boolean {
+  return data.nodes.some((node) => (node.track ?? []).length > 0);
+}
+
+function holds({ fromSeconds, toSeconds }: { fromSeconds: number; toSeconds?: number | null }, at: number): boolean {
+  return fromSeconds <= at && at < (toSeconds ?? Infinity);
+}
+
+/** jammersAt a time that disturb a network. Those without a place have the same pathloss to all nodes. */
+export function jammersAt(data: RunMapData, network: string, at: number): MapJammer[] {
+  const found: MapJammer[] = [];
+  for (const jammer of data.jammers ?? []) {
+    const { name, latitude, longitude, rangeMetres } = jammer;
+    if (jammer.network !== network || !holds(jammer, at) || typeof latitude !== "number" || typeof longitude !== "number") continue;
+    found.push({ name, place: { latitude, longitude }, ...(typeof rangeMetres === "number" && { rangeMetres }) });
+  }
+  return found;
+}
+
+/** silentAt a time are the nodes of a network that transmit nothing. */
+export function silentAt(data: RunMapData, network: string, at: number): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const silence of data.silences ?? []) {
+    if (silence.network !== network || !holds(silence, at)) continue;
+    if (typeof silence.node === "string") names.add(silence.node);
+    else for (const node of data.nodes) if ((node.networks ?? []).includes(network)) names.add(node.name);
+  }
+  return names;
+}
+
+/** valuesOf links by a measure; shares are in percent. */
+export function valuesOf({ links }: RunLinks, measure: Measure): DirectedLink[] {
+  return links.map(({ from, to, sinr, delivered }) => ({ from, to, value: measure === "sinr" ? (sinr ?? null) : typeof delivered === "number" ? 100 * delivered : null }));
+}
+
+export function linksOf(links: RunLinks | undefined, measure: Measure): MapLink[] {
+  return links ? paired(valuesOf(links, measure), (value) => classOf(measure, value)) : [];
+}
+
+/** hopsOver the links from a node; without one from the node that the server counts from. */
+export function hopsOver(links: RunLinks | undefined, from: string | undefined): ReadonlyMap<string, number> {
+  if (!links) return new Map();
+  if (from !== undefined) return hopsFrom(links.links, from);
+  return new Map((links.hops ?? []).map(({ to, hops }) => [to, hops]));
+}
+
+/** measureOf a network: a link without radios has no SINR. */
+export function measureOf(model: string | undefined): Measure {
+  return model === "link" ? "delivered" : "sinr";
+}

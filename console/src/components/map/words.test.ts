@@ -1,0 +1,43 @@
+// @vitest-environment node
+import { expect, test } from "vitest";
+import { emptyScene, type Scene } from "./scene";
+import { describeLink, describeScene, remarksOf, rowsOf } from "./words";
+
+const scene: Scene = {
+  ...emptyScene,
+  nodes: [
+    { name: "hq", symbol: "", track: [{ at: 0, latitude: 58, longitude: 8 }] },
+    { name: "veh-1", symbol: "", track: [{ at: 0, latitude: 58, longitude: 8 }, { at: 60, latitude: 58.1, longitude: 8 }] },
+    { name: "late", symbol: "", track: [{ at: 50, latitude: 58, longitude: 8 }] },
+  ],
+  links: [{ from: "hq", to: "veh-1", linkClass: 2, forward: 7, backward: null }],
+  silent: new Set(["veh-1"]),
+  jammers: [{ name: "noise", place: { latitude: 58, longitude: 8 } }],
+  hops: new Map([["hq", 0], ["veh-1", 1]]),
+  selected: "hq",
+};
+
+test("the text says what the picture shows", () => {
+  expect(describeScene(scene, 10)).toBe("Map with 2 nodes of 3, 1 on the move; 1 link; 1 jammer: noise; 1 silent radio.");
+});
+
+test("the list says who is silent, how far, and not there yet", () => {
+  expect(rowsOf(scene, 10).map((row) => row.words)).toEqual(["", "silent, 1 hop", "no position yet, no way"]);
+});
+
+test("a link is described in both directions", () => {
+  expect(describeLink({ from: "hq", to: "veh-1", linkClass: 2, forward: 7, backward: null }, "sinr")).toBe("hq → veh-1: 7.0 dB; veh-1 → hq: not known");
+});
+
+test("what the map leaves out is said", () => {
+  const data = { nodes: [], networks: [{ name: "wan", model: "link", links: false }], missing: ["terrain: Scenario hills has changed since the run"] };
+  const links = { links: [], leftOut: 3, hopsFrom: "hq" };
+  const many = Array.from({ length: 2001 }, (_, i) => ({ from: `n${i}`, to: "hq", linkClass: 1, forward: 1, backward: 1 }));
+  expect(remarksOf(data, links, { ...scene, links: many }, "wan")).toEqual([
+    "The map lacks terrain: Scenario hills has changed since the run",
+    "Network wan has no radios that report links, so that none are drawn.",
+    "Hops are counted from hq, over links on which something was received in the last 10 s.",
+    "2000 of 2001 links are drawn: those of the selected node, then the best.",
+    "3 more links have a lower SINR than those of the map.",
+  ]);
+});
