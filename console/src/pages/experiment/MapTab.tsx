@@ -1,5 +1,96 @@
-import { Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import type { Draft, Kind } from "../../components/livechange/draft";
+import { LiveChangeForm } from "../../components/livechange/LiveChangeForm";
+import { LiveChangeList } from "../../components/livechange/LiveChangeList";
+import type { Place } from "../../components/map/projection";
+import { RunMap, type RunSelection } from "../../components/map/RunMap";
+import { useAccess } from "../../kubernetes/hooks";
+import type { Experiment } from "../../types";
+import { Happenings } from "./Happenings";
+import { beginning, placed, placeOf } from "./liveDraft";
 
-export default function MapTab() {
-  return <Text>The map is not available yet.</Text>;
+/** MapTab shows the nodes of an experiment on a map, and changes its networks by hand. */
+export function MapTab({ experiment }: { experiment: Experiment }) {
+  const { namespace = "", name = "", uid = "" } = experiment.metadata;
+  const t0 = experiment.status?.t0 ?? undefined;
+  const live = experiment.status?.phase === "Running";
+  const [draft, setDraft] = useState<Draft>();
+  const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: "livechanges", namespace });
+  const place = draft && placeOf(draft);
+  const onPlace = draft?.kind === "jammer" && !draft.ends ? (at: Place) => { setDraft(placed(draft, at)); } : undefined;
+  const changing = (selection: RunSelection) => (
+    <Stack gap="md">
+      {live && allowed && !draft && <Beginnings selection={selection} onBegin={setDraft} />}
+      {draft && (
+        <LiveChangeForm
+          experiment={{ namespace, name }}
+          draft={draft}
+          model={selection.data.networks.find((network) => network.name === draft.network)?.model ?? "link"}
+          networks={selection.data.networks.map((network) => network.name)}
+          names={namesOf(selection, draft.network)}
+          onChange={setDraft}
+          onClose={() => { setDraft(undefined); }}
+          onMiddle={() => { setDraft(placed(draft, selection.placeInTheMiddle())); }}
+        />
+      )}
+      <Happenings happened={selection.data.happened ?? []} at={selection.at} />
+      <LiveChangeList namespace={namespace} experiment={name} t0={t0} />
+    </Stack>
+  );
+  return (
+    <RunMap
+      namespace={namespace}
+      uid={uid}
+      t0={t0}
+      live={live}
+      withoutPositions={<WithoutPositions namespace={namespace} name={name} t0={t0} />}
+      onPlace={onPlace}
+      draft={place && { name: draft.values.name || "new jammer", place }}
+    >
+      {changing}
+    </RunMap>
+  );
+}
+
+export default MapTab;
+
+/** namesOf the groups and nodes of a network. */
+function namesOf({ data }: RunSelection, network: string): string[] {
+  const nodes = data.nodes.filter(({ networks }) => networks?.includes(network));
+  return [...new Set(nodes.flatMap(({ group, name }) => (group ? [group, name] : [name])))];
+}
+
+function Beginnings({ selection, onBegin }: { selection: RunSelection; onBegin: (draft: Draft) => void }) {
+  const { network, node, link, data } = selection;
+  const model = data.networks.find(({ name }) => name === network)?.model;
+  const begin = (kind: Kind) => () => { onBegin(beginning(kind, network, node, link)); };
+  return (
+    <Group gap="sm">
+      <Button variant="default" onClick={begin("change")}>
+        {link ? `Change the link ${link.from} – ${link.to}` : node ? `Change the link of ${node}` : `Change network ${network}`}
+      </Button>
+      <Button variant="default" onClick={begin("silence")}>
+        {node && model !== "link" ? `Silence the radio of ${node}` : "Silence radios"}
+      </Button>
+      {model !== "link" && (
+        <Button variant="default" onClick={begin("jammer")}>
+          Place a jammer
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+function WithoutPositions({ namespace, name, t0 }: { namespace: string; name: string; t0: string | undefined }) {
+  return (
+    <Stack align="start">
+      <Text>No node of this run has a position, so that there is no map. Its nodes, networks and links are drawn as a topology.</Text>
+      <Button component={Link} to={`/ns/${namespace}/experiments/${name}?tab=topology`} variant="default">
+        Show the topology
+      </Button>
+      <LiveChangeList namespace={namespace} experiment={name} t0={t0} />
+    </Stack>
+  );
 }

@@ -1,0 +1,39 @@
+import { Table, Text, Title } from "@mantine/core";
+import type { Happening } from "../../components/map/api";
+import { describeChange } from "../../components/radiochange";
+import { span } from "../../components/time";
+
+/** Happenings say what happened to whom, and what is still to come at the moment that the map shows. */
+export function Happenings({ happened, at }: { happened: readonly Happening[]; at: number }) {
+  return (
+    <section aria-label="What happened to whom">
+      <Title order={3}>What happened to whom</Title>
+      {happened.length === 0 && <Text size="sm">No network changes in this run.</Text>}
+      {happened.length > 0 && (
+        <Table.ScrollContainer minWidth={420}>
+          <Table>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>When</Table.Th>
+                <Table.Th>What</Table.Th>
+                <Table.Th>Nodes</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {happened.map((one, index) => (
+                <Table.Tr key={index}>
+                  <Table.Td>
+                    T0+{span(one.atSeconds)}
+                    {one.atSeconds > at && " (to come)"}
+                  </Table.Td>
+                  <Table.Td>{one.change ? `${one.what} (${describeChange(one.change)})` : `${one.network}: ${one.what}`}</Table.Td>
+                  <Table.Td>{one.nodes?.length ? one.nodes.join(", ") : "all"}</Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Table.ScrollContainer>
+      )}
+    </section>
+  );
+}

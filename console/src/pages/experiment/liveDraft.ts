@@ -1,0 +1,21 @@
+import type { Draft, Kind } from "../../components/livechange/draft";
+import type { Place } from "../../components/map/projection";
+
+/** beginning of a draft, from what is selected on the map. */
+export function beginning(kind: Kind, network: string, node: string | undefined, link: { from: string; to: string } | undefined): Draft {
+  const ends = kind === "change" ? { from: link?.from ?? node ?? "", to: link?.to ?? "" } : { from: kind === "silence" ? (node ?? "") : "", to: "" };
+  return { kind, network, ...ends, ends: false, values: kind === "jammer" ? { name: "noise", power: "100W" } : {} };
+}
+
+/** placed is the draft of a jammer at a place. */
+export function placed(draft: Draft, { latitude, longitude }: Place): Draft {
+  return { ...draft, values: { ...draft.values, latitude: latitude.toFixed(5), longitude: longitude.toFixed(5) } };
+}
+
+/** placeOf the jammer of a draft; undefined while it has none. */
+export function placeOf({ kind, ends, values }: Draft): Place | undefined {
+  const { latitude = "", longitude = "" } = values;
+  if (kind !== "jammer" || ends || latitude === "" || longitude === "") return undefined;
+  const place = { latitude: Number(latitude), longitude: Number(longitude) };
+  return Math.abs(place.latitude) <= 90 && Math.abs(place.longitude) <= 180 ? place : undefined;
+}
