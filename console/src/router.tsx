@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { Shell } from "./app/Shell";
+import { writeSearch } from "./components/address";
 import { ErrorPage } from "./components/ErrorPage";
 
 const root = createRootRoute({ component: Shell, errorComponent: ErrorPage });
@@ -16,7 +17,7 @@ const pages = [
   createRoute({ getParentRoute: () => root, path: "/admin", component: lazyRouteComponent(() => import("./pages/admin/Admin"), "Admin") }),
 ] as const;
 
-export const router = createRouter({ routeTree: root.addChildren([...pages]), defaultPreload: "intent", scrollRestoration: true });
+export const router = createRouter({ routeTree: root.addChildren([...pages]), stringifySearch: writeSearch, defaultPreload: "intent", scrollRestoration: true });
 
 declare module "@tanstack/react-router" {
   interface Register {

@@ -1,0 +1,73 @@
+import type { Interval } from "../archive/runs";
+
+/** nothing stands for a figure that there is not. */
+export const nothing = "–";
+
+/** digits writes a number with three significant digits, or more before the decimal point. */
+export function digits(value: number): string {
+  if (value === 0) return "0";
+  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  return value.toFixed(Math.min(6, Math.max(0, 2 - magnitude)));
+}
+
+type Figure = number | null | undefined;
+
+/** duration writes seconds in the unit that suits them, such as 1.45 s, 23.1 ms or 400 µs. */
+export function duration(seconds: Figure): string {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return nothing;
+  const size = Math.abs(seconds);
+  if (size === 0) return "0 s";
+  if (size < 0.9995e-3) return `${digits(seconds * 1e6)} µs`;
+  if (size < 0.9995) return `${digits(seconds * 1e3)} ms`;
+  return `${digits(seconds)} s`;
+}
+
+/** percent writes a share. It never rounds what is less than all to 100 %, nor what is more than nothing to 0 %. */
+export function percent(value: Figure): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return nothing;
+  if (value > 99.99 && value < 100) return "> 99.99 %";
+  if (value > 0 && value < 0.01) return "< 0.01 %";
+  return `${Number(value.toFixed(2))} %`;
+}
+
+/** count writes a whole number with a thin space between thousands. */
+export function count(value: Figure): string {
+  if (value === null || value === undefined) return nothing;
+  return String(value).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+/** bytes writes a size in decimal units, such as 1.25 MB. */
+export function bytes(value: Figure): string {
+  if (value === null || value === undefined) return nothing;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let size = value;
+  let unit = 0;
+  while (size >= 999.5 && unit < units.length - 1) {
+    size /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? String(Math.round(size)) : digits(size)} ${units[unit] ?? ""}`;
+}
+
+/** bytesPerSecond of traffic. Below 1 kB/s it has decimals too. */
+export function bytesPerSecond(value: Figure): string {
+  if (value === null || value === undefined) return nothing;
+  return `${value < 999.5 ? `${digits(value)} B` : bytes(value)}/s`;
+}
+
+/** range writes an interval as [low, high]; it is empty without one. */
+export function range(interval: Interval | null | undefined, write: (value: number) => string): string {
+  return interval ? `[${write(interval.low)}, ${write(interval.high)}]` : "";
+}
+
+/** many writes a number of things with the word that fits, such as 1 run or 3 runs. */
+export function many(n: number, one: string, several = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : several}`;
+}
+
+/** probability writes a p value. */
+export function probability(p: Figure, tooFew = false): string {
+  if (tooFew) return "too few";
+  if (p === null || p === undefined) return nothing;
+  return p < 0.001 ? "< 0.001" : p.toFixed(3);
+}

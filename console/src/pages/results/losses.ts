@@ -1,0 +1,74 @@
+import type { Figures, Results } from "../../archive/runs";
+import { percent } from "../../components/figures";
+import { leftMargin, shortened } from "../../components/plots/boxes";
+import type { Inks } from "../../components/plots/inks";
+import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";
+import type { Column } from "../../components/VirtualTable";
+import { deliveredOf, offeredOf } from "./words";
+
+/** Loss is the share of offered deliveries that did not arrive, in per cent. */
+export interface Loss {
+  name: string;
+  /** lost on the way, and never sent. */
+  lost: number;
+  neverSent: number;
+  low: number | undefined;
+  high: number | undefined;
+}
+
+const most = 60;
+
+/** lossesOf the entries to which anything was offered; those with most losses if there are more than can be drawn. */
+export function lossesOf(entries: readonly (Figures & { name: string })[]): Loss[] {
+  const losses = entries.flatMap((entry) => {
+    const offered = offeredOf(entry);
+    const delivered = deliveredOf(entry);
+    if (offered === 0 || delivered === undefined) return [];
+    const interval = entry.confidence?.deliveredPercent;
+    const lost = (100 * entry.messages.lost) / offered;
+    return [{ name: entry.name, lost, neverSent: Math.max(0, 100 - delivered - lost), low: interval ? 100 - interval.high : undefined, high: interval ? 100 - interval.low : undefined }];
+  });
+  if (losses.length <= most) return losses;
+  const chosen = new Set([...losses].sort((a, b) => b.lost + b.neverSent - a.lost - a.neverSent).slice(0, most));
+  return losses.filter((loss) => chosen.has(loss));
+}
+
+/** lossesOfRun are those of groups, and of publishers where there is more than one. */
+export function lossesOfRun({ groups, publishers }: Results): Loss[] {
+  return lossesOf([...(groups ?? []), ...((publishers?.length ?? 0) > 1 ? (publishers ?? []) : [])]);
+}
+
+export function drawLosses(plot: PlotLibrary, losses: Loss[], width: number, inks: Inks): Element {
+  const names = losses.map(({ name }) => name);
+  const margin = leftMargin(names, width);
+  const parts = losses.flatMap(({ name, lost, neverSent }) => [
+    { name, share: lost, part: "lost on the way" },
+    { name, share: neverSent, part: "never sent" },
+  ]);
+  return plot.plot({
+    width,
+    height: 60 + 26 * losses.length,
+    marginLeft: margin,
+    x: { label: "of offered deliveries", domain: [0, Math.max(1, ...losses.map(({ lost, neverSent, high }) => Math.max(high ?? 0, lost + neverSent)))], grid: true, tickFormat: (share: number) => `${share} %` },
+    y: { label: null, domain: names, tickFormat: (name: string) => shortened(name, margin) },
+    color: { domain: ["lost on the way", "never sent"], range: [inks.bad, inks.part], legend: true },
+    marks: [
+      plot.barX(parts, plot.stackX({ y: "name", x: "share", fill: "part", inset: 4, title: ({ name, share, part }: (typeof parts)[number]) => `${name}: ${percent(share)} ${part}` })),
+      plot.ruleY(
+        losses.filter(({ low }) => low !== undefined),
+        { y: "name", x1: "low", x2: "high", strokeWidth: 1.5, marker: "tick" },
+      ),
+      plot.ruleX([0]),
+    ],
+  });
+}
+
+const share = (id: string, head: string): Column<TextRow> => ({ id, head, numeric: true, value: (row) => row[id], show: (row) => percent(row[id] as number | undefined) });
+
+export const lossColumns: Column<TextRow>[] = [
+  { id: "name", head: "Name", value: ({ name }) => name },
+  share("lost", "Lost on the way"),
+  share("neverSent", "Never sent"),
+  share("low", "Interval from"),
+  share("high", "to"),
+];
