@@ -3,7 +3,7 @@ import { useCallback, useMemo } from "react";
 import { boxesOf } from "../../components/plots/boxes";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
-import { BoxFigure } from "./BoxFigure";
+import { BoxFigure } from "../../components/plots/BoxFigure";
 import { DotsFigure } from "./DotsFigure";
 import { drawLosses, lossColumns, lossesOfRun } from "./losses";
 import type { PartProps } from "./Results";

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { headlineGroup } from "../../archive/runs";
 import { count, percent } from "../../components/figures";
 import { boxesOf } from "../../components/plots/boxes";
-import { BoxFigure } from "./BoxFigure";
+import { BoxFigure } from "../../components/plots/BoxFigure";
 import { DotsFigure } from "./DotsFigure";
 import type { PartProps } from "./Results";
 import { reasonsOf } from "./words";

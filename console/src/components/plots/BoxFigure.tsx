@@ -1,8 +1,8 @@
 import { Text } from "@mantine/core";
 import { useCallback, useMemo } from "react";
-import { boxCaption, boxColumns, chosenBoxes, drawBoxes, mostBoxes, type Box } from "../../components/plots/boxes";
-import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
-import type { Inks } from "../../components/plots/inks";
+import { boxCaption, boxColumns, chosenBoxes, drawBoxes, mostBoxes, type Box } from "./boxes";
+import { PlotFigure, type PlotLibrary, type TextRow } from "./PlotFigure";
+import type { Inks } from "./inks";
 
 interface BoxFigureProps {
   title: string;

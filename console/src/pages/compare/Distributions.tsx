@@ -1,0 +1,130 @@
+import { Group, Select, Stack, Text, Title } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import type { Compared, ComparedGroup, Comparison, Difference } from "../../archive/comparison";
+import { useChoices } from "../../components/address";
+import { count, duration, percent, range } from "../../components/figures";
+import { boxesOf } from "../../components/plots/boxes";
+import { BoxFigure } from "../../components/plots/BoxFigure";
+import { PlotFigure, type PlotLibrary } from "../../components/plots/PlotFigure";
+import type { Inks } from "../../components/plots/inks";
+import { VirtualTable, type Column } from "../../components/VirtualTable";
+import { differenceColumns, differenceRows, drawEffects, effectsOf } from "./differences";
+import { labelsOf } from "./labels";
+
+/** Distributions shows delays and losses of the runs, and by how much they differ. */
+export function Distributions({ comparison }: { comparison: Comparison }) {
+  const [choice, choose] = useChoices();
+  const group = comparison.groups.find(({ name }) => name === choice("group")) ?? comparison.groups[0];
+  const repeats = comparison.conditions.length < comparison.runs.length;
+  const of = choice("of") === "runs" || !repeats ? "runs" : "conditions";
+  if (!group) return <Text>These runs have no group of deliveries in common.</Text>;
+  return (
+    <Stack>
+      <Group align="end">
+        <Select
+          label="Deliveries of group"
+          data={comparison.groups.map(({ name }) => name)}
+          value={group.name}
+          allowDeselect={false}
+          onChange={(name) => {
+            choose({ group: name ?? undefined });
+          }}
+        />
+        {repeats && (
+          <Select
+            label="Show"
+            data={[
+              { value: "conditions", label: "conditions: repeats together" },
+              { value: "runs", label: "each run" },
+            ]}
+            value={of}
+            allowDeselect={false}
+            onChange={(value) => {
+              choose({ of: value === "runs" ? "runs" : undefined });
+            }}
+          />
+        )}
+      </Group>
+      <Side comparison={comparison} group={group} of={of} />
+      <Effects group={group.name} differences={group.differences ?? []} />
+      {comparison.axes?.map(({ axis, groups }) => (
+        <section key={axis}>
+          <Title order={2} size="h3">
+            Levels of {axis}
+          </Title>
+          <Effects group={`${axis} of ${group.name}`} differences={groups.find(({ name }) => name === group.name)?.differences ?? []} />
+        </section>
+      ))}
+    </Stack>
+  );
+}
+
+interface SideRow extends Compared {
+  key: string;
+  name: string;
+  /** run that has a page; a condition has none. */
+  run?: { namespace: string; uid: string; keptUp: boolean | null };
+}
+
+function sideRows(comparison: Comparison, group: ComparedGroup, of: "runs" | "conditions"): SideRow[] {
+  if (of === "conditions") return group.conditions.map((condition) => ({ ...condition, key: condition.label, name: `${condition.label} (${condition.runs})` }));
+  const labels = labelsOf(comparison);
+  return group.runs.map((run) => {
+    const at = comparison.runs.findIndex(({ uid }) => uid === run.uid);
+    const found = comparison.runs[at];
+    return { ...run, key: run.uid, name: labels[at] ?? run.label, ...(found && { run: found }) };
+  });
+}
+
+function Side({ comparison, group, of }: { comparison: Comparison; group: ComparedGroup; of: "runs" | "conditions" }) {
+  const rows = useMemo(() => sideRows(comparison, group, of), [comparison, group, of]);
+  const boxes = useMemo(() => boxesOf(rows.map(({ name, delaySeconds }) => ({ name, quantiles: delaySeconds }))), [rows]);
+  const responses = useMemo(() => boxesOf(rows.map(({ name, requests }) => ({ name, quantiles: requests?.responseSeconds }))), [rows]);
+  const asked = rows.some(({ requests }) => requests);
+  return (
+    <>
+      <VirtualTable label="Runs side by side" columns={asked ? [...columns, ...requestColumns] : columns} rows={rows} keyOf={({ key }) => key} />
+      <BoxFigure title={`Delay of group ${group.name}`} file="comparison-delays" boxes={boxes} what="delay" none="nothing was received." />
+      {responses.length > 0 && <BoxFigure title={`Response time of group ${group.name}`} file="comparison-response-times" boxes={responses} what="response time" none="no request had a receipt." />}
+    </>
+  );
+}
+
+function Effects({ group, differences }: { group: string; differences: readonly Difference[] }) {
+  const rows = useMemo(() => differenceRows(differences), [differences]);
+  const effects = useMemo(() => effectsOf(differences), [differences]);
+  const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawEffects(plot, effects, width, inks), [effects]);
+  if (differences.length === 0) return null;
+  return (
+    <>
+      <PlotFigure title={`Effect on delays of group ${group}`} file="comparison-effects" draw={draw} columns={differenceColumns} rows={rows}>
+        Dots: Cliff&apos;s delta. Lines: its 95 % interval. 1: always longer. 0: neither tends to be.
+      </PlotFigure>
+      <VirtualTable label={`Differences of group ${group}`} columns={differenceColumns} rows={rows} keyOf={(row) => String(row.pair)} />
+    </>
+  );
+}
+
+const columns: Column<SideRow>[] = [
+  {
+    id: "name",
+    head: "Run or condition",
+    value: ({ name }) => name,
+    show: ({ name, run }) => (run ? <Link to="/ns/$namespace/runs/$uid" params={run}>{name}</Link> : name),
+  },
+  { id: "keptUp", head: "Kept up", value: ({ run }) => (run === undefined ? "" : run.keptUp === null ? "not known" : run.keptUp ? "yes" : "no") },
+  { id: "offered", head: "Offered", numeric: true, value: ({ messages }) => messages.offered ?? messages.expected, show: ({ messages }) => count(messages.offered ?? messages.expected) },
+  { id: "delivered", head: "Delivered", numeric: true, value: ({ messages }) => messages.deliveredPercent, show: ({ messages }) => percent(messages.deliveredPercent) },
+  { id: "deliveredRange", head: "95 % interval", numeric: true, value: ({ confidence }) => range(confidence?.deliveredPercent, percent) },
+  { id: "median", head: "Median delay", numeric: true, value: ({ delaySeconds }) => delaySeconds?.median, show: ({ delaySeconds }) => duration(delaySeconds?.median) },
+  { id: "medianRange", head: "95 % interval", numeric: true, value: ({ confidence }) => range(confidence?.medianSeconds, duration) },
+  { id: "mean", head: "Mean delay", numeric: true, value: ({ delaySeconds }) => delaySeconds?.mean, show: ({ delaySeconds }) => duration(delaySeconds?.mean) },
+  { id: "p95", head: "p95", numeric: true, value: ({ delaySeconds }) => delaySeconds?.p95, show: ({ delaySeconds }) => duration(delaySeconds?.p95) },
+  { id: "max", head: "Greatest", numeric: true, value: ({ delaySeconds }) => delaySeconds?.max, show: ({ delaySeconds }) => duration(delaySeconds?.max) },
+];
+
+const requestColumns: Column<SideRow>[] = [
+  { id: "receipts", head: "Receipts", numeric: true, value: ({ requests }) => requests?.receiptPercent, show: ({ requests }) => percent(requests?.receiptPercent) },
+  { id: "response", head: "Mean response", numeric: true, value: ({ requests }) => requests?.responseSeconds?.mean, show: ({ requests }) => duration(requests?.responseSeconds?.mean) },
+];

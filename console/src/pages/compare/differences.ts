@@ -1,0 +1,97 @@
+import type { Difference, Estimate } from "../../archive/comparison";
+import { duration, nothing, probability } from "../../components/figures";
+import { leftMargin, shortened } from "../../components/plots/boxes";
+import type { Inks } from "../../components/plots/inks";
+import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";
+import type { Column } from "../../components/VirtualTable";
+
+/** estimateText writes an estimate with its interval. */
+export function estimateText(estimate: Estimate | null | undefined, write: (value: number) => string): string {
+  if (!estimate) return nothing;
+  const interval = estimate.low === null || estimate.high === null ? "" : ` [${write(estimate.low)}, ${write(estimate.high)}]`;
+  return write(estimate.estimate) + interval;
+}
+
+/** signed writes a time with its sign, as it is a difference. */
+export function signed(seconds: number): string {
+  return seconds > 0 ? `+${duration(seconds)}` : duration(seconds);
+}
+
+export function points(value: number): string {
+  return `${value > 0 ? "+" : ""}${value.toFixed(2)} points`;
+}
+
+/** inWords says what delta means: how often a delay of the second is longer than one of the first. */
+export function inWords({ from, to, delay }: Difference): string {
+  const delta = delay?.cliffsDelta?.estimate;
+  if (delta === undefined) return "Delays cannot be compared.";
+  if (delta === 0) return `Neither ${from} nor ${to} tends to have longer delays.`;
+  const share = Math.round(50 * (1 + Math.abs(delta)));
+  const [longer, shorter] = delta > 0 ? [to, from] : [from, to];
+  return `A delay of ${longer} is longer than one of ${shorter} in ${share} % of pairs, ties counting half.`;
+}
+
+/** rowsOf differences as text. */
+export function differenceRows(differences: readonly Difference[]): TextRow[] {
+  return differences.map((difference) => {
+    const { from, to, delay, loss, withinLateness } = difference;
+    return {
+      pair: `${from} → ${to}`,
+      shift: estimateText(delay?.shiftSeconds, signed),
+      delta: estimateText(delay?.cliffsDelta, (value) => value.toFixed(2)),
+      p: probability(delay?.brunnerMunzel?.pHolm, delay?.brunnerMunzel?.tooFew),
+      loss: estimateText(loss?.percentagePoints, points),
+      lossP: probability(loss?.welch?.pHolm, loss?.welch?.tooFew),
+      lateness: withinLateness.join(", "),
+      words: inWords(difference),
+    };
+  });
+}
+
+export const differenceColumns: Column<TextRow>[] = [
+  { id: "pair", head: "From → to", value: (row) => row.pair },
+  { id: "shift", head: "Shift of delays", value: (row) => row.shift },
+  { id: "delta", head: "Cliff's delta", value: (row) => row.delta },
+  { id: "p", head: "p (Holm)", value: (row) => row.p },
+  { id: "loss", head: "Difference of losses", value: (row) => row.loss },
+  { id: "lossP", head: "p of loss (Holm)", value: (row) => row.lossP },
+  { id: "lateness", head: "Within lateness", value: (row) => row.lateness },
+  { id: "words", head: "In words", value: (row) => row.words },
+];
+
+interface Effect {
+  pair: string;
+  estimate: number;
+  low: number | null;
+  high: number | null;
+}
+
+const most = 60;
+
+/** effectsOf differences: Cliff's delta, the greatest ones if there are more than can be drawn. */
+export function effectsOf(differences: readonly Difference[]): Effect[] {
+  const effects = differences.flatMap(({ from, to, delay }) => (delay?.cliffsDelta ? [{ pair: `${from} → ${to}`, ...delay.cliffsDelta }] : []));
+  if (effects.length <= most) return effects;
+  const chosen = new Set([...effects].sort((a, b) => Math.abs(b.estimate) - Math.abs(a.estimate)).slice(0, most));
+  return effects.filter((effect) => chosen.has(effect));
+}
+
+export function drawEffects(plot: PlotLibrary, effects: Effect[], width: number, inks: Inks): Element {
+  const names = effects.map(({ pair }) => pair);
+  const margin = leftMargin(names, width);
+  return plot.plot({
+    width,
+    height: 70 + 26 * effects.length,
+    marginLeft: margin,
+    x: { domain: [-1, 1], label: "Cliff's delta: shorter ← → longer delays", grid: true },
+    y: { label: null, domain: names, tickFormat: (name: string) => shortened(name, margin) },
+    marks: [
+      plot.ruleX([0]),
+      plot.ruleY(
+        effects.filter(({ low, high }) => low !== null && high !== null),
+        { y: "pair", x1: "low", x2: "high", strokeWidth: 2, stroke: inks.mark, marker: "tick" },
+      ),
+      plot.dot(effects, { y: "pair", x: "estimate", fill: inks.mark, r: 5, title: ({ pair, estimate, low, high }: Effect) => `${pair}: ${estimateText({ estimate, low, high }, (value) => value.toFixed(2))}` }),
+    ],
+  });
+}
