@@ -75,6 +75,16 @@ def test_a_message_that_asks_for_no_receipt_is_no_request(tmp_path):
         assert not any(name.startswith("requests") for name in gap_names(analysis.results))
 
 
+def test_a_repeated_message_that_asks_for_no_receipt_is_no_request(tmp_path):
+    service = CHAT | {"messaging": {"transport": "soap-udp", "receipt": False}}
+    lab = Lab(tmp_path / "run").node("a", service).node("b", service)
+    send(lab, "1", 1.0)
+    lab.event("a/chat", "retransmitted", 1.1, "1", TO_B)
+    analysis = analyse(lab.write())
+    assert "requests" not in analysis.results and analysis.requests.is_empty()
+    assert not any(name.startswith("requests") for name in gap_names(analysis.results))
+
+
 def test_a_failure_without_asking_for_a_receipt_counts_alone(tmp_path):
     service = CHAT | {"messaging": {"transport": "coap-tcp", "receipt": False}}
     lab = Lab(tmp_path / "run").node("a", service).node("b", service)

@@ -48,7 +48,7 @@ def match(run: Run, events: pl.DataFrame, matching: Matching, gaps: Gaps) -> pl.
     outcomes = _outcomes(events)
     found = known.join(outcomes, on=["publisher", "id"], how="left", maintain_order="left")
     _unknown(run, outcomes.join(known, on=["publisher", "id"], how="anti"), gaps)
-    found = _answered_topics(found).filter(pl.col("events").is_not_null() | pl.col("answeredTopic") | _asked(run))
+    found = _answered_topics(found).filter(_told(run) | pl.col("answeredTopic") | _asked(run))
     found = found.with_columns(pl.col("receipts", "failures", "nameless", "retransmissions").fill_null(0))
     _contradictions(run, found, gaps)
     found = _settled(found)
@@ -136,6 +136,13 @@ def _asked(run: Run) -> pl.Expr:
         to_one = pl.col("topic").cast(pl.String).is_in([f"messaging/{name}/to/{node}" for node in alone])
         asked = asked | (pl.col("publisher").is_in(numbers) & to_one)
     return asked.fill_null(False)
+
+
+def _told(run: Run) -> pl.Expr:
+    """Whether the log says that the message was a request. A service repeats also messages for which it asks no receipt."""
+    numbers = [i.number for i in run.instances if i.app in services(run)]
+    outcome = pl.col("receipt").is_not_null() | pl.col("failed").is_not_null()
+    return pl.when(pl.col("publisher").is_in(numbers)).then(outcome).otherwise(pl.col("events").is_not_null()).fill_null(False)
 
 
 def _settled(found: pl.DataFrame) -> pl.DataFrame:
