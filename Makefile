@@ -9,7 +9,7 @@ export CGO_ENABLED = 0
 VERSION := 0.1.0
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 PROGRAMS := operator=./operators/cmd/manager radiod=./images/radiod radio=./images/radiod/radio agent=./images/agent \
-	traffic=./images/traffic traffic-zeromq=./images/zeromq mgen-app=./images/mgen mosquitto-statistics=./images/mosquitto server=./images/server vignette=./cmd/vignette
+	traffic=./images/traffic traffic-zeromq=./images/zeromq mgen-app=./images/mgen mosquitto-statistics=./images/mosquitto server=./images/server console=./images/console vignette=./cmd/vignette
 
 ifeq ($(CLUSTER),existing)
 IMAGES ?= vignette

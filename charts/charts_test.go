@@ -54,7 +54,7 @@ func render(t *testing.T, arguments ...string) string {
 func decode(t *testing.T, manifests string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -82,6 +82,8 @@ func TestWhatGuardsTeamsFromEachOther(t *testing.T) {
 		"roles.yaml": {"vignette", "vignette", "-n", "vignette-system", "-s", "templates/roles.yaml"},
 		"networkpolicies.yaml": {"vignette", "vignette", "-n", "vignette-system", "-s", "templates/networkpolicies.yaml",
 			"--set", `networkPolicies.metricsFrom[0].namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=monitoring`},
+		"console.yaml": {"vignette", "vignette", "-n", "vignette-system", "-s", "templates/console.yaml", "--set", "console.enabled=true", "--set", "console.origin=https://console.example",
+			"--set", "console.oidc.issuer=https://login.example", "--set", "console.oidc.clientID=vignette", "--set", "console.oidc.clientSecret=console-login", "--set", "console.oidc.caConfigMap=login-ca"},
 		"team.yaml": {"team-nor", "vignette-team", "-n", "team-nor", "--set", "viewers.groups={nor,allies}", "--set", "experimenters.users={anna@example.org}",
 			"--set", "quota.pods=60", "--set", `networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=monitoring`},
 		"team-plain.yaml": {"team-nor", "vignette-team", "-n", "team-nor"},
@@ -91,6 +93,30 @@ func TestWhatGuardsTeamsFromEachOther(t *testing.T) {
 			decode(t, made)
 			golden.Check(t, name, made)
 		})
+	}
+}
+
+// TestTheConsoleHasNoRights: none of Kubernetes, and no token with which to ask for any.
+func TestTheConsoleHasNoRights(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "console.enabled=true", "--set", "console.origin=https://console.example",
+		"--set", "console.oidc.issuer=https://login.example", "--set", "console.oidc.clientID=vignette")
+	deployments := 0
+	for document := range strings.SplitSeq(made, "\n---\n") {
+		if strings.Contains(document, "RoleBinding\n") && strings.Contains(document, "vignette-console") {
+			t.Errorf("the console has a role:\n%s", document)
+		}
+		var d appsv1.Deployment
+		if !strings.Contains(document, "kind: Deployment") || yaml.Unmarshal([]byte(document), &d) != nil || d.Name != "vignette-console" {
+			continue
+		}
+		deployments++
+		pod := d.Spec.Template.Spec
+		if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken || strings.Contains(document, "serviceAccountToken:") {
+			t.Errorf("the console has a token:\n%s", document)
+		}
+	}
+	if deployments != 1 {
+		t.Errorf("%d Deployments of the console, want 1", deployments)
 	}
 }
 

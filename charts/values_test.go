@@ -47,6 +47,12 @@ func TestValuesAreAccepted(t *testing.T) {
 	}
 }
 
+func TestAConsoleWithoutALoginIsRefused(t *testing.T) {
+	if out, err := rendered(t, "vignette", "--set", "console.enabled=true,console.origin=https://console.example"); err == nil || !strings.Contains(out, "needs console.origin, console.oidc.issuer and console.oidc.clientID") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	for set, c := range map[string]struct{ chart, want string }{
 		"images.registy=x":               {"vignette", "registy"},
@@ -66,6 +72,8 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"waveforms.readers=everybody":    {"vignette", "readers"},
 		"podAnnotations.number=1":        {"vignette", "podAnnotations"},
 		"networkPolicies.metricsFrom=x":  {"vignette", "metricsFrom"},
+		"console.origin=http://x":        {"vignette", "origin"},
+		"console.oidc.issuer=login":      {"vignette", "issuer"},
 		"experimenters=nor":              {"vignette-team", "experimenters"},
 		"quota.pods=many":                {"vignette-team", "quota"},
 		"networkPolicy.dnsPorts[0]=0":    {"vignette-team", "dnsPorts"},

@@ -9,29 +9,31 @@ import (
 
 // Error is an answer with a status other than 200.
 type Error struct {
-	Status  int
-	Message string
+	Status  int    `json:"-"`
+	Message string `json:"error"`
+	// Login is where the browser goes to log in, if the page cannot by itself.
+	Login string `json:"login,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }
 
 // Errorf makes an Error.
 func Errorf(status int, format string, args ...any) error {
-	return &Error{status, fmt.Sprintf(format, args...)}
+	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
 // WriteError answers with an error. One that is no Error has no words for users.
 func WriteError(w http.ResponseWriter, err error) {
 	var known *Error
 	if !errors.As(err, &known) {
-		known = &Error{http.StatusInternalServerError, "the console failed: its own output says more"}
+		known = &Error{Status: http.StatusInternalServerError, Message: "the console failed: its own output says more"}
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	header.Del("Content-Length")
 	w.WriteHeader(known.Status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": known.Message})
+	_ = json.NewEncoder(w).Encode(known)
 }
 
 // WriteJSON answers with an object.

@@ -55,7 +55,7 @@ func answerMap(w http.ResponseWriter, made any, err error) error {
 	var known *mapdata.Error
 	switch {
 	case errors.As(err, &known):
-		return &Error{known.Status, known.Message}
+		return &Error{Status: known.Status, Message: known.Message}
 	case errors.Is(err, context.Canceled):
 		return Errorf(http.StatusServiceUnavailable, "the browser no longer waits")
 	case err != nil:

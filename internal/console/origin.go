@@ -34,9 +34,9 @@ func (c *Console) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// isPage reports whether a request is for a part of the page, to which other sites may link.
+// isPage reports whether a request is for a part of the page, to which other sites may link, or comes back from a login.
 func isPage(r *http.Request) bool {
-	return !strings.HasPrefix(r.URL.Path, "/k8s/") && !strings.HasPrefix(r.URL.Path, "/console/")
+	return r.URL.Path == callbackPath || !strings.HasPrefix(r.URL.Path, "/k8s/") && !strings.HasPrefix(r.URL.Path, "/console/")
 }
 
 func describe(r *http.Request) string {

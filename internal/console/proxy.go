@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"io"
 	"log"
 	"net/http"
 	"net/http/httputil"
@@ -44,23 +45,25 @@ func (c *Console) proxy(w http.ResponseWriter, r *http.Request, user *User) erro
 	if err := checkProxied(r); err != nil {
 		return err
 	}
-	w.Header().Del("Content-Security-Policy") // the answer has its own
+	if isStream(r) {
+		return c.stream(w, r, user)
+	}
+	for name := range w.Header() {
+		w.Header().Del(name) // the answer has its own
+	}
 	reverse := httputil.ReverseProxy{
-		Transport: user.Transport, FlushInterval: -1, ErrorLog: log.New(discard{}, "", 0),
+		Transport: user.Transport, FlushInterval: -1,
+		ErrorLog:       log.New(io.Discard, "", 0), // browsers end streams all the time
 		Rewrite:        func(p *httputil.ProxyRequest) { rewrite(p, user.Server) },
 		ModifyResponse: func(answer *http.Response) error { sanitize(answer); return nil },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			secureHeaders(w.Header())
 			WriteError(w, c.explain(user, err))
 		},
 	}
 	reverse.ServeHTTP(w, r)
 	return nil
 }
-
-// discard is for what the browser's end of a stream causes.
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // infos reads paths as the API server does.
 var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
@@ -131,8 +134,8 @@ func sanitize(answer *http.Response) {
 	policies := answer.Header.Values("Content-Security-Policy")
 	keep(answer.Header, answerHeaders)
 	header := answer.Header
+	secureHeaders(header)
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", proxiedPolicy)
 	for _, policy := range policies { // both hold; only the console may show the page in a frame
 		header.Add("Content-Security-Policy", strings.ReplaceAll(policy, "frame-ancestors 'none'", "frame-ancestors 'self'"))

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"sync"
+	"time"
+)
+
+// store has entries under names that nobody can guess, for a time. Beyond its most entries the oldest ends.
+type store[T any] struct {
+	mu       sync.Mutex
+	most     int
+	lifetime time.Duration
+	entries  map[string]stored[T]
+	// order of the names, the oldest first; some may be gone.
+	order []string
+}
+
+type stored[T any] struct {
+	value T
+	until time.Time
+}
+
+func newStore[T any](most int, lifetime time.Duration) *store[T] {
+	return &store[T]{most: most, lifetime: lifetime, entries: map[string]stored[T]{}}
+}
+
+// add an entry and return its name.
+func (s *store[T]) add(value T, now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := randomText()
+	s.entries[name] = stored[T]{value, now.Add(s.lifetime)}
+	s.order = append(s.order, name)
+	for len(s.order) > 0 {
+		oldest, there := s.entries[s.order[0]]
+		if there && len(s.order) <= s.most && now.Before(oldest.until) {
+			break
+		}
+		delete(s.entries, s.order[0])
+		s.order = s.order[1:]
+	}
+	return name
+}
+
+func (s *store[T]) get(name string, now time.Time) (value T, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry, found := s.entries[name]
+	if !found || !now.Before(entry.until) {
+		return value, false
+	}
+	return entry.value, true
+}
+
+// take an entry, which is gone then.
+func (s *store[T]) take(name string, now time.Time) (value T, found bool) {
+	value, found = s.get(name, now)
+	s.remove(name)
+	return value, found
+}
+
+func (s *store[T]) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.entries, name)
+}

@@ -1,0 +1,267 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// TeamConfig is that of a console for many users, who log in by OpenID Connect.
+type TeamConfig struct {
+	// Issuer and ClientID are those that the API server trusts, too. ClientSecret is empty for a public client.
+	Issuer, ClientID, ClientSecret string
+	// Scopes asked for beside openid.
+	Scopes []string
+	// Origin of the console, by https.
+	Origin string
+	// Server is the API server, without credentials.
+	Server *rest.Config
+	// Namespace that the page begins with.
+	Namespace string
+	// Client sends requests to the issuer.
+	Client *http.Client
+}
+
+const (
+	loginPath    = "/console/v1/login"
+	callbackPath = "/console/v1/callback"
+	// The prefix makes browsers refuse the cookie from anybody but this host by https.
+	sessionCookie = "__Host-vignette"
+	loginCookie   = "__Host-vignette-login"
+	// loginLifetime is how long a user may take to log in.
+	loginLifetime = 10 * time.Minute
+	// sessionLifetime ends a session that is still in use.
+	sessionLifetime = 12 * time.Hour
+	// refreshAhead of a token's end another one is fetched.
+	refreshAhead = time.Minute
+	// Sessions and logins beyond these numbers end the oldest ones.
+	maxSessions, maxLogins = 2000, 500
+)
+
+// Team is the Access of many users. A session is in memory: a new start asks the issuer again.
+type Team struct {
+	config   TeamConfig
+	origin   string
+	base     http.RoundTripper
+	server   *url.URL
+	logins   *store[*pendingLogin]
+	sessions *store[*teamSession]
+	now      func() time.Time
+
+	mu sync.Mutex
+	// provider is nil until the issuer has answered.
+	provider *oidc.Provider
+}
+
+// pendingLogin is a login that the issuer has not confirmed yet.
+type pendingLogin struct{ state, nonce, verifier, to string }
+
+// teamSession is a user who is logged in.
+type teamSession struct {
+	mu      sync.Mutex
+	user    *User
+	expires time.Time
+	refresh string
+}
+
+// NewTeam makes the access.
+func NewTeam(config TeamConfig) (*Team, error) {
+	origin, err := url.Parse(config.Origin)
+	if err != nil || origin.Scheme != "https" || origin.Host == "" {
+		return nil, errors.New("the console's origin is " + config.Origin + ": want one such as https://console.example, as browsers keep its cookie for https only")
+	}
+	server, _, err := rest.DefaultServerUrlFor(config.Server)
+	if err != nil {
+		return nil, err
+	}
+	base, err := rest.TransportFor(rest.AnonymousClientConfig(config.Server))
+	if err != nil {
+		return nil, err
+	}
+	return &Team{
+		config: config, origin: "https://" + origin.Host, base: base, server: server, now: time.Now,
+		logins: newStore[*pendingLogin](maxLogins, loginLifetime), sessions: newStore[*teamSession](maxSessions, sessionLifetime),
+	}, nil
+}
+
+// Register implements Access.
+func (t *Team) Register(mux *http.ServeMux) {
+	for path, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET " + loginPath: t.begin, "GET " + callbackPath: t.complete, "POST /console/v1/logout": t.logOut,
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if err := handle(w, r); err != nil {
+				WriteError(w, err)
+			}
+		})
+	}
+}
+
+// issuer returns the provider, and how to ask it.
+func (t *Team) issuer() (*oidc.Provider, *oauth2.Config, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.provider == nil {
+		provider, err := oidc.NewProvider(t.context(context.Background()), t.config.Issuer)
+		if err != nil {
+			return nil, nil, Errorf(http.StatusBadGateway, "the login service %s gives no answer that can be used: try again, or tell the console's administrator", t.config.Issuer)
+		}
+		t.provider = provider
+	}
+	return t.provider, &oauth2.Config{
+		ClientID: t.config.ClientID, ClientSecret: t.config.ClientSecret, Endpoint: t.provider.Endpoint(),
+		RedirectURL: t.origin + callbackPath, Scopes: append([]string{oidc.ScopeOpenID}, t.config.Scopes...),
+	}, nil
+}
+
+func (t *Team) context(ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, t.config.Client)
+}
+
+// begin a login: the browser goes to the issuer.
+func (t *Team) begin(w http.ResponseWriter, r *http.Request) error {
+	_, asking, err := t.issuer()
+	if err != nil {
+		return err
+	}
+	login := &pendingLogin{randomText(), randomText(), oauth2.GenerateVerifier(), localPath(r.URL.Query().Get("to"))}
+	id := t.logins.add(login, t.now())
+	// Lax, as the issuer's page sends the browser back.
+	setCookie(w, loginCookie, id, http.SameSiteLaxMode, loginLifetime)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, asking.AuthCodeURL(login.state, oidc.Nonce(login.nonce), oauth2.S256ChallengeOption(login.verifier)), http.StatusSeeOther)
+	return nil
+}
+
+// localPath returns a path of the console; the home page for anything else.
+func localPath(to string) string {
+	address, err := url.Parse(to)
+	if err != nil || address.Scheme != "" || address.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\t\r\n") {
+		return "/"
+	}
+	return to
+}
+
+// complete a login with the issuer's code.
+func (t *Team) complete(w http.ResponseWriter, r *http.Request) error {
+	again := func(why string) error {
+		return Errorf(http.StatusBadRequest, "the login failed, %s: open %s and try again", why, t.origin)
+	}
+	cookie, err := r.Cookie(loginCookie)
+	if err != nil {
+		return again("as it took too long or began in another browser")
+	}
+	login, found := t.logins.take(cookie.Value, t.now())
+	query := r.URL.Query()
+	switch {
+	case !found || !equal(query.Get("state"), login.state):
+		return again("as it took too long or began in another browser")
+	case query.Get("error") != "":
+		return again("as the login service refused it")
+	}
+	_, asking, err := t.issuer()
+	if err != nil {
+		return err
+	}
+	tokens, err := asking.Exchange(t.context(r.Context()), query.Get("code"), oauth2.VerifierOption(login.verifier))
+	if err != nil {
+		return again("as the login service did not confirm it")
+	}
+	session, err := t.newSession(r.Context(), tokens, login.nonce)
+	if err != nil {
+		return again("as the login service's token is not for this console")
+	}
+	setCookie(w, loginCookie, "", http.SameSiteLaxMode, -time.Second)
+	setCookie(w, sessionCookie, t.sessions.add(session, t.now()), http.SameSiteStrictMode, sessionLifetime)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, login.to, http.StatusSeeOther)
+	return nil
+}
+
+// newSession of tokens of the issuer. A refreshed token need not have a nonce.
+func (t *Team) newSession(ctx context.Context, tokens *oauth2.Token, nonce string) (*teamSession, error) {
+	provider, _, err := t.issuer()
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := tokens.Extra("id_token").(string)
+	verified, err := provider.VerifierContext(t.context(ctx), &oidc.Config{ClientID: t.config.ClientID, Now: t.now}).Verify(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	if nonce != "" && !equal(verified.Nonce, nonce) {
+		return nil, errors.New("the token is of another login")
+	}
+	user := &User{
+		Mode: "team", Namespace: t.config.Namespace, Config: rest.AnonymousClientConfig(t.config.Server), Server: t.server,
+		Transport: transport.NewBearerAuthRoundTripper(raw, t.base),
+	}
+	return &teamSession{user: user, expires: verified.Expiry, refresh: tokens.RefreshToken}, nil
+}
+
+// User implements Access.
+func (t *Team) User(r *http.Request) (*User, error) {
+	refused := &Error{Status: http.StatusUnauthorized, Message: "nobody is logged in", Login: loginPath}
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return nil, refused
+	}
+	session, found := t.sessions.get(cookie.Value, t.now())
+	if !found {
+		return nil, refused
+	}
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if t.now().Before(session.expires.Add(-refreshAhead)) {
+		return session.user, nil
+	}
+	if err := t.renew(context.WithoutCancel(r.Context()), session); err != nil && !t.now().Before(session.expires) {
+		t.sessions.remove(cookie.Value)
+		refused.Message = "the session has ended"
+		return nil, refused
+	}
+	return session.user, nil
+}
+
+// renew a session's token.
+func (t *Team) renew(ctx context.Context, session *teamSession) error {
+	if session.refresh == "" {
+		return errors.New("the issuer gave no refresh token")
+	}
+	_, asking, err := t.issuer()
+	if err != nil {
+		return err
+	}
+	tokens, err := asking.TokenSource(t.context(ctx), &oauth2.Token{RefreshToken: session.refresh}).Token()
+	if err != nil {
+		return err
+	}
+	renewed, err := t.newSession(ctx, tokens, "")
+	if err != nil {
+		return err
+	}
+	session.user, session.expires, session.refresh = renewed.user, renewed.expires, renewed.refresh
+	return nil
+}
+
+func (t *Team) logOut(w http.ResponseWriter, r *http.Request) error {
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		t.sessions.remove(cookie.Value)
+	}
+	setCookie(w, sessionCookie, "", http.SameSiteStrictMode, -time.Second)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func setCookie(w http.ResponseWriter, name, value string, site http.SameSite, lifetime time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: site, MaxAge: int(lifetime.Seconds())})
+}
