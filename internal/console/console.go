@@ -4,11 +4,12 @@
 // Paths:
 //
 //	GET  /, /ns/…, …                       the page: files of the build, and index.html for the page's own paths
-//	*    /k8s/api/…, /k8s/apis/…           the API server, as the user; also WebSockets
+//	*    /k8s/api/…, /k8s/apis/…           the API server, as the user; also WebSockets. One of the subprotocol stream.vignette.dev
+//	                                       carries the body of a GET
 //	GET  /console/v1/session               the Session
 //	POST /console/v1/login, …              what the Access registers
 //	GET  /console/v1/capacity?namespace=N  what `vignette capacity -o json` prints
-//	POST /console/v1/validate              YAML; the answer is a Judgement
+//	POST /console/v1/validate?namespace=N  YAML; the answer is a Judgement. Objects of N may be named
 //	GET  /console/v1/library               the scenarios that this program has, as []LibraryEntry
 //	GET  /console/v1/library/PATH          one of them, as YAML
 //	GET  /console/v1/namespaces/NS/runs/UID/map    a mapdata.Map

@@ -67,7 +67,7 @@ func TestFilesAreSentInTheFormThatTheBrowserTakes(t *testing.T) {
 
 func TestAProgramWithoutAPageSaysHowToBuildIt(t *testing.T) {
 	p, err := newPages(fstest.MapFS{})
-	if err != nil || !strings.Contains(string(p.index), "make console") {
+	if err != nil || !strings.Contains(string(p.index), "make build") {
 		t.Errorf("page %s, %v", p.index, err)
 	}
 }

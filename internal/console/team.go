@@ -12,7 +12,6 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 )
 
 // TeamConfig is that of a console for many users, who log in by OpenID Connect.
@@ -51,8 +50,6 @@ const (
 type Team struct {
 	config   TeamConfig
 	origin   string
-	base     http.RoundTripper
-	server   *url.URL
 	logins   *store[*pendingLogin]
 	sessions *store[*teamSession]
 	now      func() time.Time
@@ -79,16 +76,11 @@ func NewTeam(config TeamConfig) (*Team, error) {
 	if err != nil || origin.Scheme != "https" || origin.Host == "" {
 		return nil, errors.New("the console's origin is " + config.Origin + ": want one such as https://console.example, as browsers keep its cookie for https only")
 	}
-	server, _, err := rest.DefaultServerUrlFor(config.Server)
-	if err != nil {
-		return nil, err
-	}
-	base, err := rest.TransportFor(rest.AnonymousClientConfig(config.Server))
-	if err != nil {
+	if _, err := NewUser(rest.AnonymousClientConfig(config.Server)); err != nil {
 		return nil, err
 	}
 	return &Team{
-		config: config, origin: "https://" + origin.Host, base: base, server: server, now: time.Now,
+		config: config, origin: "https://" + origin.Host, now: time.Now,
 		logins: newStore[*pendingLogin](maxLogins, loginLifetime), sessions: newStore[*teamSession](maxSessions, sessionLifetime),
 	}, nil
 }
@@ -201,10 +193,13 @@ func (t *Team) newSession(ctx context.Context, tokens *oauth2.Token, nonce strin
 	if nonce != "" && !equal(verified.Nonce, nonce) {
 		return nil, errors.New("the token is of another login")
 	}
-	user := &User{
-		Mode: "team", Namespace: t.config.Namespace, Config: rest.AnonymousClientConfig(t.config.Server), Server: t.server,
-		Transport: transport.NewBearerAuthRoundTripper(raw, t.base),
+	config := rest.AnonymousClientConfig(t.config.Server)
+	config.BearerToken = raw
+	user, err := NewUser(config)
+	if err != nil {
+		return nil, err
 	}
+	user.Mode, user.Namespace = "team", t.config.Namespace
 	return &teamSession{user: user, expires: verified.Expiry, refresh: tokens.RefreshToken}, nil
 }
 

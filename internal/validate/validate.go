@@ -62,6 +62,8 @@ type Report struct {
 	Manifests []*unstructured.Unstructured
 	// Expansions are those of the valid campaigns among them, by kind/name.
 	Expansions map[string]Expansion
+	// Experiments are those that the API server and the operator would accept, with defaults.
+	Experiments []*v1alpha1.Experiment
 }
 
 // Failed reports whether the API server or the operator would refuse any of the objects.
@@ -96,7 +98,7 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 		}
 		all = append(all, report.parse(name, text)...)
 	}
-	report.judge(all)
+	report.judge(all, nil)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
 		if a.File != b.File {
 			return slices.Index(names, a.File) - slices.Index(names, b.File)
@@ -107,10 +109,26 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 }
 
 // Text checks the objects in the text of one file.
-func Text(name string, text []byte) (report Report) {
-	report.judge(report.parse(name, text))
+func Text(name string, text []byte) Report { return TextBeside(name, text, nil) }
+
+// TextBeside checks the objects in the text of one file, which may name others that the cluster has.
+func TextBeside(name string, text []byte, others []*unstructured.Unstructured) (report Report) {
+	report.judge(report.parse(name, text), documentsOf(others))
 	slices.SortStableFunc(report.Findings, byPlace)
 	return report
+}
+
+// documentsOf objects of the cluster. One that cannot be read is as good as none.
+func documentsOf(objects []*unstructured.Unstructured) (documents []*document) {
+	for _, object := range objects {
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			continue
+		}
+		found, _ := parse("the cluster", text)
+		documents = append(documents, found...)
+	}
+	return documents
 }
 
 // byPlace orders by line and field, as the schema's own findings come in the order of a map.
@@ -131,11 +149,16 @@ func (r *Report) parse(name string, text []byte) []*document {
 	return documents
 }
 
-func (r *Report) judge(documents []*document) {
-	known := newSurroundings(documents)
+// judge documents, which may name each other, and others that are not judged.
+func (r *Report) judge(documents, others []*document) {
+	known := newSurroundings(append(slices.Clone(others), documents...))
 	for _, d := range documents {
-		for _, f := range d.check(known.of(d.namespace())) {
+		findings := d.check(known.of(d.namespace()))
+		for _, f := range findings {
 			r.Findings = append(r.Findings, d.ofTemplate(f))
+		}
+		if !slices.ContainsFunc(findings, func(f Finding) bool { return !f.Warning }) {
+			r.addExperiment(d)
 		}
 		r.Manifests = append(r.Manifests, &unstructured.Unstructured{Object: d.raw})
 		if d.foreign() {
@@ -148,6 +171,14 @@ func (r *Report) judge(documents []*document) {
 			}
 			r.Expansions[d.kind+"/"+d.name] = *d.expansion
 		}
+	}
+}
+
+// addExperiment adds a document's experiment, if it is one.
+func (r *Report) addExperiment(d *document) {
+	var e v1alpha1.Experiment
+	if d.kind == "Experiment" && !d.foreign() && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e) == nil {
+		r.Experiments = append(r.Experiments, &e)
 	}
 }
 
