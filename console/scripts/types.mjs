@@ -77,3 +77,5 @@ await write("crds", crds());
 writeText("schemas.gen.json", JSON.stringify(schemas(), null, 1) + "\n");
 const server = new URL("internal/runapi/openapi.json", root);
 if (existsSync(server)) await write("server", JSON.parse(readFileSync(server, "utf8")));
+const own = new URL("internal/console/openapi.json", root);
+if (existsSync(own)) await write("console", JSON.parse(readFileSync(own, "utf8")));

@@ -28,6 +28,8 @@ type API struct {
 	Operations []Operation
 	// Others are types of files that the API serves.
 	Others []any
+	// WholeLists is set if no list or map of an answer is ever null.
+	WholeLists bool
 	// Values of types that have only these.
 	Values map[reflect.Type][]any
 	// Sources are folders with the types, below the module; their comments become descriptions.

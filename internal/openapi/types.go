@@ -28,11 +28,13 @@ type types struct {
 	definitions map[string]*jsonschema.Schema
 	// named are the Go types of definitions.
 	named map[string]reflect.Type
+	// wholeLists as in the API.
+	wholeLists bool
 }
 
 // newTypes reads the comments of an API's sources.
 func newTypes(api API) (*types, error) {
-	t := &types{definitions: map[string]*jsonschema.Schema{}, named: map[string]reflect.Type{}}
+	t := &types{definitions: map[string]*jsonschema.Schema{}, named: map[string]reflect.Type{}, wholeLists: api.WholeLists}
 	enumerated := func(of reflect.Type) *jsonschema.Schema {
 		if values, known := api.Values[of]; known {
 			return &jsonschema.Schema{Type: "string", Enum: values}
@@ -115,15 +117,18 @@ func (t *types) finish(definition *jsonschema.Schema, of reflect.Type) {
 	definition.Description = inJSON(definition.Description, names)
 	for pair := definition.Properties.Oldest(); pair != nil; pair = pair.Next() {
 		pair.Value.Description = inJSON(pair.Value.Description, names)
-		if field, always := fields[pair.Key]; always && canBeNull(field.Type) {
-			pair.Value = nullable(pair.Value)
-			definition.Properties.Set(pair.Key, pair.Value)
+		field, always := fields[pair.Key]
+		if always && field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Pointer {
+			pair.Value.Items = nullable(pair.Value.Items)
+		}
+		if always && t.canBeNull(field.Type) {
+			definition.Properties.Set(pair.Key, nullable(pair.Value))
 		}
 	}
 }
 
-func canBeNull(t reflect.Type) bool {
-	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map
+func (t *types) canBeNull(of reflect.Type) bool {
+	return of.Kind() == reflect.Pointer || !t.wholeLists && (of.Kind() == reflect.Slice || of.Kind() == reflect.Map)
 }
 
 func nullable(schema *jsonschema.Schema) *jsonschema.Schema {

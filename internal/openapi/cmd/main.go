@@ -20,9 +20,14 @@ func main() {
 }
 
 func write(out string) error {
-	text, err := openapi.Describe(openapi.Archive())
-	if err != nil {
-		return err
+	for file, api := range map[string]openapi.API{"internal/runapi/openapi.json": openapi.Archive(), "internal/console/openapi.json": openapi.Console()} {
+		text, err := openapi.Describe(api)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, file), text, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(out, "internal/runapi/openapi.json"), text, 0o644)
+	return nil
 }

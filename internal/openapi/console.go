@@ -1,0 +1,42 @@
+package openapi
+
+import (
+	"vignette.dev/vignette/internal/console"
+	"vignette.dev/vignette/internal/console/mapdata"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+const yamlType = "application/yaml"
+
+// Console is the API of the web console's own paths (package console).
+func Console() API {
+	at := Parameter{Name: "at", Type: "number", Description: "Seconds after T0, or after the scenario's start."}
+	return API{
+		Title:       "vignette console",
+		Description: "What the web console's page gets from its own program. Everything else comes from Kubernetes' API, below /k8s.",
+		Server:      "/console",
+		PathParameters: map[string]string{
+			"namespace": "The run's namespace.",
+			"uid":       "UID of the Experiment.",
+			"path":      "Path of a file of the library, with slashes.",
+		},
+		Problem:    runapi.Problem{},
+		WholeLists: true,
+		Operations: []Operation{
+			{Route: "GET /v1/session", ID: "getSession", Callers: byUsers, Summary: "Read who the user is", Answer: console.Session{}},
+			{Route: "POST /v1/validate", ID: "validate", Callers: byUsers, Summary: "Judge objects as vignette validate does", BodyTypes: []string{yamlType}, Answer: console.Judgement{},
+				Query: []Parameter{{Name: "namespace", Description: "The namespace for objects that name none."}}},
+			{Route: "GET /v1/library", ID: "listLibrary", Callers: byUsers, Summary: "List the scenarios that the program has", Answer: []console.LibraryEntry{}},
+			{Route: "GET /v1/library/{path...}", ID: "readLibrary", Callers: byUsers, Summary: "Read one of them", AnswerTypes: []string{yamlType}},
+			{Route: "GET /v1/namespaces/{namespace}/runs/{uid}/map", ID: "getMap", Callers: byUsers, Summary: "Read where nodes are, jammers and radio silence", Answer: mapdata.Map{}},
+			{Route: "GET /v1/namespaces/{namespace}/runs/{uid}/links", ID: "getLinks", Callers: byUsers, Summary: "Read the links of a network at a time, now without one", Answer: mapdata.Links{},
+				Query: []Parameter{{Name: "network", Required: true, Description: "The network."}, at,
+					{Name: "hopsFrom", Description: "Node from which hops are counted; one with a broker without it."}}},
+			{Route: "POST /v1/scenario/preview", ID: "previewScenario", Callers: byUsers, Summary: "Compile a Scenario as vignette scenario inspect does", BodyTypes: []string{yamlType}, Answer: mapdata.Preview{},
+				Query: []Parameter{at, {Name: "limit", Type: "number", Description: "Pathloss in dB up to which two platforms are neighbours."},
+					{Name: "from", Type: "integer", Description: "Platform from which the pathloss over time is wanted."},
+					{Name: "to", Type: "integer", Description: "Platform to which it is wanted."}}},
+		},
+		Sources: []string{"internal/console", "internal/validate", "internal/runapi", "operators/api/v1alpha1"},
+	}
+}
