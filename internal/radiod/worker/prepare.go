@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/phy"
@@ -77,22 +78,13 @@ func environmentInputsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Sce
 	return s
 }
 
-// antenna returns an antenna's position. For two rays only its height above flat ground counts, which an
-// altitude above the sea does not give.
+// antenna returns an antenna's position for the propagation model.
 func (s *environmentInputs) antenna(at geo.Position, height float64) geo.Position {
-	if s.source == v1alpha1.PathlossTwoRay {
-		at.Altitude = height
-	}
-	return at
+	return linkbudget.Antenna(s.source, at, height)
 }
 
 // model returns the propagation model for pathloss by positions.
-func (s *environmentInputs) model() propagation.Model {
-	if s.source == v1alpha1.PathlossTwoRay {
-		return propagation.TwoRay{}
-	}
-	return propagation.FreeSpace{}
-}
+func (s *environmentInputs) model() propagation.Model { return linkbudget.Model(s.source) }
 
 // preparer makes a network's moments, in order.
 type preparer struct {
@@ -134,9 +126,7 @@ func newPreparer(s *environmentInputs) *preparer {
 	return p
 }
 
-func positionOf(p *v1alpha1.Position) geo.Position {
-	return geo.Position{Latitude: p.Latitude.Float(), Longitude: p.Longitude.Float(), Altitude: p.Altitude.Float()}
-}
+func positionOf(p *v1alpha1.Position) geo.Position { return linkbudget.Position(p) }
 
 // moment makes the moment at a time after T0 in nanoseconds, not earlier than the one before.
 func (p *preparer) moment(at int64) (*moment, error) {

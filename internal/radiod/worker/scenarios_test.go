@@ -157,7 +157,7 @@ func TestRadiosDifferByNodeAndGroupAndChangeInTime(t *testing.T) {
 	spec.Members[1].Group, spec.Members[2].Group = "veh", "veh"
 	spec.Radios = []v1alpha1.Radio{{Nodes: []string{"node-1", "veh"}, TransmitPower: ptr.To(v1alpha1.Power("20dBm"))},
 		{Nodes: []string{"node-3"}, NoiseFigure: ptr.To(v1alpha1.Decibel("7dB"))}}
-	begin := nodeRadio{radioOf(t, physical(v1alpha1.PathlossScenario), 1, 0).Radio, 1e6}
+	begin := nodeRadio{Radio: radioOf(t, physical(v1alpha1.PathlossScenario), 1, 0).Radio, RateBitsPerSecond: 1e6}
 	begin.TransmitPowerDBm = 20
 	for name, c := range map[string]struct {
 		node   int
@@ -167,13 +167,13 @@ func TestRadiosDifferByNodeAndGroupAndChangeInTime(t *testing.T) {
 		"its own power":                {1, 0, func(*nodeRadio) {}},
 		"its group's power":            {2, 0, func(*nodeRadio) {}},
 		"its own noise figure as well": {3, 0, func(r *nodeRadio) { r.NoiseFigureDB = 7 }},
-		"what all change":              {1, 1, func(r *nodeRadio) { r.TransmitPowerDBm, r.rateBitsPerSecond = 30, 2e6 }},
+		"what all change":              {1, 1, func(r *nodeRadio) { r.TransmitPowerDBm, r.RateBitsPerSecond = 30, 2e6 }},
 		"what its group changes": {2, 2, func(r *nodeRadio) {
-			r.TransmitPowerDBm, r.rateBitsPerSecond, r.Transmit, r.AntennaGainDBi = 30, 2e6, false, 3
+			r.TransmitPowerDBm, r.RateBitsPerSecond, r.Transmit, r.AntennaGainDBi = 30, 2e6, false, 3
 		}},
-		"what another's group changes": {1, 3, func(r *nodeRadio) { r.TransmitPowerDBm, r.rateBitsPerSecond = 30, 2e6 }},
+		"what another's group changes": {1, 3, func(r *nodeRadio) { r.TransmitPowerDBm, r.RateBitsPerSecond = 30, 2e6 }},
 		"what it changes after its own": {3, 3, func(r *nodeRadio) {
-			r.TransmitPowerDBm, r.rateBitsPerSecond, r.AntennaGainDBi, r.NoiseFigureDB, r.FrequencyHertz = 30, 2e6, 3, 7, 310e6
+			r.TransmitPowerDBm, r.RateBitsPerSecond, r.AntennaGainDBi, r.NoiseFigureDB, r.FrequencyHertz = 30, 2e6, 3, 7, 310e6
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
