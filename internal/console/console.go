@@ -13,7 +13,7 @@
 //	GET  /console/v1/library               the scenarios that this program has, as []LibraryEntry
 //	GET  /console/v1/library/PATH          one of them, as YAML
 //	GET  /console/v1/namespaces/NS/runs/UID/map    a mapdata.Map
-//	GET  /console/v1/namespaces/NS/runs/UID/links  mapdata.Links; ?network=N&at=SECONDS&hopsFrom=NODE, now without at
+//	GET  /console/v1/namespaces/NS/runs/UID/links  mapdata.Links; ?network=N&at=SECONDS&hopsFrom=NODE&expected=true, now without at
 //	POST /console/v1/scenario/preview      a Scenario and its ConfigMaps; the answer is a mapdata.Preview; ?at=SECONDS&limit=DB&from=N&to=N
 //
 // An error is {"error": "…"}. The API server's own errors are passed on as it sends them.

@@ -64,9 +64,14 @@ func answerMap(w http.ResponseWriter, made any, err error) error {
 	return WriteJSON(w, made)
 }
 
-// linksQuery reads network, at (seconds after T0) and hopsFrom.
+// linksQuery reads network, at (seconds after T0), hopsFrom and expected.
 func linksQuery(values url.Values) (query mapdata.LinksQuery, err error) {
 	query = mapdata.LinksQuery{Network: values.Get("network"), HopsFrom: values.Get("hopsFrom")}
+	if text := values.Get("expected"); text != "" {
+		if query.Expected, err = strconv.ParseBool(text); err != nil {
+			return query, Errorf(http.StatusBadRequest, "expected %q: want true or false", text)
+		}
+	}
 	if values.Has("at") {
 		at, err := secondsIn(values, "at")
 		if err != nil {

@@ -214,6 +214,8 @@ export interface components {
             delivered: number | null;
             /** @description pathloss in dB; null if it is not known. */
             pathloss: number | null;
+            /** @description expected is set if nothing was received lately, but the link budget would do. Its sinr is without interference and jammers. */
+            expected: boolean;
         };
         /** @description LinkPatch changes a link. Its values replace the current ones; the others stay. */
         LinkPatch: {
@@ -249,11 +251,11 @@ export interface components {
             network: string;
             /** @description atSeconds after T0. */
             atSeconds: number;
-            /** @description links on which something was received within the last 10 s, from the radio logs. */
+            /** @description links on which something was received within the last 10 s, from the radio logs, and expected ones if they were asked for. */
             links: components["schemas"]["Link"][];
             /** @description leftOut links have a lower SINR than those above, because there are too many. */
             leftOut: number;
-            /** @description hopsFrom is the node from which hops are counted over these links; empty if the network has none. */
+            /** @description hopsFrom is the node from which hops are counted over the links with receptions; empty if the network has none. */
             hopsFrom: string;
             /** @description hops to the nodes that can be reached. */
             hops: components["schemas"]["Hop"][];
@@ -524,6 +526,8 @@ export interface operations {
                 at?: number;
                 /** @description Node from which hops are counted; one with a broker without it. */
                 hopsFrom?: string;
+                /** @description Also links on which nothing was received, but whose link budget would do. */
+                expected?: boolean;
             };
             header?: never;
             path: {

@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Links of a network at a time.
@@ -19,11 +20,11 @@ type Links struct {
 	Network string `json:"network"`
 	// AtSeconds after T0.
 	AtSeconds float64 `json:"atSeconds"`
-	// Links on which something was received within the last 10 s, from the radio logs.
+	// Links on which something was received within the last 10 s, from the radio logs, and expected ones if they were asked for.
 	Links []Link `json:"links"`
 	// LeftOut links have a lower SINR than those above, because there are too many.
 	LeftOut int `json:"leftOut"`
-	// HopsFrom is the node from which hops are counted over these links; empty if the network has none.
+	// HopsFrom is the node from which hops are counted over the links with receptions; empty if the network has none.
 	HopsFrom string `json:"hopsFrom"`
 	// Hops to the nodes that can be reached.
 	Hops []Hop `json:"hops"`
@@ -39,6 +40,8 @@ type Link struct {
 	Delivered *float64 `json:"delivered"`
 	// Pathloss in dB; null if it is not known.
 	Pathloss *float64 `json:"pathloss"`
+	// Expected is set if nothing was received lately, but the link budget would do. Its SINR is without interference and jammers.
+	Expected bool `json:"expected"`
 }
 
 // Hop to a node.
@@ -62,6 +65,8 @@ type LinksQuery struct {
 	At *time.Duration
 	// HopsFrom is a node; empty for one with a broker, or the first of the network.
 	HopsFrom string
+	// Expected asks also for the links that the link budget allows. Without a T0 there are no others.
+	Expected bool
 }
 
 // Links of a run's network.
@@ -70,28 +75,47 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 	if err != nil {
 		return nil, err
 	}
-	members, err := r.members(query.Network)
+	spec, err := r.network(query.Network)
 	if err != nil {
 		return nil, err
 	}
-	if r.plan.T0 == nil {
-		return nil, errorf(http.StatusConflict, "run %s has no T0 yet: its radios carry nothing that counts", r.plan.Name)
-	}
-	logged, at, err := m.logged(ctx, s, uid, r.momentOf(query))
-	if err != nil {
-		return nil, err
-	}
-	made := &Links{Network: query.Network, AtSeconds: round(time.Duration(at-r.plan.T0.UnixNano()).Seconds(), 1e3), Hops: []Hop{}}
-	made.Links = linksOf(logged, query.Network, at)
-	if made.HopsFrom = query.HopsFrom; made.HopsFrom == "" {
-		made.HopsFrom = r.centre(members)
-	} else if !slices.Contains(members, made.HopsFrom) {
+	made := &Links{Network: query.Network, Links: []Link{}, HopsFrom: query.HopsFrom}
+	if made.HopsFrom == "" {
+		made.HopsFrom = r.centre(spec)
+	} else if !slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.Node == made.HopsFrom }) {
 		return nil, errorf(http.StatusBadRequest, "hopsFrom %q: network %s has no such node", query.HopsFrom, query.Network)
 	}
-	made.Hops = hopsFrom(made.HopsFrom, made.Links)
+	at, err := m.heard(ctx, s, r, query, made)
+	if err != nil {
+		return nil, err
+	}
+	made.AtSeconds, made.Hops = round(at.Seconds(), 1e3), hopsFrom(made.HopsFrom, made.Links)
+	if query.Expected {
+		expected, err := m.expected(ctx, s, r, spec, at)
+		if err != nil {
+			return nil, err
+		}
+		made.Links = withExpected(made.Links, expected)
+	}
 	made.LeftOut = max(len(made.Links)-maxLinks, 0)
 	made.Links = strongest(made.Links)
 	return made, nil
+}
+
+// heard adds the links of the radio logs, and returns their time after T0.
+func (m *Maps) heard(ctx context.Context, s Source, r *run, query LinksQuery, made *Links) (time.Duration, error) {
+	if r.plan.T0 == nil {
+		if query.Expected {
+			return 0, nil
+		}
+		return 0, errorf(http.StatusConflict, "run %s has no T0 yet: its radios carry nothing that counts", r.plan.Name)
+	}
+	logged, at, err := m.logged(ctx, s, r.plan.UID, r.momentOf(query))
+	if err != nil {
+		return 0, err
+	}
+	made.Links = linksOf(logged, query.Network, at)
+	return max(time.Duration(at-r.plan.T0.UnixNano()), 0), nil
 }
 
 // momentOf a query, Unix epoch in nanoseconds; newest for the end of logs that grow. The page's clock may be wrong, so it does not count.
@@ -105,31 +129,28 @@ func (r *run) momentOf(query LinksQuery) int64 {
 	return newest
 }
 
-// members of a network, by their names.
-func (r *run) members(network string) (nodes []string, err error) {
+// network of a run, by its name.
+func (r *run) network(name string) (*v1alpha1.RadioNetworkSpec, error) {
 	var names []string
 	for i := range r.networks {
-		if names = append(names, r.networks[i].Network); r.networks[i].Network != network {
-			continue
+		if r.networks[i].Network == name {
+			return &r.networks[i], nil
 		}
-		for k := range r.networks[i].Members {
-			nodes = append(nodes, r.networks[i].Members[k].Node)
-		}
-		return nodes, nil
+		names = append(names, r.networks[i].Network)
 	}
-	return nil, errorf(http.StatusBadRequest, "network %q: run %s has %s", network, r.plan.Name, strings.Join(names, ", "))
+	return nil, errorf(http.StatusBadRequest, "network %q: run %s has %s", name, r.plan.Name, strings.Join(names, ", "))
 }
 
 // centre is the first member with a broker, or the first member.
-func (r *run) centre(members []string) string {
+func (r *run) centre(spec *v1alpha1.RadioNetworkSpec) string {
 	brokers := r.brokers()
-	if i := slices.IndexFunc(members, func(node string) bool { return brokers[node] }); i >= 0 {
-		return members[i]
+	if i := slices.IndexFunc(spec.Members, func(m v1alpha1.Member) bool { return brokers[m.Node] }); i >= 0 {
+		return spec.Members[i].Node
 	}
-	if len(members) == 0 {
+	if len(spec.Members) == 0 {
 		return ""
 	}
-	return members[0]
+	return spec.Members[0].Node
 }
 
 // logged are the links of all hosts' radio logs of the shareWindow before a time, which is also returned: it is T0 or later for newest.
@@ -203,9 +224,11 @@ func linksOf(samples []runapi.RadioLinks, network string, at int64) []Link {
 			links = append(links, t.done())
 		}
 	}
-	slices.SortFunc(links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	slices.SortFunc(links, byNodes)
 	return links
 }
+
+func byNodes(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) }
 
 func (t *tally) add(sample *runapi.RadioLink, at int64) {
 	missed := uint64(0)
@@ -276,6 +299,6 @@ func strongest(links []Link) []Link {
 		return *l.SINR
 	}
 	kept := slices.SortedStableFunc(slices.Values(links), func(a, b Link) int { return cmp.Compare(sinr(b), sinr(a)) })[:maxLinks]
-	slices.SortFunc(kept, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	slices.SortFunc(kept, byNodes)
 	return kept
 }

@@ -116,6 +116,39 @@ func TestCountersThatBeginAgainCountFromThere(t *testing.T) {
 	}
 }
 
+func TestExpectedLinksAreThoseWhoseBudgetWouldDo(t *testing.T) {
+	a := newResults(t, fixed(t))
+	for second, want := range map[int]string{
+		5:  "car→hq 58.07, car→veh 64.09, hq→car 58.07, hq→veh 64.09, veh→car 64.09, veh→hq 64.09", // 11 km and twice as far, in free space
+		25: "hq→car 58.07, hq→veh 64.09",                                                           // the others are silent
+		35: "hq→car 58.07, hq→veh 64.09, veh→car 64.09, veh→hq 64.09",
+	} {
+		at := time.Duration(second) * time.Second
+		made, err := New().Links(t.Context(), a.source(), a.plan.UID, LinksQuery{Network: "vhf", At: &at, Expected: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, link := range made.Links {
+			if !link.Expected || link.Delivered != nil {
+				t.Errorf("%v; want an expected link", link)
+			}
+			got = append(got, fmt.Sprintf("%s→%s %.2f", link.From, link.To, *link.SINR))
+		}
+		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("at %d s (-want +got):\n%s", second, diff)
+		}
+	}
+}
+
+func TestALinkThatWasHeardIsNotExpectedAsWell(t *testing.T) {
+	heard := []Link{{From: "a", To: "b"}}
+	got := withExpected(heard, []Link{{From: "a", To: "b", Expected: true}, {From: "a", To: "a2", Expected: true}})
+	if diff := cmp.Diff([]Link{{From: "a", To: "a2", Expected: true}, {From: "a", To: "b"}}, got); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+}
+
 func TestHopsAreCountedOverDirectedLinks(t *testing.T) {
 	links := []Link{{From: "a", To: "b"}, {From: "b", To: "c"}, {From: "a", To: "d"}, {From: "d", To: "c"}, {From: "e", To: "a"}}
 	want := []Hop{{"a", "b", 1}, {"a", "d", 1}, {"a", "c", 2}}

@@ -1,0 +1,125 @@
+package mapdata
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/linkbudget"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// expected are the links that a network's radios could have at a time: received power above the receiver's sensitivity, without
+// interference and jammers. Nil for the link model, and for radios with antenna profiles.
+func (m *Maps) expected(ctx context.Context, s Source, r *run, spec *v1alpha1.RadioNetworkSpec, at time.Duration) ([]Link, error) {
+	if spec.Waveform.PHY() == nil {
+		return nil, nil
+	}
+	var compiled *scenario.Scenario
+	if spec.Scenario != "" {
+		var err error
+		if compiled, err = m.scenario(ctx, s, spec.Scenario); err != nil {
+			return nil, err
+		}
+		if len(compiled.AntennaPlatforms()) > 0 {
+			return nil, nil
+		}
+	}
+	b, err := newBudget(spec, compiled, at)
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	return b.links(), ctx.Err()
+}
+
+// budget of a network's links at a time.
+type budget struct {
+	spec     *v1alpha1.RadioNetworkSpec
+	source   v1alpha1.PathlossSource
+	radios   []linkbudget.Radio
+	antennas []geo.Position
+	placed   []bool
+	// cursor at the time, nil without a scenario, and the members' indexes in it, -1 for none.
+	cursor    *scenario.Cursor
+	platforms []int
+}
+
+func newBudget(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at time.Duration) (*budget, error) {
+	physical, n := spec.Waveform.PHY(), len(spec.Members)
+	b := &budget{spec: spec, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), antennas: make([]geo.Position, n), placed: make([]bool, n), platforms: make([]int, n)}
+	b.radios, _ = linkbudget.Radios(spec, "")
+	for i := range spec.Changes {
+		if c := &spec.Changes[i]; c.Radio != nil && c.AtNanoseconds <= int64(at) {
+			linkbudget.Patch(b.radios, spec.Members, c.From, c.Radio)
+		}
+	}
+	if compiled != nil {
+		b.cursor = compiled.NewCursor()
+		if err := b.cursor.Seek(at); err != nil {
+			return nil, err
+		}
+	}
+	for i := range spec.Members {
+		member := &spec.Members[i]
+		b.platforms[i] = -1
+		if member.Platform != nil && compiled != nil {
+			if index, known := compiled.Index(int(*member.Platform)); known {
+				b.platforms[i] = index
+				b.antennas[i], b.placed[i] = b.cursor.Position(index)
+			}
+		}
+		if member.Position != nil {
+			b.antennas[i], b.placed[i] = linkbudget.Position(member.Position), true
+		}
+		b.antennas[i] = linkbudget.Antenna(b.source, b.antennas[i], physical.AntennaMetres(spec.Radios, member.Node, member.Group))
+	}
+	return b, nil
+}
+
+// pathloss from one member to another.
+func (b *budget) pathloss(i, j int) (dB float64, known bool) {
+	if b.source != v1alpha1.PathlossScenario {
+		return linkbudget.Model(b.source).Pathloss(b.antennas[i], b.antennas[j], b.radios[i].FrequencyHertz), b.placed[i] && b.placed[j]
+	}
+	if b.cursor == nil || b.platforms[i] < 0 || b.platforms[j] < 0 {
+		return 0, false
+	}
+	return b.cursor.PathlossAt(b.platforms[i], b.platforms[j], uint64(b.radios[i].FrequencyHertz))
+}
+
+func (b *budget) links() []Link {
+	links := []Link{}
+	for i := range b.radios {
+		for j := range b.radios {
+			from, to := &b.radios[i], &b.radios[j]
+			if i == j || !from.Transmit || from.FrequencyHertz != to.FrequencyHertz || from.SubID != to.SubID {
+				continue
+			}
+			loss, known := b.pathloss(i, j)
+			sinr := from.TransmitPowerDBm + from.AntennaGainDBi + to.AntennaGainDBi - loss - to.SensitivityDBm()
+			if known && sinr >= 0 { // NaN is not
+				sinr, loss = round(sinr, 100), round(loss, 100)
+				links = append(links, Link{From: b.spec.Members[i].Node, To: b.spec.Members[j].Node, SINR: &sinr, Pathloss: &loss, Expected: true})
+			}
+		}
+	}
+	return links
+}
+
+// withExpected adds the expected links that are not there.
+func withExpected(links, expected []Link) []Link {
+	there := map[pair]bool{}
+	for i := range links {
+		there[pair{links[i].From, links[i].To}] = true
+	}
+	for i := range expected {
+		if !there[pair{expected[i].From, expected[i].To}] {
+			links = append(links, expected[i])
+		}
+	}
+	slices.SortFunc(links, byNodes)
+	return links
+}
