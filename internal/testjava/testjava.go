@@ -88,8 +88,14 @@ func (p *Program) Says(want string) {
 // Step gives the program a line of input, and waits until it has said something.
 func (p *Program) Step(line, want string) {
 	p.t.Helper()
+	p.Send(line)
+	p.Says(want)
+}
+
+// Send gives the program a line of input.
+func (p *Program) Send(line string) {
+	p.t.Helper()
 	if _, err := io.WriteString(p.input, line+"\n"); err != nil {
 		p.t.Fatal(err)
 	}
-	p.Says(want)
 }

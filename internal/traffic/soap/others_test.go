@@ -3,6 +3,7 @@ package soapreq
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,64 @@ func TestCXFsClientsAreAnswered(t *testing.T) {
 		}
 		program.Step(scheme+at+"/ yes <refuse/>", "fault Receiver full over "+name)
 		<-got
+	}
+}
+
+// multicastInterfaces are those on which Java sends and receives multicast by itself.
+func multicastInterfaces(t *testing.T) (names []string) {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		v4 := slices.ContainsFunc(addresses, func(a net.Addr) bool {
+			network, ok := a.(*net.IPNet)
+			return ok && network.IP.To4() != nil
+		})
+		if err == nil && v4 && i.Flags&net.FlagUp != 0 && i.Flags&net.FlagMulticast != 0 && i.Flags&net.FlagLoopback == 0 {
+			names = append(names, i.Name)
+		}
+	}
+	if len(names) == 0 {
+		t.Skip("no interface but loopback has multicast")
+	}
+	return names
+}
+
+func TestCXFsServiceInAGroupReceives(t *testing.T) {
+	t.Parallel()
+	interfaces := multicastInterfaces(t)
+	_, port, _ := net.SplitHostPort(requesttest.Address(t))
+	group := net.JoinHostPort("239.255.77.41", port)
+	program := cxf(t, "udp://"+group)
+	for _, name := range interfaces { // CXF chooses one of them
+		client := requesttest.Start(t, OpenUDP, request.Setup{Interface: name})
+		if _, _, err := client.Do(t.Context(), group, request.Request{Path: "/messages", Body: []byte(`<tell>hello</tell>`), ContentType: "text/xml"}, request.Events{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program.Says("told <tell>hello</tell>")
+}
+
+func TestAMessageOfCXFsClientToAGroupIsReceived(t *testing.T) {
+	t.Parallel()
+	program, got := cxf(t), make(chan string, 100)
+	_, port, _ := net.SplitHostPort(requesttest.Address(t))
+	// CXF sends on all of them.
+	requesttest.Start(t, OpenUDP, request.Setup{Listen: ":" + port, Interface: multicastInterfaces(t)[0], MulticastGroups: []string{"239.255.77.42"}, Handler: func(at time.Time, r request.Request) request.Response {
+		got <- string(r.Body)
+		return echo(at, r)
+	}})
+	program.Send("udp://239.255.77.42:" + port + " yes <track>7</track>") // of which no reply comes, as this is a group
+	select {
+	case body := <-got:
+		if body != "<track>7</track>" {
+			t.Errorf("received %s; want the track", body)
+		}
+	case <-time.After(time.Minute):
+		t.Error("nothing arrived")
 	}
 }
 
