@@ -74,7 +74,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 // doubts are about accepted settings that the author hardly wants.
 func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings []Finding) {
 	t, _ := topology.Expand(&e.Spec) // it has no errors
-	for _, doubt := range render.SpecWarnings(t, &e.Spec, waveformsOf(&e.Spec, known.waveforms), known.scenarioOf(&e.Spec)) {
+	for _, doubt := range render.SpecWarnings(render.Input{Experiment: e, Topology: t, Scripts: known.scripts}, waveformsOf(&e.Spec, known.waveforms), known.scenarioOf(&e.Spec)) {
 		f := d.finding(doubt.Field, doubt.Detail)
 		f.Warning = true
 		findings = append(findings, f)

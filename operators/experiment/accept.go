@@ -180,7 +180,7 @@ func (s *scope) checkGuests() {
 // acceptedMessage is the message about an accepted experiment, with warnings about what is probably unintended.
 func (s *scope) acceptedMessage() string {
 	message := "every reference is valid"
-	for _, warning := range render.SpecWarnings(s.topology, &s.experiment.Spec, s.waveforms, s.scenario) {
+	for _, warning := range render.SpecWarnings(s.renderInput(), s.waveforms, s.scenario) {
 		message += "; " + warning.Error()
 	}
 	return message

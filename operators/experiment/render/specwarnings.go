@@ -14,9 +14,11 @@ import (
 
 // SpecWarnings are about a valid experiment with probably unintended settings. scenario is that of the experiment, nil if
 // there is none or it is not known.
-func SpecWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
+func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
+	t, spec := in.Topology, &in.Experiment.Spec
 	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
+	warnings = append(warnings, requestWarnings(in)...)
 	return append(warnings, scenarioWarnings(spec, scenario)...)
 }
 

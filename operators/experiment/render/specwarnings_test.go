@@ -36,7 +36,7 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 				t.Fatal(errs)
 			}
 			said := ""
-			for _, warning := range SpecWarnings(expanded, spec, nil, c.scenario) {
+			for _, warning := range SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: expanded}, nil, c.scenario) {
 				said += warning.Error() + "\n"
 			}
 			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {

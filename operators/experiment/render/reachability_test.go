@@ -1,0 +1,75 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func TestRequestsThatCannotArriveHaveWarnings(t *testing.T) {
+	const (
+		routing = ", routing: {protocol: olsrv2}"
+		pairs   = "they have no network in common, and no routing domain or static route joins them"
+		oneWay  = ", routing: {protocol: static, routes: [{to: 198.18.2.0/24, via: a-1}]}"
+	)
+	patient := []string{"via: near,", "via: near, timeout: 11m,"}
+	with := func(edits ...string) []string { return append(patient, edits...) }
+	unrouted := func(edits ...string) []string { return with(append([]string{routing, ""}, edits...)...) }
+	for name, c := range map[string]struct {
+		edits []string
+		want  []string
+	}{
+		"all in one routing domain": {patient, nil},
+		"no routing":                {unrouted(), []string{`spec.apps[0].messaging.messages[0]: Invalid value: "at 10s from a-2 to b-2": node a-2 has no route to node b-2: ` + pairs}},
+		"routes in one direction": {with("198.18.1.0/24"+routing, "198.18.1.0/24"+oneWay, routing, ""),
+			[]string{`node b-2 has no route to node a-2: ` + pairs + ", so that no response comes back"}},
+		"messages within a network": {unrouted("- {at: 10s, from: a-2, to: b-2, text: are you there}", "- {at: 10s, from: a-2, to: a-1}", "- {at: 12s, from: b-2, to: all, text: moving}", "- {at: 12s, from: b-2, to: b}"), nil},
+		"multicast to another network": {with("apps: [chat, report, far, rabbit]", "apps: [chat, report, far, rabbit, track]", "push: {to: a,", "push: {to: all,"),
+			[]string{"spec.apps[1].messaging.push.to", "node a-1 sends it by multicast on network red, which goes one hop, and node b-1 receives on network blue"}},
+		"a pair without a way": {unrouted("protocol: amqp, broker: rabbit", "protocol: http", "[blue, lead]", "[blue]"),
+			[]string{`spec.apps[3].proxy.peer: Invalid value: "far": node a-1 has no route to node b-1: ` + pairs}},
+		"a service behind the pair that it does not reach": {unrouted("networks: [blue], apps: [chat]", "networks: [red], apps: [report]", "from: [a-1], to: b-1", "from: [a-1], to: b-2", "[chat, report, far, rabbit]", "[far, rabbit]", "messages:\n      - {at: 10s, from: a-2, to: b-2, text: are you there}", "messages:",
+			"      - {at: 12s, from: b-2, to: all, text: moving}\n", ""),
+			[]string{`spec.apps[2].messaging.push.to: Invalid value: "b-2": node b-1 has no route to node b-2`}},
+		"a client that gives up first": {nil, []string{`spec.apps[2].messaging.timeout: Invalid value: "60s": proxy near has the deadline 10m0s: a client that gives up before`}},
+		"the pair's default deadline":  {[]string{", deadline: 10m", "", "via: near,", "via: near, timeout: 4m,"}, []string{"proxy near has the deadline 5m0s"}},
+		"a client without a way to its proxy": {unrouted("multicast: true, receipt: false, ", "", "apps: [chat, track]", "apps: [chat, track, report]", "networks: [red, lead], apps", "networks: [lead], apps", "via: near", "via: a-1/near"),
+			[]string{`spec.apps[2].messaging.via: Invalid value: "a-1/near": node a-2 has no route to node a-1`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, errs := exchanging(t, c.edits...)
+			if len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			said := ""
+			for _, warning := range SpecWarnings(in, nil, nil) {
+				said += warning.Error() + "\n"
+			}
+			if (said == "") != (c.want == nil) {
+				t.Errorf("it says %q; want %q", said, c.want)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(said, want) {
+					t.Errorf("it says %q; want %q", said, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAScriptInAConfigMapIsSearchedForMessagesWithoutAWay(t *testing.T) {
+	in, errs := exchanging(t, ", routing: {protocol: olsrv2}", "", "messages:\n      - {at: 10s, from: a-2, to: b-2, text: are you there}\n      - {at: 11s, from: a-2, to: a, type: ALERT, text: contact}\n      - {at: 12s, from: b-2, to: all, text: moving}",
+		"configMap: {name: scripts, key: chat.csv}")
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	in.Scripts = map[v1alpha1.KeyReference]string{{Name: "scripts", Key: "chat.csv"}: "at,from,to\n5s,b-1,b-2\n7s,a-2,b-1\n"}
+	said := ""
+	for _, warning := range SpecWarnings(in, nil, nil) {
+		said += warning.Error() + "\n"
+	}
+	if want := `spec.apps[0].messaging.configMap: Invalid value: "at 7s from a-2 to b-1": node a-2 has no route to node b-1`; !strings.Contains(said, want) {
+		t.Errorf("it says %q; want %q", said, want)
+	}
+}
