@@ -220,8 +220,11 @@ func answer(handler request.Handler, at time.Time, path string, m *soap.Message,
 		return faultReply(m, &soap.Fault{Code: soap.Receiver, Reason: err.Error()})
 	}
 	h := soap.Header{MessageID: soap.NewMessageID(), RelatesTo: m.MessageID}
-	if m.Action != "" {
+	switch {
+	case m.Action != "":
 		h.Action = soap.ResponseAction(m.Action)
+	case m.MessageID != "": // it wants a reply that relates to it, which only a header with an action has
+		h.Action = soap.ResponseAction(actionRequest)
 	}
 	return reply{envelope: soap.Envelope(m.SOAP, h, "", body), version: m.SOAP, action: h.Action}
 }

@@ -610,6 +610,15 @@ func TestAMessageToAGroupHasNoReplyThoughItWantsOne(t *testing.T) {
 	}
 }
 
+func TestAReplyRelatesToAMessageWithoutAnAction(t *testing.T) {
+	p := openUDP(t, request.Setup{Handler: echo})
+	asked := `<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope" xmlns:a="http://www.w3.org/2005/08/addressing"><s:Header><a:MessageID>urn:7</a:MessageID></s:Header><s:Body/></s:Envelope>`
+	answered, err := soap.ParseMessage(p.handle(time.Now(), []byte(asked), false))
+	if err != nil || answered.RelatesTo != "urn:7" {
+		t.Errorf("%v, %+v; want a reply that relates to urn:7", err, answered)
+	}
+}
+
 func TestWithoutAGroupNothingOfItArrives(t *testing.T) {
 	const group = "239.255.77.31"
 	at := requesttest.Address(t)
