@@ -17,6 +17,7 @@ const (
 	group   = "224.0.1.187"
 	near    = "198.18.9.1"
 	far     = "198.18.9.2"
+	nobody  = "198.18.9.77"
 )
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,11 @@ func play(role string) int {
 		}
 		return echo(at, r)
 	}
-	p, err := Open(setup)
+	opened := Open
+	if role == "no neighbour by TCP" {
+		opened, setup.MulticastGroups, setup.Interface = OpenTCP, nil, ""
+	}
+	p, err := opened(setup)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -61,6 +66,8 @@ func play(role string) int {
 			fmt.Printf("response %d %s\n", r.Status, r.Body)
 			cancel()
 		})
+	case "no neighbour", "no neighbour by TCP":
+		_, _, err = p.Do(ctx, nobody+":5683", request.Request{Path: "/"}, request.Events{})
 	case "no route":
 		_, _, err = p.Do(ctx, "203.0.113.1:5683", request.Request{Path: "/"}, request.Events{})
 	}
@@ -121,6 +128,15 @@ func TestMulticastReachesAGroupOnItsInterface(t *testing.T) {
 	}
 	if got := run(t, ours(a, "no route")...); !strings.HasPrefix(got, "unreachable") {
 		t.Errorf("an address without a route: %q", got)
+	}
+}
+
+func TestAnAddressThatNobodyHasOnAWorkingLinkIsUnreachable(t *testing.T) {
+	a, _ := twoNamespaces(t)
+	for _, role := range []string{"no neighbour", "no neighbour by TCP"} {
+		if got, want := run(t, ours(a, role)...), "unreachable: no way to the host\n"; got != want {
+			t.Errorf("%s: %q; want %q", role, got, want)
+		}
 	}
 }
 

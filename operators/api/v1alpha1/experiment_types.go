@@ -434,7 +434,8 @@ type ScriptedMessage struct {
 	// +optional
 	Text string `json:"text,omitempty"`
 
-	// bytes is the size of the whole message, whose text is padded with spaces. Without it the message has the size of its text.
+	// bytes is the size of the whole message as JSON of model military, whose text is padded with spaces. Other encodings of the same text
+	// have other sizes. Without bytes the message has the size of its text.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65000
 	// +optional

@@ -60,7 +60,7 @@ type Messaging struct {
 	Via string `json:"via,omitempty"`
 
 	// model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems
-	// exchange it in SOAP, with precedence (ROUTINE) and classification (UNCLASSIFIED).
+	// exchange it in SOAP, always with precedence ROUTINE and classification UNCLASSIFIED.
 	// +optional
 	Model MessageModel `json:"model,omitempty"`
 
