@@ -90,8 +90,11 @@ func (s service) Messaging() string {
 		transport += ", encoding: json"
 	}
 	return fmt.Sprintf("{transport: %s, timeout: %ds%s, push: {from: [client], to: server, period: %ds, payload: %s}, reply: %q}",
-		transport, choose(s.form, 30, 90), choose(form{s.Protocol != ""}, ", via: near", ""), s.Period(), s.Payload(), s.Reply())
+		transport, s.timeout(), choose(form{s.Protocol != ""}, ", via: near", ""), s.Period(), s.Payload(), s.Reply())
 }
+
+// timeout returns the client's in seconds, which is the proxies' deadline too: nobody waits for what comes later.
+func (s service) timeout() int { return choose(s.form, 30, 90) }
 
 // Transport returns that of requests.
 func (s service) Transport() string { return choose(form{s.REST}, "http", "soap") }
@@ -111,7 +114,7 @@ func (s service) Near() string {
 	if s.Compression != "" {
 		near += ", compression: " + s.Compression
 	}
-	return near + "}"
+	return fmt.Sprintf("%s, deadline: %ds}", near, s.timeout())
 }
 
 // AppsOf returns the apps of the client's or the service's node.
