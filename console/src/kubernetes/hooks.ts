@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useSyncExternalStore } from "react";
 import { mayI, type Access, type Selection } from "./client";
 import { Informer, type Snapshot } from "./informer";
+import { Merged } from "./merged";
 import type { Kind, KubernetesObject } from "./kinds";
 
 // Components that follow the same objects share one informer.
@@ -30,6 +31,16 @@ export function useObjects<T extends KubernetesObject>(kind: Kind<T>, selection:
     [kind, namespace, labelSelector, fieldSelector],
   );
   return useSyncExternalStore(informer.subscribe, informer.getSnapshot);
+}
+
+/** useObjectsIn follows the objects of some namespaces, or of all where none are given. An empty list gives none. */
+export function useObjectsIn<T extends KubernetesObject>(kind: Kind<T>, namespaces: readonly string[] | undefined): Snapshot<T> {
+  const names = namespaces?.join(" ");
+  const merged = useMemo(
+    () => new Merged(names === undefined ? [informerOf(kind, {})] : names.split(" ").flatMap((namespace) => (namespace ? [informerOf(kind, { namespace })] : []))),
+    [kind, names],
+  );
+  return useSyncExternalStore(merged.subscribe, merged.getSnapshot);
 }
 
 /** useObject follows one object. It is undefined until it was read; absent is set if there is none of the name. */

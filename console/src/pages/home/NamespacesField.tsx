@@ -1,0 +1,21 @@
+import { Alert, TagsInput } from "@mantine/core";
+import { isNamespace, type Scope } from "../../app/scope";
+
+/** NamespacesField takes the namespaces of a user who may not list those of the cluster. */
+export function NamespacesField({ scope }: { scope: Scope }) {
+  const namespaces = [...(scope.namespaces ?? [])];
+  return (
+    <Alert color="blue" variant="outline" title="You may not list the experiments of all namespaces">
+      <TagsInput
+        label="Namespaces to show"
+        description="This browser remembers them."
+        placeholder="Name, then Enter"
+        value={namespaces}
+        onChange={(next) => {
+          for (const name of next) if (isNamespace(name) && !namespaces.includes(name)) scope.remember(name);
+          for (const name of namespaces) if (!next.includes(name)) scope.forget(name);
+        }}
+      />
+    </Alert>
+  );
+}
