@@ -9,7 +9,8 @@ import classes from "./topology.module.css";
 
 type Drawn = Node<{ title: string; note: string; mark: string }>;
 
-const kinds = { group: GroupBox, member: Tile, network: Cloud };
+// A type of the name group has a style of the library's own.
+const kinds = { box: GroupBox, member: Tile, network: Cloud };
 
 interface TopologyViewProps {
   topology: Topology;
@@ -53,7 +54,7 @@ function nodesOf(topology: Topology, layout: Layout): Drawn[] {
   };
   for (const { name, members } of topology.groups) {
     const title = members.length === 1 ? name : `${name} (${members.length})`;
-    add(idOf.group(name), "group", { title, note: "", mark: "" }, `Group ${name} with ${members.length} nodes`);
+    add(idOf.group(name), "box", { title, note: "", mark: "" }, `Group ${name} with ${members.length} nodes`);
     for (const member of members) {
       const data = { title: member.name, note: member.apps.join(", "), mark: member.brokers.length > 0 ? "◆" : "" };
       add(idOf.member(member.name), "member", data, `Node ${member.name}, apps ${member.apps.join(", ") || "none"}, networks ${member.networks.join(", ") || "none"}`, idOf.group(name));

@@ -47,7 +47,7 @@ function Stop({ experiment: e }: { experiment: Experiment }) {
       </Button>
     );
   }
-  return <Question button="Stop" title={`Stop ${e.metadata.name}?`} what={what} colour="orange" mutation={stop} />;
+  return <Question button="Stop" title={`Stop ${e.metadata.name}?`} what={what} mutation={stop} />;
 }
 
 function Delete({ experiment: e }: { experiment: Experiment }) {
@@ -60,23 +60,22 @@ function Delete({ experiment: e }: { experiment: Experiment }) {
   const what = isOver(e)
     ? "The object goes. What the archive has of the run stays, with its results, until its retention is over."
     : "The run ends now, without an analysis. Stop it instead to get the results of what was measured so far.";
-  return <Question button="Delete" title={`Delete ${metadata.name}?`} what={what} colour="red" mutation={erase} />;
+  return <Question button="Delete" title={`Delete ${metadata.name}?`} what={what} mutation={erase} />;
 }
 
 interface QuestionProps {
   button: string;
   title: string;
   what: string;
-  colour: string;
   mutation: { mutate: (variables: undefined, options: { onSuccess: () => void }) => void; isPending: boolean; error: Error | null };
 }
 
 /** Question asks before it does something that cannot be undone. */
-function Question({ button, title, what, colour, mutation }: QuestionProps) {
+function Question({ button, title, what, mutation }: QuestionProps) {
   const [open, { open: ask, close }] = useDisclosure(false);
   return (
     <>
-      <Button size="xs" variant="outline" color={colour} onClick={ask}>
+      <Button size="xs" variant="default" onClick={ask}>
         {button}
       </Button>
       <Modal opened={open} onClose={close} title={title} closeButtonProps={{ "aria-label": "Close" }}>
@@ -88,7 +87,6 @@ function Question({ button, title, what, colour, mutation }: QuestionProps) {
               Cancel
             </Button>
             <Button
-              color={colour}
               loading={mutation.isPending}
               onClick={() => {
                 mutation.mutate(undefined, { onSuccess: close });

@@ -53,7 +53,7 @@ function Curves({ samples, t0 }: { samples: readonly Sample[]; t0: number }) {
         <Chart {...common} title="Messages a second" curves={[curve("Sent", (s) => s.sentPerSecond), curve("Received", (s) => s.receivedPerSecond)]} written={perSecond} />
       </Panel>
       <Panel title="Frames in queues">
-        <Chart {...common} title="Frames in queues" curves={[curve("Waiting", (s) => s.queue)]} written={figure} />
+        <Chart {...common} title="Frames in queues" curves={[curve("Waiting", (s) => s.queue)]} written={significant} />
       </Panel>
     </SimpleGrid>
   );

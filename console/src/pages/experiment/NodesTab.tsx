@@ -1,4 +1,4 @@
-import { Box, Group, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
+import { Anchor, Box, Group, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { Age } from "../../components/Moment";
@@ -110,9 +110,9 @@ function Line({ row, index, top }: { row: NodeRow; index: number; top: number })
   return (
     <Box role="row" aria-rowindex={index + 2} className={`${classes.row ?? ""} ${classes.placed ?? ""}`} style={{ transform: `translateY(${top}px)`, height: rowHeight }}>
       <Box role="cell" className={classes.cell ?? ""}>
-        <Link to="." search={(before: object) => ({ ...before, tab: "logs", node: row.name })} title={`Logs of ${row.name}`}>
+        <Anchor fz="sm" underline="always" title={`Logs of ${row.name}`} renderRoot={(props) => <Link {...props} to="." search={(before: object) => ({ ...before, tab: "logs", node: row.name })} />}>
           {row.name}
-        </Link>
+        </Anchor>
       </Box>
       {cell(row.group)}
       {cell(row.nem)}

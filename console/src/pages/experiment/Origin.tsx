@@ -19,7 +19,7 @@ export function Origin({ experiment: e, state }: { experiment: Experiment; state
       {campaign && (
         <Text inherit>
           By campaign{" "}
-          <Anchor inherit renderRoot={(props) => <Link {...props} to="/ns/$namespace/campaigns/$name" params={{ namespace, name: campaign.name }} />}>
+          <Anchor inherit underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/campaigns/$name" params={{ namespace, name: campaign.name }} />}>
             {campaign.name}
           </Anchor>
           {campaign.point && `, point ${campaign.point}`}
@@ -29,7 +29,7 @@ export function Origin({ experiment: e, state }: { experiment: Experiment; state
       {earlier && (
         <Text inherit>
           {earlier.relation}{" "}
-          <Anchor inherit renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: earlier.namespace, uid: earlier.uid }} />}>
+          <Anchor inherit underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: earlier.namespace, uid: earlier.uid }} />}>
             {earlier.name || run?.name || earlier.uid}
           </Anchor>
         </Text>
