@@ -1,6 +1,6 @@
 import { Button, Checkbox, Group, NativeSelect, Paper, SimpleGrid, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import type { FormEvent } from "react";
+import type { SyntheticEvent } from "react";
 import { create, Refusal } from "../../kubernetes/client";
 import { liveChanges } from "../../kubernetes/kinds";
 import { Trouble } from "../Trouble";
@@ -36,7 +36,7 @@ export function LiveChangeForm(props: LiveChangeFormProps) {
   });
   const refusal = making.error instanceof Refusal ? making.error : undefined;
   const { byField, rest } = errorsOf(refusal?.causes ?? [], ["from", "to", "network", ...fields.map(({ name }) => name)]);
-  const submit = (event: FormEvent) => {
+  const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     making.mutate();
   };

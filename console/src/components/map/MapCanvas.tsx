@@ -93,7 +93,11 @@ export function MapCanvas(props: MapCanvasProps) {
     >
       <canvas ref={ground} aria-hidden />
       <canvas ref={moving} role="img" aria-label={label} className={`${style.moving ?? ""} ${props.onPlace ? (style.placing ?? "") : ""}`} />
-      <MapButtons act={(how) => painter.current && how(viewOf(painter.current))} />
+      <MapButtons
+        act={(how) => {
+          if (painter.current) how(viewOf(painter.current));
+        }}
+      />
       {hint && (
         <div className={style.hint} role="status">
           {hint}
@@ -107,7 +111,7 @@ function MapButtons({ act }: { act: (how: (view: ReturnType<typeof viewOf>) => v
   const buttons = [
     { label: "Enlarge the map", sign: "+", key: "+" },
     { label: "Reduce the map", sign: "−", key: "-" },
-    { label: "Show all of the map", sign: "⛶", key: "0" },
+    { label: "Show all of the map", sign: <Corners />, key: "0" },
   ];
   return (
     <div className={style.buttons}>
@@ -125,6 +129,14 @@ function MapButtons({ act }: { act: (how: (view: ReturnType<typeof viewOf>) => v
         </ActionIcon>
       ))}
     </div>
+  );
+}
+
+function Corners() {
+  return (
+    <svg width={14} height={14} viewBox="0 0 14 14" fill="none" stroke="currentColor" strokeWidth={2} aria-hidden>
+      <path d="M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9" />
+    </svg>
   );
 }
 

@@ -57,16 +57,16 @@ export class Painter {
     const before = this.scene;
     this.scene = scene;
     this.links = drawn(scene.links, scene.selected);
-    if (before.nodes !== scene.nodes || before.terrain !== scene.terrain) this.placeNodes(before);
+    if (before.nodes !== scene.nodes || before.terrain !== scene.terrain) this.placeNodes();
     if (before.selected !== scene.selected) this.groundIsStale = true;
     this.changed();
   }
 
-  private placeNodes(before: Scene): void {
+  private placeNodes(): void {
     this.indexOf = new Map(this.scene.nodes.map((node, index) => [node.name, index]));
     const centre = centreOf(this.places()) ?? this.scene.home;
-    // A projection stays while its centre is near, so that the view need not jump.
-    if (centre && (before.nodes.length === 0 || this.fits)) this.projection = projectionAbout(centre);
+    // The projection stays while the view does, so that nothing jumps under the user's hand.
+    if (centre && this.fits) this.projection = projectionAbout(centre);
     this.ways = this.scene.nodes.map(({ name, track }) => {
       const metres = track.map((place) => this.projection.toMetres(place));
       return { name, points: Float64Array.from(metres.flatMap(({ x, y }) => [x, y])) };

@@ -1,6 +1,6 @@
 import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useMemo, useRef, useState, type ReactNode } from "react";
+import { useMemo, useState, type ReactNode, type RefObject } from "react";
 import { Trouble } from "../Trouble";
 import { hasPositions, hopsOver, jammersAt, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
 import { useMapClock } from "./clock";
@@ -22,8 +22,6 @@ export interface RunSelection {
   /** at is the moment that the map shows. */
   at: number;
   data: RunMapData;
-  /** placeInTheMiddle of what is shown, for those without a pointer. */
-  placeInTheMiddle: () => Place;
 }
 
 export interface RunMapProps {
@@ -34,6 +32,8 @@ export interface RunMapProps {
   live: boolean;
   /** withoutPositions is shown for a run whose nodes are nowhere. */
   withoutPositions: ReactNode;
+  /** map that is shown, for those who have to ask it. */
+  map: RefObject<MapHandle | null>;
   onPlace?: ((place: Place) => void) | undefined;
   /** jammer that is being placed. */
   draft?: MapJammer | undefined;
@@ -60,8 +60,7 @@ export function RunMap(props: RunMapProps) {
 const mapHeight = 520;
 const linksEverySeconds = 5;
 
-function KnownRunMap({ namespace, uid, t0, live, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
-  const map = useRef<MapHandle>(null);
+function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
   const [chosen, setChosen] = useState<string>();
   const [measureChosen, setMeasure] = useState<Measure>();
   const [node, setNode] = useState<string>();
@@ -128,7 +127,7 @@ function KnownRunMap({ namespace, uid, t0, live, onPlace, draft, children, data,
       <Legend measure={measure} />
       <Remarks remarks={remarksOf(data, links.data, scene, name)} />
       {link && <Text size="sm">{describeLink(scene.links.find((one) => one.from === link.from && one.to === link.to) ?? link, measure)}</Text>}
-      {children?.({ network: name, node, link, at: clock.at, data, placeInTheMiddle: () => map.current?.placeInTheMiddle() ?? { latitude: 0, longitude: 0 } })}
+      {children?.({ network: name, node, link, at: clock.at, data })}
     </Stack>
   );
 }

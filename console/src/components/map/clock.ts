@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState, type RefObject } from "react";
+import { useEffect, useRef, useState, type RefObject } from "react";
 import type { MapHandle } from "./MapCanvas";
 
 /** MapClock is the moment that a map shows, in seconds after T0. */
@@ -10,9 +10,9 @@ export interface MapClock {
   speed: number;
   /** end is the latest moment that can be shown. */
   end: number;
-  goTo(at: number): void;
-  goLive(): void;
-  play(speed: number): void;
+  goTo: (at: number) => void;
+  goLive: () => void;
+  play: (speed: number) => void;
 }
 
 interface ClockSettings {
@@ -64,22 +64,19 @@ export function useMapClock({ t0, live, duration, map }: ClockSettings): MapCloc
     };
   }, [isLive, live, t0, duration, speed, map]);
 
-  const goTo = useCallback(
-    (to: number) => {
-      setFollows(false);
-      setSpeed(0);
-      exact.current = to;
-      setAt(to);
-      map.current?.setTime(to);
-    },
-    [map],
-  );
-  const goLive = useCallback(() => {
+  const goTo = (to: number) => {
+    setFollows(false);
+    setSpeed(0);
+    exact.current = to;
+    setAt(to);
+    map.current?.setTime(to);
+  };
+  const goLive = () => {
     setFollows(true);
-  }, []);
-  const play = useCallback((at: number) => {
+  };
+  const play = (at: number) => {
     setFollows(false);
     setSpeed(at);
-  }, []);
+  };
   return { at, isLive, speed, end: Math.max(end, duration), goTo, goLive, play };
 }

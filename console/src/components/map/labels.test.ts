@@ -28,3 +28,8 @@ test("no more texts than wanted are placed", () => {
   const wishes = Array.from({ length: 9 }, (_, i) => ({ point: { x: i * 100, y: 0 }, width: 40, gap: 6 }));
   expect(placed(wishes, 12, 3).filter(Boolean)).toHaveLength(3);
 });
+
+test("a text covers no obstacle", () => {
+  const symbol = { left: 12, top: 10, right: 40, bottom: 30 };
+  expect(placed([{ point: { x: 10, y: 20 }, width: 30, gap: 8 }], 12, Infinity, [symbol])).toEqual([{ x: -28, y: 20 }]);
+});

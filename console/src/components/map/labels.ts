@@ -11,7 +11,8 @@ export interface Wish {
 /** Where a text stands: its left edge, and the middle of its height. */
 export type Placed = Point | undefined;
 
-interface Box {
+/** A rectangle in pixels. */
+export interface Box {
   left: number;
   top: number;
   right: number;
@@ -21,19 +22,26 @@ interface Box {
 const cell = 64;
 
 /**
- * placed puts each text right of, left of, below or above its point, where it overlaps none that came before.
+ * placed puts each text right of, left of, below or above its point, where it overlaps no obstacle and no text that came before.
  * Earlier wishes win. A text without room is left out.
  */
-export function placed(wishes: readonly Wish[], height: number, most = Infinity): Placed[] {
+export function placed(wishes: readonly Wish[], height: number, most = Infinity, obstacles: readonly Box[] = []): Placed[] {
   const taken = new Map<string, Box[]>();
+  const take = (box: Box) => {
+    for (const key of cellsOf(box)) {
+      const others = taken.get(key);
+      if (others) others.push(box);
+      else taken.set(key, [box]);
+    }
+  };
+  obstacles.forEach(take);
   let count = 0;
   return wishes.map((wish) => {
     if (count >= most) return undefined;
     for (const at of positions(wish, height)) {
       const box = { left: at.x, top: at.y - height / 2, right: at.x + wish.width, bottom: at.y + height / 2 };
-      const cells = cellsOf(box);
-      if (cells.some((key) => taken.get(key)?.some((other) => overlap(box, other)))) continue;
-      for (const key of cells) taken.set(key, [...(taken.get(key) ?? []), box]);
+      if (cellsOf(box).some((key) => taken.get(key)?.some((other) => overlap(box, other)))) continue;
+      take(box);
       count++;
       return at;
     }

@@ -1,4 +1,4 @@
-import { placed, type Wish } from "./labels";
+import { placed, type Box, type Wish } from "./labels";
 import type { Point } from "./projection";
 import { styleOf } from "./scale";
 import { hasRoomForSymbols, type MapLink, type Scene } from "./scene";
@@ -141,7 +141,7 @@ function drawLabels(context: CanvasRenderingContext2D, frame: Frame, asSymbols: 
   const named = [...labelsOfNodes(frame, asSymbols), ...frame.jammers.map(({ pixel, name }) => labelOf(frame, name, pixel, 14, true))];
   named.push(...frame.handles.map(({ pixel, label, selected }) => labelOf(frame, label, pixel, 10, selected)));
   named.sort((a, b) => Number(b.strong) - Number(a.strong));
-  const places = placed(named.map(({ wish }) => wish), labelHeight, mostLabels);
+  const places = placed(named.map(({ wish }) => wish), labelHeight, mostLabels, obstaclesOf(frame, asSymbols));
   places.forEach((at, index) => {
     const label = named[index];
     if (!at || !label) return;
@@ -150,13 +150,19 @@ function drawLabels(context: CanvasRenderingContext2D, frame: Frame, asSymbols: 
   });
 }
 
+/** obstaclesOf a frame are the symbols and dots, which no name may cover. */
+function obstaclesOf(frame: Frame, asSymbols: boolean): Box[] {
+  const [half, high] = asSymbols ? [17, 12] : [4, 4];
+  return frame.pixels.flatMap((pixel) => (pixel && isInView(frame.view, pixel, 40) ? [{ left: pixel.x - half, right: pixel.x + half, top: pixel.y - high, bottom: pixel.y + high }] : []));
+}
+
 function labelsOfNodes(frame: Frame, asSymbols: boolean): Named[] {
   const labels: Named[] = [];
   frame.scene.nodes.forEach((node, index) => {
     const pixel = frame.pixels[index];
     if (!pixel || !isInView(frame.view, pixel)) return;
-    const hops = frame.scene.hops.get(node.name);
-    const text = hops === undefined || hops === 0 ? node.name : `${node.name} · ${hops} ${hops === 1 ? "hop" : "hops"}`;
+    const hops = frame.scene.selected === undefined ? 0 : (frame.scene.hops.get(node.name) ?? 0);
+    const text = hops === 0 ? node.name : `${node.name} · ${hops} ${hops === 1 ? "hop" : "hops"}`;
     labels.push(labelOf(frame, text, pixel, asSymbols ? 20 : 8, node.name === frame.scene.selected || node.name === frame.hovered));
   });
   return labels;

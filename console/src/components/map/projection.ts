@@ -22,8 +22,8 @@ export interface Bounds {
 /** A projection turns places into metres east and north of its centre, and back. */
 export interface Projection {
   readonly centre: Place;
-  toMetres(place: Place): Point;
-  toPlace(point: Point): Place;
+  toMetres: (place: Place) => Point;
+  toPlace: (point: Point) => Place;
 }
 
 // WGS 84: the equator's radius in metres, and the square of the eccentricity.

@@ -25,7 +25,7 @@ const elevation = Math.PI / 4;
  * shadeAt is how bright a cell is, from 0 to 1; flat ground has 0.71 (Horn's method, IEEE Proc. 69, 1981).
  * Unknown cells have none.
  */
-export function shadeAt(terrain: Terrain, column: number, row: number, exaggeration = 2): number | undefined {
+export function shadeAt(terrain: Terrain, column: number, row: number, exaggeration = 4): number | undefined {
   const middle = heightAt(terrain, column, row);
   if (middle === null) return undefined;
   const h = (dc: number, dr: number) => heightAt(terrain, column + dc, row + dr) ?? middle;
@@ -59,7 +59,7 @@ export function shaded(terrain: Terrain, scheme: "light" | "dark"): Uint8Clamped
       const shade = shadeAt(terrain, column, row);
       if (height === null || shade === undefined) continue;
       const share = highest > lowest ? (height - lowest) / (highest - lowest) : 0;
-      const light = 0.45 + 0.78 * shade;
+      const light = 0.25 + 1.06 * shade;
       const at = 4 * (row * terrain.columns + column);
       for (let i = 0; i < 3; i++) {
         const ground = height <= 0 ? (water[i] ?? 0) : (low[i] ?? 0) + share * ((high[i] ?? 0) - (low[i] ?? 0));

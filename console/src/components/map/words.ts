@@ -8,9 +8,10 @@ import { movesAt, placeAt } from "./tracks";
 export function describeScene(scene: Scene, at: number): string {
   const placed = scene.nodes.filter((node) => placeAt(node.track, at));
   const moving = placed.filter((node) => movesAt(node.track, at)).length;
-  const parts = [`${count(placed.length, "node")} of ${scene.nodes.length}, ${moving} on the move`, count(scene.links.length, "link")];
+  const parts = [`${count(placed.length, "node")} of ${scene.nodes.length}, ${moving} on the move`];
+  parts.push(count(scene.links.length, "link"));
   if (scene.jammers.length > 0) parts.push(`${count(scene.jammers.length, "jammer")}: ${scene.jammers.map(({ name }) => name).join(", ")}`);
-  if (scene.silent.size > 0) parts.push(`${count(scene.silent.size, "silent radio")}`);
+  if (scene.silent.size > 0) parts.push(count(scene.silent.size, "silent radio"));
   return `Map with ${parts.join("; ")}.`;
 }
 

@@ -1,9 +1,10 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import type { Draft, Kind } from "../../components/livechange/draft";
 import { LiveChangeForm } from "../../components/livechange/LiveChangeForm";
 import { LiveChangeList } from "../../components/livechange/LiveChangeList";
+import type { MapHandle } from "../../components/map/MapCanvas";
 import type { Place } from "../../components/map/projection";
 import { RunMap, type RunSelection } from "../../components/map/RunMap";
 import { useAccess } from "../../kubernetes/hooks";
@@ -13,9 +14,10 @@ import { beginning, placed, placeOf } from "./liveDraft";
 
 /** MapTab shows the nodes of an experiment on a map, and changes its networks by hand. */
 export function MapTab({ experiment }: { experiment: Experiment }) {
-  const { namespace = "", name = "", uid = "" } = experiment.metadata;
+  const { namespace = "", name, uid = "" } = experiment.metadata;
   const t0 = experiment.status?.t0 ?? undefined;
   const live = experiment.status?.phase === "Running";
+  const map = useRef<MapHandle>(null);
   const [draft, setDraft] = useState<Draft>();
   const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: "livechanges", namespace });
   const place = draft && placeOf(draft);
@@ -32,7 +34,9 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
           names={namesOf(selection, draft.network)}
           onChange={setDraft}
           onClose={() => { setDraft(undefined); }}
-          onMiddle={() => { setDraft(placed(draft, selection.placeInTheMiddle())); }}
+          onMiddle={() => {
+            if (map.current) setDraft(placed(draft, map.current.placeInTheMiddle()));
+          }}
         />
       )}
       <Happenings happened={selection.data.happened ?? []} at={selection.at} />
@@ -41,6 +45,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
   );
   return (
     <RunMap
+      map={map}
       namespace={namespace}
       uid={uid}
       t0={t0}

@@ -1,5 +1,60 @@
-import { Title } from "@mantine/core";
+import { Group, Loader, NativeSelect, Stack, Title } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useSession } from "../../app/session";
+import { Trouble } from "../../components/Trouble";
+import { useObjects } from "../../kubernetes/hooks";
+import { scenarios } from "../../kubernetes/kinds";
+import { Editor } from "./Editor";
+import type { Plan, Propagation } from "./plan";
+import { useScenario } from "./useScenario";
 
+const propagation = { model: "FreeSpace", frequency: "300MHz" } as Propagation;
+
+/** ScenarioEditor makes scenarios of platforms and waypoints, and shows those of the cluster. */
 export function ScenarioEditor() {
-  return <Title order={1}>Scenario editor</Title>;
+  const session = useSession();
+  const search: { namespace?: unknown; scenario?: unknown } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const namespace = typeof search.namespace === "string" ? search.namespace : (session.data?.namespace ?? "default");
+  const name = typeof search.scenario === "string" ? search.scenario : undefined;
+  const loaded = useScenario(namespace, name);
+  // Who may not list those of all namespaces sees those of one.
+  const all = useObjects(scenarios);
+  const own = useObjects(scenarios, { namespace });
+  const objects = all.objects ?? own.objects;
+  const error = objects ? undefined : own.error;
+  const open = (key: string) => {
+    const [chosen, scenario] = key.split("/");
+    void navigate({ to: "/scenarios/edit", search: (scenario ? { namespace: chosen, scenario } : {}) as never });
+  };
+  const fresh: Plan = { name: "patrol", namespace, description: "", platforms: [], propagation };
+  return (
+    <Stack gap="md">
+      <Group justify="space-between">
+        <Title order={1}>Scenario editor</Title>
+        <NativeSelect
+          aria-label="Scenario"
+          value={name ? `${namespace}/${name}` : ""}
+          data={[{ value: "", label: "A new scenario" }, ...(objects ?? []).map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`)]}
+          onChange={(event) => {
+            open(event.currentTarget.value);
+          }}
+        />
+      </Group>
+      <Trouble error={error} title="The scenarios of the cluster could not be listed" />
+      <Trouble error={loaded.error} title={`Scenario ${name ?? ""} could not be read`} />
+      {(name === undefined ? session.data : loaded.data) ? (
+        <Editor
+          key={`${namespace}/${name ?? ""}`}
+          initial={fresh}
+          loaded={name === undefined ? undefined : loaded.data}
+          onSaved={(plan) => {
+            if (plan.name !== name || plan.namespace !== namespace) open(`${plan.namespace}/${plan.name}`);
+          }}
+        />
+      ) : (
+        !loaded.error && <Loader aria-label="The scenario is being read" />
+      )}
+    </Stack>
+  );
 }

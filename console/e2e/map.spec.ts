@@ -1,0 +1,127 @@
+import AxeBuilder from "@axe-core/playwright";
+import { expect, test, type Page } from "@playwright/test";
+import { mapPage, serveMapWorld } from "./mapWorld";
+
+/** What the two canvases of a map have: the colours of the ground, and what was drawn upon it. */
+interface Pixels {
+  groundColours: number;
+  /** share of the pixels with something that moves. */
+  drawn: number;
+  /** digest of what moves. */
+  digest: number;
+  /** best has the colour of links of the best class; jammer that of jammers. */
+  best: number;
+  jammer: number;
+}
+
+function pixelsOf(page: Page): Promise<Pixels> {
+  return page.locator("[data-map]").evaluate((map) => {
+    const [ground, moving] = [...map.querySelectorAll("canvas")].map((canvas) => canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray());
+    const colours = new Set<number>();
+    for (let i = 0; ground && i < ground.length; i += 4 * 97) colours.add(((ground[i] ?? 0) << 16) | ((ground[i + 1] ?? 0) << 8) | (ground[i + 2] ?? 0));
+    const found = { groundColours: colours.size, drawn: 0, digest: 0, best: 0, jammer: 0 };
+    const near = (i: number, rgb: readonly number[]) => rgb.every((value, c) => Math.abs((moving?.[i + c] ?? 0) - value) < 12) && (moving?.[i + 3] ?? 0) > 200;
+    for (let i = 0; moving && i < moving.length; i += 4) {
+      if ((moving[i + 3] ?? 0) < 40) continue;
+      found.drawn += 4 / moving.length;
+      found.digest = (Math.imul(found.digest, 31) + i + (moving[i] ?? 0)) | 0;
+      if (near(i, [0x00, 0x4f, 0x8a])) found.best++;
+      if (near(i, [0xa8, 0x3a, 0x00])) found.jammer++;
+    }
+    return found;
+  });
+}
+
+async function openMap(page: Page) {
+  await page.goto(mapPage);
+  await expect(page.getByRole("img", { name: /Map with 24 nodes of 24/ })).toBeVisible();
+}
+
+test.use({ colorScheme: "light" });
+
+test("the map shows terrain, nodes, links and the jammer", async ({ page }) => {
+  await serveMapWorld(page);
+  await openMap(page);
+  await expect.poll(async () => (await pixelsOf(page)).groundColours).toBeGreaterThan(60);
+  await expect.poll(async () => (await pixelsOf(page)).best).toBeGreaterThan(100);
+  const { drawn, jammer } = await pixelsOf(page);
+  expect(drawn).toBeGreaterThan(0.01);
+  expect(jammer).toBeGreaterThan(100);
+});
+
+test("nodes move while the run goes on", async ({ page }) => {
+  await serveMapWorld(page);
+  await openMap(page);
+  await page.getByRole("button", { name: "Play" }).click();
+  const before = (await pixelsOf(page)).digest;
+  await expect.poll(async () => (await pixelsOf(page)).digest).not.toBe(before);
+});
+
+test("the map is moved and enlarged by keys", async ({ page }) => {
+  await serveMapWorld(page);
+  await openMap(page);
+  await page.getByRole("application").focus();
+  const before = (await pixelsOf(page)).digest;
+  await page.keyboard.press("+");
+  await expect.poll(async () => (await pixelsOf(page)).digest).not.toBe(before);
+});
+
+test("a node is selected in the list, and the text says its hops", async ({ page }) => {
+  await serveMapWorld(page);
+  await openMap(page);
+  const list = page.getByRole("group", { name: "Nodes of network vhf" });
+  await list.getByRole("button", { name: "veh-7" }).click();
+  await expect(list.getByRole("button", { name: "veh-8" })).toContainText("1 hop");
+  await expect(list.getByRole("button", { name: "veh-3" })).toContainText("silent");
+});
+
+test("a jammer is placed by a click, checked, and created", async ({ page }) => {
+  const world = await serveMapWorld(page);
+  await openMap(page);
+  await page.getByRole("button", { name: "Place a jammer" }).click();
+  await page.getByRole("button", { name: "Apply now" }).click();
+  await expect(page.getByText("a jammer needs either its position or its pathloss to every node")).toBeVisible();
+  await page.getByRole("img", { name: /Map with/ }).click({ position: { x: 200, y: 200 } });
+  await expect(page.getByLabel("Latitude")).not.toBeEmpty();
+  await page.getByRole("button", { name: "Apply now" }).click();
+  await expect(page.getByRole("button", { name: "Apply now" })).toBeHidden();
+  expect(world.created.map(({ dryRun }) => dryRun)).toEqual([true, true, false]);
+  expect(world.created[2]?.body).toMatchObject({ spec: { experiment: "bft", changes: [{ network: "vhf", jammer: { name: "noise", power: "100W" } }] } });
+});
+
+test("who may change nothing sees no button", async ({ page }) => {
+  await serveMapWorld(page, { allowed: false });
+  await openMap(page);
+  await expect(page.getByRole("heading", { name: "What happened to whom" })).toBeVisible();
+  await expect(page.getByRole("button", { name: /jammer|silence/i })).toHaveCount(0);
+});
+
+test("a run without positions says so and offers the topology", async ({ page }) => {
+  await serveMapWorld(page, { positions: false });
+  await page.goto(mapPage);
+  await expect(page.getByText("No node of this run has a position")).toBeVisible();
+  await expect(page.getByRole("link", { name: "Show the topology" })).toHaveAttribute("href", /tab=topology/);
+});
+
+test("two clicks make two platforms, their hops, and YAML", async ({ page }) => {
+  const world = await serveMapWorld(page);
+  await page.goto("/scenarios/edit");
+  const map = page.getByRole("img", { name: /Map with/ });
+  await map.click({ position: { x: 150, y: 200 } });
+  await map.click({ position: { x: 300, y: 250 } });
+  await expect(page.getByRole("img", { name: /Map with 2 nodes of 2/ })).toBeVisible();
+  await expect(page.getByRole("cell", { name: "1 hop", exact: true })).toBeVisible();
+  await expect(page.getByText("time,platform,latitude,longitude")).toBeVisible();
+  expect(world.previews.at(-1)).toContain("kind: Scenario");
+  expect((await pixelsOf(page)).drawn).toBeGreaterThan(0.001);
+});
+
+for (const path of [mapPage, "/scenarios/edit"]) {
+  test(`axe finds nothing serious on ${path}`, async ({ page }) => {
+    await serveMapWorld(page);
+    await page.goto(path);
+    await expect(page.getByRole("img", { name: /Map with/ })).toBeVisible();
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
+  });
+}

@@ -1,0 +1,73 @@
+import { Button, Grid, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import { NodeList } from "../../components/map/NodeList";
+import { rowsOf } from "../../components/map/words";
+import { EditorMap } from "./EditorMap";
+import { PathlossPanel } from "./PathlossPanel";
+import { changed, extended, removed, speedTyped, type Plan } from "./plan";
+import { SaveBar, YamlText } from "./SaveBar";
+import { asPlan } from "./scene";
+import { useEditor } from "./useEditor";
+import type { Loaded } from "./useScenario";
+import { PlatformFields, WaypointTable } from "./WaypointTable";
+
+/** Editor edits a plan, or shows a Scenario whose movement it cannot edit. */
+export function Editor({ initial, loaded, onSaved }: { initial: Plan; loaded: Loaded | undefined; onSaved: (plan: Plan) => void }) {
+  const editor = useEditor(initial, loaded);
+  const { plan, setPlan, platform, scene, clock, select, known, yaml, waypoint, setWaypoint, map, setNumber } = editor;
+  const [speed, setSpeed] = useState("30km/h");
+  const isSpeedWrong = Number.isNaN(speedTyped(speed));
+  return (
+    <Grid gap="md">
+      <Grid.Col span={{ base: 12, lg: 7 }}>
+        <EditorMap editor={editor} speed={speed} />
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, lg: 5 }}>
+        <Stack gap="sm">
+          <NodeList rows={rowsOf(scene, clock.at)} selected={scene.selected} height={Math.min(220, 28 * Math.max(2, scene.nodes.length))} onSelect={select} label="Platforms" />
+          {plan && platform && (
+            <>
+              <PlatformFields
+                platform={platform}
+                speed={speed}
+                isSpeedWrong={isSpeedWrong}
+                onSpeed={setSpeed}
+                onChange={(next) => { setPlan(changed(plan, platform.number, () => next)); }}
+                onExtend={() => {
+                  const middle = map.current?.placeInTheMiddle();
+                  if (middle) setPlan(changed(plan, platform.number, (one) => extended(one, middle, speedTyped(speed))));
+                }}
+                onRemove={() => {
+                  setPlan(removed(plan, platform.number));
+                  setNumber(undefined);
+                }}
+              />
+              <WaypointTable platform={platform} selected={waypoint} onSelect={setWaypoint} onChange={(next) => { setPlan(changed(plan, platform.number, () => next)); }} />
+            </>
+          )}
+          {!plan && loaded && (
+            <Stack gap="xs" align="start">
+              <Text size="sm">
+                Scenario {loaded.scenario.metadata.name} has format {loaded.scenario.spec.format}, whose movement is shown and not edited.
+              </Text>
+              {known && (
+                <Button
+                  size="xs"
+                  variant="default"
+                  onClick={() => {
+                    const { name, namespace = "" } = loaded.scenario.metadata;
+                    setPlan(asPlan(known, { name: `${name}-edited`, namespace, description: loaded.scenario.spec.description ?? "", propagation: loaded.scenario.spec.propagation }));
+                  }}
+                >
+                  Edit a copy as waypoints
+                </Button>
+              )}
+            </Stack>
+          )}
+          <PathlossPanel editor={editor} />
+        </Stack>
+      </Grid.Col>
+      <Grid.Col span={12}>{plan ? <SaveBar plan={plan} yaml={yaml} loadedName={loaded?.plan?.name} onChange={setPlan} onSaved={onSaved} /> : <YamlText yaml={yaml} />}</Grid.Col>
+    </Grid>
+  );
+}

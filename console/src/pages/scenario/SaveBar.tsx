@@ -1,0 +1,79 @@
+import { Button, Code, CopyButton, Group, ScrollArea, Stack, Text, TextInput } from "@mantine/core";
+import { Trouble } from "../../components/Trouble";
+import { errorsOf } from "../../components/livechange/draft";
+import { Refusal } from "../../kubernetes/client";
+import { useAccess } from "../../kubernetes/hooks";
+import type { Plan } from "./plan";
+import { PropagationFields } from "./PropagationFields";
+import { wrongWith } from "./scene";
+import { useSaving } from "./useScenario";
+
+interface SaveBarProps {
+  plan: Plan;
+  yaml: string;
+  /** loadedName of the Scenario that is edited; saving by this name replaces it. */
+  loadedName: string | undefined;
+  onChange: (plan: Plan) => void;
+  onSaved: (plan: Plan) => void;
+}
+
+/** SaveBar names a scenario, saves it with the user's rights, and shows its YAML. */
+export function SaveBar({ plan, yaml, loadedName, onChange, onSaved }: SaveBarProps) {
+  const verb = plan.name === loadedName ? "patch" : "create";
+  const mayScenario = useAccess({ verb, group: "vignette.dev", resource: "scenarios", namespace: plan.namespace });
+  const mayFile = useAccess({ verb, group: "", resource: "configmaps", namespace: plan.namespace });
+  const saving = useSaving(() => {
+    onSaved(plan);
+  });
+  const causes = saving.error instanceof Refusal ? saving.error.causes : [];
+  const { byField, rest } = errorsOf(causes, ["name", "namespace", "description", "model", "frequency", "antennaHeight", "exponent", "shadowing", "shadowingDistance", "syntheticTerrain"]);
+  const wrong = wrongWith(plan);
+  return (
+    <Stack gap="sm">
+      <PropagationFields plan={plan} errors={byField} onChange={onChange} />
+      <Group align="end" gap="sm">
+        <TextInput label="Name" value={plan.name} error={byField.name} onChange={(event) => { onChange({ ...plan, name: event.currentTarget.value }); }} />
+        <TextInput label="Namespace" value={plan.namespace} error={byField.namespace} onChange={(event) => { onChange({ ...plan, namespace: event.currentTarget.value }); }} />
+        <TextInput flex={1} miw={200} label="Description" value={plan.description} error={byField.description} onChange={(event) => { onChange({ ...plan, description: event.currentTarget.value }); }} />
+        {mayScenario && mayFile && (
+          <Button
+            loading={saving.isPending}
+            disabled={plan.name === "" || plan.platforms.length === 0 || wrong.length > 0}
+            onClick={() => { saving.mutate({ plan, replaces: verb === "patch" }); }}
+          >
+            {verb === "patch" ? `Save over ${plan.name}` : "Save as a Scenario"}
+          </Button>
+        )}
+      </Group>
+      {mayScenario === false && <Text size="sm">You may not save Scenarios in namespace {plan.namespace}. The YAML can be copied.</Text>}
+      {mayFile === false && <Text size="sm">You may not save ConfigMaps, which hold the waypoints, in namespace {plan.namespace}. The YAML can be copied.</Text>}
+      {saving.isSuccess && <Text size="sm" role="status">Saved.</Text>}
+      {wrong.concat(rest).map((words) => (
+        <Trouble key={words} error={new Error(words)} title="This cannot be saved" />
+      ))}
+      {saving.error && causes.length === 0 && <Trouble error={saving.error} title="It was not saved" />}
+      <YamlText yaml={yaml} />
+    </Stack>
+  );
+}
+
+/** YamlText shows the objects as kubectl apply takes them. */
+export function YamlText({ yaml }: { yaml: string }) {
+  return (
+    <section aria-label="YAML">
+      <Group justify="space-between" mb={4}>
+        <Text fw={600}>YAML</Text>
+        <CopyButton value={yaml}>
+          {({ copied, copy }) => (
+            <Button size="compact-sm" variant="default" onClick={copy}>
+              {copied ? "Copied" : "Copy"}
+            </Button>
+          )}
+        </CopyButton>
+      </Group>
+      <ScrollArea.Autosize mah={360} viewportProps={{ tabIndex: 0 }}>
+        <Code block>{yaml}</Code>
+      </ScrollArea.Autosize>
+    </section>
+  );
+}

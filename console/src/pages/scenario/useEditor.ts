@@ -1,0 +1,63 @@
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo, useRef, useState } from "react";
+import { useMapClock } from "../../components/map/clock";
+import type { MapHandle } from "../../components/map/MapCanvas";
+import { durationOf } from "../../components/map/tracks";
+import { objectsOf, yamlOf } from "./objects";
+import { labelOf, type Plan } from "./plan";
+import { askPreview } from "./preview";
+import { handlesOf, labelsOf, nodesOf, nodesOfPreview, sceneOf } from "./scene";
+import type { Loaded } from "./useScenario";
+
+const debounceMilliseconds = 400;
+const previewEverySeconds = 5;
+
+/** useEditor is the state of the editor: a plan that is edited, or a Scenario that is only shown, and its preview. */
+export function useEditor(initial: Plan, loaded: Loaded | undefined) {
+  const map = useRef<MapHandle>(null);
+  const [plan, setPlan] = useState<Plan | undefined>(loaded ? loaded.plan : initial);
+  const [number, setNumber] = useState<number>();
+  const [waypoint, setWaypoint] = useState<number>();
+  const [limit, setLimit] = useState(121);
+  const [other, setOther] = useState<number>();
+
+  const terrain = plan?.propagation?.terrain?.configMap;
+  const yaml = useMemo(() => {
+    if (!plan) return loaded ? yamlOf({ scenario: loaded.scenario }, loaded.files) : "";
+    return yamlOf(objectsOf(plan), loaded?.files.filter((file) => file.metadata.name === terrain));
+  }, [plan, loaded, terrain]);
+  const [text] = useDebouncedValue(yaml, debounceMilliseconds);
+  const [moment, setMoment] = useState(0);
+  const pair = useMemo(() => (number !== undefined && other !== undefined && number !== other ? ([number, other] as const) : undefined), [number, other]);
+  const isEmpty = plan?.platforms.length === 0;
+  const preview = useQuery({
+    queryKey: ["preview", text, moment, limit, pair],
+    queryFn: ({ signal }) => askPreview(text, { at: moment, limit, pair }, signal),
+    enabled: !isEmpty && text !== "",
+    placeholderData: keepPreviousData,
+    retry: false,
+    gcTime: 10_000,
+  });
+  const known = isEmpty ? undefined : preview.data;
+
+  const duration = Math.max(durationOf((plan?.platforms ?? []).map(({ waypoints }) => waypoints)), known?.durationSeconds ?? 0);
+  const clock = useMapClock({ t0: undefined, live: false, duration, map });
+  const current = previewEverySeconds * Math.floor(clock.at / previewEverySeconds);
+  if (current !== moment) setMoment(current);
+
+  const platform = plan?.platforms.find((one) => one.number === number);
+  const labels = useMemo(() => labelsOf(plan?.platforms ?? [], known), [plan, known]);
+  const nodes = useMemo(() => (plan ? nodesOf(plan.platforms) : nodesOfPreview(known)), [plan, known]);
+  const selected = platform ? labelOf(platform) : number === undefined ? undefined : labels.get(number);
+  const scene = useMemo(() => sceneOf(nodes, known, labels, selected, handlesOf(platform, waypoint)), [nodes, known, labels, selected, platform, waypoint]);
+
+  /** select a platform by what the map calls it. */
+  const select = (label: string | undefined) => {
+    setNumber([...labels].find(([, one]) => one === label)?.[0]);
+    setWaypoint(undefined);
+  };
+  return { map, plan, setPlan, platform, number, setNumber, waypoint, setWaypoint, limit, setLimit, other, setOther, yaml, preview, known, clock, labels, scene, select };
+}
+
+export type EditorState = ReturnType<typeof useEditor>;
