@@ -13,7 +13,7 @@ const colours: Record<string, string> = {
 export function PhaseBadge({ phase }: { phase: string | undefined }) {
   if (!phase) return null;
   return (
-    <Badge variant="outline" color={colours[phase] ?? palette.sky} tt="none">
+    <Badge variant="outline" color={colours[phase] ?? palette.sky} tt="none" styles={{ label: { color: "var(--mantine-color-text)" } }}>
       {phase}
     </Badge>
   );

@@ -45,7 +45,7 @@ export function VirtualTable<Row>({ label, columns, rows, keyOf, sort, onSort, h
   const before = virtual ? (shown[0]?.start ?? 0) : 0;
   const after = virtual ? virtualizer.getTotalSize() - (shown.at(-1)?.end ?? 0) : 0;
   return (
-    <div ref={viewport} className={classes.viewport} style={{ maxHeight: virtual ? height : undefined }} role="region" aria-label={label} tabIndex={0}>
+    <div ref={viewport} className={classes.viewport} style={{ maxHeight: virtual ? height : undefined }} role="group" aria-label={label} tabIndex={0}>
       <Table striped highlightOnHover stickyHeader aria-rowcount={sorted.length + 1} aria-label={label} className={classes.table ?? ""}>
         <Table.Thead>
           <Table.Tr>

@@ -19,7 +19,8 @@ export function writeSearch(search: Record<string, unknown>): string {
 /** listOf reads a parameter that may come once, several times or not at all. */
 export function listOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.map(String);
-  return value === undefined || value === null || value === "" ? [] : [String(value as string | number | boolean)];
+  if (typeof value === "number" || typeof value === "boolean") return [String(value)];
+  return typeof value === "string" && value !== "" ? [value] : [];
 }
 
 /** useChoices returns the choices in the address, and a function that changes some of them. */

@@ -22,6 +22,14 @@ export function duration(seconds: Figure): string {
   return `${digits(seconds)} s`;
 }
 
+/** tickDuration writes the marks of an axis of times from least to greatest: all in one unit, and as exact as their distance needs. */
+export function tickDuration(least: number, greatest: number): (seconds: number) => string {
+  const [unit, name] = greatest < 1e-3 ? [1e-6, "µs"] : greatest < 1 ? [1e-3, "ms"] : [1, "s"];
+  const distance = (greatest - least) / 10 / unit;
+  const decimals = distance > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(distance)))) : 2;
+  return (seconds) => `${Number((seconds / unit).toFixed(decimals))} ${name}`;
+}
+
 /** percent writes a share. It never rounds what is less than all to 100 %, nor what is more than nothing to 0 %. */
 export function percent(value: Figure): string {
   if (value === null || value === undefined || Number.isNaN(value)) return nothing;

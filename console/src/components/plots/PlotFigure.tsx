@@ -1,11 +1,11 @@
-import { Button, Group, Loader, Paper, Stack, Text, Title, useComputedColorScheme } from "@mantine/core";
+import { Button, ColorSwatch, Group, Loader, Paper, Stack, Text, Title, useComputedColorScheme } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useRef, useState, type ReactNode } from "react";
 import { cspNonce } from "../../app/nonce";
 import { VirtualTable, type Column } from "../VirtualTable";
 import { inksOf, type Inks } from "./inks";
-import { saveSVG } from "./save";
+import { saveSVG, type LegendEntry } from "./save";
 
 export type PlotLibrary = typeof import("@observablehq/plot");
 
@@ -20,11 +20,13 @@ interface PlotFigureProps {
   draw: (plot: PlotLibrary, width: number, inks: Inks) => Element;
   columns: Column<TextRow>[];
   rows: TextRow[];
+  /** legend says what colours mean. */
+  legend?: readonly LegendEntry[];
   children?: ReactNode;
 }
 
 /** PlotFigure shows a plot, the same as a table, and a button that downloads it. */
-export function PlotFigure({ title, file, draw, columns, rows, children }: PlotFigureProps) {
+export function PlotFigure({ title, file, draw, columns, rows, legend = [], children }: PlotFigureProps) {
   const { data: plot } = useQuery({ queryKey: ["plot library"], queryFn: () => import("@observablehq/plot"), staleTime: Infinity });
   const { ref: frame, width } = useElementSize();
   const place = useRef<HTMLDivElement>(null);
@@ -36,13 +38,13 @@ export function PlotFigure({ title, file, draw, columns, rows, children }: PlotF
     const element = draw(plot, Math.floor(width), inks);
     // Plot has style elements, which the content security policy takes with the nonce only.
     for (const style of element.querySelectorAll("style")) style.nonce = cspNonce;
-    for (const svg of element.matches("svg") ? [element] : element.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
+    element.setAttribute("aria-hidden", "true");
     place.current.replaceChildren(element);
   }, [plot, width, draw, inks]);
   return (
     <Paper withBorder p="md" component="figure" m={0} aria-labelledby={id}>
       <Group justify="space-between" align="start">
-        <Title order={3} size="h4" id={id}>
+        <Title order={2} size="h4" id={id}>
           {title}
         </Title>
         <Group gap="xs">
@@ -61,8 +63,8 @@ export function PlotFigure({ title, file, draw, columns, rows, children }: PlotF
             variant="default"
             disabled={!plot}
             onClick={() => {
-              const svg = place.current?.querySelector("svg:not(figure > div svg)");
-              if (svg) saveSVG(svg as SVGSVGElement, `${file}.svg`);
+              const svg = place.current?.querySelector("svg");
+              if (svg) saveSVG(svg, legend, `${file}.svg`);
             }}
           >
             Download SVG
@@ -70,6 +72,7 @@ export function PlotFigure({ title, file, draw, columns, rows, children }: PlotF
         </Group>
       </Group>
       <Stack gap="xs" mt="xs">
+        <Legend entries={legend} />
         <div ref={frame}>{plot ? <div ref={place} /> : <Loader aria-label="The plot is being drawn" />}</div>
         {open && <VirtualTable label={title} columns={columns} rows={rows} keyOf={keyOfRow} height={320} />}
         {children !== undefined && (
@@ -79,6 +82,20 @@ export function PlotFigure({ title, file, draw, columns, rows, children }: PlotF
         )}
       </Stack>
     </Paper>
+  );
+}
+
+function Legend({ entries }: { entries: readonly LegendEntry[] }) {
+  if (entries.length === 0) return null;
+  return (
+    <Group gap="sm">
+      {entries.map(({ label, colour }) => (
+        <Group key={label} gap={6} wrap="nowrap">
+          <ColorSwatch color={colour} size={14} radius={2} aria-hidden="true" />
+          <Text size="sm">{label}</Text>
+        </Group>
+      ))}
+    </Group>
   );
 }
 

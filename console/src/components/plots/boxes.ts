@@ -1,5 +1,5 @@
 import type { Quantiles } from "../../archive/runs";
-import { duration } from "../figures";
+import { duration, tickDuration } from "../figures";
 import type { Column } from "../VirtualTable";
 import type { Inks } from "./inks";
 import type { PlotLibrary, TextRow } from "./PlotFigure";
@@ -30,6 +30,12 @@ export function needsLogarithm(boxes: readonly Box[]): boolean {
   return boxes.every(({ min }) => min > 0) && Math.max(...boxes.map(({ max }) => max)) > 30 * Math.min(...medians);
 }
 
+/** timeAxis of boxes. On a logarithmic one every mark has the unit that suits it. */
+function timeAxis(boxes: readonly Box[]): { type: "log" | "linear"; tickFormat: (seconds: number) => string } {
+  if (needsLogarithm(boxes)) return { type: "log", tickFormat: (seconds) => duration(seconds).replace(/\.0+ /, " ") };
+  return { type: "linear", tickFormat: tickDuration(Math.min(...boxes.map(({ min }) => min)), Math.max(...boxes.map(({ max }) => max))) };
+}
+
 const labelWidth = 7;
 
 /** leftMargin that the longest of the names needs, at most a third of the width. */
@@ -53,7 +59,7 @@ export function drawBoxes(plot: PlotLibrary, boxes: readonly Box[], width: numbe
     width,
     height: 60 + 26 * boxes.length,
     marginLeft: margin,
-    x: { label: what, type: needsLogarithm(boxes) ? "log" : "linear", grid: true, tickFormat: (seconds: number) => duration(seconds), ...(width < 500 && { ticks: 4 }) },
+    x: { label: what, ...timeAxis(boxes), grid: true, ...(width < 500 && { ticks: 4 }) },
     y: { label: null, domain: names, tickFormat: (name: string) => shortened(name, margin) },
     marks: [
       plot.ruleY(data, { y: "name", x1: "min", x2: "max" }),

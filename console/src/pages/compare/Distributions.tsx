@@ -1,4 +1,4 @@
-import { Group, Select, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Group, Select, Stack, Text, Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import type { Compared, ComparedGroup, Comparison, Difference } from "../../archive/comparison";
@@ -111,7 +111,7 @@ const columns: Column<SideRow>[] = [
     id: "name",
     head: "Run or condition",
     value: ({ name }) => name,
-    show: ({ name, run }) => (run ? <Link to="/ns/$namespace/runs/$uid" params={run}>{name}</Link> : name),
+    show: ({ name, run }) => (run ? <Anchor component={Link} size="sm" to={`/ns/${run.namespace}/runs/${run.uid}`}>{name}</Anchor> : name),
   },
   { id: "keptUp", head: "Kept up", value: ({ run }) => (run === undefined ? "" : run.keptUp === null ? "not known" : run.keptUp ? "yes" : "no") },
   { id: "offered", head: "Offered", numeric: true, value: ({ messages }) => messages.offered ?? messages.expected, show: ({ messages }) => count(messages.offered ?? messages.expected) },

@@ -5,7 +5,7 @@ import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plo
 import type { Inks } from "../../components/plots/inks";
 import { BoxFigure } from "../../components/plots/BoxFigure";
 import { DotsFigure } from "./DotsFigure";
-import { drawLosses, lossColumns, lossesOfRun } from "./losses";
+import { drawLosses, lossColumns, lossesOfRun, lossLegend } from "./losses";
 import type { PartProps } from "./Results";
 
 /** Delays shows delays by group and publisher, single deliveries over time, and losses. */
@@ -37,7 +37,7 @@ function Losses({ results, name }: Pick<PartProps, "results"> & { name: string }
   const rows = useMemo(() => losses.map((loss): TextRow => ({ ...loss })), [losses]);
   const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawLosses(plot, losses, width, inks), [losses]);
   return (
-    <PlotFigure title="Deliveries that did not arrive" file={`${name}-loss`} draw={draw} columns={lossColumns} rows={rows}>
+    <PlotFigure title="Deliveries that did not arrive" file={`${name}-loss`} draw={draw} columns={lossColumns} rows={rows} legend={lossLegend}>
       The line is the 95 % interval of both together. Groups come first, then publishers.
     </PlotFigure>
   );

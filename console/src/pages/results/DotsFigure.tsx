@@ -2,7 +2,7 @@ import { Loader, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
 import { filesQuery } from "../../archive/runs";
-import { duration } from "../../components/figures";
+import { duration, tickDuration } from "../../components/figures";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
 import { Trouble } from "../../components/Trouble";
@@ -42,13 +42,14 @@ export function DotsFigure({ namespace, uid, t0, title, path, column, of, file }
 
 function drawDots(plot: PlotLibrary, dots: Dot[], width: number, inks: Inks): Element {
   const times = dots.map(({ seconds }) => seconds).filter((seconds) => seconds > 0);
-  const logarithmic = times.length === dots.length && times.reduce((a, b) => Math.max(a, b), 0) > 100 * times.reduce((a, b) => Math.min(a, b), Infinity);
+  const greatest = times.reduce((a, b) => Math.max(a, b), 0);
+  const logarithmic = times.length === dots.length && greatest > 100 * times.reduce((a, b) => Math.min(a, b), Infinity);
   return plot.plot({
     width,
     height: 320,
     marginLeft: 64,
     x: { label: "sent, after T0", tickFormat: (seconds: number) => after(seconds).slice(3), ...(width < 500 && { ticks: 4 }) },
-    y: { label: null, type: logarithmic ? "log" : "linear", grid: true, tickFormat: (seconds: number) => duration(seconds), ticks: 6, zero: !logarithmic },
+    y: { label: null, type: logarithmic ? "log" : "linear", grid: true, tickFormat: logarithmic ? duration : tickDuration(0, greatest), ticks: 6, zero: !logarithmic, nice: true },
     marks: [plot.dot(dots, { x: "at", y: "seconds", r: 2, fill: inks.mark, fillOpacity: dots.length > 500 ? 0.5 : 0.9 }), plot.tip(dots, plot.pointer({ x: "at", y: "seconds", title: titleOf }))],
   });
 }

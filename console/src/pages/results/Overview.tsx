@@ -70,7 +70,7 @@ function VerdictOf({ results }: { results: Results }) {
   const { state, title, sentences } = verdictWords(results);
   const late = results.verdict?.late ?? [];
   return (
-    <Alert color={colours[state]} variant="outline" title={`${signs[state]} ${title}`}>
+    <Alert color={colours[state]} variant="outline" title={`${signs[state]} ${title}`} styles={{ title: { color: "var(--mantine-color-text)" } }}>
       <List size="sm">
         {[...sentences, ...(results.verdict?.context ?? [])].map((sentence) => (
           <List.Item key={sentence}>{sentence}</List.Item>

@@ -4,7 +4,7 @@ import type { NetworkResult } from "../../archive/runs";
 import { bytesPerSecond, count } from "../../components/figures";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
-import { drawLayers, layerColumns, layerVolumes } from "./layers";
+import { drawLayers, layerColumns, layerLegend, layerVolumes } from "./layers";
 import type { PartProps } from "./Results";
 import { after } from "./words";
 
@@ -17,7 +17,7 @@ export function Volume({ results, state }: PartProps) {
   return (
     <Stack>
       {volumes.length > 0 ? (
-        <PlotFigure title="Data volume by layer" file={`${state.plan.name}-volume-by-layer`} draw={draw} columns={layerColumns} rows={rows}>
+        <PlotFigure title="Data volume by layer" file={`${state.plan.name}-volume-by-layer`} draw={draw} columns={layerColumns} rows={rows} legend={layerLegend}>
           Ethernet bytes that nodes sent, each once, from the first start of a publisher to the end of the drain.
         </PlotFigure>
       ) : (

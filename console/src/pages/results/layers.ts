@@ -9,6 +9,8 @@ import { palette } from "../../theme/palette";
 export const layers = ["ethernet", "ip", "transport", "application", "routing"] as const;
 const colours = [palette.grey, palette.sky, palette.orange, palette.green, palette.purple];
 
+export const layerLegend = layers.map((label, i) => ({ label, colour: colours[i] ?? palette.grey }));
+
 export interface LayerVolume {
   network: string;
   layer: string;
@@ -25,13 +27,13 @@ export function drawLayers(plot: PlotLibrary, volumes: LayerVolume[], width: num
   const margin = leftMargin(names, width);
   return plot.plot({
     width,
-    height: 80 + 36 * names.length,
+    height: 60 + 36 * names.length,
     marginLeft: margin,
     x: { label: "bytes per second", grid: true, tickFormat: (value: number) => bytesPerSecond(value), ...(width < 500 && { ticks: 3 }) },
     y: { label: null, domain: names, tickFormat: (name: string) => shortened(name, margin) },
-    color: { domain: [...layers], range: colours, legend: true },
+    color: { domain: [...layers], range: colours },
     marks: [
-      plot.barX(volumes, plot.stackX({ y: "network", x: "bytesPerSecond", fill: "layer", order: [...layers], stroke: "currentColor", strokeWidth: 0.5, inset: 3, title: ({ network, layer, bytesPerSecond: rate }: LayerVolume) => `${network}, ${layer}: ${bytesPerSecond(rate)}` })),
+      plot.barX(volumes, plot.stackX({ y: "network", x: "bytesPerSecond", fill: "layer", order: [...layers], stroke: "currentColor", strokeWidth: 0.5, insetTop: 3, insetBottom: 3, title: ({ network, layer, bytesPerSecond: rate }: LayerVolume) => `${network}, ${layer}: ${bytesPerSecond(rate)}` })),
       plot.ruleX([0]),
     ],
   });

@@ -4,6 +4,7 @@ import { leftMargin, shortened } from "../../components/plots/boxes";
 import type { Inks } from "../../components/plots/inks";
 import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";
 import type { Column } from "../../components/VirtualTable";
+import { palette } from "../../theme/palette";
 import { deliveredOf, offeredOf } from "./words";
 
 /** Loss is the share of offered deliveries that did not arrive, in per cent. */
@@ -38,6 +39,14 @@ export function lossesOfRun({ groups, publishers }: Results): Loss[] {
   return lossesOf([...(groups ?? []), ...((publishers?.length ?? 0) > 1 ? (publishers ?? []) : [])]);
 }
 
+const lossParts = ["lost on the way", "never sent"];
+
+/** lossLegend is the same in light and dark. */
+export const lossLegend = [
+  { label: "lost on the way", colour: palette.red },
+  { label: "never sent", colour: palette.orange },
+];
+
 export function drawLosses(plot: PlotLibrary, losses: Loss[], width: number, inks: Inks): Element {
   const names = losses.map(({ name }) => name);
   const margin = leftMargin(names, width);
@@ -51,9 +60,9 @@ export function drawLosses(plot: PlotLibrary, losses: Loss[], width: number, ink
     marginLeft: margin,
     x: { label: "of offered deliveries", domain: [0, Math.max(1, ...losses.map(({ lost, neverSent, high }) => Math.max(high ?? 0, lost + neverSent)))], grid: true, tickFormat: (share: number) => `${share} %` },
     y: { label: null, domain: names, tickFormat: (name: string) => shortened(name, margin) },
-    color: { domain: ["lost on the way", "never sent"], range: [inks.bad, inks.part], legend: true },
+    color: { domain: lossParts, range: [inks.bad, inks.part] },
     marks: [
-      plot.barX(parts, plot.stackX({ y: "name", x: "share", fill: "part", inset: 4, title: ({ name, share, part }: (typeof parts)[number]) => `${name}: ${percent(share)} ${part}` })),
+      plot.barX(parts, plot.stackX({ y: "name", x: "share", fill: "part", insetTop: 4, insetBottom: 4, title: ({ name, share, part }: (typeof parts)[number]) => `${name}: ${percent(share)} ${part}` })),
       plot.ruleY(
         losses.filter(({ low }) => low !== undefined),
         { y: "name", x1: "low", x2: "high", strokeWidth: 1.5, marker: "tick" },
