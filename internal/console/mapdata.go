@@ -117,9 +117,9 @@ func secondsIn(values url.Values, name string) (time.Duration, error) {
 
 // sourceOf a user in a namespace.
 func sourceOf(user *User, namespace string) mapdata.Source {
-	http := &http.Client{Transport: user.Transport}
+	sender := &http.Client{Transport: user.Transport}
 	base := strings.TrimRight(user.Server.String(), "/")
-	return mapdata.Source{Archive: client.New(base+runapi.ArchivePath(namespace), http, nil), Objects: &objects{base, http}, Namespace: namespace}
+	return mapdata.Source{Archive: client.New(base+runapi.ArchivePath(namespace), sender, nil), Objects: &objects{base, sender}, Namespace: namespace}
 }
 
 // objects are read from the API server as the user. An error has no words for users.

@@ -14,7 +14,7 @@ import (
 
 // expected are the links that a network's radios could have at a time: received power above the receiver's sensitivity, without
 // interference and jammers. Nil for the link model, and for radios with antenna profiles.
-func (m *Maps) expected(ctx context.Context, s Source, r *run, spec *v1alpha1.RadioNetworkSpec, at time.Duration) ([]Link, error) {
+func (m *Maps) expected(ctx context.Context, s Source, spec *v1alpha1.RadioNetworkSpec, at time.Duration) ([]Link, error) {
 	if spec.Waveform.PHY() == nil {
 		return nil, nil
 	}

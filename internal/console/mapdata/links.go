@@ -91,7 +91,7 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 	}
 	made.AtSeconds, made.Hops = round(at.Seconds(), 1e3), hopsFrom(made.HopsFrom, made.Links)
 	if query.Expected {
-		expected, err := m.expected(ctx, s, r, spec, at)
+		expected, err := m.expected(ctx, s, spec, at)
 		if err != nil {
 			return nil, err
 		}

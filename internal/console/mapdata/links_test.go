@@ -264,3 +264,51 @@ func FuzzTimeOf(f *testing.F) {
 		}
 	})
 }
+
+func TestAMeshOfManyNodesKeepsItsStrongestLinks(t *testing.T) {
+	var samples []runapi.RadioLinks
+	for to := range 200 {
+		line := runapi.RadioLinks{TimeNanoseconds: 100e9, Network: "vhf", Receiver: fmt.Sprintf("n%03d", to)}
+		for from := range 200 {
+			sinr := float64(from + to)
+			line.From = append(line.From, runapi.RadioLink{Node: fmt.Sprintf("n%03d", from), Received: 1, SINRDecibels: &sinr})
+		}
+		samples = append(samples, line)
+	}
+	all := linksOf(samples, "vhf", 101e9)
+	kept := strongest(all)
+	if len(all) != 40_000 || len(kept) != maxLinks {
+		t.Fatalf("%d of %d links; want %d of 40000", len(kept), len(all), maxLinks)
+	}
+	weakest := slices.MinFunc(kept, func(a, b Link) int { return int(*a.SINR - *b.SINR) })
+	if *weakest.SINR < 198 || !slices.IsSortedFunc(kept, byNodes) {
+		t.Errorf("the weakest has %v dB, sorted %t; want the upper half in order", *weakest.SINR, slices.IsSortedFunc(kept, byNodes))
+	}
+}
+
+// BenchmarkLinksOf300Nodes is one question of an open page: 30 s of a radio log with as many links as it may have.
+func BenchmarkLinksOf300Nodes(b *testing.B) {
+	var text bytes.Buffer
+	for second := range 30 {
+		for n := range runapi.MaxRadioLinks / 8 {
+			line := runapi.RadioLinks{TimeNanoseconds: int64(second) * 1e9, Network: "vhf", Receiver: fmt.Sprintf("n%d", (second*7+n)%300)}
+			for k := range 8 {
+				sinr := 20.5
+				line.From = append(line.From, runapi.RadioLink{Node: fmt.Sprintf("n%d", (n+k)%300), Received: uint64(second), SINRDecibels: &sinr, PathlossDecibels: &sinr})
+			}
+			encoded, err := json.Marshal(line)
+			if err != nil {
+				b.Fatal(err)
+			}
+			text.Write(append(encoded, '\n'))
+		}
+	}
+	source := &memoryLog{text: text.Bytes()}
+	for b.Loop() {
+		found, at, err := new(radioLog).until(b.Context(), source.reader, int64(text.Len()), newest)
+		if err != nil || len(linksOf(found, "vhf", at)) == 0 {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(text.Len()), "log-bytes")
+}

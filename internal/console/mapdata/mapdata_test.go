@@ -294,3 +294,47 @@ func TestAThinnedTrackKeepsItsTurnsAndForgetsStraightLines(t *testing.T) {
 		t.Errorf("kept %d points; want at most 20", len(kept))
 	}
 }
+
+func TestWhatIsKeptOfARunIsOnlyForThoseWhoMayReadIt(t *testing.T) {
+	a, _ := moving(t)
+	a.log("n1", recorded(t))
+	m, query := New(), LinksQuery{Network: "net-a", Expected: true}
+	if _, err := m.Map(t.Context(), a.source(), a.plan.UID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Links(t.Context(), a.source(), a.plan.UID, query); err != nil {
+		t.Fatal(err)
+	}
+	stranger := a.source()
+	stranger.Archive = a.as("nick")
+	_, mapErr := m.Map(t.Context(), stranger, a.plan.UID)
+	_, linksErr := m.Links(t.Context(), stranger, a.plan.UID, query)
+	for what, err := range map[string]error{"the map": mapErr, "the links": linksErr} {
+		var known *Error
+		if !errors.As(err, &known) || known.Status != http.StatusForbidden {
+			t.Errorf("%s: %v; want 403", what, err)
+		}
+	}
+}
+
+// wanderers are many platforms that move all the time.
+func wanderers(platforms int32, duration v1alpha1.Duration) v1alpha1.ScenarioSpec {
+	return v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: platforms, Duration: duration, Seed: 1, Spacing: "500m"}}
+}
+
+func TestTheTracksOfManyPlatformsStayBounded(t *testing.T) {
+	s, _, _ := movement(t, wanderers(300, "1h"))
+	tracks, err := tracksOf(t.Context(), s, s.Duration())
+	if err != nil || len(tracks) != 300 {
+		t.Fatalf("%v: %d tracks", err, len(tracks))
+	}
+	points := 0
+	for _, one := range tracks {
+		if points += len(one.points); len(one.points) < 2 || one.points[len(one.points)-1][0] != s.Duration().Seconds() {
+			t.Fatalf("platform %d has %d points: want one at its end", one.platform, len(one.points))
+		}
+	}
+	if points > maxPoints {
+		t.Errorf("%d points; want at most %d", points, maxPoints)
+	}
+}
