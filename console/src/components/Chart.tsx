@@ -61,7 +61,7 @@ function newest(curves: Curve[], written: (value: number) => string): string {
   return curves
     .map((curve) => {
       const value = curve.values.findLast((v) => v !== null);
-      return `${curve.label} ${value === undefined || value === null ? "not known" : written(value)}`;
+      return `${curve.label} ${value === undefined ? "not known" : written(value)}`;
     })
     .join(", ");
 }

@@ -47,9 +47,9 @@ export function NewCapture({ experiment: e }: { experiment: Experiment }) {
             set({ node: node ?? "" });
           }}
         />
-        <Text label="Filter" placeholder="tcp port 1883" value={wanted.filter} onChange={(filter) => set({ filter })} />
-        <Text label="Duration" placeholder="until it is ended" value={wanted.duration} onChange={(duration) => set({ duration })} />
-        <Text label="Limit" placeholder="256Mi" value={wanted.limit} onChange={(limit) => set({ limit })} />
+        <Text label="Filter" placeholder="tcp port 1883" value={wanted.filter} onChange={(filter) => { set({ filter }); }} />
+        <Text label="Duration" placeholder="until it is ended" value={wanted.duration} onChange={(duration) => { set({ duration }); }} />
+        <Text label="Limit" placeholder="256Mi" value={wanted.limit} onChange={(limit) => { set({ limit }); }} />
         <Button type="submit" variant="default" loading={make.isPending}>
           Capture
         </Button>

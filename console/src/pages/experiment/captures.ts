@@ -70,7 +70,7 @@ export interface Wanted {
 /** captureObject that was wanted. Kubernetes and the operator check it. */
 export function captureObject(e: Experiment, { network, node, filter, duration, limit }: Wanted): Capture {
   return {
-    metadata: { name: "", generateName: `${e.metadata.name}-` } as Capture["metadata"],
+    metadata: { name: "", generateName: `${e.metadata.name}-` },
     spec: { experiment: e.metadata.name, network, ...(node && { nodes: [node] }), ...(filter.trim() && { filter: filter.trim() }), ...(duration.trim() && { duration: duration.trim() }), ...(limit.trim() && { limit: limit.trim() }) },
   };
 }

@@ -20,7 +20,7 @@ export interface Tab {
 export const tabs: readonly [Tab, ...Tab[]] = [
   { name: "overview", label: "Overview", part: lazy(() => import("./OverviewTab")) },
   { name: "nodes", label: "Nodes", part: lazy(() => import("./NodesTab")) },
-  { name: "map", label: "Map", part: lazy(() => import("./MapTab")) },
+  { name: "map", label: "Map", part: lazy(async () => ({ default: (await import("./MapTab")).MapTab })) },
   { name: "topology", label: "Topology", part: lazy(() => import("./TopologyTab")) },
   { name: "live", label: "Live", part: lazy(() => import("./LiveTab")) },
   { name: "events", label: "Events", part: lazy(() => import("./EventsTab")) },
