@@ -52,9 +52,46 @@ test("the map shows terrain, nodes, links and the jammer", async ({ page }) => {
 test("nodes move while the run goes on", async ({ page }) => {
   await serveMapWorld(page);
   await openMap(page);
-  await page.getByRole("button", { name: "Play" }).click();
   const before = (await pixelsOf(page)).digest;
   await expect.poll(async () => (await pixelsOf(page)).digest).not.toBe(before);
+});
+
+/** playFromTheStart plays the run again, much faster than it was. */
+async function playFromTheStart(page: Page) {
+  await page.getByRole("slider").focus();
+  await page.keyboard.press("Home");
+  await expect(page.getByText(/\(T0\+0s\)/)).toBeVisible();
+  await page.getByRole("button", { name: "Play" }).click();
+  await page.getByLabel("Speed").selectOption("60");
+}
+
+test("the past is played again, and the present goes on", async ({ page }) => {
+  await serveMapWorld(page);
+  await openMap(page);
+  await playFromTheStart(page);
+  const before = (await pixelsOf(page)).digest;
+  await expect.poll(async () => (await pixelsOf(page)).digest).not.toBe(before);
+  await expect(page.getByRole("button", { name: "Live", exact: true })).toBeVisible();
+});
+
+test("243 nodes that move take less than 30 % of a core", async ({ page }) => {
+  await serveMapWorld(page, { nodes: 243 });
+  await page.goto(mapPage);
+  await expect(page.getByRole("img", { name: /Map with 243 nodes of 243/ })).toBeVisible();
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const spent = async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    const of = (name: string) => metrics.find((metric) => metric.name === name)?.value ?? NaN;
+    return { cpu: of("ProcessTime"), clock: of("Timestamp") };
+  };
+  await playFromTheStart(page);
+  const before = await spent();
+  await page.waitForTimeout(4_000);
+  const after = await spent();
+  const share = (after.cpu - before.cpu) / (after.clock - before.clock);
+  test.info().annotations.push({ type: "share of a core", description: share.toFixed(3) });
+  expect(share).toBeLessThan(0.3);
 });
 
 test("the map is moved and enlarged by keys", async ({ page }) => {
@@ -116,12 +153,12 @@ test("two clicks make two platforms, their hops, and YAML", async ({ page }) => 
   expect((await pixelsOf(page)).drawn).toBeGreaterThan(0.001);
 });
 
-for (const path of [mapPage, "/scenarios/edit"]) {
+for (const [path, part] of [[mapPage, "[role=tabpanel]"], ["/scenarios/edit", "main"]] as const) {
   test(`axe finds nothing serious on ${path}`, async ({ page }) => {
     await serveMapWorld(page);
     await page.goto(path);
     await expect(page.getByRole("img", { name: /Map with/ })).toBeVisible();
-    const { violations } = await new AxeBuilder({ page }).analyze();
+    const { violations } = await new AxeBuilder({ page }).include(part).analyze();
     expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
   });
 }

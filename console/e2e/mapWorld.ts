@@ -76,12 +76,12 @@ async function answerConsole(route: Route, path: string, world: MapWorld, option
   } else await json(route, {});
 }
 
-/** placeOf a node: a grid that moves to the north-east over an hour. */
+/** trackOf a node: a grid that moves to the north-east for a quarter of an hour. */
 function trackOf(index: number, columns: number): number[][] {
   const [latitude, longitude] = [58.15 + 0.012 * Math.floor(index / columns), 7.9 + 0.022 * (index % columns)];
   return [
     [0, latitude, longitude, 20],
-    [3600, latitude + 0.03, longitude + 0.03, 20],
+    [900, latitude + 0.03, longitude + 0.03, 20],
   ];
 }
 

@@ -3,7 +3,7 @@ import { classLabel, classes, measures, styleOf, unknownClass, type Measure } fr
 import { ink } from "./sprites";
 
 /** Legend says what colours, lines and shapes of the map mean. */
-export function Legend({ measure, signs = true }: { measure: Measure; signs?: boolean }) {
+export function Legend({ measure, signs }: { measure: Measure; signs?: { ranges: boolean } }) {
   const scheme = useComputedColorScheme("light");
   const order = [...Array.from({ length: classes }, (_, i) => i), unknownClass];
   return (
@@ -22,12 +22,12 @@ export function Legend({ measure, signs = true }: { measure: Measure; signs?: bo
           </Group>
         );
       })}
-      {signs && <Signs scheme={scheme} />}
+      {signs && <Signs scheme={scheme} ranges={signs.ranges} />}
     </Group>
   );
 }
 
-function Signs({ scheme }: { scheme: "light" | "dark" }) {
+function Signs({ scheme, ranges }: { scheme: "light" | "dark"; ranges: boolean }) {
   const { mark, jammer } = ink[scheme];
   return (
     <>
@@ -42,7 +42,7 @@ function Signs({ scheme }: { scheme: "light" | "dark" }) {
           <circle r={4} stroke="none" />
           <path d="M4 0h7M-4 0h-7M0 4v7M0-4v-7M3 3l5 5M-3-3l-5-5M3-3l5-5M-3 3l-5 5" />
         </svg>
-        <Text size="sm">jammer and its range</Text>
+        <Text size="sm">{ranges ? "jammer and its range" : "jammer"}</Text>
       </Group>
     </>
   );

@@ -124,7 +124,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
         </Grid.Col>
       </Grid>
       <TimeBar clock={clock} t0={start} live={live} />
-      <Legend measure={measure} />
+      <Legend measure={measure} signs={{ ranges: scene.jammers.some(({ rangeMetres }) => rangeMetres !== undefined) }} />
       <Remarks remarks={remarksOf(data, links.data, scene, name)} />
       {link && <Text size="sm">{describeLink(scene.links.find((one) => one.from === link.from && one.to === link.to) ?? link, measure)}</Text>}
       {children?.({ network: name, node, link, at: clock.at, data })}

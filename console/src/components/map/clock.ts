@@ -54,7 +54,9 @@ export function useMapClock({ t0, live, duration, map }: ClockSettings): MapCloc
       shown = Math.floor(exact.current);
       setAt(exact.current);
       setEnd(latest);
-      if (!isLive && speed > 0 && exact.current >= latest) setSpeed(0);
+      if (isLive || speed === 0 || exact.current < latest) return;
+      setSpeed(0);
+      setFollows(true); // who has caught up with the run goes on with it
     };
     tick();
     if (!isLive && speed === 0) return;

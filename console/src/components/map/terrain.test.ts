@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { shaded, shadeAt, type Terrain } from "./terrain";
+import { exaggerationOf, shaded, shadeAt, type Terrain } from "./terrain";
 
 function terrain(heights: (number | null)[][]): Terrain {
   return { west: 7.9, south: 58.1, cellDegrees: 0.001, columns: heights[0]?.length ?? 0, rows: heights.length, heights: heights.flat() };
@@ -30,4 +30,11 @@ test("high ground differs from low ground and from water, in light and dark", ()
     const colour = (column: number) => [...pixels.slice(4 * column, 4 * column + 3)].join();
     expect(new Set([colour(0), colour(4), colour(8)]).size).toBe(3);
   }
+});
+
+test("plains are exaggerated, and mountains flattened", () => {
+  const slope = (metres: number) => exaggerationOf(terrain([[0, metres, 2 * metres], [0, metres, 2 * metres], [0, metres, 2 * metres]]));
+  expect(slope(2)).toBeGreaterThan(4);
+  expect(slope(100)).toBeLessThan(0.5);
+  expect(exaggerationOf(flat)).toBe(8);
 });

@@ -76,7 +76,7 @@ export function EditorMap({ editor, speed }: { editor: EditorState; speed: strin
         })}
       />
       <TimeBar clock={clock} t0={undefined} live={false} />
-      <Legend measure="margin" signs={false} />
+      <Legend measure="margin" />
     </Stack>
   );
 

@@ -43,8 +43,9 @@ export function useEditor(initial: Plan, loaded: Loaded | undefined) {
 
   const duration = Math.max(durationOf((plan?.platforms ?? []).map(({ waypoints }) => waypoints)), known?.durationSeconds ?? 0);
   const clock = useMapClock({ t0: undefined, live: false, duration, map });
-  const current = previewEverySeconds * Math.floor(clock.at / previewEverySeconds);
-  if (current !== moment) setMoment(current);
+  // Each preview compiles the scenario, so that none is asked for while the map plays.
+  const [rested] = useDebouncedValue(previewEverySeconds * Math.floor(clock.at / previewEverySeconds), debounceMilliseconds);
+  if (clock.speed === 0 && rested !== moment) setMoment(rested);
 
   const platform = plan?.platforms.find((one) => one.number === number);
   const labels = useMemo(() => labelsOf(plan?.platforms ?? [], known), [plan, known]);
