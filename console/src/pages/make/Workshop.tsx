@@ -1,0 +1,131 @@
+import { Box, Grid, Stack, Tabs, Text, Title } from "@mantine/core";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { useSession } from "../../app/session";
+import { Trouble } from "../../components/Trouble";
+import { useObjects } from "../../kubernetes/hooks";
+import { scenarios, waveforms } from "../../kubernetes/kinds";
+import { Editing } from "./form/actions";
+import { FormContext } from "./form/context";
+import { Form } from "./form/Form";
+import { useJudgement, useSchemas, useTakenNames, useText } from "./hooks";
+import { Matrix } from "./matrix/Matrix";
+import { Preview } from "./preview/Preview";
+import { freeName } from "./run/names";
+import { RunBar } from "./run/RunBar";
+import type { Source } from "./start/source";
+import { Editor } from "./text/Editor";
+import { editorOf, marking, type Knowledge } from "./text/extensions";
+import { FindingList } from "./text/FindingList";
+import type { TextModel } from "./text/model";
+
+const Topology = lazy(() => import("./topology/Topology").then((m) => ({ default: m.Topology })));
+
+/** Workshop has a form and a drawing beside the YAML that they all change. */
+export function Workshop({ from, source }: { from: string; source: Source }) {
+  const session = useSession();
+  const [chosen, setNamespace] = useState<string>();
+  const cloned = from.startsWith("run:") ? source.mark?.namespace : undefined;
+  const namespace = chosen ?? cloned ?? session.data?.namespace ?? "default";
+  const [{ model, know }] = useState(() => editorOf(source.text));
+  const { text, content, readable } = useText(model);
+  const { judgement, error, fresh } = useJudgement(text);
+  const schemas = useSchemas();
+  useKnowledge(know, namespace, schemas);
+  useFreeName(model, namespace);
+  const findings = useMemo(() => judgement?.findings ?? [], [judgement]);
+  useEffect(() => {
+    model.dispatch(model.current.update(marking(model.current, findings)));
+  }, [model, findings]);
+  const main = readable.main;
+  const form = useMemo(
+    () =>
+      main && {
+        editing: new Editing(main),
+        findings,
+        schemas,
+        edit: (edits: Parameters<TextModel["edit"]>[0]) => {
+          model.edit(edits);
+        },
+      },
+    [main, findings, schemas, model],
+  );
+  const valid = judgement?.valid === true && !content.problem;
+  return (
+    <Stack gap="sm">
+      <Title order={1}>{main?.kind === "Campaign" ? "New campaign" : "New experiment"}</Title>
+      <Text c="dimmed">{source.title}</Text>
+      {source.notes.map((note) => (
+        <Text key={note} size="sm">
+          Note: {note}
+        </Text>
+      ))}
+      <RunBar model={model} source={source} namespace={namespace} onNamespace={setNamespace} ready={valid && fresh} />
+      <Trouble error={error} title="The text could not be checked" />
+      <Grid gap="md">
+        <Grid.Col span={{ base: 12, lg: 6 }}>
+          {content.problem && (
+            <Text c="orange" role="status">
+              Line {content.problem.line} of the YAML cannot be read. The form shows what stood there before.
+            </Text>
+          )}
+          {form ? (
+            <FormContext value={form}>
+              <Tabs defaultValue="form" keepMounted={false}>
+                <Tabs.List>
+                  <Tabs.Tab value="form">Form</Tabs.Tab>
+                  <Tabs.Tab value="topology">Topology</Tabs.Tab>
+                  <Tabs.Tab value="matrix">Matrix</Tabs.Tab>
+                  <Tabs.Tab value="preview">Preview</Tabs.Tab>
+                </Tabs.List>
+                <Box pt="sm">
+                  <Tabs.Panel value="form">
+                    <Form />
+                  </Tabs.Panel>
+                  <Tabs.Panel value="topology">
+                    <Suspense fallback={<Text>Reading</Text>}>
+                      <Topology />
+                    </Suspense>
+                  </Tabs.Panel>
+                  <Tabs.Panel value="matrix">
+                    <Matrix model={model} namespace={namespace} valid={valid} />
+                  </Tabs.Panel>
+                  <Tabs.Panel value="preview">
+                    <Preview text={text} source={source} namespace={namespace} valid={valid} />
+                  </Tabs.Panel>
+                </Box>
+              </Tabs>
+            </FormContext>
+          ) : (
+            <Text>The text has no Experiment and no Campaign. Write one beside, with its apiVersion and kind.</Text>
+          )}
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 6 }}>
+          <Stack gap="xs">
+            <Editor model={model} />
+            <FindingList findings={findings} fresh={fresh} onReveal={(line) => { model.reveal(line); }} />
+          </Stack>
+        </Grid.Col>
+      </Grid>
+    </Stack>
+  );
+}
+
+/** useKnowledge keeps what the editor offers up to date. */
+function useKnowledge(know: (knowledge: Knowledge) => void, namespace: string, schemas: Knowledge["schemas"]) {
+  const known = useObjects(waveforms).objects;
+  const present = useObjects(scenarios, { namespace }).objects;
+  useEffect(() => {
+    know({ schemas, names: { waveforms: (known ?? []).map((w) => w.metadata.name), scenarios: (present ?? []).map((s) => s.metadata.name) } });
+  }, [know, schemas, known, present]);
+}
+
+/** useFreeName gives the experiment a name that is free, once, before anything was changed. */
+function useFreeName(model: TextModel, namespace: string) {
+  const taken = useTakenNames(namespace);
+  useEffect(() => {
+    const { readable, undoable } = model.getSnapshot();
+    const main = readable.main;
+    if (undoable || !main?.name || !taken.has(main.name)) return;
+    model.edit([{ document: main.document, path: ["metadata", "name"], value: freeName(main.name, taken) }]);
+  }, [model, taken]);
+}

@@ -1,0 +1,103 @@
+import { Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import { namesOf } from "../text/complete";
+import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
+import { brokerOf, brokers, kindOf } from "./actions";
+import { useForm } from "./context";
+import { ChoiceField, TextField, WordsField } from "./fields";
+import { RemoveButton } from "./RemoveButton";
+
+const payloads = ["geojson", "nffi", "gps", "image:10000", "bytes:200"];
+
+/** AppFields are those of an app: broker, publisher, subscriber or messaging service. */
+export function AppFields({ place }: { place: number }) {
+  const { editing, edit } = useForm();
+  const path: Path = ["apps", place];
+  const app = fieldsOf(at(editing.spec, path));
+  const broker = brokerOf(app);
+  return (
+    <Paper withBorder p="xs">
+      <Stack gap="xs">
+        <Group justify="space-between" wrap="nowrap">
+          <Text>
+            <Text span fw={600}>
+              {wordOf(app.name) || `App ${place + 1}`}
+            </Text>{" "}
+            <Text span c="dimmed" size="sm">
+              {kindOf(app)}
+            </Text>
+          </Text>
+          <RemoveButton list="apps" place={place} what={`app ${wordOf(app.name)}`} />
+        </Group>
+        <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+          <TextField label="Name" path={[...path, "name"]} />
+          <TextField label="Instances" path={[...path, "instances"]} number />
+          {broker && (
+            <ChoiceField
+              label="Broker"
+              path={[...path, "kind"]}
+              options={[broker, ...brokers.filter((kind) => kind !== broker)]}
+              optional={false}
+              shown={broker}
+              onChoose={(kind) => {
+                edit(editing.useBroker(place, kind));
+              }}
+            />
+          )}
+          {fieldsOf(app.messaging).transport !== undefined && <MessagingFields path={[...path, "messaging"]} />}
+        </SimpleGrid>
+        {(app.publisher !== undefined || app.subscriber !== undefined) && <ClientFields place={place} />}
+      </Stack>
+    </Paper>
+  );
+}
+
+function ClientFields({ place }: { place: number }) {
+  const { editing, edit } = useForm();
+  const path: Path = ["apps", place];
+  const app = fieldsOf(at(editing.spec, path));
+  const part = app.publisher !== undefined ? "publisher" : "subscriber";
+  const others = listOf(editing.spec.apps).map(fieldsOf).filter((each) => brokerOf(each) ?? each.mqttsnGateway);
+  return (
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+      <ChoiceField
+        label="Protocol"
+        path={[...path, part, "protocol"]}
+        optional={false}
+        onChoose={(protocol) => {
+          edit(editing.useProtocol(place, protocol));
+        }}
+      />
+      <ChoiceField label="Broker at" path={[...path, part, "to"]} options={namesOf(others)} />
+      {app.publisher !== undefined && (
+        <>
+          <ChoiceField label="QoS" path={[...path, "publisher", "qos"]} options={["0", "1", "2", "-1"]} number />
+          <TextField label="Period" path={[...path, "publisher", "period"]} />
+          <TextField label="Payload" path={[...path, "publisher", "payload"]} suggestions={payloads} />
+        </>
+      )}
+      {app.subscriber !== undefined && (
+        <>
+          <ChoiceField label={app.publisher === undefined ? "QoS" : "QoS received"} path={[...path, "subscriber", "qos"]} options={["0", "1", "2"]} number />
+          <WordsField label="Topics" path={[...path, "subscriber", "topics"]} within />
+        </>
+      )}
+    </SimpleGrid>
+  );
+}
+
+function MessagingFields({ path }: { path: Path }) {
+  const { editing } = useForm();
+  const pushes = at(editing.spec, [...path, "push"]) !== undefined;
+  return (
+    <>
+      <ChoiceField label="Transport" path={[...path, "transport"]} optional={false} />
+      <ChoiceField label="Encoding" path={[...path, "encoding"]} />
+      {pushes && (
+        <>
+          <TextField label="Period" path={[...path, "push", "period"]} />
+          <TextField label="Payload" path={[...path, "push", "payload"]} suggestions={payloads} />
+        </>
+      )}
+    </>
+  );
+}

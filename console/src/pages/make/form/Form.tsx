@@ -1,0 +1,97 @@
+import { Button, Fieldset, Group, Menu, SimpleGrid, Stack } from "@mantine/core";
+import { brokers } from "./actions";
+import { AppFields } from "./AppFields";
+import { useForm } from "./context";
+import { TextField } from "./fields";
+import { NetworkFields } from "./NetworkFields";
+import { NodeFields } from "./NodeFields";
+import { listOf } from "../text/values";
+
+/** Form has what people change most. The rest is in the YAML beside it. */
+export function Form() {
+  const { editing, edit } = useForm();
+  const { spec } = editing;
+  return (
+    <Stack gap="md">
+      <Fieldset legend="Run">
+        <SimpleGrid cols={{ base: 1, xs: 3 }}>
+          <TextField label="Name" path={["metadata", "name"]} whole />
+          <TextField label="Duration" path={["duration"]} placeholder="until it is stopped" />
+          <TextField label="Seed" path={["seed"]} number />
+        </SimpleGrid>
+      </Fieldset>
+      <Fieldset legend="Networks">
+        <Stack>
+          {listOf(spec.networks).map((_, place) => (
+            <NetworkFields key={place} place={place} />
+          ))}
+          <Group>
+            <Button
+              variant="default"
+              size="xs"
+              onClick={() => {
+                edit(editing.addNetwork());
+              }}
+            >
+              Add a network
+            </Button>
+          </Group>
+        </Stack>
+      </Fieldset>
+      <Fieldset legend="Nodes">
+        <Stack>
+          {listOf(spec.nodes).map((_, place) => (
+            <NodeFields key={place} place={place} />
+          ))}
+          <Group>
+            <Button
+              variant="default"
+              size="xs"
+              onClick={() => {
+                edit(editing.addNode());
+              }}
+            >
+              Add a node
+            </Button>
+          </Group>
+        </Stack>
+      </Fieldset>
+      <Fieldset legend="Apps">
+        <Stack>
+          {listOf(spec.apps).map((_, place) => (
+            <AppFields key={place} place={place} />
+          ))}
+          <Group>
+            <AddApp />
+          </Group>
+        </Stack>
+      </Fieldset>
+    </Stack>
+  );
+}
+
+function AddApp() {
+  const { editing, edit } = useForm();
+  const kinds = [["both", "Publisher and subscriber"], ["publisher", "Publisher"], ["subscriber", "Subscriber"], ...brokers.map((kind) => [kind, `Broker ${kind}`])];
+  return (
+    <Menu>
+      <Menu.Target>
+        <Button variant="default" size="xs">
+          Add an app
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {kinds.map(([kind = "", label]) => (
+          <Menu.Item
+            key={kind}
+            onClick={() => {
+              edit(editing.addApp(kind));
+            }}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

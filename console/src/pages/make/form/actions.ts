@@ -1,0 +1,136 @@
+import type { Edit } from "../text/edits";
+import type { Written } from "../text/read";
+import { specOf, specPath } from "../text/read";
+import { at, fieldsOf, listOf, wordOf, type Fields, type Path } from "../text/values";
+import { namesOf } from "../text/complete";
+
+/** models of a network that stand in the network itself. */
+export const models = ["link", "rfpipe", "tdma"] as const;
+
+/** brokers are the kinds of apps that pass messages on; one stands in for another. */
+export const brokers = ["mosquitto", "vernemq", "rabbitmq", "prosody", "wsnBroker", "zeromqBroker"] as const;
+
+/** modelOf a network: the field in which its model stands; undefined for a named waveform. */
+export function modelOf(network: Fields): string | undefined {
+  return models.find((model) => network[model] !== undefined);
+}
+
+export function brokerOf(app: Fields): string | undefined {
+  return brokers.find((kind) => app[kind] !== undefined);
+}
+
+/** kindOf an app in a word or two. */
+export function kindOf(app: Fields): string {
+  const kind = brokerOf(app);
+  if (kind) return `broker ${kind}`;
+  if (app.publisher && app.subscriber) return "publisher and subscriber";
+  for (const each of ["publisher", "subscriber", "messaging", "mediator", "mgen", "script", "mqttsnGateway", "proxy"]) if (app[each]) return each === "mqttsnGateway" ? "gateway" : each;
+  return app.image || app.command ? "own image" : "app";
+}
+
+/** Editing makes edits of one object. */
+export class Editing {
+  readonly spec: Fields;
+
+  constructor(readonly written: Written) {
+    this.spec = specOf(written);
+  }
+
+  /** path of a field of the experiment's spec, in the object. */
+  path(inSpec: Path): Path {
+    return [...specPath(this.written.kind), ...inSpec];
+  }
+
+  set(inSpec: Path, value: unknown): Edit {
+    return { document: this.written.document, path: this.path(inSpec), value };
+  }
+
+  rename(inSpec: Path, rename: string): Edit {
+    return { document: this.written.document, path: this.path(inSpec), rename };
+  }
+
+  /** useWaveform gives a network a named waveform instead of its own model. */
+  useWaveform(network: number, waveform: string): Edit[] {
+    const place: Path = ["networks", network];
+    const model = modelOf(fieldsOf(at(this.spec, place)));
+    if (!model) return [this.set([...place, "waveform"], waveform)];
+    return [this.rename([...place, model], "waveform"), this.set([...place, "waveform"], waveform)];
+  }
+
+  /** useModel gives a network a model of its own, with the values that it begins with. */
+  useModel(network: number, model: string, values: Fields): Edit[] {
+    const place: Path = ["networks", network];
+    const now = fieldsOf(at(this.spec, place));
+    const before = modelOf(now) ?? (now.waveform !== undefined ? "waveform" : undefined);
+    if (before === model) return [this.set([...place, model], values)];
+    return [...(before ? [this.rename([...place, before], model)] : []), this.set([...place, model], values)];
+  }
+
+  /** useBroker replaces the kind of a broker. Its settings are those of the other kind, and go. */
+  useBroker(app: number, kind: string): Edit[] {
+    const place: Path = ["apps", app];
+    const before = brokerOf(fieldsOf(at(this.spec, place)));
+    if (!before || before === kind) return [];
+    return [this.rename([...place, before], kind), this.set([...place, kind], {})];
+  }
+
+  /** useProtocol of an app that publishes, subscribes or both, as one client speaks one protocol. */
+  useProtocol(app: number, protocol: string): Edit[] {
+    const now = fieldsOf(at(this.spec, ["apps", app]));
+    return ["publisher", "subscriber"].filter((part) => now[part] !== undefined).map((part) => this.set(["apps", app, part, "protocol"], protocol));
+  }
+
+  private next(list: string): number {
+    return listOf(this.spec[list]).length;
+  }
+
+  addNode(name = ""): Edit[] {
+    const node = { name: name || freeIn(namesOf(this.spec.nodes), "node"), networks: namesOf(this.spec.networks).slice(0, 1) };
+    return [this.set(["nodes", this.next("nodes")], node)];
+  }
+
+  addNetwork(): Edit[] {
+    const networks = listOf(this.spec.networks).map(fieldsOf);
+    const network = { name: freeIn(namesOf(networks), "net"), link: { rate: "1Mbit", delay: "20ms", loss: "0%" }, subnet: freeSubnet(networks.map((n) => wordOf(n.subnet))) };
+    return [this.set(["networks", networks.length], network)];
+  }
+
+  addApp(kind: string): Edit[] {
+    const apps = listOf(this.spec.apps).map(fieldsOf);
+    const broker = apps.find(brokerOf);
+    const to = broker ? { to: wordOf(broker.name) } : {};
+    const publisher = { protocol: "mqtt", ...to, payload: "geojson", period: "10s" };
+    const subscriber = { protocol: "mqtt", ...to, topics: ["#"] };
+    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber } };
+    const stem = parts[kind] ? (kind === "both" ? "units" : kind) : "broker";
+    return [this.set(["apps", apps.length], { name: freeIn(namesOf(apps), stem), ...(parts[kind] ?? { [kind]: {} }) })];
+  }
+
+  remove(list: string, place: number): Edit[] {
+    return [this.set([list, place], undefined)];
+  }
+
+  /** connect a node to a network, or take it off. */
+  connect(node: number, network: string, connected: boolean): Edit[] {
+    const place: Path = ["nodes", node, "networks"];
+    const now = listOf(at(this.spec, place)).map(wordOf);
+    if (now.includes(network) === connected) return [];
+    if (!connected) return [this.set([...place, now.indexOf(network)], undefined)];
+    return [now.length === 0 ? this.set(place, [network]) : this.set([...place, now.length], network)];
+  }
+}
+
+/** freeIn finds a name that the others do not have: stem, stem-2 and so on. */
+export function freeIn(taken: readonly string[], stem: string): string {
+  for (let n = 1; ; n++) {
+    const name = n === 1 ? stem : `${stem}-${n}`;
+    if (!taken.includes(name)) return name;
+  }
+}
+
+/** freeSubnet finds one of 198.18.0.0/15, which is for tests of networks, beside those of the other networks. */
+export function freeSubnet(taken: readonly string[]): string {
+  const used = new Set(taken.map((subnet) => /^198\.18\.(\d+)\./.exec(subnet)?.[1]));
+  for (let n = 0; n < 255; n++) if (!used.has(String(n))) return `198.18.${n}.0/24`;
+  return "198.19.0.0/24";
+}

@@ -1,0 +1,94 @@
+import { Autocomplete, MultiSelect, NativeSelect, TagsInput, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { wordsAt } from "../text/findings";
+import { choicesAt, schemaAt } from "../text/schema";
+import { at, wordOf, wordsOf, type Path } from "../text/values";
+import { useForm } from "./context";
+
+interface FieldProps {
+  label: string;
+  /** path within the experiment's spec, or within the object if it is whole. */
+  path: Path;
+  whole?: boolean;
+  /** within: errors of fields inside are shown too. */
+  within?: boolean;
+  number?: boolean;
+  suggestions?: string[];
+  placeholder?: string;
+}
+
+function useField({ path, whole = false, within = false }: Pick<FieldProps, "path" | "whole" | "within">) {
+  const { editing, findings, schemas, edit } = useForm();
+  const full = whole ? path : editing.path(path);
+  const { written } = editing;
+  const schema = schemas && schemaAt(schemas, written.kind, full);
+  return {
+    value: at(written.object, full),
+    error: wordsAt(findings, written.object, full, within),
+    fallback: wordOf(schema?.default),
+    choices: choicesAt(schemas, written.kind, full),
+    set: (value: unknown) => {
+      edit([{ document: written.document, path: full, value }]);
+    },
+  };
+}
+
+/** TextField changes the document with every key. An emptied field is removed when it is left, so that it keeps its place meanwhile. */
+export function TextField({ label, number = false, suggestions, placeholder, ...rest }: FieldProps) {
+  const { value, error, fallback, set } = useField(rest);
+  const [draft, setDraft] = useState<string>();
+  const shown = draft ?? wordOf(value);
+  const change = (word: string) => {
+    setDraft(word);
+    if (word !== "") set(number && /^-?\d+$/.test(word) ? Number(word) : word);
+  };
+  const leave = () => {
+    if (draft === "") set(undefined);
+    setDraft(undefined);
+  };
+  const properties = { label, error, value: shown, placeholder: placeholder ?? fallback, onBlur: leave, spellCheck: false, autoComplete: "off" } as const;
+  if (suggestions) return <Autocomplete {...properties} data={suggestions} onChange={change} filter={({ options }) => options} />;
+  return (
+    <TextInput
+      {...properties}
+      {...(number && { inputMode: "numeric" })}
+      onChange={(event) => {
+        change(event.currentTarget.value);
+      }}
+    />
+  );
+}
+
+/** ChoiceField has the words that the schema allows, or those that are given. */
+export function ChoiceField({ label, options, number = false, optional = true, onChoose, shown: given, ...rest }: FieldProps & { options?: string[]; optional?: boolean; shown?: string; onChoose?: (word: string) => void }) {
+  const { value, error, fallback, choices, set } = useField(rest);
+  const shown = given ?? wordOf(value);
+  const words = options ?? choices;
+  const data = [...(optional || shown === "" ? [{ value: "", label: fallback === "" ? "–" : `${fallback} (default)` }] : []), ...new Set(shown === "" || words.includes(shown) ? words : [shown, ...words])];
+  return (
+    <NativeSelect
+      label={label}
+      error={error}
+      value={shown}
+      data={data}
+      onChange={(event) => {
+        const word = event.currentTarget.value;
+        if (onChoose) onChoose(word);
+        else set(word === "" ? undefined : number ? Number(word) : word);
+      }}
+    />
+  );
+}
+
+/** NamesField has several of some names. */
+export function NamesField({ label, options, ...rest }: FieldProps & { options: string[] }) {
+  const { value, error, set } = useField(rest);
+  const shown = [...new Set(wordsOf(value))];
+  return <MultiSelect label={label} error={error} value={shown} data={[...new Set([...options, ...shown])]} onChange={set} checkIconPosition="right" />;
+}
+
+/** WordsField has any words. */
+export function WordsField({ label, ...rest }: FieldProps) {
+  const { value, error, set } = useField(rest);
+  return <TagsInput label={label} error={error} value={wordsOf(value)} onChange={set} splitChars={[" "]} />;
+}

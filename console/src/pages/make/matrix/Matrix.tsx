@@ -1,0 +1,226 @@
+import { Autocomplete, Button, CloseButton, Fieldset, Group, NumberInput, Paper, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { span } from "../../../components/time";
+import { useForm } from "../form/context";
+import { usePreview, useText } from "../hooks";
+import { pathsOf } from "../text/complete";
+import { wordsAt } from "../text/findings";
+import type { TextModel } from "../text/model";
+import { wordOf } from "../text/values";
+import { asCampaign, axesOf, MatrixEditing, textOf, valueOf, type Axis } from "./campaign";
+
+/** Matrix edits what a campaign varies. */
+export function Matrix({ model, namespace, valid }: { model: TextModel; namespace: string; valid: boolean }) {
+  const { editing, edit } = useForm();
+  const { text } = useText(model);
+  const campaign = editing.written;
+  const { preview } = usePreview(text, namespace, valid && campaign.kind === "Campaign");
+  if (campaign.kind !== "Campaign") return <MakeCampaign model={model} />;
+  const matrix = new MatrixEditing(campaign);
+  const spec = campaign.object.spec as Record<string, unknown>;
+  return (
+    <Stack>
+      <SimpleGrid cols={{ base: 2, xs: 3 }}>
+        {(["repeats", "parallelism"] as const).map((field) => (
+          <NumberInput
+            key={field}
+            label={field === "repeats" ? "Repeats of each point" : "Runs at a time"}
+            min={1}
+            value={Number(wordOf(spec[field]) || 1)}
+            onChange={(value) => {
+              edit(matrix.number(field, typeof value === "number" ? value : undefined));
+            }}
+          />
+        ))}
+      </SimpleGrid>
+      {axesOf(campaign).map((axis, place) => (
+        <AxisFields key={place} axis={axis} place={place} />
+      ))}
+      <Group>
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => {
+            edit(matrix.addAxis());
+          }}
+        >
+          Add an axis
+        </Button>
+      </Group>
+      <Text role="status">
+        {valid && preview?.runs !== undefined
+          ? `${preview.points ?? 1} points, ${preview.runs} runs${preview.campaignSeconds ? `, about ${span(preview.campaignSeconds)} with ${preview.parallelism ?? 1} at a time, without starts and analyses` : ""}`
+          : "The number of runs follows when the text has no errors."}
+      </Text>
+    </Stack>
+  );
+}
+
+function MakeCampaign({ model }: { model: TextModel }) {
+  return (
+    <Stack align="start">
+      <Text>A campaign runs the experiment once for each combination of some values. The experiment becomes its template.</Text>
+      <Button
+        variant="default"
+        onClick={() => {
+          model.replace(asCampaign(model.getSnapshot().text), "campaign");
+        }}
+      >
+        Make it a campaign
+      </Button>
+    </Stack>
+  );
+}
+
+function AxisFields({ axis, place }: { axis: Axis; place: number }) {
+  const { editing, findings, edit } = useForm();
+  const matrix = new MatrixEditing(editing.written);
+  const title = axis.name || `Axis ${place + 1}`;
+  return (
+    <Fieldset legend={title}>
+      <Stack gap="xs">
+        <Group justify="space-between" align="end" wrap="nowrap">
+          <TextInput
+            label="Name"
+            value={axis.name}
+            onChange={(event) => {
+              edit(matrix.name(place, event.currentTarget.value));
+            }}
+          />
+          <CloseButton
+            aria-label={`Remove axis ${title}`}
+            onClick={() => {
+              edit(matrix.removeAxis(place));
+            }}
+          />
+        </Group>
+        {axis.levels.length === 0 ? (
+          <>
+            <PathField
+              path={axis.path}
+              onChange={(path) => {
+                edit(matrix.path(place, path));
+              }}
+            />
+            <TagsInput
+              label="Values"
+              value={axis.values.map(textOf)}
+              onChange={(words) => {
+                edit(matrix.values(place, words));
+              }}
+            />
+            <Group>
+              <Button
+                variant="default"
+                size="compact-xs"
+                onClick={() => {
+                  edit(matrix.asLevels(place));
+                }}
+              >
+                Give each level several fields
+              </Button>
+            </Group>
+          </>
+        ) : (
+          <Levels axis={axis} place={place} />
+        )}
+        {(wordsAt(findings, editing.written.object, ["spec", "matrix", "axes", place], true) ?? "") !== "" && (
+          <Text c="red" size="sm">
+            {wordsAt(findings, editing.written.object, ["spec", "matrix", "axes", place], true)}
+          </Text>
+        )}
+      </Stack>
+    </Fieldset>
+  );
+}
+
+/** PathField offers the paths of the template's fields. */
+function PathField({ path, onChange }: { path: string; onChange: (path: string) => void }) {
+  const { editing, schemas } = useForm();
+  const paths = schemas ? pathsOf(editing.written, schemas).map((choice) => choice.label) : [];
+  return <Autocomplete label="Field" placeholder="networks[wan].link.rate" value={path} data={[...new Set(paths)]} limit={50} onChange={onChange} />;
+}
+
+function Levels({ axis, place }: { axis: Axis; place: number }) {
+  const { editing, edit } = useForm();
+  const matrix = new MatrixEditing(editing.written);
+  return (
+    <Stack gap="xs">
+      {axis.levels.map((level, l) => (
+        <Paper key={l} withBorder p="xs">
+          <Group justify="space-between" align="end" wrap="nowrap">
+            <TextInput
+              label="Level"
+              value={level.name}
+              onChange={(event) => {
+                edit(matrix.levelName(place, l, event.currentTarget.value));
+              }}
+            />
+            <CloseButton
+              aria-label={`Remove level ${level.name}`}
+              onClick={() => {
+                edit(matrix.removeLevel(place, l));
+              }}
+            />
+          </Group>
+          {level.set.map((setting, s) => (
+            <Group key={s} align="end" wrap="nowrap" gap="xs">
+              <PathField
+                path={setting.path}
+                onChange={(path) => {
+                  edit(matrix.setting(place, l, s, "path", path));
+                }}
+              />
+              <ValueField
+                value={setting.value}
+                onChange={(word) => {
+                  edit(matrix.setting(place, l, s, "value", word));
+                }}
+              />
+              <CloseButton
+                aria-label={`Remove ${setting.path || "the field"}`}
+                onClick={() => {
+                  edit(matrix.removeSetting(place, l, s));
+                }}
+              />
+            </Group>
+          ))}
+          <Button
+            mt="xs"
+            variant="default"
+            size="compact-xs"
+            onClick={() => {
+              edit(matrix.addSetting(place, l));
+            }}
+          >
+            Set a field
+          </Button>
+        </Paper>
+      ))}
+      <Group>
+        <Button
+          variant="default"
+          size="compact-xs"
+          onClick={() => {
+            edit(matrix.addLevel(place));
+          }}
+        >
+          Add a level
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function ValueField({ value, onChange }: { value: unknown; onChange: (word: string) => void }) {
+  return (
+    <TextInput
+      label="Value"
+      key={typeof value}
+      defaultValue={textOf(value)}
+      onBlur={(event) => {
+        const word = event.currentTarget.value;
+        if (textOf(valueOf(word)) !== textOf(value)) onChange(word);
+      }}
+    />
+  );
+}

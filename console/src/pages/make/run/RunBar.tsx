@@ -1,0 +1,99 @@
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { Trouble } from "../../../components/Trouble";
+import { useAccess } from "../../../kubernetes/hooks";
+import { useText } from "../hooks";
+import type { Source } from "../start/source";
+import type { TextModel } from "../text/model";
+import { equal } from "../text/values";
+import { read } from "../text/read";
+import { NamespaceField } from "./NamespaceField";
+import { submit } from "./submit";
+
+interface RunBarProps {
+  model: TextModel;
+  source: Source;
+  namespace: string;
+  onNamespace: (namespace: string) => void;
+  /** ready: the present text was checked and has no errors. */
+  ready: boolean;
+}
+
+/** RunBar undoes, downloads and runs. */
+export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarProps) {
+  const { text, content, undoable, redoable } = useText(model);
+  const kind = content.main?.kind ?? "Experiment";
+  const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: kind === "Campaign" ? "campaigns" : "experiments", namespace });
+  const navigate = useNavigate();
+  const running = useMutation({
+    mutationFn: () => submit(content.objects, content.main, namespace, source.mark, sameSpec(source.text, text)),
+    onSuccess: async (made) => {
+      const parameters = { params: { namespace: made.namespace, name: made.name } };
+      if (made.kind === "Campaign") await navigate({ to: "/ns/$namespace/campaigns/$name", ...parameters });
+      else await navigate({ to: "/ns/$namespace/experiments/$name", ...parameters });
+    },
+  });
+  return (
+    <Stack gap="xs">
+      <Group align="end" gap="xs">
+        <NamespaceField namespace={namespace} onChange={onNamespace} />
+        <Button variant="default" disabled={!undoable} onClick={model.undo}>
+          Undo
+        </Button>
+        <Button variant="default" disabled={!redoable} onClick={model.redo}>
+          Redo
+        </Button>
+        <Button
+          variant="default"
+          onClick={() => {
+            download(`${content.main?.name ?? "experiment"}.yaml`, text);
+          }}
+        >
+          Download YAML
+        </Button>
+        {source.mark && kind === "Experiment" && <SeedButton model={model} />}
+        {allowed === true && (
+          <Button
+            disabled={!ready}
+            loading={running.isPending}
+            onClick={() => {
+              running.mutate();
+            }}
+          >
+            {kind === "Campaign" ? "Start the campaign" : "Run"}
+          </Button>
+        )}
+        {allowed === false && <Text size="sm">You may not create {kind === "Campaign" ? "campaigns" : "experiments"} in namespace {namespace}: ask its team, or choose another.</Text>}
+      </Group>
+      <Trouble error={running.error} title="Nothing runs" />
+    </Stack>
+  );
+}
+
+function sameSpec(before: string, after: string): boolean {
+  return equal(read(before).main?.object.spec, read(after).main?.object.spec);
+}
+
+/** SeedButton draws a new seed for a clone. */
+function SeedButton({ model }: { model: TextModel }) {
+  const draw = () => {
+    const main = model.getSnapshot().readable.main;
+    const [seed = 1] = crypto.getRandomValues(new Uint16Array(1));
+    if (main) model.edit([{ document: main.document, path: ["spec", "seed"], value: seed }]);
+  };
+  return (
+    <Button variant="default" onClick={draw}>
+      New seed
+    </Button>
+  );
+}
+
+function download(name: string, text: string) {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/yaml" }));
+  const anchor = document.createElement("a");
+  anchor.href = url;
+  anchor.download = name;
+  anchor.click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { Refusal } from "../../../kubernetes/client";
+import type { Kind, KubernetesObject } from "../../../kubernetes/kinds";
+import { read } from "../text/read";
+import { submit, type Cluster } from "./submit";
+
+const text = `kind: Experiment
+metadata: {name: run}
+spec: {scenario: {ref: hills}}
+---
+kind: Scenario
+metadata: {name: hills}
+spec: {format: synthetic}
+`;
+
+/** fake cluster, which notes what is done to it. */
+function fake(there: Record<string, Record<string, unknown>> = {}, refused = "") {
+  const done: string[] = [];
+  const key = (kind: Kind<KubernetesObject>, name: string) => `${kind.kind}/${name}`;
+  const to: Cluster = {
+    create: (kind, _, object, dryRun) => {
+      const name = key(kind, object.metadata.name);
+      if (there[name]) return Promise.reject(new Refusal(409, "exists", "AlreadyExists"));
+      if (!dryRun && name === refused) return Promise.reject(new Refusal(403, "The quota is used up."));
+      done.push(`${dryRun ? "check" : "create"} ${name}`);
+      return Promise.resolve({ metadata: { name: object.metadata.name, uid: `uid of ${name}` } });
+    },
+    get: (kind, _, name) => Promise.resolve({ metadata: { name }, ...there[key(kind, name)] }),
+    remove: (kind, _, name, uid) => {
+      done.push(`remove ${key(kind, name)} ${uid}`);
+      return Promise.resolve();
+    },
+  };
+  return { to, done };
+}
+
+function make(to: Cluster, of = text) {
+  const { objects, main } = read(of);
+  return submit(objects, main, "team", undefined, true, to);
+}
+
+test("everything is checked before anything is created, and what is referred to comes first", async () => {
+  const { to, done } = fake();
+  expect(await make(to)).toEqual({ namespace: "team", kind: "Experiment", name: "run" });
+  expect(done).toEqual(["check Scenario/hills", "check Experiment/run", "create Scenario/hills", "create Experiment/run"]);
+});
+
+test("an equal object that is there already is used, with the defaults that the API server gave it", async () => {
+  const { to, done } = fake({ "Scenario/hills": { spec: { format: "synthetic", step: "1s" } } });
+  await make(to);
+  expect(done).toEqual(["check Experiment/run", "create Experiment/run"]);
+});
+
+test("another object of the name, or an experiment of the name, refuses everything", async () => {
+  await expect(make(fake({ "Scenario/hills": { spec: { format: "eel" } } }).to)).rejects.toThrow("Scenario hills is there already with other contents");
+  await expect(make(fake({ "Experiment/run": {} }).to)).rejects.toThrow("give it another name");
+});
+
+test("what was created before a refusal is removed again", async () => {
+  const { to, done } = fake({}, "Experiment/run");
+  await expect(make(to)).rejects.toThrow("The quota is used up. Nothing was created.");
+  expect(done.at(-1)).toBe("remove Scenario/hills uid of Scenario/hills");
+});
+
+test("a kind that the console does not know is refused before anything is sent", async () => {
+  const { to, done } = fake();
+  await expect(make(to, `${text}---\nkind: Secret\nmetadata: {name: s}\n`)).rejects.toThrow("Secret s: the console creates none of this kind");
+  expect(done).toEqual([]);
+});
+
+test("a clone says which run it repeats, or is based on", async () => {
+  const made: unknown[] = [];
+  const { to } = fake();
+  const noting: Cluster = { ...to, create: (kind, namespace, object, dryRun) => (made.push(object.metadata), to.create(kind, namespace, object, dryRun)) };
+  const mark = { namespace: "team", name: "old", uid: "u1", annotations: { "vignette.dev/rerun": "{}" } };
+  const { objects, main } = read("kind: Experiment\nmetadata: {name: a, labels: {mine: yes}}\n");
+  await submit(objects, main, "team", mark, false, noting);
+  expect(made[0]).toEqual({ name: "a", namespace: "team", labels: { mine: "yes", "vignette.dev/based-on": "u1" }, annotations: { "vignette.dev/rerun": "{}" } });
+});

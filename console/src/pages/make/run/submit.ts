@@ -1,0 +1,106 @@
+import { create, get, Refusal, remove } from "../../../kubernetes/client";
+import { campaigns, experiments, nodeTemplates, scenarios, waveforms, type Kind, type KubernetesObject } from "../../../kubernetes/kinds";
+import type { Mark } from "../start/source";
+import type { Written } from "../text/read";
+import { contains, fieldsOf } from "../text/values";
+
+const configMaps: Kind<KubernetesObject> = { group: "", version: "v1", plural: "configmaps", kind: "ConfigMap", namespaced: true };
+
+/** kinds that the page creates, those to which others refer first. */
+const kinds: readonly Kind<KubernetesObject>[] = [configMaps, waveforms, nodeTemplates, scenarios, experiments, campaigns].map((kind) =>
+  kind.kind === "Waveform" ? { ...kind, namespaced: false } : kind,
+);
+
+/** How the page reaches the cluster; tests have their own. */
+export interface Cluster {
+  create: (kind: Kind<KubernetesObject>, namespace: string | undefined, object: KubernetesObject, dryRun: boolean) => Promise<KubernetesObject>;
+  get: (kind: Kind<KubernetesObject>, namespace: string | undefined, name: string) => Promise<KubernetesObject>;
+  remove: (kind: Kind<KubernetesObject>, namespace: string | undefined, name: string, uid: string) => Promise<void>;
+}
+
+export const cluster: Cluster = {
+  create: (kind, namespace, object, dryRun) => create(kind, namespace, object, { dryRun }),
+  get: (kind, namespace, name) => get(kind, namespace, name),
+  remove: (kind, namespace, name, uid) => remove(kind, namespace, name, uid),
+};
+
+interface Wanted {
+  kind: Kind<KubernetesObject>;
+  namespace: string | undefined;
+  object: KubernetesObject;
+  /** present: an equal object is there already. */
+  present: boolean;
+}
+
+export interface Submitted {
+  namespace: string;
+  kind: string;
+  name: string;
+}
+
+/**
+ * submit creates the objects of a text: all of them, or none.
+ * The API server first checks each without writing; what is created before a refusal is removed again.
+ */
+export async function submit(objects: readonly Written[], main: Written | undefined, namespace: string, mark: Mark | undefined, unchanged: boolean, to: Cluster = cluster): Promise<Submitted> {
+  const wanted = objects.map((written) => wantedOf(written, namespace, mark, unchanged)).sort((a, b) => rank(a) - rank(b));
+  if (!main) throw new Refusal(0, "The text has no Experiment and no Campaign.");
+  for (const each of wanted) each.present = await check(each, to);
+  const made: { each: Wanted; uid: string }[] = [];
+  try {
+    for (const each of wanted.filter((w) => !w.present)) {
+      const created = await to.create(each.kind, each.namespace, each.object, false);
+      made.push({ each, uid: created.metadata.uid ?? "" });
+    }
+  } catch (reason) {
+    throw await undone(made, reason, to);
+  }
+  return { namespace, kind: main.kind, name: main.name };
+}
+
+function rank(wanted: Wanted): number {
+  return kinds.indexOf(wanted.kind);
+}
+
+function wantedOf(written: Written, namespace: string, mark: Mark | undefined, unchanged: boolean): Wanted {
+  const kind = kinds.find((k) => k.kind === written.kind);
+  if (!kind) throw new Refusal(0, `${written.kind || "An object without a kind"} ${written.name}: the console creates none of this kind. Create it by kubectl apply, and take it out of the text.`);
+  const metadata = { ...fieldsOf(written.object.metadata), name: written.name, ...(kind.namespaced && { namespace }) };
+  const object = { ...written.object, metadata: written.kind === "Experiment" && mark ? marked(metadata, mark, unchanged) : metadata } as KubernetesObject;
+  return { kind, namespace: kind.namespaced ? namespace : undefined, object, present: false };
+}
+
+/** marked metadata say which run an experiment repeats, or is based on if its spec differs. */
+export function marked(metadata: Record<string, unknown>, mark: Mark, unchanged: boolean): Record<string, unknown> {
+  return {
+    ...metadata,
+    labels: { ...fieldsOf(metadata.labels), [unchanged ? "vignette.dev/rerun-of" : "vignette.dev/based-on"]: mark.uid },
+    annotations: { ...fieldsOf(metadata.annotations), ...mark.annotations },
+  };
+}
+
+/** check an object by a dry run, and return whether an equal one is there already. */
+async function check(wanted: Wanted, to: Cluster): Promise<boolean> {
+  const { kind, namespace, object } = wanted;
+  try {
+    await to.create(kind, namespace, object, true);
+    return false;
+  } catch (reason) {
+    if (!(reason instanceof Refusal) || reason.reason !== "AlreadyExists") throw reason;
+  }
+  const name = `${kind.kind} ${object.metadata.name}`;
+  if (kind.kind === "Experiment" || kind.kind === "Campaign") throw new Refusal(409, `${name} is in namespace ${namespace ?? ""} already, and a new run is a new object: give it another name.`);
+  const there = await to.get(kind, namespace, object.metadata.name);
+  const parts = ["spec", "data", "binaryData"] as const;
+  if (parts.every((part) => contains((there as unknown as Record<string, unknown>)[part], (object as unknown as Record<string, unknown>)[part]))) return true;
+  throw new Refusal(409, `${name} is there already with other contents. Give the one of this text another name, also where the experiment refers to it.`);
+}
+
+async function undone(made: readonly { each: Wanted; uid: string }[], reason: unknown, to: Cluster): Promise<Refusal> {
+  const left: string[] = [];
+  for (const { each, uid } of [...made].reverse()) {
+    await to.remove(each.kind, each.namespace, each.object.metadata.name, uid).catch(() => left.push(`${each.kind.kind} ${each.object.metadata.name}`));
+  }
+  const words = reason instanceof Error ? reason.message : "The reason is not known.";
+  return new Refusal(reason instanceof Refusal ? reason.status : 0, left.length > 0 ? `${words} Left behind, as it could not be removed: ${left.join(", ")}.` : `${words} Nothing was created.`);
+}

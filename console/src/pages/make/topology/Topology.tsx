@@ -1,0 +1,121 @@
+import "@xyflow/react/dist/style.css";
+import { Box, Button, Group, Stack, Text, useComputedColorScheme } from "@mantine/core";
+import { Background, Controls, Handle, Position, ReactFlow, type Connection, type Edge, type Node, type NodeChange, type NodeProps, type EdgeChange } from "@xyflow/react";
+import { useMemo, useState } from "react";
+import { useForm } from "../form/context";
+import { NetworkFields } from "../form/NetworkFields";
+import { NodeFields } from "../form/NodeFields";
+import { PairLinks } from "./PairLinks";
+import { drawingOf, type Shape } from "./topology";
+import classes from "./Topology.module.css";
+
+type ShapeNode = Node<{ shape: Shape }, "shape">;
+
+const nodeTypes = { shape: ShapeBox };
+
+/** Topology draws nodes and networks, and changes the same document as the form. */
+export function Topology() {
+  const { editing, edit } = useForm();
+  const scheme = useComputedColorScheme("light");
+  const [moved, setMoved] = useState<ReadonlyMap<string, { x: number; y: number }>>(new Map());
+  const [selected, setSelected] = useState<string>();
+  const drawing = useMemo(() => drawingOf(editing.spec, moved), [editing, moved]);
+  const nodes = drawing.shapes.map((shape): ShapeNode => ({ id: shape.id, type: "shape", position: { x: shape.x, y: shape.y }, data: { shape }, selected: shape.id === selected, ariaLabel: `${shape.what} ${shape.name}, ${shape.detail}` }));
+  const edges = drawing.lines.map((line): Edge => ({ id: line.id, source: line.source, target: line.target, selected: line.id === selected, ariaLabel: `network ${line.network}` }));
+  const connect = (connection: Connection) => {
+    const ends = [connection.source, connection.target].map((id) => drawing.shapes.find((shape) => shape.id === id));
+    const node = ends.find((end) => end?.what === "node");
+    const network = ends.find((end) => end?.what === "network");
+    if (node && network) edit(editing.connect(node.place, network.name, true));
+  };
+  const changeNodes = (changes: NodeChange<ShapeNode>[]) => {
+    for (const change of changes) {
+      if (change.type === "position" && change.position) setMoved((before) => new Map(before).set(change.id, change.position ?? { x: 0, y: 0 }));
+      else if (change.type === "select" && change.selected) setSelected(change.id);
+      else if (change.type === "remove") removeShape(change.id);
+    }
+  };
+  const removeShape = (id: string) => {
+    const shape = drawing.shapes.find((each) => each.id === id);
+    if (shape) edit(editing.remove(shape.what === "node" ? "nodes" : "networks", shape.place));
+    setMoved(new Map());
+  };
+  const changeEdges = (changes: EdgeChange[]) => {
+    for (const change of changes) {
+      if (change.type === "select" && change.selected) setSelected(change.id);
+      const line = change.type === "remove" ? drawing.lines.find((each) => each.id === change.id) : undefined;
+      if (line) edit(editing.connect(line.node, line.network, false));
+    }
+  };
+  return (
+    <Stack gap="xs">
+      <Group gap="xs">
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => {
+            edit(editing.addNode());
+          }}
+        >
+          Add a node
+        </Button>
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => {
+            edit(editing.addNetwork());
+          }}
+        >
+          Add a network
+        </Button>
+        <Text size="sm" c="dimmed">
+          Draw from a node to a network to connect them. Delete removes what is chosen.
+        </Text>
+      </Group>
+      <Box className={classes.drawing}>
+        <ReactFlow
+          nodes={nodes}
+          edges={edges}
+          nodeTypes={nodeTypes}
+          colorMode={scheme}
+          onNodesChange={changeNodes}
+          onEdgesChange={changeEdges}
+          onConnect={connect}
+          deleteKeyCode={["Delete", "Backspace"]}
+          connectOnClick
+          fitView
+          minZoom={0.1}
+          proOptions={{ hideAttribution: true }}
+        >
+          <Background />
+          <Controls showInteractive={false} />
+        </ReactFlow>
+      </Box>
+      <Chosen shape={drawing.shapes.find((shape) => shape.id === selected)} />
+    </Stack>
+  );
+}
+
+/** Chosen has the fields of what is chosen in the drawing. */
+function Chosen({ shape }: { shape: Shape | undefined }) {
+  if (!shape) return <Text size="sm">Choose a node or a network to change it.</Text>;
+  if (shape.what === "node") return <NodeFields key={shape.id} place={shape.place} />;
+  return (
+    <Stack key={shape.id} gap="xs">
+      <NetworkFields place={shape.place} />
+      <PairLinks network={shape.place} />
+    </Stack>
+  );
+}
+
+function ShapeBox({ data: { shape }, selected }: NodeProps<ShapeNode>) {
+  const network = shape.what === "network";
+  return (
+    <div className={[classes.shape, network ? classes.network : classes.node, selected ? classes.selected : ""].join(" ")}>
+      {!network && <Handle type="source" position={shape.y > 110 ? Position.Top : Position.Bottom} />}
+      <strong>{shape.name}</strong>
+      <div className={classes.detail}>{shape.detail}</div>
+      {network && <Handle type="target" position={Position.Top} />}
+    </div>
+  );
+}
