@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	page "vignette.dev/vignette/console"
+	"vignette.dev/vignette/internal/cli"
 	"vignette.dev/vignette/internal/console"
 	"vignette.dev/vignette/scenarios"
 )
@@ -108,6 +109,9 @@ func (o *options) handler() (http.Handler, error) {
 	}
 	site, err := console.New(console.Config{
 		Assets: assets, Library: scenarios.Files, Access: access, Origins: []string{o.team.Origin}, PlatformNamespace: o.platform, Version: version,
+		Clone: func(ctx context.Context, config *rest.Config, namespace, run string) (*console.Clone, error) {
+			return cli.CloneRun(ctx, config, o.platform, namespace, run)
+		},
 	})
 	if err != nil {
 		return nil, err

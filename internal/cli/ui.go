@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	page "vignette.dev/vignette/console"
 	"vignette.dev/vignette/internal/console"
@@ -87,6 +88,9 @@ func (t *target) newUI(port int, version string, complaints io.Writer) (*ui, err
 	access := console.NewLocal(user, port)
 	handler, err := console.New(console.Config{
 		Assets: assets, Library: scenarios.Files, Access: access, Origins: loopbackOrigins(port),
+		Clone: func(ctx context.Context, config *rest.Config, namespace, run string) (*console.Clone, error) {
+			return CloneRun(ctx, config, t.platform, namespace, run)
+		},
 		PlatformNamespace: t.platform, Version: version, Log: slog.New(slog.NewTextHandler(complaints, nil)),
 	})
 	if err != nil {

@@ -10,6 +10,8 @@
 //	POST /console/v1/login, …              what the Access registers
 //	GET  /console/v1/capacity?namespace=N  what `vignette capacity -o json` prints
 //	POST /console/v1/validate?namespace=N  YAML; the answer is a Judgement. Objects of N may be named
+//	POST /console/v1/forecast?namespace=N  YAML; the answer is a Forecast, from N's quotas and the cluster's queue
+//	GET  /console/v1/namespaces/NS/runs/RUN/clone  a Clone of a run, by its UID or the name of its experiment
 //	GET  /console/v1/library               the scenarios that this program has, as []LibraryEntry
 //	GET  /console/v1/library/PATH          one of them, as YAML
 //	GET  /console/v1/namespaces/NS/runs/UID/map    a mapdata.Map
@@ -39,6 +41,8 @@ type Config struct {
 	Library fs.FS
 	// Access tells who sends a request.
 	Access Access
+	// Clone makes clones of runs; nil for a console that makes none.
+	Clone CloneFunc
 	// Origins are those of the console itself, such as http://127.0.0.1:8443. A request by another name is refused.
 	Origins []string
 	// PlatformNamespace and Version are told to the page.
@@ -125,6 +129,8 @@ func (c *Console) register() {
 	c.mux.Handle("GET /console/v1/session", c.forUsers(c.session))
 	c.mux.Handle("GET /console/v1/capacity", c.forUsers(c.capacity))
 	c.mux.Handle("POST /console/v1/validate", c.forUsers(c.validate))
+	c.mux.Handle("POST /console/v1/forecast", c.forUsers(c.forecast))
+	c.mux.Handle("GET /console/v1/namespaces/{namespace}/runs/{run}/clone", c.forUsers(c.clone))
 	c.mux.Handle("GET /console/v1/library", c.forUsers(c.listLibrary))
 	c.mux.Handle("GET /console/v1/library/{path...}", c.forUsers(c.readLibrary))
 	c.registerMaps()

@@ -18,6 +18,7 @@ func Console() API {
 		PathParameters: map[string]string{
 			"namespace": "The run's namespace.",
 			"uid":       "UID of the Experiment.",
+			"run":       "UID of a run, or the name of its experiment for the newest.",
 			"path":      "Path of a file of the library, with slashes.",
 		},
 		Problem:    runapi.Problem{},
@@ -26,6 +27,9 @@ func Console() API {
 			{Route: "GET /v1/session", ID: "getSession", Callers: byUsers, Summary: "Read who the user is", Answer: console.Session{}},
 			{Route: "POST /v1/validate", ID: "validate", Callers: byUsers, Summary: "Judge objects as vignette validate does", BodyTypes: []string{yamlType}, Answer: console.Judgement{},
 				Query: []Parameter{{Name: "namespace", Description: "The namespace for objects that name none."}}},
+			{Route: "POST /v1/forecast", ID: "forecast", Callers: byUsers, Summary: "Say what an experiment or campaign takes, and when it would start", BodyTypes: []string{yamlType}, Answer: console.Forecast{},
+				Query: []Parameter{{Name: "namespace", Description: "The namespace in which it would run; without it the cluster is not asked."}}},
+			{Route: "GET /v1/namespaces/{namespace}/runs/{run}/clone", ID: "cloneRun", Callers: byUsers, Summary: "Make another experiment of a recorded run, as vignette rerun does", Answer: console.Clone{}},
 			{Route: "GET /v1/library", ID: "listLibrary", Callers: byUsers, Summary: "List the scenarios that the program has", Answer: []console.LibraryEntry{}},
 			{Route: "GET /v1/library/{path...}", ID: "readLibrary", Callers: byUsers, Summary: "Read one of them", AnswerTypes: []string{yamlType}},
 			{Route: "GET /v1/namespaces/{namespace}/runs/{uid}/map", ID: "getMap", Callers: byUsers, Summary: "Read where nodes are, jammers and radio silence", Answer: mapdata.Map{}},

@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/queue"
 	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/timeline"
+	needs "vignette.dev/vignette/operators/experiment/requirements"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
@@ -31,9 +31,6 @@ const (
 	otherPodsMaxAge = 5 * time.Second
 	// admissionWriteTime is how long the write of an admission may take.
 	admissionWriteTime = 10 * time.Second
-	// An experiment takes startTime plus startTimePerNode from its admission to T0. From the end of the drain until its
-	// nodes are gone it takes collectTime plus a twentieth of its duration.
-	startTime, startTimePerNode, collectTime = time.Minute, time.Second, 2 * time.Minute
 	// maxWakeups is how many experiments one decision wakes. The others check regularly anyway.
 	maxWakeups = 200
 )
@@ -75,10 +72,8 @@ type requirements struct {
 }
 
 func (n requirements) duration() time.Duration {
-	if n.afterT0 == queue.Forever {
-		return queue.Forever
-	}
-	return n.beforeT0 + n.afterT0
+	whole := needs.Requirements{BeforeT0: n.beforeT0, AfterT0: n.afterT0}
+	return whole.Duration()
 }
 
 type queueDecision struct {
@@ -117,18 +112,9 @@ func (r *Reconciler) requirementsOf(e *v1alpha1.Experiment) (requirements, bool)
 		return known, known.demand != nil
 	}
 	n := requirements{generation: e.Generation, templates: fingerprint}
-	if t, errs := topology.Expand(&e.Spec); len(errs) == 0 {
-		if compiled, errs := timeline.Compile(&e.Spec, t); len(errs) == 0 {
-			pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render, Templates: templates})
-			n.nodes, n.demand = len(pods), r.queue.resourceKinds.DemandOf(pods)
-			n.beforeT0 = startTime + time.Duration(len(pods))*startTimePerNode + r.Options.StartLead
-			n.afterStop = e.Spec.Drain.Max.Std() + collectTime
-			n.afterT0 = queue.Forever
-			if !compiled.Live() {
-				end := compiled.End(nil)
-				n.afterT0 = end + n.afterStop + end/20
-			}
-		}
+	if needed, ok := needs.Of(e, r.Options.Render, templates, r.Options.StartLead); ok {
+		n.nodes, n.demand = len(needed.Pods), r.queue.resourceKinds.DemandOf(needed.Pods)
+		n.beforeT0, n.afterT0, n.afterStop = needed.BeforeT0, needed.AfterT0, needed.AfterStop
 	}
 	r.queue.requirements[e.UID] = n
 	return n, n.demand != nil

@@ -22,6 +22,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
+	needs "vignette.dev/vignette/operators/experiment/requirements"
 	"vignette.dev/vignette/operators/freshness"
 )
 
@@ -80,7 +81,7 @@ type Options struct {
 // DefaultOptions are the defaults of the manager's flags.
 func DefaultOptions() Options {
 	return Options{
-		StartLead: 5 * time.Second, ChangeLead: time.Second,
+		StartLead: needs.StartLead, ChangeLead: time.Second,
 		ProvisioningDeadline: 5 * time.Minute, CleanupDeadline: time.Minute,
 		LookupHost: net.DefaultResolver.LookupHost,
 	}

@@ -114,6 +114,11 @@ var claimNames = [claimKinds]corev1.ResourceName{
 	ClaimRequestsStorage: corev1.ResourceRequestsEphemeralStorage, ClaimLimitsCPU: corev1.ResourceLimitsCPU, ClaimLimitsMemory: corev1.ResourceLimitsMemory,
 }
 
+// ClaimText returns the name of a kind in a quota, and an amount of it as people write it.
+func ClaimText(claim int, value int64) (name, amount string) {
+	return string(claimNames[claim]), amountOf(claim, value)
+}
+
 func amountOf(claim int, value int64) string {
 	switch claim {
 	case ClaimRequestsCPU, ClaimLimitsCPU:

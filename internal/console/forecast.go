@@ -1,0 +1,302 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/validate"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/fieldpath"
+	"vignette.dev/vignette/operators/experiment/queue"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/requirements"
+)
+
+// Forecast of what an experiment takes, or each run of a campaign, and when it would start.
+type Forecast struct {
+	// Normal is the spec with all defaults and in one order, as YAML.
+	Normal      string  `json:"normal"`
+	Pods        int     `json:"pods"`
+	CPUCores    float64 `json:"cpuCores"`
+	MemoryBytes int64   `json:"memoryBytes"`
+	// DurationSeconds from its admission until its room is free again; absent for a live cluster.
+	DurationSeconds float64 `json:"durationSeconds,omitempty"`
+	// Points, Runs, Parallelism and CampaignSeconds are those of a campaign.
+	Points          int     `json:"points,omitempty"`
+	Runs            int     `json:"runs,omitempty"`
+	Parallelism     int     `json:"parallelism,omitempty"`
+	CampaignSeconds float64 `json:"campaignSeconds,omitempty"`
+	// Quotas of the namespace.
+	Quotas []QuotaNeed `json:"quotas"`
+	// Start is when it would start if it were created now; absent if that is unknown.
+	Start *ExpectedStart `json:"start,omitempty"`
+	// Unknown names what could not be read, for people.
+	Unknown []string `json:"unknown"`
+}
+
+// QuotaNeed is what an experiment takes of a quota.
+type QuotaNeed struct {
+	Name     string `json:"name"`
+	Resource string `json:"resource"`
+	Needed   string `json:"needed"`
+	Free     string `json:"free"`
+	Enough   bool   `json:"enough"`
+}
+
+// ExpectedStart is the queue's decision on an experiment that is not created yet.
+type ExpectedStart struct {
+	Admitted bool `json:"admitted"`
+	// Position in the queue; 0 for one that can never start.
+	Position int `json:"position,omitempty"`
+	// ExpectedStart if all runs end in time; absent if it is unknown.
+	ExpectedStart *time.Time `json:"expectedStart,omitempty"`
+	Message       string     `json:"message"`
+}
+
+// mainObject is the campaign of a text, or else its experiment; nil without any.
+func mainObject(objects []*unstructured.Unstructured) (main *unstructured.Unstructured) {
+	for _, kind := range []string{"Campaign", "Experiment"} {
+		for _, object := range objects {
+			if object.GetKind() == kind && object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group {
+				return object
+			}
+		}
+	}
+	return nil
+}
+
+// specOf an experiment, or of a campaign's template, with all defaults. It is a copy.
+func specOf(object *unstructured.Unstructured) map[string]any {
+	path := []string{"spec"}
+	if object.GetKind() == "Campaign" {
+		path = []string{"spec", "template", "spec"}
+	}
+	spec, _, err := unstructured.NestedMap(object.Object, path...)
+	if err != nil || spec == nil {
+		spec = map[string]any{}
+	}
+	fieldpath.Default(spec)
+	return spec
+}
+
+// normal is the YAML of an object's spec, by which two texts are compared.
+func normal(object *unstructured.Unstructured) string {
+	spec := any(specOf(object))
+	if object.GetKind() == "Campaign" {
+		whole, _, _ := unstructured.NestedMap(object.Object, "spec") // a campaign that was found valid
+		_ = unstructured.SetNestedField(whole, spec, "template", "spec")
+		spec = whole
+	}
+	text, err := yaml.Marshal(spec)
+	if err != nil {
+		return "" // it came from YAML
+	}
+	return string(text)
+}
+
+// forecast of the campaign of a text, or else of its experiment. Without a namespace it asks no cluster.
+func (c *Console) forecast(w http.ResponseWriter, r *http.Request, user *User) error {
+	text, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	namespace := r.URL.Query().Get("namespace")
+	around, err := newSurroundings(user, namespace)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.judging <- struct{}{}:
+		defer func() { <-c.judging }()
+	case <-r.Context().Done():
+		return Errorf(http.StatusServiceUnavailable, "the browser no longer waits")
+	}
+	report := validate.TextBeside(validatedFile, text, around.named(r.Context(), text))
+	object := mainObject(report.Manifests)
+	if report.Failed() || object == nil {
+		return Errorf(http.StatusUnprocessableEntity, "the text has errors, or no Experiment and no Campaign: vignette validate says which")
+	}
+	f, made, err := newForecaster(c.config.PlatformNamespace, namespace, object)
+	if err != nil {
+		return err
+	}
+	made.expand(report.Expansions[object.GetKind()+"/"+object.GetName()])
+	if namespace != "" {
+		kube, err := newReader(user, &http.Client{Transport: user.Transport})
+		if err != nil {
+			return err
+		}
+		f.ask(r.Context(), kube, made)
+	}
+	return WriteJSON(w, made)
+}
+
+// newForecaster of an experiment, with what follows from its spec.
+func newForecaster(platform, namespace string, object *unstructured.Unstructured) (*forecaster, *Forecast, error) {
+	f := &forecaster{experiment: &v1alpha1.Experiment{}, kinds: queue.NewResourceKinds(), platform: platform}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": specOf(object)}, f.experiment); err != nil {
+		return nil, nil, err
+	}
+	f.experiment.Namespace, f.experiment.Name = namespace, object.GetName()
+	needed, ok := f.requirementsOf(f.experiment)
+	if !ok {
+		return nil, nil, Errorf(http.StatusUnprocessableEntity, "the experiment has errors: vignette validate says which")
+	}
+	f.demand, f.lasts = f.kinds.DemandOf(needed.Pods), needed.Duration()
+	p := &Forecast{Normal: normal(object), Pods: len(needed.Pods), Quotas: []QuotaNeed{}, Unknown: []string{}}
+	for _, pod := range needed.Pods {
+		requests := queue.Requests(&pod.Spec)
+		p.CPUCores += float64(requests.Cpu().MilliValue()) / 1000
+		p.MemoryBytes += requests.Memory().Value()
+	}
+	if f.lasts != queue.Forever {
+		p.DurationSeconds = f.lasts.Seconds()
+	}
+	return f, p, nil
+}
+
+// expand adds what a campaign comes to; nothing for an experiment.
+func (p *Forecast) expand(e validate.Expansion) {
+	if e.Runs == 0 {
+		return
+	}
+	p.Points, p.Runs, p.Parallelism = e.Points, e.Runs, e.Parallelism
+	p.CampaignSeconds = e.Duration.Seconds() / float64(max(1, min(e.Parallelism, e.Runs)))
+}
+
+func quotaNeeds(quotas []queue.Quota, demand *queue.Demand) []QuotaNeed {
+	needs := []QuotaNeed{}
+	for i := range quotas {
+		q := &quotas[i]
+		for claim := range q.Hard {
+			if q.Hard[claim] >= queue.Unlimited || demand.Claim[claim] == 0 {
+				continue
+			}
+			free := max(0, q.Hard[claim]-q.Used[claim])
+			name, needed := queue.ClaimText(claim, demand.Claim[claim])
+			_, left := queue.ClaimText(claim, free)
+			needs = append(needs, QuotaNeed{Name: q.Name, Resource: name, Needed: needed, Free: left, Enough: demand.Claim[claim] <= free})
+		}
+	}
+	return needs
+}
+
+// forecaster of an experiment by what the user may see of the cluster.
+type forecaster struct {
+	experiment  *v1alpha1.Experiment
+	demand      *queue.Demand
+	lasts       time.Duration
+	kinds       *queue.ResourceKinds
+	platform    string
+	nodes       corev1.NodeList
+	pods        corev1.PodList
+	quotas      corev1.ResourceQuotaList
+	experiments v1alpha1.ExperimentList
+}
+
+func (f *forecaster) requirementsOf(e *v1alpha1.Experiment) (requirements.Requirements, bool) {
+	return requirements.Of(e, render.Options{Namespace: f.platform}, nil, requirements.StartLead)
+}
+
+// ask the cluster what is free. What the user may not read stays unknown.
+func (f *forecaster) ask(ctx context.Context, kube client.Reader, p *Forecast) {
+	list := func(list client.ObjectList, what string, options ...client.ListOption) bool {
+		err := kube.List(ctx, list, options...)
+		switch {
+		case apierrors.IsForbidden(err):
+			p.Unknown = append(p.Unknown, what+", which you may not read")
+		case err != nil:
+			p.Unknown = append(p.Unknown, what+", which could not be read")
+		}
+		return err == nil
+	}
+	if list(&f.quotas, "the quotas of namespace "+f.experiment.Namespace, client.InNamespace(f.experiment.Namespace)) {
+		p.Quotas = quotaNeeds(queue.QuotasOf(f.quotas.Items), f.demand)
+	}
+	if list(&f.nodes, "the cluster's hosts") && list(&f.pods, "the pods of all namespaces") && list(&f.experiments, "the experiments of all namespaces") {
+		p.Start = f.start(time.Now())
+	}
+}
+
+// start asks the operator's queue when the experiment would start, after all that wait already.
+func (f *forecaster) start(now time.Time) *ExpectedStart {
+	e := f.experiment
+	snapshot := queue.Snapshot{Now: now, Kinds: f.kinds, Quotas: map[string][]queue.Quota{e.Namespace: queue.QuotasOf(f.quotas.Items)}}
+	cluster := f.kinds.ClusterOf(f.nodes.Items)
+	holds := f.placePods(cluster)
+	for i := range f.experiments.Items {
+		f.addExperiment(&snapshot, &f.experiments.Items[i], holds, now)
+	}
+	snapshot.Hosts = cluster.Hosts
+	own := queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: now, Priority: e.Spec.Priority}
+	snapshot.Waiters = append(snapshot.Waiters, queue.Waiter{Identity: own, Demand: f.demand, Duration: f.lasts})
+	decisions := queue.Decide(&snapshot)
+	decision := decisions[len(decisions)-1]
+	start := &ExpectedStart{Admitted: decision.Admitted, Position: decision.Position, Message: decision.Message}
+	if !decision.ExpectedStart.IsZero() {
+		start.ExpectedStart = &decision.ExpectedStart
+	}
+	return start
+}
+
+// placePods takes the room of all pods, and returns what each experiment holds, by its UID.
+func (f *forecaster) placePods(cluster *queue.Cluster) map[string][]queue.Holding {
+	holds := map[string][]queue.Holding{}
+	var unscheduled []*corev1.Pod
+	for i := range f.pods.Items {
+		pod := &f.pods.Items[i]
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		if pod.Spec.NodeName == "" {
+			unscheduled = append(unscheduled, pod)
+			continue
+		}
+		if held, ok := cluster.Add(pod); ok {
+			uid := pod.Labels[v1alpha1.LabelExperimentUID]
+			holds[uid] = append(holds[uid], held)
+		}
+	}
+	cluster.Place(f.kinds.DemandOf(unscheduled))
+	return holds
+}
+
+// addExperiment to a snapshot: as one that runs, or as one that waits.
+func (f *forecaster) addExperiment(snapshot *queue.Snapshot, e *v1alpha1.Experiment, holds map[string][]queue.Holding, now time.Time) {
+	if slices.Contains([]v1alpha1.ExperimentPhase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed}, e.Status.Phase) || e.Spec.QueueName != "" {
+		return
+	}
+	needed, ok := f.requirementsOf(e)
+	if !ok {
+		return
+	}
+	identity := queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
+	if e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == "" {
+		snapshot.Waiters = append(snapshot.Waiters, queue.Waiter{Identity: identity, Demand: f.kinds.DemandOf(needed.Pods), Duration: needed.Duration()})
+		return
+	}
+	run := queue.Run{Identity: identity, Started: now, Holds: holds[string(e.UID)]}
+	if e.Status.StartTime != nil {
+		run.Started = e.Status.StartTime.Time
+	}
+	run.Claim = f.kinds.DemandOf(needed.Pods).Claim
+	switch {
+	case e.Spec.Stop || e.Status.Phase == v1alpha1.PhaseCollecting || e.Status.Phase == v1alpha1.PhaseAnalysing:
+		run.Ends = now.Add(needed.AfterStop)
+	case needed.AfterT0 == queue.Forever:
+	case e.Status.T0 != nil:
+		run.Ends = e.Status.T0.Add(needed.AfterT0)
+	default:
+		run.Ends = run.Started.Add(needed.Duration())
+	}
+	snapshot.Runs = append(snapshot.Runs, run)
+}
