@@ -14,6 +14,7 @@ import { freeName } from "./run/names";
 import { RunBar } from "./run/RunBar";
 import type { Source } from "./start/source";
 import { Editor } from "./text/Editor";
+import editorClasses from "./text/Editor.module.css";
 import { editorOf, marking, type Knowledge } from "./text/extensions";
 import { FindingList } from "./text/FindingList";
 import type { TextModel } from "./text/model";
@@ -100,7 +101,7 @@ export function Workshop({ from, source }: { from: string; source: Source }) {
           )}
         </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 6 }}>
-          <Stack gap="xs">
+          <Stack gap="xs" className={editorClasses.beside}>
             <Editor model={model} />
             <FindingList findings={findings} fresh={fresh} onReveal={(line) => { model.reveal(line); }} />
           </Stack>

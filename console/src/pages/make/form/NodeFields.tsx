@@ -1,4 +1,4 @@
-import { Box, Group, SimpleGrid } from "@mantine/core";
+import { Group, Paper, SimpleGrid, Stack } from "@mantine/core";
 import { namesOf } from "../text/complete";
 import { at, fieldsOf, wordOf, type Path } from "../text/values";
 import { useForm } from "./context";
@@ -11,17 +11,21 @@ export function NodeFields({ place }: { place: number }) {
   const path: Path = ["nodes", place];
   const node = fieldsOf(at(editing.spec, path));
   return (
-    <Group align="end" wrap="nowrap" gap="xs">
-      <Box flex={1}>
-        <SimpleGrid cols={{ base: 2, md: 5 }} spacing="xs">
-          <TextField label="Name" path={[...path, "name"]} />
-          <TextField label="Count" path={[...path, "count"]} number placeholder="1" />
-          <TextField label="Group" path={[...path, "group"]} placeholder={wordOf(node.name)} />
-          <NamesField label="Networks" path={[...path, "networks"]} options={namesOf(editing.spec.networks)} within />
-          <NamesField label="Apps" path={[...path, "apps"]} options={namesOf(editing.spec.apps)} within />
-        </SimpleGrid>
-      </Box>
-      <RemoveButton list="nodes" place={place} what={`node ${wordOf(node.name)}`} />
-    </Group>
+    <Paper withBorder p="xs">
+      <Group align="start" wrap="nowrap" gap="xs">
+        <Stack gap="xs" flex={1} miw={0}>
+          <SimpleGrid cols={3} spacing="xs">
+            <TextField label="Name" path={[...path, "name"]} />
+            <TextField label="Count" path={[...path, "count"]} number placeholder="1" />
+            <TextField label="Group" path={[...path, "group"]} placeholder={wordOf(node.name)} />
+          </SimpleGrid>
+          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
+            <NamesField label="Networks" path={[...path, "networks"]} options={namesOf(editing.spec.networks)} within />
+            <NamesField label="Apps" path={[...path, "apps"]} options={namesOf(editing.spec.apps)} within />
+          </SimpleGrid>
+        </Stack>
+        <RemoveButton list="nodes" place={place} what={`node ${wordOf(node.name)}`} />
+      </Group>
+    </Paper>
   );
 }

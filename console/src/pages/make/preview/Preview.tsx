@@ -50,6 +50,7 @@ function Amounts({ preview }: { preview: Takes }) {
   if (preview.memoryBytes !== undefined) rows.push(["Memory", gibibytes(preview.memoryBytes)]);
   if (preview.durationSeconds) rows.push(["From admission until its room is free again", span(preview.durationSeconds)]);
   if (preview.start) rows.push(["Start", <StartWords key="start" start={preview.start} />]);
+  if (preview.quotas?.length === 0 && !preview.unknown?.some((words) => words.includes("quotas"))) rows.push(["Quota", "none in this namespace"]);
   for (const quota of preview.quotas ?? []) rows.push([`Quota ${quota.name}, ${quota.resource}`, `${quota.needed} of ${quota.free} free${quota.enough ? "" : ": not enough"}`]);
   return (
     <>

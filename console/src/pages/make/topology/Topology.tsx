@@ -21,7 +21,7 @@ export function Topology() {
   const [selected, setSelected] = useState<string>();
   const drawing = useMemo(() => drawingOf(editing.spec, moved), [editing, moved]);
   const nodes = drawing.shapes.map((shape): ShapeNode => ({ id: shape.id, type: "shape", position: { x: shape.x, y: shape.y }, data: { shape }, selected: shape.id === selected, ariaLabel: `${shape.what} ${shape.name}, ${shape.detail}` }));
-  const edges = drawing.lines.map((line): Edge => ({ id: line.id, source: line.source, target: line.target, selected: line.id === selected, ariaLabel: `network ${line.network}` }));
+  const edges = drawing.lines.map((line): Edge => ({ id: line.id, source: line.source, target: line.target, sourceHandle: line.below ? "top" : "bottom", targetHandle: line.below ? "bottom" : "top", selected: line.id === selected, ariaLabel: `network ${line.network}` }));
   const connect = (connection: Connection) => {
     const ends = [connection.source, connection.target].map((id) => drawing.shapes.find((shape) => shape.id === id));
     const node = ends.find((end) => end?.what === "node");
@@ -112,10 +112,10 @@ function ShapeBox({ data: { shape }, selected }: NodeProps<ShapeNode>) {
   const network = shape.what === "network";
   return (
     <div className={[classes.shape, network ? classes.network : classes.node, selected ? classes.selected : ""].join(" ")}>
-      {!network && <Handle type="source" position={shape.y > 110 ? Position.Top : Position.Bottom} />}
+      <Handle id="top" type={network ? "target" : "source"} position={Position.Top} />
       <strong>{shape.name}</strong>
       <div className={classes.detail}>{shape.detail}</div>
-      {network && <Handle type="target" position={Position.Top} />}
+      <Handle id="bottom" type={network ? "target" : "source"} position={Position.Bottom} />
     </div>
   );
 }

@@ -20,6 +20,8 @@ export interface Line {
   network: string;
   source: string;
   target: string;
+  /** below: the node stands below its network. */
+  below: boolean;
 }
 
 export interface Drawing {
@@ -42,20 +44,22 @@ export function drawingOf(spec: Fields, moved: ReadonlyMap<string, { x: number; 
     place,
     name: wordOf(network.name),
     detail: modelWords(network),
-    x: (columns / Math.max(networks.length, 1)) * (place + 0.5) * columnWidth,
+    x: ((columns / Math.max(networks.length, 1)) * (place + 0.5) - 0.5) * columnWidth,
     y: rowHeight,
   }));
   for (const [order, { node, place }] of grouped.entries()) {
     const below = order >= columns;
     shapes.push({ id: `node-${place}`, what: "node", place, name: wordOf(node.name), detail: nodeWords(node), x: (order % columns) * columnWidth, y: below ? 2 * rowHeight : 0 });
   }
+  const placed = shapes.map((shape) => ({ ...shape, ...moved.get(shape.id) }));
+  const height = (id: string) => placed.find((shape) => shape.id === id)?.y ?? 0;
   const lines = nodes.flatMap(({ node, place }) =>
     [...new Set(wordsOf(node.networks))].flatMap((network) => {
       const target = networks.findIndex((each) => wordOf(each.name) === network);
-      return target < 0 ? [] : [{ id: `line-${place}-${target}`, node: place, network, source: `node-${place}`, target: `network-${target}` }];
+      return target < 0 ? [] : [{ id: `line-${place}-${target}`, node: place, network, source: `node-${place}`, target: `network-${target}`, below: height(`node-${place}`) > height(`network-${target}`) }];
     }),
   );
-  return { shapes: shapes.map((shape) => ({ ...shape, ...moved.get(shape.id) })), lines };
+  return { shapes: placed, lines };
 }
 
 export function groupOf(node: Fields): string {
