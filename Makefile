@@ -40,7 +40,7 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 test: ## Set up all that is needed, run every test (long runs: test-long)
 	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
 		'unit and integration tests' '$(MAKE) -s test-unit' 'sweeps over the operator' '$(MAKE) -s test-sweep' 'analysis tests' '$(MAKE) -s test-analysis' 'tests of the console' '$(MAKE) -s test-console' \
-		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e'
+		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e' 'console in a browser' '$(WITH_CLUSTER) $(MAKE) -s test-browser'
 
 .PHONY: install
 install: ## Set up the cluster and install the platform on it
@@ -81,6 +81,11 @@ test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 .PHONY: test-console
 test-console: ## Unit tests of the web console
 	hack/node npm run --silent test
+
+.PHONY: test-browser
+test-browser: ## Tests of the web console in Chromium on the cluster of KUBECONFIG (PICTURES=1: draw the documentation's pictures of it)
+	@hack/test-packages
+	hack/node npm run --silent e2e
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG

@@ -1,6 +1,7 @@
 import { ActionIcon, Anchor, AppShell, Burger, Group, NavLink, Text, Tooltip, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
+import { useIsAdministrator } from "./administrator";
 import { Login } from "./Login";
 import { useSession } from "./session";
 
@@ -17,6 +18,8 @@ export function Shell() {
   const session = useSession();
   const [open, { toggle, close }] = useDisclosure(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
+  const administrator = useIsAdministrator();
+  const shown = sections.filter(({ to }) => to !== "/admin" || administrator);
   if (session.error) return <Login error={session.error} />;
   return (
     <AppShell header={{ height: 52 }} navbar={{ width: 200, breakpoint: "sm", collapsed: { mobile: !open } }} padding="md">
@@ -42,7 +45,7 @@ export function Shell() {
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Sections">
-        {sections.map(({ to, label }) => (
+        {shown.map(({ to, label }) => (
           <NavLink key={to} component={Link} to={to} label={label} active={path === to} onClick={close} {...(path === to && { "aria-current": "page" as const })} />
         ))}
       </AppShell.Navbar>

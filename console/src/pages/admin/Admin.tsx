@@ -1,5 +1,36 @@
-import { Title } from "@mantine/core";
+import { Skeleton, Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useIsAdministrator } from "../../app/administrator";
+import { capacityQuery } from "../../components/capacity/capacity";
+import { ClusterRoom, TeamRooms } from "../../components/capacity/CapacityView";
+import { Trouble } from "../../components/Trouble";
+import { ArchiveRoom } from "./ArchiveRoom";
+import { Hosts } from "./Hosts";
+import { Queue } from "./Queue";
 
+/** Admin shows the state of the cluster to whoever may read its hosts. */
 export function Admin() {
-  return <Title order={1}>Administration</Title>;
+  const administrator = useIsAdministrator();
+  return (
+    <Stack gap="lg">
+      <Title order={1}>Administration</Title>
+      {administrator === undefined && <Skeleton height={200} />}
+      {administrator === false && <Text>This page takes the right to list the hosts of the cluster. Ask the cluster&apos;s administrator for it.</Text>}
+      {administrator && <Sections />}
+    </Stack>
+  );
+}
+
+function Sections() {
+  const { data, error } = useQuery(capacityQuery());
+  return (
+    <>
+      <ClusterRoom />
+      {data ? <Queue queue={data.queue} /> : !error && <Skeleton height={120} />}
+      <Hosts capacity={data?.hosts ?? []} />
+      {data && <ArchiveRoom namespaces={data.teams.map((team) => team.namespace)} />}
+      <TeamRooms />
+      {data?.archiveProblem && <Trouble error={new Error(data.archiveProblem)} title="The archive gave no answer" />}
+    </>
+  );
 }

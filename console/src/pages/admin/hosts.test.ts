@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import type { Pod } from "../../kubernetes/kinds";
+import { hostRows, latenessText, type KubernetesNode, type Lateness } from "./hosts";
+
+const ready: KubernetesNode = { metadata: { name: "a" }, status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo: { kubeletVersion: "v1.34.4", kernelVersion: "6.1.0" } } };
+const radiod: Pod = {
+  metadata: { name: "vignette-radiod-x", labels: { "app.kubernetes.io/name": "vignette-radiod", "app.kubernetes.io/version": "0.1.0" } },
+  spec: { nodeName: "a" },
+  status: { phase: "Running", containerStatuses: [{ name: "radiod", ready: true, restartCount: 1 }] },
+};
+const node: Pod = { metadata: { name: "exp-hq" }, spec: { nodeName: "a" }, status: { phase: "Running" } };
+const run: Lateness = { hosts: ["a"], lateReleases: 3, slotsMissed: 0, worstSeconds: 0.0042 };
+
+test("a host shows its radiod, its nodes and how late their runs are", () => {
+  const [row] = hostRows([ready], [radiod], [node], [], [run]);
+  expect(row).toMatchObject({ state: "takes pods", isBad: false, radiod: "ready, 0.1.0, 1 restart", radiodIsBad: false, nodes: 1, versions: "v1.34.4, Linux 6.1.0", lateness: "3 frames late, worst 4.2 ms" });
+});
+
+test("a host without radiod is bad, as no radio can be emulated there", () => {
+  expect(hostRows([ready], [{ ...radiod, spec: { nodeName: "b" } }], [], [], [])[0]).toMatchObject({ radiod: "no radiod", radiodIsBad: true, nodes: 0 });
+});
+
+test.each([
+  [{ ...ready, spec: { unschedulable: true } }, "cordoned"],
+  [{ ...ready, status: { conditions: [{ type: "Ready", status: "Unknown", message: "kubelet stopped posting" }] } }, "not ready: kubelet stopped posting"],
+  [{ metadata: { name: "a" } }, "not ready: it has not reported"],
+])("a host that takes no pods says why (%#)", (host, state) => {
+  expect(hostRows([host], [], [], [], [])[0]).toMatchObject({ state, isBad: true });
+});
+
+test("a host that takes no pods for another reason is tainted", () => {
+  const none = { cpu: 1, memoryBytes: 1, pods: 1 };
+  expect(hostRows([ready], [], [], [{ name: "a", usable: false, allocatable: none }], [])[0]?.state).toBe("tainted");
+});
+
+test("missed slots are told beside late frames", () => {
+  expect(latenessText([run, { ...run, lateReleases: 0, slotsMissed: 1, worstSeconds: 0.01 }])).toBe("3 frames late, 1 slot missed, worst 10.0 ms");
+});
+
+test("a host without runs is not called punctual", () => {
+  expect([latenessText([]), latenessText([{ ...run, lateReleases: 0 }])]).toEqual(["nothing runs", "no frame late"]);
+});

@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { keptFor, usageRoom } from "./usage";
+
+const gib = 2 ** 30;
+
+test("the room of a namespace in the archive says what its quota leaves", () => {
+  expect(usageRoom({ namespace: "nor", runs: 2, bytes: gib, quotaBytes: 4 * gib })).toEqual({ label: "Used", percent: 25, text: "3.00 GiB free of 4.00 GiB" });
+});
+
+test("a full part of the archive says what follows", () => {
+  expect(usageRoom({ namespace: "nor", runs: 2, bytes: 5 * gib, quotaBytes: 4 * gib })).toMatchObject({ percent: 100, text: "full: no run begins before some are deleted (4.00 GiB)" });
+});
+
+test("without a quota there is no share of it", () => {
+  expect(usageRoom({ namespace: "nor", runs: 0, bytes: 0 })).toBeUndefined();
+});
+
+test("runs are kept for days, or without an end", () => {
+  expect([keptFor({ namespace: "nor", runs: 0, bytes: 0, retentionSeconds: 31_536_000 }), keptFor({ namespace: "nor", runs: 0, bytes: 0 })]).toEqual(["365d00h", "as long as there is room"]);
+});

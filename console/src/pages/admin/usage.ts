@@ -1,0 +1,24 @@
+import { gibibytes, type Room } from "../../components/capacity/capacity";
+import { span } from "../../components/time";
+
+/** Usage of the archive by a namespace. */
+export interface Usage {
+  namespace: string;
+  runs: number;
+  bytes: number;
+  /** 0 or absent for no quota. */
+  quotaBytes?: number;
+  retentionSeconds?: number;
+}
+
+/** usageRoom of a namespace with a quota. */
+export function usageRoom({ bytes, quotaBytes }: Usage): Room | undefined {
+  if (!quotaBytes) return undefined;
+  const text = bytes >= quotaBytes ? `full: no run begins before some are deleted (${gibibytes(quotaBytes)})` : `${gibibytes(quotaBytes - bytes)} free of ${gibibytes(quotaBytes)}`;
+  return { label: "Used", percent: Math.min(100, (100 * bytes) / quotaBytes), text };
+}
+
+/** keptFor is how long a run is kept after it ended. */
+export function keptFor({ retentionSeconds }: Usage): string {
+  return retentionSeconds ? span(retentionSeconds) : "as long as there is room";
+}
