@@ -71,7 +71,11 @@ type LinksQuery struct {
 
 // Links of a run's network.
 func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery) (*Links, error) {
-	r, err := read(ctx, s, uid)
+	manifest, err := s.Archive.Files(ctx, uid) // also checks the user's rights
+	if err != nil {
+		return nil, explain(err, "run "+uid)
+	}
+	r, err := m.recentRun(ctx, s, uid)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +89,7 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 	} else if !slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.Node == made.HopsFrom }) {
 		return nil, errorf(http.StatusBadRequest, "hopsFrom %q: network %s has no such node", query.HopsFrom, query.Network)
 	}
-	at, err := m.heard(ctx, s, r, query, made)
+	at, err := m.heard(ctx, s, r, manifest.Files, query, made)
 	if err != nil {
 		return nil, err
 	}
@@ -103,14 +107,14 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 }
 
 // heard adds the links of the radio logs, and returns their time after T0.
-func (m *Maps) heard(ctx context.Context, s Source, r *run, query LinksQuery, made *Links) (time.Duration, error) {
+func (m *Maps) heard(ctx context.Context, s Source, r *run, files []runapi.ManifestFile, query LinksQuery, made *Links) (time.Duration, error) {
 	if r.plan.T0 == nil {
 		if query.Expected {
 			return 0, nil
 		}
 		return 0, errorf(http.StatusConflict, "run %s has no T0 yet: its radios carry nothing that counts", r.plan.Name)
 	}
-	logged, at, err := m.logged(ctx, s, r.plan.UID, r.momentOf(query))
+	logged, at, err := m.logged(ctx, s, r.plan.UID, files, r.momentOf(query))
 	if err != nil {
 		return 0, err
 	}
@@ -154,16 +158,12 @@ func (r *run) centre(spec *v1alpha1.RadioNetworkSpec) string {
 }
 
 // logged are the links of all hosts' radio logs of the shareWindow before a time, which is also returned: it is T0 or later for newest.
-func (m *Maps) logged(ctx context.Context, s Source, uid string, at int64) (all []runapi.RadioLinks, until int64, err error) {
-	manifest, err := s.Archive.Files(ctx, uid)
-	if err != nil {
-		return nil, 0, explain(err, "run "+uid)
-	}
+func (m *Maps) logged(ctx context.Context, s Source, uid string, files []runapi.ManifestFile, at int64) (all []runapi.RadioLinks, until int64, err error) {
 	until = at
 	if at == newest {
 		until = 0
 	}
-	for _, file := range manifest.Files {
+	for _, file := range files {
 		if path.Dir(file.Path) != archive.RadioDir {
 			continue
 		}

@@ -53,6 +53,7 @@ func explain(err error, what string) error {
 // Maps makes maps. It keeps what it has read of runs, and gives it only to those who may read the run.
 type Maps struct {
 	scenarios scenarios
+	runs      recent[string, keptRun]
 	tracks    recent[string, []track]
 	logs      recent[string, *radioLog]
 	// working bounds the requests that compute at a time.
@@ -70,7 +71,7 @@ const (
 
 // New makes Maps.
 func New() *Maps {
-	return &Maps{working: make(chan struct{}, maxWorking), PreviewTime: previewTime,
+	return &Maps{working: make(chan struct{}, maxWorking), PreviewTime: previewTime, runs: newRecent[string, keptRun](maxKeptRuns),
 		tracks: newRecent[string, []track](maxKeptTracks), logs: newRecent[string, *radioLog](maxKeptLogs)}
 }
 

@@ -38,6 +38,31 @@ func read(ctx context.Context, s Source, uid string) (*run, error) {
 	return r, err
 }
 
+// keptRun is a run as it was read at a time.
+type keptRun struct {
+	run *run
+	at  time.Time
+}
+
+const (
+	// maxKeptRuns of open pages.
+	maxKeptRuns = 32
+	// runLifetime of what was read: the state of a large run has a megabyte, and a page asks every few seconds.
+	runLifetime = 5 * time.Second
+)
+
+// recentRun reads a run, unless it was read lately. The caller has checked that the user may read it.
+func (m *Maps) recentRun(ctx context.Context, s Source, uid string) (*run, error) {
+	if kept, known := m.runs.get(uid); known && time.Since(kept.at) < runLifetime {
+		return kept.run, nil
+	}
+	r, err := read(ctx, s, uid)
+	if err == nil {
+		m.runs.put(uid, keptRun{r, time.Now()})
+	}
+	return r, err
+}
+
 // newRun renders a plan's networks as the operator does.
 func newRun(plan runapi.Plan) (*run, error) {
 	expanded, errs := topology.Expand(&plan.Spec)
