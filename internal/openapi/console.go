@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"vignette.dev/vignette/internal/capacity"
 	"vignette.dev/vignette/internal/console"
 	"vignette.dev/vignette/internal/console/mapdata"
 	"vignette.dev/vignette/internal/runapi"
@@ -11,6 +12,7 @@ const yamlType = "application/yaml"
 // Console is the API of the web console's own paths (package console).
 func Console() API {
 	at := Parameter{Name: "at", Type: "number", Description: "Seconds after T0, or after the scenario's start."}
+	namespace := Parameter{Name: "namespace", Description: "The namespace for what names none."}
 	return API{
 		Title:       "vignette console",
 		Description: "What the web console's page gets from its own program. Everything else comes from Kubernetes' API, below /k8s.",
@@ -25,8 +27,8 @@ func Console() API {
 		WholeLists: true,
 		Operations: []Operation{
 			{Route: "GET /v1/session", ID: "getSession", Callers: byUsers, Summary: "Read who the user is", Answer: console.Session{}},
-			{Route: "POST /v1/validate", ID: "validate", Callers: byUsers, Summary: "Judge objects as vignette validate does", BodyTypes: []string{yamlType}, Answer: console.Judgement{},
-				Query: []Parameter{{Name: "namespace", Description: "The namespace for objects that name none."}}},
+			{Route: "GET /v1/capacity", ID: "getCapacity", Callers: byUsers, Summary: "Read what vignette capacity prints", Answer: capacity.Report{}, Query: []Parameter{namespace}},
+			{Route: "POST /v1/validate", ID: "validate", Callers: byUsers, Summary: "Judge objects as vignette validate does", BodyTypes: []string{yamlType}, Answer: console.Judgement{}, Query: []Parameter{namespace}},
 			{Route: "POST /v1/forecast", ID: "forecast", Callers: byUsers, Summary: "Say what an experiment or campaign takes, and when it would start", BodyTypes: []string{yamlType}, Answer: console.Forecast{},
 				Query: []Parameter{{Name: "namespace", Description: "The namespace in which it would run; without it the cluster is not asked."}}},
 			{Route: "GET /v1/namespaces/{namespace}/runs/{run}/clone", ID: "cloneRun", Callers: byUsers, Summary: "Make another experiment of a recorded run, as vignette rerun does", Answer: console.Clone{}},
@@ -42,6 +44,6 @@ func Console() API {
 					{Name: "from", Type: "integer", Description: "Platform from which the pathloss over time is wanted."},
 					{Name: "to", Type: "integer", Description: "Platform to which it is wanted."}}},
 		},
-		Sources: []string{"internal/console", "internal/validate", "internal/runapi", "operators/api/v1alpha1"},
+		Sources: []string{"internal/console", "internal/capacity", "internal/validate", "internal/runapi", "operators/api/v1alpha1"},
 	}
 }

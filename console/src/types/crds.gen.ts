@@ -279,7 +279,7 @@ export interface components {
                                     at: string;
                                     /**
                                      * Format: int32
-                                     * @description bytes is the size of the whole message, whose text is padded with spaces. Without it the message has the size of its text.
+                                     * @description bytes is the size of the whole message as JSON of model military, whose text is padded with spaces. Other encodings of the same text have other sizes. Without bytes the message has the size of its text.
                                      */
                                     bytes?: number;
                                     /** @description from is the node that sends it. */
@@ -292,7 +292,7 @@ export interface components {
                                     type?: string;
                                 }[];
                                 /**
-                                 * @description model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems exchange it in SOAP, with precedence (ROUTINE) and classification (UNCLASSIFIED).
+                                 * @description model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems exchange it in SOAP, always with precedence ROUTINE and classification UNCLASSIFIED.
                                  * @enum {string}
                                  */
                                 model?: "military" | "operational";
@@ -580,7 +580,7 @@ export interface components {
                                     at: string;
                                     /**
                                      * Format: int32
-                                     * @description bytes is the size of the whole message, whose text is padded with spaces. Without it the message has the size of its text.
+                                     * @description bytes is the size of the whole message as JSON of model military, whose text is padded with spaces. Other encodings of the same text have other sizes. Without bytes the message has the size of its text.
                                      */
                                     bytes?: number;
                                     /** @description from is the node that sends it. */
@@ -1739,7 +1739,7 @@ export interface components {
                             at: string;
                             /**
                              * Format: int32
-                             * @description bytes is the size of the whole message, whose text is padded with spaces. Without it the message has the size of its text.
+                             * @description bytes is the size of the whole message as JSON of model military, whose text is padded with spaces. Other encodings of the same text have other sizes. Without bytes the message has the size of its text.
                              */
                             bytes?: number;
                             /** @description from is the node that sends it. */
@@ -1752,7 +1752,7 @@ export interface components {
                             type?: string;
                         }[];
                         /**
-                         * @description model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems exchange it in SOAP, with precedence (ROUTINE) and classification (UNCLASSIFIED).
+                         * @description model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems exchange it in SOAP, always with precedence ROUTINE and classification UNCLASSIFIED.
                          * @enum {string}
                          */
                         model?: "military" | "operational";
@@ -2040,7 +2040,7 @@ export interface components {
                             at: string;
                             /**
                              * Format: int32
-                             * @description bytes is the size of the whole message, whose text is padded with spaces. Without it the message has the size of its text.
+                             * @description bytes is the size of the whole message as JSON of model military, whose text is padded with spaces. Other encodings of the same text have other sizes. Without bytes the message has the size of its text.
                              */
                             bytes?: number;
                             /** @description from is the node that sends it. */

@@ -1167,7 +1167,7 @@ export interface components {
             soap?: components["schemas"]["SOAPSettings"];
             /** @description via is the proxy that carries the requests, for http and soap: an app's name (the one on the same node, else the only one) or node/app. */
             via?: string;
-            /** @description model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems exchange it in soap, with precedence (ROUTINE) and classification (UNCLASSIFIED). */
+            /** @description model of scripted messages: military (the default), a short text with its sender, addressee and time, or operational, as systems exchange it in soap, always with precedence ROUTINE and classification UNCLASSIFIED. */
             model?: string;
             /** @description messages of the script. */
             messages?: components["schemas"]["ScriptedMessage"][];
@@ -2078,7 +2078,7 @@ export interface components {
             type?: string;
             /** @description text of the message. */
             text?: string;
-            /** @description bytes is the size of the whole message, whose text is padded with spaces. Without it the message has the size of its text. */
+            /** @description bytes is the size of the whole message as JSON of model military, whose text is padded with spaces. Other encodings of the same text have other sizes. Without bytes the message has the size of its text. */
             bytes?: number;
         };
         /** @description SealRequest requests the end of collection. */
