@@ -16,6 +16,7 @@ export default defineConfig({
   expect: { timeout: 20_000 },
   reporter: [["list"]],
   use: {
+    ...(process.env.CONSOLE_ORIGIN && { baseURL: process.env.CONSOLE_ORIGIN }), // that of e2e/setup.ts, in the workers
     viewport: { width: 1280, height: 800 },
     trace: "retain-on-failure",
     launchOptions: { executablePath: chromium, args: userInfo().uid === 0 ? ["--no-sandbox"] : [] },

@@ -1,9 +1,12 @@
 import { Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { useIsAdministrator } from "../../app/administrator";
 import { capacityQuery } from "../../components/capacity/capacity";
 import { ClusterRoom, TeamRooms } from "../../components/capacity/CapacityView";
 import { Trouble } from "../../components/Trouble";
+import { useObjectsIn } from "../../kubernetes/hooks";
+import { experiments } from "../../kubernetes/kinds";
 import { ArchiveRoom } from "./ArchiveRoom";
 import { Hosts } from "./Hosts";
 import { Queue } from "./Queue";
@@ -23,12 +26,14 @@ export function Admin() {
 
 function Sections() {
   const { data, error } = useQuery(capacityQuery());
+  const { objects } = useObjectsIn(experiments, undefined);
+  const namespaces = useMemo(() => [...new Set([...(data?.teams ?? []).map((team) => team.namespace), ...(objects ?? []).map((e) => e.metadata.namespace ?? "")])].sort(), [data, objects]);
   return (
     <>
       <ClusterRoom />
       {data ? <Queue queue={data.queue} /> : !error && <Skeleton height={120} />}
       <Hosts capacity={data?.hosts ?? []} />
-      {data && <ArchiveRoom namespaces={data.teams.map((team) => team.namespace)} />}
+      <ArchiveRoom namespaces={namespaces} />
       <TeamRooms />
       {data?.archiveProblem && <Trouble error={new Error(data.archiveProblem)} title="The archive gave no answer" />}
     </>

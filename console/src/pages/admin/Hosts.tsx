@@ -43,7 +43,7 @@ function Row({ row }: { row: HostRow }) {
       </Table.Td>
       <Table.Td>{row.nodes}</Table.Td>
       <Table.Td>{row.lateness}</Table.Td>
-      <Table.Td miw={220}>{row.capacity && roomsOf(row.capacity).map((room) => <Meter key={room.label} {...room} />)}</Table.Td>
+      <Table.Td miw={260}>{row.capacity && roomsOf(row.capacity).map((room) => <Meter key={room.label} {...room} />)}</Table.Td>
       <Table.Td>{row.versions}</Table.Td>
     </Table.Tr>
   );

@@ -50,8 +50,8 @@ test("runs that failed or were skipped count as progress of a campaign", () => {
   expect(entryOfCampaign(campaign)).toMatchObject({ progress: 50, count: "62/124", group: "running" });
 });
 
-test("a campaign that has not begun waits", () => {
-  expect(entryOfCampaign({ ...campaign, status: { phase: "Scheduled" } }).group).toBe("waiting");
+test.each(["Scheduled", "Suspended"] as const)("a campaign that is %s waits", (phase) => {
+  expect(entryOfCampaign({ ...campaign, status: { phase } }).group).toBe("waiting");
 });
 
 test.each([

@@ -89,7 +89,7 @@ export function entryOfExperiment(e: Experiment): Entry {
   };
 }
 
-const campaignGroups: Record<string, Group> = { Pending: "waiting", Scheduled: "waiting", Succeeded: "finished", Failed: "finished" };
+const campaignGroups: Record<string, Group> = { Pending: "waiting", Scheduled: "waiting", Suspended: "waiting", Succeeded: "finished", Failed: "finished" };
 
 /** entryOfCampaign is what the list shows of it. */
 export function entryOfCampaign(c: Campaign): Entry {
