@@ -12,7 +12,7 @@ import { bytes } from "./figures";
 import { NewCapture } from "./NewCapture";
 import { PacketList } from "./PacketList";
 import { pathOfFile, useManifest } from "./run";
-import { isOver, isUp } from "./state";
+import { isUp } from "./state";
 import type { TabProps } from "./tabs";
 
 /** CapturesTab lists the captures of a run, makes new ones, and shows their first packets. */
@@ -24,7 +24,7 @@ export default function CapturesTab({ experiment: e, state }: TabProps) {
   const [shown, setShown] = useState<CaptureFile>();
   const rows = useMemo(() => {
     const own = (objects ?? []).filter((capture) => capture.spec.experiment === e.metadata.name);
-    return capturesOf(state?.plan.captures ?? [], own, manifest.data?.files ?? [], isOver(e));
+    return capturesOf(state?.plan.captures ?? [], own, manifest.data?.files ?? [], !isUp(e));
   }, [objects, state?.plan.captures, manifest.data, e]);
   return (
     <Stack>

@@ -57,6 +57,9 @@ export function LineList({ label, lines, t0, note }: LineListProps) {
         tabIndex={0}
         role="group"
         aria-label={label}
+        onKeyDown={(event) => {
+          if (["ArrowUp", "PageUp", "Home"].includes(event.key)) setFollows(false);
+        }}
         onWheel={(event) => {
           if (event.deltaY < 0) setFollows(false);
         }}

@@ -23,7 +23,7 @@ export default function LogsTab({ experiment: e }: TabProps) {
   const nodes = [...new Set(logs.map((log) => log.node))];
   const node = typeof search.node === "string" && nodes.includes(search.node) ? search.node : nodes[0];
   const ofNode = logs.filter((log) => log.node === node);
-  const chosen = ofNode.find((log) => log.path === search.log) ?? ofNode[0];
+  const chosen = ofNode.find((log) => log.path === search.log) ?? ofNode.find((log) => log.bytes > 0) ?? ofNode[0];
   const choose = (change: { node?: string; log?: string }) => {
     void navigate({ to: ".", search: (before: object) => ({ ...before, log: undefined, ...change }), replace: true, resetScroll: false });
   };
@@ -43,7 +43,8 @@ export default function LogsTab({ experiment: e }: TabProps) {
         />
         <Select
           label="Log"
-          data={ofNode.map((log) => ({ value: log.path, label: `${log.app}: ${log.file}` }))}
+          data={ofNode.map((log) => ({ value: log.path, label: `${log.app}: ${log.file} (${log.bytes === 0 ? "empty" : bytes(log.bytes)})` }))}
+          w={{ base: "100%", xs: 320 }}
           value={chosen?.path ?? null}
           allowDeselect={false}
           onChange={(value) => {

@@ -13,7 +13,7 @@ test("a capture has its files in the order of its nodes", () => {
   ]);
 });
 
-test("when the run is over, its capture has ended", () => {
+test("when nodes are no longer up, the capture of the run has ended", () => {
   expect(capturesOf(planned, [], [], true)[0]?.state).toBe("ended");
 });
 

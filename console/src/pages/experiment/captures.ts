@@ -23,7 +23,7 @@ export interface CaptureFile {
 const collator = new Intl.Collator("en", { numeric: true });
 
 /** capturesOf a run: those of its plan, of the objects of the cluster, and of the files in the archive. */
-export function capturesOf(planned: PlannedCapture[], objects: Capture[], files: NonNullable<Manifest["files"]>, over: boolean): CaptureRow[] {
+export function capturesOf(planned: PlannedCapture[], objects: Capture[], files: NonNullable<Manifest["files"]>, stopped: boolean): CaptureRow[] {
   const rows = new Map<string, CaptureRow>();
   const row = (name: string, network: string) => {
     const key = `${name}/${network}`;
@@ -32,7 +32,7 @@ export function capturesOf(planned: PlannedCapture[], objects: Capture[], files:
     return found;
   };
   for (const { name, network, nodes, filter, ended } of planned) {
-    Object.assign(row(name, network), { nodes: (nodes ?? []).join(", "), filter: filter ?? "", state: ended || over ? "ended" : "capturing" });
+    Object.assign(row(name, network), { nodes: (nodes ?? []).join(", "), filter: filter ?? "", state: ended || stopped ? "ended" : "capturing" });
   }
   for (const object of objects) {
     const one = row(object.metadata.name, object.spec.network);

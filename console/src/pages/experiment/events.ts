@@ -64,5 +64,6 @@ export function clusterEvents(events: readonly KubernetesEvent[]): RunEvent[] {
 /** textOf an event in one line. */
 export function textOf(event: RunEvent): string {
   const times = event.count > 1 ? ` (${event.count} times)` : "";
-  return `${event.reason}${times}  ${event.node || event.object}: ${event.message}`;
+  // Names of pods and workflows begin with the experiment's, and are in the details.
+  return `${event.reason}${times}  ${event.node || (event.object.split(" ")[0] ?? "")}: ${event.message}`;
 }
