@@ -11,29 +11,47 @@ export interface Place {
   container: string;
 }
 
-/** withNonce is the page's document, whose style elements carry the nonce that the content security policy demands. */
-function withNonce(page: Document): Document {
+/** allowed is an element that the content security policy accepts: style elements carry the nonce, and styles of text are set by script. */
+function allowed(element: HTMLElement): HTMLElement {
+  if (element instanceof HTMLStyleElement) element.setAttribute("nonce", cspNonce);
+  if (element instanceof HTMLSpanElement) {
+    const set = element.setAttribute.bind(element);
+    element.setAttribute = (name, value) => {
+      if (name === "style") element.style.cssText = value;
+      else set(name, value);
+    };
+  }
+  return element;
+}
+
+/** allowing is a document whose new elements are allowed. */
+function allowing(page: Document): Document {
   return new Proxy(page, {
     get(target, name) {
-      if (name === "createElement") {
-        return (tag: string) => {
-          const element = target.createElement(tag);
-          if (tag === "style") element.setAttribute("nonce", cspNonce);
-          return element;
-        };
-      }
+      if (name === "createElement") return (tag: string) => allowed(target.createElement(tag));
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? (value.bind(target) as unknown) : value;
     },
   });
 }
 
+/** openIn an element. The terminal makes some of its elements with the page's own document, in spite of documentOverride. */
+function openIn(terminal: Terminal, element: HTMLElement): void {
+  const make = document.createElement.bind(document);
+  Object.defineProperty(document, "createElement", { configurable: true, value: (tag: string) => allowed(make(tag)) });
+  try {
+    terminal.open(element);
+  } finally {
+    Reflect.deleteProperty(document, "createElement");
+  }
+}
+
 /** openShell shows a shell in an element until the returned function is called. leave is called when F6 is pressed. */
 export function openShell(element: HTMLElement, place: Place, onEnd: (message: string) => void, leave: () => void): () => void {
-  const terminal = new Terminal({ documentOverride: withNonce(document), cursorBlink: false, fontFamily: "ui-monospace, monospace", fontSize: 14, screenReaderMode: true, scrollback: 5000 });
+  const terminal = new Terminal({ documentOverride: allowing(document), cursorBlink: false, fontFamily: "ui-monospace, monospace", fontSize: 14, screenReaderMode: true, scrollback: 5000 });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
-  terminal.open(element);
+  openIn(terminal, element);
   fit.fit();
   terminal.attachCustomKeyEventHandler((event) => {
     if (event.key !== "F6") return true;
