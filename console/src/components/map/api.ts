@@ -1,12 +1,15 @@
 import { askJSON } from "../../kubernetes/client";
-import type { LiveChange } from "../../types";
+import type { components } from "../../types/console.gen";
 import { classOf, type Measure } from "./scale";
 import { hopsFrom, paired, type DirectedLink, type MapJammer, type MapLink, type MapNode } from "./scene";
 import type { Terrain } from "./terrain";
 import type { Track } from "./tracks";
 
 /** A point of a track: seconds after T0, latitude, longitude, altitude. */
-export type WirePoint = readonly [number, number, number, number];
+export type WirePoint = readonly number[];
+
+// What the server says it answers. It has to fit what the page reads.
+type Answers = components["schemas"];
 
 /** RunMapData is what the console's server says about a run (internal/console/mapdata). Times are seconds after T0. */
 export interface RunMapData {
@@ -31,7 +34,7 @@ export interface Happening {
   /** nodes that it concerns; none for all of the network. */
   nodes?: string[] | null;
   what: string;
-  change?: LiveChange["spec"]["changes"][number];
+  change?: Answers["RadioChange"];
 }
 
 export interface RunLinks {
@@ -48,13 +51,13 @@ function runPath(namespace: string, uid: string): string {
 }
 
 export function readMap(namespace: string, uid: string, signal: AbortSignal): Promise<RunMapData> {
-  return askJSON<RunMapData>(`${runPath(namespace, uid)}/map`, { signal });
+  return askJSON<Answers["Map"]>(`${runPath(namespace, uid)}/map`, { signal });
 }
 
 /** readLinks of a network at a time; now without one. */
 export function readLinks(namespace: string, uid: string, network: string, at: number | undefined, signal: AbortSignal): Promise<RunLinks> {
   const parameters = new URLSearchParams({ network, ...(at !== undefined && { at: String(at) }) });
-  return askJSON<RunLinks>(`${runPath(namespace, uid)}/links?${parameters.toString()}`, { signal });
+  return askJSON<Answers["Links"]>(`${runPath(namespace, uid)}/links?${parameters.toString()}`, { signal });
 }
 
 // APP-6: friendly land units present; signals for brokers, else a unit of no kind.
@@ -62,7 +65,7 @@ const unit = "10031000000000000000";
 const signals = "10031000001110000000";
 
 export function trackOf(points: readonly WirePoint[] | null | undefined): Track {
-  return (points ?? []).map(([at, latitude, longitude, altitude]) => ({ at, latitude, longitude, altitude }));
+  return (points ?? []).map(([at = 0, latitude = 0, longitude = 0, altitude = 0]) => ({ at, latitude, longitude, altitude }));
 }
 
 /** nodesOf a map that are on a network; on any without one. */

@@ -27,6 +27,9 @@ interface ClockSettings {
 
 const tickMilliseconds = 100;
 
+// Texts, and the links, follow less often than the nodes, however fast the run is played.
+const shownMilliseconds = 1000;
+
 /** momentAfter some time of playing; it ends with the run. */
 export function momentAfter(from: number, seconds: number, speed: number, end: number): number {
   return Math.min(end, Math.max(0, from + seconds * speed));
@@ -43,18 +46,19 @@ export function useMapClock({ t0, live, duration, map }: ClockSettings): MapCloc
 
   useEffect(() => {
     let last = Date.now();
-    let shown = -1;
+    let shown = 0;
     const tick = () => {
       const now = Date.now();
       const latest = live && t0 !== undefined ? Math.max(0, (now - t0) / 1000) : duration;
       exact.current = isLive ? latest : momentAfter(exact.current, (now - last) / 1000, speed, latest);
       last = now;
       map.current?.setTime(exact.current);
-      if (Math.floor(exact.current) === shown) return;
-      shown = Math.floor(exact.current);
+      const hasEnded = !isLive && exact.current >= latest;
+      if (now - shown < shownMilliseconds && !hasEnded) return;
+      shown = now;
       setAt(exact.current);
       setEnd(latest);
-      if (isLive || speed === 0 || exact.current < latest) return;
+      if (!hasEnded || speed === 0) return;
       setSpeed(0);
       setFollows(true); // who has caught up with the run goes on with it
     };

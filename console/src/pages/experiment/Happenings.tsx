@@ -1,4 +1,5 @@
 import { Table, Text, Title } from "@mantine/core";
+import type { RadioChange } from "../../archive/types";
 import type { Happening } from "../../components/map/api";
 import { describeChange } from "../../components/radiochange";
 import { span } from "../../components/time";
@@ -26,7 +27,7 @@ export function Happenings({ happened, at }: { happened: readonly Happening[]; a
                     T0+{span(one.atSeconds)}
                     {one.atSeconds > at && " (to come)"}
                   </Table.Td>
-                  <Table.Td>{one.change ? `${one.what} (${describeChange(one.change)})` : `${one.network}: ${one.what}`}</Table.Td>
+                  <Table.Td>{one.change ? `${one.what} (${describeChange(one.change as RadioChange)})` : `${one.network}: ${one.what}`}</Table.Td>
                   <Table.Td>{one.nodes?.length ? one.nodes.join(", ") : "all"}</Table.Td>
                 </Table.Tr>
               ))}

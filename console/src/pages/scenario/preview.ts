@@ -1,6 +1,7 @@
 import type { WirePoint } from "../../components/map/api";
 import type { Terrain } from "../../components/map/terrain";
 import { askJSON } from "../../kubernetes/client";
+import type { components } from "../../types/console.gen";
 
 /** Preview is what the console's server says about a Scenario (internal/console/mapdata). */
 export interface Preview {
@@ -35,7 +36,7 @@ export interface PreviewQuery {
 
 export function askPreview(yaml: string, { at, limit, pair }: PreviewQuery, signal: AbortSignal): Promise<Preview> {
   const parameters = new URLSearchParams({ at: String(at), limit: String(limit), ...(pair && { from: String(pair[0]), to: String(pair[1]) }) });
-  return askJSON<Preview>(`/console/v1/scenario/preview?${parameters.toString()}`, { method: "POST", body: yaml, headers: { "content-type": "application/yaml" }, signal });
+  return askJSON<components["schemas"]["Preview"]>(`/console/v1/scenario/preview?${parameters.toString()}`, { method: "POST", body: yaml, headers: { "content-type": "application/yaml" }, signal });
 }
 
 /** hopsAt a time are those of the last moment no later. */
