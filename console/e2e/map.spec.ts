@@ -1,5 +1,6 @@
 import AxeBuilder from "@axe-core/playwright";
 import { expect, test, type Page } from "@playwright/test";
+import { expectNoSideways, open } from "./harness";
 import { mapPage, serveMapWorld } from "./mapWorld";
 
 /** What the two canvases of a map have: the colours of the ground, and what was drawn upon it. */
@@ -33,7 +34,7 @@ function pixelsOf(page: Page): Promise<Pixels> {
 }
 
 async function openMap(page: Page) {
-  await page.goto(mapPage);
+  await open(page, mapPage);
   await expect(page.getByRole("img", { name: /Map with 24 nodes of 24/ })).toBeVisible();
 }
 
@@ -47,6 +48,13 @@ test("the map shows terrain, nodes, links and the jammer", async ({ page }) => {
   const { drawn, jammer } = await pixelsOf(page);
   expect(drawn).toBeGreaterThan(0.01);
   expect(jammer).toBeGreaterThan(100);
+});
+
+test("the map fits a phone", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await serveMapWorld(page);
+  await openMap(page);
+  await expectNoSideways(page);
 });
 
 test("nodes move while the run goes on", async ({ page }) => {
@@ -76,7 +84,7 @@ test("the past is played again, and the present goes on", async ({ page }) => {
 
 test("243 nodes that move take less than 30 % of a core", async ({ page }) => {
   await serveMapWorld(page, { nodes: 243 });
-  await page.goto(mapPage);
+  await open(page, mapPage);
   await expect(page.getByRole("img", { name: /Map with 243 nodes of 243/ })).toBeVisible();
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable");
@@ -135,14 +143,14 @@ test("who may change nothing sees no button", async ({ page }) => {
 
 test("a run without positions says so and offers the topology", async ({ page }) => {
   await serveMapWorld(page, { positions: false });
-  await page.goto(mapPage);
+  await open(page, mapPage);
   await expect(page.getByText("No node of this run has a position")).toBeVisible();
   await expect(page.getByRole("link", { name: "Show the topology" })).toHaveAttribute("href", /tab=topology/);
 });
 
 test("two clicks make two platforms, their hops, and YAML", async ({ page }) => {
   const world = await serveMapWorld(page);
-  await page.goto("/scenarios/edit");
+  await open(page, "/scenarios/edit");
   const map = page.getByRole("img", { name: /Map with/ });
   await map.click({ position: { x: 150, y: 200 } });
   await map.click({ position: { x: 300, y: 250 } });
@@ -156,7 +164,7 @@ test("two clicks make two platforms, their hops, and YAML", async ({ page }) => 
 for (const [path, part] of [[mapPage, "[role=tabpanel]"], ["/scenarios/edit", "main"]] as const) {
   test(`axe finds nothing serious on ${path}`, async ({ page }) => {
     await serveMapWorld(page);
-    await page.goto(path);
+    await open(page, path);
     await expect(page.getByRole("img", { name: /Map with/ })).toBeVisible();
     const { violations } = await new AxeBuilder({ page }).include(part).analyze();
     expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
