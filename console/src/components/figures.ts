@@ -6,7 +6,7 @@ export const nothing = "–";
 /** digits writes a number with three significant digits, or more before the decimal point. */
 export function digits(value: number): string {
   if (value === 0) return "0";
-  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  const magnitude = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(3)))));
   return value.toFixed(Math.min(6, Math.max(0, 2 - magnitude)));
 }
 

@@ -4,3 +4,12 @@ if (typeof window !== "undefined") {
     value: (query: string) => ({ matches: false, media: query, addEventListener: () => undefined, removeEventListener: () => undefined, addListener: () => undefined, removeListener: () => undefined }),
   });
 }
+
+// Nor has it sizes and their changes.
+if (typeof window !== "undefined") {
+  window.ResizeObserver ??= class {
+    observe(): void {}
+    unobserve(): void {}
+    disconnect(): void {}
+  };
+}

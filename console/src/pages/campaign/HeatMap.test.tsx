@@ -1,0 +1,42 @@
+import { cleanup, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { readFileSync } from "node:fs";
+import { afterEach, expect, test } from "vitest";
+import { openPage } from "../../testing/page";
+import type { Campaign } from "../../types";
+import { Round } from "./Round";
+import { runsOfStatus, selected } from "./round";
+
+const campaign = JSON.parse(readFileSync("src/testing/data/campaign.json", "utf8")) as Campaign;
+const runs = runsOfStatus(campaign);
+
+afterEach(cleanup);
+
+function open(shown = runs, search = "") {
+  return openPage("/map", () => <Round namespace="e5" campaign={campaign} runs={shown} archived={false} />, `/map${search}`);
+}
+
+test("a cell of several runs lists them, and the choice stands in the address", async () => {
+  const router = open();
+  await userEvent.setup().click(await screen.findByRole("button", { name: /^way direct, network cnr-1: Delivered .* %, 4 runs$/ }));
+  expect(router.state.location.searchStr).toBe("?cell=direct&row=cnr-1");
+  expect(await screen.findByText("way direct, network cnr-1: 4 runs")).toBeTruthy();
+  expect(screen.getAllByRole("link", { name: /^e5-/ })).toHaveLength(4);
+});
+
+test("a cell of one run leads to its results, by keyboard too", async () => {
+  const router = open(selected(runs, { service: "nffi", link: "whole" }), "?axis.service=nffi&axis.link=whole");
+  const user = userEvent.setup();
+  const first = await screen.findByRole("link", { name: /^way direct, network cnr-1: / });
+  first.focus();
+  await user.keyboard("{ArrowRight}");
+  expect(document.activeElement?.getAttribute("aria-label")).toMatch(/^way http, network cnr-1: /);
+  await user.keyboard("{Enter}");
+  expect(router.state.location.pathname).toMatch(/^\/ns\/e5\/runs\//);
+});
+
+test("runs that have not begun are said to be pending", async () => {
+  open();
+  const cell = await screen.findByRole("button", { name: /^way amqp, network wifi-2: Delivered pending, 4 runs$/ });
+  expect(cell.textContent).toBe("pending");
+});

@@ -1,0 +1,65 @@
+import { cleanup, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { readFileSync } from "node:fs";
+import { afterEach, expect, test, vi } from "vitest";
+import type { RunState } from "../../archive/runs";
+import { answer, openPage } from "../../testing/page";
+import { Results } from "./Results";
+
+const state = JSON.parse(readFileSync("src/testing/data/run.json", "utf8")) as RunState;
+const uid = state.plan.uid;
+const files = { files: [{ path: "results/results.json", bytes: 25646 }, { path: "logs/<b>n</b>/a/stdout-1.log", bytes: 0 }], gaps: null };
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
+
+function open(answers: Record<string, unknown>, search = "") {
+  answer(answers);
+  return openPage("/ns/$namespace/runs/$uid", Results, `/ns/e5/runs/${uid}${search}`);
+}
+
+test("a run shows its headline, its verdict and its groups", async () => {
+  open({ [uid]: state });
+  await screen.findByRole("heading", { level: 1, name: "e5-cnr-1-nffi-direct-cut-1" });
+  expect(screen.getByText("✓ The emulation kept up")).toBeTruthy();
+  expect(screen.getByText("Requests with a receipt")).toBeTruthy();
+  expect(screen.getAllByRole("row").map((row) => row.textContent)).toContainEqual(expect.stringMatching(/^radiosender and receiver on different nodes810/));
+});
+
+test("the part and the search of a run stand in its address", async () => {
+  const router = open({ [uid]: state, "/files": files });
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("tab", { name: "Files" }));
+  await user.type(await screen.findByLabelText("Find by path"), "logs");
+  expect(router.state.location.searchStr).toBe("?part=files&find=logs");
+  expect(screen.getByText("logs/<b>n</b>/a/stdout-1.log").getAttribute("href")).toMatch(/files\/logs\/%3Cb%3En%3C%2Fb%3E\/a\/stdout-1\.log$|files\/logs\/%3Cb%3En%3C\/b%3E\/a\/stdout-1\.log$/);
+  expect(screen.queryByText("results/results.json")).toBeNull();
+});
+
+test("a run without results says why, and its files can be read", async () => {
+  const rest = { ...state };
+  delete rest.results;
+  open({ [uid]: { ...rest, plan: { ...state.plan, phase: "Failed", message: "node nor was lost" } }, "/files": files });
+  expect(await screen.findByText("This run has no results")).toBeTruthy();
+  expect(screen.getByText("node nor was lost")).toBeTruthy();
+  expect(await screen.findByText("results/results.json")).toBeTruthy();
+});
+
+test("a run that cannot be read says so in words", async () => {
+  open({});
+  expect(await screen.findByText(/^nothing at /)).toBeTruthy();
+});
+
+test("results of a later version are not misread", async () => {
+  open({ [uid]: { ...state, results: { ...state.results, schemaVersion: 3 } } });
+  expect(await screen.findByText(/schema version 3, and this console reads up to 2/)).toBeTruthy();
+});
+
+test("the report runs without an origin", async () => {
+  open({ [uid]: state }, "?part=report");
+  const frame = await screen.findByTitle("Report of the run");
+  expect(frame.getAttribute("sandbox")).toBe("allow-scripts");
+  expect(frame.getAttribute("src")).toMatch(/\/report$/);
+});
