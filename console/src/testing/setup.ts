@@ -7,7 +7,7 @@ if (typeof window !== "undefined") {
 
 // Nor has it sizes and their changes.
 if (typeof window !== "undefined") {
-  window.ResizeObserver ??= class {
+  window.ResizeObserver = class {
     observe(): void {}
     unobserve(): void {}
     disconnect(): void {}
