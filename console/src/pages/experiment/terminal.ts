@@ -11,16 +11,9 @@ export interface Place {
   container: string;
 }
 
-/** allowed is an element that the content security policy accepts: style elements carry the nonce, and styles of text are set by script. */
+/** allowed is an element that the content security policy accepts: style elements carry the nonce. */
 function allowed(element: HTMLElement): HTMLElement {
   if (element instanceof HTMLStyleElement) element.setAttribute("nonce", cspNonce);
-  if (element instanceof HTMLSpanElement) {
-    const set = element.setAttribute.bind(element);
-    element.setAttribute = (name, value) => {
-      if (name === "style") element.style.cssText = value;
-      else set(name, value);
-    };
-  }
   return element;
 }
 
