@@ -81,6 +81,6 @@ func (m *Maps) work(ctx context.Context) (done func(), err error) {
 	case m.working <- struct{}{}:
 		return func() { <-m.working }, nil
 	case <-ctx.Done():
-		return nil, errorf(http.StatusServiceUnavailable, "the browser no longer waits")
+		return nil, ctx.Err()
 	}
 }
