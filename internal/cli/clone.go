@@ -72,9 +72,11 @@ func (r *rerun) readRun(ctx context.Context, run string) error {
 	return fmt.Errorf("the archive has no run %s in namespace %s: a run can be cloned once it has begun", run, r.namespace)
 }
 
-// unmarked is the YAML of the objects, the scenario first, without what ties them to the run.
+// unmarked is the YAML of the objects, the scenario first, without what ties them to the run or to its namespace.
 func (r *rerun) unmarked() (all []byte, err error) {
+	r.experiment.Namespace = ""
 	if r.scenario != nil {
+		r.scenario.Namespace = ""
 		if all, err = manifestOf("Scenario", r.scenario, nil); err != nil {
 			return nil, err
 		}

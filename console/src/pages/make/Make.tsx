@@ -15,7 +15,7 @@ export function Make() {
 
 function From({ from }: { from: string }) {
   const { data, error } = useQuery({ queryKey: ["source", from], queryFn: ({ signal }) => sourceOf(from, signal), staleTime: Infinity });
-  if (data) return <Workshop from={from} source={data} />;
+  if (data) return <Workshop source={data} />;
   return (
     <Stack>
       <Title order={1}>New experiment</Title>

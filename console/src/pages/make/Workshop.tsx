@@ -1,4 +1,4 @@
-import { Box, Grid, Stack, Tabs, Text, Title } from "@mantine/core";
+import { Alert, Box, Grid, Stack, Tabs, Text, Title } from "@mantine/core";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { useSession } from "../../app/session";
 import { Trouble } from "../../components/Trouble";
@@ -18,18 +18,24 @@ import editorClasses from "./text/Editor.module.css";
 import { editorOf, marking, type Knowledge } from "./text/extensions";
 import { FindingList } from "./text/FindingList";
 import type { TextModel } from "./text/model";
+import { at, wordOf } from "./text/values";
 
 const Topology = lazy(() => import("./topology/Topology").then((m) => ({ default: m.Topology })));
 
 /** Workshop has a form and a drawing beside the YAML that they all change. */
-export function Workshop({ from, source }: { from: string; source: Source }) {
+export function Workshop({ source }: { source: Source }) {
   const session = useSession();
-  const [chosen, setNamespace] = useState<string>();
-  const cloned = from.startsWith("run:") ? source.mark?.namespace : undefined;
-  const namespace = chosen ?? cloned ?? session.data?.namespace ?? "default";
+  const [chosen, setChosen] = useState<string>();
   const [{ model, know }] = useState(() => editorOf(source.text));
   const { text, content, readable } = useText(model);
-  const { judgement, error, fresh } = useJudgement(text);
+  const main = readable.main;
+  const written = wordOf(at(main?.object, ["metadata", "namespace"]));
+  const namespace = written || (chosen ?? source.mark?.namespace ?? session.data?.namespace ?? "default");
+  const setNamespace = (name: string) => {
+    setChosen(name);
+    if (main && written) model.edit([{ document: main.document, path: ["metadata", "namespace"], value: name }]);
+  };
+  const { judgement, error, fresh } = useJudgement(text, namespace);
   const schemas = useSchemas();
   useKnowledge(know, namespace, schemas);
   useFreeName(model, namespace);
@@ -37,7 +43,6 @@ export function Workshop({ from, source }: { from: string; source: Source }) {
   useEffect(() => {
     model.dispatch(model.current.update(marking(model.current, findings)));
   }, [model, findings]);
-  const main = readable.main;
   const form = useMemo(
     () =>
       main && {
@@ -65,9 +70,9 @@ export function Workshop({ from, source }: { from: string; source: Source }) {
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 6 }}>
           {content.problem && (
-            <Text c="orange" role="status">
+            <Alert color="orange" p="xs" mb="xs" role="status">
               Line {content.problem.line} of the YAML cannot be read. The form shows what stood there before.
-            </Text>
+            </Alert>
           )}
           {form ? (
             <FormContext value={form}>

@@ -57,7 +57,7 @@ function ModelField({ place }: { place: number }) {
       value={model ? `own:${model}` : named}
       data={[
         ...(model || named ? [] : [{ value: "", label: "–" }]),
-        { group: "Of its own", items: models.map((each) => ({ value: `own:${each}`, label: `${each} of its own` })) },
+        { group: "Its own model", items: models.map((each) => ({ value: `own:${each}`, label: `own ${each}` })) },
         { group: "Named", items: names },
       ]}
       onChange={(event) => {

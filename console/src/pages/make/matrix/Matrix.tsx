@@ -1,7 +1,7 @@
 import { Autocomplete, Button, CloseButton, Fieldset, Group, NumberInput, Paper, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
 import { span } from "../../../components/time";
 import { useForm } from "../form/context";
-import { usePreview, useText } from "../hooks";
+import { useForecast, useText } from "../hooks";
 import { pathsOf } from "../text/complete";
 import { wordsAt } from "../text/findings";
 import type { TextModel } from "../text/model";
@@ -13,7 +13,7 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
   const { editing, edit } = useForm();
   const { text } = useText(model);
   const campaign = editing.written;
-  const { preview } = usePreview(text, namespace, valid && campaign.kind === "Campaign");
+  const { forecast } = useForecast(text, namespace, valid && campaign.kind === "Campaign");
   if (campaign.kind !== "Campaign") return <MakeCampaign model={model} />;
   const matrix = new MatrixEditing(campaign);
   const spec = campaign.object.spec as Record<string, unknown>;
@@ -47,8 +47,8 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
         </Button>
       </Group>
       <Text role="status">
-        {valid && preview?.runs !== undefined
-          ? `${preview.points ?? 1} points, ${preview.runs} runs${preview.campaignSeconds ? `, about ${span(preview.campaignSeconds)} with ${preview.parallelism ?? 1} at a time, without starts and analyses` : ""}`
+        {valid && forecast?.runs !== undefined
+          ? `${forecast.points ?? 1} points, ${forecast.runs} runs${forecast.campaignSeconds ? `, about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at a time, without starts and analyses` : ""}`
           : "The number of runs follows when the text has no errors."}
       </Text>
     </Stack>
@@ -124,7 +124,7 @@ function AxisFields({ axis, place }: { axis: Axis; place: number }) {
           <Levels axis={axis} place={place} />
         )}
         {(wordsAt(findings, editing.written.object, ["spec", "matrix", "axes", place], true) ?? "") !== "" && (
-          <Text c="red" size="sm">
+          <Text c="var(--mantine-color-error)" size="sm">
             {wordsAt(findings, editing.written.object, ["spec", "matrix", "axes", place], true)}
           </Text>
         )}

@@ -5,9 +5,8 @@ import { about, linesBetween } from "./diff";
 import classes from "./Difference.module.css";
 
 /** Difference shows the lines of the spec, with all defaults and in one order, that are not those of the source. */
-export function Difference({ source, text, valid }: { source: Source; text: string; valid: boolean }) {
-  const before = useNormal(source.text, true);
-  const after = useNormal(text, valid);
+export function Difference({ source, after }: { source: Source; after: string | undefined }) {
+  const before = useNormal(source.text);
   if (before === undefined || after === undefined) return <Text c="dimmed">It is shown when both have no errors.</Text>;
   const lines = about(linesBetween(before, after));
   if (before === after) return <Text>None.</Text>;

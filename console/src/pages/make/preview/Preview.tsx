@@ -2,7 +2,7 @@ import { Anchor, Code, CopyButton, Group, List, Stack, Table, Text, Title } from
 import { Moment } from "../../../components/Moment";
 import { span } from "../../../components/time";
 import { Trouble } from "../../../components/Trouble";
-import { usePreview, type Preview as Takes } from "../hooks";
+import { useForecast, type Forecast } from "../hooks";
 import { commandsFor } from "../run/names";
 import type { Source } from "../start/source";
 import { read } from "../text/read";
@@ -10,14 +10,14 @@ import { Difference } from "./Difference";
 
 /** Preview says what an experiment takes, when it would start, and what is different from its source. */
 export function Preview({ text, source, namespace, valid }: { text: string; source: Source; namespace: string; valid: boolean }) {
-  const { preview, error, loading } = usePreview(text, namespace, valid);
+  const { forecast, error, loading } = useForecast(text, namespace, valid);
   const main = read(text).main;
   return (
     <Stack>
       {!valid && <Text>The preview follows when the text has no errors.</Text>}
       <Trouble error={error} title="There is no preview" />
-      {valid && preview && <Amounts preview={preview} />}
-      {valid && loading && !preview && <Text c="dimmed">Asking the cluster</Text>}
+      {valid && forecast && <Amounts forecast={forecast} />}
+      {valid && loading && !forecast && <Text c="dimmed">Asking the cluster</Text>}
       <Title order={3} size="h5">
         Commands that do the same
       </Title>
@@ -36,22 +36,22 @@ export function Preview({ text, source, namespace, valid }: { text: string; sour
       <Title order={3} size="h5">
         Difference from the source
       </Title>
-      <Difference source={source} text={text} valid={valid} />
+      <Difference source={source} after={valid ? forecast?.normal : undefined} />
     </Stack>
   );
 }
 
-function Amounts({ preview }: { preview: Takes }) {
+function Amounts({ forecast }: { forecast: Forecast }) {
   const rows: [string, React.ReactNode][] = [];
-  if (preview.runs !== undefined) rows.push(["Runs", `${preview.runs} of ${preview.points ?? 1} points`]);
-  if (preview.campaignSeconds) rows.push(["All runs", `about ${span(preview.campaignSeconds)} with ${preview.parallelism ?? 1} at a time, without starts and analyses`]);
-  if (preview.pods !== undefined) rows.push(["Pods", preview.pods]);
-  if (preview.cpuCores !== undefined) rows.push(["Cores", preview.cpuCores.toFixed(2)]);
-  if (preview.memoryBytes !== undefined) rows.push(["Memory", gibibytes(preview.memoryBytes)]);
-  if (preview.durationSeconds) rows.push(["From admission until its room is free again", span(preview.durationSeconds)]);
-  if (preview.start) rows.push(["Start", <StartWords key="start" start={preview.start} />]);
-  if (preview.quotas?.length === 0 && !preview.unknown?.some((words) => words.includes("quotas"))) rows.push(["Quota", "none in this namespace"]);
-  for (const quota of preview.quotas ?? []) rows.push([`Quota ${quota.name}, ${quota.resource}`, `${quota.needed} of ${quota.free} free${quota.enough ? "" : ": not enough"}`]);
+  if (forecast.runs !== undefined) rows.push(["Runs", `${forecast.runs} of ${forecast.points ?? 1} points`]);
+  if (forecast.campaignSeconds) rows.push(["All runs", `about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at a time, without starts and analyses`]);
+  rows.push(["Pods", forecast.pods]);
+  rows.push(["Cores", forecast.cpuCores.toFixed(2)]);
+  rows.push(["Memory", gibibytes(forecast.memoryBytes)]);
+  if (forecast.durationSeconds) rows.push(["From admission until its room is free again", span(forecast.durationSeconds)]);
+  if (forecast.start) rows.push(["Start", <StartWords key="start" start={forecast.start} />]);
+  if (forecast.quotas.length === 0 && !forecast.unknown.some((words) => words.includes("quotas"))) rows.push(["Quota", "none in this namespace"]);
+  for (const quota of forecast.quotas) rows.push([`Quota ${quota.name}, ${quota.resource}`, `${quota.needed} of ${quota.free} free${quota.enough ? "" : ": not enough"}`]);
   return (
     <>
       <Table withTableBorder>
@@ -64,9 +64,9 @@ function Amounts({ preview }: { preview: Takes }) {
           ))}
         </Table.Tbody>
       </Table>
-      {preview.unknown && preview.unknown.length > 0 && (
+      {forecast.unknown.length > 0 && (
         <List size="sm">
-          {preview.unknown.map((words) => (
+          {forecast.unknown.map((words) => (
             <List.Item key={words}>Not known: {words}</List.Item>
           ))}
         </List>
@@ -75,7 +75,7 @@ function Amounts({ preview }: { preview: Takes }) {
   );
 }
 
-function StartWords({ start }: { start: NonNullable<Takes["start"]> }) {
+function StartWords({ start }: { start: NonNullable<Forecast["start"]> }) {
   if (start.admitted) return <>at once: there is room</>;
   return (
     <>

@@ -2,7 +2,7 @@ import { create, get, Refusal, remove } from "../../../kubernetes/client";
 import { campaigns, experiments, nodeTemplates, scenarios, waveforms, type Kind, type KubernetesObject } from "../../../kubernetes/kinds";
 import type { Mark } from "../start/source";
 import type { Written } from "../text/read";
-import { contains, fieldsOf } from "../text/values";
+import { at, contains, fieldsOf, wordOf } from "../text/values";
 
 const configMaps: Kind<KubernetesObject> = { group: "", version: "v1", plural: "configmaps", kind: "ConfigMap", namespaced: true };
 
@@ -65,9 +65,10 @@ function rank(wanted: Wanted): number {
 function wantedOf(written: Written, namespace: string, mark: Mark | undefined, unchanged: boolean): Wanted {
   const kind = kinds.find((k) => k.kind === written.kind);
   if (!kind) throw new Refusal(0, `${written.kind || "An object without a kind"} ${written.name}: the console creates none of this kind. Create it by kubectl apply, and take it out of the text.`);
-  const metadata = { ...fieldsOf(written.object.metadata), name: written.name, ...(kind.namespaced && { namespace }) };
+  const own = wordOf(at(written.object, ["metadata", "namespace"])) || namespace;
+  const metadata = { ...fieldsOf(written.object.metadata), name: written.name, ...(kind.namespaced && { namespace: own }) };
   const object = { ...written.object, metadata: written.kind === "Experiment" && mark ? marked(metadata, mark, unchanged) : metadata } as KubernetesObject;
-  return { kind, namespace: kind.namespaced ? namespace : undefined, object, present: false };
+  return { kind, namespace: kind.namespaced ? own : undefined, object, present: false };
 }
 
 /** marked metadata say which run an experiment repeats, or is based on if its spec differs. */

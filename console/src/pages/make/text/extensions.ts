@@ -74,7 +74,7 @@ export function editorOf(text: string): { model: TextModel; know: (knowledge: Kn
 function extensionsOf(knowledge: () => Knowledge): Extension {
   return [
     EditorView.cspNonce.of(cspNonce),
-    EditorView.contentAttributes.of({ "aria-label": "YAML of the experiment" }),
+    EditorView.contentAttributes.of({ "aria-label": "YAML of the experiment", tabindex: "0" }),
     lineNumbers(),
     drawSelection(),
     highlightActiveLine(),
