@@ -176,8 +176,8 @@ func TestMapsLinksAndPreviewsAreAsDescribed(t *testing.T) {
 		"newest links":                     {"Links", "GET", run + "/links?network=net-b&hopsFrom=b-1", "", `"hopsFrom":"b-1"`},
 		"expected links":                   {"Links", "GET", run + "/links?network=lead&at=1&expected=true", "", `"expected":true`},
 		"links of a silent moment":         {"Links", "GET", run + "/links?network=net-a&at=1", "", `"links":[]`},
-		"a preview of a lonely platform":   {"Preview", "POST", "/console/v1/scenario/preview?at=1&limit=110", lonely, `"limitDB":110`},
-		"a preview without what is wanted": {"Preview", "POST", "/console/v1/scenario/preview", lonely, `"hops":[]`},
+		"a preview of a lonely platform":   {"ScenarioPreview", "POST", "/console/v1/scenario/preview?at=1&limit=110", lonely, `"limitDB":110`},
+		"a preview without what is wanted": {"ScenarioPreview", "POST", "/console/v1/scenario/preview", lonely, `"hops":[]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := ask(t, c, asked.method, asked.path, asked.body)

@@ -18,8 +18,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Preview of a Scenario: what vignette scenario inspect says of it. Times are seconds after its start.
-type Preview struct {
+// ScenarioPreview is what vignette scenario inspect says of it. Times are seconds after its start.
+type ScenarioPreview struct {
 	DurationSeconds float64           `json:"durationSeconds"`
 	Platforms       []PreviewPlatform `json:"platforms"`
 	// Pathloss reports whether any pathloss is known.
@@ -95,7 +95,7 @@ const (
 const previewedFile = "scenario.yaml"
 
 // Preview a text with one Scenario and the ConfigMaps that it names.
-func (m *Maps) Preview(ctx context.Context, text []byte, query PreviewQuery) (*Preview, error) {
+func (m *Maps) Preview(ctx context.Context, text []byte, query PreviewQuery) (*ScenarioPreview, error) {
 	if len(text) > MaxPreviewBytes {
 		return nil, errorf(http.StatusRequestEntityTooLarge, "the objects have more than %d MiB: vignette scenario inspect reads larger ones", MaxPreviewBytes>>20)
 	}
@@ -197,7 +197,7 @@ type previewer struct {
 	query PreviewQuery
 }
 
-func (p *previewer) preview() (*Preview, error) {
+func (p *previewer) preview() (*ScenarioPreview, error) {
 	var out limitedBuffer
 	result, err := compile.Compile(p.ctx, p.spec, p.open, &out)
 	if errors.Is(err, errTooLarge) {
@@ -210,10 +210,10 @@ func (p *previewer) preview() (*Preview, error) {
 	if err != nil {
 		return nil, errorOf(err)
 	}
-	made := &Preview{DurationSeconds: s.Duration().Seconds(), Platforms: []PreviewPlatform{}, Pathloss: s.HasPathloss(), LimitDecibels: cmp.Or(p.query.LimitDB, scenario.DefaultPathlossLimitDB),
+	made := &ScenarioPreview{DurationSeconds: s.Duration().Seconds(), Platforms: []PreviewPlatform{}, Pathloss: s.HasPathloss(), LimitDecibels: cmp.Or(p.query.LimitDB, scenario.DefaultPathlossLimitDB),
 		AtSeconds: min(p.query.At, s.Duration()).Seconds(), Links: []PlatformLink{}, Hops: []HopsAt{}, Between: []LossAt{}}
 	made.Warnings = append(append([]string{}, result.Statistics.UnknownSentences...), result.Warnings...)
-	for _, add := range []func(*scenario.Scenario, *Preview) error{p.tracks, p.links, p.hops, p.between, p.terrain} {
+	for _, add := range []func(*scenario.Scenario, *ScenarioPreview) error{p.tracks, p.links, p.hops, p.between, p.terrain} {
 		if err := add(s, made); err != nil {
 			return nil, err
 		}
@@ -221,7 +221,7 @@ func (p *previewer) preview() (*Preview, error) {
 	return made, nil
 }
 
-func (p *previewer) tracks(s *scenario.Scenario, made *Preview) error {
+func (p *previewer) tracks(s *scenario.Scenario, made *ScenarioPreview) error {
 	tracks, err := tracksOf(p.ctx, s, s.Duration())
 	for _, platform := range s.Platforms() {
 		one := PreviewPlatform{Number: platform, Track: []Point{}}
@@ -234,7 +234,7 @@ func (p *previewer) tracks(s *scenario.Scenario, made *Preview) error {
 }
 
 // links at the wanted moment, the strongest ones.
-func (p *previewer) links(s *scenario.Scenario, made *Preview) error {
+func (p *previewer) links(s *scenario.Scenario, made *ScenarioPreview) error {
 	cursor := s.NewCursor()
 	if err := cursor.Seek(min(p.query.At, s.Duration())); err != nil {
 		return errorOf(err)
@@ -254,7 +254,7 @@ func (p *previewer) links(s *scenario.Scenario, made *Preview) error {
 }
 
 // hops over time, by the table of vignette scenario inspect.
-func (p *previewer) hops(s *scenario.Scenario, made *Preview) error {
+func (p *previewer) hops(s *scenario.Scenario, made *ScenarioPreview) error {
 	if !s.HasPathloss() {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (p *previewer) hops(s *scenario.Scenario, made *Preview) error {
 }
 
 // between two platforms over time.
-func (p *previewer) between(s *scenario.Scenario, made *Preview) error {
+func (p *previewer) between(s *scenario.Scenario, made *ScenarioPreview) error {
 	if p.query.From == 0 && p.query.To == 0 {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (p *previewer) between(s *scenario.Scenario, made *Preview) error {
 	}
 }
 
-func (p *previewer) terrain(_ *scenario.Scenario, made *Preview) error {
+func (p *previewer) terrain(_ *scenario.Scenario, made *ScenarioPreview) error {
 	ground, err := groundOf(&p.spec, p.open)
 	if err != nil || ground == nil {
 		return err

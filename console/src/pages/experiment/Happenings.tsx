@@ -27,7 +27,7 @@ export function Happenings({ happened, at }: { happened: readonly Happening[]; a
                     T0+{span(one.atSeconds)}
                     {one.atSeconds > at && " (to come)"}
                   </Table.Td>
-                  <Table.Td>{one.change ? `${one.what} (${describeChange(one.change as RadioChange)})` : `${one.network}: ${one.what}`}</Table.Td>
+                  <Table.Td>{one.change ? `${one.what} (${describeChange(one.change)})` : `${one.network}: ${one.what}`}</Table.Td>
                   <Table.Td>{one.nodes?.length ? one.nodes.join(", ") : "all"}</Table.Td>
                 </Table.Tr>
               ))}

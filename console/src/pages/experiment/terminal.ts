@@ -30,6 +30,7 @@ function allowing(page: Document): Document {
 
 /** openIn an element. The terminal makes some of its elements with the page's own document, in spite of documentOverride. */
 function openIn(terminal: Terminal, element: HTMLElement): void {
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- only the form for unknown names is
   const make = document.createElement.bind(document);
   Object.defineProperty(document, "createElement", { configurable: true, value: (tag: string) => allowed(make(tag)) });
   try {

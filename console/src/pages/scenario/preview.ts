@@ -36,7 +36,7 @@ export interface PreviewQuery {
 
 export function askPreview(yaml: string, { at, limit, pair }: PreviewQuery, signal: AbortSignal): Promise<Preview> {
   const parameters = new URLSearchParams({ at: String(at), limit: String(limit), ...(pair && { from: String(pair[0]), to: String(pair[1]) }) });
-  return askJSON<components["schemas"]["Preview"]>(`/console/v1/scenario/preview?${parameters.toString()}`, { method: "POST", body: yaml, headers: { "content-type": "application/yaml" }, signal });
+  return askJSON<components["schemas"]["ScenarioPreview"]>(`/console/v1/scenario/preview?${parameters.toString()}`, { method: "POST", body: yaml, headers: { "content-type": "application/yaml" }, signal });
 }
 
 /** hopsAt a time are those of the last moment no later. */
