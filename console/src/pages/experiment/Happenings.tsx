@@ -1,5 +1,4 @@
 import { Table, Text, Title } from "@mantine/core";
-import type { RadioChange } from "../../archive/types";
 import type { Happening } from "../../components/map/api";
 import { describeChange } from "../../components/radiochange";
 import { span } from "../../components/time";
