@@ -6,8 +6,8 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { cspNonce } from "./app/nonce";
-import { logIn } from "./app/session";
-import { Refusal } from "./kubernetes/client";
+import { logIn, sessionQuery } from "./app/session";
+import { onUnknownUser, Refusal } from "./kubernetes/client";
 import { router } from "./router";
 import { theme } from "./theme/theme";
 
@@ -19,6 +19,11 @@ const queries = new QueryClient({
       staleTime: 5_000,
     },
   },
+});
+
+// A session may end while a page is open: the page then shows how to log in.
+onUnknownUser(() => {
+  void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
 });
 
 const element = document.getElementById("root");

@@ -1,9 +1,11 @@
-import { ActionIcon, Anchor, AppShell, Burger, Group, NavLink, Text, Tooltip, useMantineColorScheme } from "@mantine/core";
+import { ActionIcon, Anchor, AppShell, Burger, Button, Group, NavLink, Text, Tooltip, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useMutation } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
+import { Trouble } from "../components/Trouble";
 import { useIsAdministrator } from "./administrator";
 import { Login } from "./Login";
-import { useSession } from "./session";
+import { logOut, useSession } from "./session";
 
 const sections = [
   { to: "/", label: "Home" },
@@ -19,6 +21,13 @@ export function Shell() {
   const [open, { toggle, close }] = useDisclosure(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
   const administrator = useIsAdministrator();
+  // A page that is loaded anew forgets all that the user has seen.
+  const leaving = useMutation({
+    mutationFn: logOut,
+    onSuccess: () => {
+      window.location.assign("/");
+    },
+  });
   const shown = sections.filter(({ to }) => to !== "/admin" || administrator);
   if (session.error) return <Login error={session.error} />;
   return (
@@ -40,6 +49,18 @@ export function Shell() {
                 {session.data.context ? ` at ${session.data.context}` : ""}
               </Text>
             )}
+            {session.data?.mode === "team" && (
+              <Button
+                variant="default"
+                size="compact-sm"
+                loading={leaving.isPending}
+                onClick={() => {
+                  leaving.mutate();
+                }}
+              >
+                Log out
+              </Button>
+            )}
             <SchemeButton />
           </Group>
         </Group>
@@ -50,6 +71,7 @@ export function Shell() {
         ))}
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
+        <Trouble error={leaving.error} title="You are still logged in" />
         <Outlet />
       </AppShell.Main>
     </AppShell>

@@ -1,5 +1,5 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { ask, askJSON } from "../kubernetes/client";
+import { ask, askJSON, sessionPath } from "../kubernetes/client";
 
 /** Session says who uses the console, of which cluster. */
 export interface Session {
@@ -16,7 +16,7 @@ export interface Session {
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
-  queryFn: () => askJSON<Session>("/console/v1/session"),
+  queryFn: () => askJSON<Session>(sessionPath),
   staleTime: Infinity,
   retry: false,
 });
@@ -34,4 +34,14 @@ export async function logIn(): Promise<void> {
   if (token === null) return;
   window.history.replaceState(null, "", window.location.pathname + window.location.search);
   await ask("/console/v1/login", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
+}
+
+/** loginAddress is where the browser logs in and then comes back to the page at a path. */
+export function loginAddress(login: string, path: string): string {
+  return `${login}?to=${encodeURIComponent(path)}`;
+}
+
+/** logOut ends the session of a team's console. */
+export async function logOut(): Promise<void> {
+  await ask("/console/v1/logout", { method: "POST" });
 }

@@ -16,6 +16,8 @@ export class Refusal extends Error {
     /** reason in one word, as Kubernetes gives it. */
     readonly reason = "",
     readonly causes: readonly Cause[] = [],
+    /** login is the path at which the browser logs in; empty where the page has none. */
+    readonly login = "",
   ) {
     super(message);
     this.name = "Refusal";
@@ -45,6 +47,20 @@ export function pathOf(kind: Kind<KubernetesObject>, namespace?: string, name?: 
   return `${base}${group}${within}/${kind.plural}${object}`;
 }
 
+type Listener = () => void;
+const unknownListeners = new Set<Listener>();
+
+/** onUnknownUser calls the listener whenever an answer says that nobody is logged in, until the returned function is called. */
+export function onUnknownUser(listener: Listener): Listener {
+  unknownListeners.add(listener);
+  return () => {
+    unknownListeners.delete(listener);
+  };
+}
+
+/** sessionPath is where the console says who is logged in. */
+export const sessionPath = "/console/v1/session";
+
 /**
  * ask sends a request to the console's own origin and returns the answer.
  * It throws a Refusal, in words for people, where there is none or it is an error.
@@ -55,8 +71,10 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
     answer = await fetch(path, { credentials: "same-origin", redirect: "error", ...init });
   } catch (reason) {
     if (reason instanceof DOMException && reason.name === "AbortError") throw reason;
-    throw new Refusal(0, "The console does not answer. Is `vignette ui` still running?");
+    throw new Refusal(0, "The console does not answer. Check the connection to it. If it is your own `vignette ui`, check whether that still runs.");
   }
+  // The session's own answer says it to whoever asked for the session.
+  if (answer.status === 401 && path !== sessionPath) for (const listener of unknownListeners) listener();
   if (!answer.ok) throw await refusalOf(answer);
   return answer;
 }
@@ -64,16 +82,20 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
 async function refusalOf(answer: Response): Promise<Refusal> {
   const text = await answer.text().catch(() => "");
   try {
-    const body = JSON.parse(text) as { message?: unknown; error?: unknown; reason?: unknown; details?: { causes?: Partial<Cause>[] } };
+    const body = JSON.parse(text) as { message?: unknown; error?: unknown; reason?: unknown; login?: unknown; details?: { causes?: Partial<Cause>[] } };
     const message = body.message ?? body.error;
     if (typeof message === "string") {
       const causes = (body.details?.causes ?? []).map(({ field = "", message = "" }) => ({ field, message: plain(message) }));
-      return new Refusal(answer.status, message, typeof body.reason === "string" ? body.reason : "", causes);
+      return new Refusal(answer.status, message, wordOf(body.reason), causes, wordOf(body.login));
     }
   } catch {
     // not JSON: a proxy between may have answered
   }
   return new Refusal(answer.status, text.trim().slice(0, 300) || `The server answered ${answer.status}.`);
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** plain leaves out what the API server writes before the words of a rule. */
