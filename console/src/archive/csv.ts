@@ -1,4 +1,4 @@
-import { ask } from "../kubernetes/client";
+import { ask, unbroken } from "../kubernetes/client";
 
 /** CSVReader splits text that comes in pieces into rows, by RFC 4180. */
 export class CSVReader {
@@ -164,7 +164,7 @@ async function readPiece(path: string, bytes: number, reader: CSVReader, signal:
   if (!body) return true;
   const decoder = new TextDecoder();
   for (let left = bytes; ; ) {
-    const { done, value } = await body.read();
+    const { done, value } = await unbroken(body.read());
     if (done) return true;
     reader.push(decoder.decode(value.subarray(0, left), { stream: true }));
     left -= value.length;

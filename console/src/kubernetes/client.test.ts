@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { afterEach, expect, test, vi } from "vitest";
-import { ask, askJSON, onUnknownUser, Refusal, sessionPath } from "./client";
+import { ask, askJSON, onUnknownUser, Refusal, sessionPath, unbroken } from "./client";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -42,4 +42,20 @@ test("a right that is missing is no login that ended", async () => {
   expect(await refusal(ask("/k8s/api/v1/pods"))).toEqual(new Refusal(403, "pods is forbidden"));
   expect(listener).not.toHaveBeenCalled();
   end();
+});
+
+test("an answer that is no JSON is told in words for people", async () => {
+  answer(200, "<html>Please log in</html>");
+  const reason = await refusal(askJSON("/k8s/api/v1/pods"));
+  expect(reason).toBeInstanceOf(Refusal);
+  expect(String(reason)).toMatch(/not from the console's server/);
+});
+
+test("a connection that ends within an answer is told in words for people", async () => {
+  expect(await refusal(unbroken(Promise.reject(new TypeError("network error"))))).toEqual(new Refusal(0, "The connection ended within the answer. Read it again."));
+});
+
+test("a question that the page itself ends is no refusal", async () => {
+  const end = new DOMException("aborted", "AbortError");
+  expect(await refusal(unbroken(Promise.reject(end)))).toBe(end);
 });

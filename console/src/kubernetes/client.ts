@@ -70,7 +70,7 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
   try {
     answer = await fetch(path, { credentials: "same-origin", redirect: "error", ...init });
   } catch (reason) {
-    if (reason instanceof DOMException && reason.name === "AbortError") throw reason;
+    if (isAbort(reason)) throw reason;
     throw new Refusal(0, "The console does not answer. Check the connection to it. If it is your own `vignette ui`, check whether that still runs.");
   }
   // The session's own answer says it to whoever asked for the session.
@@ -105,7 +105,25 @@ function plain(message: string): string {
 
 export async function askJSON<T>(path: string, init: RequestInit = {}): Promise<T> {
   const answer = await ask(path, { ...init, headers: { accept: "application/json", ...(init.headers as Record<string, string> | undefined) } });
-  return (await answer.json()) as T;
+  const text = await unbroken(answer.text());
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new Refusal(0, "The answer is not from the console's server. A proxy or a login page between may have answered.");
+  }
+}
+
+function isAbort(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === "AbortError";
+}
+
+/** unbroken waits for a part of an answer. It throws a Refusal if the connection ends before. */
+export async function unbroken<T>(part: Promise<T>): Promise<T> {
+  try {
+    return await part;
+  } catch (reason) {
+    throw isAbort(reason) ? reason : new Refusal(0, "The connection ended within the answer. Read it again.");
+  }
 }
 
 function send<T>(method: string, path: string, body: unknown, contentType = "application/json"): Promise<T> {

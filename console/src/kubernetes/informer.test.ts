@@ -143,3 +143,21 @@ test("nobody left, nothing is watched; whoever comes back sees the cluster as it
   await settle();
   expect(names()).toEqual(["later"]);
 });
+
+test("an event that cannot be read is a reason to list again", async () => {
+  const cluster = new Cluster();
+  const { names } = follow(cluster);
+  await settle();
+  cluster.objects = [thing("later")];
+  cluster.last().handlers.message("<html>");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(names()).toEqual(["later"]);
+});
+
+test("a failure of the page itself has words for people", async () => {
+  const cluster = new Cluster();
+  cluster.refusal = new TypeError("x is undefined") as unknown as Refusal;
+  const { informer } = follow(cluster);
+  await settle();
+  expect(informer.getSnapshot().error?.message).toBe("What the API server sent could not be read. The page asks again.");
+});

@@ -83,7 +83,7 @@ export class Informer<T extends KubernetesObject> {
         if (await this.follow(found.resourceVersion, signal)) pause = shortestPauseMilliseconds;
       } catch (reason) {
         if (signal.aborted) return;
-        this.publish(reason instanceof Refusal ? reason : new Refusal(0, String(reason)));
+        this.publish(reason instanceof Refusal ? reason : new Refusal(0, "What the API server sent could not be read. The page asks again."));
         if (reason instanceof Refusal && (reason.status === 401 || reason.status === 403)) pause = longestPauseMilliseconds;
       }
       await sleep(pause, signal);
@@ -112,7 +112,7 @@ export class Informer<T extends KubernetesObject> {
       const parameters = parametersOf(this.selection, { watch: "true", allowWatchBookmarks: "true", resourceVersion });
       const watch = this.transport.watch(`${pathOf(this.kind, this.selection.namespace)}?${parameters}`, {
         message: (text) => {
-          version = this.apply(JSON.parse(text) as WatchEvent);
+          version = this.applyText(text);
           if (version === undefined) watch.close();
         },
         end: () => {
@@ -126,6 +126,17 @@ export class Informer<T extends KubernetesObject> {
       signal.addEventListener("abort", close);
       if (signal.aborted) close();
     });
+  }
+
+  /** applyText of an event. What is no event is a reason to list again. */
+  private applyText(text: string): string | undefined {
+    let event: WatchEvent;
+    try {
+      event = JSON.parse(text) as WatchEvent;
+    } catch {
+      return undefined;
+    }
+    return this.apply(event);
   }
 
   private apply(event: WatchEvent): string | undefined {

@@ -65,7 +65,7 @@ export function LiveChangeForm(props: LiveChangeFormProps) {
             ))}
           </SimpleGrid>
           {rest.map((words) => (
-            <Trouble key={words} error={new Error(words)} title="The change was refused" />
+            <Trouble key={words} error={new Refusal(0, words)} title="The change was refused" />
           ))}
           {making.error && !refusal?.causes.length && <Trouble error={making.error} title="The change was refused" />}
           <Group>

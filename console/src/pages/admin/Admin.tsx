@@ -5,6 +5,7 @@ import { useIsAdministrator } from "../../app/administrator";
 import { capacityQuery } from "../../components/capacity/capacity";
 import { ClusterRoom, TeamRooms } from "../../components/capacity/CapacityView";
 import { Trouble } from "../../components/Trouble";
+import { Refusal } from "../../kubernetes/client";
 import { useObjectsIn } from "../../kubernetes/hooks";
 import { experiments } from "../../kubernetes/kinds";
 import { ArchiveRoom } from "./ArchiveRoom";
@@ -35,7 +36,7 @@ function Sections() {
       <Hosts capacity={data?.hosts ?? []} />
       <ArchiveRoom namespaces={namespaces} />
       <TeamRooms />
-      {data?.archiveProblem && <Trouble error={new Error(data.archiveProblem)} title="The archive gave no answer" />}
+      {data?.archiveProblem && <Trouble error={new Refusal(0, data.archiveProblem)} title="The archive gave no answer" />}
     </>
   );
 }

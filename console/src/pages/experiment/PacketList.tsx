@@ -5,7 +5,7 @@ import { summarise } from "../../archive/packet";
 import { readPcapng, type CapturedPacket } from "../../archive/pcapng";
 import { Trouble } from "../../components/Trouble";
 import { fromT0 } from "../../components/time";
-import { ask } from "../../kubernetes/client";
+import { ask, Refusal, unbroken } from "../../kubernetes/client";
 import type { Experiment } from "../../types";
 import type { CaptureFile } from "./captures";
 import { pathOfFile } from "./run";
@@ -27,7 +27,7 @@ export function PacketList({ experiment: e, file }: { experiment: Experiment; fi
       </Title>
       <Trouble error={error} title="The capture could not be read" />
       {isPending && <Text size="sm">Reading …</Text>}
-      {data?.problem && <Trouble error={new Error(`After ${data.packets.length} packets: ${data.problem}.`)} title="The file is damaged" />}
+      {data?.problem && <Trouble error={new Refusal(0, `After ${data.packets.length} packets: ${data.problem}.`)} title="The file is damaged" />}
       {data && data.packets.length > 0 && <Packets packets={data.packets} t0={e.status?.t0} />}
       {data?.more && <Text size="sm">The first {data.packets.length} packets; the download has all.</Text>}
       {data?.packets.length === 0 && !data.problem && <Text size="sm">It has no packet yet.</Text>}
@@ -41,7 +41,7 @@ async function beginningOf(path: string, signal: AbortSignal): Promise<Uint8Arra
   const pieces: Uint8Array[] = [];
   let length = 0;
   while (reader && length < mostBytes) {
-    const { done, value } = await reader.read();
+    const { done, value } = await unbroken(reader.read());
     if (done) break;
     pieces.push(value);
     length += value.length;

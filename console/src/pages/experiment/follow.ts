@@ -1,5 +1,5 @@
 import { archivePath } from "../../archive/client";
-import { ask, Refusal } from "../../kubernetes/client";
+import { ask, Refusal, unbroken } from "../../kubernetes/client";
 import { Lines, type Line } from "./lines";
 import { pathOfFile } from "./run";
 
@@ -63,7 +63,7 @@ export class Follower {
       const reader = (await this.open(this.source, signal)).getReader();
       const decoder = new TextDecoder();
       for (;;) {
-        const { done, value } = await reader.read();
+        const { done, value } = await unbroken(reader.read());
         if (signal.aborted) return;
         if (done) break;
         lines.add(decoder.decode(value, { stream: true }));

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { archivePath } from "../../archive/client";
 import { parseMetrics, type Series } from "../../archive/prometheus";
-import { ask } from "../../kubernetes/client";
+import { ask, unbroken } from "../../kubernetes/client";
 import type { Experiment } from "../../types";
 import { isOver } from "./state";
 
@@ -44,7 +44,7 @@ export function useNodeFigures(e: Experiment) {
     queryFn: async ({ signal }) => {
       const answer = await ask(archivePath(namespace, `/metrics?namespace=${encodeURIComponent(namespace)}`), { signal });
       const own = `uid="${uid}"`;
-      const figures = figuresOf(parseMetrics(await answer.text(), (line) => (line.startsWith(`${prefix}sender_content`) || line.startsWith(`${prefix}receiver_deliveries`)) && line.includes(own)));
+      const figures = figuresOf(parseMetrics(await unbroken(answer.text()), (line) => (line.startsWith(`${prefix}sender_content`) || line.startsWith(`${prefix}receiver_deliveries`)) && line.includes(own)));
       return { ...figures, at: Date.now() / 1000 };
     },
     enabled: Boolean(e.status?.t0) && !isOver(e),

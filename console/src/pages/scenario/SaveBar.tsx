@@ -49,7 +49,7 @@ export function SaveBar({ plan, yaml, loadedName, onChange, onSaved }: SaveBarPr
       {mayFile === false && <Text size="sm">You may not save ConfigMaps, which hold the waypoints, in namespace {plan.namespace}. The YAML can be copied.</Text>}
       {saving.isSuccess && <Text size="sm" role="status">Saved.</Text>}
       {wrong.concat(rest).map((words) => (
-        <Trouble key={words} error={new Error(words)} title="This cannot be saved" />
+        <Trouble key={words} error={new Refusal(0, words)} title="This cannot be saved" />
       ))}
       {saving.error && causes.length === 0 && <Trouble error={saving.error} title="It was not saved" />}
       <YamlText yaml={yaml} />

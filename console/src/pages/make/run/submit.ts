@@ -102,6 +102,6 @@ async function undone(made: readonly { each: Wanted; uid: string }[], reason: un
   for (const { each, uid } of [...made].reverse()) {
     await to.remove(each.kind, each.namespace, each.object.metadata.name, uid).catch(() => left.push(`${each.kind.kind} ${each.object.metadata.name}`));
   }
-  const words = reason instanceof Error ? reason.message : "The reason is not known.";
+  const words = reason instanceof Refusal ? reason.message : "The reason is not known.";
   return new Refusal(reason instanceof Refusal ? reason.status : 0, left.length > 0 ? `${words} Left behind, as it could not be removed: ${left.join(", ")}.` : `${words} Nothing was created.`);
 }

@@ -1,4 +1,4 @@
-import { ask, askJSON } from "../../../kubernetes/client";
+import { ask, askJSON, unbroken } from "../../../kubernetes/client";
 import { empty } from "./empty";
 
 /** Mark ties an experiment to the run that it repeats or is based on. */
@@ -27,7 +27,7 @@ export async function sourceOf(from: string, signal?: AbortSignal): Promise<Sour
   const address = rest.join(":");
   if (kind === "library") {
     const answer = await ask(`/console/v1/library/${address.split("/").map(encodeURIComponent).join("/")}`, init);
-    return { title: `From the library: ${address}`, text: await answer.text(), notes: [] };
+    return { title: `From the library: ${address}`, text: await unbroken(answer.text()), notes: [] };
   }
   if (kind === "run") {
     const [namespace = "", run = ""] = address.split("/");

@@ -1,0 +1,28 @@
+import { MantineProvider } from "@mantine/core";
+import { cleanup, render, screen } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
+import { Refusal } from "../kubernetes/client";
+import { Trouble } from "./Trouble";
+
+// The first drawing takes seconds on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
+afterEach(cleanup);
+
+function open(error: unknown) {
+  render(
+    <MantineProvider env="test">
+      <Trouble error={error} />
+    </MantineProvider>,
+  );
+  return screen.getByRole("alert").textContent;
+}
+
+test("what a server refused is shown in its words", () => {
+  expect(open(new Refusal(403, "you may not list pods"))).toMatch(/you may not list pods$/);
+});
+
+test("an error of JavaScript stays out of the page, which can be loaded again", () => {
+  expect(open(new TypeError("x is not a function"))).not.toMatch(/function/);
+  expect(screen.getByRole("button", { name: "Reload" })).toBeTruthy();
+});
