@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { archivePath } from "../../archive/client";
+import { askAgainAfter } from "../../archive/polling";
 import { parseMetrics, type Series } from "../../archive/prometheus";
 import { ask, unbroken } from "../../kubernetes/client";
 import type { Experiment } from "../../types";
@@ -48,6 +49,6 @@ export function useNodeFigures(e: Experiment) {
       return { ...figures, at: Date.now() / 1000 };
     },
     enabled: Boolean(e.status?.t0) && !isOver(e),
-    refetchInterval: 10_000,
+    refetchInterval: ({ state }) => askAgainAfter(state.error, 10_000),
   });
 }
