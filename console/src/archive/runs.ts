@@ -1,6 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { base, askJSON, Refusal } from "../kubernetes/client";
 import { archivePath, fromArchive } from "./client";
+import { askAgainAfter } from "./polling";
 
 // What the results server says of runs, as in internal/runapi. What a page does not read is left out.
 
@@ -273,8 +274,16 @@ export function runQuery(namespace: string, uid: string) {
     queryKey: ["run", namespace, uid],
     queryFn: ({ signal }) => readState(namespace, uid, signal),
     staleTime: whileItRuns,
-    refetchInterval: ({ state: { data, error } }) => (error || (data && isOver(data)) ? false : whileItRuns),
+    refetchInterval: ({ state: { data, error } }) => readAgainAfter(data, error),
   });
+}
+
+const afterError = 15_000;
+
+/** readAgainAfter so many milliseconds; false if the run changes no more. An error does not end the questions. */
+export function readAgainAfter(state: RunState | undefined, error: Error | null): number | false {
+  if (error) return askAgainAfter(error, afterError);
+  return state && isOver(state) ? false : whileItRuns;
 }
 
 /** isOver reports whether a run will change no more: it has results, or ended without any. */

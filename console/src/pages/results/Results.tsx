@@ -55,6 +55,7 @@ export function Results() {
   if (!state) return <Loader aria-label="The run is being read" />;
   return (
     <Stack>
+      <Trouble error={error} title="What is shown is not current" />
       <Heading state={state} />
       {state.results ? <Parts namespace={namespace} uid={uid} state={state} results={state.results} /> : <WithoutResults state={state} namespace={namespace} uid={uid} />}
     </Stack>

@@ -1,7 +1,8 @@
 // @vitest-environment node
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { archiveTarPath, fileKinds, filePath, headlineGroup, kindOfFile, type Results, type RunState } from "../../archive/runs";
+import { archiveTarPath, fileKinds, filePath, headlineGroup, kindOfFile, readAgainAfter, type Results, type RunState } from "../../archive/runs";
+import { Refusal } from "../../kubernetes/client";
 import { boxesOf, chosenBoxes, leftMargin, mostBoxes, needsLogarithm, shortened } from "../../components/plots/boxes";
 import { dotOf, sampleWords } from "./deliveries";
 import { chosenKinds, filesShown, sizeOf } from "./fileKinds";
@@ -128,4 +129,11 @@ test("files have the kinds of the archive, and are downloaded by them", () => {
   expect(archiveTarPath("e5", "u", fileKinds)).toMatch(/\/runs\/u\/archive\.tar$/);
   expect(archiveTarPath("e5", "u", ["logs"])).toMatch(/archive\.tar\?only=logs$/);
   expect(filePath("e5", "u", "logs/a b/#1.log")).toMatch(/files\/logs\/a%20b\/%231\.log$/);
+});
+
+test("a run is read until it has results, and an error does not end that", () => {
+  const running = { ...state, plan: { ...state.plan, phase: "Running" } };
+  expect([readAgainAfter(undefined, null), readAgainAfter(running, null), readAgainAfter(state, null)]).toEqual([5_000, 5_000, false]);
+  expect(readAgainAfter(running, new Refusal(0, "no answer"))).toBe(15_000);
+  expect(readAgainAfter(undefined, new Refusal(403, "no right"))).toBe(30_000);
 });
