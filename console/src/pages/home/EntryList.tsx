@@ -110,7 +110,7 @@ function Name({ entry }: { entry: Entry }) {
       </Link>
     );
   }
-  if (entry.group === "finished") {
+  if (entry.recorded) {
     return (
       <Link to="/ns/$namespace/runs/$uid" params={{ namespace, uid }} title={`Results of ${name}`}>
         {name}

@@ -77,3 +77,10 @@ test("a name that looks like a number is still a name in the address", () => {
 test("places beyond 10 are rounded up, and say so", () => {
   expect([placeText(3), placeText(30), placeText(0)]).toEqual(["place 3", "at most place 30", "no place in the queue"]);
 });
+
+test("only what has begun has results: the name of other experiments leads to their own page", () => {
+  const withoutStart = experiment("refused", { phase: "Failed", message: "the image was not found" });
+  const cut = experiment("cut", { phase: "Failed", t0: "2026-11-27T07:00:00Z" });
+  const goes = experiment("goes", { phase: "Running", t0: "2026-11-27T07:00:00Z" });
+  expect([withoutStart, cut, old, goes].map((e) => entryOfExperiment(e).recorded)).toEqual([false, true, true, false]);
+});

@@ -12,6 +12,8 @@ export interface Entry {
   namespace: string;
   name: string;
   uid: string;
+  /** recorded is set if the archive has what was measured. */
+  recorded: boolean;
   phase: string;
   group: Group;
   /** campaign whose run it is; empty for others. */
@@ -73,6 +75,7 @@ export function entryOfExperiment(e: Experiment): Entry {
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     uid: metadata.uid ?? "",
+    recorded: isOver(e) && (status.t0 !== undefined || status.phase === "Succeeded"),
     phase: stage(e),
     group,
     campaign: metadata.labels?.["vignette.dev/campaign"] ?? "",
@@ -102,6 +105,7 @@ export function entryOfCampaign(c: Campaign): Entry {
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     uid: metadata.uid ?? "",
+    recorded: false,
     phase: status.phase ?? "Submitted",
     group: campaignGroups[status.phase ?? "Pending"] ?? "running",
     campaign: "",
