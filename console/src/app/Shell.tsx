@@ -3,7 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Trouble } from "../components/Trouble";
-import { useIsAdministrator } from "./administrator";
+import { useAdministration } from "./administrator";
 import { Login } from "./Login";
 import { logOut, useSession } from "./session";
 
@@ -20,7 +20,7 @@ export function Shell() {
   const session = useSession();
   const [open, { toggle, close }] = useDisclosure(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
-  const administrator = useIsAdministrator();
+  const administrator = useAdministration().allowed;
   // A page that is loaded anew forgets all that the user has seen.
   const leaving = useMutation({
     mutationFn: logOut,

@@ -1,6 +1,6 @@
-import { useAccess } from "../kubernetes/hooks";
+import { useRight, type Right } from "../kubernetes/hooks";
 
-/** useIsAdministrator reports whether the user may read the hosts of the cluster; undefined until it is known. */
-export function useIsAdministrator(): boolean | undefined {
-  return useAccess({ verb: "list", group: "", resource: "nodes" });
+/** useAdministration is the right to read the hosts of the cluster. */
+export function useAdministration(): Right {
+  return useRight({ verb: "list", group: "", resource: "nodes" });
 }

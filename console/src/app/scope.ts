@@ -1,6 +1,6 @@
 import { useLocalStorage } from "@mantine/hooks";
 import { useMemo } from "react";
-import { useAccess } from "../kubernetes/hooks";
+import { useRight } from "../kubernetes/hooks";
 import { useSession } from "./session";
 
 /** Scope is the namespaces whose experiments a user sees. */
@@ -9,6 +9,8 @@ export interface Scope {
   namespaces: readonly string[] | undefined;
   /** Set once it is known what the user may list. */
   known: boolean;
+  /** Why that is not known. */
+  error: Error | null;
   /** remember a namespace in this browser. */
   remember: (namespace: string) => void;
   forget: (namespace: string) => void;
@@ -26,13 +28,14 @@ export function namespacesOf(...names: (string | undefined)[]): string[] {
 
 /** useScope returns all namespaces for whoever may list experiments everywhere, else those that he named. */
 export function useScope(asked?: string): Scope {
-  const all = useAccess({ verb: "list", group: "vignette.dev", resource: "experiments" });
+  const { allowed: all, error } = useRight({ verb: "list", group: "vignette.dev", resource: "experiments" });
   const own = useSession().data?.namespace;
   const [remembered, setRemembered] = useLocalStorage<string[]>({ key: "vignette-namespaces", defaultValue: [], getInitialValueInEffect: false });
   const namespaces = useMemo(() => (all === false ? namespacesOf(own, asked, ...remembered) : all ? undefined : []), [all, own, asked, remembered]);
   return {
     namespaces,
     known: all !== undefined,
+    error,
     remember: (namespace) => {
       setRemembered((before) => namespacesOf(...before, namespace));
     },

@@ -49,7 +49,26 @@ export function useObject<T extends KubernetesObject>(kind: Kind<T>, namespace: 
   return { object: objects?.[0], absent: objects?.length === 0, error };
 }
 
+const askAgainMilliseconds = 15_000;
+
+/** Right of a user; allowed is undefined until it is known, and error says why it is not. */
+export interface Right {
+  allowed: boolean | undefined;
+  error: Error | null;
+}
+
+/** useRight asks Kubernetes whether the user has that right; again from time to time while there is no answer. */
+export function useRight(access: Access): Right {
+  const { data, error } = useQuery({
+    queryKey: ["access", access],
+    queryFn: () => mayI(access),
+    staleTime: 60_000,
+    refetchInterval: ({ state }) => (state.error ? askAgainMilliseconds : false),
+  });
+  return { allowed: data, error: data === undefined ? error : null };
+}
+
 /** useAccess reports whether the user has that right; undefined until it is known. */
 export function useAccess(access: Access): boolean | undefined {
-  return useQuery({ queryKey: ["access", access], queryFn: () => mayI(access), staleTime: 60_000 }).data;
+  return useRight(access).allowed;
 }

@@ -1,7 +1,7 @@
 import { Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { useIsAdministrator } from "../../app/administrator";
+import { useAdministration } from "../../app/administrator";
 import { capacityQuery } from "../../components/capacity/capacity";
 import { ClusterRoom, TeamRooms } from "../../components/capacity/CapacityView";
 import { Trouble } from "../../components/Trouble";
@@ -14,11 +14,12 @@ import { Queue } from "./Queue";
 
 /** Admin shows the state of the cluster to whoever may read its hosts. */
 export function Admin() {
-  const administrator = useIsAdministrator();
+  const { allowed: administrator, error } = useAdministration();
   return (
     <Stack gap="lg">
       <Title order={1}>Administration</Title>
-      {administrator === undefined && <Skeleton height={200} />}
+      <Trouble error={error} title="It is not known whether you may see this page" />
+      {administrator === undefined && !error && <Skeleton height={200} />}
       {administrator === false && <Text>This page takes the right to list the hosts of the cluster. Ask the cluster&apos;s administrator for it.</Text>}
       {administrator && <Sections />}
     </Stack>

@@ -22,7 +22,7 @@ export function Home() {
   const change = (next: Filter) => {
     void navigate({ to: "/", search: searchOf(next), replace: true });
   };
-  const loading = !scope.known || (scope.namespaces?.length !== 0 && !found.objects && !found.error);
+  const loading = (!scope.known && !scope.error) || (scope.namespaces?.length !== 0 && !found.objects && !found.error);
   return (
     <Stack gap="md">
       <Group justify="space-between">
@@ -33,9 +33,10 @@ export function Home() {
       </Group>
       <ClusterRoom />
       {scope.namespaces && scope.known && <NamespacesField scope={scope} />}
+      <Trouble error={scope.error} title="It is not known which experiments you may see" />
       <Trouble error={found.error} title="Some experiments could not be read" />
       <Trouble error={series.error} title="Some campaigns could not be read" />
-      {loading ? <Skeleton height={320} /> : <List entries={entries} filter={filter} onFilter={change} />}
+      {loading ? <Skeleton height={320} /> : scope.known && <List entries={entries} filter={filter} onFilter={change} />}
       <TeamRooms />
     </Stack>
   );

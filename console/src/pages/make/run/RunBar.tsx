@@ -2,7 +2,7 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Trouble } from "../../../components/Trouble";
-import { useAccess } from "../../../kubernetes/hooks";
+import { useRight } from "../../../kubernetes/hooks";
 import { useText } from "../hooks";
 import type { Source } from "../start/source";
 import type { TextModel } from "../text/model";
@@ -24,7 +24,7 @@ interface RunBarProps {
 export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarProps) {
   const { text, content, undoable, redoable } = useText(model);
   const kind = content.main?.kind ?? "Experiment";
-  const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: kind === "Campaign" ? "campaigns" : "experiments", namespace });
+  const { allowed, error } = useRight({ verb: "create", group: "vignette.dev", resource: kind === "Campaign" ? "campaigns" : "experiments", namespace });
   const navigate = useNavigate();
   const running = useMutation({
     mutationFn: () => submit(content.objects, content.main, namespace, source.mark, sameSpec(source.text, text)),
@@ -66,6 +66,7 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
         )}
         {allowed === false && <Text size="sm">You may not create {kind === "Campaign" ? "campaigns" : "experiments"} in namespace {namespace}: ask its team, or choose another.</Text>}
       </Group>
+      <Trouble error={error} title="It is not known whether you may create this" />
       <Trouble error={running.error} title="Nothing runs" />
     </Stack>
   );
