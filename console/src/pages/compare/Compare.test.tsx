@@ -40,3 +40,10 @@ test("a comparison that the server refuses says why", async () => {
   openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
   expect(await screen.findByText(/^nothing at .*compare$/)).toBeTruthy();
 });
+
+test("a run whose record is refused does not stay in reading", async () => {
+  answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  expect(await screen.findByText(new RegExp(`^nothing at .*${one.uid}$`))).toBeTruthy();
+  expect(screen.queryByText("The records of the runs are being read.")).toBeNull();
+});

@@ -3,6 +3,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { Comparison, RunName } from "../../archive/comparison";
 import { runQuery } from "../../archive/runs";
+import { Trouble } from "../../components/Trouble";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { labelsOf } from "./labels";
 import { byValue, differing, surroundingsOf, type ByValue, type Field } from "./surroundings";
@@ -16,6 +17,7 @@ export function Differs({ comparison, runs }: { comparison: Comparison; runs: re
   const labels = useMemo(() => labelsOf(comparison), [comparison]);
   const read = runs.length <= surroundingsFor ? comparison.runs : [];
   const states = useQueries({ queries: read.map(({ namespace, uid }) => runQuery(namespace, uid)) });
+  const refused = states.find(({ data, error }) => !data && error)?.error;
   const plans = states.flatMap(({ data }) => (data ? [data.plan] : []));
   const around = plans.length === read.length ? differing(plans.map(surroundingsOf)) : undefined;
   return (
@@ -34,6 +36,8 @@ export function Differs({ comparison, runs }: { comparison: Comparison; runs: re
           <Text size="sm">{`Surroundings of up to ${surroundingsFor} runs are compared here; these are ${runs.length}.`}</Text>
         ) : around ? (
           <FieldTable label="What differs in the surroundings" fields={around} labels={labels} none="Nothing: versions, hosts and images are the same." />
+        ) : refused ? (
+          <Trouble error={refused} title="The surroundings of one of these runs could not be read" />
         ) : (
           <Text size="sm">The records of the runs are being read.</Text>
         )}

@@ -32,6 +32,7 @@ export function DotsFigure({ namespace, uid, t0, title, path, column, of, file }
   const rows = useMemo(() => (data?.rows ?? []).map((dot): TextRow => ({ ...dot })), [data]);
   if (error ?? files.error) return <Trouble error={error ?? files.error} title={`${title}: the table could not be read`} />;
   if (files.data && !table) return <Text size="sm">{`${title}: the archive has no ${path}.`}</Text>;
+  if (t0 === undefined) return <Text size="sm">{`${title}: the run has no T0, from which the times could count.`}</Text>;
   if (!data) return <Loader aria-label={`${title}: the table is being read`} />;
   return (
     <PlotFigure title={title} file={file} draw={draw} columns={dotColumns} rows={rows}>
