@@ -12,8 +12,11 @@ function informerOf<T extends KubernetesObject>(kind: Kind<T>, selection: Select
   const key = JSON.stringify([kind.group, kind.plural, selection.namespace, selection.labelSelector, selection.fieldSelector]);
   let informer = informers.get(key);
   if (!informer) {
-    informer = new Informer<KubernetesObject>(kind, selection);
-    informers.set(key, informer);
+    const made = new Informer<KubernetesObject>(kind, selection, undefined, () => {
+      if (informers.get(key) === made) informers.delete(key);
+    });
+    informers.set(key, made);
+    informer = made;
   }
   return informer as unknown as Informer<T>;
 }

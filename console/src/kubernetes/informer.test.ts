@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Refusal, type List, type Selection } from "./client";
-import { Informer, type Transport, type Watch, type WatchHandlers } from "./informer";
+import { Informer, keptMilliseconds, type Transport, type Watch, type WatchHandlers } from "./informer";
 import type { Kind, KubernetesObject } from "./kinds";
 
 const things: Kind<KubernetesObject> = { group: "vignette.dev", version: "v1alpha1", plural: "things", kind: "Thing", namespaced: true };
@@ -160,4 +160,33 @@ test("a failure of the page itself has words for people", async () => {
   const { informer } = follow(cluster);
   await settle();
   expect(informer.getSnapshot().error?.message).toBe("What the API server sent could not be read. The page asks again.");
+});
+
+test("what nobody has followed for a minute is forgotten", async () => {
+  const cluster = new Cluster();
+  cluster.objects = [thing("a")];
+  const forgotten = vi.fn();
+  const informer = new Informer(things, {}, cluster, forgotten);
+  const leave = informer.subscribe(() => undefined);
+  await settle();
+  leave();
+  await vi.advanceTimersByTimeAsync(keptMilliseconds - 1);
+  expect(informer.getSnapshot().objects).toHaveLength(1);
+  expect(forgotten).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(informer.getSnapshot().objects).toBeUndefined();
+  expect(forgotten).toHaveBeenCalledOnce();
+});
+
+test("whoever comes back within the minute finds what was known", async () => {
+  const cluster = new Cluster();
+  cluster.objects = [thing("a")];
+  const { informer, leave, names } = follow(cluster);
+  await settle();
+  leave();
+  await vi.advanceTimersByTimeAsync(keptMilliseconds / 2);
+  informer.subscribe(() => undefined);
+  expect(names()).toEqual(["a"]);
+  await vi.advanceTimersByTimeAsync(2 * keptMilliseconds);
+  expect(names()).toEqual(["a"]);
 });

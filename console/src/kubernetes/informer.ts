@@ -35,6 +35,8 @@ interface WatchEvent {
 const publishAfterMilliseconds = 100;
 const shortestPauseMilliseconds = 500;
 const longestPauseMilliseconds = 30_000;
+/** After the last listener has left, what is known is kept for so long: a page is often opened again soon. */
+export const keptMilliseconds = 60_000;
 
 /**
  * Informer follows the objects of a selection by a list and a watch, as client-go's does.
@@ -45,17 +47,21 @@ export class Informer<T extends KubernetesObject> {
   private readonly listeners = new Set<() => void>();
   private snapshot: Snapshot<T> = { objects: undefined, error: undefined };
   private running: AbortController | undefined;
+  private forgetting: ReturnType<typeof setTimeout> | undefined;
   private publishing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly kind: Kind<T>,
     private readonly selection: Selection,
     private readonly transport: Transport = browser,
+    /** onForgotten is called when it has no listeners any more, and knows nothing. */
+    private readonly onForgotten: () => void = () => undefined,
   ) {}
 
   /** subscribe calls the listener after every change until the returned function is called. */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
+    clearTimeout(this.forgetting);
     if (!this.running) {
       this.running = new AbortController();
       void this.run(this.running.signal);
@@ -65,12 +71,20 @@ export class Informer<T extends KubernetesObject> {
       if (this.listeners.size === 0) {
         this.running?.abort();
         this.running = undefined;
+        clearTimeout(this.forgetting);
+        this.forgetting = setTimeout(this.forget, keptMilliseconds);
       }
     };
   };
 
   /** getSnapshot returns the same object until something has changed. */
   readonly getSnapshot = (): Snapshot<T> => this.snapshot;
+
+  private readonly forget = (): void => {
+    this.objects.clear();
+    this.snapshot = { objects: undefined, error: undefined };
+    this.onForgotten();
+  };
 
   private async run(signal: AbortSignal): Promise<void> {
     let pause = shortestPauseMilliseconds;
