@@ -5,21 +5,15 @@ import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Trouble } from "../components/Trouble";
 import { useAdministration } from "./administrator";
 import { Login } from "./Login";
+import { sections, useNewPage } from "./page";
 import { logOut, useSession } from "./session";
-
-const sections = [
-  { to: "/", label: "Home" },
-  { to: "/new", label: "New experiment" },
-  { to: "/compare", label: "Compare runs" },
-  { to: "/scenarios/edit", label: "Scenario editor" },
-  { to: "/admin", label: "Administration" },
-] as const;
 
 /** Shell is what all pages share: the name, the sections, who the user is. */
 export function Shell() {
   const session = useSession();
   const [open, { toggle, close }] = useDisclosure(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
+  useNewPage(path);
   const administrator = useAdministration().allowed;
   // A page that is loaded anew forgets all that the user has seen.
   const leaving = useMutation({

@@ -44,7 +44,7 @@ export function LiveChangeForm(props: LiveChangeFormProps) {
     <Paper withBorder p="md" component="section" aria-label={titles[draft.kind]}>
       <form onSubmit={submit} noValidate>
         <Stack gap="sm">
-          <Title order={3}>{titles[draft.kind]}</Title>
+          <Title order={2} size="h3">{titles[draft.kind]}</Title>
           <Ends {...props} errors={byField} />
           {draft.kind === "jammer" && !draft.ends && (
             <Group gap="sm">

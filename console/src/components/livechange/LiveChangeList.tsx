@@ -21,7 +21,7 @@ export function LiveChangeList({ namespace, experiment, t0 }: { namespace: strin
   own.sort((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? ""));
   return (
     <section aria-label="Changes by hand">
-      <Title order={3}>Changes by hand</Title>
+      <Title order={2} size="h3">Changes by hand</Title>
       <Trouble error={error} />
       {objects && own.length === 0 && <Text size="sm">Nothing was changed by hand.</Text>}
       {own.length > 0 && (

@@ -18,12 +18,6 @@ export function Experiment() {
   useEffect(() => {
     if (object && run.data) samplesOf(object.metadata.uid ?? "").add(Date.now(), run.data);
   }, [object, run.data]);
-  useEffect(() => {
-    document.title = `${name} · vignette`;
-    return () => {
-      document.title = "vignette";
-    };
-  }, [name]);
   if (!object) {
     return (
       <Stack>

@@ -7,7 +7,7 @@ import { span } from "../../components/time";
 export function Happenings({ happened, at }: { happened: readonly Happening[]; at: number }) {
   return (
     <section aria-label="What happened to whom">
-      <Title order={3}>What happened to whom</Title>
+      <Title order={2} size="h3">What happened to whom</Title>
       {happened.length === 0 && <Text size="sm">No network changes in this run.</Text>}
       {happened.length > 0 && (
         <Table.ScrollContainer minWidth={420}>

@@ -20,7 +20,7 @@ export function Home() {
   const entries = useMemo(() => [...(series.objects ?? []).map(entryOfCampaign), ...(found.objects ?? []).map(entryOfExperiment)], [found.objects, series.objects]);
   const navigate = useNavigate();
   const change = (next: Filter) => {
-    void navigate({ to: "/", search: searchOf(next), replace: true });
+    void navigate({ to: "/", search: searchOf(next), replace: true, resetScroll: false });
   };
   const loading = (!scope.known && !scope.error) || (scope.namespaces?.length !== 0 && !found.objects && !found.error);
   return (
