@@ -33,7 +33,7 @@ function Sections() {
   return (
     <>
       <ClusterRoom />
-      {data ? <Queue queue={data.queue} /> : !error && <Skeleton height={120} />}
+      {data ? <Queue queue={data.queue} rounded={data.positionsRounded === true} /> : !error && <Skeleton height={120} />}
       <Hosts capacity={data?.hosts ?? []} />
       <ArchiveRoom namespaces={namespaces} />
       <TeamRooms />

@@ -2,12 +2,13 @@ import { Stack, Table, Text, Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Age, Moment } from "../../components/Moment";
 import type { Queued } from "../../components/capacity/capacity";
+import { placeCell } from "../../components/place";
 import { Section } from "./Section";
 
 const heads = ["Place", "Experiment", "Priority", "Nodes", "Waits for", "Expected start", "Why"];
 
-/** Queue shows who waits in the whole cluster, in order. */
-export function Queue({ queue }: { queue: readonly Queued[] }) {
+/** Queue shows who waits in the whole cluster, in order; rounded is set if places beyond 10 are not exact. */
+export function Queue({ queue, rounded }: { queue: readonly Queued[]; rounded: boolean }) {
   if (queue.length === 0) {
     return (
       <Stack gap="xs">
@@ -22,7 +23,7 @@ export function Queue({ queue }: { queue: readonly Queued[] }) {
     <Section title="Queue" heads={heads} minWidth={800}>
       {queue.map((waiting) => (
         <Table.Tr key={`${waiting.namespace}/${waiting.name}`}>
-          <Table.Td>{placeOf(waiting)}</Table.Td>
+          <Table.Td>{waiting.queueName ? `Kueue ${waiting.queueName}` : placeCell(waiting.position, rounded)}</Table.Td>
           <Table.Td>
             <Link to="/ns/$namespace/experiments/$name" params={{ namespace: waiting.namespace, name: waiting.name }}>
               {waiting.namespace}/{waiting.name}
@@ -41,9 +42,4 @@ export function Queue({ queue }: { queue: readonly Queued[] }) {
       ))}
     </Section>
   );
-}
-
-function placeOf({ position, queueName }: Queued): string {
-  if (queueName) return `Kueue ${queueName}`;
-  return position > 0 ? String(position) : "none";
 }

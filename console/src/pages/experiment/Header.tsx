@@ -3,6 +3,7 @@ import { useNow } from "../../app/clock";
 import type { RunState } from "../../archive/types";
 import { Moment } from "../../components/Moment";
 import { PhaseBadge } from "../../components/PhaseBadge";
+import { placeText } from "../../components/place";
 import { span } from "../../components/time";
 import { Trouble } from "../../components/Trouble";
 import type { Experiment } from "../../types";
@@ -99,7 +100,7 @@ function Waiting({ experiment: e }: { experiment: Experiment }) {
   const { position, expectedStart } = e.status?.queue ?? {};
   return (
     <Text>
-      {position === undefined ? "Waits in the queue" : `Place ${position} in the queue of the cluster`}
+      Waits in the queue of the cluster{position ? `, ${placeText(position)}` : ""}
       {": "}
       {whyWaiting(e) || "the operator has not looked at it yet"}
       {". "}

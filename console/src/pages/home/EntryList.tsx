@@ -5,10 +5,11 @@ import { useMemo } from "react";
 import { useNow } from "../../app/clock";
 import { Age } from "../../components/Moment";
 import { PhaseBadge } from "../../components/PhaseBadge";
+import { placeText } from "../../components/place";
 import { useRows } from "../../components/rows";
 import { span } from "../../components/time";
 import { palette } from "../../theme/palette";
-import { linesOf, placeText, type Entry, type Group as EntryGroup, type Line } from "./entries";
+import { linesOf, type Entry, type Group as EntryGroup, type Line } from "./entries";
 import classes from "./home.module.css";
 
 const titles: Record<EntryGroup, string> = { running: "Running", waiting: "Waiting", finished: "Finished" };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Campaign, Experiment } from "../../types";
-import { arrange, entryOfCampaign, entryOfExperiment, filterOf, linesOf, placeText, searchOf, type Entry, type Filter } from "./entries";
+import { arrange, entryOfCampaign, entryOfExperiment, filterOf, linesOf, searchOf, type Entry, type Filter } from "./entries";
 
 const everything: Filter = { namespace: "", phase: "", words: "", runs: true };
 
@@ -72,10 +72,6 @@ test("a filter comes back from the address as it was", () => {
 
 test("a name that looks like a number is still a name in the address", () => {
   expect(filterOf({ q: 42 }).words).toBe("42");
-});
-
-test("places beyond 10 are rounded up, and say so", () => {
-  expect([placeText(3), placeText(30), placeText(0)]).toEqual(["place 3", "at most place 30", "no place in the queue"]);
 });
 
 test("only what has begun has results: the name of other experiments leads to their own page", () => {

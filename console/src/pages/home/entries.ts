@@ -153,9 +153,3 @@ export function linesOf(entries: readonly Entry[]): Line[] {
     return own.length === 0 ? [] : [{ heading: group, count: own.length }, ...own.map((entry) => ({ entry }))];
   });
 }
-
-/** placeText of a place in the queue: beyond 10 the operator rounds it up. */
-export function placeText(place: number): string {
-  if (place === 0) return "no place in the queue";
-  return place > 10 ? `at most place ${place}` : `place ${place}`;
-}
