@@ -1,4 +1,4 @@
-import type { Campaign, Capture, Experiment, LiveChange, NodeTemplate, ObjectMeta, RadioNetwork, Scenario, Waveform } from "../types";
+import type { Campaign, Capture, Experiment, LiveChange, NodeTemplate, ObjectMeta, Scenario, Waveform } from "../types";
 
 /** An object of Kubernetes. */
 export interface KubernetesObject {
@@ -28,7 +28,6 @@ export const campaigns = ours<Campaign>("Campaign", "campaigns");
 export const scenarios = ours<Scenario>("Scenario", "scenarios");
 export const liveChanges = ours<LiveChange>("LiveChange", "livechanges");
 export const captures = ours<Capture>("Capture", "captures");
-export const radioNetworks = ours<RadioNetwork>("RadioNetwork", "radionetworks");
 export const waveforms = ours<Waveform>("Waveform", "waveforms");
 export const nodeTemplates = ours<NodeTemplate>("NodeTemplate", "nodetemplates");
 

@@ -24,8 +24,6 @@ export interface Plan {
   propagation: Propagation | undefined;
 }
 
-export const mostPlatforms = 1024;
-
 /** labelOf a platform is what people call it. */
 export function labelOf({ name, number }: Platform): string {
   return name || String(number);
