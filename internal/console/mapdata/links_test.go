@@ -254,6 +254,16 @@ func TestALogThatGrowsIsReadOnlyOnce(t *testing.T) {
 	}
 }
 
+func TestASmallLogHasItsEarlierMomentsAlsoAfterItsNewest(t *testing.T) {
+	source, log := longLog(600), &radioLog{}
+	for _, at := range []int64{newest, 60e9, newest, 300e9, 5e9} {
+		found, last, err := log.until(t.Context(), source.reader, int64(len(source.text)), at)
+		if want := int(min(last, int64(shareWindow))/15e8) + 1; err != nil || len(found) < want-1 || len(found) > want {
+			t.Errorf("%v: %d links in the 30 s before %d; want about %d", err, len(found), last, want)
+		}
+	}
+}
+
 func FuzzTimeOf(f *testing.F) {
 	f.Add([]byte(`{"ts":1795765079482041869,"network":"net-b"}`))
 	f.Add([]byte(`{"ts":}`))

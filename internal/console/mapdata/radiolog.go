@@ -34,7 +34,7 @@ type radioLog struct {
 	mu sync.Mutex
 	// from and to are the part's offsets: it has whole lines.
 	from, to int64
-	// first is the time of the part's first line.
+	// first is the time from which the part has all links.
 	first int64
 	links []runapi.RadioLinks
 }
@@ -76,7 +76,7 @@ func (l *radioLog) until(ctx context.Context, read reader, size, at int64) (foun
 
 // reaches reports whether the part begins early enough, and ends near the wanted end or after it.
 func (l *radioLog) reaches(from, end int64) bool {
-	return l.to > l.from && (l.from == 0 || l.first <= from) && end-l.to <= maxReadOnBytes
+	return l.to > l.from && l.first <= from && end-l.to <= maxReadOnBytes
 }
 
 // readBack reads a part that ends at an offset and reaches back to a time, as far as there is room.
@@ -93,6 +93,9 @@ func (l *radioLog) readBack(ctx context.Context, read reader, end, from int64) e
 		}
 		l.from, l.to, l.first, l.links = start, start, math.MaxInt64, nil
 		l.add(text)
+		if start == 0 {
+			l.first = math.MinInt64 // there is nothing before
+		}
 		if start == 0 || l.first <= from || size >= maxReadBytes {
 			return nil
 		}
