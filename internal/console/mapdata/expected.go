@@ -13,9 +13,10 @@ import (
 )
 
 // expected are the links that a network's radios could have at a time: received power above the receiver's sensitivity, without
-// interference and jammers. Nil for the link model, and for radios with antenna profiles.
+// interference and jammers. Nil for the link model, for radios with antenna profiles, and while the network is silent.
+// The caller's turn to work bounds how many scenarios are read at a time.
 func (m *Maps) expected(ctx context.Context, s Source, spec *v1alpha1.RadioNetworkSpec, at time.Duration) ([]Link, error) {
-	if spec.Waveform.PHY() == nil {
+	if spec.Waveform.PHY() == nil || silentAt(spec, at) {
 		return nil, nil
 	}
 	var compiled *scenario.Scenario
@@ -33,6 +34,17 @@ func (m *Maps) expected(ctx context.Context, s Source, spec *v1alpha1.RadioNetwo
 		return nil, errorOf(err)
 	}
 	return b.links(), ctx.Err()
+}
+
+// silentAt reports whether all radios of a network are silent at a time after T0.
+func silentAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) bool {
+	silent := false
+	for i := range spec.Changes {
+		if c := &spec.Changes[i]; c.Silent != nil && c.AtNanoseconds <= int64(at) {
+			silent = *c.Silent
+		}
+	}
+	return silent || spec.Silent
 }
 
 // budget of a network's links at a time.

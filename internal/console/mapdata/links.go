@@ -89,6 +89,11 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 	} else if !slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.Node == made.HopsFrom }) {
 		return nil, errorf(http.StatusBadRequest, "hopsFrom %q: network %s has no such node", query.HopsFrom, query.Network)
 	}
+	done, err := m.work(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	at, err := m.heard(ctx, s, r, manifest.Files, query, made)
 	if err != nil {
 		return nil, err
@@ -174,6 +179,7 @@ func (m *Maps) logged(ctx context.Context, s Source, uid string, files []runapi.
 			return nil, 0, explain(err, file.Path)
 		}
 		all, until = append(all, links...), max(until, last)
+		m.logs.trim(maxKeptLogBytes, func(l *radioLog) int64 { return l.bytes.Load() })
 	}
 	slices.SortStableFunc(all, func(a, b runapi.RadioLinks) int { return cmp.Compare(a.TimeNanoseconds, b.TimeNanoseconds) })
 	return all, until, nil

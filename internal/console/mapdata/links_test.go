@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // recorded is the radio log of the run in testdata, from 100 s to 145 s after T0.
@@ -137,6 +138,21 @@ func TestExpectedLinksAreThoseWhoseBudgetWouldDo(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
 			t.Errorf("at %d s (-want +got):\n%s", second, diff)
+		}
+	}
+}
+
+func TestASilentNetworkHasNoExpectedLinks(t *testing.T) {
+	plan, yes, no := fixed(t), true, false
+	for at, silent := range map[int64]*bool{50e9: &yes, 60e9: &no} {
+		plan.LiveChanges = append(plan.LiveChanges, runapi.PlannedLiveChange{Name: fmt.Sprint("at-", at), AtNanoseconds: at, Changes: []v1alpha1.RadioChange{{Network: "vhf", Silent: silent}}})
+	}
+	a := newResults(t, plan)
+	for second, want := range map[int]int{45: 4, 55: 0, 65: 4} {
+		at := time.Duration(second) * time.Second
+		made, err := New().Links(t.Context(), a.source(), plan.UID, LinksQuery{Network: "vhf", At: &at, Expected: true})
+		if err != nil || len(made.Links) != want {
+			t.Errorf("at %d s: %v, %v; want %d links", second, err, made, want)
 		}
 	}
 }

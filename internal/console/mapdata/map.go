@@ -94,28 +94,41 @@ func (m *Maps) tracksOfRun(ctx context.Context, s Source, r *run) (map[int32][]P
 	if until == 0 {
 		until = time.Duration(1<<63 - 1)
 	}
-	key := fmt.Sprint(r.scenario.Digest, until)
-	tracks, known := m.tracks.get(key)
-	if !known {
-		compiled, err := m.scenario(ctx, s, r.scenario.Digest)
-		if err != nil {
-			return nil, err
-		}
-		done, err := m.work(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-		if tracks, err = tracksOf(ctx, compiled, until); err != nil {
-			return nil, errorOf(err)
-		}
-		m.tracks.put(key, tracks)
+	tracks, err := m.tracksUntil(ctx, s, r.scenario.Digest, until)
+	if err != nil {
+		return nil, err
 	}
 	byPlatform := map[int32][]Point{}
 	for _, one := range tracks {
 		byPlatform[int32(one.platform)] = one.points //nolint:gosec // at most scenario.MaxPlatform
 	}
 	return byPlatform, nil
+}
+
+// tracksUntil a time of a scenario, unless they are kept.
+func (m *Maps) tracksUntil(ctx context.Context, s Source, digest string, until time.Duration) ([]track, error) {
+	key := fmt.Sprint(digest, until)
+	if tracks, known := m.tracks.get(key); known {
+		return tracks, nil
+	}
+	done, err := m.work(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if tracks, known := m.tracks.get(key); known { // by the one before in the line
+		return tracks, nil
+	}
+	compiled, err := m.scenario(ctx, s, digest)
+	if err != nil {
+		return nil, err
+	}
+	tracks, err := tracksOf(ctx, compiled, until)
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	m.tracks.put(key, tracks)
+	return tracks, nil
 }
 
 func (r *run) node(node topology.Node, tracks map[int32][]Point, broker bool) Node {

@@ -338,3 +338,59 @@ func TestTheTracksOfManyPlatformsStayBounded(t *testing.T) {
 		t.Errorf("%d points; want at most %d", points, maxPoints)
 	}
 }
+
+func TestMapsAndLinksWaitForTheirTurnBeforeTheyReadAScenario(t *testing.T) {
+	a, _ := moving(t)
+	m := New()
+	for range maxWorking {
+		if _, err := m.work(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := m.Map(gone, a.source(), a.plan.UID); !errors.Is(err, context.DeadlineExceeded) || len(m.scenarios.kept) > 0 {
+		t.Errorf("%v with %d scenarios; want to wait without one", err, len(m.scenarios.kept))
+	}
+	gone, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := m.Links(gone, a.source(), a.plan.UID, LinksQuery{Network: "net-a", Expected: true}); !errors.Is(err, context.DeadlineExceeded) || len(m.scenarios.kept) > 0 {
+		t.Errorf("%v with %d scenarios; want to wait without one", err, len(m.scenarios.kept))
+	}
+}
+
+func TestAScenarioThatTwoReadIsKeptOnce(t *testing.T) {
+	var s scenarios
+	first := s.put(keptScenario{"d", &scenario.Scenario{}, 10})
+	if second := s.put(keptScenario{"d", &scenario.Scenario{}, 10}); second != first || len(s.kept) != 1 || s.bytes != 10 {
+		t.Errorf("%d kept with %d bytes; want the first with 10", len(s.kept), s.bytes)
+	}
+}
+
+func TestKeptLogsGoFromTheOldestOnceTheyAreTooLarge(t *testing.T) {
+	logs := newRecent[string, int64](10)
+	for key, bytes := range map[string]int64{"a": 5, "b": 5, "c": 5} {
+		logs.put(key, bytes)
+	}
+	logs.get("a")
+	logs.trim(9, func(bytes int64) int64 { return bytes })
+	if _, known := logs.get("a"); !known || len(logs.kept) != 1 || len(*logs.keys) != 1 {
+		t.Errorf("kept %v; want a, which was used last", logs.kept)
+	}
+	log := &radioLog{links: []runapi.RadioLinks{{From: make([]runapi.RadioLink, 3)}}}
+	if log.size() != 4*linkBytes {
+		t.Errorf("a line with three links takes %d", log.size())
+	}
+}
+
+func TestAFailureOfAScenarioIsAnAnswerAndAnAnswerStaysOne(t *testing.T) {
+	var known *Error
+	if err := errorOf(errors.New("step 3 is damaged")); !errors.As(err, &known) || known.Status != http.StatusUnprocessableEntity || known.Message != "step 3 is damaged" {
+		t.Errorf("%v; want 422", err)
+	}
+	for _, err := range []error{errorf(http.StatusBadRequest, "from 9"), context.Canceled} {
+		if got := errorOf(err); !errors.Is(got, err) {
+			t.Errorf("%v; want %v", got, err)
+		}
+	}
+}

@@ -215,7 +215,7 @@ func (p *previewer) preview() (*ScenarioPreview, error) {
 	made.Warnings = append(append([]string{}, result.Statistics.UnknownSentences...), result.Warnings...)
 	for _, add := range []func(*scenario.Scenario, *ScenarioPreview) error{p.tracks, p.links, p.hops, p.between, p.terrain} {
 		if err := add(s, made); err != nil {
-			return nil, err
+			return nil, errorOf(err)
 		}
 	}
 	return made, nil

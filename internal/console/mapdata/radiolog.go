@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -15,6 +16,8 @@ import (
 const (
 	// maxKeptLogs of hosts' radio logs, of which only the last part that was asked for is kept.
 	maxKeptLogs = 64
+	// maxKeptLogBytes of memory for all kept logs, and linkBytes about that of one link.
+	maxKeptLogBytes, linkBytes = 128 << 20, 256
 	// firstReadBytes of a part, which is doubled until it reaches back far enough, at most maxReadBytes.
 	firstReadBytes, maxReadBytes = 512 << 10, 8 << 20
 	// maxReadOnBytes after a part; beyond them another part is read.
@@ -37,6 +40,8 @@ type radioLog struct {
 	// first is the time from which the part has all links.
 	first int64
 	links []runapi.RadioLinks
+	// bytes of memory, about.
+	bytes atomic.Int64
 }
 
 // newest is the time of a log's last line.
@@ -71,7 +76,16 @@ func (l *radioLog) until(ctx context.Context, read reader, size, at int64) (foun
 		}
 	}
 	l.forget(from)
+	l.bytes.Store(l.size())
 	return found, at, nil
+}
+
+// size in memory, about.
+func (l *radioLog) size() (all int64) {
+	for i := range l.links {
+		all += linkBytes * int64(1+len(l.links[i].From))
+	}
+	return all
 }
 
 // reaches reports whether the part begins early enough, and ends near the wanted end or after it.

@@ -42,6 +42,22 @@ func (r recent[K, V]) put(key K, value V) (gone []V) {
 	return gone
 }
 
+// trim forgets values, those used last at the end, until what is left weighs no more than a bound. The last one stays.
+func (r recent[K, V]) trim(most int64, weight func(V) int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := int64(0)
+	for _, value := range r.kept {
+		all += weight(value)
+	}
+	for all > most && len(*r.keys) > 1 {
+		oldest := (*r.keys)[0]
+		all -= weight(r.kept[oldest])
+		delete(r.kept, oldest)
+		*r.keys = (*r.keys)[1:]
+	}
+}
+
 // use moves a key to the end.
 func (r recent[K, V]) use(key K) {
 	*r.keys = append(slices.DeleteFunc(*r.keys, func(k K) bool { return k == key }), key)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -35,7 +35,7 @@ type keptScenario struct {
 	bytes    int64
 }
 
-// scenario returns the one with a digest, which the user's run names.
+// scenario returns the one with a digest, which the user's run names. The caller's turn to work bounds how many are read at a time.
 func (m *Maps) scenario(ctx context.Context, s Source, digest string) (*scenario.Scenario, error) {
 	if known := m.scenarios.get(digest); known != nil {
 		return known, nil
@@ -61,13 +61,17 @@ func (m *Maps) scenario(ctx context.Context, s Source, digest string) (*scenario
 	if err != nil {
 		return nil, errorf(http.StatusUnprocessableEntity, "scenario %s cannot be read: %v", digest, err)
 	}
-	m.scenarios.put(keptScenario{digest, opened, int64(len(text))})
-	return opened, nil
+	return m.scenarios.put(keptScenario{digest, opened, int64(len(text))}), nil
 }
 
 func (s *scenarios) get(digest string) *scenario.Scenario {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.find(digest)
+}
+
+// find a scenario, which is then the one used last.
+func (s *scenarios) find(digest string) *scenario.Scenario {
 	for i, one := range s.kept {
 		if one.digest == digest {
 			s.kept = append(append(s.kept[:i:i], s.kept[i+1:]...), one)
@@ -77,17 +81,26 @@ func (s *scenarios) get(digest string) *scenario.Scenario {
 	return nil
 }
 
-func (s *scenarios) put(one keptScenario) {
+// put keeps a scenario, and returns it, or the one that another request has kept meanwhile.
+func (s *scenarios) put(one keptScenario) *scenario.Scenario {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if known := s.find(one.digest); known != nil {
+		return known
+	}
 	s.kept, s.bytes = append(s.kept, one), s.bytes+one.bytes
 	for len(s.kept) > 1 && s.bytes > maxKeptBytes {
 		s.bytes -= s.kept[0].bytes
 		s.kept = s.kept[1:]
 	}
+	return one.scenario
 }
 
-// errorOf a scenario that cannot be read any further.
+// errorOf a scenario that cannot be read any further. An answer, and the end of the browser's patience, stay what they are.
 func errorOf(err error) error {
-	return errorf(http.StatusUnprocessableEntity, "%s", fmt.Sprint(err))
+	var known *Error
+	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return errorf(http.StatusUnprocessableEntity, "%s", err)
 }
