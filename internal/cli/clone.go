@@ -14,13 +14,13 @@ import (
 
 // CloneRun makes another experiment of a recorded run, as `vignette rerun` does. Its user may then change it.
 // Inputs that are not the recorded ones are told and refuse nothing, as the user sees the clone before it runs.
+// Errors of the API server and of the archive stay what they are, for the console to explain.
 func CloneRun(ctx context.Context, config *rest.Config, platform, namespace, run string) (*console.Clone, error) {
 	c, err := dial(config, namespace)
 	if err != nil {
 		return nil, err
 	}
-	clone, err := c.cloneRun(ctx, platform, run)
-	return clone, explain(err)
+	return c.cloneRun(ctx, platform, run)
 }
 
 func (c *cluster) cloneRun(ctx context.Context, platform, run string) (*console.Clone, error) {

@@ -2,9 +2,14 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"vignette.dev/vignette/internal/runapi/client"
 )
 
 // Clone is another experiment made of a recorded run.
@@ -35,7 +40,20 @@ func (c *Console) clone(w http.ResponseWriter, r *http.Request, user *User) erro
 	}
 	clone, err := c.config.Clone(r.Context(), user.Config, r.PathValue("namespace"), r.PathValue("run"))
 	if err != nil {
-		return Errorf(http.StatusUnprocessableEntity, "%s", err)
+		return c.explainClone(user, err)
 	}
 	return WriteJSON(w, clone)
+}
+
+// explainClone keeps the answer of the API server or of the archive. Any other error is about the run, which cannot be cloned.
+func (c *Console) explainClone(user *User, err error) error {
+	var answer *client.Error
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &answer):
+		return Errorf(answer.Status, "%s", answer.Said())
+	case errors.As(err, &status), errors.As(err, new(*url.Error)), errors.Is(err, context.Canceled):
+		return c.explain(user, err)
+	}
+	return Errorf(http.StatusUnprocessableEntity, "%s", err)
 }

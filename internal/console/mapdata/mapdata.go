@@ -4,8 +4,10 @@ package mapdata
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"vignette.dev/vignette/internal/runapi/client"
@@ -42,10 +44,13 @@ func errorf(status int, format string, args ...any) error {
 
 // explain an error of the archive.
 func explain(err error, what string) error {
-	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests} {
-		if client.HasStatus(err, status) {
-			return errorf(status, "%s: %v", what, err)
-		}
+	var answer *client.Error
+	told := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
+	if errors.As(err, &answer) && slices.Contains(told, answer.Status) {
+		return errorf(answer.Status, "%s: %s", what, answer.Said())
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err // the browser's end is no failure of the archive
 	}
 	return errorf(http.StatusBadGateway, "%s: the archive cannot be read now: try again", what)
 }

@@ -71,6 +71,18 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server answered %d %s: %s", e.Status, http.StatusText(e.Status), e.Message)
 }
 
+// Said is the explanation in words for people: the message of a Kubernetes Status, which comes from the API server before the archive.
+func (e *Error) Said() string {
+	var status struct {
+		Kind    string `json:"kind"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal([]byte(e.Message), &status) == nil && status.Kind == "Status" && status.Message != "" {
+		return status.Message
+	}
+	return strings.TrimSpace(e.Message)
+}
+
 // IsNotFound reports whether the server knows no such run, agent or file.
 func IsNotFound(err error) bool { return HasStatus(err, http.StatusNotFound) }
 
