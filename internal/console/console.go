@@ -16,12 +16,13 @@
 //	GET  /console/v1/library/PATH          one of them, as YAML
 //	GET  /console/v1/namespaces/NS/runs/UID/map    a mapdata.Map
 //	GET  /console/v1/namespaces/NS/runs/UID/links  mapdata.Links; ?network=N&at=SECONDS&hopsFrom=NODE&expected=true, now without at
-//	POST /console/v1/scenario/preview      a Scenario and its ConfigMaps; the answer is a mapdata.Preview; ?at=SECONDS&limit=DB&from=N&to=N
+//	POST /console/v1/scenario/preview      a Scenario and its ConfigMaps; the answer is a mapdata.ScenarioPreview; ?at=SECONDS&limit=DB&from=N&to=N
 //
 // An error is {"error": "…"}. The API server's own errors are passed on as it sends them.
 package console
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -70,6 +71,8 @@ type User struct {
 	// Server is the API server's address, and Transport sends it requests as the user.
 	Server    *url.URL
 	Transport http.RoundTripper
+	// Session ends with the user's session, and with it what is still open; nil for one that does not end.
+	Session context.Context
 }
 
 // NewUser makes the user of a configuration.
@@ -83,6 +86,19 @@ func NewUser(config *rest.Config) (*User, error) {
 		return nil, err
 	}
 	return &User{Config: config, Server: server, Transport: transport}, nil
+}
+
+// within the user's session: the context ends with the session, too.
+func (u *User) within(ctx context.Context) (joined context.Context, done func()) {
+	joined, cancel := context.WithCancel(ctx)
+	if u.Session == nil {
+		return joined, cancel
+	}
+	stop := context.AfterFunc(u.Session, cancel)
+	return joined, func() {
+		stop()
+		cancel()
+	}
 }
 
 // Console is the handler.
@@ -105,12 +121,12 @@ func New(config Config) (*Console, error) {
 		config.Log = slog.Default()
 	}
 	c := &Console{config: config, hosts: map[string]string{}, judging: make(chan struct{}, maxJudging), mux: http.NewServeMux()}
-	for _, origin := range config.Origins {
-		address, err := url.Parse(origin)
-		if err != nil || address.Host == "" {
-			return nil, errors.New("origin " + origin + ": want one such as https://console.example")
+	for _, text := range config.Origins {
+		origin, host, err := parseOrigin(text)
+		if err != nil {
+			return nil, err
 		}
-		c.hosts[address.Host] = address.Scheme + "://" + address.Host
+		c.hosts[host] = origin
 	}
 	var err error
 	if c.pages, err = newPages(config.Assets); err != nil {
@@ -157,9 +173,14 @@ func (c *Console) forUsers(handle userHandler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, err := c.config.Access.User(r)
 		if err == nil {
-			err = handle(w, r, user)
+			ctx, done := user.within(r.Context())
+			defer done()
+			err = handle(w, r.WithContext(ctx), user)
 		}
 		if err != nil {
+			if !errors.As(err, new(*Error)) {
+				c.config.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+			}
 			WriteError(w, err)
 		}
 	})

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -53,3 +55,16 @@ func changes(method string) bool {
 
 // isUpgrade reports whether a request asks for another protocol, such as WebSocket.
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
+
+// defaultPorts are those that browsers leave out of an origin and of the header Host.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+// parseOrigin returns an origin and its host as browsers write them.
+func parseOrigin(text string) (origin, host string, err error) {
+	address, err := url.Parse(strings.ToLower(text))
+	if err != nil || defaultPorts[address.Scheme] == "" || address.Hostname() == "" || strings.Trim(address.Path, "/") != "" || address.RawQuery+address.Fragment != "" || address.User != nil {
+		return "", "", errors.New("origin " + text + ": want one without a path, such as https://console.example")
+	}
+	host = strings.TrimSuffix(address.Host, ":"+defaultPorts[address.Scheme])
+	return address.Scheme + "://" + host, host, nil
+}

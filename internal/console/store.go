@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,8 +12,10 @@ type store[T any] struct {
 	most     int
 	lifetime time.Duration
 	entries  map[string]stored[T]
-	// order of the names, the oldest first; some may be gone.
+	// order of the names, the oldest first.
 	order []string
+	// ended hears of each entry that goes; nil for nobody.
+	ended func(T)
 }
 
 type stored[T any] struct {
@@ -31,13 +34,8 @@ func (s *store[T]) add(value T, now time.Time) string {
 	name := randomText()
 	s.entries[name] = stored[T]{value, now.Add(s.lifetime)}
 	s.order = append(s.order, name)
-	for len(s.order) > 0 {
-		oldest, there := s.entries[s.order[0]]
-		if there && len(s.order) <= s.most && now.Before(oldest.until) {
-			break
-		}
-		delete(s.entries, s.order[0])
-		s.order = s.order[1:]
+	for len(s.order) > s.most || !now.Before(s.entries[s.order[0]].until) {
+		s.drop(s.order[0])
 	}
 	return name
 }
@@ -62,5 +60,18 @@ func (s *store[T]) take(name string, now time.Time) (value T, found bool) {
 func (s *store[T]) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.drop(name)
+}
+
+// drop an entry, if it is there. The lock is held.
+func (s *store[T]) drop(name string) {
+	entry, found := s.entries[name]
+	if !found {
+		return
+	}
 	delete(s.entries, name)
+	s.order = slices.DeleteFunc(s.order, func(one string) bool { return one == name })
+	if s.ended != nil {
+		s.ended(entry.value)
+	}
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,6 +29,8 @@ type TeamConfig struct {
 	Namespace string
 	// Client sends requests to the issuer.
 	Client *http.Client
+	// Log of failures of OpenID Connect; slog's default if nil.
+	Log *slog.Logger
 }
 
 const (
@@ -68,21 +71,36 @@ type teamSession struct {
 	user    *User
 	expires time.Time
 	refresh string
+	// issuer and subject are who the user is to the login service.
+	issuer, subject string
+	// end of the session: what is still open as its user ends, too.
+	end context.CancelFunc
+}
+
+// begin a session's lifetime.
+func (s *teamSession) begin() *teamSession {
+	s.user.Session, s.end = context.WithTimeout(context.Background(), sessionLifetime)
+	return s
 }
 
 // NewTeam makes the access.
 func NewTeam(config TeamConfig) (*Team, error) {
-	origin, err := url.Parse(config.Origin)
-	if err != nil || origin.Scheme != "https" || origin.Host == "" {
+	origin, _, err := parseOrigin(config.Origin)
+	if err != nil || !strings.HasPrefix(origin, "https:") {
 		return nil, errors.New("the console's origin is " + config.Origin + ": want one such as https://console.example, as browsers keep its cookie for https only")
 	}
 	if _, err := NewUser(rest.AnonymousClientConfig(config.Server)); err != nil {
 		return nil, err
 	}
-	return &Team{
-		config: config, origin: "https://" + origin.Host, now: time.Now,
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	t := &Team{
+		config: config, origin: origin, now: time.Now,
 		logins: newStore[*pendingLogin](maxLogins, loginLifetime), sessions: newStore[*teamSession](maxSessions, sessionLifetime),
-	}, nil
+	}
+	t.sessions.ended = func(session *teamSession) { session.end() }
+	return t, nil
 }
 
 // Register implements Access.
@@ -105,6 +123,7 @@ func (t *Team) issuer() (*oidc.Provider, *oauth2.Config, error) {
 	if t.provider == nil {
 		provider, err := oidc.NewProvider(t.context(context.Background()), t.config.Issuer)
 		if err != nil {
+			t.config.Log.Error("the login service gives no answer that can be used", "issuer", t.config.Issuer, "error", err)
 			return nil, nil, Errorf(http.StatusBadGateway, "the login service %s gives no answer that can be used: try again, or tell the console's administrator", t.config.Issuer)
 		}
 		t.provider = provider
@@ -158,6 +177,7 @@ func (t *Team) complete(w http.ResponseWriter, r *http.Request) error {
 	case !found || !equal(query.Get("state"), login.state):
 		return again("as it took too long or began in another browser")
 	case query.Get("error") != "":
+		t.config.Log.Warn("the login service refused a login", "issuer", t.config.Issuer, "error", query.Get("error"), "description", query.Get("error_description"))
 		return again("as the login service refused it")
 	}
 	_, asking, err := t.issuer()
@@ -166,14 +186,16 @@ func (t *Team) complete(w http.ResponseWriter, r *http.Request) error {
 	}
 	tokens, err := asking.Exchange(t.context(r.Context()), query.Get("code"), oauth2.VerifierOption(login.verifier))
 	if err != nil {
+		t.config.Log.Error("the login service did not confirm a login", "issuer", t.config.Issuer, "error", err)
 		return again("as the login service did not confirm it")
 	}
 	session, err := t.newSession(r.Context(), tokens, login.nonce)
 	if err != nil {
+		t.config.Log.Error("the login service's token is not for this console", "issuer", t.config.Issuer, "error", err)
 		return again("as the login service's token is not for this console")
 	}
 	setCookie(w, loginCookie, "", http.SameSiteLaxMode, -time.Second)
-	setCookie(w, sessionCookie, t.sessions.add(session, t.now()), http.SameSiteStrictMode, sessionLifetime)
+	setCookie(w, sessionCookie, t.sessions.add(session.begin(), t.now()), http.SameSiteStrictMode, sessionLifetime)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, login.to, http.StatusSeeOther)
 	return nil
@@ -200,7 +222,7 @@ func (t *Team) newSession(ctx context.Context, tokens *oauth2.Token, nonce strin
 		return nil, err
 	}
 	user.Mode, user.Namespace = "team", t.config.Namespace
-	return &teamSession{user: user, expires: verified.Expiry, refresh: tokens.RefreshToken}, nil
+	return &teamSession{user: user, expires: verified.Expiry, refresh: tokens.RefreshToken, issuer: verified.Issuer, subject: verified.Subject}, nil
 }
 
 // User implements Access.
@@ -219,10 +241,13 @@ func (t *Team) User(r *http.Request) (*User, error) {
 	if t.now().Before(session.expires.Add(-refreshAhead)) {
 		return session.user, nil
 	}
-	if err := t.renew(context.WithoutCancel(r.Context()), session); err != nil && !t.now().Before(session.expires) {
-		t.sessions.remove(cookie.Value)
-		refused.Message = "the session has ended"
-		return nil, refused
+	if err := t.renew(context.WithoutCancel(r.Context()), session); err != nil {
+		t.config.Log.Warn("a session's token was not renewed", "issuer", t.config.Issuer, "error", err)
+		if !t.now().Before(session.expires) {
+			t.sessions.remove(cookie.Value)
+			refused.Message = "the session has ended"
+			return nil, refused
+		}
 	}
 	return session.user, nil
 }
@@ -240,11 +265,16 @@ func (t *Team) renew(ctx context.Context, session *teamSession) error {
 	if err != nil {
 		return err
 	}
+	session.refresh = tokens.RefreshToken // the one before may be used up
 	renewed, err := t.newSession(ctx, tokens, "")
 	if err != nil {
 		return err
 	}
-	session.user, session.expires, session.refresh = renewed.user, renewed.expires, renewed.refresh
+	if renewed.issuer != session.issuer || renewed.subject != session.subject {
+		return errors.New("the renewed token is of another user")
+	}
+	renewed.user.Session = session.user.Session
+	session.user, session.expires = renewed.user, renewed.expires
 	return nil
 }
 

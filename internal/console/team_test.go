@@ -1,11 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -31,7 +34,14 @@ type issuer struct {
 	lifetime time.Duration
 	audience string
 	refreshs int
+	// renews is whose token a refresh token brings: bob's if empty, none for nobody.
+	renews string
+	// rotates is set if a refresh token is good for one use.
+	rotates bool
+	refresh string
 }
+
+const nobody = "nobody"
 
 func startIssuer(t *testing.T) *issuer {
 	t.Helper()
@@ -39,7 +49,7 @@ func startIssuer(t *testing.T) *issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &issuer{key: key, lifetime: time.Hour, audience: "vignette"}
+	i := &issuer{key: key, lifetime: time.Hour, audience: "vignette", refresh: "refresh"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
@@ -71,16 +81,23 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	defer i.mu.Unlock()
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	byCode := r.FormValue("code") == "code" && base64.RawURLEncoding.EncodeToString(sum[:]) == i.asked.Get("code_challenge") && i.asked.Get("code_challenge_method") == "S256"
-	byRefresh := r.FormValue("refresh_token") == "refresh"
-	if id, secret, ok := r.BasicAuth(); !byCode && !byRefresh || !ok || id != "vignette" || secret != "hush" {
+	byRefresh := r.FormValue("refresh_token") == i.refresh
+	if client, secret, ok := r.BasicAuth(); !byCode && !byRefresh || !ok || client != "vignette" || secret != "hush" {
 		w.WriteHeader(http.StatusBadRequest)
 		answer(w, map[string]string{"error": "invalid_grant"})
 		return
 	}
-	user, nonce := "bob", i.asked.Get("nonce")
+	user, nonce, id := "bob", i.asked.Get("nonce"), "first"
 	if byRefresh {
 		i.refreshs++
-		user, nonce = "bob-renewed", ""
+		user, nonce, id = cmp.Or(i.renews, user), "", "renewed"
+		if i.rotates {
+			i.refresh += "-"
+		}
+		if user == nobody {
+			answer(w, map[string]any{"access_token": "opaque", "token_type": "Bearer", "refresh_token": i.refresh})
+			return
+		}
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: i.key, KeyID: "k"}}, nil)
 	if err != nil {
@@ -88,12 +105,12 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	now := time.Now()
 	raw, err := jwt.Signed(signer).Claims(map[string]any{
-		"iss": i.URL, "sub": user, "aud": i.audience, "iat": now.Unix(), "exp": now.Add(i.lifetime).Unix(), "nonce": nonce,
+		"iss": i.URL, "sub": user, "aud": i.audience, "iat": now.Unix(), "exp": now.Add(i.lifetime).Unix(), "nonce": nonce, "jti": id,
 	}).Serialize()
 	if err != nil {
 		panic(err)
 	}
-	answer(w, map[string]any{"access_token": "opaque", "token_type": "Bearer", "expires_in": int(i.lifetime.Seconds()), "id_token": raw, "refresh_token": "refresh"})
+	answer(w, map[string]any{"access_token": "opaque", "token_type": "Bearer", "expires_in": int(i.lifetime.Seconds()), "id_token": raw, "refresh_token": i.refresh})
 }
 
 // startTeam is a console by https for the users of an issuer.
@@ -102,7 +119,8 @@ func startTeam(t *testing.T, i *issuer) *site {
 	api := startAPIServer(t, nil)
 	server := httptest.NewUnstartedServer(nil)
 	origin := "https://" + server.Listener.Addr().String()
-	access, err := NewTeam(TeamConfig{Issuer: i.URL, ClientID: "vignette", ClientSecret: "hush", Scopes: []string{"groups"}, Origin: origin, Server: &rest.Config{Host: api.URL, BearerToken: "never sent"}, Namespace: "team-nor", Client: http.DefaultClient})
+	lines := &logLines{}
+	access, err := NewTeam(TeamConfig{Issuer: i.URL, ClientID: "vignette", ClientSecret: "hush", Scopes: []string{"groups"}, Origin: origin, Server: &rest.Config{Host: api.URL, BearerToken: "never sent"}, Namespace: "team-nor", Client: http.DefaultClient, Log: slog.New(slog.NewTextHandler(lines, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +136,25 @@ func startTeam(t *testing.T, i *issuer) *site {
 		t.Fatal(err)
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &site{t: t, origin: origin, api: api, client: client}
+	return &site{t: t, origin: origin, api: api, client: client, team: access, log: lines}
+}
+
+// logLines of a console, which writes them from several goroutines.
+type logLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // follow a redirect to another server, as a browser does.
@@ -244,12 +280,126 @@ func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
 	i.lifetime = time.Hour
 	i.mu.Unlock()
 	for range 3 {
-		if answer := s.get(experiments); answer.status != http.StatusOK || !strings.Contains(s.lastToken(), `"sub":"bob-renewed"`) {
+		if answer := s.get(experiments); answer.status != http.StatusOK || !strings.Contains(s.lastToken(), `"jti":"renewed"`) {
 			t.Errorf("%d %s as %s", answer.status, answer.body, s.lastToken())
 		}
 	}
 	if i.refreshs != 1 {
 		t.Errorf("%d renewals; want 1", i.refreshs)
+	}
+}
+
+// startAlmostExpired is a session whose token is renewed at each request.
+func startAlmostExpired(t *testing.T, i *issuer) (*site, *teamSession) {
+	t.Helper()
+	i.lifetime = 30 * time.Second
+	s := startTeam(t, i)
+	s.logInAt("/")
+	for _, one := range s.team.sessions.entries {
+		return s, one.value
+	}
+	t.Fatal("there is no session")
+	return nil, nil
+}
+
+func TestARenewedTokenOfAnotherUserIsNotTaken(t *testing.T) {
+	i := startIssuer(t)
+	i.renews = "eve"
+	s, _ := startAlmostExpired(t, i)
+	if answer := s.get(experiments); answer.status != http.StatusOK || !strings.Contains(s.lastToken(), `"sub":"bob"`) || i.refreshs != 1 {
+		t.Errorf("%d as %s after %d renewals; want bob's first token", answer.status, s.lastToken(), i.refreshs)
+	}
+	if !strings.Contains(s.log.String(), "is of another user") {
+		t.Errorf("the log has %q", s.log.String())
+	}
+}
+
+func TestANewRefreshTokenIsKeptAlsoWithoutAnIDToken(t *testing.T) {
+	i := startIssuer(t)
+	i.renews, i.rotates = nobody, true
+	s, session := startAlmostExpired(t, i)
+	s.get(experiments)
+	if session.refresh != "refresh-" {
+		t.Fatalf("refresh token %q; want the new one", session.refresh)
+	}
+	i.mu.Lock()
+	i.renews = ""
+	i.mu.Unlock()
+	if s.get(experiments); !strings.Contains(s.lastToken(), `"jti":"renewed"`) {
+		t.Errorf("as %s; want the renewed token", s.lastToken())
+	}
+}
+
+func TestEachFailureOfALoginIsInTheLog(t *testing.T) {
+	i := startIssuer(t)
+	i.audience = "another"
+	s := startTeam(t, i)
+	s.logInAt("/")
+	refused := s.follow(strings.Replace(s.follow(s.get("/console/v1/login").header.Get("Location")).header.Get("Location"), "code=code", "error=access_denied", 1))
+	if refused.status != http.StatusBadRequest || !strings.Contains(refused.problem(), "refused it") {
+		t.Errorf("%d %s", refused.status, refused.body)
+	}
+	i.Close()
+	s.team.provider = nil
+	s.get("/console/v1/login")
+	for _, want := range []string{"expected audience", "access_denied", "the login service gives no answer", i.URL} {
+		if !strings.Contains(s.log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, s.log.String())
+		}
+	}
+}
+
+func TestStreamsEndWithTheirSession(t *testing.T) {
+	for name, end := range map[string]func(*site){
+		"logout": func(s *site) { s.post("/console/v1/logout", "") },
+		"its lifetime": func(s *site) {
+			for _, one := range s.team.sessions.entries {
+				one.value.end()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startTeam(t, startIssuer(t))
+			s.api.answer = func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusOK)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+			s.logInAt("/")
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.origin+experiments+"?watch=true", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			watch, err := s.client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer watch.Body.Close()
+			ended := make(chan struct{})
+			go func() {
+				_, _ = io.Copy(io.Discard, watch.Body)
+				close(ended)
+			}()
+			select {
+			case <-ended:
+				t.Fatal("the watch ended by itself")
+			case <-time.After(100 * time.Millisecond):
+			}
+			end(s)
+			select {
+			case <-ended:
+			case <-time.After(20 * time.Second):
+				t.Error("the watch goes on")
+			}
+		})
+	}
+}
+
+func TestASessionsContextEndsAfterItsLifetime(t *testing.T) {
+	session := (&teamSession{user: &User{}}).begin()
+	defer session.end()
+	if until, bounded := session.user.Session.Deadline(); !bounded || time.Until(until) > sessionLifetime {
+		t.Errorf("until %v; want the session's lifetime", until)
 	}
 }
 
@@ -315,9 +465,33 @@ func TestBeyondItsBoundAStoreForgetsTheOldest(t *testing.T) {
 	if _, found := s.get(third, now.Add(time.Minute)); found {
 		t.Error("an entry outlives its time")
 	}
+	var ended []int
+	s.ended = func(value int) { ended = append(ended, value) }
 	s.remove(second)
 	fourth := s.add(4, now)
-	if _, found := s.get(third, now); !found || len(s.order) > 3 {
-		t.Errorf("after a removal: %v, %d names, %s", found, len(s.order), fourth)
+	if _, found := s.get(third, now); !found || len(s.order) != 2 || len(ended) != 1 || ended[0] != 2 {
+		t.Errorf("after a removal: %v, %d names, %s, ended %v", found, len(s.order), fourth, ended)
+	}
+}
+
+func TestEntriesThatAreGoneTakeNoRoomOfTheOthers(t *testing.T) {
+	s, now := newStore[int](3, time.Minute), time.Now()
+	first := s.add(1, now)
+	for range 10 {
+		s.take(s.add(2, now), now)
+	}
+	if _, found := s.get(first, now); !found || len(s.order) != 1 {
+		t.Errorf("the first: %v, %d names; want it alone", found, len(s.order))
+	}
+}
+
+func TestAnOriginIsAsBrowsersWriteIt(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://Console.Example": "https://console.example", "https://console.example:443/": "https://console.example", "http://127.0.0.1:8443": "http://127.0.0.1:8443", "http://[::1]:80": "http://[::1]",
+		"https://console.example/ui": "", "console.example": "", "ftp://console.example": "", "https://": "", "https://a@console.example": "",
+	} {
+		if got, _, err := parseOrigin(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
 	}
 }

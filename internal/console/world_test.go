@@ -91,6 +91,9 @@ type site struct {
 	token  string
 	api    *apiServer
 	client *http.Client
+	// team and log are those of a console for many users.
+	team *Team
+	log  *logLines
 }
 
 func startLocal(t testing.TB, answer http.HandlerFunc) *site {
