@@ -52,6 +52,8 @@ func newReader(user *User, browser *http.Client) (client.Reader, error) {
 	for _, kind := range []string{"Pod", "ResourceQuota"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	mapper.Add(v1alpha1.GroupVersion.WithKind("Experiment"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"Experiment", "NodeTemplate"} {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
 	return client.New(user.Config, client.Options{HTTPClient: browser, Scheme: scheme, Mapper: mapper})
 }

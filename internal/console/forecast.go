@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -125,24 +126,85 @@ func (c *Console) forecast(w http.ResponseWriter, r *http.Request, user *User) e
 	if report.Failed() || object == nil {
 		return Errorf(http.StatusUnprocessableEntity, "the text has errors, or no Experiment and no Campaign: vignette validate says which")
 	}
-	f, made, err := newForecaster(c.config.PlatformNamespace, namespace, object)
+	kube, err := newReader(user, &http.Client{Transport: user.Transport})
+	if err != nil {
+		return err
+	}
+	templates := nodeTemplates{}
+	if namespace != "" {
+		templates.list(r.Context(), kube, "", namespace, c.config.PlatformNamespace)
+	}
+	templates.add(namespace, report.Manifests)
+	f, made, err := newForecaster(c.config.PlatformNamespace, namespace, object, templates)
 	if err != nil {
 		return err
 	}
 	made.expand(report.Expansions[object.GetKind()+"/"+object.GetName()])
 	if namespace != "" {
-		kube, err := newReader(user, &http.Client{Transport: user.Transport})
-		if err != nil {
-			return err
-		}
 		f.ask(r.Context(), kube, made)
 	}
 	return WriteJSON(w, made)
 }
 
+// nodeTemplates are the virtual machines of NodeTemplates, by namespace and name.
+type nodeTemplates map[string]map[string]v1alpha1.VirtualMachine
+
+// list those of the first namespaces that the user may read; the empty one is all of them.
+func (n nodeTemplates) list(ctx context.Context, kube client.Reader, namespaces ...string) {
+	for _, namespace := range namespaces {
+		var list v1alpha1.NodeTemplateList
+		if kube.List(ctx, &list, client.InNamespace(namespace)) != nil {
+			continue // newForecaster tells which ones are missing
+		}
+		for i := range list.Items {
+			n.set(list.Items[i].Namespace, list.Items[i].Name, list.Items[i].Spec.VM)
+		}
+		if namespace == "" {
+			return
+		}
+	}
+}
+
+// add those of a text, which come before the namespace's own.
+func (n nodeTemplates) add(namespace string, objects []*unstructured.Unstructured) {
+	for _, object := range objects {
+		var template v1alpha1.NodeTemplate
+		if object.GetKind() == "NodeTemplate" && runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &template) == nil {
+			n.set(cmp.Or(template.Namespace, namespace), template.Name, template.Spec.VM)
+		}
+	}
+}
+
+func (n nodeTemplates) set(namespace, name string, vm v1alpha1.VirtualMachine) {
+	if n[namespace] == nil {
+		n[namespace] = map[string]v1alpha1.VirtualMachine{}
+	}
+	n[namespace][name] = vm
+}
+
+// of an experiment: those of its namespace, or else of the platform's. Missing ones are named.
+func (n nodeTemplates) of(e *v1alpha1.Experiment, platform string) (found map[string]v1alpha1.VirtualMachine, missing []string) {
+	found = map[string]v1alpha1.VirtualMachine{}
+	for _, node := range e.Spec.Nodes {
+		if node.VM == nil || node.VM.Template == "" {
+			continue
+		}
+		vm, known := n[e.Namespace][node.VM.Template]
+		if !known {
+			vm, known = n[platform][node.VM.Template]
+		}
+		if known {
+			found[node.VM.Template] = vm
+		} else if !slices.Contains(missing, node.VM.Template) {
+			missing = append(missing, node.VM.Template)
+		}
+	}
+	return found, missing
+}
+
 // newForecaster of an experiment, with what follows from its spec.
-func newForecaster(platform, namespace string, object *unstructured.Unstructured) (*forecaster, *Forecast, error) {
-	f := &forecaster{experiment: &v1alpha1.Experiment{}, kinds: queue.NewResourceKinds(), platform: platform}
+func newForecaster(platform, namespace string, object *unstructured.Unstructured, templates nodeTemplates) (*forecaster, *Forecast, error) {
+	f := &forecaster{experiment: &v1alpha1.Experiment{}, kinds: queue.NewResourceKinds(), platform: platform, templates: templates}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": specOf(object)}, f.experiment); err != nil {
 		return nil, nil, err
 	}
@@ -157,6 +219,10 @@ func newForecaster(platform, namespace string, object *unstructured.Unstructured
 		requests := queue.Requests(&pod.Spec)
 		p.CPUCores += float64(requests.Cpu().MilliValue()) / 1000
 		p.MemoryBytes += requests.Memory().Value()
+	}
+	_, missing := templates.of(f.experiment, platform)
+	for _, name := range missing {
+		p.Unknown = append(p.Unknown, "NodeTemplate "+name+", whose amounts are not counted")
 	}
 	if f.lasts != queue.Forever {
 		p.DurationSeconds = f.lasts.Seconds()
@@ -197,6 +263,7 @@ type forecaster struct {
 	lasts       time.Duration
 	kinds       *queue.ResourceKinds
 	platform    string
+	templates   nodeTemplates
 	nodes       corev1.NodeList
 	pods        corev1.PodList
 	quotas      corev1.ResourceQuotaList
@@ -204,7 +271,8 @@ type forecaster struct {
 }
 
 func (f *forecaster) requirementsOf(e *v1alpha1.Experiment) (requirements.Requirements, bool) {
-	return requirements.Of(e, render.Options{Namespace: f.platform}, nil, requirements.StartLead)
+	templates, _ := f.templates.of(e, f.platform)
+	return requirements.Of(e, render.Options{Namespace: f.platform}, templates, requirements.StartLead)
 }
 
 // ask the cluster what is free. What the user may not read stays unknown.
@@ -219,18 +287,37 @@ func (f *forecaster) ask(ctx context.Context, kube client.Reader, p *Forecast) {
 		}
 		return err == nil
 	}
-	if list(&f.quotas, "the quotas of namespace "+f.experiment.Namespace, client.InNamespace(f.experiment.Namespace)) {
-		p.Quotas = quotaNeeds(queue.QuotasOf(f.quotas.Items), f.demand)
+	own := f.experiment.Namespace
+	if kube.List(ctx, &f.quotas) == nil || list(&f.quotas, "the quotas of namespace "+own, client.InNamespace(own)) {
+		p.Quotas = quotaNeeds(f.quotasByNamespace()[own], f.demand)
+	}
+	if queueName := f.experiment.Spec.QueueName; queueName != "" {
+		p.Unknown = append(p.Unknown, "when it starts, as Kueue decides that by LocalQueue "+queueName)
+		return
 	}
 	if list(&f.nodes, "the cluster's hosts") && list(&f.pods, "the pods of all namespaces") && list(&f.experiments, "the experiments of all namespaces") {
 		p.Start = f.start(time.Now())
 	}
 }
 
+// quotasByNamespace has those that the user may read: of all namespaces, or of the experiment's.
+func (f *forecaster) quotasByNamespace() map[string][]queue.Quota {
+	lists := map[string][]corev1.ResourceQuota{}
+	for i := range f.quotas.Items {
+		namespace := f.quotas.Items[i].Namespace
+		lists[namespace] = append(lists[namespace], f.quotas.Items[i])
+	}
+	quotas := map[string][]queue.Quota{}
+	for namespace, list := range lists {
+		quotas[namespace] = queue.QuotasOf(list)
+	}
+	return quotas
+}
+
 // start asks the operator's queue when the experiment would start, after all that wait already.
 func (f *forecaster) start(now time.Time) *ExpectedStart {
 	e := f.experiment
-	snapshot := queue.Snapshot{Now: now, Kinds: f.kinds, Quotas: map[string][]queue.Quota{e.Namespace: queue.QuotasOf(f.quotas.Items)}}
+	snapshot := queue.Snapshot{Now: now, Kinds: f.kinds, Quotas: f.quotasByNamespace()}
 	cluster := f.kinds.ClusterOf(f.nodes.Items)
 	holds := f.placePods(cluster)
 	for i := range f.experiments.Items {
@@ -248,48 +335,54 @@ func (f *forecaster) start(now time.Time) *ExpectedStart {
 	return start
 }
 
+// held is what the pods of an experiment take now.
+type held struct {
+	holds []queue.Holding
+	claim queue.Claim
+}
+
 // placePods takes the room of all pods, and returns what each experiment holds, by its UID.
-func (f *forecaster) placePods(cluster *queue.Cluster) map[string][]queue.Holding {
-	holds := map[string][]queue.Holding{}
+func (f *forecaster) placePods(cluster *queue.Cluster) map[string]held {
+	all := map[string]held{}
 	var unscheduled []*corev1.Pod
 	for i := range f.pods.Items {
 		pod := &f.pods.Items[i]
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
+		uid := pod.Labels[v1alpha1.LabelExperimentUID]
+		one := all[uid]
+		one.claim = one.claim.Plus(queue.ClaimOf(&pod.Spec))
 		if pod.Spec.NodeName == "" {
 			unscheduled = append(unscheduled, pod)
-			continue
+		} else if taken, ok := cluster.Add(pod); ok {
+			one.holds = append(one.holds, taken)
 		}
-		if held, ok := cluster.Add(pod); ok {
-			uid := pod.Labels[v1alpha1.LabelExperimentUID]
-			holds[uid] = append(holds[uid], held)
-		}
+		all[uid] = one
 	}
 	cluster.Place(f.kinds.DemandOf(unscheduled))
-	return holds
+	return all
 }
 
-// addExperiment to a snapshot: as one that runs, or as one that waits.
-func (f *forecaster) addExperiment(snapshot *queue.Snapshot, e *v1alpha1.Experiment, holds map[string][]queue.Holding, now time.Time) {
-	if slices.Contains([]v1alpha1.ExperimentPhase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed}, e.Status.Phase) || e.Spec.QueueName != "" {
-		return
-	}
-	needed, ok := f.requirementsOf(e)
-	if !ok {
-		return
-	}
+// addExperiment to a snapshot: as one that waits, or as one that holds room, also by Kueue. Others wait for no room.
+func (f *forecaster) addExperiment(snapshot *queue.Snapshot, e *v1alpha1.Experiment, all map[string]held, now time.Time) {
 	identity := queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
+	needed, ok := f.requirementsOf(e)
 	if e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == "" {
-		snapshot.Waiters = append(snapshot.Waiters, queue.Waiter{Identity: identity, Demand: f.kinds.DemandOf(needed.Pods), Duration: needed.Duration()})
+		if ok && requirements.Waits(e) {
+			snapshot.Waiters = append(snapshot.Waiters, queue.Waiter{Identity: identity, Demand: f.kinds.DemandOf(needed.Pods), Duration: needed.Duration()})
+		}
 		return
 	}
-	run := queue.Run{Identity: identity, Started: now, Holds: holds[string(e.UID)]}
+	own := all[string(e.UID)]
+	run := queue.Run{Identity: identity, Started: now, Holds: own.holds, Claim: own.claim}
 	if e.Status.StartTime != nil {
 		run.Started = e.Status.StartTime.Time
 	}
-	run.Claim = f.kinds.DemandOf(needed.Pods).Claim
+	finished := slices.Contains([]v1alpha1.ExperimentPhase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed}, e.Status.Phase)
 	switch {
+	case !ok || finished || !e.DeletionTimestamp.IsZero():
+		run.Ends = now
 	case e.Spec.Stop || e.Status.Phase == v1alpha1.PhaseCollecting || e.Status.Phase == v1alpha1.PhaseAnalysing:
 		run.Ends = now.Add(needed.AfterStop)
 	case needed.AfterT0 == queue.Forever:
@@ -298,5 +391,7 @@ func (f *forecaster) addExperiment(snapshot *queue.Snapshot, e *v1alpha1.Experim
 	default:
 		run.Ends = run.Started.Add(needed.Duration())
 	}
-	snapshot.Runs = append(snapshot.Runs, run)
+	if len(run.Holds) > 0 || run.Claim != (queue.Claim{}) {
+		snapshot.Runs = append(snapshot.Runs, run)
+	}
 }

@@ -44,17 +44,25 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 // forecastOf pair in namespace team, in a cluster with these objects.
 func forecastOf(t *testing.T, objects ...client.Object) *Forecast {
 	t.Helper()
+	return forecastOfText(t, pairText, objects...)
+}
+
+func forecastOfText(t *testing.T, text string, objects ...client.Object) *Forecast {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f, p, err := newForecaster("vignette-system", "team", parsed(t, pairText))
+	kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource().Build()
+	templates := nodeTemplates{}
+	templates.list(t.Context(), kube, "", "team", "vignette-system")
+	f, p, err := newForecaster("vignette-system", "team", parsed(t, text), templates)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.ask(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource().Build(), p)
+	f.ask(t.Context(), kube, p)
 	return p
 }
 
@@ -76,19 +84,88 @@ func TestAForecastHasWhatAllNodesTake(t *testing.T) {
 
 func TestAnExperimentWithoutRoomStartsWhenAnotherEnds(t *testing.T) {
 	began := metav1.NewTime(time.Now().Add(-time.Minute).Truncate(time.Second))
+	other := otherPair(t)
+	other.Status.Phase, other.Status.StartTime, other.Status.T0 = v1alpha1.PhaseRunning, &began, &metav1.MicroTime{Time: began.Time}
+	byKueue := other.DeepCopy()
+	byKueue.Spec.QueueName = "lab"
+	for _, one := range []*v1alpha1.Experiment{other, byKueue} {
+		start := forecastOf(t, append(podsOfOther(), host("5"), one)...).Start
+		if start == nil || start.Admitted || start.Position != 1 || start.ExpectedStart == nil || !start.ExpectedStart.After(time.Now()) {
+			t.Errorf("queue %q: start %+v; want place 1 and a time to come", one.Spec.QueueName, start)
+		}
+	}
+}
+
+// otherPair is another experiment, in namespace team-two.
+func otherPair(t *testing.T) *v1alpha1.Experiment {
+	t.Helper()
 	other := &v1alpha1.Experiment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(parsed(t, pairText).Object, other); err != nil {
 		t.Fatal(err)
 	}
-	other.Namespace, other.Name, other.UID = "team-two", "other", "u1"
-	other.Status.Phase, other.Status.StartTime, other.Status.T0 = v1alpha1.PhaseRunning, &began, &metav1.MicroTime{Time: began.Time}
-	objects := []client.Object{host("5"), other}
+	other.Namespace, other.Name, other.UID, other.CreationTimestamp = "team-two", "other", "u1", metav1.NewTime(time.Now().Add(-time.Hour))
+	return other
+}
+
+// podsOfOther take the room of three pods.
+func podsOfOther() (pods []client.Object) {
 	for _, name := range []string{"a", "b", "c"} {
-		objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-two", Name: name, Labels: map[string]string{v1alpha1.LabelExperimentUID: "u1"}}, Spec: corev1.PodSpec{NodeName: "n1"}})
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-two", Name: name, Labels: map[string]string{v1alpha1.LabelExperimentUID: "u1"}}, Spec: corev1.PodSpec{NodeName: "n1"}})
 	}
-	start := forecastOf(t, objects...).Start
-	if start == nil || start.Admitted || start.Position != 1 || start.ExpectedStart == nil || !start.ExpectedStart.After(time.Now()) {
-		t.Errorf("start %+v; want place 1 and a time to come", start)
+	return pods
+}
+
+func TestOnlyExperimentsOfTheQueueAreBeforeAnother(t *testing.T) {
+	accepted := []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
+	now := metav1.Now()
+	for name, asked := range map[string]struct {
+		change func(*v1alpha1.Experiment)
+		first  bool
+	}{
+		"a queued one":         {func(*v1alpha1.Experiment) {}, false},
+		"a stopped one":        {func(e *v1alpha1.Experiment) { e.Spec.Stop = true }, true},
+		"one of Kueue":         {func(e *v1alpha1.Experiment) { e.Spec.QueueName = "lab" }, true},
+		"one with errors":      {func(e *v1alpha1.Experiment) { e.Status.Conditions = nil }, true},
+		"one that is not seen": {func(e *v1alpha1.Experiment) { e.Status.Phase = "" }, true},
+		"one that is going":    {func(e *v1alpha1.Experiment) { e.DeletionTimestamp, e.Finalizers = &now, []string{"vignette.dev/x"} }, true},
+	} {
+		other := otherPair(t)
+		other.Status.Phase, other.Status.Conditions = v1alpha1.PhaseQueued, accepted
+		asked.change(other)
+		if start := forecastOf(t, host("6"), other).Start; start == nil || start.Admitted != asked.first {
+			t.Errorf("%s: start %+v; want at once: %v", name, start, asked.first)
+		}
+	}
+}
+
+func TestAnExperimentBehindOneThatItsOwnQuotaHoldsStartsAtOnce(t *testing.T) {
+	other := otherPair(t)
+	other.Status.Phase, other.Status.Conditions = v1alpha1.PhaseQueued, []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
+	full := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team-two", Name: "full"}}
+	full.Status.Hard, full.Status.Used = corev1.ResourceList{"pods": resource.MustParse("6")}, corev1.ResourceList{"pods": resource.MustParse("6")}
+	p := forecastOf(t, host("6"), other, full)
+	if p.Start == nil || !p.Start.Admitted || len(p.Quotas) > 0 {
+		t.Errorf("start %+v, quotas %v; want at once, and none of another namespace", p.Start, p.Quotas)
+	}
+}
+
+func TestWhenAnExperimentOfKueueStartsIsNotKnown(t *testing.T) {
+	p := forecastOfText(t, strings.Replace(pairText, "  duration:", "  queueName: lab\n  duration:", 1), host("10"))
+	if p.Start != nil || len(p.Unknown) != 1 || !strings.Contains(p.Unknown[0], "LocalQueue lab") {
+		t.Errorf("start %+v, unknown %q; want none, and Kueue's queue", p.Start, p.Unknown)
+	}
+}
+
+func TestAVirtualMachineTakesWhatItsTemplateSays(t *testing.T) {
+	text := strings.Replace(pairText, "{name: hq, networks: [wan], apps: [hub]}", "{name: hq, networks: [wan], runtime: vm, vm: {template: big}}", 1)
+	template := &v1alpha1.NodeTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "vignette-system", Name: "big"}}
+	template.Spec.VM.Memory = "3Gi"
+	with, without := forecastOfText(t, text, host("10"), template), forecastOfText(t, text, host("10"))
+	if with.MemoryBytes < without.MemoryBytes+1<<30 || len(with.Unknown) > 0 {
+		t.Errorf("%d bytes, %d without the template, unknown %q", with.MemoryBytes, without.MemoryBytes, with.Unknown)
+	}
+	if len(without.Unknown) != 1 || !strings.Contains(without.Unknown[0], "NodeTemplate big") {
+		t.Errorf("unknown %q; want the template", without.Unknown)
 	}
 }
 

@@ -371,7 +371,7 @@ func (b *snapshotter) sortExperiments(experiments []v1alpha1.Experiment, quotas 
 		switch {
 		case b.holdsRoom(e):
 			b.addRun(e)
-		case e.DeletionTimestamp.IsZero() && isQueued(e):
+		case needs.Waits(e):
 			n, ok := b.requirementsOf(e)
 			if !ok {
 				continue
@@ -391,12 +391,6 @@ func (b *snapshotter) sortExperiments(experiments []v1alpha1.Experiment, quotas 
 
 func identity(e *v1alpha1.Experiment) queue.Identity {
 	return queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
-}
-
-// isQueued reports whether an experiment is in this queue, not in Kueue's.
-func isQueued(e *v1alpha1.Experiment) bool {
-	return e.Status.Phase == v1alpha1.PhaseQueued && e.Spec.QueueName == "" && !e.Spec.Stop &&
-		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionAccepted)
 }
 
 // holdsRoom reports whether an experiment is admitted, even if the caches do not show it yet.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/queue"
@@ -59,4 +60,10 @@ func (r *Requirements) Duration() time.Duration {
 		return queue.Forever
 	}
 	return r.BeforeT0 + r.AfterT0
+}
+
+// Waits reports whether an experiment is in the platform's queue, not in Kueue's.
+func Waits(e *v1alpha1.Experiment) bool {
+	return e.DeletionTimestamp.IsZero() && e.Status.Phase == v1alpha1.PhaseQueued && e.Spec.QueueName == "" && !e.Spec.Stop &&
+		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionAccepted)
 }
