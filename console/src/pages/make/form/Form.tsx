@@ -14,10 +14,11 @@ export function Form() {
   return (
     <Stack gap="md">
       <Fieldset legend="Run">
-        <SimpleGrid cols={{ base: 1, xs: 3 }}>
+        <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }}>
           <TextField label="Name" path={["metadata", "name"]} whole />
           <TextField label="Duration" path={["duration"]} placeholder="until it is stopped" />
           <TextField label="Seed" path={["seed"]} number />
+          <TextField label="Scenario" path={["scenario", "ref"]} emptied={["scenario"]} placeholder="none: nobody moves" />
         </SimpleGrid>
       </Fieldset>
       <Fieldset legend="Networks">

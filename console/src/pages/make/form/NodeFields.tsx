@@ -10,14 +10,17 @@ export function NodeFields({ place }: { place: number }) {
   const { editing } = useForm();
   const path: Path = ["nodes", place];
   const node = fieldsOf(at(editing.spec, path));
+  const moves = editing.spec.scenario !== undefined;
+  const several = Number(node.count ?? 1) > 1;
   return (
     <Paper withBorder p="xs">
       <Group align="start" wrap="nowrap" gap="xs">
         <Stack gap="xs" flex={1} miw={0}>
-          <SimpleGrid cols={3} spacing="xs">
+          <SimpleGrid cols={moves ? { base: 2, xs: 4 } : 3} spacing="xs">
             <TextField label="Name" path={[...path, "name"]} />
             <TextField label="Count" path={[...path, "count"]} number placeholder="1" />
             <TextField label="Group" path={[...path, "group"]} placeholder={wordOf(node.name)} />
+            {moves && (several ? <TextField label="Platforms" path={[...path, "platforms"]} placeholder="1-4" /> : <TextField label="Platform" path={[...path, "platform"]} placeholder="of the scenario" />)}
           </SimpleGrid>
           <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
             <NamesField label="Networks" path={[...path, "networks"]} options={namesOf(editing.spec.networks)} within />

@@ -15,9 +15,11 @@ interface FieldProps {
   number?: boolean;
   suggestions?: string[];
   placeholder?: string;
+  /** emptied is what goes with the last word, if that is more than the field itself. */
+  emptied?: Path;
 }
 
-function useField({ path, whole = false, within = false }: Pick<FieldProps, "path" | "whole" | "within">) {
+function useField({ path, whole = false, within = false, emptied = path }: Pick<FieldProps, "path" | "whole" | "within" | "emptied">) {
   const { editing, findings, schemas, edit } = useForm();
   const full = whole ? path : editing.path(path);
   const { written } = editing;
@@ -30,12 +32,15 @@ function useField({ path, whole = false, within = false }: Pick<FieldProps, "pat
     set: (value: unknown) => {
       edit([{ document: written.document, path: full, value }]);
     },
+    clear: () => {
+      edit([{ document: written.document, path: whole ? emptied : editing.path(emptied), value: undefined }]);
+    },
   };
 }
 
 /** TextField changes the document with every key. An emptied field is removed when it is left, so that it keeps its place meanwhile. */
 export function TextField({ label, number = false, suggestions, placeholder, ...rest }: FieldProps) {
-  const { value, error, fallback, set } = useField(rest);
+  const { value, error, fallback, set, clear } = useField(rest);
   const [draft, setDraft] = useState<string>();
   const shown = draft ?? wordOf(value);
   const change = (word: string) => {
@@ -43,7 +48,7 @@ export function TextField({ label, number = false, suggestions, placeholder, ...
     if (word !== "") set(number && /^-?\d+$/.test(word) ? Number(word) : word);
   };
   const leave = () => {
-    if (draft === "") set(undefined);
+    if (draft === "") clear();
     setDraft(undefined);
   };
   const properties = { label, error, value: shown, placeholder: placeholder ?? fallback, onBlur: leave, spellCheck: false, autoComplete: "off" } as const;
