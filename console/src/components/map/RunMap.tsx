@@ -1,6 +1,7 @@
 import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
+import { useNow } from "../../app/clock";
 import { Trouble } from "../Trouble";
 import { hasPositions, hopsOver, jammersAt, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
 import { useMapClock } from "./clock";
@@ -30,7 +31,7 @@ export interface RunMapProps {
   t0: string | undefined;
   /** live: the run goes on. */
   live: boolean;
-  /** withoutPositions is shown for a run whose nodes are nowhere. */
+  /** withoutPositions is shown for a run whose nodes are nowhere, above the children. */
   withoutPositions: ReactNode;
   /** map that is shown, for those who have to ask it. */
   map: RefObject<MapHandle | null>;
@@ -45,7 +46,7 @@ const mapMilliseconds = 10_000;
 
 /** RunMap shows where the nodes of a run are, and the links between them, live or at a moment. */
 export function RunMap(props: RunMapProps) {
-  const { namespace, uid, live, withoutPositions } = props;
+  const { namespace, uid, live } = props;
   const map = useQuery({
     queryKey: ["map", namespace, uid],
     queryFn: ({ signal }) => readMap(namespace, uid, signal),
@@ -53,8 +54,22 @@ export function RunMap(props: RunMapProps) {
     enabled: uid !== "",
   });
   if (!map.data) return map.error ? <Trouble error={map.error} title="The map could not be read" /> : <Loader aria-label="The map is being read" />;
-  if (!hasPositions(map.data)) return withoutPositions;
+  if (!hasPositions(map.data)) return <Nowhere {...props} data={map.data} />;
   return <KnownRunMap {...props} data={map.data} trouble={map.error} />;
+}
+
+/** Nowhere has no map to draw; its networks can be changed all the same. */
+function Nowhere({ withoutPositions, t0, live, children, data }: RunMapProps & { data: RunMapData }) {
+  const now = useNow();
+  const begun = t0 ?? data.t0;
+  const end = data.durationSeconds ?? Infinity;
+  const at = live && begun ? (now - Date.parse(begun)) / 1000 : end;
+  return (
+    <Stack gap="md">
+      {withoutPositions}
+      {children?.({ network: data.networks[0]?.name ?? "", node: undefined, link: undefined, at, data })}
+    </Stack>
+  );
 }
 
 const mapHeight = 520;

@@ -50,7 +50,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
       uid={uid}
       t0={t0}
       live={live}
-      withoutPositions={<WithoutPositions namespace={namespace} name={name} t0={t0} />}
+      withoutPositions={<WithoutPositions namespace={namespace} name={name} />}
       onPlace={onPlace}
       draft={place && { name: draft.values.name || "new jammer", place }}
     >
@@ -88,14 +88,13 @@ function Beginnings({ selection, onBegin }: { selection: RunSelection; onBegin: 
   );
 }
 
-function WithoutPositions({ namespace, name, t0 }: { namespace: string; name: string; t0: string | undefined }) {
+function WithoutPositions({ namespace, name }: { namespace: string; name: string }) {
   return (
     <Stack align="start">
       <Text>No node of this run has a position, so that there is no map. Its nodes, networks and links are drawn as a topology.</Text>
       <Button component={Link} to={`/ns/${namespace}/experiments/${name}?tab=topology`} variant="default">
         Show the topology
       </Button>
-      <LiveChangeList namespace={namespace} experiment={name} t0={t0} />
     </Stack>
   );
 }
