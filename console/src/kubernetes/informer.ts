@@ -1,5 +1,6 @@
 import { list, parametersOf, pathOf, Refusal, type List, type Selection } from "./client";
 import type { Kind, KubernetesObject } from "./kinds";
+import { closeSocket } from "./socket";
 
 /** State of the objects of a selection, as far as it is known. */
 export interface Snapshot<T> {
@@ -210,7 +211,7 @@ const browser: Transport = {
     };
     return {
       close: () => {
-        socket.close();
+        closeSocket(socket);
       },
     };
   },

@@ -2,6 +2,7 @@ import "@xterm/xterm/css/xterm.css";
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import { cspNonce } from "../../app/nonce";
+import { closeSocket } from "../../kubernetes/socket";
 import { protocol, received, resized, shellPath, typed } from "./exec";
 
 /** Place of a shell. */
@@ -85,8 +86,9 @@ export function openShell(element: HTMLElement, place: Place, onEnd: (message: s
   observer.observe(element);
   return () => {
     observer.disconnect();
+    socket.onopen = null;
     socket.onclose = null;
-    socket.close();
+    closeSocket(socket);
     terminal.dispose();
   };
 }
