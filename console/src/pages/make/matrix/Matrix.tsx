@@ -1,4 +1,5 @@
 import { Autocomplete, Button, CloseButton, Fieldset, Group, NumberInput, Paper, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { useMemo } from "react";
 import { span } from "../../../components/time";
 import { useForm } from "../form/context";
 import { useForecast, useText } from "../hooks";
@@ -56,17 +57,23 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
 }
 
 function MakeCampaign({ model }: { model: TextModel }) {
+  const { text } = useText(model);
+  const campaign = useMemo(() => asCampaign(text), [text]);
   return (
     <Stack align="start">
       <Text>A campaign runs the experiment once for each combination of some values. The experiment becomes its template.</Text>
-      <Button
-        variant="default"
-        onClick={() => {
-          model.replace(asCampaign(model.getSnapshot().text), "campaign");
-        }}
-      >
-        Make it a campaign
-      </Button>
+      {campaign === undefined ? (
+        <Text>The text has to be without errors of YAML, and the experiment&apos;s spec has to begin on a line of its own. Then the page can make a campaign of it.</Text>
+      ) : (
+        <Button
+          variant="default"
+          onClick={() => {
+            model.replace(campaign, "campaign");
+          }}
+        >
+          Make it a campaign
+        </Button>
+      )}
     </Stack>
   );
 }

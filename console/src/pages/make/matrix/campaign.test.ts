@@ -10,23 +10,41 @@ function campaignOf(text: string) {
   return main;
 }
 
+function campaignText(text: string): string {
+  const made = asCampaign(text);
+  if (made === undefined) throw new Error("no campaign was made of the text");
+  return made;
+}
+
 test("a campaign of an experiment has its spec as the template, with every comment", () => {
   const before = campaignOf(empty);
-  const text = asCampaign(empty);
+  const text = campaignText(empty);
   const after = campaignOf(text);
   expect(after.kind).toBe("Campaign");
   expect(after.object.spec).toMatchObject({ repeats: 1, matrix: { axes: [] }, template: { spec: before.object.spec } });
   expect(text).toContain("# 3 s to connect, then the first messages");
 });
 
-test("a campaign of the second of two documents leaves what stands around it", () => {
-  const text = `# first\nkind: Scenario\nmetadata: {name: s}\n---\n${empty}---\nkind: Waveform\nmetadata: {name: w}\n`;
-  const { objects } = read(asCampaign(text));
-  expect(objects.map((o) => `${o.kind}/${o.name}`)).toEqual(["Scenario/s", "Campaign/my-experiment", "Waveform/w"]);
+test("a campaign of the second of three documents leaves what stands around it", () => {
+  const scenario = "# first\nkind: Scenario\nmetadata: {name: s}\nspec:\n  description: moves\n---\n";
+  const waveform = "---\nkind: Waveform\nmetadata: {name: w}\nspec:\n  tdma: {}\n";
+  const text = campaignText(`${scenario}${empty}${waveform}`);
+  expect(text.startsWith(scenario)).toBe(true);
+  expect(text.endsWith(waveform)).toBe(true);
+  expect(read(text).objects.map((o) => `${o.kind}/${o.name}`)).toEqual(["Scenario/s", "Campaign/my-experiment", "Waveform/w"]);
+  expect(campaignOf(text).object.spec).toMatchObject({ template: { spec: campaignOf(empty).object.spec } });
+});
+
+test("the kind may stand after the spec", () => {
+  expect(campaignOf(campaignText("metadata: {name: e}\nspec:\n  seed: 5\nkind: Experiment\n")).object).toMatchObject({ kind: "Campaign", spec: { template: { spec: { seed: 5 } } } });
+});
+
+test("no campaign is made of a text without an experiment, or with a spec on one line", () => {
+  for (const text of ["kind: Waveform\nspec:\n  tdma: {}\n", "kind: Experiment\nspec: {seed: 5}\n", '{"kind": "Experiment", "spec": {"seed": 5}}']) expect(asCampaign(text)).toBeUndefined();
 });
 
 test("axes are added, filled and removed", () => {
-  let text = asCampaign(empty);
+  let text = campaignText(empty);
   const apply = (make: (m: MatrixEditing) => ReturnType<MatrixEditing["addAxis"]>) => {
     text = edited(text, make(new MatrixEditing(campaignOf(text))));
   };

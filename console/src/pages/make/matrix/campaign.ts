@@ -1,20 +1,32 @@
 import type { Edit } from "../text/edits";
-import { fieldsOf, listOf, wordOf, type Fields } from "../text/values";
-import type { Written } from "../text/read";
-import { parse } from "yaml";
+import { at, equal, fieldsOf, listOf, wordOf, type Fields } from "../text/values";
+import { read, specPath, type Written } from "../text/read";
+import { parse, parseAllDocuments } from "yaml";
 
-/** asCampaign makes a campaign of an experiment's text. Comments and layout of the spec stay, a level deeper. */
-export function asCampaign(text: string): string {
+/** asCampaign makes a campaign of a text's experiment; undefined if its layout forbids that. Comments and layout of the spec stay, a level deeper. */
+export function asCampaign(text: string): string | undefined {
+  const main = read(text).main;
+  const documents = parseAllDocuments(text);
+  const range = main?.kind === "Experiment" && Array.isArray(documents) ? documents[main.document]?.range : undefined;
+  if (!main || !range) return undefined;
+  const [from, , to] = range;
+  const converted = text.slice(0, from) + documentAsCampaign(text.slice(from, to)) + text.slice(to);
+  const made = read(converted).main;
+  const isWhole = made?.kind === "Campaign" && made.document === main.document && equal(at(made.object, specPath("Campaign")), main.object.spec);
+  return isWhole ? converted : undefined;
+}
+
+function documentAsCampaign(text: string): string {
   const lines = text.split("\n");
   const spec = lines.findIndex((line) => /^spec:\s*(#.*)?$/.test(line));
   if (spec < 0) return text;
   const rest = lines.slice(spec + 1);
-  const length = rest.findIndex((line) => /^(\S.*|---.*)$/.test(line) && !line.startsWith("#"));
+  const length = rest.findIndex((line) => /^[^\s#]/.test(line));
   const body = length < 0 ? rest : rest.slice(0, length);
   const after = length < 0 ? [] : rest.slice(length);
-  const head = lines.slice(0, spec).map((line) => line.replace(/^kind:\s*Experiment\b/, "kind: Campaign"));
+  const named = (line: string) => line.replace(/^kind:\s*Experiment\b/, "kind: Campaign");
   const deeper = body.map((line) => (line === "" ? line : `    ${line}`));
-  return [...head, "spec:", "  repeats: 1", "  parallelism: 1", "  matrix:", "    axes: []", "  template:", "    spec:", ...deeper, ...after].join("\n");
+  return [...lines.slice(0, spec).map(named), "spec:", "  repeats: 1", "  parallelism: 1", "  matrix:", "    axes: []", "  template:", "    spec:", ...deeper, ...after.map(named)].join("\n");
 }
 
 /** Axis of a campaign's matrix. */
