@@ -15,9 +15,11 @@ export function Experiment() {
   const { namespace = "", name = "" } = useParams({ strict: false });
   const { object, absent, error } = useObject(experiments, namespace, name);
   const run = useRunState(object);
+  const uid = object?.metadata.uid ?? "";
   useEffect(() => {
-    if (object && run.data) samplesOf(object.metadata.uid ?? "").add(Date.now(), run.data);
-  }, [object, run.data]);
+    if (uid !== "" && run.data) samplesOf(uid).add(run.dataUpdatedAt, run.data);
+    // An answer equal to the one before is a sample too, and data stays the same object then.
+  }, [uid, run.data, run.dataUpdatedAt]);
   if (!object) {
     return (
       <Stack>

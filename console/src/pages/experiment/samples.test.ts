@@ -20,6 +20,18 @@ test("rates are of the time since the sample before", () => {
   expect(samples.snapshot().at(1)).toMatchObject({ sentPerSecond: 10, receivedPerSecond: 5, deliveredPercent: 25, queue: 3, late: 3 });
 });
 
+test("an answer that is added twice is one sample, and an equal answer later is another", () => {
+  const samples = new Samples("k", undefined);
+  const answer = state(10);
+  for (const at of [1_000, 1_000, 3_000, 3_000]) samples.add(at, answer);
+  samples.add(5_000, state(30));
+  expect(samples.snapshot().map((s) => [s.at, s.sentPerSecond])).toEqual([
+    [1, null],
+    [3, 0],
+    [5, 10],
+  ]);
+});
+
 test("only the newest samples are kept", () => {
   const samples = new Samples("k", undefined, 5);
   for (let i = 1; i <= 50; i++) samples.add(1000 * i, state(i));

@@ -39,7 +39,7 @@ export class Samples {
     this.list = restored(storage, key);
   }
 
-  /** add the state of a run at a time in Unix milliseconds. */
+  /** add the state of a run at the time of its answer, in Unix milliseconds. The same answer again adds nothing. */
   add(milliseconds: number, state: RunState): void {
     const at = milliseconds / 1000;
     const last = this.list.at(-1);
