@@ -1,9 +1,9 @@
 import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
 import { useNow } from "../../app/clock";
 import { Trouble } from "../Trouble";
-import { hasPositions, hopsOver, jammersAt, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
+import { hasPositions, hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
 import { useMapClock } from "./clock";
 import { Legend } from "./Legend";
 import { MapCanvas, type MapHandle } from "./MapCanvas";
@@ -88,11 +88,12 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
   const start = t0 ?? data.t0 ?? undefined;
   const clock = useMapClock({ t0: start ? new Date(start).getTime() : undefined, live, duration, map });
   const moment = linksEverySeconds * Math.floor(clock.at / linksEverySeconds);
+  const key = linksKey(namespace, uid, name, clock.isLive ? undefined : moment);
   const links = useQuery({
-    queryKey: ["map", namespace, uid, "links", name, clock.isLive ? "now" : moment],
+    queryKey: key,
     queryFn: ({ signal }) => readLinks(namespace, uid, name, clock.isLive ? undefined : moment, signal),
     enabled: network?.links === true && start !== undefined,
-    placeholderData: keepPreviousData,
+    placeholderData: (before, query) => (isOfNetwork(key, query?.queryKey) ? before : undefined),
     refetchInterval: clock.isLive ? 1000 * linksEverySeconds : false,
     staleTime: live ? 5_000 : Infinity,
     gcTime: 30_000,
@@ -114,10 +115,14 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
     setNode(next);
     setLink(undefined);
   };
+  const choose = (next: string) => {
+    setChosen(next);
+    select(undefined);
+  };
   return (
     <Stack gap="sm">
       <Trouble error={trouble ?? links.error} title="What the map shows is not current" />
-      <Choices data={data} network={name} onNetwork={setChosen} measure={measure} onMeasure={setMeasure} />
+      <Choices data={data} network={name} onNetwork={choose} measure={measure} onMeasure={setMeasure} />
       <Grid gap="sm">
         <Grid.Col span={{ base: 12, md: 9 }}>
           <MapCanvas

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { hasPositions, hopsOver, jammersAt, linksOf, nodesOf, silentAt, type RunMapData } from "./api";
+import { hasPositions, hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, nodesOf, silentAt, type RunMapData } from "./api";
 
 const data: RunMapData = {
   nodes: [
@@ -46,4 +46,12 @@ test("hops are counted from the selected node, else from the one that the server
   expect([...hopsOver(links, "a")]).toEqual([["a", 0], ["b", 1], ["c", 2]]);
   expect([...hopsOver({ ...links, hopsFrom: "c", hops: [{ to: "a", hops: 3 }] }, undefined)]).toEqual([["a", 3]]);
   expect(hopsOver(undefined, "a").size).toBe(0);
+});
+
+test("links of another moment are of the network, and those of another network are not", () => {
+  const key = linksKey("e5", "u1", "vhf", 10);
+  expect(isOfNetwork(key, linksKey("e5", "u1", "vhf", undefined))).toBe(true);
+  expect(isOfNetwork(key, linksKey("e5", "u1", "sat", 10))).toBe(false);
+  expect(isOfNetwork(key, linksKey("e5", "u2", "vhf", 10))).toBe(false);
+  expect(isOfNetwork(key, undefined)).toBe(false);
 });

@@ -54,6 +54,16 @@ export function readMap(namespace: string, uid: string, signal: AbortSignal): Pr
   return askJSON<Answers["Map"]>(`${runPath(namespace, uid)}/map`, { signal });
 }
 
+/** linksKey is where the cache has the links of a network at a time, or now. */
+export function linksKey(namespace: string, uid: string, network: string, at: number | undefined) {
+  return ["map", namespace, uid, "links", network, at ?? "now"] as const;
+}
+
+/** isOfNetwork reports whether links of one key are of the network of another, at whatever moment. */
+export function isOfNetwork(key: readonly unknown[], other: readonly unknown[] | undefined): boolean {
+  return other !== undefined && key.slice(0, -1).every((part, i) => other[i] === part);
+}
+
 /** readLinks of a network at a time; now without one. */
 export function readLinks(namespace: string, uid: string, network: string, at: number | undefined, signal: AbortSignal): Promise<RunLinks> {
   const parameters = new URLSearchParams({ network, ...(at !== undefined && { at: String(at) }) });
