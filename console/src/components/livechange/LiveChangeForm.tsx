@@ -4,7 +4,7 @@ import type { SyntheticEvent } from "react";
 import { create, Refusal } from "../../kubernetes/client";
 import { liveChanges } from "../../kubernetes/kinds";
 import { Trouble } from "../Trouble";
-import { errorsOf, fieldsOf, liveChangeOf, type Draft, type Field } from "./draft";
+import { errorsOf, fieldsOf, forNetwork, liveChangeOf, type Draft, type Field } from "./draft";
 
 export interface LiveChangeFormProps {
   experiment: { namespace: string; name: string };
@@ -90,7 +90,7 @@ function Ends({ draft, model, networks, names, onChange, errors }: LiveChangeFor
   return (
     <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }} spacing="sm">
       <NativeSelect label="Network" value={draft.network} data={[...networks]} error={errors.network} onChange={(event) => {
-        onChange({ ...draft, network: event.currentTarget.value });
+        onChange(forNetwork(draft, event.currentTarget.value));
       }} />
       {(draft.kind === "change" || (draft.kind === "silence" && !isLink)) && (
         <NativeSelect label={isLink ? "Frames from" : "Radios of"} value={draft.from} data={nodes} error={errors.from} onChange={(event) => {

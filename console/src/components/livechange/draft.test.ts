@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { changeOf, errorsOf, fieldsOf, liveChangeOf, type Draft } from "./draft";
+import { changeOf, errorsOf, fieldsOf, forNetwork, liveChangeOf, type Draft } from "./draft";
 
 const draft: Draft = { kind: "change", network: "vhf", from: "", to: "", ends: false, values: {} };
 
@@ -52,4 +52,8 @@ test("what the API server refuses stands at its field", () => {
     byField: { delay: "must be a duration with its unit", latitude: "a jammer needs either its position or its pathloss to every node" },
     rest: ["silent is for the whole network"],
   });
+});
+
+test("another network may not have the nodes of the one before", () => {
+  expect(forNetwork({ ...draft, from: "hq", to: "veh", values: { delay: "1s" } }, "sat")).toMatchObject({ network: "sat", from: "", to: "", values: { delay: "1s" } });
 });

@@ -19,6 +19,11 @@ export interface Draft {
   values: Readonly<Record<string, string>>;
 }
 
+/** forNetwork is a draft for another network, which may not have the nodes of the one before. */
+export function forNetwork(draft: Draft, network: string): Draft {
+  return { ...draft, network, from: "", to: "" };
+}
+
 export interface Field {
   name: string;
   label: string;

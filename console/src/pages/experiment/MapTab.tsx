@@ -18,7 +18,9 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
   const t0 = experiment.status?.t0 ?? undefined;
   const live = experiment.status?.phase === "Running";
   const map = useRef<MapHandle>(null);
-  const [draft, setDraft] = useState<Draft>();
+  const [begun, setDraft] = useState<Draft>();
+  // What is over cannot be changed, whatever was begun.
+  const draft = live ? begun : undefined;
   const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: "livechanges", namespace });
   const place = draft && placeOf(draft);
   const onPlace = draft?.kind === "jammer" && !draft.ends ? (at: Place) => { setDraft(placed(draft, at)); } : undefined;
