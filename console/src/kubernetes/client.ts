@@ -174,8 +174,8 @@ export function create<T extends KubernetesObject>(kind: Kind<T>, namespace: str
 }
 
 /** patch changes the fields that are in the change; null removes one (RFC 7386). */
-export function patch<T extends KubernetesObject>(kind: Kind<T>, namespace: string | undefined, name: string, change: unknown): Promise<T> {
-  return send<T>("PATCH", pathOf(kind, namespace, name) + writing({}), change, "application/merge-patch+json");
+export function patch<T extends KubernetesObject>(kind: Kind<T>, namespace: string | undefined, name: string, change: unknown, options: WriteOptions = {}): Promise<T> {
+  return send<T>("PATCH", pathOf(kind, namespace, name) + writing(options), change, "application/merge-patch+json");
 }
 
 /** remove deletes the object with that UID, and no later one of its name. */

@@ -67,7 +67,7 @@ export function Editor({ initial, loaded, onSaved }: { initial: Plan; loaded: Lo
           <PathlossPanel editor={editor} />
         </Stack>
       </Grid.Col>
-      <Grid.Col span={12}>{plan ? <SaveBar plan={plan} yaml={yaml} loadedName={loaded?.plan?.name} onChange={setPlan} onSaved={onSaved} /> : <YamlText yaml={yaml} />}</Grid.Col>
+      <Grid.Col span={12}>{plan ? <SaveBar plan={plan} yaml={yaml} loaded={loaded} onChange={setPlan} onSaved={onSaved} /> : <YamlText yaml={yaml} />}</Grid.Col>
     </Grid>
   );
 }

@@ -6,20 +6,21 @@ import { useAccess } from "../../kubernetes/hooks";
 import type { Plan } from "./plan";
 import { PropagationFields } from "./PropagationFields";
 import { wrongWith } from "./scene";
-import { useSaving } from "./useScenario";
+import { useSaving, type Loaded } from "./useScenario";
 
 interface SaveBarProps {
   plan: Plan;
   yaml: string;
-  /** loadedName of the Scenario that is edited; saving by this name replaces it. */
-  loadedName: string | undefined;
+  /** loaded Scenario that is edited; saving by its name replaces it. */
+  loaded: Loaded | undefined;
   onChange: (plan: Plan) => void;
   onSaved: (plan: Plan) => void;
 }
 
 /** SaveBar names a scenario, saves it with the user's rights, and shows its YAML. */
-export function SaveBar({ plan, yaml, loadedName, onChange, onSaved }: SaveBarProps) {
-  const verb = plan.name === loadedName ? "patch" : "create";
+export function SaveBar({ plan, yaml, loaded, onChange, onSaved }: SaveBarProps) {
+  const replaced = loaded?.plan && loaded.plan.name === plan.name && loaded.plan.namespace === plan.namespace ? loaded : undefined;
+  const verb = replaced ? "patch" : "create";
   const mayScenario = useAccess({ verb, group: "vignette.dev", resource: "scenarios", namespace: plan.namespace });
   const mayFile = useAccess({ verb, group: "", resource: "configmaps", namespace: plan.namespace });
   const saving = useSaving(() => {
@@ -39,9 +40,9 @@ export function SaveBar({ plan, yaml, loadedName, onChange, onSaved }: SaveBarPr
           <Button
             loading={saving.isPending}
             disabled={plan.name === "" || plan.platforms.length === 0 || wrong.length > 0}
-            onClick={() => { saving.mutate({ plan, replaces: verb === "patch" }); }}
+            onClick={() => { saving.mutate({ plan, replaced }); }}
           >
-            {verb === "patch" ? `Save over ${plan.name}` : "Save as a Scenario"}
+            {replaced ? `Save over ${plan.name}` : "Save as a Scenario"}
           </Button>
         )}
       </Group>

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { objectsOf } from "./objects";
 import type { Plan } from "./plan";
-import { changeTo, loadedOf } from "./useScenario";
+import { loadedOf } from "./useScenario";
 
 const plan: Plan = {
   name: "patrol",
@@ -21,9 +21,4 @@ test("a Scenario of another format is shown and not edited", () => {
   const synthetic = { ...scenario, spec: { format: "synthetic" as const, synthetic: { pattern: "Grid" as const, duration: "1h", platforms: 4, seed: 1, spacing: "500m" } } };
   expect(loadedOf(synthetic, []).plan).toBeUndefined();
   expect(loadedOf(scenario, []).plan).toBeUndefined();
-});
-
-test("saving over a Scenario leaves nothing of the old spec", () => {
-  const change = changeTo({ ...scenario.spec, propagation: { model: "FreeSpace", frequency: "60MHz" } });
-  expect(change).toMatchObject({ spec: { synthetic: null, sources: null, propagation: { model: "FreeSpace", terrain: null, exponent: null } } });
 });

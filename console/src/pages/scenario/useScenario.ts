@@ -1,9 +1,10 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
-import { create, get, patch, Refusal } from "../../kubernetes/client";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { get } from "../../kubernetes/client";
 import { scenarios } from "../../kubernetes/kinds";
 import type { Scenario } from "../../types";
-import { configMaps, configMapsOf, isPlan, objectsOf, platformsOf, type ConfigMap } from "./objects";
+import { configMaps, configMapsOf, isPlan, platformsOf, type ConfigMap } from "./objects";
 import type { Plan } from "./plan";
+import { save } from "./save";
 
 /** Loaded is a Scenario of the cluster with the files that it reads. */
 export interface Loaded {
@@ -37,39 +38,14 @@ export function useScenario(namespace: string, name: string | undefined) {
   });
 }
 
-// Fields that a Scenario of the editor may have had before; a patch removes what is null.
-const optional = { description: null, sources: null, compiled: null, synthetic: null, antennaProfiles: null, tracks: null, propagation: null };
-const ofPropagation = { antennaHeight: null, exponent: null, shadowing: null, shadowingDistance: null, syntheticTerrain: null, terrain: null };
-
-/** changeTo a spec is the patch that makes a Scenario have it and nothing else. */
-export function changeTo(spec: Scenario["spec"]): unknown {
-  return { spec: { ...optional, ...spec, ...(spec.propagation && { propagation: { ...ofPropagation, ...spec.propagation } }) } };
-}
-
-/** useSaving saves a plan. Objects of its name are replaced only if they were loaded. */
+/** useSaving saves a plan. Only the Scenario that was loaded is replaced, and it is read again then. */
 export function useSaving(onSaved: () => void) {
+  const queries = useQueryClient();
   return useMutation({
-    mutationFn: async ({ plan, replaces }: { plan: Plan; replaces: boolean }) => {
-      const { configMap, scenario } = objectsOf(plan);
-      const { namespace } = plan;
-      if (!replaces) {
-        await create(scenarios, namespace, scenario, { dryRun: true });
-        await create(configMaps, namespace, configMap, { dryRun: true });
-      }
-      await createOrPatch(namespace, configMap, replaces);
-      return replaces ? patch(scenarios, namespace, plan.name, changeTo(scenario.spec)) : create(scenarios, namespace, scenario);
+    mutationFn: ({ plan, replaced }: { plan: Plan; replaced: Loaded | undefined }) => save(plan, replaced),
+    onSuccess: async (_, { plan }) => {
+      await queries.invalidateQueries({ queryKey: ["scenario to edit", plan.namespace, plan.name] });
+      onSaved();
     },
-    onSuccess: onSaved,
   });
-}
-
-async function createOrPatch(namespace: string, configMap: ConfigMap, replaces: boolean): Promise<void> {
-  try {
-    if (replaces) await patch(configMaps, namespace, configMap.metadata.name, { data: configMap.data });
-    else await create(configMaps, namespace, configMap);
-  } catch (reason) {
-    // A Scenario whose file has another name gets one of the editor's.
-    if (!replaces || !(reason instanceof Refusal) || reason.status !== 404) throw reason;
-    await create(configMaps, namespace, configMap);
-  }
 }
