@@ -13,7 +13,6 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/linkbudget"
-	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/scenario"
@@ -78,14 +77,6 @@ func environmentInputsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Sce
 	return s
 }
 
-// antenna returns an antenna's position for the propagation model.
-func (s *environmentInputs) antenna(at geo.Position, height float64) geo.Position {
-	return linkbudget.Antenna(s.source, at, height)
-}
-
-// model returns the propagation model for pathloss by positions.
-func (s *environmentInputs) model() propagation.Model { return linkbudget.Model(s.source) }
-
 // preparer makes a network's moments, in order.
 type preparer struct {
 	*environmentInputs
@@ -117,7 +108,7 @@ func newPreparer(s *environmentInputs) *preparer {
 			}
 		}
 		if member.Position != nil {
-			p.fixedPositions[i], p.isFixed[i] = positionOf(member.Position), true
+			p.fixedPositions[i], p.isFixed[i] = linkbudget.Position(member.Position), true
 		}
 	}
 	if s.fixedGains != nil {
@@ -125,8 +116,6 @@ func newPreparer(s *environmentInputs) *preparer {
 	}
 	return p
 }
-
-func positionOf(p *v1alpha1.Position) geo.Position { return linkbudget.Position(p) }
 
 // moment makes the moment at a time after T0 in nanoseconds, not earlier than the one before.
 func (p *preparer) moment(at int64) (*moment, error) {
@@ -155,14 +144,14 @@ func (p *preparer) moment(at int64) (*moment, error) {
 func (p *preparer) apply(change *v1alpha1.RadioChange) {
 	if change.Radio != nil && change.Radio.Frequency != nil {
 		for i := range p.members {
-			if matches(change.From, &p.members[i]) {
+			if linkbudget.Includes(change.From, &p.members[i]) {
 				p.frequencies[i], p.retuned = change.Radio.Frequency.Hertz(), true
 			}
 		}
 	}
 	if change.Radio != nil && change.Radio.AntennaGain != nil && p.antennas != nil {
 		for i := range p.members {
-			if matches(change.From, &p.members[i]) {
+			if linkbudget.Includes(change.From, &p.members[i]) {
 				p.antennas.fixed[i] = change.Radio.AntennaGain.DBi()
 			}
 		}
@@ -237,7 +226,7 @@ func bytesEqual(a, b []float32) bool {
 
 // computePathloss computes the pathloss from the positions.
 func (p *preparer) computePathloss(m *moment) {
-	n, model, before := len(p.members), p.model(), p.tail
+	n, model, before := len(p.members), linkbudget.Model(p.source), p.tail
 	if p.retuned {
 		before, p.retuned = nil, false
 	}
@@ -252,7 +241,7 @@ func (p *preparer) computePathloss(m *moment) {
 			case j < i && p.frequencies[i] == p.frequencies[j]:
 				m.pathloss[k] = m.pathloss[j*n+i] // there is as far as back
 			default:
-				m.pathloss[k] = lossOf(model.Pathloss(p.antenna(m.positions[i], p.heights[i]), p.antenna(m.positions[j], p.heights[j]), p.frequencies[i]))
+				m.pathloss[k] = lossOf(model.Pathloss(linkbudget.Antenna(p.source, m.positions[i], p.heights[i]), linkbudget.Antenna(p.source, m.positions[j], p.heights[j]), p.frequencies[i]))
 			}
 		}
 	}
@@ -299,15 +288,15 @@ func (p *preparer) jamming(j *v1alpha1.Jammer, m *moment) jamming {
 	if j.Bandwidth != nil {
 		result.bandwidthHertz = j.Bandwidth.Hertz()
 	}
-	model, power := p.model(), j.Power.DBm()
+	model, power := linkbudget.Model(p.source), j.Power.DBm()
 	for i := range p.members {
 		switch {
 		case j.Pathloss != nil:
 			result.milliwatts[i] = phy.Milliwatts(power - j.Pathloss.DB())
 		case j.Position != nil && m.placed[i]:
 			frequency := cmp.Or(result.frequencyHertz, p.frequencies[i])
-			loss := model.Pathloss(p.antenna(positionOf(j.Position), p.commonHeight), p.antenna(m.positions[i], p.heights[i]), frequency)
-			result.milliwatts[i] = phy.Milliwatts(power - loss + p.antennas.gainDifferenceTowards(i, positionOf(j.Position)))
+			loss := model.Pathloss(linkbudget.Antenna(p.source, linkbudget.Position(j.Position), p.commonHeight), linkbudget.Antenna(p.source, m.positions[i], p.heights[i]), frequency)
+			result.milliwatts[i] = phy.Milliwatts(power - loss + p.antennas.gainDifferenceTowards(i, linkbudget.Position(j.Position)))
 		}
 	}
 	return result

@@ -10,11 +10,6 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// matches reports whether a node's or group's name in a spec includes the member.
-func matches(name string, member *v1alpha1.Member) bool {
-	return linkbudget.Includes(name, member)
-}
-
 // isEverybody reports whether a name includes all nodes.
 func isEverybody(name string) bool { return name == "" || name == link.Everybody }
 

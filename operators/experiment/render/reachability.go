@@ -237,7 +237,7 @@ func (c *serviceReach) proxied() (warnings field.ErrorList) {
 		}
 		if deadline := cmp.Or(proxy.Proxy.Deadline.Std(), defaultProxyDeadline); m.Timeout.Std() < deadline {
 			warnings = append(warnings, field.Invalid(c.path.Child("timeout"), m.Timeout, fmt.Sprintf(
-				"proxy %s has the deadline %s: a client that gives up before does not see what came of its request. Want more than that", proxy.Name, deadline)))
+				"proxy %s has the deadline %s: a client that gives up before does not see what came of its request. Want at least that", proxy.Name, deadline)))
 		}
 		if len(warnings) > 0 {
 			break
