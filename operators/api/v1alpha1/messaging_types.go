@@ -27,7 +27,7 @@ type Messaging struct {
 	// +optional
 	Receipt *bool `json:"receipt,omitempty"`
 
-	// timeout of a request, after which it has failed. With via it should be longer than the proxy's deadline.
+	// timeout of a request, after which it has failed. With via it should be at least the proxy's deadline.
 	// +kubebuilder:default="60s"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
