@@ -345,7 +345,7 @@ export interface components {
                                      */
                                     unicastRepeat?: number;
                                 };
-                                /** @description timeout of a request, after which it has failed. With via it should be longer than the proxy's deadline. */
+                                /** @description timeout of a request, after which it has failed. With via it should be at least the proxy's deadline. */
                                 timeout?: string;
                                 /**
                                  * @description transport carries the requests: http (HTTP/1.1), coap (CoAP over UDP), coap-tcp (CoAP over TCP), soap (SOAP 1.2 over HTTP), or soap-udp (SOAP-over-UDP 1.1).
@@ -1805,7 +1805,7 @@ export interface components {
                              */
                             unicastRepeat?: number;
                         };
-                        /** @description timeout of a request, after which it has failed. With via it should be longer than the proxy's deadline. */
+                        /** @description timeout of a request, after which it has failed. With via it should be at least the proxy's deadline. */
                         timeout?: string;
                         /**
                          * @description transport carries the requests: http (HTTP/1.1), coap (CoAP over UDP), coap-tcp (CoAP over TCP), soap (SOAP 1.2 over HTTP), or soap-udp (SOAP-over-UDP 1.1).

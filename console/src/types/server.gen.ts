@@ -1153,7 +1153,7 @@ export interface components {
             compression?: string;
             /** @description receipt asks the addressee for a response. It is the default. Only coap, coap-tcp and soap-udp can do without; coap's requests are then non-confirmable. */
             receipt?: boolean;
-            /** @description timeout of a request, after which it has failed. With via it should be longer than the proxy's deadline. */
+            /** @description timeout of a request, after which it has failed. With via it should be at least the proxy's deadline. */
             timeout?: string;
             /** @description multicast sends a message to a group, or to all, as one request to a multicast address, without receipts; for coap and soap-udp. By default it is one request to each addressee. */
             multicast?: boolean;
