@@ -9,7 +9,7 @@
 //	GET  /console/v1/session               the Session
 //	POST /console/v1/login, …              what the Access registers
 //	GET  /console/v1/capacity?namespace=N  what `vignette capacity -o json` prints
-//	POST /console/v1/validate?namespace=N  YAML; the answer is a Judgement. Objects of N may be named
+//	POST /console/v1/validate?namespace=N  YAML; the answer is what `vignette validate -o json` prints. Objects of N may be named
 //	POST /console/v1/forecast?namespace=N  YAML; the answer is a Forecast, from N's quotas and the cluster's queue
 //	GET  /console/v1/namespaces/NS/runs/RUN/clone  a Clone of a run, by its UID or the name of its experiment
 //	GET  /console/v1/library               the scenarios that this program has, as []LibraryEntry

@@ -121,7 +121,8 @@ func (c *Console) forecast(w http.ResponseWriter, r *http.Request, user *User) e
 	case <-r.Context().Done():
 		return Errorf(http.StatusServiceUnavailable, "the browser no longer waits")
 	}
-	report := validate.TextBeside(validatedFile, text, around.named(r.Context(), text))
+	others, _ := around.named(r.Context(), text) // the page's validation has the warnings
+	report := validate.TextBeside(validatedFile, text, others)
 	object := mainObject(report.Manifests)
 	if report.Failed() || object == nil {
 		return Errorf(http.StatusUnprocessableEntity, "the text has errors, or no Experiment and no Campaign: vignette validate says which")

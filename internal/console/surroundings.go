@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -59,18 +61,44 @@ func (k *surroundings) read(ctx context.Context, path, form string, into any) er
 	if answer.StatusCode != http.StatusOK {
 		return Errorf(answer.StatusCode, "%s", messageOf(answer))
 	}
-	return json.NewDecoder(io.LimitReader(answer.Body, maxListBytes)).Decode(into)
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxListBytes+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxListBytes {
+		return Errorf(http.StatusRequestEntityTooLarge, "they have more than %d MiB", maxListBytes>>20)
+	}
+	return json.Unmarshal(text, into)
 }
 
-// named returns the cluster's objects whose names are in a text. What the user may not read is as good as absent.
-func (k *surroundings) named(ctx context.Context, text []byte) (found []*unstructured.Unstructured) {
+// missed is the warning about objects that could not be read; none for those that are absent, or that the user may not read.
+func (k *surroundings) missed(what string, err error) []validate.Finding {
+	var answer *Error
+	why := "the API server gave no answer that can be used"
+	if errors.As(err, &answer) {
+		if answer.Status == http.StatusForbidden || answer.Status == http.StatusNotFound {
+			return nil
+		}
+		why = answer.Message
+	}
+	if k.namespace == "" || err == nil {
+		return nil
+	}
+	return []validate.Finding{{File: validatedFile, Warning: true, Message: "the cluster's " + what + " could not be read, so names of them are not checked: " + why}}
+}
+
+// named returns the cluster's objects whose names are in a text, and warnings about what could not be read.
+// What the user may not read is as good as absent.
+func (k *surroundings) named(ctx context.Context, text []byte) (found []*unstructured.Unstructured, warnings []validate.Finding) {
 	words := wordsOf(string(text))
 	base := "/apis/" + v1alpha1.GroupVersion.String()
-	for path, kind := range map[string]string{
-		base + "/waveforms": "Waveform", base + "/namespaces/" + k.namespace + "/scenarios": "Scenario", base + "/namespaces/" + k.namespace + "/nodetemplates": "NodeTemplate",
+	for _, one := range []struct{ path, kind string }{
+		{"/waveforms", "Waveform"}, {"/namespaces/" + k.namespace + "/scenarios", "Scenario"}, {"/namespaces/" + k.namespace + "/nodetemplates", "NodeTemplate"},
 	} {
+		kind := one.kind
 		var list unstructured.UnstructuredList
-		if k.read(ctx, path, wholeObjects, &list) != nil {
+		if err := k.read(ctx, base+one.path, wholeObjects, &list); err != nil {
+			warnings = append(warnings, k.missed(kind+"s", err)...)
 			continue
 		}
 		for i := range list.Items {
@@ -81,7 +109,8 @@ func (k *surroundings) named(ctx context.Context, text []byte) (found []*unstruc
 			}
 		}
 	}
-	return append(found, k.configMaps(ctx, found, words)...)
+	configMaps, missed := k.configMaps(ctx, found, words)
+	return append(found, configMaps...), append(warnings, missed...)
 }
 
 // withoutStatus leaves what a file would have.
@@ -92,7 +121,7 @@ func withoutStatus(object *unstructured.Unstructured) *unstructured.Unstructured
 }
 
 // configMaps that a text, or an object that it names, mentions.
-func (k *surroundings) configMaps(ctx context.Context, objects []*unstructured.Unstructured, words map[string]bool) (found []*unstructured.Unstructured) {
+func (k *surroundings) configMaps(ctx context.Context, objects []*unstructured.Unstructured, words map[string]bool) (found []*unstructured.Unstructured, warnings []validate.Finding) {
 	for _, object := range objects {
 		collect(object.Object, words)
 	}
@@ -104,19 +133,21 @@ func (k *surroundings) configMaps(ctx context.Context, objects []*unstructured.U
 		} `json:"items"`
 	}
 	path := "/api/v1/namespaces/" + k.namespace + "/configmaps"
-	if k.read(ctx, path, onlyMetadata, &names) != nil {
-		return nil
+	if err := k.read(ctx, path, onlyMetadata, &names); err != nil {
+		return nil, k.missed("ConfigMaps", err)
 	}
 	for _, item := range names.Items {
 		if !words[item.Metadata.Name] || len(found) == maxConfigMaps {
 			continue
 		}
 		object := &unstructured.Unstructured{}
-		if k.read(ctx, path+"/"+item.Metadata.Name, wholeObjects, &object.Object) == nil {
-			found = append(found, withoutStatus(object))
+		if err := k.read(ctx, path+"/"+item.Metadata.Name, wholeObjects, &object.Object); err != nil {
+			warnings = append(warnings, k.missed("ConfigMap "+item.Metadata.Name, err)...)
+			continue
 		}
+		found = append(found, withoutStatus(object))
 	}
-	return found
+	return found, warnings
 }
 
 // collect all strings in a value.

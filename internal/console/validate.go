@@ -10,12 +10,6 @@ import (
 // maxObjectsBytes of a text to validate; the API server takes no larger object.
 const maxObjectsBytes = 3 << 20
 
-// Judgement of a text is that of `vignette validate -o json`, and what its objects would take.
-type Judgement struct {
-	validate.Summary
-	Preview Preview `json:"preview"`
-}
-
 // validatedFile is the file name in findings.
 const validatedFile = "text"
 
@@ -35,8 +29,10 @@ func (c *Console) validate(w http.ResponseWriter, r *http.Request, user *User) e
 	case <-r.Context().Done():
 		return Errorf(http.StatusServiceUnavailable, "the browser no longer waits")
 	}
-	report := validate.TextBeside(validatedFile, text, around.named(r.Context(), text))
-	return WriteJSON(w, Judgement{report.Summary(), around.preview(r.Context(), report)})
+	others, warnings := around.named(r.Context(), text)
+	report := validate.TextBeside(validatedFile, text, others)
+	report.Findings = append(report.Findings, warnings...)
+	return WriteJSON(w, report.Summary())
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {

@@ -33,11 +33,11 @@ func namespaceObjects(w http.ResponseWriter, r *http.Request) {
 			{"spec":{},"status":{"hard":{"count/pods":"5"},"used":{"count/pods":"1"}}},
 			{"spec":{"scopes":["Terminating"]},"status":{"hard":{"pods":"0"},"used":{"pods":"0"}}}]}`)
 	default:
-		writeText(w, "application/json", `{"items":[]}`)
+		writeText(w, "application/json", `{"apiVersion":"v1","kind":"List","items":[]}`)
 	}
 }
 
-func judged(t *testing.T, s *site, query, text string) (answer Judgement) {
+func judged(t *testing.T, s *site, query, text string) (answer validate.Summary) {
 	t.Helper()
 	got := s.post("/console/v1/validate"+query, text)
 	if got.status != http.StatusOK {
@@ -50,12 +50,12 @@ func judged(t *testing.T, s *site, query, text string) (answer Judgement) {
 }
 
 // last finding of an answer.
-func last(answer Judgement) validate.Finding { return answer.Findings[len(answer.Findings)-1] }
+func last(answer validate.Summary) validate.Finding { return answer.Findings[len(answer.Findings)-1] }
 
 func TestAnErrorIsToldWithItsLineAndField(t *testing.T) {
 	s := startLocal(t, namespaceObjects).logIn()
 	answer := judged(t, s, "?namespace=team-nor", strings.Replace(smallExperiment, "count: 3", "cuont: 3", 1))
-	if answer.Valid || len(answer.Findings) == 0 || last(answer).Line != 12 || last(answer).Path != "spec.nodes[1].cuont" || len(answer.Preview.Experiments) != 0 {
+	if answer.Valid || len(answer.Findings) == 0 || last(answer).Line != 12 || last(answer).Path != "spec.nodes[1].cuont" {
 		t.Errorf("%+v", answer)
 	}
 }
@@ -65,33 +65,32 @@ func TestWhatTheNamespaceHasIsNotMissed(t *testing.T) {
 	for query, wants := range map[string]bool{"?namespace=team-nor": false, "": true} {
 		answer := judged(t, s, query, strings.Replace(smallExperiment, "WAVEFORM", "of-the-lab", 1))
 		if !answer.Valid || (len(answer.Findings) > 0) != wants {
-			t.Errorf("%q: %+v; want a warning: %v", query, answer.Summary, wants)
+			t.Errorf("%q: %+v; want a warning: %v", query, answer, wants)
 		}
 	}
 	answer := judged(t, s, "?namespace=team-nor", strings.Replace(smallExperiment, "WAVEFORM", "of-another-lab", 1))
 	if len(answer.Findings) == 0 || !strings.Contains(answer.Findings[0].Message, "of-another-lab is not in the library") {
-		t.Errorf("an unknown waveform: %+v", answer.Summary)
+		t.Errorf("an unknown waveform: %+v", answer)
 	}
 }
 
-func TestThePreviewSaysWhatAnExperimentTakesOfTheQuota(t *testing.T) {
-	s := startLocal(t, namespaceObjects).logIn()
-	text := strings.Replace(smallExperiment, "WAVEFORM", "of-the-lab", 1)
-	made := judged(t, s, "?namespace=team-nor", text).Preview
-	if len(made.Experiments) != 1 || made.QuotaLeft == nil || *made.QuotaLeft.Pods != 3 || *made.QuotaLeft.CPU != 1.5 || made.QuotaLeft.MemoryBytes != nil {
-		t.Fatalf("%+v; want one experiment, and 3 pods and 1.5 cores left", made)
-	}
-	small := made.Experiments[0]
-	if small.Name != "small" || small.Nodes != 4 || small.CPU <= 0 || small.MemoryBytes <= 0 || small.DurationSeconds == nil || *small.DurationSeconds != 60 || *small.FitsQuota {
-		t.Errorf("%+v; want 4 nodes for 60 s, too many for the quota", small)
-	}
-	fewer := judged(t, s, "?namespace=team-nor", strings.Replace(text, "count: 3", "count: 2", 1)).Preview.Experiments[0]
-	if !*fewer.FitsQuota || fewer.CPU >= small.CPU {
-		t.Errorf("%+v; want it to fit", fewer)
-	}
-	live := judged(t, s, "", strings.Replace(text, "  duration: 1m\n", "", 1)).Preview
-	if live.QuotaLeft != nil || len(live.Experiments) != 1 || live.Experiments[0].DurationSeconds != nil || live.Experiments[0].FitsQuota != nil {
-		t.Errorf("a live cluster, of no namespace: %+v", live)
+func TestWhatCouldNotBeReadOfTheClusterIsAWarning(t *testing.T) {
+	text := strings.Replace(smallExperiment, "WAVEFORM", "baseline", 1)
+	for status, want := range map[int]string{http.StatusServiceUnavailable: "Waveforms could not be read", http.StatusForbidden: "", http.StatusNotFound: ""} {
+		s := startLocal(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/waveforms") {
+				w.WriteHeader(status)
+				writeText(w, "application/json", `{"kind":"Status","message":"the storage is down"}`)
+				return
+			}
+			namespaceObjects(w, r)
+		}).logIn()
+		answer := judged(t, s, "?namespace=team-nor", text)
+		if !answer.Valid || (len(answer.Findings) > 0) != (want != "") {
+			t.Errorf("%d: %+v; want a warning: %q", status, answer, want)
+		} else if want != "" && (!strings.Contains(last(answer).Message, want) || !strings.Contains(last(answer).Message, "the storage is down") || !last(answer).Warning) {
+			t.Errorf("%d: %+v; want %q", status, last(answer), want)
+		}
 	}
 }
 

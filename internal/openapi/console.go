@@ -4,7 +4,7 @@ import (
 	"vignette.dev/vignette/internal/capacity"
 	"vignette.dev/vignette/internal/console"
 	"vignette.dev/vignette/internal/console/mapdata"
-	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/validate"
 )
 
 const yamlType = "application/yaml"
@@ -23,12 +23,12 @@ func Console() API {
 			"run":       "UID of a run, or the name of its experiment for the newest.",
 			"path":      "Path of a file of the library, with slashes.",
 		},
-		Problem:    runapi.Problem{},
+		Problem:    console.Error{},
 		WholeLists: true,
 		Operations: []Operation{
 			{Route: "GET /v1/session", ID: "getSession", Callers: byUsers, Summary: "Read who the user is", Answer: console.Session{}},
 			{Route: "GET /v1/capacity", ID: "getCapacity", Callers: byUsers, Summary: "Read what vignette capacity prints", Answer: capacity.Report{}, Query: []Parameter{namespace}},
-			{Route: "POST /v1/validate", ID: "validate", Callers: byUsers, Summary: "Judge objects as vignette validate does", BodyTypes: []string{yamlType}, Answer: console.Judgement{}, Query: []Parameter{namespace}},
+			{Route: "POST /v1/validate", ID: "validate", Callers: byUsers, Summary: "Judge objects as vignette validate does", BodyTypes: []string{yamlType}, Answer: validate.Summary{}, Query: []Parameter{namespace}},
 			{Route: "POST /v1/forecast", ID: "forecast", Callers: byUsers, Summary: "Say what an experiment or campaign takes, and when it would start", BodyTypes: []string{yamlType}, Answer: console.Forecast{},
 				Query: []Parameter{{Name: "namespace", Description: "The namespace in which it would run; without it the cluster is not asked."}}},
 			{Route: "GET /v1/namespaces/{namespace}/runs/{run}/clone", ID: "cloneRun", Callers: byUsers, Summary: "Make another experiment of a recorded run, as vignette rerun does", Answer: console.Clone{}},

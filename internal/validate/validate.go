@@ -62,8 +62,6 @@ type Report struct {
 	Manifests []*unstructured.Unstructured
 	// Expansions are those of the valid campaigns among them, by kind/name.
 	Expansions map[string]Expansion
-	// Experiments are those that the API server and the operator would accept, with defaults.
-	Experiments []*v1alpha1.Experiment
 }
 
 // Failed reports whether the API server or the operator would refuse any of the objects.
@@ -153,12 +151,8 @@ func (r *Report) parse(name string, text []byte) []*document {
 func (r *Report) judge(documents, others []*document) {
 	known := newSurroundings(append(slices.Clone(others), documents...))
 	for _, d := range documents {
-		findings := d.check(known.of(d.namespace()))
-		for _, f := range findings {
+		for _, f := range d.check(known.of(d.namespace())) {
 			r.Findings = append(r.Findings, d.ofTemplate(f))
-		}
-		if !slices.ContainsFunc(findings, func(f Finding) bool { return !f.Warning }) {
-			r.addExperiment(d)
 		}
 		r.Manifests = append(r.Manifests, &unstructured.Unstructured{Object: d.raw})
 		if d.foreign() {
@@ -171,14 +165,6 @@ func (r *Report) judge(documents, others []*document) {
 			}
 			r.Expansions[d.kind+"/"+d.name] = *d.expansion
 		}
-	}
-}
-
-// addExperiment adds a document's experiment, if it is one.
-func (r *Report) addExperiment(d *document) {
-	var e v1alpha1.Experiment
-	if d.kind == "Experiment" && !d.foreign() && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e) == nil {
-		r.Experiments = append(r.Experiments, &e)
 	}
 }
 

@@ -181,16 +181,6 @@ export interface components {
             memoryBytes: number;
             pods: number;
         };
-        /** @description CampaignPreview is what a campaign would take. */
-        CampaignPreview: {
-            /** @description name has the kind before it, as in the list of objects. */
-            name: string;
-            points: number;
-            runs: number;
-            parallelism: number;
-            /** @description durationSeconds of all runs, by their specs. */
-            durationSeconds: number;
-        };
         /** @description Clone is another experiment made of a recorded run. */
         Clone: {
             /** @description text is the YAML of the experiment, and of a scenario that it needs. */
@@ -210,11 +200,11 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description Amounts of what pods take. An absent one has no bound. */
-        ConsoleAmounts: {
-            pods?: number;
-            cpu?: number;
-            memoryBytes?: number;
+        /** @description Error is an answer with a status other than 200. */
+        Error: {
+            error: string;
+            /** @description login is where the browser goes to log in, if the page cannot by itself. */
+            login?: string;
         };
         /** @description expectedStart is the queue's decision on an experiment that is not created yet. */
         ExpectedStart: {
@@ -227,19 +217,6 @@ export interface components {
              */
             expectedStart?: string;
             message: string;
-        };
-        /** @description ExperimentPreview is what an experiment would take. */
-        ExperimentPreview: {
-            name: string;
-            /** @description nodes is also the number of pods. */
-            nodes: number;
-            /** @description cpu in cores and memoryBytes are the requests of all nodes. */
-            cpu: number;
-            memoryBytes: number;
-            /** @description durationSeconds from T0 on; absent for a live cluster. */
-            durationSeconds?: number;
-            /** @description fitsQuota is absent where QuotaLeft is. */
-            fitsQuota?: boolean;
         };
         /** @description Finding is an error or a warning. */
         Finding: {
@@ -333,13 +310,6 @@ export interface components {
             longitude: number | null;
             /** @description power with its unit, such as 30dBm. */
             power: string;
-        };
-        /** @description Judgement of a text is that of `vignette validate -o json`, and what its objects would take. */
-        Judgement: {
-            valid: boolean;
-            objects: string[];
-            findings: components["schemas"]["Finding"][];
-            preview: components["schemas"]["Preview"];
         };
         /** @description LibraryEntry is a file of the library. */
         LibraryEntry: {
@@ -471,25 +441,11 @@ export interface components {
             /** @description altitude above mean sea level, such as 120m. */
             altitude?: string;
         };
-        /** @description Preview says what valid objects would take. */
-        Preview: {
-            experiments: components["schemas"]["ExperimentPreview"][];
-            campaigns: components["schemas"]["CampaignPreview"][];
-            /** @description quotaLeft is what the namespace's quotas leave; absent without one, or if the user may not read them. */
-            quotaLeft?: components["schemas"]["ConsoleAmounts"];
-        };
         /** @description PreviewPlatform is a platform's movement. */
         PreviewPlatform: {
             number: number;
             /** @description track has one point for a platform that stands. Between two points it moves evenly. */
             track: components["schemas"]["Point"][];
-        };
-        /** @description Problem is the body of every unsuccessful answer. */
-        Problem: {
-            /** @description error is what was wrong with the request, and what would be right. */
-            error: string;
-            /** @description size is the archived size of a log, with status 409 of an append. */
-            size?: number;
         };
         /** @description Queued is an experiment that waits. */
         Queued: {
@@ -618,6 +574,12 @@ export interface components {
             /** @description toSeconds is null for one that does not end before the run. */
             toSeconds: number | null;
         };
+        /** @description Summary is a report as JSON. */
+        Summary: {
+            valid: boolean;
+            objects: string[];
+            findings: components["schemas"]["Finding"][];
+        };
         /** @description Team is the users of a namespace that has experiments. */
         Team: {
             namespace: string;
@@ -707,7 +669,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -743,7 +705,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -772,7 +734,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -804,7 +766,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -838,7 +800,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -881,7 +843,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -915,7 +877,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -957,7 +919,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -986,7 +948,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
@@ -1013,7 +975,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Judgement"];
+                    "application/json": components["schemas"]["Summary"];
                 };
             };
             /** @description What was wrong, and what would be right. */
@@ -1022,7 +984,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };
