@@ -291,9 +291,10 @@ export function isOver({ plan, results }: RunState): boolean {
   return plan.phase === "Failed" || (plan.phase === "Succeeded" && results !== undefined);
 }
 
-export function filesQuery(namespace: string, uid: string) {
+/** filesQuery lists the files of a run. While it goes on, the list is another one, so that all are listed once more at its end. */
+export function filesQuery(namespace: string, uid: string, ended = true) {
   return queryOptions({
-    queryKey: ["run", namespace, uid, "files"],
+    queryKey: ["run", namespace, uid, "files", ended ? "at the end" : "so far"],
     queryFn: ({ signal }) => fromArchive<Manifest>(namespace, `/runs/${encodeURIComponent(uid)}/files`, signal),
   });
 }

@@ -3,6 +3,7 @@ import { Box, useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { series as colours } from "../theme/palette";
+import { afterT0 } from "./time";
 
 export interface Curve {
   label: string;
@@ -79,7 +80,7 @@ interface Options {
 function optionsOf({ names, written, t0, range, dark, height, width }: Options): uPlot.Options {
   const ink = dark ? "#c9c9c9" : "#333333";
   const grid = { stroke: dark ? "#3b3b3b" : "#e3e3e3", width: 1 };
-  const clock = (seconds: number) => (t0 === undefined ? new Date(1000 * seconds).toISOString().slice(11, 19) + "Z" : fromT0(seconds - t0));
+  const clock = (seconds: number) => (t0 === undefined ? new Date(1000 * seconds).toISOString().slice(11, 19) + "Z" : afterT0(seconds - t0).slice(2));
   return {
     width,
     height,
@@ -108,12 +109,4 @@ function optionsOf({ names, written, t0, range, dark, height, width }: Options):
 function strokeOf(i: number, dark: boolean): string {
   // On black the palette's blue has too little contrast, so that its light one is used.
   return i === 0 && dark ? "#56B4E9" : (colours[i % colours.length] ?? "#7f8c8d");
-}
-
-function fromT0(seconds: number): string {
-  const sign = seconds < 0 ? "-" : "+";
-  const whole = Math.round(Math.abs(seconds));
-  const two = (n: number) => String(n).padStart(2, "0");
-  const hours = Math.floor(whole / 3600);
-  return `${sign}${hours > 0 ? `${hours}:${two(Math.floor((whole % 3600) / 60))}` : String(Math.floor(whole / 60))}:${two(whole % 60)}`;
 }

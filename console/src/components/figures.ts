@@ -3,6 +3,11 @@ import type { Interval } from "../archive/runs";
 /** nothing stands for a figure that there is not. */
 export const nothing = "–";
 
+/** atMostThreeDigits writes a number for the marks of an axis, without zeros at its end. */
+export function atMostThreeDigits(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(3))) : nothing;
+}
+
 /** digits writes a number with three significant digits, or more before the decimal point. */
 export function digits(value: number): string {
   if (value === 0) return "0";
@@ -55,6 +60,12 @@ export function bytes(value: Figure): string {
     unit += 1;
   }
   return `${unit === 0 ? String(Math.round(size)) : digits(size)} ${units[unit] ?? ""}`;
+}
+
+/** gibibytes writes a size in the binary units of memory, such as 512 MiB or 1.50 GiB. */
+export function gibibytes(value: number): string {
+  if (value > 0 && value < 2 ** 30) return `${Math.ceil(value / 2 ** 20)} MiB`;
+  return `${(value / 2 ** 30).toFixed(value < 10 * 2 ** 30 ? 2 : 0)} GiB`;
 }
 
 /** bytesPerSecond of traffic. Below 1 kB/s it has decimals too. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fromT0, secondsOf, span, utc } from "./time";
+import { afterT0, fromT0, secondsOf, span, utc } from "./time";
 
 test("spans are written as people say them", () => {
   expect([0, 0.4, 45, 59.6, 125, 3720, 200_000, -5].map(span)).toEqual(["0s", "0s", "45s", "1m00s", "2m05s", "1h02m", "2d07h", "-5s"]);
@@ -10,6 +10,7 @@ test("a time is read in UTC and from T0", () => {
   expect(utc(t0)).toBe("2026-11-27 07:24:18Z");
   expect(fromT0(new Date("2026-11-27T07:26:23.065Z"), t0)).toBe("T0+2m05s");
   expect(fromT0(new Date("2026-11-27T07:24:08.065Z"), t0)).toBe("T0-10s");
+  expect([afterT0(125), afterT0(-10)]).toEqual(["T0+2m05s", "T0-10s"]);
 });
 
 test("durations of Kubernetes are read, and nothing else", () => {

@@ -19,7 +19,11 @@ function two(n: number): string {
 
 /** fromT0 writes a time as T0+2m05s. */
 export function fromT0(time: Date, t0: Date): string {
-  const seconds = (time.getTime() - t0.getTime()) / 1000;
+  return afterT0((time.getTime() - t0.getTime()) / 1000);
+}
+
+/** afterT0 writes seconds after T0 as T0+2m05s. */
+export function afterT0(seconds: number): string {
   return seconds < 0 ? `T0-${span(-seconds)}` : `T0+${span(seconds)}`;
 }
 

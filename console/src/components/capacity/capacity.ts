@@ -1,5 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { askJSON } from "../../kubernetes/client";
+import { gibibytes } from "../figures";
 
 /** Amounts of a host, of all hosts, or of what pods request. */
 export interface Amounts {
@@ -124,10 +125,6 @@ const units: Record<string, number> = { "": 1, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, 
 export function amountOf(quantity: string): number {
   const [, amount, unit] = /^([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)([a-zA-Z]*)$/.exec(quantity) ?? [];
   return amount === undefined ? NaN : Number(amount) * (units[unit ?? ""] ?? NaN);
-}
-
-export function gibibytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(bytes < 10 * 2 ** 30 ? 2 : 0)} GiB`;
 }
 
 function figure(n: number): string {

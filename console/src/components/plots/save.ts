@@ -1,3 +1,5 @@
+import { download } from "../download";
+
 /** LegendEntry says what a colour means. */
 export interface LegendEntry {
   label: string;
@@ -36,13 +38,5 @@ function addLegend(svg: SVGSVGElement, legend: readonly LegendEntry[]): void {
 
 /** saveSVG has the browser save a picture. */
 export function saveSVG(svg: SVGSVGElement, legend: readonly LegendEntry[], file: string): void {
-  const address = URL.createObjectURL(new Blob([svgText(svg, legend)], { type: "image/svg+xml" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = file;
-  link.click();
-  // The download has begun when the event is over.
-  setTimeout(() => {
-    URL.revokeObjectURL(address);
-  });
+  download(file, svgText(svg, legend), "image/svg+xml");
 }

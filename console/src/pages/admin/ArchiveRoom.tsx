@@ -1,7 +1,7 @@
 import { Table, Text } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { fromArchive } from "../../archive/client";
-import { gibibytes } from "../../components/capacity/capacity";
+import { gibibytes } from "../../components/figures";
 import { Meter } from "../../components/capacity/Meter";
 import { Refusal } from "../../kubernetes/client";
 import { keptFor, usageRoom, type Usage } from "./usage";

@@ -1,4 +1,5 @@
-import { gibibytes, type Room } from "../../components/capacity/capacity";
+import type { Room } from "../../components/capacity/capacity";
+import { gibibytes } from "../../components/figures";
 import { span } from "../../components/time";
 
 /** Usage of the archive by a namespace. */

@@ -1,17 +1,17 @@
 import { Button, Group, Stack, Table, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { archivePath } from "../../archive/client";
+import { filePath } from "../../archive/runs";
+import { bytes } from "../../components/figures";
 import { Trouble } from "../../components/Trouble";
 import { remove } from "../../kubernetes/client";
 import { useAccess, useObjects } from "../../kubernetes/hooks";
 import { captures as kind } from "../../kubernetes/kinds";
 import type { Capture, Experiment } from "../../types";
 import { capturesOf, type CaptureFile, type CaptureRow } from "./captures";
-import { bytes } from "./figures";
 import { NewCapture } from "./NewCapture";
 import { PacketList } from "./PacketList";
-import { pathOfFile, useManifest } from "./run";
+import { useManifest } from "./run";
 import { isUp } from "./state";
 import type { TabProps } from "./tabs";
 
@@ -88,7 +88,7 @@ function Row({ experiment: e, row, shown, onShow }: RowProps) {
 }
 
 function FileButtons({ experiment: e, row, file, isShown, onShow }: Pick<RowProps, "experiment" | "row" | "onShow"> & { file: CaptureFile; isShown: boolean }) {
-  const address = archivePath(e.metadata.namespace ?? "", pathOfFile(e.metadata.uid ?? "", file.path));
+  const address = filePath(e.metadata.namespace ?? "", e.metadata.uid ?? "", file.path);
   const name = `${row.network} of ${file.node}`;
   return (
     <Group gap="xs" wrap="nowrap">

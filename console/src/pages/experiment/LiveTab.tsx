@@ -1,8 +1,8 @@
 import { Progress, SimpleGrid, Stack, Table, Text, Title } from "@mantine/core";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { Chart, type Curve } from "../../components/Chart";
+import { atMostThreeDigits, bytes, count, duration, percent } from "../../components/figures";
 import { Trouble } from "../../components/Trouble";
-import { bytes, figure, percent, seconds, significant } from "./figures";
 import { useNodeFigures, type NodeFigures } from "./metrics";
 import { samplesOf, type Sample } from "./samples";
 import { isOver } from "./state";
@@ -21,8 +21,8 @@ export default function LiveTab({ experiment: e, state }: TabProps) {
     <Stack>
       <Text size="sm" c="dimmed">
         Delivered share and delays are of the run so far; curves begin when the page was opened.
-        {counters && ` ${figure(counters.sent)} messages sent, ${figure(counters.received)} received.`}
-        {state?.live?.deepestFrames ? ` Deepest queue: ${figure(state.live.deepestFrames)} frames at ${state.live.deepestQueue ?? ""}.` : ""}
+        {counters && ` ${count(counters.sent)} messages sent, ${count(counters.received)} received.`}
+        {state?.live?.deepestFrames ? ` Deepest queue: ${count(state.live.deepestFrames)} frames at ${state.live.deepestQueue ?? ""}.` : ""}
       </Text>
       <Curves samples={samples} t0={t0} />
       <Trouble error={nodes.error} title="Figures of nodes could not be read" />
@@ -33,7 +33,7 @@ export default function LiveTab({ experiment: e, state }: TabProps) {
 }
 
 const share = (value: number) => percent(value);
-const perSecond = (value: number) => `${significant(value)}/s`;
+const perSecond = (value: number) => `${atMostThreeDigits(value)}/s`;
 const bytesPerSecond = (value: number) => `${bytes(value)}/s`;
 const whole: [number, number] = [0, 100];
 
@@ -47,13 +47,13 @@ function Curves({ samples, t0 }: { samples: readonly Sample[]; t0: number }) {
         <Chart {...common} title="Delivered share" curves={[curve("Delivered", (s) => s.deliveredPercent)]} written={share} range={whole} />
       </Panel>
       <Panel title="Delays so far">
-        <Chart {...common} title="Delays" curves={[curve("Median", (s) => s.median), curve("95th percentile", (s) => s.p95)]} written={seconds} />
+        <Chart {...common} title="Delays" curves={[curve("Median", (s) => s.median), curve("95th percentile", (s) => s.p95)]} written={duration} />
       </Panel>
       <Panel title="Messages a second">
         <Chart {...common} title="Messages a second" curves={[curve("Sent", (s) => s.sentPerSecond), curve("Received", (s) => s.receivedPerSecond)]} written={perSecond} />
       </Panel>
       <Panel title="Frames in queues">
-        <Chart {...common} title="Frames in queues" curves={[curve("Waiting", (s) => s.queue)]} written={significant} />
+        <Chart {...common} title="Frames in queues" curves={[curve("Waiting", (s) => s.queue)]} written={atMostThreeDigits} />
       </Panel>
     </SimpleGrid>
   );
@@ -109,7 +109,7 @@ function Receivers({ receivers }: Pick<NodeFigures, "receivers">) {
             <Table.Tr key={node}>
               <Table.Td>{node}</Table.Td>
               <Table.Td>
-                {figure(received)} of {figure(offered)}
+                {count(received)} of {count(offered)}
               </Table.Td>
               <Table.Td>
                 {offered === 0 ? "–" : percent((100 * received) / offered)}

@@ -1,15 +1,15 @@
 import { Button, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState, useSyncExternalStore } from "react";
-import { archivePath } from "../../archive/client";
+import { filePath } from "../../archive/runs";
+import { bytes } from "../../components/figures";
 import { Trouble } from "../../components/Trouble";
 import type { Experiment } from "../../types";
-import { bytes } from "./figures";
 import { Follower } from "./follow";
 import { LineList } from "./LineList";
 import { matching } from "./lines";
 import { logsOf, type LogFile } from "./logs";
-import { pathOfFile, useManifest } from "./run";
+import { useManifest } from "./run";
 import { isOver, isWaiting } from "./state";
 import type { TabProps } from "./tabs";
 
@@ -93,7 +93,7 @@ function LogView({ experiment: e, log }: { experiment: Experiment; log: LogFile 
             Read from the start ({bytes(log.bytes)})
           </Button>
         )}
-        <Button component="a" variant="default" href={archivePath(namespace, pathOfFile(uid, log.path))} download={`${e.metadata.name}-${log.node}-${log.app}-${log.file}`}>
+        <Button component="a" variant="default" href={filePath(namespace, uid, log.path)} download={`${e.metadata.name}-${log.node}-${log.app}-${log.file}`}>
           Download
         </Button>
       </Group>

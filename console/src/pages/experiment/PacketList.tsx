@@ -1,21 +1,20 @@
 import { Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { archivePath } from "../../archive/client";
 import { summarise } from "../../archive/packet";
 import { readPcapng, type CapturedPacket } from "../../archive/pcapng";
+import { filePath } from "../../archive/runs";
 import { Trouble } from "../../components/Trouble";
 import { fromT0 } from "../../components/time";
 import { ask, Refusal, unbroken } from "../../kubernetes/client";
 import type { Experiment } from "../../types";
 import type { CaptureFile } from "./captures";
-import { pathOfFile } from "./run";
 
 const mostPackets = 200;
 const mostBytes = 256 << 10;
 
 /** PacketList shows the first packets of a capture. */
 export function PacketList({ experiment: e, file }: { experiment: Experiment; file: CaptureFile }) {
-  const path = archivePath(e.metadata.namespace ?? "", pathOfFile(e.metadata.uid ?? "", file.path));
+  const path = filePath(e.metadata.namespace ?? "", e.metadata.uid ?? "", file.path);
   const { data, error, isPending } = useQuery({
     queryKey: ["packets", path, file.bytes > mostBytes ? "full" : file.bytes],
     queryFn: async ({ signal }) => readPcapng(await beginningOf(path, signal), mostPackets),

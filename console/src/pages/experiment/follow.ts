@@ -1,7 +1,6 @@
-import { archivePath } from "../../archive/client";
+import { filePath } from "../../archive/runs";
 import { ask, Refusal, unbroken } from "../../kubernetes/client";
 import { Lines, type Line } from "./lines";
-import { pathOfFile } from "./run";
 
 /** What is known of a log that is read. */
 export interface Log {
@@ -88,7 +87,7 @@ export class Follower {
 
 async function fromServer({ namespace, uid, path, offset, follows }: Source, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
   const parameters = new URLSearchParams({ offset: String(offset), ...(follows && { follow: "true" }) });
-  const answer = await ask(archivePath(namespace, `${pathOfFile(uid, path)}?${parameters.toString()}`), { signal });
+  const answer = await ask(`${filePath(namespace, uid, path)}?${parameters.toString()}`, { signal });
   if (!answer.body) throw new Refusal(answer.status, "The results server's answer has no content.");
   return answer.body;
 }

@@ -1,7 +1,8 @@
 import { useQuery, type Query } from "@tanstack/react-query";
 import { fromArchive } from "../../archive/client";
 import { askAgainAfter } from "../../archive/polling";
-import type { Manifest, RunState } from "../../archive/types";
+import { filesQuery } from "../../archive/runs";
+import type { RunState } from "../../archive/types";
 import type { Experiment } from "../../types";
 import { Refusal } from "../../kubernetes/client";
 import { isOver, isWaiting } from "./state";
@@ -46,18 +47,11 @@ export function useRunState(e: Experiment | undefined) {
 
 /** useManifest reads which files the archive has of a run. */
 export function useManifest(e: Experiment) {
-  const namespace = e.metadata.namespace ?? "";
   const uid = e.metadata.uid ?? "";
-  return useQuery<Manifest>({
-    queryKey: keyOf(e, "files"),
-    queryFn: ({ signal }) => fromArchive<Manifest>(namespace, `/runs/${encodeURIComponent(uid)}/files`, signal),
+  return useQuery({
+    ...filesQuery(e.metadata.namespace ?? "", uid, isOver(e)),
     enabled: uid !== "",
     placeholderData: ofSameRun(uid),
     refetchInterval: ({ state }) => (isOver(e) ? false : askAgainAfter(state.error, 10_000)),
   });
-}
-
-/** pathOfFile below the archive's path of a run. */
-export function pathOfFile(uid: string, path: string): string {
-  return `/runs/${encodeURIComponent(uid)}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 }

@@ -1,6 +1,6 @@
 import type { LiveFigures, RunState } from "../../archive/types";
+import { count, duration } from "../../components/figures";
 import type { Experiment } from "../../types";
-import { figure, seconds } from "./figures";
 
 /** What is known of the emulation's punctuality. */
 export interface EmulationState {
@@ -28,11 +28,11 @@ export function emulationOf(e: Experiment, state: RunState | undefined): Emulati
 function soFar(live: LiveFigures): EmulationState {
   if (live.lateReleases === 0 && live.slotsMissed === 0) return { kind: "kept", headline: "No frame late so far", details: [] };
   const late = [];
-  if (live.lateReleases > 0) late.push(`${figure(live.lateReleases)} ${live.lateReleases === 1 ? "frame" : "frames"} released over 2 ms late`);
-  if (live.slotsMissed > 0) late.push(`${figure(live.slotsMissed)} ${live.slotsMissed === 1 ? "slot" : "slots"} missed`);
+  if (live.lateReleases > 0) late.push(`${count(live.lateReleases)} ${live.lateReleases === 1 ? "frame" : "frames"} released over 2 ms late`);
+  if (live.slotsMissed > 0) late.push(`${count(live.slotsMissed)} ${live.slotsMissed === 1 ? "slot" : "slots"} missed`);
   return {
     kind: "late",
-    headline: `${late.join(", ")}; worst ${seconds(live.worstLatenessSeconds)}`,
+    headline: `${late.join(", ")}; worst ${duration(live.worstLatenessSeconds)}`,
     details: ["The verdict comes with the results: it says how far these can have moved the figures."],
   };
 }
@@ -41,9 +41,9 @@ function detailsOf(state: RunState | undefined): string[] {
   const verdict = state?.results?.verdict;
   const details = [...(verdict?.exceeded ?? [])];
   for (const network of verdict?.networks ?? []) {
-    let line = `Network ${network.name}: ${figure(network.late)} of ${figure(network.frames)} frames late, ${figure(network.lost)} lost by the emulation`;
+    let line = `Network ${network.name}: ${count(network.late)} of ${count(network.frames)} frames late, ${count(network.lost)} lost by the emulation`;
     const slots = (network.slots ?? 0) + (network.missed ?? 0);
-    if (slots > 0) line += `, ${figure(network.missed ?? 0)} of ${figure(slots)} slots missed`;
+    if (slots > 0) line += `, ${count(network.missed ?? 0)} of ${count(slots)} slots missed`;
     details.push(line);
   }
   return [...details, ...(verdict?.context ?? [])];

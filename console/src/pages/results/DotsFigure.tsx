@@ -5,10 +5,10 @@ import { filesQuery } from "../../archive/runs";
 import { duration, tickDuration } from "../../components/figures";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
+import { afterT0 } from "../../components/time";
 import { Trouble } from "../../components/Trouble";
 import type { Column } from "../../components/VirtualTable";
 import { dotsQuery, sampleWords, type Dot } from "./deliveries";
-import { after } from "./words";
 
 interface DotsFigureProps {
   namespace: string;
@@ -49,18 +49,18 @@ function drawDots(plot: PlotLibrary, dots: Dot[], width: number, inks: Inks): El
     width,
     height: 320,
     marginLeft: 64,
-    x: { label: "sent, after T0", tickFormat: (seconds: number) => after(seconds).slice(3), ...(width < 500 && { ticks: 4 }) },
+    x: { label: "sent, after T0", tickFormat: (seconds: number) => afterT0(seconds).slice(3), ...(width < 500 && { ticks: 4 }) },
     y: { label: null, type: logarithmic ? "log" : "linear", grid: true, tickFormat: logarithmic ? duration : tickDuration(0, greatest), ticks: 6, zero: !logarithmic, nice: true },
     marks: [plot.dot(dots, { x: "at", y: "seconds", r: 2, fill: inks.mark, fillOpacity: dots.length > 500 ? 0.5 : 0.9 }), plot.tip(dots, plot.pointer({ x: "at", y: "seconds", title: titleOf }))],
   });
 }
 
 function titleOf({ id, publisher, subscriber, at, seconds }: Dot): string {
-  return `${id}\n${publisher} to ${subscriber || "?"}\nsent at ${after(at)}, took ${duration(seconds)}`;
+  return `${id}\n${publisher} to ${subscriber || "?"}\nsent at ${afterT0(at)}, took ${duration(seconds)}`;
 }
 
 const dotColumns: Column<TextRow>[] = [
-  { id: "at", head: "Sent", numeric: true, value: ({ at }) => at, show: ({ at }) => (typeof at === "number" ? after(at) : "–") },
+  { id: "at", head: "Sent", numeric: true, value: ({ at }) => at, show: ({ at }) => (typeof at === "number" ? afterT0(at) : "–") },
   { id: "seconds", head: "Took", numeric: true, value: ({ seconds }) => seconds, show: ({ seconds }) => duration(seconds as number) },
   { id: "publisher", head: "Publisher", value: ({ publisher }) => publisher },
   { id: "subscriber", head: "Subscriber", value: ({ subscriber }) => subscriber },

@@ -1,8 +1,9 @@
 import { List, Stack, Text, Title } from "@mantine/core";
 import type { Gap } from "../../archive/runs";
 import { many } from "../../components/figures";
+import { afterT0 } from "../../components/time";
 import type { PartProps } from "./Results";
-import { after, when } from "./words";
+import { when } from "./words";
 
 /** Gaps says what is missing, what the figures must be read with, and what people changed. */
 export function Gaps({ results, state }: PartProps) {
@@ -20,7 +21,7 @@ export function Gaps({ results, state }: PartProps) {
         <List>
           {changes.map(({ name, atNanoseconds, changes: made }) => (
             <List.Item key={name}>
-              {after(atNanoseconds / 1e9)}: {name}, {many(made.length, "change")}
+              {afterT0(atNanoseconds / 1e9)}: {name}, {many(made.length, "change")}
             </List.Item>
           ))}
         </List>

@@ -3,10 +3,10 @@ import { useCallback, useMemo } from "react";
 import type { NetworkResult } from "../../archive/runs";
 import { bytesPerSecond, count } from "../../components/figures";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
+import { afterT0 } from "../../components/time";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { drawLayers, layerColumns, layerLegend, layerVolumes } from "./layers";
 import type { PartProps } from "./Results";
-import { after } from "./words";
 
 /** Volume shows what networks carried. */
 export function Volume({ results, state }: PartProps) {
@@ -43,6 +43,6 @@ const networkColumns: Column<NetworkResult>[] = [
   {
     id: "captured",
     head: "Captured",
-    value: ({ captured }) => (captured ? `${captured.nodes.length} nodes, ${after(captured.fromSeconds)} to ${after(captured.toSeconds)}` : ""),
+    value: ({ captured }) => (captured ? `${captured.nodes.length} nodes, ${afterT0(captured.fromSeconds)} to ${afterT0(captured.toSeconds)}` : ""),
   },
 ];

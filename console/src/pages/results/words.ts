@@ -1,19 +1,14 @@
 import { headlineGroup, type Figures, type Gap, type GroupResult, type Interval, type Late, type Results } from "../../archive/runs";
 import { count, digits, duration, many, percent, range } from "../../components/figures";
-import { span } from "../../components/time";
+import { afterT0 } from "../../components/time";
 
 /** when writes an interval after T0, such as T0+1m00s to T0+2m05s; empty without one. */
 export function when({ fromSeconds, toSeconds }: Pick<Gap, "fromSeconds" | "toSeconds">): string {
   if (fromSeconds === undefined && toSeconds === undefined) return "";
-  if (fromSeconds === undefined) return `until ${after(toSeconds ?? 0)}`;
-  if (toSeconds === undefined) return `from ${after(fromSeconds)}`;
-  const [from, to] = [after(fromSeconds), after(toSeconds)];
+  if (fromSeconds === undefined) return `until ${afterT0(toSeconds ?? 0)}`;
+  if (toSeconds === undefined) return `from ${afterT0(fromSeconds)}`;
+  const [from, to] = [afterT0(fromSeconds), afterT0(toSeconds)];
   return from === to ? `at ${from}` : `${from} to ${to}`;
-}
-
-/** after writes a moment after T0. */
-export function after(seconds: number): string {
-  return seconds < 0 ? `T0-${span(-seconds)}` : `T0+${span(seconds)}`;
 }
 
 /** A figure of the headline, with its interval of confidence and what it is of. */

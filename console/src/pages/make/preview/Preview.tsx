@@ -1,4 +1,5 @@
 import { Anchor, Code, CopyButton, Group, List, Stack, Table, Text, Title } from "@mantine/core";
+import { gibibytes } from "../../../components/figures";
 import { Moment } from "../../../components/Moment";
 import { span } from "../../../components/time";
 import { Trouble } from "../../../components/Trouble";
@@ -89,8 +90,4 @@ function StartWords({ start }: { start: NonNullable<Forecast["start"]> }) {
       {start.position ? `, place ${start.position} of the queue` : ""}: {start.message}
     </>
   );
-}
-
-function gibibytes(bytes: number): string {
-  return bytes < 2 ** 30 ? `${Math.ceil(bytes / 2 ** 20)} MiB` : `${(bytes / 2 ** 30).toFixed(2)} GiB`;
 }

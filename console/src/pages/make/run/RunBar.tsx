@@ -1,6 +1,7 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { download } from "../../../components/download";
 import { Trouble } from "../../../components/Trouble";
 import { useRight } from "../../../kubernetes/hooks";
 import { useText } from "../hooks";
@@ -47,7 +48,7 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
         <Button
           variant="default"
           onClick={() => {
-            download(`${content.main?.name ?? "experiment"}.yaml`, text);
+            download(`${content.main?.name ?? "experiment"}.yaml`, text, "application/yaml");
           }}
         >
           Download YAML
@@ -88,13 +89,4 @@ function SeedButton({ model }: { model: TextModel }) {
       New seed
     </Button>
   );
-}
-
-function download(name: string, text: string) {
-  const url = URL.createObjectURL(new Blob([text], { type: "application/yaml" }));
-  const anchor = document.createElement("a");
-  anchor.href = url;
-  anchor.download = name;
-  anchor.click();
-  URL.revokeObjectURL(url);
 }
