@@ -17,9 +17,10 @@ export function Experiment() {
   const run = useRunState(object);
   const uid = object?.metadata.uid ?? "";
   useEffect(() => {
-    if (uid !== "" && run.data) samplesOf(uid).add(run.dataUpdatedAt, run.data);
+    // What was read before the end stays until the rest is there, and is no new sample.
+    if (uid !== "" && run.data && !run.isPlaceholderData) samplesOf(uid).add(run.dataUpdatedAt, run.data);
     // An answer equal to the one before is a sample too, and data stays the same object then.
-  }, [uid, run.data, run.dataUpdatedAt]);
+  }, [uid, run.data, run.dataUpdatedAt, run.isPlaceholderData]);
   if (!object) {
     return (
       <Stack>

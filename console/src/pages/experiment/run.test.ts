@@ -6,7 +6,7 @@ import type { Experiment } from "../../types";
 import { keyOf, pauseOf } from "./run";
 
 function experiment(phase: "Running" | "Succeeded" | "Failed", total = 2): Experiment {
-  return { metadata: { name: "e", namespace: "nor", uid: "1" }, spec: { apps: [], networks: [], nodes: [] }, status: { phase, nodes: { total } } } as unknown as Experiment;
+  return { metadata: { name: "e", namespace: "nor", uid: "1" }, spec: { apps: [], networks: [], nodes: [] }, status: { phase, nodes: { total } } };
 }
 
 const state = (more: object) => ({ plan: { phase: "Succeeded" }, ...more }) as unknown as RunState;
