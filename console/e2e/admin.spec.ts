@@ -1,4 +1,4 @@
-import { expect, expectAccessible, kubectl, open, picture, test } from "./harness";
+import { expect, expectAccessible, kubectl, open, test } from "./harness";
 
 test("administration shows each host with its radiod, the queue and the archive", async ({ page }) => {
   const host = kubectl(["get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"]);
@@ -9,5 +9,4 @@ test("administration shows each host with its radiod, the queue and the archive"
   await expect(row).toContainText(/free of/);
   await expect(page.getByRole("heading", { name: "Queue" })).toBeVisible();
   await expectAccessible(page);
-  await picture(page, "administration");
 });
