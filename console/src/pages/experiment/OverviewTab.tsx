@@ -24,7 +24,7 @@ function Headline({ experiment, state }: TabProps) {
       <Text>
         {results.deliveredPercent ?? "–"} % of {figure(results.offered ?? results.expected)} deliveries arrived
         {results.medianDelay ? `, by half within ${results.medianDelay}` : ""}.
-        {results.gaps > 0 ? ` ${figure(results.gaps)} gaps.` : ""}
+        {results.gaps > 0 ? ` ${figure(results.gaps)} ${results.gaps === 1 ? "gap" : "gaps"}.` : ""}
         {(results.warnings ?? 0) > 0 ? ` ${figure(results.warnings ?? 0)} warnings.` : ""}
       </Text>
     );
