@@ -123,7 +123,7 @@ test("it is stopped, and a clone runs over a slower link", async ({ page }) => {
   await stopIt(page, second);
 });
 
-test("the comparison of both says that the link is what differs", async ({ page }) => {
+test("the comparison of both says that the link differs, and what was done by hand", async ({ page }) => {
   await open(page, `/?ns=${own}`);
   await page.getByRole("link", { name: second, exact: true }).click();
   await expect(page.getByRole("heading", { name: "Headline" })).toBeVisible({ timeout: 60_000 });
@@ -133,5 +133,6 @@ test("the comparison of both says that the link is what differs", async ({ page 
   const differs = page.getByRole("table", { name: "What differs in the specification" });
   await expect(differs).toContainText("rate", { timeout: 60_000 });
   await expect(differs).toContainText("100kbit");
-  await expect(differs.getByRole("row")).toHaveCount(2);
+  await expect(differs, "what was changed by hand differs too").toContainText("liveChanges");
+  await expect(differs.getByRole("row"), "the head, the rate and the changes by hand").toHaveCount(3);
 });
