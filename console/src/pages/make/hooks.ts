@@ -50,10 +50,10 @@ export function useJudgement(text: string, namespace: string): { judgement: Judg
 
 const forecastPauseMilliseconds = 1500;
 
-/** useForecast asks the cluster, so that it waits longer than a judgement does. */
-export function useForecast(text: string, namespace: string, valid: boolean): { forecast: Forecast | undefined; error: Error | null; loading: boolean } {
+/** useForecast asks the cluster, so that it waits longer than a judgement does. fresh is set if the forecast is that of the present text. */
+export function useForecast(text: string, namespace: string, valid: boolean): { forecast: Forecast | undefined; error: Error | null; fresh: boolean } {
   const [settled] = useDebouncedValue(text, forecastPauseMilliseconds);
-  const { data, error, isFetching } = useQuery({
+  const { data, error, isPlaceholderData } = useQuery({
     queryKey: ["forecast", settled, namespace],
     queryFn: ({ signal }) => post<Forecast>("forecast", namespace, settled, signal),
     placeholderData: keepPreviousData,
@@ -61,7 +61,7 @@ export function useForecast(text: string, namespace: string, valid: boolean): { 
     gcTime: 60_000,
     staleTime: 30_000,
   });
-  return { forecast: data, error, loading: isFetching || settled !== text };
+  return { forecast: data, error, fresh: settled === text && !isPlaceholderData && data !== undefined };
 }
 
 /** useNormal is the spec of a text that does not change, with all defaults and in one order; undefined until it is known. */

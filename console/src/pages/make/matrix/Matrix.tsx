@@ -14,7 +14,7 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
   const { editing, edit } = useForm();
   const { text } = useText(model);
   const campaign = editing.written;
-  const { forecast } = useForecast(text, namespace, valid && campaign.kind === "Campaign");
+  const { forecast, fresh, error } = useForecast(text, namespace, valid && campaign.kind === "Campaign");
   if (campaign.kind !== "Campaign") return <MakeCampaign model={model} />;
   const matrix = new MatrixEditing(campaign);
   const spec = campaign.object.spec as Record<string, unknown>;
@@ -48,9 +48,11 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
         </Button>
       </Group>
       <Text role="status">
-        {valid && forecast?.runs !== undefined
+        {valid && fresh && forecast?.runs !== undefined
           ? `${forecast.points ?? 1} points, ${forecast.runs} runs${forecast.campaignSeconds ? `, about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at a time, without starts and analyses` : ""}`
-          : "The number of runs follows when the text has no errors."}
+          : valid && !error
+            ? "The number of runs is being computed."
+            : "The number of runs follows when the text has no errors."}
       </Text>
     </Stack>
   );

@@ -1,4 +1,4 @@
-import { Anchor, Code, CopyButton, Group, List, Stack, Table, Text, Title } from "@mantine/core";
+import { Anchor, Box, Code, CopyButton, Group, List, Stack, Table, Text, Title } from "@mantine/core";
 import { gibibytes } from "../../../components/figures";
 import { Moment } from "../../../components/Moment";
 import { span } from "../../../components/time";
@@ -11,17 +11,22 @@ import { Difference } from "./Difference";
 
 /** Preview says what an experiment takes, when it would start, and what is different from its source. */
 export function Preview({ text, source, namespace, valid }: { text: string; source: Source; namespace: string; valid: boolean }) {
-  const { forecast, error, loading } = useForecast(text, namespace, valid);
+  const { forecast, error, fresh } = useForecast(text, namespace, valid);
   const main = read(text).main;
   return (
     <Stack>
       {!valid && <Text>The preview follows when the text has no errors.</Text>}
       <Trouble error={error} title="There is no preview" />
-      {valid && forecast && <Amounts forecast={forecast} />}
-      {valid && loading && !forecast && <Text c="dimmed">Asking the cluster</Text>}
+      {valid && !fresh && !error && <Text role="status">{forecast ? "The cluster is being asked. These figures are of the text before." : "The cluster is being asked."}</Text>}
+      {valid && forecast && (
+        <Box opacity={fresh ? 1 : 0.6}>
+          <Amounts forecast={forecast} />
+        </Box>
+      )}
       <Title order={3} size="h5">
         Commands that do the same
       </Title>
+      {source.mark && main?.kind !== "Campaign" && <Text size="sm">An experiment that a command creates does not say which run it repeats.</Text>}
       {commandsFor(main?.kind ?? "Experiment", main?.name ?? "", namespace).map(({ label, command }) => (
         <Group key={label} gap="xs">
           <Code>{command}</Code>
@@ -37,7 +42,7 @@ export function Preview({ text, source, namespace, valid }: { text: string; sour
       <Title order={3} size="h5">
         Difference from the source
       </Title>
-      <Difference source={source} after={valid ? forecast?.normal : undefined} />
+      <Difference source={source} after={valid && fresh ? forecast?.normal : undefined} />
     </Stack>
   );
 }
