@@ -34,7 +34,7 @@ export function useResults(namespace: string, runs: Run[], wanted: boolean): { r
       for (let uid = left.shift(); uid !== undefined && !stop.signal.aborted; uid = left.shift()) {
         const asked = uid;
         try {
-          found.set(asked, await queries.query({ queryKey: ["results", namespace, asked], queryFn: ({ signal }) => readResults(namespace, asked, signal), staleTime: Infinity }));
+          found.set(asked, await queries.query({ queryKey: ["results", namespace, asked], queryFn: ({ signal }) => readResults(namespace, asked, signal), staleTime: Infinity, gcTime: Infinity }));
         } catch (reason) {
           failure ??= reason;
         }

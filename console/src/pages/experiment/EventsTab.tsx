@@ -21,7 +21,7 @@ function Archived({ experiment: e }: TabProps) {
   const follows = !isOver(e);
   const follower = useMemo(() => new Follower({ namespace, uid, path: "events.jsonl", offset: 0, follows }), [namespace, uid, follows]);
   const { lines, error } = useSyncExternalStore(follower.subscribe, follower.snapshot);
-  const events = useMemo(() => archivedEvents(lines.map((line) => line.text)), [lines]);
+  const events = useMemo(() => archivedEvents(lines), [lines]);
   return <Events events={events} t0={e.status?.t0} error={error} />;
 }
 

@@ -14,11 +14,15 @@ export interface RunEvent {
   count: number;
 }
 
+// A page shows lines again whenever some were added. Each is parsed once.
+const read = new WeakMap<object, RunEvent | undefined>();
+
 /** archivedEvents reads lines of events.jsonl. Of a repeated event the newest line is kept; lines that are none are left out. */
-export function archivedEvents(lines: string[]): RunEvent[] {
+export function archivedEvents(lines: readonly { text: string }[]): RunEvent[] {
   const events = new Map<string, RunEvent>();
   for (const line of lines) {
-    const event = parsed(line);
+    if (!read.has(line)) read.set(line, parsed(line.text));
+    const event = read.get(line);
     if (!event) continue;
     events.delete(event.uid);
     events.set(event.uid, event);
