@@ -102,7 +102,7 @@ function CellOf({ namespace, cell, scale, x, y, measure, place, current, onFocus
   return (
     <td role="gridcell" aria-selected={chosen} className={chosen ? classes.chosen : undefined}>
       {run && cell.runs.length === 1 ? (
-        <Link {...common} to={pageOf(namespace, run)}>
+        <Link {...common} {...pageOf(namespace, run)}>
           {cell.text}
         </Link>
       ) : (

@@ -112,7 +112,7 @@ function runColumns(namespace: string, axes: readonly Axis[], measure: Measure):
       head: "Run",
       value: ({ name }) => name,
       show: (run) => (
-        <Anchor component={Link} size="sm" to={pageOf(namespace, run)}>
+        <Anchor size="sm" renderRoot={(props) => <Link {...props} {...pageOf(namespace, run)} />}>
           {run.name}
         </Anchor>
       ),

@@ -87,8 +87,8 @@ test("earlier rounds and deleted campaigns are read from the archive, the newest
 test("a run leads to its results, and to its experiment until it has some", () => {
   const [run] = runs;
   if (!run) throw new Error("the campaign has no run");
-  expect(pageOf("e5", run)).toBe(`/ns/e5/runs/${run.uid}`);
-  expect(pageOf("e5", { ...run, phase: "Running" })).toBe(`/ns/e5/experiments/${run.name}`);
+  expect(pageOf("e5", run)).toEqual({ to: "/ns/$namespace/runs/$uid", params: { namespace: "e5", uid: run.uid } });
+  expect(pageOf("e5", { ...run, phase: "Running" })).toEqual({ to: "/ns/$namespace/experiments/$name", params: { namespace: "e5", name: run.name } });
 });
 
 test("repeats of a point are one row, and search takes all words", () => {

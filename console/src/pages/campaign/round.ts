@@ -165,6 +165,6 @@ export function selected(runs: readonly Run[], fixed: Fixed): Run[] {
 }
 
 /** pageOf a run: its results, or its experiment while it has none. */
-export function pageOf(namespace: string, { uid, name, phase }: Run): string {
-  return phase === "Succeeded" && uid !== "" ? `/ns/${namespace}/runs/${uid}` : `/ns/${namespace}/experiments/${name}`;
+export function pageOf(namespace: string, { uid, name, phase }: Run) {
+  return phase === "Succeeded" && uid !== "" ? ({ to: "/ns/$namespace/runs/$uid", params: { namespace, uid } } as const) : ({ to: "/ns/$namespace/experiments/$name", params: { namespace, name } } as const);
 }

@@ -111,7 +111,7 @@ const columns: Column<SideRow>[] = [
     id: "name",
     head: "Run or condition",
     value: ({ name }) => name,
-    show: ({ name, run }) => (run ? <Anchor component={Link} size="sm" to={`/ns/${run.namespace}/runs/${run.uid}`}>{name}</Anchor> : name),
+    show: ({ name, run }) => (run ? <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: run.namespace, uid: run.uid }} />}>{name}</Anchor> : name),
   },
   { id: "keptUp", head: "Kept up", value: ({ run }) => (run === undefined ? "" : run.keptUp === null ? "not known" : run.keptUp ? "yes" : "no") },
   { id: "offered", head: "Offered", numeric: true, value: ({ messages }) => messages.offered ?? messages.expected, show: ({ messages }) => count(messages.offered ?? messages.expected) },

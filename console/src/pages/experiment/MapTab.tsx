@@ -94,7 +94,7 @@ function WithoutPositions({ namespace, name }: { namespace: string; name: string
   return (
     <Stack align="start">
       <Text>No node of this run has a position, so that there is no map. Its nodes, networks and links are drawn as a topology.</Text>
-      <Button component={Link} to={`/ns/${namespace}/experiments/${name}?tab=topology`} variant="default">
+      <Button variant="default" renderRoot={(props) => <Link {...props} to="/ns/$namespace/experiments/$name" params={{ namespace, name }} search={{ tab: "topology" } as never} />}>
         Show the topology
       </Button>
     </Stack>

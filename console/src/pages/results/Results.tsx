@@ -63,6 +63,7 @@ export function Results() {
 }
 
 function Heading({ state: { plan, results } }: { state: RunState }) {
+  const { campaign } = plan;
   return (
     <Stack gap={4}>
       <Group gap="sm">
@@ -83,16 +84,16 @@ function Heading({ state: { plan, results } }: { state: RunState }) {
         {results && ` · took ${span(results.durationSeconds)}`}
       </Text>
       <Text size="sm">
-        <Anchor component={Link} to={`/ns/${plan.namespace}/experiments/${plan.name}`} underline="always">
+        <Anchor underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/experiments/$name" params={{ namespace: plan.namespace, name: plan.name }} />}>
           Experiment
         </Anchor>
-        {plan.campaign && (
+        {campaign && (
           <>
             {" · "}
-            <Anchor component={Link} to={`/ns/${plan.namespace}/campaigns/${plan.campaign.name}`} underline="always">
-              Campaign {plan.campaign.name}
+            <Anchor underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/campaigns/$name" params={{ namespace: plan.namespace, name: campaign.name }} />}>
+              Campaign {campaign.name}
             </Anchor>
-            , round {plan.campaign.round}, point {plan.campaign.point}
+            , round {campaign.round}, point {campaign.point}
           </>
         )}
       </Text>

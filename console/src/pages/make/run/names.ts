@@ -13,9 +13,15 @@ export function freeName(name: string, taken: ReadonlySet<string>): string {
 
 /** commandsFor a text in a file: those that do what the page's button does. */
 export function commandsFor(kind: string, name: string, namespace: string): { label: string; command: string }[] {
-  const file = `${name || "experiment"}.yaml`;
+  const file = shellWord(`${name || "experiment"}.yaml`);
+  const into = shellWord(namespace);
   return [
-    { label: "kubectl", command: `kubectl apply -n ${namespace} -f ${file}` },
-    { label: "vignette", command: `vignette run -n ${namespace} ${file}${kind === "Experiment" ? " --watch" : ""}` },
+    { label: "kubectl", command: `kubectl apply -n ${into} -f ${file}` },
+    { label: "vignette", command: `vignette run -n ${into} ${file}${kind === "Experiment" ? " --watch" : ""}` },
   ];
+}
+
+/** shellWord is a text as one word of a shell, with quotes where it needs them. */
+function shellWord(text: string): string {
+  return /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
