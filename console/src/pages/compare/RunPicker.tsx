@@ -1,4 +1,4 @@
-import { Autocomplete, Button, Checkbox, CloseButton, Group, Loader, Paper, Pill, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, CloseButton, Group, Loader, Paper, Pill, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -6,6 +6,7 @@ import { useSession } from "../../app/session";
 import type { ComparedRun, RunName } from "../../archive/comparison";
 import { runsQuery, type RunSummary } from "../../archive/runs";
 import { Age } from "../../components/Moment";
+import { NamespaceInput } from "../../components/NamespaceInput";
 import { Trouble } from "../../components/Trouble";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { pickable } from "./pickable";
@@ -94,7 +95,7 @@ function RunList({ runs, onChange }: Omit<RunPickerProps, "compared">) {
             setSearch(event.currentTarget.value);
           }}
         />
-        {everywhere.isError && <Autocomplete label="Namespace" value={namespace} onChange={setTyped} data={[...new Set(runs.map((run) => run.namespace))]} />}
+        {everywhere.isError && <NamespaceInput namespace={namespace} known={[...new Set(runs.map((run) => run.namespace))]} onChange={setTyped} />}
       </Group>
       <Trouble error={error} title="The archive's runs could not be listed" />
       {data ? <VirtualTable label="Archived runs" columns={columns} rows={pickable(data, search)} keyOf={({ uid }) => uid} height={320} empty="No run with results has these words." /> : !error && <Loader aria-label="The runs are being listed" />}
