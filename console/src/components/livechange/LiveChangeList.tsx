@@ -4,6 +4,7 @@ import { liveChanges } from "../../kubernetes/kinds";
 import type { LiveChange } from "../../types";
 import { Moment } from "../Moment";
 import { describeChange } from "../radiochange";
+import { ScrollTable } from "../ScrollTable";
 import { Trouble } from "../Trouble";
 
 /** stateOf a change in words: since when it holds, or why it does not. */
@@ -25,7 +26,7 @@ export function LiveChangeList({ namespace, experiment, t0 }: { namespace: strin
       <Trouble error={error} />
       {objects && own.length === 0 && <Text size="sm">Nothing was changed by hand.</Text>}
       {own.length > 0 && (
-        <Table.ScrollContainer minWidth={480}>
+        <ScrollTable label="Changes" minWidth={480}>
           <Table>
             <Table.Thead>
               <Table.Tr>
@@ -48,7 +49,7 @@ export function LiveChangeList({ namespace, experiment, t0 }: { namespace: strin
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </ScrollTable>
       )}
     </section>
   );

@@ -1,8 +1,8 @@
 import { Button, Group, Stack, Table, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { filePath } from "../../archive/runs";
-import { bytes } from "../../components/figures";
+import { archivePath } from "../../archive/client";
+import { ScrollTable } from "../../components/ScrollTable";
 import { Trouble } from "../../components/Trouble";
 import { remove } from "../../kubernetes/client";
 import { useAccess, useObjects } from "../../kubernetes/hooks";
@@ -60,7 +60,7 @@ function Row({ experiment: e, row, shown, onShow }: RowProps) {
       {row.files.length === 0 ? (
         <Text size="sm">No frames have arrived in the archive yet{row.nodes && ` (nodes: ${row.nodes})`}.</Text>
       ) : (
-        <Table.ScrollContainer minWidth={360} maxHeight={320}>
+        <ScrollTable label={`Files of ${row.name}, network ${row.network}`} minWidth={360} maxHeight={320}>
           <Table verticalSpacing={4}>
             <Table.Thead>
               <Table.Tr>
@@ -81,7 +81,7 @@ function Row({ experiment: e, row, shown, onShow }: RowProps) {
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </ScrollTable>
       )}
     </Stack>
   );

@@ -1,6 +1,7 @@
 import { Table, Text, Title } from "@mantine/core";
 import type { Happening } from "../../components/map/api";
 import { describeChange } from "../../components/radiochange";
+import { ScrollTable } from "../../components/ScrollTable";
 import { span } from "../../components/time";
 
 /** Happenings say what happened to whom, and what is still to come at the moment that the map shows. */
@@ -10,7 +11,7 @@ export function Happenings({ happened, at }: { happened: readonly Happening[]; a
       <Title order={2} size="h3">What happened to whom</Title>
       {happened.length === 0 && <Text size="sm">No network changes in this run.</Text>}
       {happened.length > 0 && (
-        <Table.ScrollContainer minWidth={420}>
+        <ScrollTable label="What happened" minWidth={420}>
           <Table>
             <Table.Thead>
               <Table.Tr>
@@ -32,7 +33,7 @@ export function Happenings({ happened, at }: { happened: readonly Happening[]; a
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </ScrollTable>
       )}
     </section>
   );

@@ -1,6 +1,8 @@
 import { List, Stack, Table, Text, Title } from "@mantine/core";
 import { count as figure, percent } from "../../components/figures";
 import { Moment } from "../../components/Moment";
+import { ScrollTable } from "../../components/ScrollTable";
+import { figure, percent } from "./figures";
 import type { TabProps } from "./tabs";
 import { TimelineView } from "./TimelineView";
 
@@ -23,8 +25,8 @@ function Headline({ experiment, state }: TabProps) {
     return (
       <Text>
         {results.deliveredPercent ?? "–"} % of {figure(results.offered ?? results.expected)} deliveries arrived
-        {results.medianDelay ? `, by half within ${results.medianDelay}` : ""}.
-        {results.gaps > 0 ? ` ${figure(results.gaps)} ${results.gaps === 1 ? "gap" : "gaps"}.` : ""}
+        {results.medianDelay ? `, half of them within ${results.medianDelay}` : ""}.
+        {results.gaps > 0 ? ` ${figure(results.gaps)} gaps.` : ""}
         {(results.warnings ?? 0) > 0 ? ` ${figure(results.warnings ?? 0)} warnings.` : ""}
       </Text>
     );
@@ -70,7 +72,7 @@ function Conditions({ experiment }: TabProps) {
       <Title order={2} size="h4">
         Conditions
       </Title>
-      <Table.ScrollContainer minWidth={480}>
+      <ScrollTable label="Conditions" minWidth={480}>
         <Table>
           <Table.Thead>
             <Table.Tr>
@@ -95,7 +97,7 @@ function Conditions({ experiment }: TabProps) {
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </ScrollTable>
     </Stack>
   );
 }

@@ -2,7 +2,7 @@ import { Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { summarise } from "../../archive/packet";
 import { readPcapng, type CapturedPacket } from "../../archive/pcapng";
-import { filePath } from "../../archive/runs";
+import { ScrollTable } from "../../components/ScrollTable";
 import { Trouble } from "../../components/Trouble";
 import { fromT0 } from "../../components/time";
 import { ask, Refusal, unbroken } from "../../kubernetes/client";
@@ -57,7 +57,7 @@ async function beginningOf(path: string, signal: AbortSignal): Promise<Uint8Arra
 
 function Packets({ packets, t0 }: { packets: CapturedPacket[]; t0: string | undefined }) {
   return (
-    <Table.ScrollContainer minWidth={720} maxHeight={480}>
+    <ScrollTable label="First packets" minWidth={720} maxHeight={480}>
       <Table verticalSpacing={2} stickyHeader ff="monospace" fz="sm">
         <Table.Thead>
           <Table.Tr>
@@ -85,7 +85,7 @@ function Packets({ packets, t0 }: { packets: CapturedPacket[]; t0: string | unde
           })}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </ScrollTable>
   );
 }
 
