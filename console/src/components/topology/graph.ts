@@ -1,5 +1,6 @@
 import type { Plan } from "../../archive/types";
 import type { Experiment } from "../../types";
+import { forwarders } from "../brokers";
 import { expandNodes, type ExpandedNode } from "./expand";
 
 type Spec = Experiment["spec"];
@@ -50,11 +51,9 @@ export interface Passage {
   label: string;
 }
 
-const brokerKinds = ["mosquitto", "vernemq", "rabbitmq", "prosody", "zeromqBroker", "wsnBroker", "mqttsnGateway", "mediator"] as const satisfies readonly (keyof App)[];
-
 /** isBroker reports whether an app passes messages on by its kind. An image of one's own may do so too. */
 export function isBroker(app: App): boolean {
-  return brokerKinds.some((kind) => app[kind] !== undefined);
+  return forwarders.some((kind) => app[kind] !== undefined);
 }
 
 /** topologyOf a spec, completed by the plan of a run, which knows who uses which broker. */

@@ -70,11 +70,11 @@ function Parallelism(props: ActionProps) {
       </Button>
       <Modal opened={opened} onClose={close} title="How many runs at once">
         <Stack>
-          <NumberInput label="Runs at once" description="From 1 to 100. Those for which there is no room wait in the queue." min={1} max={100} allowDecimal={false} value={wanted} onChange={setWanted} data-autofocus />
+          <NumberInput label="Runs at once" description="Those for which there is no room wait in the queue." min={1} allowDecimal={false} value={wanted} onChange={setWanted} data-autofocus />
           <Trouble error={change.error} title="The campaign could not be changed" />
           <Button
             loading={change.isPending}
-            disabled={typeof wanted !== "number" || wanted < 1 || wanted > 100}
+            disabled={typeof wanted !== "number"}
             onClick={() => {
               change.mutate({ parallelism: wanted }, { onSuccess: close });
             }}

@@ -1,7 +1,8 @@
 import { Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import { namesOf } from "../text/complete";
 import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
-import { brokerOf, brokers, kindOf } from "./actions";
+import { brokers } from "../../../components/brokers";
+import { brokerOf, kindOf } from "./actions";
 import { useForm } from "./context";
 import { ChoiceField, TextField, WordsField } from "./fields";
 import { RemoveButton } from "./RemoveButton";

@@ -1,5 +1,5 @@
 import { Button, Fieldset, Group, Menu, SimpleGrid, Stack } from "@mantine/core";
-import { brokers } from "./actions";
+import { brokers } from "../../../components/brokers";
 import { AppFields } from "./AppFields";
 import { useForm } from "./context";
 import { TextField } from "./fields";

@@ -1,3 +1,4 @@
+import { brokers } from "../../../components/brokers";
 import type { Edit } from "../text/edits";
 import type { Written } from "../text/read";
 import { specOf, specPath } from "../text/read";
@@ -6,9 +7,6 @@ import { namesOf } from "../text/complete";
 
 /** models of a network that stand in the network itself. */
 export const models = ["link", "rfpipe", "tdma"] as const;
-
-/** brokers are the kinds of apps that pass messages on; one stands in for another. */
-export const brokers = ["mosquitto", "vernemq", "rabbitmq", "prosody", "wsnBroker", "zeromqBroker"] as const;
 
 /** modelOf a network: the field in which its model stands; undefined for a named waveform. */
 export function modelOf(network: Fields): string | undefined {
