@@ -20,7 +20,7 @@ export function Admin() {
       <Title order={1}>Administration</Title>
       <Trouble error={error} title="It is not known whether you may see this page" />
       {administrator === undefined && !error && <Skeleton height={200} />}
-      {administrator === false && <Text>This page takes the right to list the hosts of the cluster. Ask the cluster&apos;s administrator for it.</Text>}
+      {administrator === false && <Text>This page needs the right to list the hosts of the cluster. Ask the cluster&apos;s administrator for it.</Text>}
       {administrator && <Sections />}
     </Stack>
   );

@@ -4,6 +4,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { runsQuery } from "../../archive/runs";
 import { useChoices } from "../../components/address";
+import { compareSearch } from "../../components/CompareLink";
 import { many } from "../../components/figures";
 import { Moment } from "../../components/Moment";
 import { PhaseBadge } from "../../components/PhaseBadge";
@@ -54,6 +55,7 @@ export function Campaign() {
 function Progressing({ campaign: { spec, status, metadata } }: { campaign: CampaignObject }) {
   const counts = status?.counts;
   const total = counts?.total ?? 0;
+  const comparedRuns = (status?.runs ?? []).flatMap(({ phase, uid }) => (phase === "Succeeded" && uid ? [`${metadata.namespace ?? ""}/${uid}`] : []));
   const share = (n: number | undefined) => (total === 0 ? 0 : (100 * (n ?? 0)) / total);
   return (
     <Stack gap={6}>
@@ -89,7 +91,7 @@ function Progressing({ campaign: { spec, status, metadata } }: { campaign: Campa
       )}
       {status?.comparison && (
         <Text size="sm">
-          The comparison of the round is on <Anchor component={Link} to="/compare">Compare runs</Anchor>.
+          The comparison of the round is on <Anchor renderRoot={(props) => <Link {...props} to="/compare" search={compareSearch(comparedRuns)} />}>Compare runs</Anchor>.
         </Text>
       )}
     </Stack>

@@ -32,7 +32,7 @@ export function Round({ namespace, campaign, runs: listed, archived }: RoundProp
     <Stack>
       <section aria-labelledby="map">
         <Title order={2} size="h3" id="map" mb="xs">
-          Map of the points
+          Heat map
         </Title>
         <Group align="end">
           <Select

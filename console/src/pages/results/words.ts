@@ -71,7 +71,7 @@ export interface VerdictWords {
 
 export function verdictWords(results: Results): VerdictWords {
   const { verdict } = results;
-  if (!verdict) return { state: "unknown", title: "Nobody can know whether the emulation kept up", sentences: ["There is no verdict. The gaps say why."] };
+  if (!verdict) return { state: "unknown", title: "It is not known whether the emulation kept up", sentences: ["There is no verdict. The gaps say why."] };
   const off = offBy(headlineGroup(results));
   const sentences = [...(verdict.exceeded ?? []), ...(off === "" ? [] : [`Because the emulation was late, the figures may be off by at most ${off}.`])];
   return verdict.keptUp

@@ -24,7 +24,7 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
         {(["repeats", "parallelism"] as const).map((field) => (
           <NumberInput
             key={field}
-            label={field === "repeats" ? "Repeats of each point" : "Runs at a time"}
+            label={field === "repeats" ? "Repeats of each point" : "Runs at once"}
             min={1}
             value={Number(wordOf(spec[field]) || 1)}
             onChange={(value) => {
@@ -49,7 +49,7 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
       </Group>
       <Text role="status">
         {valid && fresh && forecast?.runs !== undefined
-          ? `${forecast.points ?? 1} points, ${forecast.runs} runs${forecast.campaignSeconds ? `, about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at a time, without starts and analyses` : ""}`
+          ? `${forecast.points ?? 1} points, ${forecast.runs} runs${forecast.campaignSeconds ? `, about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at once, without starts and analyses` : ""}`
           : valid && !error
             ? "The number of runs is being computed."
             : "The number of runs follows when the text has no errors."}

@@ -50,7 +50,7 @@ export function Preview({ text, source, namespace, valid }: { text: string; sour
 function Amounts({ forecast }: { forecast: Forecast }) {
   const rows: [string, React.ReactNode][] = [];
   if (forecast.runs !== undefined) rows.push(["Runs", `${forecast.runs} of ${forecast.points ?? 1} points`]);
-  if (forecast.campaignSeconds) rows.push(["All runs", `about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at a time, without starts and analyses`]);
+  if (forecast.campaignSeconds) rows.push(["All runs", `about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at once, without starts and analyses`]);
   rows.push(["Pods", forecast.pods]);
   rows.push(["Cores", forecast.cpuCores.toFixed(2)]);
   rows.push(["Memory", gibibytes(forecast.memoryBytes)]);

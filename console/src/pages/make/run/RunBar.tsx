@@ -68,7 +68,7 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
         {allowed === false && <Text size="sm">You may not create {kind === "Campaign" ? "campaigns" : "experiments"} in namespace {namespace}: ask its team, or choose another.</Text>}
       </Group>
       <Trouble error={error} title="It is not known whether you may create this" />
-      <Trouble error={running.error} title="Nothing runs" />
+      <Trouble error={running.error} title="It was not started" />
     </Stack>
   );
 }
