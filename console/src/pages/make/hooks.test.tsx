@@ -12,8 +12,8 @@ test("the forecast of the text before is not taken for that of the present one",
   const wrapper = ({ children }: { children: ReactNode }) => <QueryClientProvider client={client}>{children}</QueryClientProvider>;
   const { result, rerender } = renderHook(({ text }) => useForecast(text, "team", true), { wrapper, initialProps: { text: "a" } });
   expect(result.current).toMatchObject({ forecast: undefined, fresh: false });
-  await waitFor(() => expect(result.current).toMatchObject({ forecast: { pods: 1 }, fresh: true }), { timeout: 10_000 });
+  await waitFor(() => { expect(result.current).toMatchObject({ forecast: { pods: 1 }, fresh: true }); }, { timeout: 10_000 });
   rerender({ text: "ab" });
   expect(result.current).toMatchObject({ forecast: { pods: 1 }, fresh: false });
-  await waitFor(() => expect(result.current).toMatchObject({ forecast: { pods: 2 }, fresh: true }), { timeout: 10_000 });
+  await waitFor(() => { expect(result.current).toMatchObject({ forecast: { pods: 2 }, fresh: true }); }, { timeout: 10_000 });
 });
