@@ -5,7 +5,7 @@ import { titleOf, useNewPage } from "./page";
 afterEach(cleanup);
 
 test.each([
-  ["/", "Home · vignette"],
+  ["/", "Experiments · vignette"],
   ["/admin", "Administration · vignette"],
   ["/ns/nor/experiments/cut-1", "cut-1 in nor · vignette"],
   ["/ns/nor/campaigns/e5", "Campaign e5 in nor · vignette"],

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 
 /** sections of the console, by the paths of their pages. */
 export const sections = [
-  { to: "/", label: "Home" },
+  { to: "/", label: "Experiments" },
   { to: "/new", label: "New experiment" },
   { to: "/compare", label: "Compare runs" },
   { to: "/scenarios/edit", label: "Scenario editor" },
