@@ -1,7 +1,8 @@
 import { Button, Group, Stack, Table, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { archivePath } from "../../archive/client";
+import { filePath } from "../../archive/runs";
+import { bytes } from "../../components/figures";
 import { ScrollTable } from "../../components/ScrollTable";
 import { Trouble } from "../../components/Trouble";
 import { remove } from "../../kubernetes/client";

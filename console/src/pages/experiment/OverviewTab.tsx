@@ -2,7 +2,6 @@ import { List, Stack, Table, Text, Title } from "@mantine/core";
 import { count as figure, percent } from "../../components/figures";
 import { Moment } from "../../components/Moment";
 import { ScrollTable } from "../../components/ScrollTable";
-import { figure, percent } from "./figures";
 import type { TabProps } from "./tabs";
 import { TimelineView } from "./TimelineView";
 

@@ -2,6 +2,7 @@ import { Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { summarise } from "../../archive/packet";
 import { readPcapng, type CapturedPacket } from "../../archive/pcapng";
+import { filePath } from "../../archive/runs";
 import { ScrollTable } from "../../components/ScrollTable";
 import { Trouble } from "../../components/Trouble";
 import { fromT0 } from "../../components/time";
