@@ -26,6 +26,9 @@ const isOurs = (url: string) => [...ours].some((one) => url.startsWith(`${one}/`
 // Chromium reports each answer 403 as an error, also where the page asks whether it may.
 const isRefusal = (text: string) => text.includes("the server responded with a status of 403");
 
+// The results server knows a run a moment after it was admitted; a page that asks earlier asks again.
+const isEarly = (text: string, url: string) => text.includes("the server responded with a status of 404") && /\/proxy\/v1\/runs\/[^/]+\?live=true$/.test(url);
+
 /** A test of the console fails for anything in the browser's console, and for any request that leaves the origin. */
 export const test = base.extend<{ watched: undefined }>({
   watched: [
@@ -34,6 +37,7 @@ export const test = base.extend<{ watched: undefined }>({
       const left = (url: string) => !isOurs(url) && /^(https?|wss?):/.test(url);
       context.on("console", (message) => {
         if (isRefusal(message.text()) && !message.location().url.startsWith(`${origin}/`)) return;
+        if (isEarly(message.text(), message.location().url)) return;
         if (["error", "warning"].includes(message.type())) found.push(`the console says: ${message.text()}`);
       });
       context.on("weberror", (error) => found.push(`the page throws: ${error.error().message}`));
