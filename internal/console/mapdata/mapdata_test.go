@@ -208,7 +208,7 @@ func TestAMapSaysWhatItLacksAndWhy(t *testing.T) {
 	a, _ := moving(t)
 	a.object = nil
 	made, err := New().Map(t.Context(), a.source(), a.plan.UID)
-	if err != nil || len(made.Missing) != 1 || made.Missing[0] != "terrain: Scenario anglova-like cannot be read any more" {
+	if err != nil || len(made.Missing) != 1 || made.Missing[0] != "terrain: the Scenario anglova-like cannot be read any more" {
 		t.Errorf("%v, missing %q", err, made.Missing)
 	}
 	gone := newResults(t, planned(t))

@@ -42,10 +42,10 @@ func (m *Maps) terrainOf(ctx context.Context, s Source, r *run, made *Map) (*Ter
 	}
 	object, err := s.Objects.Scenario(ctx, s.Namespace, r.scenario.Name)
 	if err != nil {
-		return nil, fmt.Errorf("Scenario %s cannot be read any more", r.scenario.Name)
+		return nil, fmt.Errorf("the Scenario %s cannot be read any more", r.scenario.Name)
 	}
 	if object.Status.Digest != r.scenario.Digest {
-		return nil, fmt.Errorf("Scenario %s has changed since the run", r.scenario.Name)
+		return nil, fmt.Errorf("the Scenario %s has changed since the run", r.scenario.Name)
 	}
 	ground, err := groundOf(&object.Spec, func(source v1alpha1.ScenarioSource) ([]byte, error) {
 		return s.Objects.ConfigMap(ctx, s.Namespace, source.ConfigMap, source.Key)

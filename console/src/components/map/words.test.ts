@@ -30,11 +30,11 @@ test("a link is described in both directions", () => {
 });
 
 test("what the map leaves out is said", () => {
-  const data = { nodes: [], networks: [{ name: "wan", model: "link", links: false }], missing: ["terrain: Scenario hills has changed since the run"] };
+  const data = { nodes: [], networks: [{ name: "wan", model: "link", links: false }], missing: ["terrain: the Scenario hills has changed since the run"] };
   const links = { links: [], leftOut: 3, hopsFrom: "hq" };
   const many = Array.from({ length: 2001 }, (_, i) => ({ from: `n${i}`, to: "hq", linkClass: 1, forward: 1, backward: 1 }));
   expect(remarksOf(data, links, { ...scene, links: many }, "wan")).toEqual([
-    "The map lacks terrain: Scenario hills has changed since the run",
+    "The map lacks terrain: the Scenario hills has changed since the run",
     "Network wan has no radios that report links, so that none are drawn.",
     "Hops are counted from hq, over links on which something was received in the last 10 s.",
     "2000 of 2001 links are drawn: those of the selected node, then the best.",
