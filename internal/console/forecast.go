@@ -115,12 +115,11 @@ func (c *Console) forecast(w http.ResponseWriter, r *http.Request, user *User) e
 	if err != nil {
 		return err
 	}
-	select {
-	case c.judging <- struct{}{}:
-		defer func() { <-c.judging }()
-	case <-r.Context().Done():
-		return Errorf(http.StatusServiceUnavailable, "the browser no longer waits")
+	done, err := c.startJudging(r.Context())
+	if err != nil {
+		return err
 	}
+	defer done()
 	others, _ := around.named(r.Context(), text) // the page's validation has the warnings
 	report := validate.TextBeside(validatedFile, text, others)
 	object := mainObject(report.Manifests)

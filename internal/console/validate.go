@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"io"
 	"net/http"
 
@@ -23,16 +24,25 @@ func (c *Console) validate(w http.ResponseWriter, r *http.Request, user *User) e
 	if err != nil {
 		return err
 	}
-	select {
-	case c.judging <- struct{}{}:
-		defer func() { <-c.judging }()
-	case <-r.Context().Done():
-		return Errorf(http.StatusServiceUnavailable, "the browser no longer waits")
+	done, err := c.startJudging(r.Context())
+	if err != nil {
+		return err
 	}
+	defer done()
 	others, warnings := around.named(r.Context(), text)
 	report := validate.TextBeside(validatedFile, text, others)
 	report.Findings = append(report.Findings, warnings...)
 	return WriteJSON(w, report.Summary())
+}
+
+// startJudging waits until fewer than maxJudging texts are judged. The caller calls done at its end.
+func (c *Console) startJudging(ctx context.Context) (done func(), err error) {
+	select {
+	case c.judging <- struct{}{}:
+		return func() { <-c.judging }, nil
+	case <-ctx.Done():
+		return nil, Errorf(http.StatusServiceUnavailable, "the browser no longer waits")
+	}
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
