@@ -6,7 +6,7 @@ import type { ReactNode } from "react";
 import { vi } from "vitest";
 import { writeSearch } from "../components/address";
 
-// Pages of many rows take seconds to draw where a measurement has the machine.
+// Pages with many rows take seconds to draw on a busy machine.
 configure({ asyncUtilTimeout: 20_000 });
 vi.setConfig({ testTimeout: 60_000 });
 

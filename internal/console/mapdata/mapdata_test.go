@@ -166,7 +166,7 @@ func TestTheMapFollowsEachNodeWithinTheTolerance(t *testing.T) {
 	}
 }
 
-// between is where a track is at a time.
+// between returns the point of a track at a time.
 func between(track []Point, at float64) Point {
 	i := slices.IndexFunc(track, func(p Point) bool { return p[0] >= at })
 	switch {

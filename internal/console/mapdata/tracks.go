@@ -109,7 +109,7 @@ func withinTolerance(points []Point, tolerance float64) []Point {
 		}
 	}
 	if len(kept) == 2 && offMetres(kept[0], kept[0], kept[1]) <= tolerance {
-		return kept[:1] // it stands still
+		return kept[:1] // it never moves
 	}
 	return kept
 }

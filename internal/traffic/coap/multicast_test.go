@@ -101,7 +101,7 @@ func twoNamespaces(t *testing.T) (a, b []string) {
 	for i, name := range names {
 		must("-n", name, "addr", "add", []string{near, far}[i]+"/24", "dev", "wan")
 		must("-n", name, "link", "set", "wan", "up")
-		must("-n", name, "link", "set", "lo", "up") // by which the kernel tells that an address is unreachable
+		must("-n", name, "link", "set", "lo", "up") // over it the kernel reports unreachable addresses
 		must("-n", name, "route", "add", "224.0.0.0/4", "dev", "wan")
 	}
 	return []string{"ip", "netns", "exec", names[0]}, []string{"ip", "netns", "exec", names[1]}
