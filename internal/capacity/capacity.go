@@ -92,7 +92,8 @@ func (r Reader) Read(ctx context.Context) (State, error) {
 	return s, nil
 }
 
-// list objects of all namespaces, or of the requested one where a part of them is useful. What is refused goes to NotShown.
+// list objects of all namespaces. If that is refused and partUseful is set, it lists those of the requested namespace.
+// NotShown names what was refused.
 func (r Reader) list(ctx context.Context, name string, list client.ObjectList, partUseful bool, s *State) (Extent, error) {
 	extent := OfAllNamespaces
 	err := r.Kube.List(ctx, list)
@@ -149,7 +150,7 @@ type Team struct {
 	// Requested is what the pods of the namespace request; absent if pods may not be read.
 	Requested *Amounts `json:"requested,omitempty"`
 	// Quotas are null if they may not be read.
-	Quotas []Quota `json:"quotas"`
+	Quotas []Quota `json:"quotas" openapi:"nullable"`
 }
 
 // Queued is an experiment that waits.

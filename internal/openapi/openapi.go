@@ -28,7 +28,7 @@ type API struct {
 	Operations []Operation
 	// Others are types of files that the API serves.
 	Others []any
-	// WholeLists is set if no list or map of an answer is ever null.
+	// WholeLists is set if no list or map of an answer is null, but those of fields with the tag openapi:"nullable".
 	WholeLists bool
 	// Values of types that have only these.
 	Values map[reflect.Type][]any

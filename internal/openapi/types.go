@@ -121,14 +121,16 @@ func (t *types) finish(definition *jsonschema.Schema, of reflect.Type) {
 		if always && field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Pointer {
 			pair.Value.Items = nullable(pair.Value.Items)
 		}
-		if always && t.canBeNull(field.Type) {
+		if always && t.canBeNull(field) {
 			definition.Properties.Set(pair.Key, nullable(pair.Value))
 		}
 	}
 }
 
-func (t *types) canBeNull(of reflect.Type) bool {
-	return of.Kind() == reflect.Pointer || !t.wholeLists && (of.Kind() == reflect.Slice || of.Kind() == reflect.Map)
+func (t *types) canBeNull(field reflect.StructField) bool {
+	kind := field.Type.Kind()
+	isList := kind == reflect.Slice || kind == reflect.Map
+	return kind == reflect.Pointer || isList && (!t.wholeLists || field.Tag.Get("openapi") == "nullable")
 }
 
 func nullable(schema *jsonschema.Schema) *jsonschema.Schema {

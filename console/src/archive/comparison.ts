@@ -1,7 +1,8 @@
 import { queryOptions } from "@tanstack/react-query";
 import { askJSON } from "../kubernetes/client";
 import { archivePath } from "./client";
-import { everywhere, type Interval, type Messages, type Quantiles, type Requests } from "./runs";
+import { everywhere } from "./runs";
+import type { Interval, Messages, Quantiles, Requests } from "./types";
 
 // GET /v1/compare, as in docs/reference/comparison.md. All figures are the server's.
 

@@ -1,4 +1,4 @@
-import type { Interval } from "../archive/runs";
+import type { Interval } from "../archive/types";
 
 /** nothing stands for a figure that there is not. */
 export const nothing = "–";

@@ -588,7 +588,7 @@ export interface components {
             /** @description requested is what the pods of the namespace request; absent if pods may not be read. */
             requested?: components["schemas"]["Amounts"];
             /** @description quotas are null if they may not be read. */
-            quotas: components["schemas"]["Quota"][];
+            quotas: components["schemas"]["Quota"][] | null;
         };
         /** @description Terrain is a grid of heights in metres, for hill shading. Null heights are unknown. */
         Terrain: {

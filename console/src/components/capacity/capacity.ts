@@ -1,67 +1,17 @@
 import { queryOptions } from "@tanstack/react-query";
 import { askJSON } from "../../kubernetes/client";
+import type { components } from "../../types/console.gen";
 import { gibibytes } from "../figures";
 
-/** Amounts of a host, of all hosts, or of what pods request. */
-export interface Amounts {
-  /** In cores. */
-  cpu: number;
-  memoryBytes: number;
-  pods: number;
-}
+type Schemas = components["schemas"];
 
-export interface Host {
-  name: string;
-  /** Reports whether it takes pods. */
-  usable: boolean;
-  allocatable: Amounts;
-  /** Absent if the pods may not be read. */
-  free?: Amounts;
-}
-
-export interface Quota {
-  name: string;
-  resource: string;
-  hard: string;
-  used: string;
-  free: string;
-}
-
-export interface Team {
-  namespace: string;
-  running: number;
-  queued: number;
-  /** Absent if pods may not be read. */
-  requested?: Amounts;
-  /** null if they may not be read. */
-  quotas: Quota[] | null;
-}
-
-export interface Queued {
-  position: number;
-  namespace: string;
-  name: string;
-  priority: number;
-  queueName?: string;
-  nodes: number;
-  since: string;
-  expectedStart?: string;
-  reason: string;
-  message: string;
-}
-
+export type Amounts = Schemas["Amounts"];
+export type Host = Schemas["Host"];
+export type Quota = Schemas["Quota"];
+export type Team = Schemas["Team"];
+export type Queued = Schemas["Queued"];
 /** Capacity is what `vignette capacity -o json` prints to the same user. */
-export interface Capacity {
-  hosts: Host[];
-  all?: Host;
-  teams: Team[];
-  queue: Queued[];
-  archive?: { namespace: string; runs: number; bytes: number; quotaBytes?: number; retentionSeconds?: number };
-  archiveProblem?: string;
-  positionsRounded?: boolean;
-  /** What the user may not read. */
-  notShown: string[];
-}
+export type Capacity = Schemas["Report"];
 
 const refetchMilliseconds = 15_000;
 

@@ -1,4 +1,4 @@
-import type { Quantiles } from "../../archive/runs";
+import type { Quantiles } from "../../archive/types";
 import { duration, tickDuration } from "../figures";
 import type { Column } from "../VirtualTable";
 import type { Inks } from "./inks";

@@ -1,7 +1,8 @@
 // @vitest-environment node
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Results, RunState, RunSummary } from "../../archive/runs";
+import type { RunState } from "../../archive/runs";
+import type { Results, RunSummary } from "../../archive/types";
 import type { Campaign } from "../../types";
 import { choiceOf } from "./choice";
 import { cellsOf, colourOf, luminance, moved, placeOf, scaleOf } from "./heat";

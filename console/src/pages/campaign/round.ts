@@ -1,4 +1,5 @@
-import { headlineGroup, type Results, type RunSummary } from "../../archive/runs";
+import { headlineGroup } from "../../archive/runs";
+import type { Results, RunSummary } from "../../archive/types";
 import { secondsOf } from "../../components/time";
 import type { Campaign } from "../../types";
 

@@ -1,7 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { askJSON } from "../../kubernetes/client";
-import { filePath, type Results } from "../../archive/runs";
+import { filePath } from "../../archive/runs";
+import type { Results } from "../../archive/types";
 import { measuredOf, type Run } from "./round";
 
 // The browser has six connections to the console, and others need some too.

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { comparisonPath, runNamesOf, type Comparison } from "../../archive/comparison";
-import type { RunState, RunSummary } from "../../archive/runs";
+import type { RunState } from "../../archive/runs";
+import type { RunSummary } from "../../archive/types";
 import { differenceRows, effectsOf, inWords } from "./differences";
 import { labelsOf } from "./labels";
 import { pickable } from "./pickable";

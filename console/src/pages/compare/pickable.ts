@@ -1,4 +1,4 @@
-import type { RunSummary } from "../../archive/runs";
+import type { RunSummary } from "../../archive/types";
 
 /** pickable are the runs that can have results and have all the searched words. */
 export function pickable(runs: readonly RunSummary[], search: string): RunSummary[] {

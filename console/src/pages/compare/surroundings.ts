@@ -1,4 +1,4 @@
-import type { Plan } from "../../archive/runs";
+import type { Plan } from "../../archive/types";
 import { bytes } from "../../components/figures";
 
 /** Field has a value for each run. */
@@ -15,9 +15,9 @@ export function surroundingsOf({ environment }: Plan): Map<string, string> {
   const set = (name: string, value: string | undefined) => {
     if (value !== undefined && value !== "") found.set(name, value);
   };
-  set("platform", environment?.platform?.version);
-  set("chart", environment?.platform?.chart);
-  set("operator's revision", environment?.platform?.operator);
+  set("platform", environment?.platform.version);
+  set("chart", environment?.platform.chart);
+  set("operator's revision", environment?.platform.operator);
   set("Kubernetes", environment?.kubernetes);
   set("hosts", environment?.hosts?.map(({ name }) => name).join(", "));
   for (const host of environment?.hosts ?? []) {

@@ -1,6 +1,7 @@
 import { Anchor, Button, Checkbox, Group, Loader, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { archiveTarPath, fileKinds, filePath, filesQuery, kindOfFile, type FileKind, type ManifestFile } from "../../archive/runs";
+import { archiveTarPath, fileKinds, filePath, filesQuery, kindOfFile, type FileKind } from "../../archive/runs";
+import type { ManifestFile } from "../../archive/types";
 import { useChoices } from "../../components/address";
 import { bytes, many } from "../../components/figures";
 import { sortFrom, writeSort } from "../../components/sorting";

@@ -1,5 +1,5 @@
 import { List, Stack, Text, Title } from "@mantine/core";
-import type { Gap } from "../../archive/runs";
+import type { Gap } from "../../archive/types";
 import { many } from "../../components/figures";
 import { afterT0 } from "../../components/time";
 import type { PartProps } from "./Results";
@@ -21,7 +21,7 @@ export function Gaps({ results, state }: PartProps) {
         <List>
           {changes.map(({ name, atNanoseconds, changes: made }) => (
             <List.Item key={name}>
-              {afterT0(atNanoseconds / 1e9)}: {name}, {many(made.length, "change")}
+              {afterT0(atNanoseconds / 1e9)}: {name}, {many(made?.length ?? 0, "change")}
             </List.Item>
           ))}
         </List>

@@ -1,6 +1,6 @@
 import { Alert, List, Paper, Select, SimpleGrid, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useMemo } from "react";
-import type { Results } from "../../archive/runs";
+import type { Results } from "../../archive/types";
 import { useChoices } from "../../components/address";
 import { sortFrom, writeSort } from "../../components/sorting";
 import { VirtualTable } from "../../components/VirtualTable";

@@ -2,7 +2,8 @@ import { Alert, Anchor, Code, Group, Loader, Stack, Tabs, Text, Title } from "@m
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, type ComponentType } from "react";
-import { isOver, runQuery, type Results as RunResults, type RunState } from "../../archive/runs";
+import { isOver, runQuery, type RunState } from "../../archive/runs";
+import type { Results as RunResults } from "../../archive/types";
 import { useChoices } from "../../components/address";
 import { CompareLink } from "../../components/CompareLink";
 import { Moment } from "../../components/Moment";

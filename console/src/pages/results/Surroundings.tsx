@@ -1,6 +1,6 @@
 import { Code, List, Stack, Table, Text, Title } from "@mantine/core";
 import { stringify } from "yaml";
-import type { Host, Image, Plan, Rerun } from "../../archive/runs";
+import type { Host, Image, Plan, Rerun } from "../../archive/types";
 import { bytes, digits, duration, percent } from "../../components/figures";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import type { PartProps } from "./Results";
@@ -43,9 +43,9 @@ export function Surroundings({ state: { plan }, results }: PartProps) {
 
 function Versions({ plan: { environment, spec, scenario } }: { plan: Plan }) {
   const rows: [string, string | undefined][] = [
-    ["Platform", environment?.platform?.version],
-    ["Chart", environment?.platform?.chart],
-    ["Operator's revision", environment?.platform?.operator],
+    ["Platform", environment?.platform.version],
+    ["Chart", environment?.platform.chart],
+    ["Operator's revision", environment?.platform.operator],
     ["Kubernetes", environment?.kubernetes],
     ["Seed", spec.seed === undefined ? undefined : JSON.stringify(spec.seed)],
     ["Scenario", scenario && `${scenario.name}, ${scenario.digest}`],

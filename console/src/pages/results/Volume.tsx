@@ -1,6 +1,6 @@
 import { Stack, Text, Title } from "@mantine/core";
 import { useCallback, useMemo } from "react";
-import type { NetworkResult } from "../../archive/runs";
+import type { NetworkResult } from "../../archive/types";
 import { bytesPerSecond, count } from "../../components/figures";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
 import { afterT0 } from "../../components/time";
@@ -43,6 +43,6 @@ const networkColumns: Column<NetworkResult>[] = [
   {
     id: "captured",
     head: "Captured",
-    value: ({ captured }) => (captured ? `${captured.nodes.length} nodes, ${afterT0(captured.fromSeconds)} to ${afterT0(captured.toSeconds)}` : ""),
+    value: ({ captured }) => (captured ? `${captured.nodes?.length ?? 0} nodes, ${afterT0(captured.fromSeconds)} to ${afterT0(captured.toSeconds)}` : ""),
   },
 ];

@@ -1,6 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { piecesOf, readTable, Reservoir, secondsFrom, type Cells, type Sample } from "../../archive/csv";
-import { filePath, type ManifestFile } from "../../archive/runs";
+import { filePath } from "../../archive/runs";
+import type { ManifestFile } from "../../archive/types";
 
 /** Dot is one delivery, or one request: when it was sent, after T0, and how long it took. */
 export interface Dot {

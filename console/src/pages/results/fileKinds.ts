@@ -1,4 +1,5 @@
-import { fileKinds, kindOfFile, type FileKind, type ManifestFile } from "../../archive/runs";
+import { fileKinds, kindOfFile, type FileKind } from "../../archive/runs";
+import type { ManifestFile } from "../../archive/types";
 
 /** chosenKinds are those that an address names; all without any. */
 export function chosenKinds(named: readonly string[]): FileKind[] {

@@ -1,4 +1,4 @@
-import type { NetworkResult } from "../../archive/runs";
+import type { NetworkResult } from "../../archive/types";
 import { bytesPerSecond } from "../../components/figures";
 import { leftMargin, shortened } from "../../components/plots/boxes";
 import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";

@@ -1,4 +1,4 @@
-import type { Figures, Results } from "../../archive/runs";
+import type { Figures, Results } from "../../archive/types";
 import { percent } from "../../components/figures";
 import { leftMargin, shortened } from "../../components/plots/boxes";
 import type { Inks } from "../../components/plots/inks";

@@ -1,7 +1,8 @@
 // @vitest-environment node
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { archiveTarPath, fileKinds, filePath, headlineGroup, kindOfFile, readAgainAfter, type Results, type RunState } from "../../archive/runs";
+import { archiveTarPath, fileKinds, filePath, headlineGroup, kindOfFile, readAgainAfter, type RunState } from "../../archive/runs";
+import type { Results } from "../../archive/types";
 import { Refusal } from "../../kubernetes/client";
 import { boxesOf, chosenBoxes, leftMargin, mostBoxes, needsLogarithm, shortened } from "../../components/plots/boxes";
 import { dotOf, sampleWords } from "./deliveries";

@@ -1,4 +1,4 @@
-import type { Figures, Results } from "../../archive/runs";
+import type { Figures, Results } from "../../archive/types";
 import { count, duration, percent, range } from "../../components/figures";
 import type { Column } from "../../components/VirtualTable";
 import { deliveredOf, offeredOf } from "./words";

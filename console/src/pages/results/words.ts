@@ -1,4 +1,5 @@
-import { headlineGroup, type Figures, type Gap, type GroupResult, type Interval, type Late, type Results } from "../../archive/runs";
+import { headlineGroup } from "../../archive/runs";
+import type { Figures, Gap, GroupResult, Interval, Late, Results } from "../../archive/types";
 import { count, digits, duration, many, percent, range } from "../../components/figures";
 import { afterT0 } from "../../components/time";
 
