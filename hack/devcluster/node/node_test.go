@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,18 @@ func TestEveryConfigurationIsFilledIn(t *testing.T) {
 	}
 	if len(configTargets) != 4 {
 		t.Errorf("%d templates, 4 are tested", len(configTargets))
+	}
+}
+
+func TestTheAPIServerReadsItsIssuersFromAFile(t *testing.T) {
+	arguments := Config{}.apiServer()
+	if !slices.Contains(arguments, "--authentication-config=/run/devcluster/pki/authentication.yaml") {
+		t.Errorf("%q", arguments)
+	}
+	for _, argument := range arguments {
+		if strings.HasPrefix(argument, "--oidc-") || strings.HasPrefix(argument, "--anonymous-auth") {
+			t.Errorf("%s does not go with a file that can change", argument)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/hack/devcluster/build"
+	"vignette.dev/vignette/hack/devcluster/pki"
 )
 
 //go:embed config
@@ -106,7 +107,7 @@ func (c Config) apiServer() []string {
 		"--etcd-servers=http://127.0.0.1:2379",
 		"--service-cluster-ip-range=" + c.Plan.Services().String(),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
-		"--client-ca-file=" + pkiDir + "/ca.crt",
+		"--client-ca-file=" + pkiDir + "/ca.crt", "--authentication-config=" + pkiDir + "/" + pki.AuthenticationFile,
 		"--tls-cert-file=" + pkiDir + "/apiserver.crt", "--tls-private-key-file=" + pkiDir + "/apiserver.key",
 		"--kubelet-client-certificate=" + pkiDir + "/apiserver-kubelet-client.crt",
 		"--kubelet-client-key=" + pkiDir + "/apiserver-kubelet-client.key",

@@ -1,4 +1,4 @@
-// Package pki makes a cluster's certificates and kubeconfigs, once.
+// Package pki makes a cluster's certificates and kubeconfigs, and the file of its login services, once.
 package pki
 
 import (
@@ -24,6 +24,15 @@ import (
 )
 
 const validity = 10 * 365 * 24 * time.Hour
+
+// AuthenticationFile tells the API server which OpenID Connect issuers it trusts. It reads the file again when it changes.
+const AuthenticationFile = "authentication.yaml"
+
+// noIssuers is the file of a new cluster. Who is allowed without a login stays as the API server has it without the file.
+const noIssuers = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt: []
+`
 
 // Directory holds a cluster's keys, certificates and kubeconfigs. Existing
 // files stay, so that a second call changes nothing.
@@ -53,6 +62,9 @@ func (d Directory) ControlPlane(apiNames []string) error {
 		}
 	}
 	if err := d.serviceAccountKey(); err != nil {
+		return err
+	}
+	if err := d.authentication(); err != nil {
 		return err
 	}
 	for _, l := range leaves {
@@ -169,6 +181,13 @@ func (d Directory) serviceAccountKey() error {
 		return err
 	}
 	return d.writePEM("sa.pub", 0o644, "PUBLIC KEY", public)
+}
+
+func (d Directory) authentication() error {
+	if d.exists(AuthenticationFile) {
+		return nil
+	}
+	return store.WriteFile(d.file(AuthenticationFile), []byte(noIssuers), 0o644)
 }
 
 func (d Directory) writeKey(name string, key *ecdsa.PrivateKey) error {

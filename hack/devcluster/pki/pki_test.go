@@ -85,6 +85,27 @@ func TestWhatAnInterruptionLeftOutIsMade(t *testing.T) {
 	}
 }
 
+func TestANewClusterTrustsNoIssuer(t *testing.T) {
+	text, err := os.ReadFile(newDirectory(t).file(AuthenticationFile))
+	if err != nil || !strings.Contains(string(text), "kind: AuthenticationConfiguration\njwt: []\n") {
+		t.Errorf("%q, error %v", text, err)
+	}
+}
+
+func TestIssuersThatWereAddedStay(t *testing.T) {
+	d := newDirectory(t)
+	const added = "kind: AuthenticationConfiguration\njwt: [{issuer: {url: https://login.example}}]\n"
+	if err := os.WriteFile(d.file(AuthenticationFile), []byte(added), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ControlPlane(nil); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(d.file(AuthenticationFile)); err != nil || string(text) != added {
+		t.Errorf("%q, error %v", text, err)
+	}
+}
+
 func TestKeysAreForRootOnly(t *testing.T) {
 	d := newDirectory(t)
 	for name := range contents(t, d.Path) {
