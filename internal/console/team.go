@@ -243,7 +243,7 @@ func (t *Team) User(r *http.Request) (*User, error) {
 	}
 	if err := t.renew(context.WithoutCancel(r.Context()), session); err != nil {
 		t.config.Log.Warn("a session's token was not renewed", "issuer", t.config.Issuer, "error", err)
-		if !t.now().Before(session.expires) {
+		if !t.now().Before(session.expires) || errors.Is(err, errAnotherUser) {
 			t.sessions.remove(cookie.Value)
 			refused.Message = "the session has ended"
 			return nil, refused
@@ -251,6 +251,9 @@ func (t *Team) User(r *http.Request) (*User, error) {
 	}
 	return session.user, nil
 }
+
+// errAnotherUser ends a session: whose it is cannot be known any more.
+var errAnotherUser = errors.New("the renewed token is of another user")
 
 // renew a session's token.
 func (t *Team) renew(ctx context.Context, session *teamSession) error {
@@ -271,7 +274,7 @@ func (t *Team) renew(ctx context.Context, session *teamSession) error {
 		return err
 	}
 	if renewed.issuer != session.issuer || renewed.subject != session.subject {
-		return errors.New("the renewed token is of another user")
+		return errAnotherUser
 	}
 	renewed.user.Session = session.user.Session
 	session.user, session.expires = renewed.user, renewed.expires

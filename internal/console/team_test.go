@@ -302,12 +302,17 @@ func startAlmostExpired(t *testing.T, i *issuer) (*site, *teamSession) {
 	return nil, nil
 }
 
-func TestARenewedTokenOfAnotherUserIsNotTaken(t *testing.T) {
+func TestARenewedTokenOfAnotherUserEndsTheSession(t *testing.T) {
 	i := startIssuer(t)
 	i.renews = "eve"
-	s, _ := startAlmostExpired(t, i)
-	if answer := s.get(experiments); answer.status != http.StatusOK || !strings.Contains(s.lastToken(), `"sub":"bob"`) || i.refreshs != 1 {
-		t.Errorf("%d as %s after %d renewals; want bob's first token", answer.status, s.lastToken(), i.refreshs)
+	s, session := startAlmostExpired(t, i)
+	for range 2 {
+		if answer := s.get(experiments); answer.status != http.StatusUnauthorized || len(s.api.requests()) != 0 || i.refreshs != 1 {
+			t.Errorf("%d %s after %d renewals, %d requests to the API server; want 401 and none", answer.status, answer.body, i.refreshs, len(s.api.requests()))
+		}
+	}
+	if session.user.Session.Err() == nil {
+		t.Error("what the session has opened goes on")
 	}
 	if !strings.Contains(s.log.String(), "is of another user") {
 		t.Errorf("the log has %q", s.log.String())
