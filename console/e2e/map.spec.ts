@@ -1,7 +1,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import { expect, test, type Page } from "@playwright/test";
 import { expectNoSideways, open } from "./harness";
-import { mapPage, serveMapWorld } from "./mapWorld";
+import { mapOfResults, mapPage, serveMapWorld } from "./mapWorld";
 
 /** What the two canvases of a map have: the colours of the ground, and what was drawn upon it. */
 interface Pixels {
@@ -80,6 +80,18 @@ test("the past is played again, and the present goes on", async ({ page }) => {
   const before = (await pixelsOf(page)).digest;
   await expect.poll(async () => (await pixelsOf(page)).digest).not.toBe(before);
   await expect(page.getByRole("button", { name: "Live", exact: true })).toBeVisible();
+});
+
+test("the results page has the map of the run, and its slider moves the nodes", async ({ page }) => {
+  await serveMapWorld(page, { archived: true });
+  await open(page, mapOfResults);
+  await expect(page.getByRole("img", { name: /Map with 24 nodes of 24, 24 on the move/ })).toBeVisible();
+  await expect.poll(async () => (await pixelsOf(page)).best).toBeGreaterThan(100);
+  const before = (await pixelsOf(page)).digest;
+  await page.getByRole("slider").focus();
+  await page.keyboard.press("End");
+  await expect(page.getByRole("img", { name: /Map with 24 nodes of 24, 0 on the move/ })).toBeVisible();
+  await expect.poll(async () => (await pixelsOf(page)).digest).not.toBe(before);
 });
 
 test("243 nodes that move take less than 30 % of a core", async ({ page }) => {

@@ -1,4 +1,5 @@
 import type { Page, Route } from "@playwright/test";
+import { readFileSync } from "node:fs";
 
 /** A run with 24 nodes that move over hills, for tests of the map. What it is asked for is kept. */
 export interface MapWorld {
@@ -12,6 +13,8 @@ export interface MapWorldOptions {
   positions?: boolean;
   allowed?: boolean;
   nodes?: number;
+  /** archived: the run has ended, and the archive has its results. */
+  archived?: boolean;
 }
 
 const namespace = "team-nor";
@@ -21,8 +24,17 @@ const uid = "11111111-2222-3333-4444-555555555555";
 /** mapPage is where the map of the world's run is. */
 export const mapPage = `/ns/${namespace}/experiments/${name}?tab=map`;
 
+/** mapOfResults is the map on the results page of the world's run. */
+export const mapOfResults = `/ns/${namespace}/runs/${uid}?part=map`;
+
+/** archivedRun is the state of a real run, with the names of the world's. */
+function archivedRun(t0: string) {
+  const state = JSON.parse(readFileSync(new URL("../src/testing/data/run.json", import.meta.url), "utf8")) as { plan: object };
+  return { ...state, plan: { ...state.plan, namespace, name, uid, t0 } };
+}
+
 /** serveMapWorld answers in place of the console's server and of the cluster. */
-export async function serveMapWorld(page: Page, { positions = true, allowed = true, nodes = 24 }: MapWorldOptions = {}): Promise<MapWorld> {
+export async function serveMapWorld(page: Page, { positions = true, allowed = true, nodes = 24, archived = false }: MapWorldOptions = {}): Promise<MapWorld> {
   const world: MapWorld = { created: [], previews: [] };
   const t0 = new Date(Date.now() - 300_000).toISOString();
   const experiment = {
@@ -36,6 +48,7 @@ export async function serveMapWorld(page: Page, { positions = true, allowed = tr
     if (pathname.startsWith("/console/v1/")) await answerConsole(route, pathname, world, { positions, nodes });
     else if (route.request().method() === "POST") await answerPost(route, pathname, searchParams.has("dryRun"), world, allowed);
     else if (pathname.endsWith("/experiments")) await json(route, listOf([experiment]));
+    else if (archived && pathname.endsWith(`/runs/${uid}`)) await json(route, archivedRun(t0));
     else if (pathname.includes("results.vignette.dev")) await json(route, { error: "run is not known" }, 404);
     else await json(route, listOf([]));
   });

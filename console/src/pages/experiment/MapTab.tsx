@@ -4,12 +4,12 @@ import { useRef, useState } from "react";
 import type { Draft, Kind } from "../../components/livechange/draft";
 import { LiveChangeForm } from "../../components/livechange/LiveChangeForm";
 import { LiveChangeList } from "../../components/livechange/LiveChangeList";
+import { Happenings } from "../../components/map/Happenings";
 import type { MapHandle } from "../../components/map/MapCanvas";
 import type { Place } from "../../components/map/projection";
 import { RunMap, type RunSelection } from "../../components/map/RunMap";
 import { useAccess } from "../../kubernetes/hooks";
 import type { Experiment } from "../../types";
-import { Happenings } from "./Happenings";
 import { beginning, placed, placeOf } from "./liveDraft";
 
 /** MapTab shows the nodes of an experiment on a map, and changes its networks by hand. */

@@ -38,6 +38,15 @@ test("the part and the search of a run stand in its address", async () => {
   expect(screen.queryByText("results/results.json")).toBeNull();
 });
 
+test("the map of a run begins at T0 and has a slider up to its end", async () => {
+  const map = { t0: state.plan.t0, durationSeconds: 120, nodes: [{ name: "hq", networks: ["wan"], track: [[0, 58.1, 7.9, 0], [120, 58.2, 7.9, 0]] }], networks: [{ name: "wan", model: "link", links: false }] };
+  open({ [uid]: state, "/map": map }, "?part=map");
+  const slider = await screen.findByRole("slider");
+  expect([slider.getAttribute("aria-valuenow"), slider.getAttribute("aria-valuemax")]).toEqual(["0", "120"]);
+  expect(screen.getByText(/\(T0\+0s\)/)).toBeTruthy();
+  expect(screen.queryByRole("button", { name: "Go live" })).toBeNull();
+});
+
 test("a run without results says why, and its files can be read", async () => {
   const rest = { ...state };
   delete rest.results;

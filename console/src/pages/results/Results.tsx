@@ -24,6 +24,7 @@ export interface PartProps {
 const Delays = lazy(() => import("./Delays").then(({ Delays }) => ({ default: Delays })));
 const Requests = lazy(() => import("./Requests").then(({ Requests }) => ({ default: Requests })));
 const Volume = lazy(() => import("./Volume").then(({ Volume }) => ({ default: Volume })));
+const RunMapPart = lazy(() => import("./RunMapPart").then(({ RunMapPart }) => ({ default: RunMapPart })));
 const Gaps = lazy(() => import("./Gaps").then(({ Gaps }) => ({ default: Gaps })));
 const Files = lazy(() => import("./Files").then(({ Files }) => ({ default: Files })));
 const Surroundings = lazy(() => import("./Surroundings").then(({ Surroundings }) => ({ default: Surroundings })));
@@ -41,6 +42,7 @@ function partsOf(results: RunResults): Part[] {
     { id: "delays", label: "Delays and losses", component: Delays },
     ...(results.requests ? [{ id: "requests", label: "Requests", component: Requests }] : []),
     { id: "volume", label: "Volume", component: Volume },
+    { id: "map", label: "Map", component: RunMapPart },
     { id: "gaps", label: gapsLabel(results), component: Gaps },
     { id: "files", label: "Files", component: Files },
     { id: "surroundings", label: "What was run", component: Surroundings },

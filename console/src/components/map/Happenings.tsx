@@ -1,8 +1,8 @@
 import { Table, Text, Title } from "@mantine/core";
-import type { Happening } from "../../components/map/api";
-import { describeChange } from "../../components/radiochange";
-import { ScrollTable } from "../../components/ScrollTable";
-import { span } from "../../components/time";
+import type { Happening } from "./api";
+import { describeChange } from "../radiochange";
+import { ScrollTable } from "../ScrollTable";
+import { span } from "../time";
 
 /** Happenings say what happened to whom, and what is still to come at the moment that the map shows. */
 export function Happenings({ happened, at }: { happened: readonly Happening[]; at: number }) {
