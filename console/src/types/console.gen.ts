@@ -310,6 +310,8 @@ export interface components {
             longitude: number | null;
             /** @description power with its unit, such as 30dBm. */
             power: string;
+            /** @description rangeMetres up to which radios as in the waveform have it above their own noise, so that it counts, at most about 1000 km. Null for a jammer without a position, and for one that disturbs nobody. */
+            rangeMetres: number | null;
         };
         /** @description LibraryEntry is a file of the library. */
         LibraryEntry: {

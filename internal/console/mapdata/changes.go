@@ -2,9 +2,11 @@ package mapdata
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -20,6 +22,9 @@ type Jammer struct {
 	Longitude *float64 `json:"longitude"`
 	// Power with its unit, such as 30dBm.
 	Power string `json:"power"`
+	// RangeMetres up to which radios as in the waveform have it above their own noise, so that it counts, at most about 1000 km.
+	// Null for a jammer without a position, and for one that disturbs nobody.
+	RangeMetres *float64 `json:"rangeMetres"`
 }
 
 // Silence is a time in which radios do not transmit.
@@ -112,7 +117,7 @@ type ledger struct {
 func (l *ledger) apply(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.TimedRadioChange) {
 	at := seconds(change)
 	if change.Jammer != nil {
-		l.jam(spec.Network, at, change.Jammer)
+		l.jam(spec, at, change.Jammer)
 	}
 	if change.Silent != nil {
 		l.silence(spec.Network, nil, at, *change.Silent)
@@ -128,7 +133,8 @@ func (l *ledger) apply(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.TimedRa
 }
 
 // jam begins a jammer, and ends the one of the same name.
-func (l *ledger) jam(network string, at float64, j *v1alpha1.Jammer) {
+func (l *ledger) jam(spec *v1alpha1.RadioNetworkSpec, at float64, j *v1alpha1.Jammer) {
+	network := spec.Network
 	for i := range l.jammers {
 		if before := &l.jammers[i]; before.Network == network && before.Name == j.Name && before.ToSeconds == nil {
 			before.ToSeconds = &at
@@ -144,6 +150,10 @@ func (l *ledger) jam(network string, at float64, j *v1alpha1.Jammer) {
 	if j.Position != nil {
 		latitude, longitude := j.Position.Latitude.Float(), j.Position.Longitude.Float()
 		made.Latitude, made.Longitude = &latitude, &longitude
+	}
+	if metres, known := linkbudget.JammerMetres(spec, j); known {
+		metres = math.Round(metres)
+		made.RangeMetres = &metres
 	}
 	l.jammers = append(l.jammers, made)
 }

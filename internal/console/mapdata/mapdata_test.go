@@ -253,7 +253,7 @@ func TestJammersAndRadioSilenceHaveTheirTimesAlsoByHand(t *testing.T) {
 	}
 	at := func(seconds float64) *float64 { return &seconds }
 	name := func(s string) *string { return &s }
-	if diff := cmp.Diff([]Jammer{{"vhf", "j", 10, at(40), at(58.15), at(7.95), "30dBm"}}, made.Jammers); diff != "" {
+	if diff := cmp.Diff([]Jammer{{"vhf", "j", 10, at(40), at(58.15), at(7.95), "30dBm", at(1_000_651)}}, made.Jammers); diff != "" {
 		t.Errorf("jammers (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]Silence{{"vhf", name("veh"), 20, at(30)}, {"vhf", name("car"), 20, nil}}, made.Silences); diff != "" {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/link"
 )
@@ -92,7 +93,7 @@ func (a *environment) Jamming(at *radio.Port, now int64, frequencyHertz, bandwid
 	jammers := t.momentAt(now).jammers
 	for k := range jammers {
 		j := &jammers[k]
-		milliwatts += j.milliwatts[i] * j.overlap(frequencyHertz, bandwidthHertz)
+		milliwatts += j.milliwatts[i] * j.noise.Share(frequencyHertz, bandwidthHertz)
 	}
 	return milliwatts
 }
@@ -140,28 +141,9 @@ type moment struct {
 
 // jamming is the effect of one jammer.
 type jamming struct {
-	// frequencyHertz and bandwidthHertz of the noise; 0 for those of the receiver.
-	frequencyHertz, bandwidthHertz float64
+	noise linkbudget.Noise
 	// milliwatts at the members' antennas.
 	milliwatts []float64
-}
-
-// overlap is the share of the jammer's power that lies in a receiver's band. The power is uniform over its
-// own band.
-func (j *jamming) overlap(frequencyHertz, bandwidthHertz float64) float64 {
-	frequency, bandwidth := j.frequencyHertz, j.bandwidthHertz
-	if frequency == 0 {
-		frequency = frequencyHertz
-	}
-	if bandwidth == 0 {
-		bandwidth = bandwidthHertz
-	}
-	if bandwidth <= 0 {
-		return 0
-	}
-	low := math.Max(frequency-bandwidth/2, frequencyHertz-bandwidthHertz/2)
-	high := math.Min(frequency+bandwidth/2, frequencyHertz+bandwidthHertz/2)
-	return math.Max(high-low, 0) / bandwidth
 }
 
 // momentChain is a chain of moments, prepared ahead of their times.

@@ -278,24 +278,18 @@ func (p *preparer) addJammers(m *moment) {
 }
 
 func (p *preparer) jamming(j *v1alpha1.Jammer, m *moment) jamming {
-	result := jamming{milliwatts: make([]float64, len(p.members))}
+	result := jamming{noise: linkbudget.NoiseOf(j), milliwatts: make([]float64, len(p.members))}
 	if j.Power == nil {
 		return result
 	}
-	if j.Frequency != nil {
-		result.frequencyHertz = j.Frequency.Hertz()
-	}
-	if j.Bandwidth != nil {
-		result.bandwidthHertz = j.Bandwidth.Hertz()
-	}
-	model, power := linkbudget.Model(p.source), j.Power.DBm()
+	power := j.Power.DBm()
 	for i := range p.members {
 		switch {
 		case j.Pathloss != nil:
 			result.milliwatts[i] = phy.Milliwatts(power - j.Pathloss.DB())
 		case j.Position != nil && m.placed[i]:
-			frequency := cmp.Or(result.frequencyHertz, p.frequencies[i])
-			loss := model.Pathloss(linkbudget.Antenna(p.source, linkbudget.Position(j.Position), p.commonHeight), linkbudget.Antenna(p.source, m.positions[i], p.heights[i]), frequency)
+			from, to := linkbudget.End{Position: linkbudget.Position(j.Position), Height: p.commonHeight}, linkbudget.End{Position: m.positions[i], Height: p.heights[i]}
+			loss := linkbudget.JammerLoss(p.source, result.noise, from, to, p.frequencies[i])
 			result.milliwatts[i] = phy.Milliwatts(power - loss + p.antennas.gainDifferenceTowards(i, linkbudget.Position(j.Position)))
 		}
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -12,9 +13,11 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -190,6 +193,50 @@ func TestAJammerSomewhereIsWeakerFartherAway(t *testing.T) {
 	}
 	if near, far := at(1), at(2); far <= 0 || near < 1000*far || at(3) != 0 {
 		t.Errorf("%g mW near, %g far, %g at a node without a position; want a thousandth and less far away, and none", near, far, at(3))
+	}
+}
+
+func TestTheRangeOfAJammerEndsWhereItsNoiseNoLongerCounts(t *testing.T) {
+	for _, source := range []v1alpha1.PathlossSource{v1alpha1.PathlossTwoRay, v1alpha1.PathlossFreeSpace} {
+		noise := v1alpha1.Jammer{Name: "a", Power: ptr.To(v1alpha1.Power("-30dBm")), Bandwidth: ptr.To(v1alpha1.Frequency("4MHz")), Position: &v1alpha1.Position{Latitude: "58", Longitude: "8"}}
+		spec := physical(source, jam(0, noise))
+		spec.Waveform.RFPipe.Interference = v1alpha1.InterferenceAll
+		metres, known := linkbudget.JammerMetres(spec, &noise)
+		if !known || metres < 100 {
+			t.Fatalf("%s: a range of %.0f m, known %v; want one", source, metres, known)
+		}
+		_, common := linkbudget.Radios(spec, "")
+		counts := func(share float64) bool {
+			receiver := fmt.Sprintf("%.9f", 58-share*metres/111_359) // a degree of latitude there
+			spec.Members[0].Platform, spec.Members[0].Position = nil, &v1alpha1.Position{Latitude: v1alpha1.Degrees(receiver), Longitude: "8"}
+			at := &radio.Port{PortOptions: radio.PortOptions{NEM: 1}}
+			power := environmentAt(prepared(t, spec, nil, 0, false)).Jamming(at, 0, common.FrequencyHertz, common.BandwidthHertz)
+			return power*phy.Milliwatts(common.AntennaGainDBi) >= phy.Milliwatts(common.SensitivityDBm())
+		}
+		if !counts(0.99) || counts(1.01) {
+			t.Errorf("%s: noise counts within the range: %v, beyond it: %v; want true, false", source, counts(0.99), counts(1.01))
+		}
+	}
+}
+
+func TestAJammerThatDisturbsNobodyHasNoRange(t *testing.T) {
+	position := &v1alpha1.Position{Latitude: "58", Longitude: "8"}
+	far := ptr.To(v1alpha1.Frequency("2GHz"))
+	for what, j := range map[string]v1alpha1.Jammer{
+		"no position":  {Name: "a", Power: ptr.To(v1alpha1.Power("40dBm"))},
+		"another band": {Name: "a", Power: ptr.To(v1alpha1.Power("40dBm")), Position: position, Frequency: far},
+		"very weak":    {Name: "a", Power: ptr.To(v1alpha1.Power("-200dBm")), Position: position},
+		"no power":     {Name: "a", Position: position},
+		"not counted":  {Name: "a", Power: ptr.To(v1alpha1.Power("40dBm")), Position: position},
+	} {
+		spec := physical(v1alpha1.PathlossFreeSpace)
+		spec.Waveform.RFPipe.Interference = v1alpha1.InterferenceAll
+		if what == "not counted" {
+			spec.Waveform.RFPipe.Interference = v1alpha1.InterferenceNone
+		}
+		if metres, known := linkbudget.JammerMetres(spec, &j); known {
+			t.Errorf("%s: a range of %.0f m; want none", what, metres)
+		}
 	}
 }
 

@@ -29,6 +29,11 @@ test("a link is described in both directions", () => {
   expect(describeLink({ from: "hq", to: "veh-1", linkClass: 2, forward: 7, backward: null }, "sinr")).toBe("hq → veh-1: 7.0 dB; veh-1 → hq: not known");
 });
 
+test("the range of a jammer is said, as it may be larger than the map", () => {
+  const jammers = [{ name: "noise", place: { latitude: 58, longitude: 8 }, rangeMetres: 89_300 }, { name: "new jammer", place: { latitude: 58, longitude: 8 } }];
+  expect(remarksOf({ nodes: [], networks: [] }, undefined, { ...scene, jammers, hops: new Map() }, "vhf")).toEqual(["The noise of jammer noise is above that of the radios themselves up to 89 km."]);
+});
+
 test("what the map leaves out is said", () => {
   const data = { nodes: [], networks: [{ name: "wan", model: "link", links: false }], missing: ["terrain: the Scenario hills has changed since the run"] };
   const links = { links: [], leftOut: 3, hopsFrom: "hq" };

@@ -1,5 +1,6 @@
 import { valueLabel, type Measure } from "./scale";
 import type { RunLinks, RunMapData } from "./api";
+import { lengthLabel } from "./grid";
 import type { NodeRow } from "./NodeList";
 import { drawn, type MapLink, type MapNode, type Scene } from "./scene";
 import { movesAt, placeAt } from "./tracks";
@@ -47,6 +48,9 @@ export function remarksOf(data: RunMapData, links: RunLinks | undefined, scene: 
   }
   const from = scene.selected ?? links?.hopsFrom;
   if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, over links on which something was received in the last 10 s.`);
+  for (const { name, rangeMetres } of scene.jammers) {
+    if (rangeMetres !== undefined) remarks.push(`The noise of jammer ${name} is above that of the radios themselves up to ${lengthLabel(rangeMetres)}.`);
+  }
   const shown = drawn(scene.links, scene.selected).length;
   if (shown < scene.links.length) remarks.push(`${shown} of ${scene.links.length} links are drawn: those of the selected node, then the best.`);
   if (links?.leftOut) remarks.push(`${links.leftOut} more links have a lower SINR than those of the map.`);
