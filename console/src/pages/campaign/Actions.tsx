@@ -8,16 +8,18 @@ import { patch, remove } from "../../kubernetes/client";
 import { useAccess } from "../../kubernetes/hooks";
 import { campaigns } from "../../kubernetes/kinds";
 import type { Campaign } from "../../types";
+import { isOver } from "./round";
 
 /** Actions are what the user may do with a campaign. What Kubernetes would refuse is not shown. */
 export function Actions({ campaign, namespace }: { campaign: Campaign; namespace: string }) {
   const mayPatch = useAccess({ verb: "patch", group: "vignette.dev", resource: "campaigns", namespace });
   const mayDelete = useAccess({ verb: "delete", group: "vignette.dev", resource: "campaigns", namespace });
+  const goesOn = !isOver(campaign) && campaign.metadata.deletionTimestamp === undefined;
   return (
     <Group gap="xs" align="end">
-      {mayPatch && <Suspend campaign={campaign} namespace={namespace} />}
-      {mayPatch && <Parallelism campaign={campaign} namespace={namespace} />}
-      {mayDelete && <Delete campaign={campaign} namespace={namespace} />}
+      {mayPatch && goesOn && <Suspend campaign={campaign} namespace={namespace} />}
+      {mayPatch && goesOn && <Parallelism campaign={campaign} namespace={namespace} />}
+      {mayDelete && campaign.metadata.deletionTimestamp === undefined && <Delete campaign={campaign} namespace={namespace} />}
     </Group>
   );
 }
@@ -103,7 +105,7 @@ function Delete({ campaign, namespace }: ActionProps) {
       </Button>
       <Modal opened={opened} onClose={close} title={`Delete campaign ${campaign.metadata.name}?`}>
         <Stack>
-          <Text>Its experiments are deleted with it, also those that are running. Archived results stay.</Text>
+          <Text>{isOver(campaign) ? "Its experiments are deleted with it." : "Its experiments are deleted with it, also those that are running."} Archived results stay.</Text>
           <Trouble error={deletion.error} title="The campaign could not be deleted" />
           <Group>
             <Button

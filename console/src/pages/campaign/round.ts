@@ -39,6 +39,11 @@ export interface Run {
 
 type CampaignRun = NonNullable<NonNullable<Campaign["status"]>["runs"]>[number];
 
+/** isOver reports whether a campaign starts no further run: its only round has ended. */
+export function isOver({ spec, status }: Campaign): boolean {
+  return spec.schedule === undefined && (status?.phase === "Succeeded" || status?.phase === "Failed");
+}
+
 /** runsOfStatus are those of the round that is under way or was last. */
 export function runsOfStatus(campaign: Campaign): Run[] {
   return (campaign.status?.runs ?? []).map((run) => ({

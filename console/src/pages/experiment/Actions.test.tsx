@@ -18,9 +18,9 @@ afterEach(() => {
   document.body.replaceChildren();
 });
 
-function buttonsOf(status: Experiment["status"], verbs: string[], stop = false): string[] {
+function buttonsOf(status: Experiment["status"], verbs: string[], stop = false, metadata: Partial<Experiment["metadata"]> = {}): string[] {
   rights.verbs = verbs;
-  const experiment = { metadata: { name: "<b>e</b>", namespace: "team", uid: "u" }, spec: { stop }, ...(status && { status }) } as unknown as Experiment;
+  const experiment = { metadata: { name: "<b>e</b>", namespace: "team", uid: "u", ...metadata }, spec: { stop }, ...(status && { status }) } as unknown as Experiment;
   render(
     <MantineProvider>
       <QueryClientProvider client={new QueryClient()}>
@@ -48,4 +48,8 @@ test("what has ended, or is stopping, cannot be stopped", () => {
 
 test("before T0 there are no results to open", () => {
   expect(buttonsOf({ phase: "Queued" }, ["patch"])).toEqual(["Stop"]);
+});
+
+test("what is being deleted can be neither stopped nor deleted", () => {
+  expect(buttonsOf(running, ["patch", "create", "delete"], false, { deletionTimestamp: "2026-01-01T00:01:00Z" })).toEqual(["Results", "Clone"]);
 });
