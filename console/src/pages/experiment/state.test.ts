@@ -58,11 +58,17 @@ test("an annotation that is no JSON is left aside", () => {
   expect(origin.earlier).toEqual({ relation: "Based on", namespace: "team", name: "", uid: "uid-1" });
 });
 
-test("the program that wrote the spec first has created the experiment", () => {
-  const managedFields = [
-    { manager: "vignette-operator", time: "2026-01-01T00:00:00Z", subresource: "status" },
-    { manager: "kubectl", time: "2026-01-02T00:00:00Z" },
-    { manager: "vignette", time: "2026-01-01T00:00:01Z" },
-  ];
-  expect(originOf(experiment({}, {}, { managedFields })).createdWith).toBe("vignette");
+function createdWith(...managedFields: object[]): string | undefined {
+  return originOf(experiment({}, {}, { managedFields })).createdWith;
+}
+
+test("the program that wrote the nodes has created the experiment, although the operator wrote in the same second", () => {
+  const nodes = { "f:spec": { "f:nodes": {} } };
+  const finalizer = { manager: "operator", operation: "Update", time: "2026-01-01T00:00:00Z", fieldsV1: { "f:metadata": { "f:finalizers": {} } } };
+  const status = { manager: "operator", operation: "Update", time: "2026-01-01T00:00:00Z", subresource: "status", fieldsV1: { "f:status": {} } };
+  const stop = { manager: "vignette-console", operation: "Update", time: "2026-01-01T00:00:00Z", fieldsV1: { "f:spec": { "f:stop": {} } } };
+  expect(createdWith(finalizer, status, stop, { manager: "vignette-cli", operation: "Update", time: "2026-01-01T00:00:00Z", fieldsV1: nodes })).toBe("vignette");
+  expect(createdWith({ manager: "kubectl-client-side-apply", time: "2026-01-01T00:00:00Z", fieldsV1: nodes }, finalizer)).toBe("kubectl");
+  expect(createdWith(finalizer, { manager: "vignette-console", time: "2026-01-01T00:00:00Z", fieldsV1: nodes })).toBe("the console");
+  expect(createdWith(finalizer, { manager: "argocd-controller", time: "2026-01-01T00:00:00Z", fieldsV1: nodes })).toBe("argocd-controller");
 });

@@ -108,12 +108,21 @@ interface ManagedFields {
   manager?: string;
   subresource?: string;
   time?: string;
+  fieldsV1?: { "f:spec"?: Record<string, unknown> };
 }
 
-// The first program that wrote the spec has created the object.
+// What a person knows by another name than that of its field manager.
+const programs: readonly [RegExp, string][] = [
+  [/^vignette-cli$/, "vignette"],
+  [/^vignette-console$/, "the console"],
+  [/^kubectl-/, "kubectl"],
+];
+
+// The nodes never change, so that who has written them has created the experiment. The operator adds a finalizer within the same second.
 function creatorOf(e: Experiment): string | undefined {
   const { managedFields = [] } = e.metadata as { managedFields?: ManagedFields[] };
-  const writers = managedFields.filter((m) => !m.subresource);
+  const writers = managedFields.filter((m) => !m.subresource && m.fieldsV1?.["f:spec"]?.["f:nodes"] !== undefined);
   writers.sort((a, b) => (a.time ?? "").localeCompare(b.time ?? ""));
-  return writers[0]?.manager;
+  const manager = writers[0]?.manager;
+  return programs.find(([name]) => name.test(manager ?? ""))?.[1] ?? manager;
 }
