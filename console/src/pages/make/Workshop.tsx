@@ -7,11 +7,11 @@ import { scenarios, waveforms } from "../../kubernetes/kinds";
 import { Editing } from "./form/actions";
 import { FormContext } from "./form/context";
 import { Form } from "./form/Form";
-import { useJudgement, useSchemas, useTakenNames, useText } from "./hooks";
+import { useJudgement, useSchemas, useText } from "./hooks";
 import { Matrix } from "./matrix/Matrix";
 import { Preview } from "./preview/Preview";
-import { freeName } from "./run/names";
 import { RunBar } from "./run/RunBar";
+import { useFreeName } from "./run/useFreeName";
 import type { Source } from "./start/source";
 import { Editor } from "./text/Editor";
 import editorClasses from "./text/Editor.module.css";
@@ -38,7 +38,7 @@ export function Workshop({ source }: { source: Source }) {
   const { judgement, error, fresh } = useJudgement(text, namespace);
   const schemas = useSchemas();
   useKnowledge(know, namespace, schemas);
-  useFreeName(model, namespace);
+  useFreeName(model, source.text, namespace);
   const findings = useMemo(() => judgement?.findings ?? [], [judgement]);
   useEffect(() => {
     model.dispatch(model.current.update(marking(model.current, findings)));
@@ -123,15 +123,4 @@ function useKnowledge(know: (knowledge: Knowledge) => void, namespace: string, s
   useEffect(() => {
     know({ schemas, names: { waveforms: (known ?? []).map((w) => w.metadata.name), scenarios: (present ?? []).map((s) => s.metadata.name) } });
   }, [know, schemas, known, present]);
-}
-
-/** useFreeName gives the experiment a name that is free, once, before anything was changed. */
-function useFreeName(model: TextModel, namespace: string) {
-  const taken = useTakenNames(namespace);
-  useEffect(() => {
-    const { readable, undoable } = model.getSnapshot();
-    const main = readable.main;
-    if (undoable || !main?.name || !taken.has(main.name)) return;
-    model.edit([{ document: main.document, path: ["metadata", "name"], value: freeName(main.name, taken) }]);
-  }, [model, taken]);
 }

@@ -1,6 +1,6 @@
 import { useQuery, keepPreviousData } from "@tanstack/react-query";
 import { useDebouncedValue } from "@mantine/hooks";
-import { useSyncExternalStore } from "react";
+import { useMemo, useSyncExternalStore } from "react";
 import { fromArchive } from "../../archive/client";
 import { askJSON } from "../../kubernetes/client";
 import { useObjects } from "../../kubernetes/hooks";
@@ -69,15 +69,19 @@ export function useNormal(text: string): string | undefined {
   return useQuery({ queryKey: ["normal", text], queryFn: ({ signal }) => post<Forecast>("forecast", "", text, signal), staleTime: Infinity }).data?.normal;
 }
 
-/** useTakenNames are the names of experiments that a namespace has or had, as far as the user may see them. */
-export function useTakenNames(namespace: string): ReadonlySet<string> {
-  const { objects } = useObjects(experiments, { namespace });
+/** useTakenNames are the names of experiments that a namespace has or had, as far as the user may see them; undefined until they are known. */
+export function useTakenNames(namespace: string): ReadonlySet<string> | undefined {
+  const { objects, error } = useObjects(experiments, { namespace });
   const archived = useQuery({
     queryKey: ["run names", namespace],
     queryFn: ({ signal }) => fromArchive<{ name?: string }[] | { runs?: { name?: string }[] }>(namespace, `/runs?namespace=${encodeURIComponent(namespace)}`, signal),
     retry: false,
     staleTime: 60_000,
   });
-  const runs = Array.isArray(archived.data) ? archived.data : (archived.data?.runs ?? []);
-  return new Set([...(objects ?? []).map((e) => e.metadata.name), ...runs.map((run) => run.name ?? "")]);
+  const isKnown = (objects !== undefined || error) && !archived.isPending;
+  return useMemo(() => {
+    if (!isKnown) return undefined;
+    const runs = Array.isArray(archived.data) ? archived.data : (archived.data?.runs ?? []);
+    return new Set([...(objects ?? []).map((e) => e.metadata.name), ...runs.map((run) => run.name ?? "")]);
+  }, [isKnown, objects, archived.data]);
 }
