@@ -26,7 +26,9 @@ export function Preview({ text, source, namespace, valid }: { text: string; sour
       <Title order={3} size="h5">
         Commands that do the same
       </Title>
-      {source.mark && main?.kind !== "Campaign" && <Text size="sm">An experiment that a command creates does not say which run it repeats.</Text>}
+      <Text size="sm">
+        The file is that of Download YAML.{source.mark && main?.kind !== "Campaign" ? " Its labels and annotations say which run it repeats; the text beside does not have them." : ""}
+      </Text>
       {commandsFor(main?.kind ?? "Experiment", main?.name ?? "", namespace).map(({ label, command }) => (
         <Group key={label} gap="xs">
           <Code>{command}</Code>

@@ -7,9 +7,9 @@ import { useRight } from "../../../kubernetes/hooks";
 import { useText } from "../hooks";
 import type { Source } from "../start/source";
 import type { TextModel } from "../text/model";
-import { equal } from "../text/values";
 import { read } from "../text/read";
 import { NamespaceField } from "./NamespaceField";
+import { fileNameOf, fileOf } from "./file";
 import { submit } from "./submit";
 
 interface RunBarProps {
@@ -28,7 +28,10 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
   const { allowed, error } = useRight({ verb: "create", group: "vignette.dev", resource: kind === "Campaign" ? "campaigns" : "experiments", namespace });
   const navigate = useNavigate();
   const running = useMutation({
-    mutationFn: () => submit(content.objects, content.main, namespace, source.mark, sameSpec(source.text, text)),
+    mutationFn: () => {
+      const { objects, main } = read(fileOf(text, source));
+      return submit(objects, main, namespace);
+    },
     onSuccess: async (made) => {
       const parameters = { params: { namespace: made.namespace, name: made.name } };
       if (made.kind === "Campaign") await navigate({ to: "/ns/$namespace/campaigns/$name", ...parameters });
@@ -48,7 +51,7 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
         <Button
           variant="default"
           onClick={() => {
-            download(`${content.main?.name ?? "experiment"}.yaml`, text, "application/yaml");
+            download(fileNameOf(content.main?.name), fileOf(text, source), "application/yaml");
           }}
         >
           Download YAML
@@ -71,10 +74,6 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
       <Trouble error={running.error} title="It was not started" />
     </Stack>
   );
-}
-
-function sameSpec(before: string, after: string): boolean {
-  return equal(read(before).main?.object.spec, read(after).main?.object.spec);
 }
 
 /** SeedButton draws a new seed for a clone. */

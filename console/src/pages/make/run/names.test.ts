@@ -9,10 +9,10 @@ test("a name that is free stays, and another gets the next number", () => {
 });
 
 test("the commands do the same as the page", () => {
-  expect(commandsFor("Experiment", "try", "team").map((c) => c.command)).toEqual(["kubectl apply -n team -f try.yaml", "vignette run -n team try.yaml --watch"]);
+  expect(commandsFor("Experiment", "try", "team").map((c) => c.command)).toEqual(["kubectl apply --server-side -n team -f try.yaml", "vignette run -n team try.yaml --watch"]);
 });
 
 test("a name that a shell would read as more than a word has quotes", () => {
   const [kubectl] = commandsFor("Experiment", "it's; rm x", "$(team)");
-  expect(kubectl?.command).toBe("kubectl apply -n '$(team)' -f 'it'\\''s; rm x.yaml'");
+  expect(kubectl?.command).toBe("kubectl apply --server-side -n '$(team)' -f 'it'\\''s; rm x.yaml'");
 });

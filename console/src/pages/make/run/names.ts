@@ -1,3 +1,5 @@
+import { fileNameOf } from "./file";
+
 const longestName = 40;
 
 /** freeName suggests a name that neither the cluster nor the archive has, from another: run, run-2, run-3. */
@@ -11,12 +13,12 @@ export function freeName(name: string, taken: ReadonlySet<string>): string {
   }
 }
 
-/** commandsFor a text in a file: those that do what the page's button does. */
+/** commandsFor the file of a text: those that do what the page's button does. A client-side apply would add an annotation. */
 export function commandsFor(kind: string, name: string, namespace: string): { label: string; command: string }[] {
-  const file = shellWord(`${name || "experiment"}.yaml`);
+  const file = shellWord(fileNameOf(name));
   const into = shellWord(namespace);
   return [
-    { label: "kubectl", command: `kubectl apply -n ${into} -f ${file}` },
+    { label: "kubectl", command: `kubectl apply --server-side -n ${into} -f ${file}` },
     { label: "vignette", command: `vignette run -n ${into} ${file}${kind === "Experiment" ? " --watch" : ""}` },
   ];
 }

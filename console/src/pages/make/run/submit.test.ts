@@ -36,7 +36,7 @@ function fake(there: Record<string, Record<string, unknown>> = {}, refused = "")
 
 function make(to: Cluster, of = text) {
   const { objects, main } = read(of);
-  return submit(objects, main, "team", undefined, true, to);
+  return submit(objects, main, "team", to);
 }
 
 test("everything is checked before anything is created, and what is referred to comes first", async () => {
@@ -66,14 +66,4 @@ test("a kind that the console does not know is refused before anything is sent",
   const { to, done } = fake();
   await expect(make(to, `${text}---\nkind: Secret\nmetadata: {name: s}\n`)).rejects.toThrow("Secret s: the console creates none of this kind");
   expect(done).toEqual([]);
-});
-
-test("a clone says which run it repeats, or is based on", async () => {
-  const made: unknown[] = [];
-  const { to } = fake();
-  const noting: Cluster = { ...to, create: (kind, namespace, object, dryRun) => (made.push(object.metadata), to.create(kind, namespace, object, dryRun)) };
-  const mark = { namespace: "team", name: "old", uid: "u1", annotations: { "vignette.dev/rerun": "{}" } };
-  const { objects, main } = read("kind: Experiment\nmetadata: {name: a, labels: {mine: yes}}\n");
-  await submit(objects, main, "team", mark, false, noting);
-  expect(made[0]).toEqual({ name: "a", namespace: "team", labels: { mine: "yes", "vignette.dev/based-on": "u1" }, annotations: { "vignette.dev/rerun": "{}" } });
 });

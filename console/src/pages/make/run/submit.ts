@@ -1,6 +1,5 @@
 import { create, get, Refusal, remove } from "../../../kubernetes/client";
 import { campaigns, experiments, nodeTemplates, scenarios, waveforms, type Kind, type KubernetesObject } from "../../../kubernetes/kinds";
-import type { Mark } from "../start/source";
 import type { Written } from "../text/read";
 import { at, contains, fieldsOf, wordOf } from "../text/values";
 
@@ -42,8 +41,8 @@ export interface Submitted {
  * submit creates the objects of a text: all of them, or none.
  * The API server first checks each without writing; what is created before a refusal is removed again.
  */
-export async function submit(objects: readonly Written[], main: Written | undefined, namespace: string, mark: Mark | undefined, unchanged: boolean, to: Cluster = cluster): Promise<Submitted> {
-  const wanted = objects.map((written) => wantedOf(written, namespace, mark, unchanged)).sort((a, b) => rank(a) - rank(b));
+export async function submit(objects: readonly Written[], main: Written | undefined, namespace: string, to: Cluster = cluster): Promise<Submitted> {
+  const wanted = objects.map((written) => wantedOf(written, namespace)).sort((a, b) => rank(a) - rank(b));
   if (!main) throw new Refusal(0, "The text has no Experiment and no Campaign.");
   for (const each of wanted) each.present = await check(each, to);
   const made: { each: Wanted; uid: string }[] = [];
@@ -62,22 +61,13 @@ function rank(wanted: Wanted): number {
   return kinds.indexOf(wanted.kind);
 }
 
-function wantedOf(written: Written, namespace: string, mark: Mark | undefined, unchanged: boolean): Wanted {
+function wantedOf(written: Written, namespace: string): Wanted {
   const kind = kinds.find((k) => k.kind === written.kind);
   if (!kind) throw new Refusal(0, `${written.kind || "An object without a kind"} ${written.name}: the console creates none of this kind. Create it by kubectl apply, and take it out of the text.`);
   const own = wordOf(at(written.object, ["metadata", "namespace"])) || namespace;
   const metadata = { ...fieldsOf(written.object.metadata), name: written.name, ...(kind.namespaced && { namespace: own }) };
-  const object = { ...written.object, metadata: written.kind === "Experiment" && mark ? marked(metadata, mark, unchanged) : metadata } as KubernetesObject;
+  const object = { ...written.object, metadata } as KubernetesObject;
   return { kind, namespace: kind.namespaced ? own : undefined, object, present: false };
-}
-
-/** marked metadata say which run an experiment repeats, or is based on if its spec differs. */
-export function marked(metadata: Record<string, unknown>, mark: Mark, unchanged: boolean): Record<string, unknown> {
-  return {
-    ...metadata,
-    labels: { ...fieldsOf(metadata.labels), [unchanged ? "vignette.dev/rerun-of" : "vignette.dev/based-on"]: mark.uid },
-    annotations: { ...fieldsOf(metadata.annotations), ...mark.annotations },
-  };
 }
 
 /** check an object by a dry run, and return whether an equal one is there already. */
