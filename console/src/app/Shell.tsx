@@ -4,6 +4,7 @@ import { useMutation } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Trouble } from "../components/Trouble";
 import { useAdministration } from "./administrator";
+import { discardDrafts } from "./drafts";
 import { Login } from "./Login";
 import { sections, useNewPage } from "./page";
 import { logOut, useSession } from "./session";
@@ -19,6 +20,7 @@ export function Shell() {
   const leaving = useMutation({
     mutationFn: logOut,
     onSuccess: () => {
+      discardDrafts();
       window.location.assign("/");
     },
   });

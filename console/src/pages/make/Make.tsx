@@ -1,7 +1,10 @@
 import { Loader, Stack, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { useSession } from "../../app/session";
 import { Trouble } from "../../components/Trouble";
+import { draftOf } from "./draft";
 import { sourceOf } from "./start/source";
 import { Start } from "./start/Start";
 import { Workshop } from "./Workshop";
@@ -15,7 +18,9 @@ export function Make() {
 
 function From({ from }: { from: string }) {
   const { data, error } = useQuery({ queryKey: ["source", from], queryFn: ({ signal }) => sourceOf(from, signal), staleTime: Infinity });
-  if (data) return <Workshop source={data} />;
+  const user = useSession().data?.user;
+  const draft = useMemo(() => (user === undefined ? undefined : draftOf(user, from)), [user, from]);
+  if (data && draft) return <Workshop source={data} draft={draft} />;
   return (
     <Stack>
       <Title order={1}>New experiment</Title>

@@ -1,9 +1,11 @@
 import { Alert, Box, Grid, Stack, Tabs, Text, Title } from "@mantine/core";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import type { Draft } from "../../app/drafts";
 import { useSession } from "../../app/session";
 import { Trouble } from "../../components/Trouble";
 import { useObjects } from "../../kubernetes/hooks";
 import { scenarios, waveforms } from "../../kubernetes/kinds";
+import { useKeeping, type Kept } from "./draft";
 import { Editing } from "./form/actions";
 import { FormContext } from "./form/context";
 import { Form } from "./form/Form";
@@ -23,10 +25,11 @@ import { at, wordOf } from "./text/values";
 const Topology = lazy(() => import("./topology/Topology").then((m) => ({ default: m.Topology })));
 
 /** Workshop has a form and a drawing beside the YAML that they all change. */
-export function Workshop({ source }: { source: Source }) {
+export function Workshop({ source, draft }: { source: Source; draft: Draft<Kept> }) {
   const session = useSession();
-  const [chosen, setChosen] = useState<string>();
-  const [{ model, know }] = useState(() => editorOf(source.text));
+  const [restored] = useState(() => draft.read());
+  const [chosen, setChosen] = useState(restored?.namespace);
+  const [{ model, know }] = useState(() => editorOf(restored?.text ?? source.text));
   const { text, content, readable } = useText(model);
   const main = readable.main;
   const written = wordOf(at(main?.object, ["metadata", "namespace"]));
@@ -38,7 +41,8 @@ export function Workshop({ source }: { source: Source }) {
   const { judgement, error, fresh } = useJudgement(text, namespace);
   const schemas = useSchemas();
   useKnowledge(know, namespace, schemas);
-  useFreeName(model, source.text, namespace);
+  const named = useFreeName(model, source.text, namespace);
+  const loss = useKeeping(draft, text, chosen, [source.text, named]);
   const findings = useMemo(() => judgement?.findings ?? [], [judgement]);
   useEffect(() => {
     model.dispatch(model.current.update(marking(model.current, findings)));
@@ -65,7 +69,9 @@ export function Workshop({ source }: { source: Source }) {
           Note: {note}
         </Text>
       ))}
-      <RunBar model={model} source={source} namespace={namespace} onNamespace={setNamespace} ready={valid && fresh} />
+      {restored && restored.text === text && <Text size="sm">This is the draft that you left here.</Text>}
+      {loss && <Text size="sm">{loss}</Text>}
+      <RunBar model={model} source={source} beginning={named ?? source.text} namespace={namespace} onNamespace={setNamespace} onRun={() => { draft.discard(); }} ready={valid && fresh} />
       <Trouble error={error} title="The text could not be checked" />
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 6 }}>

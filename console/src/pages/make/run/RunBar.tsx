@@ -15,14 +15,17 @@ import { submit } from "./submit";
 interface RunBarProps {
   model: TextModel;
   source: Source;
+  /** beginning is the text to which a draft that is discarded goes back. */
+  beginning: string;
   namespace: string;
   onNamespace: (namespace: string) => void;
+  onRun: () => void;
   /** ready: the present text was checked and has no errors. */
   ready: boolean;
 }
 
 /** RunBar undoes, downloads and runs. */
-export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarProps) {
+export function RunBar({ model, source, beginning, namespace, onNamespace, onRun, ready }: RunBarProps) {
   const { text, content, undoable, redoable } = useText(model);
   const kind = content.main?.kind ?? "Experiment";
   const { allowed, error } = useRight({ verb: "create", group: "vignette.dev", resource: kind === "Campaign" ? "campaigns" : "experiments", namespace });
@@ -33,6 +36,7 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
       return submit(objects, main, namespace);
     },
     onSuccess: async (made) => {
+      onRun();
       const parameters = { params: { namespace: made.namespace, name: made.name } };
       if (made.kind === "Campaign") await navigate({ to: "/ns/$namespace/campaigns/$name", ...parameters });
       else await navigate({ to: "/ns/$namespace/experiments/$name", ...parameters });
@@ -47,6 +51,15 @@ export function RunBar({ model, source, namespace, onNamespace, ready }: RunBarP
         </Button>
         <Button variant="default" disabled={!redoable} onClick={model.redo}>
           Redo
+        </Button>
+        <Button
+          variant="default"
+          disabled={text === beginning || text === source.text}
+          onClick={() => {
+            model.replace(beginning, "discard");
+          }}
+        >
+          Discard draft
         </Button>
         <Button
           variant="default"
