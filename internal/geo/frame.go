@@ -53,3 +53,15 @@ func (f Frame) Position(v Vector) Position {
 	p.Altitude = f.origin.Altitude + v.Z
 	return p
 }
+
+// VelocityBetween is the velocity of an even movement from one position to another in some seconds.
+func VelocityBetween(from, to Position, seconds float64) Velocity {
+	d := NewFrame(from).ENU(to)
+	// The altitude, not the height above a plane: on a curved surface level movement has no elevation.
+	climb, level := to.Altitude-from.Altitude, math.Hypot(d.X, d.Y)
+	v := Velocity{Speed: math.Hypot(level, climb) / seconds, Elevation: degrees(math.Atan2(climb, level))}
+	if level > 0 {
+		v.Azimuth = math.Mod(degrees(math.Atan2(d.X, d.Y))+360, 360)
+	}
+	return v
+}
