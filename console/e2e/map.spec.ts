@@ -153,9 +153,12 @@ test("who may change nothing sees no button", async ({ page }) => {
   await expect(page.getByRole("button", { name: /jammer|silence/i })).toHaveCount(0);
 });
 
-test("a run without positions says so and offers the topology", async ({ page }) => {
+test("a run without positions has its nodes and links in a circle, says so and offers the topology", async ({ page }) => {
   await serveMapWorld(page, { positions: false });
   await open(page, mapPage);
+  await expect(page.getByRole("img", { name: /Map with 24 nodes without positions, in a circle; [1-9]\d* links/ })).toBeVisible();
+  await expect.poll(async () => (await pixelsOf(page)).best).toBeGreaterThan(100);
+  expect((await pixelsOf(page)).groundColours).toBe(1);
   await expect(page.getByText("No node of this run has a position")).toBeVisible();
   await expect(page.getByRole("link", { name: "Show the topology" })).toHaveAttribute("href", /tab=topology/);
 });

@@ -331,7 +331,7 @@ export interface components {
             to: string;
             /** @description sinr in dB of the last transmission above the receiver's sensitivity; null if it is not known. */
             sinr: number | null;
-            /** @description delivered share of the transmissions of the last 30 s, 0 to 1; null for a single one. */
+            /** @description delivered share of the transmissions of the last 30 s, 0 to 1; null for a single one. In a network without radios it is the share of all frames of the sender that its links did not lose. */
             delivered: number | null;
             /** @description pathloss in dB; null if it is not known. */
             pathloss: number | null;
@@ -372,7 +372,7 @@ export interface components {
             network: string;
             /** @description atSeconds after T0. */
             atSeconds: number;
-            /** @description links on which something was received within the last 10 s, from the radio logs, and expected ones if they were asked for. */
+            /** @description links on which something was received within the last 10 s, from the radio logs, and expected ones if they were asked for. A network without radios has those of all pairs of its nodes. */
             links: components["schemas"]["Link"][];
             /** @description leftOut links have a lower SINR than those above, because there are too many. */
             leftOut: number;

@@ -20,7 +20,8 @@ type Links struct {
 	Network string `json:"network"`
 	// AtSeconds after T0.
 	AtSeconds float64 `json:"atSeconds"`
-	// Links on which something was received within the last 10 s, from the radio logs, and expected ones if they were asked for.
+	// Links on which something was received within the last 10 s, from the radio logs, and expected ones if they were asked for. A network
+	// without radios has those of all pairs of its nodes.
 	Links []Link `json:"links"`
 	// LeftOut links have a lower SINR than those above, because there are too many.
 	LeftOut int `json:"leftOut"`
@@ -36,7 +37,8 @@ type Link struct {
 	To   string `json:"to"`
 	// SINR in dB of the last transmission above the receiver's sensitivity; null if it is not known.
 	SINR *float64 `json:"sinr"`
-	// Delivered share of the transmissions of the last 30 s, 0 to 1; null for a single one.
+	// Delivered share of the transmissions of the last 30 s, 0 to 1; null for a single one. In a network without radios it is the share of
+	// all frames of the sender that its links did not lose.
 	Delivered *float64 `json:"delivered"`
 	// Pathloss in dB; null if it is not known.
 	Pathloss *float64 `json:"pathloss"`
@@ -119,11 +121,15 @@ func (m *Maps) heard(ctx context.Context, s Source, r *run, files []runapi.Manif
 		}
 		return 0, errorf(http.StatusConflict, "run %s has no T0 yet: its radios carry nothing that counts", r.plan.Name)
 	}
-	logged, at, err := m.logged(ctx, s, r.plan.UID, files, r.momentOf(query))
+	logged, at, err := m.logged(ctx, s, r, files, r.momentOf(query))
 	if err != nil {
 		return 0, err
 	}
-	made.Links = linksOf(logged, query.Network, at)
+	if spec, err := r.network(query.Network); err == nil && spec.Waveform.PHY() == nil {
+		made.Links = linksWithoutRadios(spec, logged.samples)
+	} else {
+		made.Links = linksOf(logged.links, query.Network, at)
+	}
 	return max(time.Duration(at-r.plan.T0.UnixNano()), 0), nil
 }
 
@@ -162,8 +168,8 @@ func (r *run) centre(spec *v1alpha1.RadioNetworkSpec) string {
 	return spec.Members[0].Node
 }
 
-// logged are the links of all hosts' radio logs of the shareWindow before a time, which is also returned: it is T0 or later for newest.
-func (m *Maps) logged(ctx context.Context, s Source, uid string, files []runapi.ManifestFile, at int64) (all []runapi.RadioLinks, until int64, err error) {
+// logged are the records of all hosts' radio logs of the shareWindow before a time, which is also returned: it is T0 or later for newest.
+func (m *Maps) logged(ctx context.Context, s Source, r *run, files []runapi.ManifestFile, at int64) (all records, until int64, err error) {
 	until = at
 	if at == newest {
 		until = 0
@@ -172,23 +178,26 @@ func (m *Maps) logged(ctx context.Context, s Source, uid string, files []runapi.
 		if path.Dir(file.Path) != archive.RadioDir {
 			continue
 		}
-		links, last, err := m.log(uid+"/"+file.Path).until(ctx, func(ctx context.Context, offset, bytes int64) ([]byte, error) {
-			return s.Archive.FileRange(ctx, uid, file.Path, offset, bytes)
+		found, last, err := m.log(r, file.Path).until(ctx, func(ctx context.Context, offset, bytes int64) ([]byte, error) {
+			return s.Archive.FileRange(ctx, r.plan.UID, file.Path, offset, bytes)
 		}, file.Bytes, at)
 		if err != nil {
-			return nil, 0, explain(err, file.Path)
+			return records{}, 0, explain(err, file.Path)
 		}
-		all, until = append(all, links...), max(until, last)
+		all.links, all.samples, until = append(all.links, found.links...), append(all.samples, found.samples...), max(until, last)
 		m.logs.trim(maxKeptLogBytes, func(l *radioLog) int64 { return l.bytes.Load() })
 	}
-	slices.SortStableFunc(all, func(a, b runapi.RadioLinks) int { return cmp.Compare(a.TimeNanoseconds, b.TimeNanoseconds) })
+	slices.SortStableFunc(all.links, func(a, b runapi.RadioLinks) int { return cmp.Compare(a.TimeNanoseconds, b.TimeNanoseconds) })
+	slices.SortStableFunc(all.samples, func(a, b runapi.RadioSample) int { return cmp.Compare(a.TimeNanoseconds, b.TimeNanoseconds) })
 	return all, until, nil
 }
 
-func (m *Maps) log(key string) *radioLog {
+// log of a host with nodes of a run, by its path.
+func (m *Maps) log(r *run, path string) *radioLog {
+	key := r.plan.UID + "/" + path
 	log, known := m.logs.get(key)
 	if !known {
-		log = &radioLog{}
+		log = &radioLog{unheard: r.withoutRadios()}
 		m.logs.put(key, log)
 	}
 	return log

@@ -107,6 +107,54 @@ func TestLinksEndTenSecondsAfterTheLastReception(t *testing.T) {
 	}
 }
 
+// wired is a plan of three nodes without positions on a network of the link model.
+func wired(t *testing.T) runapi.Plan {
+	t.Helper()
+	plan := runapi.Plan{Namespace: "team-nor", Name: "wired", UID: "run-3", Phase: v1alpha1.PhaseRunning}
+	t0 := time.Unix(1000, 0)
+	plan.T0 = &t0
+	text := `{"duration":"100s","networks":[{"name":"wan","subnet":"198.18.0.0/24","link":{"rate":"9.8kbit","loss":"10%"}}],
+	"nodes":[{"name":"nor","networks":["wan"]},{"name":"usa","networks":["wan"]},{"name":"ger","networks":["wan"]}]}`
+	if err := json.Unmarshal([]byte(text), &plan.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func TestANetworkWithoutRadiosHasLinksWithTheShareThatTheirSendersLinksDidNotLose(t *testing.T) {
+	a := newResults(t, wired(t))
+	var log bytes.Buffer
+	for second := range uint64(50) { // at first all arrives, in the last 20 s four frames of ten do not
+		lost := 4*max(second, 29) - 4*29
+		for _, sample := range []runapi.RadioSample{
+			{Network: "wan", Node: "nor", FramesSent: 10 * second, Drops: map[string]uint64{"loss": lost / 2, "queueFull": lost / 2, "noReceiver": second}},
+			{Network: "wan", Node: "usa", FramesSent: second, FramesReceived: 10 * second},
+			{Network: "other", Node: "ger", FramesSent: second},
+		} {
+			sample.TimeNanoseconds = (1000 + int64(second)) * 1e9
+			line, err := json.Marshal(sample)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.Write(append(line, '\n'))
+		}
+	}
+	a.log("n1", log.Bytes())
+	made := linksAt(t, a, New(), "wan", 49*time.Second)
+	found := map[string]string{}
+	for _, link := range made.Links {
+		found[link.From+" "+link.To] = "not known"
+		if link.Delivered != nil {
+			found[link.From+" "+link.To] = fmt.Sprint(*link.Delivered)
+		}
+	}
+	nor := fmt.Sprint(round(1-80./300, 1e3)) // from 19 s to 49 s
+	want := map[string]string{"nor usa": nor, "nor ger": nor, "usa nor": "1", "usa ger": "1", "ger nor": "not known", "ger usa": "not known"}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestCountersThatBeginAgainCountFromThere(t *testing.T) {
 	sample := func(at int64, heard uint64) runapi.RadioLinks {
 		return runapi.RadioLinks{TimeNanoseconds: at * 1e9, Network: "vhf", Receiver: "b", From: []runapi.RadioLink{{Node: "a", Received: heard}}}
@@ -237,8 +285,8 @@ func TestAnyMomentOfALongLogIsFoundWithFewReads(t *testing.T) {
 			}
 		}
 		got := []int64{}
-		for i := range found {
-			got = append(got, found[i].TimeNanoseconds)
+		for i := range found.links {
+			got = append(got, found.links[i].TimeNanoseconds)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("at %d (-want +got):\n%s", at, diff)
@@ -257,8 +305,8 @@ func TestALogThatGrowsIsReadOnlyOnce(t *testing.T) {
 		source.text, source.read = whole.text[:end], 0
 		want, _ := timeOf(source.text[bytes.LastIndexByte(source.text[:bytes.LastIndexByte(source.text, '\n')], '\n')+1:])
 		found, last, err := log.until(t.Context(), source.reader, int64(end), newest)
-		if err != nil || last != want || len(found) < 20 || len(found) > 21 {
-			t.Fatalf("%v: %d links in the 30 s before %d; want 20 or 21 before %d", err, len(found), last, want)
+		if err != nil || last != want || len(found.links) < 20 || len(found.links) > 21 {
+			t.Fatalf("%v: %d links in the 30 s before %d; want 20 or 21 before %d", err, len(found.links), last, want)
 		}
 		total += source.read
 		if len(log.links) > 100 {
@@ -274,8 +322,8 @@ func TestASmallLogHasItsEarlierMomentsAlsoAfterItsNewest(t *testing.T) {
 	source, log := longLog(600), &radioLog{}
 	for _, at := range []int64{newest, 60e9, newest, 300e9, 5e9} {
 		found, last, err := log.until(t.Context(), source.reader, int64(len(source.text)), at)
-		if want := int(min(last, int64(shareWindow))/15e8) + 1; err != nil || len(found) < want-1 || len(found) > want {
-			t.Errorf("%v: %d links in the 30 s before %d; want about %d", err, len(found), last, want)
+		if want := int(min(last, int64(shareWindow))/15e8) + 1; err != nil || len(found.links) < want-1 || len(found.links) > want {
+			t.Errorf("%v: %d links in the 30 s before %d; want about %d", err, len(found.links), last, want)
 		}
 	}
 }
@@ -332,7 +380,7 @@ func BenchmarkLinksOf300Nodes(b *testing.B) {
 	source := &memoryLog{text: text.Bytes()}
 	for b.Loop() {
 		found, at, err := new(radioLog).until(b.Context(), source.reader, int64(text.Len()), newest)
-		if err != nil || len(linksOf(found, "vhf", at)) == 0 {
+		if err != nil || len(linksOf(found.links, "vhf", at)) == 0 {
 			b.Fatal(err)
 		}
 	}

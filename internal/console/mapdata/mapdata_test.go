@@ -377,7 +377,7 @@ func TestKeptLogsGoFromTheOldestOnceTheyAreTooLarge(t *testing.T) {
 	if _, known := logs.get("a"); !known || len(logs.kept) != 1 || len(*logs.keys) != 1 {
 		t.Errorf("kept %v; want a, which was used last", logs.kept)
 	}
-	log := &radioLog{links: []runapi.RadioLinks{{From: make([]runapi.RadioLink, 3)}}}
+	log := &radioLog{records: records{links: []runapi.RadioLinks{{From: make([]runapi.RadioLink, 3)}}}}
 	if log.size() != 4*linkBytes {
 		t.Errorf("a line with three links takes %d", log.size())
 	}

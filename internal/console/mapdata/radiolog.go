@@ -32,14 +32,39 @@ const shareWindow = 30 * time.Second
 // reader reads bytes of a log.
 type reader func(ctx context.Context, offset, bytes int64) ([]byte, error)
 
-// radioLog has the links of a part of a host's radio log.
+// records of a radio log.
+type records struct {
+	links []runapi.RadioLinks
+	// samples of networks without radios, whose links are known by nothing else.
+	samples []runapi.RadioSample
+}
+
+// within returns the records of a time from one moment to another.
+func (r *records) within(from, to int64) (found records) {
+	for i := range r.links {
+		if ts := r.links[i].TimeNanoseconds; ts >= from && ts <= to {
+			found.links = append(found.links, r.links[i])
+		}
+	}
+	for i := range r.samples {
+		if ts := r.samples[i].TimeNanoseconds; ts >= from && ts <= to {
+			found.samples = append(found.samples, r.samples[i])
+		}
+	}
+	return found
+}
+
+// radioLog has the records of a part of a host's radio log.
 type radioLog struct {
+	// unheard are the networks without radios.
+	unheard map[string]bool
+
 	mu sync.Mutex
 	// from and to are the part's offsets: it has whole lines.
 	from, to int64
-	// first is the time from which the part has all links.
+	// first is the time from which the part has all records.
 	first int64
-	links []runapi.RadioLinks
+	records
 	// bytes of memory, about.
 	bytes atomic.Int64
 }
@@ -47,8 +72,8 @@ type radioLog struct {
 // newest is the time of a log's last line.
 const newest = math.MaxInt64
 
-// until returns the links of the shareWindow before a time, and that time. The log has size bytes.
-func (l *radioLog) until(ctx context.Context, read reader, size, at int64) (found []runapi.RadioLinks, last int64, err error) {
+// until returns the records of the shareWindow before a time, and that time. The log has size bytes.
+func (l *radioLog) until(ctx context.Context, read reader, size, at int64) (found records, last int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end := size
@@ -58,7 +83,7 @@ func (l *radioLog) until(ctx context.Context, read reader, size, at int64) (foun
 		end, err = offsetOf(ctx, read, size, at)
 	}
 	if err != nil {
-		return nil, 0, err
+		return records{}, 0, err
 	}
 	from := at - int64(shareWindow)
 	if !l.reaches(from, end) {
@@ -67,14 +92,10 @@ func (l *radioLog) until(ctx context.Context, read reader, size, at int64) (foun
 		err = l.readOn(ctx, read, end)
 	}
 	if err != nil {
-		l.from, l.to, l.links = 0, 0, nil
-		return nil, 0, err
+		l.from, l.to, l.records = 0, 0, records{}
+		return records{}, 0, err
 	}
-	for i := range l.links {
-		if ts := l.links[i].TimeNanoseconds; ts >= from && ts <= at {
-			found = append(found, l.links[i])
-		}
-	}
+	found = l.within(from, at)
 	l.forget(from)
 	l.bytes.Store(l.size())
 	return found, at, nil
@@ -85,7 +106,7 @@ func (l *radioLog) size() (all int64) {
 	for i := range l.links {
 		all += linkBytes * int64(1+len(l.links[i].From))
 	}
-	return all
+	return all + linkBytes*int64(len(l.samples))
 }
 
 // reaches reports whether the part begins early enough, and ends near the wanted end or after it.
@@ -105,7 +126,7 @@ func (l *radioLog) readBack(ctx context.Context, read reader, end, from int64) e
 			cut := bytes.IndexByte(text, '\n') + 1
 			text, start = text[cut:], start+int64(cut)
 		}
-		l.from, l.to, l.first, l.links = start, start, math.MaxInt64, nil
+		l.from, l.to, l.first, l.records = start, start, math.MaxInt64, records{}
 		l.add(text)
 		if start == 0 {
 			l.first = math.MinInt64 // there is nothing before
@@ -133,25 +154,26 @@ func (l *radioLog) add(text []byte) {
 		if at, ok := timeOf(line); ok {
 			l.first = min(l.first, at)
 		}
-		if !bytes.Contains(line, []byte(`"receiver":`)) {
-			continue
-		}
-		var links runapi.RadioLinks
-		if json.Unmarshal(line, &links) == nil && links.Receiver != "" {
-			l.links = append(l.links, links)
+		switch {
+		case bytes.Contains(line, []byte(`"receiver":`)):
+			var links runapi.RadioLinks
+			if json.Unmarshal(line, &links) == nil && links.Receiver != "" {
+				l.links = append(l.links, links)
+			}
+		case len(l.unheard) > 0 && bytes.Contains(line, []byte(`"framesSent":`)):
+			var sample runapi.RadioSample
+			if json.Unmarshal(line, &sample) == nil && l.unheard[sample.Network] {
+				l.samples = append(l.samples, sample)
+			}
 		}
 	}
 }
 
-// forget links that are older than a time, once there are many.
+// forget records that are older than a time, once there are many.
 func (l *radioLog) forget(before int64) {
-	kept := 0
-	for kept < len(l.links) && l.links[kept].TimeNanoseconds < before {
-		kept++
-	}
-	if kept > len(l.links)/2 {
-		l.links = append([]runapi.RadioLinks(nil), l.links[kept:]...)
-		l.first = before
+	kept := l.within(before, math.MaxInt64)
+	if len(kept.links)+len(kept.samples) < (len(l.links)+len(l.samples)+1)/2 {
+		l.records, l.first = kept, before
 	}
 }
 

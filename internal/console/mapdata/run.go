@@ -104,6 +104,17 @@ func (r *run) waveforms() map[string]v1alpha1.WaveformSpec {
 	return found
 }
 
+// withoutRadios are the networks of the link model.
+func (r *run) withoutRadios() map[string]bool {
+	found := map[string]bool{}
+	for i := range r.networks {
+		if r.networks[i].Waveform.PHY() == nil {
+			found[r.networks[i].Network] = true
+		}
+	}
+	return found
+}
+
 // end of the run after T0; 0 if it has none yet.
 func (r *run) end() time.Duration {
 	end := r.plan.Spec.Duration.Std()

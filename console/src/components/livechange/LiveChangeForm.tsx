@@ -16,7 +16,7 @@ export interface LiveChangeFormProps {
   names: readonly string[];
   onChange: (draft: Draft) => void;
   onClose: () => void;
-  /** onMiddle fills in the place in the middle of the map, for those without a pointer. */
+  /** onMiddle fills in the place in the middle of the map, for those without a pointer; absent for a map without places. */
   onMiddle?: () => void;
 }
 
@@ -48,7 +48,7 @@ export function LiveChangeForm(props: LiveChangeFormProps) {
           <Ends {...props} errors={byField} />
           {draft.kind === "jammer" && !draft.ends && (
             <Group gap="sm">
-              <Text size="sm">Click on the map where the jammer stands, or type its position.</Text>
+              <Text size="sm">{onMiddle ? "Click on the map where the jammer stands, or type its position." : "Type the jammer's position: the map has no places."}</Text>
               {onMiddle && (
                 <Button size="compact-sm" variant="default" onClick={onMiddle}>
                   Take the middle of the map

@@ -57,6 +57,7 @@ export class Painter {
     const before = this.scene;
     this.scene = scene;
     this.links = drawn(scene.links, scene.selected);
+    if (before.inCircle !== scene.inCircle) this.fits = true; // the places are others
     if (before.nodes !== scene.nodes || before.terrain !== scene.terrain) this.placeNodes();
     if (before.selected !== scene.selected) this.groundIsStale = true;
     this.changed();
@@ -214,7 +215,7 @@ export class Painter {
     if (!ground || !moving) return;
     if (this.groundIsStale) {
       ground.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-      drawGround(ground, this.view, { projection: this.projection, terrain: this.scene.terrain, ways: this.ways, selected: this.scene.selected }, this.scheme);
+      drawGround(ground, this.view, { projection: this.projection, terrain: this.scene.terrain, ways: this.ways, selected: this.scene.selected, withoutPlaces: this.scene.inCircle === true }, this.scheme);
       this.groundIsStale = false;
     }
     moving.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);

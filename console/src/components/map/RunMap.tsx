@@ -1,9 +1,9 @@
 import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
-import { useNow } from "../../app/clock";
 import { Trouble } from "../Trouble";
 import { hasPositions, hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
+import { inCircle, isNowhere } from "./circle";
 import { useMapClock } from "./clock";
 import { Legend } from "./Legend";
 import { MapCanvas, type MapHandle } from "./MapCanvas";
@@ -31,7 +31,7 @@ export interface RunMapProps {
   t0: string | undefined;
   /** live: the run goes on. */
   live: boolean;
-  /** withoutPositions is shown for a run whose nodes are nowhere, above the children. */
+  /** withoutPositions is shown above the map of a run whose nodes are nowhere. */
   withoutPositions: ReactNode;
   /** map that is shown, for those who have to ask it. */
   map: RefObject<MapHandle | null>;
@@ -46,7 +46,7 @@ const mapMilliseconds = 10_000;
 
 /** RunMap shows where the nodes of a run are, and the links between them, live or at a moment. */
 export function RunMap(props: RunMapProps) {
-  const { namespace, uid, live } = props;
+  const { namespace, uid, live, withoutPositions } = props;
   const map = useQuery({
     queryKey: ["map", namespace, uid],
     queryFn: ({ signal }) => readMap(namespace, uid, signal),
@@ -54,20 +54,10 @@ export function RunMap(props: RunMapProps) {
     enabled: uid !== "",
   });
   if (!map.data) return map.error ? <Trouble error={map.error} title="The map could not be read" /> : <Loader aria-label="The map is being read" />;
-  if (!hasPositions(map.data)) return <Nowhere {...props} data={map.data} />;
-  return <KnownRunMap {...props} data={map.data} trouble={map.error} />;
-}
-
-/** Nowhere has no map to draw; its networks can be changed all the same. */
-function Nowhere({ withoutPositions, t0, live, children, data }: RunMapProps & { data: RunMapData }) {
-  const now = useNow();
-  const begun = t0 ?? data.t0;
-  const end = data.durationSeconds ?? Infinity;
-  const at = live && begun ? (now - Date.parse(begun)) / 1000 : end;
   return (
     <Stack gap="md">
-      {withoutPositions}
-      {children?.({ network: data.networks[0]?.name ?? "", node: undefined, link: undefined, at, data })}
+      {!hasPositions(map.data) && withoutPositions}
+      <KnownRunMap {...props} data={map.data} trouble={map.error} />
     </Stack>
   );
 }
@@ -82,8 +72,10 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
   const [link, setLink] = useState<MapLink>();
   const network = data.networks.find(({ name }) => name === chosen) ?? data.networks[0];
   const name = network?.name ?? "";
-  const measure = measureChosen ?? measureOf(network?.model);
-  const nodes = useMemo(() => nodesOf(data, name), [data, name]);
+  const measure = network?.links === false ? "delivered" : (measureChosen ?? measureOf(network?.model));
+  const known = useMemo(() => nodesOf(data, name), [data, name]);
+  const nowhere = isNowhere(known);
+  const nodes = useMemo(() => (nowhere ? inCircle(known) : known), [nowhere, known]);
   const duration = data.durationSeconds ?? durationOf(nodes.map(({ track }) => track));
   const start = t0 ?? data.t0 ?? undefined;
   const clock = useMapClock({ t0: start ? new Date(start).getTime() : undefined, live, duration, map });
@@ -92,7 +84,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
   const links = useQuery({
     queryKey: key,
     queryFn: ({ signal }) => readLinks(namespace, uid, name, clock.isLive ? undefined : moment, signal),
-    enabled: network?.links === true && start !== undefined,
+    enabled: network !== undefined && start !== undefined,
     placeholderData: (before, query) => (isOfNetwork(key, query?.queryKey) ? before : undefined),
     refetchInterval: clock.isLive ? 1000 * linksEverySeconds : false,
     staleTime: live ? 5_000 : Infinity,
@@ -102,14 +94,15 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
     () => ({
       nodes,
       links: linksOf(links.data, measure),
-      jammers: [...jammersAt(data, name, moment), ...(draft ? [draft] : [])],
+      jammers: nowhere ? [] : [...jammersAt(data, name, moment), ...(draft ? [draft] : [])],
       handles: [],
       terrain: data.terrain ?? undefined,
+      inCircle: nowhere,
       silent: silentAt(data, name, moment),
       hops: hopsOver(links.data, node),
       selected: node,
     }),
-    [nodes, links.data, measure, data, name, moment, node, draft],
+    [nodes, nowhere, links.data, measure, data, name, moment, node, draft],
   );
   const select = (next: string | undefined) => {
     setNode(next);
@@ -122,7 +115,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
   return (
     <Stack gap="sm">
       <Trouble error={trouble ?? links.error} title="What the map shows is not current" />
-      <Choices data={data} network={name} onNetwork={choose} measure={measure} onMeasure={setMeasure} />
+      <Choices data={data} network={network} onNetwork={choose} measure={measure} onMeasure={setMeasure} />
       <Grid gap="sm">
         <Grid.Col span={{ base: 12, md: 9 }}>
           <MapCanvas
@@ -130,7 +123,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
             scene={scene}
             label={describeScene(scene, clock.at)}
             height={mapHeight}
-            onPlace={onPlace}
+            onPlace={nowhere ? undefined : onPlace}
             onSelect={select}
             onSelectLink={(next) => {
               setNode(undefined);
@@ -160,10 +153,10 @@ function Remarks({ remarks }: { remarks: readonly string[] }) {
   ));
 }
 
-function Choices({ data, network, onNetwork, measure, onMeasure }: { data: RunMapData; network: string; onNetwork: (name: string) => void; measure: Measure; onMeasure: (measure: Measure) => void }) {
+function Choices({ data, network, onNetwork, measure, onMeasure }: { data: RunMapData; network: RunMapData["networks"][number] | undefined; onNetwork: (name: string) => void; measure: Measure; onMeasure: (measure: Measure) => void }) {
   return (
     <Group gap="sm">
-      {data.networks.length > 1 && <SegmentedControl aria-label="Network" value={network} onChange={onNetwork} data={data.networks.map(({ name }) => name)} />}
+      {data.networks.length > 1 && <SegmentedControl aria-label="Network" value={network?.name ?? ""} onChange={onNetwork} data={data.networks.map(({ name }) => name)} />}
       <SegmentedControl
         aria-label="What the links show"
         value={measure}
@@ -171,7 +164,7 @@ function Choices({ data, network, onNetwork, measure, onMeasure }: { data: RunMa
           onMeasure(value === "sinr" ? "sinr" : "delivered");
         }}
         data={[
-          { value: "sinr", label: "SINR" },
+          ...(network?.links === false ? [] : [{ value: "sinr", label: "SINR" }]),
           { value: "delivered", label: "Delivered share" },
         ]}
       />

@@ -19,7 +19,7 @@ test("a network has its own nodes, and brokers a symbol of their own", () => {
   expect(nodesOf(data)[1]?.track[1]).toEqual({ at: 60, latitude: 58.3, longitude: 7.9, altitude: 10 });
 });
 
-test("a run without positions has no map", () => {
+test("a run whose nodes are nowhere is told from one with positions", () => {
   expect(hasPositions(data)).toBe(true);
   expect(hasPositions({ ...data, nodes: [{ name: "hq", track: [] }, { name: "veh" }] })).toBe(false);
 });

@@ -20,12 +20,15 @@ export interface Ground {
   terrain: Terrain | undefined;
   ways: readonly Way[];
   selected: string | undefined;
+  /** withoutPlaces has no scale and no graticule, as places mean nothing. */
+  withoutPlaces: boolean;
 }
 
 /** drawGround draws what does not move: terrain, graticule, tracks and the scale bar. */
 export function drawGround(context: CanvasRenderingContext2D, view: View, ground: Ground, scheme: Scheme): void {
   context.fillStyle = colours[scheme].ground;
   context.fillRect(0, 0, view.width, view.height);
+  if (ground.withoutPlaces) return;
   if (ground.terrain) drawTerrain(context, view, ground.projection, ground.terrain, scheme);
   drawGraticule(context, view, ground.projection, scheme);
   drawWays(context, view, ground, scheme);

@@ -49,6 +49,8 @@ export interface Scene {
   /** hops from the selected node, by name. */
   hops: ReadonlyMap<string, number>;
   selected: string | undefined;
+  /** inCircle is set where no node has a position: the places mean nothing. */
+  inCircle?: boolean;
   /** home is shown where there is no node. */
   home?: Place;
 }

@@ -21,6 +21,15 @@ test("the text says what the picture shows", () => {
   expect(describeScene(scene, 10)).toBe("Map with 2 nodes of 3, 1 on the move; 1 link; 1 jammer: noise; 1 silent radio.");
 });
 
+test("nodes in a circle are described as such", () => {
+  expect(describeScene({ ...scene, inCircle: true, jammers: [], silent: new Set() }, 100)).toBe("Map with 3 nodes without positions, in a circle; 1 link.");
+});
+
+test("nodes without a position are named, the first ten of them", () => {
+  const nodes = Array.from({ length: 12 }, (_, i) => ({ name: `n${i + 1}`, symbol: "", track: [] }));
+  expect(remarksOf({ nodes: [], networks: [] }, undefined, { ...scene, nodes, hops: new Map(), jammers: [] }, "vhf")).toEqual(["Without a position, and so not on the map: n1, n2, n3, n4, n5, n6, n7, n8, n9, n10 and 2 more."]);
+});
+
 test("the list says who is silent, how far, and not there yet", () => {
   expect(rowsOf(scene, 10).map((row) => row.words)).toEqual(["", "silent, 1 hop", "no position yet, no way"]);
 });
@@ -40,7 +49,7 @@ test("what the map leaves out is said", () => {
   const many = Array.from({ length: 2001 }, (_, i) => ({ from: `n${i}`, to: "hq", linkClass: 1, forward: 1, backward: 1 }));
   expect(remarksOf(data, links, { ...scene, links: many }, "wan")).toEqual([
     "The map lacks terrain: the Scenario hills has changed since the run",
-    "Network wan has no radios that report links, so that none are drawn.",
+    "Network wan has no radios: a link shows the share of all frames of its sender that its links did not lose in the last 30 s.",
     "Hops are counted from hq, over links on which something was received in the last 10 s.",
     "2000 of 2001 links are drawn: those of the selected node, then the best.",
     "3 more links have a lower SINR than those of the map.",

@@ -9,7 +9,7 @@ import { movesAt, placeAt } from "./tracks";
 export function describeScene(scene: Scene, at: number): string {
   const placed = scene.nodes.filter((node) => placeAt(node.track, at));
   const moving = placed.filter((node) => movesAt(node.track, at)).length;
-  const parts = [`${count(placed.length, "node")} of ${scene.nodes.length}, ${moving} on the move`];
+  const parts = [scene.inCircle ? `${count(placed.length, "node")} without positions, in a circle` : `${count(placed.length, "node")} of ${scene.nodes.length}, ${moving} on the move`];
   parts.push(count(scene.links.length, "link"));
   if (scene.jammers.length > 0) parts.push(`${count(scene.jammers.length, "jammer")}: ${scene.jammers.map(({ name }) => name).join(", ")}`);
   if (scene.silent.size > 0) parts.push(count(scene.silent.size, "silent radio"));
@@ -18,6 +18,12 @@ export function describeScene(scene: Scene, at: number): string {
 
 function count(n: number, what: string): string {
   return `${n} ${what}${n === 1 ? "" : "s"}`;
+}
+
+const mostNames = 10;
+
+function shortened(names: readonly string[]): string {
+  return names.length <= mostNames ? names.join(", ") : `${names.slice(0, mostNames).join(", ")} and ${names.length - mostNames} more`;
 }
 
 /** rowsOf the list beside the map. */
@@ -44,8 +50,10 @@ export function describeLink(link: MapLink, measure: Measure): string {
 export function remarksOf(data: RunMapData, links: RunLinks | undefined, scene: Scene, network: string): string[] {
   const remarks = (data.missing ?? []).map((what) => `The map lacks ${what}`);
   if (data.networks.some(({ name, links: reported }) => name === network && reported === false)) {
-    remarks.push(`Network ${network} has no radios that report links, so that none are drawn.`);
+    remarks.push(`Network ${network} has no radios: a link shows the share of all frames of its sender that its links did not lose in the last 30 s.`);
   }
+  const missing = scene.nodes.filter(({ track }) => track.length === 0).map(({ name }) => name);
+  if (missing.length > 0) remarks.push(`Without a position, and so not on the map: ${shortened(missing)}.`);
   const from = scene.selected ?? links?.hopsFrom;
   if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, over links on which something was received in the last 10 s.`);
   for (const { name, rangeMetres } of scene.jammers) {

@@ -4,6 +4,7 @@ import { useRef, useState } from "react";
 import type { Draft, Kind } from "../../components/livechange/draft";
 import { LiveChangeForm } from "../../components/livechange/LiveChangeForm";
 import { LiveChangeList } from "../../components/livechange/LiveChangeList";
+import { hasPositions } from "../../components/map/api";
 import { Happenings } from "../../components/map/Happenings";
 import type { MapHandle } from "../../components/map/MapCanvas";
 import type { Place } from "../../components/map/projection";
@@ -36,9 +37,11 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
           names={namesOf(selection, draft.network)}
           onChange={setDraft}
           onClose={() => { setDraft(undefined); }}
-          onMiddle={() => {
-            if (map.current) setDraft(placed(draft, map.current.placeInTheMiddle()));
-          }}
+          {...(hasPositions(selection.data) && {
+            onMiddle: () => {
+              if (map.current) setDraft(placed(draft, map.current.placeInTheMiddle()));
+            },
+          })}
         />
       )}
       <Happenings happened={selection.data.happened ?? []} at={selection.at} />
@@ -93,7 +96,7 @@ function Beginnings({ selection, onBegin }: { selection: RunSelection; onBegin: 
 function WithoutPositions({ namespace, name }: { namespace: string; name: string }) {
   return (
     <Stack align="start">
-      <Text>No node of this run has a position, so that there is no map. Its nodes, networks and links are drawn as a topology.</Text>
+      <Text>No node of this run has a position: they stand in a circle. The topology has the networks and brokers.</Text>
       <Button variant="default" renderRoot={(props) => <Link {...props} to="/ns/$namespace/experiments/$name" params={{ namespace, name }} search={{ tab: "topology" } as never} />}>
         Show the topology
       </Button>
