@@ -1,18 +1,9 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { ask, askJSON, sessionPath } from "../kubernetes/client";
+import type { components } from "../types/console.gen";
 
 /** Session says who uses the console, of which cluster. */
-export interface Session {
-  /** local: `vignette ui`, with the kubeconfig of whoever started it. team: served in the cluster. */
-  mode: "local" | "team";
-  user: string;
-  groups: string[];
-  context: string;
-  /** namespace that the kubeconfig names. */
-  namespace: string;
-  platformNamespace: string;
-  version: string;
-}
+export type Session = components["schemas"]["Session"];
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],

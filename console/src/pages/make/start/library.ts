@@ -1,11 +1,7 @@
+import type { components } from "../../../types/console.gen";
+
 /** LibraryEntry is a file that the console's program brings along. */
-export interface LibraryEntry {
-  path: string;
-  title: string;
-  kind: string;
-  name: string;
-  study: string;
-}
+export type LibraryEntry = components["schemas"]["LibraryEntry"];
 
 export interface Study {
   name: string;

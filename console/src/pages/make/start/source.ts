@@ -1,14 +1,11 @@
 import { ask, askJSON, unbroken } from "../../../kubernetes/client";
+import type { components } from "../../../types/console.gen";
 import { empty } from "./empty";
 
+type Clone = components["schemas"]["Clone"];
+
 /** Mark ties an experiment to the run that it repeats or is based on. */
-export interface Mark {
-  namespace: string;
-  name: string;
-  uid: string;
-  /** annotations by which the platform compares it with that run. */
-  annotations: Record<string, string>;
-}
+export type Mark = components["schemas"]["CloneMark"];
 
 /** Source is what an experiment is made from. */
 export interface Source {
@@ -35,10 +32,4 @@ export async function sourceOf(from: string, signal?: AbortSignal): Promise<Sour
     return { title: `Clone of ${clone.mark.name}, run ${clone.mark.uid}`, text: clone.text, mark: clone.mark, notes: clone.notes };
   }
   return { title: "From an empty form", text: empty, notes: [] };
-}
-
-interface Clone {
-  text: string;
-  mark: Mark;
-  notes: string[];
 }
