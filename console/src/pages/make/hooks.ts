@@ -2,20 +2,12 @@ import { useQuery, keepPreviousData } from "@tanstack/react-query";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useMemo, useSyncExternalStore } from "react";
 import { fromArchive } from "../../archive/client";
-import { askJSON } from "../../kubernetes/client";
+import { post } from "../../components/judgement";
 import { useObjects } from "../../kubernetes/hooks";
 import { experiments } from "../../kubernetes/kinds";
 import type { components } from "../../types/console.gen";
-import type { Finding } from "./text/findings";
 import type { Snapshot, TextModel } from "./text/model";
 import { loadSchemas, type Schemas } from "./text/schema";
-
-/** Judgement of a text is that of `vignette validate`. */
-export interface Judgement {
-  valid: boolean;
-  objects: string[];
-  findings: Finding[];
-}
 
 /** Forecast of what an experiment or campaign takes, and when it would start. */
 export type Forecast = components["schemas"]["Forecast"];
@@ -26,26 +18,6 @@ export function useText(model: TextModel): Snapshot {
 
 export function useSchemas(): Schemas | undefined {
   return useQuery({ queryKey: ["schemas"], queryFn: loadSchemas, staleTime: Infinity }).data;
-}
-
-function post<T>(path: string, namespace: string, text: string, signal: AbortSignal): Promise<T> {
-  const query = namespace === "" ? "" : `?${new URLSearchParams({ namespace }).toString()}`;
-  return askJSON<T>(`/console/v1/${path}${query}`, { method: "POST", body: text, signal, headers: { "content-type": "application/yaml" } });
-}
-
-const pauseMilliseconds = 400;
-
-/** useJudgement of a text, soon after it has changed; fresh is set if it is that of the present text. */
-export function useJudgement(text: string, namespace: string): { judgement: Judgement | undefined; error: Error | null; fresh: boolean } {
-  const [settled] = useDebouncedValue(text, pauseMilliseconds);
-  const { data, error, isPlaceholderData } = useQuery({
-    queryKey: ["validate", settled, namespace],
-    queryFn: ({ signal }) => post<Judgement>("validate", namespace, settled, signal),
-    placeholderData: keepPreviousData,
-    gcTime: 60_000,
-    staleTime: 60_000,
-  });
-  return { judgement: data, error, fresh: settled === text && !isPlaceholderData && data !== undefined };
 }
 
 const forecastPauseMilliseconds = 1500;

@@ -1,11 +1,11 @@
 import { Button, Code, CopyButton, Group, ScrollArea, Stack, Text, TextInput } from "@mantine/core";
-import { Trouble } from "../../components/Trouble";
+import { useJudgement } from "../../components/judgement";
 import { errorsOf } from "../../components/livechange/draft";
+import { Trouble } from "../../components/Trouble";
 import { Refusal } from "../../kubernetes/client";
 import { useAccess } from "../../kubernetes/hooks";
 import type { Plan } from "./plan";
 import { PropagationFields } from "./PropagationFields";
-import { wrongWith } from "./scene";
 import { useSaving, type Loaded } from "./useScenario";
 
 interface SaveBarProps {
@@ -26,9 +26,11 @@ export function SaveBar({ plan, yaml, loaded, onChange, onSaved }: SaveBarProps)
   const saving = useSaving(() => {
     onSaved(plan);
   });
-  const causes = saving.error instanceof Refusal ? saving.error.causes : [];
+  const { judgement, fresh, error } = useJudgement(yaml, plan.namespace);
+  const found = (judgement?.findings ?? []).filter(({ warning }) => !warning);
+  // While the present text is judged, the words about the one before stay.
+  const causes = found.length > 0 ? found.map(({ path = "", message }) => ({ field: path, message: path === "" ? message : `${path}: ${message}` })) : saving.error instanceof Refusal ? saving.error.causes : [];
   const { byField, rest } = errorsOf(causes, ["name", "namespace", "description", "model", "frequency", "antennaHeight", "exponent", "shadowing", "shadowingDistance", "syntheticTerrain"]);
-  const wrong = wrongWith(plan);
   return (
     <Stack gap="sm">
       <PropagationFields plan={plan} errors={byField} onChange={onChange} />
@@ -39,7 +41,7 @@ export function SaveBar({ plan, yaml, loaded, onChange, onSaved }: SaveBarProps)
         {mayScenario && mayFile && (
           <Button
             loading={saving.isPending}
-            disabled={plan.name === "" || plan.platforms.length === 0 || wrong.length > 0}
+            disabled={!fresh || judgement?.valid !== true}
             onClick={() => { saving.mutate({ plan, replaced }); }}
           >
             {replaced ? `Save over ${plan.name}` : "Save as a Scenario"}
@@ -49,10 +51,12 @@ export function SaveBar({ plan, yaml, loaded, onChange, onSaved }: SaveBarProps)
       {mayScenario === false && <Text size="sm">You may not save Scenarios in namespace {plan.namespace}. The YAML can be copied.</Text>}
       {mayFile === false && <Text size="sm">You may not save ConfigMaps, which hold the waypoints, in namespace {plan.namespace}. The YAML can be copied.</Text>}
       {saving.isSuccess && <Text size="sm" role="status">Saved.</Text>}
-      {wrong.concat(rest).map((words) => (
+      <Trouble error={error} title="The scenario could not be checked" />
+      {plan.platforms.length === 0 && <Text size="sm">Place a platform on the map first.</Text>}
+      {(plan.platforms.length === 0 ? [] : rest).map((words) => (
         <Trouble key={words} error={new Refusal(0, words)} title="This cannot be saved" />
       ))}
-      {saving.error && causes.length === 0 && <Trouble error={saving.error} title="It was not saved" />}
+      {saving.error && (!(saving.error instanceof Refusal) || saving.error.causes.length === 0) && <Trouble error={saving.error} title="It was not saved" />}
       <YamlText yaml={yaml} />
     </Stack>
   );

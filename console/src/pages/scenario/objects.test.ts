@@ -48,3 +48,11 @@ test("a Scenario's files are those of its movement, its terrain and its antennas
   const terrain = { model: "Diffraction", frequency: "300MHz", terrain: { configMap: "hills", key: "a.asc" } } as NonNullable<Plan["propagation"]>;
   expect(configMapsOf({ format: "csv", source: { configMap: "a", key: "x" }, propagation: terrain })).toEqual(["a", "hills"]);
 });
+
+test("a platform that has another one's number as its name is left to the server to refuse", () => {
+  const two: Platform[] = [
+    { number: 1, name: "2", waypoints: [{ at: 0, latitude: 58.1, longitude: 7.9 }] },
+    { number: 2, name: "", waypoints: [{ at: 0, latitude: 58.2, longitude: 7.9 }] },
+  ];
+  expect(objectsOf({ ...plan, platforms: two }).scenario.spec.tracks?.named).toEqual([{ name: "2", platform: 1 }, { name: "2", platform: 2 }]);
+});

@@ -22,7 +22,7 @@ export interface Objects {
 export function objectsOf(plan: Plan): Objects {
   const { name, namespace, description, platforms, propagation } = plan;
   const configMap = `${name}-tracks`;
-  const named = platforms.filter((platform) => platform.name !== "").map((platform) => ({ name: platform.name, platform: platform.number }));
+  const named = namedIn(platforms).map((platform) => ({ name: labelOf(platform), platform: platform.number }));
   const spec: Scenario["spec"] = {
     ...(description !== "" && { description }),
     format: "csv",
@@ -31,6 +31,12 @@ export function objectsOf(plan: Plan): Objects {
     ...(propagation && { propagation }),
   };
   return { configMap: { metadata: { name: configMap, namespace }, data: { [key]: csvOf(platforms) } }, scenario: { metadata: { name, namespace }, spec } };
+}
+
+/** namedIn are the platforms with names. A platform whose number is the name of another is among them: the server then refuses the two. */
+function namedIn(platforms: readonly Platform[]): Platform[] {
+  const names = new Set(platforms.map(({ name }) => name));
+  return platforms.filter((platform) => platform.name !== "" || names.has(labelOf(platform)));
 }
 
 /** yamlOf objects, as kubectl apply takes them. */

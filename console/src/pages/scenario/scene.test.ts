@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Plan } from "./plan";
 import type { Preview } from "./preview";
-import { asPlan, handlesOf, labelsOf, nodesOf, sceneOf, wrongWith } from "./scene";
+import { asPlan, handlesOf, labelsOf, nodesOf, sceneOf } from "./scene";
 
 const plan: Plan = {
   name: "patrol",
@@ -41,9 +41,4 @@ test("the waypoints of the selected platform can be dragged", () => {
 
 test("movement of another format becomes waypoints, without platforms that are nowhere", () => {
   expect(asPlan(preview, plan).platforms).toEqual([{ number: 1, name: "", waypoints: [{ at: 0, latitude: 58.1, longitude: 7.9, altitude: 0 }] }]);
-});
-
-test("names that are given twice are named", () => {
-  expect(wrongWith(plan)).toEqual([]);
-  expect(wrongWith({ ...plan, platforms: plan.platforms.map((platform) => ({ ...platform, name: "hq" })) })).toEqual(["Two platforms are called hq: give each its own name."]);
 });

@@ -55,9 +55,3 @@ export function asPlan(preview: Preview, plan: Omit<Plan, "platforms">): Plan {
   const platforms = preview.platforms.filter(({ track }) => track.length > 0).map(({ number, track }) => ({ number, name: "", waypoints: trackOf(track) }));
   return { ...plan, platforms };
 }
-
-/** wrongWith a plan is what its preview could not say, such as names that are given twice. */
-export function wrongWith(plan: Plan): string[] {
-  const labels = plan.platforms.map(labelOf);
-  return [...new Set(labels.filter((label, index) => labels.indexOf(label) !== index))].map((label) => `Two platforms are called ${label}: give each its own name.`);
-}

@@ -1,0 +1,54 @@
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render, screen, waitFor } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
+import { answer } from "../../testing/page";
+import { objectsOf, yamlOf } from "./objects";
+import type { Plan } from "./plan";
+import { SaveBar } from "./SaveBar";
+
+vi.mock("../../kubernetes/hooks", () => ({ useAccess: () => true }));
+
+afterEach(() => {
+  document.body.replaceChildren();
+});
+
+const platform = (number: number) => ({ number, name: "hq", waypoints: [{ at: 0, latitude: 58, longitude: 8 }] });
+const plan: Plan = { name: "patrol", namespace: "team", description: "", propagation: undefined, platforms: [platform(1), platform(2)] };
+
+function show(answers: Record<string, unknown>, shown = plan) {
+  answer(answers);
+  render(
+    <MantineProvider>
+      <QueryClientProvider client={new QueryClient()}>
+        <SaveBar plan={shown} yaml={yamlOf(objectsOf(shown))} loaded={undefined} onChange={() => undefined} onSaved={() => undefined} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  return screen.getByRole<HTMLButtonElement>("button", { name: "Save as a Scenario" });
+}
+
+test("what the server refuses is said in its words, and cannot be saved", async () => {
+  const finding = { file: "text", path: "spec.tracks.named[1]", message: "has the name of an earlier entry" };
+  const save = show({ "/validate": { valid: false, objects: [], findings: [finding] } });
+  await screen.findByText("spec.tracks.named[1]: has the name of an earlier entry");
+  expect(save.disabled).toBe(true);
+});
+
+test("the page has no rule of its own: what the server takes can be saved, with its warnings", async () => {
+  const save = show({ "/validate": { valid: true, objects: [], findings: [{ file: "text", message: "a warning", warning: true }] } });
+  expect(save.disabled).toBe(true);
+  await waitFor(() => { expect(save.disabled).toBe(false); });
+});
+
+test("an error of a field stands at the field", async () => {
+  show({ "/validate": { valid: false, objects: [], findings: [{ file: "text", path: "metadata.name", message: "must be lower-case letters" }] } });
+  await waitFor(() => { expect(screen.getByLabelText("Name").getAttribute("aria-invalid")).toBe("true"); });
+});
+
+test("an empty map asks for a platform, in the words of the map", async () => {
+  const save = show({ "/validate": { valid: false, objects: [], findings: [{ file: "text", path: "spec", message: "its sources are empty" }] } }, { ...plan, platforms: [] });
+  await screen.findByText("Place a platform on the map first.");
+  await waitFor(() => { expect(screen.queryByText(/sources are empty/)).toBeNull(); });
+  expect(save.disabled).toBe(true);
+});
