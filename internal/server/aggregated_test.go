@@ -2,14 +2,9 @@ package server
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"io"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,54 +14,33 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testcert"
 )
 
-// authority makes certificates, as that of the API server's aggregation layer does.
-type authority struct {
-	t    *testing.T
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
+// issue a certificate, as the authority of the API server's aggregation layer does.
+func issue(t *testing.T, authority *testcert.Authority, name string) tls.Certificate {
+	t.Helper()
+	made, err := authority.Issue(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t}
-	made := a.issue("authority")
-	a.key = made.PrivateKey.(*ecdsa.PrivateKey)
-	a.cert = made.Leaf
-	return a
-}
-
-func (a *authority) issue(name string) tls.Certificate {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func newAuthority(t *testing.T) *testcert.Authority {
+	t.Helper()
+	made, err := testcert.New()
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true, IsCA: a.cert == nil}
-	parent, signer := template, key
-	if a.cert != nil {
-		parent, signer = a.cert, a.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+	return made
 }
 
 // serveBehindAPIServer serves a lab's archive to those whose certificate is front-proxy's.
-func serveBehindAPIServer(l *lab) (front *authority, server *httptest.Server) {
+func serveBehindAPIServer(l *lab) (front *testcert.Authority, server *httptest.Server) {
 	front = newAuthority(l.t)
-	roots := x509.NewCertPool()
-	roots.AddCert(front.cert)
 	verify := func() (x509.VerifyOptions, bool) {
-		return x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
+		return x509.VerifyOptions{Roots: front.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
 	}
 	list := func(values ...string) headerrequest.StringSliceProvider {
 		return headerrequest.StaticStringSlice(values)
@@ -111,7 +85,7 @@ func TestUsersReadTheirTeamsArchiveBehindTheAPIServer(t *testing.T) {
 	l.plan()
 	l.plan(func(p *runapi.Plan) { p.UID, p.Namespace, p.Nodes = "run-of-prt", "team-prt", nil })
 	front, server := serveBehindAPIServer(l)
-	apiServer, other, stranger := front.issue("front-proxy-client"), front.issue("kubelet"), newAuthority(t).issue("front-proxy-client")
+	apiServer, other, stranger := issue(t, front, "front-proxy-client"), issue(t, front, "kubelet"), issue(t, newAuthority(t), "front-proxy-client")
 	nor, prt, all := runapi.ArchivePath("team-nor"), runapi.ArchivePath("team-prt"), runapi.ArchivePath("")
 	for name, c := range map[string]struct {
 		certificate *tls.Certificate
@@ -126,6 +100,7 @@ func TestUsersReadTheirTeamsArchiveBehindTheAPIServer(t *testing.T) {
 		"somebody without that group":          {&apiServer, "vera", "others", nor + "/v1/runs/run-1", 403, "not for vera"},
 		"somebody of another team":             {&apiServer, "paula", "", nor + "/v1/runs/run-1", 403, "not for paula"},
 		"another team's run by one's own path": {&apiServer, "paula", "", prt + "/v1/runs/run-1", 404, "no run of namespace team-prt"},
+		"a run that is not there":              {&apiServer, "paula", "", prt + "/v1/runs/run-2", 404, "no run of namespace team-prt"},
 		"another team's list by one's own":     {&apiServer, "paula", "", prt + "/v1/runs?namespace=team-nor", 403, "has an archive of its own"},
 		"another team's run in a comparison":   {&apiServer, "paula", "", prt + "/v1/compare?run=run-1&run=run-of-prt", 404, "no run of namespace team-prt"},
 		"all runs that one may read":           {&apiServer, "paula", "", all + "/v1/runs", 200, `"run-of-prt"`},

@@ -33,15 +33,15 @@ func notPermitted(who Identity, what string) error {
 	return statusErrorf(http.StatusForbidden, "%s is not for %s", what, who.Username)
 }
 
-// find returns the run that a request names, within the request's scope.
+// find returns the run that a request names, within the request's scope. Runs of other namespaces are as good as absent.
 func (s *Server) find(r *http.Request, who Identity) (*run, error) {
 	uid := r.PathValue("uid")
 	found := s.runs.get(uid)
 	switch {
+	case who.Scope != "" && (found == nil || found.files.Key().Namespace != who.Scope):
+		return nil, statusErrorf(http.StatusNotFound, "no run of namespace %s has uid %q", who.Scope, uid)
 	case found == nil:
 		return nil, statusErrorf(http.StatusNotFound, "no run has uid %q", uid)
-	case who.Scope != "" && found.files.Key().Namespace != who.Scope:
-		return nil, statusErrorf(http.StatusNotFound, "no run of namespace %s has uid %q", who.Scope, uid)
 	}
 	return found, nil
 }
