@@ -27,6 +27,7 @@ func TestAFailedCloneHasTheStatusAndTheWordsOfWhoRefusedIt(t *testing.T) {
 		"the API server before the archive": {&client.Error{Status: 403, Message: `{"kind":"Status","apiVersion":"v1","message":"archives is forbidden","code":403}`}, 403, "archives is forbidden"},
 		"the archive":                       {fmt.Errorf("run.json: %w", &client.Error{Status: 404, Message: "no run has uid \"x\"\n"}), 404, `no run has uid "x"`},
 		"the API server":                    {apierrors.NewNotFound(schema.GroupResource{Resource: "waveforms"}, "hf"), 404, `waveforms "hf" not found`},
+		"a login that has ended":            {apierrors.NewUnauthorized("Unauthorized"), 502, "the API server does not accept your kubeconfig's login: renew it, and start vignette ui again"},
 		"no answer":                         {&url.Error{Op: "Get", URL: "https://api.example", Err: errors.New("refused")}, 502, "the API server at api.example cannot be reached: is the cluster up?"},
 		"the run itself":                    {errors.New("the archive has no run x"), 422, "the archive has no run x"},
 	} {

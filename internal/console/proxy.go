@@ -146,6 +146,9 @@ func sanitize(answer *http.Response) {
 func (c *Console) explain(user *User, err error) error {
 	var status apierrors.APIStatus
 	switch {
+	case apierrors.IsUnauthorized(err):
+		c.config.Log.Warn("the API server does not accept a login", "server", user.Server.Host, "mode", user.Mode)
+		return unaccepted(user)
 	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest:
 		return Errorf(int(status.Status().Code), "%s", status.Status().Message)
 	case errors.Is(err, context.Canceled):
@@ -153,4 +156,12 @@ func (c *Console) explain(user *User, err error) error {
 	}
 	c.config.Log.Warn("the API server gave no answer", "server", user.Server.Host, "error", err)
 	return Errorf(http.StatusBadGateway, "the API server at %s cannot be reached: is the cluster up?", user.Server.Host)
+}
+
+// unaccepted is the error of a user whose login is not the API server's. The session has not ended: logging in again would change nothing.
+func unaccepted(user *User) error {
+	if user.Mode == teamMode {
+		return Errorf(http.StatusBadGateway, "the API server does not accept your login: the console's administrator must have it trust the login service and the console's client ID")
+	}
+	return Errorf(http.StatusBadGateway, "the API server does not accept your kubeconfig's login: renew it, and start vignette ui again")
 }

@@ -33,6 +33,9 @@ type TeamConfig struct {
 	Log *slog.Logger
 }
 
+// teamMode is the Mode of its users.
+const teamMode = "team"
+
 const (
 	loginPath    = "/console/v1/login"
 	callbackPath = "/console/v1/callback"
@@ -221,7 +224,7 @@ func (t *Team) newSession(ctx context.Context, tokens *oauth2.Token, nonce strin
 	if err != nil {
 		return nil, err
 	}
-	user.Mode, user.Namespace = "team", t.config.Namespace
+	user.Mode, user.Namespace = teamMode, t.config.Namespace
 	return &teamSession{user: user, expires: verified.Expiry, refresh: tokens.RefreshToken, issuer: verified.Issuer, subject: verified.Subject}, nil
 }
 

@@ -1,0 +1,61 @@
+package testteam
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"vignette.dev/vignette/internal/testoidc"
+)
+
+// NoIssuers is the file of an API server that trusts no login service.
+var NoIssuers = []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []\n")
+
+const (
+	// reloadTimeout is longer than the API server takes to notice a change by asking once a minute.
+	reloadTimeout = 90 * time.Second
+	reloadPoll    = 100 * time.Millisecond
+)
+
+// Trust has a running API server trust a provider, by its --authentication-config file, and waits until it does.
+func Trust(ctx context.Context, kube *rest.Config, file string, provider *testoidc.Provider) error {
+	text, err := provider.AuthenticationConfiguration()
+	if err != nil {
+		return err
+	}
+	return Configure(ctx, kube, file, text)
+}
+
+// Configure replaces the file, and waits until the API server goes by it. The API server first asks a new issuer for its keys.
+func Configure(ctx context.Context, kube *rest.Config, file string, text []byte) error {
+	if err := os.WriteFile(file+".new", text, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+	applied := fmt.Sprintf(`hash="sha256:%x"`, sha256.Sum256(text))
+	for {
+		metrics, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+		if err == nil && strings.Contains(string(metrics), applied) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the API server does not go by %s: its log says why", file)
+		case <-time.After(reloadPoll):
+		}
+	}
+}
