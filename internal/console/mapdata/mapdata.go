@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -61,6 +62,7 @@ type Maps struct {
 	runs      recent[string, keptRun]
 	tracks    recent[string, []track]
 	logs      recent[string, *radioLog]
+	previews  recent[string, *compile.Prepared]
 	// working bounds the requests that compute at a time.
 	working chan struct{}
 	// PreviewTime is the most time that a preview may take.
@@ -77,7 +79,8 @@ const (
 // New makes Maps.
 func New() *Maps {
 	return &Maps{working: make(chan struct{}, maxWorking), PreviewTime: previewTime, runs: newRecent[string, keptRun](maxKeptRuns),
-		tracks: newRecent[string, []track](maxKeptTracks), logs: newRecent[string, *radioLog](maxKeptLogs)}
+		tracks: newRecent[string, []track](maxKeptTracks), logs: newRecent[string, *radioLog](maxKeptLogs),
+		previews: newRecent[string, *compile.Prepared](maxKeptPreviews)}
 }
 
 // work waits for its turn, and returns the end of it.

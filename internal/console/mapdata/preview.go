@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/internal/validate"
@@ -87,6 +90,8 @@ const (
 	maxSourceBytes, maxCompiledBytes = 64 << 20, 64 << 20
 	// maxPreviewPairs is the most pairs of platforms times seconds of a movement that is generated: 100 platforms for an hour.
 	maxPreviewPairs = 20_000_000
+	// maxKeptPreviews of scenarios that were read, and their memory: an open editor asks for its scenario again and again.
+	maxKeptPreviews, maxKeptPreviewBytes = 8, 128 << 20
 	// hopMoments of the hops, and lossMoments of the pathloss between two platforms.
 	hopMoments, lossMoments = 60, 300
 )
@@ -116,7 +121,7 @@ func (m *Maps) Preview(ctx context.Context, text []byte, query PreviewQuery) (*S
 	defer done()
 	limited, cancel := context.WithTimeout(ctx, m.PreviewTime)
 	defer cancel()
-	p := previewer{ctx: limited, spec: object.Spec, open: limitedSources(open), query: query}
+	p := previewer{ctx: limited, maps: m, spec: object.Spec, open: limitedSources(open), query: query}
 	made, err := p.preview()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -192,23 +197,21 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 // previewer previews one scenario.
 type previewer struct {
 	ctx   context.Context
+	maps  *Maps
 	spec  v1alpha1.ScenarioSpec
 	open  compile.Open
 	query PreviewQuery
 }
 
 func (p *previewer) preview() (*ScenarioPreview, error) {
+	prepared, err := p.prepared()
+	if err != nil {
+		return nil, p.refused(err)
+	}
 	var out limitedBuffer
-	result, err := compile.Compile(p.ctx, p.spec, p.open, &out)
-	if errors.Is(err, errTooLarge) {
-		return nil, errorf(http.StatusUnprocessableEntity, "%v: preview fewer platforms or a shorter duration", errTooLarge)
-	}
+	s, result, err := prepared.At(p.ctx, p.moments(prepared.Duration()), &out)
 	if err != nil {
-		return nil, errorOf(err)
-	}
-	s, err := scenario.Open(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil {
-		return nil, errorOf(err)
+		return nil, p.refused(err)
 	}
 	made := &ScenarioPreview{DurationSeconds: s.Duration().Seconds(), Platforms: []PreviewPlatform{}, Pathloss: s.HasPathloss(), LimitDecibels: cmp.Or(p.query.LimitDB, scenario.DefaultPathlossLimitDB),
 		AtSeconds: min(p.query.At, s.Duration()).Seconds(), Links: []PlatformLink{}, Hops: []HopsAt{}, Between: []LossAt{}}
@@ -219,6 +222,77 @@ func (p *previewer) preview() (*ScenarioPreview, error) {
 		}
 	}
 	return made, nil
+}
+
+// prepared scenario of the spec and its files, unless it is kept.
+func (p *previewer) prepared() (*compile.Prepared, error) {
+	key, err := p.key()
+	if err != nil {
+		return nil, err
+	}
+	if kept, known := p.maps.previews.get(key); known {
+		return kept, nil
+	}
+	var out limitedBuffer
+	made, err := compile.Prepare(p.ctx, p.spec, p.open, &out)
+	if err != nil {
+		return nil, err
+	}
+	p.maps.previews.put(key, made)
+	p.maps.previews.trim(maxKeptPreviewBytes, func(p *compile.Prepared) int64 { return p.Bytes() })
+	return made, nil
+}
+
+// key of the spec and the content of its files. Who asks for a preview sends both, so that nobody sees what he has not.
+func (p *previewer) key() (string, error) {
+	hash := sha256.New()
+	spec := p.spec
+	spec.Description = ""
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return "", err
+	}
+	hash.Write(text)
+	for _, file := range spec.FilesAndTables() {
+		content, err := p.open(file)
+		if err != nil {
+			return "", fmt.Errorf("%s/%s: %w", file.ConfigMap, file.Key, err)
+		}
+		own := sha256.Sum256(content)
+		hash.Write(own[:])
+	}
+	return digests.Of(hash), nil
+}
+
+// moments at which the pathloss is asked for.
+func (p *previewer) moments(duration time.Duration) compile.Moments {
+	wanted := compile.Moments{All: append(regular(duration, hopMoments), min(p.query.At, duration)), Pair: [2]int{p.query.From, p.query.To}}
+	slices.Sort(wanted.All)
+	if p.query.From != 0 || p.query.To != 0 {
+		wanted.OfPair = regular(duration, lossMoments)
+	}
+	return wanted
+}
+
+// regular moments from 0 to the end of a duration, at least a second apart.
+func regular(duration time.Duration, count int) (moments []time.Duration) {
+	step := stepOf(duration, count)
+	for at := time.Duration(0); at < duration; at += step {
+		moments = append(moments, at)
+	}
+	return append(moments, duration)
+}
+
+func stepOf(duration time.Duration, count int) time.Duration {
+	return max(duration/time.Duration(count-1), time.Second)
+}
+
+// refused scenario: a compilation's error for the page.
+func (p *previewer) refused(err error) error {
+	if errors.Is(err, errTooLarge) {
+		return errorf(http.StatusUnprocessableEntity, "%v: preview fewer platforms or a shorter duration", errTooLarge)
+	}
+	return errorOf(err)
 }
 
 func (p *previewer) tracks(s *scenario.Scenario, made *ScenarioPreview) error {
@@ -258,7 +332,7 @@ func (p *previewer) hops(s *scenario.Scenario, made *ScenarioPreview) error {
 	if !s.HasPathloss() {
 		return nil
 	}
-	line, err := s.Timeline(p.ctx, max(s.Duration()/(hopMoments-1), time.Second), made.LimitDecibels)
+	line, err := s.Timeline(p.ctx, stepOf(s.Duration(), hopMoments), made.LimitDecibels)
 	for _, at := range line {
 		made.Hops = append(made.Hops, HopsAt{at.At.Seconds(), at.Hops, round(at.MeanHops(), 1e3), len(at.Components)})
 	}
@@ -276,8 +350,8 @@ func (p *previewer) between(s *scenario.Scenario, made *ScenarioPreview) error {
 		return errorf(http.StatusBadRequest, "from %d and to %d: want two platforms of the scenario, which has %s", p.query.From, p.query.To, v1alpha1.PlatformRanges(s.Platforms()))
 	}
 	made.Pair = &[2]int32{int32(p.query.From), int32(p.query.To)} //nolint:gosec // they are platforms of the scenario
-	cursor, step := s.NewCursor(), max(s.Duration()/(lossMoments-1), time.Second)
-	for at := time.Duration(0); ; at = min(at+step, s.Duration()) {
+	cursor := s.NewCursor()
+	for _, at := range regular(s.Duration(), lossMoments) {
 		if err := cmp.Or(p.ctx.Err(), cursor.Seek(at)); err != nil {
 			return err
 		}
@@ -286,10 +360,8 @@ func (p *previewer) between(s *scenario.Scenario, made *ScenarioPreview) error {
 			one.Pathloss = &dB
 		}
 		made.Between = append(made.Between, one)
-		if at >= s.Duration() {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (p *previewer) terrain(_ *scenario.Scenario, made *ScenarioPreview) error {

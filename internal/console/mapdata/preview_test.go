@@ -3,6 +3,7 @@ package mapdata
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -128,4 +129,73 @@ func TestOnlySoManyPreviewsRunAtATime(t *testing.T) {
 	if _, err := m.Preview(gone, []byte(movingPair), PreviewQuery{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; want to wait", err)
 	}
+}
+
+func TestAPreviewOfAnotherMomentReadsItsScenarioNoMore(t *testing.T) {
+	m := New()
+	ask := func(text string, at time.Duration) *ScenarioPreview {
+		made, err := m.Preview(t.Context(), []byte(text), PreviewQuery{LimitDB: 80, At: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	first, later := ask(movingPair, 0), ask(movingPair, 50*time.Second)
+	if kept := len(m.previews.kept); kept != 1 || len(first.Links) != 4 || len(later.Links) != 0 {
+		t.Errorf("%d scenarios are kept, with %d links, then %d; want one with 4 and 0", kept, len(first.Links), len(later.Links))
+	}
+	moved := ask(strings.Replace(movingPair, "0,2,58.10,7.91,0", "0,2,58.10,7.90,0", 1), 0)
+	if kept := len(m.previews.kept); kept != 2 || len(moved.Links) != 2 {
+		t.Errorf("%d scenarios are kept, the other one with %d links; want two, with 2 links", kept, len(moved.Links))
+	}
+}
+
+// dragged is the company's movement as waypoints, of which one is elsewhere each time.
+func dragged(b *testing.B, made *ScenarioPreview, turn int) []byte {
+	b.Helper()
+	var text strings.Builder
+	text.WriteString(strings.Replace(movingPair[:strings.Index(movingPair, "    0,1,")], "model: FreeSpace, frequency: 300MHz", "model: Diffraction, frequency: 300MHz, syntheticTerrain: 1", 1))
+	for _, platform := range made.Platforms {
+		for i, p := range platform.Track {
+			if i == 1 && platform.Number == 1 {
+				p[1] += 1e-5 * float64(turn)
+			}
+			fmt.Fprintf(&text, "    %v,%d,%v,%v,%v\n", p[0], platform.Number, p[1], p[2], p[3])
+		}
+	}
+	return []byte(text.String())
+}
+
+// BenchmarkPreviewOfACompany is 24 platforms over two hours of hills: read for the first time, at another moment, and with a waypoint
+// that is dragged.
+func BenchmarkPreviewOfACompany(b *testing.B) {
+	m := New()
+	m.PreviewTime = 10 * time.Minute
+	preview := func(b *testing.B, m *Maps, text []byte, at time.Duration) *ScenarioPreview {
+		made, err := m.Preview(b.Context(), text, PreviewQuery{At: at, From: 1, To: 2})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return made
+	}
+	preview(b, m, []byte(movingPair), 0) // the rules of objects are read once
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			preview(b, New(), []byte(company), 0)
+		}
+	})
+	b.Run("another moment", func(b *testing.B) {
+		preview(b, m, []byte(company), 0)
+		at := time.Duration(0)
+		for b.Loop() {
+			at += time.Second
+			preview(b, m, []byte(company), at)
+		}
+	})
+	b.Run("dragged", func(b *testing.B) {
+		made := preview(b, m, []byte(company), 0)
+		for turn := 0; b.Loop(); turn++ {
+			preview(b, m, dragged(b, made, turn), 0)
+		}
+	})
 }

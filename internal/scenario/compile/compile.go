@@ -46,11 +46,8 @@ type Open func(v1alpha1.ScenarioSource) ([]byte, error)
 // unless ctx has ended or w fails. Errors about a file name the file and the line. Compile does not accept
 // a compiled scenario (field compiled).
 func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Writer) (Result, error) {
-	c := &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}}
-	if spec.Compiled != "" {
-		return Result{}, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
-	}
-	if err := Check(&spec); err != nil {
+	c, err := newCompilation(ctx, spec, open)
+	if err != nil {
 		return Result{}, err
 	}
 	result, err := c.compile(w)
@@ -58,6 +55,13 @@ func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Wr
 		err = ctx.Err()
 	}
 	return result, err
+}
+
+func newCompilation(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open) (*compilation, error) {
+	if spec.Compiled != "" {
+		return nil, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
+	}
+	return &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}}, Check(&spec)
 }
 
 func (c *compilation) compile(w io.Writer) (Result, error) {

@@ -46,11 +46,32 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
+	p, err := c.checkedPropagator(movement)
+	if err != nil {
+		return Result{}, err
+	}
+	return c.propagated(p, nil, w)
+}
+
+// propagated writes the scenario with the pathloss along the movement; of some moments only if any are wanted.
+func (c *compilation) propagated(p *propagator, wanted *Moments, w io.Writer) (Result, error) {
+	out := scenario.NewBuilder(scenario.Options{Sorted: true, Context: c.ctx})
+	out.Antennas(c.antennas)
+	defer out.Close()
+	if err := p.run(c, wanted, out); err != nil {
+		return Result{}, err
+	}
+	c.warnings = append(c.warnings, p.warnings()...)
+	return c.finish(out, w)
+}
+
+// checkedPropagator checks that a movement has what propagation needs, and warns of what it leaves out.
+func (c *compilation) checkedPropagator(movement *scenario.Scenario) (*propagator, error) {
 	if len(movement.Platforms()) == 0 {
-		return Result{}, c.nothing(scenario.Report{Unknown: c.unknown}.UnknownSentences())
+		return nil, c.nothing(scenario.Report{Unknown: c.unknown}.UnknownSentences())
 	}
 	if !movement.HasPositions() {
-		return Result{}, errors.New("propagation needs positions, but the sources have none")
+		return nil, errors.New("propagation needs positions, but the sources have none")
 	}
 	if movement.HasPathloss() {
 		c.warnings = append(c.warnings, "the source's pathloss is left out, as propagation is given")
@@ -60,20 +81,9 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	}
 	st := movement.Statistics()
 	if err := checkSize(int64(st.Platforms), min(st.Moments, int64(st.Duration/Step)+1)); err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	p, err := c.propagator(movement)
-	if err != nil {
-		return Result{}, err
-	}
-	out := scenario.NewBuilder(scenario.Options{Sorted: true, Context: c.ctx})
-	out.Antennas(c.antennas)
-	defer out.Close()
-	if err := p.run(c, out); err != nil {
-		return Result{}, err
-	}
-	c.warnings = append(c.warnings, p.warnings()...)
-	return c.finish(out, w)
+	return c.propagator(movement)
 }
 
 // maxPathlosses is the most values of a propagation model: 1000 platforms that move for 2 h 45 min, or 243 for two days.
@@ -98,6 +108,8 @@ type propagator struct {
 	antennaMetres float64
 
 	places []place
+	// sampled is set where pathloss is computed at some moments only.
+	sampled bool
 	// written has the last recorded pathloss in dB, and fresh the current one, of each pair i > j at i(i-1)/2+j.
 	written, fresh []float32
 
@@ -187,13 +199,18 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 	}
 	p.twoRay = spec.Model == v1alpha1.PropagationTwoRay
 	p.flat = p.ground == nil && (p.twoRay || spec.Model == v1alpha1.PropagationDiffraction)
+	p.begin()
+	return p, nil
+}
+
+// begin forgets all places and pathlosses.
+func (p *propagator) begin() {
 	n := len(p.platforms)
 	p.places = make([]place, n)
 	p.written, p.fresh = make([]float32, n*(n-1)/2), make([]float32, n*(n-1)/2)
 	for i := range p.written {
 		p.written[i] = float32(math.Inf(-1))
 	}
-	return p, nil
 }
 
 // Doubts returns settings that an author hardly wants, whatever the files have. Compile warns of them too.
@@ -363,21 +380,30 @@ func moments(s *scenario.Scenario, do func(t time.Duration, cursor *scenario.Cur
 		if err := do(t, cursor); err != nil {
 			return err
 		}
-		next, more := cursor.Next()
+		next, more := following(t, cursor)
 		if !more {
 			return nil
 		}
-		t = max(t+Step, (next+Step-1)/Step*Step)
+		t = next
 	}
 }
 
-func (p *propagator) run(c *compilation, out *scenario.Builder) error {
+// following is the full step after t with the next change.
+func following(t time.Duration, cursor *scenario.Cursor) (next time.Duration, more bool) {
+	next, more = cursor.Next()
+	return max(t+Step, (next+Step-1)/Step*Step), more
+}
+
+func (p *propagator) run(c *compilation, wanted *Moments, out *scenario.Builder) error {
 	err := moments(p.movement, func(t time.Duration, cursor *scenario.Cursor) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 		if err := p.move(t, cursor, out); err != nil {
 			return err
+		}
+		if wanted != nil {
+			return p.sample(c.ctx, t, cursor, wanted, out)
 		}
 		p.compute(c.ctx)
 		return cmp.Or(c.ctx.Err(), p.record(t, out))
@@ -466,42 +492,54 @@ func (p *propagator) compute(ctx context.Context) {
 
 func (p *propagator) computeRow(i int) {
 	for j := range i {
-		a, b := &p.places[i], &p.places[j]
-		if !a.known || !b.known || (!a.moved && !b.moved) {
-			continue
+		if p.hasMoved(i, j) {
+			p.computePair(i, j)
 		}
-		loss := math.NaN()
-		if a.reached && b.reached {
-			loss = p.model.Pathloss(a.antenna, b.antenna, p.hertz)
-		}
-		if !(loss < UnreachableDB) {
-			loss = UnreachableDB
-		}
-		p.fresh[i*(i-1)/2+j] = float32(loss)
 	}
+}
+
+// hasMoved reports whether the pathloss of a pair may be another one. What is sampled was not followed.
+func (p *propagator) hasMoved(i, j int) bool {
+	a, b := &p.places[i], &p.places[j]
+	return a.known && b.known && (p.sampled || a.moved || b.moved)
+}
+
+// computePair i > j.
+func (p *propagator) computePair(i, j int) {
+	a, b := &p.places[i], &p.places[j]
+	loss := math.NaN()
+	if a.reached && b.reached {
+		loss = p.model.Pathloss(a.antenna, b.antenna, p.hertz)
+	}
+	if !(loss < UnreachableDB) {
+		loss = UnreachableDB
+	}
+	p.fresh[i*(i-1)/2+j] = float32(loss)
 }
 
 // record records each pathloss that has changed by the resolution.
 func (p *propagator) record(t time.Duration, out *scenario.Builder) error {
 	for i := range p.places {
 		for j := range i {
-			a, b := &p.places[i], &p.places[j]
-			k := i*(i-1)/2 + j
-			if !a.known || !b.known || (!a.moved && !b.moved) {
-				continue
-			}
-			if p.twoRay && a.reached && b.reached {
-				p.span.Add(geo.Distance(a.antenna, b.antenna), a.height, b.height, p.hertz)
-			}
-			if math.Abs(float64(p.fresh[k]-p.written[k])) < ResolutionDB {
-				continue
-			}
-			p.written[k] = p.fresh[k]
-			loss := float64(p.fresh[k])
-			if err := errors.Join(out.Pathloss(t, p.platforms[i], p.platforms[j], loss), out.Pathloss(t, p.platforms[j], p.platforms[i], loss)); err != nil {
-				return err
+			if p.hasMoved(i, j) {
+				if err := p.recordPair(t, i, j, out); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+func (p *propagator) recordPair(t time.Duration, i, j int, out *scenario.Builder) error {
+	a, b, k := &p.places[i], &p.places[j], i*(i-1)/2+j
+	if p.twoRay && a.reached && b.reached {
+		p.span.Add(geo.Distance(a.antenna, b.antenna), a.height, b.height, p.hertz)
+	}
+	if math.Abs(float64(p.fresh[k]-p.written[k])) < ResolutionDB {
+		return nil
+	}
+	p.written[k] = p.fresh[k]
+	loss := float64(p.fresh[k])
+	return errors.Join(out.Pathloss(t, p.platforms[i], p.platforms[j], loss), out.Pathloss(t, p.platforms[j], p.platforms[i], loss))
 }
