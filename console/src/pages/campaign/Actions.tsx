@@ -1,8 +1,9 @@
-import { Button, Group, Modal, NumberInput, Stack, Text } from "@mantine/core";
+import { Button, Group, Modal, NumberInput, Stack } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { answering, Question } from "../../components/Question";
 import { Trouble } from "../../components/Trouble";
 import { patch, remove } from "../../kubernetes/client";
 import { useAccess } from "../../kubernetes/hooks";
@@ -91,38 +92,10 @@ function Parallelism(props: ActionProps) {
 
 function Delete({ campaign, namespace }: ActionProps) {
   const navigate = useNavigate();
-  const [opened, { open, close }] = useDisclosure(false);
   const deletion = useMutation({
     mutationFn: () => remove(campaigns, namespace, campaign.metadata.name, campaign.metadata.uid ?? ""),
-    onSuccess: () => {
-      void navigate({ to: "/" });
-    },
+    onSuccess: () => navigate({ to: "/" }),
   });
-  return (
-    <>
-      <Button size="compact-sm" variant="default" onClick={open}>
-        Delete
-      </Button>
-      <Modal opened={opened} onClose={close} title={`Delete campaign ${campaign.metadata.name}?`}>
-        <Stack>
-          <Text>{isOver(campaign) ? "Its experiments are deleted with it." : "Its experiments are deleted with it, also those that are running."} Archived results stay.</Text>
-          <Trouble error={deletion.error} title="The campaign could not be deleted" />
-          <Group>
-            <Button
-              color="red"
-              loading={deletion.isPending}
-              onClick={() => {
-                deletion.mutate();
-              }}
-            >
-              Delete
-            </Button>
-            <Button variant="default" onClick={close} data-autofocus>
-              Keep it
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
-    </>
-  );
+  const what = `Its experiments are deleted with it${isOver(campaign) ? "" : ", also those that are running"}. Archived results stay.`;
+  return <Question button="Delete" title={`Delete campaign ${campaign.metadata.name}?`} what={what} {...answering(deletion)} />;
 }

@@ -1,8 +1,7 @@
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { Button, Group } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { Trouble } from "../../components/Trouble";
+import { answering, Question } from "../../components/Question";
 import { patch, remove } from "../../kubernetes/client";
 import { useAccess } from "../../kubernetes/hooks";
 import { experiments } from "../../kubernetes/kinds";
@@ -48,7 +47,7 @@ function Stop({ experiment: e }: { experiment: Experiment }) {
       </Button>
     );
   }
-  return <Question button="Stop" title={`Stop ${e.metadata.name}?`} what={what} mutation={stop} />;
+  return <Question button="Stop" title={`Stop ${e.metadata.name}?`} what={what} {...answering(stop)} />;
 }
 
 function Delete({ experiment: e }: { experiment: Experiment }) {
@@ -61,43 +60,5 @@ function Delete({ experiment: e }: { experiment: Experiment }) {
   const what = isOver(e)
     ? "The object goes. What the archive has of the run stays, with its results, until its retention is over."
     : "The run ends now, without an analysis. Stop it instead to get the results of what was measured so far.";
-  return <Question button="Delete" title={`Delete ${metadata.name}?`} what={what} mutation={erase} />;
-}
-
-interface QuestionProps {
-  button: string;
-  title: string;
-  what: string;
-  mutation: { mutate: (variables: undefined, options: { onSuccess: () => void }) => void; isPending: boolean; error: Error | null };
-}
-
-/** Question asks before it does something that cannot be undone. */
-function Question({ button, title, what, mutation }: QuestionProps) {
-  const [open, { open: ask, close }] = useDisclosure(false);
-  return (
-    <>
-      <Button size="xs" variant="default" onClick={ask}>
-        {button}
-      </Button>
-      <Modal opened={open} onClose={close} title={title} closeButtonProps={{ "aria-label": "Close" }}>
-        <Stack>
-          <Text>{what}</Text>
-          <Trouble error={mutation.error} title="That was refused" />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close} data-autofocus>
-              Cancel
-            </Button>
-            <Button
-              loading={mutation.isPending}
-              onClick={() => {
-                mutation.mutate(undefined, { onSuccess: close });
-              }}
-            >
-              {button}
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
-    </>
-  );
+  return <Question button="Delete" title={`Delete ${metadata.name}?`} what={what} {...answering(erase)} />;
 }

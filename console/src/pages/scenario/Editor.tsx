@@ -1,7 +1,10 @@
 import { Button, Grid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
+import type { Draft } from "../../app/drafts";
 import { NodeList } from "../../components/map/NodeList";
 import { rowsOf } from "../../components/map/words";
+import type { Kept } from "./draft";
+import { DraftLine } from "./DraftLine";
 import { EditorMap } from "./EditorMap";
 import { PathlossPanel } from "./PathlossPanel";
 import { changed, extended, removed, speedTyped, type Plan } from "./plan";
@@ -11,9 +14,17 @@ import { useEditor } from "./useEditor";
 import type { Loaded } from "./useScenario";
 import { PlatformFields, WaypointTable } from "./WaypointTable";
 
+interface EditorProps {
+  initial: Plan;
+  loaded: Loaded | undefined;
+  draft: Draft<Kept>;
+  onDiscard: () => void;
+  onSaved: (plan: Plan) => void;
+}
+
 /** Editor edits a plan, or shows a Scenario whose movement it cannot edit. */
-export function Editor({ initial, loaded, onSaved }: { initial: Plan; loaded: Loaded | undefined; onSaved: (plan: Plan) => void }) {
-  const editor = useEditor(initial, loaded);
+export function Editor({ initial, loaded, draft, onDiscard, onSaved }: EditorProps) {
+  const editor = useEditor(initial, loaded, draft);
   const { plan, setPlan, platform, scene, clock, select, known, yaml, waypoint, setWaypoint, map, setNumber } = editor;
   const [speed, setSpeed] = useState("30km/h");
   const isSpeedWrong = Number.isNaN(speedTyped(speed));
@@ -24,6 +35,7 @@ export function Editor({ initial, loaded, onSaved }: { initial: Plan; loaded: Lo
       </Grid.Col>
       <Grid.Col span={{ base: 12, lg: 5 }}>
         <Stack gap="sm">
+          <DraftLine editor={editor} onDiscard={onDiscard} />
           <NodeList rows={rowsOf(scene, clock.at)} selected={scene.selected} height={Math.min(220, 28 * Math.max(2, scene.nodes.length))} onSelect={select} label="Platforms" />
           {plan && platform && (
             <>
@@ -67,7 +79,7 @@ export function Editor({ initial, loaded, onSaved }: { initial: Plan; loaded: Lo
           <PathlossPanel editor={editor} />
         </Stack>
       </Grid.Col>
-      <Grid.Col span={12}>{plan ? <SaveBar plan={plan} yaml={yaml} loaded={loaded} onChange={setPlan} onSaved={onSaved} /> : <YamlText yaml={yaml} />}</Grid.Col>
+      <Grid.Col span={12}>{plan ? <SaveBar plan={plan} yaml={yaml} loaded={loaded} onChange={setPlan} onSaved={(now) => { editor.setSaved({ plan: now, version: undefined }); onSaved(now); }} /> : <YamlText yaml={yaml} />}</Grid.Col>
     </Grid>
   );
 }

@@ -1,9 +1,11 @@
 import { Group, Loader, NativeSelect, Stack, Title } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
 import { useSession } from "../../app/session";
 import { Trouble } from "../../components/Trouble";
 import { useObjects } from "../../kubernetes/hooks";
 import { scenarios } from "../../kubernetes/kinds";
+import { draftOf } from "./draft";
 import { Editor } from "./Editor";
 import type { Plan, Propagation } from "./plan";
 import { useScenario } from "./useScenario";
@@ -18,6 +20,9 @@ export function ScenarioEditor() {
   const namespace = typeof search.namespace === "string" ? search.namespace : (session.data?.namespace ?? "default");
   const name = typeof search.scenario === "string" ? search.scenario : undefined;
   const loaded = useScenario(namespace, name);
+  const user = session.data?.user ?? "";
+  const draft = useMemo(() => draftOf(user, namespace, name), [user, namespace, name]);
+  const [discarded, setDiscarded] = useState(0);
   // Who may not list those of all namespaces sees those of one.
   const all = useObjects(scenarios);
   const own = useObjects(scenarios, { namespace });
@@ -43,12 +48,18 @@ export function ScenarioEditor() {
       </Group>
       <Trouble error={error} title="The scenarios of the cluster could not be listed" />
       <Trouble error={loaded.error} title={`Scenario ${name ?? ""} could not be read`} />
-      {(name === undefined ? session.data : loaded.data) ? (
+      {session.data && (name === undefined || loaded.data) ? (
         <Editor
-          key={`${namespace}/${name ?? ""}`}
+          key={`${namespace}/${name ?? ""} ${discarded}`}
+          draft={draft}
+          onDiscard={() => {
+            draft.discard();
+            setDiscarded(discarded + 1);
+          }}
           initial={fresh}
           loaded={name === undefined ? undefined : loaded.data}
           onSaved={(plan) => {
+            draft.discard();
             if (plan.name !== name || plan.namespace !== namespace) open(`${plan.namespace}/${plan.name}`);
           }}
         />

@@ -1,9 +1,11 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState } from "react";
+import { useKept, type Draft } from "../../app/drafts";
 import { useMapClock } from "../../components/map/clock";
 import type { MapHandle } from "../../components/map/MapCanvas";
 import { durationOf } from "../../components/map/tracks";
+import { versionOf, type Kept } from "./draft";
 import { objectsOf, yamlOf } from "./objects";
 import { labelOf, type Plan } from "./plan";
 import { askPreview } from "./preview";
@@ -14,9 +16,15 @@ const debounceMilliseconds = 400;
 const previewEverySeconds = 5;
 
 /** useEditor is the state of the editor: a plan that is edited, or a Scenario that is only shown, and its preview. */
-export function useEditor(initial: Plan, loaded: Loaded | undefined) {
+export function useEditor(initial: Plan, loaded: Loaded | undefined, draft: Draft<Kept>) {
   const map = useRef<MapHandle>(null);
-  const [plan, setPlan] = useState<Plan | undefined>(loaded ? loaded.plan : initial);
+  const [restored] = useState(() => draft.read());
+  // What is saved, and the version from which a draft began that was left here before.
+  const [saved, setSaved] = useState({ plan: loaded ? loaded.plan : initial, version: restored?.version });
+  const [plan, setPlan] = useState<Plan | undefined>(restored?.plan ?? saved.plan);
+  const version = saved.version ?? versionOf(loaded);
+  const kept = useMemo(() => (plan && plan !== saved.plan ? { plan, version } : undefined), [plan, saved, version]);
+  const isFull = useKept(draft, kept);
   const [number, setNumber] = useState<number>();
   const [waypoint, setWaypoint] = useState<number>();
   const [limit, setLimit] = useState(121);
@@ -58,7 +66,7 @@ export function useEditor(initial: Plan, loaded: Loaded | undefined) {
     setNumber([...labels].find(([, one]) => one === label)?.[0]);
     setWaypoint(undefined);
   };
-  return { map, plan, setPlan, platform, number, setNumber, waypoint, setWaypoint, limit, setLimit, other, setOther, yaml, preview, known, clock, labels, scene, select };
+  return { map, plan, setPlan, platform, number, setNumber, waypoint, setWaypoint, limit, setLimit, other, setOther, yaml, preview, known, clock, labels, scene, select, setSaved, isChanged: kept !== undefined, isFull, isOld: version !== versionOf(loaded) };
 }
 
 export type EditorState = ReturnType<typeof useEditor>;
