@@ -108,6 +108,7 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 			shell.Example = cmp.Or(shell.Example, cobraExamples[shell.Name()])
 		}
 	}
+	namePages(root)
 	return root
 }
 

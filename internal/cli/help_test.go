@@ -40,6 +40,28 @@ func TestEveryCommandExplainsItselfWithAnExample(t *testing.T) {
 	})
 }
 
+func TestTheHelpOfACommandEndsWithItsPageOfTheConsole(t *testing.T) {
+	named := map[string]bool{}
+	everyCommand(t, func(t *testing.T, c *cobra.Command) {
+		if c.HasSubCommands() && c.Name() != "completion" || c.HasParent() && c.Parent().Name() == "completion" {
+			return
+		}
+		page, known := pageOf(c)
+		if !known {
+			t.Error("consolePages does not say whether the web console has a page for it")
+		}
+		if line := "\nIn the web console (vignette ui): " + page + "."; page != "" && !strings.HasSuffix(c.Long, line) {
+			t.Errorf("its help does not end with %q:\n%s", line, c.Long)
+		}
+		named[strings.TrimPrefix(c.CommandPath(), "vignette ")] = true
+	})
+	for command := range consolePages {
+		if !named[command] {
+			t.Errorf("consolePages has %q, which is no command", command)
+		}
+	}
+}
+
 func TestEveryFlagAndArgumentIsCompletedOrKnownToBeFree(t *testing.T) {
 	everyCommand(t, func(t *testing.T, c *cobra.Command) {
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
