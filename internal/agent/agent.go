@@ -21,6 +21,7 @@ import (
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/gpsd"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -47,6 +48,7 @@ type server interface {
 	AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error)
 	Report(ctx context.Context, report runapi.AgentReport) error
 	AppendLogs(ctx context.Context, app string, parts []client.LogPart) ([]client.LogResult, error)
+	Movement(ctx context.Context) ([]byte, error)
 }
 
 // wallClock is the time that all nodes share. Go's monotonic reading would hide steps of the clock.
@@ -54,8 +56,10 @@ func wallClock() time.Time { return time.Now().Round(0) }
 
 // Options differ only in tests and unusual environments; the zero value suits a node's container.
 type Options struct {
-	LogDir, TokenFile, CgroupDir, ClockFile, SysctlDir string
-	Stdout, Stderr                                     io.Writer
+	LogDir, RunDir, TokenFile, CgroupDir, ClockFile, SysctlDir string
+	// GPSAddress on which the node's position is served.
+	GPSAddress     string
+	Stdout, Stderr io.Writer
 	// NeverHold starts every process at its planned time, without preparing and holding it before.
 	NeverHold bool
 }
@@ -67,6 +71,8 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	fallback(&o.LogDir, agentconfig.LogDir)
+	fallback(&o.RunDir, agentconfig.RunDir)
+	fallback(&o.GPSAddress, gpsd.Address)
 	fallback(&o.TokenFile, agentconfig.TokenFile)
 	fallback(&o.CgroupDir, "/sys/fs/cgroup")
 	fallback(&o.ClockFile, agentconfig.ClockFile)
@@ -96,6 +102,7 @@ type Agent struct {
 	instances []*instance
 	children  children
 	budget    spoolBudget
+	locator   *locator
 	neverHold bool
 	// endBySignal is set when a signal told the agent to end.
 	endBySignal atomic.Bool
@@ -118,6 +125,7 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, sysctlDir: o.SysctlDir, events: events, ledger: executed,
 		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
+	a.locator = newLocator(a, o)
 	executed.onSyncError = func(err error) {
 		a.fail(fmt.Sprintf("app %s on node %s: the executed action could not be synced to disk and may be repeated after a restart: %v", a.config.App, a.config.Node, err), 0)
 	}
@@ -224,7 +232,13 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 	shipping, stopShipping := context.WithCancel(work)
 	shippingDone := goDone(func() { a.shipAndWatchSpool(shipping) })
 	reporting, stopReporting := context.WithCancel(work)
-	reportingDone := goDone(func() { a.report(reporting) })
+	locating, stopLocating := context.WithCancel(work)
+	locatingDone := goDone(func() { a.locator.run(locating) })
+	reportingDone := goDone(func() {
+		if a.locator.wait(reporting) {
+			a.report(reporting)
+		}
+	})
 	finish := make(chan struct{})
 	go a.poll(work, finish)
 
@@ -233,6 +247,8 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 	stopExecuting() // first, so that no instance starts after it was stopped
 	<-executingDone
 	a.stopAll()
+	stopLocating()
+	<-locatingDone
 	a.reportCPU(before, readCPU(a.cgroupDir))
 	a.events.add(runapi.AgentEvent{Event: eventFinished, Message: a.schedule.notExecuted()})
 	stopShipping()

@@ -30,6 +30,8 @@ const (
 	eventResumed      = "resumed"
 	// eventKilled: an instance did not end within its grace and got SIGKILL.
 	eventKilled = "killed"
+	// eventNoPosition: the node's position is not known, or not told as it should be.
+	eventNoPosition = "noPosition"
 	// eventNotHeld: a process could not be prepared and held before its start; it is started at the planned time.
 	eventNotHeld = "notHeld"
 	// eventClockStep: CLOCK_REALTIME jumped against CLOCK_MONOTONIC; LatenessSeconds is the jump, with its sign.

@@ -38,6 +38,9 @@ type fakeServer struct {
 	full string
 	// requests with logs that were answered.
 	requests int
+	// movement of the node's platform; movementStatus, if set, is answered instead.
+	movement       []byte
+	movementStatus int
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -46,6 +49,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	mux.HandleFunc("GET /v1/agent/plan", s.servePlan)
 	mux.HandleFunc("POST /v1/agent/report", s.serveReport)
 	mux.HandleFunc("POST /v1/agent/logs/{app}", s.serveLogs)
+	mux.HandleFunc("GET /v1/agent/movement", s.serveMovement)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		refuse := s.refuse
@@ -59,6 +63,16 @@ func newFakeServer(t *testing.T) *fakeServer {
 	}))
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s
+}
+
+func (s *fakeServer) serveMovement(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.movementStatus != 0 {
+		http.Error(w, `{"error":"no movement"}`, s.movementStatus)
+		return
+	}
+	_, _ = w.Write(s.movement)
 }
 
 func (s *fakeServer) servePlan(w http.ResponseWriter, r *http.Request) {
@@ -219,7 +233,7 @@ func newNode(t *testing.T, s *fakeServer, scripts ...string) *node {
 	dir := t.TempDir()
 	n := &node{t: t, server: s, signals: make(chan os.Signal, 4), exit: make(chan int, 1),
 		config: agentconfig.Config{Server: s.URL, RunUID: "uid", Node: "nor", App: "bft", StopGraceSeconds: 1},
-		options: Options{LogDir: filepath.Join(dir, "log"), TokenFile: filepath.Join(dir, "token"), CgroupDir: filepath.Join(dir, "cgroup"),
+		options: Options{LogDir: filepath.Join(dir, "log"), RunDir: filepath.Join(dir, "run"), GPSAddress: "127.0.0.1:0", TokenFile: filepath.Join(dir, "token"), CgroupDir: filepath.Join(dir, "cgroup"),
 			Stdout: io.Discard, Stderr: testWriter{t}}}
 	for i, script := range scripts {
 		// Not sh: Debian's starts programs with vfork, in which signals to it can get lost.

@@ -176,6 +176,9 @@ func (in *instance) environment(planned time.Time) []string {
 	if in.splitter == nil {
 		env = append(env, messagelog.EnvPath+"="+in.messagesFile())
 	}
+	if t0 := in.agent.schedule.zero(); !t0.IsZero() {
+		env = append(env, appinstance.EnvT0+"="+strconv.FormatInt(t0.UnixNano(), 10))
+	}
 	return append(env,
 		envInstance+"="+in.spec.Name,
 		envNode+"="+in.agent.config.Node,

@@ -36,6 +36,13 @@ func newSchedule() *schedule {
 	return &schedule{seen: map[string]bool{}, executedIDs: map[string]bool{}, changed: make(chan struct{}, 1)}
 }
 
+// zero is T0; the zero time until it is known.
+func (s *schedule) zero() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.t0
+}
+
 // next returns the earliest action and its time.
 func (s *schedule) next() (a runapi.Action, planned time.Time, ok bool) {
 	s.mu.Lock()

@@ -18,6 +18,10 @@ const (
 	BinDir = "/vignette/bin"
 	// RunDir has files that the agent writes for its app; private to each container.
 	RunDir = "/vignette/run"
+	// MovementFile has the node's position as a function of time (package position).
+	MovementFile = RunDir + "/movement"
+	// PositionFile has the node's present position, for own apps.
+	PositionFile = RunDir + "/position.json"
 	// LogDir is the limited spool of message logs, output and agent events; private to each container.
 	LogDir = "/vignette/log"
 	// SecurityDir has the files of an app or broker with security: ca.crt, tls.crt and tls.key (TLS), username and password.
@@ -50,6 +54,20 @@ type Instance struct {
 	Aside bool `json:"aside,omitempty"`
 }
 
+// Position says where the node of an app is.
+type Position struct {
+	// Platform of the scenario, whose movement the server has; 0 for a fixed node.
+	Platform int `json:"platform,omitempty"`
+	// LatitudeDegrees, LongitudeDegrees and AltitudeMetres (WGS 84) of a fixed node.
+	LatitudeDegrees  float64 `json:"latitudeDegrees,omitempty"`
+	LongitudeDegrees float64 `json:"longitudeDegrees,omitempty"`
+	AltitudeMetres   float64 `json:"altitudeMetres,omitempty"`
+	// File: the app has PositionFile.
+	File bool `json:"file,omitempty"`
+	// Log: the agent logs the node's positions, which one agent of a node does.
+	Log bool `json:"log,omitempty"`
+}
+
 // Config of an agent, which is process 1 of one app's container.
 type Config struct {
 	// Server's base URL, such as http://vignette-server.vignette-system.svc.
@@ -71,6 +89,8 @@ type Config struct {
 	MessagesOnStdout bool `json:"messagesOnStdout,omitempty"`
 	// TCPCongestionControl that the node's kernel must have; empty for any.
 	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
+	// Position of the node; nil if it has none.
+	Position *Position `json:"position,omitempty"`
 	// SpoolLimitBytes bounds the container's logs before they are shipped; 0 means 512 MiB. Half of it is for standard output
 	// and error, which are cut off beyond that, with an event.
 	SpoolLimitBytes int64 `json:"spoolLimitBytes,omitempty"`
@@ -100,6 +120,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("agent configuration: stopGraceSeconds is %v: want 0 to %d", c.StopGraceSeconds, maxGraceSeconds)
 	case c.SpoolLimitBytes < 0:
 		return fmt.Errorf("agent configuration: spoolLimitBytes is %d: want 0 or more", c.SpoolLimitBytes)
+	}
+	if p := c.Position; p != nil && p.Platform < 0 {
+		return fmt.Errorf("agent configuration: position.platform is %d: want the number of a platform, or 0 for a fixed node", p.Platform)
 	}
 	for i, in := range c.Instances {
 		if in.Name == "" || len(in.Command) == 0 || in.Command[0] == "" {

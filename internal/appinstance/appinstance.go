@@ -14,15 +14,30 @@ import (
 // EnvStart names the environment variable with the start that the agent planned, in nanoseconds since the Unix epoch.
 const EnvStart = "VIGNETTE_START_NS"
 
+// EnvT0 names the environment variable with T0 in nanoseconds since the Unix epoch.
+const EnvT0 = "VIGNETTE_T0_NS"
+
 // Start is the planned start, from which all of an instance's times count, not from when the program woke up; now where there is none.
 func Start() (time.Time, error) {
-	text := os.Getenv(EnvStart)
+	at, err := timeOf(EnvStart)
+	if err == nil && at.IsZero() {
+		at = time.Now().Round(0)
+	}
+	return at, err
+}
+
+// T0 of the run; zero outside of one.
+func T0() (time.Time, error) { return timeOf(EnvT0) }
+
+// timeOf an environment variable; zero if it is empty.
+func timeOf(variable string) (time.Time, error) {
+	text := os.Getenv(variable)
 	if text == "" {
-		return time.Now().Round(0), nil
+		return time.Time{}, nil
 	}
 	ns, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ns <= 0 {
-		return time.Time{}, fmt.Errorf("environment variable %s is %q: want nanoseconds since the Unix epoch", EnvStart, text)
+		return time.Time{}, fmt.Errorf("environment variable %s is %q: want nanoseconds since the Unix epoch", variable, text)
 	}
 	return time.Unix(0, ns), nil
 }

@@ -7,10 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net"
 	"strings"
 	"sync"
 	"time"
+
+	"vignette.dev/vignette/internal/position"
 )
 
 // Address on which gpsd's clients expect it.
@@ -51,6 +54,29 @@ type TPV struct {
 	CourseDegrees        *float64 `json:"track,omitempty"`
 	SpeedMetresPerSecond *float64 `json:"speed,omitempty"`
 	ClimbMetresPerSecond *float64 `json:"climb,omitempty"`
+}
+
+// NewTPV is the report of a place at a time; without a fix if the place is not known.
+func NewTPV(device string, at time.Time, place position.Place, known bool) TPV {
+	tpv := TPV{Class: "TPV", Device: device, Mode: ModeNoFix, Time: FormatTime(at)}
+	if !known {
+		return tpv
+	}
+	tpv.Mode = Mode3D
+	up, level := math.Sincos(place.Elevation * math.Pi / 180)
+	tpv.LatitudeDegrees, tpv.LongitudeDegrees = &place.Latitude, &place.Longitude
+	tpv.HeightMetres, tpv.AltitudeMetres = &place.Altitude, &place.Altitude
+	tpv.CourseDegrees, tpv.SpeedMetresPerSecond, tpv.ClimbMetresPerSecond = rounded(place.Azimuth), rounded(place.Speed*level), rounded(place.Speed*up)
+	if *tpv.CourseDegrees == 360 {
+		*tpv.CourseDegrees = 0
+	}
+	return tpv
+}
+
+// rounded to thousandths.
+func rounded(v float64) *float64 {
+	v = math.Round(v*1e3) / 1e3
+	return &v
 }
 
 // timeFormat is ISO 8601 with milliseconds, as gpsd writes it.

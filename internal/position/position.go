@@ -77,6 +77,17 @@ func (m *Movement) findFirst() error {
 	}
 }
 
+// Next returns when the place changes next after a time.
+func (m *Movement) Next(sinceT0 time.Duration) (at time.Duration, more bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.cursor.Seek(max(sinceT0, 0)); err != nil {
+		return 0, false, err
+	}
+	at, more = m.cursor.Next()
+	return at, more, nil
+}
+
 // Fixed is the movement of a node that stays where it is.
 func Fixed(p geo.Position) ([]byte, error) {
 	b := scenario.NewBuilder(scenario.Options{})

@@ -31,6 +31,8 @@
 //	GET  /v1/agent/plan?app=A&revision=R    agent: long poll (30 s) for an AgentPlan newer than R
 //	POST /v1/agent/report                   agent: an AgentReport
 //	GET  /v1/agent/clock                    agent: a ClockReading, for nodes that have their own clock
+//	GET  /v1/agent/movement                 agent: the movement of its node's platform, a compiled scenario with its positions and
+//	                                        velocities alone, empty if it has no position. 404 without a platform, 503 while it is made
 //	POST /v1/agent/logs/APP                 agent: parts of any of the app's logs, one after the other, each a LogPart as
 //	                                        one line of JSON and then its bytes; the answer has a LogAnswer for each, in
 //	                                        the parts' order. If the body ends early, the parts before are archived
@@ -135,6 +137,8 @@ type PlannedNode struct {
 	PodUID string `json:"podUID"`
 	// Pod is the pod's name in the experiment's namespace.
 	Pod string `json:"pod"`
+	// Platform of the scenario that carries the node; null for none, and for a fixed node.
+	Platform *int32 `json:"platform,omitempty"`
 	// OpenManagement is set if eth0 of the node is open.
 	OpenManagement bool `json:"openManagement,omitempty"`
 	// Addresses on the radio networks, by network name.
@@ -592,6 +596,16 @@ type RadioSample struct {
 // RadioGap (gap), CaptureSample (capture), RadioPositions (positions), RadioLinks (receiver), RadioSteps (steps),
 // RadioRoutes (routing), RadioPeer (peer), RadioLateTime (lateSeconds), RadioMissedSlots (slotsMissedFrom),
 // RadioStealTime (stolenSeconds) and RadioLoad (busySeconds).
+
+// PositionsLog is the log with a node's NodePosition lines, among those of one of its apps.
+const PositionsLog = "positions.jsonl"
+
+// NodePosition is where the scenario has a node's platform from a time on, or the place of a fixed node.
+type NodePosition struct {
+	TimeNanoseconds int64 `json:"ts"`
+	// Position is latitude and longitude in degrees, altitude in metres (WGS 84).
+	Position [3]float64 `json:"position"`
+}
 
 // RadioPositions are where a network's nodes on the host are, as the radios use them: about once a second those that have moved.
 type RadioPositions struct {

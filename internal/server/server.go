@@ -58,6 +58,7 @@ type Server struct {
 	config    Config
 	store     *archive.Store
 	scenarios *archive.Scenarios
+	movements *movements
 	runs      *registry
 	auth      *TokenCache
 	access    *accessCache
@@ -101,6 +102,7 @@ func New(config Config) (*Server, error) {
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
 	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now}, &usageMetrics{runs: runs.all, store: store})
+	s.movements = newMovements(scenarios)
 	s.followers = make(chan struct{}, maxFollowers)
 	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)
 	s.logProblems()
@@ -122,6 +124,7 @@ func (s *Server) logProblems() {
 
 // Close releases the archive. Nothing may be served afterwards.
 func (s *Server) Close() error {
+	s.movements.close()
 	for _, r := range s.runs.all() {
 		if err := r.files.Close(); err != nil {
 			return err
@@ -189,6 +192,7 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
 		"GET /v1/agent/clock":                        s.getClock,
+		"GET /v1/agent/movement":                     s.getMovement,
 		"POST /v1/agent/logs/{app}":                  s.postLogs,
 		"POST /v1/radio/{host}/{uid}/captures/{capture}/{network}/{node}": s.postCapture,
 		"POST /v1/radio/{host}/{uid}":                                     s.postRadio,

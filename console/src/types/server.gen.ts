@@ -37,6 +37,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agent/movement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the movement of the node's platform
+         * @description A compiled scenario with the platform's positions and velocities alone. Empty if it has no position. 404 without a platform, 503 while it is made.
+         */
+        get: operations["getMovement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agent/plan": {
         parameters: {
             query?: never;
@@ -1422,6 +1442,8 @@ export interface components {
             podUID: string;
             /** @description pod is the pod's name in the experiment's namespace. */
             pod: string;
+            /** @description platform of the scenario that carries the node; null for none, and for a fixed node. */
+            platform?: number;
             /** @description openManagement is set if eth0 of the node is open. */
             openManagement?: boolean;
             /** @description addresses on the radio networks, by network name. */
@@ -2395,6 +2417,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LogAnswer"][];
+                };
+            };
+            /** @description What was wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getMovement: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
                 };
             };
             /** @description What was wrong, and what would be right. */

@@ -247,6 +247,24 @@ func (c *Client) Clock(ctx context.Context) (runapi.ClockReading, error) {
 	return reading, err
 }
 
+// maxMovementBytes of one platform's movement, as the server's limit for all of a scenario.
+const maxMovementBytes = 128 << 20
+
+// Movement reads the movement of the platform of the calling pod's node: a compiled scenario of this platform alone. It is
+// empty if the platform has no position.
+func (c *Client) Movement(ctx context.Context) ([]byte, error) {
+	response, err := c.do(ctx, http.MethodGet, "/v1/agent/movement", nil, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxMovementBytes+1))
+	if err == nil && len(content) > maxMovementBytes {
+		err = fmt.Errorf("the movement has more than %d bytes", maxMovementBytes)
+	}
+	return content, err
+}
+
 // AppendRadio archives RadioSample lines of one run from radiod on host, from offset on. If offset is not the archived size, the
 // error is a conflict with that Size.
 func (c *Client) AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error) {

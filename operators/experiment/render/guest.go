@@ -123,7 +123,7 @@ func agentConfig(in Input, node topology.Node, app v1alpha1.App, r apps.Renderin
 		Server: in.Options.ServerURL, RunUID: string(in.Experiment.UID), Node: node.Name, App: app.Name,
 		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds, DrainOnStop: r.DrainOnStop,
 		MessagesOnStdout: app.MessageLog == v1alpha1.MessageLogStdout, SpoolLimitBytes: spoolLimitBytes,
-		TCPCongestionControl: in.Experiment.Spec.TCPCongestionControl,
+		TCPCongestionControl: in.Experiment.Spec.TCPCongestionControl, Position: agentPosition(in, node, app),
 	}
 	if config.Instances == nil {
 		config.Instances = []agentconfig.Instance{}

@@ -25,7 +25,7 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		RerunOf: rerunOf, BasedOn: basedOn, Campaign: campaign(e), Passages: plannedPassages(in, sites),
 	}
 	for i, node := range in.Topology.Nodes {
-		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])
+		plan.Nodes[i] = plannedNode(in, node, sites[node.Name], pods[node.Name])
 	}
 	for _, network := range e.Spec.Networks {
 		plan.Captures = append(plan.Captures, PlanCaptures(in.Topology, network.Name, captures(in, network.Name)...)...)
@@ -75,9 +75,10 @@ func namedWaveforms(e *v1alpha1.Experiment, byNetwork map[string]v1alpha1.Wavefo
 	return named
 }
 
-func plannedNode(e *v1alpha1.Experiment, node topology.Node, sites []apps.Site, pod types.UID) runapi.PlannedNode {
+func plannedNode(in Input, node topology.Node, sites []apps.Site, pod types.UID) runapi.PlannedNode {
 	planned := runapi.PlannedNode{
-		Name: node.Name, Group: node.Group, NEM: node.NEM, PodUID: string(pod), Pod: PodName(e.Name, node.Name),
+		Name: node.Name, Group: node.Group, NEM: node.NEM, PodUID: string(pod), Pod: PodName(in.Experiment.Name, node.Name),
+		Platform: in.Scenario.PlatformOf(node),
 		OpenManagement: node.OpenManagement, Apps: []runapi.PlannedApp{},
 	}
 	for _, a := range node.Attachments {

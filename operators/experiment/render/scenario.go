@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -38,6 +39,25 @@ func (s *Scenario) PlatformOf(node topology.Node) *int32 {
 		return nil
 	}
 	return ptr.To(int32(number))
+}
+
+// hasPosition reports whether a node has a position: that of its platform, or a fixed one.
+func hasPosition(s *Scenario, node topology.Node) bool {
+	return node.Position != nil || s.PlatformOf(node) != nil && s.Statistics.Positions
+}
+
+// agentPosition is the position of an app's node, nil for none. The agent of the node's first app logs it.
+func agentPosition(in Input, node topology.Node, app v1alpha1.App) *agentconfig.Position {
+	if !hasPosition(in.Scenario, node) {
+		return nil
+	}
+	p := &agentconfig.Position{File: app.Own(), Log: len(node.Apps) == 0 || node.Apps[0] == app.Name}
+	if at := node.Position; at != nil {
+		p.LatitudeDegrees, p.LongitudeDegrees, p.AltitudeMetres = at.Latitude.Float(), at.Longitude.Float(), at.Altitude.Float()
+	} else {
+		p.Platform = int(*in.Scenario.PlatformOf(node))
+	}
+	return p
 }
 
 // missingPlatform explains why the scenario has no platform for a node.
