@@ -56,6 +56,21 @@ func (l *locator) wait(ctx context.Context) bool {
 	}
 }
 
+// path of a file in the app's folder.
+func (l *locator) path(of string) string { return filepath.Join(l.runDir, filepath.Base(of)) }
+
+// movementFile is the file with the node's movement; empty for a node without a position.
+func (l *locator) movementFile() string {
+	select {
+	case <-l.ready:
+		if l.movement != nil {
+			return l.path(agentconfig.MovementFile)
+		}
+	default:
+	}
+	return ""
+}
+
 // run finds the node's movement, and tells positions until ctx ends.
 func (l *locator) run(ctx context.Context) {
 	found := l.find(ctx)
@@ -93,7 +108,7 @@ func (l *locator) find(ctx context.Context) bool {
 		l.movement, err = position.New(content)
 	}
 	if err == nil {
-		err = writeAtomically(filepath.Join(l.runDir, filepath.Base(agentconfig.MovementFile)), bytes.NewReader(content), 0o644)
+		err = writeAtomically(l.path(agentconfig.MovementFile), bytes.NewReader(content), 0o644)
 	}
 	if err != nil && ctx.Err() == nil {
 		l.agent.fail(fmt.Sprintf("app %s on node %s cannot know its position: %v", l.agent.config.App, l.agent.config.Node, err), 0)
@@ -149,7 +164,7 @@ func (l *locator) serve(ctx context.Context) {
 
 // keepFile writes the position each second.
 func (l *locator) keepFile(ctx context.Context) {
-	path := filepath.Join(l.runDir, filepath.Base(agentconfig.PositionFile))
+	path := l.path(agentconfig.PositionFile)
 	for said := false; ctx.Err() == nil; {
 		at := wallClock().Truncate(gpsd.Interval)
 		text, err := json.Marshal(l.report(at))

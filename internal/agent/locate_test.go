@@ -148,8 +148,10 @@ func checkPositionFile(t *testing.T, path string, t0 time.Time) {
 func checkEnvironment(t *testing.T, path string, t0 time.Time) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if want := "VIGNETTE_T0_NS=" + strconv.FormatInt(t0.UnixNano(), 10) + "\n"; err != nil || !strings.Contains(string(text), want) {
-		t.Errorf("environment %s, %v; want %s", text, err, want)
+	for _, want := range []string{"VIGNETTE_T0_NS=" + strconv.FormatInt(t0.UnixNano(), 10) + "\n", "/run/movement\n"} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("environment %s, %v; want %s", text, err, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,4 +119,87 @@ func checkUnits(t *testing.T, s *fakeServer) {
 		}
 	}
 	t.Logf("%d messages, each received %d times", len(sent), unitCount-1)
+}
+
+// geoJSON is what a publisher sends, in datagrams.
+type geoJSON struct {
+	Geometry   struct{ Coordinates []float64 }
+	Properties struct {
+		Timestamp int64
+	}
+}
+
+func TestAPublisherReportsWhereItsPlatformIs(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "traffic")
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", program, "vignette.dev/vignette/images/traffic").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	air, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer air.Close()
+	s := newFakeServer(t)
+	s.movement = northward(t)
+	n := newCarriedNode(t, s, "127.0.0.1:0")
+	config := trafficconfig.Config{Instance: "nor/bft", Protocol: "mqtt-udp", Broadcast: air.LocalAddr().String(), Interface: "lo", Country: "NOR", Unit: "NOR-UNIT001", Entity: "NOR-S001",
+		Publish: &trafficconfig.Publish{Topic: "/NOR/location", Payload: "geojson", PeriodSeconds: 0.3}}
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.json")
+	n.config.Files = []agentconfig.File{{Path: path, Content: string(text)}}
+	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{program, "--config", path}}}
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	t0 := *s.currentPlan().T0
+	checkDatagrams(t, air, t0)
+	s.finish()
+	n.waitExit()
+	checkReported(t, s.log("messages-1.jsonl"), t0)
+}
+
+// latitudeAt of northward; milliseconds that are cut off may lie before a step.
+func latitudeAt(at, t0 time.Time) float64 { return 58 + float64(max(0, at.Sub(t0)/time.Second))/1000 }
+
+func checkDatagrams(t *testing.T, air net.PacketConn, t0 time.Time) {
+	t.Helper()
+	buffer := make([]byte, 1<<16)
+	_ = air.SetReadDeadline(time.Now().Add(30 * time.Second))
+	for range 8 {
+		size, _, err := air.ReadFrom(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var message geoJSON
+		if err := json.Unmarshal(buffer[strings.IndexByte(string(buffer[:size]), '{'):size], &message); err != nil {
+			t.Fatalf("%q: %v", buffer[:size], err)
+		}
+		at := time.UnixMilli(message.Properties.Timestamp)
+		if got := message.Geometry.Coordinates[0]; got < latitudeAt(at, t0)-1e-6 || got > latitudeAt(at.Add(time.Millisecond), t0)+1e-6 {
+			t.Errorf("a message made %v after T0 reports latitude %v; want %v", at.Sub(t0), got, latitudeAt(at, t0))
+		}
+	}
+}
+
+// checkReported wants each triggered message with the position at its time.
+func checkReported(t *testing.T, log string, t0 time.Time) {
+	t.Helper()
+	triggered := 0
+	_, err := messagelog.Read(strings.NewReader(log), func(r messagelog.Record) {
+		if r.Status != messagelog.Triggered {
+			return
+		}
+		triggered++
+		want := latitudeAt(time.Unix(0, r.TimeNanoseconds), t0)
+		if r.Position == nil || r.Position[0] < want-1e-7 || r.Position[0] > want+1e-7 || r.Position[1] != 8 || r.Position[2] != 20 {
+			t.Errorf("record %+v has position %v; want latitude %v", r, r.Position, want)
+		}
+	})
+	if err != nil || triggered < 8 {
+		t.Errorf("%d triggered, %v; want 8 at least", triggered, err)
+	}
 }

@@ -17,6 +17,10 @@ const EnvStart = "VIGNETTE_START_NS"
 // EnvT0 names the environment variable with T0 in nanoseconds since the Unix epoch.
 const EnvT0 = "VIGNETTE_T0_NS"
 
+// EnvMovement names the environment variable with the path of the node's movement (package position). Nodes without a position
+// do not have it.
+const EnvMovement = "VIGNETTE_MOVEMENT"
+
 // Start is the planned start, from which all of an instance's times count, not from when the program woke up; now where there is none.
 func Start() (time.Time, error) {
 	at, err := timeOf(EnvStart)

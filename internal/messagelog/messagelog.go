@@ -67,6 +67,9 @@ type Record struct {
 	Bytes int `json:"bytes,omitempty"`
 	// Text is the reason, for people.
 	Text string `json:"text,omitempty"`
+	// Position that the message reports as its sender's, at triggered or sent: latitude and longitude in degrees, altitude in
+	// metres (WGS 84).
+	Position *[3]float64 `json:"position,omitempty"`
 }
 
 // OfMessage reports whether an event concerns a message, not the instance.
@@ -102,8 +105,16 @@ func (r Record) append(dst []byte) []byte {
 	if r.Text != "" {
 		dst = appendString(append(dst, `,"text":`...), r.Text)
 	}
+	if p := r.Position; p != nil {
+		dst = appendNumber(append(dst, `,"position":[`...), p[0])
+		dst = appendNumber(append(dst, ','), p[1])
+		dst = append(appendNumber(append(dst, ','), p[2]), ']')
+	}
 	return append(dst, '}')
 }
+
+// appendNumber writes a finite number without an exponent.
+func appendNumber(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v, 'f', -1, 64) }
 
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {

@@ -33,8 +33,10 @@ func (r *recorder) write(records ...messagelog.Record) {
 	}
 }
 
-func (r *recorder) triggered(at time.Time, id, topic string, bytes int) {
-	r.write(r.record(at, messagelog.Triggered, id, topic, bytes))
+func (r *recorder) triggered(at time.Time, id, topic string, bytes int, reported *[3]float64) {
+	record := r.record(at, messagelog.Triggered, id, topic, bytes)
+	record.Position = reported
+	r.write(record)
 	r.metrics.triggered.Inc()
 }
 

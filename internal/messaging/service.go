@@ -194,7 +194,7 @@ func (s *service) prepare(number int64, m scheduled, start time.Time) (outgoing,
 	p.request.ContentType, p.request.ContentEncoding = m.content.Media()
 	body, err := m.content.Append(nil, p.id, at)
 	p.request.Body = body
-	s.triggered(at, p.id, m.to.Topic, len(body))
+	s.triggered(at, p.id, m.to.Topic, len(body), content.Reported(m.content, at))
 	s.metrics.lateness.Observe(max(0, at.Sub(start.Add(m.after)).Seconds()))
 	return p, err
 }

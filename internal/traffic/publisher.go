@@ -56,7 +56,7 @@ func (p *publisher) publish(number int64, due time.Time) {
 	// A new buffer each time, as protocols may keep the content until it is acknowledged.
 	content := p.timetable.content(make([]byte, 0, p.sizeHint+16), number, id, at)
 	p.sizeHint = len(content)
-	p.recorder.triggered(at, id, topic, content)
+	p.recorder.triggered(at, id, topic, content, p.timetable.reported(at))
 	p.recorder.metrics.lateness.Observe(max(0, at.Sub(due).Seconds()))
 	if err := p.client.Publish(topic, content); err != nil {
 		p.recorder.refused(id)

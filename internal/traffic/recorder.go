@@ -46,12 +46,14 @@ func (r *recorder) write(records ...messagelog.Record) {
 }
 
 // triggered logs a message that is due, before anything else happens to it.
-func (r *recorder) triggered(at time.Time, id, topic string, content []byte) {
+func (r *recorder) triggered(at time.Time, id, topic string, content []byte, reported *[3]float64) {
 	begin := unsafe.SliceData(content)
 	r.mu.Lock()
 	r.pending[id], r.ids[begin] = begin, id
 	r.mu.Unlock()
-	r.write(r.record(at, messagelog.Triggered, id, topic, len(content)))
+	record := r.record(at, messagelog.Triggered, id, topic, len(content))
+	record.Position = reported
+	r.write(record)
 	r.metrics.triggered.Inc()
 }
 

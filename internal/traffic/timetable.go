@@ -9,6 +9,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/bytes"
 	"vignette.dev/vignette/internal/traffic/payload/military"
+	"vignette.dev/vignette/internal/traffic/payload/track"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
@@ -20,6 +21,8 @@ type timetable interface {
 	topic(number int64) string
 	// content appends a message with an id, made at a time, to dst.
 	content(dst []byte, number int64, id string, at time.Time) []byte
+	// reported returns the sender's position in a message made at a time; nil for none.
+	reported(at time.Time) *[3]float64
 	// largest returns topic and size of the largest message.
 	largest() (topic string, size int)
 }
@@ -41,10 +44,16 @@ type periodic struct {
 	to            string
 	size          int
 	maker         payload.Maker
+	// platform that the messages report; nil for none.
+	platform *track.Platform
 }
 
 func newPeriodic(config trafficconfig.Config) (*periodic, error) {
 	sender := payload.Sender{Country: config.Country, Unit: config.Unit, Entity: config.Entity}
+	sender, platform, err := sender.OnNode(config.Publish.Payload)
+	if err != nil {
+		return nil, err
+	}
 	maker, err := newMaker(config, sender)
 	if err != nil {
 		return nil, err
@@ -54,7 +63,14 @@ func newPeriodic(config trafficconfig.Config) (*periodic, error) {
 		return nil, err
 	}
 	size := len(probe.Append(nil, messagelog.MessageID(config.Entity, 999999), time.Now()))
-	return &periodic{periodSeconds: config.Publish.PeriodSeconds, to: config.Publish.Topic, size: size, maker: maker}, nil
+	return &periodic{periodSeconds: config.Publish.PeriodSeconds, to: config.Publish.Topic, size: size, maker: maker, platform: platform}, nil
+}
+
+func (p *periodic) reported(at time.Time) *[3]float64 {
+	if p.platform == nil {
+		return nil
+	}
+	return p.platform.Reported(at)
 }
 
 func newMaker(config trafficconfig.Config, sender payload.Sender) (payload.Maker, error) {
@@ -104,6 +120,8 @@ func (p *patterned) due(number int64) (time.Duration, bool) {
 	return m.At, ok
 }
 
+func (p *patterned) reported(time.Time) *[3]float64 { return nil }
+
 func (p *patterned) topic(int64) string { return p.to }
 
 func (p *patterned) content(dst []byte, number int64, id string, at time.Time) []byte {
@@ -126,6 +144,8 @@ func (s scripted) due(number int64) (time.Duration, bool) {
 	}
 	return time.Duration(math.Round(s.messages[number-1].AtSeconds * 1e9)), true
 }
+
+func (s scripted) reported(time.Time) *[3]float64 { return nil }
 
 func (s scripted) topic(number int64) string { return s.messages[number-1].Topic }
 

@@ -10,6 +10,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/military"
+	"vignette.dev/vignette/internal/traffic/payload/track"
 	"vignette.dev/vignette/internal/traffic/request"
 	soapreq "vignette.dev/vignette/internal/traffic/soap"
 )
@@ -76,22 +77,36 @@ func ScriptedBytes(config messagingconfig.Config, m messagingconfig.Message, id 
 type made struct {
 	maker                        payload.Maker
 	contentType, contentEncoding string
+	// platform that the messages report; nil for none.
+	platform *track.Platform
 }
 
 // OfKind returns the content of a kind of payload, of a sender's messages.
 func OfKind(config messagingconfig.Config, sender, kind string) (Content, error) {
 	unit := payload.Sender{Country: config.Country, Unit: config.Unit, Entity: config.Entity}
+	unit, platform, err := unit.OnNode(kind)
+	if err != nil {
+		return nil, err
+	}
 	if !messagingconfig.IsModel(kind) {
 		unit.Entity = sender
 		maker, err := payload.New(kind, unit, config.Seed)
-		return made{maker: maker, contentType: contentTypeOf(kind)}, err
+		return made{maker: maker, contentType: contentTypeOf(kind), platform: platform}, err
 	}
 	codec, err := config.Codec(kind)
 	if err != nil {
 		return nil, err
 	}
 	maker, err := payload.NewEncoded(kind, config.EncodingOf(kind), config.Compression, unit, config.Seed)
-	return made{maker: maker, contentType: codec.ContentType(), contentEncoding: codec.ContentEncoding()}, err
+	return made{maker: maker, contentType: codec.ContentType(), contentEncoding: codec.ContentEncoding(), platform: platform}, err
+}
+
+// Reported is the sender's position in a message made at a time; nil for content without one.
+func Reported(c Content, at time.Time) *[3]float64 {
+	if m, ok := c.(made); ok && m.platform != nil {
+		return m.platform.Reported(at)
+	}
+	return nil
 }
 
 // Append implements Content.

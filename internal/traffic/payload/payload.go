@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/payload/gps"
 	"vignette.dev/vignette/internal/traffic/payload/image"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
+	"vignette.dev/vignette/internal/traffic/payload/track"
 )
 
 // Maker makes the content of a sender's messages, one after the other.
@@ -25,10 +26,38 @@ type Maker interface {
 }
 
 // Sender is the unit that messages describe.
-type Sender struct{ Country, Unit, Entity string }
+type Sender struct {
+	Country, Unit, Entity string
+	// Track of the unit; nil for one at random.
+	Track track.Track
+}
+
+// follower is a Maker of messages that report a position.
+type follower interface{ Follow(track.Track) }
+
+// OnNode returns the sender with the track of this node's platform, if messages of a kind report it; else as it was, and nil.
+func (s Sender) OnNode(kind string) (Sender, *track.Platform, error) {
+	word, _, _ := strings.Cut(kind, ":")
+	if word != "geojson" && word != "nffi" && word != "gps" {
+		return s, nil, nil
+	}
+	platform, err := track.OfNode()
+	if platform != nil { // a nil one in the interface would count as a track
+		s.Track = platform
+	}
+	return s, platform, err
+}
 
 // New returns a Maker of a kind: geojson, nffi, nffi:N, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
 func New(kind string, s Sender, seed int64) (Maker, error) {
+	m, err := newMaker(kind, s, seed)
+	if f, ok := m.(follower); ok && err == nil && s.Track != nil {
+		f.Follow(s.Track)
+	}
+	return m, err
+}
+
+func newMaker(kind string, s Sender, seed int64) (Maker, error) {
 	word, argument, _ := strings.Cut(kind, ":")
 	switch {
 	case kind == "geojson":

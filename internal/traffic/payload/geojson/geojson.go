@@ -30,7 +30,7 @@ const (
 
 // Maker makes the messages of one unit.
 type Maker struct {
-	unit           *track.Unit
+	unit           track.Track
 	middle, before []byte
 }
 
@@ -53,6 +53,9 @@ func Append(dst []byte, country, unit, entity string, p track.Position, id strin
 	m.middle = []byte(afterPosition + quote(country) + beforeUnit + quote(unit) + beforeNode + quote(entity) + beforeID)
 	return m.message(dst, id, at, p)
 }
+
+// Follow makes the messages report another track.
+func (m *Maker) Follow(unit track.Track) { m.unit = unit }
 
 // Append appends the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {

@@ -19,10 +19,13 @@ import (
 const kilometresPerHour = 1.852
 
 // Maker makes the records of one unit.
-type Maker struct{ unit *track.Unit }
+type Maker struct{ unit track.Track }
 
 // New returns a Maker for a unit. The same seed gives the same track.
 func New(seed int64) *Maker { return &Maker{unit: track.NewUnit(seed)} }
+
+// Follow makes the records report another track.
+func (m *Maker) Follow(unit track.Track) { m.unit = unit }
 
 // Append appends the record with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {

@@ -46,7 +46,7 @@ const MaxTracks = 1000
 
 // Maker makes the messages of one unit, or of several.
 type Maker struct {
-	unit    *track.Unit
+	unit    track.Track
 	country string
 	name    string
 	entity  string
@@ -91,6 +91,14 @@ type Track struct {
 func Append(dst []byte, t Track, id string, at time.Time) []byte {
 	m := Maker{country: escape(t.Country), name: escape(t.Unit), entity: escape(t.Entity), remarks: escape(t.Remarks)}
 	return m.message(dst, escape(id), at, t.Position)
+}
+
+// Follow makes all tracks of the messages report another one: the unit is together.
+func (m *Maker) Follow(unit track.Track) {
+	m.unit = unit
+	for _, other := range m.others {
+		other.unit = unit
+	}
 }
 
 // Append appends the message with the given id to dst.

@@ -1,5 +1,5 @@
-// Package track moves a unit slowly, so that position messages have plausible, changing
-// content. The same seed gives the same track.
+// Package track has the positions in messages: those of the node's platform, or else of a unit that moves slowly, so that
+// messages have plausible, changing content. The same seed gives the same track.
 package track
 
 import (
@@ -17,7 +17,13 @@ type Position struct {
 	AltitudeMetres         float64
 }
 
-// Unit is a moving vehicle.
+// Track is the way of a unit.
+type Track interface {
+	// MoveTo moves the unit to its position at a time, and returns it. Times never decrease.
+	MoveTo(t time.Time) Position
+}
+
+// Unit is a vehicle that moves at random.
 type Unit struct {
 	random *rand.Rand
 	at     Position
@@ -45,7 +51,7 @@ func NewUnit(seed int64) *Unit {
 	}}
 }
 
-// MoveTo moves the unit to its position at a time, and returns it. Times never decrease.
+// MoveTo implements Track.
 func (u *Unit) MoveTo(t time.Time) Position {
 	seconds := 0.0
 	if !u.last.IsZero() {
