@@ -78,7 +78,7 @@ func namedWaveforms(e *v1alpha1.Experiment, byNetwork map[string]v1alpha1.Wavefo
 func plannedNode(in Input, node topology.Node, sites []apps.Site, pod types.UID) runapi.PlannedNode {
 	planned := runapi.PlannedNode{
 		Name: node.Name, Group: node.Group, NEM: node.NEM, PodUID: string(pod), Pod: PodName(in.Experiment.Name, node.Name),
-		Platform: in.Scenario.PlatformOf(node),
+		Platform:       in.Scenario.PlatformOf(node),
 		OpenManagement: node.OpenManagement, Apps: []runapi.PlannedApp{},
 	}
 	for _, a := range node.Attachments {

@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
@@ -217,5 +219,61 @@ func TestChangesWithoutAnEffectAreRefused(t *testing.T) {
 				t.Errorf("found %v, want %q", errs, c.message)
 			}
 		})
+	}
+}
+
+func TestAppsLearnWhereTheirNodesPlatformIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		node   string
+		change func(*Scenario)
+		want   *agentconfig.Position
+	}{
+		"the platform with the NEM id":  {node: "hq", want: &agentconfig.Position{Platform: 1, Log: true}},
+		"a platform of the spec":        {node: "veh-2", want: &agentconfig.Position{Platform: 13, Log: true}},
+		"a fixed node":                  {node: "mast", want: &agentconfig.Position{LatitudeDegrees: 58.1, LongitudeDegrees: 7.9, AltitudeMetres: 10, Log: true}},
+		"a scenario with pathloss only": {node: "hq", change: func(s *Scenario) { s.Statistics.Positions = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := companyOf(t, company)
+			if c.change != nil {
+				c.change(in.Scenario)
+			}
+			for _, node := range in.Topology.Nodes {
+				if node.Name != c.node {
+					continue
+				}
+				if diff := cmp.Diff(c.want, agentPosition(in, node, v1alpha1.App{Name: IdleApp})); diff != "" {
+					t.Errorf("position (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestOneAppOfANodeLogsItsPositionsAndOwnAppsHaveAFile(t *testing.T) {
+	in := companyOf(t, company)
+	node := in.Topology.Nodes[0]
+	node.Apps = []string{"hub", "map"}
+	own := v1alpha1.App{Name: "map", Image: "registry.example/map:1", Command: []string{"/map"}}
+	for _, c := range []struct {
+		app       v1alpha1.App
+		file, log bool
+	}{{in.Experiment.Spec.Apps[0], false, true}, {own, true, false}} {
+		if p := agentPosition(in, node, c.app); p.File != c.file || p.Log != c.log {
+			t.Errorf("app %s: file %v, log %v; want %v, %v", c.app.Name, p.File, p.Log, c.file, c.log)
+		}
+	}
+}
+
+func TestThePlanHasThePlatformsOfNodes(t *testing.T) {
+	in := companyOf(t, company)
+	found := map[string]int32{}
+	for _, node := range Plan(in, companyWaveforms(in), nil).Nodes {
+		if node.Platform != nil {
+			found[node.Name] = *node.Platform
+		}
+	}
+	if diff := cmp.Diff(map[string]int32{"hq": 1, "veh-1": 12, "veh-2": 13, "veh-3": 14}, found); diff != "" {
+		t.Errorf("platforms (-want +got):\n%s", diff)
 	}
 }

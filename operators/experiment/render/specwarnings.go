@@ -1,7 +1,10 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,7 +22,48 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, requestWarnings(in)...)
+	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
 	return append(warnings, scenarioWarnings(spec, scenario)...)
+}
+
+// madeUpPositions are apps that report positions from nodes to which the scenario gives none.
+func madeUpPositions(t *topology.Topology, spec *v1alpha1.ExperimentSpec, scenario *Scenario) (warnings field.ErrorList) {
+	if scenario == nil {
+		return nil
+	}
+	for i, app := range spec.Apps {
+		payload, path := reportedPayload(app, field.NewPath("spec", "apps").Index(i))
+		if payload == "" {
+			continue
+		}
+		nodes := slices.DeleteFunc(slices.Clone(t.Nodes), func(node topology.Node) bool {
+			return !slices.Contains(node.Apps, app.Name) || hasPosition(scenario, node)
+		})
+		if len(nodes) == 0 {
+			continue
+		}
+		why := scenario.missingPlatform(nodes[0])
+		if !scenario.Statistics.Positions {
+			why = fmt.Sprintf("scenario %s has no positions", scenario.Name)
+		}
+		warnings = append(warnings, field.Invalid(path, payload, fmt.Sprintf("%s reports made-up positions from %d of its nodes, such as %s: %s", app.Name, len(nodes), nodes[0].Name, why)))
+	}
+	return warnings
+}
+
+// reportedPayload is an app's payload with positions, and its path; empty for other apps.
+func reportedPayload(app v1alpha1.App, path *field.Path) (string, *field.Path) {
+	payload := ""
+	switch {
+	case app.Publisher != nil && app.Publisher.Pattern == nil:
+		payload, path = cmp.Or(app.Publisher.Payload, "geojson"), path.Child("publisher", "payload")
+	case app.Messaging != nil && app.Messaging.Push != nil:
+		payload, path = app.Messaging.Push.Payload, path.Child("messaging", "push", "payload")
+	}
+	if kind, _, _ := strings.Cut(payload, ":"); kind != "geojson" && kind != "nffi" && kind != "gps" {
+		return "", path
+	}
+	return payload, path
 }
 
 // leadWarnings are publishers that are stopped before their first message.

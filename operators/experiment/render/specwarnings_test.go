@@ -10,7 +10,9 @@ import (
 
 func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 	const tooLong = "spec.apps[0].publisher.lead: Invalid value: \"1m\": the app runs for "
-	statistics := v1alpha1.ScenarioStatistics{Duration: "2h"}
+	statistics := v1alpha1.ScenarioStatistics{Duration: "2h", PlatformNumbers: "1-4", Positions: true}
+	withoutPositions := v1alpha1.ScenarioStatistics{Duration: "10m", PlatformNumbers: "1-4"}
+	elsewhere := v1alpha1.ScenarioStatistics{Duration: "10m", PlatformNumbers: "5-9", Positions: true}
 	for name, c := range map[string]struct {
 		duration v1alpha1.Duration
 		timeline []v1alpha1.TimelineEntry
@@ -25,7 +27,11 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 		"a scenario that goes on":      {"2m", nil, &Scenario{Statistics: statistics}, "the scenario lasts until 2h0m0s, and the experiment ends at 2m0s"},
 		"a made up one that goes on":   {"2m", nil, &Scenario{Statistics: statistics, Synthetic: true}, ""},
 		"a scenario that ends":         {"3h", nil, &Scenario{Statistics: statistics, Synthetic: true}, "the scenario ends at 2h0m0s, and the experiment at 3h0m0s: nothing moves in between"},
-		"a scenario that stands still": {"3h", nil, &Scenario{Statistics: v1alpha1.ScenarioStatistics{Duration: "0s"}}, ""},
+		"a scenario that stands still": {"3h", nil, &Scenario{Statistics: v1alpha1.ScenarioStatistics{Duration: "0s", PlatformNumbers: "1", Positions: true}}, ""},
+		"a scenario without positions": {"10m", nil, &Scenario{Name: "s", Statistics: withoutPositions},
+			"spec.apps[0].publisher.payload: Invalid value: \"geojson\": bft reports made-up positions from 1 of its nodes, such as a: scenario s has no positions"},
+		"a node without a platform": {"10m", nil, &Scenario{Name: "s", Statistics: elsewhere},
+			"such as a: scenario s has the platforms 5-9, and not 1, the NEM id of node a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &v1alpha1.ExperimentSpec{Duration: c.duration, Timeline: c.timeline, Scenario: &v1alpha1.ScenarioReference{Ref: "s"},
