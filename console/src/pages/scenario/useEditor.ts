@@ -1,5 +1,3 @@
-import { useDebouncedValue } from "@mantine/hooks";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState } from "react";
 import { useKept, type Draft } from "../../app/drafts";
 import { useMapClock } from "../../components/map/clock";
@@ -8,11 +6,11 @@ import { durationOf } from "../../components/map/tracks";
 import { versionOf, type Kept } from "./draft";
 import { objectsOf, yamlOf } from "./objects";
 import { labelOf, type Plan } from "./plan";
-import { askPreview } from "./preview";
+import { questionOf } from "./question";
 import { handlesOf, labelsOf, nodesOf, nodesOfPreview, sceneOf } from "./scene";
+import { usePreview } from "./usePreview";
 import type { Loaded } from "./useScenario";
 
-const debounceMilliseconds = 400;
 const previewEverySeconds = 5;
 
 /** useEditor is the state of the editor: a plan that is edited, or a Scenario that is only shown, and its preview. */
@@ -35,25 +33,15 @@ export function useEditor(initial: Plan, loaded: Loaded | undefined, draft: Draf
     if (!plan) return loaded ? yamlOf({ scenario: loaded.scenario }, loaded.files) : "";
     return yamlOf(objectsOf(plan), loaded?.files.filter((file) => file.metadata.name === terrain));
   }, [plan, loaded, terrain]);
-  const [text] = useDebouncedValue(yaml, debounceMilliseconds);
   const [moment, setMoment] = useState(0);
-  const pair = useMemo(() => (number !== undefined && other !== undefined && number !== other ? ([number, other] as const) : undefined), [number, other]);
-  const isEmpty = plan?.platforms.length === 0;
-  const preview = useQuery({
-    queryKey: ["preview", text, moment, limit, pair],
-    queryFn: ({ signal }) => askPreview(text, { at: moment, limit, pair }, signal),
-    enabled: !isEmpty && text !== "",
-    placeholderData: keepPreviousData,
-    retry: false,
-    gcTime: 10_000,
-  });
-  const known = isEmpty ? undefined : preview.data;
+  const question = useMemo(() => questionOf({ text: yaml, platforms: plan?.platforms.map((one) => one.number), at: moment, limit, from: number, to: other }), [yaml, plan, moment, limit, number, other]);
+  const preview = usePreview(question);
+  const known = question === undefined ? undefined : (preview.data ?? undefined);
 
   const duration = Math.max(durationOf((plan?.platforms ?? []).map(({ waypoints }) => waypoints)), known?.durationSeconds ?? 0);
   const clock = useMapClock({ t0: undefined, live: false, duration, map });
-  // Each preview compiles the scenario, so that none is asked for while the map plays.
-  const [rested] = useDebouncedValue(previewEverySeconds * Math.floor(clock.at / previewEverySeconds), debounceMilliseconds);
-  if (clock.speed === 0 && rested !== moment) setMoment(rested);
+  const shown = previewEverySeconds * Math.floor(clock.at / previewEverySeconds);
+  if (shown !== moment) setMoment(shown);
 
   const platform = plan?.platforms.find((one) => one.number === number);
   const labels = useMemo(() => labelsOf(plan?.platforms ?? [], known), [plan, known]);
