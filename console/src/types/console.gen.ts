@@ -376,8 +376,10 @@ export interface components {
             links: components["schemas"]["Link"][];
             /** @description leftOut links have a lower SINR than those above, because there are too many. */
             leftOut: number;
-            /** @description hopsFrom is the node from which hops are counted over the links with receptions; empty if the network has none. */
+            /** @description hopsFrom is the node from which hops are counted; empty if the network has none. */
             hopsFrom: string;
+            /** @description hopsByRoutes reports whether they are those of the node's OLSR routes. Else they are counted over the links with receptions. */
+            hopsByRoutes: boolean;
             /** @description hops to the nodes that can be reached. */
             hops: components["schemas"]["Hop"][];
         };

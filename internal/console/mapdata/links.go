@@ -25,8 +25,10 @@ type Links struct {
 	Links []Link `json:"links"`
 	// LeftOut links have a lower SINR than those above, because there are too many.
 	LeftOut int `json:"leftOut"`
-	// HopsFrom is the node from which hops are counted over the links with receptions; empty if the network has none.
+	// HopsFrom is the node from which hops are counted; empty if the network has none.
 	HopsFrom string `json:"hopsFrom"`
+	// HopsByRoutes reports whether they are those of the node's OLSR routes. Else they are counted over the links with receptions.
+	HopsByRoutes bool `json:"hopsByRoutes"`
 	// Hops to the nodes that can be reached.
 	Hops []Hop `json:"hops"`
 }
@@ -101,6 +103,9 @@ func (m *Maps) Links(ctx context.Context, s Source, uid string, query LinksQuery
 		return nil, err
 	}
 	made.AtSeconds, made.Hops = round(at.Seconds(), 1e3), hopsFrom(made.HopsFrom, made.Links)
+	if err := m.byRoutes(ctx, s, r, manifest.Files, spec, at, made); err != nil {
+		return nil, err
+	}
 	if query.Expected {
 		expected, err := m.expected(ctx, s, spec, at)
 		if err != nil {

@@ -213,6 +213,87 @@ func TestALinkThatWasHeardIsNotExpectedAsWell(t *testing.T) {
 	}
 }
 
+// routed is a plan of a chain of three nodes with OLSR.
+func routed(t *testing.T) runapi.Plan {
+	t.Helper()
+	plan := wired(t)
+	plan.Name, plan.UID, plan.Spec.Networks[0].Routing = "routed", "run-4", &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}
+	return plan
+}
+
+func hopsAt(t *testing.T, a *results, m *Maps, from string, at time.Duration) (hops map[string]int, byRoutes bool) {
+	t.Helper()
+	made, err := m.Links(t.Context(), a.source(), a.plan.UID, LinksQuery{Network: "wan", HopsFrom: from, At: &at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hops = map[string]int{}
+	for _, hop := range made.Hops {
+		hops[hop.To] = hop.Hops
+	}
+	return hops, made.HopsByRoutes
+}
+
+func TestHopsAreThoseOfTheRoutesThatTheRecordHas(t *testing.T) {
+	a := newResults(t, routed(t))
+	nor, usa, ger := "198.18.0.1/32", "198.18.0.2/32", "198.18.0.3/32"
+	var log bytes.Buffer
+	write := func(second int64, routes runapi.RadioRoutes) {
+		routes.TimeNanoseconds, routes.Routing = (1000+second)*1e9, "olsrv2"
+		line, err := json.Marshal(routes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Write(append(line, '\n'))
+	}
+	write(-5, runapi.RadioRoutes{Node: "nor", Complete: true, Routes: []runapi.RadioRoute{{To: usa, Hops: 1}, {To: "10.0.0.0/8", Hops: 4}}})
+	write(10, runapi.RadioRoutes{Node: "nor", Routes: []runapi.RadioRoute{{To: ger, Hops: 2}}})
+	write(12, runapi.RadioRoutes{Node: "nor", Topology: "voice", Routes: []runapi.RadioRoute{{To: ger, Hops: 9}}})
+	write(15, runapi.RadioRoutes{Node: "ger", Complete: true, Routes: []runapi.RadioRoute{{To: nor, Hops: 2}}})
+	write(20, runapi.RadioRoutes{Node: "nor", Gone: []string{usa}})
+	write(30, runapi.RadioRoutes{Node: "nor", Complete: true, Routes: []runapi.RadioRoute{{To: ger, Hops: 1}}})
+	a.log("n1", log.Bytes())
+	m := New()
+	for _, c := range []struct {
+		from string
+		at   time.Duration
+		want map[string]int
+	}{
+		{"nor", 0, map[string]int{"usa": 1}},
+		{"nor", 12 * time.Second, map[string]int{"usa": 1, "ger": 2}},
+		{"nor", 20 * time.Second, map[string]int{"ger": 2}},
+		{"nor", 30 * time.Second, map[string]int{"ger": 1}},
+		{"ger", 30 * time.Second, map[string]int{"nor": 2}},
+	} {
+		if hops, byRoutes := hopsAt(t, a, m, c.from, c.at); !byRoutes || !cmp.Equal(c.want, hops) {
+			t.Errorf("%s at %s: %v, by routes %t; want %v", c.from, c.at, hops, byRoutes, c.want)
+		}
+	}
+	if hops, byRoutes := hopsAt(t, a, m, "ger", 5*time.Second); byRoutes || len(hops) != 2 {
+		t.Errorf("without a record of routes: %v, by routes %t; want the hops over links", hops, byRoutes)
+	}
+}
+
+func TestRoutesOfALogThatGrowsAreReadOnce(t *testing.T) {
+	var text bytes.Buffer
+	for second := range int64(1000) {
+		fmt.Fprintf(&text, `{"ts":%d,"node":"nor","routing":"olsrv2","routes":[{"to":"198.18.0.2/32","network":"wan","hops":%d,"metric":1}]}`+"\n", second*1e9, 1+second%3)
+	}
+	source, log := &memoryLog{}, &routeLog{}
+	for end := 1; end <= text.Len(); end += 900 { // pieces end within lines
+		source.text = text.Bytes()[:end]
+		if err := log.readTo(t.Context(), source.reader, int64(end)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if source.read > int64(text.Len())*3/2+900*100 {
+		t.Errorf("read %d bytes of %d", source.read, text.Len())
+	}
+	if hops, known := log.hopsOf("nor", 500e9); !known || hops["198.18.0.2/32"] != 1+500%3 {
+		t.Errorf("%v, known %t; want %d hops", hops, known, 1+500%3)
+	}
+}
+
 func TestHopsAreCountedOverDirectedLinks(t *testing.T) {
 	links := []Link{{From: "a", To: "b"}, {From: "b", To: "c"}, {From: "a", To: "d"}, {From: "d", To: "c"}, {From: "e", To: "a"}}
 	want := []Hop{{"a", "b", 1}, {"a", "d", 1}, {"a", "c", 2}}

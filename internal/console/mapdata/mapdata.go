@@ -62,6 +62,7 @@ type Maps struct {
 	runs      recent[string, keptRun]
 	tracks    recent[string, []track]
 	logs      recent[string, *radioLog]
+	routes    recent[string, *routeLog]
 	previews  recent[string, *compile.Prepared]
 	// working bounds the requests that compute at a time.
 	working chan struct{}
@@ -80,7 +81,7 @@ const (
 func New() *Maps {
 	return &Maps{working: make(chan struct{}, maxWorking), PreviewTime: previewTime, runs: newRecent[string, keptRun](maxKeptRuns),
 		tracks: newRecent[string, []track](maxKeptTracks), logs: newRecent[string, *radioLog](maxKeptLogs),
-		previews: newRecent[string, *compile.Prepared](maxKeptPreviews)}
+		routes: newRecent[string, *routeLog](maxKeptRouteLogs), previews: newRecent[string, *compile.Prepared](maxKeptPreviews)}
 }
 
 // work waits for its turn, and returns the end of it.

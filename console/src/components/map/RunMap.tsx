@@ -80,10 +80,10 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
   const start = t0 ?? data.t0 ?? undefined;
   const clock = useMapClock({ t0: start ? new Date(start).getTime() : undefined, live, duration, map });
   const moment = linksEverySeconds * Math.floor(clock.at / linksEverySeconds);
-  const key = linksKey(namespace, uid, name, clock.isLive ? undefined : moment);
+  const key = linksKey(namespace, uid, name, clock.isLive ? undefined : moment, node);
   const links = useQuery({
     queryKey: key,
-    queryFn: ({ signal }) => readLinks(namespace, uid, name, clock.isLive ? undefined : moment, signal),
+    queryFn: ({ signal }) => readLinks(namespace, uid, name, clock.isLive ? undefined : moment, node, signal),
     enabled: network !== undefined && start !== undefined,
     placeholderData: (before, query) => (isOfNetwork(key, query?.queryKey) ? before : undefined),
     refetchInterval: clock.isLive ? 1000 * linksEverySeconds : false,

@@ -48,10 +48,16 @@ test("hops are counted from the selected node, else from the one that the server
   expect(hopsOver(undefined, "a").size).toBe(0);
 });
 
+test("hops are those of the routes, where the server has them", () => {
+  const routed = { ...links, hopsByRoutes: true, hopsFrom: "a", hops: [{ to: "c", hops: 5 }] };
+  expect([...hopsOver(routed, "a")]).toEqual([["c", 5]]);
+  expect(hopsOver(routed, "b").size).toBe(0);
+});
+
 test("links of another moment are of the network, and those of another network are not", () => {
-  const key = linksKey("e5", "u1", "vhf", 10);
-  expect(isOfNetwork(key, linksKey("e5", "u1", "vhf", undefined))).toBe(true);
-  expect(isOfNetwork(key, linksKey("e5", "u1", "sat", 10))).toBe(false);
-  expect(isOfNetwork(key, linksKey("e5", "u2", "vhf", 10))).toBe(false);
+  const key = linksKey("e5", "u1", "vhf", 10, undefined);
+  expect(isOfNetwork(key, linksKey("e5", "u1", "vhf", undefined, "hq"))).toBe(true);
+  expect(isOfNetwork(key, linksKey("e5", "u1", "sat", 10, undefined))).toBe(false);
+  expect(isOfNetwork(key, linksKey("e5", "u2", "vhf", 10, undefined))).toBe(false);
   expect(isOfNetwork(key, undefined)).toBe(false);
 });

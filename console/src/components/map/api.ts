@@ -44,6 +44,8 @@ export interface RunLinks {
   /** hopsFrom is the node from which the hops are counted. */
   hopsFrom?: string;
   hops?: { to: string; hops: number }[];
+  /** hopsByRoutes: the hops are those of the node's routes, else of the links. */
+  hopsByRoutes?: boolean;
 }
 
 function runPath(namespace: string, uid: string): string {
@@ -54,19 +56,19 @@ export function readMap(namespace: string, uid: string, signal: AbortSignal): Pr
   return askJSON<Answers["Map"]>(`${runPath(namespace, uid)}/map`, { signal });
 }
 
-/** linksKey is where the cache has the links of a network at a time, or now. */
-export function linksKey(namespace: string, uid: string, network: string, at: number | undefined) {
-  return ["map", namespace, uid, "links", network, at ?? "now"] as const;
+/** linksKey is where the cache has the links of a network at a time, or now, with the hops from a node. */
+export function linksKey(namespace: string, uid: string, network: string, at: number | undefined, from: string | undefined) {
+  return ["map", namespace, uid, "links", network, at ?? "now", from ?? ""] as const;
 }
 
 /** isOfNetwork reports whether links of one key are of the network of another, at whatever moment. */
 export function isOfNetwork(key: readonly unknown[], other: readonly unknown[] | undefined): boolean {
-  return other !== undefined && key.slice(0, -1).every((part, i) => other[i] === part);
+  return other !== undefined && key.slice(0, -2).every((part, i) => other[i] === part);
 }
 
-/** readLinks of a network at a time; now without one. */
-export function readLinks(namespace: string, uid: string, network: string, at: number | undefined, signal: AbortSignal): Promise<RunLinks> {
-  const parameters = new URLSearchParams({ network, ...(at !== undefined && { at: String(at) }) });
+/** readLinks of a network at a time; now without one. Hops are those from a node; without one the server chooses it. */
+export function readLinks(namespace: string, uid: string, network: string, at: number | undefined, from: string | undefined, signal: AbortSignal): Promise<RunLinks> {
+  const parameters = new URLSearchParams({ network, ...(at !== undefined && { at: String(at) }), ...(from !== undefined && { hopsFrom: from }) });
   return askJSON<Answers["Links"]>(`${runPath(namespace, uid)}/links?${parameters.toString()}`, { signal });
 }
 
@@ -125,10 +127,11 @@ export function linksOf(links: RunLinks | undefined, measure: Measure): MapLink[
   return links ? paired(valuesOf(links, measure), (value) => classOf(measure, value)) : [];
 }
 
-/** hopsOver the links from a node; without one from the node that the server counts from. */
+/** hopsOver the routes or links from a node; without one from the node that the server counts from. */
 export function hopsOver(links: RunLinks | undefined, from: string | undefined): ReadonlyMap<string, number> {
   if (!links) return new Map();
-  if (from !== undefined) return hopsFrom(links.links, from);
+  if (from !== undefined && !links.hopsByRoutes) return hopsFrom(links.links, from);
+  if (from !== undefined && links.hopsFrom !== from) return new Map(); // its routes are being read
   return new Map((links.hops ?? []).map(({ to, hops }) => [to, hops]));
 }
 

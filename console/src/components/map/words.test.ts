@@ -43,6 +43,10 @@ test("the range of a jammer is said, as it may be larger than the map", () => {
   expect(remarksOf({ nodes: [], networks: [] }, undefined, { ...scene, jammers, hops: new Map() }, "vhf")).toEqual(["The noise of jammer noise is above that of the radios themselves up to 89 km."]);
 });
 
+test("hops by routes are said to be such", () => {
+  expect(remarksOf({ nodes: [], networks: [] }, { links: [], hopsFrom: "hq", hopsByRoutes: true }, { ...scene, jammers: [] }, "vhf")).toEqual(["Hops are counted from hq, along its OLSR routes."]);
+});
+
 test("what the map leaves out is said", () => {
   const data = { nodes: [], networks: [{ name: "wan", model: "link", links: false }], missing: ["terrain: the Scenario hills has changed since the run"] };
   const links = { links: [], leftOut: 3, hopsFrom: "hq" };

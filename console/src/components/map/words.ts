@@ -55,7 +55,7 @@ export function remarksOf(data: RunMapData, links: RunLinks | undefined, scene: 
   const missing = scene.nodes.filter(({ track }) => track.length === 0).map(({ name }) => name);
   if (missing.length > 0) remarks.push(`Without a position, and so not on the map: ${shortened(missing)}.`);
   const from = scene.selected ?? links?.hopsFrom;
-  if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, over links on which something was received in the last 10 s.`);
+  if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, ${links?.hopsByRoutes ? "along its OLSR routes" : "over links on which something was received in the last 10 s"}.`);
   for (const { name, rangeMetres } of scene.jammers) {
     if (rangeMetres !== undefined) remarks.push(`The noise of jammer ${name} is above that of the radios themselves up to ${lengthLabel(rangeMetres)}.`);
   }
