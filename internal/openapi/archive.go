@@ -98,7 +98,8 @@ func figureOperations() []Operation {
 			Query: []Parameter{{Name: "run", Several: true, Required: true, Description: "UIDs of 2 to 1000 runs."},
 				{Name: "format", Enum: []string{"json", "csv", "text", "latex", "html"}, Description: "Form of the answer; json without it."},
 				{Name: "by", Description: "Field of the spec by which runs are grouped, or run."}}},
-		{Route: "GET /v1/metrics", ID: "getMetrics", Callers: byUsers, Summary: "Read the live series of a namespace's runs, as Prometheus' text", AnswerTypes: []string{"text/plain"}, Query: []Parameter{namespace}},
+		{Route: "GET /v1/metrics", ID: "getMetrics", Callers: byUsers, Summary: "Read the live series of a namespace's runs, as Prometheus' text", AnswerTypes: []string{"text/plain"},
+			Query: []Parameter{namespace, {Name: "run", Description: "UID of a run of the namespace: the series of that run alone."}}},
 		{Route: "GET /v1/usage", ID: "getUsage", Callers: byUsers, Summary: "Read a namespace's share of the archive", Answer: runapi.Usage{}, Query: []Parameter{namespace}},
 		{Route: "GET /v1/openapi.json", ID: "getDescription", Callers: byUsers, Summary: "Read this description", AnswerTypes: []string{jsonType}},
 	}

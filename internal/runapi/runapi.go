@@ -23,7 +23,7 @@
 //	DELETE /v1/runs/UID                     operator, users with the verb delete: the run and its archive
 //	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary; without N those of all namespaces that the caller
 //	                                        may read
-//	GET  /v1/metrics?namespace=N            users: the live series of that namespace's runs, as Prometheus' text
+//	GET  /v1/metrics?namespace=N&run=UID    users: the live series of that namespace's runs, or of one, as Prometheus' text
 //	GET  /v1/usage?namespace=N              users: the Usage of that namespace
 //	GET  /v1/compare?run=UID&run=UID…       users: a comparison of analysed runs (docs/reference/comparison.md); &format=json, csv, text, latex
 //	                                        or html; &by=FIELD of the spec, or run. 501 without an analysis beside the server
@@ -486,12 +486,21 @@ type LiveFigures struct {
 	DeepestFrames int64  `json:"deepestFrames,omitempty"`
 	// LateReleases are frames that radios released more than 2 ms late, SlotsMissed TDMA slots that the emulation was too late for.
 	// WorstLatenessSeconds of either.
-	LateReleases uint64 `json:"lateReleases"`
-	// LatenessCounts are the frames released since the node was attached, by how late they were, in the buckets of
-	// radio.LatenessBounds, without empty ones at the end.
-	LatenessCounts       []uint64 `json:"latenessCounts,omitempty"`
-	SlotsMissed          uint64   `json:"slotsMissed"`
-	WorstLatenessSeconds float64  `json:"worstLatenessSeconds"`
+	LateReleases         uint64  `json:"lateReleases"`
+	SlotsMissed          uint64  `json:"slotsMissed"`
+	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
+	// Networks that have carried frames, by name.
+	Networks []LiveNetwork `json:"networks,omitempty"`
+}
+
+// LiveNetwork is what the radios of a network have carried so far. Sent is what nodes passed to their radios, Received what radios passed to
+// their nodes, at each receiver.
+type LiveNetwork struct {
+	Name           string `json:"name"`
+	FramesSent     uint64 `json:"framesSent"`
+	BytesSent      uint64 `json:"bytesSent"`
+	FramesReceived uint64 `json:"framesReceived"`
+	BytesReceived  uint64 `json:"bytesReceived"`
 }
 
 // LiveDelays are quantiles of delays in seconds.

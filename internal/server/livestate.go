@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 
 	"vignette.dev/vignette/internal/live"
@@ -36,5 +37,20 @@ func (t *tally) liveState() *runapi.LiveFigures {
 			f.DeepestQueue, f.DeepestFrames = node, frames
 		}
 	}
+	f.Networks = networksOf(t.radios)
 	return f
+}
+
+// networksOf adds up what the radios of each network have carried.
+func networksOf(radios map[[2]string]radioTally) (networks []runapi.LiveNetwork) {
+	sums := map[string]carried{}
+	for key, radio := range radios {
+		sums[key[0]] = sums[key[0]].plus(radio.carriedBefore).plus(radio.carried)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		if sum := sums[name]; sum != (carried{}) {
+			networks = append(networks, runapi.LiveNetwork{Name: name, FramesSent: sum.FramesSent, BytesSent: sum.BytesSent, FramesReceived: sum.FramesReceived, BytesReceived: sum.BytesReceived})
+		}
+	}
+	return networks
 }

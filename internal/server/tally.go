@@ -42,6 +42,27 @@ type radioTally struct {
 	queue                     int
 	lateReleases, slotsMissed uint64
 	worstSeconds              float64
+	carried, carriedBefore    carried
+}
+
+// carried are counters of a radio since its attachment. They begin again at 0 when a node is attached again.
+type carried struct {
+	FramesSent     uint64 `json:"framesSent"`
+	BytesSent      uint64 `json:"bytesSent"`
+	FramesReceived uint64 `json:"framesReceived"`
+	BytesReceived  uint64 `json:"bytesReceived"`
+}
+
+func (c carried) plus(o carried) carried {
+	return carried{c.FramesSent + o.FramesSent, c.BytesSent + o.BytesSent, c.FramesReceived + o.FramesReceived, c.BytesReceived + o.BytesReceived}
+}
+
+// carries takes the counters of a newer sample.
+func (r *radioTally) carries(now carried) {
+	if now.FramesSent < r.carried.FramesSent || now.FramesReceived < r.carried.FramesReceived {
+		r.carriedBefore = r.carriedBefore.plus(r.carried)
+	}
+	r.carried = now
 }
 
 // maxLine bounds what is kept of an unfinished line: longer ones are no records.
@@ -115,6 +136,7 @@ func (t *tally) countMessage(p string, line []byte) {
 func (t *tally) countRadio(p string, line []byte) {
 	var sample struct {
 		runapi.CaptureSample
+		carried
 		QueueDepth               int                   `json:"queueDepth"`
 		LateReleases             uint64                `json:"lateReleases"`
 		SlotsMissed              uint64                `json:"slotsMissed"`
@@ -146,6 +168,9 @@ func (t *tally) countRadio(p string, line []byte) {
 	}
 	key := [2]string{sample.Network, sample.Node}
 	radio := t.radios[key]
+	if sample.Network != "" && sample.TimeNanoseconds >= radio.newest {
+		radio.carries(sample.carried)
+	}
 	if sample.TimeNanoseconds >= radio.newest {
 		radio.newest, radio.queue, radio.slotsMissed = sample.TimeNanoseconds, sample.QueueDepth, sample.SlotsMissed
 	}

@@ -19,7 +19,7 @@ func (s *Server) Metrics() http.Handler {
 	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 }
 
-// getMetrics serves the series of one team.
+// getMetrics serves the series of one team, or of one of its runs.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity) error {
 	namespace := who.Scope
 	if namespace == "" {
@@ -31,11 +31,26 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity
 	if namespace == "" {
 		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team's namespace")
 	}
+	if uid := r.URL.Query().Get("run"); uid != "" {
+		return s.serveMetricsOf(w, r, namespace, uid)
+	}
 	of := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := s.metrics.registry.Gather()
 		return keepNamespace(families, namespace), err
 	})
 	promhttp.HandlerFor(of, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	return nil
+}
+
+// serveMetricsOf a run computes no other run's series.
+func (s *Server) serveMetricsOf(w http.ResponseWriter, r *http.Request, namespace, uid string) error {
+	one := s.runs.get(uid)
+	if one == nil || one.files.Key().Namespace != namespace {
+		return statusErrorf(http.StatusNotFound, "run %q is not in namespace %s", uid, namespace)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&liveMetrics{runs: func() []*run { return []*run{one} }, now: s.config.Now})
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	return nil
 }
 

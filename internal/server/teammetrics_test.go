@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"vignette.dev/vignette/internal/runapi"
 )
 
 func TestATeamSeesItsOwnMetricsOnly(t *testing.T) {
@@ -30,25 +32,57 @@ func TestATeamSeesItsOwnMetricsOnly(t *testing.T) {
 		"the operator of all": {"operator", "", 400, "namespace is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request, err := http.NewRequest(http.MethodGet, l.http.URL+"/v1/metrics"+c.query, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
+			status, text := l.metrics(c.token, c.query)
+			if status != c.status || !strings.Contains(text, c.says) {
+				t.Errorf("%d %s; want %d and %s", status, text, c.status, c.says)
 			}
-			if c.token != "" {
-				request.Header.Set("Authorization", "Bearer "+c.token)
-			}
-			answer, err := l.http.Client().Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer answer.Body.Close()
-			text, err := io.ReadAll(answer.Body)
-			if err != nil || answer.StatusCode != c.status || !strings.Contains(string(text), c.says) {
-				t.Errorf("%d %s, %v; want %d and %s", answer.StatusCode, text, err, c.status, c.says)
-			}
-			if strings.Contains(string(text), "team-prt") || strings.Contains(string(text), "go_goroutines") {
+			if strings.Contains(text, "team-prt") || strings.Contains(text, "go_goroutines") {
 				t.Errorf("what is not the team's: %s", text)
 			}
 		})
 	}
+}
+
+func TestTheMetricsOfARunAreThoseOfNoOtherOne(t *testing.T) {
+	l := newLab(t)
+	own := l.plan().Plan
+	l.plan(func(p *runapi.Plan) { p.UID = "run-2" })
+	for name, c := range map[string]struct {
+		token, query string
+		status       int
+		says         string
+	}{
+		"a run of its namespace":       {"viewer", "?namespace=team-nor&run=" + own.UID, 200, `uid="` + own.UID + `"`},
+		"no run":                       {"viewer", "?namespace=team-nor&run=nobody", 404, "is not in namespace team-nor"},
+		"a run of another namespace":   {"prt-admin", "?namespace=team-prt&run=" + own.UID, 404, "is not in namespace team-prt"},
+		"another team's run, as whose": {"prt-admin", "?namespace=team-nor&run=" + own.UID, 403, "not for paula"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, text := l.metrics(c.token, c.query)
+			if status != c.status || !strings.Contains(text, c.says) || strings.Contains(text, "run-2") {
+				t.Errorf("%d %s; want %d and %s, and nothing of run-2", status, text, c.status, c.says)
+			}
+		})
+	}
+}
+
+func (l *lab) metrics(token, query string) (status int, text string) {
+	l.t.Helper()
+	request, err := http.NewRequest(http.MethodGet, l.http.URL+"/v1/metrics"+query, http.NoBody)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := l.http.Client().Do(request)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
 }

@@ -20,6 +20,7 @@ export type Incident = Schemas["Incident"];
 export type Interval = Schemas["Interval"];
 export type Late = Schemas["Late"];
 export type LiveFigures = Schemas["LiveFigures"];
+export type LiveNetwork = Schemas["LiveNetwork"];
 export type Manifest = Schemas["Manifest"];
 export type ManifestFile = Schemas["ManifestFile"];
 export type Messages = Schemas["Messages"];

@@ -1059,10 +1059,18 @@ export interface components {
             deepestFrames?: number;
             /** @description lateReleases are frames that radios released more than 2 ms late, slotsMissed TDMA slots that the emulation was too late for. worstLatenessSeconds of either. */
             lateReleases: number;
-            /** @description latenessCounts are the frames released since the node was attached, by how late they were, in the buckets of radio.LatenessBounds, without empty ones at the end. */
-            latenessCounts?: number[];
             slotsMissed: number;
             worstLatenessSeconds: number;
+            /** @description networks that have carried frames, by name. */
+            networks?: components["schemas"]["LiveNetwork"][];
+        };
+        /** @description LiveNetwork is what the radios of a network have carried so far. Sent is what nodes passed to their radios, Received what radios passed to their nodes, at each receiver. */
+        LiveNetwork: {
+            name: string;
+            framesSent: number;
+            bytesSent: number;
+            framesReceived: number;
+            bytesReceived: number;
         };
         /** @description LogAnswer is the result of one LogPart, independent of the others. */
         LogAnswer: {
@@ -2569,6 +2577,8 @@ export interface operations {
             query?: {
                 /** @description The team's namespace. Through the API server it is that of the path. */
                 namespace?: string;
+                /** @description UID of a run of the namespace: the series of that run alone. */
+                run?: string;
             };
             header?: never;
             path?: never;

@@ -1,10 +1,12 @@
 import { Progress, SimpleGrid, Stack, Table, Text, Title } from "@mantine/core";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import type { LiveNetwork } from "../../archive/types";
 import { Chart, type Curve } from "../../components/Chart";
 import { atMostThreeDigits, bytes, count, duration, percent } from "../../components/figures";
+import { ScrollTable } from "../../components/ScrollTable";
 import { Trouble } from "../../components/Trouble";
 import { useNodeFigures, type NodeFigures } from "./metrics";
-import { samplesOf, type Sample } from "./samples";
+import { networksOf, samplesOf, type Sample } from "./samples";
 import { isOver } from "./state";
 import type { TabProps } from "./tabs";
 
@@ -25,6 +27,7 @@ export default function LiveTab({ experiment: e, state }: TabProps) {
         {state?.live?.deepestFrames ? ` Deepest queue: ${count(state.live.deepestFrames)} frames at ${state.live.deepestQueue ?? ""}.` : ""}
       </Text>
       <Curves samples={samples} t0={t0} />
+      <Networks networks={state?.live?.networks ?? []} />
       <Trouble error={nodes.error} title="Figures of nodes could not be read" />
       {nodes.data && <Volume figures={nodes.data} at={nodes.data.at} t0={t0} />}
       {nodes.data && <Receivers receivers={nodes.data.receivers} />}
@@ -40,6 +43,7 @@ const whole: [number, number] = [0, 100];
 function Curves({ samples, t0 }: { samples: readonly Sample[]; t0: number }) {
   const times = samples.map((s) => s.at);
   const curve = (label: string, value: (s: Sample) => number | null): Curve => ({ label, values: samples.map(value) });
+  const networks = networksOf(samples);
   const common = { times, t0 };
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }}>
@@ -55,7 +59,41 @@ function Curves({ samples, t0 }: { samples: readonly Sample[]; t0: number }) {
       <Panel title="Frames in queues">
         <Chart {...common} title="Frames in queues" curves={[curve("Waiting", (s) => s.queue)]} written={atMostThreeDigits} />
       </Panel>
+      {networks.length > 0 && (
+        <Panel title="Volume sent on each network">
+          <Chart {...common} title="Volume" curves={networks.map((name) => curve(name, (s) => s.volume[name] ?? null))} written={bytesPerSecond} />
+        </Panel>
+      )}
     </SimpleGrid>
+  );
+}
+
+/** Networks has what radios have carried so far, in words and figures. */
+function Networks({ networks }: { networks: readonly LiveNetwork[] }) {
+  if (networks.length === 0) return null;
+  return (
+    <ScrollTable label="Volume by network" minWidth={360} maxHeight={320}>
+      <Table verticalSpacing={4}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Network</Table.Th>
+            <Table.Th ta="right">Frames sent</Table.Th>
+            <Table.Th ta="right">Sent</Table.Th>
+            <Table.Th ta="right">Received, at each receiver</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {networks.map((network) => (
+            <Table.Tr key={network.name}>
+              <Table.Th scope="row">{network.name}</Table.Th>
+              <Table.Td ta="right">{count(network.framesSent)}</Table.Td>
+              <Table.Td ta="right">{bytes(network.bytesSent)}</Table.Td>
+              <Table.Td ta="right">{bytes(network.bytesReceived)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </ScrollTable>
   );
 }
 

@@ -43,9 +43,8 @@ export function useNodeFigures(e: Experiment) {
   return useQuery({
     queryKey: ["run", uid, "metrics"],
     queryFn: async ({ signal }) => {
-      const answer = await ask(archivePath(namespace, `/metrics?namespace=${encodeURIComponent(namespace)}`), { signal });
-      const own = `uid="${uid}"`;
-      const figures = figuresOf(parseMetrics(await unbroken(answer.text()), (line) => (line.startsWith(`${prefix}sender_content`) || line.startsWith(`${prefix}receiver_deliveries`)) && line.includes(own)));
+      const answer = await ask(archivePath(namespace, `/metrics?namespace=${encodeURIComponent(namespace)}&run=${encodeURIComponent(uid)}`), { signal });
+      const figures = figuresOf(parseMetrics(await unbroken(answer.text()), (line) => line.startsWith(`${prefix}sender_content`) || line.startsWith(`${prefix}receiver_deliveries`)));
       return { ...figures, at: Date.now() / 1000 };
     },
     enabled: Boolean(e.status?.t0) && !isOver(e),

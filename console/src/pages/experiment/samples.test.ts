@@ -20,6 +20,15 @@ test("rates are of the time since the sample before", () => {
   expect(samples.snapshot().at(1)).toMatchObject({ sentPerSecond: 10, receivedPerSecond: 5, deliveredPercent: 25, queue: 3, late: 3 });
 });
 
+test("the volume of each network is that of the time since the sample before", () => {
+  const samples = new Samples("k", undefined);
+  const network = (name: string, bytesSent: number) => ({ name, bytesSent, framesSent: 0, framesReceived: 0, bytesReceived: 0 });
+  samples.add(1_000, state(10, { networks: [network("vhf", 1000)] }));
+  samples.add(3_000, state(30, { networks: [network("uhf", 64), network("vhf", 1500)] }));
+  samples.add(5_000, state(30, { networks: [network("uhf", 64), network("vhf", 1500)] }));
+  expect(samples.snapshot().map((s) => s.volume)).toEqual([{}, { vhf: 250 }, { uhf: 0, vhf: 0 }]);
+});
+
 test("an answer that is added twice is one sample, and an equal answer later is another", () => {
   const samples = new Samples("k", undefined);
   const answer = state(10);
@@ -52,12 +61,14 @@ test("a pause is drawn as one, and has no rate", () => {
 test("samples survive a reload", () => {
   const kept = storage();
   const before = new Samples("k", kept);
-  before.add(20_000, state(10));
+  before.add(9_000, state(10, { networks: [{ name: "vhf", bytesSent: 0, framesSent: 0, framesReceived: 0, bytesReceived: 0 }] }));
+  before.add(20_000, state(10, { networks: [{ name: "vhf", bytesSent: 1100, framesSent: 1, framesReceived: 0, bytesReceived: 0 }] }));
+  expect(before.snapshot().at(-1)?.volume).toEqual({ vhf: 100 });
   expect(new Samples("k", kept).snapshot()).toEqual(before.snapshot());
 });
 
 test("what the browser has kept may be broken", () => {
-  for (const broken of ["", "{", "null", "[1]", '[["x"]]', "[[1,{}]]", '{"a":1}']) {
+  for (const broken of ["", "{", "null", "[1]", '[["x"]]', "[[1,{}]]", "[[1,0,0,0,0,0,0,0]]", '[[1,0,0,0,0,0,0,0,{"vhf":"x"}]]', '{"a":1}']) {
     const kept = storage();
     kept.items.set("k", broken);
     expect(new Samples("k", kept).snapshot()).toEqual([]);

@@ -12,6 +12,8 @@ export interface Sample {
   sentPerSecond: number | null;
   receivedPerSecond: number | null;
   late: number | null;
+  /** volume that radios took from nodes since the sample before, in bytes a second by network. */
+  volume: Readonly<Record<string, number>>;
 }
 
 // Two hours of samples, one each 2 s.
@@ -27,7 +29,7 @@ const names = ["at", "deliveredPercent", "median", "p95", "queue", "sentPerSecon
 /** Samples of one run, of which the newest are kept. */
 export class Samples {
   private list: Sample[] = [];
-  private totals: { at: number; sent: number; received: number } | undefined;
+  private totals: { at: number; sent: number; received: number; bytes: Record<string, number> } | undefined;
   private savedAt = 0;
   private readonly listeners = new Set<() => void>();
 
@@ -48,6 +50,11 @@ export class Samples {
     const since = this.totals && at - this.totals.at < pauseSeconds ? this.totals : undefined;
     const rate = (now: number, before: number | undefined) => (since && before !== undefined ? Math.max(0, now - before) / (at - since.at) : null);
     const live = state.live;
+    const bytes = Object.fromEntries((live?.networks ?? []).map(({ name, bytesSent }) => [name, bytesSent]));
+    const volume = Object.entries(bytes).flatMap(([name, now]) => {
+      const before = rate(now, since?.bytes[name]);
+      return before === null ? [] : [[name, before] as const];
+    });
     if (!live && state.sealed) return;
     const added: Sample = {
       at,
@@ -58,8 +65,9 @@ export class Samples {
       sentPerSecond: rate(sent, since?.sent),
       receivedPerSecond: rate(received, since?.received),
       late: live ? live.lateReleases + live.slotsMissed : null,
+      volume: Object.fromEntries(volume),
     };
-    this.totals = { at, sent, received };
+    this.totals = { at, sent, received, bytes };
     const pause = last && at - last.at >= pauseSeconds ? [emptyAt((at + last.at) / 2)] : [];
     this.list = [...this.list, ...pause, added].slice(-this.most);
     this.save(milliseconds);
@@ -77,7 +85,7 @@ export class Samples {
   private save(now: number): void {
     if (now - this.savedAt < saveEveryMilliseconds) return;
     this.savedAt = now;
-    const rows = this.list.slice(-keptOverReload).map((sample) => names.map((name) => sample[name]));
+    const rows = this.list.slice(-keptOverReload).map((sample) => [...names.map((name) => sample[name]), sample.volume]);
     try {
       this.storage?.setItem(this.key, JSON.stringify(rows));
     } catch {
@@ -86,8 +94,13 @@ export class Samples {
   }
 }
 
+/** networksOf samples are those of which there is a volume. */
+export function networksOf(samples: readonly Sample[]): string[] {
+  return [...new Set(samples.flatMap(({ volume }) => Object.keys(volume)))].sort();
+}
+
 function emptyAt(at: number): Sample {
-  return { at, deliveredPercent: null, median: null, p95: null, queue: null, sentPerSecond: null, receivedPerSecond: null, late: null };
+  return { at, deliveredPercent: null, median: null, p95: null, queue: null, sentPerSecond: null, receivedPerSecond: null, late: null, volume: {} };
 }
 
 function restored(storage: Pick<Storage, "getItem"> | undefined, key: string): Sample[] {
@@ -98,11 +111,13 @@ function restored(storage: Pick<Storage, "getItem"> | undefined, key: string): S
     return [];
   }
   if (!Array.isArray(rows)) return [];
-  return rows.filter(isRow).map((row) => Object.fromEntries(names.map((name, i) => [name, row[i] ?? null])) as unknown as Sample);
+  return rows.filter(isRow).map((row) => ({ ...Object.fromEntries(names.map((name, i) => [name, row[i]])), volume: row[names.length] }) as unknown as Sample);
 }
 
-function isRow(row: unknown): row is (number | null)[] {
-  return Array.isArray(row) && typeof row[0] === "number" && row.every((value) => value === null || typeof value === "number");
+function isRow(row: unknown): row is unknown[] {
+  if (!Array.isArray(row) || row.length !== names.length + 1 || typeof row[0] !== "number") return false;
+  const volume: unknown = row.at(-1);
+  return row.slice(0, -1).every((value) => value === null || typeof value === "number") && typeof volume === "object" && volume !== null && Object.values(volume).every((value) => typeof value === "number");
 }
 
 const ofRuns = new Map<string, Samples>();
