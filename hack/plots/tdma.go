@@ -38,11 +38,11 @@ func newSlots() (*slots, error) {
 	s := &slots{wakeAt: math.MaxInt64}
 	s.model = tdma.New(tdma.Config{Seed: 1, Radio: func(*radio.Port) phy.Radio { return emaneRadio }, Environment: losses{70, 70, 70},
 		Interference: phy.All, Schedule: schedule, Queue: tdma.DefaultQueue(),
-		EpochOffset: func() int64 { return 0 }, Now: func() int64 { return s.now }})
+		EpochOffset: func() int64 { return 0 }})
 	for nem := 1; nem <= 4; nem++ {
 		s.ports = append(s.ports, &radio.Port{PortOptions: radio.PortOptions{NEM: nem, MAC: radio.MAC(nem)}})
 	}
-	s.model.Members(s.ports)
+	s.model.Members(s.now, s.ports)
 	s.until(int64(time.Second))
 	return s, nil
 }

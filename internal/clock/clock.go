@@ -4,6 +4,7 @@ package clock
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"time"
 
@@ -94,6 +95,24 @@ func systemMonotonic() int64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only for an unknown clock
 	return t.Nano()
+}
+
+// EpochOffset of this machine: CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds. It is read between two
+// readings of the other clock, and again if those are far apart.
+func EpochOffset() int64 {
+	best, offset := int64(math.MaxInt64), int64(0)
+	for range 5 {
+		before := Monotonic()
+		realtime := Realtime()
+		after := Monotonic()
+		if after-before < best {
+			best, offset = after-before, realtime-before-(after-before)/2
+		}
+		if best < 1000 {
+			break
+		}
+	}
+	return offset
 }
 
 // Pause waits for a time, and reports whether ctx has not ended. Unlike SleepUntil it is as precise as Go's timers.

@@ -3,7 +3,6 @@ package radio
 import (
 	"errors"
 	"testing"
-	"time"
 )
 
 // sender of 10 frames: 6 released, 1 lost by the model, 3 under way.
@@ -65,27 +64,5 @@ func TestSettleDoesWithoutAnInterfaceThatIsGone(t *testing.T) {
 	l.reading = 1
 	if lost := RecoverLedgers([]*Ledger{l}, func(int) (Traffic, error) { return Traffic{}, errors.New("gone") }); lost[0] != 3 {
 		t.Errorf("lost %d; want the 3 that were counted", lost[0])
-	}
-}
-
-func TestAPausedNetworksFramesWaitForEverybody(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
-	n.Pause()
-	first := newStations(t, n, 1)[0]
-	first.send(t, 2, "early")
-	n.engine.AwaitLoops()
-	if sent := first.port.CurrentCounters().FramesSent; sent != 0 {
-		t.Errorf("%d frames were taken in the pause; want 0", sent)
-	}
-	second := newStation(t, n, 2)
-	if err := n.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	if got := second.receive(t, 10*time.Second); got != "early" {
-		t.Errorf("received %q; want what was sent before the receiver was there", got)
-	}
-	first.port.Detach()
-	if err := n.Resume(); err != nil {
-		t.Errorf("resumed again: %v", err)
 	}
 }

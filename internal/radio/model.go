@@ -1,11 +1,10 @@
 package radio
 
-// Model decides when each frame of a network arrives, or why it is lost. All methods run on the thread of the
-// network's event loop and must neither block nor allocate per frame. Times are nanoseconds of
-// CLOCK_MONOTONIC.
+// Model decides when each frame of a network arrives, or why it is lost. Its methods must neither block nor allocate
+// per frame, and know no time but the one that they are given.
 type Model interface {
 	// Members sets the attached ports, after every change. The slice is never changed afterwards.
-	Members(ports []*Port)
+	Members(now int64, ports []*Port)
 
 	// Transmit takes a frame that its source's node handed to the radio at time now. The model calls exactly
 	// one of n.Hold, n.Keep, n.Deliver, n.Radiate or n.Drop for f, and for every copy that it makes with
@@ -21,8 +20,7 @@ type Model interface {
 // Waker is a Model with a clock of its own, such as that of time slots.
 type Waker interface {
 	Model
-	// Wake is called on the loop's thread at the time given to Network.WakeAt, or as soon after it as
-	// possible.
+	// Wake is called at the time given to Network.WakeAt, or as soon after it as possible.
 	Wake(n *Network, now int64)
 }
 
@@ -59,6 +57,9 @@ type Frame struct {
 
 // Reason why a frame was dropped.
 type Reason int
+
+// Written means that a frame was not dropped at a port.
+const Written Reason = -1
 
 // The reasons. Up to NoReceiver they are counted at the sender, those after it at the receiver.
 const (

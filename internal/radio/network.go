@@ -1,11 +1,119 @@
 package radio
 
+import "fmt"
+
+// maxFrameLength is the longest frame that an interface with the largest MTU can give.
+const maxFrameLength = 65536
+
+// NetworkOptions of a new network.
+type NetworkOptions struct {
+	// Model that the network's frames pass through; it belongs to the network from now on.
+	Model Model
+	// MTU of the members' interfaces, bytes.
+	MTU int
+	// Silent radios send and receive nothing.
+	Silent bool
+}
+
+// Network is one radio network: frames reach only ports of the same Network.
+type Network struct {
+	engine   *Engine
+	model    Model
+	maxFrame int
+	silent   bool
+	closed   bool
+	alarm    *Frame // in the heap, with Schedule's function
+	wake     *Frame // in the heap once for each call of WakeAt
+	wakeDue  int64  // the time of the last WakeAt, while waking
+	waking   bool
+	ports    []*Port // never changed in place: frames in flight refer to it
+	byMAC    map[MAC]*Port
+	// hosts serve the ports that are not local; remotePorts are these ports by NEM id.
+	hosts          []*hostPorts
+	remotePorts    map[int]*Port
+	unknownSources uint64
+}
+
+// NewNetwork adds an empty network.
+func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
+	n := &Network{engine: e, model: options.Model, byMAC: map[MAC]*Port{}}
+	return n, n.Configure(options.MTU, options.Silent)
+}
+
+// Configure sets the MTU and silence, and cancels what was scheduled.
+func (n *Network) Configure(mtu int, silent bool) error {
+	if most := maxFrameLength - HeaderLength; mtu < 68 || mtu > most {
+		return fmt.Errorf("mtu %d: want 68 to %d bytes", mtu, most)
+	}
+	n.maxFrame, n.silent = mtu+HeaderLength, silent
+	n.cancelAlarm()
+	return nil
+}
+
+// Model that the network was made with.
+func (n *Network) Model() Model { return n.model }
+
+// Alarm changes a network at a time, and must not block. It returns whether the radios are silent from now on, and
+// when it is to run again, or 0 for never.
+type Alarm func(now int64, m Model) (silent bool, next int64)
+
+// Schedule runs alarm at the time due, or at the next Tick if that has passed, and replaces what was scheduled before.
+// Frames released or received before due meet the network as it was, later frames as alarm left it.
+func (n *Network) Schedule(due int64, alarm Alarm) {
+	n.cancelAlarm()
+	n.setAlarm(due, alarm)
+}
+
+func (n *Network) setAlarm(due int64, alarm Alarm) {
+	n.alarm = &Frame{Context: func(now int64) {
+		var next int64
+		if n.silent, next = alarm(now, n.model); next != 0 {
+			n.setAlarm(next, alarm)
+		}
+	}}
+	n.engine.heap.push(due, n.alarm)
+}
+
+// WakeAt has the model, a Waker, called at the time due. It replaces a time given before. It is for
+// models.
+func (n *Network) WakeAt(due int64) {
+	if n.wake == nil {
+		n.wake = &Frame{Context: n.wakeUp}
+	}
+	n.waking, n.wakeDue = true, due
+	n.engine.heap.push(due, n.wake)
+}
+
+// wakeUp is called for every call of WakeAt, also for those that a later one has replaced.
+func (n *Network) wakeUp(now int64) {
+	if !n.waking || now < n.wakeDue || n.closed {
+		return
+	}
+	n.waking = false
+	if w, ok := n.model.(Waker); ok {
+		w.Wake(n, now)
+	}
+}
+
+// cancelAlarm empties the alarm's frame, which stays in the heap until its time.
+func (n *Network) cancelAlarm() {
+	if n.alarm != nil {
+		n.alarm.Context, n.alarm = nil, nil
+	}
+}
+
+// Close drops what is in flight and ends the network. Its ports must have been detached.
+func (n *Network) Close() {
+	n.closed = true
+	n.cancelAlarm()
+}
+
 // Hold schedules f for Model.Due at the given time. f itself is only valid during Model.Transmit. The
 // returned frame has its fields.
 func (n *Network) Hold(f *Frame, due int64) *Frame {
 	h := n.Keep(f)
 	h.Due = due
-	n.loop.heap.push(due, h)
+	n.engine.heap.push(due, h)
 	return h
 }
 
@@ -27,7 +135,7 @@ func (n *Network) Copy(f *Frame) *Frame {
 }
 
 func (n *Network) keep(f *Frame) *Frame {
-	h := n.loop.pool.get(f.Data)
+	h := n.engine.pool.get(f.Data)
 	h.Source, h.Destination, h.Sent, h.Due = f.Source, f.Destination, f.Sent, f.Due
 	h.Receivers, h.Context, h.held = f.Receivers, f.Context, true
 	return h
@@ -36,11 +144,11 @@ func (n *Network) keep(f *Frame) *Frame {
 // Corrupted counts at the sender that f arrives with changed content.
 func (n *Network) Corrupted(f *Frame) { f.Source.counters.Corrupted++ }
 
-// Deliver hands f to the interfaces of its receivers. Without receivers it is dropped as NoReceiver.
+// Deliver hands f to its receivers' nodes. Without receivers it is dropped as NoReceiver.
 func (n *Network) Deliver(now int64, f *Frame) { n.release(now, f, false) }
 
-// Radiate hands f, which was sent over the air, to the interfaces of its receivers. It should have arrived at
-// its time Due, or now if it was never held. CountMissed counts those who were in range and did not receive
+// Radiate hands f, which was sent over the air, to its receivers' nodes. It should have arrived at its time Due, or
+// now if it was never held. CountMissed counts those who were in range and did not receive
 // it. A frame that reached nobody counts as sent too.
 func (n *Network) Radiate(now int64, f *Frame) { n.release(now, f, true) }
 
@@ -50,9 +158,9 @@ func (n *Network) CountMissed(p *Port, reason Reason) { p.AddMissed(reason, 1) }
 // AddMissed is CountMissed for many frames.
 func (p *Port) AddMissed(reason Reason, frames uint64) { p.counters.Drops[reason] += frames }
 
-// tally counts what the model has not counted yet, for up to that many senders. It reports whether all is
+// Tally counts what the model has not counted yet, for up to that many senders. It reports whether all is
 // counted.
-func (n *Network) tally(senders int) (all bool) {
+func (n *Network) Tally(senders int) (all bool) {
 	s, ok := n.model.(Tallier)
 	return !ok || s.Tally(senders)
 }
@@ -68,12 +176,12 @@ func (n *Network) release(now int64, f *Frame, radiated bool) {
 	}
 }
 
-// writeToReceivers writes a frame to its receivers' interfaces.
+// writeToReceivers hands a frame to its receivers' nodes.
 func (n *Network) writeToReceivers(now int64, f *Frame) {
 	c := f.Source.counters
 	c.releasing = (c.Released + 1) << 1
 	for _, p := range f.Receivers {
-		if p != f.Source && p.write(f.Data) {
+		if p != f.Source && n.write(p, f.Data) {
 			c.releasing |= 1
 		}
 	}
@@ -86,32 +194,32 @@ func (n *Network) writeToReceivers(now int64, f *Frame) {
 		countLateness(f.Receivers, due, now)
 	}
 	if now-due >= LateThreshold {
-		n.loop.late.Add(Interval{From: due, To: now, Worst: now - due})
+		n.engine.output.Late(due, now)
 	}
 	n.recycle(f)
 }
 
-// write writes a frame to the port's interface, and reports whether it was written.
-func (p *Port) write(data []byte) bool {
+// write writes a frame to the port's node, and reports whether it was written.
+func (n *Network) write(p *Port, data []byte) bool {
 	if p.Host != nil { // the host has received it by Ship
 		return false
 	}
 	c, reason := p.counters, Detached
 	if !p.detached {
 		c.writing = 1
-		reason = writeFrame(p.Descriptor, data)
+		reason = n.engine.output.Write(p, data)
 	}
-	if reason == written {
+	if reason == Written {
 		c.FramesReceived++
 		c.BytesReceived += uint64(len(data))
 	} else {
 		c.Drops[reason]++
 	}
 	c.writing = 0
-	if reason == written && p.Tap != nil {
+	if reason == Written && p.Tap != nil {
 		p.Tap.Frame(In, data)
 	}
-	return reason == written
+	return reason == Written
 }
 
 func (f *Frame) hasOtherReceivers() bool {
@@ -133,7 +241,7 @@ func (n *Network) Drop(f *Frame, reason Reason) {
 func (n *Network) recycle(f *Frame) {
 	if f.held {
 		f.Source.counters.InFlight--
-		n.loop.pool.put(f)
+		n.engine.pool.put(f)
 	}
 }
 

@@ -1,21 +1,15 @@
 package radio_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"hash"
 	"hash/fnv"
 	"maps"
-	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/radio"
@@ -23,38 +17,21 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/rfpipe"
 	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/internal/radio/virtual"
 )
 
-const (
-	begin = int64(1e9)
-	// epoch is CLOCK_REALTIME at the time 0, in the middle of some slot.
-	epoch     = 1_700_000_000_123_456_789
-	everybody = radio.MAC(0xffffffffffff)
-	stranger  = radio.MAC(0x020200000099)
-	// sequenceAt is where frames have their number: after the headers of Ethernet and IPv4.
-	sequenceAt = 34
-)
+// epoch is the time since the Unix epoch at the time 0, in the middle of some slot.
+const epoch = 1_700_000_000_123_456_789
 
-func address(nem int) radio.MAC { return radio.MAC(0x020200000000 + nem) }
+const nodes = 6
 
-// recording is a network on one or several hosts in virtual time. It records who receives what.
+// recording is a network that records who receives what.
 type recording struct {
-	t       *testing.T
-	nodes   int
-	now     int64
-	hosts   []*recordedHost
-	flying  []flight
-	latency int64 // between hosts
-	late    int64 // by which hosts do what is due
-	sent    uint64
-	by      map[int]*received // by the receiver's NEM id
-}
-
-// recordedHost has an engine with the network.
-type recordedHost struct {
-	engine  radio.Stepped
-	network *radio.Network
-	ports   map[int]*radio.Port // by NEM id
+	*virtual.Network
+	t     *testing.T
+	begin int64
+	sent  int
+	by    map[int]*received // by NEM id
 }
 
 // received are the frames of one node: how many, a hash of all, and the first.
@@ -64,40 +41,28 @@ type received struct {
 	first []string
 }
 
-// flight is a transmission between hosts.
-type flight struct {
-	at       int64
-	to       *recordedHost
-	shipment *radio.Shipment
-}
-
-// wire takes transmissions to another host.
-type wire struct {
-	*recording
-	to *recordedHost
-}
-
-func (w wire) Ship(s *radio.Shipment) {
-	c := *s
-	c.Receivers, c.Data, c.Parts = slices.Clone(s.Receivers), bytes.Clone(s.Data), slices.Clone(s.Parts)
-	for i := range c.Parts {
-		c.Parts[i].Data = bytes.Clone(c.Parts[i].Data)
+func newRecording(t *testing.T, hosts int, model func(t *testing.T) radio.Model) *recording {
+	var models []radio.Model
+	for range hosts {
+		models = append(models, model(t))
 	}
-	w.flying = append(w.flying, flight{w.now + w.latency, w.to, &c})
-}
-
-// recorder is the tap of a node.
-type recorder struct {
-	*recording
-	nem int
-}
-
-func (r recorder) Frame(direction radio.Direction, data []byte) {
-	if direction == radio.Out {
-		return
+	r := &recording{Network: virtual.New(1500, models...), t: t, by: map[int]*received{}}
+	r.begin, r.Latency, r.Arrived = r.Now, 150*time.Microsecond, r.record
+	for nem := 1; nem <= nodes; nem++ {
+		r.by[nem] = &received{hash: fnv.New64a()}
+		r.join(nem)
 	}
-	b := r.by[r.nem]
-	line := fmt.Sprintf("%13d ns  frame %d from %d, %d bytes", r.now-begin, binary.BigEndian.Uint64(data[sequenceAt:]), data[11], len(data))
+	return r
+}
+
+func (r *recording) join(nem int) {
+	group := []string{"red", "blue"}[nem%2]
+	r.Join(nem, fmt.Sprint(group, "-", nem), group)
+}
+
+func (r *recording) record(nem int, a virtual.Arrival, data []byte) {
+	b := r.by[nem]
+	line := fmt.Sprintf("%13d ns  frame %d from %d, %d bytes", a.At-r.begin, a.Sequence, a.From, a.Length)
 	b.count++
 	_, _ = fmt.Fprintln(b.hash, line)
 	_, _ = b.hash.Write(data)
@@ -106,110 +71,15 @@ func (r recorder) Frame(direction radio.Direction, data []byte) {
 	}
 }
 
-func newRecording(t *testing.T, nodes, hosts int, model func(r *recording) radio.Model) *recording {
-	r := &recording{t: t, nodes: nodes, now: begin, latency: 150e3, by: map[int]*received{}}
-	for range hosts {
-		h := &recordedHost{engine: radio.NewStepped(), ports: map[int]*radio.Port{}}
-		r.hosts = append(r.hosts, h)
-		var err error
-		if h.network, err = h.engine.NewNetwork(radio.NetworkOptions{Model: model(r), MTU: 1500}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for nem := 1; nem <= nodes; nem++ {
-		r.by[nem] = &received{hash: fnv.New64a()}
-		r.attach(nem)
-	}
-	return r
-}
-
-func (r *recording) home(nem int) *recordedHost { return r.hosts[nem%len(r.hosts)] }
-
-// nothing takes all frames: what nodes receive comes from their taps.
-var nothing = func() int {
-	fd, err := unix.Open(os.DevNull, unix.O_WRONLY, 0)
-	if err != nil {
-		panic(err)
-	}
-	return fd
-}()
-
-// attach attaches a node at all hosts.
-func (r *recording) attach(nem int) {
-	for _, h := range r.hosts {
-		group := []string{"red", "blue"}[nem%2]
-		options := radio.PortOptions{Name: fmt.Sprint(group, "-", nem), Group: group, NEM: nem, MAC: address(nem), Descriptor: nothing}
-		if home := r.home(nem); h == home {
-			options.Tap = recorder{r, nem}
-		} else {
-			options.Host = wire{r, home}
-		}
-		p, err := h.network.Attach(options)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		h.ports[nem] = p
-	}
-}
-
-func (r *recording) detach(nem int) {
-	for _, h := range r.hosts {
-		h.ports[nem].Detach()
-	}
-}
-
-func (r *recording) configure(silent bool, change func(m radio.Model)) {
-	for _, h := range r.hosts {
-		if err := h.network.Configure(1500, silent, change); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-}
-
-// pass lets time pass.
-func (r *recording) pass(d time.Duration) {
-	for end := r.now + int64(d); ; {
-		at, host := int64(math.MaxInt64), (*recordedHost)(nil)
-		for _, h := range r.hosts {
-			if next := h.engine.Next(); next != math.MaxInt64 && next+r.late < at {
-				at, host = next+r.late, h
-			}
-		}
-		landing := -1
-		for i, f := range r.flying {
-			if f.at < at {
-				at, landing = f.at, i
-			}
-		}
-		if at > end {
-			r.now = end
-			return
-		}
-		r.now = max(r.now, at)
-		if landing < 0 {
-			host.engine.Tick(r.now)
-			continue
-		}
-		f := r.flying[landing]
-		r.flying = slices.Delete(r.flying, landing, landing+1)
-		f.to.network.ReceiveShipmentAt(r.now, f.shipment)
-	}
-}
-
-// send makes a node send a frame.
+// send makes a node send a frame whose every byte matters.
 func (r *recording) send(from int, to radio.MAC, dscp byte, length int) {
-	data := make([]byte, max(length, sequenceAt+8))
-	for i := range 6 {
-		data[i], data[6+i] = byte(to>>(40-8*i)), byte(address(from)>>(40-8*i))
-	}
-	data[12], data[13], data[15] = 8, 0, dscp<<2
-	binary.BigEndian.PutUint64(data[sequenceAt:], r.sent)
-	for i := sequenceAt + 8; i < len(data); i++ {
-		data[i] = byte(i * int(r.sent+1))
-	}
+	data := r.Frame(from, to, length)
 	r.sent++
-	h := r.home(from)
-	h.engine.Receive(r.now, h.ports[from], data[:max(length, 10)])
+	data[15] = dscp << 2
+	for i := virtual.Shortest; i < len(data); i++ {
+		data[i] = byte(i * r.sent)
+	}
+	r.SendFrame(from, data)
 }
 
 // load has nodes send frames at random times, to random receivers.
@@ -223,19 +93,19 @@ type load struct {
 func (r *recording) carry(seed uint64, l load, halfway func(r *recording)) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for i := range l.frames {
-		from, to := 1+random.IntN(r.nodes), everybody
+		from, to := 1+random.IntN(nodes), virtual.Everybody
 		if random.Float64() >= l.broadcast {
-			if to = address(1 + random.IntN(r.nodes)); random.IntN(20) == 0 {
-				to = stranger
+			if to = virtual.Address(1 + random.IntN(nodes)); random.IntN(20) == 0 {
+				to = virtual.Address(0x99)
 			}
 		}
 		r.send(from, to, byte(random.IntN(64)), 50+random.IntN(l.longest-50))
-		r.pass(time.Duration(random.ExpFloat64() * float64(l.gap)))
+		r.Pass(time.Duration(random.ExpFloat64() * float64(l.gap)))
 		if i == l.frames/2 && halfway != nil {
 			halfway(r)
 		}
 	}
-	r.pass(time.Minute)
+	r.Pass(time.Minute)
 }
 
 // String is what the nodes received, and what was counted.
@@ -243,7 +113,7 @@ func (r *recording) String() string {
 	var text strings.Builder
 	for _, nem := range slices.Sorted(maps.Keys(r.by)) {
 		b := r.by[nem]
-		c := r.home(nem).ports[nem].CurrentCounters()
+		c := r.Counters(nem)
 		fmt.Fprintf(&text, "node %d received %d frames, hash %016x\n", nem, b.count, b.hash.Sum64())
 		for _, line := range b.first {
 			fmt.Fprintln(&text, line)
@@ -287,21 +157,21 @@ func curve(t *testing.T) *phy.Curve {
 	return c
 }
 
-func pipe(r *recording, change func(c *rfpipe.Config)) *rfpipe.Model {
-	return rfpipe.New(pipeConfig(r, change))
+func pipe(t *testing.T, change func(c *rfpipe.Config)) *rfpipe.Model {
+	return rfpipe.New(pipeConfig(t, change))
 }
 
-func pipeConfig(r *recording, change func(c *rfpipe.Config)) rfpipe.Config {
-	c := rfpipe.Config{Seed: 5, Radio: radioOf, Environment: air{80, 40}, PCR: curve(r.t),
+func pipeConfig(t *testing.T, change func(c *rfpipe.Config)) rfpipe.Config {
+	c := rfpipe.Config{Seed: 5, Radio: radioOf, Environment: air{80, 40}, PCR: curve(t),
 		RateBitsPerSecond: func(p *radio.Port) float64 { return 100e3 * float64(1+p.NEM%3) }}
 	change(&c)
 	return c
 }
 
-func slotConfig(r *recording, change func(c *tdma.Config)) tdma.Config {
-	c := tdma.Config{Seed: 5, Radio: radioOf, Environment: air{90, 40}, PCR: curve(r.t), Interference: phy.All, Queue: tdma.DefaultQueue(),
-		Schedule:    schedule(r.t, `<slot index="0" nodes="1,4"/><slot index="1" nodes="2,5"/><slot index="2" nodes="3"/><slot index="3" nodes="6"/>`),
-		EpochOffset: func() int64 { return epoch }, Now: func() int64 { return r.now }}
+func slotConfig(t *testing.T, change func(c *tdma.Config)) tdma.Config {
+	c := tdma.Config{Seed: 5, Radio: radioOf, Environment: air{90, 40}, PCR: curve(t), Interference: phy.All, Queue: tdma.DefaultQueue(),
+		Schedule:    schedule(t, `<slot index="0" nodes="1,4"/><slot index="1" nodes="2,5"/><slot index="2" nodes="3"/><slot index="3" nodes="6"/>`),
+		EpochOffset: func() int64 { return epoch }}
 	c.Queue.Depth = 20
 	change(&c)
 	return c
@@ -336,17 +206,17 @@ var rates = []tdma.Rate{{BitsPerSecond: 380e3}, {BitsPerSecond: 500e3, SINRDB: 6
 // recordings of each model by name.
 var recordings = map[string]struct {
 	hosts   int // 0 means one, and then the same on three
-	model   func(r *recording) radio.Model
+	model   func(t *testing.T) radio.Model
 	load    load
 	halfway func(r *recording)
 	late    time.Duration
 }{
 	"link": {
-		model: func(*recording) radio.Model { return link.New(link.Config{Seed: 5, Default: busyLink}) },
+		model: func(*testing.T) radio.Model { return link.New(link.Config{Seed: 5, Default: busyLink}) },
 		load:  load{3000, 8 * time.Millisecond, 1500, 0.3},
 	},
 	"link-groups": {
-		model: func(*recording) radio.Model {
+		model: func(*testing.T) radio.Model {
 			return link.New(link.Config{Seed: 5, Default: busyLink, Links: []link.Link{
 				{From: "red", To: "blue", Parameters: link.Parameters{Delay: 90 * time.Millisecond, Jitter: 30 * time.Millisecond, Distribution: link.Pareto, Reorder: true}},
 				{From: "blue-1", To: link.Everybody, Parameters: link.Parameters{RateBitsPerSecond: 1e6, LimitBytes: 9000,
@@ -354,28 +224,28 @@ var recordings = map[string]struct {
 		},
 		load: load{3000, 8 * time.Millisecond, 1500, 0.3},
 		halfway: func(r *recording) {
-			r.configure(false, func(m radio.Model) {
+			r.Configure(func(m radio.Model) {
 				m.(*link.Model).Configure(link.Config{Seed: 5, Default: link.Parameters{Delay: 5 * time.Millisecond, RateBitsPerSecond: 2e6}, Links: []link.Link{
 					{From: "red", To: "blue", Parameters: busyLink}}})
 			})
 		},
 	},
 	"link-effects": {
-		model: func(*recording) radio.Model {
+		model: func(*testing.T) radio.Model {
 			return link.New(link.Config{Seed: 5, Default: busyLink, Effects: pairs{}})
 		},
 		load: load{2000, 8 * time.Millisecond, 1500, 0.5},
 	},
 	"link-members": {
-		model: func(*recording) radio.Model { return link.New(link.Config{Seed: 5, Default: busyLink}) },
+		model: func(*testing.T) radio.Model { return link.New(link.Config{Seed: 5, Default: busyLink}) },
 		load:  load{2000, 8 * time.Millisecond, 1600, 0.5}, // some longer than the MTU
 		halfway: func(r *recording) {
-			r.detach(3)
-			r.pass(20 * time.Millisecond)
-			r.attach(3)
-			due := r.now + 100e6
-			for _, h := range r.hosts {
-				h.network.Schedule(due, func(now int64, _ radio.Model) (silent bool, next int64) {
+			r.Leave(3)
+			r.Pass(20 * time.Millisecond)
+			r.join(3)
+			due := r.Now + 100e6
+			for _, h := range r.Hosts {
+				h.Network.Schedule(due, func(now int64, _ radio.Model) (silent bool, next int64) {
 					if now < due+1e9 {
 						return true, due + 1e9
 					}
@@ -385,19 +255,19 @@ var recordings = map[string]struct {
 		},
 	},
 	"rfpipe": {
-		model: func(r *recording) radio.Model { return pipe(r, func(*rfpipe.Config) {}) },
+		model: func(t *testing.T) radio.Model { return pipe(t, func(*rfpipe.Config) {}) },
 		load:  load{3000, 20 * time.Millisecond, 1500, 0.5},
 	},
 	"rfpipe-queue": {
-		model: func(r *recording) radio.Model {
-			return pipe(r, func(c *rfpipe.Config) {
+		model: func(t *testing.T) radio.Model {
+			return pipe(t, func(c *rfpipe.Config) {
 				c.QueueDepth, c.Delay, c.Jitter = 5, 30*time.Millisecond, 50*time.Millisecond
 			})
 		},
 		load: load{2000, 6 * time.Millisecond, 1500, 0.5},
 		halfway: func(r *recording) {
-			r.configure(false, func(m radio.Model) {
-				m.(*rfpipe.Model).Configure(pipeConfig(r, func(c *rfpipe.Config) {
+			r.Configure(func(m radio.Model) {
+				m.(*rfpipe.Model).Configure(pipeConfig(r.t, func(c *rfpipe.Config) {
 					c.Radio = func(p *radio.Port) phy.Radio {
 						is := radioOf(p)
 						is.Transmit, is.TransmitPowerDBm = p.NEM != 2, 5
@@ -408,14 +278,14 @@ var recordings = map[string]struct {
 		},
 	},
 	"rfpipe-interference": {
-		model: func(r *recording) radio.Model {
-			return pipe(r, func(c *rfpipe.Config) { c.Interference = phy.All })
+		model: func(t *testing.T) radio.Model {
+			return pipe(t, func(c *rfpipe.Config) { c.Interference = phy.All })
 		},
 		load: load{3000, 20 * time.Millisecond, 1500, 0.5},
 	},
 	"rfpipe-out-of-band": {
-		model: func(r *recording) radio.Model {
-			return pipe(r, func(c *rfpipe.Config) {
+		model: func(t *testing.T) radio.Model {
+			return pipe(t, func(c *rfpipe.Config) {
 				c.Interference = phy.OutOfBand
 				c.Radio = func(p *radio.Port) phy.Radio {
 					is := radioOf(p)
@@ -428,37 +298,37 @@ var recordings = map[string]struct {
 		load: load{2000, 20 * time.Millisecond, 1500, 0.5},
 	},
 	"rfpipe-half-duplex": {
-		model: func(r *recording) radio.Model {
-			return pipe(r, func(c *rfpipe.Config) { c.Interference, c.HalfDuplex = phy.All, true })
+		model: func(t *testing.T) radio.Model {
+			return pipe(t, func(c *rfpipe.Config) { c.Interference, c.HalfDuplex = phy.All, true })
 		},
 		load: load{2000, 20 * time.Millisecond, 1500, 0.5},
 		halfway: func(r *recording) {
-			r.detach(2)
-			r.pass(100 * time.Millisecond)
-			r.attach(2)
+			r.Leave(2)
+			r.Pass(100 * time.Millisecond)
+			r.join(2)
 		},
 	},
 	"tdma": {
-		model: func(r *recording) radio.Model { return tdma.New(slotConfig(r, func(*tdma.Config) {})) },
+		model: func(t *testing.T) radio.Model { return tdma.New(slotConfig(t, func(*tdma.Config) {})) },
 		load:  load{3000, 12 * time.Millisecond, 1500, 0.5},
 	},
 	"tdma-classes": {
-		model: func(r *recording) radio.Model {
-			return tdma.New(slotConfig(r, func(c *tdma.Config) {
-				c.Schedule = schedule(r.t, `<slot index="0" nodes="1"><tx destination="2"/></slot><slot index="1" nodes="1,4"/><slot index="2" nodes="2,6"><tx class="2"/></slot><slot index="3" nodes="3,5"/>`)
+		model: func(t *testing.T) radio.Model {
+			return tdma.New(slotConfig(t, func(c *tdma.Config) {
+				c.Schedule = schedule(t, `<slot index="0" nodes="1"><tx destination="2"/></slot><slot index="1" nodes="1,4"/><slot index="2" nodes="2,6"><tx class="2"/></slot><slot index="3" nodes="3,5"/>`)
 				c.Queue.StrictDequeue, c.Interference = true, phy.None
 			}))
 		},
 		load: load{2000, 12 * time.Millisecond, 1500, 0.5},
 	},
 	"tdma-rates": {
-		model: func(r *recording) radio.Model {
-			return tdma.New(slotConfig(r, func(c *tdma.Config) { c.AdaptiveRates = rates }))
+		model: func(t *testing.T) radio.Model {
+			return tdma.New(slotConfig(t, func(c *tdma.Config) { c.AdaptiveRates = rates }))
 		},
 		load: load{2000, 12 * time.Millisecond, 1500, 0.5},
 		halfway: func(r *recording) {
-			r.configure(false, func(m radio.Model) {
-				m.(*tdma.Model).Configure(slotConfig(r, func(c *tdma.Config) {
+			r.Configure(func(m radio.Model) {
+				m.(*tdma.Model).Configure(r.Now, slotConfig(r.t, func(c *tdma.Config) {
 					c.Schedule = schedule(r.t, `<slot index="0" nodes="1"/><slot index="1" nodes="2,4"/><slot index="2" nodes="3,5"/><slot index="3" nodes="6"/>`)
 					c.AdaptiveRates = rates
 				}))
@@ -466,18 +336,20 @@ var recordings = map[string]struct {
 		},
 	},
 	"tdma-members": {
-		model: func(r *recording) radio.Model { return tdma.New(slotConfig(r, func(*tdma.Config) {})) },
+		model: func(t *testing.T) radio.Model { return tdma.New(slotConfig(t, func(*tdma.Config) {})) },
 		load:  load{2000, 12 * time.Millisecond, 1500, 0.5},
 		halfway: func(r *recording) {
-			r.detach(2)
-			r.pass(100 * time.Millisecond)
-			r.attach(2)
+			r.Leave(2)
+			r.Pass(100 * time.Millisecond)
+			r.join(2)
 		},
 	},
 	"tdma-late": {
-		model: func(r *recording) radio.Model { return tdma.New(slotConfig(r, func(c *tdma.Config) { c.Queue.Depth = 1 })) },
-		load:  load{1000, 25 * time.Millisecond, 1500, 0.5},
-		late:  23 * time.Millisecond, hosts: 1,
+		model: func(t *testing.T) radio.Model {
+			return tdma.New(slotConfig(t, func(c *tdma.Config) { c.Queue.Depth = 1 }))
+		},
+		load: load{1000, 25 * time.Millisecond, 1500, 0.5},
+		late: 23 * time.Millisecond, hosts: 1,
 	},
 }
 
@@ -491,8 +363,8 @@ func TestTheSameFramesReachTheSameReceiversAtTheSameTimes(t *testing.T) {
 				if c.hosts != 0 && c.hosts != hosts {
 					continue
 				}
-				r := newRecording(t, 6, hosts, c.model)
-				r.late = int64(c.late)
+				r := newRecording(t, hosts, c.model)
+				r.Late = c.late
 				r.carry(7, c.load, c.halfway)
 				fmt.Fprintf(&text, "hosts: %d\n%s", hosts, r)
 			}

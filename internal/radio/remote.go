@@ -1,11 +1,9 @@
 package radio
 
-import "vignette.dev/vignette/internal/clock"
-
 // Host takes a network's transmissions to another host, which serves some of its ports.
 type Host interface {
-	// Ship is called on the loop's thread for a transmission that may have receivers on the host. It must
-	// neither block nor allocate, and s is only valid until it returns.
+	// Ship is called for a transmission that may have receivers on the host. It must neither block nor allocate, and
+	// s is only valid until it returns.
 	Ship(s *Shipment)
 }
 
@@ -22,7 +20,7 @@ type Shipment struct {
 	// transmission is on the air for OnAir nanoseconds. All three are 0 if the model has no slots.
 	Slot, SlotDuration, OnAir int64
 	// Sent is when the source's node sent the frame. The transmission begins at Start and arrives at Due. All
-	// are nanoseconds of this host's CLOCK_MONOTONIC.
+	// are nanoseconds of this host's monotonic clock.
 	Sent, Start, Due int64
 	// FrequencyHertz, PowerDBm and RateBitsPerSecond of the transmission, if the model has a physical layer.
 	FrequencyHertz, PowerDBm, RateBitsPerSecond float64
@@ -53,7 +51,7 @@ type Part struct {
 // Network.Ship. It delivers frames only to local ports: Deliver and Radiate skip the others.
 type DistributedModel interface {
 	Model
-	// ReceiveShipment takes a transmission of another host, on the loop's thread. The model calls exactly one of n.Hold,
+	// ReceiveShipment takes a transmission of another host. The model calls exactly one of n.Hold,
 	// n.Keep, n.Deliver, n.Radiate or n.Drop for f, which is only valid during the call. f.Source is the port
 	// on the other host; s has this host's times. If s has no Data, f has none. If s has Parts, the model
 	// makes frames of them, and calls nothing for f.
@@ -98,11 +96,11 @@ func (n *Network) hostOf(p *Port) *hostPorts {
 	return h
 }
 
-// Distributed reports whether some ports are on other hosts. It is for models, on the loop's thread.
+// Distributed reports whether some ports are on other hosts. It is for models.
 func (n *Network) Distributed() bool { return len(n.hosts) > 0 }
 
 // Ship sends a transmission once to each other host that has receivers, which Receivers then names. It is for
-// models, on the loop's thread.
+// models.
 func (n *Network) Ship(s *Shipment, receivers []*Port) {
 	for _, h := range n.hosts {
 		h.receivers = h.receivers[:0]
@@ -182,26 +180,23 @@ func onHost(ports []*Port, host Host) bool {
 	return false
 }
 
-// ReceiveShipment takes a transmission that another host has shipped, with times of this host's clock. It may be called
-// on any goroutine, does not wait, and takes ownership of s. UnknownSources counts transmissions without a
-// known source, or after the network's end.
-func (n *Network) ReceiveShipment(s *Shipment) {
-	n.loop.post(func() {
-		h, ok := n.model.(DistributedModel)
-		source := n.remotePorts[s.Source]
-		if !ok || source == nil || n.closed {
-			n.unknownSources.Add(1)
-			return
-		}
-		f := &Frame{Source: source, Data: s.Data, Sent: s.Sent}
-		f.Destination, _ = destination(s.Data)
-		h.ReceiveShipment(n, clock.Monotonic(), f, s)
-	})
+// ReceiveShipment takes a transmission that another host has shipped, with times of this host's clock, and ownership of
+// s. UnknownSources counts transmissions without a known source, or after the network's end.
+func (n *Network) ReceiveShipment(now int64, s *Shipment) {
+	h, ok := n.model.(DistributedModel)
+	source := n.remotePorts[s.Source]
+	if !ok || source == nil || n.closed {
+		n.unknownSources++
+		return
+	}
+	f := &Frame{Source: source, Data: s.Data, Sent: s.Sent}
+	f.Destination, _ = destination(s.Data)
+	h.ReceiveShipment(n, now, f, s)
 }
 
 // UnknownSources is the number of transmissions of other hosts that found no network or source here. They came too
 // early or too late.
-func (n *Network) UnknownSources() uint64 { return n.unknownSources.Load() }
+func (n *Network) UnknownSources() uint64 { return n.unknownSources }
 
 // countLateness counts the lateness of a frame from another host at its local receivers, because its source is not
 // counted here.
@@ -210,15 +205,5 @@ func countLateness(receivers []*Port, due, now int64) {
 		if p.IsLocal() {
 			p.counters.addLateness(due, now)
 		}
-	}
-}
-
-// post queues f for the loop's thread and does not wait. After the loop's end f is dropped.
-func (l *loop) post(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.epoll >= 0 {
-		l.work = append(l.work, f)
-		l.wakeUp()
 	}
 }

@@ -29,7 +29,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/metricreaders"
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -74,7 +74,7 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.StringVar(&o.HostIP, "host-ip", os.Getenv("HOST_IP"), "address at which the other hosts reach this one; without it networks end at this host (default: $HOST_IP)")
 	flags.IntVar(&o.PeerPort, "peer-port", 9601, "UDP port for the other hosts' radiods")
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
-	flags.IntVar(&o.Nice, "nice", radio.DefaultNice, "scheduling priority of the process, -20 to 19")
+	flags.IntVar(&o.Nice, "nice", driver.DefaultNice, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
 	scrapers := flags.String("app-metrics-readers", "", "comma-separated NAMESPACE/SERVICE whose pods may read the metrics of nodes' apps; none by default")
 	spool := flags.String("capture-spool", "512Mi", "bytes of captures that may wait for the archive in the state folder; frames without room are dropped and counted")
@@ -139,7 +139,7 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	engine, err := radio.New(radio.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
+	engine, err := driver.New(driver.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // serve runs all parts until one fails or ctx ends.
-func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engine, keeper *holder.Client, held map[string]int, config *rest.Config) error {
+func serve(ctx context.Context, log *slog.Logger, o Options, engine *driver.Driver, keeper *holder.Client, held map[string]int, config *rest.Config) error {
 	var cluster atomic.Pointer[worker.Cluster]
 	sampler := &worker.Sampler{Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
 	if err := sampler.Open(); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -37,7 +37,7 @@ func carry() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&network); err != nil {
 		return err
 	}
-	engine, err := radio.New(radio.Options{Nice: radio.DefaultNice})
+	engine, err := driver.New(driver.Options{Nice: driver.DefaultNice})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (m *Model) Configure(config Config) {
 }
 
 // Members implements radio.Model.
-func (m *Model) Members(ports []*radio.Port) {
+func (m *Model) Members(_ int64, ports []*radio.Port) {
 	before := make([]int, len(ports))
 	for slot, p := range ports {
 		before[slot] = -1

@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
@@ -239,14 +240,14 @@ func (n *Node) ReceiveAll(quiet time.Duration) (all []Received, err error) {
 }
 
 // Join attaches nodes to a network.
-func Join(network *radio.Network, nodes ...*Node) (ports []*radio.Port, err error) {
+func Join(network *driver.Network, nodes ...*Node) (ports []*driver.Port, err error) {
 	for _, n := range nodes {
 		mac, err := radio.ParseMAC(n.MAC.String())
 		if err != nil {
 			return ports, err
 		}
 		name := fmt.Sprintf("node-%d", n.NEM)
-		p, err := network.Attach(radio.PortOptions{Name: name, Group: name, NEM: n.NEM, MAC: mac, Descriptor: n.TAP})
+		p, err := network.Attach(driver.PortOptions{PortOptions: radio.PortOptions{Name: name, Group: name, NEM: n.NEM, MAC: mac}, Descriptor: n.TAP})
 		if err != nil {
 			return ports, err
 		}

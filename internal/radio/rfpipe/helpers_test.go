@@ -2,12 +2,11 @@ package rfpipe_test
 
 import (
 	"testing"
-	"time"
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
-	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radio/rfpipe"
+	"vignette.dev/vignette/internal/radio/virtual"
 )
 
 // world is an environment with fixed pathlosses in dB, by NEM ids; others are unknown.
@@ -57,66 +56,28 @@ func curve(t testing.TB, text string) *phy.Curve {
 	return c
 }
 
-type bed struct{ *radiotest.Bed }
-
-func newBed(t testing.TB, nodes int, config rfpipe.Config) *bed {
+func newNetwork(t testing.TB, nodes int, config rfpipe.Config) *virtual.Network {
 	t.Helper()
-	return &bed{radiotest.NewBed(t, nodes, rfpipe.New(config))}
-}
-
-// configure changes the model as radiod does.
-func (b *bed) configure(t *testing.T, config rfpipe.Config) {
-	t.Helper()
-	if err := b.Network.Configure(1500, false, func(m radio.Model) { m.(*rfpipe.Model).Configure(config) }); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// drops of a node for a reason.
-func (b *bed) drops(node int, reason radio.Reason) uint64 {
-	return b.Network.Snapshot(false)[node].Drops[reason]
-}
-
-// send frames with numbers from first on, to another node or, below 0, to all.
-func (b *bed) send(t testing.TB, from, to, first, frames, length int) {
-	t.Helper()
-	address := radiotest.Broadcast
-	if to >= 0 {
-		address = b.Nodes[to].MAC
-	}
-	for i := range frames {
-		if err := b.Nodes[from].Send(b.Nodes[from].Frame(address, uint64(first+i), length)); err != nil {
-			t.Fatal(err)
+	n := virtual.NewOf(nodes, rfpipe.New(config))
+	t.Cleanup(func() {
+		if is := n.Unaccounted(); is != "" {
+			t.Error(is)
 		}
+	})
+	return n
+}
+
+// send makes a node send frames at once.
+func send(n *virtual.Network, from int, to radio.MAC, frames, length int) {
+	for range frames {
+		n.Send(from, to, length)
 	}
 }
 
-// settled waits until nothing is under way, and returns the numbers of the frames that a node has received.
-func (b *bed) settled(t *testing.T, node int) (numbers []int) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
-		under := 0
-		for _, s := range b.Network.Snapshot(false) {
-			under += s.InFlight
-		}
-		if under == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d frames still under way", under)
-		}
-	}
-	arrived, err := b.Nodes[node].ReceiveAll(20 * time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range arrived {
-		numbers = append(numbers, int(r.Sequence))
-	}
-	return numbers
+func configure(n *virtual.Network, config rfpipe.Config) {
+	n.Configure(func(m radio.Model) { m.(*rfpipe.Model).Configure(config) })
 }
 
-func statistics(b *bed) (all []phy.PortStatistics) {
-	b.Network.Do(func(_ *radio.Network, m radio.Model) { all = m.(*rfpipe.Model).Statistics() })
-	return all
+func statistics(n *virtual.Network) []phy.PortStatistics {
+	return n.Hosts[0].Network.Model().(*rfpipe.Model).Statistics()
 }

@@ -65,7 +65,7 @@ func (m *Model) Configure(config Config) {
 }
 
 // Members implements radio.Model.
-func (m *Model) Members(ports []*radio.Port) {
+func (m *Model) Members(_ int64, ports []*radio.Port) {
 	known := make(map[*radio.Port]*sender, len(m.senders))
 	for _, s := range m.senders {
 		known[s.port] = s

@@ -9,11 +9,11 @@ import (
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
-	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radio/rfpipe"
+	"vignette.dev/vignette/internal/radio/virtual"
 )
 
-func TestDelayThroughTAPsIsDelayPlusTimeOnAir(t *testing.T) {
+func TestDelayIsDelayPlusTimeOnAir(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate   float64
 		delay  time.Duration
@@ -25,173 +25,100 @@ func TestDelayThroughTAPsIsDelayPlusTimeOnAir(t *testing.T) {
 		"UHF with delay": {500e3, 5 * time.Millisecond, 1514, 5*time.Millisecond + 24224*time.Microsecond},
 		"no rate":        {0, 10 * time.Millisecond, 1514, 10 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			config := pipe(everywhere(2, 70), c.rate)
-			config.Delay = c.delay
-			b := newBed(t, 2, config)
-			best := time.Duration(math.MaxInt64)
-			for i := range 40 { // other programs can only add to delays
-				b.send(t, 0, 1, i, 1, c.length)
-				r, ok, err := b.Nodes[1].Receive(5 * time.Second)
-				if err != nil || !ok || r.Length != c.length {
-					t.Fatalf("frame %d: %+v, %v, %v", i, r, ok, err)
-				}
-				if best = min(best, r.Delay()); best-c.want < 200*time.Microsecond && i > 5 {
-					break
-				}
-			}
-			if off := best - c.want; off < 0 || off > 500*time.Microsecond {
-				t.Errorf("the best frame took %v; want %v and less than 0.5 ms more", best, c.want)
-			}
-			b.Conserved(t)
-		})
+		config := pipe(everywhere(2, 70), c.rate)
+		config.Delay = c.delay
+		n := newNetwork(t, 2, config)
+		n.Send(1, virtual.Address(2), c.length)
+		n.Settle()
+		if got := n.Received(2)[0]; got.Delay() != c.want || got.Length != c.length {
+			t.Errorf("%s: %d bytes arrived after %v; want %v", name, got.Length, got.Delay(), c.want)
+		}
 	}
 }
 
 func TestASaturatedRadioCarriesItsRate(t *testing.T) {
-	for name, c := range map[string]struct {
-		rate           float64
-		frames, length int
-	}{
-		"175 kbit/s": {175e3, 40, 942}, "1 Mbit/s": {1e6, 100, 1514}, "5 Mbit/s": {5e6, 250, 1400},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t, 2, pipe(everywhere(2, 70), c.rate))
-			got := 0.0
-			for range 5 { // other programs may hold up the sender or the last frames
-				if got = carriedRate(b.carry(t, c.frames, c.length), c.length); math.Abs(got/c.rate-1) <= 0.01 {
-					break
-				}
-			}
-			if math.Abs(got/c.rate-1) > 0.01 {
-				t.Errorf("carried %.0f bit/s; want %.0f within 1 %%", got, c.rate)
-			}
-			b.Conserved(t)
-		})
-	}
-}
-
-// carry sends frames as fast as possible, and returns the times of their arrivals.
-func (b *bed) carry(t *testing.T, frames, length int) (arrived []int64) {
-	t.Helper()
-	b.send(t, 0, 1, 0, frames, length)
-	for range frames {
-		r, ok, err := b.Nodes[1].Receive(10 * time.Second)
-		if err != nil || !ok {
-			t.Fatalf("%d of %d frames arrived: %v", len(arrived), frames, err)
+	const frames, length = 200, 1400
+	for _, bitsPerSecond := range []float64{175e3, 1e6, 5e6} {
+		n := newNetwork(t, 2, pipe(everywhere(2, 70), bitsPerSecond))
+		send(n, 1, virtual.Address(2), frames, length)
+		n.Settle()
+		if got := 8e9 * frames * length / float64(n.Received(2)[frames-1].Delay()); math.Abs(got/bitsPerSecond-1) > 1e-6 {
+			t.Errorf("carried %.3f bit/s; want %.0f", got, bitsPerSecond)
 		}
-		arrived = append(arrived, r.Arrived)
 	}
-	return arrived
-}
-
-// carriedRate in bit/s, from the median time that half of all frames took. A busy machine may delay a few.
-func carriedRate(arrived []int64, length int) float64 {
-	half := len(arrived) / 2
-	var spans []int64
-	for i := range len(arrived) - half {
-		spans = append(spans, arrived[i+half]-arrived[i])
-	}
-	slices.Sort(spans)
-	return 8e9 * float64(length*half) / float64(spans[len(spans)/2])
 }
 
 func TestAFullQueueDropsTheOldestBehindTheNextFrame(t *testing.T) {
-	config := pipe(everywhere(2, 70), 1e6)
+	config := pipe(everywhere(2, 70), 16e3) // 0.5 s for 1000 bytes
 	config.QueueDepth = 3
-	config.RateBitsPerSecond = rate(16e3) // 0.5 s for 1000 bytes
-	b := newBed(t, 2, config)
-	b.send(t, 0, 1, 0, 10, 1000)
-	b.AwaitRead(t, 0, 10)
-	if depth := statistics(b)[0].QueueDepth; depth != 4 {
+	n := newNetwork(t, 2, config)
+	send(n, 1, virtual.Address(2), 10, 1000)
+	if depth := statistics(n)[0].QueueDepth; depth != 4 {
 		t.Errorf("%d frames wait; want the next one and 3 behind it", depth)
 	}
-	if got := fmt.Sprint(b.settled(t, 1)); got != "[0 1 7 8 9]" {
+	n.Settle()
+	if got := n.Sequences(2); !slices.Equal(got, []int{0, 1, 7, 8, 9}) {
 		t.Errorf("frames %v arrived; want the one on the air, the next one and the newest 3", got)
 	}
-	if n := b.drops(0, radio.QueueFull); n != 5 {
-		t.Errorf("%d frames counted as queueFull; want 5", n)
+	if dropped := n.Counters(1).Drops[radio.QueueFull]; dropped != 5 {
+		t.Errorf("%d frames counted as queueFull; want 5", dropped)
 	}
-	b.Conserved(t)
 }
 
 func TestTheDefaultQueueIsThatOfEMANE(t *testing.T) {
-	b := newBed(t, 2, pipe(everywhere(2, 70), 100e3))
-	const frames = 300
-	for first := 0; first < frames; first += 100 { // no faster than the TAP's ring is emptied
-		b.send(t, 0, 1, first, 100, 60)
-		b.AwaitRead(t, 0, uint64(first+100))
-	}
-	got := len(b.settled(t, 1))
-	if dropped := int(b.drops(0, radio.QueueFull)); got+dropped != frames || dropped == 0 {
-		t.Errorf("%d frames arrived, %d dropped; want %d in all", got, dropped, frames)
-	}
-	// One on the air, one next, 255 behind it; later frames made room.
-	if got < 257 {
-		t.Errorf("%d frames arrived; want at least 257", got)
+	n := newNetwork(t, 2, pipe(everywhere(2, 70), 100e3))
+	send(n, 1, virtual.Address(2), 300, 60)
+	n.Settle()
+	// One on the air, one next, 255 behind it.
+	if got, dropped := len(n.Received(2)), n.Counters(1).Drops[radio.QueueFull]; got != 257 || dropped != 43 {
+		t.Errorf("%d frames arrived, %d dropped; want 257 and 43", got, dropped)
 	}
 }
 
 func TestFramesReachWhoIsInRangeAndUnicastOnlyItsAddressee(t *testing.T) {
 	// 2 is close, 3 just below the sensitivity, 4 far away, 5 unknown.
-	b := newBed(t, 5, pipe(world{{1, 2}: 80, {1, 3}: 112, {1, 4}: 200}, 10e6))
-	b.send(t, 0, -1, 0, 20, 100)
-	for node, want := range []int{0, 20, 0, 0, 0} {
-		if got := len(b.settled(t, node)); got != want {
-			t.Errorf("node %d received %d broadcasts; want %d", node+1, got, want)
+	n := newNetwork(t, 5, pipe(world{{1, 2}: 80, {1, 3}: 112, {1, 4}: 200}, 10e6))
+	check := func(what string, received [5]int, missed [5]uint64) {
+		t.Helper()
+		n.Settle()
+		for i := range received {
+			if got := len(n.Received(i + 1)); got != received[i] {
+				t.Errorf("%s: node %d received %d; want %d", what, i+1, got, received[i])
+			}
+			if got := n.Counters(i + 1).Drops[radio.BelowSensitivity]; got != missed[i] {
+				t.Errorf("%s: node %d missed %d below its sensitivity; want %d", what, i+1, got, missed[i])
+			}
 		}
 	}
-	for node, want := range []uint64{0, 0, 20, 0, 0} {
-		if got := b.drops(node, radio.BelowSensitivity); got != want {
-			t.Errorf("node %d missed %d broadcasts below its sensitivity; want %d", node+1, got, want)
-		}
-	}
-	b.send(t, 0, 1, 100, 10, 100)
-	b.send(t, 0, 3, 200, 10, 100)
-	if got := len(b.settled(t, 1)); got != 10 {
-		t.Errorf("the addressee received %d frames; want 10", got)
-	}
-	if got := b.drops(2, radio.BelowSensitivity); got != 20 {
-		t.Errorf("another node missed %d frames that were not for it", got-20)
-	}
-	if got := b.drops(3, radio.BelowSensitivity); got != 10 {
-		t.Errorf("the addressee out of reach missed %d frames; want 10", got)
-	}
-	stranger := []byte{2, 2, 0, 0, 0, 99}
-	if err := b.Nodes[0].Send(b.Nodes[0].Frame(stranger, 0, 100)); err != nil {
-		t.Fatal(err)
-	}
-	b.AwaitRead(t, 0, 41)
-	b.settled(t, 1)
-	if got := b.drops(0, radio.NoReceiver); got != 1 {
+	send(n, 1, virtual.Everybody, 20, 100)
+	check("broadcasts", [5]int{1: 20}, [5]uint64{2: 20})
+	send(n, 1, virtual.Address(2), 10, 100)
+	check("to the second node", [5]int{1: 30}, [5]uint64{2: 20})
+	send(n, 1, virtual.Address(4), 10, 100)
+	check("to a node out of reach", [5]int{1: 30}, [5]uint64{2: 20, 3: 10})
+	send(n, 1, virtual.Stranger, 1, 100)
+	check("to nobody", [5]int{1: 30}, [5]uint64{2: 20, 3: 10})
+	if got := n.Counters(1).Drops[radio.NoReceiver]; got != 1 {
 		t.Errorf("%d frames without a receiver; want 1", got)
 	}
-	b.Conserved(t)
 }
 
-func TestSharesThroughTAPsFollowTheCurve(t *testing.T) {
+func TestSharesFollowTheCurve(t *testing.T) {
 	const frames = 2000
 	for loss, completion := range map[float64]float64{90: 1, 95: 0.75, 100: 0.5, 105: 0.25, 111: 0} {
-		t.Run(fmt.Sprint(loss, " dB"), func(t *testing.T) {
-			radiotest.AtOnePercent(t, func(seed int64) string {
-				config := pipe(everywhere(2, loss), 20e6)
-				config.Seed, config.PCR, config.QueueDepth = seed, curve(t, linearPCR), frames
-				b := newBed(t, 2, config)
-				for first := 0; first < frames; first += 200 {
-					b.send(t, 0, 1, first, 200, 100)
-					b.AwaitRead(t, 0, uint64(first+200))
-				}
-				got := len(b.settled(t, 1))
-				b.Conserved(t)
-				if missed := b.drops(1, radio.LowSINR) + b.drops(1, radio.BelowSensitivity); int(missed)+got != frames {
-					t.Errorf("%d received and %d missed; want %d in all", got, missed, frames)
-				}
-				if d := math.Abs(float64(got) - frames*completion); d > 2.576*math.Sqrt(frames*completion*(1-completion)) {
-					return fmt.Sprintf("%d of %d received; want a share of %v", got, frames, completion)
-				}
-				return ""
-			})
-		})
+		config := pipe(everywhere(2, loss), 20e6)
+		config.Seed, config.PCR, config.QueueDepth = 1, curve(t, linearPCR), frames
+		n := newNetwork(t, 2, config)
+		send(n, 1, virtual.Address(2), frames, 100)
+		n.Settle()
+		got, c := len(n.Received(2)), n.Counters(2)
+		if missed := int(c.Drops[radio.LowSINR] + c.Drops[radio.BelowSensitivity]); missed+got != frames {
+			t.Errorf("%d received and %d missed; want %d in all", got, missed, frames)
+		}
+		// The 99 % interval; the seed is fixed.
+		if d := math.Abs(float64(got) - frames*completion); d > 2.576*math.Sqrt(frames*completion*(1-completion)) {
+			t.Errorf("at %v dB %d of %d received; want a share of %v", loss, got, frames, completion)
+		}
 	}
 }
 
@@ -199,10 +126,10 @@ func TestTheSameFramesAreLostInEveryRunWithTheSameSeed(t *testing.T) {
 	run := func(seed int64) string {
 		config := pipe(everywhere(3, 100), 20e6)
 		config.Seed, config.PCR = seed, curve(t, linearPCR)
-		b := newBed(t, 3, config)
-		b.send(t, 0, -1, 0, 200, 100)
-		b.AwaitRead(t, 0, 200)
-		return fmt.Sprint(b.settled(t, 1), b.settled(t, 2))
+		n := newNetwork(t, 3, config)
+		send(n, 1, virtual.Everybody, 200, 100)
+		n.Settle()
+		return fmt.Sprint(n.Sequences(2), n.Sequences(3))
 	}
 	if a, b := run(5), run(5); a != b {
 		t.Errorf("two runs differ:\n%s\n%s", a, b)
@@ -214,110 +141,92 @@ func TestTheSameFramesAreLostInEveryRunWithTheSameSeed(t *testing.T) {
 
 func TestASilentRadioSendsNothingAndGoesOnReceiving(t *testing.T) {
 	config := pipe(everywhere(2, 70), 4e3)
-	b := newBed(t, 2, config)
-	b.send(t, 0, 1, 0, 3, 500) // one on the air, two wait
-	b.AwaitRead(t, 0, 3)
+	n := newNetwork(t, 2, config)
+	send(n, 1, virtual.Address(2), 3, 500) // one on the air, two wait
 	config.Radio = func(p *radio.Port) phy.Radio {
 		r := emaneRadio(p)
 		r.Transmit = p.NEM != 1
 		return r
 	}
-	b.configure(t, config)
-	b.send(t, 0, 1, 3, 2, 500)
-	b.AwaitRead(t, 0, 5)
-	b.send(t, 1, 0, 100, 2, 60)
-	if got := fmt.Sprint(b.settled(t, 1)); got != "[0]" {
-		t.Errorf("frames %s arrived; want only that which was on the air", got)
+	configure(n, config)
+	send(n, 1, virtual.Address(2), 2, 500)
+	send(n, 2, virtual.Address(1), 2, 60)
+	n.Settle()
+	if got := n.Sequences(2); !slices.Equal(got, []int{0}) {
+		t.Errorf("frames %v arrived; want only that which was on the air", got)
 	}
-	if got := b.drops(0, radio.EmissionControl); got != 4 {
+	if got := n.Counters(1).Drops[radio.EmissionControl]; got != 4 {
 		t.Errorf("%d frames dropped for emission control; want 4", got)
 	}
-	b.AwaitRead(t, 1, 2)
-	if got := fmt.Sprint(b.settled(t, 0)); got != "[100 101]" {
-		t.Errorf("the silent radio received %s; want both frames", got)
+	if got := n.Sequences(1); !slices.Equal(got, []int{5, 6}) {
+		t.Errorf("the silent radio received %v; want both frames", got)
 	}
-	b.Conserved(t)
 }
 
 func TestChangesLeaveWhatIsOnTheAirAsItIs(t *testing.T) {
 	config := pipe(everywhere(2, 70), 16e3) // 500 bytes take 250 ms
-	b := newBed(t, 2, config)
-	b.send(t, 0, 1, 0, 1, 500)
-	b.AwaitRead(t, 0, 1)
+	n := newNetwork(t, 2, config)
+	n.Send(1, virtual.Address(2), 500)
 	config.RateBitsPerSecond, config.Delay = rate(1e6), 100*time.Millisecond
-	b.configure(t, config)
-	first, ok, err := b.Nodes[1].Receive(5 * time.Second)
-	if !ok || err != nil || first.Delay() < 250*time.Millisecond {
-		t.Errorf("the frame on the air took %v, %v, %v; want 250 ms as before the change", first.Delay(), ok, err)
-	}
-	best := time.Hour
-	for i := range 5 {
-		b.send(t, 0, 1, i+1, 1, 500)
-		r, _, _ := b.Nodes[1].Receive(5 * time.Second)
-		best = min(best, r.Delay())
-	}
-	if best < 104*time.Millisecond || best > 130*time.Millisecond {
-		t.Errorf("a frame after the change took %v; want 104 ms", best)
+	configure(n, config)
+	n.Settle()
+	n.Send(1, virtual.Address(2), 500)
+	n.Settle()
+	for i, want := range []time.Duration{250 * time.Millisecond, 104 * time.Millisecond} {
+		if got := n.Received(2)[i].Delay(); got != want {
+			t.Errorf("frame %d took %v; want %v", i, got, want)
+		}
 	}
 }
 
-func TestAHiddenTerminalAndHalfDuplexThroughTAPs(t *testing.T) {
+func TestHiddenTerminalsInterfere(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*rfpipe.Config)
+		interference phy.Interference
 		// what the node in the middle gets of two that send at once, and itself sends nothing
-		middle int
-		reason radio.Reason
+		middle     int
+		interfered uint64
 	}{
-		"EMANE's RF pipe: no collisions": {func(*rfpipe.Config) {}, 2, 0},
-		"all interfere":                  {func(c *rfpipe.Config) { c.Interference = phy.All }, 0, radio.Interfered},
+		"EMANE's RF pipe: no collisions": {phy.None, 2, 0},
+		"all interfere":                  {phy.All, 0, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			config := pipe(world{{2, 1}: 80, {3, 1}: 80, {1, 2}: 80, {1, 3}: 80}, 6e3) // 2 and 3 are out of each other's range
-			config.PCR = curve(t, linearPCR)
-			c.change(&config)
-			b := newBed(t, 3, config)
-			b.send(t, 1, 0, 0, 1, 400) // 533 ms
-			b.send(t, 2, 0, 1, 1, 400)
-			b.AwaitRead(t, 1, 1)
-			b.AwaitRead(t, 2, 1)
-			if got := len(b.settled(t, 0)); got != c.middle {
-				t.Errorf("the node in the middle received %d frames; want %d", got, c.middle)
-			}
-			if c.reason != 0 && b.drops(0, c.reason) != 2 {
-				t.Errorf("%d frames counted as %v; want 2", b.drops(0, c.reason), c.reason)
-			}
-			b.Conserved(t)
-		})
+		config := pipe(world{{2, 1}: 80, {3, 1}: 80, {1, 2}: 80, {1, 3}: 80}, 6e3) // 2 and 3 are out of each other's range
+		config.PCR, config.Interference = curve(t, linearPCR), c.interference
+		n := newNetwork(t, 3, config)
+		n.Send(2, virtual.Address(1), 400)
+		n.Send(3, virtual.Address(1), 400)
+		n.Settle()
+		if got, lost := len(n.Received(1)), n.Counters(1).Drops[radio.Interfered]; got != c.middle || lost != c.interfered {
+			t.Errorf("%s: the node in the middle received %d frames, and %d interfered; want %d and %d", name, got, lost, c.middle, c.interfered)
+		}
 	}
-	for name, half := range map[string]bool{"full duplex": false, "half duplex": true} {
-		t.Run(name, func(t *testing.T) {
-			config := pipe(everywhere(2, 80), 6e3)
-			config.HalfDuplex = half
-			b := newBed(t, 2, config)
-			b.send(t, 0, 1, 0, 1, 400)
-			b.send(t, 1, 0, 1, 1, 400)
-			b.AwaitRead(t, 0, 1)
-			b.AwaitRead(t, 1, 1)
-			got := len(b.settled(t, 0)) + len(b.settled(t, 1))
-			lost := b.drops(0, radio.HalfDuplex) + b.drops(1, radio.HalfDuplex)
-			if half && (got != 0 || lost != 2) || !half && got != 2 {
-				t.Errorf("two that sent to each other at once: %d frames received, %d lost as halfDuplex", got, lost)
-			}
-		})
+}
+
+func TestAHalfDuplexRadioReceivesNothingWhileItSends(t *testing.T) {
+	for half, want := range map[bool]int{false: 2, true: 0} {
+		config := pipe(everywhere(2, 80), 6e3)
+		config.HalfDuplex = half
+		n := newNetwork(t, 2, config)
+		n.Send(1, virtual.Address(2), 400)
+		n.Send(2, virtual.Address(1), 400)
+		n.Settle()
+		got := len(n.Received(1)) + len(n.Received(2))
+		lost := n.Counters(1).Drops[radio.HalfDuplex] + n.Counters(2).Drops[radio.HalfDuplex]
+		if got != want || int(lost) != 2-want {
+			t.Errorf("half duplex %v, and two send to each other at once: %d frames received, %d lost as halfDuplex", half, got, lost)
+		}
 	}
 }
 
 func TestStatisticsHaveTheLinksAndTheTransmissions(t *testing.T) {
-	b := newBed(t, 3, pipe(world{{1, 2}: 80, {1, 3}: 112}, 10e6))
-	b.send(t, 0, -1, 0, 7, 100)
-	b.AwaitRead(t, 0, 7)
-	b.settled(t, 1)
-	all := statistics(b)
+	n := newNetwork(t, 3, pipe(world{{1, 2}: 80, {1, 3}: 112}, 10e6))
+	send(n, 1, virtual.Everybody, 7, 100)
+	n.Settle()
+	all := statistics(n)
 	if all[0].Transmissions != 7 || len(all[0].Links) != 0 {
 		t.Errorf("sender: %+v; want 7 transmissions and nothing heard", all[0])
 	}
 	near, far := all[1].Links, all[2].Links
-	if len(near) != 1 || near[0].From != b.Ports[0] || near[0].Received != 7 || near[0].SINRDB != 30 || near[0].PowerDBm != -80 {
+	if len(near) != 1 || near[0].From != n.Port(1) || near[0].Received != 7 || near[0].SINRDB != 30 || near[0].PowerDBm != -80 {
 		t.Errorf("near receiver: %+v; want 7 received at -80 dBm, 30 dB", near)
 	}
 	if len(far) != 1 || far[0].Received != 0 || far[0].Missed[0] != 7 {
@@ -326,17 +235,99 @@ func TestStatisticsHaveTheLinksAndTheTransmissions(t *testing.T) {
 }
 
 func TestMembersMayComeAndGoWhileFramesAreUnderWay(t *testing.T) {
-	b := newBed(t, 3, pipe(everywhere(3, 70), 16e3))
-	b.send(t, 0, -1, 0, 2, 200)
-	b.send(t, 1, -1, 10, 2, 200)
-	b.AwaitRead(t, 0, 2)
-	b.AwaitRead(t, 1, 2)
-	b.Ports[0].Detach()
-	if got := fmt.Sprint(b.settled(t, 2)); got != "[10 11]" {
+	n := newNetwork(t, 3, pipe(everywhere(3, 70), 16e3))
+	send(n, 1, virtual.Everybody, 2, 200)
+	send(n, 2, virtual.Everybody, 2, 200)
+	n.Leave(1)
+	n.Settle()
+	if got := n.Sequences(3); !slices.Equal(got, []int{2, 3}) {
 		t.Errorf("frames %v arrived; want those of the node that stayed", got)
 	}
-	if last := b.Ports[0].CurrentCounters(); last.InFlight != 0 || last.FramesSent != last.Released {
+	if last := n.Counters(1); last.InFlight != 0 || last.FramesSent != last.Released {
 		t.Errorf("the node that left: %+v; want its frames to have ended", last)
 	}
-	b.Conserved(t)
+}
+
+func TestAFrameAllocatesNothing(t *testing.T) {
+	config := pipe(everywhere(5, 70), 100e6)
+	config.PCR, config.Delay, config.Jitter = curve(t, linearPCR), 20e3, 10e3
+	if each := virtual.Allocations(newNetwork(t, 5, config), 1); each != 0 {
+		t.Errorf("%v allocations per frame; want none", each)
+	}
+}
+
+// onHosts is a network with one node on each host.
+func onHosts(hosts int, config rfpipe.Config) *virtual.Network {
+	var models []radio.Model
+	for range hosts {
+		models = append(models, rfpipe.New(config))
+	}
+	n := virtual.New(1500, models...)
+	n.JoinAll(hosts)
+	return n
+}
+
+func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
+	const frames = 200
+	config := pipe(everywhere(2, 100), 10e6) // 10 dB: half of them
+	config.PCR, config.Seed = curve(t, linearPCR), 4711
+	one, several := newNetwork(t, 2, config), onHosts(2, config)
+	for _, n := range []*virtual.Network{one, several} {
+		send(n, 1, virtual.Everybody, frames, 200)
+		n.Settle()
+	}
+	if want, got := one.Received(2), several.Received(2); len(want) == 0 || len(want) == frames || !slices.Equal(got, want) {
+		t.Errorf("on two hosts %d frames arrived, %v; on one %d, %v", len(got), got, len(want), want)
+	}
+	if sender := several.Counters(1); sender.Released != frames || sender.InFlight != 0 {
+		t.Errorf("the sender's host has %d of %d frames as released, %d under way", sender.Released, frames, sender.InFlight)
+	}
+	if c := several.Counters(2); c.Lateness.Count != c.FramesReceived || c.FramesReceived+c.Drops[radio.LowSINR] != frames {
+		t.Errorf("counters %+v of the receiver; want every frame received or missed, and the lateness of those received", c)
+	}
+}
+
+func TestTransmissionsInterfereAcrossHosts(t *testing.T) {
+	config := pipe(everywhere(3, 90), 10e3) // alone every frame arrives, and takes 160 ms
+	config.PCR, config.Interference = curve(t, linearPCR), phy.All
+	n := onHosts(3, config)
+	var whole, bare []int // the sources of what comes to node 2 with and without its frame
+	n.Shipped = func(_, to *virtual.Host, s *radio.Shipment) {
+		switch {
+		case to != n.Home(2):
+		case len(s.Data) > 0:
+			whole = append(whole, s.Source)
+		default:
+			bare = append(bare, s.Source)
+		}
+	}
+	n.Send(1, virtual.Address(2), 200)
+	n.Send(3, virtual.Address(1), 200)
+	n.Settle()
+	if lost := n.Counters(2).Drops[radio.Interfered]; lost != 1 {
+		t.Errorf("%d frames interfered; want 1", lost)
+	}
+	if !slices.Equal(whole, []int{1}) || !slices.Equal(bare, []int{3}) {
+		t.Errorf("whole frames came from %v, others from %v; want 1, and 3, whose frame is for another", whole, bare)
+	}
+}
+
+func TestALocalPortReplacesThatOfAnotherHost(t *testing.T) {
+	n := onHosts(2, pipe(everywhere(2, 0), 0))
+	here := n.Home(1)
+	local := radio.PortOptions{NEM: 2, MAC: virtual.Address(2)}
+	if _, err := here.Network.Attach(n.Now, local); err != nil {
+		t.Fatal(err)
+	}
+	n.Shipped = func(_, _ *virtual.Host, s *radio.Shipment) { t.Errorf("%+v went to the other host", s) }
+	n.Send(1, virtual.Address(2), 100)
+	n.Settle()
+	if len(n.Received(2)) != 1 {
+		t.Errorf("received %v; want one frame here", n.Received(2))
+	}
+	far := local
+	far.Host = here.Ports[2].Host
+	if _, err := here.Network.Attach(n.Now, far); err == nil {
+		t.Error("a port elsewhere took the place of one here")
+	}
 }

@@ -57,11 +57,9 @@ type Config struct {
 	// a broadcast.
 	AdaptiveRates []Rate
 	Queue         Queue
-	// EpochOffset is CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds; nil for this machine's. Slots are
-	// aligned to the Unix epoch. All hosts of a network use one clock, to less than half a slot.
+	// EpochOffset is the time since the Unix epoch, to which slots are aligned, minus that of the engine, nanoseconds.
+	// All hosts of a network use one clock, to less than half a slot.
 	EpochOffset func() int64
-	// Now is CLOCK_MONOTONIC in nanoseconds; nil for this machine's.
-	Now func() int64
 }
 
 // CheckRates returns an error that names an impossible adaptive rate, or nil.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 )
@@ -115,12 +114,6 @@ func New(config Config) *Model {
 
 // setConfig sets the config, with defaults for missing fields.
 func (m *Model) setConfig(config Config) {
-	if config.EpochOffset == nil {
-		config.EpochOffset = EpochOffset
-	}
-	if config.Now == nil {
-		config.Now = clock.Monotonic
-	}
 	if config.Schedule == nil {
 		config.Schedule = &Schedule{structure: Structure{Frames: 1, Slots: 1, SlotDuration: maxSlotDuration, BandwidthHertz: 1}}
 	}
@@ -143,12 +136,11 @@ func (m *Model) mediumConfig() phy.Config {
 // Configure changes the radios and the schedule, without disturbing what is being sent. A node whose schedule
 // changes listens by the new one at once. As in EMANE, it sends nothing until the start of the next
 // multiframe. A node whose schedule stays the same continues.
-func (m *Model) Configure(config Config) {
+func (m *Model) Configure(now int64, config Config) {
 	before, offset := m.config.Schedule, m.time.offset
 	m.setConfig(config)
 	m.time.offset = offset // only followClock changes it
 	m.medium.Configure(m.mediumConfig())
-	now := m.config.Now()
 	resume := m.time.nextMultiframe(now)
 	if own := m.localSlot(); own != nil {
 		resume = m.time.nextMultiframe(max(now, own.end))
@@ -164,7 +156,7 @@ func (m *Model) Configure(config Config) {
 }
 
 // Members implements radio.Model.
-func (m *Model) Members(ports []*radio.Port) {
+func (m *Model) Members(now int64, ports []*radio.Port) {
 	before := make(map[*radio.Port]*station, len(m.stations))
 	from := make(map[*radio.Port]int, len(m.stations))
 	for slot, s := range m.stations {
@@ -177,7 +169,7 @@ func (m *Model) Members(ports []*radio.Port) {
 			moved[slot] = from[p]
 			delete(before, p)
 		} else {
-			stations[slot] = m.newStation(p)
+			stations[slot] = m.newStation(now, p)
 		}
 	}
 	for _, s := range before {
@@ -187,7 +179,7 @@ func (m *Model) Members(ports []*radio.Port) {
 	m.outcomes, m.inRange = make([]burstOutcome, len(ports)), make([]burstsInRange, len(ports))
 	m.medium.Members(ports)
 	m.moveReceivers(moved)
-	m.planSlots(m.config.Now())
+	m.planSlots(now)
 }
 
 // moveReceivers moves data kept by receiver to the receivers' new slots. from has their previous slots, -1 for new
@@ -210,8 +202,8 @@ func (m *Model) moveReceivers(from []int) {
 	}
 }
 
-func (m *Model) newStation(p *radio.Port) *station {
-	s := &station{port: p, plan: m.config.Schedule.plans[p.NEM], next: never, resume: m.time.nextMultiframe(m.config.Now())}
+func (m *Model) newStation(now int64, p *radio.Port) *station {
+	s := &station{port: p, plan: m.config.Schedule.plans[p.NEM], next: never, resume: m.time.nextMultiframe(now)}
 	s.burst.station, s.options = s, &m.config.Queue
 	if len(m.rates) > 0 {
 		s.mayJoin = func(e *entry) bool { return m.rateFor(s, e) >= s.air.RateBitsPerSecond }

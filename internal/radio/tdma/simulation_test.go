@@ -113,7 +113,7 @@ func newSimulation(t testing.TB, count int, change func(c *Config)) *simulation 
 	s := &simulation{t: t, now: 1e9, wakeAt: never, received: map[*radio.Port][]arrival{}, dropped: map[radio.Reason]int{},
 		missed: map[*radio.Port]map[radio.Reason]int{}}
 	s.config = Config{Seed: 1, Environment: s, Interference: phy.All, Queue: DefaultQueue(),
-		EpochOffset: func() int64 { return epoch }, Now: func() int64 { return s.now },
+		EpochOffset: func() int64 { return epoch },
 		Radio: func(*radio.Port) phy.Radio {
 			return phy.Radio{FrequencyHertz: 2.4e9, BandwidthHertz: 1, NoiseFigureDB: 4, SubID: 1, Transmit: true}
 		}}
@@ -132,13 +132,13 @@ func newSimulation(t testing.TB, count int, change func(c *Config)) *simulation 
 
 func (s *simulation) attach(ports ...*radio.Port) {
 	s.ports = ports
-	s.model.Members(ports)
+	s.model.Members(s.now, ports)
 }
 
 // configure changes the model's configuration.
 func (s *simulation) configure(change func(c *Config)) {
 	change(&s.config)
-	s.model.Configure(s.config)
+	s.model.Configure(s.now, s.config)
 }
 
 // advanceTo lets the time pass up to and including a moment.

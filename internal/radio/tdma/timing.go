@@ -1,11 +1,8 @@
 package tdma
 
 import (
-	"math"
 	"slices"
 	"sort"
-
-	"vignette.dev/vignette/internal/clock"
 )
 
 // timing translates between CLOCK_MONOTONIC in nanoseconds and absolute indexes of slots, counted from the
@@ -40,24 +37,6 @@ func (t *timing) nextMultiframe(now int64) int64 {
 func (t *timing) position(slot int64) (frame, index int64) {
 	index = slot % t.slots
 	return slot / t.slots % t.frames, index
-}
-
-// EpochOffset of this machine: CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds. It is read between two
-// readings of the other clock, and again if those are far apart.
-func EpochOffset() int64 {
-	best, offset := int64(math.MaxInt64), int64(0)
-	for range 5 {
-		before := clock.Monotonic()
-		realtime := clock.Realtime()
-		after := clock.Monotonic()
-		if after-before < best {
-			best, offset = after-before, realtime-before-(after-before)/2
-		}
-		if best < 1000 {
-			break
-		}
-	}
-	return offset
 }
 
 // scheduleComparison compares two schedules node by node.

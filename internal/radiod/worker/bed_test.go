@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -37,7 +37,7 @@ func newManager(t *testing.T) *Manager {
 // managerWith makes a manager as a new worker of that parent has it, and the descriptors it took over.
 func managerWith(t *testing.T, parent *holder.Holder, directory string) (*Manager, map[string]int) {
 	t.Helper()
-	return managerOf(t, parent, directory, radio.Options{})
+	return managerOf(t, parent, directory, driver.Options{})
 }
 
 // TestMain makes this program the routers' process where that is what it was started for.
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 }
 
 // managerOf a worker whose loops have these options.
-func managerOf(t *testing.T, parent *holder.Holder, directory string, options radio.Options) (*Manager, map[string]int) {
+func managerOf(t *testing.T, parent *holder.Holder, directory string, options driver.Options) (*Manager, map[string]int) {
 	t.Helper()
 	ours, file, err := holder.Pair()
 	if err != nil {
@@ -68,11 +68,11 @@ func managerOf(t *testing.T, parent *holder.Holder, directory string, options ra
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := radio.New(options)
+	engine, err := driver.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if options != (radio.Options{}) {
+	if options != (driver.Options{}) {
 		if err := engine.RaisePriority(); err != nil {
 			t.Log(err)
 		}

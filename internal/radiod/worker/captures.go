@@ -9,6 +9,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
 )
 
@@ -19,7 +20,7 @@ func (t portTap) Frame(direction radio.Direction, data []byte) {
 	t.Tap.Frame(direction == radio.Out, data)
 }
 
-func install(port *radio.Port) func(*capture.Tap) {
+func install(port *driver.Port) func(*capture.Tap) {
 	return func(t *capture.Tap) { port.SetTap(tapOf(t)) }
 }
 

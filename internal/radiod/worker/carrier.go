@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -83,8 +84,9 @@ func (m taps) join(n *network, a *attachment) error {
 		}
 	}
 	key, containerID := a.key(), a.ContainerID
-	options := radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
-		Descriptor: a.fd, Ledger: &a.counters.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
+	options := driver.PortOptions{Descriptor: a.fd,
+		PortOptions: radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac, Ledger: &a.counters.ledger},
+		Gone:        func() { m.interfaceGone(key, containerID) }}
 	if err := m.setCaptures(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
 		n.message = err.Error()
 		if !m.restoring && !n.hasBegun() { // a run does not begin without its captures
@@ -94,7 +96,7 @@ func (m taps) join(n *network, a *attachment) error {
 	if a.port, err = n.running.Attach(options); err != nil {
 		return err
 	}
-	a.counters.keepMappedFor(a.port)
+	a.counters.keepMappedFor(a.port.Port)
 	return nil
 }
 

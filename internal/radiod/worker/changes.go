@@ -169,7 +169,7 @@ func (m *Manager) schedule(n *network, r *replay) {
 		carriedOut := r.advance(realtime - r.t0)
 		s, silent := r.snapshot()
 		if carriedOut > 0 {
-			s.configure(model)
+			s.configure(now, model)
 			m.publishSilence(n, s, silent)
 			for _, c := range r.changes[first:r.next] {
 				m.countChange(name, time.Duration(realtime-r.t0-c.AtNanoseconds))

@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -205,7 +206,7 @@ type onAir struct {
 
 func newOnAir(t *testing.T, spec *v1alpha1.RadioNetworkSpec) *onAir {
 	t.Helper()
-	engine, err := radio.New(radio.Options{})
+	engine, err := driver.New(driver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +233,8 @@ func (o *onAir) attachSockets(t *testing.T, nem int) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
-	_, err = o.network.running.Attach(radio.PortOptions{Name: map[int]string{1: "red", 2: "blue"}[nem], NEM: nem, MAC: radio.MAC(nem), Descriptor: fds[1]})
+	_, err = o.network.running.Attach(driver.PortOptions{Descriptor: fds[1],
+		PortOptions: radio.PortOptions{Name: map[int]string{1: "red", 2: "blue"}[nem], NEM: nem, MAC: radio.MAC(nem)}})
 	if err != nil {
 		t.Fatal(err)
 	}

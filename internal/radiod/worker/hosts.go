@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -65,7 +66,7 @@ type distributedNetwork struct {
 	runUID string
 	object *v1alpha1.RadioNetwork
 	// running carries its frames here, or driver does, which has no ports.
-	running *radio.Network
+	running *driver.Network
 	driver  *emaned.Driver
 	clock   *slotClock
 	hosts   map[string]*remoteHost
@@ -74,7 +75,7 @@ type distributedNetwork struct {
 
 type remotePort struct {
 	host *remoteHost
-	port *radio.Port
+	port *driver.Port
 }
 
 // remoteHost takes a network's transmissions to another host. It implements radio.Host.
@@ -259,7 +260,8 @@ func (h *Hosts) updatePorts(s *distributedNetwork, wanted map[int]string) {
 		if err != nil {
 			continue // its own host reports that
 		}
-		port, err := s.running.Attach(radio.PortOptions{Name: member.Node, Group: member.Group, NEM: int(member.NEM), MAC: mac, Host: far})
+		port, err := s.running.Attach(driver.PortOptions{
+			PortOptions: radio.PortOptions{Name: member.Node, Group: member.Group, NEM: int(member.NEM), MAC: mac, Host: far}})
 		if err != nil {
 			continue // it is local by now, and its host's entry is old
 		}
@@ -293,7 +295,7 @@ func (h *Hosts) receive(from string, message []byte) {
 	h.wiring.RLock()
 	s := h.byID[id]
 	known := s != nil && s.ports[shipment.Source] != nil && s.ports[shipment.Source].host.name == from
-	var running *radio.Network
+	var running *driver.Network
 	var slots *slotClock
 	if known {
 		running, slots = s.running, s.clock

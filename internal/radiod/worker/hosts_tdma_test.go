@@ -15,7 +15,6 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/peers"
 )
 
@@ -244,7 +243,7 @@ func TestSlotsGoByOneHostsClock(t *testing.T) {
 	spreadOver(t, n, a, b)
 	clockOf := func(s *site) *slotClock { return &s.networks[string(n.UID)].environment.clock }
 	off := func() time.Duration {
-		return time.Duration(clockOf(b).offset() - tdma.EpochOffset() - int64(250*time.Millisecond))
+		return time.Duration(clockOf(b).offset() - clock.EpochOffset() - int64(250*time.Millisecond))
 	}
 	uncertainty := b.hosts.peers.Peer("host-a").Clock().Uncertainty + 50*time.Microsecond
 	if off().Abs() > uncertainty {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	scenariocompile "vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -86,7 +87,7 @@ func manyMovingNodes(t *testing.T) *physicalBed {
 	waveform.RFPipe.PHY.Bandwidth, waveform.RFPipe.PHY.TransmitPower = "250kHz", "25dBm"
 	waveform.RFPipe.PCR = manyPCR
 	b := newPhysicalBed(t, manyNodes, waveform)
-	b.engine = radio.Options{Nice: radio.DefaultNice}
+	b.engine = driver.Options{Nice: driver.DefaultNice}
 	hello, validity, tc, tcValidity := v1alpha1.Duration("2s"), v1alpha1.Duration("20s"), v1alpha1.Duration("8s"), v1alpha1.Duration("80s")
 	b.object.Spec.Routing = &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: &hello, HelloValidity: &validity, TC: &tc, TCValidity: &tcValidity,
 		Metric: v1alpha1.MetricDAT}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -33,7 +34,7 @@ type Options struct {
 	Host string
 	// StateDirectory on the host.
 	StateDirectory string
-	Engine         *radio.Engine
+	Engine         *driver.Driver
 	Keeper         Keeper
 	Finder         netns.Finder
 	Log            *slog.Logger
@@ -54,7 +55,7 @@ type memberKey struct{ podUID, interfaceName string }
 // network is a RadioNetwork and, while it has attachments here, its engine's network.
 type network struct {
 	object          *v1alpha1.RadioNetwork
-	running         *radio.Network
+	running         *driver.Network
 	initialSettings settings // of the model when it was made
 	environment     *environment
 	driver          *emaned.Driver      // of a network that EMANE carries, while it has attachments here; running is nil then
@@ -77,7 +78,7 @@ type attachment struct {
 	fd int
 	// closed reports whether fd is closed, and may be another file's now. Manager.closing guards it.
 	closed   bool
-	port     *radio.Port
+	port     *driver.Port
 	tap      *capture.Tap
 	counters *counterFile
 	// traffic of a radio that EMANE carries, as last counted by the kernel.

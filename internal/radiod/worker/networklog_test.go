@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/scenario"
@@ -112,7 +113,7 @@ func (h heard) AppendLinks(all []phy.LinkStatistics, p *radio.Port) []phy.LinkSt
 }
 
 func TestReceiversLinksAreSampledInRotation(t *testing.T) {
-	engine, err := radio.New(radio.Options{})
+	engine, err := driver.New(driver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radioqueue"
 )
@@ -102,7 +102,7 @@ func (m *Manager) listenQueues(pod string, a *attachment) (*radioqueue.Server, e
 // queuesOf returns the queues of a pod's radios, by network. Queues of radios that EMANE carries are not
 // known.
 func (m *Manager) queuesOf(pod string) (report radioqueue.Report) {
-	ports := map[string]*radio.Port{}
+	ports := map[string]*driver.Port{}
 	m.mu.Lock()
 	for _, a := range m.attachments {
 		if a.PodUID == pod && a.port != nil {

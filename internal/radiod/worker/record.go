@@ -46,7 +46,7 @@ func (n *network) readSlots(a *attachment) {
 		return
 	}
 	n.running.Do(func(_ *radio.Network, model radio.Model) {
-		a.slots = n.initialSettings.statistics(model, a.port, true).slots
+		a.slots = n.initialSettings.statistics(model, a.port.Port, true).slots
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -61,7 +62,7 @@ func (r *recorder) gap(t *testing.T, kind string) runapi.RadioGap {
 type radiodBed struct {
 	parent    *holder.Holder
 	directory string
-	engine    radio.Options // of its workers; they raise the whole process if it says so
+	engine    driver.Options // of its workers; they raise the whole process if it says so
 }
 
 func newRadiod(t *testing.T) radiodBed {

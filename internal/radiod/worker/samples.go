@@ -19,7 +19,6 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -227,7 +226,7 @@ func (s *Sampler) sampleRun(now int64, r *runLog, networks []NetworkCounters) er
 }
 
 func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters) (failed error) {
-	toRealtime := tdma.EpochOffset()
+	toRealtime := clock.EpochOffset()
 	for _, n := range networks {
 		for i := range n.Nodes {
 			node := &n.Nodes[i]
@@ -253,7 +252,7 @@ func (s *Sampler) sampleLate(now int64, networks []NetworkCounters, byLoop [][]r
 	s.mu.Lock()
 	runs := maps.Clone(s.runs)
 	s.mu.Unlock()
-	toRealtime := tdma.EpochOffset()
+	toRealtime := clock.EpochOffset()
 	for uid, r := range runs {
 		loops := append(r.loops, serve[uid]...)
 		r.loops = serve[uid]

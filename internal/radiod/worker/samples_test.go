@@ -29,6 +29,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/internal/runapi"
@@ -230,7 +231,7 @@ func TestASealedRunTakesNothing(t *testing.T) {
 }
 
 func newSampler(directory string) *Sampler {
-	return &Sampler{Manager: &Manager{Options: Options{Engine: &radio.Engine{}}}, Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*runLog{}}
+	return &Sampler{Manager: &Manager{Options: Options{Engine: &driver.Driver{}}}, Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*runLog{}}
 }
 
 func countersOf(sent uint64, inFlight int) []NetworkCounters {

@@ -5,7 +5,6 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/tdma"
 )
 
 // slotClock is the clock of a network's time slots: the CLOCK_REALTIME of one of its hosts, which the others
@@ -21,7 +20,7 @@ func (c *slotClock) offset() int64 {
 	if followed := c.followed.Load(); followed != 0 {
 		return followed
 	}
-	return tdma.EpochOffset()
+	return clock.EpochOffset()
 }
 
 // agrees reports whether another host's slot is the same here. Its index and its start by the measured

@@ -83,7 +83,9 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 	defer m.mu.Unlock()
 	byPort := make(map[*radio.Port]*attachment, len(m.attachments))
 	for _, a := range m.attachments {
-		byPort[a.port] = a
+		if a.port != nil {
+			byPort[a.port.Port] = a
+		}
 	}
 	var all []NetworkCounters
 	routed := m.countRouting()

@@ -21,7 +21,7 @@ type settings interface {
 	model() radio.Model
 	// configure changes a model of the same waveform without disturbing frames in flight, on the thread of
 	// its loop.
-	configure(model radio.Model)
+	configure(now int64, model radio.Model)
 	// statistics of a port in a model of the same waveform, on the thread of its loop. With reset, worst
 	// values start again.
 	statistics(model radio.Model, p *radio.Port, reset bool) nodeStatistics

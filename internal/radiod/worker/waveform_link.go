@@ -55,8 +55,8 @@ func (w *links) snapshot() settings {
 
 type linkSettings struct{ link.Config }
 
-func (s linkSettings) model() radio.Model          { return link.New(s.Config) }
-func (s linkSettings) configure(model radio.Model) { model.(*link.Model).Configure(s.Config) }
+func (s linkSettings) model() radio.Model                   { return link.New(s.Config) }
+func (s linkSettings) configure(_ int64, model radio.Model) { model.(*link.Model).Configure(s.Config) }
 
 // statistics are empty: the engine has all counters of nodes and links.
 func (s linkSettings) statistics(radio.Model, *radio.Port, bool) (none nodeStatistics) { return none }

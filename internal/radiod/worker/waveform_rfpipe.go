@@ -100,8 +100,10 @@ func (w *pipes) snapshot() settings {
 
 type pipeSettings struct{ rfpipe.Config }
 
-func (s pipeSettings) model() radio.Model          { return rfpipe.New(s.Config) }
-func (s pipeSettings) configure(model radio.Model) { model.(*rfpipe.Model).Configure(s.Config) }
+func (s pipeSettings) model() radio.Model { return rfpipe.New(s.Config) }
+func (s pipeSettings) configure(_ int64, model radio.Model) {
+	model.(*rfpipe.Model).Configure(s.Config)
+}
 
 func (s pipeSettings) medium(model radio.Model) heardLinks { return model.(*rfpipe.Model).Medium() }
 

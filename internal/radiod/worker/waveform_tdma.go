@@ -148,8 +148,10 @@ func (w *slots) snapshot() settings {
 
 type slotSettings struct{ tdma.Config }
 
-func (s slotSettings) model() radio.Model          { return tdma.New(s.Config) }
-func (s slotSettings) configure(model radio.Model) { model.(*tdma.Model).Configure(s.Config) }
+func (s slotSettings) model() radio.Model { return tdma.New(s.Config) }
+func (s slotSettings) configure(now int64, model radio.Model) {
+	model.(*tdma.Model).Configure(now, s.Config)
+}
 
 func (s slotSettings) medium(model radio.Model) heardLinks { return model.(*tdma.Model).Medium() }
 

@@ -21,7 +21,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/olsr"
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/routing"
 )
@@ -39,7 +39,7 @@ const (
 type Options struct {
 	// Engine whose loops the process must not disturb. The process has the priority of the rest of the
 	// engine's process.
-	Engine radio.Options
+	Engine driver.Options
 	// Ended is called when the process has ended, for whatever reason. Nil is allowed.
 	Ended func()
 }

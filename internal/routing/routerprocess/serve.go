@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/olsr"
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/routing"
 )
 
@@ -27,7 +27,7 @@ const minPs = 4
 // Serve is the routers' process. It handles requests of the process that started it, and returns when that
 // has ended, as if all instances had been left.
 func Serve(log *slog.Logger, arguments []string) error {
-	var priority radio.Options
+	var priority driver.Options
 	flags := flag.NewFlagSet(Command, flag.ContinueOnError)
 	flags.IntVar(&priority.Nice, "nice", 0, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&priority.Realtime, "realtime", 0, "as radiod's")
@@ -46,7 +46,7 @@ func Serve(log *slog.Logger, arguments []string) error {
 	}
 	_ = os.WriteFile("/proc/self/comm", []byte(Command), 0) // for ps and top only
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), minPs))
-	_ = radio.RaiseProcessPriority(priority) // radiod has logged a refusal
+	_ = driver.RaiseProcessPriority(priority) // radiod has logged a refusal
 	host, err := routing.NewHost(log)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
@@ -68,8 +69,8 @@ func resident() (int64, error) {
 }
 
 // Engine carries frames between inherited TAPs through a model. Nodes have the NEM ids from 1 on.
-func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error) {
-	engine, err := radio.New(options)
+func Engine(nodes int, options driver.Options, model radio.Model) (Measure, error) {
+	engine, err := driver.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,8 @@ func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error
 		return nil, err
 	}
 	for i := range nodes {
-		_, err := network.Attach(radio.PortOptions{Name: strconv.Itoa(i), NEM: i + 1, MAC: radio.MAC(0x020200000000 + i + 1), Descriptor: firstTAP + i})
+		_, err := network.Attach(driver.PortOptions{Descriptor: firstTAP + i,
+			PortOptions: radio.PortOptions{Name: strconv.Itoa(i), NEM: i + 1, MAC: radio.MAC(0x020200000000 + i + 1)}})
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +99,7 @@ func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error
 }
 
 // Hub is the base of the comparison: epoll, a read, one write per other TAP.
-func Hub(nodes int, options radio.Options) (Measure, error) {
+func Hub(nodes int, options driver.Options) (Measure, error) {
 	epoll, err := unix.EpollCreate1(0)
 	if err != nil {
 		return nil, err
@@ -107,11 +109,11 @@ func Hub(nodes int, options radio.Options) (Measure, error) {
 			return nil, err
 		}
 	}
-	_ = radio.RaiseProcessPriority(options) // as the engine's
-	delivered := new(uint64)                // read without a lock: a report may miss the current frame
+	_ = driver.RaiseProcessPriority(options) // as the engine's
+	delivered := new(uint64)                 // read without a lock: a report may miss the current frame
 	go func() {
 		runtime.LockOSThread()
-		_ = radio.SetThreadPriority(options) // as the engine: a refusal affects both
+		_ = driver.SetThreadPriority(options) // as the engine: a refusal affects both
 		buffer, events := make([]byte, 65536), make([]unix.EpollEvent, 64)
 		for {
 			count, _ := unix.EpollWait(epoll, events, -1)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/test/bench/carrier"
 )
@@ -17,7 +17,7 @@ func carry(s *settings, model string, nodes int) error {
 	if err != nil {
 		return err
 	}
-	measure, err := carrier.Engine(nodes, radio.Options{Nice: radio.DefaultNice, Realtime: s.realtime}, m) // as in radiod
+	measure, err := carrier.Engine(nodes, driver.Options{Nice: driver.DefaultNice, Realtime: s.realtime}, m) // as in radiod
 	if err != nil {
 		return err
 	}

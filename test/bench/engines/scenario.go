@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
@@ -121,6 +122,6 @@ func newModel(s *settings, kind string, nodes int) (radio.Model, error) {
 		return nil, err
 	}
 	schedule, err := emane.Schedule(spec)
-	return tdma.New(tdma.Config{Seed: int64(s.seed), Radio: radioOf, Environment: w, PCR: curve, Interference: phy.All,
+	return tdma.New(tdma.Config{EpochOffset: clock.EpochOffset, Seed: int64(s.seed), Radio: radioOf, Environment: w, PCR: curve, Interference: phy.All,
 		Schedule: schedule, Queue: tdma.DefaultQueue()}), err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
@@ -17,13 +18,14 @@ const mtu = 1500
 
 // bed is two or more nodes on one network of an engine in this process.
 type bed struct {
-	engine  *radio.Engine
-	network *radio.Network
+	engine  *driver.Driver
+	network *driver.Network
+	ports   []*driver.Port
 	nodes   []*radiotest.Node
 }
 
 func newBed(nodes int, p link.Parameters) (*bed, error) {
-	engine, err := radio.New(engineOptions)
+	engine, err := driver.New(engineOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +40,13 @@ func newBed(nodes int, p link.Parameters) (*bed, error) {
 		}
 		b.nodes = append(b.nodes, n)
 	}
-	_, err = radiotest.Join(b.network, b.nodes...)
+	b.ports, err = radiotest.Join(b.network, b.nodes...)
 	return b, err
 }
 
 func (b *bed) close() {
-	for _, s := range b.network.Snapshot(false) {
-		s.Port.Detach()
+	for _, p := range b.ports {
+		p.Detach()
 	}
 	_ = b.engine.Close()
 	for _, n := range b.nodes {

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 )
 
 // scale of the measurements: full, or short for a look.
@@ -28,7 +28,7 @@ var (
 )
 
 // engineOptions as radiod has them by default.
-var engineOptions = radio.Options{Nice: radio.DefaultNice}
+var engineOptions = driver.Options{Nice: driver.DefaultNice}
 
 func main() {
 	short := flag.Bool("quick", false, "measure for about half a minute only")

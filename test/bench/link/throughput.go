@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -61,7 +61,7 @@ func benchAttach(s scale) error {
 		return err
 	}
 	defer os.RemoveAll(directory)
-	engine, err := radio.New(engineOptions)
+	engine, err := driver.New(engineOptions)
 	if err != nil {
 		return err
 	}

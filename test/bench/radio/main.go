@@ -18,7 +18,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/test/bench/carrier"
 )
@@ -32,7 +32,7 @@ var framesPerSecond = []float64{0.5, 5, 50}
 const hub = "hub"
 
 var (
-	engineOptions = radio.Options{Nice: radio.DefaultNice}
+	engineOptions = driver.Options{Nice: driver.DefaultNice}
 	quick         = flag.Bool("quick", false, "measure for about a minute only")
 	jsonFile      = flag.String("json", "", "write the figures to this file as well")
 	kindList      = flag.String("kinds", "hub,rfpipe,tdma", "what carries the frames, with a comma between each")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/rfpipe"
@@ -56,6 +57,6 @@ func newTDMA(nodes int, curve *phy.Curve) (radio.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tdma.New(tdma.Config{Seed: 1, Radio: emaneRadio, Environment: world{}, Interference: phy.All, PCR: curve,
+	return tdma.New(tdma.Config{EpochOffset: clock.EpochOffset, Seed: 1, Radio: emaneRadio, Environment: world{}, Interference: phy.All, PCR: curve,
 		Schedule: schedule, Queue: tdma.DefaultQueue()}), nil
 }

@@ -1,4 +1,4 @@
-package radio
+package driver
 
 import (
 	"bufio"
@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 )
 
 // wantCovered checks that intervals cover a stop without being five times as long.
-func wantCovered(t *testing.T, all []Interval, from, to int64) {
+func wantCovered(t *testing.T, all []radio.Interval, from, to int64) {
 	t.Helper()
 	total, covered := int64(0), int64(0)
 	for _, i := range all {
@@ -46,7 +47,7 @@ func TestABlockedLoopReportsItsLateness(t *testing.T) {
 	n := newNetwork(t, &delayModel{})
 	all := newStations(t, n, 2)
 	began, ended := make(chan int64), make(chan int64, 1)
-	n.Schedule(clock.Monotonic(), func(now int64, _ Model) (bool, int64) {
+	n.Schedule(clock.Monotonic(), func(now int64, _ radio.Model) (bool, int64) {
 		began <- now
 		time.Sleep(stop)
 		ended <- clock.Monotonic()
@@ -58,8 +59,8 @@ func TestABlockedLoopReportsItsLateness(t *testing.T) {
 	}
 	to := <-ended
 	wantInOrder(t, all[1], frames)
-	wantCovered(t, n.engine.LateIntervals()[n.Loop()], from+int64(stop/50), to)
-	if again := n.engine.LateIntervals()[0]; len(again) > 1 { // the machine may have been late since
+	wantCovered(t, n.driver.LateIntervals()[n.Loop()], from+int64(stop/50), to)
+	if again := n.driver.LateIntervals()[0]; len(again) > 1 { // the machine may have been late since
 		t.Errorf("%d intervals are handed over twice", len(again))
 	}
 }
@@ -74,21 +75,21 @@ func TestMain(m *testing.M) {
 	if ports == 0 {
 		os.Exit(m.Run())
 	}
-	e, err := New(Options{})
+	d, err := New(Options{})
 	if err != nil {
 		panic(err)
 	}
-	n, err := e.NewNetwork(NetworkOptions{Model: &delayModel{time: 1e6}, MTU: 100})
+	n, err := d.NewNetwork(radio.NetworkOptions{Model: &delayModel{time: 1e6}, MTU: 100})
 	for i := range ports {
 		if err == nil {
-			_, err = n.Attach(PortOptions{MAC: MAC(i + 1), Descriptor: 3 + i}) //nolint:gosec // positive
+			_, err = n.Attach(PortOptions{PortOptions: radio.PortOptions{MAC: radio.MAC(i + 1)}, Descriptor: 3 + i}) //nolint:gosec // positive
 		}
 	}
 	if err != nil {
 		panic(err)
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		_ = json.NewEncoder(os.Stdout).Encode(e.LateIntervals()[0])
+		_ = json.NewEncoder(os.Stdout).Encode(d.LateIntervals()[0])
 	}
 }
 
@@ -114,7 +115,7 @@ func TestAStoppedProcessReportsItsLateness(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = in.Close(), command.Wait() })
-	late := func() (intervals []Interval) {
+	late := func() (intervals []radio.Interval) {
 		if _, err := in.Write([]byte("\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func threadLateness(during time.Duration) (late time.Duration) {
 		next := unix.NsecToTimespec(before + pulse)
 		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &next, nil)
 		now := clock.Monotonic()
-		if now-before-pulse >= LateThreshold {
+		if now-before-pulse >= radio.LateThreshold {
 			late += time.Duration(now - before)
 		}
 		before = now
@@ -160,11 +161,11 @@ func TestALoopOnTimeIsSeldomLate(t *testing.T) {
 	newStations(t, n, 2)
 	var late, machine time.Duration
 	for range 5 {
-		n.engine.LateIntervals()
+		n.driver.LateIntervals()
 		seen := make(chan time.Duration)
 		go func() { seen <- threadLateness(time.Second) }()
 		machine, late = <-seen, 0
-		for _, i := range n.engine.LateIntervals()[0] {
+		for _, i := range n.driver.LateIntervals()[0] {
 			late += time.Duration(i.To - i.From)
 		}
 		if late < time.Second/5+2*machine {
@@ -177,7 +178,7 @@ func TestALoopOnTimeIsSeldomLate(t *testing.T) {
 func TestOnlyALoopWithPortsHasAPulse(t *testing.T) {
 	n := newNetwork(t, &delayModel{})
 	turns := func() (turn uint64) {
-		n.Do(func(n *Network, _ Model) { turn = n.loop.iteration })
+		n.loop.do(func() { turn = n.loop.iteration })
 		return turn
 	}
 	during := func() uint64 {
@@ -219,8 +220,8 @@ func TestABurstIsNotLateAndAPortThatStaysFullIs(t *testing.T) {
 	}
 	l.drainedAt = clock.Monotonic() + 1e9 // as if no time had passed since
 	turn(8)
-	if len(l.late.all) > 0 {
-		t.Errorf("a burst is late: %v", l.late.all)
+	if got := l.late.Take(); len(got) > 0 {
+		t.Errorf("a burst is late: %v", got)
 	}
 	l.iteration, l.drainedAt = l.iteration+1, clock.Monotonic()
 	since := l.drainedAt
@@ -228,35 +229,7 @@ func TestABurstIsNotLateAndAPortThatStaysFullIs(t *testing.T) {
 		turn(0)
 		time.Sleep(3 * time.Millisecond)
 	}
-	if got := l.late.Take(); len(got) != 1 || got[0].From != since || got[0].Worst < LateThreshold {
+	if got := l.late.Take(); len(got) != 1 || got[0].From != since || got[0].Worst < radio.LateThreshold {
 		t.Errorf("late %v; want once, since %d", got, since)
-	}
-}
-
-func TestIntervalsBecomeOneWhereTheyOverlapOrAreTooMany(t *testing.T) {
-	var all Intervals
-	all.Add(Interval{From: 10, To: 20, Worst: 3, Count: 1})
-	all.Add(Interval{From: 30, To: 40, Worst: 9, Count: 1})
-	all.Add(Interval{From: 15, To: 50, Worst: 5, Count: 1})
-	if got := all.Take(); len(got) != 1 || got[0] != (Interval{10, 50, 9, 3}) {
-		t.Errorf("got %v; want one from 10 to 50", got)
-	}
-	const many = 1000
-	for i := range int64(many) {
-		all.Add(Interval{From: 100 * i, To: 100*i + 50 - i%7, Count: 1})
-	}
-	got, count, from := all.Take(), int64(0), int64(-1)
-	for _, i := range got {
-		count += i.Count
-		if i.From <= from || i.To < i.From {
-			t.Errorf("%v is not in order", i)
-		}
-		from = i.From
-	}
-	if len(got) != maxIntervals || count != many || got[0].From != 0 || got[len(got)-1].To != 100*many-100+50-(many-1)%7 {
-		t.Errorf("%d intervals of %d added; want %d of %d, from the first to the last", len(got), count, maxIntervals, many)
-	}
-	if again := all.Take(); len(again) != 0 {
-		t.Errorf("%v is handed over twice", again)
 	}
 }

@@ -1,22 +1,20 @@
-package radio
+package driver
 
 import (
-	"errors"
 	"fmt"
-	"math"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 )
 
 const (
-	// maxFrameLength is the longest frame that a TAP with the largest MTU can give.
+	// maxFrameLength is the longest frame that a TAP can give.
 	maxFrameLength = 65536
 	// batch bounds how many frames one sender may hand in before others are served.
 	batch = 16
@@ -25,35 +23,31 @@ const (
 	// pulse in nanoseconds bounds how far ahead the timer of a loop with ports is set. A loop that was
 	// stopped notices it that soon.
 	pulse = 50e6
-	// trimInterval in nanoseconds, after which unused buffers are freed.
-	trimInterval = 5e9
 	// maxEvents bounds the events of one poll.
 	maxEvents = 256
 
 	timerEvent, wakeEvent = -1, -2
 )
 
-// loop is an event loop: epoll over TAPs, one timer for the earliest frame, and one descriptor through which
-// other goroutines hand in work.
+// loop is an event loop on a thread of its own: epoll over TAPs, one timer for what the engine does next, and one
+// descriptor through which other goroutines hand in work.
 type loop struct {
+	engine             *radio.Engine
 	epoll, timer, wake int
 	ended              bool
 	priorityError      error
-	heap               heap
-	pool               pool
 	armed              int64 // time to which the timer is set, 0 for none
-	trimAt             int64
 	ports              []*Port
 	vacant             []int
 	scratch            []byte
-	frame              Frame // the frame being read
 	events             []unix.EpollEvent
-	late               Intervals
+	late               radio.Intervals
 	// polledAt is when the loop last polled. A port without an event then had no frame waiting at drainedAt.
 	// iteration counts the polls.
 	polledAt, drainedAt int64
 	iteration           uint64
 
+	load atomic.Int64 // local ports
 	mu   sync.Mutex
 	work []func()
 	// ending is held while work is done during and after the loop's end.
@@ -62,6 +56,7 @@ type loop struct {
 
 func newLoop() (*loop, error) {
 	l := &loop{scratch: make([]byte, maxFrameLength), events: make([]unix.EpollEvent, maxEvents)}
+	l.engine = radio.NewEngine(l)
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -104,6 +99,16 @@ func (l *loop) do(f func()) {
 	<-done
 }
 
+// post queues f for the loop's thread and does not wait. After the loop's end f is dropped.
+func (l *loop) post(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.epoll >= 0 {
+		l.work = append(l.work, f)
+		l.wakeUp()
+	}
+}
+
 func (l *loop) wakeUp() {
 	one := [8]byte{1}
 	_, _ = unix.Write(l.wake, one[:]) // a full counter wakes it as well
@@ -135,8 +140,8 @@ func (l *loop) next() ([]unix.EpollEvent, int64) {
 	} else if count < len(l.events) { // all pending events were taken
 		l.drainedAt = before
 	}
-	if l.armed != 0 && now-l.armed >= LateThreshold {
-		l.late.Add(Interval{From: before, To: now, Worst: now - l.armed})
+	if l.armed != 0 && now-l.armed >= radio.LateThreshold {
+		l.late.Add(radio.Interval{From: before, To: now, Worst: now - l.armed})
 		l.armed = 0
 	}
 	l.polledAt = now
@@ -161,9 +166,9 @@ func (l *loop) poll() (count int) {
 	return int(n)
 }
 
-// serve releases the frames whose time has come and handles events.
+// serve does what is due and handles events.
 func (l *loop) serve(events []unix.EpollEvent, now int64) {
-	l.releaseDue(now)
+	l.tick(now)
 	for i := range events {
 		l.handle(&events[i])
 	}
@@ -183,7 +188,7 @@ func (l *loop) handle(event *unix.EpollEvent) {
 	}
 }
 
-// read takes frames from a port, and releases due frames in between. Most senders send one frame at a time. A
+// read takes frames from a port, and does what is due in between. Most senders send one frame at a time. A
 // second read would then be in vain, and epoll reports if there is more.
 func (l *loop) read(p *Port) {
 	if p.lastIteration+1 != l.iteration {
@@ -196,11 +201,11 @@ func (l *loop) read(p *Port) {
 	}
 	taken := 0
 	for ; taken < most; taken++ {
-		p.counters.reading = 1
-		length, err := rawRead(p.Descriptor, l.scratch)
+		p.MarkReading(true)
+		length, err := rawRead(p.Handle, l.scratch)
 		now := clock.Monotonic()
 		if err != 0 {
-			p.counters.reading = 0
+			p.MarkReading(false)
 			if err == unix.EAGAIN {
 				p.waitingSince = now
 			} else if err != unix.EINTR {
@@ -208,60 +213,48 @@ func (l *loop) read(p *Port) {
 			}
 			break
 		}
-		if waited := now - p.waitingSince; waited >= LateThreshold {
-			l.late.Add(Interval{From: p.waitingSince, To: now, Worst: waited})
+		if waited := now - p.waitingSince; waited >= radio.LateThreshold {
+			l.late.Add(radio.Interval{From: p.waitingSince, To: now, Worst: waited})
 		}
 		p.bursts = p.bursts || now-p.lastFrameAt < burstGap
 		p.lastFrameAt = now
-		if len(l.heap.items) > 0 && l.heap.items[0].due <= now {
-			l.releaseDue(now) // before the frame, because an alarm may be among them
+		if l.engine.Next() <= now {
+			l.tick(now)
 		}
-		l.accept(p, l.scratch[:length], now)
+		l.engine.Receive(now, p.Port, l.scratch[:length])
 	}
 	if most == batch && taken < 2 {
 		p.bursts = false
 	}
 }
 
-func (l *loop) accept(p *Port, data []byte, now int64) {
-	l.frame = Frame{Source: p, Data: data, Sent: now}
-	p.network.accept(now, &l.frame)
-}
-
 // interfaceGone stops watching a port whose interface the kernel has removed. The owner detaches it.
 func (l *loop) interfaceGone(p *Port) {
-	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Descriptor, nil)
-	if p.Gone != nil {
-		go p.Gone()
+	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Handle, nil)
+	if p.gone != nil {
+		go p.gone()
 	}
 }
 
-func (l *loop) releaseDue(now int64) {
-	for len(l.heap.items) > 0 && l.heap.items[0].due <= now {
-		if f := l.heap.pop(); f.Source != nil {
-			f.Source.network.continueHeld(now, f)
-		} else if alarm, ok := f.Context.(func(int64)); ok {
-			alarm(now)
-		}
-		now = clock.Monotonic()
-	}
-	if now >= l.trimAt {
-		l.pool.trim()
-		l.trimAt = now + trimInterval
+// tick does what is due. Each frame's lateness is that of the moment at which it is released.
+func (l *loop) tick(now int64) {
+	for due := true; due; now = clock.Monotonic() {
+		due = l.engine.Next() <= now
+		l.engine.Tick(now)
 	}
 }
 
-// arm sets the timer for the earliest frame, or for the pulse. If that frame has gone, the timer fires too
-// early, which is cheaper than setting it for every frame.
+// Late implements radio.Output.
+func (l *loop) Late(due, now int64) { l.late.Add(radio.Interval{From: due, To: now, Worst: now - due}) }
+
+// arm sets the timer for what the engine does next, or for the pulse. If that is not to be done any more, the timer fires
+// too early, which is cheaper than setting it for every frame.
 func (l *loop) arm(now int64) {
-	due := int64(math.MaxInt64)
+	due := l.engine.Next()
 	if len(l.ports) > len(l.vacant) {
-		due = now + pulse
+		due = min(due, now+pulse)
 	}
-	if len(l.heap.items) > 0 {
-		due = min(due, l.heap.items[0].due)
-	}
-	if due == math.MaxInt64 || l.armed != 0 && l.armed <= due {
+	if due == radio.Never || l.armed != 0 && l.armed <= due {
 		return
 	}
 	// Frames whose time had passed before were not late because of the timer.
@@ -308,7 +301,7 @@ func (l *loop) watch(p *Port) error {
 	}
 	p.index = l.vacant[len(l.vacant)-1]
 	if l.epoll >= 0 {
-		if err := l.add(p.Descriptor, unix.EPOLLIN, p.index); err != nil {
+		if err := l.add(p.Handle, unix.EPOLLIN, p.index); err != nil {
 			return err
 		}
 	}
@@ -321,91 +314,30 @@ func (l *loop) watch(p *Port) error {
 func (l *loop) unwatch(p *Port) {
 	if l.epoll >= 0 {
 		// Fails if the interface is gone, and is not needed then.
-		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Descriptor, nil)
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Handle, nil)
 	}
 	l.ports[p.index] = nil
 	l.vacant = append(l.vacant, p.index)
 }
 
-// rawRead, writeFrame and poll enter the kernel without notifying Go's scheduler. The descriptors never
+// rawRead, Write and poll enter the kernel without notifying Go's scheduler. The descriptors never
 // block, and the scheduler's work would be a good part of a frame's cost.
 func rawRead(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno
 }
 
-// written means that a frame was not dropped at a port.
-const written Reason = -1
-
-func writeFrame(fd int, data []byte) Reason {
-	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)))
+// Write implements radio.Output.
+func (l *loop) Write(p *radio.Port, data []byte) radio.Reason {
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(p.Handle), uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)))
 	switch errno {
 	case 0:
-		return written
+		return radio.Written
 	case unix.EIO: // a TAP whose interface is down
-		return InterfaceDown
+		return radio.InterfaceDown
 	case unix.EBADFD:
-		return Detached
+		return radio.Detached
 	default:
-		return WriteFailed
+		return radio.WriteFailed
 	}
-}
-
-// monitorSlack in nanoseconds by which the monitor thread of Go's runtime may wake up late. After each wait
-// of a loop it polls every 20 µs for 10 ms. If loops wake up for single frames, this costs twice the
-// processor time of the frames.
-const monitorSlack = 50e6
-
-// RaiseProcessPriority gives every thread of this process the options' niceness; new threads inherit it. Go's garbage
-// collector stops all threads, so a loop waits for the slowest. The monitor is the first thread that the
-// runtime starts.
-func RaiseProcessPriority(options Options) (err error) {
-	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return err
-	}
-	monitor := math.MaxInt
-	for _, thread := range entries {
-		id, convErr := strconv.Atoi(thread.Name())
-		if convErr != nil {
-			return convErr
-		}
-		if id > os.Getpid() {
-			monitor = min(monitor, id)
-		}
-		if has, getErr := unix.SchedGetAttr(id, 0); getErr != nil || has.Nice < int32(options.Nice) { // it has ended, or belongs to a loop
-			continue
-		}
-		if setErr := unix.Setpriority(unix.PRIO_PROCESS, id, options.Nice); setErr != nil && setErr != unix.ESRCH {
-			err = os.NewSyscallError("setpriority", setErr)
-		}
-	}
-	// A refusal only costs processor time.
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/timerslack_ns", monitor), strconv.AppendInt(nil, monitorSlack, 10), 0)
-	return err
-}
-
-// niceAdvantage is the niceness by which a loop goes before its process's other threads: nine times their weight.
-// Without it a loop waits for busy threads after a burst of frames.
-const niceAdvantage = 10
-
-// loopNice returns the niceness of loops.
-func loopNice(options Options) int {
-	if options.Nice == 0 {
-		return 0
-	}
-	return max(options.Nice-niceAdvantage, -20)
-}
-
-// SetThreadPriority gives the calling thread the priority that the options ask for loops. A refusal by the kernel
-// only costs lateness, which is measured.
-func SetThreadPriority(options Options) error {
-	clock.SetTimerSlack(1)
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(loopNice(options)), Runtime: clock.MinSlice}
-	err := os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0))
-	if options.Realtime > 0 {
-		attributes = &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-		err = errors.Join(err, os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0)))
-	}
-	return err
 }
