@@ -4,7 +4,6 @@ import { useMutation } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Trouble } from "../components/Trouble";
 import { useAdministration } from "./administrator";
-import { discardDrafts } from "./drafts";
 import { Login } from "./Login";
 import { sections, useNewPage } from "./page";
 import { logOut, useSession } from "./session";
@@ -20,7 +19,7 @@ export function Shell() {
   const leaving = useMutation({
     mutationFn: logOut,
     onSuccess: () => {
-      discardDrafts();
+      window.sessionStorage.clear(); // drafts, and curves of runs, are not for the next user
       window.location.assign("/");
     },
   });

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { discardDrafts, Draft } from "./drafts";
+import { Draft } from "./drafts";
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const at = (user: string, address: string) => new Draft(user, address, isText);
@@ -27,12 +27,4 @@ test("a draft for which there is no room is told, and no old one is left in its 
   draft.keep("new");
   expect(draft.isFull()).toBe(true);
   expect(draft.read()).toBeUndefined();
-});
-
-test("whoever logs out leaves no draft behind", () => {
-  at("ann", "/new").keep("a");
-  at("bob", "/new").keep("b");
-  window.sessionStorage.setItem("something else", "stays");
-  discardDrafts();
-  expect(Object.keys(window.sessionStorage)).toEqual(["something else"]);
 });

@@ -73,8 +73,3 @@ export function useKept<T>(draft: Draft<T>, value: T | undefined): boolean {
 
 /** noRoom says what it means that a draft is not kept. */
 export const noRoom = "The browser has no room for this draft: it is lost when the page is left.";
-
-/** discardDrafts of all users of this tab. */
-export function discardDrafts(store: Storage = window.sessionStorage): void {
-  for (const key of Object.keys(store)) if (key.startsWith(prefix)) store.removeItem(key);
-}

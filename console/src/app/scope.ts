@@ -26,21 +26,43 @@ export function namespacesOf(...names: (string | undefined)[]): string[] {
   return [...new Set(names.filter((name): name is string => name !== undefined && isNamespace(name)))].sort();
 }
 
+const nobody: readonly string[] = [];
+
+/** useRemembered returns the namespaces that this user has named in this browser, which others use too. */
+function useRemembered() {
+  const user = useSession().data?.user;
+  const [all, setAll] = useLocalStorage<Record<string, string[]>>({ key: "vignette-namespaces-of", defaultValue: {}, getInitialValueInEffect: false });
+  const change = (how: (before: readonly string[]) => string[]) => {
+    if (user !== undefined) setAll((before) => ({ ...before, [user]: how(before[user] ?? []) }));
+  };
+  return { remembered: (user !== undefined && all[user]) || nobody, change };
+}
+
 /** useScope returns all namespaces for whoever may list experiments everywhere, else those that he named. */
 export function useScope(asked?: string): Scope {
+  const { data: session } = useSession();
   const { allowed: all, error } = useRight({ verb: "list", group: "vignette.dev", resource: "experiments" });
-  const own = useSession().data?.namespace;
-  const [remembered, setRemembered] = useLocalStorage<string[]>({ key: "vignette-namespaces", defaultValue: [], getInitialValueInEffect: false });
+  const { allowed: first } = useRight({ verb: "list", group: "vignette.dev", resource: "experiments", namespace: session?.namespace ?? "default" });
+  const { remembered, change } = useRemembered();
+  // A kubeconfig's namespace is the user's own; that of a team's console is everybody's.
+  const own = session?.mode === "team" && !first ? undefined : session?.namespace;
   const namespaces = useMemo(() => (all === false ? namespacesOf(own, asked, ...remembered) : all ? undefined : []), [all, own, asked, remembered]);
   return {
     namespaces,
-    known: all !== undefined,
+    known: all !== undefined && (all || session?.mode !== "team" || first !== undefined),
     error,
     remember: (namespace) => {
-      setRemembered((before) => namespacesOf(...before, namespace));
+      change((before) => namespacesOf(...before, namespace));
     },
     forget: (namespace) => {
-      setRemembered((before) => before.filter((each) => each !== namespace));
+      change((before) => before.filter((each) => each !== namespace));
     },
   };
+}
+
+/** useFirstNamespace returns the one that a page begins with. In a team's console it is one that the user has named, if there is any. */
+export function useFirstNamespace(): string {
+  const { data: session } = useSession();
+  const { remembered } = useRemembered();
+  return (session?.mode === "team" ? remembered[0] : undefined) ?? session?.namespace ?? "default";
 }

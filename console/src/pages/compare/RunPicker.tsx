@@ -2,7 +2,7 @@ import { Button, Checkbox, CloseButton, Group, Loader, Paper, Pill, Stack, Text,
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useSession } from "../../app/session";
+import { useFirstNamespace } from "../../app/scope";
 import type { ComparedRun, RunName } from "../../archive/comparison";
 import { runsQuery } from "../../archive/runs";
 import type { RunSummary } from "../../archive/types";
@@ -55,11 +55,11 @@ function Chosen({ name, onRemove }: { name: string; onRemove: () => void }) {
 }
 
 function RunList({ runs, onChange }: Omit<RunPickerProps, "compared">) {
-  const session = useSession().data;
+  const first = useFirstNamespace();
   const [typed, setTyped] = useState<string>();
   const [search, setSearch] = useState("");
   const everywhere = useQuery({ ...runsQuery(undefined), retry: false });
-  const namespace = typed ?? runs[0]?.namespace ?? session?.namespace ?? "default";
+  const namespace = typed ?? runs[0]?.namespace ?? first;
   // Who may not read all namespaces names one.
   const one = useQuery({ ...runsQuery(namespace), enabled: everywhere.isError && namespace !== "" });
   const { data, error } = everywhere.isError ? one : everywhere;

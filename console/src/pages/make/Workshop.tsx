@@ -1,7 +1,7 @@
 import { Alert, Box, Grid, Stack, Tabs, Text, Title } from "@mantine/core";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import type { Draft } from "../../app/drafts";
-import { useSession } from "../../app/session";
+import { useFirstNamespace } from "../../app/scope";
 import { useJudgement } from "../../components/judgement";
 import { Trouble } from "../../components/Trouble";
 import { useObjects } from "../../kubernetes/hooks";
@@ -27,14 +27,14 @@ const Topology = lazy(() => import("./topology/Topology").then((m) => ({ default
 
 /** Workshop has a form and a drawing beside the YAML that they all change. */
 export function Workshop({ source, draft }: { source: Source; draft: Draft<Kept> }) {
-  const session = useSession();
+  const first = useFirstNamespace();
   const [restored] = useState(() => draft.read());
   const [chosen, setChosen] = useState(restored?.namespace);
   const [{ model, know }] = useState(() => editorOf(restored?.text ?? source.text));
   const { text, content, readable } = useText(model);
   const main = readable.main;
   const written = wordOf(at(main?.object, ["metadata", "namespace"]));
-  const namespace = written || (chosen ?? source.mark?.namespace ?? session.data?.namespace ?? "default");
+  const namespace = written || (chosen ?? source.mark?.namespace ?? first);
   const setNamespace = (name: string) => {
     setChosen(name);
     if (main && written) model.edit([{ document: main.document, path: ["metadata", "namespace"], value: name }]);

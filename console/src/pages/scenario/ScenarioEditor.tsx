@@ -1,6 +1,7 @@
 import { Group, Loader, NativeSelect, Stack, Title } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { useFirstNamespace } from "../../app/scope";
 import { useSession } from "../../app/session";
 import { Trouble } from "../../components/Trouble";
 import { useObjects } from "../../kubernetes/hooks";
@@ -15,9 +16,10 @@ const propagation = { model: "FreeSpace", frequency: "300MHz" } as Propagation;
 /** ScenarioEditor makes scenarios of platforms and waypoints, and shows those of the cluster. */
 export function ScenarioEditor() {
   const session = useSession();
+  const first = useFirstNamespace();
   const search: { namespace?: unknown; scenario?: unknown } = useSearch({ strict: false });
   const navigate = useNavigate();
-  const namespace = typeof search.namespace === "string" ? search.namespace : (session.data?.namespace ?? "default");
+  const namespace = typeof search.namespace === "string" ? search.namespace : first;
   const name = typeof search.scenario === "string" ? search.scenario : undefined;
   const loaded = useScenario(namespace, name);
   const user = session.data?.user ?? "";
