@@ -32,15 +32,24 @@ export function toElk(topology: Topology): ElkNode {
     between.add(`${from} ${to}`);
     edges.push({ id: `${from} to ${to}`, sources: [idOf.group(from)], targets: [idOf.group(to)] });
   }
-  return {
-    id: "all",
-    layoutOptions: { "elk.algorithm": "stress", "elk.stress.desiredEdgeLength": "260", "elk.spacing.nodeNode": "40" },
-    children: [
-      ...topology.groups.map((group) => boxOf(group.name, group.members.map((member) => member.name))),
-      ...topology.networks.map((network) => ({ id: idOf.network(network.name), ...sizes.network })),
-    ],
-    edges,
-  };
+  const boxes = [
+    ...topology.groups.map((group) => boxOf(group.name, group.members.map((member) => member.name))),
+    ...topology.networks.map((network) => ({ id: idOf.network(network.name), ...sizes.network })),
+  ];
+  return graphOf(boxes, edges);
+}
+
+/** graphOf boxes, of which those that are joined lie near each other. */
+export function graphOf(boxes: ElkNode[], edges: { id: string; sources: string[]; targets: string[] }[], length = 260): ElkNode {
+  return { id: "all", layoutOptions: { "elk.algorithm": "stress", "elk.stress.desiredEdgeLength": String(length), "elk.spacing.nodeNode": "40" }, children: boxes, edges };
+}
+
+/** placesOf the boxes that were laid out. What overlaps is moved apart. */
+export function placesOf(root: ElkNode): Layout {
+  const layout: Layout = new Map();
+  for (const child of root.children ?? []) layout.set(child.id, { x: child.x ?? 0, y: child.y ?? 0, width: child.width ?? 0, height: child.height ?? 0 });
+  separate([...layout.values()], 32);
+  return layout;
 }
 
 /** boxOf a group has its members in rows, in order, about as wide as high. */
@@ -60,11 +69,9 @@ function columnsOf(members: number): number {
   return Math.max(1, Math.round(Math.sqrt((1.4 * members * (member.height + gap)) / (member.width + gap))));
 }
 
-/** fromElk reads the places, moves apart what overlaps, and adds those of members. */
+/** fromElk reads the places, and adds those of members. */
 export function fromElk(root: ElkNode, topology: Topology): Layout {
-  const layout: Layout = new Map();
-  for (const child of root.children ?? []) layout.set(child.id, { x: child.x ?? 0, y: child.y ?? 0, width: child.width ?? 0, height: child.height ?? 0 });
-  separate([...layout.values()], 32);
+  const layout = placesOf(root);
   for (const group of topology.groups) {
     const columns = columnsOf(group.members.length);
     group.members.forEach((member, i) => {

@@ -1,12 +1,14 @@
 import "@xyflow/react/dist/style.css";
 import { Box, Button, Group, Stack, Text, useComputedColorScheme } from "@mantine/core";
-import { Background, Controls, Handle, Position, ReactFlow, type Connection, type Edge, type Node, type NodeChange, type NodeProps, type EdgeChange } from "@xyflow/react";
-import { useMemo, useState } from "react";
+import { Background, Controls, Handle, Position, ReactFlow, type Connection, type Edge, type Node, type NodeChange, type NodeProps, type EdgeChange, type ReactFlowInstance } from "@xyflow/react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useForm } from "../form/context";
 import { NetworkFields } from "../form/NetworkFields";
 import { NodeFields } from "../form/NodeFields";
 import { PairLinks } from "./PairLinks";
-import { drawingOf, type Shape } from "./topology";
+import type { Fields } from "../text/values";
+import { drawingOf, layoutOf, structureOf, type Places, type Shape } from "./topology";
 import classes from "./Topology.module.css";
 
 type ShapeNode = Node<{ shape: Shape }, "shape">;
@@ -19,7 +21,12 @@ export function Topology() {
   const scheme = useComputedColorScheme("light");
   const [moved, setMoved] = useState<ReadonlyMap<string, { x: number; y: number }>>(new Map());
   const [selected, setSelected] = useState<string>();
-  const drawing = useMemo(() => drawingOf(editing.spec, moved), [editing, moved]);
+  const places = usePlaces(editing.spec);
+  const drawing = useMemo(() => drawingOf(editing.spec, new Map([...places, ...moved])), [editing, places, moved]);
+  const flow = useRef<ReactFlowInstance<ShapeNode>>(undefined);
+  useEffect(() => {
+    void flow.current?.fitView();
+  }, [places]);
   const nodes = drawing.shapes.map((shape): ShapeNode => ({ id: shape.id, type: "shape", position: { x: shape.x, y: shape.y }, data: { shape }, selected: shape.id === selected, ariaLabel: `${shape.what} ${shape.name}, ${shape.detail}` }));
   const edges = drawing.lines.map((line): Edge => ({ id: line.id, source: line.source, target: line.target, sourceHandle: line.below ? "top" : "bottom", targetHandle: line.below ? "bottom" : "top", selected: line.id === selected, ariaLabel: `network ${line.network}` }));
   const connect = (connection: Connection) => {
@@ -81,6 +88,9 @@ export function Topology() {
           onNodesChange={changeNodes}
           onEdgesChange={changeEdges}
           onConnect={connect}
+          onInit={(instance) => {
+            flow.current = instance;
+          }}
           deleteKeyCode={["Delete", "Backspace"]}
           connectOnClick
           fitView
@@ -94,6 +104,15 @@ export function Topology() {
       <Chosen shape={drawing.shapes.find((shape) => shape.id === selected)} />
     </Stack>
   );
+}
+
+const nowhere: Places = new Map();
+
+/** usePlaces lays out the drawing of a spec; the places stay while its structure does. */
+function usePlaces(spec: Fields): Places {
+  const drawing = useMemo(() => drawingOf(spec), [spec]);
+  const { data } = useQuery({ queryKey: ["layout of the drawing", structureOf(drawing)], queryFn: () => layoutOf(drawing), staleTime: Infinity, placeholderData: keepPreviousData, retry: false });
+  return data ?? nowhere;
 }
 
 /** Chosen has the fields of what is chosen in the drawing. */

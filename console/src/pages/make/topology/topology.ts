@@ -1,3 +1,4 @@
+import { graphOf, placesOf } from "../../../components/topology/layout";
 import { fieldsOf, listOf, wordOf, wordsOf, type Fields } from "../text/values";
 
 /** Shape is a node (or several equal ones) or a network, where it is drawn. */
@@ -32,8 +33,25 @@ export interface Drawing {
 const columnWidth = 190;
 const rowHeight = 110;
 
-/** drawingOf a spec: networks in a row, and their nodes above and below, by group. Shapes that were moved stay where they are. */
-export function drawingOf(spec: Fields, moved: ReadonlyMap<string, { x: number; y: number }> = new Map()): Drawing {
+/** Places of shapes by their ids. */
+export type Places = ReadonlyMap<string, { x: number; y: number }>;
+
+// About what a shape takes, in pixels.
+const shapeSize = { width: 170, height: 64 };
+
+/** layoutOf a drawing puts nodes about their networks, as a topology has them. */
+export async function layoutOf({ shapes, lines }: Drawing): Promise<Places> {
+  const { layOutGraph } = await import("../../../components/topology/elk");
+  return placesOf(await layOutGraph(graphOf(shapes.map(({ id }) => ({ id, ...shapeSize })), lines.map(({ id, source, target }) => ({ id, sources: [source], targets: [target] })), 220)));
+}
+
+/** structureOf a drawing is the same as long as its layout is. */
+export function structureOf({ shapes, lines }: Drawing): string {
+  return [...shapes, ...lines].map(({ id }) => id).sort().join(" ");
+}
+
+/** drawingOf a spec. Shapes without a place stand in rows: networks in one, and their nodes above and below, by group. */
+export function drawingOf(spec: Fields, places: Places = new Map()): Drawing {
   const networks = listOf(spec.networks).map(fieldsOf);
   const nodes = listOf(spec.nodes).map((node, place) => ({ node: fieldsOf(node), place }));
   const grouped = [...nodes].sort((a, b) => groupOf(a.node).localeCompare(groupOf(b.node)) || a.place - b.place);
@@ -51,7 +69,7 @@ export function drawingOf(spec: Fields, moved: ReadonlyMap<string, { x: number; 
     const below = order >= columns;
     shapes.push({ id: `node-${place}`, what: "node", place, name: wordOf(node.name), detail: nodeWords(node), x: (order % columns) * columnWidth, y: below ? 2 * rowHeight : 0 });
   }
-  const placed = shapes.map((shape) => ({ ...shape, ...moved.get(shape.id) }));
+  const placed = shapes.map((shape) => ({ ...shape, ...placeOf(places, shape.id) }));
   const height = (id: string) => placed.find((shape) => shape.id === id)?.y ?? 0;
   const lines = nodes.flatMap(({ node, place }) =>
     [...new Set(wordsOf(node.networks))].flatMap((network) => {
@@ -60,6 +78,11 @@ export function drawingOf(spec: Fields, moved: ReadonlyMap<string, { x: number; 
     }),
   );
   return { shapes: placed, lines };
+}
+
+function placeOf(places: Places, id: string): { x: number; y: number } | undefined {
+  const place = places.get(id);
+  return place && { x: place.x, y: place.y };
 }
 
 export function groupOf(node: Fields): string {
