@@ -24,6 +24,9 @@ const uid = "11111111-2222-3333-4444-555555555555";
 /** mapPage is where the map of the world's run is. */
 export const mapPage = `/ns/${namespace}/experiments/${name}?tab=map`;
 
+/** terminalPage is the terminal of the world's run. */
+export const terminalPage = `/ns/${namespace}/experiments/${name}?tab=terminal`;
+
 /** mapOfResults is the map on the results page of the world's run. */
 export const mapOfResults = `/ns/${namespace}/runs/${uid}?part=map`;
 
@@ -48,11 +51,17 @@ export async function serveMapWorld(page: Page, { positions = true, allowed = tr
     if (pathname.startsWith("/console/v1/")) await answerConsole(route, pathname, world, { positions, nodes });
     else if (route.request().method() === "POST") await answerPost(route, pathname, searchParams.has("dryRun"), world, allowed);
     else if (pathname.endsWith("/experiments")) await json(route, listOf([experiment]));
+    else if (pathname.endsWith("/pods")) await json(route, listOf([podOf("veh-1")]));
     else if (archived && pathname.endsWith(`/runs/${uid}`)) await json(route, archivedRun(t0));
     else if (pathname.includes("results.vignette.dev")) await json(route, { error: "run is not known" }, 404);
     else await json(route, listOf([]));
   });
   return world;
+}
+
+/** podOf a node, with the container of its only app. */
+function podOf(node: string) {
+  return { metadata: { name: `${name}-${node}`, namespace, uid: `pod of ${node}`, labels: { "vignette.dev/node": node, "vignette.dev/experiment-uid": uid } }, spec: { containers: [{ name: "app" }] }, status: { phase: "Running" } };
 }
 
 function listOf(items: unknown[]) {
