@@ -148,6 +148,7 @@ func (m *Model) Configure(now int64, config Config) {
 	same := scheduleComparison{before, m.config.Schedule, map[[2]*frame]bool{}}
 	for _, s := range m.stations {
 		s.plan = m.config.Schedule.plans[s.port.NEM]
+		m.limitJoining(s)
 		if !same.samePlan(s.port.NEM) {
 			s.resume, s.next = resume, never
 		}
@@ -205,10 +206,16 @@ func (m *Model) moveReceivers(from []int) {
 func (m *Model) newStation(now int64, p *radio.Port) *station {
 	s := &station{port: p, plan: m.config.Schedule.plans[p.NEM], next: never, resume: m.time.nextMultiframe(now)}
 	s.burst.station, s.options = s, &m.config.Queue
+	m.limitJoining(s)
+	return s
+}
+
+// limitJoining keeps frames out of a station's slots that need a lower rate than those before them.
+func (m *Model) limitJoining(s *station) {
+	s.mayJoin = nil
 	if len(m.rates) > 0 {
 		s.mayJoin = func(e *entry) bool { return m.rateFor(s, e) >= s.air.RateBitsPerSecond }
 	}
-	return s
 }
 
 // removeStation drops the frames of a node that has gone, because its radio is off.

@@ -350,3 +350,21 @@ func TestAdaptiveRatesAreTheHighestThatTheWorstReceiverReaches(t *testing.T) {
 		})
 	}
 }
+
+func TestAdaptiveRatesMayComeAndGo(t *testing.T) {
+	s := newSimulation(t, 2, func(c *Config) { c.Schedule = schedule(t, 2, milliseconds(2, 10*time.Millisecond), 1e6) })
+	s.pathloss[0][1] = 102
+	s.pass(time.Second)
+	for i, c := range []struct {
+		rates []Rate
+		want  float64
+	}{{nil, 1e6}, {[]Rate{{500e3, 6}, {380e3, 0}, {1e6, 12}}, 500e3}, {nil, 1e6}} {
+		s.configure(func(config *Config) { config.AdaptiveRates = c.rates })
+		s.send(0, s.address(1), 0, uint64(2*i), 200)
+		s.send(0, everybody, 0, uint64(2*i+1), 200)
+		s.pass(time.Second)
+		if got := s.model.stations[0].air.RateBitsPerSecond; got != c.want || len(s.received[s.ports[1]]) != 2*i+2 {
+			t.Errorf("with the rates %v sent at %g bit/s, received %v; want %g", c.rates, got, s.sequences(1), c.want)
+		}
+	}
+}
