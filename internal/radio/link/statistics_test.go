@@ -126,7 +126,7 @@ func byPareto(x float64) float64 {
 // byParetoNormal is the inverse of the quantiles q(u)/4 + 3/4 p(u), by halving.
 func byParetoNormal(x float64) float64 {
 	low, high := 0., 1.
-	for range 60 {
+	for range 30 {
 		u := (low + high) / 2
 		if math.Sqrt2*math.Erfinv(2*u-1)/4+min(4*(math.Pow(1-u, -1./3)-1.5)/3, 4)*3/4 < x {
 			low = u

@@ -160,7 +160,7 @@ func (c *changingWorld) carry(transmissions int, end func(*Transmission)) {
 
 func TestABroadcastIsWhatEachNeighbourReceives(t *testing.T) {
 	received, missed := 0, uint64(0)
-	for seed := range uint64(400) {
+	for seed := range uint64(80) {
 		each := newChanging(seed, func(w *world) Environment { return w })
 		together := newChanging(seed, func(w *world) Environment { return batched{w} })
 		each.carry(300, each.each)
@@ -184,7 +184,7 @@ func TestABroadcastIsWhatEachNeighbourReceives(t *testing.T) {
 			t.Fatalf("seed %d: %d links heard; want %d", seed, got, want)
 		}
 	}
-	if received < 50_000 || missed < 100_000 {
+	if received < 10_000 || missed < 20_000 {
 		t.Errorf("%d received and %d missed: this tests nothing", received, missed)
 	}
 }
