@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/internal/radio/virtual"
 )
 
 func init() {
@@ -17,74 +17,15 @@ func init() {
 	plots["tdma-capacity"] = plotSlotCapacity
 }
 
-// slots is a network of four nodes with one slot of 10 ms each at 1 Mbit/s, as in the measurement of EMANE. The picture's
-// code sets its time.
-type slots struct {
-	model   *tdma.Model
-	ports   []*radio.Port
-	now     int64
-	wakeAt  int64
-	delays  []float64 // of received frames, in ms
-	bytes   int
-	waiting int
-}
-
-func newSlots() (*slots, error) {
+// newSlots is a network of four nodes with one slot of 10 ms each at 1 Mbit/s, as in the measurement of EMANE.
+func newSlots() (*virtual.Network, error) {
 	schedule, err := tdma.Generate(tdma.Structure{Frames: 1, Slots: 4, SlotDuration: 10 * time.Millisecond, BandwidthHertz: 1e6},
 		[]int{1, 2, 3, 4}, 1e6, 2.4e9, nil)
 	if err != nil {
 		return nil, err
 	}
-	s := &slots{wakeAt: math.MaxInt64}
-	s.model = tdma.New(tdma.Config{Seed: 1, Radio: func(*radio.Port) phy.Radio { return emaneRadio }, Environment: losses{70, 70, 70},
-		Interference: phy.All, Schedule: schedule, Queue: tdma.DefaultQueue(),
-		EpochOffset: func() int64 { return 0 }})
-	for nem := 1; nem <= 4; nem++ {
-		s.ports = append(s.ports, &radio.Port{PortOptions: radio.PortOptions{NEM: nem, MAC: radio.MAC(nem)}})
-	}
-	s.model.Members(s.now, s.ports)
-	s.until(int64(time.Second))
-	return s, nil
-}
-
-func (s *slots) Keep(f *radio.Frame) *radio.Frame {
-	kept := *f
-	s.waiting++
-	return &kept
-}
-
-func (s *slots) Drop(*radio.Frame, radio.Reason) { s.waiting-- }
-
-func (s *slots) Deliver(now int64, f *radio.Frame) { s.Radiate(now, f) }
-
-func (s *slots) Radiate(now int64, f *radio.Frame) {
-	s.waiting--
-	s.delays = append(s.delays, float64(now-f.Sent)/1e6)
-	s.bytes += len(f.Data)
-}
-
-func (s *slots) CountMissed(*radio.Port, radio.Reason) {}
-
-func (s *slots) Find(to radio.MAC) *radio.Port { return s.ports[to-1] }
-
-// Distributed is false, and nothing is shipped: all nodes are local.
-func (s *slots) Distributed() bool { return false }
-
-func (s *slots) ShipParts(*radio.Shipment, []*radio.Port) {}
-
-func (s *slots) WakeAt(due int64) { s.wakeAt = due }
-
-func (s *slots) until(now int64) {
-	for s.wakeAt <= now {
-		s.now, s.wakeAt = s.wakeAt, math.MaxInt64
-		s.model.Continue(s, s.now)
-	}
-	s.now = now
-}
-
-// send makes node 2 send a frame to node 1.
-func (s *slots) send(length int) {
-	s.model.Offer(s, s.now, &radio.Frame{Source: s.ports[1], Destination: 1, Data: make([]byte, length), Sent: s.now})
+	return virtual.NewOf(4, tdma.New(tdma.Config{Seed: 1, Radio: func(*radio.Port) phy.Radio { return emaneRadio }, Environment: losses{70, 70, 70},
+		Interference: phy.All, Schedule: schedule, Queue: tdma.DefaultQueue(), EpochOffset: func() int64 { return 0 }})), nil
 }
 
 // The headers of Ethernet, IPv4 and UDP, in bytes.
@@ -98,13 +39,17 @@ func plotSlotDelay() (*chart.Chart, error) {
 	random := rand.New(rand.NewPCG(1, 1))
 	const frames = 2000
 	for range frames {
-		s.send(900 + headers)
-		s.until(s.now + int64(100*time.Millisecond) + random.Int64N(int64(40*time.Millisecond)))
+		s.Send(2, virtual.Address(1), 900+headers)
+		s.Pass(100*time.Millisecond + time.Duration(random.Int64N(int64(40*time.Millisecond))))
 	}
-	slices.Sort(s.delays)
+	var delays []float64 // in ms
+	for _, a := range s.Received(1) {
+		delays = append(delays, float64(a.Delay())/1e6)
+	}
+	slices.Sort(delays)
 	drawn := chart.Series{Name: "the model, 2000 frames", Marks: true}
 	for share := 0.0; share < 1.01; share += 0.05 {
-		drawn.X, drawn.Y = append(drawn.X, s.delays[min(int(share*frames), frames-1)]), append(drawn.Y, 100*share)
+		drawn.X, drawn.Y = append(drawn.X, delays[min(int(share*frames), frames-1)]), append(drawn.Y, 100*share)
 	}
 	return &chart.Chart{
 		Title: "Delay of a frame that comes at a random time: 4 nodes, slots of 10 ms",
@@ -125,11 +70,11 @@ func plotSlotCapacity() (*chart.Chart, error) {
 		if err != nil {
 			return nil, err
 		}
-		interval := int64(payload * 8e6 / offered)
-		for end := s.now + seconds*1e9; s.now < end; s.until(s.now + interval) {
-			s.send(payload + headers)
+		interval := time.Duration(payload * 8e6 / offered)
+		for end := s.Now + seconds*1e9; s.Now < end; s.Pass(interval) {
+			s.Send(2, virtual.Address(1), payload+headers)
 		}
-		received := float64(s.bytes) * payload / (payload + headers) * 8 / seconds / 1e3
+		received := float64(len(s.Received(1))*(payload+headers)) * payload / (payload + headers) * 8 / seconds / 1e3
 		drawn.X, drawn.Y = append(drawn.X, offered), append(drawn.Y, received)
 	}
 	const most = 250.0 * payload / (payload + headers)

@@ -47,8 +47,8 @@ func TestASaturatedNodeFillsItsSlots(t *testing.T) {
 			if margin := 2 * (capacity + c.length); bytes < expected-margin || bytes > expected+margin {
 				t.Errorf("%d bytes in %d slots of %d; want %d ± %d", bytes, slots, capacity, expected, margin)
 			}
-			if s.dropped[radio.QueueFull] != 0 || s.model.Statistics(false)[0].Slots.Missed != 0 {
-				t.Errorf("frames dropped: %v", s.dropped)
+			if s.dropped()[radio.QueueFull] != 0 || s.model.Statistics(false)[0].Slots.Missed != 0 {
+				t.Errorf("frames dropped: %v", s.dropped())
 			}
 			t.Logf("%.1f kbit/s; slot payload / frame time = %.1f kbit/s", float64(bytes)*8/(slots*frameTime.Seconds())/1e3,
 				float64(capacity)*8/frameTime.Seconds()/1e3)

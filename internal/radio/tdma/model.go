@@ -9,20 +9,6 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// Carrier is what a Model needs of a radio.Network. A simulation has its own Carrier, and calls Offer and
-// Continue at times that it chooses.
-type Carrier interface {
-	Keep(f *radio.Frame) *radio.Frame
-	Drop(f *radio.Frame, reason radio.Reason)
-	Deliver(now int64, f *radio.Frame)
-	Radiate(now int64, f *radio.Frame)
-	CountMissed(p *radio.Port, reason radio.Reason)
-	Find(m radio.MAC) *radio.Port
-	WakeAt(due int64)
-	Distributed() bool
-	ShipParts(s *radio.Shipment, reached []*radio.Port)
-}
-
 // never is the slot or time of what does not happen.
 const never = math.MaxInt64
 
@@ -33,7 +19,7 @@ type Model struct {
 	rates  []Rate // of config, ascending
 	time   timing
 	// network is set when the first frame comes.
-	network  Carrier
+	network  *radio.Network
 	stations []*station // by the ports' slots
 	// nextSlot is the absolute index of the first slot in which a station has frames to send. wakeAt is when
 	// the model is woken, or never.
@@ -252,17 +238,11 @@ func (m *Model) dropBurst(b *burst) {
 	m.recycle(b)
 }
 
-// Transmit implements radio.Model.
-func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) { m.Offer(n, now, f) }
-
 // Due implements radio.Model. Frames are never held.
 func (m *Model) Due(n *radio.Network, _ int64, f *radio.Frame) { n.Drop(f, radio.Loss) }
 
-// Wake implements radio.Waker.
-func (m *Model) Wake(n *radio.Network, now int64) { m.Continue(n, now) }
-
-// Offer is Transmit for any Carrier.
-func (m *Model) Offer(n Carrier, now int64, f *radio.Frame) {
+// Transmit implements radio.Model.
+func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 	m.network = n
 	s := m.stations[f.Source.Slot]
 	e := m.newEntry()
@@ -303,7 +283,7 @@ func (b *burst) removeEntry(e *entry) {
 
 // addressee returns the NEM id of a frame's addressee, as in EMANE. Multicasts are broadcasts, and the NEM id
 // is read from an unknown address.
-func addressee(n Carrier, to radio.MAC) int {
+func addressee(n *radio.Network, to radio.MAC) int {
 	if to.IsMulticast() {
 		return BroadcastNEM
 	}

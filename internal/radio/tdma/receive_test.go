@@ -45,11 +45,11 @@ func TestWhoReceivesABroadcast(t *testing.T) {
 			if got := s.sequences(1); len(got) > 0 != c.received {
 				t.Errorf("received %v; want %v", got, c.received)
 			}
-			if got := s.missed[s.ports[1]]; len(got) != len(c.missed) || got[radio.NotListening] != c.missed[radio.NotListening] || got[radio.BelowSensitivity] != c.missed[radio.BelowSensitivity] {
+			if got := s.missed(s.ports[1]); len(got) != len(c.missed) || got[radio.NotListening] != c.missed[radio.NotListening] || got[radio.BelowSensitivity] != c.missed[radio.BelowSensitivity] {
 				t.Errorf("missed %v; want %v", got, c.missed)
 			}
-			if s.kept != 0 || len(s.dropped) != 0 {
-				t.Errorf("%d frames left, dropped %v", s.kept, s.dropped)
+			if s.kept() != 0 || len(s.dropped()) != 0 {
+				t.Errorf("%d frames left, dropped %v", s.kept(), s.dropped())
 			}
 		})
 	}
@@ -66,11 +66,11 @@ func TestAUnicastReachesItsAddresseeAlone(t *testing.T) {
 	if !slices.Equal(s.sequences(1), []uint64{1}) || s.sequences(2) != nil || s.sequences(3) != nil {
 		t.Errorf("received %v, %v and %v; want 1 by the addressee alone", s.sequences(1), s.sequences(2), s.sequences(3))
 	}
-	if len(s.missed) != 1 || s.missed[s.ports[3]][radio.BelowSensitivity] != 1 {
-		t.Errorf("missed %v; want one by the addressee that is out of reach", s.missed)
+	if s.anyMissed() != 1 || s.missed(s.ports[3])[radio.BelowSensitivity] != 1 {
+		t.Errorf("missed %v; want one by the addressee that is out of reach", s.anyMissed())
 	}
-	if s.dropped[radio.NoReceiver] != 1 || s.kept != 0 {
-		t.Errorf("dropped %v; want the frame to nobody as noReceiver", s.dropped)
+	if s.dropped()[radio.NoReceiver] != 1 || s.kept() != 0 {
+		t.Errorf("dropped %v; want the frame to nobody as noReceiver", s.dropped())
 	}
 }
 
@@ -103,11 +103,11 @@ func TestHiddenTerminalsInterfereWhereTheyShareASlot(t *testing.T) {
 			}
 			s.pass(time.Second)
 			got := len(s.received[s.ports[1]])
-			if got < c.least || got > c.most || s.missed[s.ports[1]][c.reason] != 400-got {
-				t.Errorf("%d frames received, missed %v; want %d to %d, and the rest as %v", got, s.missed[s.ports[1]], c.least, c.most, c.reason)
+			if got < c.least || got > c.most || s.missed(s.ports[1])[c.reason] != 400-got {
+				t.Errorf("%d frames received, missed %v; want %d to %d, and the rest as %v", got, s.missed(s.ports[1]), c.least, c.most, c.reason)
 			}
-			if s.missed[s.ports[0]][radio.NotListening] != 200 {
-				t.Errorf("node 1, which sends in the same slot, missed %v; want 200 as notListening", s.missed[s.ports[0]])
+			if s.missed(s.ports[0])[radio.NotListening] != 200 {
+				t.Errorf("node 1, which sends in the same slot, missed %v; want 200 as notListening", s.missed(s.ports[0]))
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestReceptionFollowsThePCRCurve(t *testing.T) {
 		if margin := 3 * math.Sqrt(c.share*(1-c.share)/frames); math.Abs(share-c.share) > margin+1e-9 {
 			t.Errorf("pathloss %g dB: %.4f of the frames; want %.4f ± %.4f", c.pathloss, share, c.share, margin)
 		}
-		if got := s.missed[s.ports[1]][radio.LowSINR]; got != frames-len(s.received[s.ports[1]]) {
+		if got := s.missed(s.ports[1])[radio.LowSINR]; got != frames-len(s.received[s.ports[1]]) {
 			t.Errorf("pathloss %g dB: %d frames missed as lowSINR; want all that were not received", c.pathloss, got)
 		}
 	}
@@ -168,8 +168,8 @@ func TestAFrameInPartsArrivesWhereAllPartsDo(t *testing.T) {
 	if got := len(s.received[s.ports[2]]); got != frames {
 		t.Errorf("the near node received %d of %d", got, frames)
 	}
-	if missed := s.missed[s.ports[1]][radio.LowSINR]; missed != frames-len(s.received[s.ports[1]]) {
-		t.Errorf("missed %v; want each frame once", s.missed[s.ports[1]])
+	if missed := s.missed(s.ports[1])[radio.LowSINR]; missed != frames-len(s.received[s.ports[1]]) {
+		t.Errorf("missed %v; want each frame once", s.missed(s.ports[1]))
 	}
 }
 
@@ -207,8 +207,8 @@ func TestAReceiverGivesUpAFrameWhoseNextPartComesTooLate(t *testing.T) {
 			if got := slices.Contains(s.sequences(1), 1); got != c.received {
 				t.Errorf("received %v; want %v", got, c.received)
 			}
-			if missed := s.missed[s.ports[1]][radio.FragmentTimeout] > 0; missed == c.received {
-				t.Errorf("missed %v", s.missed[s.ports[1]])
+			if missed := s.missed(s.ports[1])[radio.FragmentTimeout] > 0; missed == c.received {
+				t.Errorf("missed %v", s.missed(s.ports[1]))
 			}
 		})
 	}
@@ -241,8 +241,8 @@ func TestRadioSilenceHoldsInTheSlot(t *testing.T) {
 	if !slices.Equal(s.sequences(1), []uint64{4}) || !slices.Equal(s.sequences(0), []uint64{3}) {
 		t.Errorf("received %v and %v; want 4, sent after the silence, and 3, as a silent radio goes on receiving", s.sequences(1), s.sequences(0))
 	}
-	if s.dropped[radio.EmissionControl] != 2 || s.kept != 0 {
-		t.Errorf("dropped %v, %d left; want the frames of the silence as emissionControl, also the one that had begun", s.dropped, s.kept)
+	if s.dropped()[radio.EmissionControl] != 2 || s.kept() != 0 {
+		t.Errorf("dropped %v, %d left; want the frames of the silence as emissionControl, also the one that had begun", s.dropped(), s.kept())
 	}
 }
 
@@ -263,8 +263,8 @@ func TestAFrameWhoseBeginningFallsIntoRadioSilenceIsDropped(t *testing.T) {
 	transmit = true
 	s.configure(func(*Config) {})
 	s.pass(time.Second)
-	if len(s.sequences(1)) != 0 || s.dropped[radio.EmissionControl] != 1 || s.kept != 0 || len(s.missed) != 0 {
-		t.Errorf("received %v, dropped %v, missed %v, %d left; want the frame dropped as emissionControl, and missed by nobody", s.sequences(1), s.dropped, s.missed, s.kept)
+	if len(s.sequences(1)) != 0 || s.dropped()[radio.EmissionControl] != 1 || s.kept() != 0 || s.anyMissed() != 0 {
+		t.Errorf("received %v, dropped %v, missed %v, %d left; want the frame dropped as emissionControl, and missed by nobody", s.sequences(1), s.dropped(), s.anyMissed(), s.kept())
 	}
 }
 
@@ -282,10 +282,10 @@ func TestSlotsOfADestinationOrAClass(t *testing.T) {
 	if got := s.sequences(1); !slices.Equal(got, []uint64{2, 3, 4}) && !slices.Equal(got, []uint64{3, 4, 2}) {
 		t.Errorf("node 2 received %v; want 2 in its own slot, 3 and 4 in that of class 2", got)
 	}
-	if got := s.sequences(2); !slices.Equal(got, []uint64{3}) || s.kept != 1 {
-		t.Errorf("node 3 received %v, %d frames wait; want 3 alone, and the one to it waiting", got, s.kept)
+	if got := s.sequences(2); !slices.Equal(got, []uint64{3}) || s.kept() != 1 {
+		t.Errorf("node 3 received %v, %d frames wait; want 3 alone, and the one to it waiting", got, s.kept())
 	}
-	if s.wakeAt != never {
+	if s.engine.Next() != radio.Never {
 		t.Error("the model wakes for a frame that no slot is for")
 	}
 }
@@ -344,8 +344,8 @@ func TestAdaptiveRatesAreTheHighestThatTheWorstReceiverReaches(t *testing.T) {
 				t.Errorf("%d frames received of the first burst; want %d", received, c.received[0])
 			}
 			s.pass(time.Second)
-			if s.kept != 0 {
-				t.Errorf("%d frames left", s.kept)
+			if s.kept() != 0 {
+				t.Errorf("%d frames left", s.kept())
 			}
 		})
 	}

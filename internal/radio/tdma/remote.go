@@ -31,22 +31,17 @@ func (m *Model) ship(s *station, slot int64) {
 	m.network.ShipParts(&m.shipment, m.receivers)
 }
 
-// ReceiveShipment implements radio.DistributedModel.
+// ReceiveShipment implements radio.DistributedModel. The burst is on the air at the same time on all hosts. Its outcome
+// is decided at the end of the slot, or at once if that is over.
 func (m *Model) ReceiveShipment(n *radio.Network, now int64, f *radio.Frame, s *radio.Shipment) {
-	m.AcceptShipment(n, now, f.Source, s)
-}
-
-// AcceptShipment is ReceiveShipment for any Carrier. The burst is on the air at the same time on all hosts. Its
-// outcome is decided at the end of the slot, or at once if that is over.
-func (m *Model) AcceptShipment(n Carrier, now int64, source *radio.Port, s *radio.Shipment) {
 	m.network = n
 	m.followClock(now)
 	u := m.slotOf(now, s)
 	b := m.newBurst()
-	b.station = m.stations[source.Slot]
+	b.station = m.stations[f.Source.Slot]
 	// All radios have the same slots, whatever difference of the hosts' clocks remains.
 	start := m.airStart(u)
-	b.air = phy.Transmission{Source: source, Index: s.Index, Start: start, End: start + s.OnAir, FrequencyHertz: s.FrequencyHertz,
+	b.air = phy.Transmission{Source: f.Source, Index: s.Index, Start: start, End: start + s.OnAir, FrequencyHertz: s.FrequencyHertz,
 		PowerDBm: s.PowerDBm, RateBitsPerSecond: s.RateBitsPerSecond, Bytes: s.Bytes}
 	m.medium.Begin(&b.air)
 	u.add(b)

@@ -15,10 +15,13 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 )
 
-// remoteHost is another host of a network; who it is does not matter to the model.
-type remoteHost struct{}
+// wire takes transmissions from a host to another.
+type wire struct {
+	*distributedNetwork
+	from, to int
+}
 
-func (remoteHost) Ship(*radio.Shipment) {}
+func (w wire) Ship(s *radio.Shipment) { w.ship(w.from, w.to, s) }
 
 // distributedNetwork is a network on several hosts, whose clocks differ and drift. Its own time is that of none of them.
 type distributedNetwork struct {
@@ -37,9 +40,9 @@ type distributedNetwork struct {
 
 // flying is a transmission on its way between hosts.
 type flying struct {
-	at       int64
-	from, to int
-	s        radio.Shipment
+	at int64
+	to int
+	s  radio.Shipment
 }
 
 // newDistributedNetwork has nodes with the NEM ids 1 to count, spread over the hosts.
@@ -54,23 +57,20 @@ func newDistributedNetwork(t testing.TB, hosts, count int, change func(c *Config
 			change(c)
 			c.EpochOffset = func() int64 { return epoch - s.off(i) + s.clockError[i] }
 		})
-		if hosts > 1 {
-			h.ship = func(shipped *radio.Shipment) { s.ship(i, shipped) }
-		}
 		s.hosts = append(s.hosts, h)
 	}
 	for i, h := range s.hosts {
 		h.now = s.local(i, s.now)
-		var ports []*radio.Port
 		for nem := 1; nem <= count; nem++ {
-			p := &radio.Port{PortOptions: radio.PortOptions{NEM: nem, MAC: radio.MAC(0x020200000000 + nem)}}
-			if s.home(nem-1) != i {
-				p.Host = remoteHost{}
-			}
-			ports = append(ports, p)
 			h.pathloss = append(h.pathloss, slices.Repeat([]float64{70}, count))
 		}
-		h.attach(ports...)
+		for nem := 1; nem <= count; nem++ {
+			if to := s.home(nem - 1); to != i {
+				h.join(nem, wire{s, i, to})
+			} else {
+				h.join(nem, nil)
+			}
+		}
 	}
 	return s
 }
@@ -90,24 +90,19 @@ func (s *distributedNetwork) global(host int, at int64) int64 {
 	return int64(float64(at-s.skew[host]) / (1 + s.drift[host]))
 }
 
-func (s *distributedNetwork) ship(from int, shipped *radio.Shipment) {
+func (s *distributedNetwork) ship(from, to int, shipped *radio.Shipment) {
 	if s.shipped++; s.lost[s.shipped-1] {
 		return
 	}
-	for to := range s.hosts {
-		if to == from {
-			continue
-		}
-		c := *shipped
-		c.Parts = slices.Clone(shipped.Parts)
-		difference := s.off(to) - s.off(from)
-		c.Start, c.Due = c.Start+difference, c.Due+difference
-		for i := range c.Parts {
-			c.Parts[i].Sent += difference
-			c.Parts[i].Data = bytes.Clone(c.Parts[i].Data)
-		}
-		s.flying = append(s.flying, flying{s.now + s.latency, from, to, c})
+	c := *shipped
+	c.Parts = slices.Clone(shipped.Parts)
+	difference := s.off(to) - s.off(from)
+	c.Start, c.Due = c.Start+difference, c.Due+difference
+	for i := range c.Parts {
+		c.Parts[i].Sent += difference
+		c.Parts[i].Data = bytes.Clone(c.Parts[i].Data)
 	}
+	s.flying = append(s.flying, flying{s.now + s.latency, to, c})
 }
 
 // advanceTo lets the time pass.
@@ -115,8 +110,8 @@ func (s *distributedNetwork) advanceTo(end int64) {
 	for {
 		at, host := int64(math.MaxInt64), -1
 		for i, h := range s.hosts {
-			if h.wakeAt != never && s.global(i, h.wakeAt)+1+h.lateness < at {
-				at, host = s.global(i, h.wakeAt)+1+h.lateness, i
+			if next := h.engine.Next(); next != radio.Never && s.global(i, next)+1+h.lateness < at {
+				at, host = s.global(i, next)+1+h.lateness, i
 			}
 		}
 		land := len(s.flying) > 0 && s.flying[0].at <= at // of equal latency, and so in order
@@ -131,15 +126,10 @@ func (s *distributedNetwork) advanceTo(end int64) {
 			f := s.flying[0]
 			s.flying = s.flying[1:]
 			h := s.hosts[f.to]
-			if i := slices.IndexFunc(h.ports, func(p *radio.Port) bool { return p.NEM == f.s.Source }); i >= 0 {
-				h.model.AcceptShipment(h, h.now, h.ports[i], &f.s)
-			}
+			h.network.ReceiveShipment(h.now, &f.s)
 			continue
 		}
-		h := s.hosts[host]
-		h.wakeAt = never
-		h.wakes++
-		h.model.Continue(h, h.now)
+		s.hosts[host].tick()
 	}
 	s.set(end)
 }
@@ -177,12 +167,12 @@ func (s *distributedNetwork) received(node int) []arrival {
 
 func (s *distributedNetwork) missed(node int) map[radio.Reason]int {
 	h := s.hosts[s.home(node)]
-	return h.missed[h.ports[node]]
+	return h.missed(h.ports[node])
 }
 
 func (s *distributedNetwork) kept() (all int) {
 	for _, h := range s.hosts {
-		all += h.kept
+		all += h.kept()
 	}
 	return all
 }
@@ -282,7 +272,7 @@ func play(t testing.TB, hosts int, config func(t testing.TB, c *Config), halfway
 		o.missed = append(o.missed, s.missed(node))
 	}
 	for _, h := range s.hosts {
-		o.worst = max(o.worst, h.worst)
+		o.worst = max(o.worst, h.worst())
 	}
 	o.kept = s.kept()
 	return o
@@ -354,12 +344,12 @@ func TestABurstThatComesAfterItsSlotIsDecidedAtOnceAndIsLate(t *testing.T) {
 	if !slices.Equal(sequencesOf(s.received(1)), []uint64{1}) || !slices.Equal(sequencesOf(s.received(0)), []uint64{2}) || s.kept() != 0 {
 		t.Errorf("received %v and %v, %d frames left; want 1 and 2", s.received(1), s.received(0), s.kept())
 	}
-	late := time.Duration(s.hosts[1].worst)
+	late := time.Duration(s.hosts[1].worst())
 	if want := 7 * time.Millisecond; (late - want).Abs() > 300*time.Microsecond {
 		t.Errorf("handed over %v late; want %v, as the slot takes 10 ms", late, want)
 	}
 	const tolerance = int64(200 * time.Microsecond)
-	if at := (s.global(1, s.received(1)[0].at) + epoch + tolerance) % int64(slotTime); at > 2*tolerance {
+	if at := (s.global(1, s.received(1)[0].at-s.hosts[1].worst()) + epoch + tolerance) % int64(slotTime); at > 2*tolerance {
 		t.Errorf("it should have arrived %v after the end of a slot; want the end", time.Duration(at-tolerance))
 	}
 }
@@ -415,12 +405,12 @@ func TestBurstsOfANodeElsewhereThatGoesAreDropped(t *testing.T) {
 			s.pass(time.Millisecond)
 		}
 		s.pass(5 * time.Millisecond) // into the middle of the slot
-		here.attach(node)
+		here.leave(here.ports[0])
 		s.pass(time.Second)
-		if len(here.received[node]) != 0 || here.kept != 0 || len(here.model.busy) != 0 {
-			t.Errorf("after %d parts: received %v, %d frames left, %d slots; want none", sent, here.received[node], here.kept, len(here.model.busy))
+		if len(here.received[node]) != 0 || here.kept() != 0 || len(here.model.busy) != 0 {
+			t.Errorf("after %d parts: received %v, %d frames left, %d slots; want none", sent, here.received[node], here.kept(), len(here.model.busy))
 		}
-		if dropped := here.dropped[radio.InFlightAtEnd]; dropped != sent/3 {
+		if dropped := here.dropped()[radio.InFlightAtEnd]; dropped != sent/3 {
 			t.Errorf("after %d parts: %d frames dropped as inFlightAtEnd; want %d", sent, dropped, sent/3)
 		}
 	}
@@ -453,8 +443,8 @@ func TestWhileASchedulesStructureChangesHostsMayDiffer(t *testing.T) {
 		}
 	}
 	for i, h := range s.hosts {
-		if h.worst > 1 {
-			t.Errorf("host %d handed frames over %v late", i, time.Duration(h.worst))
+		if h.worst() > 1 {
+			t.Errorf("host %d handed frames over %v late", i, time.Duration(h.worst()))
 		}
 	}
 }
@@ -485,7 +475,7 @@ func TestReceptionsAreDecidedInTheOrderOfNEMIdsWhateverTheOrderOfPorts(t *testin
 		})
 		receiver := s.ports[1]
 		if turned {
-			s.attach(s.ports[2], s.ports[1], s.ports[0])
+			s.reorder(s.ports[2], s.ports[1], s.ports[0])
 		}
 		slices.SortFunc(s.ports, func(a, b *radio.Port) int { return cmp.Compare(a.NEM, b.NEM) })
 		s.pass(time.Second)

@@ -13,27 +13,20 @@ import (
 
 // simulation is a network whose time the test sets.
 type simulation struct {
-	t     testing.TB
-	model *Model
-	ports []*radio.Port
-	now   int64
+	t       testing.TB
+	engine  *radio.Engine
+	network *radio.Network
+	model   *Model
+	ports   []*radio.Port // in the model's order
+	all     []*radio.Port // also those that have gone
+	now     int64
 	// lateness with which the model is woken, from its time on.
 	lateness int64
-	wakeAt   int64
 	wakes    int
 	pathloss [][]float64 // dB by slots of sender and receiver; NaN is unknown
 	jamming  float64     // milliwatts
 	config   Config
-
-	// ship takes what goes to other hosts; nil where there are none.
-	ship func(s *radio.Shipment)
-
 	received map[*radio.Port][]arrival
-	dropped  map[radio.Reason]int
-	missed   map[*radio.Port]map[radio.Reason]int
-	kept     int
-	// worst lateness with which a frame was handed over.
-	worst int64
 }
 
 // arrival of a frame.
@@ -44,54 +37,63 @@ type arrival struct {
 	sent, at int64
 }
 
-func (s *simulation) Keep(f *radio.Frame) *radio.Frame {
-	s.kept++
-	c := *f
-	c.Data = slices.Clone(f.Data)
-	return &c
+// Write implements radio.Output.
+func (s *simulation) Write(p *radio.Port, data []byte) radio.Reason {
+	s.received[p] = append(s.received[p], arrival{int(data[11]), binary.BigEndian.Uint64(data[sequenceAt:]), len(data),
+		int64(binary.BigEndian.Uint64(data[sequenceAt+8:])), s.now})
+	return radio.Written
 }
 
-func (s *simulation) Drop(_ *radio.Frame, reason radio.Reason) {
-	s.kept--
-	s.dropped[reason]++
+// Late implements radio.Output.
+func (*simulation) Late(int64, int64) {}
+
+// dropped frames by reason.
+func (s *simulation) dropped() map[radio.Reason]int {
+	return s.drops(s.all, func(r radio.Reason) bool { return r <= radio.NoReceiver })
 }
 
-func (s *simulation) Deliver(now int64, f *radio.Frame) {
-	if len(f.Receivers) == 0 {
-		s.Drop(f, radio.NoReceiver)
-		return
+// missed frames of a port by reason.
+func (s *simulation) missed(p *radio.Port) map[radio.Reason]int {
+	return s.drops([]*radio.Port{p}, func(r radio.Reason) bool { return r > radio.NoReceiver })
+}
+
+// anyMissed is the number of ports that missed something.
+func (s *simulation) anyMissed() (count int) {
+	for _, p := range s.all {
+		if len(s.missed(p)) > 0 {
+			count++
+		}
 	}
-	s.Radiate(now, f)
+	return count
 }
 
-func (s *simulation) Radiate(now int64, f *radio.Frame) {
-	s.kept--
-	for _, p := range f.Receivers {
-		s.worst = max(s.worst, now-f.Due)
-		s.received[p] = append(s.received[p], arrival{f.Source.NEM, binary.BigEndian.Uint64(f.Data[sequenceAt:]), len(f.Data), f.Sent, f.Due})
+func (s *simulation) drops(ports []*radio.Port, among func(radio.Reason) bool) map[radio.Reason]int {
+	all := map[radio.Reason]int{}
+	for _, p := range ports {
+		for reason, frames := range p.CurrentCounters().Drops {
+			if r := radio.Reason(reason); frames > 0 && among(r) {
+				all[r] += int(frames)
+			}
+		}
 	}
+	return all
 }
 
-func (s *simulation) CountMissed(p *radio.Port, reason radio.Reason) {
-	if s.missed[p] == nil {
-		s.missed[p] = map[radio.Reason]int{}
+// kept is the number of frames under way.
+func (s *simulation) kept() (frames int) {
+	for _, p := range s.all {
+		frames += p.CurrentCounters().InFlight
 	}
-	s.missed[p][reason]++
+	return frames
 }
 
-func (s *simulation) Find(to radio.MAC) *radio.Port {
-	i := slices.IndexFunc(s.ports, func(p *radio.Port) bool { return p.MAC == to })
-	if i < 0 {
-		return nil
+// worst lateness with which a frame was handed over.
+func (s *simulation) worst() (lateness int64) {
+	for _, p := range s.all {
+		lateness = max(lateness, p.CurrentCounters().WorstLateness)
 	}
-	return s.ports[i]
+	return lateness
 }
-
-func (s *simulation) Distributed() bool { return s.ship != nil }
-
-func (s *simulation) ShipParts(shipped *radio.Shipment, _ []*radio.Port) { s.ship(shipped) }
-
-func (s *simulation) WakeAt(due int64) { s.wakeAt = due }
 
 func (s *simulation) Pathloss(from, to *radio.Port, _ int64) (float64, bool) {
 	dB := s.pathloss[from.NEM-1][to.NEM-1]
@@ -110,8 +112,8 @@ const ethernetHeader = 14
 
 // newSimulation makes nodes with the NEM ids 1 to count at 70 dB from each other. Their radios send at 0 dBm.
 func newSimulation(t testing.TB, count int, change func(c *Config)) *simulation {
-	s := &simulation{t: t, now: 1e9, wakeAt: never, received: map[*radio.Port][]arrival{}, dropped: map[radio.Reason]int{},
-		missed: map[*radio.Port]map[radio.Reason]int{}}
+	s := &simulation{t: t, now: 1e9, received: map[*radio.Port][]arrival{}}
+	s.engine = radio.NewEngine(s)
 	s.config = Config{Seed: 1, Environment: s, Interference: phy.All, Queue: DefaultQueue(),
 		EpochOffset: func() int64 { return epoch },
 		Radio: func(*radio.Port) phy.Radio {
@@ -119,21 +121,42 @@ func newSimulation(t testing.TB, count int, change func(c *Config)) *simulation 
 		}}
 	change(&s.config)
 	s.model = New(s.config)
-	for nem := 1; nem <= count; nem++ {
+	var err error
+	if s.network, err = s.engine.NewNetwork(radio.NetworkOptions{Model: s.model, MTU: 9000}); err != nil {
+		t.Fatal(err)
+	}
+	for range count {
 		s.pathloss = append(s.pathloss, slices.Repeat([]float64{70}, count))
 	}
-	var ports []*radio.Port
 	for nem := 1; nem <= count; nem++ {
-		ports = append(ports, &radio.Port{PortOptions: radio.PortOptions{NEM: nem, MAC: radio.MAC(0x020200000000 + nem)}})
+		s.join(nem, nil)
 	}
-	s.attach(ports...)
 	return s
 }
 
-func (s *simulation) attach(ports ...*radio.Port) {
+// join adds a node, here or on another host.
+func (s *simulation) join(nem int, host radio.Host) *radio.Port {
+	p, err := s.network.Attach(s.now, radio.PortOptions{NEM: nem, MAC: macOf(nem), Host: host})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.ports, s.all = append(s.ports, p), append(s.all, p)
+	return p
+}
+
+// leave removes the node with a port.
+func (s *simulation) leave(p *radio.Port) {
+	p.Detach(s.now)
+	s.ports = slices.DeleteFunc(slices.Clone(s.ports), func(other *radio.Port) bool { return other == p })
+}
+
+// reorder gives the model its ports in another order.
+func (s *simulation) reorder(ports ...*radio.Port) {
 	s.ports = ports
 	s.model.Members(s.now, ports)
 }
+
+func macOf(nem int) radio.MAC { return radio.MAC(0x020200000000 + nem) }
 
 // configure changes the model's configuration.
 func (s *simulation) configure(change func(c *Config)) {
@@ -143,25 +166,32 @@ func (s *simulation) configure(change func(c *Config)) {
 
 // advanceTo lets the time pass up to and including a moment.
 func (s *simulation) advanceTo(now int64) {
-	for s.wakeAt != never && s.wakeAt+s.lateness <= now {
-		s.now = max(s.now, s.wakeAt+s.lateness)
-		s.wakeAt = never
-		s.wakes++
-		s.model.Continue(s, s.now)
+	for next := s.engine.Next(); next != radio.Never && next+s.lateness <= now; next = s.engine.Next() {
+		s.now = max(s.now, next+s.lateness)
+		s.tick()
 	}
 	s.now = now
+}
+
+func (s *simulation) tick() {
+	s.wakes++
+	s.engine.Tick(s.now)
 }
 
 func (s *simulation) pass(d time.Duration) { s.advanceTo(s.now + int64(d)) }
 
 // send has a node send a frame now.
 func (s *simulation) send(from int, to radio.MAC, dscp uint8, sequence uint64, length int) {
-	data := make([]byte, max(length, sequenceAt+8))
+	data := make([]byte, max(length, sequenceAt+16))
+	for i := range 6 {
+		data[i] = byte(to >> (40 - 8*i))
+	}
+	data[11] = byte(s.ports[from].NEM)
 	binary.BigEndian.PutUint16(data[12:], typeIPv4)
 	data[ethernetHeader+1] = dscp << 2
 	binary.BigEndian.PutUint64(data[sequenceAt:], sequence)
-	f := &radio.Frame{Source: s.ports[from], Destination: to, Data: data, Sent: s.now}
-	s.model.Offer(s, s.now, f)
+	binary.BigEndian.PutUint64(data[sequenceAt+8:], uint64(s.now))
+	s.engine.Receive(s.now, s.ports[from], data)
 }
 
 const everybody radio.MAC = 0xffffffffffff

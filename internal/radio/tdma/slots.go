@@ -11,8 +11,8 @@ import (
 // offsetInterval in nanoseconds, after which the clocks are compared again.
 const offsetInterval = 1e9
 
-// Continue is Wake for any Carrier: it ends the slots that are over and begins the current one.
-func (m *Model) Continue(n Carrier, now int64) {
+// Wake implements radio.Waker: it ends the slots that are over and begins the current one.
+func (m *Model) Wake(n *radio.Network, now int64) {
 	m.network, m.wakeAt = n, never
 	m.finishUntil(now)
 	if m.followClock(now) {
