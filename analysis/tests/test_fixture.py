@@ -15,7 +15,9 @@ def eventful(directory: Path) -> Lab:
     """A run in which every part of the results has something to say."""
     lab = Lab(directory).node("nor", UNIT | {"instances": 2}).node("prt", UNIT, PICTURE).node("usa", {"name": "silent", "topic": "/{}"})
     for m in range(5):
-        lab.event("nor/unit/1", "triggered", m + 0.9, f"m{m}", "/nor/unit/1").event("nor/unit/1", "sent", m + 1.0, f"m{m}", "/nor/unit/1", bytes=240)
+        lab.event("nor/unit/1", "triggered", m + 0.9, f"m{m}", "/nor/unit/1", position=[58.1, 7.9, 20.0]).event(
+            "nor/unit/1", "sent", m + 1.0, f"m{m}", "/nor/unit/1", bytes=240
+        )
         lab.event("nor/unit/2", "received", m + 1.001, f"m{m}", "/nor/unit/1").event("nor/unit/2", "processed", m + 1.003, f"m{m}", "/nor/unit/1")
         if m != 3:
             lab.event("prt/picture", "received", m + 1.1 + m / 100, f"m{m}", "/nor/unit/1")
@@ -36,6 +38,7 @@ def eventful(directory: Path) -> Lab:
     lab.agent("prt", "unit", "exited", 5.0, instance="prt/unit", exitCode=1, message="broker away").agent(
         "prt", "unit", "restarted", 5.5, instance="prt/unit"
     )
+    lab.logs["logs/nor/unit/positions.jsonl"] = [json.dumps({"ts": T0 + s * SECOND, "position": [58.1 + s / 10_000, 7.9, 20.0]}) for s in range(9)]
     for second in range(-1, 62):
         lab.sample(
             "nor",

@@ -18,6 +18,7 @@ from . import (
     hosts,
     lateness,
     messages,
+    picture,
     radio,
     radiolog,
     requests,
@@ -58,6 +59,10 @@ class Analysis:
     links: pl.DataFrame
     hops: pl.DataFrame
     hop_histogram: pl.DataFrame
+    # Positions that messages report, and what subscribers made of them: see picture.Picture.
+    reports: pl.DataFrame
+    picture: pl.DataFrame
+    picture_times: pl.DataFrame
     # Figures from captures: see captures.Captured.
     volume: pl.DataFrame
     tcp: pl.DataFrame
@@ -97,6 +102,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     matching = messages.match(run, logs.events, gaps)
     findings.silent(run, matching, logs.connected, gaps)
     asked = requests.match(run, logs.requests, matching, gaps)
+    reported = logs.reported
     del logs
     staged = stages.compute(run, matching, gaps)
     flowing = flows.compute(run, matching, gaps)
@@ -111,6 +117,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     lateness.examine(run, log, late)
     judged = _bounded(run, matching, late, computed, sampled, gaps)
     around = surroundings.read(run, gaps)
+    pictured = picture.compute(run, matching, reported, around.positions, gaps)
     own_clocks = clocks.summarise(run, gaps)
     captured = captures.examine(run, log, networks, gaps, left_out)
     _not_computed(run, gaps)
@@ -132,6 +139,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "groups": computed.groups or None,
         "publishers": computed.publishers or None,
         **({"pairs": between} if between else {}),
+        **({"picture": pictured.results} if pictured.results else {}),
         "networks": networks or None,
         "gaps": merged(gaps.found),
         **({"notes": merged(gaps.notes)} if gaps.notes else {}),
@@ -153,6 +161,9 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         links=around.links,
         hops=around.hops,
         hop_histogram=around.hop_histogram,
+        reports=pictured.reports,
+        picture=pictured.pairs,
+        picture_times=pictured.times,
         volume=captured.volume,
         tcp=captured.tcp,
         packets=captured.packets,

@@ -154,6 +154,48 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
             "pairs": "ordered pairs of nodes",
         },
     ),
+    "reports": (
+        "a position that a message reports as its sender's",
+        {
+            "ts": "time it was made, Unix nanoseconds",
+            "publisher": "name of the instance",
+            "node": "its node",
+            "id": "id of the message",
+            "latitudeDegrees": "WGS 84",
+            "longitudeDegrees": "WGS 84",
+            "altitudeMetres": "WGS 84; null where it was not logged",
+            "receivers": "subscribers on other nodes that received it",
+        },
+    ),
+    "picture": (
+        "a subscriber and a node that reports its position, sampled at whole seconds",
+        {
+            "subscriber": "name of the instance",
+            "node": "name of the node that reports its position",
+            "samples": "from the node's first report to the end of the measuring window",
+            "knownPercent": "share of the samples in which the subscriber had a position",
+            "errorMedianMetres": "horizontal distance of the freshest received position from the true one",
+            "errorMeanMetres": "as before",
+            "errorP95Metres": "as before",
+            "errorMaxMetres": "as before",
+            "ageMedianSeconds": "time since that position was made",
+            "ageMeanSeconds": "as before",
+            "ageP95Seconds": "as before",
+            "ageMaxSeconds": "as before",
+        },
+    ),
+    "picture_times": (
+        "a second after T0: all pairs of a subscriber and a node that reports its position",
+        {
+            "second": "seconds after T0",
+            "known": "pairs in which the subscriber had a position",
+            "pairs": "pairs whose node had reported",
+            "errorMedianMetres": "over the known pairs; null without any",
+            "errorP95Metres": "as before",
+            "ageMedianSeconds": "as before",
+            "ageP95Seconds": "as before",
+        },
+    ),
     "volume": (
         "what a node sent in a second, by layer and protocol; each transmission once, at its sender",
         {

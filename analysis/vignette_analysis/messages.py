@@ -12,12 +12,16 @@ from .gaps import Gaps
 from .run import Run
 
 _SCHEMA = {"ts": pl.Int64, "instance": pl.String, "status": pl.String, "id": pl.String, "topic": pl.String, "bytes": pl.Int64, "text": pl.String}
+_SCHEMA |= {"position": pl.List(pl.Float64)}
 STATUSES = ("triggered", "sent", "received", "processed")
 # Events of a request at its sender.
 REQUEST_STATUSES = ("receipt", "retransmitted", "failed")
 _ALL = (*STATUSES, *REQUEST_STATUSES, *clients.STATUSES)
 # Polars numbers ids and topics: numbers take less memory, and join faster.
 _EVENT = {"ts": pl.Int64, "number": pl.UInt32, "status": pl.Enum(STATUSES), "id": pl.Categorical, "topic": pl.Categorical, "bytes": pl.Int64}
+# Positions that messages report as their sender's.
+_REPORT = {"ts": pl.Int64, "number": pl.UInt32, "id": pl.String, "latitudeDegrees": pl.Float64, "longitudeDegrees": pl.Float64}
+_REPORT |= {"altitudeMetres": pl.Float64}
 _REQUEST_EVENT = {"ts": pl.Int64, "number": pl.UInt32, "status": pl.Enum(REQUEST_STATUSES), "id": pl.String, "bytes": pl.Int64, "text": pl.String}
 
 
@@ -29,6 +33,8 @@ class Logs:
     events: pl.DataFrame
     # Receipts, failures and retransmissions: ts, number, status, id, bytes, text.
     requests: pl.DataFrame
+    # Positions that messages report: ts, number, id, latitudeDegrees, longitudeDegrees, altitudeMetres; one for each (number, id).
+    reported: pl.DataFrame
     # Names of clients that connected to a broker.
     connected: set[str]
 
@@ -36,11 +42,13 @@ class Logs:
 def read_events(run: Run, gaps: Gaps) -> Logs:
     """Read every message log. Other events of clients become gaps and notes."""
     frames, requests, own, connected = [pl.DataFrame(schema=_EVENT)], [pl.DataFrame(schema=_REQUEST_EVENT)], [], set()
+    reported = [pl.DataFrame(schema=_REPORT)]
     for path in run.files("logs/*/*/messages-*.jsonl"):
-        of_messages, of_requests, of_client = _read_log(run, path, gaps)
+        of_messages, of_requests, of_client, of_positions = _read_log(run, path, gaps)
         frames.append(of_messages)
         requests.append(of_requests)
         own.append(of_client)
+        reported.append(of_positions)
     if own:
         connected = clients.examine(run, pl.concat(own), gaps)
     for instance in run.instances:
@@ -50,11 +58,11 @@ def read_events(run: Run, gaps: Gaps) -> Logs:
         logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscriptions)
         if missing and logs and not covered:
             gaps.add(f"log {instance.message_log}", "the archive has no such file", instance.node)
-    return Logs(pl.concat(frames), pl.concat(requests), connected)
+    return Logs(pl.concat(frames), pl.concat(requests), pl.concat(reported), connected)
 
 
-def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """A log's events of messages, of requests and of the client itself."""
+def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """A log's events of messages, of requests and of the client itself, and the positions in messages."""
     name = run.relative(path)
     _, node, app, _ = name.split("/")
     raw, bad, torn = jsonlines.read(path, _SCHEMA)
@@ -73,7 +81,20 @@ def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, p
     of_messages = mine.filter(pl.col("status").is_in(STATUSES)).with_columns(empty_as_null.alias("topic"))
     of_client = mine.filter(pl.col("status").is_in(clients.STATUSES)).select("ts", "instance", "status", _short("id"), _short("text"))
     of_requests = mine.filter(pl.col("status").is_in(REQUEST_STATUSES))
-    return _typed(of_messages, _EVENT), _typed(of_requests, _REQUEST_EVENT), of_client
+    positions = _positions(of_messages, name, node, gaps)
+    return _typed(of_messages, _EVENT), _typed(of_requests, _REQUEST_EVENT), of_client, positions
+
+
+def _positions(events: pl.DataFrame, name: str, node: str, gaps: Gaps) -> pl.DataFrame:
+    """Positions that messages report, at their first triggered or sent event that has one."""
+    with_one = events.filter(pl.col("position").is_not_null() & pl.col("status").is_in(("triggered", "sent")))
+    columns = {column: pl.col("position").list.get(i, null_on_oob=True) for i, column in enumerate(list(_REPORT)[3:])}
+    placed = with_one.with_columns(**columns)
+    good = placed.filter(pl.col("latitudeDegrees").is_between(-90, 90) & pl.col("longitudeDegrees").is_between(-180, 180))
+    if bad := placed.height - good.height:
+        what = "want latitude from -90 to 90 and longitude from -180 to 180 degrees, then the altitude in metres if it is known"
+        gaps.add(f"log {name}", f"{bad} records have no position in their field position: {what}; these positions do not count", node)
+    return _typed(good.sort("ts", maintain_order=True).unique(["number", "id"], keep="first", maintain_order=True), _REPORT)
 
 
 def _typed(frame: pl.DataFrame, schema: dict) -> pl.DataFrame:

@@ -38,6 +38,9 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         ("links", analysis.links, ("ts",)),
         ("hops", analysis.hops, ("ts",)),
         ("hop-histogram", analysis.hop_histogram, ()),
+        ("reports", analysis.reports, ("ts",)),
+        ("picture", analysis.picture, ()),
+        ("picture-times", analysis.picture_times, ()),
         ("volume", analysis.volume, ()),
         ("tcp", analysis.tcp, ()),
         ("packets", analysis.packets, ()),
@@ -215,7 +218,7 @@ def tables(results: dict, plan: dict | None = None) -> str:
     widths = _widths([_HEADER, *groups, *publishers])
     lines += _table("Deliveries by group (delays in seconds)", _HEADER, groups, widths)
     lines += _table("Deliveries by publisher (delays in seconds)", _HEADER, publishers, widths)
-    lines += _pair_lines(results) + _request_lines(results)
+    lines += _pair_lines(results) + _request_lines(results) + _picture_lines(results)
     for network in results["networks"] or []:
         rate = network.get("bytesPerSecond")
         lines.append(f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent"))
@@ -240,6 +243,14 @@ def _request_lines(results: dict) -> list[str]:
         return []
     rows = [[name, *summary.request_cells(entry)] for name, entry in summary.requests(results)]
     return _sized("Requests by group, pair of groups and publisher (response times in seconds)", ["", *summary.REQUEST_HEADER], rows)
+
+
+def _picture_lines(results: dict) -> list[str]:
+    """A table of the picture's error and age by group; nothing if no positions were compared."""
+    if "picture" not in results:
+        return []
+    rows = summary.picture(results)
+    return _sized("Picture by group of the reported nodes (error in metres, age in seconds)", ["", *summary.PICTURE_HEADER], rows)
 
 
 def _sentence(entry: dict) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 # The newest version of records that is read (runapi.SchemaVersion); all older ones are too.
 SCHEMA_VERSION = 1
 
+# The log of a node's true positions, in the folder of one of its apps.
+POSITIONS_LOG = "positions.jsonl"
 RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE = "run.json", "state.json", "manifest.json", "events.jsonl"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from . import picture
 from .analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis
 from .figures import KINDS
 from .requests import SCHEMA
@@ -26,8 +27,9 @@ def load(directory: str | Path) -> Analysis:
     run = Run.load(Path(directory))
     folder = run.directory / FOLDER
     results = _results(folder / RESULTS_FILE)
-    # Earlier results have no table of requests.
-    lacking = set() if "requests" in results or (folder / "requests.parquet").exists() else {"requests"}
+    # Earlier results have fewer tables.
+    later = {"requests": SCHEMA, "reports": picture.REPORTS, "picture": picture.PAIRS, "picture_times": picture.TIMES}
+    lacking = {name for name in later if name not in results and not (folder / f"{name.replace('_', '-')}.parquet").exists()}
     names = [field.name for field in dataclasses.fields(Analysis) if field.type is pl.DataFrame and field.name not in lacking]
     frames = {name: _read(folder, name) for name in names}
     numbers = pl.DataFrame(
@@ -38,7 +40,8 @@ def load(directory: str | Path) -> Analysis:
     deliveries = with_radio(frames["deliveries"].lazy(), run).collect()
     deliveries = _numbered(_numbered(deliveries, "publisher", numbers), "subscriber", numbers)
     deliveries = deliveries.join(messages.select("publisher", "id", "message"), on=["publisher", "id"], how="left", maintain_order="left")
-    asked = _asked(frames["requests"], messages, numbers) if "requests" in frames else pl.DataFrame(schema=SCHEMA)
+    frames |= {name: pl.DataFrame(schema=later[name]) for name in lacking}
+    asked = pl.DataFrame(schema=SCHEMA) if "requests" in lacking else _asked(frames["requests"], messages, numbers)
     frames |= {"messages": messages.select(_MESSAGES), "deliveries": deliveries.select(_DELIVERIES), "requests": asked}
     return Analysis(run=run, results=results, **frames)
 

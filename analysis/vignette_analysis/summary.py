@@ -137,6 +137,25 @@ def request_cells(entry: dict) -> list[str]:
     return [*map(str, [*counts, entry["outstanding"], entry["retransmissions"]]), *(time or "-" for time in times)]
 
 
+PICTURE_HEADER = (
+    "pairs",
+    "known %",
+    *(f"error {q}" for q in ("median", "mean", "p95", "max")),
+    *(f"age {q}" for q in ("median", "mean", "p95", "max")),
+)
+
+
+def picture(results: dict) -> list[tuple[str, ...]]:
+    """Name and the figures under PICTURE_HEADER of each group of reported nodes."""
+    return [(entry["name"], *picture_cells(entry)) for entry in results["picture"]["groups"]]
+
+
+def picture_cells(entry: dict) -> list[str]:
+    """The figures of a group under PICTURE_HEADER."""
+    figures = [(entry[name] or {}).get(q) for name in ("errorMetres", "ageSeconds") for q in ("median", "mean", "p95", "max")]
+    return [str(entry["pairs"]), f"{entry['knownPercent']:.1f}", *("-" if value is None else f"{value:.1f}" for value in figures)]
+
+
 def failed(entry: dict) -> str:
     """The number of failed requests, with their reasons."""
     reasons = entry["failed"] or {}

@@ -13,7 +13,7 @@ import polars as pl
 
 from . import jsonlines
 from .gaps import Gaps
-from .run import Run
+from .run import POSITIONS_LOG, Run
 
 BLOCK_BYTES = 16 << 20
 # Why a radio did not receive a transmission (internal/radio, Reason).
@@ -91,10 +91,36 @@ def read(run: Run, gaps: Gaps) -> Surroundings:
             else:
                 routes.append(_routes(lines))
     # Each network of a node with several radios logs the same position.
-    moved = pl.concat(positions).unique(("ts", "node"), keep="first", maintain_order=True).sort("ts", maintain_order=True)
+    moved = _merged(pl.concat(positions), _logged(run, gaps))
     tables, said = (pl.concat(parts) for parts in zip(*routes, strict=True))
     hops = _hops(run, tables, said, gaps)
     return Surroundings(moved, pl.concat(links).sort("ts", maintain_order=True), hops, _histogram(run, tables, hops))
+
+
+_LOGGED = {"ts": pl.Int64, "position": pl.List(pl.Float64)}
+
+
+def _logged(run: Run, gaps: Gaps) -> pl.DataFrame:
+    """Positions that a node's agent logged, with the times from which they hold."""
+    found = [pl.DataFrame(schema=POSITIONS)]
+    for path in run.files(f"logs/*/*/{POSITIONS_LOG}"):
+        name = run.relative(path)
+        rows, bad, torn = jsonlines.read(path, _LOGGED)
+        node = name.split("/")[1]
+        if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
+            gaps.add(f"log {name}", f"{bad} lines are no records{', the last one is incomplete' if torn else ''}", node)
+        coordinates = ((column, pl.col("position").list.get(i, null_on_oob=True)) for i, column in enumerate(list(POSITIONS)[2:]))
+        placed = rows.select("ts", pl.lit(node).cast(pl.Categorical).alias("node"), **dict(coordinates))
+        found.append(placed.filter((pl.col("ts") > 0) & pl.col("latitudeDegrees").is_not_null() & pl.col("longitudeDegrees").is_not_null()))
+    return pl.concat(found)
+
+
+def _merged(of_radios: pl.DataFrame, logged: pl.DataFrame) -> pl.DataFrame:
+    """All positions in order of time. radiod logs the time of its sample, so between a node's own lines these alone count."""
+    spans = logged.group_by("node").agg(first=pl.col("ts").min(), last=pl.col("ts").max())
+    outside = of_radios.join(spans, on="node", how="left", maintain_order="left")
+    outside = outside.filter(pl.col("first").is_null() | (pl.col("ts") < pl.col("first")) | (pl.col("ts") > pl.col("last"))).drop("first", "last")
+    return pl.concat([outside, logged]).unique(("ts", "node"), keep="first", maintain_order=True).sort("ts", maintain_order=True)
 
 
 def _blocks(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:

@@ -26,7 +26,9 @@ type Results struct {
 	Publishers []PublisherResult `json:"publishers"`
 	// Pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than MaxPairs, and in
 	// older results.
-	Pairs    []PairResult    `json:"pairs,omitempty"`
+	Pairs []PairResult `json:"pairs,omitempty"`
+	// Picture compares reported positions with true ones. Absent if no message reports a position, and in older results.
+	Picture  *PictureResult  `json:"picture,omitempty"`
 	Networks []NetworkResult `json:"networks"`
 	Gaps     []Gap           `json:"gaps"`
 	// Notes name what was not requested, or cannot be measured here; nothing is missing because of them. Absent if there are none.
@@ -39,6 +41,36 @@ type Results struct {
 	RerunOf string `json:"rerunOf,omitempty"`
 	// BasedOn is the UID of the run whose spec was changed to make this one.
 	BasedOn string `json:"basedOn,omitempty"`
+}
+
+// PictureResult is how old and how far off the positions were that subscribers had of other nodes.
+type PictureResult struct {
+	// SampleSeconds from one sample to the next.
+	SampleSeconds int64 `json:"sampleSeconds"`
+	// Groups of the nodes that report their positions; the first is all.
+	Groups []PictureGroup `json:"groups"`
+}
+
+// PictureGroup has the figures of the nodes of a group, at all subscribers on other nodes.
+type PictureGroup struct {
+	Name string `json:"name"`
+	// Pairs of a subscriber and a node, and Samples of all of them.
+	Pairs   int64 `json:"pairs"`
+	Samples int64 `json:"samples"`
+	// KnownPercent of the samples, in which the subscriber had a position of the node.
+	KnownPercent float64 `json:"knownPercent"`
+	// ErrorMetres is the horizontal distance from the freshest position received to the true one; null if none was received.
+	ErrorMetres *PictureFigures `json:"errorMetres"`
+	// AgeSeconds since that position was made; null if none was received.
+	AgeSeconds *PictureFigures `json:"ageSeconds"`
+}
+
+// PictureFigures are over the samples in which a position was known.
+type PictureFigures struct {
+	Median float64 `json:"median"`
+	Mean   float64 `json:"mean"`
+	P95    float64 `json:"p95"`
+	Max    float64 `json:"max"`
 }
 
 // ClockResult is how well a node's own clock followed the server's, from before its first app started.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import age, by_group, by_publisher, hops, links, loss, over_time, responses, stages, style, volume
+from . import age, by_group, by_publisher, hops, links, loss, over_time, picture, responses, stages, style, volume
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +25,8 @@ PLOTS: dict[str, Callable[[Analysis], "Figure | None"]] = {
     "delays-over-time": over_time.draw,
     "delay-stages": stages.draw,
     "age-by-subscriber": age.draw,
+    "picture-tracks": picture.tracks,
+    "picture-over-time": picture.over_time,
     "loss": loss.draw,
     "response-times-by-group": responses.times,
     "request-outcomes": responses.outcomes,

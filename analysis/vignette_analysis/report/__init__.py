@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import asked, charts, delays, figures, freshness, incidents, mapping, radios, record, traffic, words
+from . import asked, charts, delays, figures, freshness, incidents, mapping, pictured, radios, record, traffic, words
 from .parts import Section, Text
 
 NAME = "report.html"
@@ -29,6 +29,7 @@ SECTIONS: dict[str, Callable[[Analysis, Gaps], Section | None]] = {
     "requests": lambda analysis, _: asked.section(analysis),
     "losses": lambda analysis, _: delays.losses(analysis),
     "freshness": lambda analysis, _: freshness.section(analysis),
+    "picture": lambda analysis, _: pictured.section(analysis),
     "map": lambda analysis, _: mapping.section(analysis),
     "hops": lambda analysis, _: radios.hops(analysis),
     "links": lambda analysis, _: radios.links(analysis),

@@ -1331,6 +1331,33 @@ export interface components {
             /** @description configMap has the script, under a key of a configMap in the experiment's namespace. */
             configMap?: components["schemas"]["KeyReference"];
         };
+        /** @description PictureFigures are over the samples in which a position was known. */
+        PictureFigures: {
+            median: number;
+            mean: number;
+            p95: number;
+            max: number;
+        };
+        /** @description PictureGroup has the figures of the nodes of a group, at all subscribers on other nodes. */
+        PictureGroup: {
+            name: string;
+            /** @description pairs of a subscriber and a node, and samples of all of them. */
+            pairs: number;
+            samples: number;
+            /** @description knownPercent of the samples, in which the subscriber had a position of the node. */
+            knownPercent: number;
+            /** @description errorMetres is the horizontal distance from the freshest position received to the true one; null if none was received. */
+            errorMetres: components["schemas"]["PictureFigures"] | null;
+            /** @description ageSeconds since that position was made; null if none was received. */
+            ageSeconds: components["schemas"]["PictureFigures"] | null;
+        };
+        /** @description PictureResult is how old and how far off the positions were that subscribers had of other nodes. */
+        PictureResult: {
+            /** @description sampleSeconds from one sample to the next. */
+            sampleSeconds: number;
+            /** @description groups of the nodes that report their positions; the first is all. */
+            groups: components["schemas"]["PictureGroup"][] | null;
+        };
         /** @description Plan is what the operator has planned for a run. It grows: nodes first, then t0 and all actions. */
         Plan: {
             namespace: string;
@@ -1948,6 +1975,8 @@ export interface components {
             publishers: components["schemas"]["PublisherResult"][] | null;
             /** @description pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than MaxPairs, and in older results. */
             pairs?: components["schemas"]["PairResult"][];
+            /** @description picture compares reported positions with true ones. Absent if no message reports a position, and in older results. */
+            picture?: components["schemas"]["PictureResult"];
             networks: components["schemas"]["NetworkResult"][] | null;
             gaps: components["schemas"]["Gap"][] | null;
             /** @description notes name what was not requested, or cannot be measured here; nothing is missing because of them. Absent if there are none. */

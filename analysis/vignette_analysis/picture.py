@@ -1,0 +1,218 @@
+"""The picture at each subscriber: where it has the platforms of other nodes, how old that is, and how far off.
+
+At time t the picture of a platform is the freshest position received until t, by the time it was made. Its age is t minus that time; its
+error is the horizontal distance to the true position at t. Both are sampled at whole seconds after T0. Positions hold until the next one,
+as for the radios.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from .figures import RESERVED
+from .gaps import Gaps
+from .messages import Matching
+from .run import Run
+
+# Most samples in all: for more pairs and longer runs there are fewer in a minute.
+MAX_SAMPLES = 5_000_000
+EARTH_METRES = 6_371_008.8
+REPORTS = {
+    "ts": pl.Int64,
+    "publisher": pl.Categorical,
+    "node": pl.Categorical,
+    "id": pl.String,
+    "latitudeDegrees": pl.Float64,
+    "longitudeDegrees": pl.Float64,
+    "altitudeMetres": pl.Float64,
+    "receivers": pl.Int64,
+}
+_FIGURES = ("median", "mean", "p95", "max")
+PAIRS = {"subscriber": pl.Categorical, "node": pl.Categorical, "samples": pl.Int64, "knownPercent": pl.Float64}
+PAIRS |= {f"error{name.capitalize()}Metres": pl.Float64 for name in _FIGURES} | {f"age{name.capitalize()}Seconds": pl.Float64 for name in _FIGURES}
+TIMES = {"second": pl.Int64, "known": pl.Int64, "pairs": pl.Int64}
+TIMES |= dict.fromkeys(("errorMedianMetres", "errorP95Metres", "ageMedianSeconds", "ageP95Seconds"), pl.Float64)
+
+
+@dataclass
+class Picture:
+    """The tables, and the figures by group of the platform's node in the form of runapi.PictureResult."""
+
+    # A row for each reported position; receivers: how many subscribers on other nodes received it.
+    reports: pl.DataFrame
+    # A row for each subscriber and node that reports positions.
+    pairs: pl.DataFrame
+    # A row for each sampled second.
+    times: pl.DataFrame
+    # None where no position was reported, or none of the true ones is known.
+    results: dict | None
+
+
+@dataclass
+class _Samples:
+    """The samples of one pair: NaN where nothing was known."""
+
+    subscriber: str
+    node: str
+    group: str
+    first: int
+    error: np.ndarray
+    age: np.ndarray
+
+
+def compute(run: Run, matching: Matching, reported: pl.DataFrame, positions: pl.DataFrame, gaps: Gaps) -> Picture:
+    """Compare what subscribers have received with the true positions; reported has number, id, ts and coordinates of each message."""
+    reports = _reports(run, matching, reported)
+    nothing = Picture(_named(run, reports), pl.DataFrame(schema=PAIRS), pl.DataFrame(schema=TIMES), None)
+    if reports.is_empty():
+        return nothing
+    truth = _truth(positions)
+    lacking = sorted(set(_nodes(run, reports)) - truth.keys())
+    if lacking:
+        gaps.add("picture", f"the true positions of {', '.join(lacking[:10])} are not known: positions of {len(lacking)} nodes have no error")
+    if run.t0 is None or run.measure_end is None:
+        gaps.add("picture", "the run record does not tell T0 and when the measurement ended: positions are not compared")
+        return nothing
+    samples, step = _sampled(run, matching, reports, truth)
+    if not samples:
+        return nothing
+    pairs = pl.DataFrame([_pair_row(s) for s in samples], schema=PAIRS, orient="row")
+    return Picture(_named(run, reports), pairs, _times(samples, step), {"sampleSeconds": step, "groups": _groups(samples)})
+
+
+def _reports(run: Run, matching: Matching, reported: pl.DataFrame) -> pl.DataFrame:
+    """Each reported position of a sent message: message, publisher, id, ts, coordinates, receivers."""
+    sent = matching.messages.select("message", "publisher", "id").join(
+        reported.rename({"number": "publisher"}), on=["publisher", "id"], how="inner", maintain_order="left"
+    )
+    nodes = _node_numbers(run)
+    elsewhere = pl.Series(nodes)[matching.deliveries["publisher"]] != pl.Series(nodes)[matching.deliveries["subscriber"]]
+    came = matching.deliveries.filter(elsewhere & matching.deliveries["received"].is_not_null())
+    counts = came.group_by("message").agg(receivers=pl.len().cast(pl.Int64))
+    return sent.join(counts, on="message", how="left", maintain_order="left").with_columns(pl.col("receivers").fill_null(0))
+
+
+def _node_numbers(run: Run) -> np.ndarray:
+    """The node of each instance, by the number of the node's first instance."""
+    first: dict[str, int] = {}
+    return np.array([first.setdefault(i.node, i.number) for i in run.instances] or [0], np.int64)
+
+
+def _nodes(run: Run, reports: pl.DataFrame) -> list[str]:
+    return [run.instances[n].node for n in reports["publisher"].unique()]
+
+
+def _named(run: Run, reports: pl.DataFrame) -> pl.DataFrame:
+    number = reports["publisher"].to_list()
+    columns = {"publisher": [run.instances[n].name for n in number], "node": [run.instances[n].node for n in number]}
+    return reports.with_columns(pl.Series(name, values, pl.String) for name, values in columns.items()).select(
+        pl.col(name).cast(kind) for name, kind in REPORTS.items()
+    )
+
+
+def _truth(positions: pl.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Times, latitudes and longitudes of each node, in order of time."""
+    parts = positions.sort("ts", maintain_order=True).partition_by("node", as_dict=True)
+    return {str(key[0]): tuple(part[c].to_numpy() for c in ("ts", "latitudeDegrees", "longitudeDegrees")) for key, part in parts.items()}
+
+
+def _sampled(run: Run, matching: Matching, reports: pl.DataFrame, truth: dict) -> tuple[list[_Samples], int]:
+    """Samples of each pair of a subscriber and another node that reports positions, and the seconds from one to the next."""
+    nodes = _node_numbers(run)
+    table = matching.deliveries.join(reports.select("message", "ts", "latitudeDegrees", "longitudeDegrees"), on="message", how="inner")
+    table = table.with_columns(pl.Series("node", nodes[table["publisher"].to_numpy()]), pl.Series("here", nodes[table["subscriber"].to_numpy()]))
+    table = table.filter(pl.col("node") != pl.col("here")).sort("subscriber", "node", "received", "ts")
+    parts = table.partition_by("subscriber", "node", as_dict=True, maintain_order=True)
+    end = (run.measure_end - run.t0) // 10**9
+    step = max(1, -(-len(parts) * max(end, 1) // MAX_SAMPLES))
+    found = []
+    for (subscriber, node), part in parts.items():
+        of = run.instances[node]
+        if of.node in truth:
+            group = f"group/{of.group}" if of.group in RESERVED else of.group
+            found.append(_samples(run, part, truth[of.node], (run.instances[subscriber].name, of.node, group), end, step))
+    return [s for s in found if len(s.error)], step
+
+
+def _samples(run: Run, part: pl.DataFrame, true: tuple, names: tuple[str, str, str], end: int, step: int) -> _Samples:
+    """From the first position that the node reported to the end of the measuring window."""
+    first = max(-(-(int(part["ts"].min()) - run.t0) // 10**9), 0)
+    first = -(-first // step) * step
+    at = run.t0 + np.arange(first, end + 1, step, dtype=np.int64) * 10**9
+    came = part.filter(pl.col("received").is_not_null())
+    made = came["ts"].to_numpy()
+    # The freshest of all that have arrived: a position that was overtaken changes nothing.
+    freshest = np.maximum.accumulate(made) if len(made) else made
+    newest = np.searchsorted(np.sort(made), freshest)
+    in_order = np.argsort(made, kind="stable")
+    index = np.searchsorted(came["received"].to_numpy(), at, side="right") - 1
+    place = np.searchsorted(true[0], at, side="right") - 1
+    known = (index >= 0) & (place >= 0)
+    error, age = np.full(len(at), np.nan), np.full(len(at), np.nan)
+    row = in_order[newest[index[known]]]
+    latitude, longitude = (came[c].to_numpy()[row] for c in ("latitudeDegrees", "longitudeDegrees"))
+    error[known] = metres(latitude, longitude, true[1][place[known]], true[2][place[known]])
+    age[known] = (at[known] - made[row]) / 1e9
+    return _Samples(*names, first, error, age)
+
+
+def metres(latitude, longitude, other_latitude, other_longitude) -> np.ndarray:
+    """Great-circle distances on the mean sphere, in degrees and metres (haversine)."""
+    phi, other = np.radians(latitude), np.radians(other_latitude)
+    across = np.radians(np.asarray(longitude) - other_longitude)
+    half = np.sin((phi - other) / 2) ** 2 + np.cos(phi) * np.cos(other) * np.sin(across / 2) ** 2
+    return 2 * EARTH_METRES * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
+
+
+def _figures(values: np.ndarray) -> dict[str, float] | None:
+    """Median, mean, 95th percentile and maximum; None of none."""
+    if not len(values):
+        return None
+    median, p95 = np.quantile(values, (0.5, 0.95))
+    return dict(zip(_FIGURES, map(float, (median, values.mean(), p95, values.max())), strict=True))
+
+
+def _pair_row(s: _Samples) -> list:
+    known = ~np.isnan(s.error)
+    figures = [_figures(values[known]) or dict.fromkeys(_FIGURES) for values in (s.error, s.age)]
+    return [s.subscriber, s.node, len(known), 100 * float(known.mean()), *(of[name] for of in figures for name in _FIGURES)]
+
+
+def _groups(samples: list[_Samples]) -> list[dict]:
+    """All, and each group of nodes that report positions, in the order of the plan."""
+    groups = {"all": samples}
+    for s in samples:
+        groups.setdefault(s.group, []).append(s)  # no group of nodes is named all: RESERVED
+    return [_group(name, some) for name, some in groups.items()]
+
+
+def _group(name: str, some: list[_Samples]) -> dict:
+    error, age = (np.concatenate(values) for values in ([s.error for s in some], [s.age for s in some]))
+    known = ~np.isnan(error)
+    return {
+        "name": name,
+        "pairs": len(some),
+        "samples": len(known),
+        "knownPercent": 100 * float(known.mean()),
+        "errorMetres": _figures(error[known]),
+        "ageSeconds": _figures(age[known]),
+    }
+
+
+def _times(samples: list[_Samples], step: int) -> pl.DataFrame:
+    """Median and 95th percentile over all pairs, by second."""
+    ends = [s.first // step + len(s.error) for s in samples]
+    start = min(s.first // step for s in samples)
+    errors, ages = (np.full((len(samples), max(ends) - start), np.nan, np.float32) for _ in range(2))
+    counted = np.zeros(max(ends) - start, np.int64)
+    for i, s in enumerate(samples):
+        place = slice(s.first // step - start, s.first // step - start + len(s.error))
+        errors[i, place], ages[i, place] = s.error, s.age
+        counted[place] += 1
+    rows = []
+    for column in range(errors.shape[1]):
+        known = ~np.isnan(errors[:, column])
+        error, age = (np.quantile(of[known, column], (0.5, 0.95)) if known.any() else (None, None) for of in (errors, ages))
+        rows.append([(start + column) * step, int(known.sum()), int(counted[column]), *(v if v is None else float(v) for v in (*error, *age))])
+    return pl.DataFrame(rows, schema=TIMES, orient="row")
