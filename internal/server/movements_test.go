@@ -30,8 +30,8 @@ func hills(t *testing.T) (digest string, content []byte) {
 	return digest, compiled.Bytes()
 }
 
-// carried says which platforms carry the nodes; 0 for none.
-func carried(digest string, platforms ...int32) func(*runapi.Plan) {
+// planOfPlatforms says which platforms carry the nodes; 0 for none.
+func planOfPlatforms(digest string, platforms ...int32) func(*runapi.Plan) {
 	return func(p *runapi.Plan) {
 		p.Scenario = &runapi.PlannedScenario{Name: "hills", Digest: digest}
 		for i, platform := range platforms {
@@ -48,7 +48,7 @@ func TestAnAgentReadsTheMovementOfItsOwnPlatform(t *testing.T) {
 	if err := l.as("operator").PutScenario(context.Background(), digest, bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
-	l.plan(carried(digest, 1, 2))
+	l.plan(planOfPlatforms(digest, 1, 2))
 	for agent, want := range map[string]float64{"nor": 59, "prt": 10} {
 		content, err := l.as(agent).Movement(context.Background())
 		if err != nil {
@@ -70,7 +70,7 @@ func TestAPlatformWithoutPositionsHasAnEmptyMovement(t *testing.T) {
 	if err := l.as("operator").PutScenario(context.Background(), digest, bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
-	l.plan(carried(digest, 3))
+	l.plan(planOfPlatforms(digest, 3))
 	if content, err := l.as("nor").Movement(context.Background()); err != nil || len(content) != 0 {
 		t.Errorf("%d bytes, %v; want none", len(content), err)
 	}
@@ -85,10 +85,10 @@ func TestAMovementThatCannotBeHadIsRefusedWithAReason(t *testing.T) {
 		want   int
 	}{
 		"no scenario in the plan": {"nor", func(*runapi.Plan) {}, http.StatusNotFound},
-		"a node without platform": {"hq", carried(digest, 1), http.StatusNotFound},
-		"a deleted scenario":      {"nor", carried(digest, 1), http.StatusNotFound},
-		"a damaged scenario":      {"nor", carried(digestOf(garbage), 1), http.StatusUnprocessableEntity},
-		"a user":                  {"admin", carried(digest, 1), http.StatusForbidden},
+		"a node without platform": {"hq", planOfPlatforms(digest, 1), http.StatusNotFound},
+		"a deleted scenario":      {"nor", planOfPlatforms(digest, 1), http.StatusNotFound},
+		"a damaged scenario":      {"nor", planOfPlatforms(digestOf(garbage), 1), http.StatusUnprocessableEntity},
+		"a user":                  {"admin", planOfPlatforms(digest, 1), http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
