@@ -22,7 +22,8 @@ type Histogram struct {
 	Sum int64
 }
 
-func (h *Histogram) add(bounds []int64, v int64) {
+// Add counts a duration by the bounds.
+func (h *Histogram) Add(bounds []int64, v int64) {
 	i := 0
 	for i < len(bounds) && v > bounds[i] {
 		i++
@@ -61,13 +62,13 @@ type Counters struct {
 
 func (c *Counters) addReleased(sent, due, now int64) {
 	c.Released++
-	c.Delay.add(DelayBounds, now-sent)
+	c.Delay.Add(DelayBounds, now-sent)
 	c.addLateness(due, now)
 }
 
 func (c *Counters) addLateness(due, now int64) {
 	late := max(now-due, 0)
-	c.Lateness.add(LatenessBounds, late)
+	c.Lateness.Add(LatenessBounds, late)
 	c.WorstLateness = max(c.WorstLateness, late)
 	if late > LateThreshold {
 		c.LateReleases++

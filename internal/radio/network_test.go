@@ -185,15 +185,15 @@ func (f *frames) Write(*radio.Port, []byte) radio.Reason { *f++; return radio.Wr
 
 func (*frames) Late(int64, int64) {}
 
-// engineOf three ports.
-func engineOf(t testing.TB, m radio.Model) (e *radio.Engine, written *frames, first *radio.Port) {
+// engineOf a network of some ports.
+func engineOf(t testing.TB, ports int, m radio.Model) (e *radio.Engine, written *frames, first *radio.Port) {
 	written = new(frames)
 	e = radio.NewEngine(written)
 	n, err := e.NewNetwork(radio.NetworkOptions{Model: m, MTU: 1500})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for nem := 3; nem > 0; nem-- {
+	for nem := ports; nem > 0; nem-- {
 		if first, err = n.Attach(0, radio.PortOptions{NEM: nem, MAC: virtual.Address(nem)}); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func engineOf(t testing.TB, m radio.Model) (e *radio.Engine, written *frames, fi
 func TestAFrameCostsNoAllocation(t *testing.T) {
 	frame := slices.Repeat([]byte{0xff}, 900)
 	for _, delay := range []time.Duration{0, 1} {
-		e, written, from := engineOf(t, &delayModel{time: delay})
+		e, written, from := engineOf(t, 3, &delayModel{time: delay})
 		now := int64(0)
 		allocations := testing.AllocsPerRun(500, func() {
 			now++
@@ -221,7 +221,7 @@ func TestAFrameCostsNoAllocation(t *testing.T) {
 func BenchmarkFrame(b *testing.B) {
 	for _, delay := range []time.Duration{0, 1} {
 		b.Run(fmt.Sprint("held for ", delay), func(b *testing.B) {
-			e, _, from := engineOf(b, &delayModel{time: delay})
+			e, _, from := engineOf(b, 25, &delayModel{time: delay})
 			frame, now := slices.Repeat([]byte{0xff}, 900), int64(0)
 			for b.Loop() {
 				now++

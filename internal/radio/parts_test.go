@@ -55,7 +55,7 @@ func TestThePoolKeepsContentsApartAndShrinks(t *testing.T) {
 func TestHistogramsCountIntoTheRightBuckets(t *testing.T) {
 	var h Histogram
 	for _, v := range []int64{0, 20e3, 20e3 + 1, 2e9} {
-		h.add(LatenessBounds, v)
+		h.Add(LatenessBounds, v)
 	}
 	if h.Buckets[0] != 2 || h.Buckets[1] != 1 || h.Buckets[len(LatenessBounds)] != 1 || h.Count != 4 || h.Sum != 2e9+40e3+1 {
 		t.Errorf("histogram %+v", h)

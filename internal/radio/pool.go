@@ -4,7 +4,7 @@ package radio
 // thousands of them may wait at a slow link.
 var bufferSizes = [...]int{256, 1024, 2048, 10240, 65536}
 
-// pool recycles frames with their buffers; it belongs to one event loop.
+// pool recycles frames with their buffers; it belongs to one engine.
 type pool struct {
 	free  [len(bufferSizes)]*Frame
 	count [len(bufferSizes)]int

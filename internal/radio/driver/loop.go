@@ -238,10 +238,11 @@ func (l *loop) interfaceGone(p *Port) {
 
 // tick does what is due. Each frame's lateness is that of the moment at which it is released.
 func (l *loop) tick(now int64) {
-	for due := true; due; now = clock.Monotonic() {
-		due = l.engine.Next() <= now
+	for l.engine.Next() <= now {
 		l.engine.Tick(now)
+		now = clock.Monotonic()
 	}
+	l.engine.Tick(now) // frees buffers, even if nothing was due
 }
 
 // Late implements radio.Output.

@@ -8,7 +8,7 @@ import (
 
 // Effects give the links' effects at a time, separately for each pair of nodes and direction.
 type Effects interface {
-	// Effect on frames from one port to another at a time, nanoseconds of CLOCK_MONOTONIC. If it is not
+	// Effect on frames from one port to another at a time, nanoseconds of the engine's clock. If it is not
 	// known, the network's own link holds.
 	Effect(from, to *radio.Port, now int64) (e Effect, known bool)
 }

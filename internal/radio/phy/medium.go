@@ -33,7 +33,7 @@ type Transmission struct {
 	Source *radio.Port
 	// Index of the transmission among those of its source, for the draws.
 	Index uint64
-	// Start and End on the air, nanoseconds of CLOCK_MONOTONIC.
+	// Start and End on the air, nanoseconds of the engine's clock.
 	Start, End int64
 	// FrequencyHertz and PowerDBm at the antenna's connector.
 	FrequencyHertz, PowerDBm float64
@@ -90,8 +90,8 @@ type receiver struct {
 // inRange reports whether a power reaches the receiver, or nearly; NaN does not.
 func (e *receiver) inRange(powerDBm float64) bool { return powerDBm >= e.thermalDBm-MarginDB }
 
-// Medium is what the radios of one network share. It belongs to the thread of the network's loop and does not
-// allocate per transmission.
+// Medium is what the radios of one network share. It belongs to the network's engine and does not allocate per
+// transmission.
 type Medium struct {
 	config    Config
 	versioned Versioned // the environment, if it is Versioned

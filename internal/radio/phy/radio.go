@@ -38,8 +38,8 @@ func Milliwatts(dBm float64) float64 { return math.Exp(dBm * (math.Ln10 / 10)) }
 // DBm of a power in milliwatts, or a ratio in dB.
 func DBm(milliwatts float64) float64 { return 10 * math.Log10(milliwatts) }
 
-// Environment gives the propagation between radios. Its methods are called on the thread of the network's
-// loop, and must neither block nor allocate. Times are nanoseconds of CLOCK_MONOTONIC, never long past.
+// Environment gives the propagation between radios. Its methods must neither block nor allocate. Times are
+// nanoseconds of the engine's clock, never long past.
 type Environment interface {
 	// Pathloss from one port to another. If it is unknown, nothing is received.
 	Pathloss(from, to *radio.Port, now int64) (dB float64, known bool)

@@ -21,7 +21,7 @@ type PortStatistics struct {
 // receive. Unicasts to other ports are not included.
 type LinkStatistics struct {
 	From *radio.Port
-	// Last is the time of the last transmission, nanoseconds of CLOCK_MONOTONIC. PowerDBm, NoiseDBm and
+	// Last is the time of the last transmission, nanoseconds of the engine's clock. PowerDBm, NoiseDBm and
 	// SINRDB belong to it.
 	Last                       int64
 	PowerDBm, NoiseDBm, SINRDB float64

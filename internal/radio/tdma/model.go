@@ -75,7 +75,7 @@ type station struct {
 	// next is the absolute index of the next slot to send in, or never. resume is the first slot of a new
 	// schedule.
 	next, resume int64
-	// lastCheck is when fragments to it were last checked, nanoseconds of CLOCK_MONOTONIC. It was after the
+	// lastCheck is when fragments to it were last checked, nanoseconds of the engine's clock. It was after the
 	// burst with the number checkBurst; the check before was at previousCheck.
 	lastCheck, previousCheck int64
 	checkBurst               uint64

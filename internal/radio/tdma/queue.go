@@ -16,7 +16,7 @@ type entry struct {
 	sequence uint64
 	// missedBefore is the number of slots that its node had missed when the frame came.
 	missedBefore uint64
-	// partAt is when the last part arrived, nanoseconds of CLOCK_MONOTONIC.
+	// partAt is when the last part arrived, nanoseconds of the engine's clock.
 	partAt int64
 	// incomplete reports whether a part was not sent because of radio silence, or did not come from another
 	// host.

@@ -153,13 +153,7 @@ func (m *Model) countMissedSlots(s *station, now, slot int64) {
 // addLateness counts the lateness of the loop at a slot.
 func (c *SlotStatistics) addLateness(lateness int64) {
 	lateness = max(lateness, 0)
-	i := 0
-	for i < len(radio.LatenessBounds) && lateness > radio.LatenessBounds[i] {
-		i++
-	}
-	c.Lateness.Buckets[i]++
-	c.Lateness.Count++
-	c.Lateness.Sum += lateness
+	c.Lateness.Add(radio.LatenessBounds, lateness)
 	c.WorstLateness = max(c.WorstLateness, lateness)
 }
 

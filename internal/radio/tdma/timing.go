@@ -5,10 +5,10 @@ import (
 	"sort"
 )
 
-// timing translates between CLOCK_MONOTONIC in nanoseconds and absolute indexes of slots, counted from the
+// timing translates between the engine's clock in nanoseconds and absolute indexes of slots, counted from the
 // Unix epoch.
 type timing struct {
-	// offset from CLOCK_MONOTONIC to CLOCK_REALTIME, and duration of a slot, nanoseconds.
+	// offset from the engine's clock to the time since the Unix epoch, and duration of a slot, nanoseconds.
 	offset, duration int64
 	// slots of a frame and frames of a multiframe.
 	slots, frames int64
