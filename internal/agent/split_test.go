@@ -55,6 +55,8 @@ func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {
 		"two without time are told once":  {strings.Repeat(`{"status":"sent","id":"a"}`+"\n", 2), eventOfHere + eventOfHere, "", eventStamped},
 		"an event of another instance":    {`{"ts":5,"instance":"prt/x","status":"sent","id":"a"}` + "\n", `{"ts":5,"instance":"prt/x","status":"sent","id":"a"}` + "\n", "", ""},
 		"fields that are not ours":        {`{"ts":5,"status":"received","id":"a","rssi":-90,"topic":"t","bytes":3}` + "\n", `{"ts":5,"instance":"nor/own","status":"received","id":"a","topic":"t","bytes":3}` + "\n", "", ""},
+		"an event with a position":        {`{"ts":5,"status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", `{"ts":5,"instance":"nor/own","status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", "", ""},
+		"a position that is none":         {`{"ts":5,"status":"sent","id":"a","position":"58.1 N"}` + "\n", "", `{"ts":5,"status":"sent","id":"a","position":"58.1 N"}` + "\n", eventNoMessage},
 		"JSON of something else":          {`{"level":"info"}` + "\n", "", `{"level":"info"}` + "\n", ""},
 		"a status without id":             {`{"ts":5,"status":"sent"}` + "\n", "", `{"ts":5,"status":"sent"}` + "\n", eventNoMessage},
 		"a time in seconds":               {`{"ts":5.5,"status":"sent","id":"a"}` + "\n", "", `{"ts":5.5,"status":"sent","id":"a"}` + "\n", eventNoMessage},

@@ -118,6 +118,21 @@ func TestRecordsAreWhatJSONWouldMakeOfThem(t *testing.T) {
 	}
 }
 
+func TestAPositionComesBackAsItWasWritten(t *testing.T) {
+	check := func(latitude, longitude, altitude float64) bool {
+		r := Record{TimeNanoseconds: 1, Instance: "a/b", Status: Triggered, ID: "x", Position: &[3]float64{latitude, longitude, altitude}}
+		var got Record
+		err := json.Unmarshal(r.append(nil), &got)
+		return err == nil && got.Position != nil && *got.Position == *r.Position
+	}
+	if err := quick.Check(check, nil); err != nil {
+		t.Error(err)
+	}
+	if got := string(Record{Position: &[3]float64{58.1, -7.9, 0}}.append(nil)); !strings.HasSuffix(got, `,"position":[58.1,-7.9,0]}`) {
+		t.Errorf("record %s; want the position at its end", got)
+	}
+}
+
 func TestBadLinesAreCountedAndSkipped(t *testing.T) {
 	in := strings.Join([]string{
 		`{"ts":1,"instance":"a/b","status":"sent","id":"x"}`,
