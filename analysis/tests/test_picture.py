@@ -146,3 +146,14 @@ def test_a_run_without_positions_has_no_plot_of_them(tmp_path):
 def test_distances_are_those_of_the_sphere():
     assert picture.metres(0.0, 0.0, 1.0, 0.0) == pytest.approx(DEGREE)
     assert picture.metres(60.0, 179.9, 60.0, -179.9) == pytest.approx(0.2 * DEGREE * 0.5, rel=1e-4)
+
+
+def test_whole_numbers_are_positions_and_text_is_a_bad_line(tmp_path):
+    lab = convoy(tmp_path)
+    log = lab.logs["logs/veh/bft/messages-1.jsonl"]
+    log[0] = json.dumps(json.loads(log[0]) | {"position": [58, 8, 20]})
+    log[2] = json.dumps(json.loads(log[2]) | {"position": "58 N"})
+    analysis = analyse(lab.write())
+    assert analysis.reports.row(0)[4:7] == (58.0, 8.0, 20.0)
+    assert "1 lines are no records" in str(analysis.results["gaps"])
+    assert analysis.reports.height == 5
