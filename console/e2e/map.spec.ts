@@ -1,7 +1,10 @@
 import AxeBuilder from "@axe-core/playwright";
-import { expect, test, type Page } from "@playwright/test";
-import { expectNoSideways, open } from "./harness";
+import type { Page } from "@playwright/test";
+import { writeFileSync } from "node:fs";
+import { expect, expectNoSideways, open, test, watchToo } from "./harness";
 import { mapOfResults, mapPage, serveMapWorld } from "./mapWorld";
+import { pmtilesOf } from "./pmtiles";
+import { startConsole } from "./server";
 
 /** What the two canvases of a map have: the colours of the ground, and what was drawn upon it. */
 interface Pixels {
@@ -31,6 +34,20 @@ function pixelsOf(page: Page): Promise<Pixels> {
     }
     return found;
   });
+}
+
+/** shareOfGround whose colours are as wanted. */
+async function shareOfGround(page: Page, isWanted: (colour: [number, number, number]) => boolean): Promise<number> {
+  const colours = await page.locator("[data-map] canvas").first().evaluate((canvas) => {
+    const ground = canvas as HTMLCanvasElement;
+    const copy = new OffscreenCanvas(ground.width, ground.height).getContext("2d", { willReadFrequently: true });
+    copy?.drawImage(ground, 0, 0);
+    const pixels = copy?.getImageData(0, 0, ground.width, ground.height).data ?? new Uint8ClampedArray();
+    const found: [number, number, number][] = [];
+    for (let i = 0; i < pixels.length; i += 4 * 101) found.push([pixels[i] ?? 0, pixels[i + 1] ?? 0, pixels[i + 2] ?? 0]);
+    return found;
+  });
+  return colours.filter(isWanted).length / colours.length;
 }
 
 async function openMap(page: Page) {
@@ -130,6 +147,23 @@ test("a node is selected in the list, and the text says its hops", async ({ page
   await list.getByRole("button", { name: "veh-7" }).click();
   await expect(list.getByRole("button", { name: "veh-8" })).toContainText("1 hop");
   await expect(list.getByRole("button", { name: "veh-3" })).toContainText("silent");
+});
+
+test("a background map of one's own file lies below the terrain", async ({ page }, testInfo) => {
+  const file = testInfo.outputPath("map.pmtiles");
+  writeFileSync(file, pmtilesOf([200, 30, 160]));
+  const own = await startConsole("--map", file);
+  watchToo(own.origin);
+  try {
+    await serveMapWorld(page, { background: true });
+    await page.goto(`${own.origin}${mapPage}#token=${own.token}`);
+    await expect(page.getByRole("img", { name: /Map with 24 nodes of 24/ })).toBeVisible();
+    // Terrain shades a part of it; beside the terrain it is as in the file.
+    await expect.poll(() => shareOfGround(page, ([r, g, b]) => r - g > 40 && b - g > 20)).toBeGreaterThan(0.9);
+    await expect.poll(() => shareOfGround(page, ([r, g, b]) => Math.abs(r - 200) + Math.abs(g - 30) + Math.abs(b - 160) < 6)).toBeGreaterThan(0.05);
+  } finally {
+    own.stop();
+  }
 });
 
 test("a jammer is placed by a click, checked, and created", async ({ page }) => {

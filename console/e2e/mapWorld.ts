@@ -15,6 +15,8 @@ export interface MapWorldOptions {
   nodes?: number;
   /** archived: the run has ended, and the archive has its results. */
   archived?: boolean;
+  /** background: the console that is under test has a background map. */
+  background?: boolean;
 }
 
 const namespace = "team-nor";
@@ -37,7 +39,7 @@ function archivedRun(t0: string) {
 }
 
 /** serveMapWorld answers in place of the console's server and of the cluster. */
-export async function serveMapWorld(page: Page, { positions = true, allowed = true, nodes = 24, archived = false }: MapWorldOptions = {}): Promise<MapWorld> {
+export async function serveMapWorld(page: Page, { positions = true, allowed = true, nodes = 24, archived = false, background = false }: MapWorldOptions = {}): Promise<MapWorld> {
   const world: MapWorld = { created: [], previews: [] };
   const t0 = new Date(Date.now() - 300_000).toISOString();
   const experiment = {
@@ -48,7 +50,7 @@ export async function serveMapWorld(page: Page, { positions = true, allowed = tr
   await page.routeWebSocket(/\/k8s\//, () => undefined);
   await page.route(/\/(k8s|console\/v1)\//, async (route) => {
     const { pathname, searchParams } = new URL(route.request().url());
-    if (pathname.startsWith("/console/v1/")) await answerConsole(route, pathname, world, { positions, nodes });
+    if (pathname.startsWith("/console/v1/")) await answerConsole(route, pathname, world, { positions, nodes, background });
     else if (route.request().method() === "POST") await answerPost(route, pathname, searchParams.has("dryRun"), world, allowed);
     else if (pathname.endsWith("/experiments")) await json(route, listOf([experiment]));
     else if (pathname.endsWith("/pods")) await json(route, listOf([podOf("veh-1")]));
@@ -88,8 +90,9 @@ async function answerPost(route: Route, path: string, dryRun: boolean, world: Ma
   await json(route, body, 201);
 }
 
-async function answerConsole(route: Route, path: string, world: MapWorld, options: Required<Pick<MapWorldOptions, "positions" | "nodes">>): Promise<void> {
-  if (path.endsWith("/session")) await json(route, { mode: "local", user: "ola", groups: [], context: "test", namespace, platformNamespace: "vignette-system", version: "test" });
+async function answerConsole(route: Route, path: string, world: MapWorld, options: Required<Pick<MapWorldOptions, "positions" | "nodes" | "background">>): Promise<void> {
+  if (options.background && /\/(login|background)$/.test(path)) await route.continue();
+  else if (path.endsWith("/session")) await json(route, { background: options.background, mode: "local", user: "ola", groups: [], context: "test", namespace, platformNamespace: "vignette-system", version: "test" });
   else if (path.endsWith("/map")) await json(route, mapOf(options));
   else if (path.endsWith("/links")) await json(route, linksOf(options.nodes));
   else if (path.endsWith("/preview")) {

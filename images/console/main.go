@@ -40,7 +40,7 @@ func main() {
 // options of the program.
 type options struct {
 	listen, platform, server, serverCA string
-	issuerCA, secretFile               string
+	issuerCA, secretFile, mapFile      string
 	team                               console.TeamConfig
 }
 
@@ -62,6 +62,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.serverCA, "api-server-ca", "/etc/vignette/api-server/ca.crt", "file with the certificates by which the API server is known")
 	flags.StringVar(&o.platform, "platform-namespace", "vignette-system", "namespace of the platform")
 	flags.StringVar(&o.team.Namespace, "namespace", "default", "namespace that the page begins with")
+	flags.StringVar(&o.mapFile, "map", "", "PMTiles file that maps show below terrain and tracks")
 	return command
 }
 
@@ -103,12 +104,18 @@ func (o *options) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	var background *console.MapFile
+	if o.mapFile != "" {
+		if background, err = console.OpenMap(o.mapFile); err != nil {
+			return nil, fmt.Errorf("--map: %w", err)
+		}
+	}
 	assets, err := fs.Sub(page.Files, "dist")
 	if err != nil {
 		return nil, err
 	}
 	site, err := console.New(console.Config{
-		Assets: assets, Library: scenarios.Files, Access: access, Origins: []string{o.team.Origin}, PlatformNamespace: o.platform, Version: version,
+		Assets: assets, Library: scenarios.Files, Access: access, Map: background, Origins: []string{o.team.Origin}, PlatformNamespace: o.platform, Version: version,
 		Clone: func(ctx context.Context, config *rest.Config, namespace, run string) (*console.Clone, error) {
 			return cli.CloneRun(ctx, config, o.platform, namespace, run)
 		},

@@ -22,8 +22,9 @@ import (
 )
 
 type uiOptions struct {
-	port int
-	open bool
+	port    int
+	open    bool
+	mapFile string
 }
 
 func newUI(t *target, version string) *cobra.Command {
@@ -36,6 +37,7 @@ func newUI(t *target, version string) *cobra.Command {
 			"With the name of an EXPERIMENT the address is that of its page.\n" +
 			"From another machine: ssh -L PORT:127.0.0.1:PORT HOST with the --port of ui, and open the address there.",
 		Example: "  vignette ui --open\n" +
+			"  vignette ui --map norway.pmtiles\n" +
 			"  vignette ui -n team-nor quickstart\n" +
 			"  vignette ui --port 8443",
 		Args:              atMostOne("the name of an EXPERIMENT"),
@@ -44,7 +46,7 @@ func newUI(t *target, version string) *cobra.Command {
 			if o.port < 0 || o.port > 65535 {
 				return fmt.Errorf("--port %d: want a TCP port from 1 to 65535, or 0 for any", o.port)
 			}
-			ui, err := t.newUI(o.port, version, cmd.ErrOrStderr())
+			ui, err := t.newUI(&o, version, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -53,6 +55,7 @@ func newUI(t *target, version string) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.port, "port", 0, "TCP `port` on loopback (default: any that is free)")
 	cmd.Flags().BoolVar(&o.open, "open", false, "open it in the browser of BROWSER, or the system's")
+	cmd.Flags().StringVar(&o.mapFile, "map", "", "PMTiles `FILE` that maps show below terrain and tracks")
 	complete(cmd, "port", cobra.NoFileCompletions)
 	return cmd
 }
@@ -66,7 +69,12 @@ type ui struct {
 }
 
 // newUI listens on loopback and makes the console of the kubeconfig's user.
-func (t *target) newUI(port int, version string, complaints io.Writer) (*ui, error) {
+func (t *target) newUI(o *uiOptions, version string, complaints io.Writer) (*ui, error) {
+	background, err := openMap(o.mapFile)
+	if err != nil {
+		return nil, fmt.Errorf("--map: %w", err)
+	}
+	port := o.port
 	config, namespace, err := t.load()
 	if err != nil {
 		return nil, err
@@ -91,12 +99,20 @@ func (t *target) newUI(port int, version string, complaints io.Writer) (*ui, err
 		Clone: func(ctx context.Context, config *rest.Config, namespace, run string) (*console.Clone, error) {
 			return CloneRun(ctx, config, t.platform, namespace, run)
 		},
-		PlatformNamespace: t.platform, Version: version, Log: slog.New(slog.NewTextHandler(complaints, nil)),
+		Map: background, PlatformNamespace: t.platform, Version: version, Log: slog.New(slog.NewTextHandler(complaints, nil)),
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return &ui{listener, handler, access.Token(), namespace}, nil
+}
+
+// openMap opens the file of a background map; nil without one.
+func openMap(path string) (*console.MapFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return console.OpenMap(path)
 }
 
 // loopbackOrigins are the names under which a browser on this machine reaches a port.

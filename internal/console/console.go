@@ -16,6 +16,7 @@
 //	GET  /console/v1/library/PATH          one of them, as YAML
 //	GET  /console/v1/namespaces/NS/runs/UID/map    a mapdata.Map
 //	GET  /console/v1/namespaces/NS/runs/UID/links  mapdata.Links; ?network=N&at=SECONDS&hopsFrom=NODE&expected=true, now without at
+//	GET  /console/v1/background            the PMTiles file of Config.Map, in ranges
 //	POST /console/v1/scenario/preview      a Scenario and its ConfigMaps; the answer is a mapdata.ScenarioPreview; ?at=SECONDS&limit=DB&from=N&to=N
 //
 // An error is {"error": "…"}. The API server's own errors are passed on as it sends them.
@@ -44,6 +45,8 @@ type Config struct {
 	Access Access
 	// Clone makes clones of runs; nil for a console that makes none.
 	Clone CloneFunc
+	// Map that maps show below terrain and tracks; nil for none.
+	Map *MapFile
 	// Origins are those of the console itself, such as http://127.0.0.1:8443. A request by another name is refused.
 	Origins []string
 	// PlatformNamespace and Version are told to the page.
@@ -149,6 +152,7 @@ func (c *Console) register() {
 	c.mux.Handle("GET /console/v1/namespaces/{namespace}/runs/{run}/clone", c.forUsers(c.clone))
 	c.mux.Handle("GET /console/v1/library", c.forUsers(c.listLibrary))
 	c.mux.Handle("GET /console/v1/library/{path...}", c.forUsers(c.readLibrary))
+	c.mux.Handle("GET /console/v1/background", c.forUsers(c.background))
 	c.registerMaps()
 	c.mux.HandleFunc("/console/", func(w http.ResponseWriter, r *http.Request) {
 		WriteError(w, Errorf(http.StatusNotFound, "the console has no path %s for %s", r.URL.Path, r.Method))

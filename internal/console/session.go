@@ -21,6 +21,8 @@ type Session struct {
 	Namespace         string `json:"namespace"`
 	PlatformNamespace string `json:"platformNamespace"`
 	Version           string `json:"version"`
+	// Background reports whether maps have a background map, a PMTiles file.
+	Background bool `json:"background"`
 }
 
 func (c *Console) session(w http.ResponseWriter, r *http.Request, user *User) error {
@@ -35,5 +37,6 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request, user *User) er
 	return WriteJSON(w, Session{
 		Mode: user.Mode, User: who.Status.UserInfo.Username, Groups: append([]string{}, who.Status.UserInfo.Groups...),
 		Context: user.Context, Namespace: user.Namespace, PlatformNamespace: c.config.PlatformNamespace, Version: c.config.Version,
+		Background: c.config.Map != nil,
 	})
 }

@@ -98,6 +98,12 @@ type site struct {
 
 func startLocal(t testing.TB, answer http.HandlerFunc) *site {
 	t.Helper()
+	return startLocalWith(t, answer, Config{})
+}
+
+// startLocalWith more than every console has.
+func startLocalWith(t testing.TB, answer http.HandlerFunc, config Config) *site {
+	t.Helper()
 	api := startAPIServer(t, answer)
 	user, err := NewUser(&rest.Config{Host: api.URL, BearerToken: "kubeconfig"})
 	if err != nil {
@@ -109,7 +115,8 @@ func startLocal(t testing.TB, answer http.HandlerFunc) *site {
 		t.Fatal(err)
 	}
 	access := NewLocal(user, listener.Addr().(*net.TCPAddr).Port)
-	s := serve(t, listener, Config{Access: access, Origins: []string{"http://" + listener.Addr().String()}})
+	config.Access, config.Origins = access, []string{"http://" + listener.Addr().String()}
+	s := serve(t, listener, config)
 	s.api, s.token = api, access.Token()
 	return s
 }

@@ -39,6 +39,7 @@ func Console() API {
 				Query: []Parameter{{Name: "network", Required: true, Description: "The network."}, at,
 					{Name: "hopsFrom", Description: "Node from which hops are counted; one with a broker without it."},
 					{Name: "expected", Type: "boolean", Description: "Also links on which nothing was received, but whose link budget would do."}}},
+			{Route: "GET /v1/background", ID: "getBackground", Callers: byUsers, Summary: "Read ranges of the PMTiles file that maps show below all", AnswerTypes: []string{"application/vnd.pmtiles"}},
 			{Route: "POST /v1/scenario/preview", ID: "previewScenario", Callers: byUsers, Summary: "Compile a Scenario as vignette scenario inspect does", BodyTypes: []string{yamlType}, Answer: mapdata.ScenarioPreview{},
 				Query: []Parameter{at, {Name: "limit", Type: "number", Description: "Pathloss in dB up to which two platforms are neighbours."},
 					{Name: "from", Type: "integer", Description: "Platform from which the pathloss over time is wanted."},

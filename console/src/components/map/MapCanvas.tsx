@@ -1,5 +1,6 @@
 import { ActionIcon, useComputedColorScheme } from "@mantine/core";
 import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState, type KeyboardEvent, type Ref } from "react";
+import { useSession } from "../../app/session";
 import { attach, keyed, type Gestures } from "./gestures";
 import style from "./map.module.css";
 import { Painter } from "./Painter";
@@ -33,6 +34,8 @@ export interface MapCanvasProps {
   onSelectHandle?: (id: string) => void;
 }
 
+const backgroundURL = "/console/v1/background";
+
 /** MapCanvas draws a scene. It can be moved and enlarged by pointer, wheel, two fingers and keys. */
 export function MapCanvas(props: MapCanvasProps) {
   const { scene, label, height = 480, ref } = props;
@@ -64,6 +67,19 @@ export function MapCanvas(props: MapCanvasProps) {
       made.end();
     };
   }, []);
+  const { data: session } = useSession();
+  const hasBackground = session?.background === true;
+  useEffect(() => {
+    if (!hasBackground) return;
+    let isShown = true;
+    void import("./background").then(({ backgroundAt }) => {
+      if (isShown) painter.current?.setBackground(backgroundAt(backgroundURL));
+    });
+    return () => {
+      isShown = false;
+      painter.current?.setBackground(undefined);
+    };
+  }, [hasBackground]);
   useEffect(() => {
     painter.current?.setScheme(scheme, Math.min(window.devicePixelRatio || 1, 2));
   }, [scheme]);

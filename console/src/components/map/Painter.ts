@@ -1,3 +1,4 @@
+import type { Background } from "./background";
 import { drawGround, type Way } from "./ground";
 import { nearest, nearestSegment } from "./hit";
 import { drawMoving, type Frame } from "./moving";
@@ -34,6 +35,8 @@ export class Painter {
   private pausing: ReturnType<typeof setTimeout> | undefined;
   private nextDrawing = 0;
   private ended = false;
+  private background: Background | undefined;
+  private leaveBackground: (() => void) | undefined;
 
   constructor(
     private readonly ground: HTMLCanvasElement,
@@ -49,8 +52,21 @@ export class Painter {
 
   end(): void {
     this.ended = true;
+    this.leaveBackground?.();
     clearTimeout(this.pausing);
     if (this.waiting !== undefined) cancelAnimationFrame(this.waiting);
+  }
+
+  /** setBackground map below all, or none. */
+  setBackground(background: Background | undefined): void {
+    this.leaveBackground?.();
+    this.background = background;
+    const redraw = () => {
+      this.groundIsStale = true;
+      this.changed();
+    };
+    this.leaveBackground = background?.subscribe(redraw);
+    redraw();
   }
 
   setScene(scene: Scene): void {
@@ -215,7 +231,7 @@ export class Painter {
     if (!ground || !moving) return;
     if (this.groundIsStale) {
       ground.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-      drawGround(ground, this.view, { projection: this.projection, terrain: this.scene.terrain, ways: this.ways, selected: this.scene.selected, withoutPlaces: this.scene.inCircle === true }, this.scheme);
+      drawGround(ground, this.view, { projection: this.projection, terrain: this.scene.terrain, ways: this.ways, selected: this.scene.selected, background: this.background, withoutPlaces: this.scene.inCircle === true }, this.scheme);
       this.groundIsStale = false;
     }
     moving.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);

@@ -1,3 +1,4 @@
+import type { Background } from "./background";
 import { degreesLabel, multiples, niceStep, scaleBar } from "./grid";
 import type { Point, Projection } from "./projection";
 import type { Scheme } from "./sprites";
@@ -20,16 +21,24 @@ export interface Ground {
   terrain: Terrain | undefined;
   ways: readonly Way[];
   selected: string | undefined;
+  /** background is drawn below all. */
+  background: Pick<Background, "draw"> | undefined;
   /** withoutPlaces has no scale and no graticule, as places mean nothing. */
   withoutPlaces: boolean;
 }
+
+// Hills shade a background map, and do not hide it.
+const overBackground = 0.45;
 
 /** drawGround draws what does not move: terrain, graticule, tracks and the scale bar. */
 export function drawGround(context: CanvasRenderingContext2D, view: View, ground: Ground, scheme: Scheme): void {
   context.fillStyle = colours[scheme].ground;
   context.fillRect(0, 0, view.width, view.height);
   if (ground.withoutPlaces) return;
+  ground.background?.draw(context, view, ground.projection, scheme);
+  context.globalAlpha = ground.background ? overBackground : 1;
   if (ground.terrain) drawTerrain(context, view, ground.projection, ground.terrain, scheme);
+  context.globalAlpha = 1;
   drawGraticule(context, view, ground.projection, scheme);
   drawWays(context, view, ground, scheme);
   drawScaleBar(context, view, scheme);
