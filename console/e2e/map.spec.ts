@@ -20,7 +20,12 @@ interface Pixels {
 
 function pixelsOf(page: Page): Promise<Pixels> {
   return page.locator("[data-map]").evaluate((map) => {
-    const [ground, moving] = [...map.querySelectorAll("canvas")].map((canvas) => canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray());
+    const [ground, moving] = [...map.querySelectorAll("canvas")].map((canvas) => {
+      // Chromium warns of a canvas that is read often, so that a copy is read.
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+      copy?.drawImage(canvas, 0, 0);
+      return copy?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray();
+    });
     const colours = new Set<number>();
     for (let i = 0; ground && i < ground.length; i += 4 * 97) colours.add(((ground[i] ?? 0) << 16) | ((ground[i + 1] ?? 0) << 8) | (ground[i + 2] ?? 0));
     const found = { groundColours: colours.size, drawn: 0, digest: 0, best: 0, jammer: 0 };
@@ -38,8 +43,9 @@ function pixelsOf(page: Page): Promise<Pixels> {
 
 /** shareOfGround whose colours are as wanted. */
 async function shareOfGround(page: Page, isWanted: (colour: [number, number, number]) => boolean): Promise<number> {
-  const colours = await page.locator("[data-map] canvas").first().evaluate((canvas) => {
-    const ground = canvas as HTMLCanvasElement;
+  const colours = await page.locator("[data-map]").evaluate((map) => {
+    const ground = map.querySelector("canvas");
+    if (!ground) throw new Error("the map has no canvas of the ground");
     const copy = new OffscreenCanvas(ground.width, ground.height).getContext("2d", { willReadFrequently: true });
     copy?.drawImage(ground, 0, 0);
     const pixels = copy?.getImageData(0, 0, ground.width, ground.height).data ?? new Uint8ClampedArray();
