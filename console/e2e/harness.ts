@@ -23,8 +23,8 @@ export function watchToo(another: string): void {
 
 const isOurs = (url: string) => [...ours].some((one) => url.startsWith(`${one}/`) || url.startsWith(`${one.replace("http", "ws")}/`));
 
-// Chromium reports each answer 403 as an error, also where the page asks whether it may.
-const isRefusal = (text: string) => text.includes("the server responded with a status of 403");
+// Chromium reports each answer 403 as an error, also where the page asks whether it may; and 401, by which the page learns that nobody is logged in.
+const isRefusal = (text: string) => /the server responded with a status of 40[13]/.test(text);
 
 // The results server knows a run a moment after it was admitted; a page that asks earlier asks again.
 const isEarly = (text: string, url: string) => text.includes("the server responded with a status of 404") && /\/proxy\/v1\/runs\/[^/]+\?live=true$/.test(url);

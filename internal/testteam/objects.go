@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,22 +45,32 @@ func (w *World) apply(ctx context.Context, charts string) error {
 			return err
 		}
 	}
-	bindings := []string{filepath.Join(charts, "vignette-team"), "--show-only", "templates/rolebindings.yaml", "--set"}
-	for _, arguments := range [][]string{
-		{filepath.Join(charts, "vignette"), "--show-only", "templates/roles.yaml", "-n", platform},
-		append(bindings, fmt.Sprintf("experimenters.groups={%[1]salpha},viewers.groups={%[1]salpha-viewers}", testoidc.Prefix), "-n", Alpha),
-		append(bindings, fmt.Sprintf("experimenters.groups={%sbravo}", testoidc.Prefix), "-n", Bravo),
-	} {
-		if err := w.applyChart(ctx, arguments[len(arguments)-1], arguments); err != nil {
-			return err
-		}
+	if err := w.applyChart(ctx, platform, []string{filepath.Join(charts, "vignette"), "--show-only", "templates/roles.yaml", "-n", platform}); err != nil {
+		return err
 	}
 	for namespace := range Words {
+		if err := w.applyRoles(ctx, charts, namespace); err != nil {
+			return err
+		}
 		if err := w.applyTeam(ctx, namespace); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// roles of the groups of the login service, as values of the teams' chart.
+var roles = map[string][]string{
+	Alpha: {"experimenters.groups={" + testoidc.Prefix + "alpha}", "viewers.groups={" + testoidc.Prefix + "alpha-viewers}"},
+	Bravo: {"experimenters.groups={" + testoidc.Prefix + "bravo}"},
+}
+
+func (w *World) applyRoles(ctx context.Context, charts, namespace string) error {
+	arguments := []string{filepath.Join(charts, "vignette-team"), "--show-only", "templates/rolebindings.yaml", "-n", namespace}
+	for _, value := range roles[namespace] {
+		arguments = append(arguments, "--set", value)
+	}
+	return w.applyChart(ctx, namespace, arguments)
 }
 
 // applyChart applies what helm renders, into a namespace where the objects name none.
@@ -74,8 +85,8 @@ func (w *World) applyChart(ctx context.Context, namespace string, arguments []st
 	return w.create(ctx, namespace, string(rendered))
 }
 
-// create objects from YAML. Those of a namespace go into the given one.
-func (w *World) create(ctx context.Context, namespace, text string) error {
+// create objects from YAML, all or those of some kinds. Those of a namespace go into the given one.
+func (w *World) create(ctx context.Context, namespace, text string, kinds ...string) error {
 	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 1<<10)
 	for {
 		object := &unstructured.Unstructured{}
@@ -85,6 +96,9 @@ func (w *World) create(ctx context.Context, namespace, text string) error {
 		}
 		if err != nil {
 			return err
+		}
+		if len(kinds) > 0 && !slices.Contains(kinds, object.GetKind()) {
+			continue
 		}
 		if namespaced, err := w.Objects.IsObjectNamespaced(object); err != nil {
 			return err

@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +21,7 @@ import (
 
 // The client that the login service and the API server know.
 const (
-	ClientID     = "vignette"
+	ClientID     = "vignette-test"
 	ClientSecret = "hush"
 	CallbackPath = "/console/v1/callback"
 )
@@ -52,9 +52,13 @@ type World struct {
 	// Provider is the login service.
 	Provider *testoidc.Provider
 	// Folder has files of the world; it goes with it.
-	Folder      string
+	Folder string
+	// ConsoleURL is where the console is in the cluster; nil for a world without one.
+	ConsoleURL  *url.URL
 	environment *envtest.Environment
-	ends        []func() error
+	// file of the API server's login services.
+	file string
+	ends []func() error
 }
 
 // Start a world whose console has an origin. The binary is that of testkube, and charts the folder of the charts.
@@ -69,12 +73,10 @@ func Start(ctx context.Context, binary, charts, origin string) (w *World, err er
 		return w, err
 	}
 	w.ends = append(w.ends, func() error { return os.RemoveAll(w.Folder) })
-	w.Provider, err = testoidc.Start(testoidc.Config{Listen: "127.0.0.1:0", ClientID: ClientID, ClientSecret: ClientSecret, RedirectURI: origin + CallbackPath,
-		Users: Users(), Lifetime: time.Hour})
-	if err != nil {
+	w.file = filepath.Join(w.Folder, "authentication.yaml")
+	if err := w.startProvider("127.0.0.1", origin); err != nil {
 		return w, err
 	}
-	w.ends = append(w.ends, w.Provider.Close)
 	front, err := testcert.New()
 	if err != nil {
 		return w, err
@@ -108,15 +110,13 @@ func (w *World) Stop() (err error) {
 
 // Trust the login service, as an administrator has the API server do.
 func (w *World) Trust(ctx context.Context) error {
-	return Trust(ctx, w.Kube, w.authentication(), w.Provider)
+	return Trust(ctx, w.Kube, w.file, w.Provider)
 }
 
 // Distrust it.
 func (w *World) Distrust(ctx context.Context) error {
-	return Configure(ctx, w.Kube, w.authentication(), NoIssuers)
+	return Configure(ctx, w.Kube, w.file, NoIssuers)
 }
-
-func (w *World) authentication() string { return filepath.Join(w.Folder, "authentication.yaml") }
 
 // startAPIServer as a cluster has it: it trusts no login service yet, and those behind it can trust it.
 func (w *World) startAPIServer(binary string, front *testcert.Authority) (err error) {
@@ -136,12 +136,12 @@ func (w *World) startAPIServer(binary string, front *testcert.Authority) (err er
 		return err
 	}
 	authority := filepath.Join(w.Folder, "front-proxy-ca.crt")
-	if err := errors.Join(os.WriteFile(authority, front.PEM(), 0o644), os.WriteFile(w.authentication(), NoIssuers, 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(authority, front.PEM(), 0o644), os.WriteFile(w.file, NoIssuers, 0o644)); err != nil {
 		return err
 	}
 	arguments := w.environment.ControlPlane.GetAPIServer().Configure()
 	for name, value := range map[string]string{
-		"authentication-config": w.authentication(), "proxy-client-cert-file": certFile, "proxy-client-key-file": keyFile,
+		"authentication-config": w.file, "proxy-client-cert-file": certFile, "proxy-client-key-file": keyFile,
 		"requestheader-client-ca-file": authority, "requestheader-allowed-names": frontProxy, "requestheader-username-headers": headerUser,
 		"requestheader-uid-headers": headerUID, "requestheader-group-headers": headerGroup, "requestheader-extra-headers-prefix": headerExtra,
 	} {

@@ -20,7 +20,7 @@ var NoIssuers = []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: Authentica
 const (
 	// reloadTimeout is longer than the API server takes to notice a change by asking once a minute.
 	reloadTimeout = 90 * time.Second
-	reloadPoll    = 100 * time.Millisecond
+	reloadPoll    = 500 * time.Millisecond
 )
 
 // Trust has a running API server trust a provider, by its --authentication-config file, and waits until it does.
