@@ -2,6 +2,7 @@ import { Button, Fieldset, Group, Menu, SimpleGrid, Stack } from "@mantine/core"
 import { brokers } from "../../../components/brokers";
 import { AppFields } from "./AppFields";
 import { useForm } from "./context";
+import { EditButton } from "./EditButton";
 import { TextField } from "./fields";
 import { NetworkFields } from "./NetworkFields";
 import { NodeFields } from "./NodeFields";
@@ -9,7 +10,7 @@ import { listOf } from "../text/values";
 
 /** Form has what people change most. The rest is in the YAML beside it. */
 export function Form() {
-  const { editing, edit } = useForm();
+  const { editing } = useForm();
   const { spec } = editing;
   return (
     <Stack gap="md">
@@ -27,15 +28,7 @@ export function Form() {
             <NetworkFields key={place} place={place} />
           ))}
           <Group>
-            <Button
-              variant="default"
-              size="xs"
-              onClick={() => {
-                edit(editing.addNetwork());
-              }}
-            >
-              Add a network
-            </Button>
+            <EditButton edits={() => editing.addNetwork()}>Add a network</EditButton>
           </Group>
         </Stack>
       </Fieldset>
@@ -45,15 +38,7 @@ export function Form() {
             <NodeFields key={place} place={place} />
           ))}
           <Group>
-            <Button
-              variant="default"
-              size="xs"
-              onClick={() => {
-                edit(editing.addNode());
-              }}
-            >
-              Add a node
-            </Button>
+            <EditButton edits={() => editing.addNode()}>Add a node</EditButton>
           </Group>
         </Stack>
       </Fieldset>

@@ -2,6 +2,7 @@ import { Autocomplete, Button, CloseButton, Fieldset, Group, NumberInput, Paper,
 import { useMemo } from "react";
 import { span } from "../../../components/time";
 import { useForm } from "../form/context";
+import { EditButton } from "../form/EditButton";
 import { useForecast, useText } from "../hooks";
 import { pathsOf } from "../text/complete";
 import { wordsAt } from "../text/findings";
@@ -37,15 +38,7 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
         <AxisFields key={place} axis={axis} place={place} />
       ))}
       <Group>
-        <Button
-          variant="default"
-          size="xs"
-          onClick={() => {
-            edit(matrix.addAxis());
-          }}
-        >
-          Add an axis
-        </Button>
+        <EditButton edits={() => matrix.addAxis()}>Add an axis</EditButton>
       </Group>
       <Text role="status">
         {valid && fresh && forecast?.runs !== undefined
@@ -118,15 +111,7 @@ function AxisFields({ axis, place }: { axis: Axis; place: number }) {
               }}
             />
             <Group>
-              <Button
-                variant="default"
-                size="compact-xs"
-                onClick={() => {
-                  edit(matrix.asLevels(place));
-                }}
-              >
-                Give each level several fields
-              </Button>
+              <EditButton size="compact-xs" edits={() => matrix.asLevels(place)}>Give each level several fields</EditButton>
             </Group>
           </>
         ) : (
@@ -193,28 +178,11 @@ function Levels({ axis, place }: { axis: Axis; place: number }) {
               />
             </Group>
           ))}
-          <Button
-            mt="xs"
-            variant="default"
-            size="compact-xs"
-            onClick={() => {
-              edit(matrix.addSetting(place, l));
-            }}
-          >
-            Set a field
-          </Button>
+          <EditButton mt="xs" size="compact-xs" edits={() => matrix.addSetting(place, l)}>Set a field</EditButton>
         </Paper>
       ))}
       <Group>
-        <Button
-          variant="default"
-          size="compact-xs"
-          onClick={() => {
-            edit(matrix.addLevel(place));
-          }}
-        >
-          Add a level
-        </Button>
+        <EditButton size="compact-xs" edits={() => matrix.addLevel(place)}>Add a level</EditButton>
       </Group>
     </Stack>
   );

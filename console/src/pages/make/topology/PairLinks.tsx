@@ -1,5 +1,6 @@
-import { Button, CloseButton, Group, SimpleGrid, Stack, Text } from "@mantine/core";
+import { CloseButton, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useForm } from "../form/context";
+import { EditButton } from "../form/EditButton";
 import { ChoiceField, TextField } from "../form/fields";
 import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { groupOf } from "./topology";
@@ -12,10 +13,10 @@ export function PairLinks({ network }: { network: number }) {
   const links = listOf(own.links).map(fieldsOf);
   const groups = [...new Set(listOf(editing.spec.nodes).map(fieldsOf).map(groupOf))].filter((name) => name !== "");
   if (own.rfpipe !== undefined || own.tdma !== undefined) return null; // radios have no links of their own
-  const add = () => {
+  const added = () => {
     const [from = "", to = from] = groups;
     const link = { from, to, rate: "9.6kbit" };
-    edit([links.length === 0 ? editing.set([...place, "links"], [link]) : editing.set([...place, "links", links.length], link)]);
+    return [links.length === 0 ? editing.set([...place, "links"], [link]) : editing.set([...place, "links", links.length], link)];
   };
   return (
     <Stack gap="xs">
@@ -40,9 +41,7 @@ export function PairLinks({ network }: { network: number }) {
         </Group>
       ))}
       <Group>
-        <Button variant="default" size="compact-xs" onClick={add}>
-          Add a link of two groups
-        </Button>
+        <EditButton size="compact-xs" edits={added}>Add a link of two groups</EditButton>
       </Group>
     </Stack>
   );

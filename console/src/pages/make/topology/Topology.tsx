@@ -1,9 +1,10 @@
 import "@xyflow/react/dist/style.css";
-import { Box, Button, Group, Stack, Text, useComputedColorScheme } from "@mantine/core";
+import { Box, Group, Stack, Text, useComputedColorScheme } from "@mantine/core";
 import { Background, Controls, Handle, Position, ReactFlow, type Connection, type Edge, type Node, type NodeChange, type NodeProps, type EdgeChange, type ReactFlowInstance } from "@xyflow/react";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useForm } from "../form/context";
+import { EditButton } from "../form/EditButton";
 import { NetworkFields } from "../form/NetworkFields";
 import { NodeFields } from "../form/NodeFields";
 import { PairLinks } from "./PairLinks";
@@ -57,24 +58,8 @@ export function Topology() {
   return (
     <Stack gap="xs">
       <Group gap="xs">
-        <Button
-          variant="default"
-          size="xs"
-          onClick={() => {
-            edit(editing.addNode());
-          }}
-        >
-          Add a node
-        </Button>
-        <Button
-          variant="default"
-          size="xs"
-          onClick={() => {
-            edit(editing.addNetwork());
-          }}
-        >
-          Add a network
-        </Button>
+        <EditButton edits={() => editing.addNode()}>Add a node</EditButton>
+        <EditButton edits={() => editing.addNetwork()}>Add a network</EditButton>
         <Text size="sm" c="dimmed">
           Draw from a node to a network to connect them. Delete removes what is chosen.
         </Text>
