@@ -1,6 +1,6 @@
 import { Anchor, Box, Group, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { memo, useMemo, useState } from "react";
 import { Age } from "../../components/Moment";
 import { Trouble } from "../../components/Trouble";
 import { useRows } from "../../components/rows";
@@ -101,7 +101,8 @@ function Heads({ order, onOrder }: Pick<RowsProps, "order" | "onOrder">) {
   );
 }
 
-function Line({ row, index, top }: { row: NodeRow; index: number; top: number }) {
+// Rows that stay in view are not drawn again while the table scrolls.
+const Line = memo(function Line({ row, index, top }: { row: NodeRow; index: number; top: number }) {
   const cell = (text: string | number) => (
     <Text role="cell" fz="sm" className={classes.cell ?? ""} title={String(text)}>
       {text}
@@ -129,4 +130,4 @@ function Line({ row, index, top }: { row: NodeRow; index: number; top: number })
       {cell(row.lastWords)}
     </Box>
   );
-}
+});

@@ -1,7 +1,7 @@
 import { Box, Group, Progress, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 import { useNow } from "../../app/clock";
 import { Age } from "../../components/Moment";
 import { PhaseBadge } from "../../components/PhaseBadge";
@@ -64,7 +64,8 @@ function Heading({ line, top, height, index }: Place & { line: Extract<Line, { h
   );
 }
 
-function Row({ entry, top, height, index }: Place & { entry: Entry }) {
+// Rows that stay in view are not drawn again while the list scrolls.
+const Row = memo(function Row({ entry, top, height, index }: Place & { entry: Entry }) {
   return (
     <Box role="row" aria-rowindex={index} className={`${classes.row ?? ""} ${classes.placed ?? ""}`} style={{ transform: `translateY(${top}px)`, height }}>
       <Box role="cell" className={classes.name ?? ""}>
@@ -88,7 +89,7 @@ function Row({ entry, top, height, index }: Place & { entry: Entry }) {
       </Box>
     </Box>
   );
-}
+});
 
 function Cell({ text, part }: { text: string; part: string }) {
   return (
