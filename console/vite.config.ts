@@ -8,6 +8,7 @@ const passedOn = { target: backend, changeOrigin: true, ws: true, headers: { ori
 export default defineConfig({
   plugins: [react()],
   html: { cspNonce: "__CSP_NONCE__" },
+  css: { transformer: "lightningcss" },
   build: {
     outDir: "dist",
     emptyOutDir: false, // it has a file that is in git
