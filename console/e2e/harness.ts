@@ -29,6 +29,9 @@ const isRefusal = (text: string) => /the server responded with a status of 40[13
 // The results server knows a run a moment after it was admitted; a page that asks earlier asks again.
 const isEarly = (text: string, url: string) => text.includes("the server responded with a status of 404") && /\/proxy\/v1\/runs\/[^/]+\?live=true$/.test(url);
 
+// By a dry run the page asks whether what the user wrote is right.
+const isFinding = (text: string, url: string) => text.includes("the server responded with a status of 422") && url.includes("dryRun=All");
+
 /** A test of the console fails for anything in the browser's console, and for any request that leaves the origin. */
 export const test = base.extend<{ watched: undefined }>({
   watched: [
@@ -37,7 +40,7 @@ export const test = base.extend<{ watched: undefined }>({
       const left = (url: string) => !isOurs(url) && /^(https?|wss?):/.test(url);
       context.on("console", (message) => {
         if (isRefusal(message.text()) && !message.location().url.startsWith(`${origin}/`)) return;
-        if (isEarly(message.text(), message.location().url)) return;
+        if (isEarly(message.text(), message.location().url) || isFinding(message.text(), message.location().url)) return;
         if (["error", "warning"].includes(message.type())) found.push(`the console says: ${message.text()}`);
       });
       context.on("weberror", (error) => found.push(`the page throws: ${error.error().message}`));
