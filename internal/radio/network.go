@@ -37,7 +37,10 @@ type Network struct {
 // NewNetwork adds an empty network.
 func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
 	n := &Network{engine: e, model: options.Model, byMAC: map[MAC]*Port{}}
-	return n, n.Configure(options.MTU, options.Silent)
+	if err := n.Configure(options.MTU, options.Silent); err != nil {
+		return nil, err
+	}
+	return n, nil
 }
 
 // Configure sets the MTU and silence, and cancels what was scheduled.

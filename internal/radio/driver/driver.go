@@ -95,7 +95,10 @@ func (d *Driver) NewNetwork(options radio.NetworkOptions) (*Network, error) {
 	n := &Network{driver: d, loop: slices.MinFunc(d.loops, func(a, b *loop) int { return int(a.load.Load() - b.load.Load()) })}
 	var err error
 	n.loop.do(func() { n.radio, err = n.loop.engine.NewNetwork(options) })
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
 }
 
 // Loop is the place of the network's loop in LateIntervals.
@@ -129,16 +132,21 @@ func (n *Network) Close() { n.Do(func(r *radio.Network, _ radio.Model) { r.Close
 // Pause leaves frames in the interfaces of ports that are attached before Resume.
 func (n *Network) Pause() { n.loop.do(func() { n.paused = true }) }
 
-// Resume lets the frames of a paused network flow again, at all its ports from the same moment on.
+// Resume lets the frames of a paused network flow again, at all its ports from the same moment on. The next call tries
+// again the ports that it could not watch.
 func (n *Network) Resume() (err error) {
 	n.loop.do(func() {
 		n.paused = false
+		var failed []*Port
 		for _, p := range n.unwatched {
-			if !p.detached {
-				err = errors.Join(err, n.loop.watch(p))
+			if p.detached {
+				continue
+			}
+			if trouble := n.loop.watch(p, p.Handle); trouble != nil {
+				failed, err = append(failed, p), errors.Join(err, trouble)
 			}
 		}
-		n.unwatched = nil
+		n.unwatched = failed
 	})
 	return err
 }
@@ -192,22 +200,39 @@ type Port struct {
 }
 
 // Attach is radio.Network.Attach. Frames flow at once, unless the network is paused.
-func (n *Network) Attach(options PortOptions) (p *Port, err error) {
-	p = &Port{network: n, gone: options.Gone}
+func (n *Network) Attach(options PortOptions) (*Port, error) {
+	p := &Port{network: n, gone: options.Gone}
 	options.Handle = options.Descriptor
-	n.loop.do(func() {
-		if p.Port, err = n.radio.Attach(clock.Monotonic(), options.PortOptions); err != nil || !p.IsLocal() {
-			return
+	var err error
+	n.loop.do(func() { err = n.attach(p, options.PortOptions) })
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// attach first watches the descriptor, because a port that cannot be watched must not replace one on another host.
+func (n *Network) attach(p *Port, options radio.PortOptions) (err error) {
+	local := options.Host == nil
+	if local && !n.paused {
+		if err = n.loop.watch(p, options.Handle); err != nil {
+			return err
 		}
-		if n.paused {
-			n.unwatched = append(n.unwatched, p)
-		} else if err = n.loop.watch(p); err != nil {
-			p.Port.Detach(clock.Monotonic())
-			return
+	}
+	if p.Port, err = n.radio.Attach(clock.Monotonic(), options); err != nil {
+		if p.watched {
+			n.loop.unwatch(p, options.Handle)
 		}
-		n.loop.load.Add(1)
-	})
-	return p, err
+		return err
+	}
+	if !local {
+		return nil
+	}
+	n.loop.load.Add(1)
+	if n.paused {
+		n.unwatched = append(n.unwatched, p)
+	}
+	return nil
 }
 
 // Detach is radio.Port.Detach.
@@ -221,7 +246,7 @@ func (p *Port) Detach() (last radio.Counters) {
 		p.detached = true
 		l.load.Add(-1)
 		if p.watched {
-			l.unwatch(p)
+			l.unwatch(p, p.Handle)
 		}
 	})
 	return last

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -265,5 +266,100 @@ func TestAPausedNetworksFramesWaitForEverybody(t *testing.T) {
 	first.port.Detach()
 	if err := n.Resume(); err != nil {
 		t.Errorf("resumed again: %v", err)
+	}
+}
+
+// unwatchable is a descriptor that epoll refuses.
+func unwatchable(t *testing.T) int {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return int(file.Fd())
+}
+
+// far is another host, to which nothing is sent.
+type far struct{}
+
+func (far) Ship(*radio.Shipment) {}
+
+func TestAnAttachmentThatFailsGivesNoPortAndChangesNothing(t *testing.T) {
+	n := newNetwork(t, &delayModel{})
+	newStation(t, n, 1)
+	remote, err := n.Attach(PortOptions{PortOptions: radio.PortOptions{Name: "remote", NEM: 2, MAC: 2, Host: far{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, options := range map[string]PortOptions{
+		"a MAC that a local port has":         {Descriptor: unwatchable(t), PortOptions: radio.PortOptions{Name: "second", NEM: 3, MAC: 1}},
+		"a remote port's MAC that is taken":   {PortOptions: radio.PortOptions{Name: "second", NEM: 3, MAC: 1, Host: far{}}},
+		"a descriptor that cannot be watched": {Descriptor: unwatchable(t), PortOptions: radio.PortOptions{Name: "moved", NEM: 2, MAC: 2}},
+	} {
+		if p, err := n.Attach(options); p != nil || err == nil {
+			t.Errorf("%s: port %v, error %v; want no port and an error", what, p, err)
+		}
+	}
+	n.Do(func(r *radio.Network, _ radio.Model) {
+		if r.Ports() != 2 || r.Find(2) != remote.Port {
+			t.Errorf("%d ports, at the remote port's MAC %+v; want the two from before", r.Ports(), r.Find(2))
+		}
+	})
+	if load := n.loop.load.Load(); load != 1 {
+		t.Errorf("the loop's load is %d; want 1", load)
+	}
+}
+
+func TestARefusedSecondPortLeavesTheFirstItsFrames(t *testing.T) {
+	n := newNetwork(t, &delayModel{})
+	stations := newStations(t, n, 2)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
+	if p, err := n.Attach(PortOptions{Descriptor: fds[1], PortOptions: radio.PortOptions{Name: "second", NEM: 3, MAC: 1}}); p != nil || err == nil {
+		t.Fatalf("port %v, error %v; want no port and an error", p, err)
+	}
+	station{node: fds[0]}.send(t, everybody, "from the refused port")
+	stations[0].send(t, everybody, "from the first")
+	if got := stations[1].receive(t, time.Second); got != "from the first" {
+		t.Errorf("got %q; want the first port's frame only", got)
+	}
+}
+
+func TestANetworkWithAWrongMTUIsNotMade(t *testing.T) {
+	d := newNetwork(t, &delayModel{}).driver
+	if n, err := d.NewNetwork(radio.NetworkOptions{Model: &delayModel{}, MTU: 1}); n != nil || err == nil {
+		t.Errorf("network %v, error %v; want no network and an error", n, err)
+	}
+}
+
+func TestResumeTriesAgainThePortsThatItCouldNotWatch(t *testing.T) {
+	n := newNetwork(t, &delayModel{})
+	n.Pause()
+	stations := newStations(t, n, 2)
+	socket := stations[0].port.Handle
+	kept, err := unix.Dup(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(kept) })
+	if err := unix.Dup2(unwatchable(t), socket); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Resume(); err == nil {
+		t.Fatal("no error for a port that cannot be watched")
+	}
+	if err := unix.Dup2(kept, socket); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	stations[0].send(t, everybody, "late")
+	if got := stations[1].receive(t, time.Second); got != "late" {
+		t.Errorf("got %q; want the frame of the port that could not be watched at first", got)
 	}
 }

@@ -295,14 +295,15 @@ func (l *loop) close() {
 	l.runWork() // work handed in meanwhile
 }
 
-func (l *loop) watch(p *Port) error {
+// watch the descriptor of a port.
+func (l *loop) watch(p *Port, descriptor int) error {
 	if len(l.vacant) == 0 {
 		l.ports = append(l.ports, nil)
 		l.vacant = append(l.vacant, len(l.ports)-1)
 	}
 	p.index = l.vacant[len(l.vacant)-1]
 	if l.epoll >= 0 {
-		if err := l.add(p.Handle, unix.EPOLLIN, p.index); err != nil {
+		if err := l.add(descriptor, unix.EPOLLIN, p.index); err != nil {
 			return err
 		}
 	}
@@ -312,10 +313,10 @@ func (l *loop) watch(p *Port) error {
 	return nil
 }
 
-func (l *loop) unwatch(p *Port) {
+func (l *loop) unwatch(p *Port, descriptor int) {
 	if l.epoll >= 0 {
 		// Fails if the interface is gone, and is not needed then.
-		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Handle, nil)
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, descriptor, nil)
 	}
 	l.ports[p.index] = nil
 	l.vacant = append(l.vacant, p.index)

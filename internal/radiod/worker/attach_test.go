@@ -94,6 +94,22 @@ func TestAPodThatIsNoMemberIsRefused(t *testing.T) {
 	}
 }
 
+func TestASecondRadioWithTheSameMACIsRefusedAndTheWorkerLives(t *testing.T) {
+	m := newManager(t)
+	network := networkOf("run", "vhf", "pod-1", "pod-2", "pod-3")
+	network.Spec.Members[1].MAC = network.Spec.Members[0].MAC
+	set(t, m, network)
+	newPod(t, "pod-1").attach(t, m, "vhf")
+	second := newPod(t, "pod-2")
+	if answer := m.Serve(second.request("ADD", "vhf"), second.namespace); !strings.Contains(answer.Error, "already attached for node-1") {
+		t.Errorf("answer %+v; want a refusal that names the node that has the MAC", answer)
+	}
+	if second.has(t, "vhf") {
+		t.Error("the refused radio is still there")
+	}
+	newPod(t, "pod-3").attach(t, m, "vhf") // on the same loop
+}
+
 func TestAddAgainAdopts(t *testing.T) {
 	m := newManager(t)
 	set(t, m, networkOf("run", "vhf", "pod-1"))

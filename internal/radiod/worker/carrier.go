@@ -93,9 +93,11 @@ func (m taps) join(n *network, a *attachment) error {
 			a.captureError = asRefusal(err)
 		}
 	}
-	if a.port, err = n.running.Attach(options); err != nil {
+	port, err := n.running.Attach(options)
+	if err != nil {
 		return err
 	}
+	a.port = port
 	a.counters.keepMappedFor(a.port.Port)
 	return nil
 }

@@ -57,12 +57,11 @@ func (m *Manager) recordEnd(a *attachment) error {
 	}
 	last := a.counters.ledger.Counters
 	if a.port != nil {
-		last = a.port.CurrentCounters()
-	}
-	if last.InFlight > 0 {
-		m.mu.Lock()
-		m.detached = append(m.detached, a)
-		m.mu.Unlock()
+		if last = a.port.CurrentCounters(); last.InFlight > 0 {
+			m.mu.Lock()
+			m.detached = append(m.detached, a)
+			m.mu.Unlock()
+		}
 	}
 	return m.Recorder.Record(a.RunUID, nil, a.lastCounters(last))
 }
