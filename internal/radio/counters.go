@@ -8,8 +8,11 @@ var (
 	LatenessBounds = []int64{20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 1e9}
 )
 
-// LateThreshold in nanoseconds: a frame released later than this after its time counts as late.
+// LateThreshold in nanoseconds: what happens later than this after its time counts as late.
 const LateThreshold = 2e6
+
+// IsLate reports whether what was due at a time and happens now is late.
+func IsLate(due, now int64) bool { return now-due > LateThreshold }
 
 const maxBuckets = 18
 
@@ -70,7 +73,7 @@ func (c *Counters) addLateness(due, now int64) {
 	late := max(now-due, 0)
 	c.Lateness.Add(LatenessBounds, late)
 	c.WorstLateness = max(c.WorstLateness, late)
-	if late > LateThreshold {
+	if IsLate(due, now) {
 		c.LateReleases++
 	}
 }

@@ -28,15 +28,16 @@ type Output interface {
 	// Write hands a frame to a port's node, and returns Written or why the node did not get it. The data is only
 	// valid until it returns.
 	Write(p *Port, data []byte) Reason
-	// Late is called for a frame that was released at least LateThreshold after its time.
+	// Late is called for a frame that was released late by IsLate.
 	Late(due, now int64)
 }
 
 // NewEngine makes an engine without networks.
 func NewEngine(output Output) *Engine { return &Engine{output: output} }
 
-// Receive takes a frame that a port's node has handed to its radio. What is due by then comes before it. The data is
-// only valid during the call.
+// Receive takes a frame that a port's node has handed to its radio. What is due by then comes before it, at the time
+// now. A driver whose clock goes on meanwhile ticks first with the time of each release, so that lateness counts in
+// full. The data is only valid during the call.
 func (e *Engine) Receive(now int64, p *Port, data []byte) {
 	for e.Next() <= now { // alarms may be among them
 		e.Tick(now)

@@ -1,6 +1,7 @@
 package radio
 
-// Interval of time in which a loop or a station was late. Times are nanoseconds of CLOCK_MONOTONIC.
+// Interval of time in which a loop or a station was late. Times are nanoseconds of the
+// engine's clock.
 type Interval struct {
 	From, To int64
 	// Worst lateness in the interval, nanoseconds.

@@ -196,7 +196,7 @@ func (n *Network) writeToReceivers(now int64, f *Frame) {
 	if f.Source.Host != nil {
 		countLateness(f.Receivers, due, now)
 	}
-	if now-due >= LateThreshold {
+	if IsLate(due, now) {
 		n.engine.output.Late(due, now)
 	}
 	n.recycle(f)

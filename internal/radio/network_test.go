@@ -290,3 +290,35 @@ func TestEachHostGetsThePartsForItsPorts(t *testing.T) {
 		})
 	}
 }
+
+// lateOutput collects what an engine tells of late frames.
+type lateOutput struct{ late []int64 }
+
+func (*lateOutput) Write(*radio.Port, []byte) radio.Reason { return radio.Written }
+
+func (o *lateOutput) Late(due, now int64) { o.late = append(o.late, now-due) }
+
+func TestTheCountersAndTheOutputAgreeOnWhatIsLate(t *testing.T) {
+	output := &lateOutput{}
+	engine := radio.NewEngine(output)
+	n, err := engine.NewNetwork(radio.NetworkOptions{Model: &delayModel{time: time.Millisecond}, MTU: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := n.Attach(0, radio.PortOptions{Name: "a", NEM: 1, MAC: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Attach(0, radio.PortOptions{Name: "b", NEM: 2, MAC: 2}); err != nil {
+		t.Fatal(err)
+	}
+	now := int64(0)
+	for _, late := range []int64{radio.LateThreshold - 1, radio.LateThreshold, radio.LateThreshold + 1} {
+		engine.Receive(now, p, make([]byte, radio.HeaderLength))
+		now = engine.Next() + late
+		engine.Tick(now)
+	}
+	if c := p.CurrentCounters(); c.LateReleases != 1 || !slices.Equal(output.late, []int64{radio.LateThreshold + 1}) {
+		t.Errorf("%d late releases are counted, the output got %v; want only the one after more than the threshold", c.LateReleases, output.late)
+	}
+}

@@ -140,7 +140,7 @@ func (l *loop) next() ([]unix.EpollEvent, int64) {
 	} else if count < len(l.events) { // all pending events were taken
 		l.drainedAt = before
 	}
-	if l.armed != 0 && now-l.armed >= radio.LateThreshold {
+	if l.armed != 0 && radio.IsLate(l.armed, now) {
 		l.late.Add(radio.Interval{From: before, To: now, Worst: now - l.armed})
 		l.armed = 0
 	}
@@ -152,7 +152,7 @@ func (l *loop) next() ([]unix.EpollEvent, int64) {
 func (l *loop) wait() (count int) {
 	count, err := unix.EpollWait(l.epoll, l.events, -1)
 	if err != nil && err != unix.EINTR {
-		panic(fmt.Sprintf("epoll_wait on the engine's own descriptor: %v", err))
+		panic(fmt.Sprintf("epoll_wait on the loop's own descriptor: %v", err))
 	}
 	return max(count, 0)
 }
@@ -213,13 +213,13 @@ func (l *loop) read(p *Port) {
 			}
 			break
 		}
-		if waited := now - p.waitingSince; waited >= radio.LateThreshold {
-			l.late.Add(radio.Interval{From: p.waitingSince, To: now, Worst: waited})
+		if radio.IsLate(p.waitingSince, now) {
+			l.late.Add(radio.Interval{From: p.waitingSince, To: now, Worst: now - p.waitingSince})
 		}
 		p.bursts = p.bursts || now-p.lastFrameAt < burstGap
 		p.lastFrameAt = now
 		if l.engine.Next() <= now {
-			l.tick(now)
+			l.tick(now) // leaves nothing that Receive would release at a time that has passed
 		}
 		l.engine.Receive(now, p.Port, l.scratch[:length])
 	}
