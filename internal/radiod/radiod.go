@@ -139,11 +139,11 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	engine, err := driver.New(driver.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
+	radio, err := driver.New(driver.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
 	if err != nil {
 		return err
 	}
-	if err := engine.RaisePriority(); err != nil {
+	if err := radio.RaisePriority(); err != nil {
 		log.Warn("radiod runs with a lower priority than configured and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
 	}
 	if err := podnet.RaiseNeighbourLimits(); err != nil {
@@ -154,7 +154,7 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 		return fmt.Errorf("API server: %w", err)
 	}
 	controllerlog.SetLogger(logr.FromSlogHandler(log.Handler()))
-	return serve(ctx, log, o, engine, keeper, held, config)
+	return serve(ctx, log, o, radio, keeper, held, config)
 }
 
 func clusterConfig(kubeconfig string) (*rest.Config, error) {
@@ -165,7 +165,7 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // serve runs all parts until one fails or ctx ends.
-func serve(ctx context.Context, log *slog.Logger, o Options, engine *driver.Driver, keeper *holder.Client, held map[string]int, config *rest.Config) error {
+func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Driver, keeper *holder.Client, held map[string]int, config *rest.Config) error {
 	var cluster atomic.Pointer[worker.Cluster]
 	sampler := &worker.Sampler{Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
 	if err := sampler.Open(); err != nil {
@@ -176,7 +176,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *driver.Driv
 	if err != nil {
 		return err
 	}
-	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
+	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Radio: radio, Keeper: keeper,
 		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: worker.ChangedBy(&cluster)}
 	if archive != nil {
 		options.Scenarios = archive
@@ -211,7 +211,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *driver.Driv
 	parts := group{}
 	ctx, cancel := context.WithCancelCause(ctx)
 	loops := newHealth()
-	go loops.watch(ctx, engine.AwaitLoops) // may never return
+	go loops.watch(ctx, radio.AwaitLoops) // may never return
 	parts.run(cancel, func() error { return manager.WriteHeartbeat(ctx) })
 	parts.run(cancel, func() error { return manager.FetchScenarios(ctx) })
 	parts.run(cancel, func() error { return manager.RunRouting(ctx) })

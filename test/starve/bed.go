@@ -37,13 +37,13 @@ func carry() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&network); err != nil {
 		return err
 	}
-	engine, err := driver.New(driver.Options{Nice: driver.DefaultNice})
+	loops, err := driver.New(driver.Options{Nice: driver.DefaultNice})
 	if err != nil {
 		return err
 	}
-	_ = engine.RaisePriority() // a refusal only makes the radio late more often
+	_ = loops.RaisePriority() // a refusal only makes the radio late more often
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Engine: engine, Keeper: noKeeper{}, Log: log})
+	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Radio: loops, Keeper: noKeeper{}, Log: log})
 	if err != nil {
 		return err
 	}

@@ -68,22 +68,22 @@ func managerOf(t *testing.T, parent *holder.Holder, directory string, options dr
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := driver.New(options)
+	loops, err := driver.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if options != (driver.Options{}) {
-		if err := engine.RaisePriority(); err != nil {
+		if err := loops.RaisePriority(); err != nil {
 			t.Log(err)
 		}
 	}
-	m, err := NewManager(Options{StateDirectory: directory, Engine: engine, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m, err := NewManager(Options{StateDirectory: directory, Radio: loops, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		m.Close()
-		if err := errors.Join(engine.Close(), conn.Close()); err != nil {
+		if err := errors.Join(loops.Close(), conn.Close()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -117,7 +117,7 @@ func (m *Manager) startNetwork(n *network) error {
 	n.environment = &environment{}
 	r := m.replay(n, clock.Realtime())
 	s, silent := r.snapshot()
-	running, err := m.Engine.NewNetwork(radio.NetworkOptions{Model: s.model(), MTU: int(spec.MTU), Silent: silent})
+	running, err := m.Radio.NewNetwork(radio.NetworkOptions{Model: s.model(), MTU: int(spec.MTU), Silent: silent})
 	if err != nil {
 		return err
 	}

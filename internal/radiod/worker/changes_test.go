@@ -206,13 +206,13 @@ type onAir struct {
 
 func newOnAir(t *testing.T, spec *v1alpha1.RadioNetworkSpec) *onAir {
 	t.Helper()
-	engine, err := driver.New(driver.Options{})
+	loops, err := driver.New(driver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = engine.Close() })
+	t.Cleanup(func() { _ = loops.Close() })
 	o := &onAir{}
-	if o.Manager, err = NewManager(Options{StateDirectory: t.TempDir(), Engine: engine, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
+	if o.Manager, err = NewManager(Options{StateDirectory: t.TempDir(), Radio: loops, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
 		t.Fatal(err)
 	}
 	object := &v1alpha1.RadioNetwork{Spec: *spec}

@@ -34,10 +34,11 @@ type Options struct {
 	Host string
 	// StateDirectory on the host.
 	StateDirectory string
-	Engine         *driver.Driver
-	Keeper         Keeper
-	Finder         netns.Finder
-	Log            *slog.Logger
+	// Radio carries the frames of networks without EMANE.
+	Radio  *driver.Driver
+	Keeper Keeper
+	Finder netns.Finder
+	Log    *slog.Logger
 	// Scenarios has compiled scenarios; nil without a server.
 	Scenarios ScenarioStore
 	// Captures records frames at the attachments' radios; nil for no captures.
@@ -442,7 +443,7 @@ func (m *Manager) RemovePinned() error {
 // descriptors, but leaves the interfaces for the next worker.
 func (m *Manager) Close() {
 	m.leaveRouting()
-	_ = m.Engine.Close() // never fails
+	_ = m.Radio.Close() // never fails
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attachments {

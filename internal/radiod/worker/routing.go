@@ -180,7 +180,7 @@ func (m *Manager) openRouting(needed bool) bool {
 		return false
 	}
 	m.routers.next = time.Now().Add(retryRouting)
-	host, err := routerprocess.Start(m.Log, routerprocess.Options{Engine: m.Engine.Options(), Ended: func() { notify(m.routers.wake) }})
+	host, err := routerprocess.Start(m.Log, routerprocess.Options{Engine: m.Radio.Options(), Ended: func() { notify(m.routers.wake) }})
 	if err == nil {
 		m.setRoutingHost(host)
 		err = m.loadSaved()

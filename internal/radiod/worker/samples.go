@@ -95,7 +95,7 @@ func (s *Sampler) sampleAll() {
 	if err := s.sample(clock.Realtime(), counted); err != nil {
 		s.Log.Error("write radio samples", "error", err)
 	}
-	if err := s.sampleLate(clock.Realtime(), counted, s.Manager.Engine.LateIntervals()); err != nil {
+	if err := s.sampleLate(clock.Realtime(), counted, s.Manager.Radio.LateIntervals()); err != nil {
 		s.Log.Error("write lateness of the radio", "error", err)
 	}
 	if err := s.sampleCaptures(clock.Realtime()); err != nil {

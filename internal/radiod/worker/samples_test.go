@@ -231,7 +231,7 @@ func TestASealedRunTakesNothing(t *testing.T) {
 }
 
 func newSampler(directory string) *Sampler {
-	return &Sampler{Manager: &Manager{Options: Options{Engine: &driver.Driver{}}}, Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*runLog{}}
+	return &Sampler{Manager: &Manager{Options: Options{Radio: &driver.Driver{}}}, Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*runLog{}}
 }
 
 func countersOf(sent uint64, inFlight int) []NetworkCounters {

@@ -61,11 +61,11 @@ func benchAttach(s scale) error {
 		return err
 	}
 	defer os.RemoveAll(directory)
-	engine, err := driver.New(engineOptions)
+	loops, err := driver.New(engineOptions)
 	if err != nil {
 		return err
 	}
-	m, err := worker.NewManager(worker.Options{StateDirectory: directory, Engine: engine, Keeper: noKeeper{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m, err := worker.NewManager(worker.Options{StateDirectory: directory, Radio: loops, Keeper: noKeeper{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return err
 	}
