@@ -243,7 +243,7 @@ func (p *previewer) prepared() (*compile.Prepared, error) {
 	return made, nil
 }
 
-// key of the spec and the content of its files. Who asks for a preview sends both, so that nobody sees what he has not.
+// key of the spec and the content of its files. The sender has sent both, so the cache shows nobody another's content.
 func (p *previewer) key() (string, error) {
 	hash := sha256.New()
 	spec := p.spec

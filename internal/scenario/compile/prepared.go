@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ type Moments struct {
 	Pair        [2]int
 }
 
-// within reports whether one of some moments lies in a time until, but not at, its end.
+// within reports whether one of some moments lies in a time until, but not at, its end. An open time has no end.
 func within(moments []time.Duration, from, end time.Duration, open bool) bool {
 	i, _ := slices.BinarySearch(moments, from)
 	return i < len(moments) && (open || moments[i] < end)
@@ -103,8 +104,9 @@ func (p *Prepared) At(ctx context.Context, wanted Moments, store Store) (*scenar
 	if p.propagator == nil {
 		return p.movement, p.result, nil
 	}
+	// Each use adds to maps and slices of its own. The antennas and the terrain are only read.
 	c := p.compilation
-	c.ctx, c.warnings = ctx, slices.Clone(c.warnings)
+	c.ctx, c.unknown, c.warnings = ctx, maps.Clone(c.unknown), slices.Clone(c.warnings)
 	own := *p.propagator
 	own.sampled = true
 	own.begin()

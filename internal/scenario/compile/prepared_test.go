@@ -2,8 +2,11 @@ package compile
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +67,46 @@ func TestThePathlossOfSomeMomentsIsThatOfTheWholeScenario(t *testing.T) {
 			if sampled.Statistics.Positions != result.Statistics.Positions || some.Duration() != whole.Duration() || !slices.Equal(sampled.Warnings, result.Warnings) {
 				t.Errorf("%s: %+v, %s; want %+v, %s", propagation.Model, sampled, some.Duration(), result, whole.Duration())
 			}
+		}
+	}
+}
+
+func TestAPreparedScenarioMayBeUsedSeveralTimesAtOnce(t *testing.T) {
+	var text strings.Builder
+	for second := range 120 {
+		for platform := 1; platform <= 4; platform++ {
+			fmt.Fprintf(&text, "%d.0 nem:%d location gps 58.0,%f,10\n", second, platform, 8+0.001*float64(platform*(second+1)))
+		}
+	}
+	text.WriteString("120.0 nem:1 nonsense x\n")
+	f := files{"a.eel": text.String()}
+	spec := v1alpha1.ScenarioSpec{Format: "eel", Source: from("a.eel"), Propagation: &v1alpha1.Propagation{Model: v1alpha1.PropagationFreeSpace, Frequency: "300MHz"}}
+	whole, result := compiled(t, spec, f)
+	p := prepared(t, spec, f)
+	var some [4]*scenario.Scenario
+	var sampled [4]Result
+	var errs [4]error
+	moment := func(use int) time.Duration { return time.Duration(use) * 20 * time.Second }
+	var uses sync.WaitGroup
+	for use := range some {
+		uses.Go(func() {
+			some[use], sampled[use], errs[use] = p.At(t.Context(), Moments{All: []time.Duration{moment(use)}}, &bytes.Buffer{})
+		})
+	}
+	uses.Wait()
+	for use := range some {
+		if errs[use] != nil {
+			t.Fatal(errs[use])
+		}
+		for i := range 4 {
+			for j := range i {
+				if differ(t, whole, some[use], moment(use), i, j) {
+					t.Errorf("the pathloss from %d to %d at %s is another one", i, j, moment(use))
+				}
+			}
+		}
+		if unknown := sampled[use].Statistics.UnknownSentences; !slices.Equal(sampled[use].Warnings, result.Warnings) || len(unknown) != 1 {
+			t.Errorf("warnings %q, unknown %q; want %q and one unknown kind", sampled[use].Warnings, unknown, result.Warnings)
 		}
 	}
 }

@@ -498,7 +498,8 @@ func (p *propagator) computeRow(i int) {
 	}
 }
 
-// hasMoved reports whether the pathloss of a pair may be another one. What is sampled was not followed.
+// hasMoved reports whether the pathloss of a pair may have changed since it was computed. With sampled it always
+// may, because moved is about the time since the last moment, for which nothing may have been computed.
 func (p *propagator) hasMoved(i, j int) bool {
 	a, b := &p.places[i], &p.places[j]
 	return a.known && b.known && (p.sampled || a.moved || b.moved)
