@@ -239,7 +239,10 @@ func TestHopsAreThoseOfTheRoutesThatTheRecordHas(t *testing.T) {
 	nor, usa, ger := "198.18.0.1/32", "198.18.0.2/32", "198.18.0.3/32"
 	var log bytes.Buffer
 	write := func(second int64, routes runapi.RadioRoutes) {
-		routes.TimeNanoseconds, routes.Routing = (1000+second)*1e9, "olsrv2"
+		routes.TimeNanoseconds = (1000 + second) * 1e9
+		if routes.Routing == "" {
+			routes.Routing = "olsrv2"
+		}
 		line, err := json.Marshal(routes)
 		if err != nil {
 			t.Fatal(err)
@@ -249,6 +252,8 @@ func TestHopsAreThoseOfTheRoutesThatTheRecordHas(t *testing.T) {
 	write(-5, runapi.RadioRoutes{Node: "nor", Complete: true, Routes: []runapi.RadioRoute{{To: usa, Hops: 1}, {To: "10.0.0.0/8", Hops: 4}}})
 	write(10, runapi.RadioRoutes{Node: "nor", Routes: []runapi.RadioRoute{{To: ger, Hops: 2}}})
 	write(12, runapi.RadioRoutes{Node: "nor", Topology: "voice", Routes: []runapi.RadioRoute{{To: ger, Hops: 9}}})
+	write(14, runapi.RadioRoutes{Node: "nor", Routing: "olsrv1", Complete: true, Routes: []runapi.RadioRoute{{To: ger, Hops: 7}, {To: usa, Hops: 7}}})
+	write(14, runapi.RadioRoutes{Node: "nor", Routing: "olsrv1", Gone: []string{ger, usa}}) // in another network
 	write(15, runapi.RadioRoutes{Node: "ger", Complete: true, Routes: []runapi.RadioRoute{{To: nor, Hops: 2}}})
 	write(20, runapi.RadioRoutes{Node: "nor", Gone: []string{usa}})
 	write(30, runapi.RadioRoutes{Node: "nor", Complete: true, Routes: []runapi.RadioRoute{{To: ger, Hops: 1}}})
@@ -261,6 +266,7 @@ func TestHopsAreThoseOfTheRoutesThatTheRecordHas(t *testing.T) {
 	}{
 		{"nor", 0, map[string]int{"usa": 1}},
 		{"nor", 12 * time.Second, map[string]int{"usa": 1, "ger": 2}},
+		{"nor", 14 * time.Second, map[string]int{"usa": 1, "ger": 2}},
 		{"nor", 20 * time.Second, map[string]int{"ger": 2}},
 		{"nor", 30 * time.Second, map[string]int{"ger": 1}},
 		{"ger", 30 * time.Second, map[string]int{"nor": 2}},
@@ -289,7 +295,7 @@ func TestRoutesOfALogThatGrowsAreReadOnce(t *testing.T) {
 	if source.read > int64(text.Len())*3/2+900*100 {
 		t.Errorf("read %d bytes of %d", source.read, text.Len())
 	}
-	if hops, known := log.hopsOf("nor", 500e9); !known || hops["198.18.0.2/32"] != 1+500%3 {
+	if hops, known := log.hopsOf(router{"nor", "olsrv2"}, 500e9); !known || hops["198.18.0.2/32"] != 1+500%3 {
 		t.Errorf("%v, known %t; want %d hops", hops, known, 1+500%3)
 	}
 }

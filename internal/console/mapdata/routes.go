@@ -106,28 +106,21 @@ func (l *routeLog) number(destination string) int32 {
 	return number
 }
 
-// hopsOf a node's routes at a time, by destination. It reports false for a node without routing.
-func (l *routeLog) hopsOf(node string, at int64) (hops map[string]int, routes bool) {
+// hopsOf a router's routes at a time, by destination. It reports false for a node without routing by the protocol. A node
+// may route by another protocol in another network.
+func (l *routeLog) hopsOf(of router, at int64) (hops map[string]int, routes bool) {
 	byNumber := map[int32]int32{}
-	for key, changes := range l.routers {
-		if key.node != node {
-			continue
+	changes := l.routers[of]
+	for i := range changes {
+		if changes[i].at > at {
+			break
 		}
-		own := map[int32]int32{}
-		for i := range changes {
-			if changes[i].at > at {
-				break
-			}
-			routes = true
-			if changes[i].complete {
-				clear(own)
-			}
-			for _, to := range changes[i].routes {
-				own[to.destination] = to.hops
-			}
+		routes = true
+		if changes[i].complete {
+			clear(byNumber)
 		}
-		for destination, count := range own {
-			byNumber[destination] = count
+		for _, to := range changes[i].routes {
+			byNumber[to.destination] = to.hops
 		}
 	}
 	hops = map[string]int{}
@@ -151,8 +144,8 @@ func (m *Maps) byRoutes(ctx context.Context, s Source, r *run, files []runapi.Ma
 	return err
 }
 
-// routed are the hops from a node to the other members of a network by the node's routes at a time. It reports false where the record
-// has none: without routing by OLSR, or in a log that is too long.
+// routed are the hops from a node to the other members of a network by the node's routes at a time. They are the routes of the network's
+// own protocol. It reports false where the record has none: without routing by OLSR, or in a log that is too long.
 func (m *Maps) routed(ctx context.Context, s Source, r *run, files []runapi.ManifestFile, spec *v1alpha1.RadioNetworkSpec, from string, at int64) (hops []Hop, known bool, err error) {
 	if !isRouted(spec) {
 		return nil, false, nil
@@ -165,7 +158,7 @@ func (m *Maps) routed(ctx context.Context, s Source, r *run, files []runapi.Mani
 		if file.Bytes > maxRouteLogBytes {
 			return nil, false, nil
 		}
-		found, routes, err := m.routesIn(ctx, s, r, file, from, at)
+		found, routes, err := m.routesIn(ctx, s, r, file, router{from, string(spec.Routing.Protocol)}, at)
 		if err != nil {
 			return nil, false, explain(err, file.Path)
 		}
@@ -186,7 +179,7 @@ func (m *Maps) routed(ctx context.Context, s Source, r *run, files []runapi.Mani
 	return hops, known, nil
 }
 
-func (m *Maps) routesIn(ctx context.Context, s Source, r *run, file runapi.ManifestFile, from string, at int64) (hops map[string]int, routes bool, err error) {
+func (m *Maps) routesIn(ctx context.Context, s Source, r *run, file runapi.ManifestFile, of router, at int64) (hops map[string]int, routes bool, err error) {
 	key := r.plan.UID + "/" + file.Path
 	log, kept := m.routes.get(key)
 	if !kept {
@@ -201,7 +194,7 @@ func (m *Maps) routesIn(ctx context.Context, s Source, r *run, file runapi.Manif
 	if err != nil {
 		return nil, false, err
 	}
-	hops, routes = log.hopsOf(from, at)
+	hops, routes = log.hopsOf(of, at)
 	m.routes.trim(maxKeptRouteBytes, func(l *routeLog) int64 { return l.bytes.Load() })
 	return hops, routes, nil
 }
