@@ -1,8 +1,10 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -30,7 +32,7 @@ var mapTypes = []byte{1, 2, 3, 4, 5}
 func OpenMap(path string) (*MapFile, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("map %s: the file is not there, or may not be read", path)
+		return nil, fmt.Errorf("map %s: %s", path, whyClosed(err))
 	}
 	m, err := mapOf(file)
 	if err != nil {
@@ -40,7 +42,26 @@ func OpenMap(path string) (*MapFile, error) {
 	return m, nil
 }
 
+// whyClosed says why a file cannot be opened.
+func whyClosed(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such file"
+	case errors.Is(err, fs.ErrPermission):
+		return "this user may not read the file"
+	default:
+		return "the file cannot be opened: want a PMTiles file that this user may read"
+	}
+}
+
 func mapOf(file *os.File) (*MapFile, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.New("its size cannot be read")
+	}
+	if info.IsDir() {
+		return nil, errors.New("it is a directory: want a PMTiles file")
+	}
 	header := make([]byte, mapHeaderBytes)
 	if _, err := io.ReadFull(file, header); err != nil || string(header[:len(mapMagic)]) != mapMagic {
 		return nil, fmt.Errorf("it is no PMTiles file: want one of version %d", mapVersion)
@@ -50,10 +71,6 @@ func mapOf(file *os.File) (*MapFile, error) {
 	}
 	if kind := header[mapTypeByte]; !slices.Contains(mapTypes, kind) {
 		return nil, fmt.Errorf("its tiles have the type %d: want MVT, PNG, JPEG, WebP or AVIF", kind)
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("its size cannot be read")
 	}
 	return &MapFile{file, info.Size(), info.ModTime()}, nil
 }

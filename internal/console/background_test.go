@@ -2,10 +2,12 @@ package console
 
 import (
 	"bytes"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,7 +30,9 @@ func TestOnlyAMapThatThePageDrawsIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"nowhere.pmtiles":     "map nowhere.pmtiles: the file is not there, or may not be read",
+		"nowhere.pmtiles":     "map nowhere.pmtiles: there is no such file",
+		filepath.Dir(text):    "it is a directory: want a PMTiles file",
+		text + "/x.pmtiles":   "the file cannot be opened",
 		text:                  "it is no PMTiles file: want one of version 3",
 		mapFile(t, 2, 1, ""):  "it has PMTiles version 2: want 3",
 		mapFile(t, 3, 99, ""): "its tiles have the type 99: want MVT, PNG, JPEG, WebP or AVIF",
@@ -36,6 +40,13 @@ func TestOnlyAMapThatThePageDrawsIsOpened(t *testing.T) {
 		if _, err := OpenMap(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
 		}
+	}
+}
+
+func TestAMapThatTheUserMayNotReadIsRefusedBecauseOfThat(t *testing.T) {
+	refused := &fs.PathError{Op: "open", Path: "map.pmtiles", Err: syscall.EACCES} // root may read every file
+	if why := whyClosed(refused); why != "this user may not read the file" {
+		t.Errorf("%q; want that the user may not read it", why)
 	}
 }
 
