@@ -255,7 +255,7 @@ func (t *Team) User(r *http.Request) (*User, error) {
 	return session.user, nil
 }
 
-// errAnotherUser ends a session: whose it is cannot be known any more.
+// errAnotherUser ends a session, because the login service now names another user for it.
 var errAnotherUser = errors.New("the renewed token is of another user")
 
 // renew a session's token.
