@@ -31,7 +31,7 @@ const (
 	// goneTimeout is how long a namespace of the test before may take to go, and a console to come.
 	goneTimeout = 2 * time.Minute
 	clusterPoll = 500 * time.Millisecond
-	// cleanTimeout is for what a test leaves behind.
+	// cleanTimeout is for deleting a namespace that a test leaves behind.
 	cleanTimeout = 30 * time.Second
 )
 
@@ -41,7 +41,7 @@ var ErrNoFile = errors.New("this is no developer cluster whose API server reads 
 // StartOnCluster makes the teams on a developer cluster that has the platform, and the chart's console for them. The archive is the platform's.
 // The address of the console within the cluster is ConsoleURL.
 func StartOnCluster(ctx context.Context, kubeconfig, charts, origin string) (w *World, err error) {
-	w = &World{file: filepath.Join(filepath.Dir(kubeconfig), "pki", "authentication.yaml")}
+	w = &World{file: filepath.Join(filepath.Dir(kubeconfig), "pki", authenticationFile)}
 	if _, err := os.Stat(w.file); err != nil {
 		return w, ErrNoFile
 	}
@@ -120,11 +120,8 @@ func (w *World) trustBesideOthers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.ends = append(w.ends, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
-		defer cancel()
-		return Configure(ctx, w.Kube, w.file, before)
-	})
+	// Configure waits for reloadTimeout at most.
+	w.ends = append(w.ends, func() error { return Configure(context.Background(), w.Kube, w.file, before) })
 	return Configure(ctx, w.Kube, w.file, after)
 }
 

@@ -73,7 +73,7 @@ func Start(ctx context.Context, binary, charts, origin string) (w *World, err er
 		return w, err
 	}
 	w.ends = append(w.ends, func() error { return os.RemoveAll(w.Folder) })
-	w.file = filepath.Join(w.Folder, "authentication.yaml")
+	w.file = filepath.Join(w.Folder, authenticationFile)
 	if err := w.startProvider("127.0.0.1", origin); err != nil {
 		return w, err
 	}

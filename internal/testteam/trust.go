@@ -14,6 +14,10 @@ import (
 	"vignette.dev/vignette/internal/testoidc"
 )
 
+// authenticationFile has the login services that an API server trusts. NoIssuers is its content without any. Both are as in
+// hack/devcluster/pki, which cannot be imported, as it is in a module of its own.
+const authenticationFile = "authentication.yaml"
+
 // NoIssuers is the file of an API server that trusts no login service.
 var NoIssuers = []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []\n")
 

@@ -67,9 +67,11 @@ func serve(ctx context.Context, cluster bool, program string) (err error) {
 	defer func() { err = errors.Join(err, world.Stop()) }()
 	behind := world.ConsoleURL
 	if behind == nil {
-		if behind, err = run(ctx, world, program, front.Origin); err != nil {
+		var end func()
+		if behind, end, err = run(ctx, world, program, front.Origin); err != nil {
 			return err
 		}
+		defer end()
 	}
 	if err := front.Serve(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(behind)
@@ -97,30 +99,38 @@ func start(ctx context.Context, cluster bool, origin string) (*testteam.World, e
 	return testteam.Start(ctx, testkube.Binary(), "charts", origin)
 }
 
-// run the console's program on the world's API server, and return its address.
-func run(ctx context.Context, world *testteam.World, program, origin string) (*url.URL, error) {
+// run the console's program on the world's API server, and return its address and what ends it.
+func run(ctx context.Context, world *testteam.World, program, origin string) (address *url.URL, end func(), err error) {
 	files := map[string][]byte{"server-ca": world.Kube.CAData, "issuer-ca": world.Provider.Authority.PEM(), "secret": []byte(testteam.ClientSecret)}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(world.Folder, name), text, 0o600); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	address := free.Addr().String()
+	listen := free.Addr().String()
 	if err := free.Close(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	command := exec.CommandContext(ctx, program, "--listen", address, "--origin", origin, "--issuer", world.Provider.Issuer, "--client-id", testteam.ClientID,
+	command := exec.CommandContext(ctx, program, "--listen", listen, "--origin", origin, "--issuer", world.Provider.Issuer, "--client-id", testteam.ClientID,
 		"--issuer-ca", filepath.Join(world.Folder, "issuer-ca"), "--client-secret-file", filepath.Join(world.Folder, "secret"),
 		"--api-server", world.Kube.Host, "--api-server-ca", filepath.Join(world.Folder, "server-ca"))
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("%s: run make build: %w", program, err)
+		return nil, nil, fmt.Errorf("%s: run make build: %w", program, err)
 	}
-	return &url.URL{Scheme: "http", Host: address}, waitFor(ctx, address)
+	end = func() {
+		_ = command.Process.Kill() // fails if it has ended
+		_ = command.Wait()         // says that it was killed
+	}
+	if err := waitFor(ctx, listen); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return &url.URL{Scheme: "http", Host: listen}, end, nil
 }
 
 // startTimeout of the console's program.
