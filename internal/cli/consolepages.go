@@ -6,14 +6,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// consolePages are those of the web console that show or do the same as a command; empty for a command without one.
+// consolePages are those of the web console that show or do the same as a command, by their titles there; empty for a command
+// without one. A tab or button of the page of an experiment or run is "LABEL of an experiment" or "LABEL of a run".
 var consolePages = map[string]string{
 	"campaign list":    "Experiments",
 	"campaign report":  "Compare runs",
-	"campaign results": "the campaign's page",
-	"campaign resume":  "the campaign's page",
-	"campaign status":  "the campaign's page",
-	"campaign suspend": "the campaign's page",
+	"campaign results": "Campaign NAME",
+	"campaign resume":  "Campaign NAME",
+	"campaign status":  "Campaign NAME",
+	"campaign suspend": "Campaign NAME",
 	"capacity":         "Experiments",
 	"capture":          "Captures of an experiment",
 	"compare":          "Compare runs",
@@ -22,9 +23,9 @@ var consolePages = map[string]string{
 	"doctor":           "",
 	"help":             "",
 	"logs":             "Logs of an experiment",
-	"report":           "Report of a run's results",
+	"report":           "Report of a run",
 	"rerun":            "Clone of an experiment",
-	"results":          "a run's results",
+	"results":          "Run UID",
 	"run":              "New experiment",
 	"scenario inspect": "Scenario editor",
 	"scenario push":    "",
@@ -32,7 +33,7 @@ var consolePages = map[string]string{
 	"shell":            "Terminal of an experiment",
 	"ssh":              "",
 	"status":           "Experiments",
-	"stop":             "the experiment's page",
+	"stop":             "Stop of an experiment",
 	"ui":               "",
 	"validate":         "New experiment",
 	"version":          "",

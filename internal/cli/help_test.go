@@ -3,6 +3,9 @@ package cli
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -58,6 +61,47 @@ func TestTheHelpOfACommandEndsWithItsPageOfTheConsole(t *testing.T) {
 	for command := range consolePages {
 		if !named[command] {
 			t.Errorf("consolePages has %q, which is no command", command)
+		}
+	}
+}
+
+// labels that the console has in the TypeScript files of a folder: texts in quotation marks, and texts alone in a line.
+func labels(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	quoted := regexp.MustCompile("[\"`]([^\"`]+)[\"`]")
+	files, err := filepath.Glob(filepath.Join("../../console/src", folder, "*.ts*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files in %s, error %v", len(files), folder, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			found[strings.TrimSpace(line)] = true
+			for _, match := range quoted.FindAllStringSubmatch(line, -1) {
+				found[match[1]] = true
+			}
+		}
+	}
+	return found
+}
+
+func TestThePagesOfTheHelpHaveTheirTitlesInTheConsole(t *testing.T) {
+	titles, ofExperiment, ofRun := labels(t, "app"), labels(t, "pages/experiment"), labels(t, "pages/results")
+	for command, page := range consolePages {
+		label, known := page, titles
+		if cut, is := strings.CutSuffix(page, " of an experiment"); is {
+			label, known = cut, ofExperiment
+		} else if cut, is := strings.CutSuffix(page, " of a run"); is {
+			label, known = cut, ofRun
+		} else { // page.ts adds the namespace
+			label = strings.NewReplacer("NAME", "${name} in ${namespace}", "UID", "${uid} in ${namespace}").Replace(page)
+		}
+		if page != "" && !known[label] {
+			t.Errorf("the help of %q names the page %q, but the console has no %q there", command, page, label)
 		}
 	}
 }
