@@ -121,6 +121,29 @@ func TestTheConsoleHasNoRights(t *testing.T) {
 	}
 }
 
+// TestTheConsoleCanWriteTemporaryFiles: its image has the program alone, and its root is read-only.
+func TestTheConsoleCanWriteTemporaryFiles(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/console.yaml", "--set", "console.enabled=true", "--set", "console.origin=https://console.example",
+		"--set", "console.oidc.issuer=https://login.example", "--set", "console.oidc.clientID=vignette")
+	for document := range strings.SplitSeq(made, "\n---\n") {
+		var d appsv1.Deployment
+		if !strings.Contains(document, "kind: Deployment") || yaml.Unmarshal([]byte(document), &d) != nil {
+			continue
+		}
+		pod := d.Spec.Template.Spec
+		mount := slices.IndexFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/tmp" && !m.ReadOnly })
+		if mount < 0 {
+			t.Fatalf("nothing is mounted at /tmp:\n%s", document)
+		}
+		name := pod.Containers[0].VolumeMounts[mount].Name
+		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name && v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil }) {
+			t.Errorf("volume %s is no emptyDir with a limit:\n%s", name, document)
+		}
+		return
+	}
+	t.Fatal("there is no Deployment")
+}
+
 // TestMetricsOfAllTeamsAreForReadersOnly: what listens for other pods asks for a token, and what scrapes it has one.
 func TestMetricsOfAllTeamsAreForReadersOnly(t *testing.T) {
 	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/monitoring.yaml", "--set", "monitoring.prometheus.enabled=true",

@@ -1,5 +1,5 @@
-// Package position knows where a node is at any time of a run: where the scenario has its platform, by the function of time that
-// the radios use, or its fixed place.
+// Package position tells where a node is at any time of a run. That is the place of its platform in the scenario, or its fixed place.
+// The radios use the same function of time.
 package position
 
 import (
@@ -90,7 +90,7 @@ func (m *Movement) Next(sinceT0 time.Duration) (at time.Duration, more bool, err
 
 // Fixed is the movement of a node that stays where it is.
 func Fixed(p geo.Position) ([]byte, error) {
-	b := scenario.NewBuilder(scenario.Options{})
+	b := scenario.NewBuilder(scenario.Options{Sorted: true, InMemory: true})
 	var content bytes.Buffer
 	if err := errors.Join(b.Position(0, fixedPlatform, p), b.Velocity(0, fixedPlatform, geo.Velocity{})); err != nil {
 		return nil, errors.Join(err, b.Close())

@@ -24,9 +24,11 @@ type Options struct {
 	// TemporaryFolder is for data that does not fit into memory; the system's if empty. Its files have no name, so that
 	// they vanish however the program ends.
 	TemporaryFolder string
+	// InMemory keeps the compiled events in memory, for small scenarios where there is no temporary folder. It needs sorted events.
+	InMemory bool
 	// Context ends the work when it ends; nil for no limit.
 	Context context.Context
-	// MaxTemporary is the most bytes of each temporary file; 4 GiB if zero.
+	// MaxTemporary is the most bytes of each temporary file, or in memory; 4 GiB if zero.
 	MaxTemporary int64
 	// eventsInMemory is the most events in memory before they are sorted into the temporary folder.
 	eventsInMemory int
@@ -69,8 +71,7 @@ func NewBuilder(options Options) *Builder {
 	if options.Context == nil {
 		options.Context = context.Background()
 	}
-	b := &Builder{options: options, moments: newMomentWriter(options.TemporaryFolder)}
-	b.moments.most = options.MaxTemporary
+	b := &Builder{options: options, moments: newMomentWriter(options)}
 	if !options.Sorted {
 		b.unsorted = &sorter{folder: options.TemporaryFolder, limit: options.eventsInMemory, most: options.MaxTemporary}
 	}

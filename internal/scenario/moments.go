@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -23,17 +24,18 @@ const (
 	fullChunkLength = 32 << 20
 )
 
-// momentWriter writes events in the order of their times as chunks in a temporary file.
+// momentWriter writes events in the order of their times as chunks, in a temporary file or in memory.
 type momentWriter struct {
-	folder string
-	most   int64 // the most bytes of the file
-	file   *os.File
-	offset int64
-	zstd   *zstd.Encoder
-	packed []byte
+	folder   string
+	inMemory bool
+	most     int64 // the most bytes of all chunks
+	file     *os.File
+	memory   []byte
+	offset   int64
+	packed   []byte
 
 	index   index
-	slots   [MaxPlatform + 1]int32 // a platform's slot + 1, 0 if it has none yet
+	slots   []int32 // by platform: its slot + 1, 0 if it has none yet
 	classes map[class]*staging
 	// pathloss is the staging of nearly all events.
 	pathloss *staging
@@ -58,8 +60,8 @@ type staging struct {
 	keys   []int
 }
 
-func newMomentWriter(folder string) *momentWriter {
-	return &momentWriter{folder: folder, classes: map[class]*staging{}, at: -1}
+func newMomentWriter(o Options) *momentWriter {
+	return &momentWriter{folder: o.TemporaryFolder, inMemory: o.InMemory, most: o.MaxTemporary, classes: map[class]*staging{}, at: -1}
 }
 
 // add adds an event. Times must not decrease.
@@ -110,7 +112,7 @@ func (m *momentWriter) flush() error {
 	m.assignNumbers()
 	changes := 0
 	for _, c := range m.index.classes {
-		changes += m.classes[c].stage(&m.slots, len(m.index.platforms))
+		changes += m.classes[c].stage(m.slots, len(m.index.platforms))
 	}
 	if changes == 0 {
 		return nil
@@ -130,6 +132,9 @@ func (m *momentWriter) flush() error {
 func (m *momentWriter) assignSlots() error {
 	var fresh []int
 	meet := func(platform uint32) {
+		if n := int(platform) + 1 - len(m.slots); n > 0 {
+			m.slots = append(m.slots, make([]int32, n)...)
+		}
 		if platform != 0 && m.slots[platform] == 0 {
 			m.slots[platform] = -1
 			fresh = append(fresh, int(platform))
@@ -168,7 +173,7 @@ func (m *momentWriter) assignNumbers() {
 }
 
 // stage collects the moment's events: next has the new values of the changed keys, ascending. It returns the number of changed values.
-func (s *staging) stage(slots *[MaxPlatform + 1]int32, platforms int) int {
+func (s *staging) stage(slots []int32, platforms int) int {
 	s.grow(platforms)
 	if n := len(s.values); n > len(s.next) {
 		s.next = append(s.next, make([]int64, n-len(s.next))...)
@@ -262,7 +267,7 @@ func (s *staging) allKeys() []int {
 	return keys
 }
 
-// finishChunk compresses the chunk and appends it to the temporary file.
+// finishChunk compresses the chunk and keeps it.
 func (m *momentWriter) finishChunk() error {
 	if len(m.chunk.raw) == 0 {
 		return nil
@@ -273,14 +278,7 @@ func (m *momentWriter) finishChunk() error {
 	if err := m.pack(m.chunk.raw); err != nil {
 		return err
 	}
-	if m.file == nil {
-		file, err := unnamedFile(m.folder)
-		if err != nil {
-			return err
-		}
-		m.file = file
-	}
-	if _, err := m.file.Write(m.packed); err != nil {
+	if err := m.keep(m.packed); err != nil {
 		return fmt.Errorf("keep a part of the scenario until it is complete: %w", err)
 	}
 	m.index.chunks = append(m.index.chunks, chunk{
@@ -291,17 +289,36 @@ func (m *momentWriter) finishChunk() error {
 	return sizeError(m.offset, m.most)
 }
 
+func (m *momentWriter) keep(packed []byte) (err error) {
+	if m.inMemory {
+		m.memory = append(m.memory, packed...)
+		return nil
+	}
+	if m.file == nil {
+		if m.file, err = unnamedFile(m.folder); err != nil {
+			return err
+		}
+	}
+	_, err = m.file.Write(packed)
+	return err
+}
+
+// encoders are shared, as each has some MiB and a scenario's movements have many writers.
+var encoders sync.Pool
+
 func (m *momentWriter) pack(raw []byte) error {
-	if m.zstd == nil {
+	encoder, had := encoders.Get().(*zstd.Encoder)
+	if !had {
+		var err error
 		// One goroutine, and a fixed window, as bytes and memory must not depend on the machine.
-		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+		encoder, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
 			zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
 		if err != nil {
 			return err
 		}
-		m.zstd = encoder
 	}
-	m.packed = m.zstd.EncodeAll(raw, m.packed[:0])
+	defer encoders.Put(encoder)
+	m.packed = encoder.EncodeAll(raw, m.packed[:0])
 	return nil
 }
 
@@ -334,6 +351,9 @@ func (m *momentWriter) copyTo(w io.Writer, duration time.Duration) error {
 		if _, err := io.Copy(w, io.NewSectionReader(m.file, 0, m.offset)); err != nil {
 			return err
 		}
+	}
+	if _, err := w.Write(m.memory); err != nil {
+		return err
 	}
 	m.index.duration = duration
 	raw := m.index.encode()

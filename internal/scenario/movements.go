@@ -70,7 +70,7 @@ func (m *movements) follow(i int, at time.Duration) error {
 	}
 	velocity, known := m.cursor.Velocity(i)
 	if m.movers[i] == nil {
-		m.movers[i] = &mover{builder: NewBuilder(Options{Sorted: true}), platform: m.platforms[i], at: at, position: position, velocity: velocity, known: known}
+		m.movers[i] = &mover{builder: NewBuilder(Options{Sorted: true, InMemory: true}), platform: m.platforms[i], at: at, position: position, velocity: velocity, known: known}
 		return nil
 	}
 	return m.movers[i].move(at, position, velocity, known)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -73,6 +74,18 @@ func TestAMovementHasTheDurationOfTheScenarioAndNoOtherPlatform(t *testing.T) {
 	}
 	if _, has := all[9]; has {
 		t.Error("platform 9 has a movement; want none without a position")
+	}
+}
+
+func TestMovementsNeedNoTemporaryFiles(t *testing.T) {
+	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
+	if err := b.Position(0, 1, geo.Position{Latitude: 58}); err != nil {
+		t.Fatal(err)
+	}
+	s := scenariotest.Open(t, b)
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing")) // as in a container of the program alone
+	if all, err := s.Movements(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("%d movements, %v; want that of platform 1", len(all), err)
 	}
 }
 
