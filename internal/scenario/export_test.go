@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"context"
 	"hash/crc32"
 
 	"github.com/klauspost/compress/zstd"
@@ -56,4 +57,9 @@ func ContainerOfChunk(raw []byte) []byte {
 		x.classes = append(x.classes, class{kind: k})
 	}
 	return Container(x.encode(), raw)
+}
+
+// MovementsWithin are Movements of at most so many bytes.
+func MovementsWithin(ctx context.Context, s *Scenario, most int) (map[int][]byte, error) {
+	return s.movements(ctx, most)
 }

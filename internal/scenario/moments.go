@@ -372,6 +372,7 @@ func (m *momentWriter) copyTo(w io.Writer, duration time.Duration) error {
 }
 
 func (m *momentWriter) close() error {
+	m.memory = nil
 	if m.file == nil {
 		return nil
 	}

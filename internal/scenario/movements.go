@@ -19,13 +19,19 @@ const (
 	momentsPerCheck = 64
 )
 
+// ErrTooManyPositions says that a scenario's movements exceed their limit.
+var ErrTooManyPositions = fmt.Errorf("the positions of all platforms take more than %d MiB: want fewer or less dense ones", maxMovementBytes>>20)
+
 // Movements returns the movement of each platform with positions: a compiled scenario with its positions and velocities alone.
 // A cursor over it gives the same positions at the same times.
 //
 // Where the scenario has no velocity, it is that to the next position if this comes within 10 s, else 0.
 func (s *Scenario) Movements(ctx context.Context) (map[int][]byte, error) {
-	m := movements{cursor: s.NewCursor(), platforms: s.platforms, movers: make([]*mover, len(s.platforms))}
-	defer m.close()
+	return s.movements(ctx, maxMovementBytes)
+}
+
+func (s *Scenario) movements(ctx context.Context, most int) (map[int][]byte, error) {
+	m := movements{cursor: s.NewCursor(), platforms: s.platforms, movers: make([]*mover, len(s.platforms)), most: most}
 	if s.HasPositions() {
 		if err := m.read(ctx); err != nil {
 			return nil, err
@@ -39,6 +45,7 @@ type movements struct {
 	cursor    *Cursor
 	platforms []int
 	movers    []*mover // by index, nil for a platform that has no position yet
+	most      int      // the most bytes of all
 }
 
 // read applies all moments.
@@ -58,6 +65,9 @@ func (m *movements) read(ctx context.Context) error {
 			if err := m.follow(i, at); err != nil {
 				return err
 			}
+		}
+		if n%momentsPerCheck == 0 && m.kept() > m.most {
+			return ErrTooManyPositions
 		}
 	}
 }
@@ -79,7 +89,7 @@ func (m *movements) follow(i int, at time.Duration) error {
 // write compiles the movements.
 func (m *movements) write(ctx context.Context, duration time.Duration) (map[int][]byte, error) {
 	compiled, size := map[int][]byte{}, 0
-	for _, one := range m.movers {
+	for i, one := range m.movers {
 		if one == nil {
 			continue
 		}
@@ -90,20 +100,23 @@ func (m *movements) write(ctx context.Context, duration time.Duration) (map[int]
 		if err != nil {
 			return nil, fmt.Errorf("movement of platform %d: %w", one.platform, err)
 		}
+		m.movers[i] = nil // it has large buffers
 		compiled[one.platform] = content
-		if size += len(content); size > maxMovementBytes {
-			return nil, fmt.Errorf("the positions of all platforms take more than %d MiB: want fewer or less dense ones", maxMovementBytes>>20)
+		if size += len(content); size > m.most {
+			return nil, ErrTooManyPositions
 		}
 	}
 	return compiled, nil
 }
 
-func (m *movements) close() {
+// kept is the number of bytes that are compressed so far.
+func (m *movements) kept() (bytes int) {
 	for _, one := range m.movers {
 		if one != nil {
-			_ = one.builder.Close() // its temporary file has no name
+			bytes += len(one.builder.moments.memory)
 		}
 	}
+	return bytes
 }
 
 // mover is one platform at its last position, which is written with the velocity to the next one.

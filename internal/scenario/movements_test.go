@@ -141,3 +141,22 @@ func TestMovementsEndWithTheirContext(t *testing.T) {
 		t.Errorf("%v; want the context's error", err)
 	}
 }
+
+func TestMovementsThatTakeTooMuchAreRefused(t *testing.T) {
+	b := scenario.NewBuilder(scenario.Options{})
+	if err := errors.Join(b.Position(0, 1, geo.Position{}), b.Position(0, 2, geo.Position{})); err != nil {
+		t.Fatal(err)
+	}
+	s := scenariotest.Open(t, b)
+	all, err := scenario.MovementsWithin(t.Context(), s, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := len(all[1]) + len(all[2])
+	if _, err := scenario.MovementsWithin(t.Context(), s, size); err != nil {
+		t.Errorf("%v; want no error within the limit", err)
+	}
+	if _, err := scenario.MovementsWithin(t.Context(), s, size-1); !errors.Is(err, scenario.ErrTooManyPositions) {
+		t.Errorf("%v; want %v", err, scenario.ErrTooManyPositions)
+	}
+}

@@ -247,6 +247,7 @@ func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) 
 	if _, err := run.seal(r.Context(), time.Duration(request.WaitSeconds*float64(time.Second))); err != nil {
 		return err
 	}
+	s.movements.tidy()
 	manifest, err := run.manifest()
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func New(config Config) (*Server, error) {
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
 	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now}, &usageMetrics{runs: runs.all, store: store})
-	s.movements = newMovements(scenarios)
+	s.movements = newMovements(scenarios, runs.neededScenarios)
 	s.followers = make(chan struct{}, maxFollowers)
 	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)
 	s.logProblems()
