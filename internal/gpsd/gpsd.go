@@ -95,12 +95,17 @@ type Server struct {
 	Now func() time.Time
 }
 
-// Serve serves clients of a listener until ctx ends, and closes it.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
+// Serve serves clients of a listener until ctx ends or the listener fails. It then closes the listener and all clients.
+func (s *Server) Serve(parent context.Context, listener net.Listener) error {
+	ctx, cancel := context.WithCancel(parent)
 	var clients sync.WaitGroup
 	defer clients.Wait()
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	defer func() {
+		cancel() // before the wait, as clients may stay for ever
+		listener.Close()
+	}()
 	room := make(chan struct{}, maxClients)
 	for {
 		conn, err := listener.Accept()
@@ -166,6 +171,7 @@ func (s *Server) serveClient(ctx context.Context, conn net.Conn) {
 	commands := readCommands(ctx, conn)
 	next := time.NewTimer(untilNext(s.now()))
 	defer next.Stop()
+	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -177,7 +183,12 @@ func (s *Server) serveClient(ctx context.Context, conn net.Conn) {
 		case <-next.C:
 			at := s.now()
 			next.Reset(untilNext(at))
-			if c.watch.Enable && c.write(s.Report(at.Truncate(Interval))) != nil {
+			second := at.Truncate(Interval)
+			if second.Equal(last) {
+				continue // the clock is slewed, or was set back a little
+			}
+			last = second
+			if c.watch.Enable && c.write(s.Report(second)) != nil {
 				return
 			}
 		}

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"vignette.dev/vignette/internal/gpsd"
@@ -157,10 +160,105 @@ func TestClientsBeyondTheLimitAreClosed(t *testing.T) {
 	}
 }
 
+// failingListener accepts one connection, and fails then.
+type failingListener struct {
+	net.Listener
+	accepted bool
+	failed   chan struct{}
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.accepted {
+		<-l.failed
+		return nil, errors.New("too many open files")
+	}
+	l.accepted = true
+	return l.Listener.Accept()
+}
+
+func TestAListenerThatFailsEndsTheServerWithItsClients(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := &failingListener{Listener: listener, failed: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- (&gpsd.Server{Device: "test", Report: report}).Serve(t.Context(), failing) }()
+	c := connect(t, listener.Addr().String())
+	c.expect("VERSION")
+	close(failing.failed)
+	if c.lines.Scan() {
+		t.Errorf("got %s; want the connection's end", c.lines.Text())
+	}
+	if err := <-done; err == nil {
+		t.Error("no error; want the listener's")
+	}
+	if again, err := net.Listen("tcp", listener.Addr().String()); err != nil {
+		t.Errorf("%v; want the address to be free", err)
+	} else {
+		again.Close()
+	}
+}
+
+func TestNoSecondComesTwiceWhenTheClockIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		began, slow := time.Now(), time.Duration(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		server := &gpsd.Server{Device: "test", Report: report, Now: func() time.Time {
+			now := time.Now().Add(-slow)
+			if time.Since(began) > 2*time.Second {
+				slow = 300 * time.Millisecond
+			}
+			return now
+		}}
+		done := make(chan error, 1)
+		go func() { done <- server.Serve(ctx, &pipeListener{conn: ours, closed: make(chan struct{})}) }()
+		c := &client{t, theirs, bufio.NewScanner(theirs)}
+		c.expect("VERSION")
+		c.send("?WATCH={};")
+		c.expect("DEVICES", "WATCH")
+		seen := map[any]bool{}
+		for range 5 {
+			tpv := c.expect("TPV")
+			if seen[tpv["time"]] {
+				t.Errorf("%v came twice", tpv["time"])
+			}
+			seen[tpv["time"]] = true
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pipeListener accepts one end of a pipe.
+type pipeListener struct {
+	conn   net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *pipeListener) Accept() (conn net.Conn, err error) {
+	if conn, l.conn = l.conn, nil; conn != nil {
+		return conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
 func TestGpspipeReadsReports(t *testing.T) {
 	program, err := exec.LookPath("gpspipe")
 	if err != nil {
-		t.Skip("gpspipe is not installed (Debian: gpsd-tools)")
+		t.Skip("gpspipe is not installed (Debian: gpsd-clients)")
 	}
 	host, port, _ := net.SplitHostPort(serve(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
