@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -94,7 +95,8 @@ func (l *locator) run(ctx context.Context) {
 	}
 }
 
-// find gets the node's movement, and writes it for programs that evaluate it themselves.
+// find gets the node's movement, and writes it for programs that evaluate it themselves. A scenario of which the server can make none
+// leaves the node without a position, and its app runs.
 func (l *locator) find(ctx context.Context) bool {
 	if l.settings == nil {
 		return false
@@ -104,16 +106,29 @@ func (l *locator) find(ctx context.Context) bool {
 		l.agent.events.add(runapi.AgentEvent{Event: eventNoPosition, Message: fmt.Sprintf("the scenario has no position of platform %d", l.settings.Platform)})
 		return false
 	}
-	if err == nil {
-		l.movement, err = position.New(content)
+	if client.HasStatus(err, http.StatusUnprocessableEntity) {
+		l.agent.events.add(runapi.AgentEvent{Event: eventNoPosition, Message: err.Error()})
+		return false
 	}
 	if err == nil {
-		err = writeAtomically(l.path(agentconfig.MovementFile), bytes.NewReader(content), 0o644)
+		err = l.keep(content)
 	}
 	if err != nil && ctx.Err() == nil {
 		l.agent.fail(fmt.Sprintf("app %s on node %s cannot know its position: %v", l.agent.config.App, l.agent.config.Node, err), 0)
 	}
 	return err == nil
+}
+
+func (l *locator) keep(content []byte) error {
+	movement, err := position.New(content)
+	if err != nil {
+		return err
+	}
+	if err := writeAtomically(l.path(agentconfig.MovementFile), bytes.NewReader(content), 0o644); err != nil {
+		return err
+	}
+	l.movement = movement
+	return nil
 }
 
 // content of the movement. A server that is away, or still makes it, is asked again.
@@ -147,8 +162,8 @@ func (l *locator) report(at time.Time) gpsd.TPV {
 	return gpsd.NewTPV(l.device, at, place, known && err == nil)
 }
 
-// serve serves gpsd's protocol. The agents of a node's apps share its loopback interface: one of them serves, and another takes over
-// when it has ended.
+// serve serves gpsd's protocol. A node's apps have one loopback interface: the agent of one app serves, until it ends. Then that of
+// another takes over.
 func (l *locator) serve(ctx context.Context) {
 	server := &gpsd.Server{Device: l.device, Report: l.report, Now: wallClock}
 	for ctx.Err() == nil {
@@ -179,14 +194,14 @@ func (l *locator) keepFile(ctx context.Context) {
 	}
 }
 
-// keepLog logs each position with the time from which it holds, at most one in a second.
+// keepLog logs each position with the time from which it holds, at most one in a second. A restarted agent goes on after the last line.
 func (l *locator) keepLog(ctx context.Context) {
 	for l.agent.schedule.zero().IsZero() {
 		if clock.Pause(ctx, checkPeriod); ctx.Err() != nil {
 			return
 		}
 	}
-	file, err := os.OpenFile(filepath.Join(l.agent.logDir, runapi.PositionsLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(filepath.Join(l.agent.logDir, runapi.PositionsLog), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
 	if err == nil {
 		err = errors.Join(l.log(ctx, l.agent.schedule.zero(), file), file.Close())
 	}
@@ -196,9 +211,16 @@ func (l *locator) keepLog(ctx context.Context) {
 }
 
 func (l *locator) log(ctx context.Context, t0 time.Time, file *os.File) error {
+	logged, err := lastLogged(file)
+	if err != nil {
+		return err
+	}
 	out := json.NewEncoder(file)
-	last := runapi.NodePosition{}
-	for at := time.Duration(0); ; {
+	last, at := runapi.NodePosition{}, time.Duration(0)
+	if logged != nil {
+		last.Position, at = logged.Position, max(0, time.Unix(0, logged.TimeNanoseconds).Sub(t0))
+	}
+	for {
 		if clock.SleepUntil(ctx, t0.Add(at)) != nil {
 			return nil // the run ended
 		}
@@ -220,4 +242,27 @@ func (l *locator) log(ctx context.Context, t0 time.Time, file *os.File) error {
 		}
 		at = max(next, at+gpsd.Interval)
 	}
+}
+
+// lastLogged is the last line of a log, nil if there is none. It cuts off what follows the last whole line.
+func lastLogged(file *os.File) (*runapi.NodePosition, error) {
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return nil, err
+	}
+	whole := content[:bytes.LastIndexByte(content, '\n')+1]
+	if len(whole) < len(content) {
+		if err := file.Truncate(int64(len(whole))); err != nil {
+			return nil, err
+		}
+	}
+	if len(whole) == 0 {
+		return nil, nil
+	}
+	line := whole[bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1:]
+	var last runapi.NodePosition
+	if json.Unmarshal(line, &last) != nil {
+		return nil, fmt.Errorf("the last line of %s is %q: want a position", filepath.Base(file.Name()), line)
+	}
+	return &last, nil
 }

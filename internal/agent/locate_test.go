@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -229,6 +230,70 @@ func TestAMovementThatWillNeverBeThereFailsTheAppWithTheReason(t *testing.T) {
 	n.waitPhase(runapi.AgentFailed)
 	if message := s.lastReport().Message; !strings.Contains(message, "cannot know its position") || !strings.Contains(message, "no movement") {
 		t.Errorf("message %q; want the server's reason", message)
+	}
+}
+
+func TestAScenarioWithoutMovementsIsAnEventAndNoFailure(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	s.movementStatus = http.StatusUnprocessableEntity
+	n := newCarriedNode(t, s, localAddress(t))
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	waitFor(t, "the event", func() bool { return len(s.event(t, eventNoPosition)) == 1 })
+	if got := s.event(t, eventNoPosition)[0].Message; !strings.Contains(got, "no movement") {
+		t.Errorf("message %q; want the server's reason", got)
+	}
+}
+
+func TestAMovementThatCannotBeWrittenIsNotUsed(t *testing.T) {
+	t.Parallel()
+	l := &locator{runDir: filepath.Join(t.TempDir(), "missing"), ready: make(chan struct{})}
+	close(l.ready)
+	if err := l.keep(northward(t)); err == nil || l.movementFile() != "" {
+		t.Errorf("%v, file %q; want an error and no file", err, l.movementFile())
+	}
+}
+
+func TestARestartedAgentLogsNoPositionTwice(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), runapi.PositionsLog)
+	t0 := time.Now().Add(-5 * time.Second)
+	movement, err := position.New(northward(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	logFor := func(period time.Duration) {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), period)
+		defer cancel()
+		if err := (&locator{movement: movement}).log(ctx, t0, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logFor(200 * time.Millisecond)
+	cutShort(t, path)
+	logFor(1500 * time.Millisecond)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPositionLog(t, string(text), t0)
+}
+
+// cutShort cuts a log off within a line, as a crash does.
+func cutShort(t *testing.T, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, info.Size()-10); err != nil {
+		t.Fatal(err)
 	}
 }
 
