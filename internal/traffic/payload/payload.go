@@ -35,10 +35,15 @@ type Sender struct {
 // follower is a Maker of messages that report a position.
 type follower interface{ Follow(track.Track) }
 
+// ReportsPosition reports whether messages of a kind report a position. OnNode makes it that of the node's platform.
+func ReportsPosition(kind string) bool {
+	word, _, _ := strings.Cut(kind, ":")
+	return word == "geojson" || word == "nffi" || word == "gps"
+}
+
 // OnNode returns the sender with the track of this node's platform, if messages of a kind report it; else as it was, and nil.
 func (s Sender) OnNode(kind string) (Sender, *track.Platform, error) {
-	word, _, _ := strings.Cut(kind, ":")
-	if word != "geojson" && word != "nffi" && word != "gps" {
+	if !ReportsPosition(kind) {
 		return s, nil, nil
 	}
 	platform, err := track.OfNode()
@@ -51,8 +56,8 @@ func (s Sender) OnNode(kind string) (Sender, *track.Platform, error) {
 // New returns a Maker of a kind: geojson, nffi, nffi:N, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
 func New(kind string, s Sender, seed int64) (Maker, error) {
 	m, err := newMaker(kind, s, seed)
-	if f, ok := m.(follower); ok && err == nil && s.Track != nil {
-		f.Follow(s.Track)
+	if err == nil && s.Track != nil && ReportsPosition(kind) {
+		m.(follower).Follow(s.Track)
 	}
 	return m, err
 }

@@ -17,6 +17,7 @@ import (
 
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/traffic/payload/track"
 )
 
 var (
@@ -45,6 +46,15 @@ func TestEveryKindComesBackWithItsIdAndTime(t *testing.T) {
 			if kind != "bytes:32" && !made.Equal(at) {
 				t.Errorf("%s: made at %v; want %v", kind, made, at)
 			}
+		}
+	}
+}
+
+func TestAKindReportsAPositionIfItsMakerCanFollowATrack(t *testing.T) {
+	for _, kind := range []string{"geojson", "nffi", "nffi:20", "gps", "image:1024", "bytes:100", "file:" + someFile(t)} {
+		_, follows := maker(t, kind, prt, 7).(interface{ Follow(track.Track) })
+		if payload.ReportsPosition(kind) != follows {
+			t.Errorf("%s: reports a position %v, and its maker follows a track %v; want the same", kind, !follows, follows)
 		}
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/runapi"
+	kinds "vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/timeline"
 	"vignette.dev/vignette/operators/experiment/topology"
@@ -60,7 +60,7 @@ func reportedPayload(app v1alpha1.App, path *field.Path) (string, *field.Path) {
 	case app.Messaging != nil && app.Messaging.Push != nil:
 		payload, path = app.Messaging.Push.Payload, path.Child("messaging", "push", "payload")
 	}
-	if kind, _, _ := strings.Cut(payload, ":"); kind != "geojson" && kind != "nffi" && kind != "gps" {
+	if !kinds.ReportsPosition(payload) {
 		return "", path
 	}
 	return payload, path
