@@ -83,6 +83,22 @@ def test_a_nodes_own_log_counts_and_the_radios_samples_go_on_after_its_end(tmp_p
     assert positions["ts"].max() == T0 + 59 * SECOND + SECOND * 7 // 10
 
 
+def test_a_position_is_known_also_where_the_true_one_is_not(tmp_path):
+    lab = convoy(tmp_path)
+    del lab.logs["logs/veh/bft/positions.jsonl"][:20]  # the true position is known from second 20 on
+    analysis = analyse(lab.write())
+    entry = group(analysis.results, "all")
+    assert round(entry["knownPercent"], 6) == round(100 * 58 / 59, 6)
+    ages = [(t - 2) % 10 or 10 for t in range(3, 61)]
+    assert entry["ageSeconds"]["mean"] == pytest.approx(sum(ages) / 58)
+    errors = [10 * (min(t, 59) - (t - age)) for t, age in zip(range(3, 61), ages, strict=True) if t >= 20]
+    assert entry["errorMetres"]["mean"] == pytest.approx(sum(errors) / 41, rel=1e-6)
+    row = analysis.picture.row(0, named=True)
+    assert (row["knownPercent"], row["errorMeanMetres"]) == (entry["knownPercent"], entry["errorMetres"]["mean"])
+    early = analysis.picture_times.filter(analysis.picture_times["second"] == 5).row(0, named=True)
+    assert (early["known"], early["errorMedianMetres"], early["ageMedianSeconds"]) == (1, None, 3.0)
+
+
 def test_unknown_true_positions_are_a_gap_and_no_figure(tmp_path):
     lab = convoy(tmp_path)
     del lab.logs["logs/veh/bft/positions.jsonl"]

@@ -15,7 +15,7 @@ from .gaps import Gaps
 from .messages import Matching
 from .run import Run
 
-# Most samples in all: for more pairs and longer runs there are fewer in a minute.
+# Most samples in all: for more pairs and longer runs samples are further apart.
 MAX_SAMPLES = 5_000_000
 EARTH_METRES = 6_371_008.8
 REPORTS = {
@@ -51,7 +51,7 @@ class Picture:
 
 @dataclass
 class _Samples:
-    """The samples of one pair: NaN where nothing was known."""
+    """The samples of one pair. The age is NaN where the subscriber had no position, the error also where the true one is not known."""
 
     subscriber: str
     node: str
@@ -148,12 +148,13 @@ def _samples(run: Run, part: pl.DataFrame, true: tuple, names: tuple[str, str, s
     in_order = np.argsort(made, kind="stable")
     index = np.searchsorted(came["received"].to_numpy(), at, side="right") - 1
     place = np.searchsorted(true[0], at, side="right") - 1
-    known = (index >= 0) & (place >= 0)
+    known = index >= 0
     error, age = np.full(len(at), np.nan), np.full(len(at), np.nan)
     row = in_order[newest[index[known]]]
-    latitude, longitude = (came[c].to_numpy()[row] for c in ("latitudeDegrees", "longitudeDegrees"))
-    error[known] = metres(latitude, longitude, true[1][place[known]], true[2][place[known]])
     age[known] = (at[known] - made[row]) / 1e9
+    latitude, longitude = (came[c].to_numpy()[row] for c in ("latitudeDegrees", "longitudeDegrees"))
+    there = place[known]
+    error[known] = np.where(there >= 0, metres(latitude, longitude, true[1][there], true[2][there]), np.nan)
     return _Samples(*names, first, error, age)
 
 
@@ -166,7 +167,8 @@ def metres(latitude, longitude, other_latitude, other_longitude) -> np.ndarray:
 
 
 def _figures(values: np.ndarray) -> dict[str, float] | None:
-    """Median, mean, 95th percentile and maximum; None of none."""
+    """Median, mean, 95th percentile and maximum of the known ones; None of none."""
+    values = values[~np.isnan(values)]
     if not len(values):
         return None
     median, p95 = np.quantile(values, (0.5, 0.95))
@@ -174,8 +176,8 @@ def _figures(values: np.ndarray) -> dict[str, float] | None:
 
 
 def _pair_row(s: _Samples) -> list:
-    known = ~np.isnan(s.error)
-    figures = [_figures(values[known]) or dict.fromkeys(_FIGURES) for values in (s.error, s.age)]
+    known = ~np.isnan(s.age)
+    figures = [_figures(values) or dict.fromkeys(_FIGURES) for values in (s.error, s.age)]
     return [s.subscriber, s.node, len(known), 100 * float(known.mean()), *(of[name] for of in figures for name in _FIGURES)]
 
 
@@ -189,14 +191,14 @@ def _groups(samples: list[_Samples]) -> list[dict]:
 
 def _group(name: str, some: list[_Samples]) -> dict:
     error, age = (np.concatenate(values) for values in ([s.error for s in some], [s.age for s in some]))
-    known = ~np.isnan(error)
+    known = ~np.isnan(age)
     return {
         "name": name,
         "pairs": len(some),
         "samples": len(known),
         "knownPercent": 100 * float(known.mean()),
-        "errorMetres": _figures(error[known]),
-        "ageSeconds": _figures(age[known]),
+        "errorMetres": _figures(error),
+        "ageSeconds": _figures(age),
     }
 
 
@@ -212,7 +214,7 @@ def _times(samples: list[_Samples], step: int) -> pl.DataFrame:
         counted[place] += 1
     rows = []
     for column in range(errors.shape[1]):
-        known = ~np.isnan(errors[:, column])
-        error, age = (np.quantile(of[known, column], (0.5, 0.95)) if known.any() else (None, None) for of in (errors, ages))
-        rows.append([(start + column) * step, int(known.sum()), int(counted[column]), *(v if v is None else float(v) for v in (*error, *age))])
+        known = [of[~np.isnan(of[:, column]), column] for of in (errors, ages)]
+        error, age = (np.quantile(values, (0.5, 0.95)) if len(values) else (None, None) for values in known)
+        rows.append([(start + column) * step, len(known[1]), int(counted[column]), *(v if v is None else float(v) for v in (*error, *age))])
     return pl.DataFrame(rows, schema=TIMES, orient="row")
