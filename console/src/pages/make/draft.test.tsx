@@ -31,5 +31,29 @@ test("a Secret is never kept, and the page says so", () => {
   keep("changed");
   expect(keep("changed\n---\nkind: Secret\nstringData: {password: swordfish}\n")).toContain("not kept");
   expect(Object.values(window.sessionStorage).join()).not.toContain("swordfish");
-  expect(["kind: Experiment", "# a kind of Secret", "{kind: Secret}", 'kind: "Secret"\nbroken: [', "kind: SecretKeeper"].map(mayKeep)).toEqual([true, true, false, false, true]);
+});
+
+test.each([
+  "kind: Secret",
+  "kind: Secret # of a broker",
+  "{kind: Secret}",
+  'kind: "Secret"\nbroken: [',
+  "kind: 'Secret'",
+  '{"apiVersion":"v1","kind":"Secret","stringData":{"password":"swordfish"}}',
+  "kind: List\nitems:\n- kind: Secret\n  apiVersion: v1",
+  "kind: List\nitems: [{apiVersion: v1, kind: Secret}]",
+  "kind: !!str Secret",
+  "kind: &a Secret",
+  "kind: !!str &a Secret",
+  "kind:\n  Secret",
+  "kind: # of a broker\n  Secret",
+  "kind: >-\n  Secret",
+  "a: &a Secret\nkind: *a",
+  "# kind: Secret",
+])("%j may be a Secret, and is not kept", (text) => {
+  expect(mayKeep(text)).toBe(false);
+});
+
+test.each(["kind: Experiment", "# a kind of Secret", "kind: SecretKeeper", "mankind: Secret", "spec:\n  secretRef: {name: Secret}"])("%j has no Secret", (text) => {
+  expect(mayKeep(text)).toBe(true);
 });
