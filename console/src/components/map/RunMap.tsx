@@ -2,7 +2,7 @@ import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/cor
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
 import { Trouble } from "../Trouble";
-import { hasPositions, hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
+import { hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
 import { inCircle, isNowhere } from "./circle";
 import { useMapClock } from "./clock";
 import { Legend } from "./Legend";
@@ -22,6 +22,8 @@ export interface RunSelection {
   link: MapLink | undefined;
   /** at is the moment that the map shows. */
   at: number;
+  /** nowhere: no node of the network has a position, so that places on the map mean nothing. */
+  nowhere: boolean;
   data: RunMapData;
 }
 
@@ -31,7 +33,7 @@ export interface RunMapProps {
   t0: string | undefined;
   /** live: the run goes on. */
   live: boolean;
-  /** withoutPositions is shown above the map of a run whose nodes are nowhere. */
+  /** withoutPositions is shown above the map of a network whose nodes stand in a circle. */
   withoutPositions: ReactNode;
   /** map that is shown, for those who have to ask it. */
   map: RefObject<MapHandle | null>;
@@ -46,7 +48,7 @@ const mapMilliseconds = 10_000;
 
 /** RunMap shows where the nodes of a run are, and the links between them, live or at a moment. */
 export function RunMap(props: RunMapProps) {
-  const { namespace, uid, live, withoutPositions } = props;
+  const { namespace, uid, live } = props;
   const map = useQuery({
     queryKey: ["map", namespace, uid],
     queryFn: ({ signal }) => readMap(namespace, uid, signal),
@@ -54,42 +56,42 @@ export function RunMap(props: RunMapProps) {
     enabled: uid !== "",
   });
   if (!map.data) return map.error ? <Trouble error={map.error} title="The map could not be read" /> : <Loader aria-label="The map is being read" />;
-  return (
-    <Stack gap="md">
-      {!hasPositions(map.data) && withoutPositions}
-      <KnownRunMap {...props} data={map.data} trouble={map.error} />
-    </Stack>
-  );
+  return <KnownRunMap {...props} data={map.data} trouble={map.error} />;
 }
 
 const mapHeight = 520;
 const linksEverySeconds = 5;
 
-function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
+function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
   const [chosen, setChosen] = useState<string>();
   const [measureChosen, setMeasure] = useState<Measure>();
   const [node, setNode] = useState<string>();
   const [link, setLink] = useState<MapLink>();
+  const [byRoutes, setByRoutes] = useState(false);
   const network = data.networks.find(({ name }) => name === chosen) ?? data.networks[0];
   const name = network?.name ?? "";
   const measure = network?.links === false ? "delivered" : (measureChosen ?? measureOf(network?.model));
   const known = useMemo(() => nodesOf(data, name), [data, name]);
-  const nowhere = isNowhere(known);
-  const nodes = useMemo(() => (nowhere ? inCircle(known) : known), [nowhere, known]);
+  const circle = isNowhere(known);
+  const nowhere = circle || known.length === 0;
+  const nodes = useMemo(() => (circle ? inCircle(known) : known), [circle, known]);
   const duration = data.durationSeconds ?? durationOf(nodes.map(({ track }) => track));
   const start = t0 ?? data.t0 ?? undefined;
   const clock = useMapClock({ t0: start ? new Date(start).getTime() : undefined, live, duration, map });
   const moment = linksEverySeconds * Math.floor(clock.at / linksEverySeconds);
-  const key = linksKey(namespace, uid, name, clock.isLive ? undefined : moment, node);
+  // Hops over links are counted here. Only routes have to be asked for, for each node.
+  const hopsOf = byRoutes ? node : undefined;
+  const key = linksKey(namespace, uid, name, clock.isLive ? undefined : moment, hopsOf);
   const links = useQuery({
     queryKey: key,
-    queryFn: ({ signal }) => readLinks(namespace, uid, name, clock.isLive ? undefined : moment, node, signal),
+    queryFn: ({ signal }) => readLinks(namespace, uid, name, clock.isLive ? undefined : moment, hopsOf, signal),
     enabled: network !== undefined && start !== undefined,
     placeholderData: (before, query) => (isOfNetwork(key, query?.queryKey) ? before : undefined),
     refetchInterval: clock.isLive ? 1000 * linksEverySeconds : false,
     staleTime: live ? 5_000 : Infinity,
     gcTime: 30_000,
   });
+  if (links.data?.hopsByRoutes && !byRoutes) setByRoutes(true);
   const scene = useMemo<Scene>(
     () => ({
       nodes,
@@ -97,12 +99,12 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
       jammers: nowhere ? [] : [...jammersAt(data, name, moment), ...(draft ? [draft] : [])],
       handles: [],
       terrain: data.terrain ?? undefined,
-      inCircle: nowhere,
+      inCircle: circle,
       silent: silentAt(data, name, moment),
       hops: hopsOver(links.data, node),
       selected: node,
     }),
-    [nodes, nowhere, links.data, measure, data, name, moment, node, draft],
+    [nodes, nowhere, circle, links.data, measure, data, name, moment, node, draft],
   );
   const select = (next: string | undefined) => {
     setNode(next);
@@ -110,10 +112,12 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
   };
   const choose = (next: string) => {
     setChosen(next);
+    setByRoutes(false);
     select(undefined);
   };
   return (
     <Stack gap="sm">
+      {circle && withoutPositions}
       <Trouble error={trouble ?? links.error} title="What the map shows is not current" />
       <Choices data={data} network={network} onNetwork={choose} measure={measure} onMeasure={setMeasure} />
       <Grid gap="sm">
@@ -140,7 +144,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, onPlace, draft, children, 
       <Legend measure={measure} signs={{ ranges: scene.jammers.some(({ rangeMetres }) => rangeMetres !== undefined) }} />
       <Remarks remarks={remarksOf(data, links.data, scene, name)} />
       {link && <Text size="sm">{describeLink(scene.links.find((one) => one.from === link.from && one.to === link.to) ?? link, measure)}</Text>}
-      {children?.({ network: name, node, link, at: clock.at, data })}
+      {children?.({ network: name, node, link, at: clock.at, nowhere, data })}
     </Stack>
   );
 }

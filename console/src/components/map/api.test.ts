@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { hasPositions, hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, nodesOf, silentAt, type RunMapData } from "./api";
+import { hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, nodesOf, silentAt, type RunMapData } from "./api";
 
 const data: RunMapData = {
   nodes: [
@@ -17,11 +17,6 @@ test("a network has its own nodes, and brokers a symbol of their own", () => {
   expect(nodesOf(data, "vhf").map((node) => node.name)).toEqual(["hq", "veh-1"]);
   expect(new Set(nodesOf(data).map((node) => node.symbol)).size).toBe(2);
   expect(nodesOf(data)[1]?.track[1]).toEqual({ at: 60, latitude: 58.3, longitude: 7.9, altitude: 10 });
-});
-
-test("a run whose nodes are nowhere is told from one with positions", () => {
-  expect(hasPositions(data)).toBe(true);
-  expect(hasPositions({ ...data, nodes: [{ name: "hq", track: [] }, { name: "veh" }] })).toBe(false);
 });
 
 test("a jammer with a place is there from its start to its end, on its network", () => {

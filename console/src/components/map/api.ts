@@ -87,11 +87,6 @@ export function nodesOf(data: RunMapData, network?: string): MapNode[] {
     .map(({ name, broker, track }) => ({ name, symbol: broker ? signals : unit, track: trackOf(track) }));
 }
 
-/** hasPositions reports whether any node is anywhere at any time. */
-export function hasPositions(data: RunMapData): boolean {
-  return data.nodes.some((node) => (node.track ?? []).length > 0);
-}
-
 function holds({ fromSeconds, toSeconds }: { fromSeconds: number; toSeconds?: number | null }, at: number): boolean {
   return fromSeconds <= at && at < (toSeconds ?? Infinity);
 }

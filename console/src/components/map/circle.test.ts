@@ -21,5 +21,6 @@ test("two nodes stand beside each other, the first one at the left", () => {
 
 test("nodes are nowhere only if none of them has a position", () => {
   expect(isNowhere(nodes)).toBe(true);
+  expect(isNowhere([])).toBe(false);
   expect(isNowhere([...nodes, { name: "hq", symbol: "", track: [{ at: 0, latitude: 58, longitude: 8 }] }])).toBe(false);
 });

@@ -11,7 +11,7 @@ export function inCircle(nodes: readonly MapNode[]): MapNode[] {
   });
 }
 
-/** isNowhere reports whether none of the nodes has a position at any time. */
+/** isNowhere reports whether there are nodes, and none of them has a position at any time. */
 export function isNowhere(nodes: readonly MapNode[]): boolean {
-  return nodes.every(({ track }) => track.length === 0);
+  return nodes.length > 0 && nodes.every(({ track }) => track.length === 0);
 }

@@ -4,7 +4,6 @@ import { useRef, useState } from "react";
 import type { Draft, Kind } from "../../components/livechange/draft";
 import { LiveChangeForm } from "../../components/livechange/LiveChangeForm";
 import { LiveChangeList } from "../../components/livechange/LiveChangeList";
-import { hasPositions } from "../../components/map/api";
 import { Happenings } from "../../components/map/Happenings";
 import type { MapHandle } from "../../components/map/MapCanvas";
 import type { Place } from "../../components/map/projection";
@@ -37,7 +36,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
           names={namesOf(selection, draft.network)}
           onChange={setDraft}
           onClose={() => { setDraft(undefined); }}
-          {...(hasPositions(selection.data) && {
+          {...(!selection.nowhere && {
             onMiddle: () => {
               if (map.current) setDraft(placed(draft, map.current.placeInTheMiddle()));
             },
@@ -96,7 +95,7 @@ function Beginnings({ selection, onBegin }: { selection: RunSelection; onBegin: 
 function WithoutPositions({ namespace, name }: { namespace: string; name: string }) {
   return (
     <Stack align="start">
-      <Text>No node of this run has a position: they stand in a circle. The topology has the networks and brokers.</Text>
+      <Text>No node of this network has a position: they stand in a circle. The topology has the networks and brokers.</Text>
       <Button variant="default" renderRoot={(props) => <Link {...props} to="/ns/$namespace/experiments/$name" params={{ namespace, name }} search={{ tab: "topology" } as never} />}>
         Show the topology
       </Button>

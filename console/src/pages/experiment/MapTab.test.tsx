@@ -1,0 +1,51 @@
+import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { answer, openPage } from "../../testing/page";
+import type { Experiment } from "../../types";
+import { MapTab } from "./MapTab";
+
+vi.mock("../../kubernetes/hooks", () => ({ useAccess: () => true, useObjects: () => ({ objects: [], error: null }) }));
+
+const experiment = {
+  metadata: { name: "amber", namespace: "team", uid: "u" },
+  spec: {},
+  status: { phase: "Running", t0: "2026-01-01T00:00:00Z" },
+} as unknown as Experiment;
+
+const map = {
+  networks: [{ name: "vhf", model: "tdma" }, { name: "hf", model: "tdma" }],
+  nodes: [
+    { name: "hq", networks: ["vhf"], track: [[0, 58.1, 7.9]] },
+    { name: "veh", networks: ["hf"], track: null },
+  ],
+};
+
+beforeEach(() => {
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(null);
+  vi.stubGlobal("ResizeObserver", class { observe() {} unobserve() {} disconnect() {} });
+  answer({ "/session": { mode: "local", user: "ann", groups: [], namespace: "team" }, "/map": map, "/links": { links: [] } });
+  openPage("/", () => <MapTab experiment={experiment} />, "/");
+});
+
+afterEach(() => {
+  document.body.replaceChildren();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+const notice = "No node of this network has a position";
+
+test("on a network with positions, a jammer can take the middle of the map", async () => {
+  fireEvent.click(await screen.findByRole("button", { name: "Place a jammer" }));
+  expect(screen.queryByText(notice, { exact: false })).toBeNull();
+  fireEvent.click(screen.getByRole("button", { name: "Take the middle of the map" }));
+  expect(Number(screen.getByLabelText<HTMLInputElement>("Latitude").value)).toBeCloseTo(58.1);
+});
+
+test("on a network without positions, a jammer cannot take a made-up place", async () => {
+  fireEvent.click(await screen.findByRole("radio", { name: "hf" }));
+  fireEvent.click(screen.getByRole("button", { name: "Place a jammer" }));
+  await waitFor(() => { expect(screen.queryByText(notice, { exact: false })).not.toBeNull(); });
+  expect(screen.queryByRole("button", { name: "Take the middle of the map" })).toBeNull();
+  screen.getByText("Type the jammer's position: the map has no places.");
+});
