@@ -44,6 +44,7 @@ export function MapCanvas(props: MapCanvasProps) {
   const moving = useRef<HTMLCanvasElement>(null);
   const painter = useRef<Painter>(undefined);
   const [hint, setHint] = useState<string>();
+  const [attribution, setAttribution] = useState("");
   const scheme = useComputedColorScheme("light");
   const latest = useRef(props);
 
@@ -72,11 +73,18 @@ export function MapCanvas(props: MapCanvasProps) {
   useEffect(() => {
     if (!hasBackground) return;
     let isShown = true;
+    let leave: (() => void) | undefined;
     void import("./background").then(({ backgroundAt }) => {
-      if (isShown) painter.current?.setBackground(backgroundAt(backgroundURL));
+      if (!isShown) return;
+      const background = backgroundAt(backgroundURL);
+      const tell = () => { setAttribution(background.attribution); };
+      leave = background.subscribe(tell);
+      tell();
+      painter.current?.setBackground(background);
     });
     return () => {
       isShown = false;
+      leave?.();
       painter.current?.setBackground(undefined);
     };
   }, [hasBackground]);
@@ -114,6 +122,7 @@ export function MapCanvas(props: MapCanvasProps) {
           if (painter.current) how(viewOf(painter.current));
         }}
       />
+      {hasBackground && attribution && !scene.inCircle && <div className={style.attribution}>{attribution}</div>}
       {hint && (
         <div className={style.hint} role="status">
           {hint}

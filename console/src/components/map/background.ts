@@ -6,35 +6,71 @@ import { drawVectorTile } from "./vector";
 import { boundsOf, toPixel, type View } from "./view";
 
 type Picture = HTMLCanvasElement | ImageBitmap;
+type Source = Pick<PMTiles, "getHeader" | "getMetadata" | "getZxy">;
 
-const mostKept = 256;
+/** Kept is what is known of a tile: its picture, that there is none, or that it was asked for. */
+interface Kept {
+  picture: Picture | "none" | "asked";
+  /** draw is the number of the last one that needed the tile. */
+  draw: number;
+}
+
 const vectorPixels = 512;
+const rasterPixels = 256;
+const mostBytesOfPictures = 128 << 20;
+const retryMilliseconds = 10_000;
 
 /** Background is a map of tiles below everything else, which come as they are needed. */
 export class Background {
-  private readonly kept = new Map<string, Picture | "none" | "asked">();
+  private readonly kept = new Map<string, Kept>();
   private readonly listeners = new Set<() => void>();
+  private source: Source | undefined;
+  private waiting: ReturnType<typeof setTimeout> | undefined;
   private zooms: readonly [number, number] | undefined;
   private type: TileType = TileType.Unknown;
+  private bytes = 0;
+  private draws = 0;
+  private words = "";
 
-  constructor(private readonly source: Pick<PMTiles, "getHeader" | "getZxy">) {
-    void this.open();
-  }
+  /** connect makes a source, and another one some time after a failure: a source remembers what has failed. */
+  constructor(
+    private readonly connect: () => Source,
+    private readonly mostBytes = mostBytesOfPictures,
+  ) {}
 
   private async open(): Promise<void> {
+    const source = this.connect();
+    this.source = source;
     try {
-      const { minZoom, maxZoom, tileType } = await this.source.getHeader();
+      const { minZoom, maxZoom, tileType } = await source.getHeader();
       this.type = tileType;
       this.zooms = [minZoom, maxZoom];
+      this.words = await source.getMetadata().then(attributionOf, () => "");
       this.changed();
     } catch {
-      // Without the file the map is as it is without a background.
+      // Until the file can be read the map is as it is without a background.
+      this.reopenLater(source);
     }
+  }
+
+  private reopenLater(failed: Source): void {
+    if (this.source !== failed) return;
+    this.source = undefined;
+    this.waiting = setTimeout(() => {
+      this.waiting = undefined;
+      if (this.listeners.size > 0) void this.open();
+    }, retryMilliseconds);
+  }
+
+  /** attribution of the map's makers, as plain text. */
+  get attribution(): string {
+    return this.words;
   }
 
   /** subscribe to new tiles; the function ends that. */
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
+    if (!this.source && this.waiting === undefined) void this.open();
     return () => this.listeners.delete(listener);
   }
 
@@ -42,46 +78,92 @@ export class Background {
     for (const listener of this.listeners) listener();
   }
 
-  /** draw the tiles that are there, and ask for the others. */
-  draw(context: CanvasRenderingContext2D, view: View, projection: Projection, scheme: Scheme): void {
-    if (!this.zooms) return;
+  /** draw the tiles that are there, and ask for the others. It reports whether there were any. */
+  draw(context: CanvasRenderingContext2D, view: View, projection: Projection, scheme: Scheme): boolean {
+    this.draws++;
+    let drew = false;
+    for (const tile of this.tilesOf(view, projection)) {
+      const picture = this.pictureOf(tile, scheme);
+      if (!picture) continue;
+      drawTile(context, view, projection, tile, picture);
+      drew = true;
+    }
+    return drew;
+  }
+
+  /** tilesOf a view, of a zoom at which all of them find room. */
+  private tilesOf(view: View, projection: Projection): Tile[] {
+    if (!this.zooms) return [];
     const { west, south, east, north } = boundsOf(view);
     const [low, high] = [projection.toPlace({ x: west, y: south }), projection.toPlace({ x: east, y: north })];
-    const pixels = this.type === TileType.Mvt ? vectorPixels : 256;
-    const zoom = zoomFor(view.metresPerPixel, (low.latitude + high.latitude) / 2, this.zooms, pixels);
-    for (const tile of tilesBetween(low, high, zoom)) {
-      const picture = this.pictureOf(tile, scheme);
-      if (picture) drawTile(context, view, projection, tile, picture);
-    }
+    const isVector = this.type === TileType.Mvt;
+    const most = this.mostBytes / bytesOf(isVector ? 2 * vectorPixels : rasterPixels);
+    let zoom = zoomFor(view.metresPerPixel, (low.latitude + high.latitude) / 2, this.zooms, isVector ? vectorPixels : rasterPixels);
+    let tiles = tilesBetween(low, high, zoom);
+    while (tiles.length > most && zoom > this.zooms[0]) tiles = tilesBetween(low, high, --zoom);
+    return tiles;
   }
 
   private pictureOf(tile: Tile, scheme: Scheme): Picture | undefined {
     const key = `${tile.z}/${tile.x}/${tile.y}${this.type === TileType.Mvt ? scheme : ""}`;
     const known = this.kept.get(key);
-    if (known === undefined) void this.ask(key, tile, scheme);
-    else {
+    if (known) {
+      known.draw = this.draws;
       this.kept.delete(key); // the one used last stands at the end
       this.kept.set(key, known);
-    }
-    return typeof known === "string" ? undefined : known;
+    } else if (this.source) void this.ask(this.source, key, tile, scheme);
+    return known && typeof known.picture !== "string" ? known.picture : undefined;
   }
 
-  private async ask(key: string, { z, x, y }: Tile, scheme: Scheme): Promise<void> {
-    this.kept.set(key, "asked");
-    let picture: Picture | "none" = "none"; // also for a tile that cannot be read
+  private async ask(source: Source, key: string, { z, x, y }: Tile, scheme: Scheme): Promise<void> {
+    const entry: Kept = { picture: "asked", draw: this.draws };
+    this.kept.set(key, entry);
+    let data: ArrayBuffer | undefined;
     try {
-      const answer = await this.source.getZxy(z, x, y);
-      if (answer) picture = this.type === TileType.Mvt ? vectorPicture(answer.data, scheme) : await createImageBitmap(new Blob([answer.data]));
+      data = (await source.getZxy(z, x, y))?.data;
     } catch {
-      // The map shows nothing there.
+      this.kept.delete(key);
+      this.reopenLater(source);
+      return;
     }
-    this.kept.set(key, picture);
-    for (const oldest of this.kept.keys()) {
-      if (this.kept.size <= mostKept) break;
-      this.kept.delete(oldest);
-    }
-    if (picture !== "none") this.changed();
+    entry.picture = data ? await this.drawn(data, scheme) : "none";
+    if (entry.picture === "none") return;
+    this.bytes += bytesOf(entry.picture.width, entry.picture.height);
+    this.makeRoom();
+    this.changed();
   }
+
+  /** drawn is the picture of a tile; none if its data are of no such kind. */
+  private async drawn(data: ArrayBuffer, scheme: Scheme): Promise<Picture | "none"> {
+    try {
+      return this.type === TileType.Mvt ? vectorPicture(data, scheme) : await createImageBitmap(new Blob([data]));
+    } catch {
+      return "none";
+    }
+  }
+
+  /** makeRoom forgets the pictures that were used longest ago. Those that maps show stay, as they would be asked for again. */
+  private makeRoom(): void {
+    const shown = this.draws - Math.max(1, this.listeners.size);
+    for (const [key, { picture, draw }] of this.kept) {
+      if (this.bytes <= this.mostBytes || draw > shown) return;
+      if (typeof picture === "string") continue;
+      this.kept.delete(key);
+      this.bytes -= bytesOf(picture.width, picture.height);
+      if ("close" in picture) picture.close();
+      else picture.width = picture.height = 0;
+    }
+  }
+}
+
+function bytesOf(width: number, height = width): number {
+  return 4 * width * height;
+}
+
+/** attributionOf a file's metadata. Makers of maps write it with links. */
+function attributionOf(metadata: unknown): string {
+  const { attribution } = (typeof metadata === "object" && metadata !== null ? metadata : {}) as { attribution?: unknown };
+  return typeof attribution === "string" ? (new DOMParser().parseFromString(attribution, "text/html").body.textContent ?? "").trim() : "";
 }
 
 function vectorPicture(data: ArrayBuffer, scheme: Scheme): HTMLCanvasElement {
@@ -110,7 +192,7 @@ const backgrounds = new Map<string, Background>();
 
 /** backgroundAt an address of this origin; all maps of the page share it. */
 export function backgroundAt(url: string): Background {
-  const background = backgrounds.get(url) ?? new Background(new PMTiles(new FetchSource(url)));
+  const background = backgrounds.get(url) ?? new Background(() => new PMTiles(new FetchSource(url)));
   backgrounds.set(url, background);
   return background;
 }

@@ -35,8 +35,8 @@ export function drawGround(context: CanvasRenderingContext2D, view: View, ground
   context.fillStyle = colours[scheme].ground;
   context.fillRect(0, 0, view.width, view.height);
   if (ground.withoutPlaces) return;
-  ground.background?.draw(context, view, ground.projection, scheme);
-  context.globalAlpha = ground.background ? overBackground : 1;
+  const isOverBackground = ground.background?.draw(context, view, ground.projection, scheme) === true;
+  context.globalAlpha = isOverBackground ? overBackground : 1;
   if (ground.terrain) drawTerrain(context, view, ground.projection, ground.terrain, scheme);
   context.globalAlpha = 1;
   drawGraticule(context, view, ground.projection, scheme);
