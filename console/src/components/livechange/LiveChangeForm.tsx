@@ -4,7 +4,7 @@ import type { SyntheticEvent } from "react";
 import { create, Refusal } from "../../kubernetes/client";
 import { liveChanges } from "../../kubernetes/kinds";
 import { Trouble } from "../Trouble";
-import { errorsOf, fieldsOf, forNetwork, liveChangeOf, type Draft, type Field } from "./draft";
+import { errorsOf, fieldsOf, forNetwork, liveChangeOf, pathsOf, type Draft, type Field } from "./draft";
 
 export interface LiveChangeFormProps {
   experiment: { namespace: string; name: string };
@@ -35,7 +35,7 @@ export function LiveChangeForm(props: LiveChangeFormProps) {
     onSuccess: onClose,
   });
   const refusal = making.error instanceof Refusal ? making.error : undefined;
-  const { byField, rest } = errorsOf(refusal?.causes ?? [], ["from", "to", "network", ...fields.map(({ name }) => name)]);
+  const { byField, rest } = errorsOf(refusal?.causes ?? [], pathsOf(draft, model));
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     making.mutate();

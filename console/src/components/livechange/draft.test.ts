@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { changeOf, errorsOf, fieldsOf, forNetwork, liveChangeOf, type Draft } from "./draft";
+import { changeOf, errorsOf, fieldsOf, forNetwork, liveChangeOf, pathsOf, type Draft } from "./draft";
 
 const draft: Draft = { kind: "change", network: "vhf", from: "", to: "", ends: false, values: {} };
 
@@ -43,15 +43,23 @@ test("the object names its experiment, and Kubernetes names the object", () => {
 });
 
 test("what the API server refuses stands at its field", () => {
-  const causes = [
-    { field: "spec.changes[0].link.delay", message: "must be a duration with its unit" },
-    { field: "spec.changes[0].jammer.position", message: "a jammer needs either its position or its pathloss to every node" },
-    { field: "spec.changes[0]", message: "silent is for the whole network" },
-  ];
-  expect(errorsOf(causes, ["delay", "latitude"])).toEqual({
-    byField: { delay: "must be a duration with its unit", latitude: "a jammer needs either its position or its pathloss to every node" },
-    rest: ["silent is for the whole network"],
-  });
+  const ofJammer = pathsOf({ ...draft, kind: "jammer" }, "tdma");
+  const position = { field: "spec.changes[0].jammer.position", message: "a jammer needs either its position or its pathloss to every node" };
+  const power = { field: "spec.changes[0].jammer.power", message: "must be a power with its unit" };
+  expect(errorsOf([position, power], ofJammer)).toEqual({ byField: { latitude: position.message, power: power.message }, rest: [] });
+  const bursts = { field: "spec.changes[0].link.gilbertElliott.goodToBad", message: "must be a share" };
+  const silent = { field: "spec.changes[0]", message: "silent is for the whole network" };
+  expect(errorsOf([bursts, silent], pathsOf(draft, "link"))).toEqual({ byField: { goodToBad: bursts.message }, rest: [silent.message] });
+});
+
+test("words about another field of the same name do not stand at a field of the form", () => {
+  expect(errorsOf([{ field: "metadata.network", message: "is unknown" }], pathsOf(draft, "link"))).toEqual({ byField: {}, rest: ["is unknown"] });
+});
+
+test("a second message about a field is not lost", () => {
+  const field = "spec.changes[0].link.delay";
+  const causes = ["must have a unit", "must be below 1 h", "must have a unit"].map((message) => ({ field, message }));
+  expect(errorsOf(causes, pathsOf(draft, "link"))).toEqual({ byField: { delay: "must have a unit" }, rest: ["must be below 1 h"] });
 });
 
 test("another network may not have the nodes of the one before", () => {

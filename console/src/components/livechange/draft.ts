@@ -136,19 +136,31 @@ export function liveChangeOf(experiment: { namespace: string; name: string }, dr
   return { metadata: { name: "", namespace, generateName: `${name}-` }, spec: { experiment: name, changes: [changeOf(draft, model)] } };
 }
 
-/** errorsOf a refusal by field of the form; what belongs to none of them is returned as rest. */
-export function errorsOf(causes: readonly Cause[], fields: readonly string[]): { byField: Record<string, string>; rest: string[] } {
+/** errorsOf a refusal by field of a form, which is known by the path that Kubernetes names. All other words are returned as rest. */
+export function errorsOf(causes: readonly Cause[], fields: ReadonlyMap<string, string>): { byField: Record<string, string>; rest: string[] } {
   const byField: Record<string, string> = {};
   const rest: string[] = [];
   for (const { field: path, message } of causes) {
-    const last = path.split(".").at(-1) ?? "";
-    const own = last === "position" || last === "jammer" ? positionOrPower(last, message) : last;
-    if (fields.includes(own)) byField[own] ??= message;
+    const own = fields.get(path);
+    if (own !== undefined && (byField[own] ?? message) === message) byField[own] = message;
     else rest.push(message);
   }
   return { byField, rest: [...new Set(rest)] };
 }
 
-function positionOrPower(last: string, message: string): string {
-  return last === "position" || message.includes("position") ? "latitude" : "power";
+/** pathsOf the fields of a draft in its LiveChange. What is wrong with a position as a whole stands at its first field. */
+export function pathsOf(draft: Draft, model: string): ReadonlyMap<string, string> {
+  const change = "spec.changes[0]";
+  const paths = new Map(["from", "to", "network"].map((name) => [`${change}.${name}`, name]));
+  const fields = fieldsOf(draft, model).map(({ name }) => name);
+  for (const name of fields) paths.set(`${change}.${parentOf(name, draft.kind, model)}${name}`, name);
+  if (fields.includes("latitude")) paths.set(`${change}.jammer.position`, "latitude");
+  return paths;
+}
+
+function parentOf(name: string, kind: Kind, model: string): string {
+  if (kind === "jammer") return ofPosition.includes(name) ? "jammer.position." : "jammer.";
+  if (name === "schedule") return "";
+  if (model !== "link") return "radio.";
+  return bursts.includes(name) ? "link.gilbertElliott." : "link.";
 }

@@ -46,6 +46,12 @@ test("an error of a field stands at the field", async () => {
   await waitFor(() => { expect(screen.getByLabelText("Name").getAttribute("aria-invalid")).toBe("true"); });
 });
 
+test("an error of a named platform does not stand at the name of the scenario", async () => {
+  show({ "/validate": { valid: false, objects: [], findings: [{ file: "text", path: "spec.tracks.named[0].name", message: "must not be empty" }] } });
+  await screen.findByText("spec.tracks.named[0].name: must not be empty");
+  expect(screen.getByLabelText("Name").getAttribute("aria-invalid")).not.toBe("true");
+});
+
 test("an empty map asks for a platform, in the words of the map", async () => {
   const save = show({ "/validate": { valid: false, objects: [], findings: [{ file: "text", path: "spec", message: "its sources are empty" }] } }, { ...plan, platforms: [] });
   await screen.findByText("Place a platform on the map first.");

@@ -17,6 +17,13 @@ interface SaveBarProps {
   onSaved: (plan: Plan) => void;
 }
 
+const fields = new Map([
+  ["metadata.name", "name"],
+  ["metadata.namespace", "namespace"],
+  ["spec.description", "description"],
+  ...["model", "frequency", "antennaHeight", "exponent", "shadowing", "shadowingDistance", "syntheticTerrain"].map((name) => [`spec.propagation.${name}`, name] as const),
+]);
+
 /** SaveBar names a scenario, saves it with the user's rights, and shows its YAML. */
 export function SaveBar({ plan, yaml, loaded, onChange, onSaved }: SaveBarProps) {
   const replaced = loaded?.plan && loaded.plan.name === plan.name && loaded.plan.namespace === plan.namespace ? loaded : undefined;
@@ -30,7 +37,7 @@ export function SaveBar({ plan, yaml, loaded, onChange, onSaved }: SaveBarProps)
   const found = (judgement?.findings ?? []).filter(({ warning }) => !warning);
   // While the present text is judged, the words about the one before stay.
   const causes = found.length > 0 ? found.map(({ path = "", message }) => ({ field: path, message: path === "" ? message : `${path}: ${message}` })) : saving.error instanceof Refusal ? saving.error.causes : [];
-  const { byField, rest } = errorsOf(causes, ["name", "namespace", "description", "model", "frequency", "antennaHeight", "exponent", "shadowing", "shadowingDistance", "syntheticTerrain"]);
+  const { byField, rest } = errorsOf(causes, fields);
   return (
     <Stack gap="sm">
       <PropagationFields plan={plan} errors={byField} onChange={onChange} />
