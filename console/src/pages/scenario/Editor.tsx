@@ -19,7 +19,8 @@ interface EditorProps {
   loaded: Loaded | undefined;
   draft: Draft<Kept>;
   onDiscard: () => void;
-  onSaved: (plan: Plan) => void;
+  /** onSaved gets the plan that was saved and the present one. It reports whether the saved one is edited on. */
+  onSaved: (saved: Plan, present: Plan) => boolean;
 }
 
 /** Editor edits a plan, or shows a Scenario whose movement it cannot edit. */
@@ -79,7 +80,7 @@ export function Editor({ initial, loaded, draft, onDiscard, onSaved }: EditorPro
           <PathlossPanel editor={editor} />
         </Stack>
       </Grid.Col>
-      <Grid.Col span={12}>{plan ? <SaveBar plan={plan} yaml={yaml} loaded={loaded} onChange={setPlan} onSaved={(now) => { editor.setSaved({ plan: now, version: undefined }); onSaved(now); }} /> : <YamlText yaml={yaml} />}</Grid.Col>
+      <Grid.Col span={12}>{plan ? <SaveBar plan={plan} yaml={yaml} loaded={loaded} onChange={setPlan} onSaved={(saved) => { editor.setSaved({ plan: onSaved(saved, plan) ? saved : plan, version: undefined }); }} /> : <YamlText yaml={yaml} />}</Grid.Col>
     </Grid>
   );
 }

@@ -1,13 +1,15 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { render, screen, waitFor } from "@testing-library/react";
+import { fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { answer } from "../../testing/page";
 import { objectsOf, yamlOf } from "./objects";
 import type { Plan } from "./plan";
+import { save } from "./save";
 import { SaveBar } from "./SaveBar";
 
 vi.mock("../../kubernetes/hooks", () => ({ useAccess: () => true }));
+vi.mock("./save", () => ({ save: vi.fn() }));
 
 afterEach(() => {
   document.body.replaceChildren();
@@ -50,6 +52,30 @@ test("an error of a named platform does not stand at the name of the scenario", 
   show({ "/validate": { valid: false, objects: [], findings: [{ file: "text", path: "spec.tracks.named[0].name", message: "must not be empty" }] } });
   await screen.findByText("spec.tracks.named[0].name: must not be empty");
   expect(screen.getByLabelText("Name").getAttribute("aria-invalid")).not.toBe("true");
+});
+
+test("what is edited while a plan is saved does not count as saved", async () => {
+  let write: () => void = () => undefined;
+  vi.mocked(save).mockReturnValue(new Promise((resolve) => { write = resolve; }));
+  answer({ "/validate": { valid: true, objects: [], findings: [] } });
+  const client = new QueryClient();
+  const onSaved = vi.fn();
+  const bar = (shown: Plan) => (
+    <MantineProvider>
+      <QueryClientProvider client={client}>
+        <SaveBar plan={shown} yaml={yamlOf(objectsOf(plan))} loaded={undefined} onChange={() => undefined} onSaved={onSaved} />
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+  const { rerender } = render(bar(plan));
+  const button = screen.getByRole<HTMLButtonElement>("button", { name: "Save as a Scenario" });
+  await waitFor(() => { expect(button.disabled).toBe(false); });
+  fireEvent.click(button);
+  await waitFor(() => { expect(save).toHaveBeenCalled(); });
+  rerender(bar({ ...plan, description: "edited meanwhile" }));
+  write();
+  await screen.findByText("Saved.");
+  expect(onSaved.mock.calls.map(([saved]) => saved as Plan)).toEqual([plan]);
 });
 
 test("an empty map asks for a platform, in the words of the map", async () => {

@@ -14,7 +14,8 @@ interface SaveBarProps {
   /** loaded Scenario that is edited; saving by its name replaces it. */
   loaded: Loaded | undefined;
   onChange: (plan: Plan) => void;
-  onSaved: (plan: Plan) => void;
+  /** onSaved gets the plan that was saved. It may have been edited meanwhile. */
+  onSaved: (saved: Plan) => void;
 }
 
 const fields = new Map([
@@ -30,9 +31,7 @@ export function SaveBar({ plan, yaml, loaded, onChange, onSaved }: SaveBarProps)
   const verb = replaced ? "patch" : "create";
   const mayScenario = useAccess({ verb, group: "vignette.dev", resource: "scenarios", namespace: plan.namespace });
   const mayFile = useAccess({ verb, group: "", resource: "configmaps", namespace: plan.namespace });
-  const saving = useSaving(() => {
-    onSaved(plan);
-  });
+  const saving = useSaving(onSaved);
   const { judgement, fresh, error } = useJudgement(yaml, plan.namespace);
   const found = (judgement?.findings ?? []).filter(({ warning }) => !warning);
   // While the present text is judged, the words about the one before stay.

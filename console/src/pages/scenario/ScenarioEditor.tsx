@@ -23,7 +23,9 @@ export function ScenarioEditor() {
   const name = typeof search.scenario === "string" ? search.scenario : undefined;
   const loaded = useScenario(namespace, name);
   const user = session.data?.user ?? "";
-  const draft = useMemo(() => draftOf(user, namespace, name), [user, namespace, name]);
+  // The namespace that a user names meanwhile is none of the draft's address.
+  const asked = typeof search.namespace === "string" ? search.namespace : "";
+  const draft = useMemo(() => draftOf(user, asked, name), [user, asked, name]);
   const [discarded, setDiscarded] = useState(0);
   // Who may not list those of all namespaces sees those of one.
   const all = useObjects(scenarios);
@@ -52,7 +54,7 @@ export function ScenarioEditor() {
       <Trouble error={loaded.error} title={`Scenario ${name ?? ""} could not be read`} />
       {session.data && (name === undefined || loaded.data) ? (
         <Editor
-          key={`${namespace}/${name ?? ""} ${discarded}`}
+          key={`${asked}/${name ?? ""} ${discarded}`}
           draft={draft}
           onDiscard={() => {
             draft.discard();
@@ -60,9 +62,14 @@ export function ScenarioEditor() {
           }}
           initial={fresh}
           loaded={name === undefined ? undefined : loaded.data}
-          onSaved={(plan) => {
-            draft.discard();
-            if (plan.name !== name || plan.namespace !== namespace) open(`${plan.namespace}/${plan.name}`);
+          onSaved={(saved, present) => {
+            const stays = saved.name === name && saved.namespace === namespace;
+            if (!stays || present === saved) draft.discard();
+            if (stays) return true;
+            // What was edited meanwhile is a draft of the new Scenario.
+            if (present !== saved) draftOf(user, saved.namespace, saved.name).keep({ plan: present });
+            open(`${saved.namespace}/${saved.name}`);
+            return false;
           }}
         />
       ) : (

@@ -15,6 +15,12 @@ test("a plan is there again after the page was loaded anew, at its own Scenario 
   expect([draftOf("ann", "team", undefined).read(), draftOf("bob", "team", "patrol").read()]).toEqual([undefined, undefined]);
 });
 
+test("a draft of which no version is known is kept too", () => {
+  draftOf("ann", "team", "patrol").keep({ plan });
+  expect(draftOf("ann", "team", "patrol").read()?.version).toBeUndefined();
+  expect(draftOf("ann", "team", "patrol").read()?.plan.name).toBe("patrol");
+});
+
 test("a draft of another form is left aside", () => {
   window.sessionStorage.setItem("vignette-draft ann /scenarios/edit?team/patrol", JSON.stringify({ plan: { ...plan, platforms: [{}] }, version: "" }));
   expect(draftOf("ann", "team", "patrol").read()).toBeUndefined();

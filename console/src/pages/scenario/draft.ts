@@ -5,13 +5,13 @@ import type { Loaded } from "./useScenario";
 /** Kept is what is kept of a plan that was not saved yet. */
 export interface Kept {
   plan: Plan;
-  /** version of the Scenario and its files from which the plan began. */
-  version: string;
+  /** version of the Scenario and its files from which the plan began; the present one without it. */
+  version?: string;
 }
 
 function isKept(value: unknown): value is Kept {
   const { plan, version } = (typeof value === "object" && value !== null ? value : {}) as Partial<Kept>;
-  const texts = [version, plan?.name, plan?.namespace, plan?.description];
+  const texts = [version ?? "", plan?.name, plan?.namespace, plan?.description];
   return texts.every((text) => typeof text === "string") && Array.isArray(plan?.platforms) && plan.platforms.every(({ number, name, waypoints }) => typeof number === "number" && typeof name === "string" && Array.isArray(waypoints));
 }
 

@@ -38,14 +38,14 @@ export function useScenario(namespace: string, name: string | undefined) {
   });
 }
 
-/** useSaving saves a plan. Only the Scenario that was loaded is replaced, and it is read again then. */
-export function useSaving(onSaved: () => void) {
+/** useSaving saves a plan, and tells which one: it may have been edited meanwhile. Only the Scenario that was loaded is replaced, and it is read again then. */
+export function useSaving(onSaved: (saved: Plan) => void) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: ({ plan, replaced }: { plan: Plan; replaced: Loaded | undefined }) => save(plan, replaced),
     onSuccess: async (_, { plan }) => {
+      onSaved(plan);
       await queries.invalidateQueries({ queryKey: ["scenario to edit", plan.namespace, plan.name] });
-      onSaved();
     },
   });
 }
