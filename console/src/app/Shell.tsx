@@ -7,6 +7,7 @@ import { useAdministration } from "./administrator";
 import { Login } from "./Login";
 import { sections, useNewPage } from "./page";
 import { logOut, useSession } from "./session";
+import { leaveTab } from "./tab";
 
 /** Shell is what all pages share: the name, the sections, who the user is. */
 export function Shell() {
@@ -19,7 +20,7 @@ export function Shell() {
   const leaving = useMutation({
     mutationFn: logOut,
     onSuccess: () => {
-      window.sessionStorage.clear(); // drafts, and curves of runs, are not for the next user
+      leaveTab(); // drafts, and curves of runs, are not for the next user
       window.location.assign("/");
     },
   });

@@ -2,6 +2,7 @@ import { useLocalStorage } from "@mantine/hooks";
 import { useMemo } from "react";
 import { useRight } from "../kubernetes/hooks";
 import { useSession } from "./session";
+import { namespacesKey } from "./tab";
 
 /** Scope is the namespaces whose experiments a user sees. */
 export interface Scope {
@@ -28,12 +29,12 @@ export function namespacesOf(...names: (string | undefined)[]): string[] {
 
 const nobody: readonly string[] = [];
 
-/** useRemembered returns the namespaces that this user has named in this browser, which others use too. */
+/** useRemembered returns the namespaces that this user has named in this browser. It has those of one user only. */
 function useRemembered() {
   const user = useSession().data?.user;
-  const [all, setAll] = useLocalStorage<Record<string, string[]>>({ key: "vignette-namespaces-of", defaultValue: {}, getInitialValueInEffect: false });
+  const [all, setAll] = useLocalStorage<Record<string, string[]>>({ key: namespacesKey, defaultValue: {}, getInitialValueInEffect: false });
   const change = (how: (before: readonly string[]) => string[]) => {
-    if (user !== undefined) setAll((before) => ({ ...before, [user]: how(before[user] ?? []) }));
+    if (user !== undefined) setAll((before) => ({ [user]: how(before[user] ?? []) }));
   };
   return { remembered: (user !== undefined && all[user]) || nobody, change };
 }

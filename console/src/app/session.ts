@@ -1,13 +1,18 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { ask, askJSON, sessionPath } from "../kubernetes/client";
 import type { components } from "../types/console.gen";
+import { takeTab } from "./tab";
 
 /** Session says who uses the console, of which cluster. */
 export type Session = components["schemas"]["Session"];
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
-  queryFn: () => askJSON<Session>(sessionPath),
+  queryFn: async () => {
+    const session = await askJSON<Session>(sessionPath);
+    takeTab(session.user); // before any page reads what is kept
+    return session;
+  },
   staleTime: Infinity,
   retry: false,
 });

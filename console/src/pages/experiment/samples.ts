@@ -1,3 +1,4 @@
+import { tabStorage } from "../../app/tab";
 import type { RunState } from "../../archive/types";
 
 /** Sample has the figures of a run at a time. Unknown ones are null, which charts leave out. */
@@ -128,7 +129,7 @@ const keptRuns = 8;
 export function samplesOf(uid: string): Samples {
   let samples = ofRuns.get(uid);
   if (!samples) {
-    samples = new Samples(`vignette.samples.${uid}`, window.sessionStorage);
+    samples = new Samples(`vignette.samples.${uid}`, tabStorage);
     ofRuns.set(uid, samples);
     for (const oldest of ofRuns.keys()) {
       if (ofRuns.size <= keptRuns) break;
