@@ -1,20 +1,24 @@
 import { useEffect, useSyncExternalStore } from "react";
+import { tabStorage } from "./tab";
 
 /** Drafts are kept for as long as the browser's tab is open. They survive that the page is loaded anew. */
 
 const prefix = "vignette-draft ";
+// What is typed or dragged is written when it rests.
+const restMilliseconds = 300;
 
 /** Draft is where one user's unsaved work on one address is kept. */
 export class Draft<T> {
   private readonly key: string;
   private full = false;
+  private waiting: { value: T; timer: ReturnType<typeof setTimeout> } | undefined;
   private readonly listeners = new Set<() => void>();
 
   constructor(
     user: string,
     address: string,
     private readonly isDraft: (value: unknown) => value is T,
-    private readonly store: Storage = window.sessionStorage,
+    private readonly store: Pick<Storage, "getItem" | "setItem" | "removeItem"> = tabStorage,
   ) {
     this.key = `${prefix}${user} ${address}`;
   }
@@ -40,7 +44,28 @@ export class Draft<T> {
     }
   }
 
+  /** keepSoon keeps the latest value when no other one has come for a while. */
+  keepSoon(value: T): void {
+    clearTimeout(this.waiting?.timer);
+    this.waiting = { value, timer: setTimeout(this.keepNow, restMilliseconds) };
+  }
+
+  /** keepNow keeps what waits to be kept. */
+  readonly keepNow = (): void => {
+    const { waiting } = this;
+    if (!waiting) return;
+    this.forgetWaiting();
+    this.keep(waiting.value);
+  };
+
+  private forgetWaiting(): void {
+    clearTimeout(this.waiting?.timer);
+    this.waiting = undefined;
+  }
+
+  /** discard what is kept, and what waits to be. */
   readonly discard = (): void => {
+    this.forgetWaiting();
     this.store.removeItem(this.key);
     this.settle(false);
   };
@@ -62,12 +87,19 @@ export class Draft<T> {
   }
 }
 
-/** useKept keeps a value as it changes; undefined discards the draft. It reports whether there is no room for it. */
+/** useKept keeps a value when it rests, and when the page is left; undefined discards the draft. It reports whether there is no room for it. */
 export function useKept<T>(draft: Draft<T>, value: T | undefined): boolean {
   useEffect(() => {
     if (value === undefined) draft.discard();
-    else draft.keep(value);
+    else draft.keepSoon(value);
   }, [draft, value]);
+  useEffect(() => {
+    window.addEventListener("pagehide", draft.keepNow);
+    return () => {
+      window.removeEventListener("pagehide", draft.keepNow);
+      draft.keepNow();
+    };
+  }, [draft]);
   return useSyncExternalStore(draft.subscribe, draft.isFull);
 }
 

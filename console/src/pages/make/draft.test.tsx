@@ -9,7 +9,9 @@ beforeEach(() => {
 });
 
 function keep(text: string, namespace?: string): string {
-  return renderHook(() => useKeeping(draft, text, namespace, ["as it came", "with a free name"])).result.current;
+  const { result, unmount } = renderHook(() => useKeeping(draft, text, namespace, ["as it came", "with a free name"]));
+  unmount();
+  return result.current;
 }
 
 test("a text that was changed is there again after the page was loaded anew", () => {
