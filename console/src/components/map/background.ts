@@ -163,7 +163,7 @@ function bytesOf(width: number, height = width): number {
 /** attributionOf a file's metadata. Makers of maps write it with links. */
 function attributionOf(metadata: unknown): string {
   const { attribution } = (typeof metadata === "object" && metadata !== null ? metadata : {}) as { attribution?: unknown };
-  return typeof attribution === "string" ? (new DOMParser().parseFromString(attribution, "text/html").body.textContent ?? "").trim() : "";
+  return typeof attribution === "string" ? new DOMParser().parseFromString(attribution, "text/html").body.textContent.trim() : "";
 }
 
 function vectorPicture(data: ArrayBuffer, scheme: Scheme): HTMLCanvasElement {
