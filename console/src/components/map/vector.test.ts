@@ -13,6 +13,7 @@ test("layers are drawn by their names, which differ between makers of maps", () 
 
 test("a main road is wider than another one", () => {
   expect(styleOf("roads", of(2, { kind: "highway" }), "light")?.width).toBeGreaterThan(styleOf("roads", of(2, { kind: "minor_road" }), "light")?.width ?? Infinity);
+  expect(styleOf("roads", of(2, { name: "Old Highway", kind: "minor_road" }), "light")?.width).toBe(styleOf("roads", of(2, { kind: "minor_road" }), "light")?.width);
 });
 
 test("points, and layers of other names, are not drawn", () => {

@@ -1,4 +1,4 @@
-import { classifyRings, VectorTile, type VectorTileFeature } from "@mapbox/vector-tile";
+import { VectorTile, type VectorTileFeature } from "@mapbox/vector-tile";
 import { PbfReader } from "pbf";
 import type { Scheme } from "./sprites";
 
@@ -32,7 +32,8 @@ export function styleOf(layer: string, feature: Pick<VectorTileFeature, "type" |
   if (found === "border") return { stroke: colour.border, width: 1.5, dash: [6, 3] };
   if (found === "water") return { stroke: colour.water, width: 1.5 };
   if (found !== "way") return undefined;
-  const main = /motorway|trunk|primary|highway|major/.test(Object.values(feature.properties).join(" "));
+  const { kind, kind_detail: detail, class: ofClass } = feature.properties;
+  const main = /motorway|trunk|primary|highway|major/.test([kind, detail, ofClass].join(" "));
   return { stroke: main ? colour.main : colour.way, width: main ? 2 : 1 };
 }
 
@@ -55,9 +56,8 @@ function drawFeature(context: CanvasRenderingContext2D, layer: string, feature: 
   const style = styleOf(layer, feature, scheme);
   if (!style) return;
   const scale = size / feature.extent;
-  const lines = feature.loadGeometry();
   context.beginPath();
-  for (const line of feature.type === 3 ? classifyRings(lines).flat() : lines) {
+  for (const line of feature.loadGeometry()) {
     line.forEach(({ x, y }, index) => {
       if (index === 0) context.moveTo(scale * x, scale * y);
       else context.lineTo(scale * x, scale * y);

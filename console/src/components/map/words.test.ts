@@ -53,8 +53,8 @@ test("what the map leaves out is said", () => {
   const many = Array.from({ length: 2001 }, (_, i) => ({ from: `n${i}`, to: "hq", linkClass: 1, forward: 1, backward: 1 }));
   expect(remarksOf(data, links, { ...scene, links: many }, "wan")).toEqual([
     "The map lacks terrain: the Scenario hills has changed since the run",
-    "Network wan has no radios: a link shows the share of all frames of its sender that its links did not lose in the last 30 s.",
-    "Hops are counted from hq, over links on which something was received in the last 10 s.",
+    "Network wan has no radios. A link shows which share of its sender's frames was delivered lately.",
+    "Hops are counted from hq, over links on which something was received lately.",
     "2000 of 2001 links are drawn: those of the selected node, then the best.",
     "3 more links have a lower SINR than those of the map.",
   ]);

@@ -50,12 +50,12 @@ export function describeLink(link: MapLink, measure: Measure): string {
 export function remarksOf(data: RunMapData, links: RunLinks | undefined, scene: Scene, network: string): string[] {
   const remarks = (data.missing ?? []).map((what) => `The map lacks ${what}`);
   if (data.networks.some(({ name, links: reported }) => name === network && reported === false)) {
-    remarks.push(`Network ${network} has no radios: a link shows the share of all frames of its sender that its links did not lose in the last 30 s.`);
+    remarks.push(`Network ${network} has no radios. A link shows which share of its sender's frames was delivered lately.`);
   }
   const missing = scene.nodes.filter(({ track }) => track.length === 0).map(({ name }) => name);
   if (missing.length > 0) remarks.push(`Without a position, and so not on the map: ${shortened(missing)}.`);
   const from = scene.selected ?? links?.hopsFrom;
-  if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, ${links?.hopsByRoutes ? "along its OLSR routes" : "over links on which something was received in the last 10 s"}.`);
+  if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, ${links?.hopsByRoutes ? "along its OLSR routes" : "over links on which something was received lately"}.`);
   for (const { name, rangeMetres } of scene.jammers) {
     if (rangeMetres !== undefined) remarks.push(`The noise of jammer ${name} is above that of the radios themselves up to ${lengthLabel(rangeMetres)}.`);
   }
