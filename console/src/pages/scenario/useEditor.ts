@@ -36,7 +36,7 @@ export function useEditor(initial: Plan, loaded: Loaded | undefined, draft: Draf
   const [moment, setMoment] = useState(0);
   const question = useMemo(() => questionOf({ text: yaml, platforms: plan?.platforms.map((one) => one.number), at: moment, limit, from: number, to: other }), [yaml, plan, moment, limit, number, other]);
   const preview = usePreview(question);
-  const known = question === undefined ? undefined : (preview.data ?? undefined);
+  const known = question === undefined ? undefined : preview.data;
 
   const duration = Math.max(durationOf((plan?.platforms ?? []).map(({ waypoints }) => waypoints)), known?.durationSeconds ?? 0);
   const clock = useMapClock({ t0: undefined, live: false, duration, map });

@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, skipToken, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { askPreview } from "./preview";
 import type { Question } from "./question";
@@ -14,8 +14,7 @@ export function usePreview(latest: Question | undefined) {
   const next = useRef(latest);
   const preview = useQuery({
     queryKey: ["preview", asked],
-    queryFn: ({ signal }) => (asked ? askPreview(asked.text, asked.query, signal) : null),
-    enabled: asked !== undefined,
+    queryFn: asked ? ({ signal }) => askPreview(asked.text, asked.query, signal) : skipToken,
     placeholderData: keepPreviousData,
     retry: false,
     gcTime: 10_000,
