@@ -18,6 +18,7 @@ test("a style element carries the nonce while any terminal is open, and none aft
   const ends = [allowElements(), allowElements()];
   expect(hasNonce()).toBe(true);
   ends[0]?.();
+  ends[0]?.(); // a second time is none
   expect(hasNonce()).toBe(true);
   ends[1]?.();
   expect([hasNonce(), Object.hasOwn(document, "createElement")]).toEqual([false, false]);

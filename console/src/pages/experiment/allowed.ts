@@ -24,7 +24,10 @@ export function allowElements(): () => void {
     const make = document.createElement.bind(document);
     Object.defineProperty(document, "createElement", { configurable: true, value: (tag: string, options?: ElementCreationOptions) => allowed(make(tag, options)) });
   }
+  let hasEnded = false;
   return () => {
+    if (hasEnded) return;
+    hasEnded = true;
     if (--users === 0) Reflect.deleteProperty(document, "createElement");
   };
 }

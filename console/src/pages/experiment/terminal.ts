@@ -18,8 +18,14 @@ export function openShell(element: HTMLElement, place: Place, onEnd: (message: s
   const fit = new FitAddon();
   terminal.loadAddon(fit);
   const disallow = allowElements();
-  terminal.open(element);
-  fit.fit();
+  try {
+    terminal.open(element);
+    fit.fit();
+  } catch (reason) {
+    terminal.dispose();
+    disallow();
+    throw reason;
+  }
   terminal.attachCustomKeyEventHandler((event) => {
     if (event.key !== "F6") return true;
     leave();
