@@ -25,8 +25,10 @@ export function Topology() {
   const places = usePlaces(editing.spec);
   const drawing = useMemo(() => drawingOf(editing.spec, new Map([...places, ...moved])), [editing, places, moved]);
   const flow = useRef<ReactFlowInstance<ShapeNode>>(undefined);
+  // Once the user has moved the view, it stays as it is.
+  const hasMovedView = useRef(false);
   useEffect(() => {
-    void flow.current?.fitView();
+    if (!hasMovedView.current) void flow.current?.fitView();
   }, [places]);
   const nodes = drawing.shapes.map((shape): ShapeNode => ({ id: shape.id, type: "shape", position: { x: shape.x, y: shape.y }, data: { shape }, selected: shape.id === selected, ariaLabel: `${shape.what} ${shape.name}, ${shape.detail}` }));
   const edges = drawing.lines.map((line): Edge => ({ id: line.id, source: line.source, target: line.target, sourceHandle: line.below ? "top" : "bottom", targetHandle: line.below ? "bottom" : "top", selected: line.id === selected, ariaLabel: `network ${line.network}` }));
@@ -73,6 +75,9 @@ export function Topology() {
           onNodesChange={changeNodes}
           onEdgesChange={changeEdges}
           onConnect={connect}
+          onMoveStart={(event) => {
+            if (event) hasMovedView.current = true;
+          }}
           onInit={(instance) => {
             flow.current = instance;
           }}
