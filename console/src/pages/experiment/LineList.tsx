@@ -48,7 +48,7 @@ export function LineList({ label, lines, t0, note }: LineListProps) {
           }}
         />
         <Text size="sm" c="dimmed" role="status">
-          {lines.length} lines{note ? `, ${note}` : ""}
+          {lines.length === 1 ? "1 line" : `${lines.length} lines`}{note ? `, ${note}` : ""}
         </Text>
       </Group>
       <Box
