@@ -15,12 +15,13 @@ import { isOver } from "./round";
 export function Actions({ campaign, namespace }: { campaign: Campaign; namespace: string }) {
   const mayPatch = useAccess({ verb: "patch", group: "vignette.dev", resource: "campaigns", namespace });
   const mayDelete = useAccess({ verb: "delete", group: "vignette.dev", resource: "campaigns", namespace });
-  const goesOn = !isOver(campaign) && campaign.metadata.deletionTimestamp === undefined;
+  const isBeingDeleted = campaign.metadata.deletionTimestamp !== undefined;
+  const canChange = !isOver(campaign) && !isBeingDeleted;
   return (
     <Group gap="xs" align="end">
-      {mayPatch && goesOn && <Suspend campaign={campaign} namespace={namespace} />}
-      {mayPatch && goesOn && <Parallelism campaign={campaign} namespace={namespace} />}
-      {mayDelete && campaign.metadata.deletionTimestamp === undefined && <Delete campaign={campaign} namespace={namespace} />}
+      {mayPatch && canChange && <Suspend campaign={campaign} namespace={namespace} />}
+      {mayPatch && canChange && <Parallelism campaign={campaign} namespace={namespace} />}
+      {mayDelete && !isBeingDeleted && <Delete campaign={campaign} namespace={namespace} />}
     </Group>
   );
 }

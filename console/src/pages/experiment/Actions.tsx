@@ -15,7 +15,7 @@ export function Actions({ experiment: e }: { experiment: Experiment }) {
   const mayStop = useAccess({ ...right, verb: "patch" });
   const mayClone = useAccess({ ...right, verb: "create" });
   const mayDelete = useAccess({ ...right, verb: "delete" });
-  const isGoing = e.metadata.deletionTimestamp !== undefined;
+  const isBeingDeleted = e.metadata.deletionTimestamp !== undefined;
   return (
     <Group gap="xs">
       {e.status?.t0 && (
@@ -28,8 +28,8 @@ export function Actions({ experiment: e }: { experiment: Experiment }) {
           Clone
         </Button>
       )}
-      {mayStop && !isOver(e) && !isGoing && <Stop experiment={e} />}
-      {mayDelete && !isGoing && <Delete experiment={e} />}
+      {mayStop && !isOver(e) && !isBeingDeleted && <Stop experiment={e} />}
+      {mayDelete && !isBeingDeleted && <Delete experiment={e} />}
     </Group>
   );
 }

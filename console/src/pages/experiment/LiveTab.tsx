@@ -79,7 +79,7 @@ function Networks({ networks }: { networks: readonly LiveNetwork[] }) {
             <Table.Th>Network</Table.Th>
             <Table.Th ta="right">Frames sent</Table.Th>
             <Table.Th ta="right">Sent</Table.Th>
-            <Table.Th ta="right">Received, at each receiver</Table.Th>
+            <Table.Th ta="right">Received, summed over receivers</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -27,7 +27,7 @@ export function Preview({ text, source, namespace, valid }: { text: string; sour
         Commands that do the same
       </Title>
       <Text size="sm">
-        The file is that of Download YAML.{source.mark && main?.kind !== "Campaign" ? " Its labels and annotations say which run it repeats; the text beside does not have them." : ""}
+        Use the file that <strong>Download YAML</strong> saves.{source.mark && main?.kind !== "Campaign" ? " Its labels and annotations say which run it repeats; the text beside does not have them." : ""}
       </Text>
       {commandsFor(main?.kind ?? "Experiment", main?.name ?? "", namespace).map(({ label, command }) => (
         <Group key={label} gap="xs">

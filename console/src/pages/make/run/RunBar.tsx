@@ -2,6 +2,7 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { download } from "../../../components/download";
+import { Question } from "../../../components/Question";
 import { Trouble } from "../../../components/Trouble";
 import { useRight } from "../../../kubernetes/hooks";
 import { useText } from "../hooks";
@@ -52,15 +53,17 @@ export function RunBar({ model, source, beginning, namespace, onNamespace, onRun
         <Button variant="default" disabled={!redoable} onClick={model.redo}>
           Redo
         </Button>
-        <Button
-          variant="default"
-          disabled={text === beginning || text === source.text}
-          onClick={() => {
-            model.replace(beginning, "discard");
-          }}
-        >
-          Discard draft
-        </Button>
+        {text !== beginning && text !== source.text && (
+          <Question
+            button="Discard draft"
+            title="Discard the draft?"
+            what="The text becomes as it was at first. Undo brings the draft back while this page is open."
+            onYes={(done) => {
+              model.replace(beginning, "discard");
+              done();
+            }}
+          />
+        )}
         <Button
           variant="default"
           onClick={() => {
