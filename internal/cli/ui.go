@@ -57,6 +57,7 @@ func newUI(t *target, version string) *cobra.Command {
 	cmd.Flags().BoolVar(&o.open, "open", false, "open it in the browser of BROWSER, or the system's")
 	cmd.Flags().StringVar(&o.mapFile, "map", "", "PMTiles `FILE` that maps show below terrain and tracks")
 	complete(cmd, "port", cobra.NoFileCompletions)
+	complete(cmd, "map", cobra.FixedCompletions([]string{"pmtiles"}, cobra.ShellCompDirectiveFilterFileExt))
 	return cmd
 }
 

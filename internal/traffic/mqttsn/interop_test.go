@@ -101,6 +101,7 @@ func TestTsharkDissectsARun(t *testing.T) {
 		}
 	}
 	eventually(t, "all are received", sub.is(func() bool { return len(sub.received) == 5 }))
+	eventually(t, "the last acknowledgements are seen", func() bool { return len(near.seen())+len(far.seen()) >= 40 })
 	datagrams := append(near.seen(), far.seen()...)
 	names := dissect(t, datagrams)
 	if len(names) != len(datagrams) || len(names) < 40 {
