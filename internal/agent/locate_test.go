@@ -248,7 +248,11 @@ func TestAScenarioWithoutMovementsIsAnEventAndNoFailure(t *testing.T) {
 
 func TestAMovementThatCannotBeWrittenIsNotUsed(t *testing.T) {
 	t.Parallel()
-	l := &locator{runDir: filepath.Join(t.TempDir(), "missing"), ready: make(chan struct{})}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := &locator{runDir: filepath.Join(file, "run"), ready: make(chan struct{})}
 	close(l.ready)
 	if err := l.keep(northward(t)); err == nil || l.movementFile() != "" {
 		t.Errorf("%v, file %q; want an error and no file", err, l.movementFile())
