@@ -27,6 +27,12 @@ export function Topology() {
   const flow = useRef<ReactFlowInstance<ShapeNode>>(undefined);
   // Once the user has moved the view, it stays as it is.
   const hasMovedView = useRef(false);
+  const noteMove = () => {
+    hasMovedView.current = true;
+  };
+  const noteFit = () => {
+    hasMovedView.current = false;
+  };
   useEffect(() => {
     if (!hasMovedView.current) void flow.current?.fitView();
   }, [places]);
@@ -76,7 +82,7 @@ export function Topology() {
           onEdgesChange={changeEdges}
           onConnect={connect}
           onMoveStart={(event) => {
-            if (event) hasMovedView.current = true;
+            if (event) noteMove();
           }}
           onInit={(instance) => {
             flow.current = instance;
@@ -88,7 +94,7 @@ export function Topology() {
           proOptions={{ hideAttribution: true }}
         >
           <Background />
-          <Controls showInteractive={false} />
+          <Controls showInteractive={false} onZoomIn={noteMove} onZoomOut={noteMove} onFitView={noteFit} />
         </ReactFlow>
       </Box>
       <Chosen shape={drawing.shapes.find((shape) => shape.id === selected)} />
