@@ -199,7 +199,7 @@ test("a run without positions has its nodes and links in a circle, says so and o
   await expect(page.getByRole("img", { name: /Map with 24 nodes without positions, in a circle; [1-9]\d* links/ })).toBeVisible();
   await expect.poll(async () => (await pixelsOf(page)).best).toBeGreaterThan(100);
   expect((await pixelsOf(page)).groundColours).toBe(1);
-  await expect(page.getByText("No node of this run has a position")).toBeVisible();
+  await expect(page.getByText("No node of this network has a position")).toBeVisible();
   await expect(page.getByRole("link", { name: "Show the topology" })).toHaveAttribute("href", /tab=topology/);
 });
 
