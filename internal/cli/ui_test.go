@@ -99,7 +99,7 @@ func TestUINamesAPortThatItCannotHave(t *testing.T) {
 func TestUIRefusesAMapThatIsNone(t *testing.T) {
 	root := newRoot("test", "vignette", io.Discard)
 	root.SetArgs([]string{"ui", "--map", "nowhere.pmtiles", "--kubeconfig", uiConfig(t)})
-	if err := root.ExecuteContext(t.Context()); err == nil || err.Error() != "--map: map nowhere.pmtiles: the file is not there, or may not be read" {
+	if err := root.ExecuteContext(t.Context()); err == nil || err.Error() != "--map: map nowhere.pmtiles: there is no such file" {
 		t.Errorf("%v", err)
 	}
 }
