@@ -63,6 +63,15 @@ type Counters struct {
 	LateReleases  uint64
 }
 
+// AddUp reports whether every frame of the node, and every copy, is accounted for.
+func (c *Counters) AddUp() bool {
+	ended := c.Released + uint64(c.InFlight) //nolint:gosec // not negative
+	for _, drops := range c.Drops[:NoReceiver+1] {
+		ended += drops
+	}
+	return c.FramesSent+c.Copies == ended
+}
+
 func (c *Counters) addReleased(sent, due, now int64) {
 	c.Released++
 	c.Delay.Add(DelayBounds, now-sent)

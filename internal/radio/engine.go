@@ -54,7 +54,7 @@ func (e *Engine) Next() int64 {
 	return e.heap.items[0].due
 }
 
-// Tick does the first of what is due, if anything is, and returns Next.
+// Tick releases the frame, or runs the alarm, that is due first, if any is. It returns Next.
 func (e *Engine) Tick(now int64) (next int64) {
 	if e.Next() <= now {
 		if f := e.heap.pop(); f.Source != nil {

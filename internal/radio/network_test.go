@@ -10,28 +10,9 @@ import (
 	"vignette.dev/vignette/internal/radio/virtual"
 )
 
-// delayModel delivers every frame to all after a time.
-type delayModel struct {
-	time  time.Duration
-	ports []*radio.Port
-}
-
-func (m *delayModel) Members(_ int64, ports []*radio.Port) { m.ports = ports }
-
-func (m *delayModel) Transmit(n *radio.Network, now int64, f *radio.Frame) {
-	f.Receivers = m.ports
-	if m.time == 0 {
-		n.Deliver(now, f)
-		return
-	}
-	n.Hold(f, now+int64(m.time))
-}
-
-func (m *delayModel) Due(n *radio.Network, now int64, f *radio.Frame) { n.Deliver(now, f) }
-
 func TestFramesReachTheOthersInOrder(t *testing.T) {
 	for _, delay := range []time.Duration{0, 3 * time.Millisecond} {
-		n := virtual.NewOf(3, &delayModel{time: delay})
+		n := virtual.NewOf(3, &virtual.Delay{Time: delay})
 		var want []int
 		for i := range 50 {
 			n.Send(1, virtual.Everybody, 100)
@@ -53,7 +34,7 @@ func TestFramesReachTheOthersInOrder(t *testing.T) {
 
 func TestWhatIsNoFrameOfTheNetworkIsDroppedByName(t *testing.T) {
 	const mtu = 100
-	n := virtual.New(mtu, &delayModel{})
+	n := virtual.New(mtu, &virtual.Delay{})
 	n.JoinAll(2)
 	n.SendFrame(1, []byte("short"))
 	n.Send(1, virtual.Everybody, mtu+radio.HeaderLength+1)
@@ -68,7 +49,7 @@ func TestWhatIsNoFrameOfTheNetworkIsDroppedByName(t *testing.T) {
 }
 
 func TestAFrameToAPortThatWentIsDropped(t *testing.T) {
-	n := virtual.NewOf(3, &delayModel{time: 30 * time.Millisecond})
+	n := virtual.NewOf(3, &virtual.Delay{Time: 30 * time.Millisecond})
 	n.Send(1, virtual.Everybody, 60)
 	n.Leave(3)
 	n.Settle()
@@ -81,7 +62,7 @@ func TestAFrameToAPortThatWentIsDropped(t *testing.T) {
 }
 
 func TestANetworksEndDropsWhatIsInFlight(t *testing.T) {
-	n := virtual.NewOf(2, &delayModel{time: 30 * time.Millisecond})
+	n := virtual.NewOf(2, &virtual.Delay{Time: 30 * time.Millisecond})
 	n.Send(1, virtual.Everybody, 60)
 	n.Leave(1)
 	n.Leave(2)
@@ -93,7 +74,7 @@ func TestANetworksEndDropsWhatIsInFlight(t *testing.T) {
 }
 
 func TestASecondPortWithAMACIsRefused(t *testing.T) {
-	n := virtual.NewOf(1, &delayModel{})
+	n := virtual.NewOf(1, &virtual.Delay{})
 	if _, err := n.Hosts[0].Network.Attach(n.Now, radio.PortOptions{Name: "twin", MAC: virtual.Address(1)}); err == nil {
 		t.Error("a second port with the same MAC was attached")
 	}
@@ -101,7 +82,7 @@ func TestASecondPortWithAMACIsRefused(t *testing.T) {
 
 func TestAnAlarmChangesTheNetworkBetweenTheFramesBeforeAndAfterIt(t *testing.T) {
 	const delay = 400 * time.Millisecond
-	n := virtual.NewOf(2, &delayModel{time: delay})
+	n := virtual.NewOf(2, &virtual.Delay{Time: delay})
 	due := n.Now + int64(delay)
 	n.Hosts[0].Network.Schedule(due, func(now int64, _ radio.Model) (bool, int64) {
 		if now != due {
@@ -124,7 +105,7 @@ func TestAnAlarmChangesTheNetworkBetweenTheFramesBeforeAndAfterIt(t *testing.T) 
 
 // A driver that was stopped has the alarm and the frame at once.
 func TestAnAlarmComesBeforeAFrameThatIsReadAfterItsTime(t *testing.T) {
-	n := virtual.NewOf(2, &delayModel{})
+	n := virtual.NewOf(2, &virtual.Delay{})
 	n.Hosts[0].Network.Schedule(n.Now, func(int64, radio.Model) (bool, int64) { return true, 0 })
 	n.Send(1, virtual.Everybody, 60)
 	if len(n.Received(2)) != 0 || n.Counters(1).Drops[radio.Silent] != 1 {
@@ -133,7 +114,7 @@ func TestAnAlarmComesBeforeAFrameThatIsReadAfterItsTime(t *testing.T) {
 }
 
 func TestAnAlarmRepeatsAsItAsks(t *testing.T) {
-	n := virtual.NewOf(2, &delayModel{})
+	n := virtual.NewOf(2, &virtual.Delay{})
 	due := n.Now + 20e6
 	want := []int64{due, due + 5e6, due + 5e6} // the last time has passed already
 	var rang []int64
@@ -156,7 +137,7 @@ func TestAnAlarmIsForgottenWhenTheNetworkIsConfiguredAnewOrClosed(t *testing.T) 
 		},
 		"closed": func(n *radio.Network) error { n.Close(); return nil },
 	} {
-		n := virtual.NewOf(1, &delayModel{})
+		n := virtual.NewOf(1, &virtual.Delay{})
 		n.Hosts[0].Network.Schedule(n.Now+1, func(int64, radio.Model) (bool, int64) {
 			t.Errorf("%s: the alarm rang after all", name)
 			return false, 0
@@ -169,7 +150,7 @@ func TestAnAlarmIsForgottenWhenTheNetworkIsConfiguredAnewOrClosed(t *testing.T) 
 }
 
 func TestLatenessIsThatOfTheRelease(t *testing.T) {
-	n := virtual.NewOf(2, &delayModel{time: time.Millisecond})
+	n := virtual.NewOf(2, &virtual.Delay{Time: time.Millisecond})
 	n.Late = 3 * time.Millisecond
 	n.Send(1, virtual.Everybody, 60)
 	n.Settle()
@@ -204,7 +185,7 @@ func engineOf(t testing.TB, ports int, m radio.Model) (e *radio.Engine, written 
 func TestAFrameCostsNoAllocation(t *testing.T) {
 	frame := slices.Repeat([]byte{0xff}, 900)
 	for _, delay := range []time.Duration{0, 1} {
-		e, written, from := engineOf(t, 3, &delayModel{time: delay})
+		e, written, from := engineOf(t, 3, &virtual.Delay{Time: delay})
 		now := int64(0)
 		allocations := testing.AllocsPerRun(500, func() {
 			now++
@@ -221,7 +202,7 @@ func TestAFrameCostsNoAllocation(t *testing.T) {
 func BenchmarkFrame(b *testing.B) {
 	for _, delay := range []time.Duration{0, 1} {
 		b.Run(fmt.Sprint("held for ", delay), func(b *testing.B) {
-			e, _, from := engineOf(b, 25, &delayModel{time: delay})
+			e, _, from := engineOf(b, 25, &virtual.Delay{Time: delay})
 			frame, now := slices.Repeat([]byte{0xff}, 900), int64(0)
 			for b.Loop() {
 				now++
@@ -260,7 +241,7 @@ func TestEachHostGetsThePartsForItsPorts(t *testing.T) {
 		{"an address that nobody has", nil, []radio.MAC{unknown}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := virtual.New(1500, &delayModel{}).Hosts[0].Network
+			n := virtual.New(1500, &virtual.Delay{}).Hosts[0].Network
 			if _, err := n.Attach(0, radio.PortOptions{NEM: 1, MAC: 1}); err != nil {
 				t.Fatal(err)
 			}
@@ -291,7 +272,7 @@ func TestEachHostGetsThePartsForItsPorts(t *testing.T) {
 	}
 }
 
-// lateOutput collects what an engine tells of late frames.
+// lateOutput collects the calls of Late.
 type lateOutput struct{ late []int64 }
 
 func (*lateOutput) Write(*radio.Port, []byte) radio.Reason { return radio.Written }
@@ -301,7 +282,7 @@ func (o *lateOutput) Late(due, now int64) { o.late = append(o.late, now-due) }
 func TestTheCountersAndTheOutputAgreeOnWhatIsLate(t *testing.T) {
 	output := &lateOutput{}
 	engine := radio.NewEngine(output)
-	n, err := engine.NewNetwork(radio.NetworkOptions{Model: &delayModel{time: time.Millisecond}, MTU: 100})
+	n, err := engine.NewNetwork(radio.NetworkOptions{Model: &virtual.Delay{Time: time.Millisecond}, MTU: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,26 +13,8 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/virtual"
 )
-
-// delayModel is a model that delivers every frame to all after a time.
-type delayModel struct {
-	time  int64
-	ports []*radio.Port
-}
-
-func (w *delayModel) Members(_ int64, ports []*radio.Port) { w.ports = ports }
-
-func (w *delayModel) Transmit(n *radio.Network, now int64, f *radio.Frame) {
-	f.Receivers = w.ports
-	if w.time == 0 {
-		n.Deliver(now, f)
-		return
-	}
-	n.Hold(f, now+w.time)
-}
-
-func (w *delayModel) Due(n *radio.Network, now int64, f *radio.Frame) { n.Deliver(now, f) }
 
 // station is a node whose radio is a pair of sockets instead of a TAP.
 type station struct {
@@ -105,9 +87,9 @@ func newNetwork(t testing.TB, m radio.Model) *Network {
 const everybody = radio.MAC(0xffffffffffff)
 
 func TestFramesReachTheOthersInOrder(t *testing.T) {
-	for name, waiting := range map[string]int64{"at once": 0, "after a time": 3e6} {
+	for name, waiting := range map[string]time.Duration{"at once": 0, "after a time": 3 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			stations := newStations(t, newNetwork(t, &delayModel{time: waiting}), 3)
+			stations := newStations(t, newNetwork(t, &virtual.Delay{Time: waiting}), 3)
 			for i := range 50 {
 				stations[0].send(t, everybody, fmt.Sprint("frame ", i))
 			}
@@ -126,7 +108,7 @@ func TestFramesReachTheOthersInOrder(t *testing.T) {
 }
 
 func TestGoneIsCalledOnce(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	fds := make([]int, 2)
 	if err := unix.Pipe2(fds, unix.O_NONBLOCK); err != nil {
 		t.Fatal(err)
@@ -178,9 +160,9 @@ func stoppedLoopWith(t testing.TB, m radio.Model) (*loop, []station) {
 }
 
 func TestAFrameCostsNoAllocation(t *testing.T) {
-	for name, waiting := range map[string]int64{"at once": 0, "after a time": 1} {
+	for name, waiting := range map[string]time.Duration{"at once": 0, "after a time": time.Nanosecond} {
 		t.Run(name, func(t *testing.T) {
-			l, stations := stoppedLoopWith(t, &delayModel{time: waiting})
+			l, stations := stoppedLoopWith(t, &virtual.Delay{Time: waiting})
 			frame, buffer := slices.Repeat([]byte{0xff}, 900), make([]byte, 2000)
 			allocations := testing.AllocsPerRun(500, func() {
 				_, _ = unix.Write(stations[0].node, frame)
@@ -233,7 +215,7 @@ func TestLoopsHaveABetterPriorityThanOtherThreads(t *testing.T) {
 }
 
 func TestPortsAreDetachedByManyAsTheEngineEnds(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	stations := newStations(t, n, 8)
 	var all sync.WaitGroup
 	for range 2 { // as the owner and the one who found the interface gone do
@@ -248,7 +230,7 @@ func TestPortsAreDetachedByManyAsTheEngineEnds(t *testing.T) {
 	}
 }
 func TestAPausedNetworksFramesWaitForEverybody(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	n.Pause()
 	first := newStations(t, n, 1)[0]
 	first.send(t, 2, "early")
@@ -286,7 +268,7 @@ type far struct{}
 func (far) Ship(*radio.Shipment) {}
 
 func TestAnAttachmentThatFailsGivesNoPortAndChangesNothing(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	newStation(t, n, 1)
 	remote, err := n.Attach(PortOptions{PortOptions: radio.PortOptions{Name: "remote", NEM: 2, MAC: 2, Host: far{}}})
 	if err != nil {
@@ -312,7 +294,7 @@ func TestAnAttachmentThatFailsGivesNoPortAndChangesNothing(t *testing.T) {
 }
 
 func TestARefusedSecondPortLeavesTheFirstItsFrames(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	stations := newStations(t, n, 2)
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -330,14 +312,14 @@ func TestARefusedSecondPortLeavesTheFirstItsFrames(t *testing.T) {
 }
 
 func TestANetworkWithAWrongMTUIsNotMade(t *testing.T) {
-	d := newNetwork(t, &delayModel{}).driver
-	if n, err := d.NewNetwork(radio.NetworkOptions{Model: &delayModel{}, MTU: 1}); n != nil || err == nil {
+	d := newNetwork(t, &virtual.Delay{}).driver
+	if n, err := d.NewNetwork(radio.NetworkOptions{Model: &virtual.Delay{}, MTU: 1}); n != nil || err == nil {
 		t.Errorf("network %v, error %v; want no network and an error", n, err)
 	}
 }
 
 func TestResumeTriesAgainThePortsThatItCouldNotWatch(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	n.Pause()
 	stations := newStations(t, n, 2)
 	socket := stations[0].port.Handle

@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/virtual"
 )
 
 // wantCovered checks that intervals cover a stop without being five times as long.
@@ -44,7 +45,7 @@ func wantInOrder(t *testing.T, s station, frames int) {
 
 func TestABlockedLoopReportsItsLateness(t *testing.T) {
 	const stop, frames = 100 * time.Millisecond, 8
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	all := newStations(t, n, 2)
 	began, ended := make(chan int64), make(chan int64, 1)
 	n.Schedule(clock.Monotonic(), func(now int64, _ radio.Model) (bool, int64) {
@@ -79,7 +80,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	n, err := d.NewNetwork(radio.NetworkOptions{Model: &delayModel{time: 1e6}, MTU: 100})
+	n, err := d.NewNetwork(radio.NetworkOptions{Model: &virtual.Delay{Time: time.Millisecond}, MTU: 100})
 	for i := range ports {
 		if err == nil {
 			_, err = n.Attach(PortOptions{PortOptions: radio.PortOptions{MAC: radio.MAC(i + 1)}, Descriptor: 3 + i}) //nolint:gosec // positive
@@ -157,7 +158,7 @@ func threadLateness(during time.Duration) (late time.Duration) {
 }
 
 func TestALoopOnTimeIsSeldomLate(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	newStations(t, n, 2)
 	var late, machine time.Duration
 	for range 5 {
@@ -176,7 +177,7 @@ func TestALoopOnTimeIsSeldomLate(t *testing.T) {
 }
 
 func TestOnlyALoopWithPortsHasAPulse(t *testing.T) {
-	n := newNetwork(t, &delayModel{})
+	n := newNetwork(t, &virtual.Delay{})
 	turns := func() (turn uint64) {
 		n.loop.do(func() { turn = n.loop.iteration })
 		return turn
@@ -202,7 +203,7 @@ func TestOnlyALoopWithPortsHasAPulse(t *testing.T) {
 }
 
 func TestABurstIsNotLateAndAPortThatStaysFullIs(t *testing.T) {
-	l, all := stoppedLoopWith(t, &delayModel{})
+	l, all := stoppedLoopWith(t, &virtual.Delay{})
 	buffer := make([]byte, 200)
 	turn := func(frames int) {
 		for range frames {

@@ -166,7 +166,7 @@ func (l *loop) poll() (count int) {
 	return int(n)
 }
 
-// serve does what is due and handles events.
+// serve ticks the engine and handles events.
 func (l *loop) serve(events []unix.EpollEvent, now int64) {
 	l.tick(now)
 	for i := range events {
@@ -188,8 +188,8 @@ func (l *loop) handle(event *unix.EpollEvent) {
 	}
 }
 
-// read takes frames from a port, and does what is due in between. Most senders send one frame at a time. A
-// second read would then be in vain, and epoll reports if there is more.
+// read takes frames from a port, and ticks the engine before each. Most senders send one frame at a time. A
+// second read would then find nothing, and epoll reports if there is more.
 func (l *loop) read(p *Port) {
 	if p.lastIteration+1 != l.iteration {
 		p.waitingSince = l.drainedAt
@@ -236,7 +236,7 @@ func (l *loop) interfaceGone(p *Port) {
 	}
 }
 
-// tick does what is due. Each frame's lateness is that of the moment at which it is released.
+// tick ticks the engine until nothing is due. It reads the clock for each release, so that lateness is exact.
 func (l *loop) tick(now int64) {
 	for l.engine.Next() <= now {
 		l.engine.Tick(now)

@@ -62,14 +62,8 @@ func NewBed(t testing.TB, nodes int, model radio.Model) *Bed {
 func (b *Bed) Conserved(t testing.TB) {
 	t.Helper()
 	for _, s := range b.Network.Snapshot(false) {
-		ended := s.Released + uint64(s.InFlight)
-		for reason, n := range s.Drops {
-			if radio.Reason(reason) <= radio.NoReceiver {
-				ended += n
-			}
-		}
-		if s.FramesSent+s.Copies != ended {
-			t.Errorf("%s: %d frames sent, %d copies, but %d accounted for: %+v", s.Port.Name, s.FramesSent, s.Copies, ended, s.Counters)
+		if !s.AddUp() {
+			t.Errorf("%s: %d frames sent, %d copies, but not all accounted for: %+v", s.Port.Name, s.FramesSent, s.Copies, s.Counters)
 		}
 	}
 }

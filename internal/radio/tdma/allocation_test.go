@@ -20,7 +20,7 @@ func (*counting) Late(int64, int64) {}
 
 func (*counting) Ship(*radio.Shipment) {}
 
-// round has every local node send a frame, and waits until all have arrived.
+// round sends a frame from every local node, and waits until all have arrived.
 func round(s *simulation, frame []byte) {
 	for _, p := range s.ports {
 		if p.IsLocal() {

@@ -37,7 +37,7 @@ type Network struct {
 	Now int64
 	// Latency of transmissions between hosts.
 	Latency time.Duration
-	// Late is by how much hosts do late what is due.
+	// Late is how long after its time a host does each thing.
 	Late time.Duration
 	// Hosts of the network. A node is on the one at its NEM id modulo their number.
 	Hosts []*Host
@@ -229,12 +229,8 @@ func (n *Network) step(until int64) bool {
 func (n *Network) Unaccounted() string {
 	for _, h := range n.Hosts {
 		for _, s := range h.Network.Snapshot(nil, false) {
-			ended := s.Released + uint64(s.InFlight) //nolint:gosec // not negative
-			for _, drops := range s.Drops[:radio.NoReceiver+1] {
-				ended += drops
-			}
-			if s.FramesSent+s.Copies != ended {
-				return fmt.Sprintf("%s: %d frames sent, %d copies, but %d accounted for: %+v", s.Port.Name, s.FramesSent, s.Copies, ended, s.Counters)
+			if !s.AddUp() {
+				return fmt.Sprintf("%s: %d frames sent, %d copies, but not all accounted for: %+v", s.Port.Name, s.FramesSent, s.Copies, s.Counters)
 			}
 		}
 	}
@@ -256,6 +252,28 @@ func Allocations(n *Network, from int) float64 {
 	}
 	return testing.AllocsPerRun(frames, carry)
 }
+
+// Delay is a model that delivers every frame to all after a time.
+type Delay struct {
+	Time  time.Duration
+	ports []*radio.Port
+}
+
+// Members implements radio.Model.
+func (d *Delay) Members(_ int64, ports []*radio.Port) { d.ports = ports }
+
+// Transmit implements radio.Model.
+func (d *Delay) Transmit(n *radio.Network, now int64, f *radio.Frame) {
+	f.Receivers = d.ports
+	if d.Time == 0 {
+		n.Deliver(now, f)
+		return
+	}
+	n.Hold(f, now+int64(d.Time))
+}
+
+// Due implements radio.Model.
+func (d *Delay) Due(n *radio.Network, now int64, f *radio.Frame) { n.Deliver(now, f) }
 
 // output takes what nodes receive.
 type output struct{ *Network }

@@ -17,7 +17,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -733,13 +732,7 @@ func TestSpooledCountersAddUp(t *testing.T) {
 		one.reachesUDP(t, "198.18.9.2:1883", at)
 	}
 	for _, n := range m.Counters(false)[0].Nodes {
-		var dropped uint64
-		for reason, frames := range n.Drops {
-			if radio.Reason(reason) <= radio.NoReceiver {
-				dropped += frames
-			}
-		}
-		if n.FramesSent+n.Copies != n.Released+dropped+uint64(n.InFlight) {
+		if !n.AddUp() {
 			t.Errorf("%s: %+v does not add up", n.Node, n.Counters)
 		}
 	}
