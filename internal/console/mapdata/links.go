@@ -183,9 +183,7 @@ func (m *Maps) logged(ctx context.Context, s Source, r *run, files []runapi.Mani
 		if path.Dir(file.Path) != archive.RadioDir {
 			continue
 		}
-		found, last, err := m.log(r, file.Path).until(ctx, func(ctx context.Context, offset, bytes int64) ([]byte, error) {
-			return s.Archive.FileRange(ctx, r.plan.UID, file.Path, offset, bytes)
-		}, file.Bytes, at)
+		found, last, err := m.log(r, file.Path).until(ctx, s.reader(r.plan.UID, file.Path), file.Bytes, at)
 		if err != nil {
 			return records{}, 0, explain(err, file.Path)
 		}
@@ -199,13 +197,7 @@ func (m *Maps) logged(ctx context.Context, s Source, r *run, files []runapi.Mani
 
 // log of a host with nodes of a run, by its path.
 func (m *Maps) log(r *run, path string) *radioLog {
-	key := r.plan.UID + "/" + path
-	log, known := m.logs.get(key)
-	if !known {
-		log = &radioLog{unheard: r.withoutRadios()}
-		m.logs.put(key, log)
-	}
-	return log
+	return m.logs.getOrMake(r.plan.UID+"/"+path, func() *radioLog { return &radioLog{unheard: r.withoutRadios()} })
 }
 
 // pair of nodes, from a sender to a receiver.

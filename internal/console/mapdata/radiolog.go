@@ -32,6 +32,13 @@ const shareWindow = 30 * time.Second
 // reader reads bytes of a log.
 type reader func(ctx context.Context, offset, bytes int64) ([]byte, error)
 
+// reader of a file of a run.
+func (s Source) reader(uid, path string) reader {
+	return func(ctx context.Context, offset, bytes int64) ([]byte, error) {
+		return s.Archive.FileRange(ctx, uid, path, offset, bytes)
+	}
+}
+
 // records of a radio log.
 type records struct {
 	links []runapi.RadioLinks
@@ -52,6 +59,23 @@ func (r *records) within(from, to int64) (found records) {
 		}
 	}
 	return found
+}
+
+func (r *records) count() int { return len(r.links) + len(r.samples) }
+
+// countBefore is the number of the records from before a time.
+func (r *records) countBefore(at int64) (count int) {
+	for i := range r.links {
+		if r.links[i].TimeNanoseconds < at {
+			count++
+		}
+	}
+	for i := range r.samples {
+		if r.samples[i].TimeNanoseconds < at {
+			count++
+		}
+	}
+	return count
 }
 
 // radioLog has the records of a part of a host's radio log.
@@ -171,9 +195,8 @@ func (l *radioLog) add(text []byte) {
 
 // forget records that are older than a time, once there are many.
 func (l *radioLog) forget(before int64) {
-	kept := l.within(before, math.MaxInt64)
-	if len(kept.links)+len(kept.samples) < (len(l.links)+len(l.samples)+1)/2 {
-		l.records, l.first = kept, before
+	if l.countBefore(before) > l.count()/2 {
+		l.records, l.first = l.within(before, math.MaxInt64), before
 	}
 }
 

@@ -27,6 +27,16 @@ func (r recent[K, V]) get(key K) (value V, known bool) {
 	return value, known
 }
 
+// getOrMake returns a value, which is made and kept if there is none yet.
+func (r recent[K, V]) getOrMake(key K, made func() V) V {
+	value, known := r.get(key)
+	if !known {
+		value = made()
+		r.put(key, value)
+	}
+	return value
+}
+
 // put keeps a value, and returns those that had to go.
 func (r recent[K, V]) put(key K, value V) (gone []V) {
 	r.mu.Lock()

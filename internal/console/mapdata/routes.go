@@ -180,18 +180,10 @@ func (m *Maps) routed(ctx context.Context, s Source, r *run, files []runapi.Mani
 }
 
 func (m *Maps) routesIn(ctx context.Context, s Source, r *run, file runapi.ManifestFile, of router, at int64) (hops map[string]int, routes bool, err error) {
-	key := r.plan.UID + "/" + file.Path
-	log, kept := m.routes.get(key)
-	if !kept {
-		log = &routeLog{}
-		m.routes.put(key, log)
-	}
+	log := m.routes.getOrMake(r.plan.UID+"/"+file.Path, func() *routeLog { return &routeLog{} })
 	log.mu.Lock()
 	defer log.mu.Unlock()
-	err = log.readTo(ctx, func(ctx context.Context, offset, bytes int64) ([]byte, error) {
-		return s.Archive.FileRange(ctx, r.plan.UID, file.Path, offset, bytes)
-	}, file.Bytes)
-	if err != nil {
+	if err := log.readTo(ctx, s.reader(r.plan.UID, file.Path), file.Bytes); err != nil {
 		return nil, false, err
 	}
 	hops, routes = log.hopsOf(of, at)
