@@ -104,11 +104,9 @@ func (o *options) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	var background *console.MapFile
-	if o.mapFile != "" {
-		if background, err = console.OpenMap(o.mapFile); err != nil {
-			return nil, fmt.Errorf("--map: %w", err)
-		}
+	background, err := console.OpenMap(o.mapFile)
+	if err != nil {
+		return nil, fmt.Errorf("--map: %w", err)
 	}
 	assets, err := fs.Sub(page.Files, "dist")
 	if err != nil {

@@ -71,7 +71,7 @@ type ui struct {
 
 // newUI listens on loopback and makes the console of the kubeconfig's user.
 func (t *target) newUI(o *uiOptions, version string, complaints io.Writer) (*ui, error) {
-	background, err := openMap(o.mapFile)
+	background, err := console.OpenMap(o.mapFile)
 	if err != nil {
 		return nil, fmt.Errorf("--map: %w", err)
 	}
@@ -106,14 +106,6 @@ func (t *target) newUI(o *uiOptions, version string, complaints io.Writer) (*ui,
 		return nil, errors.Join(err, listener.Close())
 	}
 	return &ui{listener, handler, access.Token(), namespace}, nil
-}
-
-// openMap opens the file of a background map; nil without one.
-func openMap(path string) (*console.MapFile, error) {
-	if path == "" {
-		return nil, nil
-	}
-	return console.OpenMap(path)
 }
 
 // loopbackOrigins are the names under which a browser on this machine reaches a port.

@@ -28,8 +28,11 @@ const (
 // mapTypes of tiles that the page draws: MVT, PNG, JPEG, WebP and AVIF.
 var mapTypes = []byte{1, 2, 3, 4, 5}
 
-// OpenMap opens a PMTiles file, which stays open.
+// OpenMap opens a PMTiles file, which stays open; none without a path.
 func OpenMap(path string) (*MapFile, error) {
+	if path == "" {
+		return nil, nil
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %s", path, whyClosed(err))
