@@ -13,21 +13,21 @@ import (
 const (
 	// longestStep is the longest time from one position to the next in which a platform counts as moving between them.
 	longestStep = 10 * time.Second
-	// maxMovementBytes of all movements of a scenario: 10 million positions have about 60 MiB.
-	maxMovementBytes = 128 << 20
+	// MaxMovementBytes of all movements of a scenario: 10 million positions have about 60 MiB.
+	MaxMovementBytes = 128 << 20
 	// momentsPerCheck is the number of moments between two checks of the context.
 	momentsPerCheck = 64
 )
 
 // ErrTooManyPositions says that a scenario's movements exceed their limit.
-var ErrTooManyPositions = fmt.Errorf("the positions of all platforms take more than %d MiB: want fewer or less dense ones", maxMovementBytes>>20)
+var ErrTooManyPositions = fmt.Errorf("the positions of all platforms take more than %d MiB: want fewer or less dense ones", MaxMovementBytes>>20)
 
 // Movements returns the movement of each platform with positions: a compiled scenario with its positions and velocities alone.
 // A cursor over it gives the same positions at the same times.
 //
 // Where the scenario has no velocity, it is that to the next position if this comes within 10 s, else 0.
 func (s *Scenario) Movements(ctx context.Context) (map[int][]byte, error) {
-	return s.movements(ctx, maxMovementBytes)
+	return s.movements(ctx, MaxMovementBytes)
 }
 
 func (s *Scenario) movements(ctx context.Context, most int) (map[int][]byte, error) {
@@ -72,7 +72,7 @@ func (m *movements) read(ctx context.Context) error {
 	}
 }
 
-// follow notes where a platform is at a moment.
+// follow takes the position of a platform at a moment.
 func (m *movements) follow(i int, at time.Duration) error {
 	position, placed := m.cursor.Position(i)
 	if !placed {
@@ -150,7 +150,7 @@ func (m *mover) add(v geo.Velocity) error {
 	return errors.Join(m.builder.Position(m.at, m.platform, m.position), m.builder.Velocity(m.at, m.platform, v))
 }
 
-// finish adds the last position, where a platform stands unless the scenario says otherwise.
+// finish adds the last position. The platform stays there unless the scenario has a velocity for it.
 func (m *mover) finish(duration time.Duration) ([]byte, error) {
 	last := geo.Velocity{}
 	if m.known {

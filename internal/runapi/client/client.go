@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/scenario"
 )
 
 // TokenSource returns the bearer token for a request. It is called for every request, as projected tokens are replaced while a
@@ -247,9 +248,6 @@ func (c *Client) Clock(ctx context.Context) (runapi.ClockReading, error) {
 	return reading, err
 }
 
-// maxMovementBytes of one platform's movement, as the server's limit for all of a scenario.
-const maxMovementBytes = 128 << 20
-
 // Movement reads the movement of the platform of the calling pod's node: a compiled scenario of this platform alone. It is
 // empty if the platform has no position.
 func (c *Client) Movement(ctx context.Context) ([]byte, error) {
@@ -258,9 +256,9 @@ func (c *Client) Movement(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxMovementBytes+1))
-	if err == nil && len(content) > maxMovementBytes {
-		err = fmt.Errorf("the movement has more than %d bytes", maxMovementBytes)
+	content, err := io.ReadAll(io.LimitReader(response.Body, scenario.MaxMovementBytes+1))
+	if err == nil && len(content) > scenario.MaxMovementBytes {
+		err = fmt.Errorf("the movement has more than %d bytes", scenario.MaxMovementBytes)
 	}
 	return content, err
 }
