@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	objects "sigs.k8s.io/controller-runtime/pkg/client"
@@ -159,15 +162,13 @@ func (w *World) aggregate(archive *server.Server, front *testcert.Authority) err
 
 // waitForArchive until the API server passes requests on to it.
 func (w *World) waitForArchive() error {
-	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
-	defer cancel()
-	path := runapi.ArchivePath(Alpha) + "/v1/runs"
-	for {
-		if _, err := w.raw(ctx, path); err == nil {
-			return nil
-		} else if ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(reloadPoll)
+	var last error
+	err := wait.PollUntilContextTimeout(context.Background(), reloadPoll, reloadTimeout, true, func(ctx context.Context) (bool, error) {
+		_, last = w.raw(ctx, runapi.ArchivePath(Alpha)+"/v1/runs")
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the API server does not reach the archive: %w", errors.Join(err, last))
 	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -48,18 +49,13 @@ func Configure(ctx context.Context, kube *rest.Config, file string, text []byte)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
-	defer cancel()
 	applied := fmt.Sprintf(`hash="sha256:%x"`, sha256.Sum256(text))
-	for {
+	err = wait.PollUntilContextTimeout(ctx, reloadPoll, reloadTimeout, true, func(ctx context.Context) (bool, error) {
 		metrics, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-		if err == nil && strings.Contains(string(metrics), applied) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the API server does not go by %s: its log says why", file)
-		case <-time.After(reloadPoll):
-		}
+		return err == nil && strings.Contains(string(metrics), applied), nil // it may be busy
+	})
+	if err != nil {
+		return fmt.Errorf("the API server does not go by %s: its log says why", file)
 	}
+	return nil
 }
