@@ -43,8 +43,7 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
             events, bad, torn = jsonlines.read(path, _SCHEMA)
             good = events.filter((pl.col("ts") > 0) & pl.col("event").is_not_null())
             bad += events.height - good.height
-            if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
-                gaps.add(f"log {name}", f"{bad} lines are no records{', the last one is incomplete' if torn else ''}", node["name"])
+            gaps.bad_lines(name, bad, torn, node["name"])
             rows = [row | {name: safe.bounded(row[name], most) for name, most in _MOST.items() if row[name]} for row in good.to_dicts()]
             found.actions += _actions(node["name"], rows)
             found.intervals += _clock_steps(node["name"], rows)

@@ -64,13 +64,17 @@ def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], D
     return Figures(groups, publishers, "radio" if matching.streams.pairs["radio"].any() else "all")
 
 
+def group_name(instance) -> str:
+    """The name of an instance's node group in results. Those of RESERVED get a prefix."""
+    return f"group/{instance.group}" if instance.group in RESERVED else instance.group
+
+
 def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
     """Publishing instances of each node group in the plan's order: planned ones, and own apps that sent."""
     groups: dict[str, list[int]] = {}
     for instance in run.instances:
         if instance.publishes or instance.number in senders:
-            name = f"group/{instance.group}" if instance.group in RESERVED else instance.group
-            groups.setdefault(name, []).append(instance.number)
+            groups.setdefault(group_name(instance), []).append(instance.number)
     return groups
 
 

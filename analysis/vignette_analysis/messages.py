@@ -69,8 +69,7 @@ def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, p
     valid = (pl.col("ts") > 0) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(_ALL)
     events = raw.filter(valid.fill_null(False))
     bad += raw.height - events.height
-    if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
-        gaps.add(f"log {name}", f"{bad} lines are no records{', the last one is incomplete' if torn else ''}", node)
+    gaps.bad_lines(name, bad, torn, node)
     own = {i.name: i.number for i in run.instances if i.node == node and i.app == app}
     known = pl.DataFrame({"instance": list(own), "number": list(own.values())}, schema={"instance": pl.String, "number": pl.UInt32})
     mine = events.join(known, on="instance", how="inner", maintain_order="left")

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from .figures import RESERVED
+from .figures import group_name
 from .gaps import Gaps
 from .messages import Matching
 from .run import Run
 
 # Most samples in all: for more pairs and longer runs samples are further apart.
 MAX_SAMPLES = 5_000_000
+# Mean radius of the Earth (IUGG).
 EARTH_METRES = 6_371_008.8
 REPORTS = {
     "ts": pl.Int64,
@@ -28,9 +29,10 @@ REPORTS = {
     "altitudeMetres": pl.Float64,
     "receivers": pl.Int64,
 }
-_FIGURES = ("median", "mean", "p95", "max")
+# Figures of error and age.
+FIGURES = ("median", "mean", "p95", "max")
 PAIRS = {"subscriber": pl.Categorical, "node": pl.Categorical, "samples": pl.Int64, "knownPercent": pl.Float64}
-PAIRS |= {f"error{name.capitalize()}Metres": pl.Float64 for name in _FIGURES} | {f"age{name.capitalize()}Seconds": pl.Float64 for name in _FIGURES}
+PAIRS |= {f"error{name.capitalize()}Metres": pl.Float64 for name in FIGURES} | {f"age{name.capitalize()}Seconds": pl.Float64 for name in FIGURES}
 TIMES = {"second": pl.Int64, "known": pl.Int64, "pairs": pl.Int64}
 TIMES |= dict.fromkeys(("errorMedianMetres", "errorP95Metres", "ageMedianSeconds", "ageP95Seconds"), pl.Float64)
 
@@ -130,8 +132,7 @@ def _sampled(run: Run, matching: Matching, reports: pl.DataFrame, truth: dict) -
     for (subscriber, node), part in parts.items():
         of = run.instances[node]
         if of.node in truth:
-            group = f"group/{of.group}" if of.group in RESERVED else of.group
-            found.append(_samples(run, part, truth[of.node], (run.instances[subscriber].name, of.node, group), end, step))
+            found.append(_samples(run, part, truth[of.node], (run.instances[subscriber].name, of.node, group_name(of)), end, step))
     return [s for s in found if len(s.error)], step
 
 
@@ -172,20 +173,20 @@ def _figures(values: np.ndarray) -> dict[str, float] | None:
     if not len(values):
         return None
     median, p95 = np.quantile(values, (0.5, 0.95))
-    return dict(zip(_FIGURES, map(float, (median, values.mean(), p95, values.max())), strict=True))
+    return dict(zip(FIGURES, map(float, (median, values.mean(), p95, values.max())), strict=True))
 
 
 def _pair_row(s: _Samples) -> list:
     known = ~np.isnan(s.age)
-    figures = [_figures(values) or dict.fromkeys(_FIGURES) for values in (s.error, s.age)]
-    return [s.subscriber, s.node, len(known), 100 * float(known.mean()), *(of[name] for of in figures for name in _FIGURES)]
+    figures = [_figures(values) or dict.fromkeys(FIGURES) for values in (s.error, s.age)]
+    return [s.subscriber, s.node, len(known), 100 * float(known.mean()), *(of[name] for of in figures for name in FIGURES)]
 
 
 def _groups(samples: list[_Samples]) -> list[dict]:
     """All, and each group of nodes that report positions, in the order of the plan."""
     groups = {"all": samples}
     for s in samples:
-        groups.setdefault(s.group, []).append(s)  # no group of nodes is named all: RESERVED
+        groups.setdefault(s.group, []).append(s)  # no group of nodes is named all: group_name
     return [_group(name, some) for name, some in groups.items()]
 
 

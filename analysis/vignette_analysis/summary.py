@@ -1,5 +1,6 @@
 """The figures of a run as rows of text for every form of table: LaTeX, CSV, HTML."""
 
+from .picture import FIGURES
 from .verdict import off_by
 from .verdict import sentence as verdict_sentence
 
@@ -140,8 +141,8 @@ def request_cells(entry: dict) -> list[str]:
 PICTURE_HEADER = (
     "pairs",
     "known %",
-    *(f"error {q}" for q in ("median", "mean", "p95", "max")),
-    *(f"age {q}" for q in ("median", "mean", "p95", "max")),
+    *(f"error {q}" for q in FIGURES),
+    *(f"age {q}" for q in FIGURES),
 )
 
 
@@ -152,7 +153,7 @@ def picture(results: dict) -> list[tuple[str, ...]]:
 
 def picture_cells(entry: dict) -> list[str]:
     """The figures of a group under PICTURE_HEADER."""
-    figures = [(entry[name] or {}).get(q) for name in ("errorMetres", "ageSeconds") for q in ("median", "mean", "p95", "max")]
+    figures = [(entry[name] or {}).get(q) for name in ("errorMetres", "ageSeconds") for q in FIGURES]
     return [str(entry["pairs"]), f"{entry['knownPercent']:.1f}", *("-" if value is None else f"{value:.1f}" for value in figures)]
 
 

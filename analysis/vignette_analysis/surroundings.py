@@ -107,8 +107,7 @@ def _logged(run: Run, gaps: Gaps) -> pl.DataFrame:
         name = run.relative(path)
         rows, bad, torn = jsonlines.read(path, _LOGGED)
         node = name.split("/")[1]
-        if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
-            gaps.add(f"log {name}", f"{bad} lines are no records{', the last one is incomplete' if torn else ''}", node)
+        gaps.bad_lines(name, bad, torn, node)
         coordinates = ((column, pl.col("position").list.get(i, null_on_oob=True)) for i, column in enumerate(list(POSITIONS)[2:]))
         placed = rows.select("ts", pl.lit(node).cast(pl.Categorical).alias("node"), **dict(coordinates))
         found.append(placed.filter((pl.col("ts") > 0) & pl.col("latitudeDegrees").is_not_null() & pl.col("longitudeDegrees").is_not_null()))

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ..analysis import Analysis
+from ..picture import EARTH_METRES
 from ..run import Run, duration
 from . import charts, words
 
@@ -25,7 +26,6 @@ MAX_VALUES = 3_000_000
 HOLD_SECONDS = 10
 # A moment's share covers messages sent in this many seconds before it: several periods of most publishers.
 SHARE_SECONDS = 30
-EARTH_METRES = 6_371_008.8
 UNKNOWN = 65535
 _SPAN = 65000
 NOT_HEARD, NO_SINR = 0, 255

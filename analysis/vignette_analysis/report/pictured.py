@@ -3,13 +3,13 @@
 import polars as pl
 
 from ..analysis import Analysis
+from ..picture import FIGURES
 from . import charts, times
 from .charts import fixed, number
 from .parts import Chart, Section, Table, Text, table
 
 # Most pairs of subscriber and node in a table: the worst ones.
 MAX_PAIRS = 50
-_FIGURES = ("median", "mean", "p95", "max")
 
 
 def section(analysis: Analysis) -> Section | None:
@@ -26,9 +26,9 @@ def section(analysis: Analysis) -> Section | None:
 def _groups(found: dict) -> Table:
     rows = []
     for entry in found["groups"]:
-        figures = [fixed((entry[name] or {}).get(q), 1) for name in ("errorMetres", "ageSeconds") for q in _FIGURES]
+        figures = [fixed((entry[name] or {}).get(q), 1) for name in ("errorMetres", "ageSeconds") for q in FIGURES]
         rows.append((entry["name"], number(entry["pairs"]), fixed(entry["knownPercent"], 1), *figures))
-    header = ("Group of the node", "Pairs", "Known (%)", *(f"Error, {q} (m)" for q in _FIGURES), *(f"Age, {q} (s)" for q in _FIGURES))
+    header = ("Group of the node", "Pairs", "Known (%)", *(f"Error, {q} (m)" for q in FIGURES), *(f"Age, {q} (s)" for q in FIGURES))
     return table("Error and age by group", header, rows)
 
 
