@@ -1,5 +1,5 @@
 import type { LiveFigures, RunState } from "../../archive/types";
-import { count, duration } from "../../components/figures";
+import { count, duration, many } from "../../components/figures";
 import type { Experiment } from "../../types";
 
 /** What is known of the emulation's punctuality. */
@@ -28,8 +28,8 @@ export function emulationOf(e: Experiment, state: RunState | undefined): Emulati
 function soFar(live: LiveFigures): EmulationState {
   if (live.lateReleases === 0 && live.slotsMissed === 0) return { kind: "kept", headline: "No frame late so far", details: [] };
   const late = [];
-  if (live.lateReleases > 0) late.push(`${count(live.lateReleases)} ${live.lateReleases === 1 ? "frame" : "frames"} released over 2 ms late`);
-  if (live.slotsMissed > 0) late.push(`${count(live.slotsMissed)} ${live.slotsMissed === 1 ? "slot" : "slots"} missed`);
+  if (live.lateReleases > 0) late.push(`${many(live.lateReleases, "frame")} released over 2 ms late`);
+  if (live.slotsMissed > 0) late.push(`${many(live.slotsMissed, "slot")} missed`);
   return {
     kind: "late",
     headline: `${late.join(", ")}; worst ${duration(live.worstLatenessSeconds)}`,

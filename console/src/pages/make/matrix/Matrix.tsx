@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { span } from "../../../components/time";
 import { useForm } from "../form/context";
 import { EditButton } from "../form/EditButton";
-import { useForecast, useText } from "../hooks";
+import { useForecast, useText, type Forecast } from "../hooks";
 import { pathsOf } from "../text/complete";
 import { wordsAt } from "../text/findings";
 import type { TextModel } from "../text/model";
@@ -41,14 +41,16 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
         <EditButton edits={() => matrix.addAxis()}>Add an axis</EditButton>
       </Group>
       <Text role="status">
-        {valid && fresh && forecast?.runs !== undefined
-          ? `${forecast.points ?? 1} points, ${forecast.runs} runs${forecast.campaignSeconds ? `, about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at once, without starts and analyses` : ""}`
-          : valid && !error
-            ? "The number of runs is being computed."
-            : "The number of runs follows when the text has no errors."}
+        {valid && fresh && forecast?.runs !== undefined ? sizeOf(forecast) : valid && !error ? "The number of runs is being computed." : "The number of runs follows when the text has no errors."}
       </Text>
     </Stack>
   );
+}
+
+/** sizeOf a campaign, in words. */
+function sizeOf({ points, runs, campaignSeconds, parallelism }: Forecast): string {
+  const time = campaignSeconds ? `, about ${span(campaignSeconds)} with ${parallelism ?? 1} at once, without starts and analyses` : "";
+  return `${points ?? 1} points, ${runs ?? 0} runs${time}`;
 }
 
 function MakeCampaign({ model }: { model: TextModel }) {
