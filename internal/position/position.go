@@ -1,4 +1,4 @@
-// Package position tells where a node is at any time of a run. That is the place of its platform in the scenario, or its fixed place.
+// Package position has the position of a node as a function of time: that of its platform in the scenario, or its fixed one.
 // The radios use the same function of time.
 package position
 

@@ -190,7 +190,7 @@ func (u *users) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo,
 	return u.Storage.SetUserinfoFromRequest(ctx, info, request, scopes)
 }
 
-// TokenRequestByRefreshToken is of another user where a test wants that.
+// TokenRequestByRefreshToken names another user after RenewAs.
 func (u *users) TokenRequestByRefreshToken(ctx context.Context, token string) (op.RefreshTokenRequest, error) {
 	request, err := u.Storage.TokenRequestByRefreshToken(ctx, token)
 	if own, ok := request.(*storage.RefreshTokenRequest); err == nil && ok && u.settings().renewAs != "" {

@@ -22,7 +22,7 @@ type air struct {
 	perByte   time.Duration
 	busyUntil time.Time
 	next      uint16
-	// sent has every datagram, also lost ones.
+	// sent has every datagram, those that are lost included.
 	sent []datagram
 }
 
