@@ -51,22 +51,22 @@ build: ## Build the web console and the programs, into bin/
 	@hack/console
 	@for p in $(PROGRAMS); do go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=} || exit 1; done
 
-# What is played in real time, with processes, sockets and deadlines: nothing beside it, or its tests fail for what the others take.
-REAL_TIME := ./internal/agent ./internal/cli ./internal/emane/... ./internal/mediator ./internal/messaging ./internal/mgenapp ./internal/mosquittostats ./internal/mqttsngateway ./internal/olsr/... ./internal/proxy/... ./internal/radio/... \
-	./internal/radiod/... ./internal/radioqueue ./internal/routing ./internal/runapi/... ./internal/server ./internal/traffic/... ./internal/wsnbroker ./internal/zeromqbroker ./internal/zmq ./operators/apps/...
+# Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
+REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue
 REAL_TIME_TESTS := OnARealAPIServer
+# Sweeps try every moment of a run. The race detector would take them five times as long.
+SWEEPS := KilledAfterAnyWrite|AnswerIsLost|StaleCaches|LostEvents|WritesNothingAtAnyTime|RandomTopologies
 
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module, with the race detector
 	hack/python -c '' # clients of others that some tests hold ours against
-	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME))") && CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -skip '$(REAL_TIME_TESTS)' ./operators/experiment $$others # the longest first, so that it ends beside the others
-	packages=$$(go list $(REAL_TIME)) && CGO_ENABLED=1 hack/gotest --again "$$packages" pkgname -race -count=1 -timeout 30m -p 1
-	CGO_ENABLED=1 hack/gotest --again './operators/experiment ./operators/campaign' pkgname -race -count=1 -timeout 30m -p 1 -run '$(REAL_TIME_TESTS)'
+	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME))") && CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -skip '$(REAL_TIME_TESTS)|$(SWEEPS)' ./operators/experiment $$others # the longest first, so that it ends beside the others
+	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 $(REAL_TIME)
+	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 -run '$(REAL_TIME_TESTS)' ./operators/experiment ./operators/campaign
 
 .PHONY: test-sweep
 test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR
-	go test -count=1 -timeout 60m -run 'KilledAfterAnyWrite|AnswerIsLost|CachesThatLag|EventsThatNever|WritesNothingAtAnyMoment' ./operators/experiment
-	go test -count=1 -timeout 20m -run 'RandomTopologies' ./internal/olsr/...
+	hack/gotest pkgname -count=1 -timeout 60m -run '$(SWEEPS)' ./operators/experiment ./internal/olsr/...
 
 .PHONY: test-hack
 test-hack: ## Unit tests of the developer cluster's and the tools' own modules
@@ -89,7 +89,7 @@ test-browser: ## Tests of the web console in Chromium on the cluster of KUBECONF
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
-	hack/gotest --again ./test/e2e testname -tags e2e -count=1 -timeout 45m -parallel 4
+	hack/gotest testname -tags e2e -count=1 -timeout 45m -parallel 8 ./test/e2e
 
 .PHONY: tutorials
 tutorials: ## Follow the tutorials on the cluster of KUBECONFIG (TUTORIALS=-update: write what they print, and their pictures)
