@@ -4,10 +4,10 @@ package main
 import (
 	"vignette.dev/vignette/internal/mediator"
 	"vignette.dev/vignette/internal/messaging"
-	"vignette.dev/vignette/internal/mqttsngateway"
 	"vignette.dev/vignette/internal/proxy"
+	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
 	"vignette.dev/vignette/internal/traffic/program"
-	"vignette.dev/vignette/internal/wsnbroker"
+	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
 )
 
 // servers are what the program can be beside a client: the word after `traffic`, and what runs with the configuration file until ctx ends.

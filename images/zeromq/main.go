@@ -5,9 +5,9 @@ import (
 	"vignette.dev/vignette/internal/mediator"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/traffic/program"
-	"vignette.dev/vignette/internal/traffic/zeromq"
+	zeromqbroker "vignette.dev/vignette/internal/traffic/zeromq/broker"
+	zeromq "vignette.dev/vignette/internal/traffic/zeromq/client"
 	"vignette.dev/vignette/internal/trafficconfig"
-	"vignette.dev/vignette/internal/zeromqbroker"
 )
 
 func main() {

@@ -20,7 +20,7 @@ import (
 
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/traffic"
-	"vignette.dev/vignette/internal/traffic/mqttwire"
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )

@@ -2,10 +2,10 @@ package messaging
 
 import (
 	"vignette.dev/vignette/internal/messagingconfig"
-	"vignette.dev/vignette/internal/traffic/coap"
-	httpreq "vignette.dev/vignette/internal/traffic/http"
+	coap "vignette.dev/vignette/internal/traffic/coap/client"
+	httpreq "vignette.dev/vignette/internal/traffic/http/client"
 	"vignette.dev/vignette/internal/traffic/request"
-	soapreq "vignette.dev/vignette/internal/traffic/soap"
+	soapreq "vignette.dev/vignette/internal/traffic/soap/client"
 )
 
 // Transports of messaging services, each in a package of its own.

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"vignette.dev/vignette/internal/appinstance"
-	"vignette.dev/vignette/internal/traffic/mqtt"
+	mqtt "vignette.dev/vignette/internal/traffic/mqtt/client"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )

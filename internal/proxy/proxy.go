@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/internal/proxy/link/httplink"
 	"vignette.dev/vignette/internal/proxy/store"
 	"vignette.dev/vignette/internal/proxyconfig"
-	httpreq "vignette.dev/vignette/internal/traffic/http"
+	httpreq "vignette.dev/vignette/internal/traffic/http/client"
 )
 
 // protocols between the proxies.

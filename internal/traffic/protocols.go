@@ -1,14 +1,14 @@
 package traffic
 
 import (
-	"vignette.dev/vignette/internal/traffic/amqp"
-	"vignette.dev/vignette/internal/traffic/mqtt"
-	"vignette.dev/vignette/internal/traffic/mqttsn"
-	"vignette.dev/vignette/internal/traffic/mqttudp"
-	"vignette.dev/vignette/internal/traffic/stomp"
+	amqp "vignette.dev/vignette/internal/traffic/amqp/client"
+	mqtt "vignette.dev/vignette/internal/traffic/mqtt/client"
+	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/client"
+	mqttudp "vignette.dev/vignette/internal/traffic/mqttudp/client"
+	stomp "vignette.dev/vignette/internal/traffic/stomp/client"
 	"vignette.dev/vignette/internal/traffic/transport"
-	"vignette.dev/vignette/internal/traffic/wsn"
-	"vignette.dev/vignette/internal/traffic/xmpp"
+	wsn "vignette.dev/vignette/internal/traffic/wsn/client"
+	xmpp "vignette.dev/vignette/internal/traffic/xmpp/client"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 

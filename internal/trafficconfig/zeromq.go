@@ -3,7 +3,7 @@ package trafficconfig
 import (
 	"fmt"
 
-	"vignette.dev/vignette/internal/traffic/mqttwire"
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 )
 
 // Transports of ZeroMQ.

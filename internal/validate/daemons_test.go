@@ -22,11 +22,11 @@ import (
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/mgenapp"
-	"vignette.dev/vignette/internal/mqttsngateway"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/internal/traffic"
+	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
+	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
 	"vignette.dev/vignette/internal/trafficconfig"
-	"vignette.dev/vignette/internal/wsnbroker"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/topology"

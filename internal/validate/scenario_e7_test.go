@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/internal/traffic/mqttwire"
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/topology"
 )

@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/track"
 	"vignette.dev/vignette/internal/traffic/request"
-	soapreq "vignette.dev/vignette/internal/traffic/soap"
+	soapreq "vignette.dev/vignette/internal/traffic/soap/client"
 )
 
 // BasePath is the path of messages to a node. Those to a multicast group have its name after it.

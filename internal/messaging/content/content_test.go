@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/internal/messagingconfig"
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/request"
-	soapreq "vignette.dev/vignette/internal/traffic/soap"
+	soapreq "vignette.dev/vignette/internal/traffic/soap/client"
 )
 
 // idBytes is by how much sizes of compressed envelopes may differ, as their ids do.

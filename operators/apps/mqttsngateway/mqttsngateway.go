@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"vignette.dev/vignette/internal/agentconfig"
-	"vignette.dev/vignette/internal/mqttsngateway"
+	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/traffic"

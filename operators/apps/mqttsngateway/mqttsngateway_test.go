@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/golden"
-	"vignette.dev/vignette/internal/mqttsngateway"
+	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )

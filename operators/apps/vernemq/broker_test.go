@@ -16,7 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
-	"vignette.dev/vignette/internal/traffic/mqtt"
+	mqtt "vignette.dev/vignette/internal/traffic/mqtt/client"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/apps"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"vignette.dev/vignette/internal/agentconfig"
-	"vignette.dev/vignette/internal/wsnbroker"
+	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )

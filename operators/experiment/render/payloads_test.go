@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"vignette.dev/vignette/internal/mqttsn"
-	"vignette.dev/vignette/internal/traffic/mqttudp"
+	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	mqttudp "vignette.dev/vignette/internal/traffic/mqttudp/client"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/file"
 	"vignette.dev/vignette/internal/trafficconfig"

@@ -14,7 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"vignette.dev/vignette/internal/proxy/link"
-	trafficamqp "vignette.dev/vignette/internal/traffic/amqp"
+	trafficamqp "vignette.dev/vignette/internal/traffic/amqp/client"
 	"vignette.dev/vignette/internal/traffic/request"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"

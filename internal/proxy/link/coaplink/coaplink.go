@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/proxy/link"
-	"vignette.dev/vignette/internal/traffic/coap"
+	coap "vignette.dev/vignette/internal/traffic/coap/client"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 

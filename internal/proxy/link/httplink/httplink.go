@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/proxy/link"
-	httpreq "vignette.dev/vignette/internal/traffic/http"
+	httpreq "vignette.dev/vignette/internal/traffic/http/client"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 

@@ -1,0 +1,280 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/traffic/request"
+)
+
+// others are programs of other implementations that serve and ask as testdata says.
+var others = map[string]func(t *testing.T) []string{"aiocoap": aiocoap, "Californium": californium}
+
+func aiocoap(t *testing.T) []string {
+	t.Helper()
+	python, err := filepath.Abs("../../../../.venv/bin/python")
+	if err == nil {
+		err = exec.Command(python, "-c", "import aiocoap").Run()
+	}
+	if err != nil {
+		t.Skip("the Python package aiocoap is not there: hack/python makes the environment that has it")
+	}
+	return []string{python, "-u", "testdata/aiocoap_peer.py"}
+}
+
+func californium(t *testing.T) []string {
+	t.Helper()
+	for _, program := range []string{"java", "javac"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed (Debian package openjdk-17-jdk-headless)", program)
+		}
+	}
+	out, err := exec.Command("../../../../hack/jars", "testdata/californium.xml").Output()
+	if err != nil {
+		t.Skipf("the jars of Californium cannot be fetched (hack/jars): %v", err)
+	}
+	libraries, classes := filepath.Join(strings.TrimSpace(string(out)), "lib", "*"), t.TempDir()
+	if out, err := exec.Command("javac", "-J-XX:TieredStopAtLevel=1", "-d", classes, "-cp", libraries, "testdata/CaliforniumPeer.java").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", libraries + ":" + classes, "CaliforniumPeer"}
+}
+
+// start runs a program until the test ends, and waits until it has said a word.
+func start(t *testing.T, ready string, command ...string) *syncbuffer.Buffer {
+	t.Helper()
+	output := &syncbuffer.Buffer{}
+	program := exec.Command(command[0], command[1:]...)
+	program.Stdout, program.Stderr = output, output
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = program.Process.Kill()
+		_ = program.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", command, output)
+		}
+	})
+	says(t, output, ready)
+	return output
+}
+
+func says(t *testing.T, output *syncbuffer.Buffer, what string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(output.String(), what); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q in:\n%s", what, output)
+		}
+	}
+}
+
+// run runs a program to its end and returns what it writes.
+func run(t *testing.T, command ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// resources has what the other programs' servers have.
+func resources(value *atomic.Int32) request.Handler {
+	return func(at time.Time, r request.Request) request.Response {
+		switch r.Path {
+		case "/counter":
+			return request.Response{Status: 200, Body: fmt.Append(nil, value.Load()), ContentType: "text/plain"}
+		case "/missing":
+			return request.Response{Status: 404}
+		}
+		return echo(at, r)
+	}
+}
+
+// counting is a peer whose counter rises every 200 ms.
+func counting(t *testing.T, open request.Open) (peer request.Peer, at string) {
+	var value atomic.Int32
+	peer, at = real(t, open, func(s *request.Setup) { s.Handler = resources(&value) })
+	go func() {
+		for t.Context().Err() == nil {
+			time.Sleep(200 * time.Millisecond)
+			value.Add(1)
+			Changed(peer, "/counter")
+		}
+	}()
+	return peer, at
+}
+
+var transports = map[string]request.Open{"coap": Open, "coap+tcp": OpenTCP}
+
+func TestOthersAskOurServer(t *testing.T) {
+	t.Parallel()
+	want := `posted 10 2.04 true 42
+posted 1024 2.04 true 42
+posted 5000 2.04 true 42
+state 2.05 state of /state
+missing 4.04
+observed 4 true
+`
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := other(t)
+			for scheme, open := range transports {
+				_, at := counting(t, open)
+				if got := run(t, append(program, "ask", scheme+"://"+at)...); got != want {
+					t.Errorf("%s: %s says\n%swant\n%s", scheme, name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestOurClientAsksOthers(t *testing.T) {
+	t.Parallel()
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program, port := other(t), fmt.Sprint(testport.Free(t))
+			start(t, "ready", append(program, "serve", "127.0.0.1", port)...)
+			for scheme, open := range transports {
+				t.Run(scheme, func(t *testing.T) {
+					client, _ := real(t, open, nil)
+					askAll(t, client, "127.0.0.1:"+port)
+					if scheme == "coap" {
+						client, _ = real(t, open, func(s *request.Setup) { s.CoAP.BlockBytes, s.CoAP.NonConfirmable = 64, true })
+						askAll(t, client, "127.0.0.1:"+port)
+					}
+				})
+			}
+		})
+	}
+}
+
+// askAll asks a server of testdata everything that it has.
+func askAll(t *testing.T, client request.Peer, at string) {
+	t.Helper()
+	for _, n := range []int{0, 1, 1024, 1025, 5000, 40_000} {
+		r, _, err := client.Do(t.Context(), at, request.Request{Path: "/messages", Body: body(n), ContentType: "application/octet-stream"}, request.Events{})
+		if err != nil || !bytes.Equal(r.Body, body(n)) || r.Status != 204 {
+			t.Errorf("%d bytes: status %d, %d bytes, %v", n, r.Status, len(r.Body), err)
+		}
+	}
+	if r, _, err := client.Do(t.Context(), at, request.Request{Path: "/state"}, request.Events{}); err != nil || string(r.Body) != "state of /state" {
+		t.Errorf("%q, %v", r.Body, err)
+	}
+	if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/missing"}, request.Events{}); request.ReasonOf(err) != request.Rejected {
+		t.Errorf("a path that is not there: %v", err)
+	}
+	observeCounter(t, client, at, "/counter")
+}
+
+// observeCounter waits for four rising values.
+func observeCounter(t *testing.T, client request.Peer, at, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var values []int
+	err := Observe(ctx, client, at, path, func(_ time.Time, r request.Response) {
+		value, err := strconv.Atoi(string(r.Body))
+		if err != nil || len(values) > 0 && value <= values[len(values)-1] {
+			t.Errorf("%q after %v", r.Body, values)
+		}
+		if values = append(values, value); len(values) == 4 {
+			cancel()
+		}
+	})
+	if err != nil || len(values) < 4 {
+		t.Errorf("observed %v, %v", values, err)
+	}
+}
+
+// libcoap is a program of Debian's libcoap3-bin.
+func libcoap(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name + "-notls")
+	if err != nil {
+		t.Skipf("%s is not installed (Debian package libcoap3-bin)", name)
+	}
+	return path
+}
+
+func TestLibcoapsClientAsksOurServer(t *testing.T) {
+	t.Parallel()
+	client := libcoap(t, "coap-client")
+	file := filepath.Join(t.TempDir(), "body")
+	text := bytes.Repeat([]byte("0123456789"), 500)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for scheme, open := range transports {
+		_, at := counting(t, open)
+		uri := scheme + "://" + at
+		for _, c := range []struct {
+			want string
+			args []string
+		}{
+			{"state of /state", []string{"-m", "get", uri + "/state"}},
+			{"state of /state?a=b", []string{"-m", "get", "-N", uri + "/state?a=b"}},
+			{string(text), []string{"-m", "post", "-t", "text/plain", "-f", file, uri + "/messages"}},
+			{string(text), []string{"-m", "put", "-b", "64", "-f", file, uri + "/messages"}},
+			{"4.04", []string{"-m", "get", uri + "/missing"}},
+			{"4.05 want GET, POST or PUT", []string{"-m", "delete", uri + "/state"}},
+		} {
+			if got := strings.TrimSpace(run(t, append([]string{client}, c.args...)...)); got != c.want {
+				t.Errorf("%s: coap-client %s says %.100q; want %.100q", scheme, c.args, got, c.want)
+			}
+		}
+		values := strings.Fields(strings.ReplaceAll(run(t, client, "-w", "-s", "2", "-m", "get", uri+"/counter"), "\x00", " "))
+		if len(values) < 5 || values[0] == values[len(values)-1] {
+			t.Errorf("%s: coap-client observes %q in two seconds", scheme, values)
+		}
+		if open := scheme == "coap"; open {
+			if got := run(t, client, "-l", "2,4", "-m", "post", "-e", "lost", uri+"/messages"); strings.TrimSpace(got) != "lost" {
+				t.Errorf("with losses coap-client says %q", got)
+			}
+		}
+	}
+}
+
+func TestOurClientAsksLibcoapsServer(t *testing.T) {
+	t.Parallel()
+	program, port := libcoap(t, "coap-server"), fmt.Sprint(testport.Free(t))
+	at := "127.0.0.1:" + port
+	start(t, "created TCP", program, "-v", "7", "-A", "127.0.0.1", "-p", port, "-d", "10")
+	for scheme, open := range transports {
+		for _, blockBytes := range []int{1024, 64} {
+			ours, _ := real(t, open, func(s *request.Setup) { s.CoAP.BlockBytes = blockBytes })
+			// It stores what is posted.
+			if _, _, err := ours.Do(t.Context(), at, request.Request{Path: "/long", Body: body(5000 + blockBytes)}, request.Events{}); err != nil {
+				t.Errorf("%s: %v", scheme, err)
+			}
+			r, _, err := ours.Do(t.Context(), at, request.Request{Path: "/long"}, request.Events{})
+			if err != nil || !bytes.Equal(r.Body, body(5000+blockBytes)) {
+				t.Errorf("%s: %d bytes, %v", scheme, len(r.Body), err)
+			}
+			// Its answer is a message of its own, after a second.
+			if r, _, err = ours.Do(t.Context(), at, request.Request{Path: "/async?1"}, request.Events{}); err != nil || string(r.Body) != "done" {
+				t.Errorf("%s: %q, %v", scheme, r.Body, err)
+			}
+			if _, _, err = ours.Do(t.Context(), at, request.Request{Path: "/missing"}, request.Events{}); request.ReasonOf(err) != request.Rejected {
+				t.Errorf("%s: a path that is not there: %v", scheme, err)
+			}
+			observeCounter(t, ours, at, "/time?ticks")
+		}
+	}
+}

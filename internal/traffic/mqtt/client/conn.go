@@ -1,0 +1,113 @@
+package client
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+)
+
+// conn reports when PUBLISH packets go to the socket, which neither library does for QoS 1 and 2.
+//
+// It writes each packet at once. The library for MQTT 5 writes packets in parts, which with
+// TCP_NODELAY would become a segment each.
+type conn struct {
+	net.Conn
+	form mqttwire.Form
+	sent func(at time.Time, topic string, payload []byte)
+	// released is called before a PUBREL is written.
+	released func(id uint16)
+	// admit is called before a PUBLISH of QoS 1 or 2 is written. If it returns false the packet is left out.
+	admit func(c *conn, id uint16, payload []byte) bool
+	// closed is called when either side closes the connection.
+	closed func(*conn)
+
+	packet  sync.Mutex // the library holds it while it writes a packet in parts
+	mu      sync.Mutex
+	partial []byte
+	// head has the first received bytes, which are of CONNACK: type, length, flags.
+	head []byte
+}
+
+// headBytes of CONNACK include the flag "session present" (3.2.2.2 in both versions). MQTT 5's properties follow.
+const headBytes = 3
+
+// Read records "session present", which the library for MQTT 3.1.1 reports for the first connection only.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if missing := headBytes - len(c.head); missing > 0 {
+		c.head = append(c.head, b[:min(n, missing)]...)
+	}
+	return n, err
+}
+
+// sessionPresent reports whether the broker still had the client's session. It is valid after the CONNACK.
+func (c *conn) sessionPresent() bool {
+	return len(c.head) == headBytes && c.head[2]&1 == 1
+}
+
+// Close closes the connection and calls closed.
+func (c *conn) Close() error {
+	if c.closed != nil {
+		c.closed(c)
+	}
+	return c.Conn.Close()
+}
+
+// Lock and Unlock: the library for MQTT 5 calls them around a packet that it writes in parts.
+func (c *conn) Lock()   { c.packet.Lock() }
+func (c *conn) Unlock() { c.packet.Unlock() }
+
+// Write accepts a packet or a part of one, and writes when the packet is complete.
+func (c *conn) Write(part []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	data := part
+	if len(c.partial) > 0 {
+		c.partial = append(c.partial, part...)
+		data = c.partial
+	}
+	for len(data) > 0 {
+		size, err := mqttwire.PacketSize(data)
+		if errors.Is(err, mqttwire.ErrShort) || err == nil && size > len(data) {
+			c.partial = append(c.partial[:0], data...)
+			return len(part), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := c.writePacket(data[:size]); err != nil {
+			return 0, err
+		}
+		data = data[size:]
+	}
+	c.partial = c.partial[:0]
+	return len(part), nil
+}
+
+func (c *conn) writePacket(packet []byte) error {
+	// Taken before the write: a wait for the kernel's full buffer is part of the delay, and on
+	// one host the receiver may be done before the write returns.
+	at := time.Now()
+	if id, ok := mqttwire.Pubrel(packet); ok && c.released != nil {
+		c.released(id)
+	}
+	publish, known := mqttwire.Publish{}, false
+	if packet[0]>>4 == mqttwire.TypePublish {
+		var err error
+		publish, err = mqttwire.ParsePublish(packet, c.form)
+		known = err == nil
+	}
+	if id, ok := mqttwire.PublishID(packet); ok && known && c.admit != nil && !c.admit(c, id, publish.Payload) {
+		return nil
+	}
+	if _, err := c.Conn.Write(packet); err != nil {
+		return err
+	}
+	if known {
+		c.sent(at, publish.Topic, publish.Payload)
+	}
+	return nil
+}

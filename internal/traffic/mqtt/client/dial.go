@@ -1,0 +1,174 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/transport"
+)
+
+// dialer opens connections for both libraries. Each asks for the login first, and then for a connection.
+type dialer struct {
+	*transport.Dialer
+	form mqttwire.Form
+	sent func(at time.Time, topic string, payload []byte)
+	out  *outbox
+	// released is called for messages of QoS 2 that the broker has.
+	released func(id uint16)
+	// admit is called before messages of QoS 1 and 2 are written.
+	admit func(c *conn, id uint16, payload []byte) bool
+
+	mu    sync.Mutex
+	last  *conn // the latest connection
+	login error // why the attempt has no login
+}
+
+// user returns user name and password for the next connection.
+func (d *dialer) user() (username, password string) {
+	username, password, err := d.Login()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.login = err
+	return username, password
+}
+
+func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
+	inner, err := d.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: inner, form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.login != nil {
+		return nil, errors.Join(d.login, inner.Close())
+	}
+	d.last = c
+	return c, nil
+}
+
+// connected records that the broker accepted the client, and starts messages of QoS 0. It returns the broker's host:port, and
+// whether it still had the client's session.
+func (d *dialer) connected() (broker string, sessionPresent bool) {
+	d.mu.Lock()
+	c := d.last
+	d.mu.Unlock()
+	d.out.attach(c)
+	return d.Connected(), c.sessionPresent()
+}
+
+// maxWaiting is the most bytes of QoS 0 that wait for a full socket buffer. Beyond, Publish waits too.
+const maxWaiting = 64 << 10
+
+// outbox writes messages of QoS 0 without the libraries, in a tenth of the time. Messages that were published during a
+// write go out together in the next. A message that waits when the connection is lost is never sent.
+type outbox struct {
+	form   mqttwire.Form
+	retain bool
+	sent   func(at time.Time, topic string, payload []byte)
+
+	mu sync.Mutex
+	// changed signals a message, free room, or another connection.
+	changed sync.Cond
+	conn    *conn
+	waiting []mqttwire.Publish
+	bytes   int
+}
+
+func newOutbox(form mqttwire.Form, retain bool, sent func(at time.Time, topic string, payload []byte)) *outbox {
+	o := &outbox{form: form, retain: retain, sent: sent}
+	o.changed.L = &o.mu
+	return o
+}
+
+// put queues a message for writing. It waits while the queue is full.
+func (o *outbox) put(topic string, payload []byte) error {
+	if err := mqttwire.ValidPublish(topic, payload); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.conn != nil && o.bytes > maxWaiting {
+		o.changed.Wait()
+	}
+	if o.conn == nil {
+		return transport.ErrNotConnected
+	}
+	o.waiting = append(o.waiting, mqttwire.Publish{Topic: topic, Payload: payload, Retain: o.retain})
+	o.bytes += len(topic) + len(payload)
+	if len(o.waiting) == 1 {
+		o.changed.Broadcast()
+	}
+	return nil
+}
+
+// attach starts writing to a connection that the broker has accepted.
+func (o *outbox) attach(c *conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.conn = c
+	o.changed.Broadcast()
+	go o.run(c)
+}
+
+// detach stops writing to a closed connection.
+func (o *outbox) detach(c *conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.conn == c {
+		o.conn, o.waiting, o.bytes = nil, nil, 0
+		o.changed.Broadcast()
+	}
+}
+
+func (o *outbox) run(c *conn) {
+	var packets []byte
+	var batch []mqttwire.Publish
+	for {
+		if batch = o.take(c, batch); batch == nil {
+			return
+		}
+		packets = packets[:0]
+		for _, m := range batch {
+			packets = mqttwire.Append(packets, m, o.form)
+		}
+		at := time.Now()
+		if _, err := c.Conn.Write(packets); err != nil {
+			c.Close() // a packet may be partly written; the library notices by its read
+			return
+		}
+		for _, m := range batch {
+			o.sent(at, m.Topic, m.Payload)
+		}
+	}
+}
+
+// take waits for messages for a connection; nil once it is closed. It reuses the given slice.
+func (o *outbox) take(c *conn, next []mqttwire.Publish) []mqttwire.Publish {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.conn == c && len(o.waiting) == 0 {
+		o.changed.Wait()
+	}
+	if o.conn != c {
+		return nil
+	}
+	clear(next)
+	batch := o.waiting
+	o.waiting, o.bytes = next[:0], 0
+	o.changed.Broadcast()
+	return batch
+}
+
+// drain waits until the writer has taken all messages, or ctx ends.
+func (o *outbox) drain(ctx context.Context) {
+	poll(ctx, func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.waiting) == 0
+	})
+}

@@ -1,0 +1,459 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+)
+
+const (
+	// maxOwnPending is the most unacknowledged messages of QoS 1 and 2 at the broker, and of QoS 0 before the first connection.
+	maxOwnPending = 1000
+	// retainedWindow is how long after a subscription a retained message may belong to it.
+	retainedWindow = 30 * time.Second
+)
+
+// aggregate is the gateway's shared connection to the broker, which it always maintains. The session is persistent, so that
+// messages of QoS 1 and 2 wait during an outage.
+type aggregate struct {
+	g      *Gateway
+	once   sync.Once
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	// The gateway's lock guards the fields below.
+	conn   *brokerConn
+	lastID uint16
+	// sent has unacknowledged messages, by the ids of this connection.
+	sent map[uint16]*ownPublish
+	// early has messages of QoS 0 from before the first connection; nil after it.
+	early []message
+	// subscriptions is by filter and session; asked has the requests that the broker has not answered.
+	subscriptions map[string]map[*session]*subscription
+	asked         map[uint16]request
+	// incoming has the ids of QoS 2 that the broker has not released.
+	incoming map[uint16]bool
+}
+
+type ownPublish struct {
+	message
+	// s is the client's session and id its message's id; nil for the gateway's own message.
+	s  *session
+	id uint16
+	// received: PUBREC arrived; released: the client has requested PUBREL.
+	received, released bool
+}
+
+type subscription struct {
+	qos  int
+	made time.Time
+	// retained has the delivered retained topics.
+	retained map[string]bool
+}
+
+type request struct {
+	s  *session
+	id uint16
+	// filter is the subscribed filter.
+	filter string
+}
+
+func newAggregate(g *Gateway) *aggregate {
+	return &aggregate{g: g, ended: make(chan struct{}), sent: map[uint16]*ownPublish{}, early: []message{}, subscriptions: map[string]map[*session]*subscription{},
+		asked: map[uint16]request{}, incoming: map[uint16]bool{}}
+}
+
+// begin connects on its first call.
+func (a *aggregate) begin() {
+	a.once.Do(func() {
+		ctx, cancel := context.WithCancel(a.g.ctx)
+		a.cancel = cancel
+		go func() {
+			defer close(a.ended)
+			a.run(ctx)
+		}()
+	})
+}
+
+// end waits until the connection is closed.
+func (a *aggregate) end() {
+	a.once.Do(func() { close(a.ended) })
+	if a.cancel != nil {
+		a.cancel()
+	}
+	<-a.ended
+}
+
+// run connects and reconnects until ctx ends.
+func (a *aggregate) run(ctx context.Context) {
+	dialer, err := a.g.dialer()
+	if err != nil {
+		a.g.warn(err.Error())
+		return
+	}
+	// A session of an earlier gateway has subscriptions that nobody here wants.
+	clean, reported := a.g.config.Mode == Aggregating, ""
+	for ctx.Err() == nil {
+		lost := make(chan error, 1)
+		conn, err := dialBroker(ctx, dialer, login{clientID: a.g.config.Name, clean: clean || a.g.config.Mode != Aggregating}, a.events(lost))
+		if err == nil && clean {
+			clean = false
+			conn.start()
+			conn.disconnect()
+			<-conn.closed
+			continue
+		}
+		if err == nil {
+			reported = ""
+			a.resume(conn)
+			select {
+			case err = <-lost:
+			case <-ctx.Done():
+				conn.disconnect()
+				select {
+				case <-conn.closed:
+				case <-time.After(time.Second):
+					conn.shut()
+				}
+				return
+			}
+			a.down(conn)
+		}
+		if text := err.Error(); text != reported && ctx.Err() == nil {
+			a.g.warn("no connection to the broker: " + text)
+			reported = text
+		}
+	}
+}
+
+func (a *aggregate) events(lost chan error) brokerEvents {
+	locked := func(f func()) {
+		a.g.mu.Lock()
+		defer a.g.mu.Unlock()
+		if a.conn != nil {
+			f()
+		}
+	}
+	return brokerEvents{
+		message:  func(m message, id uint16, _ bool) { locked(func() { a.message(m, id) }) },
+		released: func(id uint16) { locked(func() { delete(a.incoming, id); a.conn.complete(id) }) },
+		answered: func(kind byte, id uint16, granted byte) { locked(func() { a.answered(kind, id, granted) }) },
+		lost:     func(err error) { lost <- err },
+	}
+}
+
+// resume sends unacknowledged messages again and renews all subscriptions.
+func (a *aggregate) resume(conn *brokerConn) {
+	a.g.mu.Lock()
+	defer a.g.mu.Unlock()
+	a.conn = conn
+	conn.start()
+	clear(a.asked)
+	for filter := range a.subscriptions {
+		_ = conn.subscribe(filter, a.maxQoS(filter), a.nextID())
+	}
+	for id, p := range a.sent {
+		if p.received {
+			if p.released {
+				conn.release(id)
+			}
+			continue
+		}
+		_ = conn.publish(p.message, id, true)
+	}
+	for _, m := range a.early {
+		a.publishOwn(m)
+	}
+	a.early = nil
+}
+
+func (a *aggregate) down(conn *brokerConn) {
+	a.g.mu.Lock()
+	defer a.g.mu.Unlock()
+	if a.conn == conn {
+		a.conn = nil
+	}
+}
+
+// maxQoS returns the highest QoS of a filter's subscriptions.
+func (a *aggregate) maxQoS(filter string) (qos int) {
+	for _, s := range a.subscriptions[filter] {
+		qos = max(qos, s.qos)
+	}
+	return qos
+}
+
+func (a *aggregate) nextID() uint16 {
+	for {
+		a.lastID++
+		_, sent := a.sent[a.lastID]
+		_, asked := a.asked[a.lastID]
+		if a.lastID != 0 && !sent && !asked {
+			return a.lastID
+		}
+	}
+}
+
+// publishOwn sends a message of QoS -1, which is 0 for the broker.
+func (a *aggregate) publishOwn(m message) {
+	switch {
+	case a.conn == nil && a.early != nil && len(a.early) < maxOwnPending:
+		a.early = append(a.early, m)
+	case a.conn == nil || a.conn.publish(m, 0, false) != nil:
+		a.g.metrics.dropped.WithLabelValues(dropBroker).Inc()
+	default:
+		a.g.metrics.fromClients.Inc()
+	}
+}
+
+// message delivers a broker's message once to each session with a matching filter.
+func (a *aggregate) message(m message, id uint16) {
+	if m.qos == 2 && a.incoming[id] {
+		a.conn.received(2, id)
+		return
+	}
+	if m.qos == 2 {
+		a.incoming[id] = true
+	}
+	now, to := a.g.now(), map[*session]int{}
+	for filter, sessions := range a.subscriptions {
+		if !mqttwire.Match(filter, m.topic) {
+			continue
+		}
+		for s, sub := range sessions {
+			if m.retain && !sub.wantsRetained(m.topic, now) {
+				continue
+			}
+			if qos, has := to[s]; !has || sub.qos > qos {
+				to[s] = sub.qos
+			}
+		}
+	}
+	for s, qos := range to {
+		own := m
+		own.qos = min(m.qos, qos)
+		s.deliver(own, 0, 0, false)
+	}
+	a.conn.received(m.qos, id)
+}
+
+// wantsRetained reports whether a retained message belongs to this subscription. The broker sends retained messages after each
+// request, and the gateway requests a filter again for each further client.
+func (s *subscription) wantsRetained(topic string, now time.Time) bool {
+	if now.Sub(s.made) > retainedWindow {
+		s.retained = nil
+		return false
+	}
+	if s.retained[topic] {
+		return false
+	}
+	if s.retained == nil {
+		s.retained = map[string]bool{}
+	}
+	s.retained[topic] = true
+	return true
+}
+
+func (a *aggregate) answered(kind byte, id uint16, granted byte) {
+	switch kind {
+	case packets.Puback, packets.Pubrec:
+		p := a.sent[id]
+		if p == nil {
+			if kind == packets.Pubrec {
+				a.conn.release(id) // it belongs to an earlier session
+			}
+			return
+		}
+		if kind == packets.Puback {
+			delete(a.sent, id)
+		} else {
+			p.received = true
+		}
+		if p.s != nil {
+			p.s.published(p.id)
+		} else if kind == packets.Pubrec {
+			p.released = true
+			a.conn.release(id)
+		}
+	case packets.Pubcomp:
+		if p := a.sent[id]; p != nil {
+			delete(a.sent, id)
+			if p.s != nil {
+				p.s.completed(p.id)
+			}
+		}
+	case packets.Suback:
+		q, ok := a.asked[id]
+		delete(a.asked, id)
+		if ok && granted > 2 {
+			a.remove(q.s, q.filter)
+		}
+		if ok {
+			q.s.subscribed(q.id, min(granted, a.grantedTo(q, granted)))
+		}
+	}
+}
+
+// grantedTo returns at most the requested QoS, as another client may have the filter with a higher one.
+func (a *aggregate) grantedTo(q request, granted byte) byte {
+	if sub := a.subscriptions[q.filter][q.s]; sub != nil {
+		return byte(sub.qos)
+	}
+	return granted
+}
+
+func (a *aggregate) remove(s *session, filter string) (last bool) {
+	sessions, ok := a.subscriptions[filter]
+	if !ok {
+		return false
+	}
+	delete(sessions, s)
+	if len(sessions) > 0 {
+		return false
+	}
+	delete(a.subscriptions, filter)
+	return true
+}
+
+// open begins a client's session, which only needs the shared connection.
+func (a *aggregate) open(s *session) {
+	if a.conn == nil && s.up != nil { // its session stays
+		s.send(&mqttsn.Connack{Code: mqttsn.Congestion})
+		s.suspend()
+		return
+	}
+	if a.conn == nil {
+		s.refused(errNoBroker)
+		return
+	}
+	if s.up == nil {
+		s.up = &aggregated{a: a, s: s, ids: map[uint16]uint16{}}
+	}
+	s.opened()
+}
+
+// forget removes a session's state here.
+func (a *aggregate) forget(s *session) {
+	for filter := range a.subscriptions {
+		if _, has := a.subscriptions[filter][s]; has && a.remove(s, filter) && a.conn != nil {
+			_ = a.conn.unsubscribe(filter, a.nextID())
+		}
+	}
+	for id, q := range a.asked {
+		if q.s == s {
+			delete(a.asked, id)
+		}
+	}
+	for id, p := range a.sent {
+		if p.s != s {
+			continue
+		}
+		p.s = nil
+		if p.received && !p.released && a.conn != nil { // nobody else will answer
+			p.released = true
+			a.conn.release(id)
+		}
+	}
+}
+
+// aggregated is one client's part of the connection.
+type aggregated struct {
+	a *aggregate
+	s *session
+	// The connection's ids of the client's messages of QoS 2.
+	ids map[uint16]uint16
+}
+
+func (u *aggregated) publish(m message, id uint16, _ bool) error {
+	a := u.a
+	if m.qos == 0 {
+		if a.conn == nil {
+			return errNoBroker
+		}
+		return a.conn.publish(m, 0, false)
+	}
+	if len(a.sent) >= maxOwnPending {
+		return errBrokerBusy
+	}
+	own := a.nextID()
+	p := &ownPublish{message: m, id: id}
+	if id != 0 {
+		p.s = u.s
+	}
+	if a.conn != nil {
+		if err := a.conn.publish(m, own, false); err != nil {
+			return err
+		}
+	}
+	a.sent[own] = p // without a connection the next one sends it
+	if m.qos == 2 && id != 0 {
+		u.ids[id] = own
+	}
+	return nil
+}
+
+func (u *aggregated) release(id uint16) error {
+	own := u.ids[id]
+	p := u.a.sent[own]
+	if p == nil || p.s != u.s || p.id != id || !p.received {
+		delete(u.ids, id)
+		u.s.completed(id) // it was released before
+		return errNoBroker
+	}
+	p.released = true
+	delete(u.ids, id)
+	if u.a.conn != nil {
+		u.a.conn.release(own)
+	}
+	return nil
+}
+
+func (u *aggregated) subscribe(filter string, qos int, id uint16) error {
+	a := u.a
+	if a.conn == nil {
+		return errNoBroker
+	}
+	if a.subscriptions[filter] == nil {
+		a.subscriptions[filter] = map[*session]*subscription{}
+	}
+	a.subscriptions[filter][u.s] = &subscription{qos: qos, made: a.g.now()}
+	own := a.nextID()
+	// Also if the broker has the filter already, as it answers with the retained messages.
+	if err := a.conn.subscribe(filter, a.maxQoS(filter), own); err != nil {
+		a.remove(u.s, filter)
+		return fmt.Errorf("subscription: %w", err)
+	}
+	a.asked[own] = request{s: u.s, id: id, filter: filter}
+	return nil
+}
+
+func (u *aggregated) unsubscribe(filter string, id uint16) error {
+	if _, has := u.a.subscriptions[filter][u.s]; has && u.a.remove(u.s, filter) && u.a.conn != nil {
+		_ = u.a.conn.unsubscribe(filter, u.a.nextID())
+	}
+	u.s.unsubscribed(id)
+	return nil
+}
+
+// received completes QoS 2. The broker had its answer on arrival, as one slow client would block all others.
+func (u *aggregated) received(d *delivery) {
+	if d.qos == 2 {
+		u.s.released(d.id, 0)
+	}
+}
+
+func (u *aggregated) done(*delivery) {}
+
+// end publishes the will, which is the gateway's task.
+func (u *aggregated) end(normally bool) {
+	if w := u.s.will; w != nil && !normally {
+		_ = u.publish(*w, 0, false)
+	}
+	u.s.will = nil
+}

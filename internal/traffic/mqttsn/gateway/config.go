@@ -1,0 +1,156 @@
+// Package gateway is a gateway of MQTT-SN 1.2 over UDP to an MQTT 3.1.1 broker: transparent (a connection to the broker for
+// each client) or aggregating (one for all), and a forwarder (forwarder.go).
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// Modes of a gateway.
+const (
+	Transparent = "Transparent"
+	Aggregating = "Aggregating"
+)
+
+// Config is a gateway's configuration.
+type Config struct {
+	// Name is the gateway's name, with which it logs in to the broker for its own connection.
+	Name string `json:"name"`
+	// Listen is the address and UDP port, by default :1884.
+	Listen string `json:"listen,omitempty"`
+	// GatewayID is the id in ADVERTISE and GWINFO; 1 by default.
+	GatewayID byte `json:"gatewayId,omitempty"`
+	// Mode is Transparent (the default) or Aggregating.
+	Mode string `json:"mode,omitempty"`
+	// Broker is host:port of the MQTT broker, Security that of the connections to it; nil for none.
+	Broker   string                  `json:"broker"`
+	Security *trafficconfig.Security `json:"security,omitempty"`
+	// PredefinedTopics are topics by id, in decimal, 1 to 65534. Clients may use them without REGISTER. QoS -1 has only these and short names.
+	PredefinedTopics map[string]string `json:"predefinedTopics,omitempty"`
+	// AdvertiseSeconds is the time between two ADVERTISE broadcasts; 0 for none.
+	AdvertiseSeconds int `json:"advertiseSeconds,omitempty"`
+	// AdvertiseNotOn is an interface without ADVERTISE broadcasts, as it is outside the experiment's network.
+	AdvertiseNotOn string `json:"advertiseNotOn,omitempty"`
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
+	MetricsPort int `json:"metricsPort,omitempty"`
+	// Seed seeds the back-off's jitter.
+	Seed int64 `json:"seed"`
+
+	// Limits. 0 selects the default.
+
+	// MaxClients is the most clients at once; by default 256.
+	MaxClients int `json:"maxClients,omitempty"`
+	// MaxTopics is the most topic ids of one client; by default 20000. All clients together have at most ten times as many.
+	MaxTopics int `json:"maxTopics,omitempty"`
+	// MaxQueued is the most messages queued for one client, which may be asleep; by default 1000.
+	MaxQueued int `json:"maxQueued,omitempty"`
+	// MaxQueuedBytes is the most bytes of content queued for all clients; by default 64 MiB.
+	MaxQueuedBytes int `json:"maxQueuedBytes,omitempty"`
+	// Window is the most unacknowledged messages of QoS 1 and 2, and registrations, of a client; by default 10.
+	Window int `json:"window,omitempty"`
+	// RetrySeconds and Retries are for packets that a client does not acknowledge; by default 10 and 5 (the specification's T_RETRY and N_RETRY).
+	RetrySeconds float64 `json:"retrySeconds,omitempty"`
+	Retries      int     `json:"retries,omitempty"`
+}
+
+// Validate returns what is wrong with a configuration, if anything.
+func (c Config) Validate() error {
+	switch {
+	case c.Name == "":
+		return fmt.Errorf("name is empty: want the gateway's name at the broker")
+	case c.Mode != "" && c.Mode != Transparent && c.Mode != Aggregating:
+		return fmt.Errorf("mode is %q: want %s or %s", c.Mode, Transparent, Aggregating)
+	case c.AdvertiseSeconds < 0 || c.AdvertiseSeconds > 65535:
+		return fmt.Errorf("advertiseSeconds is %d: want 0 to 65535", c.AdvertiseSeconds)
+	case c.MetricsPort < 0 || c.MetricsPort > 65535:
+		return fmt.Errorf("metricsPort is %d: want 0 to 65535", c.MetricsPort)
+	case !(c.RetrySeconds >= 0 && c.RetrySeconds <= 3600):
+		return fmt.Errorf("retrySeconds is %v: want 0 to 3600", c.RetrySeconds)
+	}
+	if host, port, err := net.SplitHostPort(c.Broker); err != nil || host == "" || port == "" {
+		return fmt.Errorf("broker %q: want host:port", c.Broker)
+	}
+	for name, n := range map[string]int{"maxClients": c.MaxClients, "maxTopics": c.MaxTopics, "maxQueued": c.MaxQueued,
+		"maxQueuedBytes": c.MaxQueuedBytes, "window": c.Window, "retries": c.Retries} {
+		if n < 0 {
+			return fmt.Errorf("%s is %d: want 1 or more, or 0 for the default", name, n)
+		}
+	}
+	if _, err := c.listen(); err != nil {
+		return err
+	}
+	_, err := c.predefined()
+	return err
+}
+
+func (c Config) listen() (netip.AddrPort, error) {
+	text := c.Listen
+	if text == "" {
+		text = ":1884"
+	}
+	if text[0] == ':' {
+		text = "0.0.0.0" + text
+	}
+	address, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return address, fmt.Errorf("listen is %q: want address:port or :port", c.Listen)
+	}
+	return address, nil
+}
+
+func (c Config) predefined() (map[uint16]string, error) {
+	topics := make(map[uint16]string, len(c.PredefinedTopics))
+	for text, topic := range c.PredefinedTopics {
+		id, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || id == 0 || id == reservedTopicID {
+			return nil, fmt.Errorf("predefinedTopics has the id %q: want 1 to %d", text, reservedTopicID-1)
+		}
+		if err := mqttwire.ValidTopic(topic); err != nil {
+			return nil, fmt.Errorf("predefinedTopics[%s]: %w", text, err)
+		}
+		topics[uint16(id)] = topic
+	}
+	return topics, nil
+}
+
+// reservedTopicID, like 0, is no topic's id (5.3.11).
+const reservedTopicID = 0xFFFF
+
+// withDefaults replaces zeros.
+func (c Config) withDefaults() Config {
+	set := func(value *int, standard int) {
+		if *value == 0 {
+			*value = standard
+		}
+	}
+	set(&c.MaxClients, 256)
+	set(&c.MaxTopics, 20000)
+	c.MaxTopics = min(c.MaxTopics, reservedTopicID-1)
+	set(&c.MaxQueued, 1000)
+	set(&c.MaxQueuedBytes, 64<<20)
+	set(&c.Window, 10)
+	set(&c.Retries, 5)
+	if c.RetrySeconds == 0 {
+		c.RetrySeconds = 10
+	}
+	if c.GatewayID == 0 {
+		c.GatewayID = 1
+	}
+	if c.Mode == "" {
+		c.Mode = Transparent
+	}
+	return c
+}
+
+func (c Config) retry() time.Duration { return time.Duration(c.RetrySeconds * float64(time.Second)) }
+
+// maxPayload is the largest payload to a client in one datagram.
+const maxPayload = mqttsn.MaxDatagram - mqttsn.PublishHeader

@@ -1,0 +1,260 @@
+// Package client is an MQTT/UDP client (github.com/dzavalishin/mqtt_udp): publish/subscribe without a broker, one
+// MQTT PUBLISH packet of QoS 0 form, without packet id, in one UDP datagram, broadcast to port 1883.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/quietio"
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/transport"
+)
+
+const (
+	// MaxDatagram is the largest content of an IPv4 datagram: 65535 bytes less the headers of IP and UDP.
+	MaxDatagram = 65507
+	// receiveBuffer is requested so that bursts of broadcasts wait in the kernel. net.core.rmem_max bounds it.
+	receiveBuffer = 4 << 20
+	firstRetry    = 100 * time.Millisecond
+	lastRetry     = 5 * time.Second
+)
+
+// Config is that of a client.
+type Config struct {
+	// Broadcast is the address:port to send to. Messages are received on its port.
+	Broadcast string
+	// Interface to use; by default the route's.
+	Interface string
+	// Filters of topics to receive; none for a client that only sends.
+	Filters []string
+	// Topic and PayloadBytes of the messages to send, for a check at the start; no topic for a client that only receives.
+	Topic        string
+	PayloadBytes int
+	// Warn logs a problem for people.
+	Warn func(text string)
+}
+
+// Client sends and receives MQTT/UDP.
+type Client struct {
+	config  Config
+	events  transport.Events
+	address netip.AddrPort
+	ctx     context.Context
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+
+	mu     sync.Mutex
+	sender *net.UDPConn
+	packet []byte
+}
+
+// Open is a transport.Open.
+func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
+	return New(Config{Broadcast: s.Broadcast, Interface: s.Interface, Filters: s.Filters(), Topic: s.LargestTopic, PayloadBytes: s.LargestBytes, Warn: s.Warn}, events)
+}
+
+// New checks the configuration, and tries to open the sockets until it works: the radio's
+// interface may not exist yet.
+func New(config Config, events transport.Events) (*Client, error) {
+	address, err := netip.ParseAddrPort(config.Broadcast)
+	if err != nil || !address.Addr().Is4() || address.Port() == 0 {
+		return nil, fmt.Errorf("broadcast %q: want IPv4 address:port, such as 198.18.9.255:1883", config.Broadcast)
+	}
+	for _, filter := range config.Filters {
+		if err := mqttwire.ValidFilter(filter); err != nil {
+			return nil, err
+		}
+	}
+	if config.Topic != "" {
+		packet, err := mqttwire.AppendPublish(nil, config.Topic, make([]byte, config.PayloadBytes))
+		if err != nil {
+			return nil, err
+		}
+		if len(packet) > MaxDatagram {
+			return nil, fmt.Errorf("payload of %d bytes on topic %s makes a packet of %d bytes: MQTT/UDP has one datagram for it, at most %d",
+				config.PayloadBytes, config.Topic, len(packet), MaxDatagram)
+		}
+	}
+	c := &Client{config: config, events: events, address: address}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.done.Add(1)
+	go func() {
+		defer c.done.Done()
+		c.run()
+	}()
+	return c, nil
+}
+
+// run opens the sockets and receives, again after each error.
+func (c *Client) run() {
+	for retry := firstRetry; c.ctx.Err() == nil; {
+		receiver, sender, err := c.open()
+		if err != nil {
+			c.events.Connection(false, err.Error())
+			select {
+			case <-c.ctx.Done():
+			case <-time.After(retry):
+			}
+			retry = min(2*retry, lastRetry)
+			continue
+		}
+		retry = firstRetry
+		c.use(receiver, sender)
+	}
+}
+
+// use receives until the socket fails or the client is closed.
+func (c *Client) use(receiver, sender *net.UDPConn) {
+	c.mu.Lock()
+	c.sender = sender
+	c.mu.Unlock()
+	c.events.Connection(true, "")
+	stop := context.AfterFunc(c.ctx, func() {
+		if receiver != nil {
+			_ = receiver.SetReadDeadline(time.Now())
+		}
+	})
+	defer stop()
+	reason := "closed"
+	if receiver != nil {
+		if err := c.receive(receiver); err != nil && c.ctx.Err() == nil {
+			reason = err.Error()
+		}
+		receiver.Close()
+	} else {
+		<-c.ctx.Done()
+	}
+	c.mu.Lock()
+	c.sender = nil
+	c.mu.Unlock()
+	sender.Close()
+	c.events.Connection(false, reason)
+}
+
+func (c *Client) open() (receiver, sender *net.UDPConn, err error) {
+	if len(c.config.Filters) > 0 {
+		// The wildcard address, as a socket bound to another one receives no broadcasts.
+		if receiver, err = c.listen(netip.AddrPortFrom(netip.IPv4Unspecified(), c.address.Port())); err != nil {
+			return nil, nil, fmt.Errorf("receive on port %d: %w", c.address.Port(), err)
+		}
+		_ = receiver.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are counted
+	}
+	if sender, err = c.listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
+		if receiver != nil {
+			receiver.Close()
+		}
+		return nil, nil, fmt.Errorf("send to %s: %w", c.address, err)
+	}
+	return receiver, sender, nil
+}
+
+func (c *Client) listen(local netip.AddrPort) (*net.UDPConn, error) {
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		err := raw.Control(func(descriptor uintptr) { failed = c.setOptions(int(descriptor)) })
+		return errors.Join(err, failed)
+	}}
+	socket, err := config.ListenPacket(c.ctx, "udp4", local.String())
+	if err != nil {
+		return nil, err
+	}
+	return socket.(*net.UDPConn), nil
+}
+
+func (c *Client) setOptions(fd int) error {
+	// With REUSEADDR every socket on the port receives each broadcast.
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return fmt.Errorf("SO_REUSEADDR: %w", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
+		return fmt.Errorf("SO_BROADCAST: %w", err)
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) // without it drops are not counted
+	if c.config.Interface == "" {
+		return nil
+	}
+	err := unix.BindToDevice(fd, c.config.Interface)
+	if errors.Is(err, unix.EPERM) {
+		c.config.Warn(fmt.Sprintf("may not bind to interface %s: routes decide where broadcasts go", c.config.Interface))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", c.config.Interface, err)
+	}
+	return nil
+}
+
+// receive reads datagrams until the socket fails.
+func (c *Client) receive(socket *net.UDPConn) error {
+	datagrams, err := quietio.NewDatagrams(socket, make([]byte, MaxDatagram+1), make([]byte, 64))
+	if err != nil {
+		return err
+	}
+	dropped, warned := uint32(0), false
+	for {
+		datagram, control, err := datagrams.Receive()
+		at := time.Now()
+		if err != nil {
+			return err
+		}
+		if total, ok := quietio.Overflow(control); ok && total != dropped {
+			c.events.Dropped(int(total - dropped))
+			dropped = total
+		}
+		p, err := mqttwire.ParsePublish(datagram, mqttwire.UDP)
+		if err != nil {
+			if !warned {
+				c.config.Warn(fmt.Sprintf("a datagram that is no MQTT/UDP message is ignored, as all such: %v", err))
+				warned = true
+			}
+			continue
+		}
+		if c.wants(p.Topic) {
+			c.events.Received(at, p.Topic, p.Payload)
+		}
+	}
+}
+
+func (c *Client) wants(topic string) bool {
+	for _, filter := range c.config.Filters {
+		if mqttwire.Match(filter, topic) {
+			return true
+		}
+	}
+	return false
+}
+
+// Publish broadcasts a message.
+func (c *Client) Publish(topic string, payload []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sender == nil {
+		return transport.ErrNotConnected
+	}
+	packet, err := mqttwire.AppendPublish(c.packet[:0], topic, payload)
+	c.packet = packet
+	if err != nil {
+		return err
+	}
+	at := time.Now()
+	if _, err := c.sender.WriteToUDPAddrPort(packet, c.address); err != nil {
+		return fmt.Errorf("broadcast to %s: %w", c.address, err)
+	}
+	c.events.Sent(at, topic, payload)
+	return nil
+}
+
+// Close closes the sockets. Nothing waits.
+func (c *Client) Close(context.Context) {
+	c.cancel()
+	c.done.Wait()
+}

@@ -1,0 +1,154 @@
+// Package broker is a broker of WS-Notification 1.3. Publishers send Notify to it. Consumers subscribe, and receive matching messages or
+// fetch them from pull points. It keeps the last message of each topic for GetCurrentMessage. Nothing outlives its process.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/appinstance"
+)
+
+// Config is a broker's configuration, a JSON file.
+type Config struct {
+	// Instance is node/app. The metrics have it.
+	Instance string `json:"instance"`
+	// Listen is the address of the service, such as :8080.
+	Listen string `json:"listen"`
+	// CertFile and KeyFile, as PEM, turn HTTPS on; both or none.
+	CertFile string `json:"certFile,omitempty"`
+	KeyFile  string `json:"keyFile,omitempty"`
+	// CAFile has the CA certificates for consumers with https addresses. Without it the broker refuses such consumers.
+	CAFile string `json:"caFile,omitempty"`
+	// UsernameFile and PasswordFile have the clients' login (HTTP basic authentication); both or none.
+	UsernameFile string `json:"usernameFile,omitempty"`
+	PasswordFile string `json:"passwordFile,omitempty"`
+	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
+	MetricsPort int `json:"metricsPort,omitempty"`
+	Limits
+}
+
+// Limits are a broker's limits. 0 selects the default.
+type Limits struct {
+	// QueueMessages is the most messages in a queue of one subscriber or pull point, by default 1000. Further ones are dropped.
+	QueueMessages int `json:"queueMessages,omitempty"`
+	// HeldMiB is the most MiB of queued and last messages, by default 256. Further ones are refused.
+	HeldMiB int `json:"heldMiB,omitempty"`
+	// Subscriptions is the limit of subscriptions, pull points and registered publishers each, by default 20000.
+	Subscriptions int `json:"subscriptions,omitempty"`
+	// Topics is the most topics whose last message is kept, by default 10000. The topic with the oldest message goes first.
+	Topics int `json:"topics,omitempty"`
+	// Failures is how many consecutive failed deliveries end a subscription, by default 20.
+	Failures int `json:"failures,omitempty"`
+	// Connections is the most simultaneous connections, by default 12000. Further ones wait.
+	Connections int `json:"connections,omitempty"`
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, d := range []struct {
+		value  *int
+		preset int
+	}{{&l.QueueMessages, 1000}, {&l.HeldMiB, 256}, {&l.Subscriptions, 20000}, {&l.Topics, 10000}, {&l.Failures, 20}, {&l.Connections, 12000}} {
+		if *d.value == 0 {
+			*d.value = d.preset
+		}
+	}
+	return l
+}
+
+// Validate returns what is wrong with a configuration, if anything.
+func (c Config) Validate() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("listen is %q: want host:port or :port", c.Listen)
+	}
+	for name, value := range map[string]int{
+		"queueMessages": c.QueueMessages, "heldMiB": c.HeldMiB, "subscriptions": c.Subscriptions, "topics": c.Topics, "failures": c.Failures, "connections": c.Connections,
+	} {
+		if value < 0 {
+			return fmt.Errorf("%s is %d: want a number from 1, or 0 for the default", name, value)
+		}
+	}
+	switch {
+	case c.Instance == "":
+		return errors.New("instance is empty: want node/app")
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		return fmt.Errorf("certFile is %q and keyFile %q: want both or none", c.CertFile, c.KeyFile)
+	case (c.UsernameFile == "") != (c.PasswordFile == ""):
+		return fmt.Errorf("usernameFile is %q and passwordFile %q: want both or none", c.UsernameFile, c.PasswordFile)
+	case c.MetricsPort < 0 || c.MetricsPort > 65535:
+		return fmt.Errorf("metricsPort is %d: want 0 to 65535", c.MetricsPort)
+	}
+	return nil
+}
+
+// login returns the clients' login; empty for none.
+func (c Config) login() (username, password string, err error) {
+	if c.UsernameFile == "" {
+		return "", "", nil
+	}
+	name, err1 := os.ReadFile(c.UsernameFile)
+	word, err2 := os.ReadFile(c.PasswordFile)
+	if err := errors.Join(err1, err2); err != nil {
+		return "", "", fmt.Errorf("login: %w", err)
+	}
+	return strings.TrimRight(string(name), "\r\n"), strings.TrimRight(string(word), "\r\n"), nil
+}
+
+// Serve runs the broker of a configuration file until ctx ends.
+func Serve(ctx context.Context, path string) error {
+	config, err := appinstance.ReadConfig[Config](path)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.Listen)
+	if err != nil {
+		return err
+	}
+	b, err := New(config)
+	if err != nil {
+		return err
+	}
+	if err := b.metrics.serve(ctx, config.MetricsPort); err != nil {
+		fmt.Fprintf(os.Stderr, "wsn-broker %s: %v: no metrics are served\n", config.Instance, err)
+	}
+	fmt.Fprintf(os.Stderr, "wsn-broker %s: listens on %s\n", config.Instance, listener.Addr())
+	return b.Run(ctx, listener)
+}
+
+// Timeouts of connections. A message of 2 kB over a link of 9.8 kbit/s with a full queue takes most of the minute.
+const (
+	headerTimeout = time.Minute
+	readTimeout   = 2 * time.Minute
+	writeTimeout  = 3 * time.Minute
+	idleTimeout   = 10 * time.Minute
+	maxHeader     = 16 << 10
+)
+
+// Run serves connections until ctx ends.
+func (b *Broker) Run(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: b, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader, ErrorLog: quiet}
+	defer context.AfterFunc(ctx, func() {
+		b.stop()
+		server.Close()
+	})()
+	go b.expire(ctx)
+	listener = limited(listener, b.limits.Connections)
+	err := error(nil)
+	if b.config.CertFile != "" {
+		err = server.ServeTLS(listener, b.config.CertFile, b.config.KeyFile)
+	} else {
+		err = server.Serve(listener)
+	}
+	b.stop()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,446 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/soap"
+	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+)
+
+// Paths of resources created on request; the id follows.
+const (
+	subscriptionPath = "/wsn/subscriptions/"
+	pullPointPath    = "/wsn/pullpoints/"
+	publisherPath    = "/wsn/publishers/"
+)
+
+const (
+	// maxReading is the most bytes of requests being read at once.
+	maxReading = 128 << 20
+	readPiece  = 16 << 10
+	// maxWait is the longest wait that a GetMessages may ask for.
+	maxWait = 30 * time.Second
+)
+
+// operation answers a message with a body and its action, or none for a message without response.
+type operation func(c *call) (string, error)
+
+// call is one request.
+type call struct {
+	*soap.Message
+	request *http.Request
+	// base is the beginning of addresses in answers, such as http://nor:8080.
+	base string
+	id   string
+}
+
+// operations has each service's operations, by the element in the body.
+func (b *Broker) operations(path string) (ops map[string]operation, id string) {
+	switch {
+	case path == wsn.BrokerPath:
+		return map[string]operation{"Notify": b.notify, "Subscribe": b.subscribe, "GetCurrentMessage": b.getCurrentMessage, "RegisterPublisher": b.registerPublisher}, ""
+	case path == wsn.PullPointPath:
+		return map[string]operation{"CreatePullPoint": b.createPullPoint}, ""
+	case strings.HasPrefix(path, subscriptionPath):
+		return map[string]operation{"Renew": b.renew, "Unsubscribe": b.unsubscribe, "PauseSubscription": b.pause, "ResumeSubscription": b.resume}, path[len(subscriptionPath):]
+	case strings.HasPrefix(path, pullPointPath):
+		return map[string]operation{"GetMessages": b.getMessages, "DestroyPullPoint": b.destroyPullPoint, "Notify": b.notifyPullPoint}, path[len(pullPointPath):]
+	case strings.HasPrefix(path, publisherPath):
+		return map[string]operation{"DestroyRegistration": b.destroyRegistration}, path[len(publisherPath):]
+	}
+	return nil, ""
+}
+
+// ServeHTTP answers one request.
+func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !b.authorized(r) {
+		b.metrics.rejected.WithLabelValues("login").Inc()
+		w.Header().Set("WWW-Authenticate", `Basic realm="WS-Notification"`)
+		http.Error(w, "want the user name and password of the experiment", http.StatusUnauthorized)
+		return
+	}
+	ops, id := b.operations(r.URL.Path)
+	switch {
+	case ops == nil:
+		http.Error(w, fmt.Sprintf("want %s or %s, or an address that they gave", wsn.BrokerPath, wsn.PullPointPath), http.StatusNotFound)
+		return
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "want POST of a SOAP message", http.StatusMethodNotAllowed)
+		return
+	}
+	data, release, err := b.read(r)
+	defer release()
+	if err != nil {
+		b.metrics.rejected.WithLabelValues("memory").Inc()
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	m, err := wsn.ParseMessage(data)
+	if err != nil {
+		b.fault(w, m, "malformed", err)
+		return
+	}
+	c := &call{Message: m, request: r, base: "http://" + r.Host, id: id}
+	if r.TLS != nil {
+		c.base = "https://" + r.Host
+	}
+	b.answer(w, c, ops)
+}
+
+func (b *Broker) answer(w http.ResponseWriter, c *call, ops map[string]operation) {
+	if c.Body == nil {
+		b.fault(w, c.Message, "malformed", &wsn.Fault{Reason: "the body is empty: want a message of WS-Notification"})
+		return
+	}
+	op, known := ops[c.Body.Name.Local]
+	if !known || c.Body.Name.Space != wsn.NSBase && c.Body.Name.Space != wsn.NSBrokered {
+		b.fault(w, c.Message, "malformed", &wsn.Fault{Reason: fmt.Sprintf("{%s}%s is no message of this service", c.Body.Name.Space, c.Body.Name.Local)})
+		return
+	}
+	body, err := op(c)
+	switch {
+	case err != nil:
+		b.fault(w, c.Message, "fault", err)
+	case body == "":
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		action := soap.ResponseAction(c.Action)
+		w.Header().Set("Content-Type", c.SOAP.ContentType(action))
+		write(w, http.StatusOK, wsn.Envelope(c.SOAP, soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: c.MessageID}, body))
+	}
+}
+
+// write writes a response in one piece.
+func write(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a lost client needs no answer
+}
+
+// fault answers with a fault. The request may be parsed only in part.
+func (b *Broker) fault(w http.ResponseWriter, m *soap.Message, reason string, err error) {
+	b.metrics.rejected.WithLabelValues(reason).Inc()
+	if m == nil {
+		m = &soap.Message{}
+	}
+	fault, ok := errors.AsType[*wsn.Fault](err)
+	if !ok {
+		fault = &wsn.Fault{Reason: err.Error()}
+	}
+	// SOAP 1.1 has one status for all faults. SOAP 1.2 (its HTTP binding) has another for the sender's.
+	status := http.StatusInternalServerError
+	switch {
+	case fault.Kind == wsn.ServerBusy:
+		status = http.StatusServiceUnavailable
+	case m.SOAP == soap.SOAP12:
+		status = http.StatusBadRequest
+	}
+	w.Header().Set("Content-Type", m.SOAP.ContentType(""))
+	write(w, status, wsn.FaultEnvelope(m.SOAP, m.MessageID, fault, b.now()))
+}
+
+// authorized compares in constant time.
+func (b *Broker) authorized(r *http.Request) bool {
+	if b.username == "" {
+		return true
+	}
+	name, word, _ := r.BasicAuth()
+	got, want := sha256.Sum256([]byte(name+"\x00"+word)), sha256.Sum256([]byte(b.username+"\x00"+b.password))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// read reads a request's body in pieces, and counts each when it arrives: a merely announced size uses no memory.
+func (b *Broker) read(r *http.Request) ([]byte, func(), error) {
+	var data []byte
+	counted := int64(0)
+	release := func() { b.reading.Add(-counted) }
+	for {
+		if cap(data)-len(data) < readPiece {
+			more := int64(max(readPiece, cap(data)))
+			if b.reading.Add(more) > maxReading {
+				b.reading.Add(-more)
+				return nil, release, errors.New("too much is being read at once")
+			}
+			counted += more
+			data = append(make([]byte, 0, len(data)+int(more)), data...)
+		}
+		n, err := r.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return data, release, nil
+		case err != nil:
+			return nil, release, err
+		case len(data) > wsn.MaxBytes:
+			return nil, release, fmt.Errorf("message has more than %d bytes", wsn.MaxBytes)
+		}
+	}
+}
+
+func (b *Broker) notify(c *call) (string, error) {
+	messages, err := wsn.ParseNotify(c.Body)
+	if err == nil {
+		err = b.publish(messages)
+	}
+	return "", err
+}
+
+// termination reads a time that must not have passed; zero is never.
+func (b *Broker) termination(text string, kind wsn.FaultKind) (time.Time, error) {
+	now := b.now()
+	at, err := wsn.ParseTermination(text, now)
+	if err != nil {
+		return at, &wsn.Fault{Kind: kind, MinimumTime: now, Reason: err.Error()}
+	}
+	if !at.IsZero() && !at.After(now) {
+		return at, &wsn.Fault{Kind: kind, MinimumTime: now, Reason: fmt.Sprintf("termination time %s has passed: it is %s", text, wsn.Time(now))}
+	}
+	return at, nil
+}
+
+func (b *Broker) subscribe(c *call) (string, error) {
+	request, err := wsn.ParseSubscribe(c.Body)
+	if err != nil {
+		return "", err
+	}
+	s := &subscription{id: newID(), consumer: request.Consumer, soap: c.SOAP}
+	for _, x := range request.Topics {
+		filter, err := x.Filter()
+		if err != nil {
+			return "", err
+		}
+		s.filters = append(s.filters, filter)
+	}
+	if s.endpoint, err = wsn.ParseEndpoint(request.Consumer.Address); err != nil {
+		return "", &wsn.Fault{Kind: wsn.SubscribeCreationFailed, Reason: "consumer reference: " + err.Error()}
+	}
+	if s.termination, err = b.termination(request.Termination, wsn.UnacceptableInitialTermination); err != nil {
+		return "", err
+	}
+	s.reference.Address = c.base + subscriptionPath + s.id
+	ctx, cancel := context.WithCancel(b.ctx)
+	s.cancel = cancel
+	if err := b.addSubscription(s); err != nil {
+		cancel()
+		return "", err
+	}
+	if s.pullPoint == nil {
+		go b.deliver(ctx, s)
+	}
+	return wsn.Subscribed{Subscription: s.reference, Now: b.now(), Termination: s.termination}.Body(), nil
+}
+
+// addSubscription adds a subscription of a pull point of this broker, under any of the broker's names, or of a remote consumer.
+func (b *Broker) addSubscription(s *subscription) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id, ok := strings.CutPrefix(s.endpoint.Path, pullPointPath); ok {
+		s.pullPoint = b.pullPoints[id]
+	}
+	switch {
+	case len(b.subscriptions) >= b.limits.Subscriptions:
+		return &wsn.Fault{Kind: wsn.SubscribeCreationFailed, Reason: fmt.Sprintf("there are %d subscriptions: want no more", len(b.subscriptions))}
+	case s.pullPoint == nil && s.endpoint.Secure && b.tls == nil:
+		return &wsn.Fault{Kind: wsn.SubscribeCreationFailed, Reason: fmt.Sprintf("consumer %s: the broker has no certificates to check its own against", s.consumer.Address)}
+	case s.pullPoint == nil:
+		s.queue = newQueue(b.limits.QueueMessages)
+	}
+	b.subscriptions[s.id] = s
+	b.metrics.subscriptions.Set(float64(len(b.subscriptions)))
+	return nil
+}
+
+// find finds the called subscription.
+func (b *Broker) find(c *call) (*subscription, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	s, ok := b.subscriptions[c.id]
+	if !ok || s.expired(b.now()) {
+		return nil, &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no subscription %.40q", c.id)}
+	}
+	return s, nil
+}
+
+func (b *Broker) renew(c *call) (string, error) {
+	s, err := b.find(c)
+	if err != nil {
+		return "", err
+	}
+	text, err := wsn.ParseRenew(c.Body)
+	if err != nil {
+		return "", err
+	}
+	at, err := b.termination(text, wsn.UnacceptableTermination)
+	if err != nil {
+		return "", err
+	}
+	s.setTermination(at)
+	return wsn.RenewedBody(at, b.now()), nil
+}
+
+func (b *Broker) unsubscribe(c *call) (string, error) {
+	if _, err := b.find(c); err != nil {
+		return "", err
+	}
+	b.endSubscription(c.id, "unsubscribed")
+	return wsn.EmptyBody("UnsubscribeResponse"), nil
+}
+
+func (b *Broker) pause(c *call) (string, error)  { return b.setPaused(c, true) }
+func (b *Broker) resume(c *call) (string, error) { return b.setPaused(c, false) }
+
+// setPaused pauses or resumes a subscription. Messages of a paused one are queued. Pull points have no pause, as nothing is sent to them.
+func (b *Broker) setPaused(c *call, paused bool) (string, error) {
+	s, err := b.find(c)
+	if err != nil {
+		return "", err
+	}
+	s.setPaused(paused)
+	return wsn.EmptyBody(c.Body.Name.Local + "Response"), nil
+}
+
+func (b *Broker) createPullPoint(c *call) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.pullPoints) >= b.limits.Subscriptions {
+		return "", &wsn.Fault{Kind: wsn.UnableToCreatePullPoint, Reason: fmt.Sprintf("there are %d pull points: want no more", len(b.pullPoints))}
+	}
+	id := newID()
+	b.pullPoints[id] = &pullPoint{queue: newQueue(b.limits.QueueMessages), last: b.now()}
+	b.metrics.pullPoints.Set(float64(len(b.pullPoints)))
+	return wsn.PullPointBody(soap.EPR{Address: c.base + pullPointPath + id}), nil
+}
+
+func (b *Broker) findPullPoint(c *call) (*pullPoint, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	p, ok := b.pullPoints[c.id]
+	if !ok {
+		return nil, &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no pull point %.40q", c.id)}
+	}
+	return p, nil
+}
+
+// wait returns the client's preferred wait (RFC 7240), up to maxWait.
+func wait(r *http.Request) time.Duration {
+	for _, header := range r.Header.Values("Prefer") {
+		for preference := range strings.SplitSeq(header, ",") {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(preference), "wait="); ok {
+				if seconds, err := strconv.ParseUint(text, 10, 16); err == nil {
+					return min(time.Duration(seconds)*time.Second, maxWait)
+				}
+			}
+		}
+	}
+	return 0
+}
+
+func (b *Broker) getMessages(c *call) (string, error) {
+	p, err := b.findPullPoint(c)
+	if err != nil {
+		return "", err
+	}
+	most, err := wsn.ParseGetMessages(c.Body)
+	if err != nil {
+		return "", err
+	}
+	p.use(b.now())
+	items := p.get(c.request.Context(), most, wait(c.request))
+	messages := make([]wsn.NotificationMessage, len(items))
+	for i, item := range items {
+		messages[i] = item.notification()
+	}
+	b.metrics.pulled.Add(float64(len(items)))
+	return wsn.MessagesBody(messages...), nil
+}
+
+func (b *Broker) destroyPullPoint(c *call) (string, error) {
+	if !b.endPullPoint(c.id) {
+		return "", &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no pull point %.40q", c.id)}
+	}
+	return wsn.EmptyBody("DestroyPullPointResponse"), nil
+}
+
+// notifyPullPoint accepts messages that another producer sends to a pull point.
+func (b *Broker) notifyPullPoint(c *call) (string, error) {
+	p, err := b.findPullPoint(c)
+	if err != nil {
+		return "", err
+	}
+	messages, err := wsn.ParseNotify(c.Body)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range messages {
+		m := &message{topic: n.Topic, producer: n.Producer, content: append([]byte(nil), n.Message...), held: &b.held}
+		if !p.queue.push(item{m, n.Subscription}) {
+			b.metrics.dropped.WithLabelValues(dropQueue).Inc()
+		}
+	}
+	return "", nil
+}
+
+func (b *Broker) getCurrentMessage(c *call) (string, error) {
+	x, err := wsn.ParseGetCurrentMessage(c.Body)
+	if err != nil {
+		return "", err
+	}
+	topic, err := x.Topic()
+	if err != nil {
+		return "", err
+	}
+	content, ok := b.current(topic)
+	if !ok {
+		return "", &wsn.Fault{Kind: wsn.NoCurrentMessageOnTopic, Reason: fmt.Sprintf("no message has come on topic %s", x.Text)}
+	}
+	return wsn.CurrentMessageBody(content), nil
+}
+
+func (b *Broker) registerPublisher(c *call) (string, error) {
+	r, err := wsn.ParseRegisterPublisher(c.Body)
+	if err != nil {
+		return "", err
+	}
+	if r.Demand {
+		return "", &wsn.Fault{Kind: wsn.PublisherRegistrationFailed, Reason: "demand-based publishing is not offered: want Demand false"}
+	}
+	for _, x := range r.Topics {
+		if _, err := x.Filter(); err != nil {
+			return "", err
+		}
+	}
+	end, err := b.termination(r.Termination, wsn.UnacceptableInitialTermination)
+	if err != nil {
+		return "", err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.registrations) >= b.limits.Subscriptions {
+		return "", &wsn.Fault{Kind: wsn.PublisherRegistrationFailed, Reason: fmt.Sprintf("there are %d publishers: want no more", len(b.registrations))}
+	}
+	id := newID()
+	b.registrations[id] = end
+	b.metrics.registrations.Set(float64(len(b.registrations)))
+	return wsn.RegisteredBody(soap.EPR{Address: c.base + publisherPath + id}, soap.EPR{Address: c.base + wsn.BrokerPath}), nil
+}
+
+func (b *Broker) destroyRegistration(c *call) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.registrations[c.id]; !ok {
+		return "", &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no publisher %.40q", c.id)}
+	}
+	delete(b.registrations, c.id)
+	b.metrics.registrations.Set(float64(len(b.registrations)))
+	return wsn.BrokeredBody("DestroyRegistrationResponse"), nil
+}

@@ -1,0 +1,265 @@
+package client
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/testjava"
+	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
+	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// recorder passes connections on and keeps what goes over them.
+type recorder struct {
+	net.Listener
+	mu          sync.Mutex
+	connections [][2]*bytes.Buffer // what came from the client, and from the server
+}
+
+func record(t *testing.T, server string) *recorder {
+	t.Helper()
+	listener, err := net.Listen("tcp", address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{Listener: listener}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go r.pass(client, server)
+		}
+	}()
+	return r
+}
+
+func (r *recorder) pass(client net.Conn, server string) {
+	defer client.Close()
+	broker, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer broker.Close()
+	kept := [2]*bytes.Buffer{{}, {}}
+	r.mu.Lock()
+	r.connections = append(r.connections, kept)
+	r.mu.Unlock()
+	done := make(chan struct{}, 2)
+	for i, way := range [2][2]net.Conn{{client, broker}, {broker, client}} {
+		go func() {
+			_, _ = io.Copy(io.MultiWriter(way[1], lockedWriter{&r.mu, kept[i]}), way[0])
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}
+
+type lockedWriter struct {
+	*sync.Mutex
+	io.Writer
+}
+
+func (w lockedWriter) Write(p []byte) (int, error) {
+	w.Lock()
+	defer w.Unlock()
+	return w.Writer.Write(p)
+}
+
+// conversation of all messages of clients with a broker through a recorder.
+func conversation(t *testing.T) (both [][2][]byte) {
+	t.Helper()
+	at := address(t)
+	startBroker(t, at, wsnbroker.Config{})
+	r := record(t, at)
+	through := r.Addr().String()
+	config := subscriber(through, "/PRT/+/location", "a b/#", "{urn:x}a/#")
+	config.WSN = &trafficconfig.WSN{PullPoint: true}
+	_, got := startClient(t, config)
+	p, _ := startClient(t, publisher(through, 1))
+	for _, content := range contents {
+		publish(t, p, "/PRT/x.1/location", content)
+		publish(t, p, "{urn:x}a/1", content)
+	}
+	eventually(t, "messages", func() bool { return len(got.got()) == 2*len(contents) })
+	time.Sleep(250 * time.Millisecond) // a renewal
+	session := &session{client: p, broker: through, subscriptions: nil}
+	conn, err := net.Dial("tcp", through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.use(conn)
+	defer session.conn.Close()
+	broker := reference{session.address(wsn.BrokerPath), wsn.BrokerPath}
+	topic := wsn.TopicOf("/PRT/x.1/location").Expression()
+	for _, call := range []struct {
+		action, body string
+		fault        bool
+	}{
+		{wsn.ActionGetCurrentMessage, wsn.GetCurrentMessageBody(topic), false},
+		{wsn.ActionGetCurrentMessage, wsn.GetCurrentMessageBody(wsn.TopicOf("none").Expression()), true},
+		{wsn.ActionRegisterPublisher, wsn.RegisterPublisher{Topics: []wsn.TopicExpression{topic}, Termination: wsn.Time(time.Now().Add(time.Hour))}.Body(), false},
+		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Termination: "2020-01-01T00:00:00Z"}.Body(), true},
+		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{{Dialect: "urn:x"}}}.Body(), true},
+	} {
+		if _, err := session.call(t.Context(), broker, call.action, call.body); (err != nil) != call.fault {
+			t.Errorf("%s: %v", call.action, err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, kept := range r.connections {
+		both = append(both, [2][]byte{bytes.Clone(kept[0].Bytes()), bytes.Clone(kept[1].Bytes())})
+	}
+	return both
+}
+
+func TestTsharkDissectsAllMessages(t *testing.T) {
+	if _, err := exec.LookPath("tshark"); err != nil {
+		t.Skip("tshark is not installed (Debian package tshark)")
+	}
+	capture := filepath.Join(t.TempDir(), "all.pcap")
+	var all []byte
+	messages := 0
+	connections := conversation(t)
+	for side, ports := range []string{"40000,8080", "8080,40000"} {
+		// text2pcap makes a capture of what went one way, of all connections as if they were one.
+		var dump strings.Builder
+		for _, connection := range connections {
+			dump.WriteString(hexDump(connection[side]))
+		}
+		command := exec.Command("text2pcap", "-q", "-T", ports, "-", capture)
+		command.Stdin = strings.NewReader(dump.String())
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		out, err := exec.Command("tshark", "-r", capture, "-d", "tcp.port==8080,http", "-V").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		messages += strings.Count(string(out), "eXtensible Markup Language")
+		all = append(all, out...)
+	}
+	if bytes.Contains(bytes.ToLower(all), []byte("malformed")) || messages < 20 {
+		t.Errorf("%d messages of XML; want 20 at least, and none malformed", messages)
+	}
+}
+
+// hexDump as text2pcap reads it, in segments of 32 kB.
+func hexDump(data []byte) string {
+	var b strings.Builder
+	for segment := range slices.Chunk(data, 32<<10) {
+		for i := 0; i < len(segment); i += 16 {
+			fmt.Fprintf(&b, "%06x % x\n", i, segment[i:min(i+16, len(segment))])
+		}
+		fmt.Fprintf(&b, "%06x\n", len(segment))
+	}
+	return b.String()
+}
+
+// TestMessagesAreValidByTheSchemasOfOASIS takes the schemas from CXF's jar.
+func TestMessagesAreValidByTheSchemasOfOASIS(t *testing.T) {
+	if _, err := exec.LookPath("xmllint"); err != nil {
+		t.Skip("xmllint is not installed (Debian package libxml2-utils)")
+	}
+	schema := schemas(t)
+	folder := t.TempDir()
+	names := map[string]bool{}
+	var files []string
+	for _, connection := range conversation(t) {
+		for _, way := range connection {
+			for _, body := range bodies(t, way) {
+				names[body.Name.Local] = true
+				path := filepath.Join(folder, fmt.Sprintf("%s-%d.xml", body.Name.Local, len(files)))
+				if err := os.WriteFile(path, body.Standalone(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				files = append(files, path)
+			}
+		}
+	}
+	for _, want := range []string{"Notify", "Subscribe", "SubscribeResponse", "Renew", "RenewResponse", "CreatePullPoint", "CreatePullPointResponse", "GetMessages",
+		"GetMessagesResponse", "GetCurrentMessage", "GetCurrentMessageResponse", "RegisterPublisher", "RegisterPublisherResponse",
+		"NoCurrentMessageOnTopicFault", "UnacceptableInitialTerminationTimeFault", "TopicExpressionDialectUnknownFault"} {
+		if !names[want] {
+			t.Errorf("there is no %s among the messages: %v", want, names)
+		}
+	}
+	if out, err := exec.Command("xmllint", append([]string{"--noout", "--nonet", "--schema", schema}, files...)...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%.4000s", err, out)
+	}
+}
+
+// schemas unpacks them and makes one that has them all.
+func schemas(t *testing.T) string {
+	t.Helper()
+	_, libraries := testjava.Jars(t, pom)
+	found, err := filepath.Glob(filepath.Join(libraries, "cxf-services-wsn-api-*.jar"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("jars with the schemas: %v, %v", found, err)
+	}
+	jar, err := zip.OpenReader(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer jar.Close()
+	folder := t.TempDir()
+	for _, file := range jar.File {
+		if !strings.HasSuffix(file.Name, ".xsd") {
+			continue
+		}
+		text, err := fs.ReadFile(jar, file.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(file.Name)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(folder, "all.xsd")
+	err = os.WriteFile(path, []byte(`<xsd:schema xmlns:xsd="http://www.w3.org/2001/XMLSchema">`+
+		`<xsd:import namespace="`+wsn.NSBase+`" schemaLocation="b-2.xsd"/><xsd:import namespace="`+wsn.NSBrokered+`" schemaLocation="br-2.xsd"/></xsd:schema>`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// bodies of all envelopes in what went one way; of faults what their detail has.
+func bodies(t *testing.T, stream []byte) (found []*soap.Element) {
+	t.Helper()
+	const first, last = "<?xml", "</soap:Envelope>"
+	for {
+		begin := bytes.Index(stream, []byte(first))
+		if begin < 0 {
+			return found
+		}
+		end := bytes.Index(stream[begin:], []byte(last)) + begin + len(last)
+		root, err := soap.ParseXML(stream[begin:end])
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream = stream[end:]
+		body := root.Child(root.Name.Space, "Body").Children[0]
+		if detail := body.Child("", "detail"); detail != nil {
+			body = detail.Children[0]
+		}
+		found = append(found, body)
+	}
+}
