@@ -126,3 +126,17 @@ func Pause(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
+
+// Every calls f at an interval until ctx ends.
+func Every(ctx context.Context, interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			f()
+		}
+	}
+}

@@ -3,18 +3,20 @@ package radiod
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 
+	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/worker"
 )
 
 // openHosts listens for the radiods of other hosts. It returns nil if this host's address is not known;
 // networks then end at this host.
-func openHosts(o Options, manager *worker.Manager) (*worker.Hosts, error) {
+func openHosts(o Options, log *slog.Logger, manager *worker.Manager, recorder hosts.Recorder) (*hosts.Hosts, error) {
 	if o.HostIP == "" {
 		return nil, nil
 	}
@@ -27,7 +29,9 @@ func openHosts(o Options, manager *worker.Manager) (*worker.Hosts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return worker.NewHosts(worker.HostsOptions{Host: o.Host, Address: net.JoinHostPort(o.HostIP, port), Key: key, Conn: conn, Manager: manager}), nil
+	h := hosts.New(hosts.Options{Host: o.Host, Address: net.JoinHostPort(o.HostIP, port), Key: key, Conn: conn, Log: log, Recorder: recorder, Changed: manager.Changed})
+	manager.SetHosts(h)
+	return h, nil
 }
 
 // hostKey returns this host's key. It stays the same until a reboot, so that peers accept a new worker as the

@@ -31,9 +31,11 @@ import (
 	"vignette.dev/vignette/internal/metricreaders"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/cluster"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -166,8 +168,8 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 
 // serve runs all parts until one fails or ctx ends.
 func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Driver, keeper *holder.Client, held map[string]int, config *rest.Config) error {
-	var cluster atomic.Pointer[worker.Cluster]
-	sampler := &worker.Sampler{Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
+	var api atomic.Pointer[cluster.Cluster]
+	sampler := &samples.Sampler{Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
 	if err := sampler.Open(); err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 		return err
 	}
 	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Radio: radio, Keeper: keeper,
-		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: worker.ChangedBy(&cluster)}
+		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: cluster.ChangedBy(&api)}
 	if archive != nil {
 		options.Scenarios = archive
 	}
@@ -185,8 +187,8 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	if err != nil {
 		return err
 	}
-	sampler.Manager, sampler.Captures = manager, captures
-	hosts, err := openHosts(o, manager)
+	sampler.Source, sampler.Captures = manager, captures
+	hosts, err := openHosts(o, log, manager, sampler)
 	if err != nil {
 		return err
 	}
@@ -194,12 +196,12 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	if err := manager.Restore(held); err != nil {
 		log.Error("restore attachments", "error", err)
 	}
-	c, err := worker.NewCluster(config, worker.ClusterOptions{Host: o.Host, Namespace: o.Namespace, DNSNamespace: o.DNSNamespace,
+	c, err := cluster.New(config, cluster.Options{Host: o.Host, Namespace: o.Namespace, DNSNamespace: o.DNSNamespace,
 		ClusterDNS: o.ClusterDNS, Scrapers: o.Scrapers, ServerService: o.ServerService, ResolvConf: o.ResolvConf, Log: log})
 	if err != nil {
 		return err
 	}
-	cluster.Store(c)
+	api.Store(c)
 	readers, err := metricreaders.New(config, log)
 	if err != nil {
 		return fmt.Errorf("API server: %w", err)
@@ -220,7 +222,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
 	parts.run(cancel, func() error { return sampler.Run(ctx) })
 	parts.run(cancel, func() error { return captures.Run(ctx) })
-	collect := []prometheus.Collector{manager, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{PidFn: manager.RoutersProcess, Namespace: "vignette_routers"})}
+	collect := append(manager.Collectors(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{PidFn: manager.RoutersProcess, Namespace: "vignette_routers"}))
 	if hosts != nil {
 		collect = append(collect, hosts)
 		parts.run(cancel, func() error { return hosts.Run(ctx, sampler) })

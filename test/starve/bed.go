@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/internal/runapi"
@@ -54,7 +55,7 @@ func carry() error {
 	if err != nil {
 		return err
 	}
-	sampler := &worker.Sampler{Manager: manager, Archive: archive{file}, Host: host, Directory: "spool", Log: log}
+	sampler := &samples.Sampler{Source: manager, Archive: archive{file}, Host: host, Directory: "spool", Log: log}
 	if err := sampler.Open(); err != nil {
 		return err
 	}

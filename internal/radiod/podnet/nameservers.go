@@ -20,3 +20,13 @@ func NameServers(file io.Reader) (servers []netip.Addr) {
 	}
 	return servers
 }
+
+// ParseAddresses returns the addresses among texts.
+func ParseAddresses(texts []string) (addresses []netip.Addr) {
+	for _, text := range texts {
+		if address, err := netip.ParseAddr(text); err == nil {
+			addresses = append(addresses, address.Unmap())
+		}
+	}
+	return addresses
+}

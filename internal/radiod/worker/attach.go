@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"time"
 
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -34,7 +34,7 @@ func (m *Manager) Serve(request wire.Request, namespace *os.File) wire.Answer {
 	}
 	if err != nil {
 		answer.Error = err.Error()
-		if answer.Retry && !m.refused.shouldLog(memberKey{request.PodUID, request.Interface}) {
+		if answer.Retry && !m.refused.shouldLog(membership.Key{request.PodUID, request.Interface}) {
 			return answer // the plugin repeats it several times a second
 		}
 		m.Log.Warn("request of the CNI plugin failed", "command", request.Command, "pod", request.PodUID,
@@ -59,8 +59,8 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 		return wire.Answer{Retry: true}, err
 	}
 	answer := wire.Answer{MAC: a.Member.MAC, Address: a.Member.Address, MTU: mtu}
-	if existing := m.existing(a.key()); existing != nil {
-		if existing.wireAttachment() == a.wireAttachment() && existing.Namespace == identity && existing.isIntact(namespace) {
+	if existing := m.existing(a.Key()); existing != nil {
+		if existing.Wire() == a.Wire() && existing.Namespace == identity && existing.isIntact(namespace) {
 			return answer, nil
 		}
 		if err := m.remove(existing); err != nil {
@@ -71,7 +71,7 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 		return wire.Answer{}, fmt.Errorf("attach pod %s to %s: %w", request.PodUID, request.Interface, err)
 	}
 	took := time.Since(start)
-	m.attach.add(took)
+	m.attach.Observe(took.Seconds())
 	m.Log.Info("attached", "pod", request.PodUID, "namespace", request.PodNamespace, "name", request.PodName,
 		"interface", request.Interface, "address", a.Member.Address, "took", took)
 	return answer, nil
@@ -79,25 +79,23 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 
 // admit decides by the pod's UID and the interface only.
 func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachment, int, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	n, member := m.memberFor(&request)
 	if member == nil {
 		return nil, 0, fmt.Errorf("pod UID %s is not a member of a radio network with interface %q: only pods that the operator "+
 			"made for an experiment's node are, with the interface named after the network", request.PodUID, request.Interface)
 	}
-	a := &attachment{record: record{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
+	a := &attachment{Attachment: membership.Attachment{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
 		ContainerID: request.ContainerID, Interface: member.Interface, Configuration: request.Configuration,
-		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.object.UID),
-		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member, Engine: n.object.Spec.Engine},
-		congestionControl: n.object.Spec.TCPCongestionControl, fd: -1}
+		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.UID),
+		RunUID: string(n.Spec.Experiment.UID), Network: n.Spec.Network, Member: *member, Engine: n.Spec.Engine},
+		congestionControl: n.Spec.TCPCongestionControl, fd: -1}
 	if member.Runtime == v1alpha1.RuntimeVM {
-		a.Guest = &guest{TAP: request.Interface}
+		a.Guest = &membership.Guest{TAP: request.Interface}
 	}
-	return a, int(n.object.Spec.MTU), nil
+	return a, int(n.Spec.MTU), nil
 }
 
-func (m *Manager) existing(key memberKey) *attachment {
+func (m *Manager) existing(key membership.Key) *attachment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.attachments[key]
@@ -106,9 +104,9 @@ func (m *Manager) existing(key memberKey) *attachment {
 // isIntact reports whether the interface is in the namespace as it was attached.
 func (a *attachment) isIntact(namespace *os.File) bool {
 	return netns.Do(namespace, func() error {
-		state, err := podnet.Read(a.link())
+		state, err := podnet.Read(a.Link())
 		if err == nil && state.Index != a.Index {
-			err = fmt.Errorf("interface %s: has index %d, ours had %d", a.link(), state.Index, a.Index)
+			err = fmt.Errorf("interface %s: has index %d, ours had %d", a.Link(), state.Index, a.Index)
 		}
 		return errors.Join(err, a.verifyGuest())
 	}) == nil
@@ -116,15 +114,15 @@ func (a *attachment) isIntact(namespace *os.File) bool {
 
 // create makes and sets up the radio; a failure leaves nothing behind.
 func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error) {
-	i, err := podnet.ParseInterface(a.link(), a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
+	i, err := podnet.ParseInterface(a.Link(), a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
 	if err != nil {
 		return err
 	}
 	i.Owner, i.ForwardOnly = m.ownerOf(a), a.Guest != nil
-	if err := m.store.removeCounters(a.id()); err != nil { // left by a worker that died before it wrote its record
+	if err := m.folder.Remove(counterFiles, a.ID()); err != nil { // left by a worker that died before it wrote its record
 		return err
 	}
-	a.counters, _ = m.openCountersOf(a.id())
+	a.counters, _ = m.openCountersOf(a.ID())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.remove(a))
@@ -141,7 +139,7 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 		return err
 	}
 	m.setCongestionControl(a, namespace)
-	if err := m.store.put(attachmentFiles, a.id(), &a.record); err != nil {
+	if err := m.folder.Put(attachmentFiles, a.ID(), &a.Attachment); err != nil {
 		return err
 	}
 	if err := m.join(a); err != nil {
@@ -176,7 +174,7 @@ func (m *Manager) setCongestionControl(a *attachment, namespace *os.File) {
 // prepare inspects the pod's namespace before the radio is made.
 func (a *attachment) prepare() error {
 	// A radio of that name is left from a worker that died before it wrote its record.
-	if err := podnet.Remove(a.link()); err != nil {
+	if err := podnet.Remove(a.Link()); err != nil {
 		return err
 	}
 	if a.Guest != nil {
@@ -237,19 +235,10 @@ func (m *Manager) freeIndex(a *attachment) int {
 	return index
 }
 
-func parseAddresses(texts []string) (addresses []netip.Addr) {
-	for _, text := range texts {
-		if address, err := netip.ParseAddr(text); err == nil {
-			addresses = append(addresses, address.Unmap())
-		}
-	}
-	return addresses
-}
-
 // delete removes a container's attachment, unless another container's has replaced it.
 func (m *Manager) delete(which wire.Attachment) error {
 	m.mu.Lock()
-	keys := m.keysOf(func(a *attachment) bool { return a.wireAttachment() == which })
+	keys := m.keysOf(func(a *attachment) bool { return a.Wire() == which })
 	m.mu.Unlock()
 	var err error
 	for _, key := range keys {
@@ -274,7 +263,7 @@ func (m *Manager) findAttachment(request wire.Request) *attachment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attachments {
-		if a.PodUID == request.PodUID && a.wireAttachment() == request.Attachment {
+		if a.PodUID == request.PodUID && a.Wire() == request.Attachment {
 			return a
 		}
 	}
@@ -286,6 +275,6 @@ func (m *Manager) findAttachment(request wire.Request) *attachment {
 // network configurations in two namespaces.
 func (m *Manager) collectGarbage(request wire.Request) error {
 	return m.removeWithoutNamespace(func(a *attachment) bool {
-		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, a.wireAttachment())
+		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, a.Wire())
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
@@ -148,7 +149,7 @@ func TestTAPsOfADeadWorkersHalfDoneAddAreReplaced(t *testing.T) {
 	set(t, m, networkOf("run", "vhf", "pod-1"))
 	p := newPod(t, "pod-1")
 	p.attach(t, m, "vhf")
-	if err := m.store.remove(attachmentFiles, "pod-1_vhf"); err != nil { // as if it had not been written
+	if err := m.folder.Remove(attachmentFiles, "pod-1_vhf"); err != nil { // as if it had not been written
 		t.Fatal(err)
 	}
 	next, held := managerWith(t, parent, directory)
@@ -224,7 +225,7 @@ func TestOnlyAttachmentsWithoutANamespaceAreGarbage(t *testing.T) {
 	alive, dead := newPod(t, "pod-1"), newPod(t, "pod-2")
 	alive.attach(t, m, "vhf")
 	dead.attach(t, m, "vhf")
-	a := m.existing(memberKey{"pod-2", "vhf"})
+	a := m.existing(membership.Key{"pod-2", "vhf"})
 	a.Namespace.Inode = 1 // no namespace has it: as if its end was not reported
 	request := alive.request("GC", "")
 	request.Configuration = "exp-vhf" // with an empty list of valid attachments
@@ -234,7 +235,7 @@ func TestOnlyAttachmentsWithoutANamespaceAreGarbage(t *testing.T) {
 	if !alive.has(t, "vhf") {
 		t.Error("the attachment of a live namespace was removed")
 	}
-	if dead.has(t, "vhf") || m.existing(a.key()) != nil {
+	if dead.has(t, "vhf") || m.existing(a.Key()) != nil {
 		t.Error("the attachment without a namespace is still there")
 	}
 }
@@ -571,7 +572,7 @@ func TestRulesThatCouldNotBeRenewedAreTriedAgain(t *testing.T) {
 	set(t, m, networkOf("run", "vhf", "pod-1"))
 	p := newPod(t, "pod-1")
 	p.attach(t, m, "vhf")
-	a := m.existing(memberKey{"pod-1", "vhf"})
+	a := m.existing(membership.Key{"pod-1", "vhf"})
 	path := a.NamespacePath
 	a.NamespacePath, m.Finder.Proc = "/nowhere", "/nowhere"
 	allowed := podnet.Allowed{Hosts: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
@@ -760,8 +761,8 @@ func TestNodesHaveTheCongestionControlThatTheExperimentAsksFor(t *testing.T) {
 				}
 				return err
 			})
-			if got := m.congestionControl(string(n.UID)); got != want {
-				t.Errorf("the status tells %q; want %s", got, want)
+			if status, _ := m.HostStatus(string(n.UID)); status.CongestionControl != want {
+				t.Errorf("the status tells %q; want %s", status.CongestionControl, want)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/routing/routerprocess"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -88,6 +89,16 @@ func managerOf(t *testing.T, parent *holder.Holder, directory string, options dr
 		}
 	})
 	return m, held
+}
+
+// newSampler makes a sampler of a worker, with an empty folder.
+func newSampler(t *testing.T, m *Manager) *samples.Sampler {
+	t.Helper()
+	s := &samples.Sampler{Source: m, Host: "host", Directory: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	if err := s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // networkOf makes a RadioNetwork with one member per pod UID, NEM ids from 1.

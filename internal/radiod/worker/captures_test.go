@@ -20,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -40,7 +41,7 @@ type captureBed struct {
 	t      *testing.T
 	api    *httptest.Server
 	stop   context.CancelFunc
-	sample *Sampler
+	sample *samples.Sampler
 }
 
 func newCaptureBed(t *testing.T, captures ...runapi.PlannedCapture) *captureBed {
@@ -78,8 +79,7 @@ func (b *captureBed) worker(change ...func(*capture.Options)) *Manager {
 	}
 	m, held := managerWith(b.t, b.parent, b.directory)
 	m.Captures = captures
-	b.sample = newSampler(filepath.Join(b.directory, "spool"))
-	b.sample.Manager, b.sample.Captures, b.sample.Archive = m, captures, b.as("radiod")
+	b.sample = &samples.Sampler{Source: m, Captures: captures, Archive: b.as("radiod"), Host: "host", Directory: filepath.Join(b.directory, "spool"), Log: slog.New(slog.DiscardHandler)}
 	if err := b.sample.Open(); err != nil {
 		b.t.Fatal(err)
 	}

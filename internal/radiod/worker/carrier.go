@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -51,7 +52,7 @@ func (m taps) put(a *attachment, i podnet.Interface, namespace *os.File) error {
 		return err
 	}
 	a.fd = fd
-	if err := m.Keeper.Hold(a.id(), fd); err != nil {
+	if err := m.Keeper.Hold(a.ID(), fd); err != nil {
 		return err
 	}
 	return m.moveAndLoadRules(a, temporary, i, namespace)
@@ -60,14 +61,14 @@ func (m taps) put(a *attachment, i podnet.Interface, namespace *os.File) error {
 // adopt opens the TAP of a record in its pod's namespace and passes it to the parent.
 func (m taps) adopt(a *attachment, namespace *os.File) error {
 	err := netns.Do(namespace, func() (err error) {
-		a.fd, err = tap.Open(a.link(), a.Index)
+		a.fd, err = tap.Open(a.Link(), a.Index)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	a.Pinned = true
-	return errors.Join(m.store.put(attachmentFiles, a.id(), &a.record), m.Keeper.Hold(a.id(), a.fd))
+	return errors.Join(m.folder.Put(attachmentFiles, a.ID(), &a.Attachment), m.Keeper.Hold(a.ID(), a.fd))
 }
 
 func (m taps) join(n *network, a *attachment) error {
@@ -83,14 +84,14 @@ func (m taps) join(n *network, a *attachment) error {
 			n.running.Pause()
 		}
 	}
-	key, containerID := a.key(), a.ContainerID
+	key, containerID := a.Key(), a.ContainerID
 	options := driver.PortOptions{Descriptor: a.fd,
 		PortOptions: radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac, Ledger: &a.counters.ledger},
 		Gone:        func() { m.interfaceGone(key, containerID) }}
 	if err := m.setCaptures(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
 		n.message = err.Error()
 		if !m.restoring && !n.hasBegun() { // a run does not begin without its captures
-			a.captureError = asRefusal(err)
+			a.captureError = refusal.Of(err)
 		}
 	}
 	port, err := n.running.Attach(options)
@@ -114,7 +115,7 @@ func (m taps) destroy(a *attachment) error {
 	if a.fd < 0 || !m.mayClose(a) {
 		return nil
 	}
-	return errors.Join(tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
+	return errors.Join(tap.Destroy(a.fd), m.Keeper.Drop(a.ID()))
 }
 
 func (m taps) release(a *attachment) {
@@ -127,10 +128,10 @@ func (m taps) release(a *attachment) {
 // verifyInterface checks that the radio of a record still exists and has the same owner, on a thread in its
 // namespace.
 func (a *attachment) verifyInterface(owner string) error {
-	state, err := podnet.Read(a.link())
+	state, err := podnet.Read(a.Link())
 	replaced := state.Index != a.Index || state.Owner != "" && state.Owner != owner
 	if errors.Is(err, os.ErrNotExist) || err == nil && replaced {
-		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.link())
+		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.Link())
 	}
 	if guestErr := a.verifyGuest(); err == nil && guestErr != nil {
 		return fmt.Errorf("%w: the wire to QEMU is gone: %w", netns.ErrGone, guestErr)

@@ -14,6 +14,8 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -132,7 +134,7 @@ func (m *Manager) replay(n *network, now int64) *replay {
 	missing := m.updateEnvironment(n)
 	r, err := replayUntil(&n.object.Spec, n.environment, now)
 	r.silencedByAdministrator = r.silencedByAdministrator || missing != nil
-	n.trouble = errors.Join(missing, asRefusal(err))
+	n.trouble = errors.Join(missing, refusal.Of(err))
 	return r
 }
 
@@ -182,13 +184,35 @@ func (m *Manager) schedule(n *network, r *replay) {
 	})
 }
 
+// silentRadios has the radios of a network that may not transmit.
+type silentRadios struct {
+	all   bool
+	radio func(*radio.Port) phy.Radio // nil for models without radio silence of single nodes
+}
+
+func (q *silentRadios) includes(nem int32) bool {
+	if q == nil {
+		return false
+	}
+	return q.all || q.radio != nil && !q.radio(&radio.Port{PortOptions: radio.PortOptions{NEM: int(nem)}}).Transmit
+}
+
+// publishSilence stores which radios are silent, for the routers. It must not block, because the network's loop
+// calls it.
+func (m *Manager) publishSilence(n *network, s settings, silent bool) {
+	q := &silentRadios{all: silent}
+	switch s := s.(type) {
+	case pipeSettings:
+		q.radio = s.Radio
+	case slotSettings:
+		q.radio = s.Radio
+	}
+	n.silentRadios.Store(q)
+	m.routers.Wake()
+}
+
 // changeCounters count the changes of running networks.
 type changeCounters struct{ applied, late atomic.Uint64 }
-
-var (
-	changesTotal = prometheus.NewDesc("vignette_radio_changes_total", "Changes of running networks carried out.", nil, nil)
-	changesLate  = prometheus.NewDesc("vignette_radio_changes_late_total", "Changes of running networks carried out more than 2 ms late.", nil, nil)
-)
 
 // countChange counts a change. It must not block, because the network's loop calls it.
 func (m *Manager) countChange(network string, late time.Duration) {
@@ -199,7 +223,10 @@ func (m *Manager) countChange(network string, late time.Duration) {
 	}
 }
 
-func (c *changeCounters) collect(to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(changesTotal, prometheus.CounterValue, float64(c.applied.Load()))
-	to <- prometheus.MustNewConstMetric(changesLate, prometheus.CounterValue, float64(c.late.Load()))
+func (c *changeCounters) collectors() []prometheus.Collector {
+	counter := func(name, help string, value *atomic.Uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "vignette_radio_changes_" + name, Help: help}, func() float64 { return float64(value.Load()) })
+	}
+	return []prometheus.Collector{counter("total", "Changes of running networks carried out.", &c.applied),
+		counter("late_total", "Changes of running networks carried out more than 2 ms late.", &c.late)}
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -10,6 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/state"
+)
+
+// attachmentFiles, networkFiles and counterFiles are kinds of files in the state folder. Counters are not JSON, despite
+// their names.
+const (
+	attachmentFiles = "attachments"
+	networkFiles    = "networks"
+	counterFiles    = "counters"
 )
 
 // counterPage has one attachment's counters, in a mapped file. The kernel keeps it when the worker is killed at any
@@ -35,8 +43,12 @@ type counterFile struct {
 }
 
 // openCounters opens an attachment's counters; fresh reports whether they are new.
-func (s store) openCounters(name string) (b *counterFile, fresh bool, err error) {
-	file, err := os.OpenFile(s.countersPath(name), os.O_CREATE|os.O_RDWR, 0o600)
+func openCounters(folder state.Folder, name string) (b *counterFile, fresh bool, err error) {
+	path, err := folder.Path(counterFiles, name)
+	if err != nil {
+		return nil, false, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
 	}
@@ -61,7 +73,7 @@ func (s store) openCounters(name string) (b *counterFile, fresh bool, err error)
 // openCountersOf opens an attachment's counters. If that fails it returns memory that a kill would lose, so that the
 // node still gets its radio.
 func (m *Manager) openCountersOf(id string) (b *counterFile, fresh bool) {
-	b, fresh, err := m.store.openCounters(id)
+	b, fresh, err := openCounters(m.folder, id)
 	if err != nil {
 		m.Log.Error("this attachment's counters will not outlive the worker", "error", err)
 		return &counterFile{counterPage: &counterPage{}}, true
@@ -84,13 +96,4 @@ func (b *counterFile) unreportedLosses() uint64 {
 // ringCounts returns the frames that found no room in the TAP's ring while radiod worked, and while it was down.
 func (b *counterFile) ringCounts() (drops, restarted uint64) {
 	return b.ringDrops - b.ringRestarted, b.ringRestarted
-}
-
-func (s store) countersPath(name string) string { return s.path(counterFiles, name) }
-
-func (s store) removeCounters(name string) error {
-	if err := os.Remove(s.countersPath(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("counters of %s: %w", name, err)
-	}
-	return nil
 }

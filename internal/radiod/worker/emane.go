@@ -10,6 +10,8 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/emaned"
+	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/veth"
@@ -27,7 +29,7 @@ const temporaryVeth = "vgveth0"
 type veths struct{ *Manager }
 
 func (m veths) put(a *attachment, i podnet.Interface, namespace *os.File) error {
-	if err := veth.Create(namespace, temporaryVeth, veth.ParkedName(a.id()), i); err != nil {
+	if err := veth.Create(namespace, temporaryVeth, veth.ParkedName(a.ID()), i); err != nil {
 		return err
 	}
 	err := netns.Do(namespace, func() (err error) {
@@ -45,7 +47,7 @@ func (m veths) put(a *attachment, i podnet.Interface, namespace *os.File) error 
 func (m veths) adopt(*attachment, *os.File) error { return nil }
 
 func (m veths) join(n *network, a *attachment) error {
-	m.attachments[a.key()] = a
+	m.attachments[a.Key()] = a
 	m.updateDriver(a.NetworkUID, n)
 	return nil
 }
@@ -75,10 +77,10 @@ func (m veths) destroy(a *attachment) error {
 	}
 	defer namespace.Close()
 	return netns.Do(namespace, func() error {
-		if state, err := podnet.Read(a.link()); err != nil || state.Index != a.Index {
+		if state, err := podnet.Read(a.Link()); err != nil || state.Index != a.Index {
 			return nil // another interface has the name now
 		}
-		return veth.Remove(a.link())
+		return veth.Remove(a.Link())
 	})
 }
 
@@ -92,7 +94,7 @@ func (m *Manager) updateDriver(uid string, n *network) {
 	in := emaned.Input{Network: n.object, Parked: map[int32]string{}}
 	for _, a := range m.attachments {
 		if a.NetworkUID == uid {
-			in.Parked[a.Member.NEM] = veth.ParkedName(a.id())
+			in.Parked[a.Member.NEM] = veth.ParkedName(a.ID())
 		}
 	}
 	if len(in.Parked) == 0 {
@@ -115,7 +117,7 @@ func (m *Manager) updateDriver(uid string, n *network) {
 		return
 	}
 	name := n.object.Spec.Network
-	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.driverChanged(n) }, Ship: func(datagram []byte) { m.shipOTA(uid, datagram) },
+	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.driverChanged(n) }, Ship: func(datagram []byte) { m.hosts.Load().ShipOTA(uid, datagram) },
 		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { m.countChange(name, late) }}, in)
 }
 
@@ -169,9 +171,9 @@ func (n *network) readEMANE(a *attachment) {
 
 // countEMANE returns the counters of a network that EMANE carries; the lock is held. With reset, receivers'
 // links are sampled in rotation if a sample has no room for all.
-func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*RoutingCounters, reset bool) NetworkCounters {
+func (m *Manager) countEMANE(uid string, n *network, routed map[membership.Key]*figures.Routing, reset bool) NetworkCounters {
 	spec := &n.object.Spec
-	counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Loop: noLoop, Physical: true}
+	counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Loop: figures.NoLoop, Physical: true}
 	var here []*attachment
 	for _, a := range m.attachments {
 		if a.NetworkUID == uid {
@@ -181,7 +183,7 @@ func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*Routi
 	slices.SortFunc(here, func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
 	for _, a := range here {
 		n.readEMANE(a)
-		node := NodeCounters{Node: a.Member.Node, Counters: a.counters.ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.key()]}
+		node := NodeCounters{Node: a.Member.Node, Counters: a.counters.ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.Key()]}
 		if spec.Waveform.TDMA != nil {
 			node.Classes = []int{} // slots are counted; EMANE does not report queues
 		}
@@ -193,7 +195,7 @@ func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*Routi
 }
 
 func (n *network) countEMANELinks(counted *NetworkCounters, here []*attachment, reset bool) {
-	room, turn := maxLinkSeries, 0
+	room, turn := figures.MaxLinkSeries, 0
 	if reset && len(here) > 0 {
 		room, turn = runapi.MaxRadioLinks, n.nextReceiver%len(here)
 		n.nextReceiver = 0
@@ -216,7 +218,7 @@ func (n *network) countEMANELinks(counted *NetworkCounters, here []*attachment, 
 			if !known {
 				loss = math.NaN()
 			}
-			counted.Links = append(counted.Links, LinkCounters{Receiver: a.Member.Node, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: loss, Heard: l.Received, missed: l.Missed})
+			counted.Links = append(counted.Links, LinkCounters{Receiver: a.Member.Node, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: loss, Heard: l.Received, Missed: l.Missed})
 		}
 	}
 	if full && !reset {

@@ -16,6 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/emane/emanetest"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -272,9 +273,10 @@ func TestARadioOfEMANEThatNoNetworkListsIsSwept(t *testing.T) {
 	}
 	a.attach(t, m, "vhf")
 	m.mu.Lock() // as if radiod had lost its record
-	delete(m.attachments, memberKey{a.uid, "vhf"})
-	m.forgetMembers(string(n.UID), n)
+	delete(m.attachments, membership.Key{a.uid, "vhf"})
 	m.mu.Unlock()
+	m.members.Detach(m.members.Attachment(membership.Key{PodUID: a.uid, Interface: "vhf"}))
+	m.members.Remove(string(n.UID))
 	if err := netns.Do(a.namespace, m.sweepPod); err != nil {
 		t.Fatal(err)
 	}

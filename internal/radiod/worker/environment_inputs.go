@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -36,7 +37,7 @@ func (m *Manager) updateEnvironment(n *network) error {
 	}
 	if !s.effects && s.source == v1alpha1.PathlossScenario && (compiled == nil || !compiled.HasPathloss()) {
 		n.stopPreparer()
-		return asRefusal(errNoPathloss)
+		return refusal.Of(errNoPathloss)
 	}
 	if n.preparer != nil && n.preparer.preparer.equal(s) {
 		return nil
@@ -48,7 +49,7 @@ func (m *Manager) updateEnvironment(n *network) error {
 	o, err := newBackgroundPreparer(s, steps, func(err error) { go m.preparationFailed(n, err) })
 	n.stopPreparer()
 	if err != nil {
-		return asRefusal(err)
+		return refusal.Of(err)
 	}
 	n.preparer = o
 	n.environment.moments.Store(o.momentChain)
@@ -77,7 +78,7 @@ func (m *Manager) preparationFailed(n *network, err error) {
 	if err != nil {
 		m.Log.Error("prepare a network's pathloss", "network", n.object.Name, "error", err)
 	}
-	n.preparationError = asRefusal(err)
+	n.preparationError = refusal.Of(err)
 	m.Changed(n.object)
 }
 

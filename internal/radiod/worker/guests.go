@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/vmnic"
@@ -17,14 +18,13 @@ import (
 // eth0 is the name that container runtimes give a pod's first interface; KubeVirt relies on it.
 const eth0 = "eth0"
 
-// memberFor returns the member of a request of the runtime; the lock is held. KubeVirt chooses the names of a
-// virtual machine's interfaces. The configuration then names the network. The launcher's UID still proves
-// that the machine is a member.
-func (m *Manager) memberFor(request *wire.Request) (*network, *v1alpha1.Member) {
-	if n, member := m.member(memberKey{request.PodUID, request.Interface}); member != nil {
+// memberFor returns the member of a request of the runtime. KubeVirt chooses the names of a virtual machine's
+// interfaces. The configuration then names the network. The launcher's UID still proves that the machine is a member.
+func (m *Manager) memberFor(request *wire.Request) (*v1alpha1.RadioNetwork, *v1alpha1.Member) {
+	if n, member := m.members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Interface}); member != nil {
 		return n, member
 	}
-	if n, member := m.member(memberKey{request.PodUID, request.Network}); member != nil && member.Runtime == v1alpha1.RuntimeVM {
+	if n, member := m.members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Network}); member != nil && member.Runtime == v1alpha1.RuntimeVM {
 		return n, member
 	}
 	return nil, nil
@@ -77,5 +77,5 @@ func (a *attachment) verifyGuest() error {
 	if a.Guest == nil {
 		return nil
 	}
-	return errors.Join(vmnic.Check(a.Guest.TAP, a.Guest.Index), vmnic.Check(a.link(), a.Index))
+	return errors.Join(vmnic.Check(a.Guest.TAP, a.Guest.Index), vmnic.Check(a.Link(), a.Index))
 }

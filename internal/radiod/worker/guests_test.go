@@ -18,6 +18,7 @@ import (
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/holder"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/vmnic"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -484,7 +485,7 @@ func TestEndingsOfAVirtualMachine(t *testing.T) {
 		"the namespace goes": func(t *testing.T, b *machineBed) {
 			_ = b.qemu.Close()
 			b.machine.end()
-			eventually(t, "the attachment is gone", func() bool { return b.manager.existing(memberKey{"vm-1", "vhf"}) == nil })
+			eventually(t, "the attachment is gone", func() bool { return b.manager.existing(membership.Key{"vm-1", "vhf"}) == nil })
 			b.machine.namespace = nil
 		},
 	} {
@@ -538,7 +539,7 @@ func TestAVirtualMachinesRadioGoesOnThroughRestarts(t *testing.T) {
 				if err := b.manager.RemovePinned(); err != nil {
 					t.Error(err)
 				}
-				return b.manager.existing(memberKey{"vm-1", "vhf"}) == nil
+				return b.manager.existing(membership.Key{"vm-1", "vhf"}) == nil
 			})
 		})
 	}
@@ -585,18 +586,6 @@ func TestOrphansOfVirtualMachinesAreRemoved(t *testing.T) {
 	_ = b.qemu.Close()
 	if radiods, qemus := sweep(); radiods || qemus {
 		t.Error("an orphan is left")
-	}
-}
-
-func TestALaunchersNamespaceHasNoRouterAndNoSocketOfRadiods(t *testing.T) {
-	m := newManager(t)
-	n := ofMachine(networkOf("run", "vhf", "vm-1"))
-	n.Spec.Routing = &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}
-	set(t, m, n)
-	newLauncher(t, "vm-1").attach(t, m)
-	m.reconcileQueues()
-	if wanted := m.wantedDomains(); len(wanted) > 0 || m.hasQueueServer("vm-1") {
-		t.Errorf("routers %v, socket %v; want none: the guest's kernel is another", wanted, m.hasQueueServer("vm-1"))
 	}
 }
 

@@ -112,19 +112,6 @@ func TestWhatEMANESendsStaysOnItsHostOnceNoOtherHasMembers(t *testing.T) {
 	eventually(t, "it does not any more", func() bool { send(); return len(far.hears()) == 0 })
 }
 
-func TestWhatAnotherHostSendsOfANetworkThatEMANEDoesNotCarryHereIsCountedUnusable(t *testing.T) {
-	a, b, _, _, _, _ := together(t, v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{}})
-	driven := &remoteHost{peer: a.hosts.peers.Peer("host-b")}
-	for id := range a.hosts.byID {
-		driven.id = id
-	}
-	before := b.hosts.countersOf("host-a").unusable.Load()
-	for _, message := range [][]byte{{otaVersion}, append(append([]byte{otaVersion}, driven.id[:]...), "hello"...), append([]byte{otaVersion}, make([]byte, 40)...)} {
-		driven.peer.Send(message)
-	}
-	eventually(t, "all three are counted", func() bool { return b.hosts.countersOf("host-a").unusable.Load() == before+3 })
-}
-
 func TestAnOverTheAirChannelNeedsItsDevice(t *testing.T) {
 	p := newPod(t, "pod")
 	p.do(t, func() error {

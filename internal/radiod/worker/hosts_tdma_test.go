@@ -71,8 +71,8 @@ func playSlots(t *testing.T, sites ...*site) slotsTest {
 				r.worst = max(r.worst, time.Duration(c.Nodes[i].WorstLateness))
 			}
 		}
-		for _, c := range s.hosts.counters {
-			r.late, r.unusable = r.late+c.late.Load(), r.unusable+c.unusable.Load()
+		for _, c := range s.hosts.States() {
+			r.late, r.unusable = r.late+c.Late, r.unusable+c.Unusable
 		}
 	}
 	return r
@@ -211,9 +211,7 @@ func asOnOne(t *testing.T, one, several slotsTest, sites []*site) {
 	var bound time.Duration
 	for _, s := range sites {
 		for _, other := range sites {
-			if peer := s.hosts.peers.Peer(other.hosts.Host); peer != nil {
-				bound = max(bound, peer.Clock().Uncertainty)
-			}
+			bound = max(bound, s.sees(other.hosts.Host).Clock.Uncertainty)
 		}
 	}
 	got, want := medianOf(several.delays), medianOf(one.delays)
@@ -245,7 +243,7 @@ func TestSlotsGoByOneHostsClock(t *testing.T) {
 	off := func() time.Duration {
 		return time.Duration(clockOf(b).offset() - clock.EpochOffset() - int64(250*time.Millisecond))
 	}
-	uncertainty := b.hosts.peers.Peer("host-a").Clock().Uncertainty + 50*time.Microsecond
+	uncertainty := b.sees("host-a").Clock.Uncertainty + 50*time.Microsecond
 	if off().Abs() > uncertainty {
 		t.Errorf("host-b's slots are %v off host-a's clock; want within %v", off(), uncertainty)
 	}

@@ -2,11 +2,9 @@ package worker
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +14,9 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/hosts"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -40,7 +41,7 @@ type gapNotes struct {
 	gaps []runapi.RadioGap
 }
 
-func (g *gapNotes) Record(_ string, gaps []runapi.RadioGap, _ []NetworkCounters) error {
+func (g *gapNotes) Record(_ string, gaps []runapi.RadioGap, _ []figures.Network) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.gaps = append(g.gaps, gaps...)
@@ -51,7 +52,7 @@ func (g *gapNotes) unreachable() (found []runapi.RadioGap) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, gap := range g.gaps {
-		if gap.Gap == gapUnreachable {
+		if gap.Gap == "hostUnreachable" {
 			found = append(found, gap)
 		}
 	}
@@ -61,8 +62,18 @@ func (g *gapNotes) unreachable() (found []runapi.RadioGap) {
 // site is one host of a test's.
 type site struct {
 	*Manager
-	hosts *Hosts
+	hosts *hosts.Hosts
 	gaps  *gapNotes
+}
+
+// sees returns the state of another host.
+func (s *site) sees(host string) (state hosts.State) {
+	for _, state = range s.hosts.States() {
+		if state.Host == host {
+			return state
+		}
+	}
+	return hosts.State{}
 }
 
 // skewedClock clocks are ahead, and drift by parts of a second in a second.
@@ -86,11 +97,12 @@ func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *sit
 		t.Fatal(err)
 	}
 	began := clock.Monotonic()
-	s.hosts = NewHosts(HostsOptions{Host: name, Address: conn.LocalAddr().String(), Key: key, Conn: &cable{conn, cut}, Manager: s.Manager,
+	s.hosts = hosts.New(hosts.Options{Host: name, Address: conn.LocalAddr().String(), Key: key, Conn: &cable{conn, cut}, Log: s.Log, Recorder: s.gaps, Changed: s.Changed,
 		PeerTime: func(monotonic int64) int64 {
 			return monotonic + int64(skew.ahead) + int64(skew.drift*float64(monotonic-began))
 		},
 		Realtime: func() int64 { return clock.Realtime() + int64(skew.realtime) }, MTU: func(netip.AddrPort) int { return 1400 }})
+	s.SetHosts(s.hosts)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = s.hosts.Run(ctx, nil) })
@@ -104,9 +116,8 @@ func publish(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) {
 	told := n.DeepCopy()
 	told.Generation = 1
 	for _, s := range sites {
-		var status hostStatus
-		s.describeHost(string(n.UID), &status)
-		entry := v1alpha1.RadioNetworkHost{Host: s.hosts.Host, Peer: &status.peer}
+		status, _ := s.HostStatus(string(n.UID))
+		entry := v1alpha1.RadioNetworkHost{Host: s.hosts.Host, Peer: &status.Peer}
 		for _, a := range s.attachments {
 			entry.NEMs = append(entry.NEMs, a.Member.NEM)
 		}
@@ -159,12 +170,11 @@ func spreadOver(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) (pods []
 				continue
 			}
 			eventually(t, s.hosts.Host+" knows the clock of "+other.hosts.Host, func() bool {
-				peer := s.hosts.peers.Peer(other.hosts.Host)
-				return peer != nil && peer.Clock().Known
+				return s.sees(other.hosts.Host).Clock.Known
 			})
 		}
-		s.hosts.followClocks()
 	}
+	time.Sleep(200 * time.Millisecond) // by then time slots follow these clocks
 	return pods
 }
 
@@ -201,11 +211,11 @@ func TestFramesCrossHostsAtTheModelsTimeWhateverTheirClocksShow(t *testing.T) {
 	}
 	slices.Sort(delays)
 	t.Logf("delay %v to %v, median %v; host-b's clock by host-a: %+v", delays[0], delays[len(delays)-1], delays[len(delays)/2],
-		a.hosts.peers.Peer("host-b").Clock())
+		a.sees("host-b").Clock)
 	if delays[0] < delay-time.Millisecond || delays[0] > delay+20*time.Millisecond {
 		t.Errorf("the fastest datagram took %v; want %v", delays[0], delay)
 	}
-	offset := a.hosts.peers.Peer("host-b").Clock()
+	offset := a.sees("host-b").Clock
 	if (offset.Offset - 250*time.Millisecond).Abs() > offset.Uncertainty+50*time.Microsecond {
 		t.Errorf("the clock of host-b is %v ± %v ahead; it is 250 ms", offset.Offset, offset.Uncertainty)
 	}
@@ -220,8 +230,8 @@ func TestFramesCrossHostsAtTheModelsTimeWhateverTheirClocksShow(t *testing.T) {
 		t.Errorf("%d frames received; want at least 21", got)
 	}
 	var late uint64
-	for _, c := range b.hosts.counters {
-		late += c.late.Load()
+	for _, c := range b.hosts.States() {
+		late += c.Late
 	}
 	t.Logf("%d transmissions came late", late)
 }
@@ -241,10 +251,9 @@ func losesAHost(t *testing.T, waveform v1alpha1.WaveformSpec) {
 	}
 	cut.Store(true)
 	eventually(t, "both record it", func() bool { return len(a.gaps.unreachable()) == 1 && len(b.gaps.unreachable()) == 1 })
-	var status hostStatus
-	a.describeHost(string(n.UID), &status)
-	if !strings.Contains(status.message, "host host-b: not reachable since 2") {
-		t.Errorf("message %q; want it to name host-b", status.message)
+	status, _ := a.HostStatus(string(n.UID))
+	if !strings.Contains(status.Message, "host host-b: not reachable since 2") {
+		t.Errorf("message %q; want it to name host-b", status.Message)
 	}
 	if reaches(t, here, at) {
 		t.Error("a frame went to a lost host")
@@ -255,8 +264,7 @@ func losesAHost(t *testing.T, waveform v1alpha1.WaveformSpec) {
 	if gaps[0].ToNanoseconds != 0 || gaps[1].ToNanoseconds-gaps[1].FromNanoseconds < int64(peers.LostAfter) || gaps[0].FromNanoseconds != gaps[1].FromNanoseconds {
 		t.Errorf("gaps %+v; want one that begins, and the same that ends at least %v later", gaps, peers.LostAfter)
 	}
-	a.describeHost(string(n.UID), &status)
-	if strings.Contains(a.hosts.trouble(string(n.UID)), "reachable") {
+	if strings.Contains(a.hosts.Trouble(string(n.UID)), "reachable") {
 		t.Error("the message stays")
 	}
 	eventually(t, "frames go from host to host again", func() bool { return reaches(t, here, at) })
@@ -273,7 +281,7 @@ func reaches(t *testing.T, from *pod, at *net.UDPConn) bool {
 
 func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
 	a, b, _, _, n, _ := together(t, linkOf("1ms"))
-	if err := b.removeIf(memberKey{"pod-2", "vhf"}, nil); err != nil {
+	if err := b.removeIf(membership.Key{"pod-2", "vhf"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, n, a, b)
@@ -281,67 +289,9 @@ func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
 	if gaps := append(a.gaps.unreachable(), b.gaps.unreachable()...); len(gaps) > 0 {
 		t.Errorf("gaps %+v; want none", gaps)
 	}
-	a.hosts.wiring.Lock()
-	ports := len(a.hosts.networks["run-1vhf"].ports)
-	a.hosts.wiring.Unlock()
-	if ports != 0 {
+	ports := 0
+	a.networks["run-1vhf"].running.Do(func(r *radio.Network, _ radio.Model) { ports = r.Ports() })
+	if ports != 1 {
 		t.Error("host-a still has a port for the node that is gone")
 	}
-}
-
-func TestWrittenShipmentsAreReadAsTheyWere(t *testing.T) {
-	same := func(x int64) int64 { return x + 5 }
-	for name, s := range map[string]radio.Shipment{
-		"a frame for all":   {Source: 65534, Index: 7, Sent: 1, Start: 2, Due: 3, Bytes: 3, Data: []byte{1, 2, 3}},
-		"a frame for some":  {Source: 1, Receivers: []uint16{2, 65534}, Due: -9, Bytes: 1, Data: []byte{9}},
-		"only interference": {Source: 3, FrequencyHertz: 2.4e9, PowerDBm: -3.5, RateBitsPerSecond: 1e6, Bytes: 900},
-		"a slot": {Source: 3, Slot: 1 << 40, SlotDuration: 4, OnAir: 3, Start: 5, Due: 9, Bytes: 40, Parts: []radio.Part{
-			{Destination: 0xffffffffffff, Class: 4, Sequence: 1 << 33, Offset: 3, Bytes: 2, Last: true, Sent: -7, Data: []byte{1, 2, 3, 4, 5}},
-			{Destination: 0x020200000001, Bytes: 20, Sent: 8}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			id, got, err := parseShipment(appendShipment(nil, networkIDOf("uid"), &s, same))
-			if err != nil || id != networkIDOf("uid") {
-				t.Fatalf("%x: %v", id, err)
-			}
-			want := s
-			want.Parts = slices.Clone(s.Parts)
-			shiftTimes(&want, 5)
-			if !reflect.DeepEqual(*got, want) {
-				t.Errorf("read %+v; want %+v", *got, want)
-			}
-		})
-	}
-}
-
-func TestOtherHostsEntriesAreChecked(t *testing.T) {
-	good := base64.StdEncoding.EncodeToString(make([]byte, peers.KeyLength))
-	for name, c := range map[string]struct {
-		peer v1alpha1.RadioPeer
-		want string
-	}{
-		"good":       {v1alpha1.RadioPeer{Address: "192.0.2.7:9601", Key: good}, ""},
-		"no port":    {v1alpha1.RadioPeer{Address: "192.0.2.7", Key: good}, "peer.address"},
-		"a name":     {v1alpha1.RadioPeer{Address: "host:9601", Key: good}, "peer.address"},
-		"short key":  {v1alpha1.RadioPeer{Address: "192.0.2.7:9601", Key: good[:20]}, "peer.key"},
-		"not base64": {v1alpha1.RadioPeer{Address: "192.0.2.7:9601", Key: "§"}, "peer.key"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := parsePeer(&c.peer)
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("got %v; want an error with %q", err, c.want)
-			}
-		})
-	}
-}
-
-func FuzzParseShipment(f *testing.F) {
-	f.Add(appendShipment(nil, networkIDOf("uid"), &radio.Shipment{Receivers: []uint16{1}, Bytes: 1, Data: []byte{1}}, func(x int64) int64 { return x }))
-	f.Add([]byte{shipmentVersion})
-	f.Add(appendShipment(nil, networkIDOf("uid"), &radio.Shipment{Parts: []radio.Part{{Bytes: 1}, {Last: true, Bytes: 1, Data: []byte{1, 2}}}}, func(x int64) int64 { return x }))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, s, err := parseShipment(b); err == nil && len(s.Data) > 0 && len(s.Data) != s.Bytes {
-			t.Errorf("a frame of %d bytes has %d", s.Bytes, len(s.Data))
-		}
-	})
 }

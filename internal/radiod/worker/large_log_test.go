@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,10 +41,8 @@ func (b *physicalBed) sample(t *testing.T) (log *radioLog, end func()) {
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	log = &radioLog{file: file}
-	s := &Sampler{Manager: b.Manager, Archive: log, Host: "host", Directory: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
-	if err := s.Open(); err != nil {
-		t.Fatal(err)
-	}
+	s := newSampler(t, b.Manager)
+	s.Archive = log
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -7,6 +7,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -25,7 +26,7 @@ func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, res
 	n.countNodes(counted, ports, reset)
 	if reset {
 		n.nextReceiver = n.countReceivedLinks(counted, ports, n.nextReceiver%len(ports), runapi.MaxRadioLinks, now)
-	} else if counted.LinksHeard <= maxLinkSeries {
+	} else if counted.LinksHeard <= figures.MaxLinkSeries {
 		_ = n.countReceivedLinks(counted, ports, 0, math.MaxInt, now)
 	}
 	n.countEnvironment(counted, now, reset)
@@ -82,35 +83,12 @@ func (n *network) eachReceiver(ports []*radio.Port, turn int, give func(receiver
 func (n *network) countLinks(counted *NetworkCounters, receiver *radio.Port, links []phy.LinkStatistics, now int64) {
 	for i := range links {
 		l := &links[i]
-		link := LinkCounters{Receiver: receiver.Name, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, missed: l.Missed}
+		link := LinkCounters{Receiver: receiver.Name, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, Missed: l.Missed}
 		if loss, known := n.environment.between(l.From, receiver, now); known {
 			link.PathlossDB = loss
 		}
 		counted.Links = append(counted.Links, link)
 	}
-}
-
-// Missed transmissions by reason; nil for none.
-func (l *LinkCounters) Missed() (byReason map[string]uint64) {
-	for i, transmissions := range l.missed {
-		if transmissions == 0 {
-			continue
-		}
-		if byReason == nil {
-			byReason = map[string]uint64{}
-		}
-		byReason[(radio.BelowSensitivity + radio.Reason(i)).String()] = transmissions
-	}
-	return byReason
-}
-
-// transmissions received and missed.
-func (l *LinkCounters) transmissions() uint64 {
-	all := l.Heard
-	for _, missed := range l.missed {
-		all += missed
-	}
-	return all
 }
 
 func (n *network) countEnvironment(counted *NetworkCounters, now int64, reset bool) {

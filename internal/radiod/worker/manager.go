@@ -3,8 +3,8 @@
 package worker
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"os"
@@ -13,12 +13,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/emaned"
+	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/hosts"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/queues"
+	"vignette.dev/vignette/internal/radiod/refusal"
+	"vignette.dev/vignette/internal/radiod/routers"
+	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -50,9 +59,6 @@ type Options struct {
 	Changed func(network *v1alpha1.RadioNetwork)
 }
 
-// memberKey proves membership. A tenant can write no part of it.
-type memberKey struct{ podUID, interfaceName string }
-
 // network is a RadioNetwork and, while it has attachments here, its engine's network.
 type network struct {
 	object          *v1alpha1.RadioNetwork
@@ -75,7 +81,7 @@ type network struct {
 
 // attachment is one member's radio on this host.
 type attachment struct {
-	record
+	membership.Attachment
 	fd int
 	// closed reports whether fd is closed, and may be another file's now. Manager.closing guards it.
 	closed   bool
@@ -100,14 +106,15 @@ type attachment struct {
 // Manager owns the attachments of this host.
 type Manager struct {
 	Options
-	store    store
+	folder   state.Folder
+	members  *membership.Store
 	library  *library
-	instance string // of the state folder
-	attach   attachTimes
+	instance string               // of the state folder
+	attach   prometheus.Histogram // how long attachments took
 	changes  changeCounters
 	refused  refusalLog
-	routers  routers
-	queues   queueServers
+	routers  *routers.Routers
+	queues   *queues.Servers
 	hashSeed maphash.Seed
 	pods     [64]sync.Mutex // by hash of the pod's UID: serialises what is done to a pod
 
@@ -116,26 +123,25 @@ type Manager struct {
 
 	mu             sync.Mutex // protects the rest; never held while the kernel sets up interfaces
 	networks       map[string]*network
-	members        map[memberKey]string // the network's UID
-	attachments    map[memberKey]*attachment
+	attachments    map[membership.Key]*attachment
 	restoring      bool // networks stay paused until all their ports are back
-	missing        map[memberKey]*missing
+	missing        map[membership.Key]*missing
 	lastWorkerSeen int64         // when the previous worker was last seen; set by Restore
 	detached       []*attachment // detached, with frames under way
 	nextRing       int           // index of the next pod whose rings are read
 	allowed        podnet.Allowed
-	hosts          atomic.Pointer[Hosts]
+	hosts          atomic.Pointer[hosts.Hosts]
 	// rulesOutdated reports whether some pod's rules could not be updated.
 	rulesOutdated bool
 }
 
 // NewManager reads no state; see Restore.
 func NewManager(options Options) (*Manager, error) {
-	s, err := newStore(options.StateDirectory)
+	folder, err := state.Open(options.StateDirectory)
 	if err != nil {
 		return nil, err
 	}
-	instance, err := s.instance()
+	instance, err := folder.Instance()
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +155,16 @@ func NewManager(options Options) (*Manager, error) {
 	if options.Recorder == nil {
 		options.Recorder = noRecorder{}
 	}
-	m := &Manager{Options: options, store: s, library: library, instance: instance, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
-		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{}, missing: map[memberKey]*missing{},
-		routers: routers{wake: make(chan struct{}, 1), domains: map[domainKey]*domain{}},
-		queues:  queueServers{wake: make(chan struct{}, 1), served: map[string]*queueServer{}}}
+	attach := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "vignette_radio_attach_seconds", Help: "Time to attach a pod to a radio network.",
+		Buckets: []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}})
+	m := &Manager{Options: options, attach: attach, folder: folder, members: membership.NewStore(), library: library, instance: instance, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
+		attachments: map[membership.Key]*attachment{}, missing: map[membership.Key]*missing{}}
 	changed := options.Changed
-	m.Changed = func(n *v1alpha1.RadioNetwork) { notify(m.routers.wake); notify(m.queues.wake); changed(n) }
-	m.Finder.Except = m.isRouter
+	m.routers = routers.New(routers.Options{Members: m.members, Silent: m.isSilent, Find: m.find, Folder: folder, Seen: func() int64 { return m.lastWorkerSeen },
+		Engine: m.Radio.Options(), Log: m.Log, Changed: changed})
+	m.queues = queues.New(queues.Options{Attachments: m.members.Attachments, Waiting: m.waiting, Find: m.find, Log: m.Log})
+	m.Changed = func(n *v1alpha1.RadioNetwork) { m.routers.Wake(); m.queues.Wake(); changed(n) }
+	m.Finder.Except = m.routers.Includes
 	return m, nil
 }
 
@@ -190,39 +199,28 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 		m.networks[uid] = n
 	} else if object.Generation != 0 && n.object.Generation == object.Generation {
 		n.object = object // only its status has changed
+		m.members.Set(object)
 		m.updateDriver(uid, n)
 		m.connectHosts(uid, n)
 		return nil
 	} else {
-		m.forgetMembers(uid, n.object)
 		before = &n.object.Spec
 	}
-	n.object, n.memberError = object, asRefusal(checkMembers(&object.Spec))
-	for _, member := range object.Spec.Members {
-		m.members[memberKey{string(member.PodUID), member.Interface}] = uid
-	}
-	err := m.store.put(networkFiles, uid, object)
+	n.object, n.memberError = object, refusal.Of(checkMembers(&object.Spec))
+	m.members.Set(object)
+	err := m.folder.Put(networkFiles, uid, object)
 	if n.running != nil {
 		err = errors.Join(err, m.changeNetwork(n, before))
 	}
 	m.updateDriver(uid, n)
 	err = errors.Join(err, m.setAllCaptures(uid, n))
 	m.connectHosts(uid, n)
-	notify(m.routers.wake)
+	m.routers.Wake()
 	n.message = ""
 	if err != nil {
 		n.message = err.Error()
 	}
 	return err
-}
-
-func (m *Manager) forgetMembers(uid string, object *v1alpha1.RadioNetwork) {
-	for _, member := range object.Spec.Members {
-		key := memberKey{string(member.PodUID), member.Interface}
-		if m.members[key] == uid {
-			delete(m.members, key)
-		}
-	}
 }
 
 // RemoveNetwork removes a deleted RadioNetwork.
@@ -235,13 +233,13 @@ func (m *Manager) RemoveNetwork(uid string) error {
 	}
 	delete(m.networks, uid)
 	m.connectHosts(uid, nil)
-	m.forgetMembers(uid, n.object)
+	m.members.Remove(uid)
 	keys := m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })
 	for _, key := range keys {
 		n.readSlots(m.attachments[key])
 	}
 	m.mu.Unlock()
-	err := m.store.remove(networkFiles, uid)
+	err := m.folder.Remove(networkFiles, uid)
 	for _, key := range keys {
 		err = errors.Join(err, m.removeIf(key, nil))
 	}
@@ -273,7 +271,7 @@ func (m *Manager) Prune(existing map[string]bool) error {
 // RemoveFormerMembers removes attachments that no RadioNetwork lists any more.
 func (m *Manager) RemoveFormerMembers() error {
 	m.mu.Lock()
-	keys := m.keysOf(func(a *attachment) bool { return m.members[a.key()] != a.NetworkUID })
+	keys := m.keysOf(func(a *attachment) bool { return !m.members.Lists(a.NetworkUID, a.Key()) })
 	m.mu.Unlock()
 	var err error
 	for _, key := range keys {
@@ -283,7 +281,7 @@ func (m *Manager) RemoveFormerMembers() error {
 }
 
 // keysOf lists the keys of attachments; the lock is held.
-func (m *Manager) keysOf(which func(*attachment) bool) (keys []memberKey) {
+func (m *Manager) keysOf(which func(*attachment) bool) (keys []membership.Key) {
 	for key, a := range m.attachments {
 		if which(a) {
 			keys = append(keys, key)
@@ -292,41 +290,27 @@ func (m *Manager) keysOf(which func(*attachment) bool) (keys []memberKey) {
 	return keys
 }
 
-// member returns the network and member of a key; the lock is held.
-func (m *Manager) member(key memberKey) (*network, *v1alpha1.Member) {
-	n := m.networks[m.members[key]]
-	if n == nil {
-		return nil, nil
-	}
-	i := slices.IndexFunc(n.object.Spec.Members, func(x v1alpha1.Member) bool {
-		return string(x.PodUID) == key.podUID && x.Interface == key.interfaceName
-	})
-	if i < 0 {
-		return nil, nil
-	}
-	return n, &n.object.Spec.Members[i]
-}
-
 // join adds the attachment's radio to its network.
 func (m *Manager) join(a *attachment) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[a.NetworkUID]
-	if n == nil || m.members[a.key()] != a.NetworkUID {
-		return fmt.Errorf("pod %s on %s: its network was removed meanwhile, or lists it no longer", a.PodUID, a.Interface)
-	}
-	if err := m.carrierOf(a).join(n, a); err != nil {
+	if err := m.members.Attach(&a.Attachment); err != nil {
 		return err
 	}
-	m.attachments[a.key()] = a
+	if err := m.carrierOf(a).join(n, a); err != nil {
+		m.members.Detach(&a.Attachment)
+		return err
+	}
+	m.attachments[a.Key()] = a
 	m.connectHosts(a.NetworkUID, n)
 	m.Changed(n.object)
 	return nil
 }
 
 // interfaceGone cleans up after a pod that went without a DEL.
-func (m *Manager) interfaceGone(key memberKey, containerID string) {
-	m.Log.Info("interface went with its pod", "pod", key.podUID, "interface", key.interfaceName)
+func (m *Manager) interfaceGone(key membership.Key, containerID string) {
+	m.Log.Info("interface went with its pod", "pod", key.PodUID, "interface", key.Interface)
 	err := m.removeIf(key, func(a *attachment) bool { return a.ContainerID == containerID })
 	if err != nil {
 		m.Log.Warn("clean up after a pod", "error", err)
@@ -334,8 +318,8 @@ func (m *Manager) interfaceGone(key memberKey, containerID string) {
 }
 
 // removeIf removes the attachment if there is one and meant accepts it.
-func (m *Manager) removeIf(key memberKey, meant func(*attachment) bool) error {
-	defer m.lockPod(key.podUID).Unlock()
+func (m *Manager) removeIf(key membership.Key, meant func(*attachment) bool) error {
+	defer m.lockPod(key.PodUID).Unlock()
 	m.mu.Lock()
 	a := m.attachments[key]
 	m.mu.Unlock()
@@ -350,15 +334,16 @@ func (m *Manager) remove(a *attachment) error {
 	m.readRingAtEnd(a)
 	m.carrierOf(a).leave(a)
 	m.mu.Lock()
-	if m.attachments[a.key()] == a {
-		delete(m.attachments, a.key())
+	if m.attachments[a.Key()] == a {
+		delete(m.attachments, a.Key())
 	}
+	m.members.Detach(&a.Attachment)
 	n := m.networks[a.NetworkUID]
 	m.connectHosts(a.NetworkUID, n)
 	m.mu.Unlock()
 	m.endCaptures(a)
 	// The last counters are recorded before their memory is freed.
-	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeCounters(a.id()), m.carrierOf(a).destroy(a), m.destroyGuest(a))
+	err := errors.Join(m.recordEnd(a), m.folder.Remove(attachmentFiles, a.ID()), m.folder.Remove(counterFiles, a.ID()), m.carrierOf(a).destroy(a), m.destroyGuest(a))
 	if n != nil {
 		m.Changed(n.object)
 	}
@@ -425,31 +410,81 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 	}
 	m.mu.Unlock()
 	slices.Sort(radios)
-	allowed.Hosts = append(slices.Clone(allowed.Hosts), parseAddresses(a.Gateways)...)
+	allowed.Hosts = append(slices.Clone(allowed.Hosts), podnet.ParseAddresses(a.Gateways)...)
 	if a.Guest != nil {
 		return podnet.ApplyLauncherRules(namespace, a.Guest.Management, allowed.Normalise())
 	}
 	return podnet.ApplyRules(namespace, radios, allowed.Normalise())
 }
 
+// WriteHeartbeat records that the worker runs, until ctx ends. It must begin only after Restore.
+func (m *Manager) WriteHeartbeat(ctx context.Context) error { return m.folder.WriteHeartbeat(ctx) }
+
+// RunRouting runs nodes' routing until ctx ends.
+func (m *Manager) RunRouting(ctx context.Context) error { return m.routers.Run(ctx) }
+
+// RunQueues serves the pods' queues until ctx ends.
+func (m *Manager) RunQueues(ctx context.Context) error { return m.queues.Run(ctx) }
+
+// waiting returns the frames that wait at an attachment's radio.
+func (m *Manager) waiting(of *membership.Attachment) int {
+	m.mu.Lock()
+	a := m.attachments[of.Key()]
+	m.mu.Unlock()
+	if a == nil || a.port == nil {
+		return 0
+	}
+	return a.port.CurrentCounters().InFlight
+}
+
+// SetHosts connects networks to those of other hosts from now on.
+func (m *Manager) SetHosts(h *hosts.Hosts) { m.hosts.Store(h) }
+
+// RoutersProcess returns the id of the routers' process, or an error if there is none.
+func (m *Manager) RoutersProcess() (int, error) { return m.routers.Process() }
+
+// Routes of all nodes with built-in routing, sorted by node.
+func (m *Manager) Routes() []figures.Routes { return m.routers.Routes() }
+
+// find the namespace of an attachment.
+func (m *Manager) find(a *membership.Attachment) (*os.File, error) {
+	return m.Finder.Find(a.NamespacePath, a.Namespace)
+}
+
+// isSilent reports whether a member's radio may not transmit.
+func (m *Manager) isSilent(networkUID string, nem int32) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.networks[networkUID]
+	return n != nil && n.silentRadios.Load().includes(nem)
+}
+
+func notify(channel chan struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}
+
 // RemovePinned releases namespaces that only radiod's descriptors keep alive.
 func (m *Manager) RemovePinned() error {
 	return m.removeWithoutNamespace(func(a *attachment) bool {
-		return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.hasRouter(a.PodUID) || m.hasQueueServer(a.PodUID)
+		return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.routers.Serves(a.PodUID) || m.queues.Serves(a.PodUID)
 	})
 }
 
 // Close does what the end of the process would do. It ends the engine with all frames under way and closes
 // descriptors, but leaves the interfaces for the next worker.
 func (m *Manager) Close() {
-	m.leaveRouting()
+	m.routers.Close()
 	_ = m.Radio.Close() // never fails
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attachments {
 		m.carrierOf(a).release(a)
+		m.members.Detach(&a.Attachment)
 	}
-	m.attachments = map[memberKey]*attachment{}
+	m.attachments = map[membership.Key]*attachment{}
 	for _, n := range m.networks {
 		n.endDriver()
 		n.stopPreparer()
@@ -466,40 +501,17 @@ func (m *Manager) mayClose(a *attachment) bool {
 	return first
 }
 
-// attachTimes is a histogram of how long attachments took.
-type attachTimes struct {
-	mu      sync.Mutex
-	buckets []uint64
-	count   uint64
-	sum     time.Duration
-}
-
-var attachBounds = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,
-	20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second}
-
-func (t *attachTimes) add(d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.buckets == nil {
-		t.buckets = make([]uint64, len(attachBounds)+1)
-	}
-	i, _ := slices.BinarySearch(attachBounds, d)
-	t.buckets[i]++
-	t.count++
-	t.sum += d
-}
-
 // refusalLog remembers which refusals were logged lately.
 type refusalLog struct {
 	mu     sync.Mutex
-	logged map[memberKey]time.Time
+	logged map[membership.Key]time.Time
 }
 
 // refusalInterval between two log lines about the same pod and interface.
 const refusalInterval = time.Minute
 
 // shouldLog reports whether no such refusal was logged lately, and records it.
-func (r *refusalLog) shouldLog(key memberKey) bool {
+func (r *refusalLog) shouldLog(key membership.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -507,7 +519,7 @@ func (r *refusalLog) shouldLog(key memberKey) bool {
 		return false
 	}
 	if r.logged == nil {
-		r.logged = map[memberKey]time.Time{}
+		r.logged = map[membership.Key]time.Time{}
 	}
 	for old, at := range r.logged {
 		if now.Sub(at) >= refusalInterval {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
@@ -31,7 +32,7 @@ func (m *Manager) sweepPod() error {
 		if !ofGuest {
 			interfaceName = name
 		}
-		if !ours || m.isKnown(memberKey{podUID, interfaceName}) {
+		if !ours || m.members.IsKnown(membership.Key{PodUID: podUID, Interface: interfaceName}) {
 			continue
 		}
 		removed, reclaimErr := removeOrphan(name, &state)
@@ -49,13 +50,6 @@ func removeOrphan(name string, state *podnet.State) (removed bool, err error) {
 		return true, podnet.Remove(name)
 	}
 	return tap.RemoveUnused(name, state.Index)
-}
-
-// isKnown reports whether a RadioNetwork lists the member, or an attachment of it is about to be removed.
-func (m *Manager) isKnown(key memberKey) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.members[key] != "" || m.attachments[key] != nil
 }
 
 // removeWithoutNamespace removes the selected attachments whose namespace is gone.
@@ -76,7 +70,7 @@ func (m *Manager) removeWithoutNamespace(which func(*attachment) bool) (err erro
 			continue
 		}
 		if errors.Is(findErr, netns.ErrGone) {
-			err = errors.Join(err, m.removeIf(a.key(), func(x *attachment) bool { return x == a }))
+			err = errors.Join(err, m.removeIf(a.Key(), func(x *attachment) bool { return x == a }))
 		}
 	}
 	return err

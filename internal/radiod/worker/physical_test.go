@@ -418,10 +418,10 @@ func TestLinksAreCountedWithTheirPathloss(t *testing.T) {
 	if len(links) != 2 {
 		t.Fatalf("links %+v; want those of node-2 and node-3 from node-1", links)
 	}
-	if l := links[0]; l.Receiver != "node-2" || l.From != "node-1" || l.Heard != 1 || l.Missed() != nil || l.PathlossDB != 105 || math.Abs(l.SINRDB-5) > 0.01 {
+	if l := links[0]; l.Receiver != "node-2" || l.From != "node-1" || l.Heard != 1 || l.Missed.ByReason() != nil || l.PathlossDB != 105 || math.Abs(l.SINRDB-5) > 0.01 {
 		t.Errorf("link %+v; want one frame heard by node-2, 5 dB above the noise over 105 dB", l)
 	}
-	if l := links[1]; l.Receiver != "node-3" || l.Heard != 0 || l.Missed()["belowSensitivity"] != 1 || l.PathlossDB != 112 {
+	if l := links[1]; l.Receiver != "node-3" || l.Heard != 0 || l.Missed.ByReason()["belowSensitivity"] != 1 || l.PathlossDB != 112 {
 		t.Errorf("link %+v; want one frame missed by node-3 below its sensitivity", l)
 	}
 }

@@ -9,8 +9,10 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -20,22 +22,22 @@ import (
 // parent has died too, it opens the TAPs in their pods' namespaces. Attachments that are gone are removed;
 // failed ones are tried again by Retry. All of it is recorded for the results. Errors are only for the log.
 func (m *Manager) Restore(held map[string]int) error {
-	m.lastWorkerSeen = m.store.lastSeen()
-	rebooted, err := m.store.newBoot()
-	networks, loadErr := load[v1alpha1.RadioNetwork](m.store, networkFiles)
+	m.lastWorkerSeen = m.folder.LastSeen()
+	rebooted, err := m.folder.NewBoot()
+	networks, loadErr := state.Load[v1alpha1.RadioNetwork](m.folder, networkFiles)
 	err = errors.Join(err, loadErr)
 	for i := range networks {
 		err = errors.Join(err, m.SetNetwork(&networks[i]))
 	}
-	records, loadErr := load[record](m.store, attachmentFiles)
+	records, loadErr := state.Load[membership.Attachment](m.folder, attachmentFiles)
 	err = errors.Join(err, loadErr)
 	var all []*attachment
 	lost := map[*attachment]error{}
 	for _, r := range records {
-		a := &attachment{record: r, fd: -1}
-		if fd, ok := held[r.id()]; ok {
+		a := &attachment{Attachment: r, fd: -1}
+		if fd, ok := held[r.ID()]; ok {
 			a.fd = fd
-			delete(held, r.id())
+			delete(held, r.ID())
 		}
 		if takeErr := m.restoreAttachment(a, rebooted); takeErr != nil {
 			lost[a] = takeErr
@@ -53,7 +55,7 @@ func (m *Manager) Restore(held map[string]int) error {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
 	m.countUnreadDrops(all, lost)
-	return errors.Join(err, m.recordGaps(all, lost, to), m.store.removeOrphanedCounters(all), removeTemporary())
+	return errors.Join(err, m.recordGaps(all, lost, to), m.folder.Keep(counterFiles, idsOf(all)...), removeTemporary())
 }
 
 // resumeNetworks lets frames flow once all nodes are restored, so that the first frames find their receivers.
@@ -73,7 +75,7 @@ var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
 
 // restoreAttachment restores an attachment's descriptor and counters.
 func (m *Manager) restoreAttachment(a *attachment, rebooted bool) error {
-	book, fresh := m.openCountersOf(a.id())
+	book, fresh := m.openCountersOf(a.ID())
 	a.counters = book
 	switch {
 	case rebooted:
@@ -125,7 +127,7 @@ func (m *Manager) stateOf(a *attachment) (state podnet.State, err error) {
 	}
 	defer namespace.Close()
 	err = netns.Do(namespace, func() (err error) {
-		state, err = podnet.Read(a.link())
+		state, err = podnet.Read(a.Link())
 		return err
 	})
 	return state, err
@@ -149,7 +151,7 @@ func (m *Manager) rejoin(a *attachment, lost map[*attachment]error) error {
 		return m.removeFiles(a)
 	}
 	m.mu.Lock()
-	m.missing[a.key()] = &missing{attachment: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
+	m.missing[a.Key()] = &missing{attachment: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
 	m.mu.Unlock()
 	return a.restoreError(err)
 }
@@ -158,9 +160,16 @@ func (a *attachment) restoreError(err error) error {
 	return fmt.Errorf("restore %s of pod %s: %w", a.Interface, a.PodUID, err)
 }
 
+func idsOf(all []*attachment) (ids []string) {
+	for _, a := range all {
+		ids = append(ids, a.ID())
+	}
+	return ids
+}
+
 // removeFiles removes the files of an attachment without a descriptor.
 func (m *Manager) removeFiles(a *attachment) error {
-	return errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeCounters(a.id()))
+	return errors.Join(m.recordEnd(a), m.folder.Remove(attachmentFiles, a.ID()), m.folder.Remove(counterFiles, a.ID()))
 }
 
 // adopt restores the radio of a record in its pod's namespace, if it is still there.
@@ -224,7 +233,7 @@ func (m *Manager) Retry(now time.Time) {
 func (m *Manager) retry(x *missing, now time.Time) {
 	defer m.lockPod(x.PodUID).Unlock()
 	m.mu.Lock()
-	replaced, member := m.attachments[x.key()] != nil, m.members[x.key()] == x.NetworkUID
+	replaced, member := m.attachments[x.Key()] != nil, m.members.Lists(x.NetworkUID, x.Key())
 	m.mu.Unlock()
 	var err error
 	switch {
@@ -263,7 +272,7 @@ func (m *Manager) retry(x *missing, now time.Time) {
 func (m *Manager) clearMissing(x *missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.missing, x.key())
+	delete(m.missing, x.Key())
 	if n := m.networks[x.NetworkUID]; n != nil {
 		m.Changed(n.object)
 	}

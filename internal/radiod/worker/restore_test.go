@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
@@ -91,7 +92,7 @@ func (r radiodBed) seen(t *testing.T, m *Manager) (at int64) {
 	ctx, stop := t.Context(), make(chan error, 1)
 	before := clock.Realtime()
 	go func() { stop <- m.WriteHeartbeat(ctx) }()
-	eventually(t, "the worker is seen", func() bool { return m.store.lastSeen() >= before })
+	eventually(t, "the worker is seen", func() bool { return m.folder.LastSeen() >= before })
 	return before
 }
 
@@ -235,12 +236,12 @@ func TestAfterARebootNothingOfBeforeIsTakenUp(t *testing.T) {
 	one.attach(t, m, "vhf")
 	m.Close()
 	r.parent.Close()
-	if err := os.WriteFile(filepath.Join(r.directory, bootFile), []byte("another"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.directory, "boot-id"), []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// The namespace has the same number, as it may after a boot.
 	next, results := r.worker(t)
-	if attached, _, _ := next.Status("runvhf"); attached != 0 || next.existing(memberKey{"pod-1", "vhf"}) != nil {
+	if attached, _, _ := next.Status("runvhf"); attached != 0 || next.existing(membership.Key{"pod-1", "vhf"}) != nil {
 		t.Error("an attachment of before the boot was taken up")
 	}
 	if gap := results.gap(t, gapLost); !strings.Contains(gap.Reason, "rebooted") {
@@ -334,7 +335,7 @@ func TestOrphansAreFoundByTheirOwnersAndRemoved(t *testing.T) {
 			t.Errorf("%s is there: %v; want %v", what, c[0], c[1])
 		}
 	}
-	m.existing(memberKey{"pod-1", "vhf"}).Namespace.Inode = 1 // no namespace has it
+	m.existing(membership.Key{"pod-1", "vhf"}).Namespace.Inode = 1 // no namespace has it
 	if err := m.RemoveOrphans(); err != nil || member.has(t, "vhf") {
 		t.Errorf("an attachment without a namespace is still there (%v)", err)
 	}
@@ -382,8 +383,10 @@ func TestFramesThatNobodyReadBelongToTheRestartAndNotToTheLoad(t *testing.T) {
 	if want := fmt.Sprintf("which had no room for %d more frames", c.RingRestarted); !strings.Contains(gap.Reason, want) {
 		t.Errorf("reason %q; want %q in it", gap.Reason, want)
 	}
-	if drops := sampleOf(1, "vhf", &c).Drops; drops[ringReason] != 0 || drops["radiodRestarted"] != c.RingRestarted {
-		t.Errorf("the sample says %v; want what the gap says", drops)
+	drops := map[string]uint64{}
+	c.EachDrop(func(reason string, frames uint64) { drops[reason] = frames })
+	if drops["tapRing"] != 0 || drops["radiodRestarted"] != c.RingRestarted {
+		t.Errorf("dropped are %v; want what the gap says", drops)
 	}
 	next.Close()
 	_, results = r.worker(t)

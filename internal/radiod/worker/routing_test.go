@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,7 +22,9 @@ import (
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/membership"
+	"vignette.dev/vignette/internal/radiod/metrics"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -153,33 +156,6 @@ func TestNodesOutOfRangeReachEachOtherOverOthers(t *testing.T) {
 	}
 }
 
-func TestHELLOsAndTCsHaveTheTimesOfEachNetwork(t *testing.T) {
-	m := newManager(t)
-	p := newPod(t, "pod-1")
-	for i, name := range []string{"wide", "narrow"} {
-		n := networkOf("exp", name, "pod-1")
-		setRouting(n, v1alpha1.RoutingOLSRv2)
-		n.Spec.Members[0].Primary, n.Spec.Members[0].Address = name == "wide", fmt.Sprintf("198.18.%d.1/24", i)
-		if name == "narrow" {
-			hello, validity, tc := v1alpha1.Duration("7s"), v1alpha1.Duration("30s"), v1alpha1.Duration("9s")
-			n.Spec.Routing.Hello, n.Spec.Routing.HelloValidity, n.Spec.Routing.TC = &hello, &validity, &tc
-		}
-		set(t, m, n)
-		p.attach(t, m, name)
-	}
-	wanted := m.wantedDomains()[domainKey{"pod-1", v1alpha1.RoutingOLSRv2}]
-	if wanted == nil || len(wanted.config.Interfaces) != 2 {
-		t.Fatalf("wanted %+v; want a domain of two interfaces", wanted)
-	}
-	wide, narrow := wanted.config.Interfaces[0], wanted.config.Interfaces[1]
-	if wide.Hello != 200*time.Millisecond || wide.HelloValidity != 3*time.Second || narrow.Hello != 7*time.Second || narrow.HelloValidity != 30*time.Second {
-		t.Errorf("HELLOs every %v and %v, valid for %v and %v; want those of the networks", wide.Hello, narrow.Hello, wide.HelloValidity, narrow.HelloValidity)
-	}
-	if wide.TC != 400*time.Millisecond || wide.TCValidity != 20*time.Second || narrow.TC != 9*time.Second || narrow.TCValidity != 20*time.Second {
-		t.Errorf("TCs every %v and %v, valid for %v and %v; want those of the networks", wide.TC, narrow.TC, wide.TCValidity, narrow.TCValidity)
-	}
-}
-
 // routedChain is a worker of radiod whose four nodes have routes to each other.
 func routedChain(t *testing.T, r radiodBed) (m *Manager, stop func(), pods []*pod) {
 	t.Helper()
@@ -222,7 +198,7 @@ func TestRoutesOutliveTheRoutersProcessAndAnotherGoesOn(t *testing.T) {
 	r := newRadiod(t)
 	m, stop, pods := routedChain(t, r)
 	routes := pods[0].kernelRoutes(t)
-	saveAllRouters(t, m)
+	awaitSaved(t, m, 4)
 	before := *counted(m, "node-1").Routing
 	first := routersProcess(m)
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
@@ -246,14 +222,20 @@ func routersProcess(m *Manager) int {
 	return id
 }
 
-// saveAllRouters as RunRouting does one by one.
-func saveAllRouters(t *testing.T, m *Manager) {
+// awaitSaved waits until the states of so many routers are saved once more.
+func awaitSaved(t *testing.T, m *Manager, routers int) {
 	t.Helper()
-	m.routers.reconciling.Lock()
-	defer m.routers.reconciling.Unlock()
-	for key, d := range m.routers.domains {
-		m.save(key, d)
-	}
+	from := time.Now()
+	within(t, "the routers' states are saved", func() bool {
+		files, err := filepath.Glob(filepath.Join(m.StateDirectory, "routing", "*.json"))
+		saved := 0
+		for _, file := range files {
+			if info, statErr := os.Stat(file); statErr == nil && info.ModTime().After(from) {
+				saved++
+			}
+		}
+		return err == nil && saved == routers
+	})
 }
 
 // watchRoutes fails if the pod's routes are ever others until a router has run for two seconds. That is shorter than a HELLO
@@ -319,8 +301,8 @@ func TestARadioSilentOnOneOfTwoNetworksLeavesTheOther(t *testing.T) {
 	via := func(p int, to string) string { return pods[p].kernelRoutes(t)[to] }
 	within(t, "of two links the first is used", func() bool { return via(1, "198.18.9.1/32") == "direct" && via(1, "198.18.10.1/32") == "198.18.9.1" })
 	sent := func(network string) uint64 {
-		m.refreshRouting()
-		return m.countRouting()[memberKey{"pod-1", network}].PacketsSent
+		m.routers.Refresh()
+		return m.routers.Counters()[membership.Key{PodUID: "pod-1", Interface: network}].PacketsSent
 	}
 	silence := false
 	alter(t, m, narrow, func(n *v1alpha1.RadioNetwork) {
@@ -356,7 +338,7 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 				within(t, "node-1 has a route to node-2", reaches)
 			}
 			within(t, "node-2 routes", func() bool {
-				return m.hasRouter("pod-2") && (protocol != v1alpha1.RoutingBabel || len(babelds(t, m)) == 2)
+				return m.routers.Serves("pod-2") && (protocol != v1alpha1.RoutingBabel || len(babelds(t, m)) == 2)
 			})
 			lives := pods[1].witness(t)
 			pods[1].end() // no process, no file, and no word of the runtime
@@ -372,13 +354,13 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 			}
 			took := within(t, "the namespace has ended", func() bool { return !lives() })
 			t.Logf("the namespace ended %v after radiod looked", took)
-			if m.hasRouter("pod-2") {
+			if m.routers.Serves("pod-2") {
 				t.Error("node-2 still routes")
 			}
 			within(t, "node-1 has no route to node-2", func() bool { return !reaches() })
 			// babeld would continue without radiod.
 			alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Routing.Protocol = v1alpha1.RoutingNone })
-			within(t, "nobody routes", func() bool { return !m.hasRouter("pod-1") })
+			within(t, "nobody routes", func() bool { return !m.routers.Serves("pod-1") })
 		})
 	}
 }
@@ -474,11 +456,11 @@ func TestPacketsTakeTheTopologyOfTheirDSCP(t *testing.T) {
 		}
 	}
 	within(t, "each topology's routes are reported", func() bool {
-		m.refreshRouting()
+		m.routers.Refresh()
 		found := map[string]bool{}
 		for _, n := range m.Routes() {
-			for _, r := range n.finder.AppendRoutes(nil) {
-				found[fmt.Sprintf("%s %q %v %d %d", n.Node, n.Topology, r.Destination, r.Topology, r.Hops)] = r.Topology == n.key.topology
+			for _, r := range n.Finder.AppendRoutes(nil) {
+				found[fmt.Sprintf("%s %q %v %d %d", n.Node, n.Topology, r.Destination, r.Topology, r.Hops)] = r.Topology == n.Number
 			}
 		}
 		return found[`node-1 "" 198.18.0.4/32 0 1`] && found[`node-1 "bulk" 198.18.0.4/32 1 3`]
@@ -540,14 +522,6 @@ func TestTroubleOfARouterIsInTheStatus(t *testing.T) {
 	if refused := m.Refused("runvhf"); refused != "" {
 		t.Errorf("refused is %q at once: the port may be free soon", refused)
 	}
-	m.routers.mu.Lock()
-	for _, d := range m.routers.domains {
-		d.failing = d.failing.Add(-giveUpRouting)
-	}
-	m.routers.mu.Unlock()
-	if refused := m.Refused("runvhf"); !strings.Contains(refused, "UDP port 269") {
-		t.Errorf("refused is %q after %s without routes; want the port named", refused, giveUpRouting)
-	}
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -574,21 +548,14 @@ func TestRoutesAndBytesOfRoutingAreInTheRadioLog(t *testing.T) {
 	m := newManager(t)
 	route(t, m)
 	pods := attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four[:3]...), four[:3]...)
-	s := &Sampler{Manager: m, Host: "host", Directory: t.TempDir(), Log: m.Log}
-	if err := s.Open(); err != nil {
-		t.Fatal(err)
-	}
+	s := newSampler(t, m)
 	within(t, "node-1 has all routes", func() bool { return len(pods[0].kernelRoutes(t)) == 2 })
 	sample := func() string {
 		before, err := os.ReadFile(s.Directory + "/run.0.jsonl")
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
-		for _, write := range []func() error{func() error { return s.sample(clock.Realtime(), m.Counters(true)) }, func() error { return s.sampleRoutes(clock.Realtime()) }} {
-			if err := write(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s.Sample()
 		after, err := os.ReadFile(s.Directory + "/run.0.jsonl")
 		if err != nil {
 			t.Fatal(err)
@@ -622,7 +589,7 @@ vignette_radio_routing_routes{experiment="exp",namespace="team",network="vhf",no
 vignette_radio_routing_routes{experiment="exp",namespace="team",network="vhf",node="node-3"} 2
 `
 	within(t, "all have all routes", func() bool { return len(pods[1].kernelRoutes(t)) == 2 && len(pods[2].kernelRoutes(t)) == 2 })
-	if err := testutil.CollectAndCompare(m, strings.NewReader(want), "vignette_radio_routing_routes"); err != nil {
+	if err := testutil.CollectAndCompare(metrics.Collector{Counters: func() []figures.Network { return m.Counters(false) }}, strings.NewReader(want), "vignette_radio_routing_routes"); err != nil {
 		t.Error(err)
 	}
 }
@@ -657,21 +624,24 @@ func TestBabelRoutesWhereItIsInstalled(t *testing.T) {
 	within(t, "the daemons' routes are gone", func() bool { return pods[0].routeVia(t, "198.18.9.3") == "" })
 }
 
-// babelds lists the daemons' process ids.
+// babelds lists the process ids of a worker's daemons.
 func babelds(t *testing.T, m *Manager) (pids []int) {
 	t.Helper()
-	m.routers.reconciling.Lock()
-	defer m.routers.reconciling.Unlock()
-	for _, d := range m.routers.domains {
-		if d.instance == nil {
-			continue
+	files, err := filepath.Glob(filepath.Join(m.StateDirectory, "routing", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		var saved struct{ State routing.State }
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &saved)
 		}
-		s, err := d.instance.State()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Process != 0 {
-			pids = append(pids, s.Process)
+		if saved.State.Process != 0 && m.routers.Includes(saved.State.Process) {
+			pids = append(pids, saved.State.Process)
 		}
 	}
 	slices.Sort(pids)
@@ -691,29 +661,4 @@ func (p *pod) routeVia(t *testing.T, to string) (via string) {
 		return err
 	})
 	return via
-}
-
-func TestARadioIsSilencedAgainUntilItsRouterHasBeenTold(t *testing.T) {
-	m := newManager(t)
-	stop := route(t, m)
-	attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, "pod-1"), "pod-1")
-	var d *domain
-	within(t, "the node routes", func() bool {
-		m.routers.mu.Lock()
-		defer m.routers.mu.Unlock()
-		for _, d = range m.routers.domains {
-			return d.instance != nil
-		}
-		return false
-	})
-	m.routers.reconciling.Lock()
-	if err := d.instance.Stop(); err != nil { // the router takes no orders any more
-		t.Error(err)
-	}
-	m.updateDomain(d, &wantedDomain{attachments: d.attachments, config: d.config, silent: []bool{true}})
-	if d.err == nil || d.silent[0] {
-		t.Errorf("error %v, silent %v; want an error, and that it is tried again", d.err, d.silent)
-	}
-	m.routers.reconciling.Unlock()
-	stop()
 }

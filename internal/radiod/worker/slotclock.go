@@ -32,23 +32,3 @@ func (c *slotClock) agrees(s *radio.Shipment) bool {
 	off := s.Start + c.offset() - s.Slot*s.SlotDuration
 	return max(off, -off) <= s.SlotDuration/2
 }
-
-// followClocks makes each network's slots follow the reachable host whose name is first.
-func (h *Hosts) followClocks() {
-	h.wiring.RLock()
-	defer h.wiring.RUnlock()
-	now := clock.Monotonic()
-	ahead := h.PeerTime(now) - now
-	for _, s := range h.networks {
-		first, epoch := h.Host, int64(0)
-		for name, far := range s.hosts {
-			if _, lost := h.lost[name]; lost || name >= first || far.peer == nil {
-				continue
-			}
-			if there := far.peer.Clock(); there.Known {
-				first, epoch = name, there.Epoch+ahead
-			}
-		}
-		s.clock.followed.Store(epoch)
-	}
-}

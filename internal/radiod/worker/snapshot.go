@@ -2,83 +2,38 @@ package worker
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/cluster"
+	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/membership"
+	"vignette.dev/vignette/internal/radiod/metrics"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
-	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/internal/radiod/refusal"
 )
 
-// NodeCounters are one attachment's counters.
-type NodeCounters struct {
-	Node string
-	radio.Counters
-	// RingDrops are frames that found no room in the TAP's ring while radiod worked, RingRestarted those
-	// while it was down.
-	RingDrops, RingRestarted uint64
-	// Settings of the kernel in the node's namespace.
-	Settings map[string]string
-	// Slots of a TDMA radio.
-	Slots SlotCounters
-	// Classes are the frames that wait at a TDMA radio, by class of service.
-	Classes []int
-	// Routing of the node on the network; nil if it does not route.
-	Routing *RoutingCounters
-}
-
-// SlotCounters show whether the emulation kept up with a TDMA radio's time slots.
-type SlotCounters struct {
-	// Used are slots in which the node sent, Missed those that were over when the loop came to them.
-	Used, Missed uint64
-	// Lateness of the starts of slots, by radio.LatenessBounds, and the worst in nanoseconds since the last reset.
-	Lateness      radio.Histogram
-	WorstLateness int64
-	// MissedIn are the times of missed slots since the last reset; with reset only.
-	MissedIn []radio.Interval
-}
-
-// LinkCounters are one node's counters of another node's transmissions.
-type LinkCounters struct {
-	Receiver, From string
-	// SINRDB of the last transmission above the sensitivity, PathlossDB now; NaN is unknown.
-	SINRDB, PathlossDB float64
-	Heard              uint64
-	missed             [radio.NotListening - radio.BelowSensitivity + 1]uint64
-}
-
-// NetworkCounters is one network with its nodes, sorted by name.
-type NetworkCounters struct {
-	UID        string
-	Experiment v1alpha1.ExperimentReference
-	Network    string
-	Nodes      []NodeCounters
-	// Loop of the engine that serves it, or noLoop.
-	Loop int
-	// Physical networks have a physical layer; the following fields are for them. LinksHeard is the number of
-	// links on which something was sent. Links has all of them, or none above 2500. With reset it has as many
-	// receivers' links as a sample has room for, in rotation.
-	Physical   bool
-	LinksHeard int
-	Links      []LinkCounters
-	// Positions of attached nodes, if known: latitude and longitude in degrees, altitude in metres.
-	Positions map[string][3]float64
-	// Steps of positions and pathloss, those that were late, and the worst lateness since the last reset.
-	Steps, LateSteps  uint64
-	WorstStepLateness time.Duration
-}
-
-// noLoop is the loop of networks that EMANE carries.
-const noLoop = -1
+// The figures of this host, until their files have left this package.
+type (
+	NodeCounters    = figures.Node
+	SlotCounters    = figures.Slots
+	LinkCounters    = figures.Link
+	NetworkCounters = figures.Network
+	RoutingCounters = figures.Routing
+)
 
 // Counters returns the counters of all networks with attachments here, sorted. With reset, values since the
 // last reset start again.
 func (m *Manager) Counters(reset bool) []NetworkCounters {
-	m.refreshRouting() // before the lock, because another process has to answer
+	m.routers.Refresh() // before the lock, because another process has to answer
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	byPort := make(map[*radio.Port]*attachment, len(m.attachments))
@@ -88,7 +43,7 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 		}
 	}
 	var all []NetworkCounters
-	routed := m.countRouting()
+	routed := m.routers.Counters()
 	for uid, n := range m.networks {
 		if n.driver != nil {
 			all = append(all, m.countEMANE(uid, n, routed, reset))
@@ -103,7 +58,7 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 			ports = append(ports, s.Port)
 			node := NodeCounters{Node: s.Port.Name, Counters: s.Counters}
 			if a := byPort[s.Port]; a != nil {
-				node.Settings, node.Routing = a.Settings, routed[a.key()]
+				node.Settings, node.Routing = a.Settings, routed[a.Key()]
 				node.RingDrops, node.RingRestarted = a.counters.ringCounts()
 			}
 			counted.Nodes = append(counted.Nodes, node)
@@ -118,6 +73,14 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 	slices.SortFunc(all, func(a, b NetworkCounters) int { return strings.Compare(a.UID, b.UID) })
 	return all
 }
+
+// Collectors of the host's metrics.
+func (m *Manager) Collectors() []prometheus.Collector {
+	return append(m.changes.collectors(), m.attach, metrics.Collector{Counters: func() []figures.Network { return m.Counters(false) }})
+}
+
+// LateIntervals are the times in which the engine's loops were late since the last call, by loop.
+func (m *Manager) LateIntervals() [][]radio.Interval { return m.Radio.LateIntervals() }
 
 // Status returns the status of a network on this host; known is false if there is no such network.
 func (m *Manager) Status(uid string) (attached int, message string, known bool) {
@@ -141,9 +104,42 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid && m.isOperational(a) })), message, true
 }
 
+// Refused returns what of a network's spec this host cannot apply; empty for nothing.
+func (m *Manager) Refused(uid string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.networks[uid]
+	if n == nil {
+		return ""
+	}
+	return refusal.First(errors.Join(append(m.troubles(uid, n), m.captureErrorOf(uid))...))
+}
+
+// HostStatus returns this host's entry in a network's status; known is false if there is no such network.
+func (m *Manager) HostStatus(uid string) (status cluster.Status, known bool) {
+	if status.Attached, status.Message, known = m.Status(uid); !known {
+		return status, false
+	}
+	status.Refused = m.Refused(uid)
+	here := m.members.Attachments(membership.OfNetwork(uid))
+	slices.SortFunc(here, func(a, b *membership.Attachment) int { return cmp.Compare(a.Member.NEM, b.Member.NEM) })
+	var nems []string
+	for _, a := range here {
+		status.CongestionControl = cmp.Or(status.CongestionControl, a.Settings[podnet.CongestionControl])
+		nems = append(nems, strconv.Itoa(int(a.Member.NEM)))
+	}
+	if h := m.hosts.Load(); h != nil && len(here) > 0 {
+		status.NEMs, status.Peer = strings.Join(nems, " "), h.Peer()
+		if trouble := h.Trouble(uid); trouble != "" {
+			status.Message = strings.TrimPrefix(status.Message+"; "+trouble, "; ")
+		}
+	}
+	return status, true
+}
+
 // troubles returns a network's errors on this host, some of them nil; the lock is held.
 func (m *Manager) troubles(uid string, n *network) []error {
-	troubles := []error{n.memberError, n.trouble, n.preparationError, m.routingTrouble(uid)}
+	troubles := []error{n.memberError, n.trouble, n.preparationError, m.routers.Trouble(uid)}
 	if n.driver != nil {
 		troubles = append(troubles, n.driver.Trouble())
 	}
@@ -205,7 +201,7 @@ func (m *Manager) readRingsIn(namespace *os.File, attachments []*attachment) {
 	states := make([]podnet.State, len(attachments))
 	_ = netns.Do(namespace, func() error {
 		for i, a := range attachments {
-			if state, err := podnet.Read(a.link()); err == nil {
+			if state, err := podnet.Read(a.Link()); err == nil {
 				states[i] = state
 			}
 		}

@@ -1,0 +1,35 @@
+package metrics
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func TestMetricsHaveTheirNamesAndLabels(t *testing.T) {
+	node := figures.Node{Node: "hq", RingDrops: 2}
+	node.FramesSent, node.InFlight, node.Delay.Count = 10, 4, 3
+	node.Delay.Buckets[0], node.Drops[radio.Loss] = 2, 1
+	collector := Collector{func() []figures.Network {
+		return []figures.Network{{Network: "vhf", Experiment: v1alpha1.ExperimentReference{Namespace: "team", Name: "exp"}, Nodes: []figures.Node{node}}}
+	}}
+	const labels = `experiment="exp",namespace="team",network="vhf",node="hq"`
+	want := "# HELP vignette_radio_drops_total Frames dropped, by reason.\n# TYPE vignette_radio_drops_total counter\n" +
+		"vignette_radio_drops_total{" + labels + `,reason="loss"} 1` + "\nvignette_radio_drops_total{" + labels + `,reason="tapRing"} 2` + "\n" +
+		"# HELP vignette_radio_frames_sent_total Frames that the node handed to its radio.\n# TYPE vignette_radio_frames_sent_total counter\n" +
+		"vignette_radio_frames_sent_total{" + labels + "} 10\n" +
+		"# HELP vignette_radio_queue_frames Frames of the node that wait or are under way.\n# TYPE vignette_radio_queue_frames gauge\n" +
+		"vignette_radio_queue_frames{" + labels + "} 4\n"
+	err := testutil.CollectAndCompare(collector, bytes.NewBufferString(want), "vignette_radio_drops_total", "vignette_radio_frames_sent_total", "vignette_radio_queue_frames")
+	if err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.CollectAndLint(collector); err != nil || len(problems) != 0 {
+		t.Errorf("problems %v, %v", problems, err)
+	}
+}
