@@ -1,4 +1,5 @@
-// Program mosquitto-statistics serves a Mosquitto's statistics to Prometheus; see package internal/mosquittostats.
+// Program mosquitto-statistics serves a Mosquitto's statistics below $SYS/broker (mosquitto(8), "Broker status") in Prometheus' format. It
+// is an MQTT 3.1.1 client of the broker with QoS 0, and counts as one.
 package main
 
 import (
@@ -9,8 +10,6 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-
-	"vignette.dev/vignette/internal/mosquittostats"
 )
 
 func main() {
@@ -19,7 +18,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := mosquittostats.Serve(ctx, *path); err != nil {
+	if err := serve(ctx, *path); err != nil {
 		fmt.Fprintln(os.Stderr, "mosquitto-statistics:", err)
 		os.Exit(1)
 	}

@@ -7,10 +7,9 @@ import (
 	"vignette.dev/vignette/internal/traffic/program"
 	zeromqbroker "vignette.dev/vignette/internal/traffic/zeromq/broker"
 	zeromq "vignette.dev/vignette/internal/traffic/zeromq/client"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 func main() {
-	traffic.Protocols[trafficconfig.ProtocolZeroMQ] = zeromq.Open
+	traffic.Protocols["zeromq"] = zeromq.Open
 	program.Main(map[string]program.Server{"zeromq-broker": zeromqbroker.Serve, "mediate": mediator.Serve})
 }

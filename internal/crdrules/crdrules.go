@@ -15,6 +15,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"vignette.dev/vignette/internal/traffic/protocol"
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -199,7 +201,7 @@ func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
 			list, messageStart("nodes", "n.name", "."+list), what, e.firstOrAll(fmt.Sprintf("n.%s.filter(a, !(a in known))", list), ", ")))
 	}
 	most := fmt.Sprintf("an experiment has at most %d nodes, those of count counted", v1alpha1.MaxNodes)
-	return apiextensionsv1.ValidationRules{
+	rules := apiextensionsv1.ValidationRules{
 		let("total", fmt.Sprintf("self.nodes.map(n, %s).sum()", count("n")), apiextensionsv1.ValidationRule{
 			Rule:              fmt.Sprintf("total <= %d", v1alpha1.MaxNodes),
 			Message:           most,
@@ -211,18 +213,19 @@ func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
 			" brings an image, and images do not run in a virtual machine: leave out its image if its command is a program of the guest, or make the node a pod"),
 		e.ownApps("a program of a guest runs on a pod", "pod", "has(p.command) && !has(p.image)",
 			" has a command and no image, so that it is a program of a guest: give it an image, or make the node a virtual machine by runtime: vm"),
-		e.onePerNode("MQTT broker", "has(p.mosquitto) || has(p.vernemq) || has(p.rabbitmq)", "1883"),
-		e.onePerNode("WS-Notification broker", "has(p.wsnBroker)", "8080"),
-		e.onePerNode("XMPP server", "has(p.prosody)", "5222"),
-		e.onePerNode("MQTT-SN gateway", "has(p.mqttsnGateway)", "1884"),
-		e.onePerNode("ZeroMQ broker", "has(p.zeromqBroker)", "5555"),
+	}
+	for _, p := range trafficconfig.Protocols {
+		if p.Server != "" {
+			rules = append(rules, e.onePerNode(p))
+		}
+	}
+	return append(rules,
 		e.refuse("a node has the name of one that count makes", fmt.Sprintf(
 			"self.nodes.map(n, !has(n.count) && %s, %sn.name + ' is also one of the nodes that count makes of ' + n.name.substring(0, n.name.lastIndexOf('-')))",
 			nodeExists("n.name", "has(m.count) && "), messageStart("nodes", "n.name", ".name"))),
 		e.refuse("a group has the name of a node of another group", fmt.Sprintf(
 			"self.nodes.map(n, has(n.group) && self.nodes.exists(m, m.name == n.group && has(m.group) && m.group != n.group), "+
-				"%sn.group + ' is also the name of a node of another group')", messageStart("nodes", "n.name", ".group"))),
-	}
+				"%sn.group + ' is also the name of a node of another group')", messageStart("nodes", "n.name", ".group"))))
 }
 
 // ownApps refuses a user's own apps on nodes of a runtime that cannot run them.
@@ -233,12 +236,12 @@ func (e Extent) ownApps(message, runtime, is, remedy string) apiextensionsv1.Val
 		is, runtime, messageStart("nodes", "n.name", ".apps"), e.firstOrAll(wrong, ", "), remedy))
 }
 
-// onePerNode refuses a second app of a kind on a node, as it needs the first one's port.
-func (e Extent) onePerNode(what, is, port string) apiextensionsv1.ValidationRule {
-	return e.refuse("a node runs two apps that are each an "+what, fmt.Sprintf(
+// onePerNode refuses a second app on a node that serves a protocol, as it needs the first one's port.
+func (e Extent) onePerNode(p protocol.Protocol) apiextensionsv1.ValidationRule {
+	return e.refuse("a node runs two apps that are each an "+p.Server, fmt.Sprintf(
 		"[self.apps.filter(p, %s).map(p, p.name)].map(brokers, "+
-			"self.nodes.map(n, has(n.apps) && n.apps.filter(a, a in brokers).size() > 1, %s'a node has room for one %s, as it takes port %s'))[0]",
-		is, messageStart("nodes", "n.name", ".apps"), what, port))
+			"self.nodes.map(n, has(n.apps) && n.apps.filter(a, a in brokers).size() > 1, %s'a node has room for one %s, as it takes port %d'))[0]",
+		hasAny("p", p.Brokers), messageStart("nodes", "n.name", ".apps"), p.Server, p.Port))
 }
 
 // firstIDs is the list of the nodes' NEM ids, with the first one of each counted entry.
@@ -362,9 +365,22 @@ func isBroker(ref string) string {
 
 // speaks reports, in CEL, whether the app of a reference serves a protocol; an image may serve any.
 func speaks(protocol, ref string) string {
-	return fmt.Sprintf("self.apps.exists(b, b.name == %[2]s && (has(b.command) || (has(b.rabbitmq) ? %[1]s == 'mqtt' || %[1]s == 'amqp' || %[1]s == 'stomp' : "+
-		"has(b.prosody) ? %[1]s == 'xmpp' : has(b.zeromqBroker) ? %[1]s == 'zeromq' : has(b.wsnBroker) ? %[1]s == 'ws-notification' : "+
-		"has(b.mqttsnGateway) ? %[1]s == 'mqtt-sn' : (has(b.mosquitto) || has(b.vernemq)) && %[1]s == 'mqtt')))", protocol, appOf(ref))
+	served := "false"
+	for _, p := range slices.Backward(trafficconfig.Protocols) {
+		if len(p.Brokers) > 0 {
+			served = fmt.Sprintf("%s == '%s' ? %s : %s", protocol, p.Name, hasAny("b", p.Brokers), served)
+		}
+	}
+	return fmt.Sprintf("self.apps.exists(b, b.name == %s && (has(b.command) || (%s)))", appOf(ref), served)
+}
+
+// hasAny reports, in CEL, whether an app is of one of some kinds.
+func hasAny(app string, kinds []string) string {
+	fields := make([]string, len(kinds))
+	for i, kind := range kinds {
+		fields[i] = fmt.Sprintf("has(%s.%s)", app, kind)
+	}
+	return strings.Join(fields, " || ")
 }
 
 func (e Extent) brokerRules() (rules apiextensionsv1.ValidationRules) {

@@ -4,10 +4,15 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"vignette.dev/vignette/crds"
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 func TestTheDefinitionsHaveTheRulesOfThisPackage(t *testing.T) {
@@ -22,6 +27,39 @@ func TestTheDefinitionsHaveTheRulesOfThisPackage(t *testing.T) {
 		}
 		if !reflect.DeepEqual(crd, with) {
 			t.Errorf("%s in crds lacks rules of this package, or has others: run make generate", crd.Name)
+		}
+	}
+}
+
+func TestTheDefinitionOfExperimentsHasTheProtocolsAndTheirBrokers(t *testing.T) {
+	all, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Spec.Names.Kind == "Experiment" })
+	app := all[i].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["apps"].Items.Schema.Properties
+	var protocols, transports []string
+	for _, p := range trafficconfig.Protocols {
+		protocols = append(protocols, strconv.Quote(p.Name))
+		for _, kind := range p.Brokers {
+			if _, known := app[kind]; !known {
+				t.Errorf("broker %s of protocol %s is no field of an app", kind, p.Name)
+			}
+		}
+	}
+	for _, p := range messagingconfig.Transports {
+		transports = append(transports, strconv.Quote(p.Name))
+	}
+	for _, field := range []struct {
+		app, name string
+		want      []string
+	}{{"publisher", "protocol", protocols}, {"subscriber", "protocol", protocols}, {"messaging", "transport", transports}} {
+		var values []string
+		for _, value := range app[field.app].Properties[field.name].Enum {
+			values = append(values, string(value.Raw))
+		}
+		if slices.Sort(values); !slices.Equal(values, slices.Sorted(slices.Values(field.want))) {
+			t.Errorf("%s.%s is one of %v; want the registry's %v", field.app, field.name, values, field.want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/traffic"
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -218,7 +218,7 @@ func (l *leg) write() {
 // publish publishes a message; false if the mediator ended first.
 func (l *leg) publish(m message) bool {
 	print := fingerprintOf(m.topic, m.content)
-	back := slices.ContainsFunc(l.filters, func(f string) bool { return mqttwire.Match(f, m.topic) })
+	back := slices.ContainsFunc(l.filters, func(f string) bool { return mqtttopic.Match(f, m.topic) })
 	for !l.stopped.Load() {
 		if back { // before publishing, as the echo may arrive before Publish returns
 			l.echoes.add(print)

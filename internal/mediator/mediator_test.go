@@ -16,7 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"vignette.dev/vignette/internal/testport"
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -84,7 +84,7 @@ func (b *fakeBroker) publish(topic string, content []byte) {
 	defer b.mu.Unlock()
 	b.seen = append(b.seen, topic+" "+string(content))
 	for _, c := range b.clients {
-		if slices.ContainsFunc(c.filters, func(f string) bool { return mqttwire.Match(f, topic) }) {
+		if slices.ContainsFunc(c.filters, func(f string) bool { return mqtttopic.Match(f, topic) }) {
 			buffer := []byte(string(content))
 			c.events.Received(time.Now(), topic, buffer)
 			clear(buffer) // a client may use its buffer again

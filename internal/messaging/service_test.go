@@ -126,7 +126,7 @@ func sleepVirtually(ctx context.Context, until time.Time) error {
 
 func configOf(node string) messagingconfig.Config {
 	return messagingconfig.Config{
-		Instance: node + "/chat", Transport: messagingconfig.CoAP, Port: 5683, Model: "military", Receipt: true, TimeoutSeconds: 60, Topic: "messaging/chat/to/" + node,
+		Instance: node + "/chat", Transport: "coap", Port: 5683, Model: "military", Receipt: true, TimeoutSeconds: 60, Topic: "messaging/chat/to/" + node,
 	}
 }
 

@@ -1,18 +1,17 @@
 package messaging
 
 import (
-	"vignette.dev/vignette/internal/messagingconfig"
 	coap "vignette.dev/vignette/internal/traffic/coap/client"
-	httpreq "vignette.dev/vignette/internal/traffic/http/client"
+	http "vignette.dev/vignette/internal/traffic/http/client"
 	"vignette.dev/vignette/internal/traffic/request"
-	soapreq "vignette.dev/vignette/internal/traffic/soap/client"
+	soap "vignette.dev/vignette/internal/traffic/soap/client"
 )
 
-// Transports of messaging services, each in a package of its own.
+// Transports of messaging services, by the names of their descriptions (messagingconfig.Transports).
 var Transports = map[string]request.Open{
-	messagingconfig.HTTP:    httpreq.Open,
-	messagingconfig.CoAP:    coap.Open,
-	messagingconfig.CoAPTCP: coap.OpenTCP,
-	messagingconfig.SOAP:    soapreq.Open,
-	messagingconfig.SOAPUDP: soapreq.OpenUDP,
+	"http":     http.Open,
+	"coap":     coap.Open,
+	"coap-tcp": coap.OpenTCP,
+	"soap":     soap.Open,
+	"soap-udp": soap.OpenUDP,
 }

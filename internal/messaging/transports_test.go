@@ -19,13 +19,12 @@ import (
 func TestEveryTransportCarriesEveryEncodingThatItCanWithReceipts(t *testing.T) {
 	for _, transport := range messagingconfig.Transports {
 		for _, coded := range encoding.Encodings(encoding.Military) {
-			bySOAP := strings.HasPrefix(transport, "soap")
-			if bySOAP && (coded == encoding.JSON || coded == encoding.CBOR) {
+			if transport.SOAP && (coded == encoding.JSON || coded == encoding.CBOR) {
 				continue
 			}
-			t.Run(transport+" "+coded, func(t *testing.T) {
+			t.Run(transport.Name+" "+coded, func(t *testing.T) {
 				t.Parallel()
-				sent := exchange(t, transport, coded)
+				sent := exchange(t, transport.Name, coded)
 				for _, status := range []messagelog.Status{messagelog.Sent, messagelog.Received, messagelog.Processed, messagelog.Receipt} {
 					if sent[status] != 3 {
 						t.Errorf("%d events %s of 3 messages; all: %v", sent[status], status, sent)

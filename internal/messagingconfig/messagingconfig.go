@@ -10,27 +10,32 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/exi"
+	"vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/encoding"
+	"vignette.dev/vignette/internal/traffic/http"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/request"
+	"vignette.dev/vignette/internal/traffic/soap"
 )
 
-// Transports.
-const (
-	HTTP    = "http"
-	CoAP    = "coap"
-	CoAPTCP = "coap-tcp"
-	SOAP    = "soap"
-	SOAPUDP = "soap-udp"
-)
+// Transports of messaging services, each described in its protocol's folder. Their clients are in messaging.Transports.
+var Transports = []protocol.Transport{http.Transport, coap.Transport, coap.OverTCP, soap.Transport, soap.OverUDP}
 
-// Transports has all of them.
-var Transports = []string{HTTP, CoAP, CoAPTCP, SOAP, SOAPUDP}
+// TransportOf returns the transport with a name, or one without a name.
+func TransportOf[Name ~string](name Name) protocol.Transport {
+	for _, t := range Transports {
+		if t.Name == string(name) {
+			return t
+		}
+	}
+	return protocol.Transport{}
+}
 
 // Config configures one messaging service.
 type Config struct {
 	// Instance is node/app. The message log has it, and message ids are made from it: node/app_1, node/app_2, …
 	Instance string `json:"instance"`
-	// Transport is one of the constants above.
+	// Transport is the name of one of Transports.
 	Transport string `json:"transport"`
 	// Port at which the service is reached, on all addresses.
 	Port int `json:"port"`
@@ -118,8 +123,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Instance == "":
 		return fmt.Errorf("instance is empty: want node/app")
-	case !slices.Contains(Transports, c.Transport):
-		return fmt.Errorf("transport is %q: want one of %s", c.Transport, strings.Join(Transports, ", "))
+	case TransportOf(c.Transport).Name == "":
+		return fmt.Errorf("transport is %q: want one of %s", c.Transport, transportNames())
 	case c.Port < 1 || c.Port > 65535:
 		return fmt.Errorf("port is %d: want 1 to 65535", c.Port)
 	case !(c.TimeoutSeconds > 0 && c.TimeoutSeconds <= 1e6):
@@ -167,19 +172,15 @@ func (c Config) EncodingOf(model string) string {
 }
 
 // BySOAP reports whether requests are SOAP envelopes.
-func (c Config) BySOAP() bool { return c.Transport == SOAP || c.Transport == SOAPUDP }
+func (c Config) BySOAP() bool { return TransportOf(c.Transport).SOAP }
 
 // Codec returns the codec of a message model.
 func (c Config) Codec(model string) (*encoding.Codec, error) {
 	return encoding.New(model, c.EncodingOf(model), c.Compression)
 }
 
-// Limits of what transports carry, in bytes.
+// Limits of what is carried, in bytes.
 const (
-	// MaxDatagramBytes is the largest content of an IPv4 datagram.
-	MaxDatagramBytes = 65_507
-	// MaxMulticastBytes is the largest body of a multicast request of CoAP, which is one datagram.
-	MaxMulticastBytes = 65_000
 	// maxEnvelopeBytes of SOAP beside the body.
 	maxEnvelopeBytes = 1 << 10
 	// maxProxiedBytes is the largest body that a proxy takes.
@@ -188,9 +189,10 @@ const (
 
 // MaxBytes is the most that the transport carries in one request or response: of a SOAP envelope, else of a body.
 func (c Config) MaxBytes(multicast, proxied bool) int {
-	most := map[string]int{HTTP: 32 << 20, SOAP: 32 << 20, CoAP: 16 << 20, CoAPTCP: 16 << 20, SOAPUDP: MaxDatagramBytes}[c.Transport]
-	if multicast && c.Transport == CoAP {
-		most = MaxMulticastBytes
+	t := TransportOf(c.Transport)
+	most := t.MaxBytes
+	if multicast && t.MaxMulticastBytes != 0 {
+		most = t.MaxMulticastBytes
 	}
 	if proxied {
 		most = min(most, maxProxiedBytes)
@@ -208,6 +210,15 @@ func (c Config) MaxPayloadBytes(multicast, proxied bool) int {
 		most = (most - maxEnvelopeBytes) / 4 * 3
 	}
 	return most
+}
+
+// transportNames are the names of all transports, for a message.
+func transportNames() string {
+	names := make([]string, len(Transports))
+	for i, t := range Transports {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // validateDestinations checks the addressees, and that destinations have only them.

@@ -8,7 +8,7 @@ import (
 
 // sending is a valid configuration with a message.
 func sending() Config {
-	c := Config{Instance: "a/chat", Transport: CoAP, Port: 5683, TimeoutSeconds: 60, Topic: "messaging/chat/to/a",
+	c := Config{Instance: "a/chat", Transport: "coap", Port: 5683, TimeoutSeconds: 60, Topic: "messaging/chat/to/a",
 		Messages: []Message{{To: "all"}}}
 	c.AddDestination("all", []Addressee{{Address: "198.18.0.2:5683", Topic: "to/b"}, {Address: "198.18.0.3:5683", Topic: "to/c"}})
 	return c

@@ -9,16 +9,16 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 	wsn "vignette.dev/vignette/internal/traffic/wsn/client"
 	xmpp "vignette.dev/vignette/internal/traffic/xmpp/client"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// Protocols of the traffic generator, each in a package of its own. Programs with C libraries add theirs before Run.
+// Protocols opens a client of each protocol, by the names of their descriptions (trafficconfig.Protocols). Programs with C libraries add
+// theirs before Run.
 var Protocols = map[string]transport.Open{
-	trafficconfig.ProtocolAMQP:    amqp.Open,
-	trafficconfig.ProtocolMQTT:    mqtt.Open,
-	trafficconfig.ProtocolMQTTSN:  mqttsn.Open,
-	trafficconfig.ProtocolMQTTUDP: mqttudp.Open,
-	trafficconfig.ProtocolWSN:     wsn.Open,
-	trafficconfig.ProtocolXMPP:    xmpp.Open,
-	trafficconfig.ProtocolSTOMP:   stomp.Open,
+	"mqtt":            mqtt.Open,
+	"mqtt-sn":         mqttsn.Open,
+	"mqtt-udp":        mqttudp.Open,
+	"amqp":            amqp.Open,
+	"stomp":           stomp.Open,
+	"xmpp":            xmpp.Open,
+	"ws-notification": wsn.Open,
 }

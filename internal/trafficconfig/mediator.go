@@ -2,9 +2,10 @@ package trafficconfig
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"vignette.dev/vignette/internal/traffic/protocol"
+	"vignette.dev/vignette/internal/traffic/wsn"
 )
 
 // Mediator is the configuration of a mediator, the JSON file named by `traffic mediate --config FILE`.
@@ -27,12 +28,12 @@ type Leg struct {
 	// Name is the leg's name in metrics and log messages, such as amqp@hub/rabbit.
 	Name string `json:"name"`
 	// Protocol, Version, Broker, Security, Transport and WSN are as in Config.
-	Protocol  string    `json:"protocol"`
-	Version   string    `json:"version,omitempty"`
-	Broker    string    `json:"broker"`
-	Security  *Security `json:"security,omitempty"`
-	Transport string    `json:"transport,omitempty"`
-	WSN       *WSN      `json:"wsn,omitempty"`
+	Protocol  string             `json:"protocol"`
+	Version   string             `json:"version,omitempty"`
+	Broker    string             `json:"broker"`
+	Security  *protocol.Security `json:"security,omitempty"`
+	Transport string             `json:"transport,omitempty"`
+	WSN       *wsn.Options       `json:"wsn,omitempty"`
 	// QoS is the quality of service of this leg's subscriptions and messages.
 	QoS int `json:"qos"`
 	// Topics are MQTT topic filters of the messages taken from this leg, without the prefix.
@@ -67,16 +68,16 @@ func (m Mediator) Validate() error {
 }
 
 func (l Leg) validate() error {
-	most, known := maxQoS[l.Protocol]
+	described := ProtocolOf(l.Protocol)
 	switch {
 	case l.Name == "":
 		return fmt.Errorf("name is empty")
-	case !known || l.Protocol == ProtocolMQTTUDP:
-		return fmt.Errorf("protocol is %q: want one with a broker, of %s", l.Protocol, strings.Join(slices.Sorted(maps.Keys(maxQoS)), ", "))
+	case described.Name == "" || described.Broadcast:
+		return fmt.Errorf("protocol is %q: want one with a broker, of %s", l.Protocol, protocolNames())
 	case l.Broker == "":
 		return fmt.Errorf("broker is empty: want host:port")
-	case l.QoS < 0 || l.QoS > most:
-		return fmt.Errorf("qos is %d: protocol %s has 0 to %d", l.QoS, l.Protocol, most)
+	case l.QoS < 0 || l.QoS > described.MaxQoS:
+		return fmt.Errorf("qos is %d: protocol %s has 0 to %d", l.QoS, l.Protocol, described.MaxQoS)
 	case len(l.Topics) == 0:
 		return fmt.Errorf("topics is empty: want a topic filter, such as #")
 	case strings.ContainsAny(l.Prefix, "+#") || l.Prefix != "" && !strings.HasSuffix(l.Prefix, "/"):

@@ -5,37 +5,11 @@ package trafficconfig
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
+
+	"vignette.dev/vignette/internal/traffic/protocol"
+	"vignette.dev/vignette/internal/traffic/wsn"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 )
-
-// Protocols.
-const (
-	ProtocolMQTT    = "mqtt"
-	ProtocolMQTTSN  = "mqtt-sn"
-	ProtocolMQTTUDP = "mqtt-udp"
-	ProtocolAMQP    = "amqp"
-	ProtocolSTOMP   = "stomp"
-	ProtocolXMPP    = "xmpp"
-	ProtocolZeroMQ  = "zeromq"
-	ProtocolWSN     = "ws-notification"
-)
-
-// maxQoS is the highest QoS of each protocol.
-var maxQoS = map[string]int{
-	ProtocolMQTT: 2, ProtocolMQTTSN: 2, ProtocolMQTTUDP: 0, ProtocolAMQP: 1, ProtocolSTOMP: 1, ProtocolXMPP: 0, ProtocolZeroMQ: 0, ProtocolWSN: 1,
-}
-
-// maxPayloadBytes is the largest payload of each protocol: MQTT's largest packet less its header and the longest topic; a datagram less
-// that; RabbitMQ's limit; and the limits of the clients of XMPP and WS-Notification, which encode bytes as text.
-var maxPayloadBytes = map[string]int{
-	ProtocolMQTT: 268_435_000, ProtocolMQTTUDP: 65_000, ProtocolMQTTSN: 65_000, ProtocolAMQP: 128 << 20, ProtocolSTOMP: 128 << 20,
-	ProtocolXMPP: 16 << 20, ProtocolZeroMQ: 268_435_000, ProtocolWSN: 4 << 20,
-}
-
-// MaxPayloadBytes returns a protocol's largest payload, for any topic.
-func MaxPayloadBytes(protocol string) int { return maxPayloadBytes[protocol] }
 
 // Sessions of MQTT and MQTT-SN.
 const (
@@ -44,27 +18,6 @@ const (
 	SessionClean      = "Clean"
 	SessionPersistent = "Persistent"
 )
-
-// DialectSimple is WS-Notification's Simple dialect of topic expressions.
-const DialectSimple = "Simple"
-
-// WSN configures WS-Notification.
-type WSN struct {
-	// Dialect Simple is for brokers without any other, such as Apache CXF's: a topic is one name, its levels separated by dots. By default
-	// topics use the Concrete dialect and filters the Full one.
-	Dialect string `json:"dialect,omitempty"`
-	// PullPoint: the subscriber fetches messages from the broker. By default the broker sends them, for which it has no TLS.
-	PullPoint bool `json:"pullPoint,omitempty"`
-}
-
-// Security is the security of the connection to the broker. Empty parts are not used.
-type Security struct {
-	// CAFile has the CA certificates, as PEM, that verify the broker's. It turns TLS on.
-	CAFile string `json:"caFile,omitempty"`
-	// UsernameFile and PasswordFile have the client's user name and password.
-	UsernameFile string `json:"usernameFile,omitempty"`
-	PasswordFile string `json:"passwordFile,omitempty"`
-}
 
 // AdaptRate slows a publisher down while its node's radio has queued frames.
 type AdaptRate struct {
@@ -130,7 +83,7 @@ type Subscribe struct {
 type Config struct {
 	// Instance is node/app, or node/app/i for several instances. The message log has it.
 	Instance string `json:"instance"`
-	// Protocol is one of the constants above.
+	// Protocol is the name of one of Protocols.
 	Protocol string `json:"protocol"`
 	// Version is MQTT's: 3.1.1 or 5.
 	Version string `json:"version,omitempty"`
@@ -139,15 +92,15 @@ type Config struct {
 	// Failover has host:port of the brokers to try next, in this order. After the last one follows Broker again.
 	Failover []string `json:"failover,omitempty"`
 	// Security is the security of the connection to any broker; nil for none.
-	Security *Security `json:"security,omitempty"`
+	Security *protocol.Security `json:"security,omitempty"`
 	// Session is the session of MQTT and MQTT-SN.
 	Session string `json:"session,omitempty"`
 	// Transport is ZeroMQ's: tcp or pgm.
 	Transport string `json:"transport,omitempty"`
 	// PGM configures that transport.
-	PGM *PGM `json:"pgm,omitempty"`
+	PGM *zeromq.PGM `json:"pgm,omitempty"`
 	// WSN configures WS-Notification; nil for the defaults.
-	WSN *WSN `json:"wsn,omitempty"`
+	WSN *wsn.Options `json:"wsn,omitempty"`
 	// Broadcast is the destination address:port of brokerless protocols, such as 198.18.9.255:1883.
 	Broadcast string `json:"broadcast,omitempty"`
 	// Interface is the interface of brokerless protocols and PGM.
@@ -169,36 +122,36 @@ type Config struct {
 
 // Validate returns what is wrong with a configuration, if anything.
 func (c Config) Validate() error {
-	most, known := maxQoS[c.Protocol]
+	described := ProtocolOf(c.Protocol)
 	switch {
 	case c.Instance == "":
 		return fmt.Errorf("instance is empty: want node/app or node/app/number")
-	case !known:
-		return fmt.Errorf("protocol is %q: want one of %s", c.Protocol, strings.Join(slices.Sorted(maps.Keys(maxQoS)), ", "))
-	case c.Protocol != ProtocolMQTTUDP && c.Broker == "":
+	case described.Name == "":
+		return fmt.Errorf("protocol is %q: want one of %s", c.Protocol, protocolNames())
+	case !described.Broadcast && c.Broker == "":
 		return fmt.Errorf("broker is empty: protocol %s wants host:port", c.Protocol)
-	case c.Protocol == ProtocolMQTTUDP && c.Broadcast == "":
+	case described.Broadcast && c.Broadcast == "":
 		return fmt.Errorf("broadcast is empty: protocol %s wants address:port", c.Protocol)
 	case c.Publish == nil && c.Subscribe == nil:
 		return fmt.Errorf("instance %s has neither publish nor subscribe: want one at least", c.Instance)
 	case c.MetricsPort < 0 || c.MetricsPort > 65535:
 		return fmt.Errorf("metricsPort is %d: want 0 to 65535", c.MetricsPort)
 	}
-	if err := c.validatePublish(); err != nil {
+	if err := c.validatePublish(described); err != nil {
 		return err
 	}
 	if s := c.Subscribe; s != nil {
 		if len(s.Topics) == 0 {
 			return fmt.Errorf("subscribe.topics is empty: want a topic filter, such as #")
 		}
-		if s.QoS < 0 || s.QoS > most {
-			return fmt.Errorf("subscribe.qos is %d: protocol %s has 0 to %d", s.QoS, c.Protocol, most)
+		if s.QoS < 0 || s.QoS > described.MaxQoS {
+			return fmt.Errorf("subscribe.qos is %d: protocol %s has 0 to %d", s.QoS, c.Protocol, described.MaxQoS)
 		}
 	}
 	return nil
 }
 
-func (c Config) validatePublish() error {
+func (c Config) validatePublish(described protocol.Protocol) error {
 	p := c.Publish
 	switch {
 	case p == nil:
@@ -207,8 +160,8 @@ func (c Config) validatePublish() error {
 		return fmt.Errorf("publish.topic is empty: want a topic")
 	case c.Entity == "":
 		return fmt.Errorf("entity is empty: a publisher's message ids are made from it")
-	case p.QoS > maxQoS[c.Protocol] || p.QoS < 0 && !(p.QoS == -1 && c.Protocol == ProtocolMQTTSN):
-		return fmt.Errorf("publish.qos is %d: protocol %s has 0 to %d, and mqtt-sn also -1", p.QoS, c.Protocol, maxQoS[c.Protocol])
+	case p.QoS < described.MinQoS || p.QoS > described.MaxQoS:
+		return fmt.Errorf("publish.qos is %d: protocol %s has %d to %d", p.QoS, c.Protocol, described.MinQoS, described.MaxQoS)
 	case (p.PeriodSeconds != 0 && p.Pattern != "") || (len(p.Messages) > 0 && (p.PeriodSeconds != 0 || p.Pattern != "")):
 		return fmt.Errorf("publish has several of periodSeconds, pattern and messages: want one")
 	case p.Pattern == "" && len(p.Messages) == 0 && !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):

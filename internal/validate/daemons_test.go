@@ -24,8 +24,8 @@ import (
 	"vignette.dev/vignette/internal/mgenapp"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/internal/traffic"
-	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
-	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
@@ -176,9 +176,9 @@ func refusedByProgram(command string, config []byte) error {
 	case "/traffic mediate":
 		return parsed(config, trafficconfig.Mediator.Validate)
 	case "/traffic mqtt-sn-gateway":
-		return parsed(config, mqttsngateway.Config.Validate)
+		return parsed(config, mqttsn.GatewayConfig.Validate)
 	case "/traffic wsn-broker":
-		return parsed(config, wsnbroker.Config.Validate)
+		return parsed(config, wsn.BrokerConfig.Validate)
 	case "/mgen-app":
 		return parsed(config, mgenapp.Config.Validate)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/runapi"
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
@@ -65,7 +65,7 @@ func TestE7HasEveryPairOfProtocols(t *testing.T) {
 func subscribersOf(subscribers []runapi.PlannedApp, topic string) (protocols []string) {
 	for _, app := range subscribers {
 		for _, filter := range app.Subscriptions {
-			if mqttwire.Match(filter, topic) {
+			if mqtttopic.Match(filter, topic) {
 				protocols = append(protocols, protocolsOfE7[strings.TrimPrefix(app.Name, "sub-")])
 			}
 		}

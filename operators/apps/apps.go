@@ -12,30 +12,17 @@ import (
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/mgen"
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// BrokerPort is the port of every MQTT broker and of MQTT/UDP.
-const BrokerPort = 1883
-
 // Port is the port of a broker for a protocol. With TLS it is mostly another one.
 func Port(protocol v1alpha1.Protocol, broker v1alpha1.App) int {
-	if secure, ok := securePorts[protocol]; ok && broker.Security != nil && broker.Security.TLS {
-		return secure
+	described := trafficconfig.ProtocolOf(protocol)
+	if described.SecurePort != 0 && broker.Security != nil && broker.Security.TLS {
+		return described.SecurePort
 	}
-	return ports[protocol]
-}
-
-// ports are those registered at IANA. MQTT-SN, ZeroMQ and WS-Notification have none, so theirs are common ones. Subscribers
-// of ZeroMQ use the next port.
-var ports = map[v1alpha1.Protocol]int{
-	v1alpha1.ProtocolMQTT: BrokerPort, v1alpha1.ProtocolMQTTUDP: BrokerPort, v1alpha1.ProtocolMQTTSN: 1884, v1alpha1.ProtocolAMQP: 5672,
-	v1alpha1.ProtocolSTOMP: 61613, v1alpha1.ProtocolXMPP: 5222, v1alpha1.ProtocolZeroMQ: 5555, v1alpha1.ProtocolWSN: 8080,
-}
-
-// securePorts are those registered at IANA. XMPP starts TLS on its only port.
-var securePorts = map[v1alpha1.Protocol]int{
-	v1alpha1.ProtocolMQTT: 8883, v1alpha1.ProtocolAMQP: 5671, v1alpha1.ProtocolSTOMP: 61614, v1alpha1.ProtocolWSN: 8443,
+	return described.Port
 }
 
 // Images of the platform's own apps.
@@ -52,6 +39,16 @@ type Images struct {
 	ZeroMQ string
 	// WSNCXF is the WS-Notification broker of Apache CXF.
 	WSNCXF string
+}
+
+// OfClients is the image of the traffic generator that has the clients of some protocols.
+func (i Images) OfClients(protocols ...v1alpha1.Protocol) string {
+	for _, protocol := range protocols {
+		if trafficconfig.ProtocolOf(protocol).CLibrary {
+			return i.ZeroMQ
+		}
+	}
+	return i.Traffic
 }
 
 // Server is a broker as its clients see it.
@@ -146,7 +143,7 @@ type Site struct {
 	Servers []Server
 	// ClusterPeers are the host names of the other nodes of the broker's cluster.
 	ClusterPeers []string
-	// Broadcast is the broadcast address of the network named Interface, for brokerless protocols.
+	// Broadcast is address:port, for brokerless protocols: the broadcast address of the network named Interface.
 	Broadcast string
 	Interface string
 	// PGM is for ZeroMQ only; nil for other transports and protocols.

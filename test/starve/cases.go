@@ -33,21 +33,21 @@ type netCase struct {
 // lateness alone.
 var allCases = []*netCase{
 	{"link", v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Rate: ptr.To(v1alpha1.DataRate("19.2kbit")), Delay: "20ms", Loss: "5%", Limit: 1000}},
-		trafficconfig.ProtocolMQTTUDP, "POISSON [3 150]"},
+		"mqtt-udp", "POISSON [3 150]"},
 	{"saturated", v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Rate: ptr.To(v1alpha1.DataRate("9.6kbit")), Delay: "20ms", Loss: "0%", Limit: 10}},
-		trafficconfig.ProtocolMQTTUDP, "POISSON [6 150]"},
+		"mqtt-udp", "POISSON [6 150]"},
 	{"rfpipe", v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{PHY: physical, Rate: "64kbit", Delay: "20ms", Jitter: "10ms", QueueDepth: 255, PCR: completion}},
-		trafficconfig.ProtocolMQTTUDP, "POISSON [3 150]"},
+		"mqtt-udp", "POISSON [3 150]"},
 	{"tdma", v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{PHY: physical, Rate: "150kbit", Structure: v1alpha1.TDMAStructure{Frames: 1, SlotDuration: "20ms", SlotOverhead: "0ms"}}},
-		trafficconfig.ProtocolMQTTUDP, "POISSON [3 150]"},
+		"mqtt-udp", "POISSON [3 150]"},
 }
 
 // tcpCases are links with the same load, with messages of one segment each.
 var tcpCases = []*netCase{
 	{"tcp 9.8 kbit", v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Rate: ptr.To(v1alpha1.DataRate("9.8kbit")), Delay: "100ms", Loss: "0%", Limit: 1000}},
-		trafficconfig.ProtocolMQTT, ""},
+		"mqtt", ""},
 	{"tcp 98 kbit", v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Rate: ptr.To(v1alpha1.DataRate("98kbit")), Delay: "100ms", Loss: "0%", Limit: 1000}},
-		trafficconfig.ProtocolMQTT, ""},
+		"mqtt", ""},
 }
 
 const (
@@ -56,7 +56,7 @@ const (
 )
 
 // overTCP reports whether messages go to the first node, instead of from all to all.
-func (c *netCase) overTCP() bool { return c.protocol == trafficconfig.ProtocolMQTT }
+func (c *netCase) overTCP() bool { return c.protocol == "mqtt" }
 
 // stream of messages with exponential gaps.
 func (c *netCase) stream(i int, seed int64) (messages []trafficconfig.Message) {

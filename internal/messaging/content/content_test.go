@@ -25,7 +25,7 @@ func TestTheSizeOfAScriptedMessageIsThatOfItsDatagram(t *testing.T) {
 		for _, form := range []string{encoding.XML, encoding.EXI, encoding.EXISchemaless} {
 			for _, envelope := range []string{"", request.EnvelopeGzip, request.EnvelopeEXI} {
 				t.Run(fmt.Sprintf("%s %s %s", model, form, envelope), func(t *testing.T) {
-					config := messagingconfig.Config{Transport: messagingconfig.SOAPUDP, Encoding: form, Model: model, SOAP: request.SOAPOptions{Envelope: envelope}}
+					config := messagingconfig.Config{Transport: "soap-udp", Encoding: form, Model: model, SOAP: request.SOAPOptions{Envelope: envelope}}
 					message := messagingconfig.Message{Type: "TEXT", From: "hq", To: "b-1", Text: "Hill <204> & bridge", Bytes: 1000}
 					size, err := ScriptedBytes(config, message, "hq/chat_999999")
 					if err != nil {

@@ -102,7 +102,7 @@ func TestAPublisherThatFollowsItsRadioWaitsLessThanOneThatDoesNot(t *testing.T) 
 	}
 	eventually(t, "they are answered", func() bool { return pods[0].asks(t) >= 0 && pods[1].asks(t) >= 0 })
 	client := func(name string) trafficconfig.Config {
-		return trafficconfig.Config{Instance: name, Protocol: trafficconfig.ProtocolMQTTUDP, Broadcast: "198.18.9.255:1883", Interface: "wan", Entity: name, Seed: 1}
+		return trafficconfig.Config{Instance: name, Protocol: "mqtt-udp", Broadcast: "198.18.9.255:1883", Interface: "wan", Entity: name, Seed: 1}
 	}
 	publisher := func(name string, adapt *trafficconfig.AdaptRate) trafficconfig.Config {
 		c := client(name)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/quietio"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/protocol"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 // It is safe for use by several goroutines.
 type Dialer struct {
 	brokers  []string
-	security trafficconfig.Security
+	security protocol.Security
 
 	mu     sync.Mutex
 	random *rand.Rand

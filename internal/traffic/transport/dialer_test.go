@@ -17,10 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-func dialerOf(t *testing.T, security *trafficconfig.Security, brokers ...string) *Dialer {
+func dialerOf(t *testing.T, security *protocol.Security, brokers ...string) *Dialer {
 	t.Helper()
 	d, err := NewDialer(Setup{Config: trafficconfig.Config{Broker: brokers[0], Failover: brokers[1:], Security: security, Seed: 1}})
 	if err != nil {
@@ -143,7 +144,7 @@ func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broker := listen(t, &tls.Config{Certificates: []tls.Certificate{c.certificate}})
-			conn, err := dialerOf(t, &trafficconfig.Security{CAFile: c.file}, broker.Addr().String()).Dial(context.Background())
+			conn, err := dialerOf(t, &protocol.Security{CAFile: c.file}, broker.Addr().String()).Dial(context.Background())
 			if err == nil {
 				conn.Close()
 			}
@@ -157,7 +158,7 @@ func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
 func TestLoginIsReadFromFilesEachTime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	security := trafficconfig.Security{UsernameFile: filepath.Join(dir, "username"), PasswordFile: filepath.Join(dir, "password")}
+	security := protocol.Security{UsernameFile: filepath.Join(dir, "username"), PasswordFile: filepath.Join(dir, "password")}
 	d := dialerOf(t, &security, "nor:1883")
 	if _, _, err := d.Login(); err == nil || !strings.Contains(err.Error(), "username") || !strings.Contains(err.Error(), "password") {
 		t.Errorf("%v; want an error that names both files", err)

@@ -685,6 +685,24 @@ type AppFile struct {
 // Own reports whether an app is the user's own: a command in an image, or in the guest of a virtual machine.
 func (a *App) Own() bool { return len(a.Command) > 0 }
 
+// Kind is the field that makes the app what it is, such as mosquitto. It is empty for an app without any.
+func (a *App) Kind() string {
+	for _, kind := range []struct {
+		field string
+		set   bool
+	}{
+		{"mosquitto", a.Mosquitto != nil}, {"vernemq", a.VerneMQ != nil}, {"rabbitmq", a.RabbitMQ != nil}, {"prosody", a.Prosody != nil},
+		{"wsnBroker", a.WSNBroker != nil}, {"mqttsnGateway", a.MQTTSNGateway != nil}, {"zeromqBroker", a.ZeroMQBroker != nil},
+		{"mediator", a.Mediator != nil}, {"publisher", a.Publisher != nil}, {"subscriber", a.Subscriber != nil}, {"mgen", a.MGEN != nil},
+		{"script", a.Script != nil}, {"messaging", a.Messaging != nil}, {"proxy", a.Proxy != nil}, {"command", a.Own()},
+	} {
+		if kind.set {
+			return kind.field
+		}
+	}
+	return ""
+}
+
 // KeyReference names a key of a ConfigMap or Secret in the experiment's namespace.
 type KeyReference struct {
 	// name of the object.

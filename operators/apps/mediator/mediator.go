@@ -36,14 +36,13 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
-// image of the program: ZeroMQ needs a library that is not written in Go.
+// image of the program, which has the clients of all legs.
 func image(site apps.Site) string {
-	for _, leg := range site.App.Mediator.Legs {
-		if leg.Protocol == v1alpha1.ProtocolZeroMQ {
-			return site.Images.ZeroMQ
-		}
+	protocols := make([]v1alpha1.Protocol, len(site.App.Mediator.Legs))
+	for i, leg := range site.App.Mediator.Legs {
+		protocols[i] = leg.Protocol
 	}
-	return site.Images.Traffic
+	return site.Images.OfClients(protocols...)
 }
 
 // Config is the mediator's configuration.

@@ -44,15 +44,10 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 func Config(site apps.Site) trafficconfig.Config {
 	name, s := site.Instances[0], site.App.Script
 	c := trafficconfig.Config{
-		Instance: name, Entity: name, Broker: site.Broker.Address, Interface: site.Interface, Protocol: string(s.Protocol),
+		Instance: name, Entity: name, Broker: site.Broker.Address, Broadcast: site.Broadcast, Interface: site.Interface,
+		Protocol: string(s.Protocol), Version: traffic.Version(v1alpha1.Protocol(s.Protocol), s.Version),
 		Seed: apps.Seed(site.Seed, "instance", name), MetricsPort: site.MetricsPorts[0],
 		Subscribe: &trafficconfig.Subscribe{QoS: int(s.QoS), Topics: []string{Topic(site.App.Name, site.Node)}},
-	}
-	if site.Broadcast != "" {
-		c.Broadcast = fmt.Sprintf("%s:%d", site.Broadcast, apps.BrokerPort)
-	}
-	if s.Protocol == v1alpha1.ScriptProtocol(v1alpha1.ProtocolMQTT) {
-		c.Version = traffic.Version(v1alpha1.ProtocolMQTT, s.Version)
 	}
 	if site.Scripted == nil { // the script is invalid or not known yet, which a check reports
 		return c

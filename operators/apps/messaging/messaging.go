@@ -52,12 +52,7 @@ func Port(m *v1alpha1.Messaging) int {
 	if m.Port != 0 {
 		return int(m.Port)
 	}
-	return defaultPorts[m.Transport]
-}
-
-// defaultPorts are those registered at IANA. Services do not run as root, so HTTP's is the alternate one.
-var defaultPorts = map[v1alpha1.MessagingTransport]int{
-	v1alpha1.TransportHTTP: 8080, v1alpha1.TransportSOAP: 8080, v1alpha1.TransportCoAP: 5683, v1alpha1.TransportCoAPTCP: 5683, v1alpha1.TransportSOAPUDP: 3702,
+	return messagingconfig.TransportOf(m.Transport).Port
 }
 
 // Settings are the part of a service's configuration that is the same on all nodes.

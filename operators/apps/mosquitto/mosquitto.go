@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/agentconfig"
-	"vignette.dev/vignette/internal/mosquittostats"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
@@ -49,9 +48,9 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 func addStatistics(r *apps.Rendering, site apps.Site) {
 	path, name := apps.RunFile("statistics.json"), site.Instances[0]+"/statistics"
 	text, err := json.Marshal(trafficconfig.Config{
-		Instance: name, Protocol: trafficconfig.ProtocolMQTT, Broker: fmt.Sprintf("127.0.0.1:%d", apps.Port(v1alpha1.ProtocolMQTT, site.App)),
+		Instance: name, Protocol: string(v1alpha1.ProtocolMQTT), Broker: fmt.Sprintf("127.0.0.1:%d", apps.Port(v1alpha1.ProtocolMQTT, site.App)),
 		Security: traffic.Security(site.App), MetricsPort: site.MetricsPorts[0], Seed: apps.Seed(site.Seed, "instance", name),
-		Subscribe: &trafficconfig.Subscribe{Topics: []string{mosquittostats.Topics}},
+		Subscribe: &trafficconfig.Subscribe{Topics: []string{"$SYS/broker/#"}},
 	})
 	if err != nil {
 		panic(fmt.Sprintf("configuration of %s: %v", name, err)) // plain strings and numbers always encode

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"vignette.dev/vignette/internal/agentconfig"
-	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/traffic"
@@ -42,9 +42,9 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 const ownNetwork = "eth0"
 
 // Config is the gateway's configuration.
-func Config(site apps.Site) mqttsngateway.Config {
+func Config(site apps.Site) mqttsn.GatewayConfig {
 	spec, broker := site.App.MQTTSNGateway, site.Servers[0]
-	c := mqttsngateway.Config{
+	c := mqttsn.GatewayConfig{
 		// Like in the traffic generator there is no slash, which some brokers' access rules forbid.
 		Name: site.Node + ":" + site.App.Name, Listen: fmt.Sprintf(":%d", apps.Port(v1alpha1.ProtocolMQTTSN, site.App)), Mode: string(spec.Mode),
 		Broker: broker.Address, Security: traffic.Security(broker.App), MaxClients: int(spec.MaxClients), Seed: apps.Seed(site.Seed, "instance", site.Instances[0]),

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/golden"
-	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -33,7 +33,7 @@ func TestRenderingsMatchTheirGoldenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Check(t, name+".json", string(text)+"\n")
-			var config mqttsngateway.Config
+			var config mqttsn.GatewayConfig
 			if err := json.Unmarshal([]byte(rendering.Files[0].Content), &config); err != nil || config.Validate() != nil {
 				t.Errorf("the gateway refuses its configuration: %v, %v", err, config.Validate())
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/agentconfig"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/xmpp"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -51,12 +51,12 @@ func metricsPort(site apps.Site) int {
 
 // StartScript creates the account that all clients share, and then executes the server. It overwrites files of an earlier start.
 func StartScript(site apps.Site) string {
-	user, password := trafficconfig.XMPPAccount, trafficconfig.XMPPAccount
+	user, password := xmpp.Account, xmpp.Account
 	if security(site).Password {
 		user, password = "$(cat "+agentconfig.SecurityDir+"/username)", "$(cat "+agentconfig.SecurityDir+"/password)"
 	}
 	return fmt.Sprintf("set -eu\numask 077\nmkdir -p %[1]s\nprosodyctl --config %[2]s register \"%[3]s\" %[4]s \"%[5]s\" > /dev/null\nexec /usr/bin/prosody --config %[2]s -F\n",
-		dataPath(), configPath(), user, trafficconfig.XMPPDomain, password)
+		dataPath(), configPath(), user, xmpp.Domain, password)
 }
 
 // Config is the server's prosody.cfg.lua (https://prosody.im/doc/configure). It serves only clients, no other servers, and so
@@ -74,7 +74,7 @@ func Config(site apps.Site) string {
 	if port != 0 {
 		modules = append(modules, "http_openmetrics")
 	}
-	user := quote(trafficconfig.XMPPAccount)
+	user := quote(xmpp.Account)
 	if sec.Password {
 		user = fmt.Sprintf("assert(io.open(%s)):read(\"l\")", quote(agentconfig.SecurityDir+"/username"))
 	}
@@ -82,13 +82,13 @@ func Config(site apps.Site) string {
 	fmt.Fprintf(&b, "data_path = %[1]s\ncertificates = %[1]s\npidfile = %[2]s\nlog = { { levels = { min = \"info\" }, to = \"console\" } }\n\n",
 		quote(dataPath()), quote(apps.RunFile("prosody.pid")))
 	fmt.Fprintf(&b, "modules_enabled = { %s }\nmodules_disabled = { \"s2s\", \"s2s_auth_certs\", \"offline\" }\n", quoteAll(modules))
-	fmt.Fprintf(&b, "interfaces = { \"*\" }\nc2s_ports = { %d }\nc2s_stanza_size_limit = %d\n", apps.Port(v1alpha1.ProtocolXMPP, site.App), trafficconfig.XMPPStanzaBytes)
-	fmt.Fprintf(&b, "authentication = \"internal_hashed\"\nadmins = { user .. \"@%s\" }\n", trafficconfig.XMPPDomain)
+	fmt.Fprintf(&b, "interfaces = { \"*\" }\nc2s_ports = { %d }\nc2s_stanza_size_limit = %d\n", apps.Port(v1alpha1.ProtocolXMPP, site.App), xmpp.StanzaBytes)
+	fmt.Fprintf(&b, "authentication = \"internal_hashed\"\nadmins = { user .. \"@%s\" }\n", xmpp.Domain)
 	b.WriteString("default_storage = \"memory\"\nstorage = { accounts = \"internal\" }\n")
 	writeTLS(&b, sec.TLS)
 	writeMetrics(&b, port)
 	fmt.Fprintf(&b, "\nVirtualHost \"%s\"\n\nComponent \"%s\" \"pubsub\"\nautocreate_on_publish = true\nautocreate_on_subscribe = true\n",
-		trafficconfig.XMPPDomain, trafficconfig.XMPPService)
+		xmpp.Domain, xmpp.Service)
 	return b.String()
 }
 

@@ -101,7 +101,7 @@ func (c *client) waitConnected(t *testing.T) *client {
 
 func (b *broker) of(protocol string) string {
 	return b.at(map[string]int{
-		trafficconfig.ProtocolAMQP: b.ports.amqp, trafficconfig.ProtocolMQTT: b.ports.mqtt, trafficconfig.ProtocolSTOMP: b.ports.stomp,
+		"amqp": b.ports.amqp, "mqtt": b.ports.mqtt, "stomp": b.ports.stomp,
 	}[protocol])
 }
 

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // metrics are a broker's metrics for Prometheus.
@@ -28,7 +26,7 @@ func (b *broker) metrics(t *testing.T) string {
 
 func TestTheBrokersOwnStatisticsAreServed(t *testing.T) {
 	b := startOpen(t)
-	open(t, b.subscriber(trafficconfig.ProtocolAMQP, "nor/counted", 0, "#")).waitConnected(t)
+	open(t, b.subscriber("amqp", "nor/counted", 0, "#")).waitConnected(t)
 	if !reached(func() bool { // RabbitMQ counts every 5 s
 		text := b.metrics(t)
 		return strings.Contains(text, "\nrabbitmq_queues ") && !strings.Contains(text, "\nrabbitmq_connections 0\n")
@@ -43,7 +41,7 @@ func TestBrokersThatStartAtOnceFormOneCluster(t *testing.T) {
 	first, second := &nor, &usa
 	first.wait(t)
 	second.wait(t)
-	for _, protocol := range append([]string{trafficconfig.ProtocolMQTT}, protocols...) {
+	for _, protocol := range append([]string{"mqtt"}, protocols...) {
 		t.Run(protocol, func(t *testing.T) {
 			topic := protocol + "/mesh"
 			s := open(t, second.subscriber(protocol, "usa/mesh", 0, topic)).waitConnected(t)

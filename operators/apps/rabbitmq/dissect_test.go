@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/testcapture"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // It captures clients of QoS 1 from their first packet to their last. For STOMP Wireshark has no dissector.
 func TestTsharkDissectsThePacketsOfAMQPClients(t *testing.T) {
 	b := startOpen(t)
 	capture := testcapture.Start(t, fmt.Sprintf("tcp port %d", b.ports.amqp))
-	s := open(t, b.subscriber(trafficconfig.ProtocolAMQP, "nor/dissected", 1, "dissected/#")).waitConnected(t)
-	p := open(t, b.publisher(trafficconfig.ProtocolAMQP, "prt/dissected", 1)).waitConnected(t)
+	s := open(t, b.subscriber("amqp", "nor/dissected", 1, "dissected/#")).waitConnected(t)
+	p := open(t, b.publisher("amqp", "prt/dissected", 1)).waitConnected(t)
 	const messages = 20
 	for i := range messages {
 		if err := p.Publish("dissected/x", bytes.Repeat([]byte{'a', 0, 0xff}, i*500)); err != nil {

@@ -8,12 +8,10 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // protocols are those with more than QoS 0 whose clients are tested with the broker.
-var protocols = []string{trafficconfig.ProtocolAMQP, trafficconfig.ProtocolSTOMP}
+var protocols = []string{"amqp", "stomp"}
 
 // It subscribes with wildcards, of which two match the same message.
 func TestFiltersMatchAsInMQTT(t *testing.T) {

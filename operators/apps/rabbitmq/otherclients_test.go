@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/traffic/transport"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // python is Debian's, for which there are packages of pika and stomp.py.
@@ -112,7 +111,7 @@ func TestAllProtocolsReceiveFromEachOther(t *testing.T) {
 	b := startOpen(t)
 	s := startOtherClients(t, b)
 	publishers, listeners := map[string]*client{}, map[string]func() map[string]int{}
-	for _, protocol := range append([]string{trafficconfig.ProtocolMQTT}, protocols...) {
+	for _, protocol := range append([]string{"mqtt"}, protocols...) {
 		for qos := range 2 {
 			name := fmt.Sprintf("%s QoS %d", protocol, qos)
 			publishers[name] = open(t, b.publisher(protocol, fmt.Sprintf("prt/%s%d", protocol, qos), qos)).waitConnected(t)

@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // The client's queue exists with other properties, until it is deleted.
 func TestARefusedSubscriptionIsReportedAndTriedAgain(t *testing.T) {
 	b := startOpen(t)
-	connection, err := amqp.Dial("amqp://guest:guest@" + b.of(trafficconfig.ProtocolAMQP) + "/")
+	connection, err := amqp.Dial("amqp://guest:guest@" + b.of("amqp") + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +21,7 @@ func TestARefusedSubscriptionIsReportedAndTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for protocol, queue := range map[string]string{
-		trafficconfig.ProtocolAMQP: "amqp-subscription-nor:refused", trafficconfig.ProtocolSTOMP: "stomp-subscription-nor:refused",
+		"amqp": "amqp-subscription-nor:refused", "stomp": "stomp-subscription-nor:refused",
 	} {
 		t.Run(protocol, func(t *testing.T) {
 			if _, err := channel.QueueDeclare(queue, false, false, false, false, nil); err != nil {

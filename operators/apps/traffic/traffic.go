@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/traffic/protocol"
+	"vignette.dev/vignette/internal/traffic/wsn"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
@@ -44,15 +47,12 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
-// image is the image of the traffic generator. ZeroMQ needs a library that is not written in Go.
+// image is the image of the traffic generator.
 func image(site apps.Site) string {
-	if p := site.App.Publisher; p != nil && p.Protocol == v1alpha1.ProtocolZeroMQ {
-		return site.Images.ZeroMQ
+	if p := site.App.Publisher; p != nil {
+		return site.Images.OfClients(p.Protocol)
 	}
-	if s := site.App.Subscriber; s != nil && s.Protocol == v1alpha1.ProtocolZeroMQ {
-		return site.Images.ZeroMQ
-	}
-	return site.Images.Traffic
+	return site.Images.OfClients(site.App.Subscriber.Protocol)
 }
 
 func encode(config trafficconfig.Config) string {
@@ -67,11 +67,8 @@ func encode(config trafficconfig.Config) string {
 func Config(site apps.Site, i int) trafficconfig.Config {
 	name := site.Instances[i]
 	c := trafficconfig.Config{
-		Instance: name, Broker: site.Broker.Address, Interface: site.Interface,
+		Instance: name, Broker: site.Broker.Address, Broadcast: site.Broadcast, Interface: site.Interface,
 		Seed: apps.Seed(site.Seed, "instance", name), MetricsPort: site.MetricsPorts[i],
-	}
-	if site.Broadcast != "" {
-		c.Broadcast = site.Broadcast + ":" + strconv.Itoa(apps.BrokerPort)
 	}
 	for _, further := range site.Failover {
 		c.Failover = append(c.Failover, further.Address)
@@ -82,7 +79,7 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 		c.Transport = string(z.Transport)
 	}
 	if site.PGM != nil {
-		c.PGM = &trafficconfig.PGM{RateKilobits: site.PGM.RateKilobits}
+		c.PGM = &zeromq.PGM{RateKilobits: site.PGM.RateKilobits}
 		if site.App.Subscriber != nil {
 			c.PGM.Subscribe = site.PGM.Subscribers
 		}
@@ -132,11 +129,11 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 }
 
 // Security is that of the connections to a broker, nil for none.
-func Security(broker v1alpha1.App) *trafficconfig.Security {
+func Security(broker v1alpha1.App) *protocol.Security {
 	if broker.Security == nil {
 		return nil
 	}
-	s := &trafficconfig.Security{}
+	s := &protocol.Security{}
 	if broker.Security.TLS {
 		s.CAFile = agentconfig.SecurityDir + "/ca.crt"
 	}
@@ -147,9 +144,9 @@ func Security(broker v1alpha1.App) *trafficconfig.Security {
 }
 
 // WSN has the settings of clients of a WS-Notification broker, nil for the defaults.
-func WSN(broker v1alpha1.App) *trafficconfig.WSN {
+func WSN(broker v1alpha1.App) *wsn.Options {
 	if w := broker.WSNBroker; w != nil && w.Implementation == v1alpha1.WSNCXF {
-		return &trafficconfig.WSN{Dialect: trafficconfig.DialectSimple}
+		return &wsn.Options{Dialect: wsn.DialectSimple}
 	}
 	return nil
 }
@@ -171,7 +168,7 @@ const (
 
 // Version is a client's version of MQTT, empty for other protocols.
 func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
-	if protocol != v1alpha1.ProtocolMQTT {
+	if !trafficconfig.ProtocolOf(protocol).Versions {
 		return ""
 	}
 	return string(v)

@@ -88,7 +88,7 @@ func TestSubscribersMayEachTakeTheirOwnTopic(t *testing.T) {
 func TestASubscriberOverBroadcastListensToEverythingByDefault(t *testing.T) {
 	site := apps.Site{
 		App:  v1alpha1.App{Name: "sub", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}},
-		Node: "prt", Instances: []string{"prt/sub"}, Broadcast: "198.18.9.255", Interface: "wan", MetricsPorts: []int{9464},
+		Node: "prt", Instances: []string{"prt/sub"}, Broadcast: "198.18.9.255:1883", Interface: "wan", MetricsPorts: []int{9464},
 	}
 	r := Kind{}.Render(site)
 	var got trafficconfig.Config

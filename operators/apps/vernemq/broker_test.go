@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
 	mqtt "vignette.dev/vignette/internal/traffic/mqtt/client"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/apps"
@@ -167,7 +168,7 @@ func (r *realBroker) newClient(t *testing.T, version string) *testClient {
 	config := trafficconfig.Config{Version: version, Broker: fmt.Sprintf("%s:%d", r.address, r.port),
 		Publish: &trafficconfig.Publish{}, Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}}}
 	if r.site.App.Security != nil {
-		config.Security = &trafficconfig.Security{UsernameFile: filepath.Join(r.dir, "security/username"), PasswordFile: filepath.Join(r.dir, "security/password")}
+		config.Security = &protocol.Security{UsernameFile: filepath.Join(r.dir, "security/username"), PasswordFile: filepath.Join(r.dir, "security/password")}
 	}
 	client, err := mqtt.Open(transport.Setup{Config: config, ClientID: r.address + version, Warn: func(text string) { locked(func() { u.words = append(u.words, text) }) }}, transport.Events{
 		Sent:     func(time.Time, string, []byte) {},

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"vignette.dev/vignette/internal/agentconfig"
-	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
+	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -37,7 +37,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
-func encode(config wsnbroker.Config) string {
+func encode(config wsn.BrokerConfig) string {
 	text, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("configuration of broker %s: %v", config.Instance, err)) // plain strings and numbers always encode
@@ -46,8 +46,8 @@ func encode(config wsnbroker.Config) string {
 }
 
 // Config is the configuration of the platform's own broker.
-func Config(site apps.Site) wsnbroker.Config {
-	c := wsnbroker.Config{Instance: site.Instances[0], Listen: fmt.Sprintf(":%d", apps.Port(v1alpha1.ProtocolWSN, site.App)), MetricsPort: site.MetricsPorts[0]}
+func Config(site apps.Site) wsn.BrokerConfig {
+	c := wsn.BrokerConfig{Instance: site.Instances[0], Listen: fmt.Sprintf(":%d", apps.Port(v1alpha1.ProtocolWSN, site.App)), MetricsPort: site.MetricsPorts[0]}
 	s := site.App.Security
 	if s == nil {
 		return c

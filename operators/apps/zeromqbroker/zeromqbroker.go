@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"vignette.dev/vignette/internal/agentconfig"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -28,19 +28,19 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 }
 
 // Config is the broker's configuration.
-func Config(site apps.Site) trafficconfig.ZeroMQBroker {
-	c := trafficconfig.ZeroMQBroker{Instance: site.Instances[0], Transport: trafficconfig.TransportTCP, MetricsPort: site.MetricsPorts[0]}
+func Config(site apps.Site) zeromq.BrokerConfig {
+	c := zeromq.BrokerConfig{Instance: site.Instances[0], Transport: zeromq.TransportTCP, MetricsPort: site.MetricsPorts[0]}
 	if site.PGM == nil {
 		c.Address, c.Port = "*", apps.Port(v1alpha1.ProtocolZeroMQ, site.App)
 		return c
 	}
-	c.Transport = trafficconfig.TransportPGM
-	c.PGM = &trafficconfig.BrokerPGM{Interface: site.Interface, Publishers: site.PGM.Publishers, Subscribers: site.PGM.Subscribers,
+	c.Transport = zeromq.TransportPGM
+	c.PGM = &zeromq.BrokerPGM{Interface: site.Interface, Publishers: site.PGM.Publishers, Subscribers: site.PGM.Subscribers,
 		RateKilobits: site.PGM.RateKilobits, Filters: site.PGM.Filters}
 	return c
 }
 
-func encode(config trafficconfig.ZeroMQBroker) string {
+func encode(config zeromq.BrokerConfig) string {
 	text, err := json.Marshal(config)
 	if err != nil {
 		panic(fmt.Sprintf("configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode

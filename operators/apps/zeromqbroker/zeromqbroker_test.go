@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/golden"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -31,7 +31,7 @@ func TestConfigurationsMatchTheirGoldenFilesAndTheBrokerAcceptsThem(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			r := Kind{}.Render(site)
 			golden.Check(t, name+".json", r.Files[0].Content+"\n")
-			var config trafficconfig.ZeroMQBroker
+			var config zeromq.BrokerConfig
 			if err := json.Unmarshal([]byte(r.Files[0].Content), &config); err != nil {
 				t.Fatal(err)
 			}

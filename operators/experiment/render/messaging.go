@@ -110,11 +110,6 @@ type messagingCheck struct {
 	t     *topology.Topology
 }
 
-// isOneOf reports whether the service's transport is one of some.
-func (c *messagingCheck) isOneOf(transports ...v1alpha1.MessagingTransport) bool {
-	return slices.Contains(transports, c.m.Transport)
-}
-
 // settings finds settings that are not for the transport, and several sources of messages.
 func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
 	forbid := func(given bool, name, words string) {
@@ -122,13 +117,13 @@ func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("transport is %s: %s", c.m.Transport, words)))
 		}
 	}
-	byHTTP := c.isOneOf(v1alpha1.TransportHTTP, v1alpha1.TransportSOAP)
-	forbid(c.m.HTTP != nil && !byHTTP, "http", "http is for http and soap")
-	forbid(c.m.CoAP != nil && !c.isOneOf(v1alpha1.TransportCoAP), "coap", "coap is for coap, which is CoAP over UDP")
+	transport := messagingconfig.TransportOf(c.m.Transport)
+	forbid(c.m.HTTP != nil && !transport.HTTP, "http", "http is for http and soap")
+	forbid(c.m.CoAP != nil && c.m.Transport != v1alpha1.TransportCoAP, "coap", "coap is for coap, which is CoAP over UDP")
 	forbid(c.m.SOAP != nil && !c.m.BySOAP(), "soap", "soap is for soap and soap-udp")
-	forbid(c.m.Via != "" && !byHTTP, "via", "a proxy carries http and soap")
-	forbid(c.m.Multicast && !c.isOneOf(v1alpha1.TransportCoAP, v1alpha1.TransportSOAPUDP), "multicast", "multicast is for coap and soap-udp")
-	forbid(!c.m.WantsReceipt() && byHTTP, "receipt", "HTTP always has a response: leave out receipt, or take coap, coap-tcp or soap-udp")
+	forbid(c.m.Via != "" && !transport.HTTP, "via", "a proxy carries http and soap")
+	forbid(c.m.Multicast && transport.MaxMulticastBytes == 0, "multicast", "multicast is for coap and soap-udp")
+	forbid(!c.m.WantsReceipt() && transport.HTTP, "receipt", "HTTP always has a response: leave out receipt, or take coap, coap-tcp or soap-udp")
 	if c.m.SOAP != nil && c.m.SOAP.Envelope == v1alpha1.EnvelopeEXI {
 		if c.m.Compression == v1alpha1.CompressionGzip {
 			errs = append(errs, field.Forbidden(path.Child("compression"), "an envelope in EXI is not compressed again: want none, or soap.envelope XML"))

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/traffic"
@@ -112,7 +112,7 @@ func (m *siteMaker) isClient(node topology.Node, protocol v1alpha1.Protocol, to 
 func (m *siteMaker) rateKilobits(network string) int {
 	for _, n := range m.in.Experiment.Spec.Networks {
 		if n.Name == network && n.Link != nil && n.Link.Rate != nil {
-			return min(max(int(math.Round(n.Link.Rate.BitsPerSecond()/1000)), trafficconfig.MinPGMKilobits), maxPGMKilobits)
+			return min(max(int(math.Round(n.Link.Rate.BitsPerSecond()/1000)), zeromq.MinPGMKilobits), maxPGMKilobits)
 		}
 	}
 	return maxPGMKilobits

@@ -72,7 +72,7 @@ func CheckPayloads(in Input) (errs field.ErrorList) {
 			continue
 		}
 		at := field.NewPath("spec", "apps").Index(i).Child("publisher", "payload")
-		if most := trafficconfig.MaxPayloadBytes(string(app.Publisher.Protocol)); size > most {
+		if most := trafficconfig.ProtocolOf(app.Publisher.Protocol).MaxPayloadBytes; size > most {
 			errs = append(errs, field.Invalid(at, app.Publisher.Payload, fmt.Sprintf("messages have %d bytes: use %d at most with %s", size, most, app.Publisher.Protocol)))
 		}
 	}

@@ -8,11 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
-	mqttudp "vignette.dev/vignette/internal/traffic/mqttudp/client"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttudp"
+	mqttudpclient "vignette.dev/vignette/internal/traffic/mqttudp/client"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/file"
-	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -69,11 +70,11 @@ func TestPayloadsThatAProtocolDoesNotTakeAreRefusedByName(t *testing.T) {
 func TestDatagramsHaveRoomForTheLargestPayloadAndALongTopic(t *testing.T) {
 	// A topic has up to 256 characters in the spec, and some more when placeholders have become names.
 	const topic, header = 480, 5
-	if room := mqttudp.MaxDatagram - header - topic; trafficconfig.MaxPayloadBytes("mqtt-udp") > room {
-		t.Errorf("mqtt-udp takes up to %d; want %d at most", trafficconfig.MaxPayloadBytes("mqtt-udp"), room)
+	if room := mqttudpclient.MaxDatagram - header - topic; mqttudp.Protocol.MaxPayloadBytes > room {
+		t.Errorf("mqtt-udp takes up to %d; want %d at most", mqttudp.Protocol.MaxPayloadBytes, room)
 	}
-	if room := mqttsn.MaxDatagram - mqttsn.PublishHeader; trafficconfig.MaxPayloadBytes("mqtt-sn") > room {
-		t.Errorf("mqtt-sn takes up to %d; want %d at most", trafficconfig.MaxPayloadBytes("mqtt-sn"), room)
+	if room := wire.MaxDatagram - wire.PublishHeader; mqttsn.Protocol.MaxPayloadBytes > room {
+		t.Errorf("mqtt-sn takes up to %d; want %d at most", mqttsn.Protocol.MaxPayloadBytes, room)
 	}
 }
 

@@ -2,9 +2,12 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messaging"
@@ -22,7 +25,7 @@ type port struct {
 func portsOf(app v1alpha1.App) (ports []port) {
 	switch m, p := app.Messaging, app.Proxy; {
 	case m != nil:
-		return []port{{messaging.Port(m), m.Transport == v1alpha1.TransportCoAP || m.Transport == v1alpha1.TransportSOAPUDP}}
+		return []port{{messaging.Port(m), messagingconfig.TransportOf(m.Transport).UDP}}
 	case p != nil && p.Peer != "":
 		return []port{{proxy.Port(p), false}}
 	case p != nil:
@@ -30,10 +33,9 @@ func portsOf(app v1alpha1.App) (ports []port) {
 	case app.Own():
 		return nil
 	}
-	for _, protocol := range []v1alpha1.Protocol{v1alpha1.ProtocolMQTT, v1alpha1.ProtocolMQTTSN, v1alpha1.ProtocolAMQP, v1alpha1.ProtocolSTOMP, v1alpha1.ProtocolXMPP,
-		v1alpha1.ProtocolZeroMQ, v1alpha1.ProtocolWSN} {
-		if topology.Serves(app, protocol) {
-			ports = append(ports, port{apps.Port(protocol, app), protocol == v1alpha1.ProtocolMQTTSN})
+	for _, p := range trafficconfig.Protocols {
+		if slices.Contains(p.Brokers, app.Kind()) {
+			ports = append(ports, port{apps.Port(v1alpha1.Protocol(p.Name), app), p.UDP})
 		}
 	}
 	return ports

@@ -329,7 +329,7 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 	if err == nil {
 		_, err = mgen.NewSchedule(script, 0)
 	}
-	largest := trafficconfig.MaxPayloadBytes(string(app.Publisher.Protocol))
+	largest := trafficconfig.ProtocolOf(app.Publisher.Protocol).MaxPayloadBytes
 	if least, most := script.Sizes(); err == nil && (least < minPatternBytes || most > largest) {
 		err = fmt.Errorf("messages have %d to %d bytes: use %d at least, as their ids must fit, and %d at most with %s", least, most, minPatternBytes, largest, app.Publisher.Protocol)
 	}

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/image"
@@ -22,40 +23,27 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// KindOf is the kind of an app, nil for none.
-func KindOf(app v1alpha1.App) apps.Kind {
-	switch {
-	case app.Mosquitto != nil:
-		return mosquitto.Kind{}
-	case app.VerneMQ != nil:
-		return vernemq.Kind{}
-	case app.RabbitMQ != nil:
-		return rabbitmq.Kind{}
-	case app.Prosody != nil:
-		return prosody.Kind{}
-	case app.WSNBroker != nil:
-		return wsnbroker.Kind{}
-	case app.MQTTSNGateway != nil:
-		return mqttsngateway.Kind{}
-	case app.ZeroMQBroker != nil:
-		return zeromqbroker.Kind{}
-	case app.Mediator != nil:
-		return mediator.Kind{}
-	case app.Publisher != nil || app.Subscriber != nil:
-		return traffic.Kind{}
-	case app.MGEN != nil:
-		return mgen.Kind{}
-	case app.Script != nil:
-		return messagescript.Kind{}
-	case app.Messaging != nil:
-		return messaging.Kind{}
-	case app.Proxy != nil:
-		return proxy.Kind{}
-	case app.Own():
-		return image.Kind{}
-	}
-	return nil
+// appKinds are the kinds of app, by the fields of the API that make an app of them.
+var appKinds = map[string]apps.Kind{
+	"mosquitto":     mosquitto.Kind{},
+	"vernemq":       vernemq.Kind{},
+	"rabbitmq":      rabbitmq.Kind{},
+	"prosody":       prosody.Kind{},
+	"wsnBroker":     wsnbroker.Kind{},
+	"mqttsnGateway": mqttsngateway.Kind{},
+	"zeromqBroker":  zeromqbroker.Kind{},
+	"mediator":      mediator.Kind{},
+	"publisher":     traffic.Kind{},
+	"subscriber":    traffic.Kind{},
+	"mgen":          mgen.Kind{},
+	"script":        messagescript.Kind{},
+	"messaging":     messaging.Kind{},
+	"proxy":         proxy.Kind{},
+	"command":       image.Kind{},
 }
+
+// KindOf is the kind of an app, nil for none.
+func KindOf(app v1alpha1.App) apps.Kind { return appKinds[app.Kind()] }
 
 // Metrics ports that radiod allows on eth0. The first instance of a node's a-th app has firstMetricsPort + a.
 const (
@@ -135,7 +123,7 @@ func (m *siteMaker) client(site *apps.Site, node topology.Node, app v1alpha1.App
 	default:
 		return
 	}
-	if protocol != v1alpha1.ProtocolMQTTUDP {
+	if !trafficconfig.ProtocolOf(protocol).Broadcast {
 		site.Broker = m.server(node, protocol, to)
 		for _, further := range failover {
 			site.Failover = append(site.Failover, m.server(node, protocol, further))
@@ -143,7 +131,7 @@ func (m *siteMaker) client(site *apps.Site, node topology.Node, app v1alpha1.App
 		return
 	}
 	site.Interface, _ = m.in.Topology.BroadcastNetwork(node, network)
-	site.Broadcast = m.in.Topology.Broadcast(site.Interface).String()
+	site.Broadcast = fmt.Sprintf("%s:%d", m.in.Topology.Broadcast(site.Interface), apps.Port(protocol, v1alpha1.App{}))
 }
 
 // server resolves a reference to a broker.

@@ -2,10 +2,12 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -14,21 +16,7 @@ func Serves(app v1alpha1.App, protocol v1alpha1.Protocol) bool {
 	if app.Own() {
 		return true
 	}
-	switch protocol {
-	case v1alpha1.ProtocolMQTT:
-		return app.Mosquitto != nil || app.VerneMQ != nil || app.RabbitMQ != nil
-	case v1alpha1.ProtocolMQTTSN:
-		return app.MQTTSNGateway != nil
-	case v1alpha1.ProtocolAMQP, v1alpha1.ProtocolSTOMP:
-		return app.RabbitMQ != nil
-	case v1alpha1.ProtocolXMPP:
-		return app.Prosody != nil
-	case v1alpha1.ProtocolZeroMQ:
-		return app.ZeroMQBroker != nil
-	case v1alpha1.ProtocolWSN:
-		return app.WSNBroker != nil
-	}
-	return false
+	return slices.Contains(trafficconfig.ProtocolOf(protocol).Brokers, app.Kind())
 }
 
 // Broker resolves a node's reference to a broker of a protocol: node/app, else the app on that same node, else the only node
@@ -47,12 +35,6 @@ func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference strin
 		return Node{}, fmt.Errorf("node %s has no network in common with the broker's node %s", from.Name, broker.Name)
 	}
 	return broker, nil
-}
-
-// brokerKinds are the kinds of app that serve a protocol, for messages.
-var brokerKinds = map[v1alpha1.Protocol]string{
-	v1alpha1.ProtocolMQTT: "mosquitto, vernemq or rabbitmq", v1alpha1.ProtocolMQTTSN: "mqttsnGateway", v1alpha1.ProtocolAMQP: "rabbitmq",
-	v1alpha1.ProtocolSTOMP: "rabbitmq", v1alpha1.ProtocolXMPP: "prosody", v1alpha1.ProtocolZeroMQ: "zeromqBroker", v1alpha1.ProtocolWSN: "wsnBroker",
 }
 
 // BrokerAppOn is the app of a reference, which may be empty, on the node that it resolved to.
@@ -83,8 +65,8 @@ func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string
 	app, hosts, err := t.hostsOf(reference)
 	if err == nil && !Serves(app, protocol) {
 		use := "an image of your own"
-		if kinds := brokerKinds[protocol]; kinds != "" {
-			use = kinds + ", or " + use
+		if kinds := trafficconfig.ProtocolOf(protocol).Brokers; len(kinds) > 0 {
+			use = strings.Join(kinds, ", ") + ", or " + use
 		}
 		err = fmt.Errorf("app %q is no broker of protocol %s: use %s", app.Name, protocol, use)
 	}
@@ -297,7 +279,7 @@ func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 }
 
 func (t *Topology) checkClient(node Node, protocol v1alpha1.Protocol, to, network string, path *field.Path) field.ErrorList {
-	if protocol != v1alpha1.ProtocolMQTTUDP {
+	if !trafficconfig.ProtocolOf(protocol).Broadcast {
 		broker, err := t.Broker(node, protocol, to)
 		if err == nil {
 			err = t.checkMulticast(node, broker, protocol, to)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/traffic"
@@ -47,8 +48,8 @@ func client(e entry, server apps.Server, rate int) apps.Rendering {
 	s := site(app)
 	s.Broker = server
 	s.Pattern = fmt.Sprintf("0 ON 1 UDP DST 127.0.0.1/5000 PERIODIC [%d %d]", rate, messageBytes)
-	if e.protocol == v1alpha1.ProtocolMQTTUDP {
-		s.Broadcast, s.Interface = "127.255.255.255", "lo"
+	if trafficconfig.ProtocolOf(e.protocol).Broadcast {
+		s.Broadcast, s.Interface = fmt.Sprintf("127.255.255.255:%d", apps.Port(e.protocol, v1alpha1.App{})), "lo"
 	}
 	return traffic.Kind{}.Render(s)
 }

@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/proxy/link"
 	trafficamqp "vignette.dev/vignette/internal/traffic/amqp/client"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/request"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -35,7 +36,7 @@ type connections struct {
 func newConnections(setup link.Setup) (*connections, error) {
 	a := setup.Config.AMQP
 	dialer, err := transport.NewDialer(transport.Setup{Config: trafficconfig.Config{Broker: a.Broker, Seed: time.Now().UnixNano(),
-		Security: &trafficconfig.Security{CAFile: a.CAFile, UsernameFile: a.UsernameFile, PasswordFile: a.PasswordFile}}})
+		Security: &protocol.Security{CAFile: a.CAFile, UsernameFile: a.UsernameFile, PasswordFile: a.PasswordFile}}})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -61,7 +61,7 @@ func Open(setup transport.Setup, events transport.Events) (transport.Client, err
 
 func validate(setup transport.Setup) error {
 	for _, filter := range setup.Filters() {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return err
 		}
 		if err := checkKey("topic filter", filter); err != nil {

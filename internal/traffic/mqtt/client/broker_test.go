@@ -24,6 +24,7 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -485,7 +486,7 @@ func TestSessionsOutliveABrokerThatIsRestarted(t *testing.T) {
 }
 
 // secure lines of mosquitto.conf: TLS with a certificate of its own, and a login. It returns what a client needs.
-func secure(t *testing.T) (lines []string, security trafficconfig.Security) {
+func secure(t *testing.T) (lines []string, security protocol.Security) {
 	t.Helper()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -516,7 +517,7 @@ func secure(t *testing.T) (lines []string, security trafficconfig.Security) {
 		t.Fatalf("mosquitto_passwd: %v, %s", err, out)
 	}
 	lines = []string{"certfile " + path("tls.crt"), "keyfile " + path("tls.key"), "password_file " + path("passwords")}
-	return lines, trafficconfig.Security{CAFile: path("tls.crt"), UsernameFile: path("username"), PasswordFile: path("password")}
+	return lines, protocol.Security{CAFile: path("tls.crt"), UsernameFile: path("username"), PasswordFile: path("password")}
 }
 
 func TestABrokerWithTLSAndPasswordsLetsInWhoHasBoth(t *testing.T) {
@@ -526,13 +527,13 @@ func TestABrokerWithTLSAndPasswordsLetsInWhoHasBoth(t *testing.T) {
 	for _, version := range versions {
 		t.Run("MQTT "+version, func(t *testing.T) {
 			t.Parallel()
-			with := func(s transport.Setup, change func(*trafficconfig.Security)) transport.Setup {
+			with := func(s transport.Setup, change func(*protocol.Security)) transport.Setup {
 				own := security
 				change(&own)
 				s.Security = &own
 				return s
 			}
-			none := func(*trafficconfig.Security) {}
+			none := func(*protocol.Security) {}
 			s := open(t, with(subscriber(version, b.address(), 0), none))
 			waitFor(t, "a connection", func() bool { _, n := s.count(); return n > 0 })
 			time.Sleep(150 * time.Millisecond) // for the subscription
@@ -544,13 +545,13 @@ func TestABrokerWithTLSAndPasswordsLetsInWhoHasBoth(t *testing.T) {
 				}
 			}
 			waitFor(t, "the messages", func() bool { n, _ := s.count(); return n == 100 })
-			for what, change := range map[string]func(*trafficconfig.Security){
-				"wrong password": func(s *trafficconfig.Security) {
+			for what, change := range map[string]func(*protocol.Security){
+				"wrong password": func(s *protocol.Security) {
 					s.PasswordFile = strings.Replace(s.PasswordFile, "password", "wrong", 1)
 				},
-				"no login":     func(s *trafficconfig.Security) { s.UsernameFile, s.PasswordFile = "", "" },
-				"no such file": func(s *trafficconfig.Security) { s.PasswordFile += "-missing" },
-				"no TLS":       func(s *trafficconfig.Security) { s.CAFile = "" },
+				"no login":     func(s *protocol.Security) { s.UsernameFile, s.PasswordFile = "", "" },
+				"no such file": func(s *protocol.Security) { s.PasswordFile += "-missing" },
+				"no TLS":       func(s *protocol.Security) { s.CAFile = "" },
 			} {
 				c := open(t, with(publisher(version, b.address(), 0), change))
 				waitFor(t, what+" to be told", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.warnings) > 0 })

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -65,7 +66,7 @@ func (c setup) validate() error {
 		}
 	}
 	for _, filter := range c.Filters() {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return err
 		}
 	}

@@ -1,14 +1,13 @@
-// Package wire reads and writes MQTT PUBLISH packets and matches topics, as measuring and
-// MQTT/UDP need it: OASIS MQTT 3.1.1 and 5.0, sections 1.5.5 (variable byte integer), 3.3 (PUBLISH)
-// and 4.7 (topic names and filters).
+// Package wire reads and writes MQTT PUBLISH packets, as measuring and MQTT/UDP need it: OASIS MQTT 3.1.1 and 5.0, sections 1.5.5 (variable
+// byte integer) and 3.3 (PUBLISH).
 package wire
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode/utf8"
+
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 )
 
 const (
@@ -18,7 +17,6 @@ const (
 	// MaxRemaining is the largest length that a variable byte integer can hold.
 	MaxRemaining = 268_435_455
 	maxVarint    = 4
-	maxTopic     = 65535
 	// maxContent leaves room for the lengths of topic and properties.
 	maxContent = MaxRemaining - 3
 	// retain is the flag of a PUBLISH packet (3.3.1.3).
@@ -70,7 +68,7 @@ type Publish struct {
 
 // ValidPublish returns an error for an invalid message.
 func ValidPublish(topic string, payload []byte) error {
-	if err := ValidTopic(topic); err != nil {
+	if err := mqtttopic.Valid(topic); err != nil {
 		return err
 	}
 	if n := len(topic) + len(payload); n > maxContent {
@@ -154,7 +152,7 @@ func ParsePublish(b []byte, form Form) (Publish, error) {
 	if p.Topic == "" && form.Properties {
 		return p, nil // MQTT 5 may have a topic alias instead
 	}
-	return p, ValidTopic(p.Topic)
+	return p, mqtttopic.Valid(p.Topic)
 }
 
 // skipHeader skips the bytes between topic and payload.
@@ -201,61 +199,4 @@ func Pubrel(packet []byte) (id uint16, ok bool) {
 		return 0, false
 	}
 	return binary.BigEndian.Uint16(packet[2:]), true
-}
-
-// ValidTopic returns an error for an invalid topic of a message.
-func ValidTopic(topic string) error {
-	switch {
-	case topic == "":
-		return errors.New("topic is empty: want at least one character")
-	case len(topic) > maxTopic:
-		return fmt.Errorf("topic has %d bytes: want at most %d", len(topic), maxTopic)
-	case strings.ContainsAny(topic, "+#\x00"):
-		return fmt.Errorf("topic %q: want no +, # or NUL, which only filters have", topic)
-	case !utf8.ValidString(topic):
-		return fmt.Errorf("topic %q: want UTF-8", topic)
-	}
-	return nil
-}
-
-// ValidFilter returns an error for an invalid topic filter.
-func ValidFilter(filter string) error {
-	if filter == "" || len(filter) > maxTopic || strings.ContainsRune(filter, 0) || !utf8.ValidString(filter) {
-		return fmt.Errorf("topic filter %q: want 1 to %d bytes of UTF-8 without NUL", filter, maxTopic)
-	}
-	levels := strings.Split(filter, "/")
-	for i, level := range levels {
-		last := i == len(levels)-1
-		if strings.Contains(level, "#") && (level != "#" || !last) {
-			return fmt.Errorf("topic filter %q: want # alone in the last level", filter)
-		}
-		if strings.Contains(level, "+") && level != "+" {
-			return fmt.Errorf("topic filter %q: want + alone in its level", filter)
-		}
-	}
-	return nil
-}
-
-// Match reports whether a valid filter matches a topic. A leading wildcard does not match topics that begin with $.
-func Match(filter, topic string) bool {
-	if strings.HasPrefix(topic, "$") && (strings.HasPrefix(filter, "#") || strings.HasPrefix(filter, "+")) {
-		return false
-	}
-	for {
-		if filter == "#" {
-			return true
-		}
-		want, filterRest, filterMore := strings.Cut(filter, "/")
-		level, topicRest, topicMore := strings.Cut(topic, "/")
-		if want != "+" && want != level {
-			return false
-		}
-		if !topicMore {
-			return !filterMore || filterRest == "#" // a/# matches a too
-		}
-		if !filterMore {
-			return false
-		}
-		filter, topic = filterRest, topicRest
-	}
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
-	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
-	wire "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -87,7 +87,7 @@ func TestTsharkDissectsEveryPacket(t *testing.T) {
 func TestTsharkDissectsARun(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	gw, _ := gateway(t, mqttsngateway.Config{Broker: broker})
+	gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: broker})
 	near, far := newAir(t, gw, 0), newAir(t, gw, 0)
 	sub := connect(t, near.address(), "sub", func(s *transport.Setup) {
 		subscribing("/PRT/#", 2)(s)
@@ -135,10 +135,10 @@ func foreign(t *testing.T, gateway, program string, args ...string) *exec.Cmd {
 func TestAForeignClientSpeaksWithOursThroughTheGateway(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
+	for _, mode := range []string{mqttsn.Transparent, mqttsn.Aggregating} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			gw, _ := gateway(t, mqttsngateway.Config{Broker: broker, Mode: mode, PredefinedTopics: map[string]string{"7": mode + "/predefined"}})
+			gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: broker, Mode: mode, PredefinedTopics: map[string]string{"7": mode + "/predefined"}})
 			sub := connect(t, gw, "sub"+mode, subscribing(mode+"/#", 2))
 			eventually(t, "ours is connected", sub.isUp)
 			var want []string
@@ -170,10 +170,10 @@ func TestAForeignClientSpeaksWithOursThroughTheGateway(t *testing.T) {
 func TestAForeignClientHearsOursThroughTheGateway(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
+	for _, mode := range []string{mqttsn.Transparent, mqttsn.Aggregating} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			gw, _ := gateway(t, mqttsngateway.Config{Broker: broker, Mode: mode, RetrySeconds: 1}) // it looks for packets ten times a second
+			gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: broker, Mode: mode, RetrySeconds: 1}) // it looks for packets ten times a second
 			command := foreign(t, gw, "mqtt_sn_sub", "-i", "theirs"+mode, "-t", mode+"/+/x", "-q", "0")
 			out := &syncbuffer.Buffer{}
 			command.Stdout, command.Stderr = out, out

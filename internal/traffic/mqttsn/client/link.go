@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	wire "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 // errEnded reports the gateway's DISCONNECT.
@@ -86,7 +87,7 @@ func (c *Client) read(l *link) {
 		}
 		if err != nil {
 			// The gateway's port is closed, or its host is unreachable.
-			if l.fail(err); c.qos == wire.QoSMinusOne {
+			if l.fail(err); c.qos == mqttsn.QoSMinusOne {
 				time.Sleep(time.Millisecond) // at most one per sent message
 			}
 			continue
@@ -142,7 +143,7 @@ func (c *Client) packet(l *link, at time.Time, p wire.Packet) {
 func (c *Client) topicOf(p *wire.Publish) (topic string, ok bool) {
 	switch p.Kind {
 	case wire.Short:
-		return wire.LongName(p.TopicID), true
+		return mqttsn.LongName(p.TopicID), true
 	case wire.Predefined:
 		if c.setup.Publish == nil {
 			return "", false

@@ -14,8 +14,9 @@ import (
 	"sync"
 	"time"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
-	wire "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -118,7 +119,7 @@ func open(s transport.Setup, events transport.Events, after time.Duration, times
 
 func check(s transport.Setup) error {
 	for _, filter := range s.Filters() {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return err
 		}
 	}
@@ -131,7 +132,7 @@ func check(s transport.Setup) error {
 	if s.Security != nil {
 		return errors.New("security: MQTT-SN 1.2 has none")
 	}
-	if s.PublishQoS() != wire.QoSMinusOne {
+	if s.PublishQoS() != mqttsn.QoSMinusOne {
 		return nil
 	}
 	for _, topic := range topics(s) {
@@ -192,16 +193,16 @@ func minusOne(s transport.Setup, topic string) (topicID, bool) {
 	if id, ok := s.Publish.PredefinedTopics[topic]; ok {
 		return topicID{wire.Predefined, id}, true
 	}
-	id, ok := wire.ShortName(topic)
+	id, ok := mqttsn.ShortName(topic)
 	return topicID{wire.Short, id}, ok
 }
 
 // known returns how to name a topic to the gateway; false if it must be registered first.
 func (c *Client) known(topic string) (topicID, bool) {
-	if c.qos == wire.QoSMinusOne {
+	if c.qos == mqttsn.QoSMinusOne {
 		return minusOne(c.setup, topic)
 	}
-	if id, ok := wire.ShortName(topic); ok {
+	if id, ok := mqttsn.ShortName(topic); ok {
 		return topicID{wire.Short, id}, true
 	}
 	id, ok := c.ids[topic]
@@ -217,7 +218,7 @@ func (c *Client) Publish(topic string, payload []byte) error {
 	case c.qos <= 0 && l == nil, c.qos == 0 && !c.ready:
 		c.mu.Unlock()
 		return transport.ErrNotConnected
-	case c.qos == wire.QoSMinusOne || c.qos == 0 && known && len(c.queue) == 0 && !l.asleep:
+	case c.qos == mqttsn.QoSMinusOne || c.qos == 0 && known && len(c.queue) == 0 && !l.asleep:
 		c.mu.Unlock()
 		return c.write(l, topic, &wire.Publish{QoS: c.qos, Retain: c.setup.Publish.Retain, Kind: id.kind, TopicID: id.id, Data: payload})
 	case len(c.queue) >= maxQueued:
@@ -309,7 +310,7 @@ func (c *Client) connection(broker string) error {
 		c.link, c.ready = nil, false
 	}()
 	go c.read(l)
-	if c.qos == wire.QoSMinusOne && c.setup.Subscribe == nil {
+	if c.qos == mqttsn.QoSMinusOne && c.setup.Subscribe == nil {
 		c.events.Connection(true, c.dialer.Connected())
 		<-c.ctx.Done() // UDP has no connection to close
 		return c.ctx.Err()

@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/testport"
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
 	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
-	wire "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -68,7 +70,7 @@ func mosquitto(t testing.TB) string {
 }
 
 // gateway runs on loopback; stop ends it.
-func gateway(t testing.TB, config mqttsngateway.Config) (address string, stop func()) {
+func gateway(t testing.TB, config mqttsn.GatewayConfig) (address string, stop func()) {
 	t.Helper()
 	config.Name = "gw:" + t.Name() // two of one name would take each other's connection
 	if config.Listen == "" {
@@ -263,12 +265,12 @@ func firsts(order []string) (once []string) {
 func TestMessagesOfEveryLevelGoFromClientToClient(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
+	for _, mode := range []string{mqttsn.Transparent, mqttsn.Aggregating} {
 		for qos := -1; qos <= 2; qos++ {
 			t.Run(fmt.Sprintf("%s, QoS %d", mode, qos), func(t *testing.T) {
 				t.Parallel()
 				topic := fmt.Sprintf("/%s/%d/location", mode, qos)
-				gw, _ := gateway(t, mqttsngateway.Config{Broker: broker, Mode: mode, PredefinedTopics: map[string]string{"9": topic}})
+				gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: broker, Mode: mode, PredefinedTopics: map[string]string{"9": topic}})
 				sub := connect(t, gw, fmt.Sprint("sub", mode, qos), subscribing(fmt.Sprintf("/%s/%d/#", mode, qos), max(qos, 0)))
 				pub := connect(t, gw, fmt.Sprint("pub", mode, qos), func(s *transport.Setup) {
 					publishing(topic, qos)(s)
@@ -310,12 +312,12 @@ func byNumber(a, b string) int { return len(a)*1000 + strings.Compare(a, b) - le
 func TestPromisesAreKeptWhereDatagramsAreLostAndDoubled(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
+	for _, mode := range []string{mqttsn.Transparent, mqttsn.Aggregating} {
 		for _, qos := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, QoS %d", mode, qos), func(t *testing.T) {
 				t.Parallel()
 				topic := fmt.Sprintf("/%s/%d", mode, qos)
-				gw, _ := gateway(t, mqttsngateway.Config{Broker: broker, Mode: mode, Retries: 20})
+				gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: broker, Mode: mode, Retries: 20})
 				sub := connect(t, newAir(t, gw, 0.15).address(), fmt.Sprint("sub", mode, qos), subscribing(topic, qos))
 				pub := connect(t, newAir(t, gw, 0.15).address(), fmt.Sprint("pub", mode, qos), publishing(topic, qos))
 				eventually(t, "both are connected", func() bool { return sub.isUp() && pub.isUp() })
@@ -344,10 +346,10 @@ func TestPromisesAreKeptWhereDatagramsAreLostAndDoubled(t *testing.T) {
 func TestAClientThatSleepsGetsAllAndSendsInBetween(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
+	for _, mode := range []string{mqttsn.Transparent, mqttsn.Aggregating} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			gw, _ := gateway(t, mqttsngateway.Config{Broker: broker, Mode: mode})
+			gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: broker, Mode: mode})
 			sleeper := connect(t, newAir(t, gw, 0.05).address(), "sleeper"+mode, func(s *transport.Setup) {
 				subscribing("in/"+mode, 1)(s)
 				publishing("out/"+mode, 1)(s)
@@ -377,7 +379,7 @@ func TestAClientThatSleepsGetsAllAndSendsInBetween(t *testing.T) {
 
 func TestASleepingClientSendsNothingWhileItSleeps(t *testing.T) {
 	t.Parallel()
-	gw, _ := gateway(t, mqttsngateway.Config{Broker: mosquitto(t)})
+	gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: mosquitto(t)})
 	a := newAir(t, gw, 0)
 	sleeper := connect(t, a.address(), "sleeper", func(s *transport.Setup) {
 		subscribing("in", 1)(s)
@@ -399,7 +401,7 @@ func TestAClientConnectsAgainToAGatewayThatWasRestarted(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
 	listen := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
-	_, stop := gateway(t, mqttsngateway.Config{Broker: broker, Listen: listen})
+	_, stop := gateway(t, mqttsn.GatewayConfig{Broker: broker, Listen: listen})
 	sub := connect(t, listen, "sub", subscribing("a/#", 1))
 	pub := connect(t, listen, "pub", publishing("a/b", 1))
 	eventually(t, "both are connected", func() bool { return sub.isUp() && pub.isUp() })
@@ -415,7 +417,7 @@ func TestAClientConnectsAgainToAGatewayThatWasRestarted(t *testing.T) {
 	stop()
 	eventually(t, "both see it", func() bool { return !sub.isUp() && !pub.isUp() })
 	send(10, 20) // they wait
-	gateway(t, mqttsngateway.Config{Broker: broker, Listen: listen})
+	gateway(t, mqttsn.GatewayConfig{Broker: broker, Listen: listen})
 	eventually(t, "all are received", sub.is(func() bool { return len(sub.received) == 20 }))
 }
 
@@ -430,8 +432,8 @@ func TestMessagesOfQoS0AreRefusedWithoutAConnection(t *testing.T) {
 func TestAClientGoesOnToTheNextGateway(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	one, stop := gateway(t, mqttsngateway.Config{Broker: broker})
-	two, _ := gateway(t, mqttsngateway.Config{Broker: broker})
+	one, stop := gateway(t, mqttsn.GatewayConfig{Broker: broker})
+	two, _ := gateway(t, mqttsn.GatewayConfig{Broker: broker})
 	pub := connect(t, one, "pub", func(s *transport.Setup) {
 		publishing("a/b", 1)(s)
 		s.Failover = []string{two}
@@ -447,7 +449,7 @@ func TestAClientGoesOnToTheNextGateway(t *testing.T) {
 
 func TestASilentGatewayIsGivenUp(t *testing.T) {
 	t.Parallel()
-	gw, _ := gateway(t, mqttsngateway.Config{Broker: mosquitto(t)})
+	gw, _ := gateway(t, mqttsn.GatewayConfig{Broker: mosquitto(t)})
 	a := newAir(t, gw, 0)
 	pub := connect(t, a.address(), "pub", publishing("a/b", 1))
 	eventually(t, "it is connected", pub.isUp)
@@ -503,7 +505,7 @@ func TestWhatTheProtocolCannotDoIsRefusedBeforeTheRun(t *testing.T) {
 	}{
 		"a large payload": {func(s *transport.Setup) { s.LargestBytes = 70000 }, "payload of 70000 bytes"},
 		"a bad filter":    {subscribing("a#", 0), `topic filter "a#"`},
-		"security":        {func(s *transport.Setup) { s.Security = &trafficconfig.Security{CAFile: "ca"} }, "MQTT-SN 1.2 has none"},
+		"security":        {func(s *transport.Setup) { s.Security = &protocol.Security{CAFile: "ca"} }, "MQTT-SN 1.2 has none"},
 		"a long topic":    {publishing("a/b", -1), `topic "a/b" with QoS -1`},
 		"no host":         {func(s *transport.Setup) { s.Broker = "nor" }, `broker "nor"`},
 		"no client id":    {func(s *transport.Setup) { s.ClientID = "" }, "client id is empty"},
@@ -548,7 +550,7 @@ func TestEveryTopicOfMQTTIsOneOfMQTTSN(t *testing.T) {
 		for range 1 + r.IntN(6) {
 			topic += string(letters[r.IntN(len(letters))])
 		}
-		if mqttwire.ValidTopic(topic) != nil {
+		if mqtttopic.Valid(topic) != nil {
 			continue
 		}
 		id, known := c.known(topic)

@@ -7,7 +7,8 @@ import (
 	"math"
 	"time"
 
-	wire "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 // errRegisterAgain reports that the gateway does not know the topic's id.
@@ -21,7 +22,7 @@ func (c *Client) begin(l *link) error {
 	if err := c.connect(l, c.clean); err != nil {
 		return err
 	}
-	if c.qos != wire.QoSMinusOne {
+	if c.qos != mqttsn.QoSMinusOne {
 		for _, topic := range topics(c.setup) {
 			if err := c.register(l, topic); err != nil {
 				return err
@@ -92,7 +93,7 @@ func (c *Client) missing() bool { return len(c.subscriptions.Missing()) > 0 }
 
 func (c *Client) subscribe(l *link, filter string) error {
 	p := &wire.Subscribe{QoS: c.setup.SubscribeQoS(), MsgID: c.nextID(), Topic: filter}
-	if _, short := wire.ShortName(filter); short {
+	if _, short := mqttsn.ShortName(filter); short {
 		p.Kind = wire.Short
 	}
 	answer, err := c.request(l, func(again bool) error {

@@ -8,8 +8,9 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 )
 
 const (
@@ -98,10 +99,10 @@ func (a *aggregate) run(ctx context.Context) {
 		return
 	}
 	// A session of an earlier gateway has subscriptions that nobody here wants.
-	clean, reported := a.g.config.Mode == Aggregating, ""
+	clean, reported := a.g.config.Mode == mqttsn.Aggregating, ""
 	for ctx.Err() == nil {
 		lost := make(chan error, 1)
-		conn, err := dialBroker(ctx, dialer, login{clientID: a.g.config.Name, clean: clean || a.g.config.Mode != Aggregating}, a.events(lost))
+		conn, err := dialBroker(ctx, dialer, login{clientID: a.g.config.Name, clean: clean || a.g.config.Mode != mqttsn.Aggregating}, a.events(lost))
 		if err == nil && clean {
 			clean = false
 			conn.start()
@@ -223,7 +224,7 @@ func (a *aggregate) message(m message, id uint16) {
 	}
 	now, to := a.g.now(), map[*session]int{}
 	for filter, sessions := range a.subscriptions {
-		if !mqttwire.Match(filter, m.topic) {
+		if !mqtttopic.Match(filter, m.topic) {
 			continue
 		}
 		for s, sub := range sessions {
@@ -324,7 +325,7 @@ func (a *aggregate) remove(s *session, filter string) (last bool) {
 // open begins a client's session, which only needs the shared connection.
 func (a *aggregate) open(s *session) {
 	if a.conn == nil && s.up != nil { // its session stays
-		s.send(&mqttsn.Connack{Code: mqttsn.Congestion})
+		s.send(&wire.Connack{Code: wire.Congestion})
 		s.suspend()
 		return
 	}

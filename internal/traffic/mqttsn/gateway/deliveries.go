@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 // phase is the state of a message of QoS 1 or 2 to a client.
@@ -207,12 +207,12 @@ func (s *session) knows(topic string) bool {
 // register registers a topic of waiting messages at the client.
 func (s *session) register(topic string) {
 	id, code := s.topics.add(topic)
-	if code != mqttsn.Accepted {
+	if code != wire.Accepted {
 		s.dropTopic(topic)
 		return
 	}
 	s.unknown[topic] = true
-	p := &mqttsn.Register{TopicID: id, MsgID: s.nextID(), Topic: topic}
+	p := &wire.Register{TopicID: id, MsgID: s.nextID(), Topic: topic}
 	s.registering[p.MsgID] = &registration{topic: topic, retry: retry{packet: p, at: s.g.now(), tries: 1}}
 	s.send(p)
 }
@@ -240,7 +240,7 @@ func (s *session) transmit(d *delivery) {
 		s.inflight[d.id] = d
 	}
 	kind, topic, _ := s.topics.known(d.topic)
-	s.send(&mqttsn.Publish{DUP: d.dup || d.tries > 1, QoS: d.qos, Retain: d.retain, Kind: kind, TopicID: topic, MsgID: d.id, Data: d.payload})
+	s.send(&wire.Publish{DUP: d.dup || d.tries > 1, QoS: d.qos, Retain: d.retain, Kind: kind, TopicID: topic, MsgID: d.id, Data: d.payload})
 }
 
 // released handles the broker's PUBREL and passes it to the client. A session that does not know the message may follow
@@ -258,28 +258,28 @@ func (s *session) released(id, brokerID uint16) {
 	}
 	d.phase, d.payload, d.tries, d.at = phaseReleased, nil, 1, s.g.now()
 	if s.state == stateActive || s.state == stateAwake {
-		s.send(&mqttsn.Pubrel{MsgID: id})
+		s.send(&wire.Pubrel{MsgID: id})
 	}
 }
 
 // answer handles the client's answer to a sent packet.
-func (s *session) answer(p mqttsn.Packet) {
+func (s *session) answer(p wire.Packet) {
 	switch p := p.(type) {
-	case *mqttsn.Regack:
+	case *wire.Regack:
 		s.registered(p)
-	case *mqttsn.Puback:
+	case *wire.Puback:
 		s.acknowledge(p)
-	case *mqttsn.Pubrec:
+	case *wire.Pubrec:
 		switch d := s.inflight[p.MsgID]; {
 		case d == nil:
-			s.send(&mqttsn.Pubrel{MsgID: p.MsgID}) // it was completed long ago
+			s.send(&wire.Pubrel{MsgID: p.MsgID}) // it was completed long ago
 		case d.phase == phaseReleased:
-			s.send(&mqttsn.Pubrel{MsgID: p.MsgID})
+			s.send(&wire.Pubrel{MsgID: p.MsgID})
 		case d.phase == phaseSent && d.qos == 2:
 			d.phase = phaseReceived
 			s.up.received(d)
 		}
-	case *mqttsn.Pubcomp:
+	case *wire.Pubcomp:
 		if d := s.inflight[p.MsgID]; d != nil && d.phase == phaseReleased {
 			delete(s.inflight, p.MsgID)
 			s.up.done(d)
@@ -289,13 +289,13 @@ func (s *session) answer(p mqttsn.Packet) {
 	s.sleepAgain()
 }
 
-func (s *session) registered(p *mqttsn.Regack) {
+func (s *session) registered(p *wire.Regack) {
 	r := s.registering[p.MsgID]
-	if r == nil || p.Code == mqttsn.Congestion {
+	if r == nil || p.Code == wire.Congestion {
 		return // repeat registers it again later
 	}
 	delete(s.registering, p.MsgID)
-	if p.Code != mqttsn.Accepted {
+	if p.Code != wire.Accepted {
 		s.unknown[r.topic] = false
 		s.dropTopic(r.topic)
 		return
@@ -305,12 +305,12 @@ func (s *session) registered(p *mqttsn.Regack) {
 	delete(s.waiting, r.topic)
 }
 
-func (s *session) acknowledge(p *mqttsn.Puback) {
+func (s *session) acknowledge(p *wire.Puback) {
 	d := s.inflight[p.MsgID]
 	switch p.Code {
-	case mqttsn.Congestion:
+	case wire.Congestion:
 		return // repeat sends it again later
-	case mqttsn.InvalidTopicID:
+	case wire.InvalidTopicID:
 		topic, ok := s.topics.byID[p.TopicID]
 		if ok && !s.unknown[topic] {
 			s.unknown[topic] = false
@@ -325,10 +325,10 @@ func (s *session) acknowledge(p *mqttsn.Puback) {
 		s.count(1, d)
 		return
 	}
-	if d == nil || d.phase != phaseSent || d.qos != 1 && p.Code == mqttsn.Accepted {
+	if d == nil || d.phase != phaseSent || d.qos != 1 && p.Code == wire.Accepted {
 		return
 	}
-	if p.Code != mqttsn.Accepted {
+	if p.Code != wire.Accepted {
 		s.g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
 	}
 	delete(s.inflight, p.MsgID)
@@ -342,7 +342,7 @@ func (s *session) acknowledge(p *mqttsn.Puback) {
 // repeat repeats packets that the client has not answered in time.
 func (s *session) repeat(now time.Time) {
 	due := func(r *retry) bool {
-		if now.Sub(r.at) < s.g.config.retry() {
+		if now.Sub(r.at) < s.g.config.Retry() {
 			return false
 		}
 		r.at = now
@@ -359,13 +359,13 @@ func (s *session) repeat(now time.Time) {
 	}
 	for _, d := range s.inflight {
 		switch {
-		case d.phase == phaseSent && now.Sub(d.at) >= s.g.config.retry():
+		case d.phase == phaseSent && now.Sub(d.at) >= s.g.config.Retry():
 			s.g.metrics.retransmissions.Inc()
 			exhausted = exhausted || d.tries > s.g.config.Retries
 			s.transmit(d)
 		case d.phase == phaseReleased && due(&d.retry):
 			exhausted = exhausted || d.tries > s.g.config.Retries+1
-			s.send(&mqttsn.Pubrel{MsgID: d.id})
+			s.send(&wire.Pubrel{MsgID: d.id})
 		}
 	}
 	if exhausted {
@@ -384,7 +384,7 @@ func (s *session) resend() {
 			s.transmit(d)
 		case phaseReleased:
 			d.at = s.g.now()
-			s.send(&mqttsn.Pubrel{MsgID: d.id})
+			s.send(&wire.Pubrel{MsgID: d.id})
 		case phaseReceived, phaseRefused:
 		}
 	}

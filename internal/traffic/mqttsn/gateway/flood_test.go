@@ -13,7 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 // heap returns the heap in use after a garbage collection.
@@ -43,8 +44,8 @@ func TestAFloodOfBadPacketsNeitherStopsTheGatewayNorFillsItsMemory(t *testing.T)
 		}
 		_, _ = flooder.socket.Write(b)
 		if i%(flood/served) == 0 {
-			d.send(&mqttsn.Publish{QoS: 1, TopicID: topic, MsgID: uint16(i + 1), Data: fmt.Appendf(nil, "%d", i)})
-			want[*mqttsn.Puback](d)
+			d.send(&wire.Publish{QoS: 1, TopicID: topic, MsgID: uint16(i + 1), Data: fmt.Appendf(nil, "%d", i)})
+			want[*wire.Puback](d)
 			l.want(fmt.Sprintf("a/b 0 0 %d", i))
 		}
 	}
@@ -64,16 +65,16 @@ func TestAFloodOfBadPacketsNeitherStopsTheGatewayNorFillsItsMemory(t *testing.T)
 
 func TestHalfOpenClientsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
-	g := gateway(t, mosquitto(t), func(c *Config) { c.MaxClients = 20 })
+	g := gateway(t, mosquitto(t), func(c *mqttsn.GatewayConfig) { c.MaxClients = 20 })
 	served := newDevice(t, g)
 	served.connect("served", true)
 	for i := range 300 { // the gateway asks each for its will, and gets no answer
-		newDevice(t, g).send(&mqttsn.Connect{Will: true, ClientID: fmt.Sprint("half", i)})
+		newDevice(t, g).send(&wire.Connect{Will: true, ClientID: fmt.Sprint("half", i)})
 	}
 	d := newDevice(t, g)
 	d.connect("whole", true)
-	served.send(&mqttsn.Pingreq{})
-	want[*mqttsn.Pingresp](served)
+	served.send(&wire.Pingreq{})
+	want[*wire.Pingresp](served)
 	g.mu.Lock()
 	clients := len(g.clients)
 	g.mu.Unlock()
@@ -89,7 +90,7 @@ func TestHalfOpenClientsLeaveRoomForOthers(t *testing.T) {
 
 func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 	const topics = 10000
-	many := func(c *Config) { c.MaxQueued, c.Window = 2*topics, 50 }
+	many := func(c *mqttsn.GatewayConfig) { c.MaxQueued, c.Window = 2*topics, 50 }
 	// All at once: the broker must not drop what the gateway accepts.
 	broker := mosquitto(t, "max_queued_messages 0", "max_inflight_messages 0")
 	g := gateway(t, broker, many)
@@ -102,10 +103,10 @@ func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 		names := map[uint16]string{}
 		for len(received) < topics {
 			switch p := sub.next(5 * time.Second).(type) {
-			case *mqttsn.Register:
+			case *wire.Register:
 				names[p.TopicID] = p.Topic
-				sub.send(&mqttsn.Regack{TopicID: p.TopicID, MsgID: p.MsgID})
-			case *mqttsn.Publish:
+				sub.send(&wire.Regack{TopicID: p.TopicID, MsgID: p.MsgID})
+			case *wire.Publish:
 				if names[p.TopicID] != string(p.Data) {
 					t.Errorf("message %s has the topic %s", p.Data, names[p.TopicID])
 				}
@@ -144,18 +145,18 @@ func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 
 func TestMoreTopicsThanTheLimitAreCongestion(t *testing.T) {
 	t.Parallel()
-	g := gateway(t, mosquitto(t), func(c *Config) { c.MaxTopics = 3 })
+	g := gateway(t, mosquitto(t), func(c *mqttsn.GatewayConfig) { c.MaxTopics = 3 })
 	d := newDevice(t, g)
 	d.connect("one", true)
 	for i := range 3 {
 		d.register(fmt.Sprint("t/", i))
 	}
-	d.send(&mqttsn.Register{MsgID: 1, Topic: "one/more"})
-	if ack := want[*mqttsn.Regack](d); ack.Code != mqttsn.Congestion {
+	d.send(&wire.Register{MsgID: 1, Topic: "one/more"})
+	if ack := want[*wire.Regack](d); ack.Code != wire.Congestion {
 		t.Errorf("REGACK %s", ack.Code)
 	}
-	d.send(&mqttsn.Subscribe{MsgID: 2, Topic: "one/more"})
-	if ack := want[*mqttsn.Suback](d); ack.Code != mqttsn.Congestion {
+	d.send(&wire.Subscribe{MsgID: 2, Topic: "one/more"})
+	if ack := want[*wire.Suback](d); ack.Code != wire.Congestion {
 		t.Errorf("SUBACK %s", ack.Code)
 	}
 	d.register("t/1")
@@ -165,13 +166,13 @@ func TestQueuesOfClientsThatSleepAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	const limit = 100 << 10
 	broker := mosquitto(t)
-	g := gateway(t, broker, func(c *Config) { c.MaxQueuedBytes, c.Mode = limit, Aggregating })
+	g := gateway(t, broker, func(c *mqttsn.GatewayConfig) { c.MaxQueuedBytes, c.Mode = limit, mqttsn.Aggregating })
 	for i := range 5 {
 		d := newDevice(t, g)
 		d.connect(fmt.Sprint("sleeper", i), true)
 		d.subscribe("big", 1)
-		d.send(&mqttsn.Disconnect{Sleep: true, SleepSeconds: 600})
-		want[*mqttsn.Disconnect](d)
+		d.send(&wire.Disconnect{Sleep: true, SleepSeconds: 600})
+		want[*wire.Disconnect](d)
 	}
 	large := strings.Repeat("x", 10<<10)
 	for qos := range 2 {
@@ -192,19 +193,19 @@ func TestQueuesOfClientsThatSleepAreBoundedTogether(t *testing.T) {
 func TestCountsOfWhatWaitsComeBackToNothing(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
-	g := gateway(t, broker, func(c *Config) { c.Mode, c.RetrySeconds = Aggregating, 60 })
+	g := gateway(t, broker, func(c *mqttsn.GatewayConfig) { c.Mode, c.RetrySeconds = mqttsn.Aggregating, 60 })
 	for _, clean := range []bool{true, false} {
 		d := newDevice(t, g)
 		d.connect(fmt.Sprint("one", clean), clean)
 		d.subscribe("a/#", 1)
 		publish(t, broker, "-t", "a/b", "-m", "x", "-q", "1")
-		want[*mqttsn.Register](d)
-		d.send(&mqttsn.Disconnect{})
-		want[*mqttsn.Disconnect](d)
+		want[*wire.Register](d)
+		d.send(&wire.Disconnect{})
+		want[*wire.Disconnect](d)
 		again := newDevice(t, g)
 		again.connect(fmt.Sprint("one", clean), true)
-		again.send(&mqttsn.Disconnect{})
-		want[*mqttsn.Disconnect](again)
+		again.send(&wire.Disconnect{})
+		want[*wire.Disconnect](again)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -218,7 +219,7 @@ func TestCountsOfWhatWaitsComeBackToNothing(t *testing.T) {
 func TestABrokerThatGoesAndComes(t *testing.T) {
 	t.Parallel()
 	front := newProxy(t, mosquitto(t))
-	g := gateway(t, front.port(), func(c *Config) { c.Mode = Aggregating })
+	g := gateway(t, front.port(), func(c *mqttsn.GatewayConfig) { c.Mode = mqttsn.Aggregating })
 	d, sub := newDevice(t, g), newDevice(t, g)
 	d.connect("one", true)
 	sub.connect("two", true)
@@ -230,13 +231,13 @@ func TestABrokerThatGoesAndComes(t *testing.T) {
 		defer g.mu.Unlock()
 		return g.own.conn == nil
 	})
-	d.send(&mqttsn.Publish{QoS: 1, TopicID: topic, MsgID: 1, Data: []byte("later")})
+	d.send(&wire.Publish{QoS: 1, TopicID: topic, MsgID: 1, Data: []byte("later")})
 	d.silent(200 * time.Millisecond)
 	front.mend()
-	if ack := want[*mqttsn.Puback](d); ack.MsgID != 1 || ack.Code != mqttsn.Accepted {
+	if ack := want[*wire.Puback](d); ack.MsgID != 1 || ack.Code != wire.Accepted {
 		t.Errorf("PUBACK %+v", ack)
 	}
-	if p := want[*mqttsn.Publish](sub); string(p.Data) != "later" {
+	if p := want[*wire.Publish](sub); string(p.Data) != "later" {
 		t.Errorf("PUBLISH %+v", p)
 	}
 
@@ -244,7 +245,7 @@ func TestABrokerThatGoesAndComes(t *testing.T) {
 	d = newDevice(t, transparent)
 	d.connect("three", true)
 	front.cut()
-	want[*mqttsn.Disconnect](d)
+	want[*wire.Disconnect](d)
 }
 
 // proxy passes TCP connections on, and can cut them.
@@ -350,9 +351,9 @@ func TestAForwarderPassesClientsOnToAGateway(t *testing.T) {
 	pub.connect("pub", true)
 	sub.connect("sub", true)
 	sub.subscribe("a/b", 1)
-	pub.send(&mqttsn.Publish{QoS: 1, TopicID: pub.register("a/b"), MsgID: 1, Data: []byte("forwarded")})
-	want[*mqttsn.Puback](pub)
-	if p := want[*mqttsn.Publish](sub); string(p.Data) != "forwarded" {
+	pub.send(&wire.Publish{QoS: 1, TopicID: pub.register("a/b"), MsgID: 1, Data: []byte("forwarded")})
+	want[*wire.Puback](pub)
+	if p := want[*wire.Publish](sub); string(p.Data) != "forwarded" {
 		t.Errorf("PUBLISH %+v", p)
 	}
 	for name, c := range map[string]ForwarderConfig{"no port": {Gateway: "nor:1884"}, "no gateway": {Listen: ":1885"}} {

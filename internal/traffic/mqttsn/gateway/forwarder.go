@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 // ForwarderConfig is the configuration of a forwarder (5.5). Clients use it like a gateway. It passes their packets, encapsulated, to the gateway.
@@ -24,7 +25,7 @@ type ForwarderConfig struct {
 
 // Validate returns what is wrong with a configuration, if anything.
 func (c ForwarderConfig) Validate() error {
-	if _, err := (Config{Listen: c.Listen}).listen(); err != nil || c.Listen == "" {
+	if _, err := (mqttsn.GatewayConfig{Listen: c.Listen}).Address(); err != nil || c.Listen == "" {
 		return fmt.Errorf("listen is %q: want address:port or :port", c.Listen)
 	}
 	if host, port, err := net.SplitHostPort(c.Gateway); err != nil || host == "" || port == "" {
@@ -64,7 +65,7 @@ func NewForwarder(config ForwarderConfig) (*Forwarder, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	listen, _ := (Config{Listen: config.Listen}).listen()
+	listen, _ := (mqttsn.GatewayConfig{Listen: config.Listen}).Address()
 	to, err := net.ResolveUDPAddr("udp4", config.Gateway)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 }
 
 func (f *Forwarder) toGateway() {
-	buffer := make([]byte, mqttsn.MaxDatagram+1)
+	buffer := make([]byte, wire.MaxDatagram+1)
 	for {
 		n, from, err := f.clients.ReadFromUDPAddrPort(buffer)
 		if errors.Is(err, net.ErrClosed) {
@@ -114,7 +115,7 @@ func (f *Forwarder) toGateway() {
 			continue
 		}
 		node := binary.BigEndian.AppendUint16(from.Addr().Unmap().AsSlice(), from.Port())
-		b, err := mqttsn.AppendForward(nil, mqttsn.Forward{Node: node, Packet: buffer[:n]})
+		b, err := wire.AppendForward(nil, wire.Forward{Node: node, Packet: buffer[:n]})
 		if err == nil {
 			_, _ = f.gateway.Write(b) // the client repeats what is lost
 		}
@@ -122,7 +123,7 @@ func (f *Forwarder) toGateway() {
 }
 
 func (f *Forwarder) toClients() {
-	buffer := make([]byte, mqttsn.MaxDatagram+1)
+	buffer := make([]byte, wire.MaxDatagram+1)
 	for {
 		n, err := f.gateway.Read(buffer)
 		if errors.Is(err, net.ErrClosed) {
@@ -131,7 +132,7 @@ func (f *Forwarder) toClients() {
 		if err != nil {
 			continue // the gateway is not up
 		}
-		p, err := mqttsn.ParseForward(buffer[:n])
+		p, err := wire.ParseForward(buffer[:n])
 		if err != nil || len(p.Node) != net.IPv4len+2 {
 			continue
 		}

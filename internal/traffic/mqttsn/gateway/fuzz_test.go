@@ -9,14 +9,15 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 // gatewayWithSilentBroker returns an aggregating gateway without a network, whose broker accepts everything and answers nothing.
 func gatewayWithSilentBroker() (g *Gateway, taken *brokerConn) {
-	config := Config{Name: "gw", Broker: "127.0.0.1:9", Mode: Aggregating, MaxClients: 3, MaxTopics: 5, MaxQueued: 4, Window: 2, Retries: 1,
-		PredefinedTopics: map[string]string{"1": "one"}}.withDefaults()
-	predefined, _ := config.predefined()
+	config := mqttsn.GatewayConfig{Name: "gw", Broker: "127.0.0.1:9", Mode: mqttsn.Aggregating, MaxClients: 3, MaxTopics: 5, MaxQueued: 4, Window: 2, Retries: 1,
+		PredefinedTopics: map[string]string{"1": "one"}}.WithDefaults()
+	predefined, _ := config.TopicsByID()
 	g = &Gateway{config: config, predefined: predefined, metrics: newMetrics("gw"), warn: func(string) {}, out: make(chan datagram, sendBacklog), ctx: context.Background(),
 		now: time.Now, peers: map[peer]*session{}, clients: map[string]*session{}}
 	g.own = newAggregate(g)
@@ -29,9 +30,9 @@ func gatewayWithSilentBroker() (g *Gateway, taken *brokerConn) {
 
 // FuzzSessions gives the gateway datagrams of two clients and a forwarder's node, answers of the broker, and passing time.
 func FuzzSessions(f *testing.F) {
-	script := func(packets ...mqttsn.Packet) (all []byte) {
+	script := func(packets ...wire.Packet) (all []byte) {
 		for _, p := range packets {
-			b, err := mqttsn.Append(nil, p)
+			b, err := wire.Append(nil, p)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -39,10 +40,10 @@ func FuzzSessions(f *testing.F) {
 		}
 		return all
 	}
-	connect := &mqttsn.Connect{KeepAliveSeconds: 1, ClientID: "a"}
-	f.Add(script(connect, &mqttsn.Register{MsgID: 1, Topic: "a/b"}, &mqttsn.Publish{QoS: 2, TopicID: 1, MsgID: 2}, &mqttsn.Pubrel{MsgID: 2}))
-	f.Add(append(script(connect, &mqttsn.Subscribe{QoS: 2, MsgID: 1, Topic: "#"}, &mqttsn.Disconnect{Sleep: true, SleepSeconds: 1}, &mqttsn.Pingreq{ClientID: "a"}), 4, 1, 5, 2, 6, 3))
-	f.Add(script(&mqttsn.Connect{Will: true, ClientID: "a"}, &mqttsn.WillTopic{Topic: "w"}, &mqttsn.WillMsg{}, &mqttsn.WillMsgUpd{}, &mqttsn.Disconnect{}, connect))
+	connect := &wire.Connect{KeepAliveSeconds: 1, ClientID: "a"}
+	f.Add(script(connect, &wire.Register{MsgID: 1, Topic: "a/b"}, &wire.Publish{QoS: 2, TopicID: 1, MsgID: 2}, &wire.Pubrel{MsgID: 2}))
+	f.Add(append(script(connect, &wire.Subscribe{QoS: 2, MsgID: 1, Topic: "#"}, &wire.Disconnect{Sleep: true, SleepSeconds: 1}, &wire.Pingreq{ClientID: "a"}), 4, 1, 5, 2, 6, 3))
+	f.Add(script(&wire.Connect{Will: true, ClientID: "a"}, &wire.WillTopic{Topic: "w"}, &wire.WillMsg{}, &wire.WillMsgUpd{}, &wire.Disconnect{}, connect))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, taken := gatewayWithSilentBroker()
 		defer taken.conn.Close()

@@ -1,3 +1,5 @@
+// Package gateway is a gateway of MQTT-SN 1.2 over UDP to an MQTT 3.1.1 broker: transparent (a connection to the broker for
+// each client) or aggregating (one for all), and a forwarder (forwarder.go).
 package gateway
 
 import (
@@ -13,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/appinstance"
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 const (
@@ -49,7 +52,7 @@ func (p peer) String() string {
 
 // Gateway serves clients.
 type Gateway struct {
-	config     Config
+	config     mqttsn.GatewayConfig
 	predefined map[uint16]string
 	metrics    *metrics
 	warn       func(text string)
@@ -77,7 +80,7 @@ type datagram struct {
 
 // Serve runs the gateway of a configuration file until ctx ends.
 func Serve(ctx context.Context, path string) error {
-	config, err := appinstance.ReadConfig[Config](path)
+	config, err := appinstance.ReadConfig[mqttsn.GatewayConfig](path)
 	if err != nil {
 		return err
 	}
@@ -89,13 +92,13 @@ func Serve(ctx context.Context, path string) error {
 }
 
 // New makes a gateway and opens its port.
-func New(ctx context.Context, config Config, warn func(text string)) (*Gateway, error) {
+func New(ctx context.Context, config mqttsn.GatewayConfig, warn func(text string)) (*Gateway, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	config = config.withDefaults()
-	listen, _ := config.listen()
-	predefined, _ := config.predefined()
+	config = config.WithDefaults()
+	listen, _ := config.Address()
+	predefined, _ := config.TopicsByID()
 	socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(listen))
 	if err != nil {
 		return nil, err
@@ -132,7 +135,7 @@ func (g *Gateway) Run() error {
 	if g.config.AdvertiseSeconds > 0 {
 		start(g.advertise)
 	}
-	if g.config.Mode == Aggregating {
+	if g.config.Mode == mqttsn.Aggregating {
 		g.own.begin()
 	}
 	stop := context.AfterFunc(g.ctx, func() { _ = g.socket.SetReadDeadline(time.Now()) })
@@ -152,7 +155,7 @@ func (g *Gateway) end() {
 	g.mu.Lock()
 	for _, s := range g.clients {
 		if s.state != stateAway && s.state != stateAsleep {
-			if b, err := s.encode(&mqttsn.Disconnect{}); err == nil {
+			if b, err := s.encode(&wire.Disconnect{}); err == nil {
 				_ = g.put(datagram{to: s.peer.address, from: s.peer.local, bytes: b})
 			}
 		}
@@ -177,7 +180,7 @@ func (g *Gateway) end() {
 }
 
 func (g *Gateway) read() error {
-	buffer, control := make([]byte, mqttsn.MaxDatagram+1), make([]byte, 128)
+	buffer, control := make([]byte, wire.MaxDatagram+1), make([]byte, 128)
 	for {
 		n, controlled, _, from, err := g.socket.ReadMsgUDPAddrPort(buffer, control)
 		if err != nil {
@@ -192,46 +195,46 @@ func (g *Gateway) read() error {
 }
 
 func (g *Gateway) datagram(client peer, b []byte) {
-	if mqttsn.IsForward(b) {
-		f, err := mqttsn.ParseForward(b)
+	if wire.IsForward(b) {
+		f, err := wire.ParseForward(b)
 		if err != nil {
 			g.metrics.dropped.WithLabelValues(dropMalformed).Inc()
 			return
 		}
 		client.node, client.forwarded, b = string(f.Node), true, f.Packet
 	}
-	p, err := mqttsn.Parse(b)
+	p, err := wire.Parse(b)
 	if err != nil {
 		g.metrics.dropped.WithLabelValues(dropMalformed).Inc()
 		return
 	}
-	g.metrics.received.WithLabelValues(mqttsn.TypeOf(p).String()).Inc()
+	g.metrics.received.WithLabelValues(wire.TypeOf(p).String()).Inc()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.packet(client, p)
 }
 
 // packet passes a packet to its session, if it needs one.
-func (g *Gateway) packet(from peer, p mqttsn.Packet) {
+func (g *Gateway) packet(from peer, p wire.Packet) {
 	s := g.peers[from]
 	if s != nil {
 		s.lastReceived = g.now()
 	}
 	switch p := p.(type) {
-	case *mqttsn.SearchGW:
-		g.sendTo(from, &mqttsn.GWInfo{GatewayID: g.config.GatewayID})
+	case *wire.SearchGW:
+		g.sendTo(from, &wire.GWInfo{GatewayID: g.config.GatewayID})
 		return
-	case *mqttsn.Advertise, *mqttsn.GWInfo:
+	case *wire.Advertise, *wire.GWInfo:
 		return // from other gateways, and clients that advertise them
-	case *mqttsn.Connect:
+	case *wire.Connect:
 		g.connect(from, p)
 		return
-	case *mqttsn.Publish:
+	case *wire.Publish:
 		if p.QoS == mqttsn.QoSMinusOne {
 			g.publishMinusOne(from, p)
 			return
 		}
-	case *mqttsn.Pingreq:
+	case *wire.Pingreq:
 		if other := g.clients[p.ClientID]; p.ClientID != "" && s == nil && other != nil && other.state == stateAsleep {
 			g.move(other, from) // a client may have another port after it slept
 			s = other
@@ -241,36 +244,36 @@ func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 	switch {
 	case s != nil:
 		s.packet(p)
-	case mqttsn.TypeOf(p) == mqttsn.TypeDisconnect:
-		g.sendTo(from, &mqttsn.Disconnect{}) // it has left already, and missed the answer
-	case requests[mqttsn.TypeOf(p)]:
+	case wire.TypeOf(p) == wire.TypeDisconnect:
+		g.sendTo(from, &wire.Disconnect{}) // it has left already, and missed the answer
+	case requests[wire.TypeOf(p)]:
 		// The gateway was restarted, or has dropped the client.
 		g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
-		g.sendTo(from, &mqttsn.Disconnect{})
+		g.sendTo(from, &wire.Disconnect{})
 	default:
 		g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
 	}
 }
 
 // requests are packets that tell a client without a session to connect.
-var requests = map[mqttsn.Type]bool{
-	mqttsn.TypeRegister: true, mqttsn.TypePublish: true, mqttsn.TypePubrel: true, mqttsn.TypeSubscribe: true, mqttsn.TypeUnsubscribe: true,
-	mqttsn.TypePingreq: true, mqttsn.TypeWillTopicUpd: true, mqttsn.TypeWillMsgUpd: true,
+var requests = map[wire.Type]bool{
+	wire.TypeRegister: true, wire.TypePublish: true, wire.TypePubrel: true, wire.TypeSubscribe: true, wire.TypeUnsubscribe: true,
+	wire.TypePingreq: true, wire.TypeWillTopicUpd: true, wire.TypeWillMsgUpd: true,
 }
 
-func (g *Gateway) publishMinusOne(from peer, p *mqttsn.Publish) {
+func (g *Gateway) publishMinusOne(from peer, p *wire.Publish) {
 	topic, known := "", true
 	switch p.Kind {
-	case mqttsn.Predefined:
+	case wire.Predefined:
 		topic, known = g.predefined[p.TopicID]
-	case mqttsn.Short:
+	case wire.Short:
 		topic = mqttsn.LongName(p.TopicID)
 	default:
 		known = false
 	}
 	if !known || !validTopic(topic) {
 		g.metrics.dropped.WithLabelValues(dropTopic).Inc()
-		g.sendTo(from, &mqttsn.Puback{TopicID: p.TopicID, MsgID: p.MsgID, Code: mqttsn.InvalidTopicID})
+		g.sendTo(from, &wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID, Code: wire.InvalidTopicID})
 		return
 	}
 	g.own.begin()
@@ -278,7 +281,7 @@ func (g *Gateway) publishMinusOne(from peer, p *mqttsn.Publish) {
 }
 
 // connect makes or resumes a session.
-func (g *Gateway) connect(from peer, p *mqttsn.Connect) {
+func (g *Gateway) connect(from peer, p *wire.Connect) {
 	if at := g.peers[from]; at != nil && at.clientID != p.ClientID {
 		at.endLost("another client has its address")
 	}
@@ -297,7 +300,7 @@ func (g *Gateway) connect(from peer, p *mqttsn.Connect) {
 	}
 	if len(g.clients) >= g.config.MaxClients && !g.evict() {
 		g.metrics.refused.Inc()
-		g.sendTo(from, &mqttsn.Connack{Code: mqttsn.Congestion})
+		g.sendTo(from, &wire.Connack{Code: wire.Congestion})
 		return
 	}
 	s := newSession(g, from, p)
@@ -332,10 +335,10 @@ func (g *Gateway) move(s *session, to peer) {
 }
 
 // sendTo sends a packet to an address, which may have no session.
-func (g *Gateway) sendTo(to peer, p mqttsn.Packet) {
-	b, err := mqttsn.Append(nil, p)
+func (g *Gateway) sendTo(to peer, p wire.Packet) {
+	b, err := wire.Append(nil, p)
 	if err == nil && to.forwarded {
-		b, err = mqttsn.AppendForward(nil, mqttsn.Forward{Node: []byte(to.node), Packet: b})
+		b, err = wire.AppendForward(nil, wire.Forward{Node: []byte(to.node), Packet: b})
 	}
 	if err != nil {
 		g.metrics.dropped.WithLabelValues(dropTooLarge).Inc()
@@ -343,7 +346,7 @@ func (g *Gateway) sendTo(to peer, p mqttsn.Packet) {
 	}
 	select {
 	case g.out <- datagram{to: to.address, from: to.local, bytes: b}:
-		g.metrics.sent.WithLabelValues(mqttsn.TypeOf(p).String()).Inc()
+		g.metrics.sent.WithLabelValues(wire.TypeOf(p).String()).Inc()
 	default:
 		g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
 	}
@@ -432,14 +435,14 @@ func (g *Gateway) check(now time.Time) {
 // advertise broadcasts on all of the host's networks.
 func (g *Gateway) advertise() {
 	period := time.Duration(g.config.AdvertiseSeconds) * time.Second
-	b, _ := mqttsn.Append(nil, &mqttsn.Advertise{GatewayID: g.config.GatewayID, DurationSeconds: uint16(g.config.AdvertiseSeconds)})
+	b, _ := wire.Append(nil, &wire.Advertise{GatewayID: g.config.GatewayID, DurationSeconds: uint16(g.config.AdvertiseSeconds)})
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
 		for _, to := range broadcasts(g.Address().Port(), g.config.AdvertiseNotOn) {
 			select {
 			case g.out <- datagram{to: to, bytes: b}:
-				g.metrics.sent.WithLabelValues(mqttsn.TypeAdvertise.String()).Inc()
+				g.metrics.sent.WithLabelValues(wire.TypeAdvertise.String()).Inc()
 			default:
 				g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
 			}
@@ -488,3 +491,6 @@ func broadcastOf(n *net.IPNet) (netip.Addr, bool) {
 	}
 	return netip.AddrFrom4(b), true
 }
+
+// maxPayload is the largest payload to a client in one datagram.
+const maxPayload = wire.MaxDatagram - wire.PublishHeader

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/testport"
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
 // needs skips the test without a Debian program.
@@ -63,9 +64,9 @@ func eventually(t testing.TB, what string, ok func() bool) {
 }
 
 // gateway runs a gateway on loopback with changes to its configuration.
-func gateway(t testing.TB, broker int, change func(*Config)) *Gateway {
+func gateway(t testing.TB, broker int, change func(*mqttsn.GatewayConfig)) *Gateway {
 	t.Helper()
-	config := Config{Name: "gw", Listen: "127.0.0.1:0", Broker: fmt.Sprintf("127.0.0.1:%d", broker), RetrySeconds: 0.3}
+	config := mqttsn.GatewayConfig{Name: "gw", Listen: "127.0.0.1:0", Broker: fmt.Sprintf("127.0.0.1:%d", broker), RetrySeconds: 0.3}
 	if change != nil {
 		change(&config)
 	}
@@ -82,7 +83,7 @@ func gateway(t testing.TB, broker int, change func(*Config)) *Gateway {
 			t.Errorf("the gateway ends with %v", err)
 		}
 	})
-	if config.Mode == Aggregating {
+	if config.Mode == mqttsn.Aggregating {
 		eventually(t, "the gateway is connected", func() bool {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -110,11 +111,11 @@ func newDevice(t testing.TB, g *Gateway) *device {
 	return &device{t: t, socket: socket}
 }
 
-func (d *device) send(p mqttsn.Packet) {
+func (d *device) send(p wire.Packet) {
 	d.t.Helper()
-	b, err := mqttsn.Append(nil, p)
+	b, err := wire.Append(nil, p)
 	if err == nil && d.node != nil {
-		b, err = mqttsn.AppendForward(nil, mqttsn.Forward{Node: d.node, Packet: b})
+		b, err = wire.AppendForward(nil, wire.Forward{Node: d.node, Packet: b})
 	}
 	if err == nil {
 		_, err = d.socket.Write(b)
@@ -125,7 +126,7 @@ func (d *device) send(p mqttsn.Packet) {
 }
 
 // next returns the next packet within a time; nil for none.
-func (d *device) next(timeout time.Duration) mqttsn.Packet {
+func (d *device) next(timeout time.Duration) wire.Packet {
 	d.t.Helper()
 	_ = d.socket.SetReadDeadline(time.Now().Add(timeout))
 	buffer := make([]byte, 65536)
@@ -135,13 +136,13 @@ func (d *device) next(timeout time.Duration) mqttsn.Packet {
 	}
 	b := buffer[:n]
 	if d.node != nil {
-		f, err := mqttsn.ParseForward(b)
+		f, err := wire.ParseForward(b)
 		if err != nil || string(f.Node) != string(d.node) {
 			d.t.Fatalf("% x is no encapsulation for node % x: %v", b, d.node, err)
 		}
 		b = f.Packet
 	}
-	p, err := mqttsn.Parse(b)
+	p, err := wire.Parse(b)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func (d *device) next(timeout time.Duration) mqttsn.Packet {
 }
 
 // want expects the next packet to be of a type.
-func want[P mqttsn.Packet](d *device) P {
+func want[P wire.Packet](d *device) P {
 	d.t.Helper()
 	p := d.next(5 * time.Second)
 	got, ok := p.(P)
@@ -170,27 +171,27 @@ func (d *device) silent(timeout time.Duration) {
 
 func (d *device) connect(id string, clean bool) {
 	d.t.Helper()
-	d.send(&mqttsn.Connect{CleanSession: clean, KeepAliveSeconds: 60, ClientID: id})
-	if ack := want[*mqttsn.Connack](d); ack.Code != mqttsn.Accepted {
+	d.send(&wire.Connect{CleanSession: clean, KeepAliveSeconds: 60, ClientID: id})
+	if ack := want[*wire.Connack](d); ack.Code != wire.Accepted {
 		d.t.Fatalf("CONNACK: %s", ack.Code)
 	}
 }
 
 func (d *device) register(topic string) uint16 {
 	d.t.Helper()
-	d.send(&mqttsn.Register{MsgID: 1000, Topic: topic})
-	ack := want[*mqttsn.Regack](d)
-	if ack.Code != mqttsn.Accepted || ack.MsgID != 1000 {
+	d.send(&wire.Register{MsgID: 1000, Topic: topic})
+	ack := want[*wire.Regack](d)
+	if ack.Code != wire.Accepted || ack.MsgID != 1000 {
 		d.t.Fatalf("REGACK: %+v", ack)
 	}
 	return ack.TopicID
 }
 
-func (d *device) subscribe(filter string, qos int) *mqttsn.Suback {
+func (d *device) subscribe(filter string, qos int) *wire.Suback {
 	d.t.Helper()
-	d.send(&mqttsn.Subscribe{QoS: qos, MsgID: 2000, Topic: filter})
-	ack := want[*mqttsn.Suback](d)
-	if ack.Code != mqttsn.Accepted || ack.MsgID != 2000 {
+	d.send(&wire.Subscribe{QoS: qos, MsgID: 2000, Topic: filter})
+	ack := want[*wire.Suback](d)
+	if ack.Code != wire.Accepted || ack.MsgID != 2000 {
 		d.t.Fatalf("SUBACK: %+v", ack)
 	}
 	return ack

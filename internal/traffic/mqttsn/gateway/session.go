@@ -6,8 +6,9 @@ import (
 	"time"
 	"unicode"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 )
 
 // state is a client's state (6.14 of the specification).
@@ -59,7 +60,7 @@ type upstream interface {
 
 // pending is a client's request that the broker has not answered.
 type pending struct {
-	kind    mqttsn.Type
+	kind    wire.Type
 	topicID uint16
 	qos     int
 }
@@ -95,38 +96,38 @@ type session struct {
 
 // retry counts and times the repetitions of a packet.
 type retry struct {
-	packet mqttsn.Packet
+	packet wire.Packet
 	at     time.Time
 	tries  int
 }
 
-func newSession(g *Gateway, from peer, p *mqttsn.Connect) *session {
+func newSession(g *Gateway, from peer, p *wire.Connect) *session {
 	return &session{g: g, peer: from, clientID: p.ClientID, clean: p.CleanSession, lastReceived: g.now(), keepAlive: time.Duration(p.KeepAliveSeconds) * time.Second,
 		topics: newTopics(g), pending: map[uint16]pending{}, unreleased: map[uint16]bool{}, deliveries: newDeliveries()}
 }
 
-func (s *session) send(p mqttsn.Packet) { s.g.sendTo(s.peer, p) }
+func (s *session) send(p wire.Packet) { s.g.sendTo(s.peer, p) }
 
 // encode encodes a packet for a write that does not block.
-func (s *session) encode(p mqttsn.Packet) ([]byte, error) {
-	b, err := mqttsn.Append(nil, p)
+func (s *session) encode(p wire.Packet) ([]byte, error) {
+	b, err := wire.Append(nil, p)
 	if err == nil && s.peer.forwarded {
-		return mqttsn.AppendForward(nil, mqttsn.Forward{Node: []byte(s.peer.node), Packet: b})
+		return wire.AppendForward(nil, wire.Forward{Node: []byte(s.peer.node), Packet: b})
 	}
 	return b, err
 }
 
 // begin asks for the will, if there is one, and connects.
-func (s *session) begin(p *mqttsn.Connect) {
+func (s *session) begin(p *wire.Connect) {
 	if p.Will {
 		s.state = stateWill
-		s.ask(&mqttsn.WillTopicReq{})
+		s.ask(&wire.WillTopicReq{})
 		return
 	}
 	s.open()
 }
 
-func (s *session) ask(p mqttsn.Packet) {
+func (s *session) ask(p wire.Packet) {
 	s.question = retry{packet: p, at: s.g.now(), tries: 1}
 	s.send(p)
 }
@@ -134,7 +135,7 @@ func (s *session) ask(p mqttsn.Packet) {
 // open connects to the broker.
 func (s *session) open() {
 	s.question, s.state = retry{}, stateConnecting
-	if s.g.config.Mode == Aggregating {
+	if s.g.config.Mode == mqttsn.Aggregating {
 		s.g.own.open(s)
 		return
 	}
@@ -144,7 +145,7 @@ func (s *session) open() {
 // opened: the broker has accepted the client.
 func (s *session) opened() {
 	s.state, s.fresh, s.lastReceived = stateActive, true, s.g.now()
-	s.send(&mqttsn.Connack{})
+	s.send(&wire.Connack{})
 	s.pump()
 }
 
@@ -152,23 +153,23 @@ func (s *session) opened() {
 func (s *session) refused(err error) {
 	s.g.metrics.refused.Inc()
 	s.g.warn(fmt.Sprintf("client %s is refused: %v", s.clientID, err))
-	s.send(&mqttsn.Connack{Code: mqttsn.Congestion})
+	s.send(&wire.Connack{Code: wire.Congestion})
 	s.forget()
 }
 
 // resumes reports whether a CONNECT continues the session unchanged.
-func (s *session) resumes(from peer, p *mqttsn.Connect) bool {
+func (s *session) resumes(from peer, p *wire.Connect) bool {
 	same := s.peer == from && s.clean == p.CleanSession
 	switch {
 	case same && (s.state == stateConnecting || s.state == stateWill):
 		return true // a repetition; its answer follows
 	case same && s.state == stateActive && s.fresh:
-		s.send(&mqttsn.Connack{})
+		s.send(&wire.Connack{})
 		return true
 	case (s.state == stateAsleep || s.state == stateAwake) && !p.CleanSession && !p.Will:
 		s.g.move(s, from)
 		s.keepAlive, s.lastReceived, s.state = time.Duration(p.KeepAliveSeconds)*time.Second, s.g.now(), stateActive
-		s.send(&mqttsn.Connack{})
+		s.send(&wire.Connack{})
 		s.pump()
 		return true
 	case s.state == stateAway && !p.CleanSession:
@@ -192,7 +193,7 @@ func (s *session) replace() {
 func (s *session) endLost(reason string) {
 	s.g.metrics.lost.Inc()
 	s.g.warn(fmt.Sprintf("client %s at %s is lost: %s", s.clientID, s.peer, reason))
-	s.send(&mqttsn.Disconnect{})
+	s.send(&wire.Disconnect{})
 	normally := false
 	if s.up != nil && s.willChanged { // the broker has another will, or a deleted one
 		normally = true
@@ -218,7 +219,9 @@ func (s *session) leave(normally bool) {
 }
 
 // persists reports whether the gateway keeps the session when the client leaves.
-func (s *session) persists() bool { return s.g.config.Mode == Aggregating && !s.clean && s.up != nil }
+func (s *session) persists() bool {
+	return s.g.config.Mode == mqttsn.Aggregating && !s.clean && s.up != nil
+}
 
 // suspend keeps the subscriptions and the messages of QoS 1 and 2 of a client without a connection.
 func (s *session) suspend() {
@@ -240,41 +243,41 @@ func (s *session) forget() {
 	}
 	s.topics.clear()
 	s.clear()
-	if s.g.config.Mode == Aggregating {
+	if s.g.config.Mode == mqttsn.Aggregating {
 		s.g.own.forget(s)
 	}
 	s.up = nil
 }
 
 // packet handles a client's packet.
-func (s *session) packet(p mqttsn.Packet) {
+func (s *session) packet(p wire.Packet) {
 	s.fresh = false
 	if s.state == stateWill || s.state == stateConnecting {
 		s.early(p)
 		return
 	}
 	switch p := p.(type) {
-	case *mqttsn.Register:
-		id, code := uint16(0), mqttsn.NotSupported
+	case *wire.Register:
+		id, code := uint16(0), wire.NotSupported
 		if validTopic(p.Topic) {
 			id, code = s.topics.add(p.Topic)
 		}
-		s.send(&mqttsn.Regack{TopicID: id, MsgID: p.MsgID, Code: code})
-	case *mqttsn.Publish:
+		s.send(&wire.Regack{TopicID: id, MsgID: p.MsgID, Code: code})
+	case *wire.Publish:
 		s.publish(p)
-	case *mqttsn.Pubrel:
+	case *wire.Pubrel:
 		s.release(p.MsgID)
-	case *mqttsn.Subscribe:
+	case *wire.Subscribe:
 		s.subscribe(p)
-	case *mqttsn.Unsubscribe:
+	case *wire.Unsubscribe:
 		s.unsubscribe(p)
-	case *mqttsn.Pingreq:
+	case *wire.Pingreq:
 		s.ping(p)
-	case *mqttsn.Disconnect:
+	case *wire.Disconnect:
 		s.disconnect(p)
-	case *mqttsn.Regack, *mqttsn.Puback, *mqttsn.Pubrec, *mqttsn.Pubcomp:
+	case *wire.Regack, *wire.Puback, *wire.Pubrec, *wire.Pubcomp:
 		s.answer(p)
-	case *mqttsn.WillTopicUpd, *mqttsn.WillMsgUpd:
+	case *wire.WillTopicUpd, *wire.WillMsgUpd:
 		s.updateWill(p)
 	default:
 		s.g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
@@ -282,68 +285,68 @@ func (s *session) packet(p mqttsn.Packet) {
 }
 
 // early handles packets before CONNACK.
-func (s *session) early(p mqttsn.Packet) {
+func (s *session) early(p wire.Packet) {
 	switch p := p.(type) {
-	case *mqttsn.WillTopic:
+	case *wire.WillTopic:
 		if s.state == stateWill && s.will == nil {
 			if p.Topic == "" || !validTopic(p.Topic) {
 				s.open()
 				return
 			}
 			s.will = &message{topic: p.Topic, qos: p.QoS, retain: p.Retain}
-			s.ask(&mqttsn.WillMsgReq{})
+			s.ask(&wire.WillMsgReq{})
 		}
-	case *mqttsn.WillMsg:
+	case *wire.WillMsg:
 		if s.state == stateWill && s.will != nil {
 			s.will.payload = p.Message
 			s.open()
 		}
-	case *mqttsn.Disconnect:
-		s.send(&mqttsn.Disconnect{})
+	case *wire.Disconnect:
+		s.send(&wire.Disconnect{})
 		s.replace()
 	default:
 		s.g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
 	}
 }
 
-func (s *session) updateWill(p mqttsn.Packet) {
+func (s *session) updateWill(p wire.Packet) {
 	s.willChanged = true
 	switch p := p.(type) {
-	case *mqttsn.WillTopicUpd:
+	case *wire.WillTopicUpd:
 		switch {
 		case p.Topic == "":
 			s.will = nil
 		case !validTopic(p.Topic):
-			s.send(&mqttsn.WillTopicResp{Code: mqttsn.NotSupported})
+			s.send(&wire.WillTopicResp{Code: wire.NotSupported})
 			return
 		case s.will == nil:
 			s.will = &message{topic: p.Topic, qos: p.QoS, retain: p.Retain}
 		default:
 			s.will.topic, s.will.qos, s.will.retain = p.Topic, p.QoS, p.Retain
 		}
-		s.send(&mqttsn.WillTopicResp{})
-	case *mqttsn.WillMsgUpd:
+		s.send(&wire.WillTopicResp{})
+	case *wire.WillMsgUpd:
 		if s.will == nil {
-			s.send(&mqttsn.WillMsgResp{Code: mqttsn.NotSupported}) // for no will
+			s.send(&wire.WillMsgResp{Code: wire.NotSupported}) // for no will
 			return
 		}
 		s.will.payload = p.Message
-		s.send(&mqttsn.WillMsgResp{})
+		s.send(&wire.WillMsgResp{})
 	}
 }
 
-func (s *session) publish(p *mqttsn.Publish) {
+func (s *session) publish(p *wire.Publish) {
 	topic, ok := s.topics.name(p.Kind, p.TopicID)
-	reject := func(code mqttsn.ReturnCode, reason string) {
+	reject := func(code wire.ReturnCode, reason string) {
 		s.g.metrics.dropped.WithLabelValues(reason).Inc()
-		s.send(&mqttsn.Puback{TopicID: p.TopicID, MsgID: p.MsgID, Code: code})
+		s.send(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID, Code: code})
 	}
 	switch {
 	case !ok:
-		reject(mqttsn.InvalidTopicID, dropTopic)
+		reject(wire.InvalidTopicID, dropTopic)
 		return
 	case !validTopic(topic), p.QoS > 0 && p.MsgID == 0:
-		reject(mqttsn.NotSupported, dropUnexpected)
+		reject(wire.NotSupported, dropUnexpected)
 		return
 	}
 	m := message{topic: topic, payload: p.Data, qos: p.QoS, retain: p.Retain}
@@ -359,132 +362,132 @@ func (s *session) publish(p *mqttsn.Publish) {
 	case under:
 		return // the broker has not answered yet
 	case p.QoS == 2 && s.unreleased[p.MsgID]:
-		s.send(&mqttsn.Pubrec{MsgID: p.MsgID})
+		s.send(&wire.Pubrec{MsgID: p.MsgID})
 		return
 	case p.QoS == 1 && p.DUP && s.acknowledged == p.MsgID:
-		s.send(&mqttsn.Puback{TopicID: p.TopicID, MsgID: p.MsgID})
+		s.send(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID})
 		return
 	case len(s.pending)+len(s.unreleased) >= maxPending || s.up.publish(m, p.MsgID, p.DUP) != nil:
-		reject(mqttsn.Congestion, dropBroker)
+		reject(wire.Congestion, dropBroker)
 		return
 	}
-	s.pending[p.MsgID] = pending{kind: mqttsn.TypePublish, topicID: p.TopicID, qos: p.QoS}
+	s.pending[p.MsgID] = pending{kind: wire.TypePublish, topicID: p.TopicID, qos: p.QoS}
 	s.g.metrics.fromClients.Inc()
 }
 
 // published: the broker has a message of QoS 1 or 2.
 func (s *session) published(id uint16) {
 	p, ok := s.pending[id]
-	if !ok || p.kind != mqttsn.TypePublish {
+	if !ok || p.kind != wire.TypePublish {
 		return
 	}
 	delete(s.pending, id)
 	if p.qos == 2 {
 		s.unreleased[id] = true
-		s.send(&mqttsn.Pubrec{MsgID: id})
+		s.send(&wire.Pubrec{MsgID: id})
 		return
 	}
 	s.acknowledged = id
-	s.send(&mqttsn.Puback{TopicID: p.topicID, MsgID: id})
+	s.send(&wire.Puback{TopicID: p.topicID, MsgID: id})
 }
 
 // release releases a message of QoS 2. It asks the broker even if this session does not know it, as an earlier one may have.
 func (s *session) release(id uint16) {
-	if p, under := s.pending[id]; under && p.kind == mqttsn.TypePubrel || id == 0 {
+	if p, under := s.pending[id]; under && p.kind == wire.TypePubrel || id == 0 {
 		return
 	}
 	if s.up.release(id) == nil {
-		s.pending[id] = pending{kind: mqttsn.TypePubrel}
+		s.pending[id] = pending{kind: wire.TypePubrel}
 	}
 }
 
 // completed: the broker has released a message.
 func (s *session) completed(id uint16) {
 	delete(s.unreleased, id)
-	if s.pending[id].kind == mqttsn.TypePubrel {
+	if s.pending[id].kind == wire.TypePubrel {
 		delete(s.pending, id)
 	}
-	s.send(&mqttsn.Pubcomp{MsgID: id})
+	s.send(&wire.Pubcomp{MsgID: id})
 }
 
 // filter returns a subscription's filter, and the topic's id if it is one topic.
-func (s *session) filter(kind mqttsn.TopicKind, id uint16, text string) (filter string, topicID uint16, code mqttsn.ReturnCode) {
+func (s *session) filter(kind wire.TopicKind, id uint16, text string) (filter string, topicID uint16, code wire.ReturnCode) {
 	switch kind {
-	case mqttsn.Predefined:
+	case wire.Predefined:
 		topic, ok := s.g.predefined[id]
 		if !ok {
-			return "", 0, mqttsn.InvalidTopicID
+			return "", 0, wire.InvalidTopicID
 		}
 		s.topics.usePredefined(id, topic)
-		return topic, id, mqttsn.Accepted
-	case mqttsn.Short:
+		return topic, id, wire.Accepted
+	case wire.Short:
 		topicID, _ = mqttsn.ShortName(text)
 	}
 	if !validFilter(text) {
-		return "", 0, mqttsn.NotSupported
+		return "", 0, wire.NotSupported
 	}
-	if kind == mqttsn.Registered && !strings.ContainsAny(text, "+#") {
+	if kind == wire.Registered && !strings.ContainsAny(text, "+#") {
 		topicID, code = s.topics.add(text)
 	}
 	return text, topicID, code
 }
 
-func (s *session) subscribe(p *mqttsn.Subscribe) {
+func (s *session) subscribe(p *wire.Subscribe) {
 	if _, under := s.pending[p.MsgID]; under {
 		return
 	}
 	filter, topicID, code := s.filter(p.Kind, p.TopicID, p.Topic)
-	if code == mqttsn.Accepted && p.MsgID == 0 {
-		code = mqttsn.NotSupported
+	if code == wire.Accepted && p.MsgID == 0 {
+		code = wire.NotSupported
 	}
-	if code == mqttsn.Accepted {
-		s.pending[p.MsgID] = pending{kind: mqttsn.TypeSubscribe, topicID: topicID, qos: p.QoS}
+	if code == wire.Accepted {
+		s.pending[p.MsgID] = pending{kind: wire.TypeSubscribe, topicID: topicID, qos: p.QoS}
 		if len(s.pending) <= maxPending && s.up.subscribe(filter, p.QoS, p.MsgID) == nil {
 			return
 		}
 		delete(s.pending, p.MsgID)
-		code = mqttsn.Congestion
+		code = wire.Congestion
 	}
-	s.send(&mqttsn.Suback{TopicID: topicID, MsgID: p.MsgID, Code: code})
+	s.send(&wire.Suback{TopicID: topicID, MsgID: p.MsgID, Code: code})
 }
 
 // subscribed: the broker grants a QoS, or refuses.
 func (s *session) subscribed(id uint16, granted byte) {
 	p, ok := s.pending[id]
-	if !ok || p.kind != mqttsn.TypeSubscribe {
+	if !ok || p.kind != wire.TypeSubscribe {
 		return
 	}
 	delete(s.pending, id)
 	if granted > 2 {
-		s.send(&mqttsn.Suback{TopicID: p.topicID, MsgID: id, Code: mqttsn.NotSupported})
+		s.send(&wire.Suback{TopicID: p.topicID, MsgID: id, Code: wire.NotSupported})
 		return
 	}
-	s.send(&mqttsn.Suback{QoS: int(granted), TopicID: p.topicID, MsgID: id})
+	s.send(&wire.Suback{QoS: int(granted), TopicID: p.topicID, MsgID: id})
 }
 
-func (s *session) unsubscribe(p *mqttsn.Unsubscribe) {
+func (s *session) unsubscribe(p *wire.Unsubscribe) {
 	if _, under := s.pending[p.MsgID]; under {
 		return
 	}
 	filter, _, code := s.filter(p.Kind, p.TopicID, p.Topic)
-	if code != mqttsn.Accepted || p.MsgID == 0 {
-		s.send(&mqttsn.Unsuback{MsgID: p.MsgID}) // there is no code for it, and no such subscription
+	if code != wire.Accepted || p.MsgID == 0 {
+		s.send(&wire.Unsuback{MsgID: p.MsgID}) // there is no code for it, and no such subscription
 		return
 	}
-	s.pending[p.MsgID] = pending{kind: mqttsn.TypeUnsubscribe}
+	s.pending[p.MsgID] = pending{kind: wire.TypeUnsubscribe}
 	if s.up.unsubscribe(filter, p.MsgID) != nil {
 		delete(s.pending, p.MsgID) // the client asks again
 	}
 }
 
 func (s *session) unsubscribed(id uint16) {
-	if s.pending[id].kind == mqttsn.TypeUnsubscribe {
+	if s.pending[id].kind == wire.TypeUnsubscribe {
 		delete(s.pending, id)
-		s.send(&mqttsn.Unsuback{MsgID: id})
+		s.send(&wire.Unsuback{MsgID: id})
 	}
 }
 
-func (s *session) ping(p *mqttsn.Pingreq) {
+func (s *session) ping(p *wire.Pingreq) {
 	if p.ClientID != "" && (s.state == stateAsleep || s.state == stateAwake) {
 		if s.state == stateAsleep {
 			s.state = stateAwake
@@ -494,19 +497,19 @@ func (s *session) ping(p *mqttsn.Pingreq) {
 		s.sleepAgain()
 		return
 	}
-	s.send(&mqttsn.Pingresp{})
+	s.send(&wire.Pingresp{})
 }
 
 // sleepAgain ends the awake state once the client has all messages.
 func (s *session) sleepAgain() {
 	if s.state == stateAwake && s.idle() {
 		s.state = stateAsleep
-		s.send(&mqttsn.Pingresp{})
+		s.send(&wire.Pingresp{})
 	}
 }
 
-func (s *session) disconnect(p *mqttsn.Disconnect) {
-	s.send(&mqttsn.Disconnect{})
+func (s *session) disconnect(p *wire.Disconnect) {
+	s.send(&wire.Disconnect{})
 	if p.Sleep && p.SleepSeconds > 0 {
 		s.state, s.sleep = stateAsleep, time.Duration(p.SleepSeconds)*time.Second
 		return
@@ -516,7 +519,7 @@ func (s *session) disconnect(p *mqttsn.Disconnect) {
 
 // check checks time-outs.
 func (s *session) check(now time.Time) {
-	if q := &s.question; q.packet != nil && now.Sub(q.at) >= s.g.config.retry() {
+	if q := &s.question; q.packet != nil && now.Sub(q.at) >= s.g.config.Retry() {
 		if q.tries > s.g.config.Retries {
 			s.endLost("does not tell its will")
 			return
@@ -543,12 +546,12 @@ func (s *session) check(now time.Time) {
 }
 
 func validTopic(topic string) bool {
-	return mqttwire.ValidTopic(topic) == nil && !hasForbiddenCharacter(topic)
+	return mqtttopic.Valid(topic) == nil && !hasForbiddenCharacter(topic)
 }
 
 func validFilter(filter string) bool {
 	// A shared subscription goes to one client, which would be the gateway for all of its clients.
-	return mqttwire.ValidFilter(filter) == nil && !hasForbiddenCharacter(filter) && !strings.HasPrefix(filter, "$share")
+	return mqtttopic.ValidFilter(filter) == nil && !hasForbiddenCharacter(filter) && !strings.HasPrefix(filter, "$share")
 }
 
 // hasForbiddenCharacter reports whether a broker may end the connection for a character (MQTT 3.1.1, 1.5.3), which would affect all clients.

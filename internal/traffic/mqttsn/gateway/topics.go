@@ -1,6 +1,9 @@
 package gateway
 
-import mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
+import (
+	"vignette.dev/vignette/internal/traffic/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+)
 
 // topics are a client's topics and their ids.
 type topics struct {
@@ -14,12 +17,12 @@ type topics struct {
 func newTopics(g *Gateway) topics { return topics{g: g} }
 
 // add gives a topic an id, or returns its existing one.
-func (t *topics) add(topic string) (uint16, mqttsn.ReturnCode) {
+func (t *topics) add(topic string) (uint16, wire.ReturnCode) {
 	if id, ok := t.byName[topic]; ok {
-		return id, mqttsn.Accepted
+		return id, wire.Accepted
 	}
 	if len(t.byName) >= t.g.config.MaxTopics || t.g.topics >= allTopicsFactor*t.g.config.MaxTopics {
-		return 0, mqttsn.Congestion
+		return 0, wire.Congestion
 	}
 	if t.byName == nil {
 		t.byName, t.byID = map[string]uint16{}, map[uint16]string{}
@@ -27,16 +30,16 @@ func (t *topics) add(topic string) (uint16, mqttsn.ReturnCode) {
 	id := uint16(len(t.byName) + 1) // ids are never reused
 	t.byName[topic], t.byID[id] = id, topic
 	t.g.topics++
-	return id, mqttsn.Accepted
+	return id, wire.Accepted
 }
 
 // name returns the topic of an id.
-func (t *topics) name(kind mqttsn.TopicKind, id uint16) (string, bool) {
+func (t *topics) name(kind wire.TopicKind, id uint16) (string, bool) {
 	switch kind {
-	case mqttsn.Predefined:
+	case wire.Predefined:
 		topic, ok := t.g.predefined[id]
 		return topic, ok
-	case mqttsn.Short:
+	case wire.Short:
 		return mqttsn.LongName(id), true
 	}
 	topic, ok := t.byID[id]
@@ -51,15 +54,15 @@ func (t *topics) usePredefined(id uint16, topic string) {
 }
 
 // known returns how to name a topic to the client; false if it must be registered first.
-func (t *topics) known(topic string) (mqttsn.TopicKind, uint16, bool) {
+func (t *topics) known(topic string) (wire.TopicKind, uint16, bool) {
 	if id, ok := t.predefined[topic]; ok {
-		return mqttsn.Predefined, id, true
+		return wire.Predefined, id, true
 	}
 	if id, ok := mqttsn.ShortName(topic); ok {
-		return mqttsn.Short, id, true
+		return wire.Short, id, true
 	}
 	id, ok := t.byName[topic]
-	return mqttsn.Registered, id, ok
+	return wire.Registered, id, ok
 }
 
 func (t *topics) clear() {

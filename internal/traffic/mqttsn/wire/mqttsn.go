@@ -111,8 +111,6 @@ const (
 	MaxClientID = 23
 	// protocolID of version 1.2.
 	protocolID = 0x01
-	// QoSMinusOne is the QoS of messages without a connection.
-	QoSMinusOne = -1
 )
 
 // ErrMalformed is in the chain of every error of Parse and ParseForward.
@@ -217,14 +215,3 @@ var packets = map[Type]func() Packet{
 	TypeWillTopicResp: func() Packet { return &WillTopicResp{} }, TypeWillMsgUpd: func() Packet { return &WillMsgUpd{} },
 	TypeWillMsgResp: func() Packet { return &WillMsgResp{} },
 }
-
-// ShortName returns the topic id of a two-character topic name; false for other lengths, and for filters.
-func ShortName(topic string) (uint16, bool) {
-	if len(topic) != 2 || topic[0] == '#' || topic[0] == '+' || topic[1] == '#' || topic[1] == '+' {
-		return 0, false
-	}
-	return uint16(topic[0])<<8 | uint16(topic[1]), true
-}
-
-// LongName returns the topic of a short name's id.
-func LongName(id uint16) string { return string([]byte{byte(id >> 8), byte(id)}) }

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+
+	"vignette.dev/vignette/internal/traffic/mqttsn"
 )
 
 // Bits of the flags (5.3.4).
@@ -29,7 +31,7 @@ func flagToQoS(flags byte) int {
 	if qos := int(flags&flagQoS) >> 5; qos < 3 {
 		return qos
 	}
-	return QoSMinusOne
+	return mqttsn.QoSMinusOne
 }
 
 func validQoS(qos, least int) error {
@@ -393,7 +395,7 @@ func (p *Publish) parse(b []byte) error {
 	return err
 }
 
-func (p *Publish) valid() error { return validQoS(p.QoS, QoSMinusOne) }
+func (p *Publish) valid() error { return validQoS(p.QoS, mqttsn.QoSMinusOne) }
 
 func parseMsgID(id *uint16, b []byte) error {
 	if err := sized(b, 2, true); err != nil {

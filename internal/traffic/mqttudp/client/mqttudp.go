@@ -16,6 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/quietio"
 	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -70,7 +71,7 @@ func New(config Config, events transport.Events) (*Client, error) {
 		return nil, fmt.Errorf("broadcast %q: want IPv4 address:port, such as 198.18.9.255:1883", config.Broadcast)
 	}
 	for _, filter := range config.Filters {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return nil, err
 		}
 	}
@@ -226,7 +227,7 @@ func (c *Client) receive(socket *net.UDPConn) error {
 
 func (c *Client) wants(topic string) bool {
 	for _, filter := range c.config.Filters {
-		if mqttwire.Match(filter, topic) {
+		if mqtttopic.Match(filter, topic) {
 			return true
 		}
 	}

@@ -13,13 +13,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 // Broker is a broker of notifications. It is an http.Handler.
 type Broker struct {
-	config             Config
-	limits             Limits
+	config             wsn.BrokerConfig
+	limits             wsn.Limits
 	username, password string
 	metrics            *metrics
 	// tls is for consumers with https addresses; nil without certificates.
@@ -45,15 +46,15 @@ type lastMessage struct {
 }
 
 // New returns a broker.
-func New(config Config) (*Broker, error) {
+func New(config wsn.BrokerConfig) (*Broker, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	b := &Broker{config: config, limits: config.Limits.withDefaults(), now: time.Now,
+	b := &Broker{config: config, limits: config.Limits.WithDefaults(), now: time.Now,
 		subscriptions: map[string]*subscription{}, pullPoints: map[string]*pullPoint{}, registrations: map[string]time.Time{}, last: map[string]*list.Element{}, order: list.New()}
 	b.metrics = newMetrics(config.Instance, func() float64 { return float64(b.held.Load()) }, func() float64 { return float64(b.reading.Load()) })
 	var err error
-	if b.username, b.password, err = config.login(); err != nil {
+	if b.username, b.password, err = loginOf(config); err != nil {
 		return nil, err
 	}
 	if config.CAFile != "" {
@@ -79,7 +80,7 @@ func newID() string {
 }
 
 // publish queues messages for all matching subscriptions, in the order of arrival.
-func (b *Broker) publish(notifications []wsn.NotificationMessage) error {
+func (b *Broker) publish(notifications []wire.NotificationMessage) error {
 	var messages []*message
 	var size int64
 	for _, n := range notifications {
@@ -94,7 +95,7 @@ func (b *Broker) publish(notifications []wsn.NotificationMessage) error {
 		messages = append(messages, m)
 	}
 	if b.held.Load()+size > int64(b.limits.HeldMiB)<<20 {
-		return &wsn.Fault{Kind: wsn.ServerBusy, Reason: fmt.Sprintf("%d MiB of messages are held: want fewer, or consumers that take them", b.limits.HeldMiB)}
+		return &wire.Fault{Kind: wire.ServerBusy, Reason: fmt.Sprintf("%d MiB of messages are held: want fewer, or consumers that take them", b.limits.HeldMiB)}
 	}
 	b.metrics.received.Add(float64(len(messages)))
 	for _, m := range messages {
@@ -137,7 +138,7 @@ func (b *Broker) keep(m *message) {
 }
 
 // current returns the content of a topic's last message.
-func (b *Broker) current(topic wsn.Topic) ([]byte, bool) {
+func (b *Broker) current(topic wire.Topic) ([]byte, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	e, ok := b.last[topic.Key()]

@@ -20,7 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"vignette.dev/vignette/internal/soap"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 // service is a broker on loopback.
@@ -30,9 +31,9 @@ type service struct {
 	url string
 }
 
-func start(t *testing.T, limits Limits) *service {
+func start(t *testing.T, limits wsn.Limits) *service {
 	t.Helper()
-	b, err := New(Config{Instance: "nor/broker", Listen: ":0", Limits: limits})
+	b, err := New(wsn.BrokerConfig{Instance: "nor/broker", Listen: ":0", Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func start(t *testing.T, limits Limits) *service {
 // call posts a body and returns the answer's.
 func (s *service) call(address, body string) (*soap.Element, error) {
 	s.t.Helper()
-	envelope := wsn.Envelope(soap.SOAP12, soap.Header{Action: "urn:test", MessageID: soap.NewMessageID()}, body)
+	envelope := wire.Envelope(soap.SOAP12, soap.Header{Action: "urn:test", MessageID: soap.NewMessageID()}, body)
 	response, err := http.Post(address, "application/soap+xml", bytes.NewReader(envelope))
 	if err != nil {
 		s.t.Fatal(err)
@@ -54,7 +55,7 @@ func (s *service) call(address, body string) (*soap.Element, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	m, err := wsn.Response{Status: response.StatusCode, Body: data}.Message()
+	m, err := wire.Response{Status: response.StatusCode, Body: data}.Message()
 	if m == nil || err != nil {
 		return nil, err
 	}
@@ -72,13 +73,13 @@ func (s *service) must(address, body string) *soap.Element {
 
 func (s *service) publish(topic, content string) {
 	s.t.Helper()
-	s.must(s.url+wsn.BrokerPath, wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.TopicOf(topic).Expression(), Message: soap.Embed([]byte(content))}))
+	s.must(s.url+wire.BrokerPath, wire.NotifyBody(wire.NotificationMessage{Topic: wire.TopicOf(topic).Expression(), Message: soap.Embed([]byte(content))}))
 }
 
-func (s *service) subscribe(consumer, termination string, filters ...string) wsn.Subscribed {
+func (s *service) subscribe(consumer, termination string, filters ...string) wire.Subscribed {
 	s.t.Helper()
-	request := wsn.Subscribe{Consumer: soap.EPR{Address: consumer}, Topics: []wsn.TopicExpression{wsn.FilterOf(filters...)}, Termination: termination}
-	subscribed, err := wsn.ParseSubscribed(s.must(s.url+wsn.BrokerPath, request.Body()))
+	request := wire.Subscribe{Consumer: soap.EPR{Address: consumer}, Topics: []wire.TopicExpression{wire.FilterOf(filters...)}, Termination: termination}
+	subscribed, err := wire.ParseSubscribed(s.must(s.url+wire.BrokerPath, request.Body()))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func (s *service) subscribe(consumer, termination string, filters ...string) wsn
 
 func (s *service) pullPoint() string {
 	s.t.Helper()
-	epr, err := wsn.ParsePullPoint(s.must(s.url+wsn.PullPointPath, wsn.EmptyBody("CreatePullPoint")))
+	epr, err := wire.ParsePullPoint(s.must(s.url+wire.PullPointPath, wire.EmptyBody("CreatePullPoint")))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -97,14 +98,14 @@ func (s *service) pullPoint() string {
 // pull fetches the contents of waiting messages.
 func (s *service) pull(pullPoint string, most int) (contents []string) {
 	s.t.Helper()
-	messages, err := wsn.ParseMessages(s.must(pullPoint, wsn.GetMessagesBody(most)))
+	messages, err := wire.ParseMessages(s.must(pullPoint, wire.GetMessagesBody(most)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return contentsOf(s.t, messages)
 }
 
-func contentsOf(t *testing.T, messages []wsn.NotificationMessage) (contents []string) {
+func contentsOf(t *testing.T, messages []wire.NotificationMessage) (contents []string) {
 	for _, m := range messages {
 		content, err := soap.Extract(m.Message)
 		if err != nil {
@@ -115,9 +116,9 @@ func contentsOf(t *testing.T, messages []wsn.NotificationMessage) (contents []st
 	return contents
 }
 
-func wantFault(t *testing.T, err error, kind wsn.FaultKind) {
+func wantFault(t *testing.T, err error, kind wire.FaultKind) {
 	t.Helper()
-	if fault, ok := errors.AsType[*wsn.Fault](err); !ok || fault.Kind != kind {
+	if fault, ok := errors.AsType[*wire.Fault](err); !ok || fault.Kind != kind {
 		t.Errorf("%v; want fault %s", err, kind)
 	}
 }
@@ -135,12 +136,12 @@ func newConsumer(t *testing.T, status func(n int) int) *consumer {
 	c := &consumer{status: status}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
-		m, err := wsn.ParseMessage(data)
+		m, err := wire.ParseMessage(data)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		messages, err := wsn.ParseNotify(m.Body)
+		messages, err := wire.ParseNotify(m.Body)
 		if err != nil {
 			t.Error(err)
 		}
@@ -182,7 +183,7 @@ func numbers(n int) (texts []string) {
 }
 
 func TestConsumersGetWhatTheySubscribedToInOrder(t *testing.T) {
-	s := start(t, Limits{})
+	s := start(t, wsn.Limits{})
 	flaky := newConsumer(t, func(n int) int {
 		if n%3 == 0 {
 			return http.StatusServiceUnavailable
@@ -208,29 +209,29 @@ func TestConsumersGetWhatTheySubscribedToInOrder(t *testing.T) {
 }
 
 func TestSubscriptionsLiveAsLongAsTheyAreRenewed(t *testing.T) {
-	s := start(t, Limits{})
+	s := start(t, wsn.Limits{})
 	var offset atomic.Int64
 	s.now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
 	c := newConsumer(t, accepts)
 	relative := s.subscribe(c.URL, "PT60S", "#")
-	absolute := s.subscribe(c.URL, wsn.Time(s.now().Add(time.Hour)), "#")
+	absolute := s.subscribe(c.URL, wire.Time(s.now().Add(time.Hour)), "#")
 	if got := relative.Termination.Sub(relative.Now); got < 59*time.Second || got > 61*time.Second {
 		t.Errorf("terminates after %v; want 60 s", got)
 	}
 	offset.Add(int64(50 * time.Second))
-	s.must(relative.Subscription.Address, wsn.RenewBody("PT60S"))
+	s.must(relative.Subscription.Address, wire.RenewBody("PT60S"))
 	offset.Add(int64(50 * time.Second))
 	s.expireAt(s.now())
-	s.must(relative.Subscription.Address, wsn.RenewBody("PT60S"))
+	s.must(relative.Subscription.Address, wire.RenewBody("PT60S"))
 	offset.Add(int64(70 * time.Second))
-	_, err := s.call(relative.Subscription.Address, wsn.RenewBody("PT60S"))
-	wantFault(t, err, wsn.ResourceUnknown)
+	_, err := s.call(relative.Subscription.Address, wire.RenewBody("PT60S"))
+	wantFault(t, err, wire.ResourceUnknown)
 	s.expireAt(s.now())
-	_, err = s.call(absolute.Subscription.Address, wsn.RenewBody(wsn.Time(s.now().Add(-time.Second))))
-	wantFault(t, err, wsn.UnacceptableTermination)
-	s.must(absolute.Subscription.Address, wsn.EmptyBody("Unsubscribe"))
-	_, err = s.call(absolute.Subscription.Address, wsn.EmptyBody("Unsubscribe"))
-	wantFault(t, err, wsn.ResourceUnknown)
+	_, err = s.call(absolute.Subscription.Address, wire.RenewBody(wire.Time(s.now().Add(-time.Second))))
+	wantFault(t, err, wire.UnacceptableTermination)
+	s.must(absolute.Subscription.Address, wire.EmptyBody("Unsubscribe"))
+	_, err = s.call(absolute.Subscription.Address, wire.EmptyBody("Unsubscribe"))
+	wantFault(t, err, wire.ResourceUnknown)
 	for reason, want := range map[string]float64{"expired": 1, "unsubscribed": 1} {
 		if got := testutil.ToFloat64(s.metrics.ended.WithLabelValues(reason)); got != want {
 			t.Errorf("%v subscriptions %s; want %v", got, reason, want)
@@ -239,48 +240,48 @@ func TestSubscriptionsLiveAsLongAsTheyAreRenewed(t *testing.T) {
 }
 
 func TestSubscriptionsThatCannotBeAreFaults(t *testing.T) {
-	s := start(t, Limits{Subscriptions: 1})
+	s := start(t, wsn.Limits{Subscriptions: 1})
 	c := newConsumer(t, accepts)
 	epr := soap.EPR{Address: c.URL}
 	for name, test := range map[string]struct {
-		request wsn.Subscribe
-		kind    wsn.FaultKind
+		request wire.Subscribe
+		kind    wire.FaultKind
 	}{
-		"no address":     {wsn.Subscribe{Consumer: soap.EPR{Address: "mailto:a@b"}}, wsn.SubscribeCreationFailed},
-		"https":          {wsn.Subscribe{Consumer: soap.EPR{Address: "https://a/"}}, wsn.SubscribeCreationFailed},
-		"a past time":    {wsn.Subscribe{Consumer: epr, Termination: "2020-01-01T00:00:00Z"}, wsn.UnacceptableInitialTermination},
-		"no time":        {wsn.Subscribe{Consumer: epr, Termination: "soon"}, wsn.UnacceptableInitialTermination},
-		"a foreign word": {wsn.Subscribe{Consumer: epr, Topics: []wsn.TopicExpression{{Dialect: "urn:x", Text: "a"}}}, wsn.TopicExpressionDialectUnknown},
-		"no expression":  {wsn.Subscribe{Consumer: epr, Topics: []wsn.TopicExpression{{Dialect: wsn.DialectFull, Text: "a//"}}}, wsn.InvalidTopicExpression},
+		"no address":     {wire.Subscribe{Consumer: soap.EPR{Address: "mailto:a@b"}}, wire.SubscribeCreationFailed},
+		"https":          {wire.Subscribe{Consumer: soap.EPR{Address: "https://a/"}}, wire.SubscribeCreationFailed},
+		"a past time":    {wire.Subscribe{Consumer: epr, Termination: "2020-01-01T00:00:00Z"}, wire.UnacceptableInitialTermination},
+		"no time":        {wire.Subscribe{Consumer: epr, Termination: "soon"}, wire.UnacceptableInitialTermination},
+		"a foreign word": {wire.Subscribe{Consumer: epr, Topics: []wire.TopicExpression{{Dialect: "urn:x", Text: "a"}}}, wire.TopicExpressionDialectUnknown},
+		"no expression":  {wire.Subscribe{Consumer: epr, Topics: []wire.TopicExpression{{Dialect: wire.DialectFull, Text: "a//"}}}, wire.InvalidTopicExpression},
 	} {
-		_, err := s.call(s.url+wsn.BrokerPath, test.request.Body())
+		_, err := s.call(s.url+wire.BrokerPath, test.request.Body())
 		t.Log(name)
 		wantFault(t, err, test.kind)
 	}
-	filter := strings.Replace(wsn.Subscribe{Consumer: epr, Topics: []wsn.TopicExpression{wsn.FilterOf("a")}}.Body(), "wsnt:TopicExpression", "wsnt:MessageContent", 2)
-	_, err := s.call(s.url+wsn.BrokerPath, filter)
-	wantFault(t, err, wsn.InvalidFilter)
+	filter := strings.Replace(wire.Subscribe{Consumer: epr, Topics: []wire.TopicExpression{wire.FilterOf("a")}}.Body(), "wsnt:TopicExpression", "wsnt:MessageContent", 2)
+	_, err := s.call(s.url+wire.BrokerPath, filter)
+	wantFault(t, err, wire.InvalidFilter)
 	s.subscribe(c.URL, "", "#")
-	_, err = s.call(s.url+wsn.BrokerPath, wsn.Subscribe{Consumer: epr}.Body())
-	wantFault(t, err, wsn.SubscribeCreationFailed)
+	_, err = s.call(s.url+wire.BrokerPath, wire.Subscribe{Consumer: epr}.Body())
+	wantFault(t, err, wire.SubscribeCreationFailed)
 }
 
 func TestPausedSubscriptionsGetTheirMessagesLater(t *testing.T) {
-	s := start(t, Limits{})
+	s := start(t, wsn.Limits{})
 	c := newConsumer(t, accepts)
 	subscription := s.subscribe(c.URL, "", "#").Subscription.Address
-	s.must(subscription, wsn.EmptyBody("PauseSubscription"))
+	s.must(subscription, wire.EmptyBody("PauseSubscription"))
 	s.publish("a", "0")
 	time.Sleep(50 * time.Millisecond)
 	if got := c.received(); len(got) > 0 {
 		t.Errorf("received %v while paused", got)
 	}
-	s.must(subscription, wsn.EmptyBody("ResumeSubscription"))
+	s.must(subscription, wire.EmptyBody("ResumeSubscription"))
 	eventually(t, "the message", func() bool { return slices.Equal(c.received(), numbers(1)) })
 }
 
 func TestPullPointsKeepMessagesUntilTheyAreFetched(t *testing.T) {
-	s := start(t, Limits{QueueMessages: 5})
+	s := start(t, wsn.Limits{QueueMessages: 5})
 	p := s.pullPoint()
 	s.subscribe(p, "", "a/+")
 	for _, text := range numbers(7) {
@@ -298,24 +299,24 @@ func TestPullPointsKeepMessagesUntilTheyAreFetched(t *testing.T) {
 	if got := testutil.ToFloat64(s.metrics.dropped.WithLabelValues(dropQueue)); got != 2 {
 		t.Errorf("%v messages counted as dropped; want 2", got)
 	}
-	s.must(p, wsn.NotifyBody(wsn.NotificationMessage{Message: []byte("<a/>")}))
+	s.must(p, wire.NotifyBody(wire.NotificationMessage{Message: []byte("<a/>")}))
 	if got := s.pull(p, 9); !slices.Equal(got, []string{"<a/>"}) {
 		t.Errorf("from another producer %v", got)
 	}
-	s.must(p, wsn.EmptyBody("DestroyPullPoint"))
-	_, err := s.call(p, wsn.GetMessagesBody(1))
-	wantFault(t, err, wsn.ResourceUnknown)
+	s.must(p, wire.EmptyBody("DestroyPullPoint"))
+	_, err := s.call(p, wire.GetMessagesBody(1))
+	wantFault(t, err, wire.ResourceUnknown)
 	if len(s.subscriptions) != 0 {
 		t.Error("the pull point's subscription lives on")
 	}
 }
 
 func TestAClientMayWaitForMessages(t *testing.T) {
-	s := start(t, Limits{})
+	s := start(t, wsn.Limits{})
 	p := s.pullPoint()
 	s.subscribe(p, "", "#")
 	time.AfterFunc(100*time.Millisecond, func() { s.publish("a", "late") })
-	request, _ := http.NewRequest(http.MethodPost, p, bytes.NewReader(wsn.Envelope(soap.SOAP11, soap.Header{}, wsn.GetMessagesBody(1))))
+	request, _ := http.NewRequest(http.MethodPost, p, bytes.NewReader(wire.Envelope(soap.SOAP11, soap.Header{}, wire.GetMessagesBody(1))))
 	request.Header.Set("Prefer", "respond-async, wait=20")
 	began := time.Now()
 	response, err := http.DefaultClient.Do(request)
@@ -330,13 +331,13 @@ func TestAClientMayWaitForMessages(t *testing.T) {
 }
 
 func TestTheLastMessageOfATopicIsKept(t *testing.T) {
-	s := start(t, Limits{Topics: 2})
+	s := start(t, wsn.Limits{Topics: 2})
 	get := func(topic string) (string, error) {
-		body, err := s.call(s.url+wsn.BrokerPath, wsn.GetCurrentMessageBody(wsn.TopicOf(topic).Expression()))
+		body, err := s.call(s.url+wire.BrokerPath, wire.GetCurrentMessageBody(wire.TopicOf(topic).Expression()))
 		if err != nil {
 			return "", err
 		}
-		element, err := wsn.ParseCurrentMessage(body)
+		element, err := wire.ParseCurrentMessage(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,28 +354,28 @@ func TestTheLastMessageOfATopicIsKept(t *testing.T) {
 		}
 	}
 	_, err := get("/b")
-	wantFault(t, err, wsn.NoCurrentMessageOnTopic)
-	_, err = s.call(s.url+wsn.BrokerPath, wsn.GetCurrentMessageBody(wsn.FilterOf("#")))
-	wantFault(t, err, wsn.InvalidTopicExpression)
+	wantFault(t, err, wire.NoCurrentMessageOnTopic)
+	_, err = s.call(s.url+wire.BrokerPath, wire.GetCurrentMessageBody(wire.FilterOf("#")))
+	wantFault(t, err, wire.InvalidTopicExpression)
 }
 
 func TestPublishersRegister(t *testing.T) {
-	s := start(t, Limits{})
-	request := wsn.RegisterPublisher{Topics: []wsn.TopicExpression{wsn.TopicOf("a/b").Expression()}, Termination: wsn.Time(time.Now().Add(time.Hour))}
-	registration, err := wsn.ParseRegistered(s.must(s.url+wsn.BrokerPath, request.Body()))
+	s := start(t, wsn.Limits{})
+	request := wire.RegisterPublisher{Topics: []wire.TopicExpression{wire.TopicOf("a/b").Expression()}, Termination: wire.Time(time.Now().Add(time.Hour))}
+	registration, err := wire.ParseRegistered(s.must(s.url+wire.BrokerPath, request.Body()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.must(registration.Address, wsn.BrokeredBody("DestroyRegistration"))
-	_, err = s.call(registration.Address, wsn.BrokeredBody("DestroyRegistration"))
-	wantFault(t, err, wsn.ResourceUnknown)
+	s.must(registration.Address, wire.BrokeredBody("DestroyRegistration"))
+	_, err = s.call(registration.Address, wire.BrokeredBody("DestroyRegistration"))
+	wantFault(t, err, wire.ResourceUnknown)
 	request.Demand = true
-	_, err = s.call(s.url+wsn.BrokerPath, request.Body())
-	wantFault(t, err, wsn.PublisherRegistrationFailed)
+	_, err = s.call(s.url+wire.BrokerPath, request.Body())
+	wantFault(t, err, wire.PublisherRegistrationFailed)
 }
 
 func TestASlowConsumerHoldsNobody(t *testing.T) {
-	s := start(t, Limits{QueueMessages: 10})
+	s := start(t, wsn.Limits{QueueMessages: 10})
 	release := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer slow.Close()
@@ -392,7 +393,7 @@ func TestASlowConsumerHoldsNobody(t *testing.T) {
 }
 
 func TestConsumersThatFailOrAreGoneLoseTheirSubscription(t *testing.T) {
-	s := start(t, Limits{Failures: 3})
+	s := start(t, wsn.Limits{Failures: 3})
 	failing := newConsumer(t, func(int) int { return http.StatusInternalServerError })
 	gone := newConsumer(t, func(int) int { return http.StatusGone })
 	picky := newConsumer(t, func(n int) int {
@@ -422,28 +423,28 @@ func TestConsumersThatFailOrAreGoneLoseTheirSubscription(t *testing.T) {
 }
 
 func TestMalformedRequestsAreAnsweredAndCounted(t *testing.T) {
-	s := start(t, Limits{})
+	s := start(t, wsn.Limits{})
 	for name, body := range map[string]string{
 		"no XML": "hello", "a bomb": `<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>`, "empty": "",
-		"not of this service": string(wsn.Envelope(soap.SOAP11, soap.Header{}, wsn.RenewBody("PT1S"))), "no message": string(wsn.Envelope(soap.SOAP11, soap.Header{}, "<wsnt:Notify/>")),
-		"a wildcard topic": string(wsn.Envelope(soap.SOAP12, soap.Header{}, wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.FilterOf("#"), Message: []byte("<a/>")}))),
+		"not of this service": string(wire.Envelope(soap.SOAP11, soap.Header{}, wire.RenewBody("PT1S"))), "no message": string(wire.Envelope(soap.SOAP11, soap.Header{}, "<wsnt:Notify/>")),
+		"a wildcard topic": string(wire.Envelope(soap.SOAP12, soap.Header{}, wire.NotifyBody(wire.NotificationMessage{Topic: wire.FilterOf("#"), Message: []byte("<a/>")}))),
 	} {
-		response, err := http.Post(s.url+wsn.BrokerPath, "text/xml", strings.NewReader(body))
+		response, err := http.Post(s.url+wire.BrokerPath, "text/xml", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		data, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		if _, err := wsn.ParseMessage(data); response.StatusCode < 400 || err == nil {
+		if _, err := wire.ParseMessage(data); response.StatusCode < 400 || err == nil {
 			t.Errorf("%s: status %d, %s", name, response.StatusCode, data)
-		} else if fault, ok := errors.AsType[*wsn.Fault](err); !ok {
+		} else if fault, ok := errors.AsType[*wire.Fault](err); !ok {
 			t.Errorf("%s: %v", name, fault)
 		}
 	}
 	if got := testutil.ToFloat64(s.metrics.rejected.WithLabelValues("malformed")) + testutil.ToFloat64(s.metrics.rejected.WithLabelValues("fault")); got != 6 {
 		t.Errorf("%v requests counted; want 6", got)
 	}
-	for path, want := range map[string]int{"/": http.StatusNotFound, wsn.BrokerPath: http.StatusMethodNotAllowed} {
+	for path, want := range map[string]int{"/": http.StatusNotFound, wire.BrokerPath: http.StatusMethodNotAllowed} {
 		response, err := http.Get(s.url + path)
 		if err != nil {
 			t.Fatal(err)
@@ -463,11 +464,11 @@ func heapMiB() int {
 }
 
 func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
-	s := start(t, Limits{HeldMiB: 4, QueueMessages: 100})
+	s := start(t, wsn.Limits{HeldMiB: 4, QueueMessages: 100})
 	before := heapMiB()
 	// All are paused, so everything is queued.
 	for range 10000 {
-		request := wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{wsn.FilterOf("a/+")}}
+		request := wire.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wire.TopicExpression{wire.FilterOf("a/+")}}
 		s.handle(request.Body())
 	}
 	for _, subscription := range s.subscriptions {
@@ -477,11 +478,11 @@ func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 	refused := 0
 	content := strings.Repeat("x", 60000)
 	for i := range 100 {
-		topic := wsn.TopicOf(fmt.Sprintf("b/%d", i)).Expression()
+		topic := wire.TopicOf(fmt.Sprintf("b/%d", i)).Expression()
 		if i%25 == 0 {
-			topic = wsn.TopicOf(fmt.Sprintf("a/%d", i)).Expression()
+			topic = wire.TopicOf(fmt.Sprintf("a/%d", i)).Expression()
 		}
-		if s.handle(wsn.NotifyBody(wsn.NotificationMessage{Topic: topic, Message: soap.Embed([]byte(content))})) == http.StatusServiceUnavailable {
+		if s.handle(wire.NotifyBody(wire.NotificationMessage{Topic: topic, Message: soap.Embed([]byte(content))})) == http.StatusServiceUnavailable {
 			refused++
 		}
 		s.handle("<wsnt:Notify><" + strings.Repeat("a", 10000))
@@ -499,12 +500,12 @@ func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 // handle handles a request without the network.
 func (s *service) handle(body string) int {
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, wsn.BrokerPath, bytes.NewReader(wsn.Envelope(soap.SOAP11, soap.Header{}, body))))
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, wire.BrokerPath, bytes.NewReader(wire.Envelope(soap.SOAP11, soap.Header{}, body))))
 	return w.Code
 }
 
 func TestHalfOpenAndSlowClientsDoNotStopTheService(t *testing.T) {
-	b, err := New(Config{Instance: "nor/broker", Listen: ":0"})
+	b, err := New(wsn.BrokerConfig{Instance: "nor/broker", Listen: ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +523,7 @@ func TestHalfOpenAndSlowClientsDoNotStopTheService(t *testing.T) {
 		}
 		defer conn.Close()
 		if i%2 == 0 { // a large body is announced, and a small one sent
-			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n<", wsn.BrokerPath)
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n<", wire.BrokerPath)
 		}
 	}
 	s := &service{b, t, "http://" + listener.Addr().String()}
@@ -539,11 +540,11 @@ func TestHalfOpenAndSlowClientsDoNotStopTheService(t *testing.T) {
 }
 
 func TestConfigurationsAreChecked(t *testing.T) {
-	for want, change := range map[string]func(*Config){
-		"instance": func(c *Config) { c.Instance = "" }, "listen": func(c *Config) { c.Listen = "8080" }, "keyFile": func(c *Config) { c.CertFile = "x" },
-		"passwordFile": func(c *Config) { c.UsernameFile = "x" }, "metricsPort": func(c *Config) { c.MetricsPort = -1 }, "topics": func(c *Config) { c.Topics = -1 },
+	for want, change := range map[string]func(*wsn.BrokerConfig){
+		"instance": func(c *wsn.BrokerConfig) { c.Instance = "" }, "listen": func(c *wsn.BrokerConfig) { c.Listen = "8080" }, "keyFile": func(c *wsn.BrokerConfig) { c.CertFile = "x" },
+		"passwordFile": func(c *wsn.BrokerConfig) { c.UsernameFile = "x" }, "metricsPort": func(c *wsn.BrokerConfig) { c.MetricsPort = -1 }, "topics": func(c *wsn.BrokerConfig) { c.Topics = -1 },
 	} {
-		c := Config{Instance: "a/b", Listen: ":8080"}
+		c := wsn.BrokerConfig{Instance: "a/b", Listen: ":8080"}
 		change(&c)
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)
@@ -553,16 +554,16 @@ func TestConfigurationsAreChecked(t *testing.T) {
 
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{
-		wsn.NotifyBody(wsn.NotificationMessage{Topic: wsn.TopicOf("/a/b").Expression(), Message: []byte("<a/>")}), wsn.EmptyBody("CreatePullPoint"), wsn.RegisterPublisher{}.Body(),
-		wsn.GetCurrentMessageBody(wsn.TopicOf("a").Expression()), wsn.RenewBody("PT1S"), wsn.GetMessagesBody(1),
+		wire.NotifyBody(wire.NotificationMessage{Topic: wire.TopicOf("/a/b").Expression(), Message: []byte("<a/>")}), wire.EmptyBody("CreatePullPoint"), wire.RegisterPublisher{}.Body(),
+		wire.GetCurrentMessageBody(wire.TopicOf("a").Expression()), wire.RenewBody("PT1S"), wire.GetMessagesBody(1),
 	} {
-		f.Add(wsn.BrokerPath, wsn.Envelope(soap.SOAP11, soap.Header{}, body))
+		f.Add(wire.BrokerPath, wire.Envelope(soap.SOAP11, soap.Header{}, body))
 	}
 	f.Fuzz(func(t *testing.T, path string, data []byte) {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \r\n\t%?#") || bytes.Contains(data, []byte("Subscribe")) {
 			return // the broker must not call a foreign consumer
 		}
-		b, err := New(Config{Instance: "a/b", Listen: ":0"})
+		b, err := New(wsn.BrokerConfig{Instance: "a/b", Listen: ":0"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 // Paths of resources created on request; the id follows.
@@ -46,9 +46,9 @@ type call struct {
 // operations has each service's operations, by the element in the body.
 func (b *Broker) operations(path string) (ops map[string]operation, id string) {
 	switch {
-	case path == wsn.BrokerPath:
+	case path == wire.BrokerPath:
 		return map[string]operation{"Notify": b.notify, "Subscribe": b.subscribe, "GetCurrentMessage": b.getCurrentMessage, "RegisterPublisher": b.registerPublisher}, ""
-	case path == wsn.PullPointPath:
+	case path == wire.PullPointPath:
 		return map[string]operation{"CreatePullPoint": b.createPullPoint}, ""
 	case strings.HasPrefix(path, subscriptionPath):
 		return map[string]operation{"Renew": b.renew, "Unsubscribe": b.unsubscribe, "PauseSubscription": b.pause, "ResumeSubscription": b.resume}, path[len(subscriptionPath):]
@@ -71,7 +71,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ops, id := b.operations(r.URL.Path)
 	switch {
 	case ops == nil:
-		http.Error(w, fmt.Sprintf("want %s or %s, or an address that they gave", wsn.BrokerPath, wsn.PullPointPath), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("want %s or %s, or an address that they gave", wire.BrokerPath, wire.PullPointPath), http.StatusNotFound)
 		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -85,7 +85,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	m, err := wsn.ParseMessage(data)
+	m, err := wire.ParseMessage(data)
 	if err != nil {
 		b.fault(w, m, "malformed", err)
 		return
@@ -99,12 +99,12 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (b *Broker) answer(w http.ResponseWriter, c *call, ops map[string]operation) {
 	if c.Body == nil {
-		b.fault(w, c.Message, "malformed", &wsn.Fault{Reason: "the body is empty: want a message of WS-Notification"})
+		b.fault(w, c.Message, "malformed", &wire.Fault{Reason: "the body is empty: want a message of WS-Notification"})
 		return
 	}
 	op, known := ops[c.Body.Name.Local]
-	if !known || c.Body.Name.Space != wsn.NSBase && c.Body.Name.Space != wsn.NSBrokered {
-		b.fault(w, c.Message, "malformed", &wsn.Fault{Reason: fmt.Sprintf("{%s}%s is no message of this service", c.Body.Name.Space, c.Body.Name.Local)})
+	if !known || c.Body.Name.Space != wire.NSBase && c.Body.Name.Space != wire.NSBrokered {
+		b.fault(w, c.Message, "malformed", &wire.Fault{Reason: fmt.Sprintf("{%s}%s is no message of this service", c.Body.Name.Space, c.Body.Name.Local)})
 		return
 	}
 	body, err := op(c)
@@ -116,7 +116,7 @@ func (b *Broker) answer(w http.ResponseWriter, c *call, ops map[string]operation
 	default:
 		action := soap.ResponseAction(c.Action)
 		w.Header().Set("Content-Type", c.SOAP.ContentType(action))
-		write(w, http.StatusOK, wsn.Envelope(c.SOAP, soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: c.MessageID}, body))
+		write(w, http.StatusOK, wire.Envelope(c.SOAP, soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: c.MessageID}, body))
 	}
 }
 
@@ -133,20 +133,20 @@ func (b *Broker) fault(w http.ResponseWriter, m *soap.Message, reason string, er
 	if m == nil {
 		m = &soap.Message{}
 	}
-	fault, ok := errors.AsType[*wsn.Fault](err)
+	fault, ok := errors.AsType[*wire.Fault](err)
 	if !ok {
-		fault = &wsn.Fault{Reason: err.Error()}
+		fault = &wire.Fault{Reason: err.Error()}
 	}
 	// SOAP 1.1 has one status for all faults. SOAP 1.2 (its HTTP binding) has another for the sender's.
 	status := http.StatusInternalServerError
 	switch {
-	case fault.Kind == wsn.ServerBusy:
+	case fault.Kind == wire.ServerBusy:
 		status = http.StatusServiceUnavailable
 	case m.SOAP == soap.SOAP12:
 		status = http.StatusBadRequest
 	}
 	w.Header().Set("Content-Type", m.SOAP.ContentType(""))
-	write(w, status, wsn.FaultEnvelope(m.SOAP, m.MessageID, fault, b.now()))
+	write(w, status, wire.FaultEnvelope(m.SOAP, m.MessageID, fault, b.now()))
 }
 
 // authorized compares in constant time.
@@ -181,14 +181,14 @@ func (b *Broker) read(r *http.Request) ([]byte, func(), error) {
 			return data, release, nil
 		case err != nil:
 			return nil, release, err
-		case len(data) > wsn.MaxBytes:
-			return nil, release, fmt.Errorf("message has more than %d bytes", wsn.MaxBytes)
+		case len(data) > wire.MaxBytes:
+			return nil, release, fmt.Errorf("message has more than %d bytes", wire.MaxBytes)
 		}
 	}
 }
 
 func (b *Broker) notify(c *call) (string, error) {
-	messages, err := wsn.ParseNotify(c.Body)
+	messages, err := wire.ParseNotify(c.Body)
 	if err == nil {
 		err = b.publish(messages)
 	}
@@ -196,20 +196,20 @@ func (b *Broker) notify(c *call) (string, error) {
 }
 
 // termination reads a time that must not have passed; zero is never.
-func (b *Broker) termination(text string, kind wsn.FaultKind) (time.Time, error) {
+func (b *Broker) termination(text string, kind wire.FaultKind) (time.Time, error) {
 	now := b.now()
-	at, err := wsn.ParseTermination(text, now)
+	at, err := wire.ParseTermination(text, now)
 	if err != nil {
-		return at, &wsn.Fault{Kind: kind, MinimumTime: now, Reason: err.Error()}
+		return at, &wire.Fault{Kind: kind, MinimumTime: now, Reason: err.Error()}
 	}
 	if !at.IsZero() && !at.After(now) {
-		return at, &wsn.Fault{Kind: kind, MinimumTime: now, Reason: fmt.Sprintf("termination time %s has passed: it is %s", text, wsn.Time(now))}
+		return at, &wire.Fault{Kind: kind, MinimumTime: now, Reason: fmt.Sprintf("termination time %s has passed: it is %s", text, wire.Time(now))}
 	}
 	return at, nil
 }
 
 func (b *Broker) subscribe(c *call) (string, error) {
-	request, err := wsn.ParseSubscribe(c.Body)
+	request, err := wire.ParseSubscribe(c.Body)
 	if err != nil {
 		return "", err
 	}
@@ -221,10 +221,10 @@ func (b *Broker) subscribe(c *call) (string, error) {
 		}
 		s.filters = append(s.filters, filter)
 	}
-	if s.endpoint, err = wsn.ParseEndpoint(request.Consumer.Address); err != nil {
-		return "", &wsn.Fault{Kind: wsn.SubscribeCreationFailed, Reason: "consumer reference: " + err.Error()}
+	if s.endpoint, err = wire.ParseEndpoint(request.Consumer.Address); err != nil {
+		return "", &wire.Fault{Kind: wire.SubscribeCreationFailed, Reason: "consumer reference: " + err.Error()}
 	}
-	if s.termination, err = b.termination(request.Termination, wsn.UnacceptableInitialTermination); err != nil {
+	if s.termination, err = b.termination(request.Termination, wire.UnacceptableInitialTermination); err != nil {
 		return "", err
 	}
 	s.reference.Address = c.base + subscriptionPath + s.id
@@ -237,7 +237,7 @@ func (b *Broker) subscribe(c *call) (string, error) {
 	if s.pullPoint == nil {
 		go b.deliver(ctx, s)
 	}
-	return wsn.Subscribed{Subscription: s.reference, Now: b.now(), Termination: s.termination}.Body(), nil
+	return wire.Subscribed{Subscription: s.reference, Now: b.now(), Termination: s.termination}.Body(), nil
 }
 
 // addSubscription adds a subscription of a pull point of this broker, under any of the broker's names, or of a remote consumer.
@@ -249,9 +249,9 @@ func (b *Broker) addSubscription(s *subscription) error {
 	}
 	switch {
 	case len(b.subscriptions) >= b.limits.Subscriptions:
-		return &wsn.Fault{Kind: wsn.SubscribeCreationFailed, Reason: fmt.Sprintf("there are %d subscriptions: want no more", len(b.subscriptions))}
+		return &wire.Fault{Kind: wire.SubscribeCreationFailed, Reason: fmt.Sprintf("there are %d subscriptions: want no more", len(b.subscriptions))}
 	case s.pullPoint == nil && s.endpoint.Secure && b.tls == nil:
-		return &wsn.Fault{Kind: wsn.SubscribeCreationFailed, Reason: fmt.Sprintf("consumer %s: the broker has no certificates to check its own against", s.consumer.Address)}
+		return &wire.Fault{Kind: wire.SubscribeCreationFailed, Reason: fmt.Sprintf("consumer %s: the broker has no certificates to check its own against", s.consumer.Address)}
 	case s.pullPoint == nil:
 		s.queue = newQueue(b.limits.QueueMessages)
 	}
@@ -266,7 +266,7 @@ func (b *Broker) find(c *call) (*subscription, error) {
 	defer b.mu.RUnlock()
 	s, ok := b.subscriptions[c.id]
 	if !ok || s.expired(b.now()) {
-		return nil, &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no subscription %.40q", c.id)}
+		return nil, &wire.Fault{Kind: wire.ResourceUnknown, Reason: fmt.Sprintf("there is no subscription %.40q", c.id)}
 	}
 	return s, nil
 }
@@ -276,16 +276,16 @@ func (b *Broker) renew(c *call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := wsn.ParseRenew(c.Body)
+	text, err := wire.ParseRenew(c.Body)
 	if err != nil {
 		return "", err
 	}
-	at, err := b.termination(text, wsn.UnacceptableTermination)
+	at, err := b.termination(text, wire.UnacceptableTermination)
 	if err != nil {
 		return "", err
 	}
 	s.setTermination(at)
-	return wsn.RenewedBody(at, b.now()), nil
+	return wire.RenewedBody(at, b.now()), nil
 }
 
 func (b *Broker) unsubscribe(c *call) (string, error) {
@@ -293,7 +293,7 @@ func (b *Broker) unsubscribe(c *call) (string, error) {
 		return "", err
 	}
 	b.endSubscription(c.id, "unsubscribed")
-	return wsn.EmptyBody("UnsubscribeResponse"), nil
+	return wire.EmptyBody("UnsubscribeResponse"), nil
 }
 
 func (b *Broker) pause(c *call) (string, error)  { return b.setPaused(c, true) }
@@ -306,19 +306,19 @@ func (b *Broker) setPaused(c *call, paused bool) (string, error) {
 		return "", err
 	}
 	s.setPaused(paused)
-	return wsn.EmptyBody(c.Body.Name.Local + "Response"), nil
+	return wire.EmptyBody(c.Body.Name.Local + "Response"), nil
 }
 
 func (b *Broker) createPullPoint(c *call) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.pullPoints) >= b.limits.Subscriptions {
-		return "", &wsn.Fault{Kind: wsn.UnableToCreatePullPoint, Reason: fmt.Sprintf("there are %d pull points: want no more", len(b.pullPoints))}
+		return "", &wire.Fault{Kind: wire.UnableToCreatePullPoint, Reason: fmt.Sprintf("there are %d pull points: want no more", len(b.pullPoints))}
 	}
 	id := newID()
 	b.pullPoints[id] = &pullPoint{queue: newQueue(b.limits.QueueMessages), last: b.now()}
 	b.metrics.pullPoints.Set(float64(len(b.pullPoints)))
-	return wsn.PullPointBody(soap.EPR{Address: c.base + pullPointPath + id}), nil
+	return wire.PullPointBody(soap.EPR{Address: c.base + pullPointPath + id}), nil
 }
 
 func (b *Broker) findPullPoint(c *call) (*pullPoint, error) {
@@ -326,7 +326,7 @@ func (b *Broker) findPullPoint(c *call) (*pullPoint, error) {
 	defer b.mu.RUnlock()
 	p, ok := b.pullPoints[c.id]
 	if !ok {
-		return nil, &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no pull point %.40q", c.id)}
+		return nil, &wire.Fault{Kind: wire.ResourceUnknown, Reason: fmt.Sprintf("there is no pull point %.40q", c.id)}
 	}
 	return p, nil
 }
@@ -350,25 +350,25 @@ func (b *Broker) getMessages(c *call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	most, err := wsn.ParseGetMessages(c.Body)
+	most, err := wire.ParseGetMessages(c.Body)
 	if err != nil {
 		return "", err
 	}
 	p.use(b.now())
 	items := p.get(c.request.Context(), most, wait(c.request))
-	messages := make([]wsn.NotificationMessage, len(items))
+	messages := make([]wire.NotificationMessage, len(items))
 	for i, item := range items {
 		messages[i] = item.notification()
 	}
 	b.metrics.pulled.Add(float64(len(items)))
-	return wsn.MessagesBody(messages...), nil
+	return wire.MessagesBody(messages...), nil
 }
 
 func (b *Broker) destroyPullPoint(c *call) (string, error) {
 	if !b.endPullPoint(c.id) {
-		return "", &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no pull point %.40q", c.id)}
+		return "", &wire.Fault{Kind: wire.ResourceUnknown, Reason: fmt.Sprintf("there is no pull point %.40q", c.id)}
 	}
-	return wsn.EmptyBody("DestroyPullPointResponse"), nil
+	return wire.EmptyBody("DestroyPullPointResponse"), nil
 }
 
 // notifyPullPoint accepts messages that another producer sends to a pull point.
@@ -377,7 +377,7 @@ func (b *Broker) notifyPullPoint(c *call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	messages, err := wsn.ParseNotify(c.Body)
+	messages, err := wire.ParseNotify(c.Body)
 	if err != nil {
 		return "", err
 	}
@@ -391,7 +391,7 @@ func (b *Broker) notifyPullPoint(c *call) (string, error) {
 }
 
 func (b *Broker) getCurrentMessage(c *call) (string, error) {
-	x, err := wsn.ParseGetCurrentMessage(c.Body)
+	x, err := wire.ParseGetCurrentMessage(c.Body)
 	if err != nil {
 		return "", err
 	}
@@ -401,46 +401,46 @@ func (b *Broker) getCurrentMessage(c *call) (string, error) {
 	}
 	content, ok := b.current(topic)
 	if !ok {
-		return "", &wsn.Fault{Kind: wsn.NoCurrentMessageOnTopic, Reason: fmt.Sprintf("no message has come on topic %s", x.Text)}
+		return "", &wire.Fault{Kind: wire.NoCurrentMessageOnTopic, Reason: fmt.Sprintf("no message has come on topic %s", x.Text)}
 	}
-	return wsn.CurrentMessageBody(content), nil
+	return wire.CurrentMessageBody(content), nil
 }
 
 func (b *Broker) registerPublisher(c *call) (string, error) {
-	r, err := wsn.ParseRegisterPublisher(c.Body)
+	r, err := wire.ParseRegisterPublisher(c.Body)
 	if err != nil {
 		return "", err
 	}
 	if r.Demand {
-		return "", &wsn.Fault{Kind: wsn.PublisherRegistrationFailed, Reason: "demand-based publishing is not offered: want Demand false"}
+		return "", &wire.Fault{Kind: wire.PublisherRegistrationFailed, Reason: "demand-based publishing is not offered: want Demand false"}
 	}
 	for _, x := range r.Topics {
 		if _, err := x.Filter(); err != nil {
 			return "", err
 		}
 	}
-	end, err := b.termination(r.Termination, wsn.UnacceptableInitialTermination)
+	end, err := b.termination(r.Termination, wire.UnacceptableInitialTermination)
 	if err != nil {
 		return "", err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.registrations) >= b.limits.Subscriptions {
-		return "", &wsn.Fault{Kind: wsn.PublisherRegistrationFailed, Reason: fmt.Sprintf("there are %d publishers: want no more", len(b.registrations))}
+		return "", &wire.Fault{Kind: wire.PublisherRegistrationFailed, Reason: fmt.Sprintf("there are %d publishers: want no more", len(b.registrations))}
 	}
 	id := newID()
 	b.registrations[id] = end
 	b.metrics.registrations.Set(float64(len(b.registrations)))
-	return wsn.RegisteredBody(soap.EPR{Address: c.base + publisherPath + id}, soap.EPR{Address: c.base + wsn.BrokerPath}), nil
+	return wire.RegisteredBody(soap.EPR{Address: c.base + publisherPath + id}, soap.EPR{Address: c.base + wire.BrokerPath}), nil
 }
 
 func (b *Broker) destroyRegistration(c *call) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.registrations[c.id]; !ok {
-		return "", &wsn.Fault{Kind: wsn.ResourceUnknown, Reason: fmt.Sprintf("there is no publisher %.40q", c.id)}
+		return "", &wire.Fault{Kind: wire.ResourceUnknown, Reason: fmt.Sprintf("there is no publisher %.40q", c.id)}
 	}
 	delete(b.registrations, c.id)
 	b.metrics.registrations.Set(float64(len(b.registrations)))
-	return wsn.BrokeredBody("DestroyRegistrationResponse"), nil
+	return wire.BrokeredBody("DestroyRegistrationResponse"), nil
 }

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 
 	"vignette.dev/vignette/internal/soap"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 // message is one NotificationMessage, shared by all its receivers.
 type message struct {
-	topic    wsn.TopicExpression
-	names    wsn.Topic
+	topic    wire.TopicExpression
+	names    wire.Topic
 	producer soap.EPR
 	content  []byte
 	// holders is the number of queues and tables with the message. held counts its bytes while holders is above 0.
@@ -44,8 +44,8 @@ type item struct {
 	subscription soap.EPR
 }
 
-func (i item) notification() wsn.NotificationMessage {
-	return wsn.NotificationMessage{Subscription: i.subscription, Topic: i.topic, Producer: i.producer, Message: i.content}
+func (i item) notification() wire.NotificationMessage {
+	return wire.NotificationMessage{Subscription: i.subscription, Topic: i.topic, Producer: i.producer, Message: i.content}
 }
 
 // queue is a queue of messages, in order.

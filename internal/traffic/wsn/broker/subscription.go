@@ -11,7 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/soap"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 const (
@@ -28,12 +28,12 @@ type subscription struct {
 	id string
 	// reference is the subscription's reference in the answer to the consumer.
 	reference soap.EPR
-	filters   []wsn.Filter
+	filters   []wire.Filter
 	// pullPoint receives the messages, if set; else they are queued here and posted to the consumer.
 	pullPoint *pullPoint
 	queue     *queue
 	consumer  soap.EPR
-	endpoint  wsn.Endpoint
+	endpoint  wire.Endpoint
 	soap      soap.Version
 	cancel    context.CancelFunc
 
@@ -147,7 +147,7 @@ func refusesMessage(status int) bool {
 type delivery struct {
 	broker       *Broker
 	subscription *subscription
-	conn         *wsn.Conn
+	conn         *wire.Conn
 }
 
 func (d *delivery) close() {
@@ -182,17 +182,17 @@ func (d *delivery) next(ctx context.Context) (item, bool) {
 	}
 }
 
-func (d *delivery) post(ctx context.Context, i item) (wsn.Response, error) {
+func (d *delivery) post(ctx context.Context, i item) (wire.Response, error) {
 	s := d.subscription
 	if d.conn == nil {
 		conn, err := d.broker.dial(ctx, s.endpoint)
 		if err != nil {
-			return wsn.Response{}, err
+			return wire.Response{}, err
 		}
-		d.conn = wsn.NewConn(conn, deliveryTimeout)
+		d.conn = wire.NewConn(conn, deliveryTimeout)
 	}
-	envelope := wsn.Envelope(s.soap, soap.Header{Action: wsn.ActionNotify, MessageID: soap.NewMessageID(), To: s.consumer}, wsn.NotifyBody(i.notification()))
-	response, err := d.conn.Post(ctx, wsn.Request{Host: s.endpoint.Host, Path: s.endpoint.Path, SOAP: s.soap, Action: wsn.ActionNotify, Message: envelope})
+	envelope := wire.Envelope(s.soap, soap.Header{Action: wire.ActionNotify, MessageID: soap.NewMessageID(), To: s.consumer}, wire.NotifyBody(i.notification()))
+	response, err := d.conn.Post(ctx, wire.Request{Host: s.endpoint.Host, Path: s.endpoint.Path, SOAP: s.soap, Action: wire.ActionNotify, Message: envelope})
 	if err != nil {
 		d.close()
 	}
@@ -200,7 +200,7 @@ func (d *delivery) post(ctx context.Context, i item) (wsn.Response, error) {
 }
 
 // dial connects to a consumer, without a proxy from the environment.
-func (b *Broker) dial(ctx context.Context, e wsn.Endpoint) (net.Conn, error) {
+func (b *Broker) dial(ctx context.Context, e wire.Endpoint) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: deliveryTimeout}
 	if !e.Secure {
 		return dialer.DialContext(ctx, "tcp", e.Host)

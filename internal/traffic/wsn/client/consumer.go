@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 // consumer is the endpoint that receives messages from a broker.
@@ -78,7 +78,7 @@ func (e *consumer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the subscription was replaced by another one", http.StatusGone)
 		return
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wsn.MaxBytes))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBytes))
 	at := time.Now()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
@@ -93,11 +93,11 @@ func (e *consumer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (e *consumer) take(at time.Time, data []byte) error {
-	m, err := wsn.ParseMessage(data)
+	m, err := wire.ParseMessage(data)
 	if err != nil {
 		return err
 	}
-	messages, err := wsn.ParseNotify(m.Body)
+	messages, err := wire.ParseNotify(m.Body)
 	if err != nil {
 		return err
 	}

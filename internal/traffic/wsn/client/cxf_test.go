@@ -8,8 +8,7 @@ import (
 
 	"vignette.dev/vignette/internal/testjava"
 	"vignette.dev/vignette/internal/testport"
-	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/wsn"
 )
 
 const pom = "../../../../images/wsn-cxf/pom.xml"
@@ -29,7 +28,7 @@ func TestCXFsClientsSpeakToOurBroker(t *testing.T) {
 	t.Parallel()
 	libraries, _ := testjava.Jars(t, pom)
 	at := address(t)
-	startBroker(t, at, wsnbroker.Config{})
+	startBroker(t, at, wsn.BrokerConfig{})
 	_, got := startClient(t, subscriber(at, "PRT/+"))
 	p, _ := startClient(t, publisher(at, 1))
 	s := testjava.Start(t, testjava.Compile(t, libraries, "testdata/CXFClient.java"), "CXFClient", "http://"+at, "http://"+address(t))
@@ -57,10 +56,10 @@ func TestOurClientsSpeakToCXFsBroker(t *testing.T) {
 	for name, pull := range map[string]bool{"consumer": false, "pull point": true} {
 		t.Run(name, func(t *testing.T) {
 			config := subscriber(at, "/PRT/+/location")
-			config.WSN = &trafficconfig.WSN{Dialect: trafficconfig.DialectSimple, PullPoint: pull}
+			config.WSN = &wsn.Options{Dialect: wsn.DialectSimple, PullPoint: pull}
 			_, got := startClient(t, config)
 			config = publisher(at, 1)
-			config.WSN = &trafficconfig.WSN{Dialect: trafficconfig.DialectSimple}
+			config.WSN = &wsn.Options{Dialect: wsn.DialectSimple}
 			p, _ := startClient(t, config)
 			var want []string
 			for i, content := range contents {

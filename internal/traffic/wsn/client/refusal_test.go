@@ -12,18 +12,18 @@ import (
 	"sync/atomic"
 	"testing"
 
-	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	broker := address(t)
-	startBroker(t, broker, wsnbroker.Config{})
+	startBroker(t, broker, wsn.BrokerConfig{})
 	var refused atomic.Bool
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: broker})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if bytes.Contains(body, []byte(wsn.ActionSubscribe)) && refused.CompareAndSwap(false, true) {
+		if bytes.Contains(body, []byte(wire.ActionSubscribe)) && refused.CompareAndSwap(false, true) {
 			http.Error(w, "", http.StatusForbidden)
 			return
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 // reference refers to a subscription or pull point at a broker.
@@ -19,7 +19,7 @@ type reference struct {
 }
 
 func newReference(epr soap.EPR) (reference, error) {
-	endpoint, err := wsn.ParseEndpoint(epr.Address)
+	endpoint, err := wire.ParseEndpoint(epr.Address)
 	return reference{epr, endpoint.Path}, err
 }
 
@@ -27,7 +27,7 @@ func newReference(epr soap.EPR) (reference, error) {
 type session struct {
 	*client
 	broker             string
-	conn               *wsn.Conn
+	conn               *wire.Conn
 	since              time.Time // of the connection
 	username, password string
 	subscriptions      []reference
@@ -109,7 +109,7 @@ func (s *session) atBroker(ctx context.Context) error {
 }
 
 func (s *session) use(conn net.Conn) {
-	s.conn, s.since = wsn.NewConn(conn, s.dialer.Timeout()), time.Now()
+	s.conn, s.since = wire.NewConn(conn, s.dialer.Timeout()), time.Now()
 }
 
 // serve sends messages and renews subscriptions.
@@ -199,15 +199,15 @@ func (s *session) address(path string) soap.EPR {
 	return soap.EPR{Address: "http://" + s.broker + path}
 }
 
-func (s *session) request(to reference, action, body string) wsn.Request {
-	envelope := wsn.Envelope(soap.SOAP11, soap.Header{Action: action, MessageID: soap.NewMessageID(), To: to.EPR}, body)
-	return wsn.Request{Host: s.broker, Path: to.path, SOAP: soap.SOAP11, Action: action, Message: envelope, Username: s.username, Password: s.password}
+func (s *session) request(to reference, action, body string) wire.Request {
+	envelope := wire.Envelope(soap.SOAP11, soap.Header{Action: action, MessageID: soap.NewMessageID(), To: to.EPR}, body)
+	return wire.Request{Host: s.broker, Path: to.path, SOAP: soap.SOAP11, Action: action, Message: envelope, Username: s.username, Password: s.password}
 }
 
 // publish sends a message, once with QoS 0, and until the broker accepts it with QoS 1. Its error concerns the connection.
 func (s *session) publish(ctx context.Context, m outgoing) error {
-	n := wsn.NotificationMessage{Topic: s.topic(m.topic), Producer: soap.EPR{Address: producer + s.setup.Instance}, Message: soap.Embed(m.content)}
-	request := s.request(reference{s.address(wsn.BrokerPath), wsn.BrokerPath}, wsn.ActionNotify, wsn.NotifyBody(n))
+	n := wire.NotificationMessage{Topic: s.topic(m.topic), Producer: soap.EPR{Address: producer + s.setup.Instance}, Message: soap.Embed(m.content)}
+	request := s.request(reference{s.address(wire.BrokerPath), wire.BrokerPath}, wire.ActionNotify, wire.NotifyBody(n))
 	request.Sent = func(at time.Time) { s.events.Sent(at, m.topic, m.content) }
 	select {
 	case <-s.conn.Closed():
@@ -227,7 +227,7 @@ func (s *session) publish(ctx context.Context, m outgoing) error {
 	if !response.Accepted() {
 		_, reason := response.Message()
 		s.setup.Warn(fmt.Sprintf("%s did not accept a message to %s: %v", s.broker, m.topic, reason))
-		if fault, ok := errors.AsType[*wsn.Fault](reason); ok && fault.Kind != wsn.ServerBusy {
+		if fault, ok := errors.AsType[*wire.Fault](reason); ok && fault.Kind != wire.ServerBusy {
 			again = false // it would never accept it
 		}
 		if again {
@@ -280,7 +280,7 @@ func (s *session) ensureSubscribed(ctx context.Context) error {
 	}
 	if len(s.subscriptions) > 0 {
 		err := s.renew(ctx)
-		if _, unknown := errors.AsType[*wsn.Fault](err); !unknown {
+		if _, unknown := errors.AsType[*wire.Fault](err); !unknown {
 			return err
 		}
 		s.setup.Warn(fmt.Sprintf("%s does not renew the subscription (%v): subscribes again", s.broker, err))
@@ -300,7 +300,7 @@ func (s *session) ensureSubscribed(ctx context.Context) error {
 
 func (s *session) renew(ctx context.Context) error {
 	for _, r := range s.subscriptions {
-		if _, err := s.call(ctx, r, wsn.ActionRenew, wsn.RenewBody(wsn.Duration(lifetime))); err != nil {
+		if _, err := s.call(ctx, r, wire.ActionRenew, wire.RenewBody(wire.Duration(lifetime))); err != nil {
 			return err
 		}
 	}
@@ -314,12 +314,12 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 	var made []reference
 	for _, filter := range s.filters() {
-		request := wsn.Subscribe{Consumer: consumer, Topics: []wsn.TopicExpression{filter}, Termination: wsn.Duration(lifetime)}
-		body, err := s.call(ctx, reference{s.address(wsn.BrokerPath), wsn.BrokerPath}, wsn.ActionSubscribe, request.Body())
+		request := wire.Subscribe{Consumer: consumer, Topics: []wire.TopicExpression{filter}, Termination: wire.Duration(lifetime)}
+		body, err := s.call(ctx, reference{s.address(wire.BrokerPath), wire.BrokerPath}, wire.ActionSubscribe, request.Body())
 		if err != nil {
 			return fmt.Errorf("subscription to %s: %w", filter.Text, err)
 		}
-		subscribed, err := wsn.ParseSubscribed(body)
+		subscribed, err := wire.ParseSubscribed(body)
 		if err != nil {
 			return err
 		}
@@ -338,11 +338,11 @@ func (s *session) consumerReference(ctx context.Context) (soap.EPR, error) {
 	if !s.pull {
 		return s.client.consumer.next(s.conn.LocalAddr())
 	}
-	body, err := s.call(ctx, reference{s.address(wsn.PullPointPath), wsn.PullPointPath}, wsn.ActionCreatePullPoint, wsn.EmptyBody("CreatePullPoint"))
+	body, err := s.call(ctx, reference{s.address(wire.PullPointPath), wire.PullPointPath}, wire.ActionCreatePullPoint, wire.EmptyBody("CreatePullPoint"))
 	if err != nil {
 		return soap.EPR{}, fmt.Errorf("pull point: %w", err)
 	}
-	epr, err := wsn.ParsePullPoint(body)
+	epr, err := wire.ParsePullPoint(body)
 	if err != nil {
 		return soap.EPR{}, err
 	}
@@ -356,10 +356,10 @@ func (s *session) pullFrom(ctx context.Context, from reference) error {
 	if err != nil {
 		return err
 	}
-	conn := wsn.NewConn(plain, s.dialer.Timeout())
+	conn := wire.NewConn(plain, s.dialer.Timeout())
 	defer func() { conn.Close() }()
 	for {
-		request := s.request(from, wsn.ActionGetMessages, wsn.GetMessagesBody(1000))
+		request := s.request(from, wire.ActionGetMessages, wire.GetMessagesBody(1000))
 		request.WaitSeconds = pullWaitSeconds
 		asked := time.Now()
 		response, err := conn.Post(ctx, request)
@@ -374,7 +374,7 @@ func (s *session) pullFrom(ctx context.Context, from reference) error {
 		if m == nil {
 			return errors.New("pull point: an empty answer")
 		}
-		messages, err := wsn.ParseMessages(m.Body)
+		messages, err := wire.ParseMessages(m.Body)
 		if err != nil {
 			return err
 		}
@@ -392,11 +392,11 @@ func (s *session) pullFrom(ctx context.Context, from reference) error {
 // unsubscribe ends the subscriptions at the broker. Without an answer they expire.
 func (s *session) unsubscribe(ctx context.Context) {
 	for _, r := range s.subscriptions {
-		if _, err := s.call(ctx, r, wsn.ActionUnsubscribe, wsn.EmptyBody("Unsubscribe")); err != nil {
+		if _, err := s.call(ctx, r, wire.ActionUnsubscribe, wire.EmptyBody("Unsubscribe")); err != nil {
 			return
 		}
 	}
 	if s.pull && s.pullPoint.path != "" {
-		_, _ = s.call(ctx, s.pullPoint, wsn.ActionDestroyPullPoint, wsn.EmptyBody("DestroyPullPoint"))
+		_, _ = s.call(ctx, s.pullPoint, wire.ActionDestroyPullPoint, wire.EmptyBody("DestroyPullPoint"))
 	}
 }

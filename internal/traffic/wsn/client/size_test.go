@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/wsn"
 )
 
 // counter of bytes that come in.
@@ -67,7 +67,7 @@ func measuringBroker(t *testing.T, size func(bytes int)) string {
 const minBytes, maxBytes = 1863, 1939
 
 func TestNFFIMessagesHaveThePublishedSizes(t *testing.T) {
-	for name, w := range map[string]*trafficconfig.WSN{"own broker": nil, "CXF": {Dialect: trafficconfig.DialectSimple}} {
+	for name, w := range map[string]*wsn.Options{"own broker": nil, "CXF": {Dialect: wsn.DialectSimple}} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			count, least, most := 0, 1<<30, 0

@@ -18,9 +18,8 @@ import (
 
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/testjava"
-	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/wsn"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 // recorder passes connections on and keeps what goes over them.
@@ -86,11 +85,11 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 func conversation(t *testing.T) (both [][2][]byte) {
 	t.Helper()
 	at := address(t)
-	startBroker(t, at, wsnbroker.Config{})
+	startBroker(t, at, wsn.BrokerConfig{})
 	r := record(t, at)
 	through := r.Addr().String()
 	config := subscriber(through, "/PRT/+/location", "a b/#", "{urn:x}a/#")
-	config.WSN = &trafficconfig.WSN{PullPoint: true}
+	config.WSN = &wsn.Options{PullPoint: true}
 	_, got := startClient(t, config)
 	p, _ := startClient(t, publisher(through, 1))
 	for _, content := range contents {
@@ -106,17 +105,17 @@ func conversation(t *testing.T) (both [][2][]byte) {
 	}
 	session.use(conn)
 	defer session.conn.Close()
-	broker := reference{session.address(wsn.BrokerPath), wsn.BrokerPath}
-	topic := wsn.TopicOf("/PRT/x.1/location").Expression()
+	broker := reference{session.address(wire.BrokerPath), wire.BrokerPath}
+	topic := wire.TopicOf("/PRT/x.1/location").Expression()
 	for _, call := range []struct {
 		action, body string
 		fault        bool
 	}{
-		{wsn.ActionGetCurrentMessage, wsn.GetCurrentMessageBody(topic), false},
-		{wsn.ActionGetCurrentMessage, wsn.GetCurrentMessageBody(wsn.TopicOf("none").Expression()), true},
-		{wsn.ActionRegisterPublisher, wsn.RegisterPublisher{Topics: []wsn.TopicExpression{topic}, Termination: wsn.Time(time.Now().Add(time.Hour))}.Body(), false},
-		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Termination: "2020-01-01T00:00:00Z"}.Body(), true},
-		{wsn.ActionSubscribe, wsn.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wsn.TopicExpression{{Dialect: "urn:x"}}}.Body(), true},
+		{wire.ActionGetCurrentMessage, wire.GetCurrentMessageBody(topic), false},
+		{wire.ActionGetCurrentMessage, wire.GetCurrentMessageBody(wire.TopicOf("none").Expression()), true},
+		{wire.ActionRegisterPublisher, wire.RegisterPublisher{Topics: []wire.TopicExpression{topic}, Termination: wire.Time(time.Now().Add(time.Hour))}.Body(), false},
+		{wire.ActionSubscribe, wire.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Termination: "2020-01-01T00:00:00Z"}.Body(), true},
+		{wire.ActionSubscribe, wire.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wire.TopicExpression{{Dialect: "urn:x"}}}.Body(), true},
 	} {
 		if _, err := session.call(t.Context(), broker, call.action, call.body); (err != nil) != call.fault {
 			t.Errorf("%s: %v", call.action, err)
@@ -234,7 +233,7 @@ func schemas(t *testing.T) string {
 	}
 	path := filepath.Join(folder, "all.xsd")
 	err = os.WriteFile(path, []byte(`<xsd:schema xmlns:xsd="http://www.w3.org/2001/XMLSchema">`+
-		`<xsd:import namespace="`+wsn.NSBase+`" schemaLocation="b-2.xsd"/><xsd:import namespace="`+wsn.NSBrokered+`" schemaLocation="br-2.xsd"/></xsd:schema>`), 0o600)
+		`<xsd:import namespace="`+wire.NSBase+`" schemaLocation="b-2.xsd"/><xsd:import namespace="`+wire.NSBrokered+`" schemaLocation="br-2.xsd"/></xsd:schema>`), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
-	wsn "vignette.dev/vignette/internal/traffic/wsn/wire"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/wsn"
+	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
 const (
@@ -60,11 +60,11 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 }
 
 func open(s transport.Setup, events transport.Events, renewal time.Duration) (*client, error) {
-	if limit := wsn.MaxBytes / 2; s.LargestBytes > limit {
+	if limit := wire.MaxBytes / 2; s.LargestBytes > limit {
 		return nil, fmt.Errorf("messages of %d bytes to topic %s: ws-notification takes up to %d", s.LargestBytes, s.LargestTopic, limit)
 	}
 	for _, filter := range s.Filters() {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +74,7 @@ func open(s transport.Setup, events transport.Events, renewal time.Duration) (*c
 	}
 	c := &client{setup: s, events: events, dialer: dialer, renewal: renewal, subscribing: transport.NewSubscriptions(s, events), ending: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1)}
 	if w := s.WSN; w != nil {
-		c.dotted, c.pull = w.Dialect == trafficconfig.DialectSimple, w.PullPoint
+		c.dotted, c.pull = w.Dialect == wsn.DialectSimple, w.PullPoint
 	}
 	// The broker sends to consumers without encryption. With TLS the client fetches messages over its own connections.
 	c.pull = c.pull || s.Security != nil && s.Security.CAFile != ""
@@ -164,27 +164,27 @@ func (c *client) Close(ctx context.Context) {
 }
 
 // topic returns a topic in the form of the broker.
-func (c *client) topic(mqtt string) wsn.TopicExpression {
+func (c *client) topic(mqtt string) wire.TopicExpression {
 	if c.dotted {
-		return wsn.DottedTopic(mqtt)
+		return wire.DottedTopic(mqtt)
 	}
-	return wsn.TopicOf(mqtt).Expression()
+	return wire.TopicOf(mqtt).Expression()
 }
 
 // filters returns the client's filters, one expression for each subscription.
-func (c *client) filters() []wsn.TopicExpression {
+func (c *client) filters() []wire.TopicExpression {
 	if !c.dotted {
-		return []wsn.TopicExpression{wsn.FilterOf(c.setup.Filters()...)}
+		return []wire.TopicExpression{wire.FilterOf(c.setup.Filters()...)}
 	}
-	var filters []wsn.TopicExpression
+	var filters []wire.TopicExpression
 	for _, filter := range c.setup.Filters() {
-		filters = append(filters, wsn.DottedFilter(filter))
+		filters = append(filters, wire.DottedFilter(filter))
 	}
 	return filters
 }
 
 // received passes on the messages of a Notify or of a pull point.
-func (c *client) received(at time.Time, messages []wsn.NotificationMessage) error {
+func (c *client) received(at time.Time, messages []wire.NotificationMessage) error {
 	for _, m := range messages {
 		content, err := soap.Extract(m.Message)
 		if err != nil {
@@ -200,9 +200,9 @@ func (c *client) received(at time.Time, messages []wsn.NotificationMessage) erro
 
 // mqttTopic returns a message's topic; empty without one, and if Apache CXF's broker sends a filter with wildcards instead. A
 // topic that cannot be read is returned unchanged.
-func (c *client) mqttTopic(x wsn.TopicExpression) string {
-	if c.dotted && x.Dialect == wsn.DialectSimple {
-		topic := wsn.DottedMQTT(x.Text)
+func (c *client) mqttTopic(x wire.TopicExpression) string {
+	if c.dotted && x.Dialect == wire.DialectSimple {
+		topic := wire.DottedMQTT(x.Text)
 		if strings.ContainsAny(topic, "+#") {
 			return ""
 		}
@@ -218,11 +218,11 @@ func (c *client) mqttTopic(x wsn.TopicExpression) string {
 // wanted reports whether a topic matches the filters by MQTT's rules, by which wildcards do not cover topics that begin with $. Without a
 // topic it is true.
 func (c *client) wanted(topic string) bool {
-	if mqttwire.ValidTopic(topic) != nil {
+	if mqtttopic.Valid(topic) != nil {
 		return true
 	}
 	for _, filter := range c.setup.Filters() {
-		if mqttwire.Match(filter, topic) {
+		if mqtttopic.Match(filter, topic) {
 			return true
 		}
 	}

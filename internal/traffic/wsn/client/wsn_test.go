@@ -20,13 +20,15 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/traffic/wsn"
 	wsnbroker "vignette.dev/vignette/internal/traffic/wsn/broker"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // startBroker on an address of loopback, until the test ends or stop is called.
-func startBroker(t *testing.T, address string, config wsnbroker.Config) (stop func()) {
+func startBroker(t *testing.T, address string, config wsn.BrokerConfig) (stop func()) {
 	t.Helper()
 	config.Instance, config.Listen = "nor/broker", address
 	b, err := wsnbroker.New(config)
@@ -125,7 +127,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func startClient(t *testing.T, config trafficconfig.Config) (*client, *journal) {
 	t.Helper()
-	config.Protocol = trafficconfig.ProtocolWSN
+	config.Protocol = "ws-notification"
 	if config.Instance == "" {
 		config.Instance = "prt/bft"
 	}
@@ -164,9 +166,9 @@ func TestMessagesReachSubscribersAsTheyWere(t *testing.T) {
 	for name, pull := range map[string]bool{"consumer": false, "pull point": true} {
 		t.Run(name, func(t *testing.T) {
 			at := address(t)
-			startBroker(t, at, wsnbroker.Config{})
+			startBroker(t, at, wsn.BrokerConfig{})
 			config := subscriber(at, "/PRT/+/location", "a b/#", "$SYS/x")
-			config.WSN = &trafficconfig.WSN{PullPoint: pull}
+			config.WSN = &wsn.Options{PullPoint: pull}
 			_, got := startClient(t, config)
 			p, sent := startClient(t, publisher(at, 0))
 			var want []string
@@ -194,16 +196,16 @@ func TestAClientSubscribesAgainAtABrokerThatWasRestarted(t *testing.T) {
 	for name, pull := range map[string]bool{"consumer": false, "pull point": true} {
 		t.Run(name, func(t *testing.T) {
 			at := address(t)
-			stop := startBroker(t, at, wsnbroker.Config{})
+			stop := startBroker(t, at, wsn.BrokerConfig{})
 			config := subscriber(at, "#")
-			config.WSN = &trafficconfig.WSN{PullPoint: pull}
+			config.WSN = &wsn.Options{PullPoint: pull}
 			_, got := startClient(t, config)
 			p, _ := startClient(t, publisher(at, 1))
 			publish(t, p, "t", "before")
 			eventually(t, "message before", func() bool { return slices.Contains(got.got(), "t before") })
 			stop()
 			publish(t, p, "t", "meanwhile") // waits for the broker
-			startBroker(t, at, wsnbroker.Config{})
+			startBroker(t, at, wsn.BrokerConfig{})
 			eventually(t, "a message after the restart", func() bool {
 				publish(t, p, "t", "after")
 				time.Sleep(50 * time.Millisecond)
@@ -215,7 +217,7 @@ func TestAClientSubscribesAgainAtABrokerThatWasRestarted(t *testing.T) {
 
 func TestWithoutAConnectionQoS0IsRefusedAndQoS1Waits(t *testing.T) {
 	at := address(t)
-	stop := startBroker(t, at, wsnbroker.Config{})
+	stop := startBroker(t, at, wsn.BrokerConfig{})
 	zero, downZero := startClient(t, publisher(at, 0))
 	one, _ := startClient(t, publisher(at, 1))
 	stop()
@@ -226,14 +228,14 @@ func TestWithoutAConnectionQoS0IsRefusedAndQoS1Waits(t *testing.T) {
 	for i := range 5 {
 		publish(t, one, "t", fmt.Sprint(i))
 	}
-	startBroker(t, at, wsnbroker.Config{})
+	startBroker(t, at, wsn.BrokerConfig{})
 	eventually(t, "what waited is sent", func() bool { _, more := one.first(); return !more })
 }
 
 func TestAClientFailsOverToTheNextBroker(t *testing.T) {
 	first, second := address(t), address(t)
-	stop := startBroker(t, first, wsnbroker.Config{})
-	startBroker(t, second, wsnbroker.Config{})
+	stop := startBroker(t, first, wsn.BrokerConfig{})
+	startBroker(t, second, wsn.BrokerConfig{})
 	config := subscriber(first, "#")
 	config.Failover = []string{second}
 	_, got := startClient(t, config)
@@ -246,10 +248,10 @@ func TestAClientFailsOverToTheNextBroker(t *testing.T) {
 
 func TestAClosedClientIsUnsubscribed(t *testing.T) {
 	at := address(t)
-	startBroker(t, at, wsnbroker.Config{})
+	startBroker(t, at, wsn.BrokerConfig{})
 	l := &journal{}
 	config := subscriber(at, "#")
-	config.Protocol = trafficconfig.ProtocolWSN
+	config.Protocol = "ws-notification"
 	c, err := open(transport.Setup{Config: config, Warn: func(text string) { t.Log(text) }}, l.events(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -298,8 +300,8 @@ func files(t *testing.T) map[string]string {
 
 func TestWithSecurityMessagesAreSentAndFetchedByTLS(t *testing.T) {
 	f, at := files(t), address(t)
-	startBroker(t, at, wsnbroker.Config{CertFile: f["crt"], KeyFile: f["key"], CAFile: f["crt"], UsernameFile: f["username"], PasswordFile: f["password"]})
-	security := &trafficconfig.Security{CAFile: f["crt"], UsernameFile: f["username"], PasswordFile: f["password"]}
+	startBroker(t, at, wsn.BrokerConfig{CertFile: f["crt"], KeyFile: f["key"], CAFile: f["crt"], UsernameFile: f["username"], PasswordFile: f["password"]})
+	security := &protocol.Security{CAFile: f["crt"], UsernameFile: f["username"], PasswordFile: f["password"]}
 	config := subscriber(at, "#")
 	config.Security = security
 	c, got := startClient(t, config)
@@ -315,19 +317,19 @@ func TestWithSecurityMessagesAreSentAndFetchedByTLS(t *testing.T) {
 
 func TestClientsLogIn(t *testing.T) {
 	f, at := files(t), address(t)
-	startBroker(t, at, wsnbroker.Config{UsernameFile: f["username"], PasswordFile: f["password"]})
+	startBroker(t, at, wsn.BrokerConfig{UsernameFile: f["username"], PasswordFile: f["password"]})
 	config := subscriber(at, "#")
-	config.Security = &trafficconfig.Security{UsernameFile: f["username"], PasswordFile: f["password"]}
+	config.Security = &protocol.Security{UsernameFile: f["username"], PasswordFile: f["password"]}
 	_, got := startClient(t, config)
 	config = publisher(at, 1)
-	config.Security = &trafficconfig.Security{UsernameFile: f["username"], PasswordFile: f["password"]}
+	config.Security = &protocol.Security{UsernameFile: f["username"], PasswordFile: f["password"]}
 	p, _ := startClient(t, config)
 	publish(t, p, "t", "x")
 	eventually(t, "message", func() bool { return len(got.got()) == 1 })
 
 	var warned []string
 	config = subscriber(at, "#")
-	config.Protocol = trafficconfig.ProtocolWSN
+	config.Protocol = "ws-notification"
 	l := &journal{}
 	var mu sync.Mutex
 	events := l.events()

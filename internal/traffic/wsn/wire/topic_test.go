@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 )
 
 const urn = "urn:nato:topics"
@@ -142,14 +142,14 @@ func TestTopicsOfMQTTSurviveAndFiltersMatchTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		filter := randomFilter(r, mqtt)
-		if strings.HasPrefix(mqtt, "$") || mqttwire.ValidFilter(filter) != nil {
+		if strings.HasPrefix(mqtt, "$") || mqtttopic.ValidFilter(filter) != nil {
 			continue
 		}
 		full, err := FilterOf(filter).Filter()
 		if err != nil {
 			t.Fatalf("filter %q: %v", filter, err)
 		}
-		want := mqttwire.Match(filter, mqtt)
+		want := mqtttopic.Match(filter, mqtt)
 		if want {
 			matched++
 		}
@@ -192,7 +192,7 @@ func FuzzTopicExpression(f *testing.F) {
 		if err == nil {
 			filter.Match(TopicOf(mqtt))
 		}
-		if mqttwire.ValidTopic(mqtt) == nil && len(mqtt) < 300 {
+		if mqtttopic.Valid(mqtt) == nil && len(mqtt) < 300 {
 			names, err := TopicOf(mqtt).Expression().Topic()
 			if err == nil && names.MQTT() != mqtt {
 				t.Fatalf("topic %q became %q", mqtt, names.MQTT())

@@ -14,7 +14,7 @@ const payloadNamespace = "urn:vignette:payload"
 // base64Encoding is the value of the attribute encoding for content that is not text.
 const base64Encoding = "base64"
 
-// MaxBytes is the largest content of a message. It keeps each stanza below trafficconfig.XMPPStanzaBytes.
+// MaxBytes is the largest content of a message. It keeps each stanza below xmpp.StanzaBytes.
 const MaxBytes = 16 << 20
 
 // payload is the element <message xmlns="urn:vignette:payload">. Text is its character data as is;

@@ -16,7 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/protocol"
+	"vignette.dev/vignette/internal/traffic/xmpp"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -91,7 +92,7 @@ func TestAnotherProgramsClientAndOursHearEachOther(t *testing.T) {
 	s := ownServer(t, nil) // it has no nodes yet
 	says := connect(t, publisher("other-p", s.address, "other/ours"))
 	says.send(t, "other/ours", "nobody hears it")
-	o := startOther(t, s.address, "-", trafficconfig.XMPPAccount, trafficconfig.XMPPAccount, "other/ours")
+	o := startOther(t, s.address, "-", xmpp.Account, xmpp.Account, "other/ours")
 	// Nobody announces its nodes: the client finds them at its next discovery.
 	hears := openPeer(t, setup("other-s", s.address, "other/theirs/#"), times{discovery: 200 * time.Millisecond})
 	hears.waitUp(t)
@@ -111,7 +112,7 @@ func TestAnotherProgramsClientAndOursHearEachOtherByTLS(t *testing.T) {
 	s := ownServer(t, &v1alpha1.Security{TLS: true, Password: true})
 	c := setup("tls", s.address, "tls/theirs")
 	file := func(name string) string { return filepath.Join(s.dir, name) }
-	c.Security = &trafficconfig.Security{CAFile: file("ca.crt"), UsernameFile: file("username"), PasswordFile: file("password")}
+	c.Security = &protocol.Security{CAFile: file("ca.crt"), UsernameFile: file("username"), PasswordFile: file("password")}
 	ours := connect(t, c)
 	ours.waitSubscribed(t, "tls/theirs")
 	user, password, err := ours.dialer.Login()

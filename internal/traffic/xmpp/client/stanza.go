@@ -3,7 +3,7 @@ package client
 import (
 	"encoding/xml"
 
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/xmpp"
 )
 
 // Kinds of requests. They begin the id of an IQ stanza, so that an answer shows its request's kind.
@@ -82,7 +82,7 @@ func nodeConfiguration() *configuration {
 
 // toService returns a request without id to the publish/subscribe service.
 func toService(p pubsub) request {
-	return request{Type: "set", To: trafficconfig.XMPPService, PubSub: &p}
+	return request{Type: "set", To: xmpp.Service, PubSub: &p}
 }
 
 func publishRequest(topic string, content []byte) request {
@@ -114,11 +114,11 @@ type discovery struct {
 }
 
 func discoverRequest() request {
-	return request{Type: "get", To: trafficconfig.XMPPService, Items: &discovery{}}
+	return request{Type: "get", To: xmpp.Service, Items: &discovery{}}
 }
 
 func pingRequest() request {
-	return request{Type: "get", To: trafficconfig.XMPPDomain, Ping: &empty{}}
+	return request{Type: "get", To: xmpp.Domain, Ping: &empty{}}
 }
 
 // answer is the answer to a request.

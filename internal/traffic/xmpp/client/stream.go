@@ -16,7 +16,7 @@ import (
 	"mellium.im/xmlstream"
 	"mellium.im/xmpp"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 )
 
 // stream is one connection after login.
@@ -158,7 +158,7 @@ func (s *stream) subscribe(name string) {
 // offer subscribes to an existing node if a filter matches its topic.
 func (s *stream) offer(name string) {
 	topic := topicOf(name)
-	if name != announcements && slices.ContainsFunc(s.client.setup.Filters(), func(f string) bool { return mqttwire.Match(f, topic) }) {
+	if name != announcements && slices.ContainsFunc(s.client.setup.Filters(), func(f string) bool { return mqtttopic.Match(f, topic) }) {
 		s.subscribe(name)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"mellium.im/xmpp"
 	"mellium.im/xmpp/jid"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
-	"vignette.dev/vignette/internal/trafficconfig"
+	names "vignette.dev/vignette/internal/traffic/xmpp"
 )
 
 // discoverEvery is the time between two discoveries of nodes, less up to a fifth. With 24 nodes one takes 2 kB.
@@ -54,14 +54,14 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 		return nil, fmt.Errorf("messages of %d bytes to topic %s: xmpp takes up to %d", s.LargestBytes, s.LargestTopic, MaxBytes)
 	}
 	for _, filter := range s.Filters() {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return nil, err
 		}
 	}
 	if s.ClientID == "" {
 		return nil, errors.New("client id is empty: want a name unique at the server")
 	}
-	if _, err := address(trafficconfig.XMPPAccount, s.ClientID); err != nil {
+	if _, err := address(names.Account, s.ClientID); err != nil {
 		return nil, err
 	}
 	dialer, err := transport.NewDialer(s)
@@ -81,7 +81,7 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 
 // address returns a client's address: a resource of the account.
 func address(account, resource string) (jid.JID, error) {
-	a, err := jid.New(account, trafficconfig.XMPPDomain, resource)
+	a, err := jid.New(account, names.Domain, resource)
 	if err != nil {
 		return a, fmt.Errorf("user name %q, client %q: want what an XMPP address may have: %w", account, resource, err)
 	}
@@ -152,7 +152,7 @@ func (c *client) negotiate(conn *watchedConn, broker string) (*xmpp.Session, err
 		return nil, err
 	}
 	if account == "" {
-		account, password = trafficconfig.XMPPAccount, trafficconfig.XMPPAccount
+		account, password = names.Account, names.Account
 	}
 	self, err := address(account, c.setup.ClientID)
 	if err != nil {

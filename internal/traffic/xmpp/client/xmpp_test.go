@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/traffic/xmpp"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -254,13 +256,13 @@ func TestWhatWasPublishedBeforeTheEndArrives(t *testing.T) {
 
 func TestNoStanzaIsLargerThanAServerTakes(t *testing.T) {
 	t.Parallel()
-	if most := trafficconfig.MaxPayloadBytes(trafficconfig.ProtocolXMPP); most > MaxBytes {
+	if most := xmpp.Protocol.MaxPayloadBytes; most > MaxBytes {
 		t.Errorf("experiments may have payloads of %d bytes; the client takes %d", most, MaxBytes)
 	}
 	for name, content := range map[string][]byte{"bytes": make([]byte, MaxBytes), "text": bytes.Repeat([]byte("<a  "), MaxBytes/4)} {
 		stanza, err := xml.Marshal(publishRequest(strings.Repeat("&", 256), content))
-		if err != nil || len(stanza) > trafficconfig.XMPPStanzaBytes {
-			t.Errorf("%s: stanza of %d bytes, %v; want %d at most", name, len(stanza), err, trafficconfig.XMPPStanzaBytes)
+		if err != nil || len(stanza) > xmpp.StanzaBytes {
+			t.Errorf("%s: stanza of %d bytes, %v; want %d at most", name, len(stanza), err, xmpp.StanzaBytes)
 		}
 	}
 }
@@ -376,26 +378,26 @@ func TestAServerThatFallsSilentIsLeft(t *testing.T) {
 func TestSecurityIsTLSAndALogin(t *testing.T) {
 	t.Parallel()
 	s := ownServer(t, &v1alpha1.Security{TLS: true, Password: true})
-	full := trafficconfig.Security{CAFile: filepath.Join(s.dir, "ca.crt"), UsernameFile: filepath.Join(s.dir, "username"), PasswordFile: filepath.Join(s.dir, "password")}
-	secured := func(name string, change func(*trafficconfig.Security)) transport.Setup {
+	full := protocol.Security{CAFile: filepath.Join(s.dir, "ca.crt"), UsernameFile: filepath.Join(s.dir, "username"), PasswordFile: filepath.Join(s.dir, "password")}
+	secured := func(name string, change func(*protocol.Security)) transport.Setup {
 		security := full
 		change(&security)
 		c := publisher(name, s.address, "secret/x")
 		c.Subscribe, c.Security = &trafficconfig.Subscribe{Topics: []string{"secret/#"}}, &security
 		return c
 	}
-	one, two := connect(t, secured("one", func(*trafficconfig.Security) {})), connect(t, secured("two", func(*trafficconfig.Security) {}))
+	one, two := connect(t, secured("one", func(*protocol.Security) {})), connect(t, secured("two", func(*protocol.Security) {}))
 	two.waitSubscribed(t, "secret/x")
 	one.send(t, "secret/x", "hello")
 	two.wantOnce(t, "secret/x hello")
 	for name, c := range map[string]struct {
-		change func(*trafficconfig.Security)
+		change func(*protocol.Security)
 		want   string
 	}{
-		"another password":  {func(s *trafficconfig.Security) { s.PasswordFile = s.UsernameFile }, "login as 0123456789abcdef with TLS"},
-		"without TLS":       {func(s *trafficconfig.Security) { s.CAFile = "" }, "login as 0123456789abcdef without TLS"},
-		"without a login":   {func(s *trafficconfig.Security) { s.UsernameFile, s.PasswordFile = "", "" }, "login as vignette with TLS"},
-		"without the files": {func(s *trafficconfig.Security) { s.PasswordFile += "-missing" }, "no such file"},
+		"another password":  {func(s *protocol.Security) { s.PasswordFile = s.UsernameFile }, "login as 0123456789abcdef with TLS"},
+		"without TLS":       {func(s *protocol.Security) { s.CAFile = "" }, "login as 0123456789abcdef without TLS"},
+		"without a login":   {func(s *protocol.Security) { s.UsernameFile, s.PasswordFile = "", "" }, "login as vignette with TLS"},
+		"without the files": {func(s *protocol.Security) { s.PasswordFile += "-missing" }, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := openPeer(t, secured("bad", c.change), times{discovery: discoverEvery})
@@ -411,7 +413,7 @@ func TestTLSIsNotLeftOut(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	c := setup("plain", s.address)
-	c.Security = &trafficconfig.Security{CAFile: filepath.Join(s.dir, "ca.crt")}
+	c.Security = &protocol.Security{CAFile: filepath.Join(s.dir, "ca.crt")}
 	p := openPeer(t, c, times{discovery: discoverEvery})
 	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "login as vignette with TLS") })
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 
 // Serve runs the broker of a configuration file until ctx ends.
 func Serve(ctx context.Context, path string) error {
-	config, err := appinstance.ReadConfig[trafficconfig.ZeroMQBroker](path)
+	config, err := appinstance.ReadConfig[zeromq.BrokerConfig](path)
 	if err != nil {
 		return err
 	}
@@ -39,14 +39,14 @@ func Serve(ctx context.Context, path string) error {
 }
 
 // run serves until ctx ends.
-func run(ctx context.Context, config trafficconfig.ZeroMQBroker, m *metrics) error {
+func run(ctx context.Context, config zeromq.BrokerConfig, m *metrics) error {
 	runtime.LockOSThread() // it waits in the library
 	defer runtime.UnlockOSThread()
 	library, err := zmq.Open()
 	if err != nil {
 		return err
 	}
-	if config.Transport == trafficconfig.TransportPGM {
+	if config.Transport == zeromq.TransportPGM {
 		err = runPGM(ctx, library, *config.PGM, m)
 	} else {
 		err = runTCP(ctx, library, config, m)
@@ -61,7 +61,7 @@ type tcp struct {
 	metrics                           *metrics
 }
 
-func runTCP(ctx context.Context, library *zmq.Context, config trafficconfig.ZeroMQBroker, m *metrics) error {
+func runTCP(ctx context.Context, library *zmq.Context, config zeromq.BrokerConfig, m *metrics) error {
 	b := tcp{metrics: m}
 	var err error
 	if b.publishers, b.publisherEvents, err = listen(library, zmq.XSUB, config.Address, config.Port, nil); err != nil {

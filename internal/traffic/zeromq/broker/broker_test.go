@@ -17,8 +17,10 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
-	zeromq "vignette.dev/vignette/internal/traffic/zeromq/client"
+	"vignette.dev/vignette/internal/traffic/zeromq"
+	zeromqclient "vignette.dev/vignette/internal/traffic/zeromq/client"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -111,7 +113,7 @@ func serve(t testing.TB, port int) *server {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, trafficconfig.ZeroMQBroker{Transport: trafficconfig.TransportTCP, Address: "127.0.0.1", Port: port}, s.metrics)
+		ended <- run(ctx, zeromq.BrokerConfig{Transport: zeromq.TransportTCP, Address: "127.0.0.1", Port: port}, s.metrics)
 	}()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
@@ -125,7 +127,7 @@ func serve(t testing.TB, port int) *server {
 
 // setup returns a client's setup with subscriptions to filters, or a publisher's without filters.
 func setup(broker string, filters ...string) transport.Setup {
-	c := trafficconfig.Config{Protocol: trafficconfig.ProtocolZeroMQ, Broker: broker, Transport: trafficconfig.TransportTCP, Seed: 7}
+	c := trafficconfig.Config{Protocol: "zeromq", Broker: broker, Transport: zeromq.TransportTCP, Seed: 7}
 	if len(filters) > 0 {
 		c.Subscribe = &trafficconfig.Subscribe{Topics: filters}
 	} else {
@@ -138,7 +140,7 @@ func client(t testing.TB, s transport.Setup) (transport.Client, *listener) {
 	t.Helper()
 	l := &listener{}
 	s.Warn = l.warn
-	c, err := zeromq.Open(s, l.events())
+	c, err := zeromqclient.Open(s, l.events())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +367,7 @@ func TestHeartbeatsKeepASilentConnectionAndEndThatToASilentPeer(t *testing.T) {
 	defer library.Close()
 	way := startRelay(t, fmt.Sprintf("127.0.0.1:%d", s.port+1))
 	options := map[zmq.Option]int{zmq.Linger: 0, zmq.ReconnectInterval: -1}
-	zeromq.Heartbeats(options, 200*time.Millisecond)
+	zeromqclient.Heartbeats(options, 200*time.Millisecond)
 	silent, err := library.Socket(zmq.SUB)
 	if err != nil {
 		t.Fatal(err)
@@ -392,13 +394,13 @@ func TestSetupsThatAreNotForZeroMQAreRefusedByName(t *testing.T) {
 		"topic filter":  func(s *transport.Setup) { s.Subscribe = &trafficconfig.Subscribe{Topics: []string{"#/a"}} },
 		"transport":     func(s *transport.Setup) { s.Transport = "pigeon" },
 		"pgm is missin": func(s *transport.Setup) { s.Transport = "pgm" },
-		"12 at least":   func(s *transport.Setup) { s.Transport, s.PGM = "pgm", &trafficconfig.PGM{RateKilobits: 10} },
-		"neither TLS":   func(s *transport.Setup) { s.Security = &trafficconfig.Security{CAFile: "ca.crt"} },
+		"12 at least":   func(s *transport.Setup) { s.Transport, s.PGM = "pgm", &zeromq.PGM{RateKilobits: 10} },
+		"neither TLS":   func(s *transport.Setup) { s.Security = &protocol.Security{CAFile: "ca.crt"} },
 		"host:port":     func(s *transport.Setup) { s.Broker = "nor" },
 	} {
 		s := setup("127.0.0.1:5555")
 		change(&s)
-		if _, err := zeromq.Open(s, transport.Events{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := zeromqclient.Open(s, transport.Events{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error with %q", err, want)
 		}
 	}

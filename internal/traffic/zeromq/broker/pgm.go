@@ -6,10 +6,10 @@ import (
 	"os"
 	"time"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
-	zeromq "vignette.dev/vignette/internal/traffic/zeromq/client"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/zeromq"
+	zeromqclient "vignette.dev/vignette/internal/traffic/zeromq/client"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // Pauses between attempts to use the radio's interface, which may not exist yet.
@@ -25,7 +25,7 @@ type pgm struct {
 	metrics                 *metrics
 }
 
-func runPGM(ctx context.Context, library *zmq.Context, config trafficconfig.BrokerPGM, m *metrics) error {
+func runPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerPGM, m *metrics) error {
 	b, err := openPGM(ctx, library, config, m)
 	if err != nil || b == nil {
 		return err
@@ -54,7 +54,7 @@ func runPGM(ctx context.Context, library *zmq.Context, config trafficconfig.Brok
 }
 
 // openPGM opens the sockets, and retries until it succeeds; nil once ctx has ended.
-func openPGM(ctx context.Context, library *zmq.Context, config trafficconfig.BrokerPGM, m *metrics) (*pgm, error) {
+func openPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerPGM, m *metrics) (*pgm, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		endpoints, err := endpoints(config)
 		if err == nil {
@@ -70,22 +70,22 @@ func openPGM(ctx context.Context, library *zmq.Context, config trafficconfig.Bro
 }
 
 // endpoints returns those of the publishers' groups, and as the last one the subscribers'.
-func endpoints(config trafficconfig.BrokerPGM) (all []string, err error) {
+func endpoints(config zeromq.BrokerPGM) (all []string, err error) {
 	for _, group := range config.Publishers {
-		publish, _, err := zeromq.PGMEndpoints(config.Interface, trafficconfig.PGM{Publish: group})
+		publish, _, err := zeromqclient.PGMEndpoints(config.Interface, zeromq.PGM{Publish: group})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, publish)
 	}
-	_, subscribe, err := zeromq.PGMEndpoints(config.Interface, trafficconfig.PGM{Subscribe: config.Subscribers})
+	_, subscribe, err := zeromqclient.PGMEndpoints(config.Interface, zeromq.PGM{Subscribe: config.Subscribers})
 	return append(all, subscribe), err
 }
 
-func joinGroups(library *zmq.Context, endpoints []string, config trafficconfig.BrokerPGM, m *metrics) (b *pgm, err error) {
+func joinGroups(library *zmq.Context, endpoints []string, config zeromq.BrokerPGM, m *metrics) (b *pgm, err error) {
 	b = &pgm{filters: config.Filters, metrics: m}
 	options := map[zmq.Option]int{zmq.Linger: 0}
-	zeromq.PGMOptions(options, config.RateKilobits)
+	zeromqclient.PGMOptions(options, config.RateKilobits)
 	if b.publishers, err = library.Socket(zmq.SUB); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func joinGroups(library *zmq.Context, endpoints []string, config trafficconfig.B
 		return nil, err
 	}
 	for _, filter := range config.Filters {
-		if err := b.publishers.Subscribe(zeromq.Prefix(filter)); err != nil {
+		if err := b.publishers.Subscribe(zeromqclient.Prefix(filter)); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (b *pgm) forward(frames [][]byte) error {
 
 func (b *pgm) wanted(topic string) bool {
 	for _, filter := range b.filters {
-		if mqttwire.Match(filter, topic) {
+		if mqtttopic.Match(filter, topic) {
 			return true
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/traffic/transport"
-	zeromq "vignette.dev/vignette/internal/traffic/zeromq/client"
+	"vignette.dev/vignette/internal/traffic/zeromq"
+	zeromqclient "vignette.dev/vignette/internal/traffic/zeromq/client"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -59,7 +60,7 @@ func play(role, path string) error {
 		return err
 	}
 	up := make(chan struct{}, 10)
-	c, err := zeromq.Open(setup, transport.Events{Sent: func(time.Time, string, []byte) {}, Dropped: func(int) {},
+	c, err := zeromqclient.Open(setup, transport.Events{Sent: func(time.Time, string, []byte) {}, Dropped: func(int) {},
 		Received: func(_ time.Time, topic string, payload []byte) {
 			fmt.Printf("%s=%s\n", topic, strings.TrimSpace(string(payload)))
 		},
@@ -156,7 +157,7 @@ func start(t *testing.T, namespace, role string, config any) *syncbuffer.Buffer 
 }
 
 func pgmClient(publish, subscribe string) trafficconfig.Config {
-	c := trafficconfig.Config{Protocol: trafficconfig.ProtocolZeroMQ, Transport: trafficconfig.TransportPGM, Broker: "198.18.9.1:5555", Interface: "wan", PGM: &trafficconfig.PGM{RateKilobits: 1000}}
+	c := trafficconfig.Config{Protocol: "zeromq", Transport: zeromq.TransportPGM, Broker: "198.18.9.1:5555", Interface: "wan", PGM: &zeromq.PGM{RateKilobits: 1000}}
 	if publish != "" {
 		c.PGM.Publish, c.Publish = "239.255.9.1:"+publish, &trafficconfig.Publish{Topic: "/OURS/" + publish}
 	}
@@ -173,7 +174,7 @@ func TestPGMRepeatsWhatIsLostForOursAndPyzmqsClientsOnOneNode(t *testing.T) {
 	}
 	h := makeHosts(t)
 	packets := captureIn(t, h.b)
-	start(t, h.a, "broker", trafficconfig.ZeroMQBroker{Instance: "hq/broker", Transport: trafficconfig.TransportPGM, PGM: &trafficconfig.BrokerPGM{Interface: "wan",
+	start(t, h.a, "broker", zeromq.BrokerConfig{Instance: "hq/broker", Transport: zeromq.TransportPGM, PGM: &zeromq.BrokerPGM{Interface: "wan",
 		Publishers: []string{"239.255.9.1:5601", "239.255.9.1:5602", "239.255.9.1:5603"}, Subscribers: "239.254.9.1:5556", RateKilobits: 1000, Filters: []string{"/OURS/#", "/PY/+"}}})
 	ours := start(t, h.b, "subscriber", pgmClient("", "#"))
 	inside := []string{"ip", "netns", "exec", h.b, "setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups"}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 const (
@@ -61,7 +61,7 @@ func (l *link) begin(c *Client) (err error) {
 			}
 		}
 	}
-	if c.setup.Transport != trafficconfig.TransportPGM {
+	if c.setup.Transport != zeromq.TransportPGM {
 		if l.monitor, err = l.socket.Monitor(); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 	if kind == zmq.PUB {
 		options[zmq.SendHighWater], options[zmq.NoDrop] = highWater(c.setup.LargestBytes), 1
 	}
-	if c.setup.Transport == trafficconfig.TransportPGM {
+	if c.setup.Transport == zeromq.TransportPGM {
 		PGMOptions(options, c.setup.PGM.RateKilobits)
 		return options
 	}

@@ -5,8 +5,8 @@ import (
 	"net"
 	"net/netip"
 
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 const (
@@ -24,7 +24,7 @@ func PGMOptions(options map[zmq.Option]int, rateKilobits int) {
 }
 
 // PGMEndpoints returns the endpoints of publishers and subscribers on an interface; empty without a group.
-func PGMEndpoints(name string, config trafficconfig.PGM) (publish, subscribe string, err error) {
+func PGMEndpoints(name string, config zeromq.PGM) (publish, subscribe string, err error) {
 	address, err := interfaceAddress(name)
 	if err != nil {
 		return "", "", err

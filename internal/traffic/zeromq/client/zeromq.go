@@ -12,10 +12,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // Client publishes on one socket and subscribes on another, both to the same broker.
@@ -59,19 +60,19 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 // check returns an error for a setup that ZeroMQ does not support.
 func check(s transport.Setup) error {
 	for _, filter := range s.Filters() {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return err
 		}
 	}
 	switch {
-	case s.Security != nil && *s.Security != (trafficconfig.Security{}):
+	case s.Security != nil && *s.Security != (protocol.Security{}):
 		return fmt.Errorf("security of %s: the ZeroMQ client has neither TLS nor a login", s.Broker)
-	case s.Transport == trafficconfig.TransportPGM && s.PGM == nil:
+	case s.Transport == zeromq.TransportPGM && s.PGM == nil:
 		return fmt.Errorf("pgm is missing: transport %s wants its multicast groups", s.Transport)
-	case s.Transport == trafficconfig.TransportPGM && s.PGM.RateKilobits < trafficconfig.MinPGMKilobits:
-		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", s.PGM.RateKilobits, trafficconfig.MinPGMKilobits)
-	case s.Transport != trafficconfig.TransportPGM && s.Transport != trafficconfig.TransportTCP && s.Transport != "":
-		return fmt.Errorf("transport %q: want %s or %s", s.Transport, trafficconfig.TransportTCP, trafficconfig.TransportPGM)
+	case s.Transport == zeromq.TransportPGM && s.PGM.RateKilobits < zeromq.MinPGMKilobits:
+		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", s.PGM.RateKilobits, zeromq.MinPGMKilobits)
+	case s.Transport != zeromq.TransportPGM && s.Transport != zeromq.TransportTCP && s.Transport != "":
+		return fmt.Errorf("transport %q: want %s or %s", s.Transport, zeromq.TransportTCP, zeromq.TransportPGM)
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func (c *Client) connect(broker string) (links []*link, err error) {
 
 // endpoints returns a broker's endpoints for publishers and for subscribers.
 func (c *Client) endpoints(broker string) (publish, subscribe string, err error) {
-	if c.setup.Transport == trafficconfig.TransportPGM {
+	if c.setup.Transport == zeromq.TransportPGM {
 		return PGMEndpoints(c.setup.Interface, *c.setup.PGM)
 	}
 	host, port, err := net.SplitHostPort(broker)
@@ -220,16 +221,16 @@ func (c *Client) receive(ctx context.Context, s *zmq.Socket) error {
 // parse parses a message. Over PGM its frames may follow the first frames of an incomplete message.
 func (c *Client) parse(frames [][]byte) (topic string, content []byte, err error) {
 	n := len(frames)
-	if n < 2 || n > 2 && c.setup.Transport != trafficconfig.TransportPGM {
+	if n < 2 || n > 2 && c.setup.Transport != zeromq.TransportPGM {
 		return "", nil, fmt.Errorf("it has %d frames: want 2", n)
 	}
 	topic = string(frames[n-2])
-	return topic, frames[n-1], mqttwire.ValidTopic(topic)
+	return topic, frames[n-1], mqtttopic.Valid(topic)
 }
 
 func (c *Client) wants(topic string) bool {
 	for _, filter := range c.setup.Filters() {
-		if mqttwire.Match(filter, topic) {
+		if mqtttopic.Match(filter, topic) {
 			return true
 		}
 	}
@@ -238,7 +239,7 @@ func (c *Client) wants(topic string) bool {
 
 // Publish passes a message to libzmq, which sends it if a subscriber of the broker wants it. A full queue refuses it.
 func (c *Client) Publish(topic string, payload []byte) error {
-	if err := mqttwire.ValidTopic(topic); err != nil {
+	if err := mqtttopic.Valid(topic); err != nil {
 		return err
 	}
 	c.mu.Lock()

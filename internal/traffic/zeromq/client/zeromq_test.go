@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/traffic/zeromq/zmq"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -38,7 +39,7 @@ func TestEveryTopicThatAFilterMatchesBeginsWithItsPrefix(t *testing.T) {
 		if random.IntN(2) == 0 {
 			filter += "/#"
 		}
-		if mqttwire.ValidFilter(filter) != nil || !mqttwire.Match(filter, topic) {
+		if mqtttopic.ValidFilter(filter) != nil || !mqtttopic.Match(filter, topic) {
 			continue
 		}
 		matched++
@@ -64,12 +65,12 @@ func TestFramesOfAMessageCutShortDoNotHideTheNext(t *testing.T) {
 		topic, content string
 		fails          bool
 	}{
-		"topic and content":                         {trafficconfig.TransportTCP, frames("/a", "x"), "/a", "x", false},
-		"content may be empty":                      {trafficconfig.TransportTCP, frames("/a", ""), "/a", "", false},
-		"one frame is no message":                   {trafficconfig.TransportTCP, frames("/a"), "", "", true},
-		"three frames over TCP are somebody else's": {trafficconfig.TransportTCP, frames("/a", "x", "y"), "", "", true},
-		"over PGM the first may be a leftover":      {trafficconfig.TransportPGM, frames("/lost", "/a", "x"), "/a", "x", false},
-		"a topic with a wildcard is none":           {trafficconfig.TransportPGM, frames("/a/#", "x"), "", "", true},
+		"topic and content":                         {zeromq.TransportTCP, frames("/a", "x"), "/a", "x", false},
+		"content may be empty":                      {zeromq.TransportTCP, frames("/a", ""), "/a", "", false},
+		"one frame is no message":                   {zeromq.TransportTCP, frames("/a"), "", "", true},
+		"three frames over TCP are somebody else's": {zeromq.TransportTCP, frames("/a", "x", "y"), "", "", true},
+		"over PGM the first may be a leftover":      {zeromq.TransportPGM, frames("/lost", "/a", "x"), "/a", "x", false},
+		"a topic with a wildcard is none":           {zeromq.TransportPGM, frames("/a/#", "x"), "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := &Client{setup: transport.Setup{Config: trafficconfig.Config{Transport: c.transport}}}
@@ -91,7 +92,7 @@ func TestPGMEndpointsAndTheirWindow(t *testing.T) {
 			t.Errorf("%s: %s, %v; want an error", bad, got, err)
 		}
 	}
-	if _, _, err := PGMEndpoints("nosuch0", trafficconfig.PGM{}); err == nil || !strings.Contains(err.Error(), "interface nosuch0") {
+	if _, _, err := PGMEndpoints("nosuch0", zeromq.PGM{}); err == nil || !strings.Contains(err.Error(), "interface nosuch0") {
 		t.Errorf("%v; want an error that names the interface", err)
 	}
 	for rate, want := range map[int]int{12: 60_000, 1000: 60_000, 10_000: 13_421, 100_000: 10_000} {

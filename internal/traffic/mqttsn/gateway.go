@@ -1,6 +1,4 @@
-// Package gateway is a gateway of MQTT-SN 1.2 over UDP to an MQTT 3.1.1 broker: transparent (a connection to the broker for
-// each client) or aggregating (one for all), and a forwarder (forwarder.go).
-package gateway
+package mqttsn
 
 import (
 	"fmt"
@@ -9,9 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
-	mqttsn "vignette.dev/vignette/internal/traffic/mqttsn/wire"
-	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/protocol"
 )
 
 // Modes of a gateway.
@@ -20,8 +17,8 @@ const (
 	Aggregating = "Aggregating"
 )
 
-// Config is a gateway's configuration.
-type Config struct {
+// GatewayConfig is a gateway's configuration.
+type GatewayConfig struct {
 	// Name is the gateway's name, with which it logs in to the broker for its own connection.
 	Name string `json:"name"`
 	// Listen is the address and UDP port, by default :1884.
@@ -31,8 +28,8 @@ type Config struct {
 	// Mode is Transparent (the default) or Aggregating.
 	Mode string `json:"mode,omitempty"`
 	// Broker is host:port of the MQTT broker, Security that of the connections to it; nil for none.
-	Broker   string                  `json:"broker"`
-	Security *trafficconfig.Security `json:"security,omitempty"`
+	Broker   string             `json:"broker"`
+	Security *protocol.Security `json:"security,omitempty"`
 	// PredefinedTopics are topics by id, in decimal, 1 to 65534. Clients may use them without REGISTER. QoS -1 has only these and short names.
 	PredefinedTopics map[string]string `json:"predefinedTopics,omitempty"`
 	// AdvertiseSeconds is the time between two ADVERTISE broadcasts; 0 for none.
@@ -62,7 +59,7 @@ type Config struct {
 }
 
 // Validate returns what is wrong with a configuration, if anything.
-func (c Config) Validate() error {
+func (c GatewayConfig) Validate() error {
 	switch {
 	case c.Name == "":
 		return fmt.Errorf("name is empty: want the gateway's name at the broker")
@@ -84,14 +81,15 @@ func (c Config) Validate() error {
 			return fmt.Errorf("%s is %d: want 1 or more, or 0 for the default", name, n)
 		}
 	}
-	if _, err := c.listen(); err != nil {
+	if _, err := c.Address(); err != nil {
 		return err
 	}
-	_, err := c.predefined()
+	_, err := c.TopicsByID()
 	return err
 }
 
-func (c Config) listen() (netip.AddrPort, error) {
+// Address is where the gateway listens.
+func (c GatewayConfig) Address() (netip.AddrPort, error) {
 	text := c.Listen
 	if text == "" {
 		text = ":1884"
@@ -106,14 +104,15 @@ func (c Config) listen() (netip.AddrPort, error) {
 	return address, nil
 }
 
-func (c Config) predefined() (map[uint16]string, error) {
+// TopicsByID are the predefined topics.
+func (c GatewayConfig) TopicsByID() (map[uint16]string, error) {
 	topics := make(map[uint16]string, len(c.PredefinedTopics))
 	for text, topic := range c.PredefinedTopics {
 		id, err := strconv.ParseUint(text, 10, 16)
-		if err != nil || id == 0 || id == reservedTopicID {
-			return nil, fmt.Errorf("predefinedTopics has the id %q: want 1 to %d", text, reservedTopicID-1)
+		if err != nil || id == 0 || id == ReservedTopicID {
+			return nil, fmt.Errorf("predefinedTopics has the id %q: want 1 to %d", text, ReservedTopicID-1)
 		}
-		if err := mqttwire.ValidTopic(topic); err != nil {
+		if err := mqtttopic.Valid(topic); err != nil {
 			return nil, fmt.Errorf("predefinedTopics[%s]: %w", text, err)
 		}
 		topics[uint16(id)] = topic
@@ -121,11 +120,11 @@ func (c Config) predefined() (map[uint16]string, error) {
 	return topics, nil
 }
 
-// reservedTopicID, like 0, is no topic's id (5.3.11).
-const reservedTopicID = 0xFFFF
+// ReservedTopicID, like 0, is no topic's id (5.3.11).
+const ReservedTopicID = 0xFFFF
 
-// withDefaults replaces zeros.
-func (c Config) withDefaults() Config {
+// WithDefaults replaces zeros.
+func (c GatewayConfig) WithDefaults() GatewayConfig {
 	set := func(value *int, standard int) {
 		if *value == 0 {
 			*value = standard
@@ -133,7 +132,7 @@ func (c Config) withDefaults() Config {
 	}
 	set(&c.MaxClients, 256)
 	set(&c.MaxTopics, 20000)
-	c.MaxTopics = min(c.MaxTopics, reservedTopicID-1)
+	c.MaxTopics = min(c.MaxTopics, ReservedTopicID-1)
 	set(&c.MaxQueued, 1000)
 	set(&c.MaxQueuedBytes, 64<<20)
 	set(&c.Window, 10)
@@ -150,7 +149,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) retry() time.Duration { return time.Duration(c.RetrySeconds * float64(time.Second)) }
-
-// maxPayload is the largest payload to a client in one datagram.
-const maxPayload = mqttsn.MaxDatagram - mqttsn.PublishHeader
+// Retry is the time after which a packet without an acknowledgement is sent again.
+func (c GatewayConfig) Retry() time.Duration {
+	return time.Duration(c.RetrySeconds * float64(time.Second))
+}

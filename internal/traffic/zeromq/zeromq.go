@@ -1,10 +1,17 @@
-package trafficconfig
+// Package zeromq describes ZeroMQ's publish/subscribe to all programs, and configures its broker. Client, broker and library are in its folders.
+package zeromq
 
 import (
 	"fmt"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/protocol"
 )
+
+// Protocol has no port at IANA; its port is a common one. Subscribers use the next port.
+var Protocol = protocol.Protocol{
+	Name: "zeromq", Server: "ZeroMQ broker", Brokers: []string{"zeromqBroker"}, Port: 5555, MaxPayloadBytes: 268_435_000, CLibrary: true,
+}
 
 // Transports of ZeroMQ.
 const (
@@ -15,7 +22,7 @@ const (
 // MinPGMKilobits is the lowest rate of a PGM sender in kbit/s: one packet of 1500 bytes a second. libpgm ends the process below it.
 const MinPGMKilobits = 12
 
-// PGM configures PGM (RFC 3208) in UDP multicast on Config.Interface. Groups are IPv4 address:port.
+// PGM configures PGM (RFC 3208) in UDP multicast on the client's interface. Groups are IPv4 address:port.
 type PGM struct {
 	// Publish is the group of a publisher. Each publisher of a node needs another port: requests for repetition come to that port
 	// and reach only one of the sockets on it.
@@ -26,8 +33,8 @@ type PGM struct {
 	RateKilobits int `json:"rateKilobits"`
 }
 
-// ZeroMQBroker is the operator's configuration of a ZeroMQ broker, a JSON file.
-type ZeroMQBroker struct {
+// BrokerConfig is the operator's configuration of a ZeroMQ broker, a JSON file.
+type BrokerConfig struct {
 	// Instance is node/app.
 	Instance string `json:"instance"`
 	// Transport is tcp or pgm.
@@ -54,7 +61,7 @@ type BrokerPGM struct {
 }
 
 // Validate returns what is wrong with a configuration, if anything.
-func (c ZeroMQBroker) Validate() error {
+func (c BrokerConfig) Validate() error {
 	switch {
 	case c.Transport == TransportTCP && (c.Port < 1 || c.Port > 65534):
 		return fmt.Errorf("port is %d: want 1 to 65534, as subscribers have the port above", c.Port)
@@ -71,7 +78,7 @@ func (c ZeroMQBroker) Validate() error {
 		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", c.PGM.RateKilobits, MinPGMKilobits)
 	}
 	for _, filter := range c.PGM.Filters {
-		if err := mqttwire.ValidFilter(filter); err != nil {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
 			return fmt.Errorf("pgm.filters: %w", err)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package mosquittostats serves a Mosquitto's statistics below $SYS/broker (mosquitto(8), "Broker status") in Prometheus' format. It
-// is an MQTT 3.1.1 client of the broker with QoS 0, and counts as one.
-package mosquittostats
+package main
 
 import (
 	"context"
@@ -19,16 +17,14 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// Topics of the statistics.
-const Topics = prefix + "#"
-
+// prefix of the topics of the statistics.
 const prefix = "$SYS/broker/"
 
 // closeTimeout is how long a DISCONNECT may take.
 const closeTimeout = 500 * time.Millisecond
 
-// Serve serves until ctx ends, with a configuration file of a subscriber with a metrics port.
-func Serve(ctx context.Context, path string) error {
+// serve serves until ctx ends, with a configuration file of a subscriber with a metrics port.
+func serve(ctx context.Context, path string) error {
 	config, err := appinstance.ReadConfig[trafficconfig.Config](path)
 	if err != nil {
 		return err

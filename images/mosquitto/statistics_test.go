@@ -1,4 +1,4 @@
-package mosquittostats
+package main
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestAMosquittosStatisticsAreServed(t *testing.T) {
 	}
 	dir, port, metrics := t.TempDir(), testport.Free(t), testport.Free(t)
 	config, err := json.Marshal(trafficconfig.Config{Instance: "nor/broker/statistics", Protocol: "mqtt", Broker: fmt.Sprintf("127.0.0.1:%d", port), MetricsPort: metrics,
-		Subscribe: &trafficconfig.Subscribe{Topics: []string{Topics}}})
+		Subscribe: &trafficconfig.Subscribe{Topics: []string{prefix + "#"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestAMosquittosStatisticsAreServed(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
-	go func() { served <- Serve(ctx, filepath.Join(dir, "statistics.json")) }()
+	go func() { served <- serve(ctx, filepath.Join(dir, "statistics.json")) }()
 	broker := exec.CommandContext(ctx, program, "-c", filepath.Join(dir, "mosquitto.conf"))
 	if err := broker.Start(); err != nil {
 		t.Fatal(err)

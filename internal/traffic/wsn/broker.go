@@ -1,22 +1,13 @@
-// Package broker is a broker of WS-Notification 1.3. Publishers send Notify to it. Consumers subscribe, and receive matching messages or
-// fetch them from pull points. It keeps the last message of each topic for GetCurrentMessage. Nothing outlives its process.
-package broker
+package wsn
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"os"
-	"strings"
-	"time"
-
-	"vignette.dev/vignette/internal/appinstance"
 )
 
-// Config is a broker's configuration, a JSON file.
-type Config struct {
+// BrokerConfig is a broker's configuration, a JSON file.
+type BrokerConfig struct {
 	// Instance is node/app. The metrics have it.
 	Instance string `json:"instance"`
 	// Listen is the address of the service, such as :8080.
@@ -50,7 +41,8 @@ type Limits struct {
 	Connections int `json:"connections,omitempty"`
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults replaces zeros.
+func (l Limits) WithDefaults() Limits {
 	for _, d := range []struct {
 		value  *int
 		preset int
@@ -63,7 +55,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Validate returns what is wrong with a configuration, if anything.
-func (c Config) Validate() error {
+func (c BrokerConfig) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen is %q: want host:port or :port", c.Listen)
 	}
@@ -85,70 +77,4 @@ func (c Config) Validate() error {
 		return fmt.Errorf("metricsPort is %d: want 0 to 65535", c.MetricsPort)
 	}
 	return nil
-}
-
-// login returns the clients' login; empty for none.
-func (c Config) login() (username, password string, err error) {
-	if c.UsernameFile == "" {
-		return "", "", nil
-	}
-	name, err1 := os.ReadFile(c.UsernameFile)
-	word, err2 := os.ReadFile(c.PasswordFile)
-	if err := errors.Join(err1, err2); err != nil {
-		return "", "", fmt.Errorf("login: %w", err)
-	}
-	return strings.TrimRight(string(name), "\r\n"), strings.TrimRight(string(word), "\r\n"), nil
-}
-
-// Serve runs the broker of a configuration file until ctx ends.
-func Serve(ctx context.Context, path string) error {
-	config, err := appinstance.ReadConfig[Config](path)
-	if err != nil {
-		return err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.Listen)
-	if err != nil {
-		return err
-	}
-	b, err := New(config)
-	if err != nil {
-		return err
-	}
-	if err := b.metrics.serve(ctx, config.MetricsPort); err != nil {
-		fmt.Fprintf(os.Stderr, "wsn-broker %s: %v: no metrics are served\n", config.Instance, err)
-	}
-	fmt.Fprintf(os.Stderr, "wsn-broker %s: listens on %s\n", config.Instance, listener.Addr())
-	return b.Run(ctx, listener)
-}
-
-// Timeouts of connections. A message of 2 kB over a link of 9.8 kbit/s with a full queue takes most of the minute.
-const (
-	headerTimeout = time.Minute
-	readTimeout   = 2 * time.Minute
-	writeTimeout  = 3 * time.Minute
-	idleTimeout   = 10 * time.Minute
-	maxHeader     = 16 << 10
-)
-
-// Run serves connections until ctx ends.
-func (b *Broker) Run(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: b, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader, ErrorLog: quiet}
-	defer context.AfterFunc(ctx, func() {
-		b.stop()
-		server.Close()
-	})()
-	go b.expire(ctx)
-	listener = limited(listener, b.limits.Connections)
-	err := error(nil)
-	if b.config.CertFile != "" {
-		err = server.ServeTLS(listener, b.config.CertFile, b.config.KeyFile)
-	} else {
-		err = server.Serve(listener)
-	}
-	b.stop()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }

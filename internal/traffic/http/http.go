@@ -1,0 +1,7 @@
+// Package http describes HTTP/1.1 as a protocol of requests to all programs. Client and server are in its folder.
+package http
+
+import "vignette.dev/vignette/internal/traffic/protocol"
+
+// Transport has IANA's alternate port.
+var Transport = protocol.Transport{Name: "http", Port: 8080, MaxBytes: 32 << 20, HTTP: true}
