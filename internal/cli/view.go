@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/argo"
+	"vignette.dev/vignette/operators/experiment/run/argo"
 )
 
 // view shows an experiment's progress: one line that is rewritten on a terminal; elsewhere a line for each step, and one every

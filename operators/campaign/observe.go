@@ -10,7 +10,7 @@ import (
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/campaign/decide"
-	"vignette.dev/vignette/operators/experiment"
+	"vignette.dev/vignette/operators/experiment/headline"
 )
 
 // observe observes the campaign's experiments. It asks the API server for those that the cache does not show.
@@ -63,7 +63,7 @@ func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.C
 	if err == nil {
 		gone.Phase = state.Plan.Phase
 		if state.Results != nil {
-			gone.Results = experiment.Headline(state.Results)
+			gone.Results = headline.Of(state.Results)
 		}
 	}
 	s.observed[run.Name] = gone

@@ -29,6 +29,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/run/live"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // writeCounter counts the manager's requests that change something.
@@ -273,7 +275,7 @@ func TestOnARealAPIServer(t *testing.T) {
 		}
 		w.must(w.api.Delete(t.Context(), film))
 		w.wait("without the capture", func(*v1alpha1.Experiment) bool { return len(w.radio("wan").Captures) == 1 })
-		if owner := owningExperiment(early); owner == nil || owner.UID != e.UID {
+		if owner := live.OwningExperiment(early); owner == nil || owner.UID != e.UID {
 			t.Errorf("the change's owner is %+v", owner)
 		}
 		stopped := w.experiment()
@@ -314,7 +316,7 @@ func TestOnARealAPIServer(t *testing.T) {
 		w.must(w.api.Create(t.Context(), limits))
 		w.apply(unchanged)
 		e := w.waitPhase(v1alpha1.PhaseFailed)
-		if c := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); c.Reason != ReasonPodRefused || !strings.Contains(c.Message, "memory limit of 1Mi") {
+		if c := meta.FindStatusCondition(e.Status.Conditions, scope.ConditionFailure); c.Reason != scope.ReasonPodRefused || !strings.Contains(c.Message, "memory limit of 1Mi") {
 			t.Errorf("Failure is %+v", c)
 		}
 		w.must(w.api.Delete(t.Context(), e))

@@ -5,13 +5,14 @@ package experiment
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,10 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/nodes"
+	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/provisioning/emane"
 	"vignette.dev/vignette/operators/experiment/render"
 	needs "vignette.dev/vignette/operators/experiment/requirements"
+	"vignette.dev/vignette/operators/experiment/runrecord"
+	"vignette.dev/vignette/operators/experiment/scope"
+	"vignette.dev/vignette/operators/experiment/updates"
 	"vignette.dev/vignette/operators/freshness"
 )
 
@@ -44,19 +50,14 @@ import (
 // +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=argoproj.io,resources=workflows,verbs=get;list;watch;create;delete;patch;update
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=vignette-system,resources=leases,verbs=get;create;update;patch
-
-// Runs is the part of the server's API that the controller uses.
-type Runs interface {
-	PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error)
-	State(ctx context.Context, uid string) (runapi.State, error)
-	Incident(ctx context.Context, uid string, incident runapi.Incident) error
-	Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error)
-}
-
-// Scenarios is the server's store of compiled scenarios.
-type Scenarios interface {
-	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
-}
+// +kubebuilder:rbac:groups="",resources=secrets;persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;create;delete
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status,verbs=patch
+// +kubebuilder:rbac:groups="",namespace=vignette-system,resources=configmaps,verbs=list;create;delete
+// +kubebuilder:rbac:groups=vignette.dev,resources=nodetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances,verbs=get;list;create;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=default,verbs=create
+// +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 
 // Options of the controller.
 type Options struct {
@@ -92,41 +93,32 @@ type Reconciler struct {
 	// Client reads from caches, Live from the API server.
 	Client client.Client
 	Live   client.Reader
-	Runs   Runs
+	Runs   runrecord.Runs
 	// Scenarios returns compiled scenarios, whose antenna profiles EMANE needs as files.
-	Scenarios Scenarios
+	Scenarios emane.Scenarios
 	Recorder  record.EventRecorder
 	Clock     clock.PassiveClock
 	Options   Options
 	// RunUpdates reports experiments whose state on the server changed. If it is nil, each experiment polls.
-	RunUpdates UpdateSource
+	RunUpdates updates.Source
 	// KubernetesVersion returns the API server's version for the run record. It may be nil.
 	KubernetesVersion func() (string, error)
 	// Console returns the end of a container's log, for the last output of failed guests. It may be nil.
-	Console func(ctx context.Context, namespace, pod, container string) (string, error)
+	Console nodes.Console
 
-	queue             admissionQueue
-	written           freshness.Versions
-	quotaRefusals     quotaRefusals
-	serviceRangeCache serviceRangeCache
-	specs             specCache
-	// starts limits how many experiments start at once, creations how many of them create their nodes at once.
-	starts, creations startLimiter
-	guests            guestTracker
-	radioTroubles     troubleTracker
-	runUpdates        *updateFeed
-	// kueueChecks are the times of the last checks of the Workloads of started experiments.
-	kueueChecks checkTimes
+	written  freshness.Versions
+	assemble sync.Once
+	duties   duties
 }
 
-// stageFunc is one stage of a reconciliation. It returns true where later stages must wait for the next one.
-type stageFunc func(context.Context, *scope) (stop bool, err error)
+// stage is a part of a reconciliation. It returns true where later stages must wait for the next one.
+type stage func(context.Context, *scope.Scope) (stop bool, err error)
 
 // Reconcile runs the stages of one experiment and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var e v1alpha1.Experiment
 	if err := r.fetch(ctx, request.NamespacedName, &e); apierrors.IsNotFound(err) {
-		err := r.reportMissingExperiment(ctx, request.NamespacedName)
+		err := r.parts().live.ReportMissingExperiment(ctx, request.NamespacedName)
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: time.Second}, nil
 		}
@@ -135,9 +127,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		return ctrl.Result{}, err
 	}
 	if e.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(&e, v1alpha1.Finalizer) {
-		return ctrl.Result{RequeueAfter: resyncInterval}, ignoreConflictOrNotFound(r.addFinalizer(ctx, &e))
+		return ctrl.Result{RequeueAfter: scope.ResyncInterval}, objects.IgnoreConflictOrNotFound(r.addFinalizer(ctx, &e))
 	}
-	s := &scope{experiment: &e, now: r.Clock.Now(), options: r.Options.Render}
+	s := &scope.Scope{Experiment: &e, Now: r.Clock.Now(), Options: r.Options.Render}
 	before := e.DeepCopy()
 	defer func() {
 		patchErr := r.writeStatus(ctx, before, s)
@@ -147,30 +139,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		err = errors.Join(err, patchErr)
 	}()
 	err = r.runStages(ctx, s)
-	r.freeStartSlots(s)
+	r.parts().forget(s)
 	if apierrors.IsConflict(err) {
 		err = nil
-		s.requeueAfter(200 * time.Millisecond)
+		s.RequeueAfter(200 * time.Millisecond)
 	}
-	s.ensureRequeue()
-	return ctrl.Result{RequeueAfter: s.requeueIn}, err
+	s.EnsureRequeue()
+	return ctrl.Result{RequeueAfter: s.RequeueIn}, err
 }
 
-func (r *Reconciler) runStages(ctx context.Context, s *scope) error {
-	stages := []stageFunc{
-		r.compileSpec, r.syncLiveObjects, r.resolveReferences, r.accept, r.admit, r.checkKueueEviction,
-		r.provision, r.driveWorkflow, r.collectResults, r.archiveLogs,
-		r.cleanUpFinished, r.deleteExpired,
-	}
-	if !s.experiment.DeletionTimestamp.IsZero() {
-		stages = []stageFunc{r.finalize}
-	}
-	for _, stage := range stages {
+func (r *Reconciler) runStages(ctx context.Context, s *scope.Scope) error {
+	for _, stage := range r.parts().stages(s) {
 		if stop, err := stage(ctx, s); stop || err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fetch reads an experiment that is not older than this operator's last write to it. In an earlier phase the operator would
+// delete the pods of a run, or revert its plan.
+func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, e *v1alpha1.Experiment) error {
+	return freshness.Get(ctx, &r.written, r.Client, r.Live, key, e)
 }
 
 func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) error {
@@ -184,14 +174,14 @@ func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) e
 }
 
 // writeStatus writes the status if it changed. Events follow only then, because a conflicting write is repeated.
-func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experiment, s *scope) error {
-	if s.finalizerRemoved {
+func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experiment, s *scope.Scope) error {
+	if s.FinalizerRemoved {
 		return nil
 	}
-	s.setSummaryConditions()
-	if !equality.Semantic.DeepEqual(before.Status, s.experiment.Status) {
+	setSummaryConditions(s)
+	if !equality.Semantic.DeepEqual(before.Status, s.Experiment.Status) {
 		after := before.DeepCopy()
-		after.Status = s.experiment.Status
+		after.Status = s.Experiment.Status
 		// Without the lock a stale read could set T0 or leave a phase twice.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
@@ -200,15 +190,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experimen
 		r.written.Record(after)
 		log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
 	}
-	for _, event := range s.events {
-		r.Recorder.Event(s.experiment, event.kind, event.reason, event.message)
+	for _, event := range s.Events {
+		r.Recorder.Event(s.Experiment, event.Kind, event.Reason, event.Message)
 	}
 	return nil
-}
-
-func ignoreConflictOrNotFound(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

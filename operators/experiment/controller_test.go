@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 func TestAnExperimentGoesFromApplyToResults(t *testing.T) {
@@ -22,7 +23,7 @@ func TestAnExperimentGoesFromApplyToResults(t *testing.T) {
 		if p := e.Status.Phase; p != "" && (len(phases) == 0 || phases[len(phases)-1] != p) {
 			phases = append(phases, p)
 		}
-		return finished(e.Status.Phase)
+		return scope.Finished(e.Status.Phase)
 	})
 	want := []v1alpha1.ExperimentPhase{v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing, v1alpha1.PhaseSucceeded}
 	if diff := cmp.Diff(want, phases); diff != "" {
@@ -93,7 +94,7 @@ func TestNothingIsCreatedBeforeTheReferencesAreValid(t *testing.T) {
 	w.settle()
 	e := w.experiment()
 	accepted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted)
-	if accepted.Status != metav1.ConditionFalse || accepted.Reason != ReasonWaveformNotFound || !strings.Contains(accepted.Message, `spec.networks[1].waveform: Not found: "ethernet"`) {
+	if accepted.Status != metav1.ConditionFalse || accepted.Reason != scope.ReasonWaveformNotFound || !strings.Contains(accepted.Message, `spec.networks[1].waveform: Not found: "ethernet"`) {
 		t.Errorf("Accepted is %+v", accepted)
 	}
 	if !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionStalled) {
@@ -116,7 +117,7 @@ func TestASubnetOfTheClusterIsRefused(t *testing.T) {
 			w := newWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Networks[0].Subnet = c.subnet })
 			w.settle()
 			accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
-			if accepted.Reason != ReasonSubnetOverlap || !strings.Contains(accepted.Message, c.want) || !strings.Contains(accepted.Message, "spec.networks[0].subnet") {
+			if accepted.Reason != scope.ReasonSubnetOverlap || !strings.Contains(accepted.Message, c.want) || !strings.Contains(accepted.Message, "spec.networks[0].subnet") {
 				t.Errorf("Accepted is %+v", accepted)
 			}
 		})
@@ -153,19 +154,19 @@ func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"an image that does not exist": {waiting("ErrImagePull", "not found"), ReasonImage,
+		"an image that does not exist": {waiting("ErrImagePull", "not found"), scope.ReasonImage,
 			"node veh-1: app tracker: image registry.example.org/team/tracker:1.4: ErrImagePull: not found"},
-		"a policy that never pulls": {waiting("ErrImageNeverPull", "not present"), ReasonImage,
+		"a policy that never pulls": {waiting("ErrImageNeverPull", "not present"), scope.ReasonImage,
 			"node veh-1: app tracker: image registry.example.org/team/tracker:1.4: ErrImageNeverPull: not present"},
-		"a container that cannot be made": {waiting("CreateContainerConfigError", "runAsNonRoot"), ReasonContainer,
+		"a container that cannot be made": {waiting("CreateContainerConfigError", "runAsNonRoot"), scope.ReasonContainer,
 			"node veh-1: app tracker does not start: CreateContainerConfigError: runAsNonRoot"},
 		"an agent that ended": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}}}
-		}, ReasonContainer, "node veh-1: app tracker: its container ended with exit code 2"},
+		}, scope.ReasonContainer, "node veh-1: app tracker: its container ended with exit code 2"},
 		"no host for two minutes": {func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 				Message: "0/1 nodes are available", LastTransitionTime: metav1.NewTime(start.Add(-3 * time.Minute))}}
-		}, ReasonUnschedulable, "node veh-1: not scheduled for 2m0s: 0/1 nodes are available"},
+		}, scope.ReasonUnschedulable, "node veh-1: not scheduled for 2m0s: 0/1 nodes are available"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -265,18 +266,18 @@ func TestARunFails(t *testing.T) {
 			func(w *world) {
 				w.server.failing = map[string]string{"nor/hub": "app hub on node nor exited with code 3: no"}
 			},
-			ReasonAppFailed, "app hub on node nor exited with code 3: no", true},
+			scope.ReasonAppFailed, "app hub on node nor exited with code 3: no", true},
 		"when every node is gone": {
 			func(w *world) {
 				for _, pod := range w.pods() {
 					w.must(w.api.Delete(w.t.Context(), &pod))
 				}
-			}, ReasonAllNodesFailed, "all 5 nodes have failed", true},
+			}, scope.ReasonAllNodesFailed, "all 5 nodes have failed", true},
 		"when the workflow is deleted": {
 			func(w *world) { w.must(w.api.Delete(w.t.Context(), w.workflow())) },
-			ReasonWorkflowDeleted, "Workflow quickstart was deleted during the run, and a run is never repeated", false},
+			scope.ReasonWorkflowDeleted, "Workflow quickstart was deleted during the run, and a run is never repeated", false},
 		"when the analysis fails": {
-			func(w *world) { w.analysisFails = true }, ReasonWorkflowFailed, "step analyse: Error (exit code 3)", false},
+			func(w *world) { w.analysisFails = true }, scope.ReasonWorkflowFailed, "step analyse: Error (exit code 3)", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -396,7 +397,7 @@ func TestStopBeforeTheStartFailsWithoutARun(t *testing.T) {
 			e.Spec.Stop = true
 			w.must(w.api.Update(t.Context(), e))
 			e = w.untilPhase(v1alpha1.PhaseFailed)
-			if c := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); c.Reason != ReasonStoppedBeforeStart {
+			if c := meta.FindStatusCondition(e.Status.Conditions, scope.ConditionFailure); c.Reason != scope.ReasonStoppedBeforeStart {
 				t.Errorf("Failure is %+v", c)
 			}
 		})
@@ -452,7 +453,7 @@ func TestAStartThatAnAgentCannotHaveMadeFailsTheRun(t *testing.T) {
 			}
 			e := w.untilFinished()
 			ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady)
-			if ready.Reason != ReasonArmedTooLate || !strings.Contains(e.Status.Message, "hub") {
+			if ready.Reason != scope.ReasonArmedTooLate || !strings.Contains(e.Status.Message, "hub") {
 				t.Errorf("reason %s, message %q; want ArmedTooLate, and the app", ready.Reason, e.Status.Message)
 			}
 		})
@@ -481,7 +482,7 @@ func TestDeletionAtAnyPhaseLeavesNothing(t *testing.T) {
 			if left := w.objects(); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
-			if state := w.server.states[string(e.UID)]; !finished(state.Plan.Phase) {
+			if state := w.server.states[string(e.UID)]; !scope.Finished(state.Plan.Phase) {
 				t.Errorf("the archive believes that it is %s", state.Plan.Phase)
 			}
 		})

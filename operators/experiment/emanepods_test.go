@@ -18,6 +18,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/run"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // emaneWorld has the quickstart experiment with a network of EMANE, which is installed.
@@ -199,11 +201,11 @@ func TestAMissingImageOfEMANEIsNamedAtOnce(t *testing.T) {
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}}
 			w.must(w.api.Status().Update(t.Context(), &pod))
 		}
-		return meta.IsStatusConditionTrue(e.Status.Conditions, ConditionFailure)
+		return meta.IsStatusConditionTrue(e.Status.Conditions, scope.ConditionFailure)
 	})
 	want := "EMANE of network wan on host n1: image r/emane:1: ErrImagePull: not found"
-	if failure := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); failure.Reason != ReasonImage || failure.Message != want {
-		t.Errorf("%s: %q, want %s: %q", failure.Reason, failure.Message, ReasonImage, want)
+	if failure := meta.FindStatusCondition(e.Status.Conditions, scope.ConditionFailure); failure.Reason != scope.ReasonImage || failure.Message != want {
+		t.Errorf("%s: %q, want %s: %q", failure.Reason, failure.Message, scope.ReasonImage, want)
 	}
 }
 
@@ -220,7 +222,7 @@ func TestAnEMANEPodThatEndsDuringARunIsAnIncidentOnce(t *testing.T) {
 	w.untilFinished()
 	count := 0
 	for _, write := range w.writes {
-		if write == "incident "+incidentEMANEFailed {
+		if write == "incident "+run.IncidentEMANEFailed {
 			count++
 		}
 	}

@@ -12,7 +12,10 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/argo"
+	"vignette.dev/vignette/operators/experiment/collection"
+	"vignette.dev/vignette/operators/experiment/headline"
+	"vignette.dev/vignette/operators/experiment/run/argo"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // shutdown is the workflow's spec.shutdown, empty if it continues.
@@ -41,12 +44,12 @@ func TestARunWhoseRecordTheServerHasLostFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			e := w.until("in step start", inStepStart)
-			reason, message := ReasonRunRecordLost, "the server has no record of this run any more"
+			reason, message := scope.ReasonRunRecordLost, "the server has no record of this run any more"
 			if w.server.failing = failing; failing != nil {
 				w.until("failing", func(e *v1alpha1.Experiment) bool {
-					return meta.IsStatusConditionTrue(e.Status.Conditions, ConditionFailure)
+					return meta.IsStatusConditionTrue(e.Status.Conditions, scope.ConditionFailure)
 				})
-				reason, message = ReasonAppFailed, "boom"
+				reason, message = scope.ReasonAppFailed, "boom"
 			}
 			delete(w.server.states, string(e.UID))
 			w.wantFailed(reason, message)
@@ -61,7 +64,7 @@ func TestARunWhoseRecordIsLostBeforeItsResultsAreReadFails(t *testing.T) {
 	w := newWorld(t)
 	e := w.untilPhase(v1alpha1.PhaseAnalysing)
 	delete(w.server.states, string(e.UID))
-	w.wantFailed(ReasonRunRecordLost, "the server has no record of this run any more")
+	w.wantFailed(scope.ReasonRunRecordLost, "the server has no record of this run any more")
 }
 
 func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
@@ -71,13 +74,13 @@ func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
 	w.until("resumed", func(*v1alpha1.Experiment) bool {
 		return argo.Read(w.workflow()).Steps[argo.StepStart].Phase == argo.Succeeded
 	})
-	w.clock.Step(argoStepTimeout - time.Minute)
+	w.clock.Step(argo.StepTimeout - time.Minute)
 	w.settle()
 	if phase := w.experiment().Status.Phase; phase != v1alpha1.PhaseRunning {
 		t.Fatalf("%s before Argo's timeout", phase)
 	}
 	w.clock.Step(2 * time.Minute)
-	w.wantFailed(ReasonArgoStalled, "Argo has not gone on after step start of Workflow quickstart within 10m0s")
+	w.wantFailed(scope.ReasonArgoStalled, "Argo has not gone on after step start of Workflow quickstart within 10m0s")
 	if w.shutdown() != "Terminate" {
 		t.Error("the workflow would go on once Argo is back")
 	}
@@ -92,7 +95,7 @@ func TestARunWhoseStepsSomebodyElseResumesIsNoSuccess(t *testing.T) {
 		w.must(w.api.Update(t.Context(), u))
 		w.argo()
 	}
-	w.wantFailed(ReasonWorkflowFailed, "the workflow came to step collect before the run was over")
+	w.wantFailed(scope.ReasonWorkflowFailed, "the workflow came to step collect before the run was over")
 	if w.experiment().Status.Results == nil {
 		t.Error("what was measured is not analysed")
 	}
@@ -117,12 +120,12 @@ func TestAStepWhosePodCannotStartIsReportedAndEnds(t *testing.T) {
 	if w.shutdown() != "" {
 		t.Error("the workflow is ended before the registry had time to come back")
 	}
-	w.clock.Step(stepPodTimeout)
+	w.clock.Step(collection.StepPodTimeout)
 	w.until("terminated", func(*v1alpha1.Experiment) bool { return w.shutdown() == "Terminate" })
 	u = w.workflow()
 	w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))
 	w.must(w.api.Update(t.Context(), u))
-	w.wantFailed(ReasonWorkflowFailed, why)
+	w.wantFailed(scope.ReasonWorkflowFailed, why)
 }
 
 func TestActionsThatNobodyReportsAreNamedInOneIncident(t *testing.T) {
@@ -139,7 +142,7 @@ func TestActionsThatNobodyReportsAreNamedInOneIncident(t *testing.T) {
 
 func TestALossIsNeverRoundedToNone(t *testing.T) {
 	for percent, received := range map[string]int64{"100": 100000, "99.99": 99999, "99.9": 99900, "0": 0} {
-		if got := Headline(&runapi.Results{Messages: runapi.Messages{Expected: 100000, Received: received}}).DeliveredPercent; got != percent {
+		if got := headline.Of(&runapi.Results{Messages: runapi.Messages{Expected: 100000, Received: received}}).DeliveredPercent; got != percent {
 			t.Errorf("%d of 100000 deliveries are %q %%, want %q", received, got, percent)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/testhealth"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // healthOf is an object's health without the message.
@@ -35,7 +36,7 @@ func (w *world) healthHistory(steps int, do ...func(*v1alpha1.Experiment)) (seen
 		for _, act := range do {
 			act(e)
 		}
-		if finished(e.Status.Phase) {
+		if scope.Finished(e.Status.Phase) {
 			break
 		}
 		w.step()

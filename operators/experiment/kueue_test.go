@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -21,6 +19,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // kueueModule has the definitions of Kueue's objects.
@@ -56,7 +56,7 @@ func plainWorld(t *testing.T, config *rest.Config, change func(*v1alpha1.Experim
 	}
 	w.must(api.Create(t.Context(), ethernet()))
 	w.addHost()
-	w.reconciler = &Reconciler{Client: uncachedReads{Client: api, live: api}, Live: api, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: testOptions()}
+	w.reconciler = &Reconciler{Client: objects.UncachedReads{Client: api, Live: api}, Live: api, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: testOptions()}
 	w.apply(change)
 	return w
 }
@@ -75,7 +75,7 @@ func (w *world) reconciled() *v1alpha1.Experiment {
 
 func (w *world) workload() *unstructured.Unstructured {
 	w.t.Helper()
-	kind, err := w.reconciler.kueueKind()
+	kind, err := w.reconciler.parts().workloads.Kind()
 	w.must(err)
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
@@ -115,11 +115,11 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 		}
 	}
 	e := w.reconciled()
-	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c == nil || c.Reason != ReasonKueueMissing || !strings.Contains(c.Message, "spec.queueName") {
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c == nil || c.Reason != scope.ReasonKueueMissing || !strings.Contains(c.Message, "spec.queueName") {
 		t.Fatalf("without Kueue, Accepted is %+v", c)
 	}
 	installKueue(t, config)
-	admitted(w.reconciled(), ReasonWaitingForKueue, "LocalQueue nor")
+	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "LocalQueue nor")
 	first := w.workload()
 	if priority, _, _ := unstructured.NestedInt64(first.Object, "spec", "priority"); priority != 7 {
 		t.Errorf("the Workload has priority %d, want 7", priority)
@@ -133,18 +133,18 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 		t.Errorf("the Workload asks for %d pods, want one for each of %d nodes", count, w.experiment().Status.Nodes.Total)
 	}
 	w.edit(func(e *v1alpha1.Experiment) { e.Spec.Priority = 8 })
-	admitted(w.reconciled(), ReasonWaitingForKueue, "")
+	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "")
 	if again := w.workload(); again.GetUID() == first.GetUID() {
 		t.Error("an experiment that was edited keeps the Workload of what it was")
 	}
 	w.setWorkloadCondition("QuotaReserved", "False", "insufficient quota for cpu")
-	admitted(w.reconciled(), ReasonWaitingForKueue, "insufficient quota for cpu")
+	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "insufficient quota for cpu")
 	w.setWorkloadCondition("Evicted", "True", "preempted")
-	admitted(w.reconciled(), ReasonWaitingForKueue, "evicted it before it started: preempted")
+	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "evicted it before it started: preempted")
 	inactive := w.workload()
 	w.must(unstructured.SetNestedField(inactive.Object, false, "spec", "active"))
 	w.must(w.api.Update(t.Context(), inactive))
-	if admitted(w.reconciled(), ReasonKueueInactive, "is not active"); !meta.IsStatusConditionTrue(w.experiment().Status.Conditions, v1alpha1.ConditionStalled) {
+	if admitted(w.reconciled(), scope.ReasonKueueInactive, "is not active"); !meta.IsStatusConditionTrue(w.experiment().Status.Conditions, v1alpha1.ConditionStalled) {
 		t.Error("a deactivated one is not stalled, though only a person can help")
 	}
 	inactive = w.workload()
@@ -163,36 +163,10 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 		w.reconciled()
 	}
 	e = w.experiment()
-	if c := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); e.Status.Phase != v1alpha1.PhaseFailed || c.Reason != ReasonEvicted || !strings.Contains(c.Message, "preempted by a larger one") {
+	if c := meta.FindStatusCondition(e.Status.Conditions, scope.ConditionFailure); e.Status.Phase != v1alpha1.PhaseFailed || c.Reason != scope.ReasonEvicted || !strings.Contains(c.Message, "preempted by a larger one") {
 		t.Errorf("phase %s, Failure %+v once Kueue has evicted it", e.Status.Phase, c)
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(inactive), inactive); client.IgnoreNotFound(err) != nil || err == nil && inactive.GetDeletionTimestamp().IsZero() {
 		t.Errorf("the Workload stays when the run is over: %v", err)
-	}
-}
-
-func TestAWorkloadHasEightPodSetsAtMostThatHoldAllNodes(t *testing.T) {
-	var pods []*corev1.Pod
-	for i := range 12 {
-		for range i + 1 {
-			requests := corev1.ResourceList{corev1.ResourceCPU: quantity([]string{"10m", "900m"}[i%2]), corev1.ResourceMemory: *resource.NewQuantity(int64(12-i)<<20, resource.BinarySI)}
-			pods = append(pods, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "i", Resources: corev1.ResourceRequirements{Requests: requests}}}}})
-		}
-	}
-	sets, err := podSets(pods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := int64(0)
-	for _, set := range sets {
-		count += set.(map[string]any)["count"].(int64)
-	}
-	last := sets[len(sets)-1].(map[string]any)
-	if len(sets) != maxPodSets || count != int64(len(pods)) {
-		t.Errorf("%d pod sets hold %d of %d pods", len(sets), count, len(pods))
-	}
-	containers, _, _ := unstructured.NestedSlice(last, "template", "spec", "containers")
-	if cpu, _, _ := unstructured.NestedString(containers[0].(map[string]any), "resources", "requests", "cpu"); cpu != "900m" {
-		t.Errorf("the last set asks for cpu %s for each pod, want that of the largest", cpu)
 	}
 }

@@ -1,9 +1,7 @@
 package experiment
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +10,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // workflowOf creates another's Workflow with the run's name.
@@ -48,7 +47,7 @@ func TestAWorkflowOfSomebodyElseFailsTheRun(t *testing.T) {
 	w := newWorld(t)
 	w.noArgo = true
 	w.workflowOf(nil)
-	w.wantFailed(ReasonWorkflowNameTaken, "there is a Workflow quickstart that belongs to somebody else")
+	w.wantFailed(scope.ReasonWorkflowNameTaken, "there is a Workflow quickstart that belongs to somebody else")
 }
 
 func TestTheReportOfAnEarlierPodsAgentDoesNotCount(t *testing.T) {
@@ -68,35 +67,4 @@ func TestTheReportOfAnEarlierPodsAgentDoesNotCount(t *testing.T) {
 	}
 	w.noAgents, w.noKubelet = false, false
 	w.untilPhase(v1alpha1.PhaseRunning)
-}
-
-func TestTheDelayAfterRefusalsGrowsUntilAQuotaChanges(t *testing.T) {
-	var l quotaRefusals
-	now := start
-	var waits []string
-	for range 7 {
-		_, wait := l.add("a", now, "pods 1")
-		waits = append(waits, wait.String())
-		if got := l.retryIn("a", now.Add(wait-time.Second), "pods 1"); got != time.Second {
-			t.Errorf("a second before the next try it waits %s", got)
-		}
-		now = now.Add(wait)
-		if got := l.retryIn("a", now, "pods 1"); got != 0 {
-			t.Errorf("at the next try it waits %s", got)
-		}
-	}
-	if got := strings.Join(waits, " "); got != "15s 30s 1m0s 2m0s 4m0s 5m0s 5m0s" {
-		t.Errorf("waits %s", got)
-	}
-	l.add("a", now, "pods 1")
-	if got := l.retryIn("a", now, "pods 9"); got != 0 {
-		t.Errorf("waits %s although the quota has changed", got)
-	}
-	if got := l.retryIn("b", now, "pods 1"); got != 0 {
-		t.Errorf("another experiment waits %s", got)
-	}
-	l.forget("a")
-	if times, _ := l.add("a", now, "pods 1"); times != 1 {
-		t.Errorf("counts %d refusals after it was forgotten", times)
-	}
 }

@@ -16,8 +16,10 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/argo"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/run/argo"
+	"vignette.dev/vignette/operators/experiment/run/live"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 func lossOf(network string, loss v1alpha1.Percent) v1alpha1.RadioChange {
@@ -124,7 +126,7 @@ func TestALiveClusterIsUpUntilItIsStopped(t *testing.T) {
 	if e.Status.Phase != v1alpha1.PhaseRunning || e.Status.Step != argo.StepStop || e.Status.Message != "live cluster: up until it is stopped" || e.Status.Progress != "" {
 		t.Errorf("after 300 days: %+v", e.Status)
 	}
-	if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != ReasonLive {
+	if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != scope.ReasonLive {
 		t.Errorf("while it is up: %+v", ready)
 	}
 	w.wantNoWrites()
@@ -148,7 +150,7 @@ func TestAStopEndsAQueuedExperimentWhateverItWaitsFor(t *testing.T) {
 	w.must(w.api.Delete(t.Context(), ethernet()))
 	w.settle()
 	w.stop()
-	w.wantFailed(ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+	w.wantFailed(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
 }
 
 func TestNothingStartsAfterAStop(t *testing.T) {
@@ -200,7 +202,7 @@ func TestALiveChangeAppliesFromARecordedTime(t *testing.T) {
 	if len(planned) != 2 || planned[1].Name != "burst" || planned[1].AtNanoseconds != int64(at) || len(planned[1].Changes) != 2 {
 		t.Errorf("the run record has %+v", planned)
 	}
-	if owner := owningExperiment(burst); owner == nil || owner.UID != e.UID || owner.Controller != nil {
+	if owner := live.OwningExperiment(burst); owner == nil || owner.UID != e.UID || owner.Controller != nil {
 		t.Errorf("its owner is %+v", owner)
 	}
 	w.wantNoWrites()
@@ -420,7 +422,7 @@ func TestABaseAndADownlinkBelongTogether(t *testing.T) {
 			}
 			w.settle()
 			accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
-			if accepted.Reason != ReasonBaseMismatch || !strings.Contains(accepted.Message, c.want) {
+			if accepted.Reason != scope.ReasonBaseMismatch || !strings.Contains(accepted.Message, c.want) {
 				t.Errorf("Accepted is %+v, want %q", accepted, c.want)
 			}
 		})

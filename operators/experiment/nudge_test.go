@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/argo"
+	"vignette.dev/vignette/operators/experiment/run/argo"
 )
 
 // overlookResume makes Argo overlook the version of the workflow in which a step is over.
@@ -42,20 +42,20 @@ func TestArgoIsNudgedOnlyAfterSomeSecondsAndNotTwiceInOne(t *testing.T) {
 	w.noArgo = true
 	over := argo.Read(w.workflow()).Steps[argo.StepStart].Finished
 	var nudges []string
-	for w.clock.Since(over) < 3*nudgeAfter {
+	for w.clock.Since(over) < 3*argo.NudgeAfter {
 		w.reconcile()
-		at := w.workflow().GetAnnotations()[nudgedAnnotation]
+		at := w.workflow().GetAnnotations()[argo.NudgedAnnotation]
 		switch {
-		case at == "" && w.clock.Since(over) >= nudgeAfter+time.Second:
+		case at == "" && w.clock.Since(over) >= argo.NudgeAfter+time.Second:
 			t.Fatalf("no nudge %v after the step", w.clock.Since(over))
-		case at != "" && w.clock.Since(over) < nudgeAfter:
-			t.Fatalf("nudged after %v; want %v at least", w.clock.Since(over), nudgeAfter)
+		case at != "" && w.clock.Since(over) < argo.NudgeAfter:
+			t.Fatalf("nudged after %v; want %v at least", w.clock.Since(over), argo.NudgeAfter)
 		case at != "" && (len(nudges) == 0 || nudges[len(nudges)-1] != at):
 			nudges = append(nudges, at)
 		}
 		w.clock.Step(500 * time.Millisecond)
 	}
 	if len(nudges) != 2 {
-		t.Errorf("nudged at %v; want twice in %v", nudges, 3*nudgeAfter)
+		t.Errorf("nudged at %v; want twice in %v", nudges, 3*argo.NudgeAfter)
 	}
 }

@@ -12,6 +12,9 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/configmaps"
+	"vignette.dev/vignette/operators/experiment/nodes"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // withConfig makes the user's own program take a file and a variable from ConfigMap tracker.
@@ -43,10 +46,10 @@ func (w *world) wantNotAccepted(reason, message string) {
 
 func TestAnExperimentWaitsForItsConfigMapAndRecordsItsContent(t *testing.T) {
 	w := newWorld(t, withConfig)
-	w.wantNotAccepted(ReasonConfigMapNotFound, `spec.apps[5].env[1].configMap.name: Not found: "tracker"`)
+	w.wantNotAccepted(scope.ReasonConfigMapNotFound, `spec.apps[5].env[1].configMap.name: Not found: "tracker"`)
 	config := trackerConfig(map[string]string{"mode": "fast"})
 	w.must(w.api.Create(t.Context(), config))
-	w.wantNotAccepted(ReasonKeyNotFound, `spec.apps[5].files[0].configMap.key: Not found: "conf"`)
+	w.wantNotAccepted(scope.ReasonKeyNotFound, `spec.apps[5].files[0].configMap.key: Not found: "conf"`)
 	config.Data["conf"] = "port = 1\n"
 	w.must(w.api.Update(t.Context(), config))
 	e := w.untilPhase(v1alpha1.PhaseRunning)
@@ -88,7 +91,7 @@ func TestAConfigMapThatChangesWhileNodesStartFailsTheRun(t *testing.T) {
 			w.must(w.api.Update(t.Context(), config))
 			w.noAgents = false
 			if c.fails {
-				w.wantFailed(ReasonReferenceLost, "key conf of ConfigMap tracker was changed while the nodes were starting")
+				w.wantFailed(scope.ReasonReferenceLost, "key conf of ConfigMap tracker was changed while the nodes were starting")
 				return
 			}
 			e := w.untilPhase(v1alpha1.PhaseRunning)
@@ -102,7 +105,7 @@ func TestAConfigMapThatChangesWhileNodesStartFailsTheRun(t *testing.T) {
 func TestChangedContentsAreNamed(t *testing.T) {
 	before := []runapi.PlannedConfigMap{{Name: "a", Key: "x", ResourceVersion: "1", SHA256: "1"}, {Name: "a", Key: "y", ResourceVersion: "1", SHA256: "2"}}
 	now := []runapi.PlannedConfigMap{{Name: "a", Key: "x", ResourceVersion: "9", SHA256: "1"}}
-	if got := changedConfigMaps(before, now); !slices.Equal(got, []string{"key y of ConfigMap a"}) {
+	if got := configmaps.Changed(before, now); !slices.Equal(got, []string{"key y of ConfigMap a"}) {
 		t.Errorf("got %q; want key y only, which is gone", got)
 	}
 }
@@ -110,26 +113,26 @@ func TestChangedContentsAreNamed(t *testing.T) {
 func TestARuntimeErrorOfAContainerIsExplained(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "own", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `runc create failed: error mounting "/x/own/5" to rootfs at "/usr": not a directory`}}}}}}
-	reason, message := podTrouble(pod, start)
-	if want := "exit code 128 (StartError) (a file of the app has the path of a folder in its image"; reason != ReasonContainer || !strings.Contains(message, want) {
+	reason, message := nodes.PodTrouble(pod, start)
+	if want := "exit code 128 (StartError) (a file of the app has the path of a folder in its image"; reason != scope.ReasonContainer || !strings.Contains(message, want) {
 		t.Errorf("%s: %s; want %q in it", reason, message, want)
 	}
 }
 
 func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
 	for name, c := range map[string]struct{ kubelet, said, reason, want string }{
-		"no Secret":         {"CreateContainerConfigError", `secret "keys" not found`, ReasonSecretNotFound, "takes a variable from Secret keys, which is not in this namespace"},
-		"no key in it":      {"CreateContainerConfigError", `couldn't find key token in Secret team-nor/keys`, ReasonKeyNotFound, "key token of Secret keys, which has no such key"},
-		"a ConfigMap gone":  {"CreateContainerConfigError", `configmap "tracker" not found`, ReasonConfigMapNotFound, "from ConfigMap tracker, which is not in this namespace"},
-		"its key gone":      {"CreateContainerConfigError", `couldn't find key mode in ConfigMap team-nor/tracker`, ReasonKeyNotFound, "key mode of ConfigMap tracker"},
-		"a file on a path":  {"RunContainerError", `failed to create shim task: OCI runtime create failed: error mounting "/x" to rootfs at "/etc": not a directory`, ReasonContainer, "the path of a folder in its image"},
-		"wrong platform":    {"RunContainerError", `exec /vignette/bin/agent: exec format error`, ReasonContainer, "not built for this host's architecture"},
-		"something unheard": {"CreateContainerError", "no space left", ReasonContainer, "app tracker does not start: CreateContainerError: no space left"},
-		"no image":          {"ErrImagePull", "not found", ReasonImage, "image r/tracker:1: ErrImagePull: not found"},
+		"no Secret":         {"CreateContainerConfigError", `secret "keys" not found`, scope.ReasonSecretNotFound, "takes a variable from Secret keys, which is not in this namespace"},
+		"no key in it":      {"CreateContainerConfigError", `couldn't find key token in Secret team-nor/keys`, scope.ReasonKeyNotFound, "key token of Secret keys, which has no such key"},
+		"a ConfigMap gone":  {"CreateContainerConfigError", `configmap "tracker" not found`, scope.ReasonConfigMapNotFound, "from ConfigMap tracker, which is not in this namespace"},
+		"its key gone":      {"CreateContainerConfigError", `couldn't find key mode in ConfigMap team-nor/tracker`, scope.ReasonKeyNotFound, "key mode of ConfigMap tracker"},
+		"a file on a path":  {"RunContainerError", `failed to create shim task: OCI runtime create failed: error mounting "/x" to rootfs at "/etc": not a directory`, scope.ReasonContainer, "the path of a folder in its image"},
+		"wrong platform":    {"RunContainerError", `exec /vignette/bin/agent: exec format error`, scope.ReasonContainer, "not built for this host's architecture"},
+		"something unheard": {"CreateContainerError", "no space left", scope.ReasonContainer, "app tracker does not start: CreateContainerError: no space left"},
+		"no image":          {"ErrImagePull", "not found", scope.ReasonImage, "image r/tracker:1: ErrImagePull: not found"},
 	} {
 		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: c.kubelet, Message: c.said}}}}}}
-		reason, message := podTrouble(pod, start)
+		reason, message := nodes.PodTrouble(pod, start)
 		if reason != c.reason || !strings.Contains(message, c.want) || !strings.Contains(message, "app tracker") {
 			t.Errorf("%s: %s: %s; want %s: %s", name, reason, message, c.reason, c.want)
 		}
@@ -143,7 +146,7 @@ func TestAnInvalidScriptInAConfigMapIsNamedUntilItIsFixed(t *testing.T) {
 	})
 	config := trackerConfig(map[string]string{"flows.mgn": "0.0 LISTEN UDP 5000\n1.0 ON 1 UDP DTS hq/5000 PERIODIC [1 100]\n"})
 	w.must(w.api.Create(t.Context(), config))
-	w.wantNotAccepted(ReasonScriptInvalid, `line 2: ON: "DTS" is no option of a flow`)
+	w.wantNotAccepted(scope.ReasonScriptInvalid, `line 2: ON: "DTS" is no option of a flow`)
 	config.Data["flows.mgn"] = "0.0 LISTEN UDP 5000\n"
 	w.must(w.api.Update(t.Context(), config))
 	e := w.untilPhase(v1alpha1.PhaseRunning)
@@ -162,7 +165,7 @@ func TestAPayloadTooLargeForItsProtocolIsNamedUntilTheConfigMapIsFixed(t *testin
 	config := trackerConfig(nil)
 	config.BinaryData = map[string][]byte{"map.jpg": make([]byte, 70_000)}
 	w.must(w.api.Create(t.Context(), config))
-	w.wantNotAccepted(ReasonPayloadTooLarge, `publisher.payload: Invalid value: "file:tracker/map.jpg": messages have 70064 bytes: use 65000 at most with mqtt-udp`)
+	w.wantNotAccepted(scope.ReasonPayloadTooLarge, `publisher.payload: Invalid value: "file:tracker/map.jpg": messages have 70064 bytes: use 65000 at most with mqtt-udp`)
 	config.BinaryData["map.jpg"] = make([]byte, 60_000)
 	w.must(w.api.Update(t.Context(), config))
 	w.untilPhase(v1alpha1.PhaseRunning)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // allowed is the metadata of an object of the team that experiments may use.
@@ -53,9 +54,9 @@ func TestExperimentsUseOnlyWhatAnAdministratorAllows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := machineWorld(t, c.change)
 			w.must(w.api.Create(t.Context(), &v1alpha1.NodeTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "router"}, Spec: v1alpha1.NodeTemplateSpec{VM: c.template}}))
-			kind, missing, closed := "Secret", ReasonSecretNotFound, ReasonSecretNotAllowed
+			kind, missing, closed := "Secret", scope.ReasonSecretNotFound, scope.ReasonSecretNotAllowed
 			if _, claim := c.kind.(*corev1.PersistentVolumeClaim); claim {
-				kind, missing, closed = "PersistentVolumeClaim", ReasonDiskNotFound, ReasonDiskNotAllowed
+				kind, missing, closed = "PersistentVolumeClaim", scope.ReasonDiskNotFound, scope.ReasonDiskNotAllowed
 			}
 			w.wantNotAccepted(missing, c.path+`: Not found: "keys"`)
 			c.kind.SetNamespace(w.key.Namespace)
@@ -75,7 +76,7 @@ func TestASecretThatIsWithdrawnBeforeItsNodesStartEndsTheExperiment(t *testing.T
 	w.makeSecret("keys", map[string][]byte{"token": []byte("s3cret")})
 	w.untilPhase(v1alpha1.PhaseProvisioning)
 	w.must(w.api.Delete(t.Context(), &corev1.Secret{ObjectMeta: w.allowed("keys")}))
-	w.wantFailed(ReasonReferenceLost, `spec.apps[5].env[1].secret.name: Not found: "keys"`)
+	w.wantFailed(scope.ReasonReferenceLost, `spec.apps[5].env[1].secret.name: Not found: "keys"`)
 }
 
 func TestAnAdministratorMustAllowAnOpenClusterInterface(t *testing.T) {
@@ -98,7 +99,7 @@ func TestAnAdministratorMustAllowAnOpenClusterInterface(t *testing.T) {
 			namespace.Labels = map[string]string{"vignette.dev/management-network": "Isolated"}
 			w.must(w.api.Update(t.Context(), namespace))
 			if c.want != "" {
-				w.wantNotAccepted(ReasonOpenNotAllowed, c.want)
+				w.wantNotAccepted(scope.ReasonOpenNotAllowed, c.want)
 				w.must(w.api.Update(t.Context(), team(w.key.Namespace)))
 			}
 			w.untilPhase(v1alpha1.PhaseRunning)

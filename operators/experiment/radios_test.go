@@ -17,7 +17,10 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/run"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // radioNetwork is the current RadioNetwork of the experiment.
@@ -48,9 +51,9 @@ func (w *world) deleteFirst(apiVersion, kind string) {
 
 func TestADeletedObjectOfARunIsRestoredOrReportedOrNotNeeded(t *testing.T) {
 	for _, c := range []struct{ apiVersion, kind, failure, incident string }{
-		{"vignette.dev/v1alpha1", "RadioNetwork", ReasonRadioNetworkDeleted, ""},
-		{"argoproj.io/v1alpha1", "Workflow", ReasonWorkflowDeleted, ""},
-		{"v1", "Pod", "", incidentNodeFailed},
+		{"vignette.dev/v1alpha1", "RadioNetwork", scope.ReasonRadioNetworkDeleted, ""},
+		{"argoproj.io/v1alpha1", "Workflow", scope.ReasonWorkflowDeleted, ""},
+		{"v1", "Pod", "", nodes.IncidentNodeFailed},
 		{"v1", "ServiceAccount", "", ""},
 		{"rbac.authorization.k8s.io/v1", "RoleBinding", "", ""},
 		{"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "", ""}, // it is read only when a pod starts
@@ -104,7 +107,7 @@ func TestARunFailsWithAReasonIfARadioNetworkIsDeletedBeforeItStarts(t *testing.T
 		return len(pods) > 0 && len(pods[0].Spec.SchedulingGates) == 0
 	})
 	w.must(w.api.Delete(t.Context(), w.radioNetwork("wan")))
-	w.wantFailed(ReasonRadioNetworkDeleted, "was deleted while its nodes started")
+	w.wantFailed(scope.ReasonRadioNetworkDeleted, "was deleted while its nodes started")
 }
 
 func TestARunFailsWithAReasonIfSomebodyElseChangesItsRadios(t *testing.T) {
@@ -121,7 +124,7 @@ func TestARunFailsWithAReasonIfSomebodyElseChangesItsRadios(t *testing.T) {
 			network := w.radioNetwork("wan")
 			edit(&network.Spec)
 			w.must(w.api.Update(t.Context(), network))
-			w.wantFailed(ReasonRadioNetworkChanged, what)
+			w.wantFailed(scope.ReasonRadioNetworkChanged, what)
 		})
 	}
 }
@@ -136,7 +139,7 @@ func TestARefusalByRadiodFailsTheRunWithItsReason(t *testing.T) {
 			w := newWorld(t)
 			reach(w)
 			w.radioRefusal = refused
-			w.wantFailed(ReasonRadioRefused, ": "+refused)
+			w.wantFailed(scope.ReasonRadioRefused, ": "+refused)
 		})
 	}
 }
@@ -173,7 +176,7 @@ func TestRadiosThatDoNotWorkForLongAreRecordedOnce(t *testing.T) {
 	}
 	recorded := w.incidents()
 	want := "network lan on host n1: routing on lan: no buffer space"
-	if i := slices.IndexFunc(recorded, func(i runapi.Incident) bool { return i.Reason == want }); len(recorded) != 2 || i < 0 || recorded[i].What != incidentRadioTrouble || recorded[i].FromSeconds > 10 {
+	if i := slices.IndexFunc(recorded, func(i runapi.Incident) bool { return i.Reason == want }); len(recorded) != 2 || i < 0 || recorded[i].What != run.IncidentRadioTrouble || recorded[i].FromSeconds > 10 {
 		t.Errorf("incidents %+v; want one for each of the two networks, from its beginning on", recorded)
 	}
 }
@@ -200,7 +203,7 @@ func TestARadioThatIsSwitchedOffIsRecorded(t *testing.T) {
 	network.Spec.Silent = true
 	w.must(w.api.Update(t.Context(), network))
 	w.untilPhase(v1alpha1.PhaseSucceeded)
-	if recorded := w.incidents(); len(recorded) != 1 || recorded[0].What != incidentRadioSilenced || ptr.Deref(recorded[0].ToSeconds, 0) != 0 {
+	if recorded := w.incidents(); len(recorded) != 1 || recorded[0].What != run.IncidentRadioSilenced || ptr.Deref(recorded[0].ToSeconds, 0) != 0 {
 		t.Errorf("incidents %+v; want the silence, once", recorded)
 	}
 }
@@ -208,7 +211,7 @@ func TestARadioThatIsSwitchedOffIsRecorded(t *testing.T) {
 func TestARunForWhichTheArchiveHasNoRoomFailsBeforeItsNodesStart(t *testing.T) {
 	w := newWorld(t)
 	w.server.full = "the runs of namespace team-nor have 5.00 GiB of 5.00 GiB"
-	w.wantFailed(ReasonArchiveFull, "the archive is full: the runs of namespace team-nor have 5.00 GiB of 5.00 GiB")
+	w.wantFailed(scope.ReasonArchiveFull, "the archive is full: the runs of namespace team-nor have 5.00 GiB of 5.00 GiB")
 }
 
 func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
@@ -225,10 +228,10 @@ func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
 	for _, i := range w.incidents() {
 		recorded[i.What] = i.Reason
 	}
-	if got := recorded[incidentAppFailed]; !strings.Contains(got, "(OOMKilled): it needed more memory than its limit") {
+	if got := recorded[nodes.IncidentAppFailed]; !strings.Contains(got, "(OOMKilled): it needed more memory than its limit") {
 		t.Errorf("the app without memory: %q", got)
 	}
-	if got := recorded[incidentEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
+	if got := recorded[nodes.IncidentEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
 		t.Errorf("the node without disk: %q", got)
 	}
 }
@@ -243,7 +246,7 @@ func TestASecretOfBrokersThatIsDeletedWhileNodesStartIsNamed(t *testing.T) {
 	secret := w.secrets()[0]
 	w.must(w.api.Delete(t.Context(), &secret))
 	w.clock.Step(testOptions().ProvisioningDeadline + time.Minute)
-	w.wantFailed(ReasonReferenceLost, "Secret "+secret.Name+", with certificates and passwords of brokers, was deleted while the nodes started")
+	w.wantFailed(scope.ReasonReferenceLost, "Secret "+secret.Name+", with certificates and passwords of brokers, was deleted while the nodes started")
 }
 
 func TestTheAPIServerRefusesChangesOfARunsRadios(t *testing.T) {

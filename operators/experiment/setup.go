@@ -8,6 +8,7 @@ import (
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -25,7 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/nodes"
+	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/run/live"
 )
 
 // CacheOptions limit what the manager caches: pods, attachments and workflows of experiments only, RadioNetworks of
@@ -87,18 +91,18 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 	workflow := &unstructured.Unstructured{}
 	workflow.SetGroupVersionKind(render.WorkflowKind)
 	for _, object := range []client.Object{&v1alpha1.LiveChange{}, &v1alpha1.Capture{}} {
-		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, experimentField, experimentIndex); err != nil {
+		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, live.ExperimentField, live.ExperimentIndex); err != nil {
 			return err
 		}
 	}
 	for _, object := range []client.Object{&corev1.Pod{}, &nadv1.NetworkAttachmentDefinition{}, &v1alpha1.RadioNetwork{}} {
-		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, uidField, uidIndex); err != nil {
+		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, objects.UIDField, objects.UIDIndex); err != nil {
 			return err
 		}
 	}
 	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedExperiments), handler.EnqueueRequestsFromMapFunc(r.nextInQueue)
-	r.queue.wakeups = make(chan event.GenericEvent, 2*maxWakeups)
-	r.starts.limit, r.creations.limit = maxStarting, max(concurrent/2, 1)
+	parts := r.parts()
+	parts.provisioner.Starts.Starting, parts.provisioner.Starts.Creating = maxStarting, max(concurrent/2, 1)
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	experiments := ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
@@ -117,17 +121,16 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		Watches(&corev1.ResourceQuota{}, next).
 		Watches(&corev1.Node{}, next, builder.WithPredicates(capacityChanges())).
 		Watches(&v1alpha1.Experiment{}, next, builder.WithPredicates(roomChanges())).
-		WatchesRawSource(source.Channel(r.queue.wakeups, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(parts.wakeups, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
 		})
-	if r.RunUpdates == nil {
+	if parts.updates == nil {
 		return experiments.Complete(r)
 	}
-	r.runUpdates = newUpdateFeed(r.RunUpdates, r.Clock.Now)
-	experiments.WatchesRawSource(source.Channel(r.runUpdates.wakeups, &handler.EnqueueRequestForObject{}))
-	return errors.Join(manager.Add(r.runUpdates), experiments.Complete(r))
+	experiments.WatchesRawSource(source.Channel(parts.updates.Wakeups, &handler.EnqueueRequestForObject{}))
+	return errors.Join(manager.Add(parts.updates), experiments.Complete(r))
 }
 
 // maxStarting experiments may start at once. That keeps a cluster busy, and each is still ready in time.
@@ -162,27 +165,9 @@ func (h batchedHandler) Delete(ctx context.Context, e event.DeleteEvent, q reque
 	h.EventHandler.Delete(ctx, e, delayedQueue{q})
 }
 
-// uidField indexes objects by their experiments' UIDs, so that a list does not scan the pods of all experiments.
-const uidField = "metadata.labels." + v1alpha1.LabelExperimentUID
-
-// uidIndex is the value of uidField.
-func uidIndex(object client.Object) []string {
-	return []string{object.GetLabels()[v1alpha1.LabelExperimentUID]}
-}
-
-// selectOwnedBy selects the objects whose label has the experiment's UID. The index is for caches, the label for the API server.
-func selectOwnedBy(e *v1alpha1.Experiment, namespace string) []client.ListOption {
-	return []client.ListOption{
-		client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)}, client.MatchingFields{uidField: string(e.UID)},
-	}
-}
-
-// experimentIndex is the value of experimentField.
-func experimentIndex(object client.Object) []string { return []string{namedExperiment(object)} }
-
 // experimentNamed is the experiment that a LiveChange or Capture names, whether it exists or not.
 func experimentNamed(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: namedExperiment(object)}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: live.NamedExperiment(object)}}}
 }
 
 // queuedExperiments are the queued experiments that an object may affect: those of its namespace, or all.
@@ -201,7 +186,7 @@ func (r *Reconciler) queuedExperiments(ctx context.Context, object client.Object
 
 // nextInQueue are the queued experiments that must check whether an object's change has made room.
 func (r *Reconciler) nextInQueue(_ context.Context, object client.Object) (requests []reconcile.Request) {
-	for _, key := range r.queue.nextToCheck(object.GetNamespace()) {
+	for _, key := range r.parts().admitter.Queue.NextToCheck(object.GetNamespace()) {
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 	}
 	return requests
@@ -234,8 +219,8 @@ func networkTroubles() predicate.Predicate {
 			if !ok || !alsoOK {
 				return false
 			}
-			was, _ := radioRefusal(before)
-			is, _ := radioRefusal(after)
+			was, _ := nodes.RadioRefusal(before)
+			is, _ := nodes.RadioRefusal(after)
 			return is != was
 		},
 	}
@@ -261,4 +246,30 @@ func roomChanges() predicate.Predicate {
 			return ok && alsoOK && before.Status.Phase != after.Status.Phase
 		},
 	}
+}
+
+// experimentOfEMANEPod is the experiment of an EMANE pod, by labels that the operator has set.
+func experimentOfEMANEPod(_ context.Context, object client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.Kind != "RadioNetwork" {
+		return nil
+	}
+	labels := object.GetLabels()
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: labels[v1alpha1.LabelExperimentNamespace], Name: labels[v1alpha1.LabelExperiment]}}}
+}
+
+// experimentOfLauncher is the experiment of a virtual machine's pod, by labels that KubeVirt copies from the machine.
+func experimentOfLauncher(_ context.Context, object client.Object) []reconcile.Request {
+	if !render.IsLauncher(object) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[v1alpha1.LabelExperiment]}}}
+}
+
+// templateUsers are the queued experiments that may use a template: those of its namespace, or all if it is the platform's.
+func (r *Reconciler) templateUsers(ctx context.Context, object client.Object) []reconcile.Request {
+	if object.GetNamespace() == r.Options.Render.Namespace {
+		object = &v1alpha1.NodeTemplate{}
+	}
+	return r.queuedExperiments(ctx, object)
 }

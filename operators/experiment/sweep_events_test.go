@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // everyKind of which an event wakes the operator.
@@ -83,7 +84,7 @@ func TestLostEventsCostABoundedTimeOnly(t *testing.T) {
 				if late := w.clock.Since(w.began) - time.Minute - took; late > maxDelay {
 					t.Errorf("it took %s longer than with all events, want at most %s", late, maxDelay)
 				}
-				if e := w.experiment(); e != nil && !finished(e.Status.Phase) {
+				if e := w.experiment(); e != nil && !scope.Finished(e.Status.Phase) {
 					t.Errorf("phase %s: %s", e.Status.Phase, e.Status.Message)
 				}
 				if left := slices.DeleteFunc(w.objects(), func(o string) bool { return o == "Workflow quickstart" }); len(left) > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // cachedKinds are those whose caches lag, one at a time and all together.
@@ -101,7 +102,7 @@ func (w *world) wantEnd(deleted bool) {
 	w.t.Helper()
 	w.atMoment = nil
 	w.mirror.thaw()
-	w.clock.Step(finishedResyncInterval) // the next reconciliation finds what caches showed too late
+	w.clock.Step(scope.FinishedResyncInterval) // the next reconciliation finds what caches showed too late
 	w.settle()
 	var left []string
 	for name, object := range w.inServer() {

@@ -29,6 +29,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // parallelWorlds is how many worlds of a sweep run at once. Each mostly waits for the API server.
@@ -143,7 +144,7 @@ func (w *world) watchPlan(before, after runapi.Plan) {
 	if before.T0 != nil && (after.T0 == nil || !after.T0.Equal(*before.T0)) {
 		w.t.Errorf("the plan's T0 was %s and is now %v", before.T0, after.T0)
 	}
-	if order(after.Phase) < order(before.Phase) || finished(before.Phase) && after.Phase != before.Phase {
+	if order(after.Phase) < order(before.Phase) || scope.Finished(before.Phase) && after.Phase != before.Phase {
 		w.t.Errorf("the plan went from %s back to %s", before.Phase, after.Phase)
 	}
 	ids := map[string]bool{}

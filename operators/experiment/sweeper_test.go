@@ -4,12 +4,14 @@ import (
 	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/google/go-cmp/cmp"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/cleanup"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 func TestRadioNetworksWithoutTheirExperimentAreSweptAndNoOthers(t *testing.T) {
@@ -24,7 +26,7 @@ func TestRadioNetworksWithoutTheirExperimentAreSweptAndNoOthers(t *testing.T) {
 		w.must(w.api.Create(t.Context(), orphan))
 	}
 	before := w.objects()
-	w.must((&Sweeper{Client: w.api, Live: w.api, Namespace: platform}).Sweep(t.Context()))
+	w.must((&cleanup.Sweeper{Client: w.api, Live: w.api, Namespace: platform}).Sweep(t.Context()))
 	var left []string
 	for _, object := range before {
 		if object != "RadioNetwork of-a-namesake" && object != "RadioNetwork of-nobody" {
@@ -49,11 +51,11 @@ func (l listed) Runs(context.Context, string, string) (all []runapi.RunSummary, 
 func TestTheArchiveGetsAMissedDeletion(t *testing.T) {
 	w := newWorld(t)
 	e := w.untilPhase(v1alpha1.PhaseRunning)
-	sweeper := &Sweeper{Client: w.api, Live: w.api, Namespace: platform, Archive: listed{w.server}}
+	sweeper := &cleanup.Sweeper{Client: w.api, Live: w.api, Namespace: platform, Archive: listed{w.server}}
 	phase := func() v1alpha1.ExperimentPhase { return w.server.states[string(e.UID)].Plan.Phase }
 	w.must(sweeper.SweepArchive(t.Context()))
 	before := phase()
-	if finished(before) {
+	if scope.Finished(before) {
 		t.Fatalf("the run of an existing experiment is %s in the archive", before)
 	}
 	w.server.down = true

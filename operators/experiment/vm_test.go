@@ -22,7 +22,11 @@ import (
 
 	"vignette.dev/vignette/internal/guestconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/nodes"
+	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/provisioning"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // kubeVirtFinalizer is KubeVirt's finalizer of every machine.
@@ -167,7 +171,7 @@ func (w *world) typed(u *unstructured.Unstructured) *kubevirtv1.VirtualMachineIn
 
 func (w *world) updateVM(vm *kubevirtv1.VirtualMachineInstance) {
 	w.t.Helper()
-	u, err := unstructuredVM(vm)
+	u, err := objects.UnstructuredVM(vm)
 	w.must(err)
 	w.tolerate(w.api.Update(w.t.Context(), u))
 }
@@ -290,7 +294,7 @@ func TestAMachineThatEndsBeforeT0FailsTheExperimentWithItsConsole(t *testing.T) 
 		return len(w.secrets()) > 0 && w.vm("nor").Status.Phase == kubevirtv1.Running
 	})
 	w.endVM("nor", kubevirtv1.Failed)
-	w.wantFailed(ReasonNodeFailed, "node nor: its virtual machine ended before the experiment started; its console's last lines: Booting | [    1.0] Kernel panic - not syncing: VFS")
+	w.wantFailed(scope.ReasonNodeFailed, "node nor: its virtual machine ended before the experiment started; its console's last lines: Booting | [    1.0] Kernel panic - not syncing: VFS")
 }
 
 func (w *world) endVM(node string, phase kubevirtv1.VirtualMachineInstancePhase) {
@@ -319,7 +323,7 @@ func TestAMachineWithADiskOfTheUserMayTakeLongerToStart(t *testing.T) {
 	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
 		t.Errorf("after the deadline for platform disks: %s, %s", e.Status.Phase, e.Status.Message)
 	}
-	w.clock.Step(ownDiskBootTime)
+	w.clock.Step(provisioning.OwnDiskBootTime)
 	w.untilPhase(v1alpha1.PhaseFailed)
 }
 
@@ -359,7 +363,7 @@ func TestAGuestThatHangsIsANamedLoss(t *testing.T) {
 	w.server.unreachable = map[string]bool{"nor/hub": true, "nor/nor-units": true}
 	w.untilFinished()
 	incidents := w.server.states[string(w.experiment().UID)].Incidents
-	if len(incidents) == 0 || incidents[0].Node != "nor" || incidents[0].What != incidentNodeFailed || !strings.Contains(incidents[0].Reason, "Kernel panic - not syncing") || incidents[0].FromSeconds > 3 {
+	if len(incidents) == 0 || incidents[0].Node != "nor" || incidents[0].What != nodes.IncidentNodeFailed || !strings.Contains(incidents[0].Reason, "Kernel panic - not syncing") || incidents[0].FromSeconds > 3 {
 		t.Errorf("incidents %+v", incidents)
 	}
 }
@@ -414,7 +418,7 @@ func TestVirtualMachinesNeedKubeVirtAndTheirDisks(t *testing.T) {
 	none := meta.NewDefaultRESTMapper(nil)
 	w.reconciler.Client = withMapper{w.reconciler.Client, none}
 	e := w.until("not accepted", notAccepted)
-	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != ReasonKubeVirtMissing || !strings.Contains(c.Message, "spec.nodes[0].runtime") {
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != scope.ReasonKubeVirtMissing || !strings.Contains(c.Message, "spec.nodes[0].runtime") {
 		t.Errorf("condition %+v", c)
 	}
 	w.restart() // KubeVirt is installed now, so the experiment is accepted
@@ -422,7 +426,7 @@ func TestVirtualMachinesNeedKubeVirtAndTheirDisks(t *testing.T) {
 
 	w = machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM.PersistentVolumeClaim = "firmware" })
 	e = w.until("not accepted", notAccepted)
-	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != ReasonDiskNotFound || !strings.Contains(c.Message, `spec.nodes[0].vm.persistentVolumeClaim: Not found: "firmware"`) {
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != scope.ReasonDiskNotFound || !strings.Contains(c.Message, `spec.nodes[0].vm.persistentVolumeClaim: Not found: "firmware"`) {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -430,7 +434,7 @@ func TestVirtualMachinesNeedKubeVirtAndTheirDisks(t *testing.T) {
 func TestATemplateOfTheNamespacePrecedesThePlatforms(t *testing.T) {
 	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &v1alpha1.VirtualMachine{Template: "router"} })
 	e := w.until("not accepted", notAccepted)
-	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != ReasonTemplateNotFound || !strings.Contains(c.Message, `spec.nodes[0].vm.template: Not found: "router"`) {
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != scope.ReasonTemplateNotFound || !strings.Contains(c.Message, `spec.nodes[0].vm.template: Not found: "router"`) {
 		t.Errorf("condition %+v", c)
 	}
 	for namespace, memory := range map[string]v1alpha1.MemorySize{platform: "1Gi", w.key.Namespace: "768Mi"} {
@@ -488,7 +492,7 @@ func TestAHostThatRefusesAMachineIsNamed(t *testing.T) {
 		Message: `needs a privileged namespace to run: pods is forbidden: violates PodSecurity "restricted:latest"`,
 	}}
 	w.updateVM(vm)
-	w.wantFailed(ReasonPodRefused, "node nor: KubeVirt cannot create the pod of its virtual machine: "+vm.Status.Conditions[0].Message)
+	w.wantFailed(scope.ReasonPodRefused, "node nor: KubeVirt cannot create the pod of its virtual machine: "+vm.Status.Conditions[0].Message)
 }
 
 func TestAConsoleThatCannotBeReadKeepsTheReason(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // secretMachine gives the first node, a machine, an app that takes a variable from key token of Secret keys.
@@ -63,7 +64,7 @@ func TestATeamsSecretReachesItsMachineWithoutTheOperator(t *testing.T) {
 }
 
 func TestAKeyThatAGuestDoesNotFindFailsAsForAPod(t *testing.T) {
-	for reason, want := range map[string]string{runapi.ReasonKeyNotFound: ReasonKeyNotFound, "whatever a team's agent says": ReasonAppFailed, "": ReasonAppFailed} {
+	for reason, want := range map[string]string{runapi.ReasonKeyNotFound: scope.ReasonKeyNotFound, "whatever a team's agent says": scope.ReasonAppFailed, "": scope.ReasonAppFailed} {
 		w := machineWorld(t, secretMachine)
 		w.makeSecret("keys", nil)
 		const message = "node nor: app tracker takes variable TOKEN from key token of Secret keys, which has no such key"
@@ -130,5 +131,5 @@ func TestTheExperimentFailsIfItsClientsSecretIsGone(t *testing.T) {
 			w.must(w.api.Delete(t.Context(), &secret))
 		}
 	}
-	w.wantFailed(ReasonReferenceLost, "which clients of brokers with security need, was deleted: create the experiment again")
+	w.wantFailed(scope.ReasonReferenceLost, "which clients of brokers with security need, was deleted: create the experiment again")
 }

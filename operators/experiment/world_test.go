@@ -36,8 +36,11 @@ import (
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
-	"vignette.dev/vignette/operators/experiment/argo"
+	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/run/argo"
+	"vignette.dev/vignette/operators/experiment/run/live"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 const platform = "vignette-system"
@@ -168,8 +171,8 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000), options: testOptions()}
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e, team(e.Namespace))...).
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}, &v1alpha1.LiveChange{}, &v1alpha1.Capture{}).
-		WithIndex(&v1alpha1.LiveChange{}, experimentField, experimentIndex).WithIndex(&v1alpha1.Capture{}, experimentField, experimentIndex).
-		WithIndex(&corev1.Pod{}, uidField, uidIndex).WithIndex(&nadv1.NetworkAttachmentDefinition{}, uidField, uidIndex).WithIndex(&v1alpha1.RadioNetwork{}, uidField, uidIndex).
+		WithIndex(&v1alpha1.LiveChange{}, live.ExperimentField, live.ExperimentIndex).WithIndex(&v1alpha1.Capture{}, live.ExperimentField, live.ExperimentIndex).
+		WithIndex(&corev1.Pod{}, objects.UIDField, objects.UIDIndex).WithIndex(&nadv1.NetworkAttachmentDefinition{}, objects.UIDField, objects.UIDIndex).WithIndex(&v1alpha1.RadioNetwork{}, objects.UIDField, objects.UIDIndex).
 		WithRESTMapper(withKubeVirt()).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.withUID}).Build()
 	w.server = &server{world: w, states: map[string]*runapi.State{}}
@@ -357,7 +360,7 @@ func (w *world) untilPhase(phase v1alpha1.ExperimentPhase) *v1alpha1.Experiment 
 
 func (w *world) untilFinished() *v1alpha1.Experiment {
 	w.t.Helper()
-	return w.until("finished", func(e *v1alpha1.Experiment) bool { return finished(e.Status.Phase) })
+	return w.until("finished", func(e *v1alpha1.Experiment) bool { return scope.Finished(e.Status.Phase) })
 }
 
 // settle steps until the operator writes no more.

@@ -32,7 +32,9 @@ import (
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment"
+	"vignette.dev/vignette/operators/experiment/cleanup"
 	"vignette.dev/vignette/operators/experiment/events"
+	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/metrics"
 	"vignette.dev/vignette/operators/scenario"
 )
@@ -230,7 +232,7 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	experiments.Console = experiment.Console(kube)
+	experiments.Console = nodes.NewConsole(kube)
 	if err := experiments.SetupWithManager(manager, c.concurrent); err != nil {
 		return err
 	}
@@ -245,7 +247,7 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := c.registerCampaigns(manager, token); err != nil {
 		return err
 	}
-	sweeper := &experiment.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute, Archive: archive}
+	sweeper := &cleanup.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute, Archive: archive}
 	if err := manager.Add(sweeper); err != nil {
 		return err
 	}

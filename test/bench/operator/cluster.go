@@ -23,8 +23,8 @@ import (
 
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/argo"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/run/argo"
 )
 
 // cluster simulates radiod and Argo, and observes experiments.

@@ -1,0 +1,188 @@
+// Package admission accepts an experiment whose spec and references are valid, and admits it once its queue, or Kueue, has
+// room for all of its nodes. It takes back an experiment whose nodes a quota refuses.
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/admission/references"
+	"vignette.dev/vignette/operators/experiment/kueue"
+	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/queue"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/scope"
+)
+
+// Admitter accepts and admits experiments.
+type Admitter struct {
+	Objects    *objects.Objects
+	References *references.Resolver
+	Workloads  *kueue.Workloads
+	Queue      *Queue
+
+	// kueueChecks are the times of the last checks of the Workloads of started experiments.
+	kueueChecks checkTimes
+}
+
+// Forget forgets what is remembered of an experiment that is past admission, and how often it was refused once its nodes
+// are ready. A deleted one also leaves the queue.
+func (a *Admitter) Forget(s *scope.Scope) {
+	uid, deleted := s.Experiment.UID, !s.Experiment.DeletionTimestamp.IsZero()
+	starts := s.Phase() == "" || s.Phase() == v1alpha1.PhaseQueued || s.Phase() == v1alpha1.PhaseProvisioning
+	if deleted || !starts {
+		a.Queue.refusals.forget(uid)
+	}
+	if deleted {
+		a.Queue.forget(uid)
+	}
+}
+
+// recheckInterval is the time until a missing ConfigMap, Secret or claim is looked for again, as users wait for it.
+const recheckInterval = 5 * time.Second
+
+// acceptedMessage is the message about an accepted experiment, with warnings about what is probably unintended.
+func acceptedMessage(s *scope.Scope) string {
+	message := "every reference is valid"
+	for _, warning := range render.SpecWarnings(s.RenderInput(), s.Waveforms, s.Scenario) {
+		message += "; " + warning.Error()
+	}
+	return message
+}
+
+// Accept sets the Accepted condition. Until it is true, nothing is created.
+func (a *Admitter) Accept(ctx context.Context, s *scope.Scope) (bool, error) {
+	status := &s.Experiment.Status
+	switch s.Phase() {
+	case "":
+		status.Phase = v1alpha1.PhaseQueued
+		s.NormalEvent(string(v1alpha1.PhaseQueued), "waiting to be admitted")
+		if s.Experiment.Spec.Stop {
+			s.RequeueAfter(0)
+			return true, nil
+		}
+	case v1alpha1.PhaseQueued:
+		if s.Experiment.Spec.Stop { // a stop does not wait for references
+			s.Fail(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+			s.Finish(v1alpha1.PhaseFailed, s.Failure().Message)
+			return true, nil
+		}
+	case v1alpha1.PhaseProvisioning:
+		if len(s.Findings) > 0 {
+			s.Fail(scope.ReasonReferenceLost, "%s", describeFindings(s.Findings))
+		}
+		return s.JustFailed, nil
+	default:
+		return false, nil
+	}
+	if err := a.References.CheckSubnets(ctx, s); err != nil {
+		return true, err
+	}
+	s.SetNodes(0, len(s.Topology.Nodes))
+	if len(s.Findings) == 0 {
+		s.SetCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, scope.ReasonAccepted, acceptedMessage(s))
+		return false, nil
+	}
+	status.Message = describeFindings(s.Findings)
+	if s.SetCondition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.Findings[0].Reason, status.Message) {
+		s.WarningEvent("NotAccepted", "%s", status.Message)
+	}
+	s.RequeueAfter(time.Minute) // cluster ranges are not watched
+	notWatched := []string{scope.ReasonConfigMapNotFound, scope.ReasonKeyNotFound, scope.ReasonScriptInvalid, scope.ReasonPayloadTooLarge,
+		scope.ReasonSecretNotFound, scope.ReasonSecretNotAllowed, scope.ReasonDiskNotFound, scope.ReasonDiskNotAllowed, scope.ReasonOpenNotAllowed}
+	if slices.Contains(notWatched, s.Findings[0].Reason) {
+		s.RequeueAfter(recheckInterval)
+	}
+	return true, nil
+}
+
+func describeFindings(findings []scope.Finding) string {
+	messages := make([]string, len(findings))
+	for i, f := range findings {
+		messages[i] = f.Message
+	}
+	return scope.Shorten(strings.Join(messages, "; "))
+}
+
+// Admit admits a queued experiment once it is the first of its queue and there is room for all of its nodes.
+func (a *Admitter) Admit(ctx context.Context, s *scope.Scope) (bool, error) {
+	if s.Phase() != v1alpha1.PhaseQueued {
+		return false, nil
+	}
+	if s.Experiment.Spec.QueueName != "" {
+		return a.admitByKueue(ctx, s)
+	}
+	if err := a.Workloads.Leave(ctx, s.Experiment); err != nil {
+		return true, err
+	}
+	decision, decided, err := a.Queue.decision(ctx, s)
+	if err != nil || !decided {
+		return true, err
+	}
+	s.Experiment.Status.Queue = queueStatus(&decision)
+	if !decision.Admitted {
+		a.stayQueued(s, &decision)
+		return true, nil
+	}
+	beginProvisioning(s, decision.Message)
+	return true, nil
+}
+
+// stayQueued keeps the experiment in the queue and reports why. Only a new reason makes an event, because the message
+// may change often.
+func (a *Admitter) stayQueued(s *scope.Scope, decision *queue.Decision) {
+	if decision.Reason == queue.ReasonQuotaRefused { // the message of the refusal stays
+		s.RequeueAfter(a.Queue.refusals.retryInUnchanged(s.Experiment.UID, s.Now))
+		return
+	}
+	status := &s.Experiment.Status
+	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAdmitted)
+	isNew := before == nil || before.Reason != decision.Reason
+	status.Message = decision.Message
+	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, decision.Reason, decision.Message)
+	if isNew {
+		s.WarningEvent(decision.Reason, "%s", decision.Message)
+	}
+}
+
+// beginProvisioning admits the experiment and starts its provisioning.
+func beginProvisioning(s *scope.Scope, message string) {
+	status := &s.Experiment.Status
+	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionTrue, queue.ReasonAdmitted, message)
+	s.NormalEvent(queue.ReasonAdmitted, "%s", message)
+	now := metav1.NewTime(s.Now)
+	status.Phase, status.StartTime, status.Message, status.Queue = v1alpha1.PhaseProvisioning, &now, scope.CreatingNodes, nil
+	if !s.Timeline.Live() {
+		status.Progress = "0%"
+	}
+	// Objects are created only in the next reconciliation, because the written phase is what freezes the spec.
+}
+
+// TakeBack queues an experiment again whose nodes a quota has refused, and deletes the created ones, because it must have
+// all nodes or none.
+func (a *Admitter) TakeBack(ctx context.Context, s *scope.Scope) (bool, error) {
+	if s.QuotaRefused == nil {
+		return false, nil
+	}
+	quotas, err := a.Queue.quotaFingerprint(ctx, s.Experiment)
+	if err != nil {
+		return true, err
+	}
+	times, wait := a.Queue.refusals.add(s.Experiment.UID, s.Now, quotas)
+	a.Queue.forget(s.Experiment.UID)
+	status := &s.Experiment.Status
+	message := scope.Shorten(fmt.Sprintf("not all nodes could be created, so all were deleted (refused %s; next try in %s, or when a quota changes): %v", timesInWords(times), wait, s.QuotaRefused))
+	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
+	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, queue.ReasonQuotaRefused, message)
+	s.WarningEvent(queue.ReasonQuotaRefused, "%s", message)
+	s.RequeueAfter(wait)
+	_, err = a.Objects.DeleteNodes(ctx, s)
+	return true, err
+}

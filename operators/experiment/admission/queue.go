@@ -1,0 +1,505 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/queue"
+	"vignette.dev/vignette/operators/experiment/render"
+	needs "vignette.dev/vignette/operators/experiment/requirements"
+	"vignette.dev/vignette/operators/experiment/scope"
+	"vignette.dev/vignette/operators/experiment/topology"
+	"vignette.dev/vignette/operators/experiment/wakeup"
+	"vignette.dev/vignette/operators/freshness"
+)
+
+const (
+	// minQueueInterval is the shortest time between two decisions on the queue.
+	minQueueInterval = time.Second
+	// otherPodsMaxAge is the maximum age of the list of pods that belong to no experiment.
+	otherPodsMaxAge = 5 * time.Second
+	// admissionWriteTime is how long the write of an admission may take.
+	admissionWriteTime = 10 * time.Second
+	// maxWakeups is how many experiments one decision wakes. The others check regularly anyway.
+	maxWakeups = 200
+)
+
+// Queue is the queue's state between two reconciliations. It follows from the cluster and is computed again after a
+// restart. (If very unequal pods can be placed in many ways, the first may then be planned on other hosts, and later.)
+type Queue struct {
+	// Client reads from caches, Live from the API server.
+	Client client.Client
+	Live   client.Reader
+	Clock  clock.PassiveClock
+	// Render and StartLead decide what an experiment takes, and for how long.
+	Render    render.Options
+	StartLead time.Duration
+	// Templates of an experiment's machines, with a fingerprint.
+	Templates func(*v1alpha1.Experiment) (map[string]v1alpha1.VirtualMachine, string)
+	// Written knows the newest versions of experiments.
+	Written *freshness.Versions
+	// Wakeups are requests to decide on others.
+	Wakeups wakeup.Channel
+
+	refusals      quotaRefusals
+	mu            sync.Mutex
+	resourceKinds *queue.ResourceKinds
+	requirements  map[types.UID]requirements
+	// justAdmitted are the times of admissions that the caches do not show yet.
+	justAdmitted map[types.UID]time.Time
+	// otherPods are the pods that belong to no experiment.
+	otherPods       []corev1.Pod
+	otherPodsListed time.Time
+
+	// decisions are the last ones, from decidedAt. They took so long to make.
+	decidedAt time.Time
+	took      time.Duration
+	decisions map[types.UID]queueDecision
+	// outdated means that something has happened since that may have made room.
+	outdated bool
+	// first of the cluster and firstInNamespace are woken if there may be room.
+	first            []types.NamespacedName
+	firstInNamespace map[string]types.NamespacedName
+}
+
+// requirements of an experiment follow from its spec.
+type requirements struct {
+	generation int64
+	// templates is the fingerprint of the templates used.
+	templates string
+	demand    *queue.Demand
+	nodes     int
+	// beforeT0 is the time from admission to T0, afterT0 that from T0 until the nodes are gone. For a live cluster afterT0
+	// is queue.Forever. afterStop is the time from a stop until the nodes are gone.
+	beforeT0, afterT0, afterStop time.Duration
+}
+
+func (n requirements) duration() time.Duration {
+	whole := needs.Requirements{BeforeT0: n.beforeT0, AfterT0: n.afterT0}
+	return whole.Duration()
+}
+
+type queueDecision struct {
+	queue.Decision
+	generation int64
+}
+
+// holdRoom reserves the room of an experiment that Kueue has admitted.
+func (l *Queue) holdRoom(uid types.UID, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.noteAdmitted(uid, now)
+}
+
+// noteAdmitted records an admission whose write the caches do not show yet. The lock is held.
+func (l *Queue) noteAdmitted(uid types.UID, now time.Time) {
+	if l.justAdmitted == nil {
+		l.justAdmitted = map[types.UID]time.Time{}
+	}
+	l.justAdmitted[uid] = now
+}
+
+// forget removes an experiment that holds no room, so that an old decision does not admit it again.
+func (l *Queue) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.justAdmitted, uid)
+	delete(l.requirements, uid)
+	delete(l.decisions, uid)
+}
+
+// requirementsOf returns the requirements of an experiment, false if its spec is invalid.
+func (l *Queue) requirementsOf(e *v1alpha1.Experiment) (requirements, bool) {
+	templates, fingerprint := l.Templates(e)
+	if known, found := l.requirements[e.UID]; found && known.generation == e.Generation && known.templates == fingerprint {
+		return known, known.demand != nil
+	}
+	n := requirements{generation: e.Generation, templates: fingerprint}
+	if needed, ok := needs.Of(e, l.Render, templates, l.StartLead); ok {
+		n.nodes, n.demand = len(needed.Pods), l.resourceKinds.DemandOf(needed.Pods)
+		n.beforeT0, n.afterT0, n.afterStop = needed.BeforeT0, needed.AfterT0, needed.AfterStop
+	}
+	l.requirements[e.UID] = n
+	return n, n.demand != nil
+}
+
+// missingDemand is the demand of an experiment's missing pods.
+func (l *Queue) missingDemand(e *v1alpha1.Experiment, existing map[string]bool) *queue.Demand {
+	t, errs := topology.Expand(&e.Spec)
+	if len(errs) > 0 {
+		return nil
+	}
+	templates, _ := l.Templates(e)
+	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: l.Render, Templates: templates})
+	return l.resourceKinds.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return existing[p.Labels[v1alpha1.LabelNode]] }))
+}
+
+// decision returns the last decision on an experiment, or a new one if that is too old. It returns none if the last is
+// too recent for a new one. An admitted experiment holds its room from here on, whatever the caches show.
+func (l *Queue) decision(ctx context.Context, s *scope.Scope) (decision queue.Decision, decided bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := s.Experiment
+	delete(l.justAdmitted, e.UID) // it is still in the queue, so the write of its admission failed
+	age := s.Now.Sub(l.decidedAt)
+	fresh := l.decisions != nil && age >= 0 && age < l.interval()
+	if !fresh {
+		if err := l.decide(ctx, s); err != nil {
+			return decision, false, err
+		}
+	}
+	known, found := l.decisions[e.UID]
+	if !found || known.generation != e.Generation {
+		s.RequeueAfter(max(l.interval()-age, minQueueInterval))
+		return decision, false, nil
+	}
+	if known.Admitted {
+		l.noteAdmitted(e.UID, s.Now)
+		return known.Decision, true, nil
+	}
+	s.RequeueAfter(l.recheckAfter(known.Position))
+	if l.outdated {
+		s.RequeueAfter(l.interval() - age)
+	}
+	return known.Decision, true, nil
+}
+
+// interval between two decisions, so that a long queue takes a tenth of the operator's time at most.
+func (l *Queue) interval() time.Duration { return max(minQueueInterval, 10*l.took) }
+
+// decide decides on all queued experiments and wakes those whose status changes.
+func (l *Queue) decide(ctx context.Context, s *scope.Scope) error {
+	began := l.Clock.Now()
+	if l.resourceKinds == nil {
+		l.resourceKinds, l.requirements = queue.NewResourceKinds(), map[types.UID]requirements{}
+	}
+	b := snapshotter{Queue: l, s: s, now: s.Now, runs: map[types.UID]*queue.Run{}, started: map[types.UID]*v1alpha1.Experiment{}, nodesWithPods: map[types.UID]map[string]bool{}}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	decisions := queue.Decide(&b.snapshot)
+	l.outdated = false
+	l.decidedAt, l.decisions, l.first, l.firstInNamespace = s.Now, make(map[types.UID]queueDecision, len(decisions)), nil, map[string]types.NamespacedName{}
+	order := make([]int, len(decisions))
+	for i := range decisions {
+		order[i] = i
+		l.decisions[b.waiting[i].UID] = queueDecision{decisions[i], b.waiting[i].Generation}
+	}
+	position := func(i int) int { return cmp.Or(decisions[i].Position, len(decisions)+1) } // an experiment that cannot start comes last
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(position(a), position(b)) })
+	woken := 0
+	for _, i := range order {
+		e := b.waiting[i]
+		l.noteFirst(client.ObjectKeyFromObject(e))
+		if woken < maxWakeups && e.UID != s.Experiment.UID && changesStatus(e, &decisions[i]) {
+			woken++
+			l.Wakeups.Wake(client.ObjectKeyFromObject(e))
+		}
+	}
+	l.took = l.Clock.Since(began)
+	return nil
+}
+
+// noteFirst records the first experiment of the cluster and of each namespace. It is called in the queue's order.
+func (l *Queue) noteFirst(key types.NamespacedName) {
+	if len(l.first) == 0 {
+		l.first = append(l.first, key)
+	}
+	if _, found := l.firstInNamespace[key.Namespace]; !found {
+		l.firstInNamespace[key.Namespace] = key
+	}
+}
+
+// NextToCheck returns the experiments to wake if there may be new room in a namespace, or in the cluster if it is empty.
+// The first one decides for all and wakes the others as needed.
+func (l *Queue) NextToCheck(namespace string) (keys []types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outdated = true
+	if first, found := l.firstInNamespace[namespace]; found {
+		keys = append(keys, first)
+	}
+	return append(keys, l.first...)
+}
+
+// changesStatus reports whether a decision changes an experiment's status.
+func changesStatus(e *v1alpha1.Experiment, v *queue.Decision) bool {
+	if v.Admitted {
+		return true
+	}
+	condition := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+	if v.Reason == queue.ReasonQuotaRefused {
+		return !equalQueueStatus(e.Status.Queue, queueStatus(v))
+	}
+	return condition == nil || condition.Reason != v.Reason || condition.Message != v.Message || !equalQueueStatus(e.Status.Queue, queueStatus(v))
+}
+
+func equalQueueStatus(a, b *v1alpha1.QueueStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Position == b.Position && a.ExpectedStart.Equal(b.ExpectedStart)
+}
+
+// queueStatus is the status of a decision, nil if the experiment has no place in the queue.
+func queueStatus(v *queue.Decision) *v1alpha1.QueueStatus {
+	if v.Position == 0 || v.Admitted {
+		return nil
+	}
+	status := &v1alpha1.QueueStatus{Position: roundPosition(v.Position)}
+	if !v.ExpectedStart.IsZero() {
+		start := metav1.NewTime(v.ExpectedStart.Add(time.Minute - 1).Truncate(time.Minute))
+		status.ExpectedStart = &start
+	}
+	return status
+}
+
+// roundPosition rounds a position beyond 10 up to one digit and zeros. If a queue of 10 000 advances by one, only 37
+// statuses change.
+func roundPosition(position int) int32 {
+	unit := 1
+	for position > 10*unit {
+		unit *= 10
+	}
+	return int32(min((position+unit-1)/unit*unit, math.MaxInt32))
+}
+
+// recheckAfter is the time until an experiment checks the queue by itself. One that is far back, or cannot start, checks
+// less often, because the first wakes it as needed.
+func (l *Queue) recheckAfter(position int) time.Duration {
+	if position == 0 {
+		position = len(l.decisions)
+	}
+	return roomCheckInterval * time.Duration(1+position/50)
+}
+
+// snapshotter builds the queue's snapshot of the cluster from the caches.
+type snapshotter struct {
+	*Queue
+	s        *scope.Scope
+	now      time.Time
+	snapshot queue.Snapshot
+	cluster  *queue.Cluster
+	waiting  []*v1alpha1.Experiment
+	started  map[types.UID]*v1alpha1.Experiment
+	runs     map[types.UID]*queue.Run
+	// nodesWithPods are the nodes of each experiment that have pods, by label, because KubeVirt chooses names of its own.
+	nodesWithPods map[types.UID]map[string]bool
+	claimed       map[string]queue.Claim
+}
+
+func (b *snapshotter) build(ctx context.Context) error {
+	var experiments v1alpha1.ExperimentList
+	var nodes corev1.NodeList
+	var quotas corev1.ResourceQuotaList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&experiments, &nodes, &quotas, &pods} {
+		var options []client.ListOption
+		if list == &pods {
+			options = append(options, client.HasLabels{v1alpha1.LabelExperimentUID})
+		}
+		if err := b.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+			return err
+		}
+	}
+	if err := b.listOtherPods(ctx); err != nil {
+		return err
+	}
+	b.snapshot = queue.Snapshot{Now: b.now, Kinds: b.resourceKinds, Quotas: map[string][]queue.Quota{}}
+	b.claimed = map[string]queue.Claim{}
+	b.sortExperiments(experiments.Items, quotas.Items)
+	b.cluster = b.resourceKinds.ClusterOf(nodes.Items)
+	for i := range b.otherPods {
+		b.cluster.Add(&b.otherPods[i])
+	}
+	b.placePods(pods.Items)
+	b.placeMissingPods()
+	b.snapshot.Hosts = b.cluster.Hosts
+	b.addQuotas(quotas.Items)
+	for _, uid := range scope.SortedKeys(b.runs) {
+		if run := b.runs[uid]; len(run.Holds) > 0 || run.Claim != (queue.Claim{}) {
+			b.snapshot.Runs = append(b.snapshot.Runs, *run)
+		}
+	}
+	return nil
+}
+
+// listOtherPods lists the pods that belong to no experiment. They are needed only while an experiment waits, so they are not
+// cached.
+func (b *snapshotter) listOtherPods(ctx context.Context) error {
+	l := b.Queue
+	if age := b.now.Sub(l.otherPodsListed); !l.otherPodsListed.IsZero() && age >= 0 && age < otherPodsMaxAge {
+		return nil
+	}
+	none, err := labels.NewRequirement(v1alpha1.LabelExperimentUID, selection.DoesNotExist, nil)
+	if err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := b.Live.List(ctx, &pods, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*none)}); err != nil {
+		return err
+	}
+	l.otherPods = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return podEnded(&p) })
+	l.otherPodsListed = b.now
+	return nil
+}
+
+func podEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// sortExperiments separates the experiments that wait from those that hold room.
+func (b *snapshotter) sortExperiments(experiments []v1alpha1.Experiment, quotas []corev1.ResourceQuota) {
+	fingerprints := map[string]string{}
+	for i := range experiments {
+		e := &experiments[i]
+		if e.UID == b.s.Experiment.UID {
+			e = b.s.Experiment
+		}
+		switch {
+		case b.holdsRoom(e):
+			b.addRun(e)
+		case needs.Waits(e):
+			n, ok := b.requirementsOf(e)
+			if !ok {
+				continue
+			}
+			if _, found := fingerprints[e.Namespace]; !found {
+				fingerprints[e.Namespace] = fingerprintQuotas(quotas, e.Namespace)
+			}
+			b.waiting = append(b.waiting, e)
+			waiter := queue.Waiter{Identity: identity(e), Demand: n.demand, Duration: n.duration(), Refused: b.refusals.retryIn(e.UID, b.now, fingerprints[e.Namespace]) > 0}
+			if last, found := b.decisions[e.UID]; found && last.generation == e.Generation {
+				waiter.Reservation = last.Reservation
+			}
+			b.snapshot.Waiters = append(b.snapshot.Waiters, waiter)
+		}
+	}
+}
+
+func identity(e *v1alpha1.Experiment) queue.Identity {
+	return queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
+}
+
+// holdsRoom reports whether an experiment is admitted, even if the caches do not show it yet.
+func (b *snapshotter) holdsRoom(e *v1alpha1.Experiment) bool {
+	since, admitted := b.justAdmitted[e.UID]
+	if e.Status.Phase != v1alpha1.PhaseQueued && e.Status.Phase != "" {
+		delete(b.justAdmitted, e.UID)
+		return true
+	}
+	if admitted && b.Written.IsCurrent(e) && b.now.Sub(since) > admissionWriteTime {
+		delete(b.justAdmitted, e.UID)
+		return false
+	}
+	return admitted
+}
+
+// addRun adds a run. placePods adds what it holds.
+func (b *snapshotter) addRun(e *v1alpha1.Experiment) {
+	run := &queue.Run{Identity: identity(e), Started: b.now}
+	if e.Status.StartTime != nil {
+		run.Started = e.Status.StartTime.Time
+	}
+	b.started[e.UID], b.runs[e.UID] = e, run
+	if scope.Finished(e.Status.Phase) || !e.DeletionTimestamp.IsZero() {
+		delete(b.requirements, e.UID)
+		run.Ends = b.now
+		return
+	}
+	n, ok := b.requirementsOf(e)
+	switch {
+	case !ok:
+		run.Ends = b.now
+	case e.Status.Phase == v1alpha1.PhaseCollecting || e.Status.Phase == v1alpha1.PhaseAnalysing || e.Spec.Stop:
+		run.Ends = b.now.Add(n.afterStop)
+	case n.afterT0 == queue.Forever:
+	case e.Status.T0 != nil:
+		run.Ends = e.Status.T0.Add(n.afterT0)
+	default:
+		run.Ends = run.Started.Add(n.duration())
+	}
+}
+
+// placePods adds the pods of experiments to their hosts. Unscheduled ones are placed where the scheduler may put them.
+func (b *snapshotter) placePods(pods []corev1.Pod) {
+	unscheduled := map[types.UID][]*corev1.Pod{}
+	for i := range pods {
+		pod := &pods[i]
+		uid := types.UID(pod.Labels[v1alpha1.LabelExperimentUID])
+		run := b.runs[uid]
+		if run != nil && pod.Namespace == run.Namespace {
+			if b.nodesWithPods[uid] == nil {
+				b.nodesWithPods[uid] = map[string]bool{}
+			}
+			b.nodesWithPods[uid][pod.Labels[v1alpha1.LabelNode]] = true
+		}
+		if podEnded(pod) {
+			continue
+		}
+		if run != nil && pod.Namespace == run.Namespace {
+			run.Claim = run.Claim.Plus(queue.ClaimOf(&pod.Spec))
+		}
+		if pod.Spec.NodeName == "" {
+			unscheduled[uid] = append(unscheduled[uid], pod)
+			continue
+		}
+		if held, ok := b.cluster.Add(pod); ok && run != nil {
+			run.Holds = append(run.Holds, held)
+		}
+	}
+	for _, uid := range scope.SortedKeys(unscheduled) {
+		holds := b.cluster.Place(b.resourceKinds.DemandOf(unscheduled[uid]))
+		if run := b.runs[uid]; run != nil {
+			run.Holds = append(run.Holds, holds...)
+		}
+	}
+}
+
+// placeMissingPods places the pods that admitted experiments have not created yet, so that nobody else gets their room.
+func (b *snapshotter) placeMissingPods() {
+	for _, uid := range scope.SortedKeys(b.started) {
+		e, run := b.started[uid], b.runs[uid]
+		starting := e.Status.Phase == v1alpha1.PhaseProvisioning || e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == ""
+		if !starting && e.Status.Phase != v1alpha1.PhaseRunning || !e.DeletionTimestamp.IsZero() {
+			continue
+		}
+		claim := queue.Claim{queue.ClaimPods: queue.WorkflowPods}
+		if n, ok := b.requirementsOf(e); ok && starting && len(b.nodesWithPods[uid]) < n.nodes {
+			if demand := b.missingDemand(e, b.nodesWithPods[uid]); demand != nil {
+				run.Holds = append(run.Holds, b.cluster.Place(demand)...)
+				claim = demand.Claim // which includes the workflow's pod
+			}
+		}
+		run.Claim = run.Claim.Plus(claim)
+		b.claimed[run.Namespace] = b.claimed[run.Namespace].Plus(claim)
+	}
+}
+
+func (b *snapshotter) addQuotas(quotas []corev1.ResourceQuota) {
+	of := map[string][]corev1.ResourceQuota{}
+	for _, quota := range quotas {
+		of[quota.Namespace] = append(of[quota.Namespace], quota)
+	}
+	for namespace, list := range of {
+		counted := queue.QuotasOf(list)
+		for i := range counted {
+			counted[i].Used = counted[i].Used.Plus(b.claimed[namespace])
+		}
+		b.snapshot.Quotas[namespace] = counted
+	}
+}

@@ -1,0 +1,105 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// roomCheckInterval is the time between two checks for room, for changes that no watch reports.
+const roomCheckInterval = 15 * time.Second
+
+// quotaRefusals count how often the API server refused pods for which there seemed to be room. Only the API server can
+// evaluate a scoped quota, or one that a LimitRange's defaults use up. Each refusal delays the next try further, until a
+// quota changes. A restart resets the counts.
+type quotaRefusals struct {
+	mu           sync.Mutex
+	byExperiment map[types.UID]quotaRefusal
+}
+
+type quotaRefusal struct {
+	times int
+	until time.Time
+	// quotas is the fingerprint of the namespace's quotas at that time.
+	quotas string
+}
+
+// maxRetryDelay is the longest time between two tries.
+const maxRetryDelay = 5 * time.Minute
+
+// add counts one more refusal. It returns the number of refusals and how long to wait.
+func (l *quotaRefusals) add(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byExperiment == nil {
+		l.byExperiment = map[types.UID]quotaRefusal{}
+	}
+	times = l.byExperiment[uid].times + 1
+	wait = min(roomCheckInterval<<min(times-1, 8), maxRetryDelay)
+	l.byExperiment[uid] = quotaRefusal{times: times, until: now.Add(wait), quotas: quotas}
+	return times, wait
+}
+
+// retryIn returns the time until the next try, 0 if it may be made now.
+func (l *quotaRefusals) retryIn(uid types.UID, now time.Time, quotas string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, found := l.byExperiment[uid]
+	if !found || last.quotas != quotas {
+		return 0
+	}
+	return max(last.until.Sub(now), 0)
+}
+
+// retryInUnchanged returns the time until the next try if no quota changes.
+func (l *quotaRefusals) retryInUnchanged(uid types.UID, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.byExperiment[uid].until.Sub(now), 0)
+}
+
+func (l *quotaRefusals) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byExperiment, uid)
+}
+
+// quotaFingerprint describes what the namespace's quotas allow, without what is used of them.
+func (l *Queue) quotaFingerprint(ctx context.Context, e *v1alpha1.Experiment) (string, error) {
+	var quotas corev1.ResourceQuotaList
+	if err := l.Client.List(ctx, &quotas, client.InNamespace(e.Namespace)); err != nil {
+		return "", err
+	}
+	return fingerprintQuotas(quotas.Items, e.Namespace), nil
+}
+
+func fingerprintQuotas(quotas []corev1.ResourceQuota, namespace string) string {
+	var words []string
+	for _, quota := range quotas {
+		if quota.Namespace != namespace {
+			continue
+		}
+		for name, hard := range quota.Spec.Hard {
+			words = append(words, fmt.Sprintf("%s %s %s %v", quota.UID, name, hard.String(), quota.Spec.Scopes))
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, "\n")
+}
+
+// timesInWords returns "once" or the number of times.
+func timesInWords(times int) string {
+	if times == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", times)
+}

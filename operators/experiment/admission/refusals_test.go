@@ -1,0 +1,38 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheDelayAfterRefusalsGrowsUntilAQuotaChanges(t *testing.T) {
+	var l quotaRefusals
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var waits []string
+	for range 7 {
+		_, wait := l.add("a", now, "pods 1")
+		waits = append(waits, wait.String())
+		if got := l.retryIn("a", now.Add(wait-time.Second), "pods 1"); got != time.Second {
+			t.Errorf("a second before the next try it waits %s", got)
+		}
+		now = now.Add(wait)
+		if got := l.retryIn("a", now, "pods 1"); got != 0 {
+			t.Errorf("at the next try it waits %s", got)
+		}
+	}
+	if got := strings.Join(waits, " "); got != "15s 30s 1m0s 2m0s 4m0s 5m0s 5m0s" {
+		t.Errorf("waits %s", got)
+	}
+	l.add("a", now, "pods 1")
+	if got := l.retryIn("a", now, "pods 9"); got != 0 {
+		t.Errorf("waits %s although the quota has changed", got)
+	}
+	if got := l.retryIn("b", now, "pods 1"); got != 0 {
+		t.Errorf("another experiment waits %s", got)
+	}
+	l.forget("a")
+	if times, _ := l.add("a", now, "pods 1"); times != 1 {
+		t.Errorf("counts %d refusals after it was forgotten", times)
+	}
+}

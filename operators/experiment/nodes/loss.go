@@ -1,0 +1,113 @@
+package nodes
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Incidents of losses.
+const (
+	IncidentNodeFailed = "NodeFailed"
+	IncidentEvicted    = "Evicted"
+	IncidentAppFailed  = "AppFailed"
+)
+
+// Loss is the failure of a node, or of one of its apps, in a running experiment.
+type Loss struct {
+	Node string
+	// App is empty if the whole node is lost.
+	App          string
+	What, Reason string
+	// At is when it happened, zero if unknown.
+	At time.Time
+}
+
+// Losses finds the losses in the status of the pods and virtual machines.
+func Losses(t *topology.Topology, pods map[string]*corev1.Pod, vms map[string]*kubevirtv1.VirtualMachineInstance) (found []Loss) {
+	for _, node := range t.Nodes {
+		pod := pods[node.Name]
+		if node.IsVM() {
+			if l := vmLoss(node.Name, vms[node.Name], pod); l != nil {
+				found = append(found, *l)
+			}
+			continue
+		}
+		if l := LossOf(node.Name, pod); l != nil {
+			found = append(found, *l)
+			continue
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			if ended := status.State.Terminated; ended != nil {
+				found = append(found, Loss{Node: node.Name, App: status.Name, What: IncidentAppFailed,
+					Reason: "app " + status.Name + ": " + describeEnd(ended), At: ended.FinishedAt.Time})
+			}
+		}
+	}
+	return found
+}
+
+// LossOf finds the end of a pod, nil while it runs.
+func LossOf(node string, pod *corev1.Pod) *Loss {
+	switch {
+	case pod == nil:
+		return &Loss{Node: node, What: IncidentNodeFailed, Reason: "its pod is gone"}
+	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+		l := &Loss{Node: node, What: IncidentNodeFailed, Reason: "its pod has ended", At: lastEnd(pod)}
+		if pod.Status.Reason != "" {
+			l.Reason += ": " + pod.Status.Reason + " " + pod.Status.Message
+		}
+		if pod.Status.Reason == IncidentEvicted {
+			l.What = IncidentEvicted
+		}
+		return l
+	case !pod.DeletionTimestamp.IsZero():
+		return &Loss{Node: node, What: IncidentNodeFailed, Reason: "its pod was deleted", At: deletedAt(pod)}
+	}
+	return nil
+}
+
+// deletedAt is when the deletion was requested. The pod's timestamp is the end of the grace period.
+func deletedAt(pod *corev1.Pod) time.Time {
+	grace := int64(0)
+	if pod.DeletionGracePeriodSeconds != nil {
+		grace = *pod.DeletionGracePeriodSeconds
+	}
+	return pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+}
+
+func lastEnd(pod *corev1.Pod) (at time.Time) {
+	for _, status := range pod.Status.ContainerStatuses {
+		if ended := status.State.Terminated; ended != nil && ended.FinishedAt.After(at) {
+			at = ended.FinishedAt.Time
+		}
+	}
+	return at
+}
+
+// vmLoss finds the end of a virtual machine. A guest that shuts down is lost like one that fails.
+func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) *Loss {
+	l := &Loss{Node: node, What: IncidentNodeFailed}
+	if launcher != nil {
+		l.At = lastEnd(launcher)
+	}
+	switch {
+	case launcher != nil && launcher.Status.Reason == IncidentEvicted:
+		return LossOf(node, launcher)
+	case vm == nil:
+		l.Reason = "its virtual machine is gone"
+	case !vm.DeletionTimestamp.IsZero():
+		l.Reason, l.At = "its virtual machine was deleted", vm.DeletionTimestamp.Add(-time.Duration(ptr.Deref(vm.DeletionGracePeriodSeconds, 0))*time.Second)
+	case vm.Status.Phase == kubevirtv1.Failed:
+		l.Reason = "its virtual machine has failed" + inParentheses(vm.Status.Reason)
+	case vm.Status.Phase == kubevirtv1.Succeeded:
+		l.Reason = "its guest has shut down"
+	default:
+		return LossOf(node, launcher)
+	}
+	return l
+}

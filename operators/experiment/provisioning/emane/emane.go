@@ -1,0 +1,206 @@
+// Package emane creates a pod of EMANE for each network with that engine and host of its members.
+package emane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/nodes"
+	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/scope"
+)
+
+// Scenarios is the server's store of compiled scenarios.
+type Scenarios interface {
+	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
+}
+
+// Pods of EMANE.
+type Pods struct {
+	Objects *objects.Objects
+	// Scenarios returns compiled scenarios, whose antenna profiles EMANE needs as files.
+	Scenarios Scenarios
+}
+
+// Ensure creates an EMANE pod for each host of a network's members, once all members are scheduled. It passes the
+// pods' UIDs to radiod.
+func (p *Pods) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
+	if !s.UsesEMANE() {
+		return false, nil
+	}
+	networks, err := p.Objects.RadioNetworks(ctx, s)
+	if err != nil {
+		return true, err
+	}
+	for i := range networks {
+		network := &networks[i]
+		hosts := membersByHost(network, s.Pods)
+		if network.Spec.Engine != v1alpha1.EngineEMANE || hosts == nil {
+			continue
+		}
+		pods := []v1alpha1.EMANEPod{}
+		// All hosts of a network share them, and a scenario may be large. Where all pods exist nothing is fetched.
+		antennas := sync.OnceValues(func() (*emane.Antennas, error) { return p.antennasOf(ctx, s, network) })
+		for _, host := range scope.SortedKeys(hosts) {
+			uid, err := p.ensurePod(ctx, s, network, host, hosts[host], antennas)
+			if err != nil || s.JustFailed {
+				return true, err
+			}
+			if uid == "" {
+				return false, nil // the pod is still to come
+			}
+			pods = append(pods, v1alpha1.EMANEPod{Host: host, PodUID: uid})
+		}
+		if slices.Equal(network.Spec.EMANE, pods) {
+			continue
+		}
+		before := network.DeepCopy()
+		network.Spec.EMANE = pods
+		if err := p.Objects.Client.Patch(ctx, network, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// membersByHost are a network's members by host, nil while a pod of them is not scheduled.
+func membersByHost(network *v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) map[string][]v1alpha1.Member {
+	hosts := map[string][]v1alpha1.Member{}
+	for _, member := range network.Spec.Members {
+		pod := pods[member.Node]
+		if pod == nil || pod.UID != member.PodUID || pod.Spec.NodeName == "" {
+			return nil
+		}
+		hosts[pod.Spec.NodeName] = append(hosts[pod.Spec.NodeName], member)
+	}
+	return hosts
+}
+
+// ensurePod returns the UID of a network's pod on a host, empty while it must wait for it. It calls antennasOf only if it
+// creates the pod.
+func (p *Pods) ensurePod(ctx context.Context, s *scope.Scope, network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member,
+	antennasOf func() (*emane.Antennas, error)) (types.UID, error) {
+	var existing corev1.Pod
+	key := types.NamespacedName{Namespace: network.Namespace, Name: render.EMANEPodName(network.Name, host)}
+	err := p.Objects.Client.Get(ctx, key, &existing)
+	if apierrors.IsNotFound(err) {
+		err = p.Objects.Live.Get(ctx, key, &existing) // the cache may be behind
+	}
+	if err == nil && !metav1.IsControlledBy(&existing, network) {
+		s.Experiment.Status.Message = fmt.Sprintf("waiting for the deletion of pod %s of an earlier network", existing.Name)
+		s.RequeueAfter(scope.PollInterval)
+		return "", nil
+	}
+	if err == nil || !apierrors.IsNotFound(err) {
+		return existing.UID, err
+	}
+	antennas, err := antennasOf()
+	if err != nil {
+		s.Experiment.Status.Message = fmt.Sprintf("cannot read the antenna profiles of scenario %s, which EMANE needs, from the server; trying again", s.Scenario.Name)
+		return "", err
+	}
+	pod, files, err := render.EMANEPod(network, host, members, antennas, s.Options)
+	if err != nil {
+		s.Fail(scope.ReasonPodRefused, "EMANE of network %s: %v", network.Spec.Network, err)
+		return "", nil
+	}
+	for _, object := range []client.Object{files, pod} {
+		err := p.Objects.Client.Create(ctx, object)
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+			s.Fail(scope.ReasonPodRefused, "the cluster refuses EMANE of network %s on host %s: %v", network.Spec.Network, host, err)
+			return "", nil
+		}
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return "", err
+		}
+	}
+	return pod.UID, nil
+}
+
+// Check fails an experiment with an EMANE pod that cannot become ready.
+func (p *Pods) Check(ctx context.Context, s *scope.Scope) error {
+	if !s.UsesEMANE() {
+		return nil
+	}
+	networks, err := p.Objects.RadioNetworks(ctx, s)
+	if err != nil {
+		return err
+	}
+	pods, err := p.Objects.EMANEPods(ctx, s, networks)
+	for _, name := range scope.SortedKeys(pods) {
+		pod := pods[name]
+		if reason, message := nodes.PodTrouble(pod, s.Now); reason != "" {
+			s.Fail(reason, "EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(message, "app emane: "))
+		}
+	}
+	return err
+}
+
+// Progress describes how many EMANE pods of each network run, by network.
+func Progress(networks []v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) map[string]string {
+	notes := map[string]string{}
+	for i := range networks {
+		spec := &networks[i].Spec
+		if spec.Engine != v1alpha1.EngineEMANE {
+			continue
+		}
+		running := 0
+		for _, entry := range spec.EMANE {
+			pod := pods[render.EMANEPodName(networks[i].Name, entry.Host)]
+			if pod != nil && pod.UID == entry.PodUID && pod.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		notes[spec.Network] = fmt.Sprintf("; %d of %d EMANE pods run", running, len(spec.EMANE))
+	}
+	return notes
+}
+
+// antennaProfilesTimeout limits the download of a compiled scenario, which may be large.
+const antennaProfilesTimeout = time.Minute
+
+// antennasOf are the antennas of a network's members, from its compiled scenario, which radiod replays too. It returns nil if
+// there are no antenna profiles.
+func (p *Pods) antennasOf(ctx context.Context, s *scope.Scope, network *v1alpha1.RadioNetwork) (antennas *emane.Antennas, err error) {
+	if network.Spec.Scenario == "" || s.Scenario == nil || s.Scenario.Statistics.AntennaProfiles == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, antennaProfilesTimeout)
+	defer cancel()
+	file, err := os.CreateTemp("", "scenario-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	body, err := p.Scenarios.Scenario(ctx, network.Spec.Scenario)
+	if err != nil {
+		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.Scenario.Name, err)
+	}
+	defer body.Close()
+	size, err := io.Copy(file, body)
+	if err != nil {
+		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.Scenario.Name, err)
+	}
+	compiled, err := scenario.Open(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.Scenario.Name, err)
+	}
+	return emane.NewAntennas(&network.Spec, compiled), nil
+}

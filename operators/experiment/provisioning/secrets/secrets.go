@@ -1,0 +1,101 @@
+// Package secrets creates the Secrets with certificates and passwords of an experiment's brokers, once in a run.
+package secrets
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/experiment/credentials"
+	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/scope"
+)
+
+// Secrets of brokers.
+type Secrets struct {
+	Objects *objects.Objects
+}
+
+// Ensure creates the certificates and the password of the experiment's brokers, once and before the first pod. The
+// operator cannot read Secrets. An existing one must be its own, because the name contains the experiment's UID.
+func (k *Secrets) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
+	hosts, addresses := render.SecuredBrokers(s.Topology)
+	if len(hosts) == 0 || len(s.Pods) == len(s.Topology.Nodes) {
+		return false, nil
+	}
+	files, err := credentials.Make(s.Experiment.Name, hosts, addresses, s.Now)
+	if err != nil {
+		return true, err
+	}
+	brokers := render.Secret(s.Experiment, files)
+	if render.MachinesWithClients(s.RenderInput()) {
+		if stop, err := k.ensureForClients(ctx, s, brokers, files); stop || err != nil || s.JustFailed {
+			return stop, err
+		}
+	}
+	err = k.Objects.Client.Create(ctx, brokers)
+	return k.handle(ctx, s, client.IgnoreAlreadyExists(err))
+}
+
+// ensureForClients creates the Secret of virtual machines with clients. A machine's disk has all keys of a Secret, and
+// the brokers' Secret has their private key. It is created before that, with the same authority and password. An operator
+// that ended in between leaves one that nobody can read, so the next creates another; the last one matches the brokers'.
+func (k *Secrets) ensureForClients(ctx context.Context, s *scope.Scope, brokers *corev1.Secret, files map[string][]byte) (stop bool, err error) {
+	for n := 0; ; n++ {
+		next := render.ClientSecret(s.Experiment, n, files)
+		found, err := k.exists(ctx, next)
+		if err != nil {
+			return k.handle(ctx, s, err)
+		}
+		if found {
+			s.ClientSecurity = next.Name
+			continue
+		}
+		done, err := k.exists(ctx, brokers)
+		switch {
+		case err != nil:
+		case !done:
+			s.ClientSecurity, err = next.Name, k.Objects.Client.Create(ctx, next)
+		case s.ClientSecurity == "":
+			s.Fail(scope.ReasonReferenceLost, "Secret %s, which clients of brokers with security need, was deleted: create the experiment again", next.Name)
+		}
+		return k.handle(ctx, s, err)
+	}
+}
+
+// exists reports whether a Secret exists. The operator cannot read Secrets, so it tries to create one without effect.
+func (k *Secrets) exists(ctx context.Context, secret *corev1.Secret) (bool, error) {
+	err := k.Objects.Client.Create(ctx, secret.DeepCopy(), client.DryRunAll)
+	return apierrors.IsAlreadyExists(err), client.IgnoreAlreadyExists(err)
+}
+
+// Check fails an experiment whose brokers' Secret was deleted. A new one would have another password than that of
+// the nodes that have started.
+func (k *Secrets) Check(ctx context.Context, s *scope.Scope) {
+	if hosts, _ := render.SecuredBrokers(s.Topology); len(hosts) == 0 || len(s.Pods) < len(s.Topology.Nodes) {
+		return
+	}
+	secret := render.Secret(s.Experiment, nil)
+	if found, err := k.exists(ctx, secret); err == nil && !found {
+		s.Fail(scope.ReasonReferenceLost, "Secret %s, with certificates and passwords of brokers, was deleted while the nodes started: create the experiment again", secret.Name)
+	}
+}
+
+// handle handles the result of creating a Secret.
+func (k *Secrets) handle(ctx context.Context, s *scope.Scope, err error) (stop bool, _ error) {
+	switch {
+	case err == nil:
+		return false, nil
+	case objects.IsQuotaRefusal(err):
+		s.QuotaRefused = err
+		return true, nil
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		s.Fail(scope.ReasonSecretRefused, "the cluster refuses the Secret for certificates and passwords of brokers: %v", err)
+		return false, nil
+	default:
+		return true, err
+	}
+}

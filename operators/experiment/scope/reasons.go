@@ -1,0 +1,93 @@
+package scope
+
+// Condition types beside those of the API package.
+const (
+	// ConditionFailure is True as soon as it is certain that a run fails, while its logs are still being collected. It
+	// keeps the reason.
+	ConditionFailure = "Failure"
+	// ConditionCleanedUp is False if a deletion could not remove everything in time.
+	ConditionCleanedUp = "CleanedUp"
+)
+
+// Reasons of Accepted.
+const (
+	ReasonAccepted          = "Accepted"
+	ReasonInvalid           = "Invalid"
+	ReasonWaveformNotFound  = "WaveformNotFound"
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
+	ReasonSecretNotFound    = "SecretNotFound"
+	ReasonSecretNotAllowed  = "SecretNotAllowed"
+	ReasonOpenNotAllowed    = "ManagementNetworkNotAllowed"
+	ReasonKeyNotFound       = "KeyNotFound"
+	ReasonScenarioNotFound  = "ScenarioNotFound"
+	ReasonScenarioNotReady  = "ScenarioNotReady"
+	ReasonSubnetOverlap     = "SubnetOverlap"
+	ReasonBaseMismatch      = "BaseMismatch"
+	ReasonScenarioChanged   = "ScenarioChanged"
+	ReasonRadioMismatch     = "RadioMismatch"
+	ReasonEngineMissing     = "EngineNotInstalled"
+	ReasonScriptInvalid     = "ScriptInvalid"
+	ReasonPayloadTooLarge   = "PayloadTooLarge"
+	// ReasonKubeVirtMissing means that a node is a virtual machine, and the cluster has no KubeVirt.
+	ReasonKubeVirtMissing = "KubeVirtNotInstalled"
+	// ReasonGuestMissing means that a virtual machine names no disk, and the platform has none.
+	ReasonGuestMissing = "GuestImageMissing"
+	// ReasonTemplateNotFound means that neither the namespace nor the platform has a virtual machine's template.
+	ReasonTemplateNotFound = "NodeTemplateNotFound"
+	// ReasonDiskNotFound means that a virtual machine's claim does not exist.
+	ReasonDiskNotFound = "DiskNotFound"
+	// ReasonDiskNotAllowed means that no administrator allows experiments to use a virtual machine's claim.
+	ReasonDiskNotAllowed = "DiskNotAllowed"
+	// ReasonKueueMissing means that spec.queueName is set, and the cluster has no Kueue.
+	ReasonKueueMissing = "KueueNotInstalled"
+)
+
+// Reasons of Admitted for experiments that Kueue admits.
+const (
+	// ReasonWaitingForKueue means that Kueue has not admitted the experiment's Workload yet.
+	ReasonWaitingForKueue = "WaitingForKueue"
+	// ReasonKueueInactive means that the Workload was deactivated and only a person can activate it.
+	ReasonKueueInactive = "KueueDeactivated"
+)
+
+// ReasonLive is the reason of Ready while a live cluster runs.
+const ReasonLive = "Live"
+
+// Reasons of Failure.
+const (
+	ReasonStoppedBeforeStart  = "StoppedBeforeStart"
+	ReasonProvisioningTimeout = "ProvisioningTimeout"
+	ReasonPodRefused          = "PodRefused"
+	ReasonSecretRefused       = "SecretRefused"
+	ReasonImage               = "ImageNotAvailable"
+	ReasonContainer           = "ContainerNotStarted"
+	ReasonUnschedulable       = "Unschedulable"
+	ReasonNodeFailed          = "NodeFailed"
+	ReasonAllNodesFailed      = "AllNodesFailed"
+	ReasonAppFailed           = "AppFailed"
+	ReasonArmedTooLate        = "ArmedTooLate"
+	ReasonWorkflowNameTaken   = "WorkflowNameTaken"
+	ReasonWorkflowDeleted     = "WorkflowDeleted"
+	ReasonWorkflowFailed      = "WorkflowFailed"
+	ReasonReferenceLost       = "ReferenceLost"
+	ReasonRunRecordLost       = "RunRecordLost"
+	ReasonArgoStalled         = "ArgoStalled"
+	ReasonRadioNetworkDeleted = "RadioNetworkDeleted"
+	ReasonRadioNetworkChanged = "RadioNetworkChanged"
+	ReasonRadioRefused        = "RadioRefused"
+	ReasonArchiveFull         = "ArchiveFull"
+	// ReasonEvicted means that Kueue has evicted a started run.
+	ReasonEvicted = "Evicted"
+)
+
+// Reasons of Applied and of Capturing, beside Invalid.
+const (
+	ReasonApplied            = "Applied"
+	ReasonCapturing          = "Capturing"
+	ReasonWaitingForStart    = "WaitingForStart"
+	ReasonExperimentNotFound = "ExperimentNotFound"
+	ReasonExperimentFinished = "ExperimentFinished"
+	ReasonTooLarge           = "TooLarge"
+	ReasonDurationOver       = "DurationOver"
+	ReasonNameUsed           = "NameUsed"
+)
