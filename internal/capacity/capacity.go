@@ -18,6 +18,7 @@ import (
 	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/queue"
+	"vignette.dev/vignette/operators/experiment/requirements"
 )
 
 // State is what the API server shows the user.
@@ -306,9 +307,7 @@ func teamsOf(s State) []Team {
 }
 
 // IsQueued reports whether an experiment waits for its start.
-func IsQueued(e *v1alpha1.Experiment) bool {
-	return e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == ""
-}
+func IsQueued(e *v1alpha1.Experiment) bool { return !requirements.IsAdmitted(e) }
 
 // queueOf the waiting experiments, in order; those without a position are at the end.
 func queueOf(s State) []Queued {
@@ -358,8 +357,6 @@ func position(e *v1alpha1.Experiment) int32 {
 }
 
 func isBefore(a, b *v1alpha1.Experiment) bool {
-	of := func(e *v1alpha1.Experiment) *queue.Identity {
-		return &queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
-	}
-	return of(a).Before(of(b))
+	one, other := requirements.IdentityOf(a), requirements.IdentityOf(b)
+	return one.Before(&other)
 }

@@ -289,7 +289,7 @@ func (f *forecaster) ask(ctx context.Context, kube client.Reader, p *Forecast) {
 	}
 	own := f.experiment.Namespace
 	if kube.List(ctx, &f.quotas) == nil || list(&f.quotas, "the quotas of namespace "+own, client.InNamespace(own)) {
-		p.Quotas = quotaNeeds(f.quotasByNamespace()[own], f.demand)
+		p.Quotas = quotaNeeds(requirements.QuotasByNamespace(f.quotas.Items)[own], f.demand)
 	}
 	if queueName := f.experiment.Spec.QueueName; queueName != "" {
 		p.Unknown = append(p.Unknown, "when it starts, as Kueue decides that by LocalQueue "+queueName)
@@ -300,98 +300,38 @@ func (f *forecaster) ask(ctx context.Context, kube client.Reader, p *Forecast) {
 	}
 }
 
-// quotasByNamespace has those that the user may read: of all namespaces, or of the experiment's.
-func (f *forecaster) quotasByNamespace() map[string][]queue.Quota {
-	lists := map[string][]corev1.ResourceQuota{}
-	for i := range f.quotas.Items {
-		namespace := f.quotas.Items[i].Namespace
-		lists[namespace] = append(lists[namespace], f.quotas.Items[i])
-	}
-	quotas := map[string][]queue.Quota{}
-	for namespace, list := range lists {
-		quotas[namespace] = queue.QuotasOf(list)
-	}
-	return quotas
-}
-
 // start asks the operator's queue when the experiment would start, after all that wait already.
 func (f *forecaster) start(now time.Time) *ExpectedStart {
-	e := f.experiment
-	snapshot := queue.Snapshot{Now: now, Kinds: f.kinds, Quotas: f.quotasByNamespace()}
-	cluster := f.kinds.ClusterOf(f.nodes.Items)
-	holds := f.placePods(cluster)
-	for i := range f.experiments.Items {
-		f.addExperiment(&snapshot, &f.experiments.Items[i], holds, now)
+	cluster := requirements.Cluster{
+		Now: now, Kinds: f.kinds, Nodes: f.nodes.Items, Quotas: f.quotas.Items, Options: render.Options{Namespace: f.platform},
+		Templates: func(e *v1alpha1.Experiment) map[string]v1alpha1.VirtualMachine {
+			templates, _ := f.templates.of(e, f.platform)
+			return templates
+		},
+		Needed: func(e *v1alpha1.Experiment) (requirements.Needed, bool) {
+			needed, ok := f.requirementsOf(e)
+			return requirements.NeededOf(&needed, f.kinds), ok
+		},
 	}
-	snapshot.Hosts = cluster.Hosts
-	own := queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: now, Priority: e.Spec.Priority}
+	for i := range f.experiments.Items {
+		cluster.Experiments = append(cluster.Experiments, &f.experiments.Items[i])
+	}
+	for i := range f.pods.Items {
+		if pod := f.pods.Items[i]; pod.Labels[v1alpha1.LabelExperimentUID] != "" {
+			cluster.Pods = append(cluster.Pods, pod)
+		} else {
+			cluster.OtherPods = append(cluster.OtherPods, pod)
+		}
+	}
+	snapshot, _ := cluster.Snapshot()
+	own := requirements.IdentityOf(f.experiment)
+	own.Created = now
 	snapshot.Waiters = append(snapshot.Waiters, queue.Waiter{Identity: own, Demand: f.demand, Duration: f.lasts})
-	decisions := queue.Decide(&snapshot)
+	decisions := queue.Decide(snapshot)
 	decision := decisions[len(decisions)-1]
 	start := &ExpectedStart{Admitted: decision.Admitted, Position: decision.Position, Message: decision.Message}
 	if !decision.ExpectedStart.IsZero() {
 		start.ExpectedStart = &decision.ExpectedStart
 	}
 	return start
-}
-
-// held is what the pods of an experiment take now.
-type held struct {
-	holds []queue.Holding
-	claim queue.Claim
-}
-
-// placePods takes the room of all pods, and returns what each experiment holds, by its UID.
-func (f *forecaster) placePods(cluster *queue.Cluster) map[string]held {
-	all := map[string]held{}
-	var unscheduled []*corev1.Pod
-	for i := range f.pods.Items {
-		pod := &f.pods.Items[i]
-		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			continue
-		}
-		uid := pod.Labels[v1alpha1.LabelExperimentUID]
-		one := all[uid]
-		one.claim = one.claim.Plus(queue.ClaimOf(&pod.Spec))
-		if pod.Spec.NodeName == "" {
-			unscheduled = append(unscheduled, pod)
-		} else if taken, ok := cluster.Add(pod); ok {
-			one.holds = append(one.holds, taken)
-		}
-		all[uid] = one
-	}
-	cluster.Place(f.kinds.DemandOf(unscheduled))
-	return all
-}
-
-// addExperiment to a snapshot: as one that waits, or as one that holds room, also by Kueue. Others wait for no room.
-func (f *forecaster) addExperiment(snapshot *queue.Snapshot, e *v1alpha1.Experiment, all map[string]held, now time.Time) {
-	identity := queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
-	needed, ok := f.requirementsOf(e)
-	if e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == "" {
-		if ok && requirements.Waits(e) {
-			snapshot.Waiters = append(snapshot.Waiters, queue.Waiter{Identity: identity, Demand: f.kinds.DemandOf(needed.Pods), Duration: needed.Duration()})
-		}
-		return
-	}
-	own := all[string(e.UID)]
-	run := queue.Run{Identity: identity, Started: now, Holds: own.holds, Claim: own.claim}
-	if e.Status.StartTime != nil {
-		run.Started = e.Status.StartTime.Time
-	}
-	finished := slices.Contains([]v1alpha1.ExperimentPhase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed}, e.Status.Phase)
-	switch {
-	case !ok || finished || !e.DeletionTimestamp.IsZero():
-		run.Ends = now
-	case e.Spec.Stop || e.Status.Phase == v1alpha1.PhaseCollecting || e.Status.Phase == v1alpha1.PhaseAnalysing:
-		run.Ends = now.Add(needed.AfterStop)
-	case needed.AfterT0 == queue.Forever:
-	case e.Status.T0 != nil:
-		run.Ends = e.Status.T0.Add(needed.AfterT0)
-	default:
-		run.Ends = run.Started.Add(needed.Duration())
-	}
-	if len(run.Holds) > 0 || run.Claim != (queue.Claim{}) {
-		snapshot.Runs = append(snapshot.Runs, run)
-	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/timeline"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
@@ -97,26 +97,8 @@ func Unaccepted(e *v1alpha1.Experiment) field.ErrorList {
 
 // problems returns those that the operator finds when it expands an experiment.
 func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
-	t, errs := topology.Expand(&e.Spec)
-	errs = append(errs, render.Check(&e.Spec)...)
-	if len(errs) > 0 {
-		return errs
-	}
-	_, timelineErrs := timeline.Compile(&e.Spec, t)
-	errs = append(t.CheckReferences(&e.Spec), timelineErrs...)
-	errs = append(errs, render.CheckRadio(&e.Spec, t)...)
-	errs = append(errs, render.CheckMessaging(&e.Spec, t)...)
-	errs = append(errs, render.CheckEncodings(&e.Spec)...)
-	input := render.Input{Experiment: e, Topology: t, Scripts: known.scripts, FileBytes: known.fileBytes}
-	errs = append(errs, render.CheckScripts(input)...)
-	errs = append(errs, render.CheckPayloads(input)...)
-	waveforms := waveformsOf(&e.Spec, known.waveforms)
-	errs = append(errs, render.CheckBase(&e.Spec, waveforms)...)
-	errs = append(errs, render.CheckVMs(input)...)
-	if errs = append(errs, render.CheckRadioModels(&e.Spec, t, waveforms, known.scenarioOf(&e.Spec))...); len(errs) > 0 {
-		return errs
-	}
-	return render.CheckSize(render.Pods(input), &e.Spec)
+	input := render.Input{Experiment: e, Scripts: known.scripts, FileBytes: known.fileBytes, Scenario: known.scenarioOf(&e.Spec)}
+	return checks.All(&checks.Subject{Input: input, Waveforms: waveformsOf(&e.Spec, known.waveforms)})
 }
 
 // scenarioOf returns an experiment's scenario; nil if it has none, or it is unknown.

@@ -16,6 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/run/argo"
 	"vignette.dev/vignette/operators/experiment/run/live"
@@ -422,7 +423,7 @@ func TestABaseAndADownlinkBelongTogether(t *testing.T) {
 			}
 			w.settle()
 			accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
-			if accepted.Reason != scope.ReasonBaseMismatch || !strings.Contains(accepted.Message, c.want) {
+			if accepted.Reason != checks.ReasonBaseMismatch || !strings.Contains(accepted.Message, c.want) {
 				t.Errorf("Accepted is %+v, want %q", accepted, c.want)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/configmaps"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/scope"
@@ -146,7 +147,7 @@ func TestAnInvalidScriptInAConfigMapIsNamedUntilItIsFixed(t *testing.T) {
 	})
 	config := trackerConfig(map[string]string{"flows.mgn": "0.0 LISTEN UDP 5000\n1.0 ON 1 UDP DTS hq/5000 PERIODIC [1 100]\n"})
 	w.must(w.api.Create(t.Context(), config))
-	w.wantNotAccepted(scope.ReasonScriptInvalid, `line 2: ON: "DTS" is no option of a flow`)
+	w.wantNotAccepted(checks.ReasonScriptInvalid, `line 2: ON: "DTS" is no option of a flow`)
 	config.Data["flows.mgn"] = "0.0 LISTEN UDP 5000\n"
 	w.must(w.api.Update(t.Context(), config))
 	e := w.untilPhase(v1alpha1.PhaseRunning)
@@ -165,7 +166,7 @@ func TestAPayloadTooLargeForItsProtocolIsNamedUntilTheConfigMapIsFixed(t *testin
 	config := trackerConfig(nil)
 	config.BinaryData = map[string][]byte{"map.jpg": make([]byte, 70_000)}
 	w.must(w.api.Create(t.Context(), config))
-	w.wantNotAccepted(scope.ReasonPayloadTooLarge, `publisher.payload: Invalid value: "file:tracker/map.jpg": messages have 70064 bytes: use 65000 at most with mqtt-udp`)
+	w.wantNotAccepted(checks.ReasonPayloadTooLarge, `publisher.payload: Invalid value: "file:tracker/map.jpg": messages have 70064 bytes: use 65000 at most with mqtt-udp`)
 	config.BinaryData["map.jpg"] = make([]byte, 60_000)
 	w.must(w.api.Update(t.Context(), config))
 	w.untilPhase(v1alpha1.PhaseRunning)

@@ -14,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/admission/references"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/kueue"
 	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/queue"
@@ -95,7 +96,7 @@ func (a *Admitter) Accept(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.WarningEvent("NotAccepted", "%s", status.Message)
 	}
 	s.RequeueAfter(time.Minute) // cluster ranges are not watched
-	notWatched := []string{scope.ReasonConfigMapNotFound, scope.ReasonKeyNotFound, scope.ReasonScriptInvalid, scope.ReasonPayloadTooLarge,
+	notWatched := []string{scope.ReasonConfigMapNotFound, scope.ReasonKeyNotFound, checks.ReasonScriptInvalid, checks.ReasonPayloadTooLarge,
 		scope.ReasonSecretNotFound, scope.ReasonSecretNotAllowed, scope.ReasonDiskNotFound, scope.ReasonDiskNotAllowed, scope.ReasonOpenNotAllowed}
 	if slices.Contains(notWatched, s.Findings[0].Reason) {
 		s.RequeueAfter(recheckInterval)

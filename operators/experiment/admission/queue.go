@@ -22,7 +22,6 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 	needs "vignette.dev/vignette/operators/experiment/requirements"
 	"vignette.dev/vignette/operators/experiment/scope"
-	"vignette.dev/vignette/operators/experiment/topology"
 	"vignette.dev/vignette/operators/experiment/wakeup"
 	"vignette.dev/vignette/operators/freshness"
 )
@@ -78,19 +77,10 @@ type Queue struct {
 
 // requirements of an experiment follow from its spec.
 type requirements struct {
+	needs.Needed
 	generation int64
 	// templates is the fingerprint of the templates used.
 	templates string
-	demand    *queue.Demand
-	nodes     int
-	// beforeT0 is the time from admission to T0, afterT0 that from T0 until the nodes are gone. For a live cluster afterT0
-	// is queue.Forever. afterStop is the time from a stop until the nodes are gone.
-	beforeT0, afterT0, afterStop time.Duration
-}
-
-func (n requirements) duration() time.Duration {
-	whole := needs.Requirements{BeforeT0: n.beforeT0, AfterT0: n.afterT0}
-	return whole.Duration()
 }
 
 type queueDecision struct {
@@ -123,29 +113,17 @@ func (l *Queue) forget(uid types.UID) {
 }
 
 // requirementsOf returns the requirements of an experiment, false if its spec is invalid.
-func (l *Queue) requirementsOf(e *v1alpha1.Experiment) (requirements, bool) {
+func (l *Queue) requirementsOf(e *v1alpha1.Experiment) (needs.Needed, bool) {
 	templates, fingerprint := l.Templates(e)
 	if known, found := l.requirements[e.UID]; found && known.generation == e.Generation && known.templates == fingerprint {
-		return known, known.demand != nil
+		return known.Needed, known.Demand != nil
 	}
 	n := requirements{generation: e.Generation, templates: fingerprint}
 	if needed, ok := needs.Of(e, l.Render, templates, l.StartLead); ok {
-		n.nodes, n.demand = len(needed.Pods), l.resourceKinds.DemandOf(needed.Pods)
-		n.beforeT0, n.afterT0, n.afterStop = needed.BeforeT0, needed.AfterT0, needed.AfterStop
+		n.Needed = needs.NeededOf(&needed, l.resourceKinds)
 	}
 	l.requirements[e.UID] = n
-	return n, n.demand != nil
-}
-
-// missingDemand is the demand of an experiment's missing pods.
-func (l *Queue) missingDemand(e *v1alpha1.Experiment, existing map[string]bool) *queue.Demand {
-	t, errs := topology.Expand(&e.Spec)
-	if len(errs) > 0 {
-		return nil
-	}
-	templates, _ := l.Templates(e)
-	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: l.Render, Templates: templates})
-	return l.resourceKinds.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return existing[p.Labels[v1alpha1.LabelNode]] }))
+	return n.Needed, n.Demand != nil
 }
 
 // decision returns the last decision on an experiment, or a new one if that is too old. It returns none if the last is
@@ -187,23 +165,24 @@ func (l *Queue) decide(ctx context.Context, s *scope.Scope) error {
 	if l.resourceKinds == nil {
 		l.resourceKinds, l.requirements = queue.NewResourceKinds(), map[types.UID]requirements{}
 	}
-	b := snapshotter{Queue: l, s: s, now: s.Now, runs: map[types.UID]*queue.Run{}, started: map[types.UID]*v1alpha1.Experiment{}, nodesWithPods: map[types.UID]map[string]bool{}}
-	if err := b.build(ctx); err != nil {
+	cluster, err := l.look(ctx, s)
+	if err != nil {
 		return err
 	}
-	decisions := queue.Decide(&b.snapshot)
+	snapshot, waiting := cluster.Snapshot()
+	decisions := queue.Decide(snapshot)
 	l.outdated = false
 	l.decidedAt, l.decisions, l.first, l.firstInNamespace = s.Now, make(map[types.UID]queueDecision, len(decisions)), nil, map[string]types.NamespacedName{}
 	order := make([]int, len(decisions))
 	for i := range decisions {
 		order[i] = i
-		l.decisions[b.waiting[i].UID] = queueDecision{decisions[i], b.waiting[i].Generation}
+		l.decisions[waiting[i].UID] = queueDecision{decisions[i], waiting[i].Generation}
 	}
 	position := func(i int) int { return cmp.Or(decisions[i].Position, len(decisions)+1) } // an experiment that cannot start comes last
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(position(a), position(b)) })
 	woken := 0
 	for _, i := range order {
-		e := b.waiting[i]
+		e := waiting[i]
 		l.noteFirst(client.ObjectKeyFromObject(e))
 		if woken < maxWakeups && e.UID != s.Experiment.UID && changesStatus(e, &decisions[i]) {
 			woken++
@@ -287,22 +266,8 @@ func (l *Queue) recheckAfter(position int) time.Duration {
 	return roomCheckInterval * time.Duration(1+position/50)
 }
 
-// snapshotter builds the queue's snapshot of the cluster from the caches.
-type snapshotter struct {
-	*Queue
-	s        *scope.Scope
-	now      time.Time
-	snapshot queue.Snapshot
-	cluster  *queue.Cluster
-	waiting  []*v1alpha1.Experiment
-	started  map[types.UID]*v1alpha1.Experiment
-	runs     map[types.UID]*queue.Run
-	// nodesWithPods are the nodes of each experiment that have pods, by label, because KubeVirt chooses names of its own.
-	nodesWithPods map[types.UID]map[string]bool
-	claimed       map[string]queue.Claim
-}
-
-func (b *snapshotter) build(ctx context.Context) error {
+// look reads what is known of the cluster from the caches. It must not be changed.
+func (l *Queue) look(ctx context.Context, s *scope.Scope) (*needs.Cluster, error) {
 	var experiments v1alpha1.ExperimentList
 	var nodes corev1.NodeList
 	var quotas corev1.ResourceQuotaList
@@ -312,37 +277,48 @@ func (b *snapshotter) build(ctx context.Context) error {
 		if list == &pods {
 			options = append(options, client.HasLabels{v1alpha1.LabelExperimentUID})
 		}
-		if err := b.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-			return err
+		if err := l.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+			return nil, err
 		}
 	}
-	if err := b.listOtherPods(ctx); err != nil {
-		return err
+	if err := l.listOtherPods(ctx, s.Now); err != nil {
+		return nil, err
 	}
-	b.snapshot = queue.Snapshot{Now: b.now, Kinds: b.resourceKinds, Quotas: map[string][]queue.Quota{}}
-	b.claimed = map[string]queue.Claim{}
-	b.sortExperiments(experiments.Items, quotas.Items)
-	b.cluster = b.resourceKinds.ClusterOf(nodes.Items)
-	for i := range b.otherPods {
-		b.cluster.Add(&b.otherPods[i])
-	}
-	b.placePods(pods.Items)
-	b.placeMissingPods()
-	b.snapshot.Hosts = b.cluster.Hosts
-	b.addQuotas(quotas.Items)
-	for _, uid := range scope.SortedKeys(b.runs) {
-		if run := b.runs[uid]; len(run.Holds) > 0 || run.Claim != (queue.Claim{}) {
-			b.snapshot.Runs = append(b.snapshot.Runs, *run)
+	known := make([]*v1alpha1.Experiment, len(experiments.Items))
+	for i := range experiments.Items {
+		known[i] = &experiments.Items[i]
+		if known[i].UID == s.Experiment.UID {
+			known[i] = s.Experiment
+		}
+		if needs.IsOver(known[i]) {
+			delete(l.requirements, known[i].UID)
 		}
 	}
-	return nil
+	fingerprints := map[string]string{}
+	return &needs.Cluster{
+		Now: s.Now, Kinds: l.resourceKinds, Nodes: nodes.Items, Pods: pods.Items, OtherPods: l.otherPods, Quotas: quotas.Items, Experiments: known,
+		Options: l.Render, Needed: l.requirementsOf,
+		Templates: func(e *v1alpha1.Experiment) map[string]v1alpha1.VirtualMachine {
+			templates, _ := l.Templates(e)
+			return templates
+		},
+		HoldsRoom: func(e *v1alpha1.Experiment) bool { return l.holdsRoom(e, s.Now) },
+		Complete: func(e *v1alpha1.Experiment, w *queue.Waiter) {
+			if _, found := fingerprints[e.Namespace]; !found {
+				fingerprints[e.Namespace] = fingerprintQuotas(quotas.Items, e.Namespace)
+			}
+			w.Refused = l.refusals.retryIn(e.UID, s.Now, fingerprints[e.Namespace]) > 0
+			if last, found := l.decisions[e.UID]; found && last.generation == e.Generation {
+				w.Reservation = last.Reservation
+			}
+		},
+	}, nil
 }
 
 // listOtherPods lists the pods that belong to no experiment. They are needed only while an experiment waits, so they are not
 // cached.
-func (b *snapshotter) listOtherPods(ctx context.Context) error {
-	l := b.Queue
-	if age := b.now.Sub(l.otherPodsListed); !l.otherPodsListed.IsZero() && age >= 0 && age < otherPodsMaxAge {
+func (l *Queue) listOtherPods(ctx context.Context, now time.Time) error {
+	if age := now.Sub(l.otherPodsListed); !l.otherPodsListed.IsZero() && age >= 0 && age < otherPodsMaxAge {
 		return nil
 	}
 	none, err := labels.NewRequirement(v1alpha1.LabelExperimentUID, selection.DoesNotExist, nil)
@@ -350,156 +326,23 @@ func (b *snapshotter) listOtherPods(ctx context.Context) error {
 		return err
 	}
 	var pods corev1.PodList
-	if err := b.Live.List(ctx, &pods, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*none)}); err != nil {
+	if err := l.Live.List(ctx, &pods, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*none)}); err != nil {
 		return err
 	}
-	l.otherPods = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return podEnded(&p) })
-	l.otherPodsListed = b.now
+	l.otherPods, l.otherPodsListed = pods.Items, now
 	return nil
 }
 
-func podEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// sortExperiments separates the experiments that wait from those that hold room.
-func (b *snapshotter) sortExperiments(experiments []v1alpha1.Experiment, quotas []corev1.ResourceQuota) {
-	fingerprints := map[string]string{}
-	for i := range experiments {
-		e := &experiments[i]
-		if e.UID == b.s.Experiment.UID {
-			e = b.s.Experiment
-		}
-		switch {
-		case b.holdsRoom(e):
-			b.addRun(e)
-		case needs.Waits(e):
-			n, ok := b.requirementsOf(e)
-			if !ok {
-				continue
-			}
-			if _, found := fingerprints[e.Namespace]; !found {
-				fingerprints[e.Namespace] = fingerprintQuotas(quotas, e.Namespace)
-			}
-			b.waiting = append(b.waiting, e)
-			waiter := queue.Waiter{Identity: identity(e), Demand: n.demand, Duration: n.duration(), Refused: b.refusals.retryIn(e.UID, b.now, fingerprints[e.Namespace]) > 0}
-			if last, found := b.decisions[e.UID]; found && last.generation == e.Generation {
-				waiter.Reservation = last.Reservation
-			}
-			b.snapshot.Waiters = append(b.snapshot.Waiters, waiter)
-		}
-	}
-}
-
-func identity(e *v1alpha1.Experiment) queue.Identity {
-	return queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
-}
-
 // holdsRoom reports whether an experiment is admitted, even if the caches do not show it yet.
-func (b *snapshotter) holdsRoom(e *v1alpha1.Experiment) bool {
-	since, admitted := b.justAdmitted[e.UID]
-	if e.Status.Phase != v1alpha1.PhaseQueued && e.Status.Phase != "" {
-		delete(b.justAdmitted, e.UID)
+func (l *Queue) holdsRoom(e *v1alpha1.Experiment, now time.Time) bool {
+	since, admitted := l.justAdmitted[e.UID]
+	if needs.IsAdmitted(e) {
+		delete(l.justAdmitted, e.UID)
 		return true
 	}
-	if admitted && b.Written.IsCurrent(e) && b.now.Sub(since) > admissionWriteTime {
-		delete(b.justAdmitted, e.UID)
+	if admitted && l.Written.IsCurrent(e) && now.Sub(since) > admissionWriteTime {
+		delete(l.justAdmitted, e.UID)
 		return false
 	}
 	return admitted
-}
-
-// addRun adds a run. placePods adds what it holds.
-func (b *snapshotter) addRun(e *v1alpha1.Experiment) {
-	run := &queue.Run{Identity: identity(e), Started: b.now}
-	if e.Status.StartTime != nil {
-		run.Started = e.Status.StartTime.Time
-	}
-	b.started[e.UID], b.runs[e.UID] = e, run
-	if scope.Finished(e.Status.Phase) || !e.DeletionTimestamp.IsZero() {
-		delete(b.requirements, e.UID)
-		run.Ends = b.now
-		return
-	}
-	n, ok := b.requirementsOf(e)
-	switch {
-	case !ok:
-		run.Ends = b.now
-	case e.Status.Phase == v1alpha1.PhaseCollecting || e.Status.Phase == v1alpha1.PhaseAnalysing || e.Spec.Stop:
-		run.Ends = b.now.Add(n.afterStop)
-	case n.afterT0 == queue.Forever:
-	case e.Status.T0 != nil:
-		run.Ends = e.Status.T0.Add(n.afterT0)
-	default:
-		run.Ends = run.Started.Add(n.duration())
-	}
-}
-
-// placePods adds the pods of experiments to their hosts. Unscheduled ones are placed where the scheduler may put them.
-func (b *snapshotter) placePods(pods []corev1.Pod) {
-	unscheduled := map[types.UID][]*corev1.Pod{}
-	for i := range pods {
-		pod := &pods[i]
-		uid := types.UID(pod.Labels[v1alpha1.LabelExperimentUID])
-		run := b.runs[uid]
-		if run != nil && pod.Namespace == run.Namespace {
-			if b.nodesWithPods[uid] == nil {
-				b.nodesWithPods[uid] = map[string]bool{}
-			}
-			b.nodesWithPods[uid][pod.Labels[v1alpha1.LabelNode]] = true
-		}
-		if podEnded(pod) {
-			continue
-		}
-		if run != nil && pod.Namespace == run.Namespace {
-			run.Claim = run.Claim.Plus(queue.ClaimOf(&pod.Spec))
-		}
-		if pod.Spec.NodeName == "" {
-			unscheduled[uid] = append(unscheduled[uid], pod)
-			continue
-		}
-		if held, ok := b.cluster.Add(pod); ok && run != nil {
-			run.Holds = append(run.Holds, held)
-		}
-	}
-	for _, uid := range scope.SortedKeys(unscheduled) {
-		holds := b.cluster.Place(b.resourceKinds.DemandOf(unscheduled[uid]))
-		if run := b.runs[uid]; run != nil {
-			run.Holds = append(run.Holds, holds...)
-		}
-	}
-}
-
-// placeMissingPods places the pods that admitted experiments have not created yet, so that nobody else gets their room.
-func (b *snapshotter) placeMissingPods() {
-	for _, uid := range scope.SortedKeys(b.started) {
-		e, run := b.started[uid], b.runs[uid]
-		starting := e.Status.Phase == v1alpha1.PhaseProvisioning || e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == ""
-		if !starting && e.Status.Phase != v1alpha1.PhaseRunning || !e.DeletionTimestamp.IsZero() {
-			continue
-		}
-		claim := queue.Claim{queue.ClaimPods: queue.WorkflowPods}
-		if n, ok := b.requirementsOf(e); ok && starting && len(b.nodesWithPods[uid]) < n.nodes {
-			if demand := b.missingDemand(e, b.nodesWithPods[uid]); demand != nil {
-				run.Holds = append(run.Holds, b.cluster.Place(demand)...)
-				claim = demand.Claim // which includes the workflow's pod
-			}
-		}
-		run.Claim = run.Claim.Plus(claim)
-		b.claimed[run.Namespace] = b.claimed[run.Namespace].Plus(claim)
-	}
-}
-
-func (b *snapshotter) addQuotas(quotas []corev1.ResourceQuota) {
-	of := map[string][]corev1.ResourceQuota{}
-	for _, quota := range quotas {
-		of[quota.Namespace] = append(of[quota.Namespace], quota)
-	}
-	for namespace, list := range of {
-		counted := queue.QuotasOf(list)
-		for i := range counted {
-			counted[i].Used = counted[i].Used.Plus(b.claimed[namespace])
-		}
-		b.snapshot.Quotas[namespace] = counted
-	}
 }

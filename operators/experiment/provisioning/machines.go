@@ -19,6 +19,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/render"
@@ -143,7 +144,7 @@ func (p *Provisioner) releaseVMs(ctx context.Context, s *scope.Scope) (bool, err
 func (p *Provisioner) guestSecret(ctx context.Context, s *scope.Scope, node topology.Node, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) (*corev1.Secret, error) {
 	file, err := render.GuestFile(s.RenderInput(), node, s.Waveforms)
 	if err != nil {
-		s.Fail(scope.ReasonInvalid, "%v", err)
+		s.Fail(checks.ReasonInvalid, "%v", err)
 		return nil, nil
 	}
 	if !node.HasAgent() { // only agents connect to the server

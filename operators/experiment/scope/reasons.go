@@ -9,10 +9,9 @@ const (
 	ConditionCleanedUp = "CleanedUp"
 )
 
-// Reasons of Accepted.
+// Reasons of Accepted, beside those of the checks.
 const (
 	ReasonAccepted          = "Accepted"
-	ReasonInvalid           = "Invalid"
 	ReasonWaveformNotFound  = "WaveformNotFound"
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	ReasonSecretNotFound    = "SecretNotFound"
@@ -22,12 +21,8 @@ const (
 	ReasonScenarioNotFound  = "ScenarioNotFound"
 	ReasonScenarioNotReady  = "ScenarioNotReady"
 	ReasonSubnetOverlap     = "SubnetOverlap"
-	ReasonBaseMismatch      = "BaseMismatch"
 	ReasonScenarioChanged   = "ScenarioChanged"
-	ReasonRadioMismatch     = "RadioMismatch"
 	ReasonEngineMissing     = "EngineNotInstalled"
-	ReasonScriptInvalid     = "ScriptInvalid"
-	ReasonPayloadTooLarge   = "PayloadTooLarge"
 	// ReasonKubeVirtMissing means that a node is a virtual machine, and the cluster has no KubeVirt.
 	ReasonKubeVirtMissing = "KubeVirtNotInstalled"
 	// ReasonGuestMissing means that a virtual machine names no disk, and the platform has none.

@@ -72,6 +72,8 @@ type Scope struct {
 	Captures    []*v1alpha1.Capture
 	// NetworkSpecs are the current radio networks, for the checks of LiveChanges.
 	NetworkSpecs map[string]*v1alpha1.RadioNetworkSpec
+	// Valid means that the spec has a topology that can be checked further.
+	Valid bool
 	// Findings are the errors of the spec and its references.
 	Findings []Finding
 

@@ -2,25 +2,20 @@ package references
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/lru"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/scope"
-	"vignette.dev/vignette/operators/experiment/timeline"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // compiledSpec is what follows from the spec alone. It is immutable.
 type compiledSpec struct {
-	spec     v1alpha1.ExperimentSpec
-	topology *topology.Topology
-	timeline *timeline.Timeline
-	findings []scope.Finding
+	spec v1alpha1.ExperimentSpec
+	*checks.Compiled
 }
 
 // maxCompiledSpecs limits the cache. Active experiments are reconciled every few seconds, and their specs rarely change.
@@ -47,32 +42,17 @@ func (r *Resolver) Compile(_ context.Context, s *scope.Scope) (bool, error) {
 	known, _ := specs.Get(uid)
 	c, ok := known.(*compiledSpec)
 	if !ok || !equality.Semantic.DeepEqual(c.spec, s.Experiment.Spec) {
-		c = compileSpec(s)
+		e := s.Experiment.DeepCopy()
+		c = &compiledSpec{e.Spec, checks.Spec(e, s.Options)}
 		specs.Add(uid, c)
 	}
-	s.Topology, s.Timeline, s.Findings = c.topology, c.timeline, slices.Clone(c.findings)
+	s.Topology, s.Timeline, s.Findings, s.Valid = c.Topology, c.Timeline, nil, c.Valid
+	addFindings(s, c.Findings)
 	return false, nil
 }
 
-func compileSpec(s *scope.Scope) *compiledSpec {
-	spec := s.Experiment.Spec.DeepCopy()
-	t, errs := topology.Expand(spec)
-	errs = append(errs, render.Check(spec)...)
-	if len(errs) == 0 {
-		errs = append(errs, t.CheckReferences(spec)...)
-		errs = append(errs, render.CheckRadio(spec, t)...)
-		errs = append(errs, render.CheckMessaging(spec, t)...)
-		errs = append(errs, render.CheckEncodings(spec)...)
+func addFindings(s *scope.Scope, found []checks.Finding) {
+	for _, f := range found {
+		s.AddFinding(f.Reason, f.Error)
 	}
-	times, timelineErrs := timeline.Compile(spec, t)
-	errs = append(errs, timelineErrs...)
-	s.Topology, s.Timeline = t, times
-	if len(errs) == 0 {
-		errs = render.CheckSize(render.Pods(s.RenderInput()), spec)
-	}
-	c := &compiledSpec{spec: *spec, topology: t, timeline: times}
-	for _, err := range errs {
-		c.findings = append(c.findings, scope.Finding{Reason: scope.ReasonInvalid, Message: err.Error()})
-	}
-	return c
 }

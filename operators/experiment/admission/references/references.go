@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/configmaps"
 	"vignette.dev/vignette/operators/experiment/kueue"
 	"vignette.dev/vignette/operators/experiment/render"
@@ -67,51 +68,13 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err := r.resolveScenario(ctx, s); err != nil {
 		return true, err
 	}
-	checkScripts(s)
-	checkRadios(s)
-	checkGuests(s)
-	return false, nil
-}
-
-// checkScripts finds errors in scripts, scripts too large for a pod, and messages too large for their protocols.
-func checkScripts(s *scope.Scope) {
-	if len(s.Findings) > 0 { // the checks need a valid topology
-		return
-	}
-	for _, err := range render.CheckPayloads(s.RenderInput()) {
-		s.AddFinding(scope.ReasonPayloadTooLarge, err)
-	}
-	errs := render.CheckScripts(s.RenderInput())
-	if len(errs) == 0 && len(s.Scripts) > 0 {
-		errs = render.CheckSize(render.Pods(s.RenderInput()), &s.Experiment.Spec)
-	}
-	for _, err := range errs {
-		s.AddFinding(scope.ReasonScriptInvalid, err)
-	}
-}
-
-// checkGuests finds what virtual machines do not support.
-func checkGuests(s *scope.Scope) {
-	if len(s.Findings) > 0 {
-		return
-	}
-	for _, err := range render.CheckVMs(s.RenderInput()) {
-		s.AddFinding(scope.ReasonInvalid, err)
-	}
-}
-
-// checkRadios finds radios that do not fit the waveforms, the scenario or the installed engines.
-func checkRadios(s *scope.Scope) {
-	spec := &s.Experiment.Spec
-	for _, err := range render.CheckEngine(spec, s.Options) {
+	for _, err := range render.CheckEngine(&s.Experiment.Spec, s.Options) {
 		s.AddFinding(scope.ReasonEngineMissing, err)
 	}
-	for _, err := range render.CheckBase(spec, s.Waveforms) {
-		s.AddFinding(scope.ReasonBaseMismatch, err)
+	if s.Valid {
+		addFindings(s, checks.References(&checks.Subject{Input: s.RenderInput(), Waveforms: s.Waveforms}))
 	}
-	for _, err := range render.CheckRadioModels(spec, s.Topology, s.Waveforms, s.Scenario) {
-		s.AddFinding(scope.ReasonRadioMismatch, err)
-	}
+	return false, nil
 }
 
 // resolveScenario reads the experiment's compiled scenario.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
@@ -230,7 +231,7 @@ func checkLiveObject(s *scope.Scope, now bool, check func() field.ErrorList) out
 	}
 	if s.Topology != nil && len(s.Findings) == 0 {
 		if errs := check(); len(errs) > 0 {
-			return outcome{metav1.ConditionFalse, scope.ReasonInvalid, scope.Shorten(errs.ToAggregate().Error())}
+			return outcome{metav1.ConditionFalse, checks.ReasonInvalid, scope.Shorten(errs.ToAggregate().Error())}
 		}
 	}
 	if !now {
