@@ -157,6 +157,7 @@ func TestSettingsThatEMANELacksAreRefusedByTheirField(t *testing.T) {
 		{"adaptive rates", "waveform.tdma.adaptiveRates", func(_, s *v1alpha1.RadioNetworkSpec) {
 			s.Waveform.TDMA.AdaptiveRates = []v1alpha1.TDMARate{{Rate: "1Mbit", SINR: "10dB"}}
 		}},
+		{"a schedule that no event holds", "waveform.tdma.structure", func(_, s *v1alpha1.RadioNetworkSpec) { s.Waveform.TDMA.Structure.Frames = 60000 }},
 		{"a slot of no time", "waveform.tdma.structure", func(_, s *v1alpha1.RadioNetworkSpec) { s.Waveform.TDMA.Structure.SlotOverhead = "1s" }},
 		{"everybody's NEM id", "members[1].nem", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Members[1].NEM = 65535 }},
 		{"a NEM id twice", "members[1].nem", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Members[1].NEM = 1 }},
@@ -213,8 +214,8 @@ func TestTheFeedHasChangesAndEverythingForLateReceivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	events, next, more, err := feed.Changes(0)
-	if err != nil || next != time.Second || !more || len(events) != 3 || events[0].ID != LocationEvent {
-		t.Fatalf("at first %d events, next at %v %v, %v: want a location and two pathlosses, next at 1s", len(events), next, more, err)
+	if err != nil || next != time.Second || !more || len(events) != 2 || events[0].ID != PathlossEvent {
+		t.Fatalf("at first %d events, next at %v %v, %v: want two pathlosses, next at 1s", len(events), next, more, err)
 	}
 	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 70, 90}}, 1: {{2, 90, 70}}}, pathlosses(t, events)); diff != "" {
 		t.Error("at first:", diff)
@@ -232,6 +233,76 @@ func TestTheFeedHasChangesAndEverythingForLateReceivers(t *testing.T) {
 	want := map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{2, 90, 75}, {3, 101, unknownDB}}}
 	if diff := cmp.Diff(want, pathlosses(t, feed.All())); diff != "" {
 		t.Error("for late ones:", diff)
+	}
+}
+
+func TestTheFeedHasLocationsOnlyWhereEMANENeedsThem(t *testing.T) {
+	byPath, byPosition := slotted(), slotted()
+	byPosition.Waveform.TDMA.PHY.Pathloss = v1alpha1.PathlossFreeSpace
+	for name, c := range map[string]struct {
+		spec *v1alpha1.RadioNetworkSpec
+		s    *scenario.Scenario
+		want bool
+	}{
+		"pathloss of the scenario":               {byPath, compiled(t), false},
+		"pathloss computed from positions":       {byPosition, compiled(t), true},
+		"antenna profiles beside given pathloss": {byPath, directed(t), true},
+	} {
+		feed, err := NewFeed(c.spec, c.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, _, _, err := feed.Changes(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := slices.ContainsFunc(events, func(e Event) bool { return e.ID == LocationEvent }); has != c.want {
+			t.Errorf("%s: locations %t, want %t", name, has, c.want)
+		}
+	}
+}
+
+func TestTheFeedHasPathlossByFrequency(t *testing.T) {
+	b := scenario.NewBuilder(scenario.Options{})
+	for _, err := range []error{b.Pathloss(0, 1, 2, 70), b.PathlossAt(0, 1, 2, 2347e6, 72), b.PathlossAt(0, 1, 2, 310e6, 60), b.PathlossAt(time.Second, 1, 2, 310e6, 61)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := slotted()
+	spec.Members = spec.Members[:2]
+	feed, err := NewFeed(spec, scenariotest.Open(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(events []Event) (all []PathlossEx) {
+		for _, e := range events {
+			if e.ID != PathlossExEvent {
+				continue
+			}
+			some, err := ParsePathlossEx(e)
+			if err != nil || e.NEM != 2 {
+				t.Fatalf("%v for NEM %d", err, e.NEM)
+			}
+			all = append(all, some...)
+		}
+		return all
+	}
+	events, _, _, err := feed.Changes(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 72, unknownDB}}}, pathlosses(t, events)); diff != "" {
+		t.Error("at the network's own frequency:", diff)
+	}
+	if diff := cmp.Diff([]PathlossEx{{1, 310e6, 60}}, read(events)); diff != "" {
+		t.Error("at others:", diff)
+	}
+	if events, _, _, err = feed.Changes(time.Second); err != nil || len(events) != 1 {
+		t.Fatalf("%d events after a second, %v; want the one that changed", len(events), err)
+	}
+	if diff := cmp.Diff([]PathlossEx{{1, 310e6, 61}}, read(events)); diff != "" {
+		t.Error("after a second:", diff)
 	}
 }
 

@@ -22,6 +22,8 @@ const (
 	// AntennaProfileEvent tells which antenna profile NEMs have, and where their antennas point.
 	AntennaProfileEvent EventID = 102
 	ScheduleEvent       EventID = 105
+	// PathlossExEvent has pathlosses by frequency, which go before those of PathlossEvent.
+	PathlossExEvent EventID = 107
 )
 
 // Event for one NEM, or for all with NEM 0.
@@ -57,6 +59,49 @@ func PathlossAt(nem int, all []Pathloss) Event {
 		b = appendMessage(b, 1, one)
 	}
 	return Event{nem, PathlossEvent, b}
+}
+
+// PathlossEx is the pathloss in dB from one NEM at a transmit frequency.
+type PathlossEx struct {
+	From           int
+	FrequencyHertz uint64
+	DB             float64
+}
+
+// PathlossExAt makes the event with the pathloss at frequencies from others to a NEM.
+func PathlossExAt(nem int, all []PathlossEx) Event {
+	var b []byte
+	for _, p := range all {
+		entry := appendUint(nil, 1, p.FrequencyHertz)
+		entry = protowire.AppendFixed32(protowire.AppendTag(entry, 2, protowire.Fixed32Type), math.Float32bits(float32(p.DB)))
+		b = appendMessage(b, 1, appendMessage(appendUint(nil, 1, uint64(p.From)), 2, entry))
+	}
+	return Event{nem, PathlossExEvent, b}
+}
+
+// ParsePathlossEx reads an event of PathlossExAt.
+func ParsePathlossEx(e Event) (all []PathlossEx, err error) {
+	err = fields(e.Data, func(_ protowire.Number, v value) error {
+		from := 0
+		return fields(v.bytes, func(number protowire.Number, v value) error {
+			if number == 1 {
+				from = int(v.number)
+				return nil
+			}
+			p := PathlossEx{From: from}
+			err := fields(v.bytes, func(number protowire.Number, v value) error {
+				if number == 1 {
+					p.FrequencyHertz = v.number
+				} else {
+					p.DB = float64(math.Float32frombits(uint32(v.number)))
+				}
+				return nil
+			})
+			all = append(all, p)
+			return err
+		})
+	})
+	return all, err
 }
 
 // Locations makes the event with the locations of some NEMs, for all NEMs.
@@ -100,36 +145,68 @@ const (
 	slotIdle     = 3
 )
 
-// ScheduleFor makes the event with a NEM's schedule and its structure. The schedule must name the NEM.
+// ScheduleFor makes the event with a NEM's schedule and its structure. The schedule must name the NEM. It has only what
+// EMANE does not assume: frames without slots are idle, and other slots of a frame listen on its frequency.
 func ScheduleFor(nem int, s *tdma.Schedule) Event {
 	structure := s.Structure()
+	usual := usualSlot(nem, s)
 	var b []byte
 	for f := range structure.Frames {
-		frame := appendUint(nil, 1, uint64(f))
-		for i := range structure.Slots {
-			frame = appendMessage(frame, 6, slotMessage(i, s.Slot(nem, f, i)))
+		if frame := frameMessage(nem, f, s, usual); frame != nil {
+			b = appendMessage(b, 1, frame)
 		}
-		b = appendMessage(b, 1, frame)
 	}
 	var st []byte
 	for i, v := range []uint64{uint64(structure.Slots), uint64(structure.Frames), uint64(structure.SlotDuration.Microseconds()),
 		uint64(structure.SlotOverhead.Microseconds()), structure.BandwidthHertz} {
 		st = appendUint(st, protowire.Number(i+1), v)
 	}
-	return Event{nem, ScheduleEvent, appendMessage(b, 2, st)}
+	b = appendMessage(b, 2, st)
+	b = appendUint(appendUint(appendUint(b, 3, usual.FrequencyHertz), 4, usual.RateBitsPerSecond), 5, uint64(usual.Class))
+	return Event{nem, ScheduleEvent, appendDouble(b, 6, usual.PowerDBm)}
 }
 
-func slotMessage(index int, s tdma.Slot) []byte {
+// usualSlot returns the values that the schedule gives for all of a NEM's slots without their own: those of its first
+// slot to send, else the first to listen.
+func usualSlot(nem int, s *tdma.Schedule) (usual tdma.Slot) {
+	structure := s.Structure()
+	for f := range structure.Frames {
+		for i := range structure.Slots {
+			slot := s.Slot(nem, f, i)
+			if slot.Kind == tdma.Transmit {
+				return slot
+			}
+			if slot.Kind == tdma.Receive && usual.Kind == tdma.Idle {
+				usual = slot
+			}
+		}
+	}
+	return usual
+}
+
+// frameMessage returns nil for a frame in which the NEM's radio is off.
+func frameMessage(nem, frame int, s *tdma.Schedule, usual tdma.Slot) []byte {
+	b, slots := appendUint(nil, 1, uint64(frame)), s.Structure().Slots
+	off := true
+	for i := range slots {
+		slot := s.Slot(nem, frame, i)
+		off = off && slot.Kind == tdma.Idle
+		if slot.Kind != tdma.Receive || slot.FrequencyHertz != usual.FrequencyHertz {
+			b = appendMessage(b, 6, slotMessage(i, slot, usual))
+		}
+	}
+	if off {
+		return nil
+	}
+	return b
+}
+
+// slotMessage has what differs from the usual slot.
+func slotMessage(index int, s, usual tdma.Slot) []byte {
 	b := appendUint(nil, 1, uint64(index))
 	switch s.Kind {
 	case tdma.Transmit:
-		tx := appendUint(appendUint(nil, 1, s.FrequencyHertz), 2, s.RateBitsPerSecond)
-		tx = appendUint(tx, 3, uint64(s.Class))
-		tx = protowire.AppendFixed64(protowire.AppendTag(tx, 4, protowire.Fixed64Type), math.Float64bits(s.PowerDBm))
-		if s.Destination != 0 {
-			tx = appendUint(tx, 5, uint64(s.Destination))
-		}
-		return appendMessage(appendUint(b, 2, slotTransmit), 3, tx)
+		return appendMessage(appendUint(b, 2, slotTransmit), 3, transmitMessage(s, usual))
 	case tdma.Receive:
 		return appendMessage(appendUint(b, 2, slotReceive), 4, appendUint(nil, 1, s.FrequencyHertz))
 	default:
@@ -137,12 +214,55 @@ func slotMessage(index int, s tdma.Slot) []byte {
 	}
 }
 
+func transmitMessage(s, usual tdma.Slot) (tx []byte) {
+	if s.FrequencyHertz != usual.FrequencyHertz {
+		tx = appendUint(tx, 1, s.FrequencyHertz)
+	}
+	if s.RateBitsPerSecond != usual.RateBitsPerSecond {
+		tx = appendUint(tx, 2, s.RateBitsPerSecond)
+	}
+	if s.Class != usual.Class {
+		tx = appendUint(tx, 3, uint64(s.Class))
+	}
+	if s.PowerDBm != usual.PowerDBm {
+		tx = appendDouble(tx, 4, s.PowerDBm)
+	}
+	if s.Destination != 0 {
+		tx = appendUint(tx, 5, uint64(s.Destination))
+	}
+	return tx
+}
+
+func appendDouble(b []byte, number protowire.Number, v float64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(b, number, protowire.Fixed64Type), math.Float64bits(v))
+}
+
+// CheckSchedule returns an error for a schedule that is too long for an event of EMANE.
+func CheckSchedule(s *tdma.Schedule) error {
+	structure := s.Structure()
+	if structure.Frames*structure.Slots*longestSlot <= maxEvent {
+		return nil
+	}
+	for _, nem := range s.NEMs() {
+		if size := len(ScheduleFor(nem, s).Data); size > maxEvent {
+			return fmt.Errorf("%d frames of %d slots are %d bytes for NEM id %d, and an event of EMANE has room for %d: use fewer frames or slots, or engine native",
+				structure.Frames, structure.Slots, size, nem, maxEvent)
+		}
+	}
+	return nil
+}
+
 // usualDatagram is the size limit in bytes for several events, so that IP does not fragment the datagram.
 // maxDatagram is UDP's, for a long schedule.
+// maxEvent is what a datagram has room for beside headers.
 const (
 	usualDatagram = 1300
 	maxDatagram   = 65507
+	maxEvent      = maxDatagram - 120
 )
+
+// longestSlot bounds the bytes of a slot in a schedule's event.
+const longestSlot = 48
 
 // Source numbers the datagrams of one publisher.
 type Source struct {

@@ -3,6 +3,7 @@ package emane
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"vignette.dev/vignette/internal/geo"
@@ -19,11 +20,19 @@ type Feed struct {
 	cursor        *scenario.Cursor
 	members       []feedMember
 	hasPathlosses bool // the scenario has pathlosses, which are not computed from positions
+	needsLocation bool // EMANE computes pathlosses or antenna gains from locations
 	frequency     uint64
-	published     map[[2]int]float64 // by the indexes of sender and receiver
+	others        []uint64 // frequencies with pathlosses of their own
+	published     map[link]float64
 	positions     map[int]Location
 	antennas      *Antennas
 	pointed       map[int]Pointing // as published, by NEM id
+}
+
+// link from one member to another by their indexes, at one of the other frequencies or at 0, the network's own.
+type link struct {
+	from, to  int
+	frequency uint64
 }
 
 // feedMember is one member of the network.
@@ -35,7 +44,7 @@ type feedMember struct {
 
 // NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves.
 func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, error) {
-	f := &Feed{published: map[[2]int]float64{}, positions: map[int]Location{}, antennas: NewAntennas(spec, s), pointed: map[int]Pointing{}}
+	f := &Feed{published: map[link]float64{}, positions: map[int]Location{}, antennas: NewAntennas(spec, s), pointed: map[int]Pointing{}}
 	if s != nil {
 		f.cursor = s.NewCursor()
 	}
@@ -57,8 +66,17 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 		f.members = append(f.members, one)
 	}
 	p := phyOf(spec, &v1alpha1.Member{})
-	f.hasPathlosses, f.frequency = cmp.Or(p.Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario, uint64(p.Frequency.Hertz())
+	f.hasPathlosses, f.frequency = readsPathlosses(spec), uint64(p.Frequency.Hertz())
+	if f.cursor != nil {
+		f.others = slices.DeleteFunc(f.cursor.PathlossFrequencies(), func(hertz uint64) bool { return hertz == f.frequency })
+	}
+	f.needsLocation = !f.hasPathlosses || f.antennas != nil
 	return f, nil
+}
+
+// readsPathlosses reports whether a network takes its pathlosses from the scenario.
+func readsPathlosses(spec *v1alpha1.RadioNetworkSpec) bool {
+	return cmp.Or(spec.Waveform.PHY().Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario
 }
 
 // Changes returns the events at a moment of the scenario since the previous call, and the next moment with
@@ -84,16 +102,18 @@ func (f *Feed) events(all bool) []Event {
 	}
 	for to := range f.members {
 		var here []Pathloss
+		var byFrequency []PathlossEx
 		for from := range f.members {
 			if p, changed := f.pathloss(from, to, all); changed {
 				here = append(here, p)
 			}
+			byFrequency = append(byFrequency, f.pathlossEx(from, to, all)...)
 		}
-		for ; len(here) > maxEntries; here = here[maxEntries:] {
-			events = append(events, PathlossAt(f.members[to].nem, here[:maxEntries]))
+		for some := range slices.Chunk(here, maxEntries) {
+			events = append(events, PathlossAt(f.members[to].nem, some))
 		}
-		if len(here) > 0 {
-			events = append(events, PathlossAt(f.members[to].nem, here))
+		for some := range slices.Chunk(byFrequency, maxEntries) {
+			events = append(events, PathlossExAt(f.members[to].nem, some))
 		}
 	}
 	return events
@@ -104,32 +124,55 @@ const maxEntries = 16
 
 // pathloss from one member to another, and whether it is to be published.
 func (f *Feed) pathloss(from, to int, all bool) (p Pathloss, tell bool) {
-	there, ok := f.pathlossAt(from, to)
-	back, backOK := f.pathlossAt(to, from)
-	key := [2]int{from, to}
-	before, told := f.published[key]
-	if !ok {
-		there = unknownDB
-	}
-	if !backOK {
-		back = unknownDB
-	}
-	if from == to || !ok && !told || told && there == before && !all {
+	there, tell := f.change(link{from: from, to: to}, all)
+	if !tell {
 		return p, false
 	}
-	f.published[key] = there
+	back, known := f.pathlossAt(to, from, f.frequency)
+	if !known {
+		back = unknownDB
+	}
 	return Pathloss{From: f.members[from].nem, DB: there, Reverse: back}, true
 }
 
-func (f *Feed) pathlossAt(from, to int) (dB float64, known bool) {
+// pathlossEx has the pathlosses at the other frequencies that are to be published.
+func (f *Feed) pathlossEx(from, to int, all bool) (some []PathlossEx) {
+	for _, hertz := range f.others {
+		if dB, tell := f.change(link{from, to, hertz}, all); tell {
+			some = append(some, PathlossEx{From: f.members[from].nem, FrequencyHertz: hertz, DB: dB})
+		}
+	}
+	return some
+}
+
+// change returns a link's pathloss, and whether it is to be published.
+func (f *Feed) change(l link, all bool) (dB float64, tell bool) {
+	dB, known := f.pathlossAt(l.from, l.to, cmp.Or(l.frequency, f.frequency))
+	before, told := f.published[l]
+	if !known {
+		dB = unknownDB
+	}
+	if l.from == l.to || !known && !told || told && dB == before && !all {
+		return dB, false
+	}
+	f.published[l] = dB
+	return dB, true
+}
+
+func (f *Feed) pathlossAt(from, to int, hertz uint64) (dB float64, known bool) {
 	a, b := f.members[from].index, f.members[to].index
 	if from == to || a < 0 || b < 0 || a == b {
 		return 0, false
 	}
-	return f.cursor.PathlossAt(a, b, f.frequency)
+	return f.cursor.PathlossAt(a, b, hertz)
 }
 
+// locations returns none that EMANE does not need: with locations it adds propagation delays, by which it loses
+// bursts that fill their slots.
 func (f *Feed) locations(all bool) (events []Event) {
+	if !f.needsLocation {
+		return nil
+	}
 	var moved []Location
 	for i, m := range f.members {
 		l, known := f.location(m)
@@ -138,11 +181,8 @@ func (f *Feed) locations(all bool) (events []Event) {
 			moved = append(moved, l)
 		}
 	}
-	for ; len(moved) > maxEntries/2; moved = moved[maxEntries/2:] {
-		events = append(events, Locations(moved[:maxEntries/2]))
-	}
-	if len(moved) > 0 {
-		events = append(events, Locations(moved))
+	for some := range slices.Chunk(moved, maxEntries/2) {
+		events = append(events, Locations(some))
 	}
 	return events
 }

@@ -27,6 +27,7 @@ func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
 	case w.RFPipe != nil:
 		errs = checkRFPipe(w.RFPipe, path.Child("rfpipe"))
 	case w.TDMA != nil:
+		errs = append(errs, checkSchedule(spec, path.Child("tdma"))...)
 		if len(w.TDMA.AdaptiveRates) > 0 {
 			errs = append(errs, field.Forbidden(path.Child("tdma", "adaptiveRates"), "EMANE's TDMA has the rates of its schedule: leave it out, or take engine native"))
 		}
@@ -37,6 +38,22 @@ func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("links"), "EMANE has no link model: leave links out, or take engine native"))
 	}
 	return append(errs, checkMembers(spec)...)
+}
+
+// checkSchedule finds a schedule that is too long. Other checks find one that is wrong.
+func checkSchedule(spec *v1alpha1.RadioNetworkSpec, path *field.Path) field.ErrorList {
+	schedule, err := Schedule(spec)
+	if err != nil {
+		return nil
+	}
+	part := "structure"
+	if spec.Waveform.TDMA.Schedule != "" {
+		part = "schedule"
+	}
+	if err := CheckSchedule(schedule); err != nil {
+		return field.ErrorList{field.Forbidden(path.Child(part), err.Error())}
+	}
+	return nil
 }
 
 func checkRFPipe(w *v1alpha1.RFPipeModel, path *field.Path) (errs field.ErrorList) {
@@ -118,6 +135,12 @@ func Schedule(spec *v1alpha1.RadioNetworkSpec) (*tdma.Schedule, error) {
 		}
 		return schedule, nil
 	}
+	return generate(spec, w.Rate, func(i int) float64 { return phyOf(spec, &spec.Members[i]).powerDBm })
+}
+
+// generate makes a schedule for the members with a rate, and each one's transmit power in dBm by its index.
+func generate(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate, powerDBm func(member int) float64) (*tdma.Schedule, error) {
+	w := spec.Waveform.TDMA
 	structure := tdma.Structure{Frames: cmp.Or(int(w.Structure.Frames), 1), Slots: len(spec.Members),
 		SlotDuration: cmp.Or(w.Structure.SlotDuration.Std(), 5*time.Millisecond), SlotOverhead: w.Structure.SlotOverhead.Std(),
 		BandwidthHertz: uint64(cmp.Or(w.PHY.Bandwidth, "1MHz").Hertz())}
@@ -127,9 +150,9 @@ func Schedule(spec *v1alpha1.RadioNetworkSpec) (*tdma.Schedule, error) {
 	nems, power := make([]int, len(spec.Members)), map[int]float64{}
 	for i := range spec.Members {
 		nems[i] = int(spec.Members[i].NEM)
-		power[nems[i]] = phyOf(spec, &spec.Members[i]).powerDBm
+		power[nems[i]] = powerDBm(i)
 	}
-	schedule, err := tdma.Generate(structure, nems, uint64(cmp.Or(w.Rate, "1Mbit").BitsPerSecond()),
+	schedule, err := tdma.Generate(structure, nems, uint64(cmp.Or(rate, "1Mbit").BitsPerSecond()),
 		uint64(cmp.Or(w.PHY.Frequency, "2347MHz").Hertz()), func(nem int) float64 { return power[nem] })
 	if err != nil {
 		return nil, fmt.Errorf("waveform.tdma.structure: %w", err)

@@ -13,8 +13,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// CheckChange returns what EMANE cannot do of a change while it runs.
-func CheckChange(w *v1alpha1.WaveformSpec, change *v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
+// CheckChange returns what EMANE cannot do of a change while it runs. schedule is that of a TDMA network before the change.
+func CheckChange(w *v1alpha1.WaveformSpec, schedule *tdma.Schedule, change *v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
 	forbid := func(wrong bool, why string, parts ...string) {
 		if wrong {
 			errs = append(errs, field.Forbidden(path.Child(parts[0], parts[1:]...), why))
@@ -27,9 +27,9 @@ func CheckChange(w *v1alpha1.WaveformSpec, change *v1alpha1.RadioChange, path *f
 	}
 	const atStart = "EMANE takes it at its start only: set it in the waveform or in radios, or take engine native"
 	forbid(p.Frequency != nil, atStart, "radio", "frequency")
-	forbid(p.AntennaGain != nil, atStart, "radio", "antennaGain")
 	forbid(p.NoiseFigure != nil, atStart, "radio", "noiseFigure")
-	forbid(p.TransmitPower != nil && w.TDMA != nil, "the power of EMANE's TDMA is its schedule's: change the schedule", "radio", "transmitPower")
+	given := w.TDMA != nil && (schedule == nil || !schedule.OwnPower())
+	forbid(p.TransmitPower != nil && given, "the power of EMANE's TDMA is its schedule's, which is not a generated one: change the schedule", "radio", "transmitPower")
 	if p.Rate != nil {
 		rate := p.Rate.BitsPerSecond()
 		forbid(rate < 1 || rate != math.Trunc(rate), "EMANE has rates in whole bits per second, from 1 on", "radio", "rate")
@@ -40,8 +40,11 @@ func CheckChange(w *v1alpha1.WaveformSpec, change *v1alpha1.RadioChange, path *f
 // Radio has the properties of a member's radio that may change while EMANE runs.
 type Radio struct {
 	// Silent radios send nothing.
-	Silent   bool
+	Silent bool
+	// PowerDBm of a TDMA radio is in its schedule.
 	PowerDBm float64
+	// GainDBi is that of a radio without antenna profiles.
+	GainDBi float64
 	// RateBitsPerSecond, Delay and Jitter are for RF Pipe.
 	RateBitsPerSecond uint64
 	Delay, Jitter     time.Duration
@@ -49,7 +52,7 @@ type Radio struct {
 
 // Parameters of the radio, by layer.
 func (r *Radio) Parameters(w *v1alpha1.WaveformSpec) map[Layer]map[string]any {
-	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent}}
+	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent, "fixedantennagain": r.GainDBi}}
 	if w.RFPipe != nil {
 		all[PHY]["txpower"] = r.PowerDBm
 		all[MAC] = map[string]any{"datarate": r.RateBitsPerSecond, "delay": float32(r.Delay.Seconds()), "jitter": float32(r.Jitter.Seconds())}
@@ -63,6 +66,8 @@ type State struct {
 	Radios []Radio
 	// Schedule of a TDMA network.
 	Schedule *tdma.Schedule
+	// rate of the generated schedule.
+	rate v1alpha1.DataRate
 }
 
 // StateAt returns the state at a time after T0. Before T0, and without it, no change has happened.
@@ -70,13 +75,15 @@ func StateAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) (*State, error) 
 	s := &State{Radios: make([]Radio, len(spec.Members))}
 	for i := range spec.Members {
 		r := &s.Radios[i]
-		r.PowerDBm, r.Silent = phyOf(spec, &spec.Members[i]).powerDBm, spec.Silent
+		p := phyOf(spec, &spec.Members[i])
+		r.PowerDBm, r.GainDBi, r.Silent = p.powerDBm, p.gainDBi, spec.Silent
 		if w := spec.Waveform.RFPipe; w != nil {
 			r.RateBitsPerSecond = uint64(cmp.Or(w.Rate, "1Mbit").BitsPerSecond())
 			r.Delay, r.Jitter = w.Delay.Std(), w.Jitter.Std()
 		}
 	}
-	if spec.Waveform.TDMA != nil {
+	if w := spec.Waveform.TDMA; w != nil {
+		s.rate = w.Rate
 		var err error
 		if s.Schedule, err = Schedule(spec); err != nil {
 			return nil, err
@@ -140,14 +147,13 @@ func (s *State) applyChange(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.Ra
 		}
 		s.Radios[i].patch(p)
 	}
-	if p.Rate == nil || spec.Waveform.TDMA == nil {
+	if p.Rate != nil {
+		s.rate = *p.Rate
+	}
+	if s.Schedule == nil || !s.Schedule.OwnPower() || p.Rate == nil && p.TransmitPower == nil {
 		return nil
 	}
-	faster := *spec
-	model := *spec.Waveform.TDMA
-	model.Rate, model.Schedule = *p.Rate, ""
-	faster.Waveform.TDMA = &model
-	next, err := Schedule(&faster)
+	next, err := generate(spec, s.rate, func(i int) float64 { return s.Radios[i].PowerDBm })
 	if err == nil {
 		s.Schedule = next
 	}
@@ -157,6 +163,9 @@ func (s *State) applyChange(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.Ra
 func (r *Radio) patch(p *v1alpha1.RadioPatch) {
 	if p.TransmitPower != nil {
 		r.PowerDBm = p.TransmitPower.DBm()
+	}
+	if p.AntennaGain != nil {
+		r.GainDBi = p.AntennaGain.DBi()
 	}
 	if p.Rate != nil {
 		r.RateBitsPerSecond = uint64(p.Rate.BitsPerSecond())

@@ -27,7 +27,7 @@ func TestTheStateOfANetworkIsThatOfItsChangesSoFar(t *testing.T) {
 	type radios [2]Radio
 	want := func(power, rate [2]float64, silent [2]bool) (all radios) {
 		for i := range all {
-			all[i] = Radio{Silent: silent[i], PowerDBm: power[i], RateBitsPerSecond: uint64(rate[i]), Delay: 100 * time.Millisecond, Jitter: 2500 * time.Microsecond}
+			all[i] = Radio{Silent: silent[i], PowerDBm: power[i], GainDBi: 2, RateBitsPerSecond: uint64(rate[i]), Delay: 100 * time.Millisecond, Jitter: 2500 * time.Microsecond}
 		}
 		return all
 	}
@@ -75,5 +75,31 @@ func TestAChangeOfRateMakesAScheduleWithIt(t *testing.T) {
 	}
 	if _, more := NextChange(spec, 10*time.Second); more {
 		t.Error("there is another change after the last")
+	}
+}
+
+func TestChangesOfPowerAndGainReachTheirRadios(t *testing.T) {
+	spec, power, gain := slotted(), v1alpha1.Power("20dBm"), v1alpha1.Gain("6dBi")
+	rate := v1alpha1.DataRate("500kbit")
+	t0 := metav1.NewMicroTime(time.Unix(1, 0))
+	spec.T0, spec.Changes = &t0, []v1alpha1.TimedRadioChange{
+		at(5, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}),
+		at(10, v1alpha1.RadioChange{From: "veh-2", Radio: &v1alpha1.RadioPatch{TransmitPower: &power, AntennaGain: &gain}}),
+	}
+	s, err := StateAt(spec, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slot := s.Schedule.Slot(2, 0, 1); slot.PowerDBm != 20 || slot.RateBitsPerSecond != 5e5 {
+		t.Errorf("slot of veh-2 %+v; want its new power, and the rate of the change before", slot)
+	}
+	if power := s.Schedule.Slot(3, 0, 2).PowerDBm; power != 30 {
+		t.Errorf("power of veh-3 is %v, want 30 as before", power)
+	}
+	if got := s.Radios[1].Parameters(&spec.Waveform)[PHY]["fixedantennagain"]; got != 6.0 {
+		t.Errorf("gain of veh-2 is %v, want 6", got)
+	}
+	if got := s.Radios[0].Parameters(&spec.Waveform)[PHY]["fixedantennagain"]; got != 0.0 {
+		t.Errorf("gain of veh-1 is %v, want 0 as before", got)
 	}
 }

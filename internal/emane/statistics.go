@@ -2,43 +2,83 @@ package emane
 
 import (
 	"fmt"
+	"math"
+	"time"
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radio/tdma"
 )
 
 // Statistics of one NEM, in the terms of the native models.
 type Statistics struct {
 	NEM int
-	// Counters have the transmissions and dropped frames. EMANE does not report delays and frames under way.
+	// Counters have the transmissions and dropped frames. Of TDMA, receivers' drops are transmissions, and InFlight are
+	// the frames that wait. EMANE does not report delays and frames under way.
 	// The kernel counts the node's frames at the veth, because EMANE's raw transport and its TDMA do not.
 	radio.Counters
-	// PortStatistics have no queue depth, because EMANE only reports its maximum. Links have averages since
-	// the process started, and no times.
+	// PortStatistics have links with the SINR of the last second with a reception, NaN where it is unknown, and no times.
+	// RF Pipe has no queue depth, because EMANE only reports its maximum.
 	phy.PortStatistics
+	// Waiting frames of a TDMA radio by class of service; nil for RF Pipe.
+	Waiting []int
 	// Schedules is the number of accepted schedules, and Pathloss the number of NEMs with a known pathloss or
 	// location. Without them the NEM sends or receives nothing.
 	Schedules uint64
 	Pathloss  int
 	// LossDB is the pathloss from others, by NEM id, if the scenario has it.
 	LossDB map[int]float64
+	// PowerDBm is the received power of the last transmission from others above the sensitivity, by NEM id, if EMANE has
+	// its table.
+	PowerDBm map[int]float64
+	// Timers are the timers of the model, and TimerLateness their lateness in all.
+	Timers        uint64
+	TimerLateness time.Duration
+	// Rewritten are the frames that came so late that EMANE took the time of their arrival for that of their sending.
+	Rewritten uint64
+
+	slots  slotErrors
+	bursts map[int]*burstCounts
+	recent map[int]bool // NEM ids of which something was received in the last second
+}
+
+// slotErrors are the transmissions that a TDMA receiver did not take, by reason.
+type slotErrors struct{ missed, idle, sending, tooLong, otherFrequency, locked uint64 }
+
+// burstCounts are a TDMA receiver's counts of transmissions from one sender.
+type burstCounts struct {
+	// above are those above the sensitivity, received those that it took.
+	above, received uint64
+	// bytes of those that it did not take.
+	lowSINR, notListening uint64
 }
 
 // Scrape reads the counters of all NEMs of an EMANE process. port returns the port of a NEM id for Links.
 // Links from NEMs without a port are left out.
 func Scrape(c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
+	return ScrapeAfter(nil, c, port)
+}
+
+// ScrapeAfter is Scrape for a process whose counters were read before.
+func ScrapeAfter(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
 	nems, err := c.Manifest()
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Statistics, len(nems))
 	for i, nem := range nems {
-		all[i] = Statistics{NEM: nem.ID, PortStatistics: phy.PortStatistics{Port: port(nem.ID)}}
+		s := &all[i]
+		s.NEM, s.Port = nem.ID, port(nem.ID)
 		for _, component := range nem.Components {
-			if err := all[i].scrape(c, component, port); err != nil {
+			if err := s.scrape(c, component, port); err != nil {
 				return nil, fmt.Errorf("NEM %d: %s: %w", nem.ID, component.Plugin, err)
 			}
 		}
+		var last *Statistics
+		if i < len(before) && before[i].NEM == s.NEM && before[i].Timers <= s.Timers {
+			last = &before[i]
+		}
+		s.follow(last, port)
 	}
 	return all, nil
 }
@@ -56,7 +96,7 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 	case MAC:
 		s.mac(values, tables, port)
 	case PHY:
-		s.physical(tables, port)
+		s.physical(values, tables, port)
 	}
 	return nil
 }
@@ -76,14 +116,26 @@ func count(values map[string]any, name string) uint64 {
 	return v
 }
 
-// mac reads the model's counters. TDMA counts dropped bytes, not frames, so they are left out.
+// mac reads the model's counters.
 func (s *Statistics) mac(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
 	s.SlotsUsed, s.SlotsMissed = count(values, "numTxSlotValid"), count(values, "numTxSlotErrorMissed")
+	s.slots = slotErrors{count(values, "numRxSlotErrorMissed"), count(values, "numRxSlotErrorRxDuringIdle"), count(values, "numRxSlotErrorRxDuringTx"),
+		count(values, "numRxSlotErrorRxTooLong"), count(values, "numRxSlotErrorRxWrongFrequency"), count(values, "numRxSlotErrorRxLock")}
 	s.Schedules = count(values, "scheduler.scheduleAcceptFull") + count(values, "scheduler.scheduleAcceptUpdate")
+	s.Timers = count(values, "processedTimedEvents")
+	s.TimerLateness = time.Duration(number(values, "avgTimedEventLatency") * float64(s.Timers) * float64(time.Microsecond))
 	s.Transmissions = s.SlotsUsed
 	if s.Transmissions == 0 {
 		s.Transmissions = transmitted(values)
 	}
+	s.frames(tables, port)
+	s.queues(tables)
+	s.lostBursts(tables)
+	s.signals(tables, port)
+}
+
+// frames reads RF Pipe's counters of frames.
+func (s *Statistics) frames(tables map[string]Table, port func(nem int) *radio.Port) {
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]
 		t.each(func(nem int, row map[string]any) {
@@ -100,16 +152,131 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 			}
 		})
 	}
-	signals := tables["RFSignalTable"]
-	signals.each(func(nem int, row map[string]any) {
+}
+
+// queues reads the queues of a TDMA radio. The last one is for messages of schedulers.
+func (s *Statistics) queues(tables map[string]Table) {
+	t, is := tables["QueueStatusTable"]
+	if !is {
+		return
+	}
+	s.Waiting = make([]int, tdma.Classes-1)
+	t.rows(func(row map[string]any) {
+		class, overflow, tooBig := count(row, "Queue"), count(row, "Overflow"), count(row, "Too Big")
+		s.Drops[radio.QueueFull] += overflow
+		s.Drops[radio.TooLarge] += tooBig
+		if gone := count(row, "Dequeued") + overflow + tooBig; class < uint64(len(s.Waiting)) && gone < count(row, "Enqueued") {
+			s.Waiting[class] = int(count(row, "Enqueued") - gone) //nolint:gosec // within a queue's depth
+			s.InFlight += s.Waiting[class]
+		}
+	})
+	s.QueueDepth = s.InFlight
+	s.Drops[radio.TooLarge] += s.slots.tooLong
+	s.Drops[radio.MissedSlot] += s.slots.missed
+	s.Drops[radio.NotListening] += s.slots.idle + s.slots.sending + s.slots.otherFrequency
+	s.Drops[radio.Interfered] += s.slots.locked
+}
+
+// lostBursts reads what a TDMA receiver did not take, which EMANE counts in bytes.
+func (s *Statistics) lostBursts(tables map[string]Table) {
+	for class := range tdma.Classes {
+		for _, cast := range []string{"Unicast", "Broadcast"} {
+			t := tables[fmt.Sprintf("%sByteDropTable%d", cast, class)]
+			t.each(func(nem int, row map[string]any) {
+				if nem != s.NEM {
+					h := s.burstsFrom(nem)
+					h.lowSINR += count(row, "SINR")
+					h.notListening += count(row, "Freq") + count(row, "Slot Error")
+				}
+			})
+		}
+	}
+}
+
+func (s *Statistics) burstsFrom(nem int) *burstCounts {
+	if s.bursts[nem] == nil {
+		if s.bursts == nil {
+			s.bursts = map[int]*burstCounts{}
+		}
+		s.bursts[nem] = &burstCounts{}
+	}
+	return s.bursts[nem]
+}
+
+// signals reads the quality of what was received.
+func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.Port) {
+	since := tables["RFSignalTable"]
+	since.each(func(nem int, row map[string]any) {
 		if l := s.link(port(nem)); l != nil {
 			l.PowerDBm, l.NoiseDBm, l.SINRDB = number(row, "AvgRxPower"), number(row, "AvgNoiseFloor"), number(row, "AvgSINR")
 		}
 	})
+	metrics := tables["NeighborMetricTable"] // since the process has started
+	metrics.each(func(nem int, row map[string]any) {
+		received := count(row, "Rx Pkts")
+		if s.Waiting == nil || received == 0 {
+			return // RF Pipe counts frames elsewhere
+		}
+		s.burstsFrom(nem).received = received
+		if l := s.link(port(nem)); l != nil {
+			l.Received = received
+			l.SINRDB, l.NoiseDBm = number(row, "SINR Avg"), number(row, "NF Avg")
+		}
+	})
+	s.recent = map[int]bool{}
+	latest := tables["NeighborStatusTable"] // of the last second
+	latest.each(func(nem int, row map[string]any) {
+		if l := s.link(port(nem)); l != nil && count(row, "Rx Pkts") > 0 {
+			s.recent[nem] = true
+			l.SINRDB, l.NoiseDBm = number(row, "SINR Avg"), number(row, "NF Avg")
+		}
+	})
+}
+
+// follow completes statistics by those that were read before from the same process, if there are any.
+func (s *Statistics) follow(before *Statistics, port func(nem int) *radio.Port) {
+	for nem, h := range s.bursts {
+		if l := s.link(port(nem)); l != nil && s.Waiting != nil {
+			s.missedBursts(l, h, before)
+		}
+	}
+	if before == nil {
+		return
+	}
+	for i := range before.Links {
+		old := &before.Links[i]
+		if l := s.link(old.From); l != nil && !s.recent[old.From.NEM] && !math.IsNaN(old.SINRDB) {
+			l.SINRDB, l.NoiseDBm = old.SINRDB, old.NoiseDBm
+		}
+	}
+}
+
+// missedBursts counts the transmissions above the sensitivity that the node did not take, by the reason of most bytes
+// since the statistics before: EMANE counts the reasons in bytes only.
+func (s *Statistics) missedBursts(l *phy.LinkStatistics, h *burstCounts, before *Statistics) {
+	var was burstCounts
+	lost := h.above - min(h.received, h.above)
+	for _, reason := range []radio.Reason{radio.LowSINR, radio.NotListening} {
+		if old := before.linkFrom(l.From); old != nil {
+			l.Missed[reason-radio.BelowSensitivity] = old.Missed[reason-radio.BelowSensitivity]
+		}
+		lost -= min(lost, l.Missed[reason-radio.BelowSensitivity])
+	}
+	if before != nil && before.bursts[l.From.NEM] != nil {
+		was = *before.bursts[l.From.NEM]
+	}
+	switch lowSINR, notListening := h.lowSINR-min(was.lowSINR, h.lowSINR), h.notListening-min(was.notListening, h.notListening); {
+	case lowSINR > 0 && lowSINR >= notListening:
+		l.Missed[radio.LowSINR-radio.BelowSensitivity] += lost
+	case notListening > 0:
+		l.Missed[radio.NotListening-radio.BelowSensitivity] += lost
+	}
+	s.Drops[radio.LowSINR] += l.Missed[radio.LowSINR-radio.BelowSensitivity]
 }
 
 // physical reads the physical layer's counters of frames that did not reach the model.
-func (s *Statistics) physical(tables map[string]Table, port func(nem int) *radio.Port) {
+func (s *Statistics) physical(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
+	s.Rewritten = count(values, "numTimeSyncThresholdRewrite")
 	losses := tables["PathlossEventInfoTable"]
 	losses.each(func(nem int, row map[string]any) {
 		if s.LossDB == nil {
@@ -117,11 +284,24 @@ func (s *Statistics) physical(tables map[string]Table, port func(nem int) *radio
 		}
 		s.LossDB[nem] = number(row, "Forward Pathloss")
 	})
+	powers := tables["ReceivePowerTable"]
+	powers.each(func(nem int, row map[string]any) {
+		if s.PowerDBm == nil {
+			s.PowerDBm = map[int]float64{}
+		}
+		s.PowerDBm[nem] = number(row, "Rx Power")
+	})
 	s.Pathloss = len(tables["PathlossEventInfoTable"].Rows) + len(tables["LocationEventInfoTable"].Rows)
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]
 		t.each(func(nem int, row map[string]any) {
 			s.countMissed(port(nem), radio.BelowSensitivity, count(row, "Rx Sensitivity")+count(row, "Propagation Model"))
+		})
+		t = tables[cast+"PacketAcceptTable0"]
+		t.each(func(nem int, row map[string]any) {
+			if nem != s.NEM {
+				s.burstsFrom(nem).above += count(row, "Num Pkts Rx")
+			}
 		})
 	}
 }
@@ -142,13 +322,25 @@ func (s *Statistics) link(from *radio.Port) *phy.LinkStatistics {
 	if from == nil {
 		return nil
 	}
+	if l := s.linkFrom(from); l != nil {
+		return l
+	}
+	unknown := math.NaN()
+	s.Links = append(s.Links, phy.LinkStatistics{From: from, PowerDBm: unknown, NoiseDBm: unknown, SINRDB: unknown})
+	return &s.Links[len(s.Links)-1]
+}
+
+// linkFrom returns the link from a port, nil if there is none.
+func (s *Statistics) linkFrom(from *radio.Port) *phy.LinkStatistics {
+	if s == nil {
+		return nil
+	}
 	for i := range s.Links {
 		if s.Links[i].From == from {
 			return &s.Links[i]
 		}
 	}
-	s.Links = append(s.Links, phy.LinkStatistics{From: from})
-	return &s.Links[len(s.Links)-1]
+	return nil
 }
 
 func number(row map[string]any, name string) float64 {
@@ -156,9 +348,17 @@ func number(row map[string]any, name string) float64 {
 	return v
 }
 
-// each calls f for each row of a table, with its NEM and its values by column. A row with the wrong number of
-// values is left out.
+// each calls f for each row of a table with a NEM.
 func (t *Table) each(f func(nem int, row map[string]any)) {
+	t.rows(func(row map[string]any) {
+		if nem, ok := row["NEM"].(uint64); ok {
+			f(int(nem), row)
+		}
+	})
+}
+
+// rows calls f for each row of a table, with its values by column. A row with the wrong number of values is left out.
+func (t *Table) rows(f func(row map[string]any)) {
 	for _, values := range t.Rows {
 		if len(values) != len(t.Labels) {
 			continue
@@ -167,8 +367,6 @@ func (t *Table) each(f func(nem int, row map[string]any)) {
 		for i, label := range t.Labels {
 			row[label] = values[i]
 		}
-		if nem, ok := row["NEM"].(uint64); ok {
-			f(int(nem), row)
-		}
+		f(row)
 	}
 }

@@ -207,6 +207,17 @@ func (c *Cursor) PathlossAt(from, to int, frequencyHertz uint64) (dB float64, kn
 	return c.Pathloss(from, to)
 }
 
+// PathlossFrequencies are the transmit frequencies in Hz that have their own pathloss, ascending, without 0.
+func (c *Cursor) PathlossFrequencies() (hertz []uint64) {
+	for _, s := range c.losses {
+		if s.frequencyHertz != 0 {
+			hertz = append(hertz, s.frequencyHertz)
+		}
+	}
+	slices.Sort(hertz)
+	return hertz
+}
+
 // CommEffect returns the effect from a transmitter to a receiver.
 func (c *Cursor) CommEffect(from, to int) (CommEffect, bool) {
 	v := c.pairEntry(commEffect, from, to)

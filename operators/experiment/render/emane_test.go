@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 func emaneNetwork() *v1alpha1.RadioNetwork {
@@ -80,10 +82,32 @@ func TestMoreFilesThanFitAConfigMapAreRefusedWithNumbers(t *testing.T) {
 	}
 }
 
+// scheduleOf frames of one slot for NEM id 1.
+func scheduleOf(frames int) string {
+	return fmt.Sprintf(`<emane-tdma-schedule><structure frames="%d" slots="1" slotoverhead="0" slotduration="1000" bandwidth="1000000"/>
+<multiframe frequency="300M" power="0" class="0" datarate="1M"><frame index="0:%d"><slot index="0" nodes="1"/></frame></multiframe></emane-tdma-schedule>`, frames, frames-1)
+}
+
+func TestAScheduleThatNoEventHoldsIsRefusedAtOnce(t *testing.T) {
+	n := v1alpha1.Network{Name: "vhf", Subnet: "198.18.1.0/24", Engine: v1alpha1.EngineEMANE, TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit", Schedule: scheduleOf(60000)}}
+	spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{n}, Nodes: []v1alpha1.Node{{Name: "hq", Networks: []string{"vhf"}}}}
+	expanded, errs := topology.Expand(spec)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	c := &radioChecker{spec: spec, topology: expanded, reported: map[string]bool{}}
+	w, _ := InPlace(n)
+	found := c.checkEMANE(n, &w, field.NewPath("spec", "networks").Index(0))
+	if len(found) != 1 || !strings.Contains(found[0].Error(), "waveform.tdma.schedule: Forbidden: 60000 frames of 1 slots are ") {
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestChangesThatEMANEDoesNotSupportAreRefused(t *testing.T) {
 	power, gain, frequency, rate, off := v1alpha1.Power("1W"), v1alpha1.Gain("3dBi"), v1alpha1.Frequency("310MHz"), v1alpha1.DataRate("500kbit"), false
 	pipe := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"}}
 	slots := &v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit"}}
+	given := &v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Schedule: scheduleOf(1)}}
 	for name, c := range map[string]struct {
 		waveform *v1alpha1.WaveformSpec
 		change   v1alpha1.RadioChange
@@ -91,8 +115,11 @@ func TestChangesThatEMANEDoesNotSupportAreRefused(t *testing.T) {
 	}{
 		"a jammer":               {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, "jammer: Forbidden: EMANE has no sources of noise"},
 		"frequency":              {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Frequency: &frequency}}, "radio.frequency: Forbidden: EMANE takes it at its start only"},
-		"antenna gain":           {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{AntennaGain: &gain}}, "radio.antennaGain: Forbidden"},
-		"power of slots":         {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, "change the schedule"},
+		"antenna gain":           {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{AntennaGain: &gain}}, ""},
+		"power of slots":         {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, ""},
+		"power of given slots":   {given, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, "radio.transmitPower: Forbidden: the power of EMANE's TDMA is its schedule's"},
+		"a schedule too long":    {slots, v1alpha1.RadioChange{Schedule: scheduleOf(60000)}, "schedule: Invalid value: \"\": 60000 frames of 1 slots are "},
+		"a schedule":             {slots, v1alpha1.RadioChange{Schedule: scheduleOf(600)}, ""},
 		"power of a pipe":        {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, ""},
 		"rate of a pipe":         {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, ""},
 		"rate of slots":          {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, ""},

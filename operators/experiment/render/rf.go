@@ -407,7 +407,7 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 	}
 	errs = append(errs, checkJammer(change.Jammer, path)...)
 	if c.engine == v1alpha1.EngineEMANE {
-		errs = append(errs, emane.CheckChange(c.waveform, &change, path)...)
+		errs = append(errs, emane.CheckChange(c.waveform, c.schedule, &change, path)...)
 	}
 	if len(errs) == 0 {
 		errs = c.checkEffect(change, path)
@@ -457,6 +457,11 @@ func (c *Changeable) reschedule(change v1alpha1.RadioChange) *partError {
 		next, err := parseSchedule(change.Schedule, c.schedule, c.nems)
 		if err != nil {
 			return &partError{[]string{"schedule"}, err}
+		}
+		if c.engine == v1alpha1.EngineEMANE {
+			if err := emane.CheckSchedule(next); err != nil {
+				return &partError{[]string{"schedule"}, err}
+			}
 		}
 		c.schedule = next
 	}

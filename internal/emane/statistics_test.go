@@ -1,0 +1,102 @@
+package emane
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+// tdmaCounts are what a TDMA process reports of itself and of NEM 2.
+type tdmaCounts struct {
+	above, received, inLastSecond, lowSINRBytes, slotErrorBytes uint64
+	sinr                                                        float64
+}
+
+func tdmaAnswers(t *testing.T, c tdmaCounts) answers {
+	component := func(build, layer uint64) []byte { return appendUint(appendUint(nil, 1, build), 2, layer) }
+	nem := appendMessage(appendMessage(appendUint(nil, 1, 1), 2, component(2, uint64(MAC))), 2, component(3, uint64(PHY)))
+	queues := []string{"Queue", "Enqueued", "Dequeued", "Overflow", "Too Big"}
+	mac := tableOf(nil, "QueueStatusTable", queues, [][]byte{numeric(0), numeric(20), numeric(9), numeric(4), numeric(1)},
+		[][]byte{numeric(3), numeric(7), numeric(5), numeric(0), numeric(0)}, [][]byte{numeric(4), numeric(1), numeric(0), numeric(0), numeric(0)})
+	mac = tableOf(mac, "BroadcastByteDropTable0", []string{"NEM", "SINR", "Freq", "Slot Error"},
+		[][]byte{numeric(2), numeric(c.lowSINRBytes), numeric(0), numeric(c.slotErrorBytes)})
+	mac = tableOf(mac, "NeighborMetricTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"},
+		[][]byte{numeric(2), numeric(c.received), double(t, 3), double(t, -110)}, [][]byte{numeric(65535), numeric(0), double(t, 0), double(t, 0)})
+	mac = tableOf(mac, "NeighborStatusTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"}, [][]byte{numeric(2), numeric(c.inLastSecond), double(t, c.sinr), double(t, -108)})
+	phy := tableOf(nil, "BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, [][]byte{numeric(2), numeric(c.above)}, [][]byte{numeric(1), numeric(99)})
+	phy = tableOf(phy, "BroadcastPacketDropTable0", []string{"NEM", "Rx Sensitivity"}, [][]byte{numeric(3), numeric(6)})
+	phy = tableOf(phy, "ReceivePowerTable", []string{"NEM", "Rx Power"}, [][]byte{numeric(2), double(t, -95)})
+	counts := statistic(nil, "numTxSlotValid", 30)
+	for name, v := range map[string]uint64{"numTxSlotErrorMissed": 2, "numRxSlotErrorMissed": 3, "numRxSlotErrorRxDuringTx": 4, "numRxSlotErrorRxTooLong": 5,
+		"processedTimedEvents": 1000} {
+		counts = statistic(counts, name, v)
+	}
+	counts = appendMessage(counts, 2, appendMessage(appendMessage(nil, 1, []byte("avgTimedEventLatency")), 2, double(t, 250)))
+	return answers{{queryManifest, 0}: appendMessage(nil, 1, nem), {queryStatistic, 2}: counts, {queryTable, 2}: mac,
+		{queryStatistic, 3}: statistic(nil, "numTimeSyncThresholdRewrite", 8), {queryTable, 3}: phy}
+}
+
+func scrapeTDMA(t *testing.T, before []Statistics, c tdmaCounts, ports map[int]*radio.Port) []Statistics {
+	t.Helper()
+	all, err := ScrapeAfter(before, emulator(t, tdmaAnswers(t, c)), func(nem int) *radio.Port { return ports[nem] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func portsOf(nems ...int) map[int]*radio.Port {
+	ports := map[int]*radio.Port{}
+	for _, nem := range nems {
+		ports[nem] = &radio.Port{PortOptions: radio.PortOptions{NEM: nem}}
+	}
+	return ports
+}
+
+func TestWhatATDMAProcessSaysOfItselfIsRead(t *testing.T) {
+	ports := portsOf(1, 2, 3)
+	s := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, ports)[0]
+	drops := map[string]uint64{}
+	s.Dropped(func(reason string, frames uint64) { drops[reason] = frames })
+	if diff := cmp.Diff(map[string]uint64{"lowSINR": 2, "queueFull": 4, "tooLarge": 6, "missedSlot": 3, "notListening": 4, "belowSensitivity": 6}, drops); diff != "" {
+		t.Error("drops:", diff)
+	}
+	if diff := cmp.Diff([]int{6, 0, 0, 2}, s.Waiting); diff != "" || s.InFlight != 8 {
+		t.Errorf("waiting: %s; %d in all, want 8", diff, s.InFlight)
+	}
+	if s.SlotsUsed != 30 || s.SlotsMissed != 2 || s.Timers != 1000 || s.TimerLateness != 250*time.Millisecond || s.Rewritten != 8 || s.PowerDBm[2] != -95 {
+		t.Errorf("%+v", s)
+	}
+	from2, from3 := s.linkFrom(ports[2]), s.linkFrom(ports[3])
+	if from2 == nil || from2.Received != 10 || from2.SINRDB != 7 || from2.Missed[radio.LowSINR-radio.BelowSensitivity] != 2 {
+		t.Errorf("link from NEM 2: %+v", from2)
+	}
+	if from3 == nil || from3.Received != 0 || !math.IsNaN(from3.SINRDB) || from3.Missed[0] != 6 {
+		t.Errorf("link from NEM 3: %+v; want no SINR, because nothing of it was received", from3)
+	}
+}
+
+func TestTheReasonOfLostTransmissionsIsThatOfTheirTime(t *testing.T) {
+	ports := portsOf(1, 2, 3)
+	first := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, ports)
+	second := scrapeTDMA(t, first, tdmaCounts{above: 17, received: 10, lowSINRBytes: 1800, slotErrorBytes: 4500}, ports)
+	l := second[0].linkFrom(ports[2])
+	if low, deaf := l.Missed[radio.LowSINR-radio.BelowSensitivity], l.Missed[radio.NotListening-radio.BelowSensitivity]; low != 2 || deaf != 5 {
+		t.Errorf("%d by SINR and %d not listened for; want 2 as before, and 5", low, deaf)
+	}
+	if l.SINRDB != 7 {
+		t.Errorf("SINR %v without a reception in the last second; want 7 as before", l.SINRDB)
+	}
+}
+
+func TestTheSINRSinceTheStartHoldsWhereNoneIsLater(t *testing.T) {
+	ports := portsOf(1, 2)
+	s := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10}, ports)
+	if l := s[0].linkFrom(ports[2]); l.SINRDB != 3 {
+		t.Errorf("SINR %v, want 3", l.SINRDB)
+	}
+}
