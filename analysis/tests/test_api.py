@@ -55,6 +55,7 @@ def page(analysis: Analysis) -> str:
             "pathlib.",
             "vignette_analysis.analysis.",
             "vignette_analysis.comparison.comparing.",
+            "vignette_analysis.comparison.reference.",
             "polars.dataframe.frame.",
             "collections.abc.",
         ):

@@ -17,6 +17,7 @@ from vignette_analysis import analyse, compare, outputs
 from vignette_analysis.__main__ import main
 from vignette_analysis.comparison import boxes, comparing, labels, loading, rendering
 from vignette_analysis.comparison.loading import Loaded
+from vignette_analysis.comparison.reference import Figure, Reference
 from vignette_analysis.figures import quantiles
 from vignette_analysis.run import RunError
 
@@ -491,7 +492,7 @@ def many(monkeypatch):
     monkeypatch.setattr(rendering, "MAX_PAGE_ROWS", 15)
     monkeypatch.setattr(rendering, "MAX_PUBLISHER_ROWS", 50)
 
-    def made(levels: list[dict[str, str]], each: int = 24, **by: str):
+    def made(levels: list[dict[str, str]], each: int = 24, **by):
         random = np.random.default_rng(7)
         runs = []
         for i, some in enumerate(levels):
@@ -606,6 +607,8 @@ def test_the_guide_names_every_field(many):
         "requests",  # only where runs have some
     }
 
+    told = Reference("paper.csv", (Figure(2, "run-0", "all", "deliveredPercent", 90.0, ""),))
+
     def fields(value) -> set[str]:
         if isinstance(value, list):
             return set().union(*map(fields, value))
@@ -613,7 +616,7 @@ def test_the_guide_names_every_field(many):
 
     assert (
         fields(
-            many(points(12, {"link": 3, "messaging": 2, "payload": 2})).results
+            many(points(12, {"link": 3, "messaging": 2, "payload": 2}), reference=told).results
             | {"networks": [{"name": "", "runs": [{"label": "", "bytesPerSecond": 1}]}]}
         )
         == named

@@ -79,6 +79,12 @@ def test_a_comparison_is_answered_in_the_form_that_is_asked_for(start):
     assert ask(method="GET", path_asked="/healthz")[::2] == (200, "ok\n")
 
 
+def test_reference_figures_stand_beside_those_of_the_runs(start):
+    status, _, text = start()(ONE, TWO, reference="run,metric,value,note\ndelay=5ms,sent,60,\u201cmade up\u201d\n", referenceName="paper.csv")
+    (found,) = json.loads(text)["reference"]["figures"]
+    assert (status, found["source"], found["measured"], found["note"]) == (200, "paper.csv", 60, "\u201cmade up\u201d")
+
+
 @pytest.mark.parametrize(
     ("runs", "query", "status", "says"),
     [
@@ -91,6 +97,9 @@ def test_a_comparison_is_answered_in_the_form_that_is_asked_for(start):
         ([ONE, RAW], {}, 422, f"run {RAW} has no results yet"),
         ([ONE, TWO], {"by": "--colour"}, 422, "by '--colour': no field of that name differs"),
         ([ONE, ONE], {}, 422, "run one is there twice"),
+        ([ONE, TWO], {"reference": "run,metric,value\nx,sent,1\n"}, 422, 'reference.csv, row 2, column run: "x" is unknown'),
+        ([ONE, TWO], {"reference": "x" * 40_000}, 400, "reference: 40000 bytes: want 32768 at most"),
+        ([ONE, TWO], {"reference": "x", "referenceName": "a\nb"}, 400, "referenceName: want the name of a file"),
         ([ONE, TWO], {"path_asked": "/other"}, 404, "/other: want /compare"),
     ],
 )

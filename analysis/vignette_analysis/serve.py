@@ -1,7 +1,8 @@
 """python3 -m vignette_analysis serve: compares archived runs for the server, over a Unix socket beside it.
 
 POST /compare with the form run=NAMESPACE/NAME/UID&run=…&format=FORM[&by=FIELD] returns the comparison (a URL cannot hold
-hundreds of runs). Errors are JSON, {"error": why}: 400 for the request, 422 for runs that cannot be compared, 413
+hundreds of runs). reference=CSV&referenceName=FILE are figures to stand beside those of the runs.
+Errors are JSON, {"error": why}: 400 for the request, 422 for runs that cannot be compared, 413
 for a too long form, 429 if too many wait, 504 after the time limit, 507 if the memory does not suffice. Every comparison
 is a process of its own, one at a time, so that it can be ended without harm. Teams' pods write the results:
 they are not trusted.
@@ -22,6 +23,7 @@ from socketserver import ThreadingUnixStreamServer
 from urllib.parse import parse_qs, urlsplit
 
 from .comparison.comparing import MAX_RUNS
+from .comparison.reference import MAX_BYTES
 from .comparison.rendering import FORMS
 
 # Most comparisons that wait for a running one.
@@ -30,8 +32,9 @@ CONTENT_TYPES = {"text": "text/plain", "json": "application/json", "csv": "text/
 # Names in Kubernetes. A UID has these characters, too.
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _MAX_FIELD = 200
-# Longest form. A run has a namespace (63 characters), a name (253), a UID (36), and escaped separators.
-_MAX_FORM_BYTES = 512 * MAX_RUNS
+_MAX_FILE_NAME = 253
+# Longest form. A run has a namespace (63 characters), a name (253), a UID (36), and escaped separators; a byte of a reference is escaped to 3.
+_MAX_FORM_BYTES = 512 * MAX_RUNS + 3 * MAX_BYTES + 3 * _MAX_FILE_NAME
 _PAGE_BYTES = 4096
 
 
@@ -89,7 +92,7 @@ class Server(ThreadingUnixStreamServer):
 
     def compare(self, asked: str) -> tuple[str, bytes]:
         """Compare the form's runs; return the content type of the answer and its text."""
-        arguments, form = self._arguments(asked)
+        arguments, form, reference = self._arguments(asked)
         if not self.places.acquire(blocking=False):
             raise RefusedError(429, f"{MAX_WAITING} comparisons are waiting already: try again later")
         deadline = time.monotonic() + self.timeout_seconds
@@ -97,13 +100,13 @@ class Server(ThreadingUnixStreamServer):
             if not self.turn.acquire(timeout=self.timeout_seconds):
                 raise RefusedError(504, f"other comparisons took all of {self.timeout_seconds:g} s: try again later")
             try:
-                return form, self._run(arguments, deadline)
+                return form, self._run(arguments, reference, deadline)
             finally:
                 self.turn.release()
         finally:
             self.places.release()
 
-    def _arguments(self, text: str) -> tuple[list[str], str]:
+    def _arguments(self, text: str) -> tuple[list[str], str, bytes]:
         asked = parse_qs(text, keep_blank_values=True)
         form, by = asked.get("format", ["json"])[0], asked.get("by", [""])[0]
         if form not in FORMS:
@@ -114,7 +117,13 @@ class Server(ThreadingUnixStreamServer):
         if not 2 <= len(runs) <= MAX_RUNS:
             raise RefusedError(400, f"{len(runs)} runs: a comparison takes 2 to {MAX_RUNS}")
         folders = [str(self._folder(run)) for run in runs]
-        return [*folders, f"--format={form}", *([f"--by={by}"] if by else [])], form
+        reference, name = asked.get("reference", [""])[0].encode(), asked.get("referenceName", ["reference.csv"])[0]
+        if len(reference) > MAX_BYTES:
+            raise RefusedError(400, f"reference: {len(reference)} bytes: want {MAX_BYTES} at most")
+        if len(name) > _MAX_FILE_NAME or not name.isprintable():
+            raise RefusedError(400, f"referenceName: want the name of a file, of {_MAX_FILE_NAME} characters at most")
+        options = [f"--format={form}", *([f"--by={by}"] if by else []), *(["--reference=-", f"--reference-name={name}"] if reference else [])]
+        return [*folders, *options], form, reference
 
     def _folder(self, run: str) -> Path:
         parts = run.split("/")
@@ -127,10 +136,12 @@ class Server(ThreadingUnixStreamServer):
             raise RefusedError(422, f"run {run} has no results yet: it must have been analysed")
         return folder
 
-    def _run(self, arguments: list[str], deadline: float) -> bytes:
+    def _run(self, arguments: list[str], reference: bytes, deadline: float) -> bytes:
         command = [sys.executable, "-m", "vignette_analysis", "compare", *arguments]
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as problems:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=problems)
+        with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as problems:
+            told.write(reference)
+            told.seek(0)
+            process = subprocess.Popen(command, stdin=told, stdout=out, stderr=problems)
             try:
                 self._watch(process, deadline)
             finally:

@@ -16,7 +16,8 @@ import (
 type campaignReportOptions struct {
 	roundOptions
 	reportFile
-	by string
+	by        string
+	reference referenceFile
 }
 
 func newCampaignReport(t *target) *cobra.Command {
@@ -26,6 +27,7 @@ func newCampaignReport(t *target) *cobra.Command {
 		Short: "Fetch the comparison of a campaign's runs, one HTML file that needs no network",
 		Long: "report has the analysis compare the runs of a round that have results, labelled by their levels, and writes one HTML\n" +
 			"file. Repeats of a point are one condition. --where selects points, --by compares the levels of one axis.\n" +
+			"With --reference other figures than those of the campaign stand beside the runs'.\n" +
 			"Other forms: vignette compare --campaign NAME -o csv. What the figures and tests mean: docs/reference/comparison.md.",
 		Example: "  vignette campaign report e4-s1\n" +
 			"  vignette campaign report e4-s1 --where period=2s --open\n" +
@@ -33,6 +35,9 @@ func newCampaignReport(t *target) *cobra.Command {
 		Args:              oneArgument(nameOfCampaign),
 		ValidArgsFunction: t.completeCampaign,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.reference.read(); err != nil {
+				return err
+			}
 			return o.fetch(cmd, t, args[0], t.explainComparison, func(c *cluster) (string, error) {
 				return c.campaignReport(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})
@@ -41,6 +46,7 @@ func newCampaignReport(t *target) *cobra.Command {
 	o.reportFile.addFlags(cmd, "NAME-ROUND-report.html")
 	cmd.Flags().StringVar(&o.by, "by", "", "`axis` whose levels are compared; run: each run with each other")
 	complete(cmd, "by", cobra.FixedCompletions([]string{"run"}, cobra.ShellCompDirectiveNoFileComp))
+	o.reference.addFlag(cmd)
 	o.roundOptions.addFlags(cmd)
 	return cmd
 }
@@ -51,7 +57,7 @@ func (c *cluster) campaignReport(ctx context.Context, name string, o campaignRep
 	if err != nil {
 		return "", err
 	}
-	content, err := c.archive.Compare(ctx, uids, "html", o.by)
+	content, err := c.archive.Compare(ctx, uids, o.reference.with("html", o.by))
 	if err != nil {
 		return "", err
 	}

@@ -25,6 +25,7 @@ var comparisonOutputs = []string{"table", "json", "csv", "latex", "html"}
 type compareOptions struct {
 	roundOptions
 	output, by, campaign string
+	reference            referenceFile
 	uids                 []string
 	// notes on what is compared.
 	notes io.Writer
@@ -39,16 +40,21 @@ func newCompare(t *target) *cobra.Command {
 			"by what differs between their specs; those that differ only in the seed are repeats of one condition. --by makes\n" +
 			"conditions of the values of one field instead, or of each run (--by run).\n" +
 			"With --campaign it adds all runs of a campaign's round that have results, labelled by their levels.\n" +
-			"What the figures and tests mean: docs/reference/comparison.md.",
+			"With --reference published or earlier figures stand beside those of the runs, else those of the runs' campaigns do.\n" +
+			"What the figures and tests mean, and the form of such a file: docs/reference/comparison.md.",
 		Example: "  vignette compare lan satcom\n" +
 			"  vignette compare quickstart@5f0c2a quickstart@9b1d44 --by run\n" +
 			"  vignette compare e4-2s e4-10s -o html > e4.html\n" +
 			"  vignette compare lan-1 lan-2 satcom-1 satcom-2 --by waveform -o latex > table.tex\n" +
 			"  vignette compare --campaign e4-s1 --where period=2s --by link\n" +
+			"  vignette compare lan satcom --reference published.csv\n" +
 			"  vignette compare --uid 1c5e0b7e-65a7-4f0e-9d5f-2f4b8c1d3a90 --uid 7d0f3c52-93bb-4a55-8a43-b0a7e9e1c2f4 -o json",
 		Args:              o.checkArguments,
 		ValidArgsFunction: t.completeExperiments,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.reference.read(); err != nil {
+				return err
+			}
 			c, err := t.connect()
 			if err != nil {
 				return err
@@ -62,6 +68,7 @@ func newCompare(t *target) *cobra.Command {
 	flags.StringVar(&o.by, "by", "", "`field` of the spec, such as delay or apps.bft.publisher.period, whose values are compared; run: each run with each other")
 	flags.StringSliceVar(&o.uids, "uid", nil, "`UID` of a further run, of any name and namespace")
 	flags.StringVar(&o.campaign, "campaign", "", "`NAME` of a campaign whose runs are compared")
+	o.reference.addFlag(cmd)
 	o.addFlags(cmd)
 	complete(cmd, "campaign", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return t.completeCampaign(cmd, nil, typed)
@@ -123,7 +130,7 @@ func (c *cluster) compare(ctx context.Context, names []string, o compareOptions,
 		}
 		uids = append(uids, slices.DeleteFunc(measured, func(uid string) bool { return slices.Contains(uids, uid) })...)
 	}
-	content, err := c.archive.Compare(ctx, uids, comparisonForms[o.output], o.by)
+	content, err := c.archive.Compare(ctx, uids, o.reference.with(comparisonForms[o.output], o.by))
 	if err != nil {
 		return err
 	}

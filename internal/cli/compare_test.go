@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +60,42 @@ func TestComparedRunsAreNamedByNameAndUID(t *testing.T) {
 				t.Errorf("%s; want %s", out.String(), c.want)
 			}
 		})
+	}
+}
+
+func TestReferenceFiguresGoWithTheirFilesName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "paper.csv")
+	if err := os.WriteFile(file, []byte("run,metric,value\nlan,sent,3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := compareOptions{output: "json", reference: referenceFile{path: file}}
+	if err := o.reference.read(); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err := comparing(t, http.StatusOK, "").compare(t.Context(), []string{"satcom", "lan"}, o, &out)
+	if want := "format=json&reference=run%2Cmetric%2Cvalue%0Alan%2Csent%2C3%0A&referenceName=paper.csv&run=5f0c&run=1a-newest"; err != nil || out.String() != want {
+		t.Errorf("%s, %v; want %s", out.String(), err, want)
+	}
+}
+
+func TestABadFileOfReferenceFiguresIsRefusedWithoutACluster(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "bad.csv"), []byte("run,metric,value\nlan,meanSecond,3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"bad.csv":  `bad.csv, row 2, column metric: "meanSecond" is unknown: did you mean meanSeconds?`,
+		"none.csv": "none.csv: there is no such file",
+		"":         ": it cannot be read: want a CSV file",
+	} {
+		for _, command := range [][]string{{"compare", "lan", "satcom"}, {"campaign", "report", "links"}} {
+			var out, errs bytes.Buffer
+			code := Main("test", slices.Concat([]string{"vignette"}, command, []string{"--reference", filepath.Join(folder, name)}), strings.NewReader(""), &out, &errs)
+			if code == 0 || !strings.Contains(errs.String(), want) {
+				t.Errorf("%v %s: exit code %d, %s; want %s", command, name, code, errs.String(), want)
+			}
+		}
 	}
 }
 

@@ -194,7 +194,7 @@ func (c *Console) forUsers(handle userHandler) http.Handler {
 const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
-	maxHeaderBytes = 64 << 10
+	maxHeaderBytes = 160 << 10 // as the server's, to which they go
 )
 
 // NewHTTP makes the server of a console.

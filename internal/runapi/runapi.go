@@ -229,6 +229,25 @@ type Plan struct {
 	BasedOn *Rerun `json:"basedOn,omitempty"`
 	// Campaign that created the run, if any.
 	Campaign *PlannedCampaign `json:"campaign,omitempty"`
+	// Reference figures of the run's point of its campaign, if any.
+	Reference *Reference `json:"reference,omitempty"`
+}
+
+// Reference is published or earlier figures of a point, beside which a comparison puts those of the runs.
+type Reference struct {
+	// Name of the ConfigMap that has them.
+	Name    string            `json:"name"`
+	Figures []ReferenceFigure `json:"figures"`
+}
+
+// ReferenceFigure is one of them.
+type ReferenceFigure struct {
+	// Group of the results, or network; empty: that of the headline, or the only one.
+	Group string `json:"group,omitempty"`
+	// Metric as the comparison's CSV names it.
+	Metric string  `json:"metric"`
+	Value  float64 `json:"value"`
+	Note   string  `json:"note,omitempty"`
 }
 
 // PlannedCampaign is the place of a run in a campaign.

@@ -65,8 +65,10 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 		return statusErrorf(http.StatusBadRequest, "%d times run=UID: want 2 to %d runs", n, runapi.MaxCompared)
 	}
 	query := url.Values{"format": {form}}
-	if by := asked.Get("by"); by != "" {
-		query.Set("by", by)
+	for _, name := range []string{"by", "reference", "referenceName"} {
+		if value := asked.Get(name); value != "" {
+			query.Set(name, value)
+		}
 	}
 	for _, uid := range asked["run"] {
 		key, err := s.comparableRun(r, who, uid)

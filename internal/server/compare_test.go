@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/reference"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
@@ -52,7 +53,7 @@ func analysedRuns(t *testing.T, change ...func(*Config)) *lab {
 }
 
 func comparison(ctx context.Context, c *client.Client, form, by string, uids ...string) (string, error) {
-	body, err := c.Compare(ctx, uids, form, by)
+	body, err := c.Compare(ctx, uids, client.Comparison{Format: form, By: by})
 	if err != nil {
 		return "", err
 	}
@@ -69,6 +70,23 @@ func TestRunsAreComparedByTheAnalysisBesideTheServer(t *testing.T) {
 	got, err := comparison(t.Context(), l.as("admin"), "html", "link.delay", "run-2", "run-1")
 	want := "POST /compare application/x-www-form-urlencoded by=link.delay&format=html&run=team-nor%2Fquickstart%2Frun-2&run=team-nor%2Fquickstart%2Frun-1"
 	if err != nil || got != want {
+		t.Errorf("asked %s, %v; want %s", got, err, want)
+	}
+}
+
+func TestReferenceFiguresReachTheAnalysis(t *testing.T) {
+	l := analysedRuns(t, serveAnalysis(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		fmt.Fprintf(w, "%q %q", r.PostForm.Get("referenceName"), r.PostForm.Get("reference"))
+	}))
+	how := client.Comparison{Format: "json", Reference: "run,metric,value,note\na b,sent,3,\"50 % & more; é\"\n", ReferenceName: "my paper.csv"}
+	body, err := l.as("admin").Compare(t.Context(), []string{"run-1", "run-2"}, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	got, err := io.ReadAll(body)
+	if want := fmt.Sprintf("%q %q", how.ReferenceName, how.Reference); err != nil || string(got) != want {
 		t.Errorf("asked %s, %v; want %s", got, err, want)
 	}
 }
@@ -102,8 +120,14 @@ func TestAsManyRunsAreComparedAsARoundOfACampaignHas(t *testing.T) {
 	go func() { _ = program.Serve(listener) }()
 	t.Cleanup(func() { _ = program.Close() })
 	c := client.New("http://"+listener.Addr().String(), nil, func() (string, error) { return "admin", nil })
-	got, err := comparison(t.Context(), c, "json", "", uids...)
-	if want := "1000 team-nor/quickstart/" + uids[runapi.MaxCompared-1]; err != nil || got != want {
+	// Each byte of these figures is three in the address.
+	body, err := c.Compare(t.Context(), uids, client.Comparison{Format: "json", Reference: strings.Repeat("\n", reference.MaxBytes), ReferenceName: "paper.csv"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	got, err := io.ReadAll(body)
+	if want := "1000 team-nor/quickstart/" + uids[runapi.MaxCompared-1]; err != nil || string(got) != want {
 		t.Errorf("asked %s, %v; want %s", got, err, want)
 	}
 }

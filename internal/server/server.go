@@ -350,8 +350,9 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return err
 }
 
-// maxHeaderBytes of a request: a comparison of runapi.MaxCompared runs has 41 kB of UIDs, a token about 1 kB.
-const maxHeaderBytes = 64 << 10
+// maxHeaderBytes of a request: a comparison of runapi.MaxCompared runs has 41 kB of UIDs, its reference figures at most
+// three times reference.MaxBytes, a token about 1 kB.
+const maxHeaderBytes = 160 << 10
 
 // NewHTTP makes the HTTP server whose requests end with ctx. Headers and idle connections have a time limit.
 // Handlers limit bodies and answers piece by piece, as logs may be long and some requests wait on purpose.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	figures "vignette.dev/vignette/internal/reference"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/campaign/decide"
 	"vignette.dev/vignette/operators/campaign/matrix"
@@ -66,7 +67,30 @@ func (d *document) expand(known surroundings) (*Expansion, []Finding) {
 			found.add(point.Name, f)
 		}
 	}
-	return expansion, found.list(len(plan.Points))
+	return expansion, append(found.list(len(plan.Points)), d.badReference(c.Spec.Reference, plan.Points, known)...)
+}
+
+// badReference reports what is wrong with reference figures, if the files have their ConfigMap.
+func (d *document) badReference(of *v1alpha1.ReferenceFigures, points []*matrix.Point, known surroundings) []Finding {
+	if of == nil {
+		return nil
+	}
+	keys := known.contents["ConfigMap"][of.Ref]
+	if keys == nil || of.Key != "" && !keys[of.Key] {
+		return nil // missingContents says so
+	}
+	contents := map[string][]byte{}
+	for key := range keys {
+		contents[key] = []byte(known.scripts[v1alpha1.KeyReference{Name: of.Ref, Key: key}])
+	}
+	var names []string
+	for _, point := range points {
+		names = append(names, point.Name)
+	}
+	if _, err := figures.OfConfigMap(of.Ref, of.Key, contents, names); err != nil {
+		return []Finding{d.finding("spec.reference", err.Error())}
+	}
+	return nil
 }
 
 // refused turns errors of the matrix into findings.

@@ -1,12 +1,15 @@
 package validate
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/markdown"
 )
 
 const soundCampaign = `apiVersion: vignette.dev/v1alpha1
@@ -122,4 +125,50 @@ func TestACampaignOfMoreRunsThanARoundHasIsRefused(t *testing.T) {
 	if want := "256 points × 4 repeats are more than 1000 runs"; !strings.Contains(findings, want) {
 		t.Errorf("findings:\n%s\nwant %q", findings, want)
 	}
+}
+
+func TestReferenceFiguresInTheFilesAreChecked(t *testing.T) {
+	with := strings.Replace(soundCampaign, "spec:\n", "spec:\n  reference: {ref: paper}\n", 1)
+	object := func(data string) string {
+		return with + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: paper}\n" + data
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"good ones":          {object("data: {a.csv: \"run,metric,value\\nbaseline-light,medianSeconds,0.5\\n\"}\n"), ""},
+		"a ConfigMap apart":  {with, "campaign.yaml:5: warning: spec.reference.ref: ConfigMap paper is not in these files: until the cluster has it, the campaign waits with Accepted=False"},
+		"an unknown point":   {object("data: {a.csv: \"run,metric,value\\nbaseline-lite,medianSeconds,0.5\\n\"}\n"), `campaign.yaml:5: spec.reference: ConfigMap paper, key a.csv, row 2, column run: "baseline-lite" is unknown: did you mean baseline-light? want one of baseline-light, baseline-heavy, satcom-light, satcom-heavy`},
+		"two keys":           {object("data: {a.csv: x, b.csv: y}\n"), "campaign.yaml:5: spec.reference: ConfigMap paper has keys a.csv, b.csv: name one in key"},
+		"a key that lacks":   {strings.Replace(object("data: {a.csv: x}\n"), "ref: paper", "ref: paper, key: c.csv", 1), "campaign.yaml:5: warning: spec.reference.ref: ConfigMap paper of these files has no key c.csv: until it has, the campaign waits with Accepted=False"},
+		"a key without name": {strings.Replace(with, "ref: paper", "key: c.csv", 1), "campaign.yaml:5: spec.reference.ref: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := join(Text("campaign.yaml", []byte(c.text)).Findings)
+			if c.want == "" && strings.Contains(got, "reference") || !strings.Contains(got, c.want) {
+				t.Errorf("findings:\n%s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheExampleOfReferenceFiguresFitsTheCampaignOfTheTutorial(t *testing.T) {
+	page, err := os.ReadFile("../../docs/tutorials/campaign.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := os.ReadFile("../../docs/examples/reference/links.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range markdown.Blocks(string(page)) {
+		if block.Language != "yaml" {
+			continue
+		}
+		campaign := strings.Replace(block.Text, "spec:\n", "spec:\n  reference: {ref: published}\n", 1)
+		object := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: published}\ndata:\n  links.csv: |\n    " + strings.ReplaceAll(strings.TrimSpace(string(figures)), "\n", "\n    ") + "\n"
+		report := Text("links.yaml", []byte(campaign+object))
+		if report.Failed() || len(report.Expansions) != 1 || strings.Contains(join(report.Findings), "reference") {
+			t.Errorf("findings:\n%s\nwant none about the reference", join(report.Findings))
+		}
+		return
+	}
+	t.Error("the tutorial has no campaign")
 }

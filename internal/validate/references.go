@@ -64,11 +64,15 @@ func (d *document) missingContents(known surroundings) (findings []Finding) {
 func (d *document) references() []reference {
 	var e v1alpha1.Experiment
 	var s v1alpha1.Scenario
+	var c v1alpha1.Campaign
 	switch { // an unreadable object has been refused already
 	case d.kind == "Experiment" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e) == nil:
 		return ofExperiment(&e)
 	case d.kind == "Scenario" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &s) == nil:
 		return ofScenario(&s.Spec)
+	case d.kind == "Campaign" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &c) == nil && c.Spec.Reference != nil:
+		of := c.Spec.Reference
+		return []reference{{"spec.reference.ref", "ConfigMap", of.Ref, of.Key, "the campaign waits with " + v1alpha1.ConditionAccepted + "=False"}}
 	}
 	return nil
 }

@@ -21,8 +21,9 @@ import (
 
 // Reasons of Accepted.
 const (
-	ReasonAccepted = "Accepted"
-	ReasonInvalid  = "Invalid"
+	ReasonAccepted         = "Accepted"
+	ReasonInvalid          = "Invalid"
+	ReasonInvalidReference = "InvalidReference"
 )
 
 const (
@@ -34,14 +35,22 @@ const (
 	maxProblems = 5
 )
 
-// accept checks every point of the campaign, once for each generation, before anything is created.
+// accept checks every point of the campaign, once for each generation, before anything is created. Reference figures are
+// read each time, as their ConfigMap may change.
 func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	c := s.campaign
+	if problem, err := r.readReference(ctx, s); err != nil {
+		return false, err
+	} else if problem != "" {
+		s.reject(ReasonInvalidReference, problem)
+		s.requeueAfter(recheckInterval)
+		return false, nil
+	}
 	judged := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAccepted)
 	if judged != nil && judged.ObservedGeneration == c.Generation && judged.Status == metav1.ConditionTrue {
 		return true, nil
 	}
-	if judged != nil && judged.ObservedGeneration == c.Generation {
+	if judged != nil && judged.ObservedGeneration == c.Generation && judged.Reason != ReasonInvalidReference {
 		age := s.now.Sub(judged.LastTransitionTime.Time)
 		if left := recheckInterval - age%recheckInterval; age < recheckInterval {
 			s.requeueAfter(left)
@@ -53,7 +62,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	if len(problems) > 0 {
-		s.reject(joinProblems(problems))
+		s.reject(ReasonInvalid, joinProblems(problems))
 		s.requeueAfter(recheckInterval)
 		return false, nil
 	}
@@ -61,8 +70,8 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-func (s *scope) reject(message string) {
-	if s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, ReasonInvalid, message) {
+func (s *scope) reject(reason, message string) {
+	if s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, reason, message) {
 		s.events = append(s.events, decide.Event{Warning: true, Reason: "NotAccepted", Message: message})
 	}
 	s.campaign.Status.Message = message

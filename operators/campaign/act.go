@@ -46,6 +46,7 @@ func (r *Reconciler) create(ctx context.Context, s *scope, name string) error {
 	spec, err := s.specOf(run)
 	if err == nil {
 		object := render(s.campaign, run, spec)
+		s.addReference(object, run.Point)
 		if err = r.Client.Create(ctx, object); err == nil {
 			run.UID, run.SpecDigest, run.Message = object.GetUID(), spec.Digest, ""
 			return nil

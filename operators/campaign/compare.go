@@ -53,7 +53,7 @@ func (r *Reconciler) compare(ctx context.Context, s *scope) {
 func (r *Reconciler) requestComparison(ctx context.Context, uids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, comparisonTime)
 	defer cancel()
-	body, err := r.Archive.Compare(ctx, uids, "json", "")
+	body, err := r.Archive.Compare(ctx, uids, runs.Comparison{Format: "json"})
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/campaign/decide"
 	"vignette.dev/vignette/operators/campaign/matrix"
@@ -31,11 +33,12 @@ import (
 // +kubebuilder:rbac:groups=vignette.dev,resources=campaigns/status,verbs=get;patch
 // +kubebuilder:rbac:groups=vignette.dev,resources=campaigns/finalizers,verbs=update
 // +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // Archive is the part of the server's API that the controller uses.
 type Archive interface {
 	State(ctx context.Context, uid string) (runapi.State, error)
-	Compare(ctx context.Context, uids []string, format, by string) (io.ReadCloser, error)
+	Compare(ctx context.Context, uids []string, how runs.Comparison) (io.ReadCloser, error)
 }
 
 // Reconciler takes campaigns through their rounds.
@@ -56,6 +59,8 @@ type scope struct {
 	now      time.Time
 	observed decide.Observed
 	events   []decide.Event
+	// reference figures by point, where the campaign has some.
+	reference map[string]runapi.Reference
 	// plan of the matrix, once it is needed.
 	plan *matrix.Plan
 	// requeueIn is the time to the next reconciliation, 0 for none.
@@ -104,7 +109,7 @@ func (r *Reconciler) step(ctx context.Context, s *scope, before *v1alpha1.Campai
 		s.requeueAfter(actions.RequeueAfter)
 	}
 	if err != nil {
-		s.reject(err.Error())
+		s.reject(ReasonInvalid, err.Error())
 	}
 	s.setSummaryConditions()
 	if !equality.Semantic.DeepEqual(before.Status, s.campaign.Status) {
@@ -144,6 +149,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		Named("campaign").
 		For(&v1alpha1.Campaign{}).
 		Owns(&v1alpha1.Experiment{}).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.campaignsReferringTo)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),

@@ -75,7 +75,7 @@ func (a *archive) State(_ context.Context, uid string) (runapi.State, error) {
 	return runapi.State{}, &runs.Error{Status: 404}
 }
 
-func (a *archive) Compare(_ context.Context, uids []string, _, _ string) (io.ReadCloser, error) {
+func (a *archive) Compare(_ context.Context, uids []string, _ runs.Comparison) (io.ReadCloser, error) {
 	a.compareRequests = append(a.compareRequests, uids)
 	return io.NopCloser(strings.NewReader("{}")), a.err
 }

@@ -6,6 +6,7 @@ import polars as pl
 from ..report import charts
 from ..report.charts import number
 from ..report.parts import Chart, Table
+from ..summary import NAMES
 from .comparing import Comparison, select
 from .loading import Loaded
 from .rendering import doubtful, marked
@@ -16,6 +17,7 @@ MAX_GROUPS = 6
 # Whiskers go from the 5th to the 95th percentile, as in the plots of a run.
 _LEVELS = {"min": 0.0, "low": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "high": 0.95, "max": 1.0}
 _CAPTION = "Box: lower to upper quartile, with the median. Whiskers: 5th to 95th percentile. Dots: least and greatest delay."
+_DIAMONDS = " Diamonds: reference figures of the delay."
 
 
 class Boxes:
@@ -23,17 +25,27 @@ class Boxes:
 
     def __init__(self, comparison: Comparison):
         self._samples, self.left_out = _samples(comparison)
+        self._references = _references(comparison.results)
         self._marks, self._drawn = doubtful(comparison.results), 0
 
     def chart(self, title: str, group: str, table: Table) -> Chart | Table:
         """The boxes of a group above its table; the table alone where nothing was received or enough is drawn."""
-        rows = [row for label, runs in self._samples if (row := _box(marked(label, self._marks), runs, group))]
+        rows = [row for label, runs in self._samples if (row := self._row(label, runs, group))]
         if not rows or self._drawn == MAX_GROUPS:
             return table
         self._drawn += 1
         medians = [row["median"] for row in rows]
         alt = f"Box plots of delays of group {group} in {len(rows)} rows; medians from {number(min(medians))} to {number(max(medians))} s."
-        return Chart(title, charts.boxes(rows, "delay (s)", alt), _CAPTION, table=table)
+        caption = _CAPTION + (_DIAMONDS if any(row["references"] for row in rows) else "")
+        return Chart(title, charts.boxes(rows, "delay (s)", alt), caption, table=table)
+
+    def _row(self, label: str, runs: list[Loaded], group: str) -> dict | None:
+        """The box of runs, with the reference figures that all of them have."""
+        row = _box(marked(label, self._marks), runs, group)
+        if row:
+            each = [self._references.get((group, run.uid), {}) for run in runs]
+            row["references"] = [(name, value) for name, value in each[0].items() if all(some.get(name) == value for some in each)]
+        return row
 
 
 def _samples(comparison: Comparison) -> tuple[list[tuple[str, list[Loaded]]], str]:
@@ -48,6 +60,18 @@ def _samples(comparison: Comparison) -> tuple[list[tuple[str, list[Loaded]]], st
             drawn = [(c["label"], [runs[uid] for uid in c["runs"]]) for c in conditions]
             return drawn, f"{len(runs)} runs are more than {MAX_BOXES} boxes: {what} are drawn together."
     return [], f"{len(runs)} runs are more than {MAX_BOXES} boxes: none is drawn. Their quartiles are in the tables."
+
+
+def _references(results: dict) -> dict[tuple[str, str], dict[str, float]]:
+    """By group and run, the reference figures of its delays by their names."""
+    members = {condition["label"]: condition["runs"] for condition in results["conditions"]}
+    members |= {run["label"]: [run["uid"]] for run in results["runs"] if run["label"] not in members}
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for entry in (results.get("reference") or {"figures": []})["figures"]:
+        if (name := entry["metric"].removesuffix("Seconds")) in NAMES:
+            for uid in members[entry["label"]]:
+                found.setdefault((entry["group"], uid), {})[NAMES[name]] = entry["value"]
+    return found
 
 
 def _box(label: str, runs: list[Loaded], group: str) -> dict | None:

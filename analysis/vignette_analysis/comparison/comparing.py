@@ -16,9 +16,10 @@ from ..gaps import Gaps
 from ..run import RunError
 from ..statistics import LEVEL
 from ..verdict import reasons
-from . import asked, effects, labels
+from . import asked, effects, labels, reproduction
 from .effects import Sample, Share
 from .loading import BLOCKS, Loaded, load
+from .reference import Reference, read
 
 SCHEMA_VERSION = 2
 # Most runs of a comparison, as a round of a campaign has.
@@ -94,14 +95,16 @@ class _Group:
         return _Group(_NOTHING, None, self.row)
 
 
-def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Comparison:
+def compare(runs: Sequence[str | Path | Analysis], by: str | None = None, reference: str | Path | Reference | None = None) -> Comparison:
     """Compare runs: folders of runs, or analyses.
 
     Runs whose specs differ in nothing but the seed are repeats of one condition. `by` makes conditions of the values of one
-    field instead, or of each run. Raises RunError for a run that cannot be read, and for a field that does not differ.
+    field instead, or of each run. `reference` is a CSV file of figures that stand beside those of the runs; without it, those of the
+    runs' campaigns do. Raises RunError for a run or file that cannot be read, and for a field that does not differ.
     """
     if not 2 <= len(runs) <= MAX_RUNS:
         raise RunError(f"{len(runs)} runs: a comparison takes 2 to {MAX_RUNS}")
+    told = read(Path(reference)) if isinstance(reference, str | Path) else reference
     loaded = [load(run) for run in runs]
     _distinct(loaded)
     naming = labels.name(loaded, by)
@@ -130,7 +133,14 @@ def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Com
     }
     compared = [group for part in [results, *(results["axes"] or [])] for group in part["groups"] or []]
     _too_few(conditions, compared, gaps)
+    results |= _reproduction(reproduction.Subjects(loaded, run_labels, naming), told, results, gaps)
     return Comparison(results | {"warnings": gaps.warnings or None, "notes": gaps.notes or None, "gaps": gaps.found or None}, loaded)
+
+
+def _reproduction(of: reproduction.Subjects, told: Reference | None, results: dict, gaps: Gaps) -> dict:
+    """The reference figures beside one's own, where there are some: of the file, or else of the runs' campaigns."""
+    found = reproduction.given(told, of, results, gaps) if told else reproduction.planned(of, results, gaps)
+    return {"reference": found} if found else {}
 
 
 def _conditions(loaded: list[Loaded], naming: labels.Naming) -> list[_Condition]:

@@ -19,6 +19,8 @@ _COUNT_HEADS = ("triggered", "sent", "offered", "received", "lost", "never sent"
 WITHIN = " (within lateness)"
 QUANTILES = ("min", "p25", "median", "mean", "p75", "p95", "max")
 NOTHING = "-"
+# What is said of a reference figure, by whether the interval covers it.
+COVERED = {True: "covered", False: "NOT covered", None: "no interval"}
 # Follows the label of every run that did not keep up, or is incomplete.
 MARK = "*"
 DEFINITIONS = (
@@ -49,7 +51,7 @@ MAX_PAGE_ROWS = 40
 class Table:
     """A table of text; the first column is the label."""
 
-    # The kind of its content: runs, fields, figures, requests, differences or publishers.
+    # The kind of its content: runs, fields, reference, figures, requests, differences or publishers.
     kind: str
     title: str
     header: list[str]
@@ -85,7 +87,7 @@ def _more(count: int, what: str) -> list[str]:
 
 def _notes(results: dict) -> list[str]:
     doubts = [f"{MARK} emulation late or not judged, results incomplete, or warnings"] if doubtful(results) else []
-    return [*DEFINITIONS, *([_OF_REQUESTS] if _asked(results) else []), *doubts, *_origins(results)]
+    return [*_closeness(results), *DEFINITIONS, *([_OF_REQUESTS] if _asked(results) else []), *doubts, *_origins(results)]
 
 
 def _asked(results: dict) -> bool:
@@ -119,6 +121,8 @@ def tables(results: dict) -> list[Table]:
     ]
     if results["fields"]:
         made.append(_fields_table(results, marks))
+    if figures := _references(results):
+        made.append(_reference_table(figures, marks))
     for axis in results["axes"] or []:
         for group in axis["groups"]:
             if any(row["messages"] and row["messages"]["offered"] for row in group["conditions"]):
@@ -149,6 +153,55 @@ def _fields_table(results: dict, marks: set[str]) -> Table:
             rows.append([differing["field"], f"{len(having) - MAX_VALUES} other values", NOTHING, NOTHING])
             left_out = "the values of all runs are in the form json"
     return Table("fields", "What differs", ["field", "value", "runs", "which"], rows, left_out)
+
+
+def _references(results: dict) -> list[dict]:
+    return (results.get("reference") or {"figures": []})["figures"]
+
+
+def _reference_table(figures: list[dict], marks: set[str]) -> Table:
+    several = len({entry["source"] for entry in figures}) > 1
+    header = [
+        "label",
+        "of",
+        "figure",
+        "reference",
+        "measured [95 %]",
+        "difference",
+        "difference %",
+        "interval",
+        *(["source"] if several else []),
+        "note",
+    ]
+    rows = [_reference_cells(entry, marks, several) for entry in figures]
+    sources = list(dict.fromkeys(entry["source"] for entry in figures))
+    return Table("reference", f"Reference figures: {', '.join(sources)}", header, rows)
+
+
+def _reference_cells(entry: dict, marks: set[str], several: bool) -> list[str]:
+    form = next((form for end, form in (("Seconds", ".4f"), ("Percent", ".2f")) if entry["metric"].endswith(end)), ".1f")
+    cells = [marked(entry["label"], marks), entry["group"] or NOTHING, entry["metric"], f"{entry['value']:.10g}"]
+    cells += [_estimate(entry["measured"], entry["interval"], form), _number(entry["difference"], f"+{form}")]
+    cells += [_number(entry["differencePercent"], "+.1f"), covered(entry)]
+    return [*cells, *([entry["source"]] if several else []), entry["note"] or NOTHING]
+
+
+def covered(entry: dict) -> str:
+    """What is said of a reference figure: whether the interval of one's own covers it."""
+    if entry["measured"] is None:
+        return "not measured"
+    return COVERED[entry["covered"]] + (WITHIN if entry["withinLateness"] else "")
+
+
+def _closeness(results: dict) -> list[str]:
+    """A sentence on how many reference figures the intervals cover."""
+    if not _references(results):
+        return []
+    found = results["reference"]
+    rest = [f"{found[name]} {what}" for name, what in (("withoutInterval", "without an interval"), ("notMeasured", "not measured")) if found[name]]
+    figures = f"{len(found['figures'])} reference figure{'s' if len(found['figures']) != 1 else ''}"
+    inside = f"Of {figures} the interval of one's own covers {found['covered']}, and not {found['notCovered']}"
+    return [inside + (f"; {', '.join(rest)}" if rest else "") + ". Differences are measured - reference."]
 
 
 def _named(labels: list[str]) -> str:
@@ -321,7 +374,25 @@ def _cut(value: str) -> str:
 
 
 # Columns that are aligned to the left.
-_TEXTS = {"label", "experiment", "run", "from", "to", "field", "emulation", "results", "units", "publisher", "value", "which"}
+_TEXTS = {
+    "label",
+    "experiment",
+    "run",
+    "from",
+    "to",
+    "field",
+    "emulation",
+    "results",
+    "units",
+    "publisher",
+    "value",
+    "which",
+    "of",
+    "figure",
+    "interval",
+    "source",
+    "note",
+}
 
 
 def _aligned(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -340,28 +411,42 @@ def as_csv(comparison: Comparison) -> str:
     writer = csv.writer(out, lineterminator="\n")
     intervals = ("deliveredPercentLow", "deliveredPercentHigh", "medianSecondsLow", "medianSecondsHigh", "meanSecondsLow", "meanSecondsHigh")
     delays = [f"{q}Seconds" for q in QUANTILES]
-    asked = _asked(comparison.results)
+    asked, references = _asked(comparison.results), _References(comparison.results)
     writer.writerow(
         ["group", "label", "experiment", "uid", "runs", *COUNTS, "deliveredPercent", *intervals[:2], *delays, *intervals[2:], "emulation", "complete"]
         + (_REQUEST_COLUMNS if asked else [])
+        + references.columns
     )
     runs = {run["uid"]: run for run in comparison.results["runs"]}
+
+    def write(group: str, row: dict, of: list, state: list) -> None:
+        more = [*(_plain_requests(row) if asked else []), *references.cells(group, row["label"])]
+        writer.writerow(map(safe.cell, [group, row["label"], *of, *_plain(row), *state, *more]))
+
     for group in comparison.results["groups"] or []:
         for row in group["runs"]:
             run = runs[row["uid"]]
-            cells = [_verdict(run | {"complete": True}), str(run["complete"]).lower()]
-            writer.writerow(
-                map(
-                    safe.cell,
-                    [group["name"], row["label"], run["experiment"], run["uid"], 1, *_plain(row), *cells, *(_plain_requests(row) if asked else [])],
-                )
-            )
+            state = [_verdict(run | {"complete": True}), str(run["complete"]).lower()]
+            write(group["name"], row, [run["experiment"], row["uid"], 1], state)
         for row in group["conditions"]:
             if row["runs"] > 1:
-                writer.writerow(
-                    map(safe.cell, [group["name"], row["label"], "", "", row["runs"], *_plain(row), "", "", *(_plain_requests(row) if asked else [])])
-                )
+                write(group["name"], row, ["", "", row["runs"]], ["", ""])
     return out.getvalue()
+
+
+class _References:
+    """Columns of reference figures: for each metric that has one its value, the difference, and whether the interval covers it."""
+
+    def __init__(self, results: dict):
+        figures = _references(results)
+        self._metrics = list(dict.fromkeys(entry["metric"] for entry in figures))
+        self._figures = {(entry["group"], entry["label"], entry["metric"]): entry for entry in figures}
+        self.columns = [f"{metric}{what}" for metric in self._metrics for what in ("Reference", "Difference", "Covered")]
+
+    def cells(self, group: str, label: str) -> list:
+        """The cells of a row."""
+        found = [self._figures.get((group, label, metric), {}) for metric in self._metrics]
+        return [entry.get(key) for entry in found for key in ("value", "difference", "covered")]
 
 
 _RESPONSES = ("min", "median", "mean", "p95", "max")
@@ -388,15 +473,18 @@ def _plain(row: dict) -> list:
 
 def latex(comparison: Comparison) -> str:
     """Tables of figures and of differences for each group, with booktabs. Long ones take several pages."""
-    shown = [table for table in tables(comparison.results) if table.kind in ("figures", "requests", "differences")]
+    shown = [table for table in tables(comparison.results) if table.kind in ("reference", "figures", "requests", "differences")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
     return "\n\n".join([*parts, "\n".join(f"% {safe.line(note)}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
 
 
 def _latex_table(table: Table) -> str:
-    labels = 2 if table.kind == "differences" else 1
-    columns = "l" * labels + "r" * (len(table.header) - labels)
+    if table.kind == "reference":
+        columns = "".join("l" if name in _TEXTS else "r" for name in table.header)
+    else:
+        labels = 2 if table.kind == "differences" else 1
+        columns = "l" * labels + "r" * (len(table.header) - labels)
     header, *body = [" & ".join(map(escape, row)) + r" \\" for row in [table.header, *table.rows]]
     caption = escape(table.title + (f" ({table.left_out})" if table.left_out else ""))
     if table.long:
@@ -407,10 +495,11 @@ def _latex_table(table: Table) -> str:
 
 
 # Headings of the page's sections and titles of their tables, by kind of table. Other headings are the tables' own titles.
-_HEADINGS = {"runs": "What was compared", "publishers": "Publishers"}
+_HEADINGS = {"runs": "What was compared", "publishers": "Publishers", "reference": "Beside the reference"}
 _CAPTIONS = {
     "runs": "Runs",
     "fields": "What differs",
+    "reference": "Reference figures",
     "figures": "Figures",
     "requests": "Requests",
     "differences": "Differences",
@@ -431,13 +520,22 @@ def html(comparison: Comparison) -> str:
         texts = frozenset(i for i, name in enumerate(header) if name in _TEXTS or table.kind == "fields")
         grid = parts.Table(_CAPTIONS[table.kind], header, rows, table.long, texts)
         if rows:
-            sections[-1].parts.append(boxes.chart("Delays", table.group, grid) if table.group else grid)
+            sections[-1].parts.append(_drawn(table, grid, boxes, comparison.results))
         sections[-1].parts += [parts.Text(text, "note") for text in (table.left_out, boxes.left_out if table.kind == "runs" else "") if text]
     sections.append(parts.Section("missing", "What is missing or in doubt", _missing(comparison.results)))
     title = f"Comparison of {len(comparison.results['runs'])} runs"
     return page(
         "comparison.html", title=title, warnings=comparison.results["warnings"] or [], sections=sections, notes=_notes(comparison.results)
     ).decode()
+
+
+def _drawn(table: Table, grid, boxes, results: dict):
+    """A table below its chart, where it has one."""
+    if table.kind == "reference":
+        from .closeness import chart
+
+        return chart(results["reference"]["figures"], doubtful(results), grid)
+    return boxes.chart("Delays", table.group, grid) if table.group else grid
 
 
 def _kept_together(cell: str) -> str:

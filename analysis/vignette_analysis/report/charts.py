@@ -211,8 +211,9 @@ def _rows(width: int, names: Sequence[str], pitch: float, right: float) -> tuple
 
 
 def boxes(rows: Sequence[dict], label: str, alt: str) -> Markup:
-    """Box plots one below another: each with name, min, low, p25, median, p75, high, max."""
-    low, high, logarithmic = spanning(min(r["min"] for r in rows), max(r["max"] for r in rows))
+    """Box plots one below another: each with name, min, low, p25, median, p75, high, max, and references as (name, value) if any."""
+    told = [value for r in rows for _, value in r.get("references", ())]
+    low, high, logarithmic = spanning(min([r["min"] for r in rows] + told), max([r["max"] for r in rows] + told))
 
     def draw(width: int) -> Markup:
         canvas, middles = _rows(width, [r["name"] for r in rows], 22, right=20)
@@ -235,6 +236,34 @@ def _box(canvas: Canvas, scale: Scale, row: dict, y: float) -> None:
     canvas.add("rect", title=f"{row['name']}: {text}", class_="box", x=at["p25"], y=y - 7, width=width, height=14)
     canvas.add("path", class_="median", d=f"M{_short(at['median'])} {_short(y - 7)}v14")
     canvas.add("path", class_="extreme", d=f"M{_short(at['min'])} {_short(y)}h0M{_short(at['max'])} {_short(y)}h0")
+    for name, value in row.get("references", ()):
+        diamond = f"M{_short(scale(value) - 5)} {_short(y)}l5-5 5 5-5 5z"
+        canvas.add("path", title=f"{row['name']}: reference {name} {number(value)} s", class_="reference", d=diamond)
+
+
+def differences(rows: Sequence[dict], label: str, alt: str) -> Markup:
+    """Differences one below another: each with name, value, covered, text, and low and high if there is an interval."""
+    ends = [0.0, *(r[end] for r in rows for end in ("value", "low", "high") if end in r)]
+    margin = (max(ends) - min(ends)) * 0.04 or 1.0
+
+    def draw(width: int) -> Markup:
+        canvas, middles = _rows(width, [r["name"] for r in rows], 22, right=20)
+        scale = canvas.x(min(ends) - margin, max(ends) + margin)
+        canvas.x_axis(scale, label)
+        canvas.add("path", class_="mark", d=f"M{_short(scale(0.0))} {_short(canvas.top)}V{_short(canvas.height - canvas.bottom)}")
+        for row, y in zip(rows, middles, strict=True):
+            at = scale(row["value"])
+            if "low" in row:
+                line = f"M{_short(scale(row['low']))} {_short(y - 4)}v8m0-4H{_short(scale(row['high']))}m0-4v8"
+                canvas.add("path", class_="interval", d=line)
+            title = f"{row['name']}: {row['text']}"
+            if row["covered"] is False:
+                canvas.add("path", title=title, class_="uncovered", d=f"M{_short(at - 4)} {_short(y - 4)}l8 8m0-8l-8 8")
+            else:
+                canvas.add("circle", title=title, class_="covered" if row["covered"] else "untold", cx=at, cy=y, r=4.5)
+        return canvas.svg(alt)
+
+    return both(draw)
 
 
 def bars(rows: Sequence[dict], label: str, alt: str) -> Markup:

@@ -84,6 +84,13 @@ export interface components {
                  * @description parallelism is how many runs may be active at once. Those for which there is no room wait in the queue.
                  */
                 parallelism?: number;
+                /** @description reference figures, beside which comparisons put those of the campaign's runs. No run starts before they can be read. */
+                reference?: {
+                    /** @description key of the ConfigMap. It may be left out where there is only one. */
+                    key?: string;
+                    /** @description ref is the name of a ConfigMap in the campaign's namespace that has the file: CSV with the columns run (a point's name), group, metric, value and note. */
+                    ref: string;
+                };
                 /**
                  * Format: int32
                  * @description repeats of every point.

@@ -1404,6 +1404,8 @@ export interface components {
             basedOn?: components["schemas"]["Rerun"];
             /** @description campaign that created the run, if any. */
             campaign?: components["schemas"]["PlannedCampaign"];
+            /** @description reference figures of the run's point of its campaign, if any. */
+            reference?: components["schemas"]["Reference"];
         };
         /** @description PlannedApp is what the server and the analysis need to know of an app on a node. */
         PlannedApp: {
@@ -1895,6 +1897,21 @@ export interface components {
             /** @description maxPeriod is the longest period that is taken. */
             maxPeriod: string;
         };
+        /** @description Reference is published or earlier figures of a point, beside which a comparison puts those of the runs. */
+        Reference: {
+            /** @description name of the ConfigMap that has them. */
+            name: string;
+            figures: components["schemas"]["ReferenceFigure"][] | null;
+        };
+        /** @description ReferenceFigure is one of them. */
+        ReferenceFigure: {
+            /** @description group of the results, or network; empty: that of the headline, or the only one. */
+            group?: string;
+            /** @description metric as the comparison's CSV names it. */
+            metric: string;
+            value: number;
+            note?: string;
+        };
         /** @description RequestConfidence has the intervals of Confidence for requests. Those of response times are null for too few receipts. */
         RequestConfidence: {
             level: number;
@@ -2069,6 +2086,8 @@ export interface components {
             basedOn?: components["schemas"]["Rerun"];
             /** @description campaign that created the run, if any. */
             campaign?: components["schemas"]["PlannedCampaign"];
+            /** @description reference figures of the run's point of its campaign, if any. */
+            reference?: components["schemas"]["Reference"];
         };
         /** @description RunSummary is one line of the archive's list. */
         RunSummary: {
@@ -2570,6 +2589,10 @@ export interface operations {
                 format?: "json" | "csv" | "text" | "latex" | "html";
                 /** @description Field of the spec by which runs are grouped, or run. */
                 by?: string;
+                /** @description CSV of figures to stand beside those of the runs, 32 KiB at most; without it those of the runs' campaigns. */
+                reference?: string;
+                /** @description Name of its file, for messages. */
+                referenceName?: string;
             };
             header?: never;
             path?: never;

@@ -214,11 +214,25 @@ func (c *Client) Usage(ctx context.Context, namespace string) (runapi.Usage, err
 	return usage, err
 }
 
-// Compare compares analysed runs, as text, json, csv, latex or html; by is a field of the spec, run, or empty. The caller closes it.
-func (c *Client) Compare(ctx context.Context, uids []string, format, by string) (io.ReadCloser, error) {
-	query := url.Values{"run": uids, "format": {format}}
-	if by != "" {
-		query.Set("by", by)
+// Comparison is how runs are compared.
+type Comparison struct {
+	// Format is text, json, csv, latex or html.
+	Format string
+	// By is a field of the spec, run, or empty.
+	By string
+	// Reference is the text of a file of reference figures, and ReferenceName the file's name in messages. Empty: those of the runs' campaigns.
+	Reference, ReferenceName string
+}
+
+// Compare compares analysed runs. The caller closes the answer.
+func (c *Client) Compare(ctx context.Context, uids []string, how Comparison) (io.ReadCloser, error) {
+	query := url.Values{"run": uids, "format": {how.Format}}
+	if how.By != "" {
+		query.Set("by", how.By)
+	}
+	if how.Reference != "" {
+		query.Set("reference", how.Reference)
+		query.Set("referenceName", how.ReferenceName)
 	}
 	response, err := c.do(ctx, http.MethodGet, "/v1/compare", query, nil, "")
 	if err != nil {

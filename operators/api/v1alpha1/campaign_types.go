@@ -7,13 +7,15 @@ import (
 )
 
 // LabelCampaign is the name of the campaign that an experiment is a run of, LabelCampaignRound the round's number, and
-// LabelCampaignPoint the point's name; AnnotationLevels are the point's levels, one for each axis, as JSON.
+// LabelCampaignPoint the point's name; AnnotationLevels are the point's levels, one for each axis, as JSON. AnnotationReference are the
+// point's reference figures, a runapi.Reference as JSON.
 const (
-	LabelCampaign      = "vignette.dev/campaign"
-	LabelCampaignUID   = "vignette.dev/campaign-uid"
-	LabelCampaignRound = "vignette.dev/campaign-round"
-	LabelCampaignPoint = "vignette.dev/campaign-point"
-	AnnotationLevels   = "vignette.dev/campaign-levels"
+	LabelCampaign       = "vignette.dev/campaign"
+	LabelCampaignUID    = "vignette.dev/campaign-uid"
+	LabelCampaignRound  = "vignette.dev/campaign-round"
+	LabelCampaignPoint  = "vignette.dev/campaign-point"
+	AnnotationLevels    = "vignette.dev/campaign-levels"
+	AnnotationReference = "vignette.dev/campaign-reference"
 )
 
 // ExperimentTemplate is what the experiments of a campaign have in common.
@@ -279,6 +281,21 @@ type History struct {
 	Rounds *int32 `json:"rounds,omitempty"`
 }
 
+// ReferenceFigures name a file of figures that were published, or measured earlier.
+type ReferenceFigures struct {
+	// ref is the name of a ConfigMap in the campaign's namespace that has the file: CSV with the columns run (a point's name), group, metric,
+	// value and note.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Ref string `json:"ref"`
+
+	// key of the ConfigMap. It may be left out where there is only one.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
 // CampaignSpec is an experiment, and what is varied in it.
 type CampaignSpec struct {
 	// template of the experiments.
@@ -326,6 +343,10 @@ type CampaignSpec struct {
 	// +kubebuilder:default={rounds: 3}
 	// +optional
 	History History `json:"history,omitempty"`
+
+	// reference figures, beside which comparisons put those of the campaign's runs. No run starts before they can be read.
+	// +optional
+	Reference *ReferenceFigures `json:"reference,omitempty"`
 
 	// suspend starts no further runs until it is false again. Active ones continue to their end.
 	// +optional

@@ -22,7 +22,7 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: resolvedSpec(in),
 		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
 		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)),
-		RerunOf: rerunOf, BasedOn: basedOn, Campaign: campaign(e), Passages: plannedPassages(in, sites),
+		RerunOf: rerunOf, BasedOn: basedOn, Campaign: campaign(e), Reference: reference(e), Passages: plannedPassages(in, sites),
 	}
 	for i, node := range in.Topology.Nodes {
 		plan.Nodes[i] = plannedNode(in, node, sites[node.Name], pods[node.Name])
@@ -59,6 +59,15 @@ func campaign(e *v1alpha1.Experiment) *runapi.PlannedCampaign {
 		planned.Levels = nil
 	}
 	return planned
+}
+
+// reference is the reference figures of a campaign's experiment, by its annotation.
+func reference(e *v1alpha1.Experiment) *runapi.Reference {
+	var of runapi.Reference
+	if campaign(e) == nil || json.Unmarshal([]byte(e.Annotations[v1alpha1.AnnotationReference]), &of) != nil || of.Name == "" || len(of.Figures) == 0 {
+		return nil
+	}
+	return &of
 }
 
 // namedWaveforms are the waveforms that networks name, by name.

@@ -10,6 +10,28 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
+func TestThePlanOfACampaignsRunHasItsReferenceFigures(t *testing.T) {
+	run := map[string]string{v1alpha1.LabelCampaign: "e4", v1alpha1.LabelCampaignUID: "c1", v1alpha1.LabelCampaignRound: "1"}
+	paper := &runapi.Reference{Name: "paper", Figures: []runapi.ReferenceFigure{{Group: "radio", Metric: "sent", Value: 3}}}
+	const text = `{"name":"paper","figures":[{"group":"radio","metric":"sent","value":3}]}`
+	for name, c := range map[string]struct {
+		labels     map[string]string
+		annotation string
+		want       *runapi.Reference
+	}{
+		"as the operator writes them": {run, text, paper},
+		"figures that do not read":    {run, "yes", nil},
+		"none":                        {run, `{"name":"paper"}`, nil},
+		"no campaign":                 {nil, text, nil},
+	} {
+		e := &v1alpha1.Experiment{}
+		e.Labels, e.Annotations = c.labels, map[string]string{v1alpha1.AnnotationReference: c.annotation}
+		if diff := cmp.Diff(c.want, reference(e)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestThePlanOfACampaignsRunNamesIt(t *testing.T) {
 	run := map[string]string{
 		v1alpha1.LabelCampaign: "e4", v1alpha1.LabelCampaignUID: "c1", v1alpha1.LabelCampaignRound: "2", v1alpha1.LabelCampaignPoint: "mosquitto-2s",

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/reference"
+	runclient "vignette.dev/vignette/internal/runapi/client"
+)
+
+// referenceFile is the file of --reference.
+type referenceFile struct{ path, text string }
+
+func (f *referenceFile) addFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.path, "reference", "", "CSV `file` of published or earlier figures, to stand beside those of the runs")
+	_ = cmd.MarkFlagFilename("reference", "csv") // the flag exists
+}
+
+// read reads the file, and refuses one that no comparison could take. Which runs and groups there are is for the server.
+func (f *referenceFile) read() error {
+	if f.path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--reference %s: there is no such file", f.path)
+	case err != nil:
+		return fmt.Errorf("--reference %s: it cannot be read: want a CSV file", f.path)
+	}
+	if _, err := reference.Parse(f.path, text, nil); err != nil {
+		return err
+	}
+	f.text = string(text)
+	return nil
+}
+
+// with adds the file to how runs are compared.
+func (f *referenceFile) with(format, by string) runclient.Comparison {
+	how := runclient.Comparison{Format: format, By: by, Reference: f.text}
+	if f.text != "" {
+		how.ReferenceName = filepath.Base(f.path)
+	}
+	return how
+}
