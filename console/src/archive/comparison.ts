@@ -60,6 +60,40 @@ export interface Remark {
   reason: string;
 }
 
+/** A reference figure beside that of one's own. */
+export interface ReferenceFigure {
+  source: string;
+  label: string;
+  runs: number;
+  group: string;
+  metric: string;
+  value: number;
+  measured: number | null;
+  interval: Interval | null;
+  difference: number | null;
+  differencePercent: number | null;
+  covered: boolean | null;
+  withinLateness: boolean;
+  note: string;
+}
+
+export interface Reference {
+  covered: number;
+  notCovered: number;
+  withoutInterval: number;
+  notMeasured: number;
+  figures: ReferenceFigure[];
+}
+
+/** A file of reference figures that somebody chose. */
+export interface ReferenceFile {
+  name: string;
+  text: string;
+}
+
+/** mostReferenceBytes of a file, as in internal/reference. */
+export const mostReferenceBytes = 32 * 1024;
+
 export interface Comparison {
   level: number;
   by: string | null;
@@ -69,6 +103,7 @@ export interface Comparison {
   groups: ComparedGroup[];
   axes: { axis: string; groups: { name: string; conditions: Compared[]; differences: Difference[] | null }[] }[] | null;
   networks: { name: string; runs: { label: string; bytesPerSecond: number | null }[] }[] | null;
+  reference?: Reference;
   warnings: Remark[] | null;
   notes: Remark[] | null;
   gaps: Remark[] | null;
@@ -91,10 +126,21 @@ export function runNamesOf(texts: readonly string[]): RunName[] {
 /** mostCompared runs at once, as in internal/runapi. */
 export const mostCompared = 1000;
 
+/** What is asked of a comparison. */
+export interface Asked {
+  runs: readonly RunName[];
+  by: string | undefined;
+  reference: ReferenceFile | undefined;
+}
+
 /** comparisonPath of runs: in their namespace, or in all for whoever may read all. */
-export function comparisonPath(runs: readonly RunName[], by: string | undefined, format: "json" | "csv" | "html" | "latex"): string {
+export function comparisonPath({ runs, by, reference }: Asked, format: "json" | "csv" | "html" | "latex"): string {
   const parameters = new URLSearchParams({ format });
   if (by) parameters.set("by", by);
+  if (reference) {
+    parameters.set("reference", reference.text);
+    parameters.set("referenceName", reference.name);
+  }
   for (const { uid } of runs) parameters.append("run", uid);
   const namespaces = new Set(runs.map(({ namespace }) => namespace));
   const [only] = namespaces;
@@ -102,11 +148,11 @@ export function comparisonPath(runs: readonly RunName[], by: string | undefined,
   return `${path}?${parameters.toString()}`;
 }
 
-export function comparisonQuery(runs: readonly RunName[], by: string | undefined) {
+export function comparisonQuery(asked: Asked) {
   return queryOptions({
-    queryKey: ["compare", runs, by ?? null],
-    queryFn: ({ signal }) => askJSON<Comparison>(comparisonPath(runs, by, "json"), { signal }),
-    enabled: runs.length >= 2,
+    queryKey: ["compare", asked.runs, asked.by ?? null, asked.reference ?? null],
+    queryFn: ({ signal }) => askJSON<Comparison>(comparisonPath(asked, "json"), { signal }),
+    enabled: asked.runs.length >= 2,
     staleTime: 60_000,
     retry: false,
   });

@@ -1,4 +1,4 @@
-import { cleanup, screen, within } from "@testing-library/react";
+import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test, vi } from "vitest";
@@ -46,4 +46,49 @@ test("a run whose record is refused does not stay in reading", async () => {
   openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
   expect(await screen.findByText(new RegExp(`^nothing at .*${one.uid}$`))).toBeTruthy();
   expect(screen.queryByText("The records of the runs are being read.")).toBeNull();
+});
+
+const reference = {
+  covered: 0,
+  notCovered: 1,
+  withoutInterval: 0,
+  notMeasured: 0,
+  figures: [{ source: "paper.csv", label: two.label, runs: 1, group: "radio", metric: "medianSeconds", value: 2, measured: 4.6, interval: { low: 4, high: 5 }, difference: 2.6, differencePercent: 130, covered: false, withinLateness: false, note: "made up" }],
+};
+
+test("reference figures stand beside those of the runs", async () => {
+  answer({ "/compare": { ...comparison, reference }, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  const table = await screen.findByRole("table", { name: "Reference figures" });
+  expect(table.textContent).toContain("4.60 s [4.00 s, 5.00 s]");
+  expect(screen.getByText(/covers 0, and not 1\./)).toBeTruthy();
+  expect(within(screen.getByRole("table", { name: "Runs side by side" })).getByText("medianSeconds 2.00 s: not covered")).toBeTruthy();
+});
+
+test("a chosen file of reference figures goes with the comparison and its downloads", async () => {
+  const asked = answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Runs side by side" });
+  expect(screen.queryByRole("table", { name: "Reference figures" })).toBeNull();
+  const user = userEvent.setup();
+  const input = document.querySelector<HTMLInputElement>("input[type=file]");
+  if (!input) throw new Error("there is nowhere to choose a file");
+  await user.upload(input, new File(["run,metric,value\n"], "paper.csv", { type: "text/csv" }));
+  await waitFor(() => {
+    expect(asked.some((path) => path.includes("reference=run%2Cmetric%2Cvalue%0A&referenceName=paper.csv"))).toBe(true);
+  });
+  expect((await screen.findByRole("link", { name: "CSV" })).getAttribute("href")).toContain("referenceName=paper.csv");
+  await user.click(screen.getByLabelText("Leave out paper.csv"));
+  expect((await screen.findByRole("link", { name: "CSV" })).getAttribute("href")).not.toContain("reference");
+});
+
+test("a file of reference figures that is too large is refused", async () => {
+  const asked = answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Runs side by side" });
+  const input = document.querySelector<HTMLInputElement>("input[type=file]");
+  if (!input) throw new Error("there is nowhere to choose a file");
+  await userEvent.setup().upload(input, new File(["x".repeat(40_000)], "paper.csv", { type: "text/csv" }));
+  expect(await screen.findByText("paper.csv has 40000 bytes: want 32768 at most.")).toBeTruthy();
+  expect(asked.some((path) => path.includes("reference"))).toBe(false);
 });

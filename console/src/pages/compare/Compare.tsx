@@ -1,10 +1,13 @@
 import { Alert, Anchor, Group, Loader, Select, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { comparisonPath, comparisonQuery, mostCompared, runNamesOf, type Comparison, type RunName } from "../../archive/comparison";
+import { useState } from "react";
+import { comparisonPath, comparisonQuery, mostCompared, runNamesOf, type Asked, type Comparison, type ReferenceFile } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
 import { Trouble } from "../../components/Trouble";
+import { BesideReference } from "./BesideReference";
 import { Differs } from "./Differs";
 import { Distributions } from "./Distributions";
+import { ReferencePicker } from "./ReferencePicker";
 import { RunPicker } from "./RunPicker";
 import { Remarks } from "./Remarks";
 
@@ -13,7 +16,9 @@ export function Compare() {
   const [choice, choose, choices] = useChoices();
   const runs = runNamesOf(choices("run"));
   const by = choice("by");
-  const { data, error, isFetching } = useQuery(comparisonQuery(runs, by));
+  const [reference, setReference] = useState<ReferenceFile>();
+  const asked = { runs, by, reference };
+  const { data, error, isFetching } = useQuery(comparisonQuery(asked));
   return (
     <Stack>
       <Title order={1} size="h2">
@@ -26,20 +31,22 @@ export function Compare() {
           choose({ run: chosen.map(({ namespace, uid }) => `${namespace}/${uid}`), by: undefined });
         }}
       />
+      <ReferencePicker file={reference} onChange={setReference} />
       {runs.length < 2 && <Text>Choose at least two runs.</Text>}
       {runs.length > mostCompared && <Alert color="orange" title="Too many runs">{`A comparison has at most ${mostCompared} runs; these are ${runs.length}.`}</Alert>}
       {runs.length >= 2 && <Trouble error={error} title="These runs could not be compared" />}
       {isFetching && !data && <Loader aria-label="The runs are being compared" />}
-      {data && runs.length >= 2 && <Compared comparison={data} runs={runs} by={by} />}
+      {data && runs.length >= 2 && <Compared comparison={data} asked={asked} />}
     </Stack>
   );
 }
 
-function Compared({ comparison, runs, by }: { comparison: Comparison; runs: RunName[]; by: string | undefined }) {
+function Compared({ comparison, asked }: { comparison: Comparison; asked: Asked }) {
   const [, choose] = useChoices();
+  const { by } = asked;
   return (
     <>
-      <Differs comparison={comparison} runs={runs} />
+      <Differs comparison={comparison} runs={asked.runs} />
       <Group align="end">
         <Select
           label="Runs are one condition if they agree in"
@@ -59,12 +66,13 @@ function Compared({ comparison, runs, by }: { comparison: Comparison; runs: RunN
         <Group gap="sm" pb={6}>
           <Text size="sm">Download as</Text>
           {(["csv", "html", "latex", "json"] as const).map((format) => (
-            <Anchor key={format} size="sm" href={comparisonPath(runs, by, format)} download={`comparison.${format === "latex" ? "tex" : format}`}>
+            <Anchor key={format} size="sm" href={comparisonPath(asked, format)} download={`comparison.${format === "latex" ? "tex" : format}`}>
               {format.toUpperCase()}
             </Anchor>
           ))}
         </Group>
       </Group>
+      {comparison.reference && <BesideReference reference={comparison.reference} />}
       <Distributions comparison={comparison} />
       <Remarks comparison={comparison} />
     </>

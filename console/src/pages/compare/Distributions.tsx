@@ -1,7 +1,7 @@
 import { Anchor, Group, Select, Stack, Text, Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import type { Compared, ComparedGroup, Comparison, Difference } from "../../archive/comparison";
+import type { Compared, ComparedGroup, Comparison, Difference, ReferenceFigure } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
 import { count, duration, percent, range } from "../../components/figures";
 import { boxesOf } from "../../components/plots/boxes";
@@ -11,6 +11,7 @@ import type { Inks } from "../../components/plots/inks";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { differenceColumns, differenceRows, drawEffects, effectsOf } from "./differences";
 import { labelsOf } from "./labels";
+import { boxReferences, referenceText, referencesOf } from "./references";
 
 /** Distributions shows delays and losses of the runs, and by how much they differ. */
 export function Distributions({ comparison }: { comparison: Comparison }) {
@@ -65,26 +66,32 @@ interface SideRow extends Compared {
   name: string;
   /** run that has a page; a condition has none. */
   run?: { namespace: string; uid: string; keptUp: boolean | null };
+  references: ReferenceFigure[];
 }
 
 function sideRows(comparison: Comparison, group: ComparedGroup, of: "runs" | "conditions"): SideRow[] {
-  if (of === "conditions") return group.conditions.map((condition) => ({ ...condition, key: condition.label, name: `${condition.label} (${condition.runs})` }));
+  const figures = comparison.reference?.figures ?? [];
+  if (of === "conditions")
+    return group.conditions.map((condition) => ({ ...condition, key: condition.label, name: `${condition.label} (${condition.runs})`, references: referencesOf(figures, group.name, [condition.label]) }));
   const labels = labelsOf(comparison);
   return group.runs.map((run) => {
     const at = comparison.runs.findIndex(({ uid }) => uid === run.uid);
     const found = comparison.runs[at];
-    return { ...run, key: run.uid, name: labels[at] ?? run.label, ...(found && { run: found }) };
+    const references = referencesOf(figures, group.name, [run.label, ...(found ? [found.condition] : [])]);
+    return { ...run, key: run.uid, name: labels[at] ?? run.label, ...(found && { run: found }), references };
   });
 }
 
 function Side({ comparison, group, of }: { comparison: Comparison; group: ComparedGroup; of: "runs" | "conditions" }) {
   const rows = useMemo(() => sideRows(comparison, group, of), [comparison, group, of]);
-  const boxes = useMemo(() => boxesOf(rows.map(({ name, delaySeconds }) => ({ name, quantiles: delaySeconds }))), [rows]);
+  const boxes = useMemo(() => boxesOf(rows.map(({ name, delaySeconds, references }) => ({ name, quantiles: delaySeconds, references: boxReferences(references) }))), [rows]);
   const responses = useMemo(() => boxesOf(rows.map(({ name, requests }) => ({ name, quantiles: requests?.responseSeconds }))), [rows]);
   const asked = rows.some(({ requests }) => requests);
+  const referred = rows.some(({ references }) => references.length > 0);
+  const shown = [...columns, ...(referred ? [referenceColumn] : []), ...(asked ? requestColumns : [])];
   return (
     <>
-      <VirtualTable label="Runs side by side" columns={asked ? [...columns, ...requestColumns] : columns} rows={rows} keyOf={({ key }) => key} />
+      <VirtualTable label="Runs side by side" columns={shown} rows={rows} keyOf={({ key }) => key} />
       <BoxFigure title={`Delay of group ${group.name}`} file="comparison-delays" boxes={boxes} what="delay" none="nothing was received." />
       {responses.length > 0 && <BoxFigure title={`Response time of group ${group.name}`} file="comparison-response-times" boxes={responses} what="response time" none="no request had a receipt." />}
     </>
@@ -123,6 +130,8 @@ const columns: Column<SideRow>[] = [
   { id: "p95", head: "95th percentile", numeric: true, value: ({ delaySeconds }) => delaySeconds?.p95, show: ({ delaySeconds }) => duration(delaySeconds?.p95) },
   { id: "max", head: "Greatest", numeric: true, value: ({ delaySeconds }) => delaySeconds?.max, show: ({ delaySeconds }) => duration(delaySeconds?.max) },
 ];
+
+const referenceColumn: Column<SideRow> = { id: "reference", head: "Reference", value: ({ references }) => references.map(referenceText).join("; ") };
 
 const requestColumns: Column<SideRow>[] = [
   { id: "receipts", head: "Receipts", numeric: true, value: ({ requests }) => requests?.receiptPercent, show: ({ requests }) => percent(requests?.receiptPercent) },

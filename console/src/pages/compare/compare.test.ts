@@ -19,8 +19,8 @@ test("runs of one namespace are compared there, others with the right in all", (
     { namespace: "e5", uid: "a" },
     { namespace: "e5", uid: "b" },
   ]);
-  expect(comparisonPath(runs, undefined, "json")).toMatch(/namespaces\/e5\/archives\/default\/proxy\/v1\/compare\?format=json&run=a&run=b$/);
-  expect(comparisonPath([...runs, { namespace: "e6", uid: "c" }], "way", "csv")).toMatch(/v1alpha1\/archives\/default\/proxy\/v1\/compare\?format=csv&by=way&run=a&run=b&run=c$/);
+  expect(comparisonPath({ runs, by: undefined, reference: undefined }, "json")).toMatch(/namespaces\/e5\/archives\/default\/proxy\/v1\/compare\?format=json&run=a&run=b$/);
+  expect(comparisonPath({ runs: [...runs, { namespace: "e6", uid: "c" }], by: "way", reference: undefined }, "csv")).toMatch(/v1alpha1\/archives\/default\/proxy\/v1\/compare\?format=csv&by=way&run=a&run=b&run=c$/);
 });
 
 test("differences are the server's figures, and delta is said in words", () => {
