@@ -5,14 +5,12 @@ import (
 	"math"
 
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Noise is the band of a jammer. A value of 0 is that of the receiver.
-type Noise struct{ FrequencyHertz, BandwidthHertz float64 }
-
 // NoiseOf a jammer.
-func NoiseOf(j *v1alpha1.Jammer) (n Noise) {
+func NoiseOf(j *v1alpha1.Jammer) (n phy.Noise) {
 	if j.Frequency != nil {
 		n.FrequencyHertz = j.Frequency.Hertz()
 	}
@@ -22,23 +20,6 @@ func NoiseOf(j *v1alpha1.Jammer) (n Noise) {
 	return n
 }
 
-// Share of the jammer's power that lies in a receiver's band. The power is uniform over the jammer's own band.
-func (n Noise) Share(frequencyHertz, bandwidthHertz float64) float64 {
-	frequency, bandwidth := n.FrequencyHertz, n.BandwidthHertz
-	if frequency == 0 {
-		frequency = frequencyHertz
-	}
-	if bandwidth == 0 {
-		bandwidth = bandwidthHertz
-	}
-	if bandwidth <= 0 {
-		return 0
-	}
-	low := math.Max(frequency-bandwidth/2, frequencyHertz-bandwidthHertz/2)
-	high := math.Min(frequency+bandwidth/2, frequencyHertz+bandwidthHertz/2)
-	return math.Max(high-low, 0) / bandwidth
-}
-
 // End is an antenna at one end of a path: its position, and its height above the ground in metres.
 type End struct {
 	Position geo.Position
@@ -46,7 +27,7 @@ type End struct {
 }
 
 // JammerLoss is the pathloss in dB from a jammer to a receiver that listens on a frequency.
-func JammerLoss(source v1alpha1.PathlossSource, n Noise, jammer, receiver End, frequencyHertz float64) float64 {
+func JammerLoss(source v1alpha1.PathlossSource, n phy.Noise, jammer, receiver End, frequencyHertz float64) float64 {
 	frequency := cmp.Or(n.FrequencyHertz, frequencyHertz)
 	return Model(source).Pathloss(Antenna(source, jammer.Position, jammer.Height), Antenna(source, receiver.Position, receiver.Height), frequency)
 }

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 
 	"vignette.dev/vignette/internal/geo"
-	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radio/phy"
 )
 
 // environment is the environment of a network's radios: pathloss and jamming as functions of time, and the clock of
@@ -141,7 +141,7 @@ type moment struct {
 
 // jamming is the effect of one jammer.
 type jamming struct {
-	noise linkbudget.Noise
+	noise phy.Noise
 	// milliwatts at the members' antennas.
 	milliwatts []float64
 }
