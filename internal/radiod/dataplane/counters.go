@@ -1,0 +1,72 @@
+package dataplane
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+// CounterPage has one attachment's counters, in a mapped file. The kernel keeps it when a process is killed at any
+// instruction, at no cost per frame.
+type CounterPage struct {
+	// layout identifies the memory layout of the other fields.
+	layout uint64
+	// Ledger in which the data plane counts. The fields after it are the agent's.
+	Ledger radio.Ledger
+	// RingDrops as last read from the kernel.
+	RingDrops uint64
+	// RingRestarted are the RingDrops while radiod was down.
+	RingRestarted uint64
+	// Reported are the frames lost in restarts that a gap in the results reports.
+	Reported uint64
+}
+
+const counterPageSize = int(unsafe.Sizeof(CounterPage{}))
+
+// CounterFile is a page in mapped memory, which must not be used after the CounterFile is unreachable.
+type CounterFile struct{ *CounterPage }
+
+// OpenCounters maps an attachment's counters; fresh reports whether they are new.
+func OpenCounters(path string) (c *CounterFile, fresh bool, err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("counters: %w", err)
+	}
+	defer file.Close()
+	// The space is allocated here, because on a full volume a write to the mapping would kill the process.
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(counterPageSize)); err != nil {
+		return nil, false, fmt.Errorf("counters %s: %w", path, err)
+	}
+	mapped, err := unix.Mmap(int(file.Fd()), 0, counterPageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, false, fmt.Errorf("counters %s: %w", path, err)
+	}
+	c = &CounterFile{(*CounterPage)(unsafe.Pointer(&mapped[0]))} //nolint:gosec // a mapping begins at a page of the machine
+	runtime.AddCleanup(c, func(mapped []byte) { _ = unix.Munmap(mapped) }, mapped)
+	layout := radio.LedgerLayoutHash() + uint64(counterPageSize)
+	if c.layout == layout {
+		return c, false, nil
+	}
+	*c.CounterPage = CounterPage{layout: layout}
+	return c, true, nil
+}
+
+// UnreportedLosses returns the frames lost in restarts that no gap reports yet.
+func (p *CounterPage) UnreportedLosses() uint64 {
+	return p.Ledger.Drops[radio.Restarted] + p.RingRestarted - p.Reported
+}
+
+// RingCounts returns the frames that found no room in the TAP's ring while radiod worked, and while it was down.
+func (p *CounterPage) RingCounts() (drops, restarted uint64) {
+	return p.RingDrops - p.RingRestarted, p.RingRestarted
+}
+
+// keepFor keeps the memory mapped as long as anything, such as a frame under way, refers to the port.
+func (c *CounterFile) keepFor(p *radio.Port) {
+	runtime.AddCleanup(p, func(c *CounterFile) { runtime.KeepAlive(c) }, c)
+}

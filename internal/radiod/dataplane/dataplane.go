@@ -1,0 +1,228 @@
+// Package dataplane carries the frames of radio networks. It knows nothing but what the node agent tells it by the
+// requests of a Plane: plain values, of which each could come from another process.
+package dataplane
+
+import (
+	"time"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radio/tdma"
+)
+
+// Plane carries frames as it is told. Its methods may be called on any goroutine. Networks are known by their UIDs.
+// Times are nanoseconds of CLOCK_MONOTONIC, where nothing else is said.
+type Plane interface {
+	// SetNetwork makes a network, or changes one. Frames under way are not disturbed.
+	SetNetwork(n *Network) error
+	// EndNetwork drops what is under way in a network and forgets its ports, which must have been detached.
+	EndNetwork(uid string) error
+	// Resume lets the frames of all paused networks flow, at all ports of a network from the same moment on. The next
+	// call tries again the ports that it could not watch.
+	Resume() error
+	// SetEnvironment gives a network's radios their environment, or adds to it.
+	SetEnvironment(e *Environment) error
+	// FollowClock makes a network's time slots follow another host's CLOCK_REALTIME, which is that much ahead of this
+	// host's CLOCK_MONOTONIC; 0 ends that.
+	FollowClock(uid string, ahead int64) error
+
+	// Attach adds a port to a network. Frames flow at once, unless the network is paused.
+	Attach(p *Port) (PortID, error)
+	// Detach removes a port, and returns what it last counted. Frames that its node sent continue.
+	Detach(id PortID) (PortCounters, error)
+	// Counters of a port. Those of a detached one change until none of its frames is under way.
+	Counters(id PortID) (radio.Counters, error)
+
+	// Ports returns all attached ports, so that an agent knows what an earlier one has done.
+	Ports() ([]AttachedPort, error)
+	// Snapshot returns the counters of a network's local ports at one instant. With reset, values since the last reset
+	// start again.
+	Snapshot(uid string, reset bool) (*Snapshot, error)
+	// Links returns the links to each of a few ports from all others, of a network with a physical layer. A loop needs a
+	// tenth of a millisecond for about 4000 links.
+	Links(uid string, receivers []PortID) ([][]Link, error)
+	// LateIntervals returns the times in which each loop handled frames late, and forgets them.
+	LateIntervals() ([][]radio.Interval, error)
+	// Events waits for events, and returns them once. It returns none once the Plane is closed. One goroutine may call it.
+	Events() []Event
+	// SetTap sets what watches a port's frames, nil for nothing. The previous tap is not called any more when it returns.
+	SetTap(id PortID, t radio.Tap) error
+	// ReceiveShipment hands a network a transmission that another host has shipped. It reports whether the transmission is
+	// of use, and does not wait.
+	ReceiveShipment(uid string, s *radio.Shipment) (useful bool)
+	// AwaitLoops returns after every event loop has finished an iteration. It never returns if a loop is stuck.
+	AwaitLoops() error
+	// Close ends the use of the Plane, and Events.
+	Close() error
+}
+
+// PortID identifies a port of a Plane; 0 is none. It is never used again.
+type PortID uint64
+
+// Network is a network as it is to be. Exactly one of Link, RFPipe and TDMA is set, and stays so.
+type Network struct {
+	UID string
+	// MTU of the members' interfaces, bytes.
+	MTU int
+	// Paused leaves frames in the interfaces of a new network until Resume.
+	Paused bool
+
+	Link   *LinkModel
+	RFPipe *RFPipeModel
+	TDMA   *TDMAModel
+
+	// Now holds at once, and Later from their times on, in order. T0 by CLOCK_REALTIME is the zero of these times.
+	Now   State
+	T0    int64
+	Later []Change
+	// Version distinguishes this request in events from earlier ones for the network.
+	Version uint64
+}
+
+// LinkModel has what never changes of a network of links.
+type LinkModel struct {
+	Seed int64
+	// Effects reports whether the environment has comm effects, which replace the links.
+	Effects bool
+}
+
+// RFPipeModel has what never changes of an RF pipe.
+type RFPipeModel struct {
+	Seed         int64
+	QueueDepth   int
+	Interference phy.Interference
+	HalfDuplex   bool
+	// PCR is EMANE's file with the curve; empty for none.
+	PCR string
+}
+
+// TDMAModel has what never changes of a TDMA network.
+type TDMAModel struct {
+	Seed         int64
+	Interference phy.Interference
+	// PCR is EMANE's file with the curve; empty for none.
+	PCR           string
+	AdaptiveRates []tdma.Rate
+	Queue         tdma.Queue
+}
+
+// State has what may change while a network runs. In a Change, what is nil stays as it was.
+type State struct {
+	// Silent radios send and receive nothing.
+	Silent bool
+	// Links of a network of links.
+	Links *Links
+	// Radios of an RF pipe or TDMA network.
+	Radios *Radios
+	// Delay and Jitter of an RF pipe.
+	Delay, Jitter time.Duration
+	// Schedule of a TDMA network.
+	Schedule *tdma.Schedule
+}
+
+// Links of a network: the default, and those that replace it.
+type Links struct {
+	Default link.Parameters
+	Links   []link.Link
+}
+
+// Radios of a network's members, by NEM id.
+type Radios struct {
+	ByNEM map[int]Radio
+	// Other is the radio of a port that is no member any more.
+	Other Radio
+}
+
+// Radio is one member's radio.
+type Radio struct {
+	phy.Radio
+	RateBitsPerSecond float64
+}
+
+// Of returns the radio of the member with a NEM id.
+func (r *Radios) Of(nem int) Radio {
+	if own, ok := r.ByNEM[nem]; ok {
+		return own
+	}
+	return r.Other
+}
+
+// Change of a network at a time.
+type Change struct {
+	// AtNanoseconds after T0.
+	AtNanoseconds int64
+	State
+}
+
+// Port is an attachment.
+type Port struct {
+	// Network is the UID of its network.
+	Network string
+	// Name and Group of the node, and its NEM id.
+	Name, Group string
+	NEM         int
+	MAC         radio.MAC
+	// Descriptor of the TAP, non-blocking, for a port of this host. The caller closes it after Detach.
+	Descriptor int
+	// CounterFile is the path of the port's counters; empty for none, so that they end with the Plane.
+	CounterFile string
+	// Host takes transmissions for a port of another host; nil for one of this host.
+	Host radio.Host
+	// Tap watches the port's frames; nil for none.
+	Tap radio.Tap
+}
+
+// AttachedPort is a port that a Plane has.
+type AttachedPort struct {
+	ID      PortID
+	Network string
+	Name    string
+	NEM     int
+	// Local reports whether it is one of this host.
+	Local bool
+}
+
+// PortCounters are what a port has counted.
+type PortCounters struct {
+	ID   PortID
+	Name string
+	NEM  int
+	radio.Counters
+	// Slots of a TDMA radio.
+	Slots SlotCounters
+	// Classes are the frames that wait at a TDMA radio, by class of service; nil for other radios.
+	Classes []int
+}
+
+// SlotCounters show whether the emulation kept up with a TDMA radio's time slots.
+type SlotCounters struct {
+	// Used are slots in which the node sent, Missed those that were over when the loop came to them.
+	Used, Missed uint64
+	// Lateness of the starts of slots, by radio.LatenessBounds, and the worst in nanoseconds since the last reset.
+	Lateness      radio.Histogram
+	WorstLateness int64
+	// MissedIn are the times of missed slots since the last reset; with reset only.
+	MissedIn []radio.Interval
+}
+
+// Snapshot has the counters of a network.
+type Snapshot struct {
+	// Loop that serves the network, as in LateIntervals.
+	Loop  int
+	Ports []PortCounters
+	// LinksHeard is the number of links on which something was sent.
+	LinksHeard int
+}
+
+// Link has what a port counted of another port's transmissions.
+type Link struct {
+	// From is the sender's name, FromNEM its NEM id.
+	From    string
+	FromNEM int
+	// SINRDB of the last transmission above the sensitivity.
+	SINRDB float64
+	// Received counts those that arrived. Missed counts the others by radio.Reason - radio.BelowSensitivity.
+	Received uint64
+	Missed   [radio.NotListening - radio.BelowSensitivity + 1]uint64
+}

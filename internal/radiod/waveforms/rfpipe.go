@@ -1,0 +1,97 @@
+package waveforms
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radiod/dataplane"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// pipes is the waveform rfpipe.
+type pipes struct {
+	fixed         dataplane.RFPipeModel
+	radios        *radios
+	delay, jitter time.Duration
+}
+
+func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange) (waveform, error) {
+	w := spec.Waveform.RFPipe
+	if err := checkPCR(w.PCR); err != nil {
+		return nil, err
+	}
+	interference := interferenceOf(w.Interference)
+	return &pipes{radios: newRadios(spec, w.Rate), delay: w.Delay.Std(), jitter: w.Jitter.Std(), fixed: dataplane.RFPipeModel{Seed: spec.Seed,
+		QueueDepth: int(w.QueueDepth), Interference: interference, HalfDuplex: w.HalfDuplex, PCR: w.PCR}}, errors.Join(checkDelays(changes), checkJammers(changes, interference))
+}
+
+// checkDelays names changes of the delay or jitter of some nodes, which are left out, because a network has
+// one of each.
+func checkDelays(changes []v1alpha1.TimedRadioChange) error {
+	var err error
+	for i := range changes {
+		if p := changes[i].Radio; p != nil && !isEverybody(changes[i].From) && (p.Delay != nil || p.Jitter != nil) {
+			err = errors.Join(err, fmt.Errorf("change at %v: radio.delay and radio.jitter of %q: a network has one of each: leave out from",
+				time.Duration(changes[i].AtNanoseconds), changes[i].From))
+		}
+	}
+	return err
+}
+
+// checkJammers names jammers without any effect.
+func checkJammers(changes []v1alpha1.TimedRadioChange, interference phy.Interference) error {
+	for i := range changes {
+		if j := changes[i].Jammer; j != nil && !j.Ended() && interference == phy.None {
+			return fmt.Errorf("change at %v: jammer %s: the waveform's interference is None, so that it disturbs nobody: want OutOfBand or All",
+				time.Duration(changes[i].AtNanoseconds), j.Name)
+		}
+	}
+	return nil
+}
+
+// checkPCR checks a curve; an empty text is none.
+func checkPCR(text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := phy.ParsePCR([]byte(text)); err != nil {
+		return fmt.Errorf("waveform: pcr: %w", err)
+	}
+	return nil
+}
+
+func interferenceOf(i v1alpha1.Interference) phy.Interference {
+	switch i {
+	case v1alpha1.InterferenceAll:
+		return phy.All
+	case v1alpha1.InterferenceOutOfBand:
+		return phy.OutOfBand
+	default:
+		return phy.None
+	}
+}
+
+func (w *pipes) model(n *dataplane.Network) { n.RFPipe = &w.fixed }
+
+func (w *pipes) apply(change *v1alpha1.RadioChange) {
+	p := change.Radio
+	if p == nil {
+		return
+	}
+	w.radios.patch(change.From, p)
+	if !isEverybody(change.From) {
+		return
+	}
+	if p.Delay != nil {
+		w.delay = p.Delay.Std()
+	}
+	if p.Jitter != nil {
+		w.jitter = p.Jitter.Std()
+	}
+}
+
+func (w *pipes) state(s *dataplane.State) {
+	s.Radios, s.Delay, s.Jitter = w.radios.state(), w.delay, w.jitter
+}
