@@ -219,7 +219,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	parts.run(cancel, func() error { return manager.RunRouting(ctx) })
 	parts.run(cancel, func() error { return manager.RunQueues(ctx) })
 	parts.run(cancel, func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
-	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
+	parts.run(cancel, func() error { return wire.Listen(ctx, o.Socket, manager.Serve, log) })
 	parts.run(cancel, func() error { return sampler.Run(ctx) })
 	parts.run(cancel, func() error { return captures.Run(ctx) })
 	collect := append(manager.Collectors(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{PidFn: manager.RoutersProcess, Namespace: "vignette_routers"}))

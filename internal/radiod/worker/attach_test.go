@@ -20,7 +20,6 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/membership"
-	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -149,7 +148,7 @@ func TestTAPsOfADeadWorkersHalfDoneAddAreReplaced(t *testing.T) {
 	set(t, m, networkOf("run", "vhf", "pod-1"))
 	p := newPod(t, "pod-1")
 	p.attach(t, m, "vhf")
-	if err := m.folder.Remove(attachmentFiles, "pod-1_vhf"); err != nil { // as if it had not been written
+	if err := m.folder.Remove("attachments", "pod-1_vhf"); err != nil { // as if it had not been written
 		t.Fatal(err)
 	}
 	next, held := managerWith(t, parent, directory)
@@ -208,7 +207,7 @@ func TestEndingsRemoveInterfaceFileAndDescriptor(t *testing.T) {
 				t.Error("the interface is still there")
 			}
 			eventually(t, "no state is left", func() bool {
-				files, _ := filepath.Glob(filepath.Join(directory, attachmentFiles, "*"))
+				files, _ := filepath.Glob(filepath.Join(directory, "attachments", "*"))
 				return len(files) == 0
 			})
 			eventually(t, "the parent holds nothing", func() bool { return parent.Held() == 0 })
@@ -225,7 +224,7 @@ func TestOnlyAttachmentsWithoutANamespaceAreGarbage(t *testing.T) {
 	alive, dead := newPod(t, "pod-1"), newPod(t, "pod-2")
 	alive.attach(t, m, "vhf")
 	dead.attach(t, m, "vhf")
-	a := m.existing(membership.Key{"pod-2", "vhf"})
+	a := m.members.Attachment(membership.Key{PodUID: "pod-2", Interface: "vhf"})
 	a.Namespace.Inode = 1 // no namespace has it: as if its end was not reported
 	request := alive.request("GC", "")
 	request.Configuration = "exp-vhf" // with an empty list of valid attachments
@@ -235,7 +234,7 @@ func TestOnlyAttachmentsWithoutANamespaceAreGarbage(t *testing.T) {
 	if !alive.has(t, "vhf") {
 		t.Error("the attachment of a live namespace was removed")
 	}
-	if dead.has(t, "vhf") || m.existing(a.Key()) != nil {
+	if dead.has(t, "vhf") || m.members.Attachment(a.Key()) != nil {
 		t.Error("the attachment without a namespace is still there")
 	}
 }
@@ -572,7 +571,7 @@ func TestRulesThatCouldNotBeRenewedAreTriedAgain(t *testing.T) {
 	set(t, m, networkOf("run", "vhf", "pod-1"))
 	p := newPod(t, "pod-1")
 	p.attach(t, m, "vhf")
-	a := m.existing(membership.Key{"pod-1", "vhf"})
+	a := m.members.Attachment(membership.Key{PodUID: "pod-1", Interface: "vhf"})
 	path := a.NamespacePath
 	a.NamespacePath, m.Finder.Proc = "/nowhere", "/nowhere"
 	allowed := podnet.Allowed{Hosts: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
@@ -585,26 +584,8 @@ func TestRulesThatCouldNotBeRenewedAreTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsStruckOffWhileItAttachesDoesNotJoin(t *testing.T) {
-	m := newManager(t)
-	set(t, m, networkOf("run", "vhf", "pod-1"))
-	p := newPod(t, "pod-1")
-	identity, err := netns.Of(p.namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, mtu, err := m.admit(p.request("ADD", "vhf"), identity)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set(t, m, networkOf("run", "vhf", "another"))
-	if err := m.create(a, mtu, p.namespace); err == nil || !strings.Contains(err.Error(), "lists it no longer") {
-		t.Errorf("error %v; want one that says so", err)
-	}
-	if p.has(t, "vhf") {
-		t.Error("the interface is there all the same")
-	}
-}
+// firstIndex is the index of a pod's first radio.
+const firstIndex = 1000
 
 func TestEth0MayHaveTheNumberOfARadio(t *testing.T) {
 	m := newManager(t)

@@ -72,10 +72,8 @@ func (m *Manager) setAllCaptures(uid string, n *network) error {
 	return nil
 }
 
-// endCaptures ends the captures of an attachment that has been detached.
+// endCaptures ends the captures of an attachment that has been detached; the lock is held.
 func (m *Manager) endCaptures(a *attachment) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if a.tap == nil {
 		return
 	}

@@ -435,7 +435,7 @@ func TestACaptureThatCannotBeginAtARestoredRadioIsNoRefusal(t *testing.T) {
 	}
 	block(t, captures)
 	closeDescriptor(t, taken)
-	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(firstRetry) {
+	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(100 * time.Millisecond) {
 		next.Retry(now)
 	}
 	if attached, message, _ := next.Status("runvhf"); attached != 1 || next.Refused("runvhf") != "" || !strings.Contains(message, "capture run: cannot open its files") {

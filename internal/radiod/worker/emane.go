@@ -1,9 +1,7 @@
 package worker
 
 import (
-	"errors"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,79 +10,11 @@ import (
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
-	"vignette.dev/vignette/internal/radiod/netns"
-	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/veth"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
-
-// temporaryVeth is a radio's name in its pod until it gets its own.
-const temporaryVeth = "vgveth0"
-
-// veths are the radios whose other ends are in a pod of EMANE, which carries the frames. An attachment's
-// counters are the last ones that its process reported. They are kept in its counter file, because the
-// process counts from its own start.
-type veths struct{ *Manager }
-
-func (m veths) put(a *attachment, i podnet.Interface, namespace *os.File) error {
-	if err := veth.Create(namespace, temporaryVeth, veth.ParkedName(a.ID()), i); err != nil {
-		return err
-	}
-	err := netns.Do(namespace, func() (err error) {
-		a.Index, a.Settings, err = podnet.SetUp(temporaryVeth, i)
-		return err
-	})
-	if err != nil {
-		return errors.Join(err, netns.Do(namespace, func() error { return veth.Remove(temporaryVeth) }))
-	}
-	a.Settings["engine"] = string(v1alpha1.EngineEMANE)
-	return m.applyRules(namespace, a)
-}
-
-// adopt does nothing: the veth pair works without radiod.
-func (m veths) adopt(*attachment, *os.File) error { return nil }
-
-func (m veths) join(n *network, a *attachment) error {
-	m.attachments[a.Key()] = a
-	m.updateDriver(a.NetworkUID, n)
-	return nil
-}
-
-func (m veths) leave(a *attachment) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n := m.networks[a.NetworkUID]; n != nil && n.driver != nil {
-		n.readEMANE(a)
-	}
-}
-
-func (m veths) destroy(a *attachment) error {
-	m.mu.Lock()
-	if n := m.networks[a.NetworkUID]; n != nil {
-		m.updateDriver(a.NetworkUID, n)
-	}
-	m.mu.Unlock()
-	namespace := m.Finder.At(a.NamespacePath, a.Namespace)
-	if namespace == nil {
-		var err error
-		if namespace, err = m.Finder.Find(a.NamespacePath, a.Namespace); errors.Is(err, netns.ErrGone) {
-			return nil // the pair went with it
-		} else if err != nil {
-			return err
-		}
-	}
-	defer namespace.Close()
-	return netns.Do(namespace, func() error {
-		if state, err := podnet.Read(a.Link()); err != nil || state.Index != a.Index {
-			return nil // another interface has the name now
-		}
-		return veth.Remove(a.Link())
-	})
-}
-
-func (m veths) release(*attachment) {}
 
 // updateDriver updates EMANE's driver to the network's current state; the lock is held.
 func (m *Manager) updateDriver(uid string, n *network) {
@@ -160,13 +90,14 @@ func (m *Manager) isOperational(a *attachment) bool {
 
 // readEMANE copies the last counters of an attachment's process and of the kernel to its counter file.
 func (n *network) readEMANE(a *attachment) {
-	counters := &a.counters.ledger.Counters
+	counters := &a.Counters.Ledger.Counters
 	if s, known := n.driver.Statistics(a.Member.NEM); known {
 		*counters = s.Counters
 		a.slots = SlotCounters{Used: s.SlotsUsed, Missed: s.SlotsMissed}
 	}
-	counters.FramesSent, counters.BytesSent = a.traffic.FramesRead, a.traffic.BytesRead
-	counters.FramesReceived, counters.BytesReceived = a.traffic.FramesWritten, a.traffic.BytesWritten
+	traffic := a.Traffic()
+	counters.FramesSent, counters.BytesSent = traffic.FramesRead, traffic.BytesRead
+	counters.FramesReceived, counters.BytesReceived = traffic.FramesWritten, traffic.BytesWritten
 }
 
 // countEMANE returns the counters of a network that EMANE carries; the lock is held. With reset, receivers'
@@ -183,7 +114,7 @@ func (m *Manager) countEMANE(uid string, n *network, routed map[membership.Key]*
 	slices.SortFunc(here, func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
 	for _, a := range here {
 		n.readEMANE(a)
-		node := NodeCounters{Node: a.Member.Node, Counters: a.counters.ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.Key()]}
+		node := NodeCounters{Node: a.Member.Node, Counters: a.Counters.Ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.Key()]}
 		if spec.Waveform.TDMA != nil {
 			node.Classes = []int{} // slots are counted; EMANE does not report queues
 		}

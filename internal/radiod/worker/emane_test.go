@@ -273,11 +273,11 @@ func TestARadioOfEMANEThatNoNetworkListsIsSwept(t *testing.T) {
 	}
 	a.attach(t, m, "vhf")
 	m.mu.Lock() // as if radiod had lost its record
-	delete(m.attachments, membership.Key{a.uid, "vhf"})
+	delete(m.attachments, membership.Key{PodUID: a.uid, Interface: "vhf"})
 	m.mu.Unlock()
 	m.members.Detach(m.members.Attachment(membership.Key{PodUID: a.uid, Interface: "vhf"}))
 	m.members.Remove(string(n.UID))
-	if err := netns.Do(a.namespace, m.sweepPod); err != nil {
+	if err := netns.Do(a.namespace, m.SweepPod); err != nil {
 		t.Fatal(err)
 	}
 	if a.has(t, "vhf") {

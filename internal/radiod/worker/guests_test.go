@@ -485,7 +485,9 @@ func TestEndingsOfAVirtualMachine(t *testing.T) {
 		"the namespace goes": func(t *testing.T, b *machineBed) {
 			_ = b.qemu.Close()
 			b.machine.end()
-			eventually(t, "the attachment is gone", func() bool { return b.manager.existing(membership.Key{"vm-1", "vhf"}) == nil })
+			eventually(t, "the attachment is gone", func() bool {
+				return b.manager.members.Attachment(membership.Key{PodUID: "vm-1", Interface: "vhf"}) == nil
+			})
 			b.machine.namespace = nil
 		},
 	} {
@@ -497,7 +499,7 @@ func TestEndingsOfAVirtualMachine(t *testing.T) {
 				}
 				end(t, b)
 				eventually(t, "no state is left", func() bool {
-					files, _ := filepath.Glob(filepath.Join(b.directory, attachmentFiles, "vm*"))
+					files, _ := filepath.Glob(filepath.Join(b.directory, "attachments", "vm*"))
 					return len(files) == 0 && !strings.Contains(fmt.Sprint(b.manager.Counters(false)), "node-2")
 				})
 				if b.machine.namespace == nil {
@@ -539,7 +541,7 @@ func TestAVirtualMachinesRadioGoesOnThroughRestarts(t *testing.T) {
 				if err := b.manager.RemovePinned(); err != nil {
 					t.Error(err)
 				}
-				return b.manager.existing(membership.Key{"vm-1", "vhf"}) == nil
+				return b.manager.members.Attachment(membership.Key{PodUID: "vm-1", Interface: "vhf"}) == nil
 			})
 		})
 	}
@@ -553,7 +555,7 @@ func TestAVirtualMachineWhoseTAPWentWhileRadiodWasDownIsNamed(t *testing.T) {
 	_ = b.qemu.Close()
 	b.machine.do(t, func() error { return podnet.Remove(hashed) })
 	_, results := b.worker(t)
-	if gap := results.gap(t, gapLost); gap.Node != "node-2" || !strings.Contains(gap.Reason, "QEMU") {
+	if gap := results.gap(t, "attachmentLost"); gap.Node != "node-2" || !strings.Contains(gap.Reason, "QEMU") {
 		t.Errorf("gap %+v; want one of node-2 that says why", gap)
 	}
 }
@@ -564,7 +566,7 @@ func TestOrphansOfVirtualMachinesAreRemoved(t *testing.T) {
 	b.manager.Close()
 	b.parent.Close()
 	b.parent = &holder.Holder{}
-	if err := os.RemoveAll(filepath.Join(b.directory, attachmentFiles)); err != nil { // as if the record had been lost
+	if err := os.RemoveAll(filepath.Join(b.directory, "attachments")); err != nil { // as if the record had been lost
 		t.Fatal(err)
 	}
 	b.manager, _ = b.worker(t)

@@ -16,7 +16,6 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/hosts"
-	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -280,9 +279,9 @@ func reaches(t *testing.T, from *pod, at *net.UDPConn) bool {
 }
 
 func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
-	a, b, _, _, n, _ := together(t, linkOf("1ms"))
-	if err := b.removeIf(membership.Key{"pod-2", "vhf"}, nil); err != nil {
-		t.Fatal(err)
+	a, b, _, there, n, _ := together(t, linkOf("1ms"))
+	if answer := b.Serve(there.request("DEL", "vhf"), nil); answer.Error != "" {
+		t.Fatal(answer.Error)
 	}
 	publish(t, n, a, b)
 	time.Sleep(peers.LostAfter + 500*time.Millisecond)

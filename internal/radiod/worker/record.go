@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"fmt"
 	"slices"
 
 	"vignette.dev/vignette/internal/radio"
@@ -18,26 +17,10 @@ type noRecorder struct{}
 
 func (noRecorder) Record(string, []runapi.RadioGap, []NetworkCounters) error { return nil }
 
-// The kinds of RadioGap.
-const (
-	gapRestarted = "radiodRestarted"
-	gapLost      = "attachmentLost"
-)
-
 func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
-	drops, restarted := a.counters.ringCounts()
+	drops, restarted := a.Counters.RingCounts()
 	return []NetworkCounters{{UID: a.NetworkUID, Network: a.Network,
 		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
-}
-
-// readSlotsAtEnd reads an attachment's slots while the model still knows its port, so that slots missed in
-// the last second count.
-func (m *Manager) readSlotsAtEnd(a *attachment) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n := m.networks[a.NetworkUID]; n != nil {
-		n.readSlots(a)
-	}
 }
 
 // readSlots reads the slots of an attachment that is about to be detached; the manager's lock is held.
@@ -50,17 +33,15 @@ func (n *network) readSlots(a *attachment) {
 	})
 }
 
-// recordEnd records the last counters of a detached attachment.
+// recordEnd records the last counters of a detached attachment; the lock is held.
 func (m *Manager) recordEnd(a *attachment) error {
-	if a.counters == nil || a.RunUID == "" {
+	if a.Counters == nil || a.RunUID == "" {
 		return nil
 	}
-	last := a.counters.ledger.Counters
+	last := a.Counters.Ledger.Counters
 	if a.port != nil {
 		if last = a.port.CurrentCounters(); last.InFlight > 0 {
-			m.mu.Lock()
 			m.detached = append(m.detached, a)
-			m.mu.Unlock()
 		}
 	}
 	return m.Recorder.Record(a.RunUID, nil, a.lastCounters(last))
@@ -102,69 +83,4 @@ func (m *Manager) recordNetworkEnd(uid string) error {
 		}
 	}
 	return nil
-}
-
-// recordGaps records the time without radio between the last worker and this one, for every run with
-// attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
-// worker.
-func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to int64) (failed error) {
-	from := m.lastWorkerSeen
-	if from == 0 {
-		from = to
-	}
-	byRun := map[string][]*attachment{}
-	for _, a := range all {
-		if a.RunUID != "" {
-			byRun[a.RunUID] = append(byRun[a.RunUID], a)
-		}
-	}
-	for uid, attachments := range byRun {
-		gap := runapi.RadioGap{TimeNanoseconds: to, Gap: gapRestarted, FromNanoseconds: from, ToNanoseconds: to}
-		gaps := []runapi.RadioGap{}
-		unread := uint64(0)
-		for _, a := range attachments {
-			gap.FramesLost += a.counters.unreportedLosses()
-			unread += a.unreadDrops
-			if err := lost[a]; err != nil {
-				gaps = append(gaps, runapi.RadioGap{TimeNanoseconds: to, Gap: gapLost, Node: a.Member.Node, FromNanoseconds: from,
-					Reason: fmt.Sprintf("%s after a restart of radiod: %v", a.Interface, err)})
-			}
-		}
-		gap.Reason = restartReason(unread)
-		if err := m.Recorder.Record(uid, append([]runapi.RadioGap{gap}, gaps...), nil); err != nil {
-			failed = err
-			continue
-		}
-		for _, a := range attachments {
-			a.counters.reported += a.counters.unreportedLosses()
-		}
-	}
-	return failed
-}
-
-// restartReason describes a restart's effect on frames. unread frames found no room in their nodes'
-// interfaces meanwhile.
-func restartReason(unread uint64) string {
-	reason := "radiod's worker or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"
-	if unread > 0 {
-		reason += fmt.Sprintf(", which had no room for %d more frames", unread)
-	}
-	return reason
-}
-
-// countUnreadDrops counts the frames that found no room in TAPs' rings since an earlier worker was last seen. They
-// belong to the restart and are not overload.
-func (m *Manager) countUnreadDrops(all []*attachment, lost map[*attachment]error) {
-	for _, a := range all {
-		if lost[a] != nil || a.Engine != "" {
-			continue
-		}
-		before := a.counters.ringDrops
-		if namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace); err == nil {
-			m.readRingsIn(namespace, []*attachment{a})
-			_ = namespace.Close() // nothing was written
-		}
-		a.unreadDrops = a.counters.ringDrops - before
-		a.counters.ringRestarted += a.unreadDrops
-	}
 }

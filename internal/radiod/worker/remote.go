@@ -39,13 +39,23 @@ func (m *Manager) connectHosts(uid string, n *network) {
 	h := m.hosts.Load()
 	switch {
 	case h == nil:
-	case n == nil || n.running == nil && n.driver == nil || len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })) == 0:
+	case n == nil || n.running == nil && n.driver == nil || !m.isServed(uid):
 		h.Disconnect(uid)
 	case n.running != nil:
 		h.Connect(uid, hosts.Network{Object: n.object, Ports: enginePorts{n.running, &n.environment.clock}})
 	default:
 		h.Connect(uid, hosts.Network{Object: n.object, EMANE: n.driver})
 	}
+}
+
+// isServed reports whether a network has attachments here; the lock is held.
+func (m *Manager) isServed(uid string) bool {
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid {
+			return true
+		}
+	}
+	return false
 }
 
 // isDistributed reports whether other hosts that can be reached serve some of a network's members.

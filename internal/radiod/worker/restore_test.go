@@ -147,13 +147,13 @@ func TestAnotherWorkerGoesOnCountingAndNamesWhatWasUnderWay(t *testing.T) {
 	if c := counted(next, "node-1"); c.FramesSent != 7 || c.InFlight != 0 || c.Drops[radio.Restarted] != 7 {
 		t.Errorf("counters %+v; want 7 sent, all of them lost", c.Counters)
 	}
-	gap := results.gap(t, gapRestarted)
+	gap := results.gap(t, "radiodRestarted")
 	if gap.FramesLost != 7 || gap.Node != "" || gap.FromNanoseconds < seen || gap.ToNanoseconds < gap.FromNanoseconds {
 		t.Errorf("gap %+v; want 7 frames lost at all nodes, from when the worker was last seen (after %d) to now", gap, seen)
 	}
 	next.Close()
 	_, results = r.worker(t)
-	if gap := results.gap(t, gapRestarted); gap.FramesLost != 0 {
+	if gap := results.gap(t, "radiodRestarted"); gap.FramesLost != 0 {
 		t.Errorf("the next restart names %d frames lost again", gap.FramesLost)
 	}
 }
@@ -175,13 +175,13 @@ func TestAPodThatWentWhileRadiodWasDownLeavesItsCountersAndAGap(t *testing.T) {
 	if attached, message, _ := next.Status("runvhf"); attached != 1 || message != "" {
 		t.Errorf("%d attached, message %q; want 1 and none", attached, message)
 	}
-	if gap := results.gap(t, gapLost); gap.Node != "node-1" || gap.ToNanoseconds != 0 || !strings.Contains(gap.Reason, "namespace is gone") {
+	if gap := results.gap(t, "attachmentLost"); gap.Node != "node-1" || gap.ToNanoseconds != 0 || !strings.Contains(gap.Reason, "namespace is gone") {
 		t.Errorf("gap %+v; want one of node-1 that has not ended and says why", gap)
 	}
-	if last := results.last["node-1"]; last.FramesSent != 3 || last.Drops[radio.Restarted] != 3 || results.gap(t, gapRestarted).FramesLost != 3 {
+	if last := results.last["node-1"]; last.FramesSent != 3 || last.Drops[radio.Restarted] != 3 || results.gap(t, "radiodRestarted").FramesLost != 3 {
 		t.Errorf("last counters %+v; want 3 sent and lost, and a gap that says so", last.Counters)
 	}
-	for _, kind := range []string{attachmentFiles, counterFiles} {
+	for _, kind := range []string{"attachments", "counters"} {
 		if files, _ := filepath.Glob(filepath.Join(r.directory, kind, "*")); len(files) != 1 {
 			t.Errorf("%s %v; want the other pod's only", kind, files)
 		}
@@ -208,20 +208,20 @@ func TestATAPThatCannotBeTakenUpIsTriedAgainAndNamed(t *testing.T) {
 	if attached, message, _ := next.Status("runvhf"); attached != 1 || !strings.Contains(message, "node-1 has no radio since radiod was restarted") {
 		t.Fatalf("%d attached, message %q; want 1 and a message that names node-1", attached, message)
 	}
-	lost := results.gap(t, gapLost)
+	lost := results.gap(t, "attachmentLost")
 	if lost.Node != "node-1" || lost.ToNanoseconds != 0 {
 		t.Errorf("gap %+v; want one of node-1 that has not ended", lost)
 	}
 	next.Retry(time.Now()) // too early or in vain: the TAP is still taken
 	closeDescriptor(t, taken)
-	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(firstRetry) {
+	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(100 * time.Millisecond) {
 		next.Retry(now)
 	}
 	if attached, message, _ := next.Status("runvhf"); attached != 2 || message != "" {
 		t.Errorf("%d attached, message %q; want 2 and none", attached, message)
 	}
 	results.gaps = results.gaps[len(results.gaps)-1:]
-	if ended := results.gap(t, gapLost); ended.FromNanoseconds != lost.FromNanoseconds || ended.ToNanoseconds <= ended.FromNanoseconds {
+	if ended := results.gap(t, "attachmentLost"); ended.FromNanoseconds != lost.FromNanoseconds || ended.ToNanoseconds <= ended.FromNanoseconds {
 		t.Errorf("gap %+v; want the end of %+v", ended, lost)
 	}
 	at := two.listenUDP(t, "198.18.9.2:1883")
@@ -241,10 +241,10 @@ func TestAfterARebootNothingOfBeforeIsTakenUp(t *testing.T) {
 	}
 	// The namespace has the same number, as it may after a boot.
 	next, results := r.worker(t)
-	if attached, _, _ := next.Status("runvhf"); attached != 0 || next.existing(membership.Key{"pod-1", "vhf"}) != nil {
+	if attached, _, _ := next.Status("runvhf"); attached != 0 || next.members.Attachment(membership.Key{PodUID: "pod-1", Interface: "vhf"}) != nil {
 		t.Error("an attachment of before the boot was taken up")
 	}
-	if gap := results.gap(t, gapLost); !strings.Contains(gap.Reason, "rebooted") {
+	if gap := results.gap(t, "attachmentLost"); !strings.Contains(gap.Reason, "rebooted") {
 		t.Errorf("gap %+v; want one that says why", gap)
 	}
 	if files, _ := filepath.Glob(filepath.Join(r.directory, "[ac]*", "*")); len(files) != 0 {
@@ -304,7 +304,11 @@ func TestOrphansAreFoundByTheirOwnersAndRemoved(t *testing.T) {
 	set(t, m, networkOf("run", "vhf", "pod-1"))
 	member, orphaned, stranger := newPod(t, "pod-1"), newPod(t, "pod-2"), newPod(t, "pod-3")
 	member.attach(t, m, "vhf")
-	for p, owner := range map[*pod]string{orphaned: m.owner("pod-2"), stranger: "another-radiod pod-3"} {
+	instance, err := m.folder.Instance()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, owner := range map[*pod]string{orphaned: instance + " pod-2", stranger: "another-radiod pod-3"} {
 		p.inhabit(t)
 		leave(t, p, owner)
 	}
@@ -335,7 +339,7 @@ func TestOrphansAreFoundByTheirOwnersAndRemoved(t *testing.T) {
 			t.Errorf("%s is there: %v; want %v", what, c[0], c[1])
 		}
 	}
-	m.existing(membership.Key{"pod-1", "vhf"}).Namespace.Inode = 1 // no namespace has it
+	m.members.Attachment(membership.Key{PodUID: "pod-1", Interface: "vhf"}).Namespace.Inode = 1 // no namespace has it
 	if err := m.RemoveOrphans(); err != nil || member.has(t, "vhf") {
 		t.Errorf("an attachment without a namespace is still there (%v)", err)
 	}
@@ -376,7 +380,7 @@ func TestFramesThatNobodyReadBelongToTheRestartAndNotToTheLoad(t *testing.T) {
 	next, results := r.worker(t)
 	next.ReadRings()
 	c := counted(next, "node-1")
-	gap := results.gap(t, gapRestarted)
+	gap := results.gap(t, "radiodRestarted")
 	if c.RingRestarted == 0 || c.RingDrops != 0 || gap.FramesLost != c.RingRestarted {
 		t.Fatalf("%d dropped in the restart, %d else, %d in the gap; want all of them in the restart and in its gap", c.RingRestarted, c.RingDrops, gap.FramesLost)
 	}
@@ -390,7 +394,7 @@ func TestFramesThatNobodyReadBelongToTheRestartAndNotToTheLoad(t *testing.T) {
 	}
 	next.Close()
 	_, results = r.worker(t)
-	if gap := results.gap(t, gapRestarted); strings.Contains(gap.Reason, "no room") {
+	if gap := results.gap(t, "radiodRestarted"); strings.Contains(gap.Reason, "no room") {
 		t.Errorf("the next restart names them again: %+v", gap)
 	}
 }

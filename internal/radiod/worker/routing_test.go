@@ -608,7 +608,8 @@ func TestBabelRoutesWhereItIsInstalled(t *testing.T) {
 	t.Logf("babeld converged after %v", took)
 	at := pods[2].listenUDP(t, "198.18.9.3:7000")
 	within(t, "a datagram arrives", func() bool { return pods[0].reachesUDP(t, "198.18.9.3:7000", at) })
-	processes := babelds(t, m)
+	var processes []int
+	within(t, "the three daemons are saved", func() bool { processes = babelds(t, m); return len(processes) == 3 })
 	stop()
 	m.Close()
 	next, _ := r.worker(t)

@@ -3,8 +3,6 @@ package worker
 import (
 	"cmp"
 	"errors"
-	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/metrics"
-	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/refusal"
 )
@@ -59,7 +56,7 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 			node := NodeCounters{Node: s.Port.Name, Counters: s.Counters}
 			if a := byPort[s.Port]; a != nil {
 				node.Settings, node.Routing = a.Settings, routed[a.Key()]
-				node.RingDrops, node.RingRestarted = a.counters.ringCounts()
+				node.RingDrops, node.RingRestarted = a.Counters.RingCounts()
 			}
 			counted.Nodes = append(counted.Nodes, node)
 		}
@@ -76,7 +73,7 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 
 // Collectors of the host's metrics.
 func (m *Manager) Collectors() []prometheus.Collector {
-	return append(m.changes.collectors(), m.attach, metrics.Collector{Counters: func() []figures.Network { return m.Counters(false) }})
+	return append(m.changes.collectors(), m.Seconds(), metrics.Collector{Counters: func() []figures.Network { return m.Counters(false) }})
 }
 
 // LateIntervals are the times in which the engine's loops were late since the last call, by loop.
@@ -84,6 +81,7 @@ func (m *Manager) LateIntervals() [][]radio.Interval { return m.Radio.LateInterv
 
 // Status returns the status of a network on this host; known is false if there is no such network.
 func (m *Manager) Status(uid string) (attached int, message string, known bool) {
+	missing := m.Missing(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[uid]
@@ -96,12 +94,15 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 			message = strings.TrimPrefix(message+"; "+err.Error(), "; ")
 		}
 	}
-	for _, x := range m.missing {
-		if x.NetworkUID == uid {
-			message = strings.TrimPrefix(message+"; "+x.String(), "; ")
+	for _, text := range missing {
+		message = strings.TrimPrefix(message+"; "+text, "; ")
+	}
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid && m.isOperational(a) {
+			attached++
 		}
 	}
-	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid && m.isOperational(a) })), message, true
+	return attached, message, true
 }
 
 // Refused returns what of a network's spec this host cannot apply; empty for nothing.
@@ -144,75 +145,4 @@ func (m *Manager) troubles(uid string, n *network) []error {
 		troubles = append(troubles, n.driver.Trouble())
 	}
 	return troubles
-}
-
-// podsPerRingRead is how many pods' namespaces are read at a time. All of hundreds would take a tenth of a
-// processor.
-const podsPerRingRead = 50
-
-// ReadRings reads the drops of TAPs' rings, and the traffic of veths. The kernel counts them in the pods'
-// namespaces. Up to podsPerRingRead pods are read, in rotation.
-func (m *Manager) ReadRings() {
-	m.mu.Lock()
-	pods := map[netns.Identity][]*attachment{}
-	for _, a := range m.attachments {
-		pods[a.Namespace] = append(pods[a.Namespace], a)
-	}
-	order := slices.SortedFunc(maps.Keys(pods), func(a, b netns.Identity) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Inode, b.Inode))
-	})
-	order = nextInRotation(order, &m.nextRing, podsPerRingRead)
-	m.mu.Unlock()
-	for _, identity := range order {
-		m.readRings(identity, pods[identity])
-	}
-}
-
-// nextInRotation returns the next elements in rotation, at most most of them.
-func nextInRotation[T any](all []T, turn *int, most int) (next []T) {
-	for range min(len(all), most) {
-		*turn %= len(all)
-		next = append(next, all[*turn])
-		*turn++
-	}
-	return next
-}
-
-// readRings reads the rings of one pod. A pod that cannot be read is about to be removed.
-func (m *Manager) readRings(identity netns.Identity, attachments []*attachment) {
-	namespace, err := m.Finder.Find(attachments[0].NamespacePath, identity)
-	if err != nil {
-		return
-	}
-	defer namespace.Close()
-	m.readRingsIn(namespace, attachments)
-}
-
-// readRingAtEnd reads the drops of a TAP's ring before its end, if its namespace is at its path. Searching
-// for it would take long when hundreds go at once.
-func (m *Manager) readRingAtEnd(a *attachment) {
-	if namespace := m.Finder.At(a.NamespacePath, a.Namespace); namespace != nil {
-		defer namespace.Close()
-		m.readRingsIn(namespace, []*attachment{a})
-	}
-}
-
-func (m *Manager) readRingsIn(namespace *os.File, attachments []*attachment) {
-	states := make([]podnet.State, len(attachments))
-	_ = netns.Do(namespace, func() error {
-		for i, a := range attachments {
-			if state, err := podnet.Read(a.Link()); err == nil {
-				states[i] = state
-			}
-		}
-		return nil
-	})
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i, a := range attachments {
-		a.counters.ringDrops = max(a.counters.ringDrops, states[i].RingDrops)
-		if states[i].Index == a.Index {
-			a.traffic = states[i].Traffic
-		}
-	}
 }

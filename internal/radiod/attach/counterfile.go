@@ -1,9 +1,10 @@
-package worker
+package attach
 
 import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,11 +13,9 @@ import (
 	"vignette.dev/vignette/internal/radiod/state"
 )
 
-// attachmentFiles, networkFiles and counterFiles are kinds of files in the state folder. Counters are not JSON, despite
-// their names.
+// attachmentFiles and counterFiles are kinds of files in the state folder. Counters are not JSON, despite their names.
 const (
 	attachmentFiles = "attachments"
-	networkFiles    = "networks"
 	counterFiles    = "counters"
 )
 
@@ -25,7 +24,7 @@ const (
 type counterPage struct {
 	// layout identifies the memory layout of the other fields.
 	layout uint64
-	ledger radio.Ledger
+	Ledger radio.Ledger
 	// ringDrops as last read from the kernel.
 	ringDrops uint64
 	// ringRestarted are the ringDrops while radiod was down.
@@ -36,14 +35,14 @@ type counterPage struct {
 
 const counterPageSize = int(unsafe.Sizeof(counterPage{}))
 
-// counterFile is a page and its mapped memory.
-type counterFile struct {
+// CounterFile is a page and its mapped memory.
+type CounterFile struct {
 	*counterPage
 	mapped []byte
 }
 
 // openCounters opens an attachment's counters; fresh reports whether they are new.
-func openCounters(folder state.Folder, name string) (b *counterFile, fresh bool, err error) {
+func openCounters(folder state.Folder, name string) (b *CounterFile, fresh bool, err error) {
 	path, err := folder.Path(counterFiles, name)
 	if err != nil {
 		return nil, false, err
@@ -61,7 +60,7 @@ func openCounters(folder state.Folder, name string) (b *counterFile, fresh bool,
 	if err != nil {
 		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
 	}
-	b = &counterFile{(*counterPage)(unsafe.Pointer(&mapped[0])), mapped} //nolint:gosec // a mapping begins at a page of the machine
+	b = &CounterFile{(*counterPage)(unsafe.Pointer(&mapped[0])), mapped} //nolint:gosec // a mapping begins at a page of the machine
 	layout := radio.LedgerLayoutHash() + uint64(counterPageSize)
 	if b.layout == layout {
 		return b, false, nil
@@ -72,28 +71,35 @@ func openCounters(folder state.Folder, name string) (b *counterFile, fresh bool,
 
 // openCountersOf opens an attachment's counters. If that fails it returns memory that a kill would lose, so that the
 // node still gets its radio.
-func (m *Manager) openCountersOf(id string) (b *counterFile, fresh bool) {
-	b, fresh, err := openCounters(m.folder, id)
+func (m *Attachments) openCountersOf(id string) (b *CounterFile, fresh bool) {
+	b, fresh, err := openCounters(m.Folder, id)
 	if err != nil {
 		m.Log.Error("this attachment's counters will not outlive the worker", "error", err)
-		return &counterFile{counterPage: &counterPage{}}, true
+		return &CounterFile{counterPage: &counterPage{}}, true
 	}
 	return b, fresh
 }
 
-// keepMappedFor keeps the memory mapped as long as anything, such as a frame under way, refers to the port.
-func (b *counterFile) keepMappedFor(port *radio.Port) {
+// KeepMappedFor keeps the memory mapped as long as anything, such as a frame under way, refers to the port.
+func (b *CounterFile) KeepMappedFor(port *radio.Port) {
 	if b.mapped != nil {
 		runtime.AddCleanup(port, func(mapped []byte) { _ = unix.Munmap(mapped) }, b.mapped)
 	}
 }
 
 // unreportedLosses returns the frames lost in restarts that no gap reports yet.
-func (b *counterFile) unreportedLosses() uint64 {
-	return b.ledger.Drops[radio.Restarted] + b.ringRestarted - b.reported
+func (b *CounterFile) unreportedLosses() uint64 {
+	return b.Ledger.Drops[radio.Restarted] + b.ringRestarted - b.reported
 }
 
-// ringCounts returns the frames that found no room in the TAP's ring while radiod worked, and while it was down.
-func (b *counterFile) ringCounts() (drops, restarted uint64) {
-	return b.ringDrops - b.ringRestarted, b.ringRestarted
+func (b *CounterFile) setRingDrops(drops uint64) {
+	if drops > atomic.LoadUint64(&b.ringDrops) {
+		atomic.StoreUint64(&b.ringDrops, drops)
+	}
+}
+
+// RingCounts returns the frames that found no room in the TAP's ring while radiod worked, and while it was down.
+func (b *CounterFile) RingCounts() (drops, restarted uint64) {
+	restarted = atomic.LoadUint64(&b.ringRestarted)
+	return atomic.LoadUint64(&b.ringDrops) - restarted, restarted
 }

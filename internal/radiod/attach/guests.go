@@ -1,4 +1,4 @@
-package worker
+package attach
 
 import (
 	"errors"
@@ -20,18 +20,18 @@ const eth0 = "eth0"
 
 // memberFor returns the member of a request of the runtime. KubeVirt chooses the names of a virtual machine's
 // interfaces. The configuration then names the network. The launcher's UID still proves that the machine is a member.
-func (m *Manager) memberFor(request *wire.Request) (*v1alpha1.RadioNetwork, *v1alpha1.Member) {
-	if n, member := m.members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Interface}); member != nil {
+func (m *Attachments) memberFor(request *wire.Request) (*v1alpha1.RadioNetwork, *v1alpha1.Member) {
+	if n, member := m.Members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Interface}); member != nil {
 		return n, member
 	}
-	if n, member := m.members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Network}); member != nil && member.Runtime == v1alpha1.RuntimeVM {
+	if n, member := m.Members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Network}); member != nil && member.Runtime == v1alpha1.RuntimeVM {
 		return n, member
 	}
 	return nil, nil
 }
 
 // prepareGuest inspects a launcher's namespace before the radio is made.
-func (a *attachment) prepareGuest() error {
+func (a *Radio) prepareGuest() error {
 	if err := podnet.Remove(a.Guest.TAP); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (a *attachment) prepareGuest() error {
 }
 
 // createGuest makes QEMU's TAP beside the radio, and wires the two.
-func (a *attachment) createGuest(i podnet.Interface, namespace *os.File) error {
+func (a *Radio) createGuest(i podnet.Interface, namespace *os.File) error {
 	if a.Guest == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (a *attachment) createGuest(i podnet.Interface, namespace *os.File) error {
 
 // destroyGuest removes QEMU's TAP, unless QEMU still has it open. If the runtime has released the namespace,
 // the TAP goes with it.
-func (m *Manager) destroyGuest(a *attachment) error {
+func (m *Attachments) destroyGuest(a *Radio) error {
 	if a.Guest == nil || a.Guest.Index == 0 {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (m *Manager) destroyGuest(a *attachment) error {
 }
 
 // verifyGuest checks a virtual machine's additional interfaces, on a thread in its namespace.
-func (a *attachment) verifyGuest() error {
+func (a *Radio) verifyGuest() error {
 	if a.Guest == nil {
 		return nil
 	}

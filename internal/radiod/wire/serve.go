@@ -1,22 +1,24 @@
-package worker
+package wire
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
 	"time"
-
-	"vignette.dev/vignette/internal/radiod/wire"
 )
 
 // requestTimeout for a plugin to send its request and read the answer.
 const requestTimeout = 10 * time.Second
 
+// Handler answers a request. The namespace is nil where the request has none.
+type Handler func(request Request, namespace *os.File) Answer
+
 // Listen serves the CNI plugin at a socket that only root can reach, until ctx ends.
-func (m *Manager) Listen(ctx context.Context, path string) error {
+func Listen(ctx context.Context, path string, handle Handler, log *slog.Logger) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("socket %s: %w", path, err)
 	}
@@ -40,24 +42,24 @@ func (m *Manager) Listen(ctx context.Context, path string) error {
 		if err != nil {
 			return fmt.Errorf("socket %s: %w", path, err)
 		}
-		wait.Go(func() { m.serveConnection(conn) })
+		wait.Go(func() { serve(conn, handle, log) })
 	}
 }
 
-func (m *Manager) serveConnection(conn *net.UnixConn) {
+func serve(conn *net.UnixConn, handle Handler, log *slog.Logger) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(requestTimeout)) // fails only on a closed connection
-	request, namespace, err := wire.Receive(conn)
+	request, namespace, err := Receive(conn)
 	if namespace != nil {
 		defer namespace.Close()
 	}
-	answer := wire.Answer{}
+	answer := Answer{}
 	if err != nil {
 		answer.Error = err.Error()
 	} else {
-		answer = m.Serve(request, namespace)
+		answer = handle(request, namespace)
 	}
-	if err := wire.Reply(conn, answer); err != nil {
-		m.Log.Warn("answer the CNI plugin", "command", request.Command, "pod", request.PodUID, "error", err)
+	if err := Reply(conn, answer); err != nil {
+		log.Warn("answer the CNI plugin", "command", request.Command, "pod", request.PodUID, "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package attach
 
 import (
 	"errors"
@@ -8,23 +8,31 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
+
+// RemovePinned releases namespaces that only radiod's descriptors keep alive, or those that others of radiod are known to.
+func (m *Attachments) RemovePinned(others func(podUID string) bool) error {
+	return m.removeWithoutNamespace(func(a *Radio) bool {
+		return a.Pinned || a.Engine == v1alpha1.EngineEMANE || others(a.PodUID)
+	})
+}
 
 // RemoveOrphans removes leftovers: attachments without a namespace, radios of pods that no RadioNetwork lists, and
 // TAPs that never reached a pod. The RadioNetworks must be known by then. Rules stay with their namespace:
 // eth0 must stay closed as long as a pod exists, whether a network lists it or not.
-func (m *Manager) RemoveOrphans() error {
-	err := errors.Join(m.RemoveFormerMembers(), m.removeWithoutNamespace(func(*attachment) bool { return true }), removeTemporary())
+func (m *Attachments) RemoveOrphans() error {
+	err := errors.Join(m.RemoveFormerMembers(), m.removeWithoutNamespace(func(*Radio) bool { return true }), removeTemporary())
 	namespaces, findErr := m.Finder.All()
 	err = errors.Join(err, findErr)
 	for _, namespace := range namespaces {
-		err = errors.Join(err, netns.Do(namespace, m.sweepPod), namespace.Close())
+		err = errors.Join(err, netns.Do(namespace, m.SweepPod), namespace.Close())
 	}
 	return err
 }
 
-// sweepPod removes orphans on a thread in the pod's namespace.
-func (m *Manager) sweepPod() error {
+// SweepPod removes orphans on a thread in the pod's namespace.
+func (m *Attachments) SweepPod() error {
 	owned, err := podnet.Owned()
 	for name, state := range owned {
 		owner, ours := strings.CutPrefix(state.Owner, m.owner(""))
@@ -32,7 +40,7 @@ func (m *Manager) sweepPod() error {
 		if !ofGuest {
 			interfaceName = name
 		}
-		if !ours || m.members.IsKnown(membership.Key{PodUID: podUID, Interface: interfaceName}) {
+		if !ours || m.Members.IsKnown(membership.Key{PodUID: podUID, Interface: interfaceName}) {
 			continue
 		}
 		removed, reclaimErr := removeOrphan(name, &state)
@@ -53,24 +61,15 @@ func removeOrphan(name string, state *podnet.State) (removed bool, err error) {
 }
 
 // removeWithoutNamespace removes the selected attachments whose namespace is gone.
-func (m *Manager) removeWithoutNamespace(which func(*attachment) bool) (err error) {
-	m.mu.Lock()
-	var all []*attachment
-	for _, a := range m.attachments {
-		if which(a) {
-			all = append(all, a)
-		}
-	}
-	m.mu.Unlock()
-	for _, a := range all {
-
+func (m *Attachments) removeWithoutNamespace(which func(*Radio) bool) (err error) {
+	for _, a := range m.all(which) {
 		file, findErr := m.Finder.Find(a.NamespacePath, a.Namespace)
 		if findErr == nil {
 			_ = file.Close()
 			continue
 		}
 		if errors.Is(findErr, netns.ErrGone) {
-			err = errors.Join(err, m.removeIf(a.Key(), func(x *attachment) bool { return x == a }))
+			err = errors.Join(err, m.removeIf(a.Key(), func(x *Radio) bool { return x == a }))
 		}
 	}
 	return err
