@@ -54,8 +54,6 @@ type Networks interface {
 	// Pause keeps frames from flowing in networks that begin, until Resume.
 	Pause()
 	Resume() error
-	// AttachedChanged is called when the attachments of a network have changed, or their trouble.
-	AttachedChanged(uid string)
 }
 
 // Rules say what pods may reach through eth0; an *isolation.Rules has them.
@@ -76,7 +74,9 @@ type Options struct {
 	LockPod func(uid string) (unlock func())
 	// Record records gaps of a run for its results. When it returns they are stored where they outlive the worker.
 	Record func(runUID string, gaps []runapi.RadioGap) error
-	Log    *slog.Logger
+	// Changed is called when the attachments of a network have changed, or their trouble.
+	Changed func(networkUID string)
+	Log     *slog.Logger
 }
 
 // Attachments of this host.
@@ -441,7 +441,7 @@ func (m *Attachments) join(a *Radio) error {
 		return err
 	}
 	m.radios[a.Key()] = a
-	m.Networks.AttachedChanged(a.NetworkUID)
+	m.Changed(a.NetworkUID)
 	return nil
 }
 
@@ -477,7 +477,7 @@ func (m *Attachments) remove(a *Radio) error {
 	m.Members.Detach(&a.Attachment)
 	// The last counters are recorded before their memory is freed.
 	err := errors.Join(m.Networks.Leave(a), m.removeFiles(a), m.carrierOf(a).destroy(a), m.destroyGuest(a))
-	m.Networks.AttachedChanged(a.NetworkUID)
+	m.Changed(a.NetworkUID)
 	return err
 }
 

@@ -34,7 +34,6 @@ func (*still) Leave(*Radio) error                           { return nil }
 func (*still) Release(*Radio)                               {}
 func (*still) Pause()                                       {}
 func (*still) Resume() error                                { return nil }
-func (*still) AttachedChanged(string)                       {}
 func (*still) Hold(string, int) error                       { return nil }
 func (*still) Drop(string) error                            { return nil }
 func (*still) Allowed() (all podnet.Allowed)                { return all }
@@ -76,7 +75,7 @@ func newBed(t *testing.T) *bed {
 	b := &bed{store: membership.NewStore(), networks: &still{}, namespace: namespace}
 	b.store.Set(vhf(""))
 	b.Attachments, err = New(Options{Folder: folder, Keeper: b.networks, Finder: &netns.Finder{}, Members: b.store, Networks: b.networks, Rules: b.networks,
-		LockPod: NewPodLocks().Lock, Record: b.networks.record, Log: slog.New(slog.DiscardHandler)})
+		LockPod: NewPodLocks().Lock, Record: b.networks.record, Changed: func(string) {}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -275,7 +275,7 @@ func (m *Attachments) clearMissing(x *missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.missing, x.Key())
-	m.Networks.AttachedChanged(x.NetworkUID)
+	m.Changed(x.NetworkUID)
 }
 
 func (m *Attachments) lossEndedGap(x *missing) runapi.RadioGap {

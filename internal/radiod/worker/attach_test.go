@@ -186,7 +186,7 @@ func TestEndingsRemoveInterfaceFileAndDescriptor(t *testing.T) {
 		},
 		"the namespace goes": func(t *testing.T, m *Manager, p *pod) {
 			p.end()
-			eventually(t, "the attachment is gone", func() bool { n, _, _ := m.Status("runvhf"); return n == 0 })
+			eventually(t, "the attachment is gone", func() bool { n, _, _ := statusOf(m, "runvhf"); return n == 0 })
 			p.namespace = nil
 		},
 	} {
@@ -353,7 +353,7 @@ func TestAnotherParentAdoptsTheTAPs(t *testing.T) {
 	if err := next.Restore(held); err != nil {
 		t.Fatal(err)
 	}
-	if attached, _, _ := next.Status("runvhf"); attached != 2 {
+	if attached, _, _ := statusOf(next, "runvhf"); attached != 2 {
 		t.Errorf("%d attachments; want 2, as one pod is gone", attached)
 	}
 	after := one.link(t, "vhf").Attrs()
@@ -368,7 +368,7 @@ func TestAnotherParentAdoptsTheTAPs(t *testing.T) {
 	if err := next.RemovePinned(); err != nil {
 		t.Fatal(err)
 	}
-	if attached, _, _ := next.Status("runvhf"); attached != 1 {
+	if attached, _, _ := statusOf(next, "runvhf"); attached != 1 {
 		t.Errorf("%d attachments after a pod has gone; want 1", attached)
 	}
 }
@@ -573,12 +573,12 @@ func TestRulesThatCouldNotBeRenewedAreTriedAgain(t *testing.T) {
 	p.attach(t, m, "vhf")
 	a := m.members.Attachment(membership.Key{PodUID: "pod-1", Interface: "vhf"})
 	path := a.NamespacePath
-	a.NamespacePath, m.Finder.Proc = "/nowhere", "/nowhere"
+	a.NamespacePath, m.Options.Finder.Proc = "/nowhere", "/nowhere"
 	allowed := podnet.Allowed{Hosts: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 	if err := m.SetAllowed(allowed); err == nil || mayProbe(t, p, "192.0.2.1") {
 		t.Fatalf("error %v, rules renewed %v; the test wants a failure", err, mayProbe(t, p, "192.0.2.1"))
 	}
-	a.NamespacePath, m.Finder.Proc = path, ""
+	a.NamespacePath, m.Options.Finder.Proc = path, ""
 	if err := m.SetAllowed(allowed); err != nil || !mayProbe(t, p, "192.0.2.1") {
 		t.Errorf("error %v; the rules are still those of before", err)
 	}

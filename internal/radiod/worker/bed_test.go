@@ -259,3 +259,14 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		}
 	}
 }
+
+// statusOf and refusedOf are parts of the host's entry in a network's status.
+func statusOf(m *Manager, uid string) (attached int, message string, known bool) {
+	status, known := m.HostStatus(uid)
+	return status.Attached, status.Message, known
+}
+
+func refusedOf(m *Manager, uid string) string {
+	status, _ := m.HostStatus(uid)
+	return status.Refused
+}

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"math"
+
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
@@ -26,32 +28,29 @@ func tapOf(t *capture.Tap) radio.Tap {
 }
 
 // setCaptures sets an attachment's captures to those of its network; the lock is held.
-func (m *Manager) setCaptures(n *network, a *attachment, install func(*capture.Tap)) error {
-	if m.Captures == nil {
+func (n *network) setCaptures(a *attachment, install func(*capture.Tap)) error {
+	if n.room.Captures == nil {
 		return nil
 	}
 	spec := &n.object.Spec
 	place := capture.Place{RunUID: string(spec.Experiment.UID), NetworkUID: a.NetworkUID, Network: spec.Network, Node: a.Member.Node}
 	var err error
-	a.tap, err = m.Captures.SetCaptures(a.tap, place, spec.Captures, capture.EndStopped, install)
+	a.tap, err = n.room.Captures.SetCaptures(a.tap, place, spec.Captures, capture.EndStopped, install)
 	if err == nil {
 		a.captureError = nil
 	}
 	return err
 }
 
-// captureErrorOf returns the captureError of a network's first attachment that has one; the lock is held.
-func (m *Manager) captureErrorOf(uid string) error {
-	var first *attachment
-	for _, a := range m.attachments {
-		if a.NetworkUID == uid && a.captureError != nil && (first == nil || a.Member.NEM < first.Member.NEM) {
-			first = a
+// captureError returns that of the first attachment that has one; the lock is held.
+func (n *network) captureError() (first error) {
+	nem := int32(math.MaxInt32)
+	for _, a := range n.attachments {
+		if a.captureError != nil && a.Member.NEM < nem {
+			nem, first = a.Member.NEM, a.captureError
 		}
 	}
-	if first == nil {
-		return nil
-	}
-	return first.captureError
+	return first
 }
 
 // hasBegun reports whether T0 of the network's run has passed.
@@ -61,10 +60,10 @@ func (n *network) hasBegun() bool {
 }
 
 // setAllCaptures sets the captures of all of a network's attachments; the lock is held.
-func (m *Manager) setAllCaptures(uid string, n *network) error {
-	for _, a := range m.attachments {
-		if a.NetworkUID == uid && a.port != nil {
-			if err := m.setCaptures(n, a, install(a.port)); err != nil {
+func (n *network) setAllCaptures() error {
+	for _, a := range n.attachments {
+		if a.port != nil {
+			if err := n.setCaptures(a, install(a.port)); err != nil {
 				return err // the others would fail the same way
 			}
 		}
@@ -72,11 +71,10 @@ func (m *Manager) setAllCaptures(uid string, n *network) error {
 	return nil
 }
 
-// endCaptures ends the captures of an attachment that has been detached; the lock is held.
-func (m *Manager) endCaptures(a *attachment) {
-	if a.tap == nil {
-		return
+// endCaptures ends the captures of an attachment that has been detached.
+func (a *attachment) endCaptures(captures *capture.Recorder) {
+	if a.tap != nil {
+		// It cannot fail, because it begins no captures.
+		a.tap, _ = captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, install(a.port))
 	}
-	// It cannot fail, because it begins no captures.
-	a.tap, _ = m.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, install(a.port))
 }

@@ -78,12 +78,12 @@ func (b *captureBed) worker(change ...func(*capture.Options)) *Manager {
 		b.t.Fatal(err)
 	}
 	m, held := managerWith(b.t, b.parent, b.directory)
-	m.Captures = captures
+	m.Networks.Captures = captures
 	b.sample = &samples.Sampler{Source: m, Captures: captures, Archive: b.as("radiod"), Host: "host", Directory: filepath.Join(b.directory, "spool"), Log: slog.New(slog.DiscardHandler)}
 	if err := b.sample.Open(); err != nil {
 		b.t.Fatal(err)
 	}
-	m.Recorder = b.sample
+	m.Options.Recorder, m.Networks.Recorder = b.sample, b.sample
 	if err := m.Restore(held); err != nil {
 		b.t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestACaptureThatCannotBeginBeforeT0IsRefusedByName(t *testing.T) {
 			n.Generation, n.Spec.T0, n.Spec.Captures = 1, t0, []v1alpha1.RadioCapture{{Name: "run"}}
 			set(t, m, n)
 			newPod(t, "pod-1").attach(t, m, "vhf")
-			if refused := m.Refused("runvhf"); !strings.Contains(refused, "capture run: cannot open its files on the host: ") {
+			if refused := refusedOf(m, "runvhf"); !strings.Contains(refused, "capture run: cannot open its files on the host: ") {
 				t.Errorf("refused: %q", refused)
 			}
 			if err := os.Remove(blocking); err != nil {
@@ -390,7 +390,7 @@ func TestACaptureThatCannotBeginBeforeT0IsRefusedByName(t *testing.T) {
 			n = n.DeepCopy()
 			n.Generation = 2
 			set(t, m, n)
-			if refused := m.Refused("runvhf"); refused != "" {
+			if refused := refusedOf(m, "runvhf"); refused != "" {
 				t.Errorf("refused once the capture has begun: %q", refused)
 			}
 		})
@@ -405,8 +405,8 @@ func TestACaptureThatCannotBeginAfterT0IsNoRefusal(t *testing.T) {
 	n.Spec.T0, n.Spec.Captures = after(-time.Second), []v1alpha1.RadioCapture{{Name: "run"}}
 	set(t, m, n)
 	newPod(t, "pod-1").attach(t, m, "vhf") // its container was restarted
-	if _, message, _ := m.Status("runvhf"); m.Refused("runvhf") != "" || !strings.Contains(message, "capture run: cannot open its files") {
-		t.Errorf("refused: %q, message %q", m.Refused("runvhf"), message)
+	if _, message, _ := statusOf(m, "runvhf"); refusedOf(m, "runvhf") != "" || !strings.Contains(message, "capture run: cannot open its files") {
+		t.Errorf("refused: %q, message %q", refusedOf(m, "runvhf"), message)
 	}
 }
 
@@ -428,7 +428,7 @@ func TestACaptureThatCannotBeginAtARestoredRadioIsNoRefusal(t *testing.T) {
 	next, _ := r.worker(t)
 	captures := filepath.Join(t.TempDir(), "captures")
 	var err error
-	next.Captures, err = capture.Open(capture.Options{Directory: captures, SpoolBytes: 1 << 20, Host: "host-a",
+	next.Networks.Captures, err = capture.Open(capture.Options{Directory: captures, SpoolBytes: 1 << 20, Host: "host-a",
 		Monotonic: clock.Monotonic, Realtime: clock.Realtime, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -438,8 +438,8 @@ func TestACaptureThatCannotBeginAtARestoredRadioIsNoRefusal(t *testing.T) {
 	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(100 * time.Millisecond) {
 		next.Retry(now)
 	}
-	if attached, message, _ := next.Status("runvhf"); attached != 1 || next.Refused("runvhf") != "" || !strings.Contains(message, "capture run: cannot open its files") {
-		t.Errorf("%d attached, refused: %q, message %q", attached, next.Refused("runvhf"), message)
+	if attached, message, _ := statusOf(next, "runvhf"); attached != 1 || refusedOf(next, "runvhf") != "" || !strings.Contains(message, "capture run: cannot open its files") {
+		t.Errorf("%d attached, refused: %q, message %q", attached, refusedOf(next, "runvhf"), message)
 	}
 }
 
@@ -452,8 +452,8 @@ func TestACaptureThatFailsWhileTheRunGoesOnIsNoRefusal(t *testing.T) {
 	n = n.DeepCopy()
 	n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "film", Filter: "port http"}}
 	_ = m.SetNetwork(n)
-	if _, message, _ := m.Status("runvhf"); m.Refused("runvhf") != "" || !strings.Contains(message, "capture film") {
-		t.Errorf("refused: %q, message %q", m.Refused("runvhf"), message)
+	if _, message, _ := statusOf(m, "runvhf"); refusedOf(m, "runvhf") != "" || !strings.Contains(message, "capture film") {
+		t.Errorf("refused: %q, message %q", refusedOf(m, "runvhf"), message)
 	}
 }
 
@@ -464,7 +464,7 @@ func TestABadFilterIsReportedAndTheNodeWorks(t *testing.T) {
 	n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "run", Filter: "port http"}}
 	set(t, m, n)
 	newPod(t, "pod-1").attach(t, m, "vhf")
-	if attached, message, _ := m.Status("runvhf"); attached != 1 || !strings.Contains(message, "port http") {
+	if attached, message, _ := statusOf(m, "runvhf"); attached != 1 || !strings.Contains(message, "port http") {
 		t.Errorf("%d attached, message %q", attached, message)
 	}
 }

@@ -112,36 +112,36 @@ func newlyOverdue(before, spec *v1alpha1.RadioNetworkSpec, now int64) (overdue [
 	return overdue
 }
 
-// startNetwork makes the network in its current state, and schedules its remaining changes. Its trouble says
+// start makes the network in its current state, and schedules its remaining changes. Its trouble says
 // why radios do not work; nodes can attach nevertheless.
-func (m *Manager) startNetwork(n *network) error {
+func (n *network) start() error {
 	spec := &n.object.Spec
 	n.environment = &environment{}
-	r := m.replay(n, clock.Realtime())
+	r := n.replay(clock.Realtime())
 	s, silent := r.snapshot()
-	running, err := m.Radio.NewNetwork(radio.NetworkOptions{Model: s.model(), MTU: int(spec.MTU), Silent: silent})
+	running, err := n.room.Radio.NewNetwork(radio.NetworkOptions{Model: s.model(), MTU: int(spec.MTU), Silent: silent})
 	if err != nil {
 		return err
 	}
 	n.running, n.initialSettings = running, s
-	m.publishSilence(n, s, silent)
-	m.schedule(n, r)
+	n.publishSilence(s, silent)
+	n.schedule(r)
 	return nil
 }
 
 // replay returns the current state of a network's object. Its radios are silent while something is missing.
-func (m *Manager) replay(n *network, now int64) *replay {
-	missing := m.updateEnvironment(n)
+func (n *network) replay(now int64) *replay {
+	missing := n.updateEnvironment()
 	r, err := replayUntil(&n.object.Spec, n.environment, now)
 	r.silencedByAdministrator = r.silencedByAdministrator || missing != nil
 	n.trouble = errors.Join(missing, refusal.Of(err))
 	return r
 }
 
-// changeNetwork updates a running network to its object's current state. Frames in flight are not disturbed.
-func (m *Manager) changeNetwork(n *network, before *v1alpha1.RadioNetworkSpec) error {
+// change updates a running network to its object's current state. Frames in flight are not disturbed.
+func (n *network) change(before *v1alpha1.RadioNetworkSpec) error {
 	now, spec := clock.Realtime(), &n.object.Spec
-	r := m.replay(n, now)
+	r := n.replay(now)
 	if s, _ := r.snapshot(); reflect.TypeOf(s) != reflect.TypeOf(n.initialSettings) {
 		err := n.running.Configure(int(spec.MTU), true, nil)
 		return errors.Join(err, fmt.Errorf("waveform of %s: it changed to another model while the network ran: its radios are silent", spec.Network))
@@ -150,16 +150,16 @@ func (m *Manager) changeNetwork(n *network, before *v1alpha1.RadioNetworkSpec) e
 	if err := n.running.Configure(int(spec.MTU), silent, s.configure); err != nil {
 		return err
 	}
-	m.publishSilence(n, s, silent)
+	n.publishSilence(s, silent)
 	for _, c := range newlyOverdue(before, spec, now) {
-		m.countChange(spec.Network, time.Duration(clock.Realtime()-spec.T0.UnixNano()-c.AtNanoseconds))
+		n.room.countChange(spec.Network, time.Duration(clock.Realtime()-spec.T0.UnixNano()-c.AtNanoseconds))
 	}
-	m.schedule(n, r)
+	n.schedule(r)
 	return nil
 }
 
 // schedule hands the remaining changes to the network's loop, which owns the replay from now on.
-func (m *Manager) schedule(n *network, r *replay) {
+func (n *network) schedule(r *replay) {
 	monotonic := clock.Monotonic() // read first: a delay here makes the alarm early, which only costs another one
 	wait, more := r.wait(clock.Realtime())
 	if !more {
@@ -172,9 +172,9 @@ func (m *Manager) schedule(n *network, r *replay) {
 		s, silent := r.snapshot()
 		if carriedOut > 0 {
 			s.configure(now, model)
-			m.publishSilence(n, s, silent)
+			n.publishSilence(s, silent)
 			for _, c := range r.changes[first:r.next] {
-				m.countChange(name, time.Duration(realtime-r.t0-c.AtNanoseconds))
+				n.room.countChange(name, time.Duration(realtime-r.t0-c.AtNanoseconds))
 			}
 		}
 		if wait, more := r.wait(realtime); more {
@@ -199,7 +199,7 @@ func (q *silentRadios) includes(nem int32) bool {
 
 // publishSilence stores which radios are silent, for the routers. It must not block, because the network's loop
 // calls it.
-func (m *Manager) publishSilence(n *network, s settings, silent bool) {
+func (n *network) publishSilence(s settings, silent bool) {
 	q := &silentRadios{all: silent}
 	switch s := s.(type) {
 	case pipeSettings:
@@ -208,14 +208,14 @@ func (m *Manager) publishSilence(n *network, s settings, silent bool) {
 		q.radio = s.Radio
 	}
 	n.silentRadios.Store(q)
-	m.routers.Wake()
+	n.room.Silenced()
 }
 
 // changeCounters count the changes of running networks.
 type changeCounters struct{ applied, late atomic.Uint64 }
 
 // countChange counts a change. It must not block, because the network's loop calls it.
-func (m *Manager) countChange(network string, late time.Duration) {
+func (m *Networks) countChange(network string, late time.Duration) {
 	m.changes.applied.Add(1)
 	if late > lateChangeThreshold {
 		m.changes.late.Add(1)

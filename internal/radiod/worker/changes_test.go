@@ -219,7 +219,7 @@ func newOnAir(t *testing.T, spec *v1alpha1.RadioNetworkSpec) *onAir {
 	object.UID, object.Generation = "run", 1
 	set(t, o.Manager, object)
 	o.network = o.networks["run"]
-	if err := o.startNetwork(o.network); err != nil {
+	if err := o.network.start(); err != nil {
 		t.Fatal(err)
 	}
 	o.one, o.two = o.attachSockets(t, 1), o.attachSockets(t, 2)

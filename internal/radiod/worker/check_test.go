@@ -40,12 +40,12 @@ func TestARefusalIsInTheStatusOfTheHost(t *testing.T) {
 	n := networkOf("run", "vhf", "pod-1")
 	n.Spec.Members[0].MAC = "nonsense"
 	set(t, m, n.DeepCopy())
-	if refused := m.Refused(string(n.UID)); !strings.Contains(refused, `mac "nonsense"`) {
+	if refused := refusedOf(m, string(n.UID)); !strings.Contains(refused, `mac "nonsense"`) {
 		t.Errorf("refused is %q", refused)
 	}
 	n.Spec.Members[0].MAC, n.Generation = "02:02:00:00:00:01", n.Generation+1
 	set(t, m, n)
-	if refused := m.Refused(string(n.UID)); refused != "" {
+	if refused := refusedOf(m, string(n.UID)); refused != "" {
 		t.Errorf("refused is %q, and nothing is wrong any more", refused)
 	}
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,55 +13,44 @@ import (
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/veth"
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // updateDriver updates EMANE's driver to the network's current state; the lock is held.
-func (m *Manager) updateDriver(uid string, n *network) {
+func (n *network) updateDriver() {
 	if n.object.Spec.Engine != v1alpha1.EngineEMANE {
 		return
 	}
-	in := emaned.Input{Network: n.object, Parked: map[int32]string{}}
-	for _, a := range m.attachments {
-		if a.NetworkUID == uid {
-			in.Parked[a.Member.NEM] = veth.ParkedName(a.ID())
-		}
-	}
-	if len(in.Parked) == 0 {
+	if len(n.attachments) == 0 {
 		n.endDriver()
 		return
 	}
+	in := emaned.Input{Network: n.object, Parked: map[int32]string{}}
+	for _, a := range n.attachments {
+		in.Parked[a.Member.NEM] = veth.ParkedName(a.ID())
+	}
 	for _, pod := range n.object.Spec.EMANE {
-		if pod.Host == m.Host {
+		if pod.Host == n.room.Host {
 			in.PodUID = string(pod.PodUID)
 		}
 	}
 	if n.environment == nil {
 		n.environment = &environment{}
 	}
-	in.Distributed = m.isDistributed(n.object)
-	in.Trouble = m.updateEnvironment(n)
-	in.Scenario = m.scenarioOf(n)
+	h := n.room.hosts.Load()
+	in.Distributed = h != nil && h.IsDistributed(n.object)
+	in.Trouble = n.updateEnvironment()
+	if n.object.Spec.Scenario != "" {
+		in.Scenario, _ = n.room.library.get(n.object.Spec.Scenario) // updateEnvironment reports why it is not here
+	}
 	if n.driver != nil {
 		n.driver.Set(in)
 		return
 	}
-	name := n.object.Spec.Network
-	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.driverChanged(n) }, Ship: func(datagram []byte) { m.hosts.Load().ShipOTA(uid, datagram) },
-		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { m.countChange(name, late) }}, in)
-}
-
-// scenarioOf returns a network's scenario, or nil if it is not here.
-func (m *Manager) scenarioOf(n *network) *scenario.Scenario {
-	if n.object.Spec.Scenario == "" {
-		return nil
-	}
-	compiled, err := m.library.get(n.object.Spec.Scenario)
-	if err != nil {
-		return nil // updateEnvironment reports why
-	}
-	return compiled
+	uid, name := string(n.object.UID), n.object.Spec.Network
+	n.driver = emaned.Start(emaned.Options{Find: n.room.Finder.OfPod, Log: n.room.Log, Changed: func() { go n.room.Changed(uid) },
+		Ship: func(datagram []byte) { n.room.hosts.Load().ShipOTA(uid, datagram) },
+		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { n.room.countChange(name, late) }}, in)
 }
 
 func (n *network) endDriver() {
@@ -69,23 +59,6 @@ func (n *network) endDriver() {
 		n.driver = nil
 		n.stopPreparer()
 	}
-}
-
-// driverChanged marks the network's status to be written, because its driver's has changed.
-func (m *Manager) driverChanged(n *network) {
-	m.mu.Lock()
-	object := n.object
-	m.mu.Unlock()
-	m.Changed(object)
-}
-
-// isOperational reports whether an attachment's frames are carried; the lock is held.
-func (m *Manager) isOperational(a *attachment) bool {
-	if a.Engine != v1alpha1.EngineEMANE {
-		return true
-	}
-	n := m.networks[a.NetworkUID]
-	return n != nil && n.driver != nil && n.driver.Ready(a.Member.NEM)
 }
 
 // readEMANE copies the last counters of an attachment's process and of the kernel to its counter file.
@@ -102,16 +75,10 @@ func (n *network) readEMANE(a *attachment) {
 
 // countEMANE returns the counters of a network that EMANE carries; the lock is held. With reset, receivers'
 // links are sampled in rotation if a sample has no room for all.
-func (m *Manager) countEMANE(uid string, n *network, routed map[membership.Key]*figures.Routing, reset bool) NetworkCounters {
+func (n *network) countEMANE(routed map[membership.Key]*figures.Routing, reset bool) NetworkCounters {
 	spec := &n.object.Spec
-	counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Loop: figures.NoLoop, Physical: true}
-	var here []*attachment
-	for _, a := range m.attachments {
-		if a.NetworkUID == uid {
-			here = append(here, a)
-		}
-	}
-	slices.SortFunc(here, func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
+	counted := NetworkCounters{UID: string(n.object.UID), Experiment: spec.Experiment, Network: spec.Network, Loop: figures.NoLoop, Physical: true}
+	here := slices.SortedFunc(maps.Values(n.attachments), func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
 	for _, a := range here {
 		n.readEMANE(a)
 		node := NodeCounters{Node: a.Member.Node, Counters: a.Counters.Ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.Key()]}

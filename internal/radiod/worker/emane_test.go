@@ -96,7 +96,7 @@ func configuredRadios(n *v1alpha1.RadioNetwork) *v1alpha1.RadioNetwork {
 }
 
 func (p *emanePod) manager(m *Manager) *Manager {
-	m.Host, m.Finder = "host-a", netns.Finder{Proc: p.proc}
+	m.Networks.Host, m.Options.Finder = "host-a", netns.Finder{Proc: p.proc}
 	return m
 }
 
@@ -119,7 +119,7 @@ func (p *emanePod) play(t *testing.T, n *v1alpha1.RadioNetwork) (all []*emanetes
 
 func attachedIs(m *Manager, n *v1alpha1.RadioNetwork, want int) func() bool {
 	return func() bool {
-		attached, _, _ := m.Status(string(n.UID))
+		attached, _, _ := statusOf(m, string(n.UID))
 		return attached == want
 	}
 }
@@ -139,7 +139,7 @@ func TestAMemberThatEMANECarriesHasAVethIntoItsPodAndIsAttachedOnceItsProcessAns
 		t.Errorf("%s with MTU %d and MAC %s: want a veth, 1400, 02:02:00:00:00:01", l.Type(), l.Attrs().MTU, l.Attrs().HardwareAddr)
 	}
 	eventually(t, "it says that the pod is waited for", func() bool {
-		attached, message, _ := m.Status(string(n.UID))
+		attached, message, _ := statusOf(m, string(n.UID))
 		return attached == 0 && strings.Contains(message, "waiting for the pod of EMANE")
 	})
 	p.appear(t)
@@ -148,7 +148,7 @@ func TestAMemberThatEMANECarriesHasAVethIntoItsPodAndIsAttachedOnceItsProcessAns
 	}
 	eventually(t, "both radios are beside EMANE", func() bool { return p.has(t, "nem1") && p.has(t, "nem2") })
 	eventually(t, "it names the processes that do not answer", func() bool {
-		_, message, _ := m.Status(string(n.UID))
+		_, message, _ := statusOf(m, string(n.UID))
 		return strings.Contains(message, "nem1, nem2 do not answer yet")
 	})
 	processes := p.play(t, n)
@@ -273,7 +273,7 @@ func TestARadioOfEMANEThatNoNetworkListsIsSwept(t *testing.T) {
 	}
 	a.attach(t, m, "vhf")
 	m.mu.Lock() // as if radiod had lost its record
-	delete(m.attachments, membership.Key{PodUID: a.uid, Interface: "vhf"})
+	clear(m.networks[string(n.UID)].attachments)
 	m.mu.Unlock()
 	m.members.Detach(m.members.Attachment(membership.Key{PodUID: a.uid, Interface: "vhf"}))
 	m.members.Remove(string(n.UID))
@@ -395,14 +395,14 @@ func TestARealEMANECarriesFramesBetweenMembers(t *testing.T) {
 			p.start(t, n, prefix)
 			for deadline := time.Now().Add(time.Minute); !attachedIs(m, n, 2)(); time.Sleep(100 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					_, message, _ := m.Status(string(n.UID))
+					_, message, _ := statusOf(m, string(n.UID))
 					t.Fatalf("not attached after a minute: %s", message)
 				}
 			}
 			at := b.listenUDP(t, "198.18.9.2:4000")
 			for deadline := time.Now().Add(time.Minute); !a.reachesUDP(t, "198.18.9.2:4000", at); {
 				if time.Now().After(deadline) {
-					_, message, _ := m.Status(string(n.UID))
+					_, message, _ := statusOf(m, string(n.UID))
 					t.Fatalf("nothing arrives: %s; %+v", message, m.Counters(false))
 				}
 			}

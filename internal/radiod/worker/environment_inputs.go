@@ -17,7 +17,7 @@ var errNoPathloss = errors.New("pathloss: Scenario needs a scenario with pathlos
 var errNoEffects = errors.New("commEffects need a scenario, and the experiment has none")
 
 // updateEnvironment updates a network's environment to its object; the lock is held. An error says what is missing.
-func (m *Manager) updateEnvironment(n *network) error {
+func (n *network) updateEnvironment() error {
 	spec := &n.object.Spec
 	if spec.Waveform.PHY() == nil && !spec.CommEffects {
 		return nil
@@ -25,7 +25,7 @@ func (m *Manager) updateEnvironment(n *network) error {
 	var compiled *scenario.Scenario
 	if spec.Scenario != "" {
 		var err error
-		if compiled, err = m.library.get(spec.Scenario); err != nil {
+		if compiled, err = n.room.library.get(spec.Scenario); err != nil {
 			n.stopPreparer()
 			return err
 		}
@@ -46,7 +46,7 @@ func (m *Manager) updateEnvironment(n *network) error {
 	if spec.Engine == v1alpha1.EngineEMANE {
 		steps = &stepCounters{} // the events to EMANE are counted instead
 	}
-	o, err := newBackgroundPreparer(s, steps, func(err error) { go m.preparationFailed(n, err) })
+	o, err := newBackgroundPreparer(s, steps, func(err error) { go n.preparationFailed(err) })
 	n.stopPreparer()
 	if err != nil {
 		return refusal.Of(err)
@@ -72,43 +72,44 @@ func (n *network) stopPreparer() {
 }
 
 // preparationFailed records a failed preparation; nil when it succeeds again.
-func (m *Manager) preparationFailed(n *network, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (n *network) preparationFailed(err error) {
+	n.room.mu.Lock()
 	if err != nil {
-		m.Log.Error("prepare a network's pathloss", "network", n.object.Name, "error", err)
+		n.room.Log.Error("prepare a network's pathloss", "network", n.object.Name, "error", err)
 	}
 	n.preparationError = refusal.Of(err)
-	m.Changed(n.object)
+	uid := string(n.object.UID)
+	n.room.mu.Unlock()
+	n.room.Changed(uid)
 }
 
 // FetchScenarios fetches the scenarios that networks wait for, until ctx ends.
-func (m *Manager) FetchScenarios(ctx context.Context) error {
+func (m *Networks) FetchScenarios(ctx context.Context) error {
 	m.library.fetch(ctx, m.Scenarios, m.scenarioArrived)
 	return nil
 }
 
 // scenarioArrived updates networks that waited for a scenario.
-func (m *Manager) scenarioArrived(digest string) {
+func (m *Networks) scenarioArrived(digest string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, n := range m.networks {
+	for uid, n := range m.networks {
 		if n.object.Spec.Scenario != digest || n.running == nil && n.driver == nil {
 			continue
 		}
 		if n.driver != nil {
-			m.updateDriver(string(n.object.UID), n)
+			n.updateDriver()
 			continue
 		}
-		if err := m.changeNetwork(n, &n.object.Spec); err != nil {
+		if err := n.change(&n.object.Spec); err != nil {
 			n.message = err.Error()
 		}
-		m.Changed(n.object)
+		m.Changed(uid)
 	}
 }
 
-// removeUnusedScenarios removes the scenarios that no network needs any more.
-func (m *Manager) removeUnusedScenarios() error {
+// RemoveUnusedScenarios removes the scenarios that no network needs any more.
+func (m *Networks) RemoveUnusedScenarios() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	used := map[string]bool{}

@@ -58,7 +58,7 @@ func carriedOverHosts(t *testing.T) (a, b *site, podA, podB *emanePod, n *v1alph
 	a, b = newSite(t, "host-a", cut, skewedClock{}), newSite(t, "host-b", cut, skewedClock{})
 	podA, podB = newEMANEPod(t), newEMANEPodOf(t, otherEMANEUID)
 	podA.manager(a.Manager)
-	b.Host, b.Finder = "host-b", netns.Finder{Proc: podB.proc}
+	b.Networks.Host, b.Options.Finder = "host-b", netns.Finder{Proc: podB.proc}
 	podA.appear(t)
 	podB.appear(t)
 	n = configuredRadios(emaneNetwork("pod-1", "pod-2"))

@@ -86,7 +86,7 @@ type skewedClock struct {
 func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *site {
 	t.Helper()
 	s := &site{Manager: newManager(t), gaps: &gapNotes{}}
-	s.Recorder = s.gaps
+	s.Options.Recorder, s.Networks.Recorder = s.gaps, s.gaps
 	key, err := peers.NewPrivateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *sit
 		t.Fatal(err)
 	}
 	began := clock.Monotonic()
-	s.hosts = hosts.New(hosts.Options{Host: name, Address: conn.LocalAddr().String(), Key: key, Conn: &cable{conn, cut}, Log: s.Log, Recorder: s.gaps, Changed: s.Changed,
+	s.hosts = hosts.New(hosts.Options{Host: name, Address: conn.LocalAddr().String(), Key: key, Conn: &cable{conn, cut}, Log: s.Options.Log, Recorder: s.gaps, Changed: s.Changed,
 		PeerTime: func(monotonic int64) int64 {
 			return monotonic + int64(skew.ahead) + int64(skew.drift*float64(monotonic-began))
 		},
@@ -117,7 +117,7 @@ func publish(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) {
 	for _, s := range sites {
 		status, _ := s.HostStatus(string(n.UID))
 		entry := v1alpha1.RadioNetworkHost{Host: s.hosts.Host, Peer: &status.Peer}
-		for _, a := range s.attachments {
+		for _, a := range s.networks[string(n.UID)].attachments {
 			entry.NEMs = append(entry.NEMs, a.Member.NEM)
 		}
 		told.Status.Hosts = append(told.Status.Hosts, entry)

@@ -13,7 +13,7 @@ import (
 )
 
 // Join implements attach.Networks.
-func (m *Manager) Join(r *attach.Radio) error {
+func (m *Networks) Join(r *attach.Radio) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[r.NetworkUID]
@@ -22,35 +22,35 @@ func (m *Manager) Join(r *attach.Radio) error {
 	}
 	a := &attachment{Radio: r}
 	if r.Engine != v1alpha1.EngineEMANE {
-		if err := m.attachPort(n, a); err != nil {
+		if err := n.attachPort(a); err != nil {
 			return err
 		}
 	}
-	m.attachments[r.Key()] = a
-	m.updateDriver(r.NetworkUID, n)
-	m.connectHosts(r.NetworkUID, n)
+	n.attachments[r.Key()] = a
+	n.updateDriver()
+	n.connect()
 	return nil
 }
 
 // attachPort adds an attachment's port to its network in the engine; the lock is held.
-func (m *Manager) attachPort(n *network, a *attachment) error {
+func (n *network) attachPort(a *attachment) error {
 	mac, err := radio.ParseMAC(a.Member.MAC)
 	if err != nil {
 		return err
 	}
 	if n.running == nil {
-		if err = m.startNetwork(n); err != nil {
+		if err = n.start(); err != nil {
 			return err
 		}
-		if m.restoring {
+		if n.room.restoring {
 			n.running.Pause()
 		}
 	}
 	options := driver.PortOptions{Descriptor: a.Descriptor(), Gone: a.Gone,
 		PortOptions: radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac, Ledger: &a.Counters.Ledger}}
-	if err := m.setCaptures(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
+	if err := n.setCaptures(a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
 		n.message = err.Error()
-		if !m.restoring && !n.hasBegun() { // a run does not begin without its captures
+		if !n.room.restoring && !n.hasBegun() { // a run does not begin without its captures
 			a.captureError = refusal.Of(err)
 		}
 	}
@@ -64,42 +64,45 @@ func (m *Manager) attachPort(n *network, a *attachment) error {
 }
 
 // Leave implements attach.Networks.
-func (m *Manager) Leave(r *attach.Radio) error {
+func (m *Networks) Leave(r *attach.Radio) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a, n := m.attachments[r.Key()], m.networks[r.NetworkUID]
-	if a == nil || a.Radio != r {
-		a = &attachment{Radio: r} // it has never joined
-	} else {
-		delete(m.attachments, r.Key())
+	n := m.networks[r.NetworkUID]
+	if n == nil {
+		return m.recordEnd(nil, &attachment{Radio: r})
 	}
+	a := n.attachments[r.Key()]
+	if a == nil || a.Radio != r {
+		return m.recordEnd(n, &attachment{Radio: r}) // it has never joined
+	}
+	delete(n.attachments, r.Key())
 	switch {
 	case a.port != nil:
 		n.readSlots(a)
 		a.port.Detach()
-	case n != nil && n.driver != nil:
+	case n.driver != nil:
 		n.readEMANE(a)
 	}
-	if n != nil {
-		m.updateDriver(r.NetworkUID, n)
-	}
-	m.connectHosts(r.NetworkUID, n)
-	m.endCaptures(a)
-	return m.recordEnd(a)
+	n.updateDriver()
+	n.connect()
+	a.endCaptures(m.Captures)
+	return m.recordEnd(n, a)
 }
 
 // Release implements attach.Networks.
-func (m *Manager) Release(r *attach.Radio) {
+func (m *Networks) Release(r *attach.Radio) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a := m.attachments[r.Key()]; a != nil && a.port != nil {
-		a.port.Detach()
+	if n := m.networks[r.NetworkUID]; n != nil {
+		if a := n.attachments[r.Key()]; a != nil && a.port != nil {
+			a.port.Detach()
+		}
+		delete(n.attachments, r.Key())
 	}
-	delete(m.attachments, r.Key())
 }
 
 // Pause implements attach.Networks.
-func (m *Manager) Pause() {
+func (m *Networks) Pause() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.restoring = true
@@ -107,7 +110,7 @@ func (m *Manager) Pause() {
 
 // Resume implements attach.Networks. All networks' frames flow once all nodes are restored, so that the first ones find
 // their receivers.
-func (m *Manager) Resume() (err error) {
+func (m *Networks) Resume() (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.restoring = false
@@ -117,11 +120,4 @@ func (m *Manager) Resume() (err error) {
 		}
 	}
 	return err
-}
-
-// AttachedChanged implements attach.Networks.
-func (m *Manager) AttachedChanged(uid string) {
-	if n := m.members.Network(uid); n != nil {
-		m.Changed(n)
-	}
 }

@@ -117,7 +117,7 @@ func TestSamplesAndMetricsOfAPhysicalNetwork(t *testing.T) {
 	}
 	log := string(text)
 	last := &recorder{}
-	b.Recorder = last
+	b.Options.Recorder, b.Networks.Recorder = last, last
 	if err := b.RemoveNetwork(string(b.object.UID)); err != nil {
 		t.Fatal(err)
 	}

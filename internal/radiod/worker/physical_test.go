@@ -130,7 +130,7 @@ func (b *physicalBed) begin(t *testing.T) {
 	t.Helper()
 	first := b.Manager == nil
 	b.Manager, _ = b.worker(t)
-	b.Scenarios = &b.server
+	b.Networks.Scenarios = &b.server
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	m := b.Manager
@@ -226,7 +226,7 @@ func (b *physicalBed) receives(t *testing.T, when string, from int, want ...int)
 func (b *physicalBed) ready(t *testing.T) {
 	t.Helper()
 	eventually(t, "the network has nothing to complain of", func() bool {
-		_, message, _ := b.Status(string(b.object.UID))
+		_, message, _ := statusOf(b.Manager, string(b.object.UID))
 		return message == ""
 	})
 }
@@ -280,7 +280,7 @@ func TestANetworkOfLinksFollowsTheCommEffectsOfItsScenario(t *testing.T) {
 	b := newPhysicalBed(t, 3, v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "1ms", Limit: 1000}})
 	b.object.Spec.CommEffects = true
 	b.begin(t)
-	if _, message, _ := b.Status(string(b.object.UID)); !strings.Contains(message, "commEffects need a scenario") {
+	if _, message, _ := statusOf(b.Manager, string(b.object.UID)); !strings.Contains(message, "commEffects need a scenario") {
 		t.Errorf("message %q; want what is missing", message)
 	}
 	lost, passed := scenario.CommEffect{LossPercent: 100}, scenario.CommEffect{Latency: time.Millisecond}
@@ -311,7 +311,7 @@ func TestAnotherWorkerIsRightAtOnceInTheMiddleOfAScenario(t *testing.T) {
 	b.Close() // as if it had died
 	b.server.set(errors.New("the server is away"))
 	b.begin(t)
-	if _, message, _ := b.Status(string(b.object.UID)); message != "" {
+	if _, message, _ := statusOf(b.Manager, string(b.object.UID)); message != "" {
 		t.Errorf("message %q; want none: the scenario is in the state folder", message)
 	}
 	b.receives(t, "after the restart", 1, 2)
@@ -389,11 +389,11 @@ func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
 	b.object.Spec.Scenario = digest
 	b.server.set(errors.New("connection refused"))
 	b.begin(t)
-	if attached, message, _ := b.Status(string(b.object.UID)); attached != 3 || message == "" {
+	if attached, message, _ := statusOf(b.Manager, string(b.object.UID)); attached != 3 || message == "" {
 		t.Errorf("%d attached, message %q; want 3, and one that says what is missing", attached, message)
 	}
 	eventually(t, "the message says why", func() bool {
-		_, message, _ := b.Status(string(b.object.UID))
+		_, message, _ := statusOf(b.Manager, string(b.object.UID))
 		return bytes.Contains([]byte(message), []byte("connection refused")) && bytes.Contains([]byte(message), []byte(digest))
 	})
 	b.receives(t, "without a scenario", 1)
@@ -475,10 +475,10 @@ func TestAnInvalidScheduleIsNamedAndLeftOut(t *testing.T) {
 	b.begin(t)
 	b.ready(t)
 	b.now(t, v1alpha1.RadioChange{Schedule: "<nonsense/>"})
-	if _, message, _ := b.Status(string(b.object.UID)); !strings.Contains(message, "change at 1m0") || !strings.Contains(message, "schedule") {
+	if _, message, _ := statusOf(b.Manager, string(b.object.UID)); !strings.Contains(message, "change at 1m0") || !strings.Contains(message, "schedule") {
 		t.Errorf("message %q; want the change and its schedule named", message)
 	}
-	if refused := b.Refused(string(b.object.UID)); !strings.Contains(refused, "schedule") {
+	if refused := refusedOf(b.Manager, string(b.object.UID)); !strings.Contains(refused, "schedule") {
 		t.Errorf("refused is %q; want the schedule, which no further try helps", refused)
 	}
 	b.receives(t, "with the schedule before", 1, 2, 3)

@@ -4,18 +4,19 @@ import (
 	"slices"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/runapi"
 )
 
 // Recorder records gaps and last counters of a run, which its results need besides the samples. When it
-// returns they are stored where they outlive the worker. A *Sampler is one.
+// returns they are stored where they outlive the worker. A *samples.Sampler is one.
 type Recorder interface {
-	Record(runUID string, gaps []runapi.RadioGap, last []NetworkCounters) error
+	Record(runUID string, gaps []runapi.RadioGap, last []figures.Network) error
 }
 
 type noRecorder struct{}
 
-func (noRecorder) Record(string, []runapi.RadioGap, []NetworkCounters) error { return nil }
+func (noRecorder) Record(string, []runapi.RadioGap, []figures.Network) error { return nil }
 
 func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
 	drops, restarted := a.Counters.RingCounts()
@@ -34,26 +35,23 @@ func (n *network) readSlots(a *attachment) {
 }
 
 // recordEnd records the last counters of a detached attachment; the lock is held.
-func (m *Manager) recordEnd(a *attachment) error {
-	if a.Counters == nil || a.RunUID == "" {
+func (m *Networks) recordEnd(n *network, a *attachment) error {
+	if a.Radio.Counters == nil || a.RunUID == "" {
 		return nil
 	}
-	last := a.Counters.Ledger.Counters
+	last := a.Radio.Counters.Ledger.Counters
 	if a.port != nil {
 		if last = a.port.CurrentCounters(); last.InFlight > 0 {
-			m.detached = append(m.detached, a)
+			n.detached = append(n.detached, a)
 		}
 	}
 	return m.Recorder.Record(a.RunUID, nil, a.lastCounters(last))
 }
 
-// detachedNodes returns the detached nodes of a network with frames under way, until they have none; the lock
-// is held. A node that is attached again replaces its earlier attachment.
-func (m *Manager) detachedNodes(uid string, attached []NodeCounters) (nodes []NodeCounters) {
-	m.detached = slices.DeleteFunc(m.detached, func(a *attachment) bool {
-		if a.NetworkUID != uid {
-			return false
-		}
+// detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held. A node that is
+// attached again replaces its earlier attachment.
+func (n *network) detachedNodes(attached []NodeCounters) (nodes []NodeCounters) {
+	n.detached = slices.DeleteFunc(n.detached, func(a *attachment) bool {
 		last := a.port.CurrentCounters()
 		if !slices.ContainsFunc(attached, func(n NodeCounters) bool { return n.Node == a.Member.Node }) {
 			nodes = append(nodes, a.lastCounters(last)[0].Nodes[0])
@@ -64,17 +62,8 @@ func (m *Manager) detachedNodes(uid string, attached []NodeCounters) (nodes []No
 }
 
 // recordNetworkEnd counts the frames under way in a removed network as dropped.
-func (m *Manager) recordNetworkEnd(uid string) error {
-	m.mu.Lock()
-	var left []*attachment
-	m.detached = slices.DeleteFunc(m.detached, func(a *attachment) bool {
-		if a.NetworkUID == uid {
-			left = append(left, a)
-		}
-		return a.NetworkUID == uid
-	})
-	m.mu.Unlock()
-	for _, a := range left {
+func (m *Networks) recordNetworkEnd(n *network) error {
+	for _, a := range n.detached {
 		last := a.port.CurrentCounters()
 		last.Drops[radio.InFlightAtEnd] += uint64(last.InFlight) //nolint:gosec // never negative
 		last.InFlight = 0

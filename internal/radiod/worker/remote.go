@@ -4,7 +4,6 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/hosts"
-	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // enginePorts are a network's ports in the engine. They implement hosts.Ports.
@@ -34,32 +33,16 @@ func (p enginePorts) ReceiveShipment(s *radio.Shipment) (useful bool) {
 // FollowClock implements hosts.Ports.
 func (p enginePorts) FollowClock(ahead int64) { p.clock.followed.Store(ahead) }
 
-// connectHosts updates a network's ports on other hosts; the manager's lock is held.
-func (m *Manager) connectHosts(uid string, n *network) {
-	h := m.hosts.Load()
+// connect updates a network's ports on other hosts; the lock is held.
+func (n *network) connect() {
+	h, uid := n.room.hosts.Load(), string(n.object.UID)
 	switch {
 	case h == nil:
-	case n == nil || n.running == nil && n.driver == nil || !m.isServed(uid):
+	case n.running == nil && n.driver == nil || len(n.attachments) == 0:
 		h.Disconnect(uid)
 	case n.running != nil:
 		h.Connect(uid, hosts.Network{Object: n.object, Ports: enginePorts{n.running, &n.environment.clock}})
 	default:
 		h.Connect(uid, hosts.Network{Object: n.object, EMANE: n.driver})
 	}
-}
-
-// isServed reports whether a network has attachments here; the lock is held.
-func (m *Manager) isServed(uid string) bool {
-	for _, a := range m.attachments {
-		if a.NetworkUID == uid {
-			return true
-		}
-	}
-	return false
-}
-
-// isDistributed reports whether other hosts that can be reached serve some of a network's members.
-func (m *Manager) isDistributed(object *v1alpha1.RadioNetwork) bool {
-	h := m.hosts.Load()
-	return h != nil && h.IsDistributed(object)
 }

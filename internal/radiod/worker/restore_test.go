@@ -79,7 +79,7 @@ func (r radiodBed) worker(t *testing.T) (*Manager, *recorder) {
 	t.Helper()
 	m, held := managerOf(t, r.parent, r.directory, r.engine)
 	results := &recorder{}
-	m.Recorder = results
+	m.Options.Recorder, m.Networks.Recorder = results, results
 	if err := m.Restore(held); err != nil {
 		t.Logf("restore: %v", err)
 	}
@@ -172,7 +172,7 @@ func TestAPodThatWentWhileRadiodWasDownLeavesItsCountersAndAGap(t *testing.T) {
 	r.parent.Close()
 	one.end()
 	next, results := r.worker(t)
-	if attached, message, _ := next.Status("runvhf"); attached != 1 || message != "" {
+	if attached, message, _ := statusOf(next, "runvhf"); attached != 1 || message != "" {
 		t.Errorf("%d attached, message %q; want 1 and none", attached, message)
 	}
 	if gap := results.gap(t, "attachmentLost"); gap.Node != "node-1" || gap.ToNanoseconds != 0 || !strings.Contains(gap.Reason, "namespace is gone") {
@@ -205,7 +205,7 @@ func TestATAPThatCannotBeTakenUpIsTriedAgainAndNamed(t *testing.T) {
 		return err
 	})
 	next, results := r.worker(t)
-	if attached, message, _ := next.Status("runvhf"); attached != 1 || !strings.Contains(message, "node-1 has no radio since radiod was restarted") {
+	if attached, message, _ := statusOf(next, "runvhf"); attached != 1 || !strings.Contains(message, "node-1 has no radio since radiod was restarted") {
 		t.Fatalf("%d attached, message %q; want 1 and a message that names node-1", attached, message)
 	}
 	lost := results.gap(t, "attachmentLost")
@@ -217,7 +217,7 @@ func TestATAPThatCannotBeTakenUpIsTriedAgainAndNamed(t *testing.T) {
 	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(100 * time.Millisecond) {
 		next.Retry(now)
 	}
-	if attached, message, _ := next.Status("runvhf"); attached != 2 || message != "" {
+	if attached, message, _ := statusOf(next, "runvhf"); attached != 2 || message != "" {
 		t.Errorf("%d attached, message %q; want 2 and none", attached, message)
 	}
 	results.gaps = results.gaps[len(results.gaps)-1:]
@@ -241,7 +241,7 @@ func TestAfterARebootNothingOfBeforeIsTakenUp(t *testing.T) {
 	}
 	// The namespace has the same number, as it may after a boot.
 	next, results := r.worker(t)
-	if attached, _, _ := next.Status("runvhf"); attached != 0 || next.members.Attachment(membership.Key{PodUID: "pod-1", Interface: "vhf"}) != nil {
+	if attached, _, _ := statusOf(next, "runvhf"); attached != 0 || next.members.Attachment(membership.Key{PodUID: "pod-1", Interface: "vhf"}) != nil {
 		t.Error("an attachment of before the boot was taken up")
 	}
 	if gap := results.gap(t, "attachmentLost"); !strings.Contains(gap.Reason, "rebooted") {

@@ -349,7 +349,7 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 			if err := m.RemovePinned(); err != nil {
 				t.Fatal(err)
 			}
-			if attached, _, _ := m.Status("runvhf"); attached != 1 {
+			if attached, _, _ := statusOf(m, "runvhf"); attached != 1 {
 				t.Fatalf("%d attachments; want 1, as one pod is gone", attached)
 			}
 			took := within(t, "the namespace has ended", func() bool { return !lives() })
@@ -515,11 +515,11 @@ func TestTroubleOfARouterIsInTheStatus(t *testing.T) {
 	taken := p.listenUDP(t, "0.0.0.0:269")
 	p.attach(t, m, "vhf")
 	route(t, m)
-	message := func() string { _, text, _ := m.Status("runvhf"); return text }
+	message := func() string { _, text, _ := statusOf(m, "runvhf"); return text }
 	within(t, "the status names the node and the port", func() bool {
 		return strings.Contains(message(), "node-1: routing on vhf, UDP port 269") && strings.Contains(message(), "address already in use")
 	})
-	if refused := m.Refused("runvhf"); refused != "" {
+	if refused := refusedOf(m, "runvhf"); refused != "" {
 		t.Errorf("refused is %q at once: the port may be free soon", refused)
 	}
 	if err := taken.Close(); err != nil {

@@ -212,3 +212,10 @@ func (l *library) download(ctx context.Context, store ScenarioStore, digest stri
 	}
 	return os.Rename(file.Name(), l.path(digest))
 }
+
+func notify(channel chan struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,161 @@
+package worker
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"vignette.dev/vignette/internal/radio/driver"
+	"vignette.dev/vignette/internal/radiod/attach"
+	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/emaned"
+	"vignette.dev/vignette/internal/radiod/hosts"
+	"vignette.dev/vignette/internal/radiod/membership"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/refusal"
+	"vignette.dev/vignette/internal/radiod/state"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// networkFiles in the state folder have the RadioNetworks.
+const networkFiles = "networks"
+
+// NetworksOptions of Networks.
+type NetworksOptions struct {
+	// Host is the Kubernetes node's name.
+	Host string
+	// Radio carries the frames of networks without EMANE.
+	Radio  *driver.Driver
+	Finder *netns.Finder
+	Log    *slog.Logger
+	// Folder keeps the RadioNetworks for the next worker.
+	Folder state.Folder
+	// StateDirectory has the scenarios of Scenarios, which is nil without a server.
+	StateDirectory string
+	Scenarios      ScenarioStore
+	// Captures records frames at the attachments' radios; nil for no captures.
+	Captures *capture.Recorder
+	// Recorder records an attachment's end.
+	Recorder Recorder
+	// Changed is called when a network's status may have changed, Silenced when other radios may transmit. Both must
+	// return at once.
+	Changed  func(uid string)
+	Silenced func()
+}
+
+// Networks carry the frames of this host's attachments, in the engine or by EMANE.
+type Networks struct {
+	NetworksOptions
+	library *library
+	changes changeCounters
+	hosts   atomic.Pointer[hosts.Hosts]
+
+	mu        sync.Mutex // protects the rest; never held while the kernel sets up interfaces
+	networks  map[string]*network
+	restoring bool // networks stay paused until all their ports are back
+}
+
+// network is a RadioNetwork and, while it has attachments here, its engine's network.
+type network struct {
+	room            *Networks
+	object          *v1alpha1.RadioNetwork
+	attachments     map[membership.Key]*attachment
+	detached        []*attachment // with frames under way
+	running         *driver.Network
+	initialSettings settings // of the model when it was made
+	environment     *environment
+	driver          *emaned.Driver      // of a network that EMANE carries, while it has attachments here; running is nil then
+	preparer        *backgroundPreparer // nil for waveforms without a physical layer, and where something is missing for it
+	steps           stepCounters
+	nextReceiver    int // index of the receiver whose links are sampled next
+	message         string
+	// trouble is why its radios are silent, or differ from the spec.
+	trouble error
+	// preparationError is why future positions or pathlosses cannot be prepared. memberError is why no member
+	// can be attached or route.
+	preparationError, memberError error
+	// silentRadios has the radios that may not transmit, for the routers.
+	silentRadios atomic.Pointer[silentRadios]
+}
+
+// attachment is one member's radio in its network.
+type attachment struct {
+	*attach.Radio
+	port *driver.Port
+	tap  *capture.Tap
+	// slots of the radio when it was detached, because its model then forgets them.
+	slots SlotCounters
+	// captureError is why a capture could not begin here before T0, when the run cannot begin without it. Later the
+	// run goes on, and the error is in the network's message only.
+	captureError error
+}
+
+// NewNetworks knows no networks yet.
+func NewNetworks(o NetworksOptions) (*Networks, error) {
+	library, err := newLibrary(o.StateDirectory)
+	return &Networks{NetworksOptions: o, library: library, networks: map[string]*network{}}, err
+}
+
+// Set takes a new or changed RadioNetwork. Frames in flight are not disturbed.
+func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uid := string(object.UID)
+	n := m.networks[uid]
+	if n != nil && object.Generation != 0 && n.object.Generation == object.Generation {
+		n.object = object // only its status has changed
+		n.updateDriver()
+		n.connect()
+		return nil
+	}
+	if n == nil {
+		n = &network{room: m, object: object, attachments: map[membership.Key]*attachment{}}
+		m.networks[uid] = n
+	}
+	before := &n.object.Spec
+	n.object, n.memberError = object, refusal.Of(checkMembers(&object.Spec))
+	err = m.Folder.Put(networkFiles, uid, object)
+	if n.running != nil {
+		err = errors.Join(err, n.change(before))
+	}
+	n.updateDriver()
+	err = errors.Join(err, n.setAllCaptures())
+	n.connect()
+	n.message = ""
+	if err != nil {
+		n.message = err.Error()
+	}
+	return err
+}
+
+// Remove removes a network, which has no attachments any more.
+func (m *Networks) Remove(uid string) error {
+	m.mu.Lock()
+	n := m.networks[uid]
+	delete(m.networks, uid)
+	m.mu.Unlock()
+	err := m.Folder.Remove(networkFiles, uid)
+	if n == nil {
+		return err
+	}
+	if n.running != nil {
+		n.running.Close()
+	}
+	n.endDriver()
+	n.stopPreparer()
+	return errors.Join(err, m.recordNetworkEnd(n), m.RemoveUnusedScenarios())
+}
+
+// SetHosts connects networks to those of other hosts from now on.
+func (m *Networks) SetHosts(h *hosts.Hosts) { m.hosts.Store(h) }
+
+// Close ends what is prepared and driven in the background.
+func (m *Networks) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.networks {
+		n.endDriver()
+		n.stopPreparer()
+	}
+}
