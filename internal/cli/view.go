@@ -13,7 +13,6 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/run/argo"
 )
 
 // view shows an experiment's progress: one line that is rewritten on a terminal; elsewhere a line for each step, and one every
@@ -90,9 +89,9 @@ func stage(e *v1alpha1.Experiment) string {
 		return "Submitted"
 	case e.Status.Phase != v1alpha1.PhaseRunning:
 		return string(e.Status.Phase)
-	case e.Status.Step == argo.StepStop && e.Spec.Stop:
+	case e.Status.Step == v1alpha1.StepStop && e.Spec.Stop:
 		return "Stopping"
-	case e.Status.Step == argo.StepDrain:
+	case e.Status.Step == v1alpha1.StepDrain:
 		return "Draining"
 	}
 	return string(e.Status.Phase) // the steps start and stop last as long as the run

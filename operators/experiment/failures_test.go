@@ -37,7 +37,7 @@ func (w *world) wantFailed(reason, message string) {
 	}
 }
 
-func inStepStart(e *v1alpha1.Experiment) bool { return e.Status.Step == argo.StepStart }
+func inStepStart(e *v1alpha1.Experiment) bool { return e.Status.Step == v1alpha1.StepStart }
 
 func TestARunWhoseRecordTheServerHasLostFails(t *testing.T) {
 	for name, failing := range map[string]map[string]string{"a sound run": nil, "a run that is failing": {"nor/hub": "boom"}} {
@@ -72,7 +72,7 @@ func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
 	w.until("in step start", inStepStart)
 	w.noArgo = true
 	w.until("resumed", func(*v1alpha1.Experiment) bool {
-		return argo.Read(w.workflow()).Steps[argo.StepStart].Phase == argo.Succeeded
+		return argo.Read(w.workflow()).Steps[v1alpha1.StepStart].Phase == argo.Succeeded
 	})
 	w.clock.Step(argo.StepTimeout - time.Minute)
 	w.settle()
@@ -104,7 +104,7 @@ func TestARunWhoseStepsSomebodyElseResumesIsNoSuccess(t *testing.T) {
 func TestAStepWhosePodCannotStartIsReportedAndEnds(t *testing.T) {
 	w := newWorld(t)
 	w.untilPhase(v1alpha1.PhaseCollecting)
-	w.until("at collect", func(e *v1alpha1.Experiment) bool { return e.Status.Step == argo.StepCollect })
+	w.until("at collect", func(e *v1alpha1.Experiment) bool { return e.Status.Step == v1alpha1.StepCollect })
 	w.noArgo = true
 	u := w.workflow()
 	w.must(unstructured.SetNestedMap(u.Object, map[string]any{"displayName": "collect", "type": "Retry", "phase": argo.Running}, "status", "nodes", "id-collect"))

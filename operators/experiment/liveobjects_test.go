@@ -18,7 +18,6 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/run/argo"
 	"vignette.dev/vignette/operators/experiment/run/live"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -124,7 +123,7 @@ func TestALiveClusterIsUpUntilItIsStopped(t *testing.T) {
 	w.clock.Step(300 * 24 * time.Hour)
 	w.settle()
 	e := w.experiment()
-	if e.Status.Phase != v1alpha1.PhaseRunning || e.Status.Step != argo.StepStop || e.Status.Message != "live cluster: up until it is stopped" || e.Status.Progress != "" {
+	if e.Status.Phase != v1alpha1.PhaseRunning || e.Status.Step != v1alpha1.StepStop || e.Status.Message != "live cluster: up until it is stopped" || e.Status.Progress != "" {
 		t.Errorf("after 300 days: %+v", e.Status)
 	}
 	if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != scope.ReasonLive {

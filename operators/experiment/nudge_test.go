@@ -19,7 +19,7 @@ func (w *world) overlookResume(step string) {
 func TestARunContinuesAlthoughArgoOverlooksThatAStepIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.until("in step start", inStepStart)
-	w.overlookResume(argo.StepStart)
+	w.overlookResume(v1alpha1.StepStart)
 	if e := w.untilFinished(); e.Status.Phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("%s: %s; want Succeeded", e.Status.Phase, e.Status.Message)
 	}
@@ -29,7 +29,7 @@ func TestAFailedRunEndsAlthoughArgoOverlooksThatAStepIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.until("in step start", inStepStart)
 	w.server.failing = map[string]string{"nor/hub": "app hub on node nor exited with code 3: no"}
-	w.overlookResume(argo.StepStart)
+	w.overlookResume(v1alpha1.StepStart)
 	if e := w.untilFinished(); e.Status.Phase != v1alpha1.PhaseFailed {
 		t.Errorf("%s: %s; want Failed, as an app was", e.Status.Phase, e.Status.Message)
 	}
@@ -38,9 +38,9 @@ func TestAFailedRunEndsAlthoughArgoOverlooksThatAStepIsOver(t *testing.T) {
 func TestArgoIsNudgedOnlyAfterSomeSecondsAndNotTwiceInOne(t *testing.T) {
 	w := newWorld(t)
 	w.until("in step start", inStepStart)
-	w.overlookResume(argo.StepStart)
+	w.overlookResume(v1alpha1.StepStart)
 	w.noArgo = true
-	over := argo.Read(w.workflow()).Steps[argo.StepStart].Finished
+	over := argo.Read(w.workflow()).Steps[v1alpha1.StepStart].Finished
 	var nudges []string
 	for w.clock.Since(over) < 3*argo.NudgeAfter {
 		w.reconcile()

@@ -109,19 +109,21 @@ func TestAnAdministratorMustAllowAnOpenClusterInterface(t *testing.T) {
 
 func TestNodesAreNotCreatedBeforeTheServersAddressIsKnown(t *testing.T) {
 	w := newWorld(t)
-	lookup := w.reconciler.Options.LookupHost
-	w.reconciler.Options.LookupHost = func(context.Context, string) ([]string, error) { return nil, errors.New("the nameserver is away") }
+	lookup, away, looked := w.reconciler.Options.LookupHost, true, 0
+	w.reconciler.Options.LookupHost = func(ctx context.Context, host string) ([]string, error) {
+		if away {
+			return nil, errors.New("the nameserver is away")
+		}
+		looked++
+		return lookup(ctx, host)
+	}
 	for range 5 {
 		_, _ = w.reconcile() // it is tried again later
 	}
 	if pods := w.pods(); len(pods) > 0 {
 		t.Errorf("%d pods were made, which would not find the server", len(pods))
 	}
-	looked := 0
-	w.reconciler.Options.LookupHost = func(ctx context.Context, host string) ([]string, error) {
-		looked++
-		return lookup(ctx, host)
-	}
+	away = false
 	w.untilPhase(v1alpha1.PhaseRunning)
 	if looked != 1 {
 		t.Errorf("the address was looked up %d times; want once, before the pods were made", looked)

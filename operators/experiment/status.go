@@ -6,7 +6,6 @@ import (
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/queue"
-	"vignette.dev/vignette/operators/experiment/run/argo"
 	"vignette.dev/vignette/operators/experiment/scope"
 	"vignette.dev/vignette/operators/kstatus"
 )
@@ -39,7 +38,7 @@ func setSummaryConditions(s *scope.Scope) {
 
 // isLiveCluster reports whether a cluster without an end runs completely and is not being stopped.
 func isLiveCluster(s *scope.Scope) bool {
-	return s.IsRunning() && s.Timeline != nil && s.Timeline.Live() && s.Experiment.Status.Step == argo.StepStop && !s.Experiment.Spec.Stop
+	return s.IsRunning() && s.Timeline != nil && s.Timeline.Live() && s.Experiment.Status.Step == v1alpha1.StepStop && !s.Experiment.Spec.Stop
 }
 
 // stuckReason is why a queued experiment needs a change by the user, empty if it does not.

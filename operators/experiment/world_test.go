@@ -532,7 +532,7 @@ func (w *world) argo() {
 	default:
 		name := argo.Steps[i+1]
 		kind := "Suspend"
-		if name == argo.StepCollect || name == argo.StepAnalyse {
+		if name == v1alpha1.StepCollect || name == v1alpha1.StepAnalyse {
 			kind = "Retry"
 		}
 		w.must(unstructured.SetNestedField(u.Object, argo.Running, "status", "phase"))
@@ -543,12 +543,12 @@ func (w *world) argo() {
 
 func (w *world) podStep(u *unstructured.Unstructured, name string) {
 	phase := argo.Succeeded
-	if name == argo.StepAnalyse && w.analysisFails {
+	if name == v1alpha1.StepAnalyse && w.analysisFails {
 		phase = argo.Failed
 		w.must(unstructured.SetNestedField(u.Object, "Error (exit code 3)", "status", "nodes", "id-"+name, "message"))
 		w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))
 	}
-	if name == argo.StepAnalyse && !w.analysisFails {
+	if name == v1alpha1.StepAnalyse && !w.analysisFails {
 		w.server.analyse(string(w.experiment().UID))
 	}
 	w.must(unstructured.SetNestedField(u.Object, phase, "status", "nodes", "id-"+name, "phase"))

@@ -1068,6 +1068,16 @@ type Tolerances struct {
 	Delivered Percent `json:"delivered,omitempty"`
 }
 
+// Steps of a run's workflow, in order, as in status.step.
+const (
+	StepReplay  = "replay"
+	StepStart   = "start"
+	StepStop    = "stop"
+	StepDrain   = "drain"
+	StepCollect = "collect"
+	StepAnalyse = "analyse"
+)
+
 // ExperimentPhase is the phase of an experiment.
 //
 // +kubebuilder:validation:Enum=Queued;Provisioning;Running;Collecting;Analysing;Succeeded;Failed

@@ -92,13 +92,13 @@ func (c *Collector) checkStepPod(ctx context.Context, s *scope.Scope, workflow *
 func (c *Collector) describeCollection(s *scope.Scope, step argo.Step) {
 	status := &s.Experiment.Status
 	switch step.Name {
-	case argo.StepAnalyse:
+	case v1alpha1.StepAnalyse:
 		status.Phase, status.Progress = v1alpha1.PhaseAnalysing, "97%"
 	default:
 		status.Progress = "92%"
 	}
 	if s.Failure() == nil {
-		status.Message = map[string]string{argo.StepAnalyse: "matching messages"}[step.Name]
+		status.Message = map[string]string{v1alpha1.StepAnalyse: "matching messages"}[step.Name]
 		if status.Message == "" {
 			status.Message = "collecting the nodes' logs"
 		}

@@ -64,7 +64,7 @@ func (r *Runner) Drive(ctx context.Context, s *scope.Scope) (bool, error) {
 	step := flow.Current()
 	s.SetStep(step.Name)
 	// An operator killed between the resume and the status write finds the last suspended step finished.
-	drained := step.Name == argo.StepDrain && step.Phase == argo.Succeeded
+	drained := step.Name == v1alpha1.StepDrain && step.Phase == argo.Succeeded
 	if !drained && (step.Name == "" || step.Phase != argo.Running) {
 		s.RequeueAfter(runningPoll)
 		return r.Workflows.AwaitNext(ctx, s, workflow, step)
@@ -163,7 +163,7 @@ func (r *Runner) statePollInterval(s *scope.Scope) time.Duration {
 
 // publishAndResume publishes the plan and the progress, and then resumes the workflow if the step is done.
 func (r *Runner) publishAndResume(ctx context.Context, s *scope.Scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, result stepResult) error {
-	leaving := result.done && (step.Name == argo.StepDrain || s.Failure() != nil)
+	leaving := result.done && (step.Name == v1alpha1.StepDrain || s.Failure() != nil)
 	if leaving {
 		closePlan(s, &plan)
 		if stop, err := r.Workflows.EnsureAccount(ctx, s); stop || err != nil { // the workflow's next pods need it
@@ -297,7 +297,7 @@ func (r *Runner) describeProgress(s *scope.Scope, step argo.Step, plan runapi.Pl
 		status.Progress = progress(s.Elapsed(), end)
 	}
 	switch {
-	case step.Name == argo.StepDrain:
+	case step.Name == v1alpha1.StepDrain:
 		status.Message = "waiting for messages that are still in transit"
 	case plan.ArmedVersion == timeline.StoppedVersion:
 		status.Message = "stopping, as spec.stop asks"

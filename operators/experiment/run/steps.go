@@ -6,7 +6,6 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/run/argo"
 	"vignette.dev/vignette/operators/experiment/scope"
 	"vignette.dev/vignette/operators/experiment/timeline"
 )
@@ -47,11 +46,11 @@ type stepResult struct {
 // result decides whether a suspended step is done.
 func (v stepView) result(step string) stepResult {
 	switch step {
-	case argo.StepReplay:
+	case v1alpha1.StepReplay:
 		return v.replayResult()
-	case argo.StepStart:
+	case v1alpha1.StepStart:
 		return v.executedResult(v.timeline.StartStepEnd(v.armed))
-	case argo.StepStop:
+	case v1alpha1.StepStop:
 		return v.executedResult(v.timeline.End(v.armed))
 	default:
 		return v.drainResult()

@@ -6,7 +6,6 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/run/argo"
 	"vignette.dev/vignette/operators/experiment/timeline"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
@@ -38,21 +37,21 @@ func TestWhenASuspendedStepIsDone(t *testing.T) {
 		lost         bool
 		want         bool
 	}{
-		"replay waits for confirmations":             {step: argo.StepReplay, elapsed: -3 * time.Second},
-		"replay ends with them, before T0":           {step: argo.StepReplay, elapsed: -3 * time.Second, report: armed, want: true},
-		"replay waits for no lost node":              {step: argo.StepReplay, elapsed: -3 * time.Second, lost: true, want: true},
-		"replay waits for silent agents a while":     {step: argo.StepReplay, elapsed: executionGrace},
-		"replay goes on without silent agents then":  {step: argo.StepReplay, elapsed: executionGrace + 1, want: true},
-		"start lasts until the first stop":           {step: argo.StepStart, elapsed: 59 * time.Second, report: started},
-		"start ends once that is carried out":        {step: argo.StepStart, elapsed: 60 * time.Second, report: both, want: true},
-		"stop waits for the stop to be carried out":  {step: argo.StepStop, elapsed: 61 * time.Second, report: started},
-		"stop ends once it is":                       {step: argo.StepStop, elapsed: 61 * time.Second, report: both, want: true},
-		"stop never ends early":                      {step: argo.StepStop, elapsed: 59 * time.Second, report: both},
-		"drain waits while messages arrive":          {step: argo.StepDrain, elapsed: 70 * time.Second, lastReceived: 66 * time.Second},
-		"drain ends when it has been quiet":          {step: argo.StepDrain, elapsed: 71 * time.Second, lastReceived: 66 * time.Second, want: true},
-		"drain counts quiet from the end of the run": {step: argo.StepDrain, elapsed: 64 * time.Second, lastReceived: 10 * time.Second},
-		"drain ends at its longest, quiet or not":    {step: argo.StepDrain, elapsed: 90 * time.Second, lastReceived: 90 * time.Second, want: true},
-		"drain without any message lasts the quiet":  {step: argo.StepDrain, elapsed: 65 * time.Second, want: true},
+		"replay waits for confirmations":             {step: v1alpha1.StepReplay, elapsed: -3 * time.Second},
+		"replay ends with them, before T0":           {step: v1alpha1.StepReplay, elapsed: -3 * time.Second, report: armed, want: true},
+		"replay waits for no lost node":              {step: v1alpha1.StepReplay, elapsed: -3 * time.Second, lost: true, want: true},
+		"replay waits for silent agents a while":     {step: v1alpha1.StepReplay, elapsed: executionGrace},
+		"replay goes on without silent agents then":  {step: v1alpha1.StepReplay, elapsed: executionGrace + 1, want: true},
+		"start lasts until the first stop":           {step: v1alpha1.StepStart, elapsed: 59 * time.Second, report: started},
+		"start ends once that is carried out":        {step: v1alpha1.StepStart, elapsed: 60 * time.Second, report: both, want: true},
+		"stop waits for the stop to be carried out":  {step: v1alpha1.StepStop, elapsed: 61 * time.Second, report: started},
+		"stop ends once it is":                       {step: v1alpha1.StepStop, elapsed: 61 * time.Second, report: both, want: true},
+		"stop never ends early":                      {step: v1alpha1.StepStop, elapsed: 59 * time.Second, report: both},
+		"drain waits while messages arrive":          {step: v1alpha1.StepDrain, elapsed: 70 * time.Second, lastReceived: 66 * time.Second},
+		"drain ends when it has been quiet":          {step: v1alpha1.StepDrain, elapsed: 71 * time.Second, lastReceived: 66 * time.Second, want: true},
+		"drain counts quiet from the end of the run": {step: v1alpha1.StepDrain, elapsed: 64 * time.Second, lastReceived: 10 * time.Second},
+		"drain ends at its longest, quiet or not":    {step: v1alpha1.StepDrain, elapsed: 90 * time.Second, lastReceived: 90 * time.Second, want: true},
+		"drain without any message lasts the quiet":  {step: v1alpha1.StepDrain, elapsed: 65 * time.Second, want: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,18 +73,18 @@ func TestAnAgentThatReportsAfterItsStartWithoutActionsIsLate(t *testing.T) {
 		agent := v.agents[target]
 		agent.ReportedAt = v.t0.Add(executionGrace)
 		v.agents[target] = agent
-		if got := v.result(argo.StepReplay); (got.lateAgents != "") != (armed == 0) || got.done != (armed == 1) {
+		if got := v.result(v1alpha1.StepReplay); (got.lateAgents != "") != (armed == 0) || got.done != (armed == 1) {
 			t.Errorf("holds version %d: %+v", armed, got)
 		}
 	}
 }
 
 func TestASilentAgentDelaysAStepByTheGraceTimeAndIsNamedAtTheEnd(t *testing.T) {
-	if got := runOf(t, 60*time.Second+executionGrace, runapi.AgentReport{}).result(argo.StepStop); !got.done {
+	if got := runOf(t, 60*time.Second+executionGrace, runapi.AgentReport{}).result(v1alpha1.StepStop); !got.done {
 		t.Errorf("got %+v, want done", got)
 	}
 	for executed, silent := range []int{2, 1, 0} {
-		if got := runOf(t, 90*time.Second, runapi.AgentReport{ExecutedActions: executed}).result(argo.StepDrain); !got.done || len(got.unreported) != silent {
+		if got := runOf(t, 90*time.Second, runapi.AgentReport{ExecutedActions: executed}).result(v1alpha1.StepDrain); !got.done || len(got.unreported) != silent {
 			t.Errorf("got %+v, want done, with %d silent actions", got, silent)
 		}
 	}

@@ -55,7 +55,7 @@ type seen struct {
 }
 
 // running: all apps were started, and nothing happens until a stop.
-func running(s seen) bool { return s.phase == v1alpha1.PhaseRunning && s.step == argo.StepStop }
+func running(s seen) bool { return s.phase == v1alpha1.PhaseRunning && s.step == v1alpha1.StepStop }
 
 // over: only the results are left. A failed experiment changes no more.
 func over(s seen) bool {
@@ -320,7 +320,7 @@ func (c *cluster) step(ctx context.Context, key types.NamespacedName) error {
 	}
 	switch i := slices.Index(argo.Steps, current.Name); {
 	case current.Phase == argo.Running:
-		if current.Name == argo.StepAnalyse {
+		if current.Name == v1alpha1.StepAnalyse {
 			c.archive.analyse(string(flow.GetOwnerReferences()[0].UID))
 		}
 		set(argo.Succeeded, "nodes", current.ID, "phase")
@@ -328,7 +328,7 @@ func (c *cluster) step(ctx context.Context, key types.NamespacedName) error {
 		set(argo.Succeeded, "phase")
 	default:
 		next, kind := argo.Steps[i+1], "Suspend"
-		if next == argo.StepCollect || next == argo.StepAnalyse {
+		if next == v1alpha1.StepCollect || next == v1alpha1.StepAnalyse {
 			kind = "Retry"
 		}
 		set(argo.Running, "phase")

@@ -9,16 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// Steps of the template vignette-experiment, in order.
-const (
-	StepReplay  = "replay"
-	StepStart   = "start"
-	StepStop    = "stop"
-	StepDrain   = "drain"
-	StepCollect = "collect"
-	StepAnalyse = "analyse"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // LabelWorkflow is on every pod of a workflow. MainContainer executes the step.
@@ -40,7 +32,7 @@ func StepOf(pod *corev1.Pod) string {
 }
 
 // Steps in order.
-var Steps = []string{StepReplay, StepStart, StepStop, StepDrain, StepCollect, StepAnalyse}
+var Steps = []string{v1alpha1.StepReplay, v1alpha1.StepStart, v1alpha1.StepStop, v1alpha1.StepDrain, v1alpha1.StepCollect, v1alpha1.StepAnalyse}
 
 // Phases of workflows and of their nodes.
 const (

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 func workflow(nodes map[string]any) *unstructured.Unstructured {
@@ -20,7 +22,7 @@ func TestTheCurrentStepIsTheLastThatHasStarted(t *testing.T) {
 		"a": node("quickstart", "Steps", "Running"), "b": node("[0]", "StepGroup", "Succeeded"),
 		"c": node("replay", "Suspend", "Succeeded"), "d": node("start", "Suspend", "Running"),
 	}))
-	if got := state.Current(); got.Name != StepStart || got.ID != "d" || !got.Suspend || got.Phase != Running {
+	if got := state.Current(); got.Name != v1alpha1.StepStart || got.ID != "d" || !got.Suspend || got.Phase != Running {
 		t.Errorf("current step is %+v", got)
 	}
 	if Read(workflow(nil)).Current().Name != "" || Read(&unstructured.Unstructured{}).Phase != "" {
@@ -32,7 +34,7 @@ func TestARetriedStepCountsAndNotItsAttempts(t *testing.T) {
 	state := Read(workflow(map[string]any{
 		"a": node("collect", "Retry", "Running"), "b": node("collect(0)", "Pod", "Failed"), "c": node("collect(1)", "Pod", "Running"),
 	}))
-	if got := state.Steps[StepCollect]; got.ID != "a" || len(state.Steps) != 1 {
+	if got := state.Steps[v1alpha1.StepCollect]; got.ID != "a" || len(state.Steps) != 1 {
 		t.Errorf("steps are %+v", state.Steps)
 	}
 }
@@ -41,7 +43,7 @@ func TestAnAttemptWhosePodHasNotStartedIsKnownWithItsTime(t *testing.T) {
 	attempt := node("collect(1)", "Pod", "Pending")
 	attempt["startedAt"] = "2026-11-20T12:00:00Z"
 	state := Read(workflow(map[string]any{"a": node("collect", "Retry", "Running"), "b": node("collect(0)", "Pod", "Failed"), "c": attempt}))
-	want := Step{Name: StepCollect, ID: "c", Phase: Pending, Message: "message of collect(1)", Started: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	want := Step{Name: v1alpha1.StepCollect, ID: "c", Phase: Pending, Message: "message of collect(1)", Started: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	if state.Pending != want {
 		t.Errorf("pending is %+v, want %+v", state.Pending, want)
 	}
@@ -57,11 +59,11 @@ func TestAFailureHasTheStepsMessage(t *testing.T) {
 func TestResumeEndsExactlyTheSuspendedStep(t *testing.T) {
 	w := workflow(map[string]any{"c": node("replay", "Suspend", "Running"), "d": node("start", "Suspend", "Running")})
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	if err := Resume(w, Read(w).Steps[StepReplay], now); err != nil {
+	if err := Resume(w, Read(w).Steps[v1alpha1.StepReplay], now); err != nil {
 		t.Fatal(err)
 	}
 	state := Read(w)
-	if state.Steps[StepReplay].Phase != Succeeded || state.Steps[StepStart].Phase != Running {
+	if state.Steps[v1alpha1.StepReplay].Phase != Succeeded || state.Steps[v1alpha1.StepStart].Phase != Running {
 		t.Errorf("steps are %+v", state.Steps)
 	}
 	if at, _, _ := unstructured.NestedString(w.Object, "status", "nodes", "c", "finishedAt"); at != "2026-11-20T12:00:00Z" {
