@@ -138,11 +138,11 @@ func TestAPodThatGoesAsTheWorkerEndsClosesNothingOfOthers(t *testing.T) {
 	}
 	a := b.existing(membership.Key{PodUID: "pod-1", Interface: "vhf"})
 	b.Close()
-	others, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, a.fd)
-	if err != nil || others != a.fd {
-		t.Fatalf("descriptor %d, %v; want %d, which the worker has closed", others, err, a.fd)
+	others, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, a.Descriptor())
+	if err != nil || others != a.Descriptor() {
+		t.Fatalf("descriptor %d, %v; want %d, which the worker has closed", others, err, a.Descriptor())
 	}
-	_ = b.carrierOf(a).destroy(a) // what becomes of the TAP is the next worker's
+	_ = b.interfaces.Destroy(a) // what becomes of the TAP is the next worker's
 	if err := unix.Close(others); err != nil {
 		t.Errorf("another's descriptor was closed: %v", err)
 	}

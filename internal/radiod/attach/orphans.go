@@ -35,7 +35,7 @@ func (m *Attachments) RemoveOrphans() error {
 func (m *Attachments) SweepPod() error {
 	owned, err := podnet.Owned()
 	for name, state := range owned {
-		owner, ours := strings.CutPrefix(state.Owner, m.owner(""))
+		owner, ours := strings.CutPrefix(state.Owner, m.instance+" ")
 		podUID, interfaceName, ofGuest := strings.Cut(owner, " ")
 		if !ofGuest {
 			interfaceName = name

@@ -11,11 +11,21 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
-	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/runapi"
 )
+
+// restart is what a worker found of the one before.
+type restart struct {
+	*Attachments
+	all []*Radio
+	// lost has why radios could not be taken over.
+	lost map[*Radio]error
+	// unread are frames that found no room in TAPs' rings before this worker read them.
+	unread map[*Radio]uint64
+}
 
 // Restore restores the attachments of earlier workers, with the descriptors that the parent held. If the
 // parent has died too, it opens the TAPs in their pods' namespaces. Attachments that are gone are removed;
@@ -27,62 +37,64 @@ func (m *Attachments) Restore(held map[string]int) error {
 	rebooted, err := m.Folder.NewBoot()
 	records, loadErr := state.Load[membership.Attachment](m.Folder, attachmentFiles)
 	err = errors.Join(err, loadErr)
-	var all []*Radio
-	lost := map[*Radio]error{}
+	found := &restart{Attachments: m, lost: map[*Radio]error{}, unread: map[*Radio]uint64{}}
 	for _, r := range records {
-		a := &Radio{Attachment: r, fd: -1}
-		if fd, ok := held[r.ID()]; ok {
-			a.fd = fd
-			delete(held, r.ID())
+		fd, ok := held[r.ID()]
+		if !ok {
+			fd = -1
 		}
-		if takeErr := m.restoreAttachment(a, rebooted); takeErr != nil {
-			lost[a] = takeErr
-		}
-		all = append(all, a)
+		delete(held, r.ID())
+		found.take(podradio.New(r, fd), rebooted)
 	}
-	m.recoverCounters(all)
+	found.recoverCounters()
 	m.Networks.Pause()
-	for _, a := range all {
-		err = errors.Join(err, m.rejoin(a, lost))
+	for _, a := range found.all {
+		err = errors.Join(err, found.rejoin(a))
 	}
 	err = errors.Join(err, m.Networks.Resume())
 	to := clock.Realtime()
 	for id, fd := range held {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
-	m.countUnreadDrops(all, lost)
-	return errors.Join(err, m.recordGaps(all, lost, to), m.Folder.Keep(counterFiles, idsOf(all)...), removeTemporary())
+	found.countUnreadDrops()
+	return errors.Join(err, found.recordGaps(to), m.Folder.Keep(counterFiles, idsOf(found.all)...), removeTemporary())
 }
 
 var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
 
-// restoreAttachment restores an attachment's descriptor and counters.
-func (m *Attachments) restoreAttachment(a *Radio, rebooted bool) error {
-	book, fresh := m.openCountersOf(a.ID())
-	a.Counters = book
+// take restores an attachment's descriptor and counters.
+func (m *restart) take(a *Radio, rebooted bool) {
+	m.all = append(m.all, a)
+	if err := m.tryTake(a, rebooted); err != nil {
+		m.lost[a] = err
+	}
+}
+
+func (m *restart) tryTake(a *Radio, rebooted bool) error {
+	fresh := m.openCounters(a)
 	switch {
 	case rebooted:
 		return errRebooted // another namespace may have the number now
-	case a.fd < 0:
+	case a.Descriptor() < 0:
 		if err := m.adopt(a); err != nil {
 			return err
 		}
 	}
 	if fresh && a.Engine == "" {
-		state, err := m.stateOf(a)
+		state, err := m.interfaces.State(a)
 		if err != nil {
 			return err
 		}
 		a.Counters.Ledger.Reset(state.Traffic)
-		a.Counters.ringDrops = state.RingDrops
+		a.Counters.RingDrops = state.RingDrops
 	}
 	return nil
 }
 
 // recoverCounters counts the earlier worker's frames under way as lost, network by network.
-func (m *Attachments) recoverCounters(all []*Radio) {
+func (m *restart) recoverCounters() {
 	networks := map[string][]*Radio{}
-	for _, a := range all {
+	for _, a := range m.all {
 		if a.Engine == "" { // EMANE's radios do not stop with radiod
 			networks[a.NetworkUID] = append(networks[a.NetworkUID], a)
 		}
@@ -92,43 +104,26 @@ func (m *Attachments) recoverCounters(all []*Radio) {
 		for i, a := range attachments {
 			ledgers[i] = &a.Counters.Ledger
 		}
-		radio.RecoverLedgers(ledgers, func(i int) (radio.Traffic, error) { return m.trafficOf(attachments[i]) })
+		radio.RecoverLedgers(ledgers, func(i int) (radio.Traffic, error) {
+			state, err := m.interfaces.State(attachments[i])
+			return state.Traffic, err
+		})
 	}
-}
-
-// trafficOf returns an attachment's traffic as the kernel counted it.
-func (m *Attachments) trafficOf(a *Radio) (radio.Traffic, error) {
-	state, err := m.stateOf(a)
-	return state.Traffic, err
-}
-
-// stateOf returns the state of an attachment's interface.
-func (m *Attachments) stateOf(a *Radio) (state podnet.State, err error) {
-	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
-	if err != nil {
-		return state, err
-	}
-	defer namespace.Close()
-	err = netns.Do(namespace, func() (err error) {
-		state, err = podnet.Read(a.Link())
-		return err
-	})
-	return state, err
 }
 
 // rejoin joins an attachment again, or removes one that is lost.
-func (m *Attachments) rejoin(a *Radio, lost map[*Radio]error) error {
+func (m *restart) rejoin(a *Radio) error {
 	defer m.LockPod(a.PodUID)()
-	err := lost[a]
+	err := m.lost[a]
 	if err == nil {
 		if err = m.join(a); err == nil {
 			return nil
 		}
-		lost[a] = err
-		return errors.Join(a.restoreError(err), m.remove(a))
+		m.lost[a] = err
+		return errors.Join(restoreError(a, err), m.remove(a))
 	}
 	if errors.Is(err, netns.ErrGone) {
-		if a.fd >= 0 {
+		if a.Descriptor() >= 0 {
 			return m.remove(a)
 		}
 		return errors.Join(m.Networks.Leave(a), m.removeFiles(a))
@@ -136,10 +131,10 @@ func (m *Attachments) rejoin(a *Radio, lost map[*Radio]error) error {
 	m.mu.Lock()
 	m.missing[a.Key()] = &missing{Radio: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
 	m.mu.Unlock()
-	return a.restoreError(err)
+	return restoreError(a, err)
 }
 
-func (a *Radio) restoreError(err error) error {
+func restoreError(a *Radio, err error) error {
 	return fmt.Errorf("restore %s of pod %s: %w", a.Interface, a.PodUID, err)
 }
 
@@ -155,17 +150,12 @@ func (m *Attachments) removeFiles(a *Radio) error {
 	return errors.Join(m.Folder.Remove(attachmentFiles, a.ID()), m.Folder.Remove(counterFiles, a.ID()))
 }
 
-// adopt restores the radio of a record in its pod's namespace, if it is still there.
+// adopt takes over the radio of a record, if it is still there.
 func (m *Attachments) adopt(a *Radio) error {
-	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
-	if err != nil {
+	if err := m.interfaces.Adopt(a, ownerOf(m.instance, a)); err != nil {
 		return err
 	}
-	defer namespace.Close()
-	if err := netns.Do(namespace, func() error { return a.verifyInterface(m.ownerOf(a)) }); err != nil {
-		return err
-	}
-	return m.carrierOf(a).adopt(a, namespace)
+	return m.Folder.Put(attachmentFiles, a.ID(), &a.Attachment)
 }
 
 // removeTemporary removes TAPs that never reached their pods.
@@ -209,23 +199,22 @@ func (m *Attachments) Retry(now time.Time) {
 	}
 	m.mu.Unlock()
 	for _, x := range due {
-		m.retry(x, now)
+		if err := x.retry(m, now); err != nil {
+			m.Log.Error("after a restart", "pod", x.PodUID, "interface", x.Interface, "error", err)
+		}
 	}
 }
 
-func (m *Attachments) retry(x *missing, now time.Time) {
+func (x *missing) retry(m *Attachments, now time.Time) error {
 	defer m.LockPod(x.PodUID)()
-	m.mu.Lock()
-	replaced, member := m.radios[x.Key()] != nil, m.Members.Lists(x.NetworkUID, x.Key())
-	m.mu.Unlock()
 	var err error
 	switch {
-	case replaced: // its files belong to the new one
-		m.clearMissing(x)
-		return
-	case !member:
+	case m.existing(x.Key()) != nil: // its files belong to the new one
+		x.end(m)
+		return nil
+	case !m.Members.Lists(x.NetworkUID, x.Key()):
 		err = fmt.Errorf("%w: no RadioNetwork lists it any more", netns.ErrGone)
-	case x.fd < 0:
+	case x.Descriptor() < 0:
 		err = m.adopt(x.Radio)
 	}
 	if err == nil {
@@ -233,22 +222,29 @@ func (m *Attachments) retry(x *missing, now time.Time) {
 	}
 	switch {
 	case err == nil:
-		m.clearMissing(x)
+		x.end(m)
 		m.Log.Info("restored a radio after a retry", "pod", x.PodUID, "interface", x.Interface)
-		err = m.Record(x.RunUID, []runapi.RadioGap{m.lossEndedGap(x)})
+		to := clock.Realtime()
+		return m.Record(x.RunUID, []runapi.RadioGap{{TimeNanoseconds: to, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.Seen(), ToNanoseconds: to,
+			Reason: x.Interface + " could not be taken up at once after a restart of radiod"}})
 	case errors.Is(err, netns.ErrGone):
-		m.clearMissing(x)
-		err = errors.Join(m.Networks.Leave(x.Radio), m.removeFiles(x.Radio))
+		x.end(m)
+		return errors.Join(m.Networks.Leave(x.Radio), m.removeFiles(x.Radio))
 	default:
-		x.pause = min(2*x.pause, longestRetry)
 		m.mu.Lock()
+		defer m.mu.Unlock()
+		x.pause = min(2*x.pause, longestRetry)
 		x.err, x.next = err, now.Add(x.pause)
-		m.mu.Unlock()
-		err = nil
+		return nil
 	}
-	if err != nil {
-		m.Log.Error("after a restart", "pod", x.PodUID, "interface", x.Interface, "error", err)
-	}
+}
+
+// end removes an attachment from the missing ones.
+func (x *missing) end(m *Attachments) {
+	m.mu.Lock()
+	delete(m.missing, x.Key())
+	m.mu.Unlock()
+	m.Changed(x.NetworkUID)
 }
 
 // Missing describes the attachments of a network that could not be restored yet.
@@ -270,20 +266,6 @@ func (m *Attachments) Seen() int64 {
 	return m.lastWorkerSeen
 }
 
-// clearMissing removes an attachment from the missing ones.
-func (m *Attachments) clearMissing(x *missing) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.missing, x.Key())
-	m.Changed(x.NetworkUID)
-}
-
-func (m *Attachments) lossEndedGap(x *missing) runapi.RadioGap {
-	now := clock.Realtime()
-	return runapi.RadioGap{TimeNanoseconds: now, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.Seen(), ToNanoseconds: now,
-		Reason: x.Interface + " could not be taken up at once after a restart of radiod"}
-}
-
 // The kinds of RadioGap.
 const (
 	gapRestarted = "radiodRestarted"
@@ -293,13 +275,13 @@ const (
 // recordGaps records the time without radio between the last worker and this one, for every run with
 // attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
 // worker.
-func (m *Attachments) recordGaps(all []*Radio, lost map[*Radio]error, to int64) (failed error) {
+func (m *restart) recordGaps(to int64) (failed error) {
 	from := m.Seen()
 	if from == 0 {
 		from = to
 	}
 	byRun := map[string][]*Radio{}
-	for _, a := range all {
+	for _, a := range m.all {
 		if a.RunUID != "" {
 			byRun[a.RunUID] = append(byRun[a.RunUID], a)
 		}
@@ -307,22 +289,22 @@ func (m *Attachments) recordGaps(all []*Radio, lost map[*Radio]error, to int64) 
 	for uid, attachments := range byRun {
 		gap := runapi.RadioGap{TimeNanoseconds: to, Gap: gapRestarted, FromNanoseconds: from, ToNanoseconds: to}
 		gaps := []runapi.RadioGap{}
-		unread := uint64(0)
+		drops := uint64(0)
 		for _, a := range attachments {
-			gap.FramesLost += a.Counters.unreportedLosses()
-			unread += a.unreadDrops
-			if err := lost[a]; err != nil {
+			gap.FramesLost += a.Counters.UnreportedLosses()
+			drops += m.unread[a]
+			if err := m.lost[a]; err != nil {
 				gaps = append(gaps, runapi.RadioGap{TimeNanoseconds: to, Gap: gapLost, Node: a.Member.Node, FromNanoseconds: from,
 					Reason: fmt.Sprintf("%s after a restart of radiod: %v", a.Interface, err)})
 			}
 		}
-		gap.Reason = restartReason(unread)
+		gap.Reason = restartReason(drops)
 		if err := m.Record(uid, append([]runapi.RadioGap{gap}, gaps...)); err != nil {
 			failed = err
 			continue
 		}
 		for _, a := range attachments {
-			a.Counters.reported += a.Counters.unreportedLosses()
+			a.Counters.Reported += a.Counters.UnreportedLosses()
 		}
 	}
 	return failed
@@ -340,17 +322,14 @@ func restartReason(unread uint64) string {
 
 // countUnreadDrops counts the frames that found no room in TAPs' rings since an earlier worker was last seen. They
 // belong to the restart and are not overload.
-func (m *Attachments) countUnreadDrops(all []*Radio, lost map[*Radio]error) {
-	for _, a := range all {
-		if lost[a] != nil || a.Engine != "" {
+func (m *restart) countUnreadDrops() {
+	for _, a := range m.all {
+		if m.lost[a] != nil || a.Engine != "" {
 			continue
 		}
-		before := a.Counters.ringDrops
-		if namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace); err == nil {
-			m.readRingsIn(namespace, []*Radio{a})
-			_ = namespace.Close() // nothing was written
-		}
-		a.unreadDrops = a.Counters.ringDrops - before
-		a.Counters.ringRestarted += a.unreadDrops
+		before := a.Counters.RingDrops
+		m.interfaces.ReadRing(a)
+		m.unread[a] = a.Counters.RingDrops - before
+		a.Counters.RingRestarted += m.unread[a]
 	}
 }

@@ -3,11 +3,9 @@ package attach
 import (
 	"cmp"
 	"maps"
-	"os"
 	"slices"
 
 	"vignette.dev/vignette/internal/radiod/netns"
-	"vignette.dev/vignette/internal/radiod/podnet"
 )
 
 // podsPerRingRead is how many pods' namespaces are read at a time. All of hundreds would take a tenth of a
@@ -28,7 +26,7 @@ func (m *Attachments) ReadRings() {
 	order = nextInRotation(order, &m.nextRing, podsPerRingRead)
 	m.mu.Unlock()
 	for _, identity := range order {
-		m.readRings(identity, pods[identity])
+		m.interfaces.ReadRings(identity, pods[identity])
 	}
 }
 
@@ -40,41 +38,4 @@ func nextInRotation[T any](all []T, turn *int, most int) (next []T) {
 		*turn++
 	}
 	return next
-}
-
-// readRings reads the rings of one pod. A pod that cannot be read is about to be removed.
-func (m *Attachments) readRings(identity netns.Identity, attachments []*Radio) {
-	namespace, err := m.Finder.Find(attachments[0].NamespacePath, identity)
-	if err != nil {
-		return
-	}
-	defer namespace.Close()
-	m.readRingsIn(namespace, attachments)
-}
-
-// readRingAtEnd reads the drops of a TAP's ring before its end, if its namespace is at its path. Searching
-// for it would take long when hundreds go at once.
-func (m *Attachments) readRingAtEnd(a *Radio) {
-	if namespace := m.Finder.At(a.NamespacePath, a.Namespace); namespace != nil {
-		defer namespace.Close()
-		m.readRingsIn(namespace, []*Radio{a})
-	}
-}
-
-func (m *Attachments) readRingsIn(namespace *os.File, attachments []*Radio) {
-	states := make([]podnet.State, len(attachments))
-	_ = netns.Do(namespace, func() error {
-		for i, a := range attachments {
-			if state, err := podnet.Read(a.Link()); err == nil {
-				states[i] = state
-			}
-		}
-		return nil
-	})
-	for i, a := range attachments {
-		a.Counters.setRingDrops(states[i].RingDrops)
-		if states[i].Index == a.Index {
-			a.traffic.Store(&states[i].Traffic)
-		}
-	}
 }

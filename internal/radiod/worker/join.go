@@ -6,14 +6,14 @@ import (
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
-	"vignette.dev/vignette/internal/radiod/attach"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Join implements attach.Networks.
-func (m *Networks) Join(r *attach.Radio) error {
+func (m *Networks) Join(r *podradio.Radio) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[r.NetworkUID]
@@ -64,7 +64,7 @@ func (n *network) attachPort(a *attachment) error {
 }
 
 // Leave implements attach.Networks.
-func (m *Networks) Leave(r *attach.Radio) error {
+func (m *Networks) Leave(r *podradio.Radio) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[r.NetworkUID]
@@ -90,7 +90,7 @@ func (m *Networks) Leave(r *attach.Radio) error {
 }
 
 // Release implements attach.Networks.
-func (m *Networks) Release(r *attach.Radio) {
+func (m *Networks) Release(r *podradio.Radio) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := m.networks[r.NetworkUID]; n != nil {

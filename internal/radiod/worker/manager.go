@@ -25,6 +25,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/metrics"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/queues"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/routers"
@@ -41,7 +42,7 @@ type Options struct {
 	StateDirectory string
 	// Radio carries the frames of networks without EMANE.
 	Radio  *driver.Driver
-	Keeper attach.Keeper
+	Keeper podradio.Keeper
 	Finder netns.Finder
 	Log    *slog.Logger
 	// Scenarios has compiled scenarios; nil without a server.

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 
 	"vignette.dev/vignette/internal/radio/driver"
-	"vignette.dev/vignette/internal/radiod/attach"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -81,7 +81,7 @@ type network struct {
 
 // attachment is one member's radio in its network.
 type attachment struct {
-	*attach.Radio
+	*podradio.Radio
 	port *driver.Port
 	tap  *capture.Tap
 	// slots of the radio when it was detached, because its model then forgets them.

@@ -1,4 +1,4 @@
-package attach
+package podradio
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ type carrier interface {
 }
 
 // carrierOf returns an attachment's carrier, by its network's engine.
-func (m *Attachments) carrierOf(a *Radio) carrier {
+func (m *Interfaces) carrierOf(a *Radio) carrier {
 	if a.Engine == v1alpha1.EngineEMANE {
 		return veths{m}
 	}
@@ -37,7 +37,7 @@ func (m *Attachments) carrierOf(a *Radio) carrier {
 }
 
 // taps are the radios that radiod's own engine serves.
-type taps struct{ *Attachments }
+type taps struct{ *Interfaces }
 
 func (m taps) put(a *Radio, i podnet.Interface, namespace *os.File) error {
 	fd, temporary, err := tap.Create()
@@ -61,19 +61,19 @@ func (m taps) adopt(a *Radio, namespace *os.File) error {
 		return err
 	}
 	a.Pinned = true
-	return errors.Join(m.Folder.Put(attachmentFiles, a.ID(), &a.Attachment), m.Keeper.Hold(a.ID(), a.fd))
+	return m.Keeper.Hold(a.ID(), a.fd)
 }
 
 // destroy closes the TAP, which vanishes with its last descriptor.
 func (m taps) destroy(a *Radio) error {
-	if a.fd < 0 || !m.mayClose(a) {
+	if a.fd < 0 || !a.mayClose() {
 		return nil
 	}
 	return errors.Join(tap.Destroy(a.fd), m.Keeper.Drop(a.ID()))
 }
 
 func (m taps) release(a *Radio) {
-	if m.mayClose(a) {
+	if a.mayClose() {
 		_ = unix.Close(a.fd)
 	}
 }
@@ -98,7 +98,7 @@ const temporaryVeth = "vgveth0"
 // veths are the radios whose other ends are in a pod of EMANE, which carries the frames. An attachment's
 // counters are the last ones that its process reported. They are kept in its counter file, because the
 // process counts from its own start.
-type veths struct{ *Attachments }
+type veths struct{ *Interfaces }
 
 func (m veths) put(a *Radio, i podnet.Interface, namespace *os.File) error {
 	if err := veth.Create(namespace, temporaryVeth, veth.ParkedName(a.ID()), i); err != nil {

@@ -1,4 +1,4 @@
-package attach
+package podradio
 
 import (
 	"errors"
@@ -7,28 +7,13 @@ import (
 	"os"
 	"strconv"
 
-	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/vmnic"
-	"vignette.dev/vignette/internal/radiod/wire"
-	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // eth0 is the name that container runtimes give a pod's first interface; KubeVirt relies on it.
 const eth0 = "eth0"
-
-// memberFor returns the member of a request of the runtime. KubeVirt chooses the names of a virtual machine's
-// interfaces. The configuration then names the network. The launcher's UID still proves that the machine is a member.
-func (m *Attachments) memberFor(request *wire.Request) (*v1alpha1.RadioNetwork, *v1alpha1.Member) {
-	if n, member := m.Members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Interface}); member != nil {
-		return n, member
-	}
-	if n, member := m.Members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Network}); member != nil && member.Runtime == v1alpha1.RuntimeVM {
-		return n, member
-	}
-	return nil, nil
-}
 
 // prepareGuest inspects a launcher's namespace before the radio is made.
 func (a *Radio) prepareGuest() error {
@@ -60,7 +45,7 @@ func (a *Radio) createGuest(i podnet.Interface, namespace *os.File) error {
 
 // destroyGuest removes QEMU's TAP, unless QEMU still has it open. If the runtime has released the namespace,
 // the TAP goes with it.
-func (m *Attachments) destroyGuest(a *Radio) error {
+func (m *Interfaces) destroyGuest(a *Radio) error {
 	if a.Guest == nil || a.Guest.Index == 0 {
 		return nil
 	}
