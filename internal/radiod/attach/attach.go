@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -73,13 +74,16 @@ const (
 // Radio is one attachment.
 type Radio = podradio.Radio
 
+// refusalInterval between two log lines about the same pod and interface.
+const refusalInterval = time.Minute
+
 // Attachments of this host.
 type Attachments struct {
 	Options
 	interfaces *podradio.Interfaces
 	instance   string               // of the state folder
 	took       prometheus.Histogram // how long attachments took
-	refused    refusalLog
+	refused    *cache.Expiring      // requests whose refusal was logged lately
 
 	mu             sync.Mutex // protects the rest; never held while the kernel sets up interfaces
 	radios         map[membership.Key]*Radio
@@ -112,7 +116,7 @@ func New(o Options) (*Attachments, error) {
 	}
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "vignette_radio_attach_seconds", Help: "Time to attach a pod to a radio network.",
 		Buckets: []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}})
-	m := &Attachments{Options: o, instance: instance, took: took, radios: map[membership.Key]*Radio{}, missing: map[membership.Key]*missing{}}
+	m := &Attachments{Options: o, instance: instance, took: took, refused: cache.NewExpiring(), radios: map[membership.Key]*Radio{}, missing: map[membership.Key]*missing{}}
 	m.interfaces = &podradio.Interfaces{Options: podradio.Options{Keeper: o.Keeper, Finder: o.Finder, Rules: o.Rules, Indexes: m.indexes, Log: o.Log}}
 	return m, nil
 }
@@ -150,8 +154,12 @@ func (m *Attachments) Serve(request wire.Request, namespace *os.File) wire.Answe
 	}
 	if err != nil {
 		answer.Error = err.Error()
-		if answer.Retry && !m.refused.shouldLog(membership.Key{PodUID: request.PodUID, Interface: request.Interface}) {
-			return answer // the plugin repeats it several times a second
+		if answer.Retry { // the plugin repeats it several times a second
+			key := membership.Key{PodUID: request.PodUID, Interface: request.Interface}
+			if _, logged := m.refused.Get(key); logged {
+				return answer
+			}
+			m.refused.Set(key, nil, refusalInterval)
 		}
 		m.Log.Warn("request of the CNI plugin failed", "command", request.Command, "pod", request.PodUID,
 			"namespace", request.PodNamespace, "name", request.PodName, "interface", request.Interface, "error", err)
@@ -395,33 +403,4 @@ func (m *Attachments) Close() {
 		m.interfaces.Release(a)
 	}
 	m.radios = map[membership.Key]*Radio{}
-}
-
-// refusalLog remembers which refusals were logged lately.
-type refusalLog struct {
-	mu     sync.Mutex
-	logged map[membership.Key]time.Time
-}
-
-// refusalInterval between two log lines about the same pod and interface.
-const refusalInterval = time.Minute
-
-// shouldLog reports whether no such refusal was logged lately, and records it.
-func (r *refusalLog) shouldLog(key membership.Key) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	if now.Sub(r.logged[key]) < refusalInterval {
-		return false
-	}
-	if r.logged == nil {
-		r.logged = map[membership.Key]time.Time{}
-	}
-	for old, at := range r.logged {
-		if now.Sub(at) >= refusalInterval {
-			delete(r.logged, old)
-		}
-	}
-	r.logged[key] = now
-	return true
 }

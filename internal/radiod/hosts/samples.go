@@ -158,12 +158,7 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (h *Hosts) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{hostReachable, hostOffset, hostUncertainty, hostTrip, hostSent, hostNotSent, hostReceived, hostLate,
-		hostUnusable, hostMissing, hostRejected} {
-		to <- d
-	}
-}
+func (h *Hosts) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(h, to) }
 
 // Collect implements prometheus.Collector.
 func (h *Hosts) Collect(to chan<- prometheus.Metric) {

@@ -59,14 +59,7 @@ type Collector struct {
 }
 
 // Describe implements prometheus.Collector.
-func (c Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{framesSent, bytesSent, framesReceived, bytesReceived, framesCorrupted, drops, queueFrames,
-		delaySeconds, latenessSeconds, queueClass, slotsUsed, slotsMissed, slotLateness, linkSINR, linkPathloss, linkHeard, linkMissed,
-		linksHeard, stepsTotal, stepsLate, routingPacketsSent, routingBytesSent, routingPacketsReceived, routingBytesReceived, routingSendErrors,
-		routingRoutes, routingNeighbours} {
-		to <- d
-	}
-}
+func (c Collector) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, to) }
 
 // Collect implements prometheus.Collector.
 func (c Collector) Collect(to chan<- prometheus.Metric) {

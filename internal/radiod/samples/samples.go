@@ -108,24 +108,14 @@ func (s *Sampler) Run(ctx context.Context) error {
 // Sample writes everything that is written once a second.
 func (s *Sampler) Sample() {
 	s.Source.ReadRings()
-	counted := s.Source.Counters(true)
-	if err := s.sample(clock.Realtime(), counted); err != nil {
-		s.Log.Error("write radio samples", "error", err)
-	}
-	if err := s.sampleLate(clock.Realtime(), counted, s.Source.LateIntervals()); err != nil {
-		s.Log.Error("write lateness of the radio", "error", err)
-	}
-	if err := s.sampleCaptures(clock.Realtime()); err != nil {
-		s.Log.Error("write samples of captures", "error", err)
-	}
-	if err := s.sampleRoutes(clock.Realtime()); err != nil {
-		s.Log.Error("write nodes' routes", "error", err)
-	}
-	if err := s.sampleStolen(clock.Realtime()); err != nil {
-		s.Log.Error("write stolen time", "error", err)
-	}
-	if err := s.sampleLoad(clock.Realtime()); err != nil {
-		s.Log.Error("write the host's load", "error", err)
+	counted, now := s.Source.Counters(true), clock.Realtime()
+	for what, err := range map[string]error{
+		"radio samples": s.sample(now, counted), "lateness of the radio": s.sampleLate(now, counted, s.Source.LateIntervals()),
+		"samples of captures": s.sampleCaptures(now), "nodes' routes": s.sampleRoutes(now), "stolen time": s.sampleStolen(now), "the host's load": s.sampleLoad(now),
+	} {
+		if err != nil {
+			s.Log.Error("write "+what, "error", err)
+		}
 	}
 }
 
