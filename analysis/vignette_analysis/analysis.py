@@ -7,6 +7,7 @@ import polars as pl
 
 from . import (
     agents,
+    bursts,
     captures,
     clocks,
     display,
@@ -54,6 +55,8 @@ class Analysis:
     sequences: pl.DataFrame
     order: pl.DataFrame
     age: pl.DataFrame
+    # How long bursts of publishers that wait for their connection took: see bursts.BURSTS.
+    bursts: pl.DataFrame
     # Positions, links and routes of the nodes: see surroundings.Surroundings.
     positions: pl.DataFrame
     links: pl.DataFrame
@@ -111,6 +114,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     between = grouppairs.compute(run, matching, asked, gaps)
     late = lateness.Lateness()
     agents.examine(run, gaps, late)
+    bursting = bursts.compute(run, matching, late)
     log = radiolog.read(run, gaps)
     networks, sampled = radio.examine(run, log, gaps)
     hosts.examine(run, log, gaps, late)
@@ -139,6 +143,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "groups": computed.groups or None,
         "publishers": computed.publishers or None,
         **({"pairs": between} if between else {}),
+        **({"bursts": bursts.summarise(bursting)} if bursting.height else {}),
         **({"picture": pictured.results} if pictured.results else {}),
         "networks": networks or None,
         "gaps": merged(gaps.found),
@@ -157,6 +162,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         sequences=flowing.sequences,
         order=flowing.order,
         age=flowing.age,
+        bursts=bursting,
         positions=around.positions,
         links=around.links,
         hops=around.hops,

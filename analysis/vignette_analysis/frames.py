@@ -108,6 +108,18 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
             "maxSeconds": "greatest age, s; null where nothing was received",
         },
     ),
+    "bursts": (
+        "a publisher that waits for its connection, and a subscriber of its messages",
+        {
+            **_PAIR,
+            "publisherProtocol": "protocol of the publisher",
+            "subscriberProtocol": "protocol of the subscriber",
+            "messages": "messages that the subscriber expects",
+            "received": "of these, received",
+            "connectedSeconds": "from the publisher's start to its first message, s",
+            "seconds": "from the publisher's start to the last message received, s; null where one is missing",
+        },
+    ),
     "positions": (
         "a change of a node's position",
         {

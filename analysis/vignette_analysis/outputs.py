@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import latex, plots, report, safe, summary
+from . import bursts, latex, plots, report, safe, summary
 from .analysis import Analysis
 from .figures import KINDS, QUANTILES
 from .gaps import OUTAGES
@@ -34,6 +34,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         ("sequences", analysis.sequences, ()),
         ("order", analysis.order, ()),
         ("age", analysis.age, ()),
+        ("bursts", analysis.bursts, ()),
         ("positions", analysis.positions, ("ts",)),
         ("links", analysis.links, ("ts",)),
         ("hops", analysis.hops, ("ts",)),
@@ -218,7 +219,7 @@ def tables(results: dict, plan: dict | None = None) -> str:
     widths = _widths([_HEADER, *groups, *publishers])
     lines += _table("Deliveries by group (delays in seconds)", _HEADER, groups, widths)
     lines += _table("Deliveries by publisher (delays in seconds)", _HEADER, publishers, widths)
-    lines += _pair_lines(results) + _request_lines(results) + _picture_lines(results)
+    lines += _pair_lines(results) + _request_lines(results) + _burst_lines(results) + _picture_lines(results)
     for network in results["networks"] or []:
         rate = network.get("bytesPerSecond")
         lines.append(f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent"))
@@ -243,6 +244,14 @@ def _request_lines(results: dict) -> list[str]:
         return []
     rows = [[name, *summary.request_cells(entry)] for name, entry in summary.requests(results)]
     return _sized("Requests by group, pair of groups and publisher (response times in seconds)", ["", *summary.REQUEST_HEADER], rows)
+
+
+def _burst_lines(results: dict) -> list[str]:
+    """The times of bursts by protocols; nothing if no publisher waited for its connection."""
+    if "bursts" not in results:
+        return []
+    header, rows = bursts.matrix(results["bursts"])
+    return _sized("Time of a burst by protocols of publisher and subscriber (seconds from the publisher's start)", header, rows)
 
 
 def _picture_lines(results: dict) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import picture
+from . import bursts, picture
 from .analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis
 from .figures import KINDS
 from .requests import SCHEMA
@@ -28,7 +28,7 @@ def load(directory: str | Path) -> Analysis:
     folder = run.directory / FOLDER
     results = _results(folder / RESULTS_FILE)
     # Earlier results have fewer tables.
-    later = {"requests": SCHEMA, "reports": picture.REPORTS, "picture": picture.PAIRS, "picture_times": picture.TIMES}
+    later = {"requests": SCHEMA, "bursts": bursts.BURSTS, "reports": picture.REPORTS, "picture": picture.PAIRS, "picture_times": picture.TIMES}
     lacking = {name for name in later if name not in results and not (folder / f"{name.replace('_', '-')}.parquet").exists()}
     names = [field.name for field in dataclasses.fields(Analysis) if field.type is pl.DataFrame and field.name not in lacking]
     frames = {name: _read(folder, name) for name in names}

@@ -27,6 +27,8 @@ type Results struct {
 	// Pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than MaxPairs, and in
 	// older results.
 	Pairs []PairResult `json:"pairs,omitempty"`
+	// Bursts are the times of bursts by protocols. Absent unless publishers wait for their connection (phase: connected), and in older results.
+	Bursts []BurstResult `json:"bursts,omitempty"`
 	// Picture compares reported positions with true ones. Absent if no message reports a position, and in older results.
 	Picture  *PictureResult  `json:"picture,omitempty"`
 	Networks []NetworkResult `json:"networks"`
@@ -41,6 +43,20 @@ type Results struct {
 	RerunOf string `json:"rerunOf,omitempty"`
 	// BasedOn is the UID of the run whose spec was changed to make this one.
 	BasedOn string `json:"basedOn,omitempty"`
+}
+
+// BurstResult is how long bursts took from publishers of one protocol to subscribers of another.
+type BurstResult struct {
+	PublisherProtocol  string `json:"publisherProtocol"`
+	SubscriberProtocol string `json:"subscriberProtocol"`
+	// Bursts is the number of pairs of publisher and subscriber, and Messages that of their messages.
+	Bursts   int64 `json:"bursts"`
+	Messages int64 `json:"messages"`
+	Received int64 `json:"received"`
+	// ConnectedSeconds from a publisher's start to its first message, and Seconds to the arrival of its last one, on average. Seconds is null
+	// if a message is missing.
+	ConnectedSeconds float64  `json:"connectedSeconds"`
+	Seconds          *float64 `json:"seconds"`
 }
 
 // PictureResult is how old and how far off the positions were that subscribers had of other nodes.

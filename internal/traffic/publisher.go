@@ -13,8 +13,10 @@ import (
 // timetable's offset, independent of earlier messages.
 type publisher struct {
 	firstAfterSeconds float64
-	entity            string
-	timetable         timetable
+	// afterConnection makes the start that of the first connection.
+	afterConnection bool
+	entity          string
+	timetable       timetable
 	// adapt adapts the period to the radio; nil for a fixed rate.
 	adapt    *adaptation
 	client   transport.Client
@@ -37,6 +39,14 @@ func (p *publisher) due(number int64) (time.Time, bool) {
 // run publishes from message number on until ctx or the messages end. A message whose time has passed is sent at once; none
 // is left out.
 func (p *publisher) run(ctx context.Context, number int64) {
+	if p.afterConnection {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.recorder.connectedOnce:
+			p.start = p.now()
+		}
+	}
 	if p.adapt != nil {
 		p.runAdapted(ctx, number)
 		return

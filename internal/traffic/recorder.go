@@ -28,10 +28,13 @@ type recorder struct {
 	// broker of the last connection; ended: connections no longer matter.
 	broker string
 	ended  bool
+	// connectedOnce is closed when a connection has begun for the first time.
+	connectedOnce chan struct{}
 }
 
 func newRecorder(instance, entity string, log *messagelog.Writer, m *metrics, warn func(string)) *recorder {
-	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string]*byte{}, ids: map[*byte]string{}}
+	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string]*byte{}, ids: map[*byte]string{},
+		connectedOnce: make(chan struct{})}
 }
 
 func (r *recorder) record(at time.Time, status messagelog.Status, id, topic string, bytes int) messagelog.Record {
@@ -136,6 +139,9 @@ func (r *recorder) connection(up bool, reason string) {
 	r.up, r.reported = up, reason
 	broker, ended := r.broker, r.ended
 	if up {
+		if r.broker == "" {
+			close(r.connectedOnce)
+		}
 		broker = cmp.Or(reason, noBroker)
 		r.broker = broker
 	}

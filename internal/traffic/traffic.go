@@ -102,7 +102,7 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	}
 	_, size := table.largest()
 	warnOfSize(config.Publish.Payload, size, warn)
-	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
+	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, afterConnection: config.Publish.AfterConnection, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
 		sleep: clock.SleepUntil, now: time.Now, adapt: newAdaptation(config.Publish, warn)}
 	last, err := messagelog.LastTriggered(config.Entity)
 	if err != nil {
@@ -117,9 +117,9 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 // warnOfSize warns of messages that long names make larger than the published ones.
 func warnOfSize(kind string, size int, warn func(string)) {
 	switch {
-	case kind == "geojson" && size > geojson.MaxBytes:
+	case strings.HasPrefix(kind, "geojson") && size > geojson.MaxBytes:
 		warn(fmt.Sprintf("geojson messages have up to %d bytes, more than the published %d: country, unit and entity have long names", size, geojson.MaxBytes))
-	case kind == "nffi" && size > nffi.MaxBytes:
+	case (kind == "nffi" || kind == "nffi-long") && size > nffi.MaxBytes:
 		warn(fmt.Sprintf("nffi messages have up to %d bytes, more than the published %d: country, unit and entity have long names", size, nffi.MaxBytes))
 	}
 }

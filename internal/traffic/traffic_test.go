@@ -217,6 +217,24 @@ func checkDeliveries(t *testing.T, p, s *runner) {
 	}
 }
 
+func TestAPublisherMayWaitForItsConnection(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t)
+	b.kill()
+	config := publisherOf(b.address(), "PRT-S009", "3.1.1", 0)
+	config.Publish = &trafficconfig.Publish{Topic: "/t", Pattern: "0.0 ON 1 PERIODIC [100000 255] COUNT 10", AfterConnection: true}
+	p := run(t, config)
+	time.Sleep(300 * time.Millisecond)
+	if early := p.records(messagelog.Triggered); len(early) > 0 {
+		t.Fatalf("%d messages without a connection; want none before it", len(early))
+	}
+	b.start()
+	waitFor(t, "10 messages", func() bool { return len(p.records(messagelog.Sent)) == 10 })
+	if got := len(p.records(messagelog.Triggered)); got != 10 {
+		t.Errorf("%d messages were due; want 10, and each of them sent", got)
+	}
+}
+
 func TestASubscriberGetsMessagesAfterTheBrokerWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"3.1.1", "5"} {

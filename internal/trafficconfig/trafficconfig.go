@@ -57,6 +57,8 @@ type Publish struct {
 	// FirstAfterSeconds is lead and phase: the time from the instance's start to its first message.
 	// The operator draws the phase, from 0 to less than PeriodSeconds.
 	FirstAfterSeconds float64 `json:"firstAfterSeconds"`
+	// AfterConnection counts that time from the first connection instead of the instance's start.
+	AfterConnection bool `json:"afterConnection,omitempty"`
 }
 
 // Message is one message of a script.
@@ -105,6 +107,8 @@ type Config struct {
 	Broadcast string `json:"broadcast,omitempty"`
 	// Interface is the interface of brokerless protocols and PGM.
 	Interface string `json:"interface,omitempty"`
+	// SignatureKey of MQTT/UDP signs messages, and accepts only those signed with it; empty for no signatures.
+	SignatureKey string `json:"signatureKey,omitempty"`
 
 	Publish   *Publish   `json:"publish,omitempty"`
 	Subscribe *Subscribe `json:"subscribe,omitempty"`

@@ -234,7 +234,7 @@ type Kind interface {
 // Phase is the time of the first message of the i-th instance, from 0, after its start and lead, in seconds. It is less than the period.
 func Phase(site Site, phase v1alpha1.Phase, periodSeconds float64, i int) float64 {
 	switch phase {
-	case v1alpha1.PhaseAligned:
+	case v1alpha1.PhaseAligned, v1alpha1.PhaseConnected:
 		return 0
 	case v1alpha1.PhaseSpread:
 		// In the middle of its share, because at the start itself no client is connected yet.

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import asked, charts, delays, figures, freshness, incidents, mapping, pictured, radios, record, traffic, words
+from . import asked, bursting, charts, delays, figures, freshness, incidents, mapping, pictured, radios, record, traffic, words
 from .parts import Section, Text
 
 NAME = "report.html"
@@ -27,6 +27,7 @@ SECTIONS: dict[str, Callable[[Analysis, Gaps], Section | None]] = {
     "late": lambda analysis, _: record.late(analysis),
     "delays": lambda analysis, _: delays.section(analysis),
     "requests": lambda analysis, _: asked.section(analysis),
+    "bursts": lambda analysis, _: bursting.section(analysis),
     "losses": lambda analysis, _: delays.losses(analysis),
     "freshness": lambda analysis, _: freshness.section(analysis),
     "picture": lambda analysis, _: pictured.section(analysis),

@@ -326,7 +326,7 @@ export interface components {
                                      * @description phase of the first message within the period.
                                      * @enum {string}
                                      */
-                                    phase?: "random" | "spread" | "aligned";
+                                    phase?: "random" | "spread" | "aligned" | "connected";
                                     /** @description to is the node or group that each message goes to, or all. */
                                     to: string;
                                 };
@@ -502,15 +502,15 @@ export interface components {
                                     /** @description mgen is a script of ON, MOD and OFF events, such as "0.0 ON 1 POISSON [2.5 200]", with the patterns PERIODIC, POISSON, JITTER and BURST, and COUNT. Its times count from the app's start and lead. Protocol, topic and broker are the publisher's own: the script has no DST and no reception events. */
                                     mgen?: string;
                                 };
-                                /** @description payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes; the default), nffi (an NFFI XML track, 880 to 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+                                /** @description payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
                                 payload?: string;
                                 /** @description period between two messages of one publisher, 1ms or more. Give either period or pattern. */
                                 period?: string;
                                 /**
-                                 * @description phase of the first message within the period.
+                                 * @description phase of the first message within the period; connected: lead and pattern count from the moment at which the publisher has connected, and results have the time from its start to the arrival of its last message.
                                  * @enum {string}
                                  */
-                                phase?: "random" | "spread" | "aligned";
+                                phase?: "random" | "spread" | "aligned" | "connected";
                                 /**
                                  * @description protocol to publish with.
                                  * @enum {string}
@@ -528,6 +528,8 @@ export interface components {
                                  * @enum {string}
                                  */
                                 session?: "Auto" | "Clean" | "Persistent";
+                                /** @description signatureKey signs the messages; for mqtt-udp. It is no secret. Without it messages are not signed. */
+                                signatureKey?: string;
                                 /** @description to is the broker: an app's name (the one on the same node, else the only one in the experiment) or node/app. */
                                 to?: string;
                                 /** @description topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced. */
@@ -647,6 +649,8 @@ export interface components {
                                  * @enum {string}
                                  */
                                 session?: "Auto" | "Clean" | "Persistent";
+                                /** @description signatureKey accepts only messages that are signed with it; for mqtt-udp. Without it all are accepted. */
+                                signatureKey?: string;
                                 /** @description sleep is how long the client sleeps before it fetches the messages that the gateway keeps for it; for mqtt-sn. Without it the client is always awake. */
                                 sleep?: string;
                                 /** @description to is the broker: an app's name (the one on the same node, else the only one in the experiment) or node/app. The app's publisher, if it has one, uses the same broker. */
@@ -1786,7 +1790,7 @@ export interface components {
                              * @description phase of the first message within the period.
                              * @enum {string}
                              */
-                            phase?: "random" | "spread" | "aligned";
+                            phase?: "random" | "spread" | "aligned" | "connected";
                             /** @description to is the node or group that each message goes to, or all. */
                             to: string;
                         };
@@ -1962,15 +1966,15 @@ export interface components {
                             /** @description mgen is a script of ON, MOD and OFF events, such as "0.0 ON 1 POISSON [2.5 200]", with the patterns PERIODIC, POISSON, JITTER and BURST, and COUNT. Its times count from the app's start and lead. Protocol, topic and broker are the publisher's own: the script has no DST and no reception events. */
                             mgen?: string;
                         };
-                        /** @description payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes; the default), nffi (an NFFI XML track, 880 to 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+                        /** @description payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
                         payload?: string;
                         /** @description period between two messages of one publisher, 1ms or more. Give either period or pattern. */
                         period?: string;
                         /**
-                         * @description phase of the first message within the period.
+                         * @description phase of the first message within the period; connected: lead and pattern count from the moment at which the publisher has connected, and results have the time from its start to the arrival of its last message.
                          * @enum {string}
                          */
-                        phase?: "random" | "spread" | "aligned";
+                        phase?: "random" | "spread" | "aligned" | "connected";
                         /**
                          * @description protocol to publish with.
                          * @enum {string}
@@ -1988,6 +1992,8 @@ export interface components {
                          * @enum {string}
                          */
                         session?: "Auto" | "Clean" | "Persistent";
+                        /** @description signatureKey signs the messages; for mqtt-udp. It is no secret. Without it messages are not signed. */
+                        signatureKey?: string;
                         /** @description to is the broker: an app's name (the one on the same node, else the only one in the experiment) or node/app. */
                         to?: string;
                         /** @description topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced. */
@@ -2107,6 +2113,8 @@ export interface components {
                          * @enum {string}
                          */
                         session?: "Auto" | "Clean" | "Persistent";
+                        /** @description signatureKey accepts only messages that are signed with it; for mqtt-udp. Without it all are accepted. */
+                        signatureKey?: string;
                         /** @description sleep is how long the client sleeps before it fetches the messages that the gateway keeps for it; for mqtt-sn. Without it the client is always awake. */
                         sleep?: string;
                         /** @description to is the broker: an app's name (the one on the same node, else the only one in the experiment) or node/app. The app's publisher, if it has one, uses the same broker. */

@@ -626,6 +626,18 @@ export interface components {
             /** @description remotePrefix of the topics at the other broker, likewise. */
             remotePrefix?: string;
         };
+        /** @description BurstResult is how long bursts took from publishers of one protocol to subscribers of another. */
+        BurstResult: {
+            publisherProtocol: string;
+            subscriberProtocol: string;
+            /** @description bursts is the number of pairs of publisher and subscriber, and messages that of their messages. */
+            bursts: number;
+            messages: number;
+            received: number;
+            /** @description connectedSeconds from a publisher's start to its first message, and seconds to the arrival of its last one, on average. seconds is null if a message is missing. */
+            connectedSeconds: number;
+            seconds: number | null;
+        };
         /** @description CaptureSample is the state of a capture at one node's radio, about once a second while it changes, and at its end; counters since the capture began. */
         CaptureSample: {
             ts: number;
@@ -1568,13 +1580,15 @@ export interface components {
             qos?: number;
             /** @description retain makes the broker keep the last message of each topic for later subscribers; for mqtt and mqtt-sn. */
             retain?: boolean;
+            /** @description signatureKey signs the messages; for mqtt-udp. It is no secret. Without it messages are not signed. */
+            signatureKey?: string;
             /** @description session of the client at the broker; for mqtt and mqtt-sn. */
             session?: string;
             /** @description adaptRate slows the publisher down while the radio has frames waiting. By default it does not. */
             adaptRate?: components["schemas"]["RateAdaptation"];
             /** @description topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced. */
             topic?: string;
-            /** @description payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes; the default), nffi (an NFFI XML track, 880 to 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+            /** @description payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
             payload?: string;
             /** @description encoding of payload geojson (json, the default, or cbor) or nffi (xml, the default, exi or exi-schemaless). */
             encoding?: string;
@@ -1588,7 +1602,7 @@ export interface components {
             pattern?: components["schemas"]["Pattern"];
             /** @description lead is the time from the start to the period of the first message. A publisher connects at its start. Give it and its subscribers enough time to connect, or the first messages reach nobody. */
             lead?: string;
-            /** @description phase of the first message within the period. */
+            /** @description phase of the first message within the period; connected: lead and pattern count from the moment at which the publisher has connected, and results have the time from its start to the arrival of its last message. */
             phase?: string;
         };
         /** @description PublisherResult is the result of one publishing instance. */
@@ -1992,6 +2006,8 @@ export interface components {
             publishers: components["schemas"]["PublisherResult"][] | null;
             /** @description pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than MaxPairs, and in older results. */
             pairs?: components["schemas"]["PairResult"][];
+            /** @description bursts are the times of bursts by protocols. Absent unless publishers wait for their connection (phase: connected), and in older results. */
+            bursts?: components["schemas"]["BurstResult"][];
             /** @description picture compares reported positions with true ones. Absent if no message reports a position, and in older results. */
             picture?: components["schemas"]["PictureResult"];
             networks: components["schemas"]["NetworkResult"][] | null;
@@ -2231,6 +2247,8 @@ export interface components {
             failover?: string[];
             /** @description qos asked of the broker. With amqp, stomp and ws-notification 1 acknowledges messages, and 2 is refused. */
             qos?: number;
+            /** @description signatureKey accepts only messages that are signed with it; for mqtt-udp. Without it all are accepted. */
+            signatureKey?: string;
             /** @description session of the client at the broker; for mqtt and mqtt-sn. */
             session?: string;
             /** @description sleep is how long the client sleeps before it fetches the messages that the gateway keeps for it; for mqtt-sn. Without it the client is always awake. */

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ type follower interface{ Follow(track.Track) }
 // ReportsPosition reports whether messages of a kind report a position. OnNode makes it that of the node's platform.
 func ReportsPosition(kind string) bool {
 	word, _, _ := strings.Cut(kind, ":")
-	return word == "geojson" || word == "nffi" || word == "gps"
+	return slices.Contains([]string{"geojson", "geojson-ids", "nffi", "nffi-long", "gps"}, word)
 }
 
 // OnNode returns the sender with the track of this node's platform, if messages of a kind report it; else as it was, and nil.
@@ -53,7 +54,8 @@ func (s Sender) OnNode(kind string) (Sender, *track.Platform, error) {
 	return s, platform, err
 }
 
-// New returns a Maker of a kind: geojson, nffi, nffi:N, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
+// New returns a Maker of a kind: geojson, geojson-ids, nffi, nffi-long, nffi:N, gps, image:N, bytes:N or file:PATH. The same seed
+// gives the same content.
 func New(kind string, s Sender, seed int64) (Maker, error) {
 	m, err := newMaker(kind, s, seed)
 	if err == nil && s.Track != nil && ReportsPosition(kind) {
@@ -67,8 +69,12 @@ func newMaker(kind string, s Sender, seed int64) (Maker, error) {
 	switch {
 	case kind == "geojson":
 		return geojson.New(s.Country, s.Unit, s.Entity, seed), nil
+	case kind == "geojson-ids":
+		return geojson.NewIDs(s.Country, s.Unit, s.Entity, seed), nil
 	case kind == "nffi":
 		return nffi.New(s.Country, s.Unit, s.Entity, seed), nil
+	case kind == "nffi-long":
+		return nffi.NewLong(s.Country, s.Unit, s.Entity, seed), nil
 	case kind == "gps":
 		return gps.New(seed), nil
 	case word == "file" && argument != "":
@@ -86,7 +92,7 @@ func newMaker(kind string, s Sender, seed int64) (Maker, error) {
 		}
 		return bytes.New(s.Entity, n, seed)
 	}
-	return nil, fmt.Errorf("payload %q: want geojson, nffi, nffi:N, gps, image:N, bytes:N or file:PATH", kind)
+	return nil, fmt.Errorf("payload %q: want geojson, geojson-ids, nffi, nffi-long, nffi:N, gps, image:N, bytes:N or file:PATH", kind)
 }
 
 // NewEncoded returns a Maker of geojson or nffi in an encoding and a compression. An empty encoding is the kind's own.

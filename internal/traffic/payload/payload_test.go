@@ -35,7 +35,7 @@ func maker(t testing.TB, kind string, s payload.Sender, seed int64) payload.Make
 }
 
 func TestEveryKindComesBackWithItsIdAndTime(t *testing.T) {
-	for _, kind := range []string{"geojson", "nffi", "nffi:20", "gps", "image:1024", "image:200000", "bytes:32", "bytes:100", "bytes:100000", "file:" + someFile(t)} {
+	for _, kind := range []string{"geojson", "geojson-ids", "nffi", "nffi-long", "nffi:20", "gps", "image:1024", "image:200000", "bytes:32", "bytes:100", "bytes:100000", "file:" + someFile(t)} {
 		m := maker(t, kind, prt, 7)
 		for _, id := range []string{"PRT-S003_1", "PRT-S003_28", "PRT-S003_999999"} {
 			content := m.Append(nil, id, at)
@@ -51,7 +51,7 @@ func TestEveryKindComesBackWithItsIdAndTime(t *testing.T) {
 }
 
 func TestAKindReportsAPositionIfItsMakerCanFollowATrack(t *testing.T) {
-	for _, kind := range []string{"geojson", "nffi", "nffi:20", "gps", "image:1024", "bytes:100", "file:" + someFile(t)} {
+	for _, kind := range []string{"geojson", "geojson-ids", "nffi", "nffi-long", "nffi:20", "gps", "image:1024", "bytes:100", "file:" + someFile(t)} {
 		_, follows := maker(t, kind, prt, 7).(interface{ Follow(track.Track) })
 		if payload.ReportsPosition(kind) != follows {
 			t.Errorf("%s: reports a position %v, and its maker follows a track %v; want the same", kind, !follows, follows)
@@ -116,6 +116,27 @@ func TestGeoJSONHasThePublishedForm(t *testing.T) {
 	}
 }
 
+func TestGeoJSONOfE3HasItsNamesOfProperties(t *testing.T) {
+	own, ids := maker(t, "geojson", prt, 7).Append(nil, "PRT-S003_28", at), maker(t, "geojson-ids", prt, 7).Append(nil, "PRT-S003_28", at)
+	want := strings.NewReplacer(`"country"`, `"country-Id"`, `"unit"`, `"unit-Id"`, `"node_id"`, `"entity-Id"`).Replace(string(own))
+	if string(ids) != want {
+		t.Errorf("content %s\nwant   %s", ids, want)
+	}
+}
+
+func TestGeoJSONHasTheLengthOfTheExample(t *testing.T) {
+	const example = 224
+	least, most := 1000, 0
+	m := maker(t, "geojson", prt, 7)
+	for i := range 1000 {
+		n := len(m.Append(nil, fmt.Sprintf("PRT-S003_%d", 1+i%600), at.Add(time.Duration(i)*2*time.Second)))
+		least, most = min(least, n), max(most, n)
+	}
+	if least < example-6 || most > example+3 {
+		t.Errorf("%d to %d characters; want those of the example, %d, less six digits of coordinates or one of three more", least, most, example)
+	}
+}
+
 func TestGeoJSONStaysWithin255Characters(t *testing.T) {
 	m := maker(t, "geojson", payload.Sender{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S003"}, 7)
 	for i := range 10000 {
@@ -128,11 +149,15 @@ func TestGeoJSONStaysWithin255Characters(t *testing.T) {
 func TestNFFIHasThePublishedSizeForAnyId(t *testing.T) {
 	for _, s := range []payload.Sender{prt, {Country: "NOR", Unit: "NOR-UNIT012", Entity: "NOR-S123"}, {Country: "V", Unit: "V1", Entity: "V-1"},
 		{Country: "MECHANISEDBATTALION", Unit: "MECHANISEDBATTALION-UNIT001", Entity: "MECHANISEDBATTALION-S001"}} {
-		m := maker(t, "nffi", s, -7)
+		m, long := maker(t, "nffi", s, -7), maker(t, "nffi-long", s, -7)
 		for number := 1; number <= 999999; number = number*10 + 9 {
 			for range 50 {
-				if n := len(m.Append(nil, fmt.Sprintf("%s_%d", s.Entity, number), at)); n < 880 || n > 909 {
-					t.Fatalf("message %d of %s has %d bytes; want 880 to 909", number, s.Entity, n)
+				id := fmt.Sprintf("%s_%d", s.Entity, number)
+				if n := len(m.Append(nil, id, at)); n < 880 || n > 894 {
+					t.Fatalf("message %d of %s has %d bytes; want 880 to 894", number, s.Entity, n)
+				}
+				if n := len(long.Append(nil, id, at)); n != 909 {
+					t.Fatalf("message %d of %s has %d bytes in the long form; want 909", number, s.Entity, n)
 				}
 			}
 		}

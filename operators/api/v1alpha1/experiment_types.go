@@ -195,22 +195,23 @@ type MQTTVersion string
 
 // Phase places the first message of a publisher within its period.
 //
-// +kubebuilder:validation:Enum=random;spread;aligned
+// +kubebuilder:validation:Enum=random;spread;aligned;connected
 type Phase string
 
 // The phases of publishers: drawn from the experiment's seed, spread evenly over all publishers
-// of the app, or all together at the start.
+// of the app, all together at the start, or each when it has connected.
 const (
-	PhaseRandom  Phase = "random"
-	PhaseSpread  Phase = "spread"
-	PhaseAligned Phase = "aligned"
+	PhaseRandom    Phase = "random"
+	PhaseSpread    Phase = "spread"
+	PhaseAligned   Phase = "aligned"
+	PhaseConnected Phase = "connected"
 )
 
 // Publisher sends a message every period, or by a pattern, while its app runs.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.period) != has(self.pattern)",message="a publisher needs either period or pattern"
 // +kubebuilder:validation:XValidation:rule="!has(self.pattern) || !has(self.payload)",message="with a pattern messages have the sizes that it says: leave out payload",fieldPath=".payload",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="!has(self.pattern) || self.phase == 'random'",message="phase is for period: a pattern says itself when the first message is due",fieldPath=".phase",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.pattern) || self.phase in ['random', 'connected']",message="phases but connected are for period: a pattern says itself when the first message is due",fieldPath=".phase",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || has(self.to)",message="a publisher needs to, its broker; only mqtt-udp has none",fieldPath=".to",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || !has(self.network)",message="network is for mqtt-udp, which has no broker; else the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
@@ -261,6 +262,11 @@ type Publisher struct {
 	// +optional
 	Retain bool `json:"retain,omitempty"`
 
+	// signatureKey signs the messages; for mqtt-udp. It is no secret. Without it messages are not signed.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	SignatureKey string `json:"signatureKey,omitempty"`
+
 	// session of the client at the broker; for mqtt and mqtt-sn.
 	// +kubebuilder:default=Auto
 	// +optional
@@ -277,11 +283,11 @@ type Publisher struct {
 	// +optional
 	Topic string `json:"topic,omitempty"`
 
-	// payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes; the default), nffi (an NFFI XML
-	// track, 880 to 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes,
+	// payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with
+	// properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes,
 	// 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes.
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson|nffi|gps|image:[1-9][0-9]{0,8}|bytes:[1-9][0-9]{0,8}|file:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-._a-zA-Z0-9]+)$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000) && (!self.startsWith('image:') || int(self.substring(6)) >= 1024 && int(self.substring(6)) <= 16777216)",message="must be geojson, nffi, gps, image:N with N from 1024 to 16777216, bytes:N with N from 32 to 268435000, or file:CONFIGMAP/KEY"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson(-ids)?|nffi(-long)?|gps|image:[1-9][0-9]{0,8}|bytes:[1-9][0-9]{0,8}|file:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-._a-zA-Z0-9]+)$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000) && (!self.startsWith('image:') || int(self.substring(6)) >= 1024 && int(self.substring(6)) <= 16777216)",message="must be geojson, geojson-ids, nffi, nffi-long, gps, image:N with N from 1024 to 16777216, bytes:N with N from 32 to 268435000, or file:CONFIGMAP/KEY"
 	// +optional
 	Payload string `json:"payload,omitempty"`
 
@@ -313,7 +319,8 @@ type Publisher struct {
 	// +optional
 	Lead Duration `json:"lead,omitempty"`
 
-	// phase of the first message within the period.
+	// phase of the first message within the period; connected: lead and pattern count from the moment at which the publisher has connected,
+	// and results have the time from its start to the arrival of its last message.
 	// +kubebuilder:default=random
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
@@ -488,6 +495,11 @@ type Subscriber struct {
 	// +kubebuilder:default=0
 	// +optional
 	QoS QoS `json:"qos,omitempty"`
+
+	// signatureKey accepts only messages that are signed with it; for mqtt-udp. Without it all are accepted.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	SignatureKey string `json:"signatureKey,omitempty"`
 
 	// session of the client at the broker; for mqtt and mqtt-sn.
 	// +kubebuilder:default=Auto

@@ -93,19 +93,22 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 		if s.Sleep != nil {
 			c.Subscribe.SleepSeconds = s.Sleep.Std().Seconds()
 		}
+		c.SignatureKey = s.SignatureKey
 	}
 	if p := site.App.Publisher; p != nil {
 		sender := site.Senders[i]
 		c.Protocol, c.Version, c.Session = string(p.Protocol), Version(p.Protocol, p.Version), session(p.Session)
 		c.Country, c.Unit, c.Entity = sender.Country, sender.Unit, sender.Entity
 		c.Publish = publish(site, i)
+		c.SignatureKey = p.SignatureKey
 	}
 	return c
 }
 
 func publish(site apps.Site, i int) *trafficconfig.Publish {
 	p := site.App.Publisher
-	config := &trafficconfig.Publish{Topic: Topic(site, i), QoS: int(p.QoS), Retain: p.Retain, FirstAfterSeconds: p.Lead.Std().Seconds()}
+	config := &trafficconfig.Publish{Topic: Topic(site, i), QoS: int(p.QoS), Retain: p.Retain, FirstAfterSeconds: p.Lead.Std().Seconds(),
+		AfterConnection: p.Phase == v1alpha1.PhaseConnected}
 	if a := p.AdaptRate; a != nil {
 		config.AdaptRate = &trafficconfig.AdaptRate{HighFrames: int(a.HighFrames), LowFrames: int(a.LowFrames), MaxPeriodSeconds: a.MaxPeriod.Std().Seconds()}
 	}

@@ -87,7 +87,7 @@ func TestSubscribersMayEachTakeTheirOwnTopic(t *testing.T) {
 
 func TestASubscriberOverBroadcastListensToEverythingByDefault(t *testing.T) {
 	site := apps.Site{
-		App:  v1alpha1.App{Name: "sub", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}},
+		App:  v1alpha1.App{Name: "sub", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP, SignatureKey: "ours"}},
 		Node: "prt", Instances: []string{"prt/sub"}, Broadcast: "198.18.9.255:1883", Interface: "wan", MetricsPorts: []int{9464},
 	}
 	r := Kind{}.Render(site)
@@ -95,7 +95,7 @@ func TestASubscriberOverBroadcastListensToEverythingByDefault(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.Files[0].Content), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := trafficconfig.Config{Instance: "prt/sub", Protocol: "mqtt-udp", Broadcast: "198.18.9.255:1883", Interface: "wan",
+	want := trafficconfig.Config{Instance: "prt/sub", Protocol: "mqtt-udp", Broadcast: "198.18.9.255:1883", Interface: "wan", SignatureKey: "ours",
 		Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}}, Seed: apps.Seed(0, "instance", "prt/sub"), MetricsPort: 9464}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

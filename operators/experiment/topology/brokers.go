@@ -137,15 +137,17 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 	if p := app.Publisher; p != nil {
 		errs = append(errs, t.checkClient(node, p.Protocol, p.To, p.Network, path.Child("publisher"))...)
 		errs = append(errs, checkAdaptation(p, path.Child("publisher", "adaptRate"))...)
+		errs = append(errs, checkSignature(p.Protocol, p.SignatureKey, path.Child("publisher", "signatureKey"))...)
 	}
 	if s := app.Subscriber; s != nil {
 		errs = append(errs, t.checkClient(node, s.Protocol, s.To, s.Network, path.Child("subscriber"))...)
+		errs = append(errs, checkSignature(s.Protocol, s.SignatureKey, path.Child("subscriber", "signatureKey"))...)
 	}
 	if s := app.Script; s != nil {
 		errs = append(errs, t.checkClient(node, v1alpha1.Protocol(s.Protocol), s.To, s.Network, path.Child("script"))...)
 	}
-	if p, s := app.Publisher, app.Subscriber; p != nil && s != nil && (p.Protocol != s.Protocol || p.Version != s.Version || p.To != s.To || p.Network != s.Network) {
-		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to and network must be the same"))
+	if p, s := app.Publisher, app.Subscriber; p != nil && s != nil && (p.Protocol != s.Protocol || p.Version != s.Version || p.To != s.To || p.Network != s.Network || p.SignatureKey != s.SignatureKey) {
+		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to, network and signatureKey must be the same"))
 	}
 	errs = append(errs, t.checkServers(app, node, path)...)
 	errs = append(errs, t.checkProxy(app, node, path.Child("proxy"))...)
@@ -181,6 +183,14 @@ func checkAdaptation(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path.Child("maxPeriod"), string(a.MaxPeriod), fmt.Sprintf("is shorter than the publisher's period, %s: use that or more", p.Period))}
 	}
 	return nil
+}
+
+// checkSignature checks that only MQTT/UDP has a key.
+func checkSignature(protocol v1alpha1.Protocol, key string, path *field.Path) field.ErrorList {
+	if key == "" || protocol == v1alpha1.ProtocolMQTTUDP {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, key, fmt.Sprintf("signs messages of mqtt-udp, and the protocol is %s: leave it out", protocol))}
 }
 
 // checkServers checks the brokers of gateways and mediators, and those that clients fail over to.

@@ -96,6 +96,12 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 		"a longest period below its own": {func(s *v1alpha1.ExperimentSpec) {
 			s.Apps[2].Publisher.Period, s.Apps[2].Publisher.AdaptRate = "10s", &v1alpha1.RateAdaptation{MaxPeriod: "8s"}
 		}, `spec.apps[2].publisher.adaptRate.maxPeriod: Invalid value: "8s": is shorter than the publisher's period, 10s`},
+		"a signature of another protocol": {func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Publisher.SignatureKey = "ours" },
+			`spec.apps[2].publisher.signatureKey: Invalid value: "ours": signs messages of mqtt-udp, and the protocol is mqtt: leave it out`},
+		"one client with two keys": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, SignatureKey: "ours"}
+			s.Apps[2].Subscriber = &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}
+		}, "protocol, version, to, network and signatureKey must be the same"},
 		"a bridge to itself": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "hq/broker"}} }, "bridge of the broker on node hq to itself"},
 	}
 	for name, c := range cases {

@@ -1,5 +1,6 @@
 // Package client is an MQTT/UDP client (github.com/dzavalishin/mqtt_udp): publish/subscribe without a broker, one
-// MQTT PUBLISH packet of QoS 0 form, without packet id, in one UDP datagram, broadcast to port 1883.
+// MQTT PUBLISH packet of QoS 0 form, without packet id, in one UDP datagram, broadcast to port 1883. Tagged tail records follow
+// the packet: its number, and with a key its signature.
 package client
 
 import (
@@ -40,6 +41,8 @@ type Config struct {
 	// Topic and PayloadBytes of the messages to send, for a check at the start; no topic for a client that only receives.
 	Topic        string
 	PayloadBytes int
+	// SignatureKey signs messages, and accepts only signed ones. By default there are no signatures.
+	SignatureKey string
 	// Warn logs a problem for people.
 	Warn func(text string)
 }
@@ -47,6 +50,7 @@ type Config struct {
 // Client sends and receives MQTT/UDP.
 type Client struct {
 	config  Config
+	key     []byte
 	events  transport.Events
 	address netip.AddrPort
 	ctx     context.Context
@@ -56,11 +60,13 @@ type Client struct {
 	mu     sync.Mutex
 	sender *net.UDPConn
 	packet []byte
+	number uint32
 }
 
 // Open is a transport.Open.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
-	return New(Config{Broadcast: s.Broadcast, Interface: s.Interface, Filters: s.Filters(), Topic: s.LargestTopic, PayloadBytes: s.LargestBytes, Warn: s.Warn}, events)
+	return New(Config{Broadcast: s.Broadcast, Interface: s.Interface, Filters: s.Filters(), Topic: s.LargestTopic, PayloadBytes: s.LargestBytes,
+		SignatureKey: s.SignatureKey, Warn: s.Warn}, events)
 }
 
 // New checks the configuration, and tries to open the sockets until it works: the radio's
@@ -80,12 +86,13 @@ func New(config Config, events transport.Events) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(packet) > MaxDatagram {
+		if size := len(packet) + tailBytes([]byte(config.SignatureKey)); size > MaxDatagram {
 			return nil, fmt.Errorf("payload of %d bytes on topic %s makes a packet of %d bytes: MQTT/UDP has one datagram for it, at most %d",
-				config.PayloadBytes, config.Topic, len(packet), MaxDatagram)
+				config.PayloadBytes, config.Topic, size, MaxDatagram)
 		}
 	}
-	c := &Client{config: config, events: events, address: address}
+	// As the reference does, numbers begin at the clock's milliseconds: those of a restarted program then differ from before.
+	c := &Client{config: config, key: []byte(config.SignatureKey), events: events, address: address, number: uint32(time.Now().UnixMilli())}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.done.Add(1)
 	go func() {
@@ -200,7 +207,13 @@ func (c *Client) receive(socket *net.UDPConn) error {
 	if err != nil {
 		return err
 	}
-	dropped, warned := uint32(0), false
+	dropped, warned := uint32(0), map[string]bool{}
+	ignore := func(datagrams string, err error) {
+		if !warned[datagrams] {
+			c.config.Warn(fmt.Sprintf("%s is ignored, as all such: %v", datagrams, err))
+			warned[datagrams] = true
+		}
+	}
 	for {
 		datagram, control, err := datagrams.Receive()
 		at := time.Now()
@@ -213,16 +226,29 @@ func (c *Client) receive(socket *net.UDPConn) error {
 		}
 		p, err := mqttwire.ParsePublish(datagram, mqttwire.UDP)
 		if err != nil {
-			if !warned {
-				c.config.Warn(fmt.Sprintf("a datagram that is no MQTT/UDP message is ignored, as all such: %v", err))
-				warned = true
-			}
+			ignore("a datagram that is no MQTT/UDP message", err)
+			continue
+		}
+		if err := c.authentic(datagram); err != nil {
+			ignore("a message without a valid signature", err)
 			continue
 		}
 		if c.wants(p.Topic) {
 			c.events.Received(at, p.Topic, p.Payload)
 		}
 	}
+}
+
+// authentic returns what is wrong with the signature of a datagram that has a whole packet, if the client has a key.
+func (c *Client) authentic(datagram []byte) error {
+	if len(c.key) == 0 {
+		return nil
+	}
+	size, err := mqttwire.PacketSize(datagram)
+	if err != nil {
+		return err
+	}
+	return checkSignature(datagram, size, c.key)
 }
 
 func (c *Client) wants(topic string) bool {
@@ -246,6 +272,9 @@ func (c *Client) Publish(topic string, payload []byte) error {
 	if err != nil {
 		return err
 	}
+	c.number++
+	packet = appendTail(packet, c.number, c.key)
+	c.packet = packet
 	at := time.Now()
 	if _, err := c.sender.WriteToUDPAddrPort(packet, c.address); err != nil {
 		return fmt.Errorf("broadcast to %s: %w", c.address, err)

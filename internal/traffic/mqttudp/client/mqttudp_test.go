@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -134,6 +135,78 @@ func TestDatagramsThatAreNoMessagesAreIgnoredWithAWarning(t *testing.T) {
 	}
 }
 
+// TestDatagramsAreThoseOfTheReference compares with what the reference's Python module sent: number 7, then signed too.
+func TestDatagramsAreThoseOfTheReference(t *testing.T) {
+	packet := "\x30\x08\x00\x03a/bhey"
+	numbered := packet + "n\x04\x00\x00\x00\x07"
+	signed := numbered + "s\x10\xfd\xa9\x10\x15\xea\xd4\x85y'\xe5wUBH\x92\x96"
+	for key, want := range map[string]string{"": numbered, "signPassword": signed} {
+		if got := string(appendTail([]byte(packet), 7, []byte(key))); got != want {
+			t.Errorf("key %q: %q; want %q", key, got, want)
+		}
+	}
+	if err := checkSignature([]byte(signed), len(packet), []byte("signPassword")); err != nil {
+		t.Errorf("the reference's signature: %v", err)
+	}
+}
+
+func TestMessagesOfAPublisherAreNumberedOneByOne(t *testing.T) {
+	broadcast := freeBroadcast(t)
+	raw, err := net.ListenPacket("udp4", broadcast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	sender, _ := client(t, Config{Broadcast: broadcast, Interface: "lo"})
+	datagram, numbers := make([]byte, 100), []uint32{}
+	for range 3 {
+		if err := sender.Publish("a", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := raw.ReadFrom(datagram)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, binary.BigEndian.Uint32(datagram[n-numberBytes:n]))
+	}
+	if numbers[1] != numbers[0]+1 || numbers[2] != numbers[1]+1 {
+		t.Errorf("numbers %d; want each one more than the last", numbers)
+	}
+}
+
+func TestASubscriberWithAKeyTakesOnlyWhatIsSignedWithIt(t *testing.T) {
+	broadcast := freeBroadcast(t)
+	_, l := client(t, Config{Broadcast: broadcast, Interface: "lo", Filters: []string{"#"}, SignatureKey: "ours"})
+	_, all := client(t, Config{Broadcast: broadcast, Interface: "lo", Filters: []string{"#"}})
+	for _, key := range []string{"", "theirs", "ours"} {
+		sender, _ := client(t, Config{Broadcast: broadcast, Interface: "lo", SignatureKey: key})
+		if err := sender.Publish("key", []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, "the signed message, and all three where there is no key", func() bool { return len(l.got()) > 0 && len(all.got()) == 3 })
+	if got := l.got(); !slices.Equal(got, []string{"key=ours"}) || len(l.warnings) != 1 {
+		t.Errorf("received %q, warned %q; want key=ours alone, and one warning", got, l.warnings)
+	}
+}
+
+func TestTailsThatAreCutOrChangedHaveNoValidSignature(t *testing.T) {
+	packet, key := []byte("\x30\x04\x00\x01ab"), []byte("ours")
+	good := appendTail(slices.Clone(packet), 7, key)
+	for cut := len(packet); cut < len(good); cut++ {
+		if err := checkSignature(good[:cut], len(packet), key); err == nil {
+			t.Errorf("accepted with %d of %d bytes", cut, len(good))
+		}
+	}
+	for at := range good {
+		changed := slices.Clone(good)
+		changed[at] ^= 1
+		if err := checkSignature(changed, len(packet), key); err == nil {
+			t.Errorf("accepted with byte %d changed", at)
+		}
+	}
+}
+
 func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 	for want, c := range map[string]Config{
 		"at most 65507": {Broadcast: "198.18.9.255:1883", Topic: "/x", PayloadBytes: 65500},
@@ -145,7 +218,7 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 			t.Errorf("%+v: %v; want an error with %q", c, err, want)
 		}
 	}
-	largest := MaxDatagram - 1 - 3 - 2 - len("/x")
+	largest := MaxDatagram - 1 - 3 - 2 - len("/x") - tailBytes(nil)
 	if c, err := New(Config{Broadcast: "127.255.255.255:9", Topic: "/x", PayloadBytes: largest}, (&listener{}).events()); err != nil {
 		t.Errorf("%d bytes just fit: %v", largest, err)
 	} else {

@@ -1,5 +1,5 @@
-// Package geojson makes Blue Force Tracking positions as GeoJSON features, in the form published
-// with the multinational MQTT experiments (E4): one line, about 230 bytes.
+// Package geojson makes Blue Force Tracking positions as GeoJSON features on one line, in the forms published with the multinational
+// MQTT experiments: that of E4, about 225 bytes, and that of E3 with other names of properties, 8 bytes more.
 //
 // As published, coordinates are latitude, longitude, altitude; RFC 7946 has longitude first.
 package geojson
@@ -20,7 +20,8 @@ const MaxBytes = 255
 // The texts between the values of a message.
 const (
 	beforePosition = `{"type": "Feature", "geometry": {"type": "Point", "coordinates": [`
-	afterPosition  = `, 0]}, "properties": {"country": `
+	afterPosition  = `, 0]}, "properties": {`
+	beforeCountry  = `"country": `
 	beforeUnit     = `, "unit": `
 	beforeNode     = `, "node_id": `
 	beforeID       = `, "msg_id": `
@@ -36,10 +37,18 @@ type Maker struct {
 
 // New returns a Maker for an entity of a unit of a country.
 func New(country, unit, entity string, seed int64) *Maker {
-	m := &Maker{unit: track.NewUnit(seed)}
-	m.middle = []byte(afterPosition + quote(country) + beforeUnit + quote(unit) + beforeNode + quote(entity) + beforeID)
-	m.before = []byte(beforePosition)
+	return &Maker{unit: track.NewUnit(seed), before: []byte(beforePosition), middle: middle(country, unit, entity)}
+}
+
+// NewIDs returns a Maker whose messages have the properties country-Id, unit-Id and entity-Id.
+func NewIDs(country, unit, entity string, seed int64) *Maker {
+	m := New(country, unit, entity, seed)
+	m.middle = []byte(afterPosition + `"country-Id": ` + quote(country) + `, "unit-Id": ` + quote(unit) + `, "entity-Id": ` + quote(entity) + beforeID)
 	return m
+}
+
+func middle(country, unit, entity string) []byte {
+	return []byte(afterPosition + beforeCountry + quote(country) + beforeUnit + quote(unit) + beforeNode + quote(entity) + beforeID)
 }
 
 func quote(s string) string {
@@ -49,8 +58,7 @@ func quote(s string) string {
 
 // Append appends the message of an entity of a unit at a position, with the given id, to dst.
 func Append(dst []byte, country, unit, entity string, p track.Position, id string, at time.Time) []byte {
-	m := Maker{before: []byte(beforePosition)}
-	m.middle = []byte(afterPosition + quote(country) + beforeUnit + quote(unit) + beforeNode + quote(entity) + beforeID)
+	m := Maker{before: []byte(beforePosition), middle: middle(country, unit, entity)}
 	return m.message(dst, id, at, p)
 }
 
@@ -125,7 +133,7 @@ func parseOwn(payload []byte) (id string, at time.Time, ok bool) {
 	if !ok {
 		return "", at, false
 	}
-	position, rest, ok := bytes.Cut(rest, []byte(afterPosition))
+	position, rest, ok := bytes.Cut(rest, []byte(afterPosition+beforeCountry))
 	if !ok || !isPosition(position) {
 		return "", at, false
 	}

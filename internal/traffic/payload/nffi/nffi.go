@@ -1,5 +1,5 @@
 // Package nffi makes NATO Friendly Force Information messages (draft STANAG 5527, NFFI 1.3,
-// namespace urn:nato:fft:protocols:nffi13): one message with one track, 880 to 909 bytes.
+// namespace urn:nato:fft:protocols:nffi13): one message with one track, of 880 to 894 bytes, or of 909 in a long form.
 //
 // The elements and their order are those of the schema's track: positionalData, identificationData,
 // operStatusData, deviceSpecificData. The message's id is the track's additionalId; the time in
@@ -31,8 +31,6 @@ const Namespace = "urn:nato:fft:protocols:nffi13"
 const (
 	MinBytes = 880
 	MaxBytes = 909
-	// aimBytes is the size of a message with a one-digit number. Six digits make it 5 bytes longer.
-	aimBytes = 892
 )
 
 // report is the text for remarks. Names differ in length between experiments, and
@@ -51,16 +49,41 @@ type Maker struct {
 	name    string
 	entity  string
 	remarks string
+	// exact: remarks are shorter in a message with a longer id, so that all have the same size.
+	exact bool
 	// others have the message's further tracks.
 	others []*Maker
 }
 
-// New returns a Maker for an entity of a unit of a country.
+// New returns a Maker for an entity of a unit of a country. Its messages have MinBytes with a number of one digit, and 5 bytes more
+// with one of six.
 func New(country, unit, entity string, seed int64) *Maker {
-	m := &Maker{unit: track.NewUnit(seed), country: escape(country), name: escape(unit), entity: escape(entity)}
-	bare := len(m.message(nil, m.entity+"_1", time.Unix(0, 0), track.Position{}))
-	m.remarks = report[:min(max(aimBytes-bare, 0), len(report))]
+	return newMaker(country, unit, entity, seed, MinBytes)
+}
+
+// NewLong returns a Maker of messages of MaxBytes, by longer remarks.
+func NewLong(country, unit, entity string, seed int64) *Maker {
+	m := newMaker(country, unit, entity, seed, MaxBytes)
+	m.exact = true
 	return m
+}
+
+func newMaker(country, unit, entity string, seed int64, size int) *Maker {
+	m := &Maker{unit: track.NewUnit(seed), country: escape(country), name: escape(unit), entity: escape(entity)}
+	bare := len(m.message(nil, m.firstID(), time.Unix(0, 0), track.Position{}))
+	m.remarks = report[:min(max(size-bare, 0), len(report))]
+	return m
+}
+
+// firstID is the escaped id of the first message.
+func (m *Maker) firstID() string { return m.entity + "_1" }
+
+// remarksFor returns the remarks of the message with an id.
+func (m *Maker) remarksFor(id string) string {
+	if !m.exact {
+		return m.remarks
+	}
+	return m.remarks[:max(len(m.remarks)-max(len(id)-len(m.firstID()), 0), 0)]
 }
 
 // NewTracks returns a Maker of messages with several tracks, from 1 to MaxTracks: those of the entity, then of further ones of its unit.
@@ -129,7 +152,7 @@ func (m *Maker) track(dst []byte, id string, at time.Time, p track.Position) []b
 		`</track>`,
 		m.country, m.entity, at.UTC().Format("20060102150405"),
 		p.LatitudeDegrees, p.LongitudeDegrees, p.AltitudeMetres, p.BearingDegrees, p.SpeedKilometresPerHour,
-		m.name, id, at.UnixMilli(), m.remarks)
+		m.name, id, at.UnixMilli(), m.remarksFor(id))
 }
 
 // document has the elements of a message that a Track needs.

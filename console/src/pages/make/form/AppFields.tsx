@@ -7,7 +7,7 @@ import { useForm } from "./context";
 import { ChoiceField, TextField, WordsField } from "./fields";
 import { RemoveButton } from "./RemoveButton";
 
-const payloads = ["geojson", "nffi", "gps", "image:10000", "bytes:200"];
+const payloads = ["geojson", "geojson-ids", "nffi", "nffi-long", "gps", "image:10000", "bytes:200"];
 
 /** AppFields are those of an app: broker, publisher, subscriber or messaging service. */
 export function AppFields({ place }: { place: number }) {
