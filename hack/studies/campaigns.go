@@ -137,15 +137,15 @@ func e4Broker(n nation, apps ...string) level {
 
 // e3Campaign has all of E3.
 func e3Campaign() campaign {
-	slow := coalition{form{}, "baseline", "vernemq"}
+	slow := coalition{form{}, "internet", "vernemq"}
 	units := "bft-nor, bft-prt, bft-usa"
 	vernemq := append([]string{set("apps[hub]", "{vernemq: {}}")},
 		times(slow.Duration(), fmt.Sprintf("[{at: %ds, start: [picture, %s]}, {at: %ds, stop: [%[2]s]}]", slow.Start(), units, slow.Stop()))...)
-	satcom := []string{set("networks[wan].waveform", "satcom"), set("drain", coalition{form{}, "satcom", "vernemq"}.Drain())}
-	return campaign{Study: "e3", Name: "e3", file: "all", template: coalition{form{}, "baseline", "mosquitto"}.path(), Title: "E3: two brokers as Norway's hub, over two links.",
-		Axes: []axis{{"hub", []level{{Name: "mosquitto"}, {"vernemq", vernemq}}}, {"link", []level{{Name: "baseline"}, {"satcom", satcom}}}}, Points: 4, Files: "the four files of E3",
+	satcom := []string{set("networks[internet].link"), set("networks[internet].waveform", "satcom"), set("drain", coalition{form{}, "satcom", "vernemq"}.Drain())}
+	return campaign{Study: "e3", Name: "e3", file: "all", template: coalition{form{}, "internet", "mosquitto"}.path(), Title: "E3: two brokers as Norway's hub, over two paths to the cloud.",
+		Axes: []axis{{"hub", []level{{Name: "mosquitto"}, {"vernemq", vernemq}}}, {"path", []level{{Name: "internet"}, {"satcom", satcom}}}}, Points: 4, Files: "the four files of E3",
 		run: func(levels map[string]string) string {
-			return coalition{form{}, link(levels["link"]), levels["hub"]}.path()
+			return coalition{form{}, link(levels["path"]), levels["hub"]}.path()
 		}}
 }
 
@@ -169,7 +169,7 @@ func e2Campaign(broker string) campaign {
 	of := func(key string, qos int, modified bool) company {
 		return company{form{}, messagingOf(key), terrain{modified}, "e2", qos}
 	}
-	qos1 := []string{set("apps[picture].subscriber.qos", "1"), set("apps[bft].publisher.qos", "1")}
+	qos1 := []string{set("apps[bft].publisher.qos", "1")}
 	modified := []string{set("scenario.ref", "anglova-like-modified"), set("networks[radio].tdma.phy.transmitPower", "37dBm")}
 	name := choose(form{broker == "vernemq"}, "e2", "e2-"+broker)
 	return campaign{Study: "e2", Name: name, file: "with-" + broker, template: of("mqttsn-"+broker, 0, false).path(), Title: "E2: WS-Notification, MQTT and MQTT-SN over two terrains.",
@@ -199,20 +199,24 @@ func e1Campaign(f form) campaign {
 // e8Networks are named by their levels, short to leave room in the names of experiments.
 var e8Networks = []struct{ level, link string }{{"low-band-5g", "low-band-5g"}, {"broadband", "tactical-broadband"}, {"satcom", "satcom"}, {"nbwf", "nbwf"}, {"cnr-1", "cnr-1"}, {"cnr-10", "cnr-10"}}
 
+// e8Payloads are the payloads in their loads, as levels.
+var e8Payloads = []struct {
+	level        string
+	image, often bool
+}{{"gps", false, false}, {"image", true, false}, {"gps-often", false, true}, {"image-often", true, true}}
+
 // e8Campaign is all of E8, or all short forms.
 func e8Campaign(f form) campaign {
-	of := func(network link, key string, image bool) pair {
+	payloads := choose(f, e8Payloads[:2], e8Payloads)
+	of := func(network link, key string, image, often bool) pair {
 		all := pairings()
-		return pair{f, network, all[slices.IndexFunc(all, func(p pairing) bool { return p.key == key })], image}
+		return pair{f, network, all[slices.IndexFunc(all, func(p pairing) bool { return p.key == key })], image, often}
 	}
 	first := link(choose(f, "tactical-broadband", "low-band-5g"))
-	image := of(first, "mqtt-qos0", true)
-	payload := append([]string{set("apps[pubs].publisher.payload", `"`+image.Payload()+`"`), set("apps[pubs].publisher.period", fmt.Sprintf("%ds", image.Period())), set("drain", image.Drain())},
-		times(image.Duration(), fmt.Sprintf("[{at: %ds, start: [subs, pubs]}, {at: %ds, stop: [pubs]}]", image.Start(), image.Stop()))...)
-	c := campaign{Study: "e8", Name: "e8" + f.suffix(), file: choose(f, "short", "all"), template: of(first, "mqttsn-standard-qos0", false).path(),
-		Title:  "E8: ways of messaging and payloads" + choose(f, " over tactical broadband, short forms.", " over six networks."),
-		Points: choose(f, 14, 84), Files: choose(f, "MESSAGING-PAYLOAD.yaml in short", "NETWORK/MESSAGING-PAYLOAD.yaml")}
-	networks, ways := axis{Name: "network"}, axis{Name: "messaging"}
+	c := campaign{Study: "e8", Name: "e8" + f.suffix(), file: choose(f, "short", "all"), template: of(first, "mqttsn-standard-qos0", false, false).path(),
+		Title:  "E8: ways of messaging and payloads" + choose(f, " over tactical broadband, short forms.", " over six networks, in two loads."),
+		Points: choose(f, 14, 168), Files: choose(f, "MESSAGING-PAYLOAD.yaml in short", "NETWORK/MESSAGING-PAYLOAD.yaml; of the greater load there are only those of cnr-1")}
+	networks, ways, loads := axis{Name: "network"}, axis{Name: "messaging"}, axis{Name: "payload"}
 	for _, n := range e8Networks {
 		settings := []string{set("networks[link].waveform", n.link)}
 		if link(n.link) == first {
@@ -221,30 +225,48 @@ func e8Campaign(f form) campaign {
 		networks.Levels = append(networks.Levels, level{n.level, settings})
 	}
 	for _, p := range pairings() {
-		ways.Levels = append(ways.Levels, level{p.key, e8Messaging(of(first, p.key, false))})
-		if p.Publish == "mqtt-sn" {
-			c.Exclude = append(c.Exclude, fmt.Sprintf("{messaging: %s, payload: image}", p.key))
+		ways.Levels = append(ways.Levels, level{p.key, e8Messaging(of(first, p.key, false, false))})
+		for _, payload := range payloads {
+			if p.Publish == "mqtt-sn" && payload.image {
+				c.Exclude = append(c.Exclude, fmt.Sprintf("{messaging: %s, payload: %s}", p.key, payload.level))
+			}
 		}
 	}
-	c.Axes = []axis{ways, {"payload", []level{{Name: "gps"}, {"image", payload}}}}
+	for _, payload := range payloads {
+		loads.Levels = append(loads.Levels, level{payload.level, e8Load(of(first, "mqtt-qos0", payload.image, payload.often))})
+	}
+	c.Axes = []axis{ways, loads}
 	if !f.Short {
 		c.Axes = append([]axis{networks}, c.Axes...)
 		c.pgm(of)
 	}
 	c.run = func(levels map[string]string) string {
 		at := slices.IndexFunc(e8Networks, func(n struct{ level, link string }) bool { return n.level == levels["network"] })
-		return of(choose(form{at < 0}, first, link(e8Networks[max(at, 0)].link)), levels["messaging"], levels["payload"] == "image").path()
+		return of(choose(form{at < 0}, first, link(e8Networks[max(at, 0)].link)), levels["messaging"], strings.HasPrefix(levels["payload"], "image"), strings.HasSuffix(levels["payload"], "-often")).path()
 	}
 	return c
 }
 
+// e8Load returns the settings of a payload and its load; none of the template's.
+func e8Load(p pair) (settings []string) {
+	if !p.Image && !p.Often {
+		return nil
+	}
+	if p.Image {
+		settings = append(settings, set("apps[pubs].publisher.payload", `"`+p.Payload()+`"`))
+	}
+	settings = append(settings, set("apps[pubs].publisher.period", fmt.Sprintf("%ds", p.Period())), set("drain", p.Drain()))
+	return append(settings, times(p.Duration(), fmt.Sprintf("[{at: %ds, start: [subs, pubs]}, {at: %ds, stop: [pubs]}]", p.Start(), p.Stop()))...)
+}
+
 // PGM uses the link rate in the experiment itself, so these points have their own.
-func (c *campaign) pgm(of func(link, string, bool) pair) {
+func (c *campaign) pgm(of func(link, string, bool, bool) pair) {
 	c.Exclude = append(c.Exclude, "{messaging: zeromq-pgm}      # these are included below")
 	for _, n := range e8Networks {
-		_, described, _ := strings.Cut(of(link(n.link), "zeromq-pgm", false).Network(), "link: ")
-		for _, payload := range []string{"gps", "image"} {
-			c.Include = append(c.Include, fmt.Sprintf(`{name: %s-pgm-%s, levels: {network: %[1]s, messaging: zeromq-pgm, payload: %[2]s}, set: [%s, %s]}`, n.level, payload,
+		_, described, _ := strings.Cut(of(link(n.link), "zeromq-pgm", false, false).Network(), "link: ")
+		for _, payload := range e8Payloads {
+			name := n.level + "-pgm-" + strings.Replace(payload.level, "-often", "-2", 1) // of 24 letters at most
+			c.Include = append(c.Include, fmt.Sprintf(`{name: %s, levels: {network: %s, messaging: zeromq-pgm, payload: %s}, set: [%s, %s]}`, name, n.level, payload.level,
 				set("networks[link].waveform"), set("networks[link].link", described)))
 		}
 	}

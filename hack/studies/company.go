@@ -9,8 +9,13 @@ type messaging struct {
 	Broker, Words string
 	// Publish and Subscribe are protocols.
 	Publish, Subscribe string
-	// Gateway: publishers connect to a gateway in front of the broker.
+	// Gateway: MQTT-SN clients connect to a gateway in front of the broker.
 	Gateway bool
+}
+
+// SubscribeTo is where the subscriber connects.
+func (m messaging) SubscribeTo() string {
+	return choose(form{m.Subscribe == "mqtt-sn"}, "gateway", "broker")
 }
 
 var companyMessaging = []messaging{
@@ -20,6 +25,8 @@ var companyMessaging = []messaging{
 	{"rabbitmq", "rabbitmq: {}", "one RabbitMQ on node 1, by MQTT", "mqtt", "mqtt", false},
 	{"mqttsn-vernemq", "vernemq: {}", "MQTT-SN to a gateway on node 1, which has VerneMQ behind it", "mqtt-sn", "mqtt", true},
 	{"mqttsn-mosquitto", "mosquitto: {}", "MQTT-SN to a gateway on node 1, which has Mosquitto behind it", "mqtt-sn", "mqtt", true},
+	{"mqttsn-both-vernemq", "vernemq: {}", "MQTT-SN at both ends, through a gateway on node 1 with VerneMQ behind it", "mqtt-sn", "mqtt-sn", true},
+	{"mqttsn-both-mosquitto", "mosquitto: {}", "MQTT-SN at both ends, through a gateway on node 1 with Mosquitto behind it", "mqtt-sn", "mqtt-sn", true},
 }
 
 // company is one run of E1 or E2.
@@ -28,18 +35,21 @@ type company struct {
 	messaging
 	terrain
 	Study string
-	QoS   int
+	// QoS is the publishers'. The subscriber's is 0.
+	QoS int
 }
 
-// companies are E1's two runs; E2's eight, and those of them without VerneMQ's image; short forms of E2 over the
-// modified terrain.
+// companies are E1's two runs; E2's eight, those of them without VerneMQ's image, and those with a subscriber by MQTT-SN; short forms of
+// E2 over the modified terrain.
 func companies() (all []company) {
 	for _, m := range companyMessaging {
 		for _, f := range []form{{false}, {true}} {
 			if m.key == "wsn" || m.key == "mosquitto" {
 				all = append(all, company{f, m, terrain{}, "e1", 0})
 			}
-			all = append(all, company{f, m, terrain{true}, "e2", 0})
+			if !f.Short || m.Subscribe != "mqtt-sn" { // their names would be too long
+				all = append(all, company{f, m, terrain{true}, "e2", 0})
+			}
 		}
 		all = append(all, company{form{}, m, terrain{}, "e2", 0})
 		if m.key != "wsn" {
@@ -77,12 +87,15 @@ func (c company) Span() string {
 	return ""
 }
 
+// Payload returns the form of NFFI.
+func (c company) Payload() string { return choose(form{c.Study == "e1"}, "nffi-long", "nffi") }
+
 // Radio returns the file's radio, indented.
 func (c company) Radio() string {
 	if c.Study == "e1" {
 		return execute("rfpipe.yaml", nil)
 	}
-	return execute("tdma.yaml", map[string]int{"Power": choose(form{c.Modified}, 37, 25), "Pathloss": choose(form{c.Modified}, 133, 121)})
+	return execute("tdma.yaml", map[string]int{"Power": choose(form{c.Modified}, 37, 40), "Pathloss": choose(form{c.Modified}, 118, 121)})
 }
 
 // Messages returns the messages of each of 23 vehicles: one every 10 s from 1:00 on.

@@ -15,7 +15,7 @@ type coalition struct {
 
 func coalitions() (all []coalition) {
 	for _, hub := range []string{"mosquitto", "vernemq"} {
-		for _, l := range []link{"baseline", "satcom"} {
+		for _, l := range []link{"internet", "satcom"} {
 			all = append(all, coalition{form{}, l, hub}, coalition{form{true}, l, hub})
 		}
 	}
@@ -46,11 +46,27 @@ func (c coalition) Words() string {
 // Broker returns Norway's broker as written in the file.
 func (c coalition) Broker() string { return c.Hub + ": {}" }
 
-// Link returns the waveform's name.
-func (c coalition) Link() string { return string(c.link) }
+// internetRate and internetDelay are those of a broadband path to a data centre on the same continent, one way.
+const internetRate, internetDelay = "100Mbit", "20ms"
+
+// Path returns the path between the machine and the cloud as written in the file.
+func (c coalition) Path() string {
+	if c.link == "internet" {
+		return fmt.Sprintf("link: {rate: %s, delay: %s}      # one way; not published: set your own", internetRate, internetDelay)
+	}
+	return "waveform: " + string(c.link)
+}
+
+// PathWords describes it.
+func (c coalition) PathWords() string {
+	if c.link == "internet" {
+		return "the Internet (100 Mbit/s, 20 ms)"
+	}
+	return c.LinkWords()
+}
 
 // Publishing returns the publishing time in seconds.
-func (c coalition) Publishing() int { return choose(c.form, 40, 1200) }
+func (c coalition) Publishing() int { return choose(c.form, 40, 1800) }
 
 // Messages returns a unit's messages: one every 2 s.
 func (c coalition) Messages() int { return c.Publishing() / 2 }

@@ -45,6 +45,8 @@ type pair struct {
 	pairing
 	// Image: the payload is an image; else it is a position record.
 	Image bool
+	// Often: the load saturates the narrow links; else they carry it.
+	Often bool
 }
 
 // pairs are E8's matrix, and a short form of each way of messaging and payload, over one network.
@@ -55,15 +57,20 @@ func pairs() (all []pair) {
 				continue
 			}
 			for _, l := range []link{"low-band-5g", "tactical-broadband", "satcom", "nbwf", "cnr-1", "cnr-10"} {
-				all = append(all, pair{form{}, l, p, image})
+				all = append(all, pair{form{}, l, p, image, false}, pair{form{}, l, p, image, true})
 			}
-			all = append(all, pair{form{true}, "tactical-broadband", p, image})
+			all = append(all, pair{form{true}, "tactical-broadband", p, image, false})
 		}
 	}
 	return all
 }
 
-func (p pair) key() string { return p.pairing.key + "-" + choose(form{p.Image}, "image", "gps") }
+// OnlyInCampaign reports whether the run has no file of its own: the greater load has files over one network.
+func (p pair) OnlyInCampaign() bool { return p.Often && p.link != "cnr-1" }
+
+func (p pair) key() string {
+	return p.pairing.key + "-" + choose(form{p.Image}, "image", "gps") + choose(form{p.Often}, "-often", "")
+}
 
 func (p pair) path() string {
 	if p.Short {
@@ -116,13 +123,22 @@ func (p pair) PayloadWords() string {
 	return choose(form{p.Image}, "an image of 20 000 bytes", "a GPS record (about 115 bytes)")
 }
 
-// Period returns the period in seconds that fits the narrowest link, with acknowledgements.
+// Period returns the period in seconds. The greater load is above what nbwf carries, by every way of messaging. The other one
+// fits the narrowest link, with acknowledgements.
 func (p pair) Period() int { return choose(p.form, choose(form{p.Image}, 20, 5), p.fullPeriod()) }
 
-func (p pair) fullPeriod() int { return choose(form{p.Image}, 900, 30) }
+func (p pair) fullPeriod() int {
+	if p.Often {
+		return choose(form{p.Image}, 240, 1)
+	}
+	return choose(form{p.Image}, 900, 30)
+}
 
 // Messages returns a publisher's messages.
 func (p pair) Messages() int {
+	if p.Often {
+		return choose(form{p.Image}, 7, 600)
+	}
 	return choose(form{p.Image}, 2, choose(p.form, 8, 20))
 }
 
@@ -130,7 +146,9 @@ func (p pair) Messages() int {
 func (p pair) Publishing() int { return p.Period() * p.Messages() }
 
 // FullPublishing returns that of the full form, in seconds.
-func (p pair) FullPublishing() int { return pair{form{}, p.link, p.pairing, p.Image}.Publishing() }
+func (p pair) FullPublishing() int {
+	return pair{form{}, p.link, p.pairing, p.Image, p.Often}.Publishing()
+}
 
 // Start returns the start of clients, in seconds after T0.
 func (p pair) Start() int { return 5 }
@@ -149,5 +167,5 @@ func (p pair) Drain() string {
 	if p.Short {
 		return "{max: 40s, quietFor: 15s}"
 	}
-	return choose(form{p.Image}, "{max: 900s, quietFor: 180s}", "{max: 180s, quietFor: 120s}")
+	return choose(form{p.Image}, "{max: 900s, quietFor: 180s}", choose(form{p.Often}, "{max: 600s, quietFor: 120s}", "{max: 180s, quietFor: 120s}"))
 }

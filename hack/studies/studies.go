@@ -32,12 +32,17 @@ func main() {
 	}
 }
 
-// All files by their path below scenarios. A run over another network of E5 is a point of the campaign only.
+// All files by their path below scenarios. Some runs of E5 and E8 are points of campaigns only.
 func All() map[string]string {
 	all := maps.Clone(runs())
 	for _, s := range services() {
 		if s.OnlyInCampaign() {
 			delete(all, s.path())
+		}
+	}
+	for _, p := range pairs() {
+		if p.OnlyInCampaign() {
+			delete(all, p.path())
 		}
 	}
 	for _, c := range campaigns() {

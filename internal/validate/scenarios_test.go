@@ -167,20 +167,24 @@ func checkTimeline(t *testing.T, file string, s v1alpha1.ExperimentSpec, publish
 
 // TestE3IsThreeNationsWithChosenTopics compares the files of E3 with EXPERIMENTS.md.
 func TestE3IsThreeNationsWithChosenTopics(t *testing.T) {
-	for _, name := range []string{"baseline", "satcom", "vernemq-baseline", "vernemq-satcom"} {
-		link := strings.TrimPrefix(name, "vernemq-")
-		for folder, publishing := range map[string]time.Duration{"e3/": 1200 * time.Second, "e3/short/": 40 * time.Second} {
+	for _, name := range []string{"internet", "satcom", "vernemq-internet", "vernemq-satcom"} {
+		path := strings.TrimPrefix(name, "vernemq-")
+		for folder, publishing := range map[string]time.Duration{"e3/": 1800 * time.Second, "e3/short/": 40 * time.Second} {
 			file := folder + name + ".yaml"
 			e, _ := scenario(t, file)
-			if len(e.Spec.Networks) != 1 || e.Spec.Networks[0].Waveform != link {
-				t.Errorf("%s: networks %+v; want one on %s", file, e.Spec.Networks, link)
+			if n := e.Spec.Networks; len(n) != 1 || path == "satcom" && n[0].Waveform != path || path == "internet" && n[0].Link == nil {
+				t.Errorf("%s: networks %+v; want one, the path %s", file, e.Spec.Networks, path)
 			}
 			publishers := publishersByNode(e.Spec)
-			for _, nation := range []string{"nor", "prt", "usa"} {
-				apps := publishers[nation]
-				if len(apps) != 1 || apps[0].Instances != 8 || apps[0].Publisher.Period != "2s" || apps[0].Publisher.QoS != 0 || apps[0].Publisher.Payload != "geojson" {
-					t.Errorf("%s: publishers of %s %+v; want 8 that send GeoJSON every 2s with QoS 0", file, nation, apps)
+			nations := map[string]int32{}
+			for _, app := range publishers["field"] {
+				nations[app.Publisher.Country] += app.Instances
+				if app.Publisher.Period != "2s" || app.Publisher.QoS != 0 || app.Publisher.Payload != "geojson-ids" {
+					t.Errorf("%s: publisher %+v; want GeoJSON every 2s with QoS 0", file, app.Publisher)
 				}
+			}
+			if len(publishers) != 1 || fmt.Sprint(nations) != "map[NOR:8 PRT:8 USA:8]" {
+				t.Errorf("%s: publishers %v on %d nodes; want 8 of each nation on one", file, nations, len(publishers))
 			}
 			checkTimeline(t, file, e.Spec, publishers, publishing)
 			checkE3Topics(t, file, e.Spec)

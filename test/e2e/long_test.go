@@ -22,7 +22,7 @@ func TestLongFormsOfE4WithTwoNations(t *testing.T) {
 }
 
 func TestLongFormsOfE3(t *testing.T) {
-	for _, run := range longForms(t, "e3/[bs]*.yaml", 2, 30*time.Minute) {
+	for _, run := range longForms(t, "e3/[is]*.yaml", 2, 50*time.Minute) {
 		checkE3(t, resultsOf(t, get(t, run.Experiment).UID))
 	}
 }

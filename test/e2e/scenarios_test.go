@@ -27,7 +27,7 @@ func TestShortFormsOfE4GiveWholeResults(t *testing.T) {
 	}
 }
 
-// TestTheShortFormOfE3LosesNothing runs three nations over a satellite link with room for all messages.
+// TestTheShortFormOfE3LosesNothing runs three nations whose brokers are behind a satellite link with room for all messages.
 func TestTheShortFormOfE3LosesNothing(t *testing.T) {
 	t.Parallel()
 	checkE3(t, runScenario(t, filepath.Join("e3", "short", "satcom.yaml"), finishTimeout))
@@ -114,6 +114,9 @@ func startScenario(t *testing.T, path string) plannedRun {
 	t.Helper()
 	e, movement := scenarioWithMovement(t, path)
 	run := plannedRun{Experiment: e, link: e.Spec.Networks[0].Waveform}
+	if e.Spec.Networks[0].Link != nil {
+		run.link = "in place"
+	}
 	run.count()
 	e.Namespace = newNamespace(t)
 	if movement != nil {
@@ -214,11 +217,11 @@ func checkE3(t *testing.T, results runapi.Results) {
 	if m.Expected != m.Sent || m.Lost != 0 || m.Duplicates != 0 {
 		t.Errorf("%s: %+v; want every message expected once, by the one subscriber, and none lost or doubled", results.Experiment, m)
 	}
-	cross := group(t, results, "cross")
-	if 3*cross.Messages.Expected != 2*m.Expected {
-		t.Errorf("%s: %d of %d deliveries cross; want those of two nations in three", results.Experiment, cross.Messages.Expected, m.Expected)
+	least := 0.04
+	if strings.Contains(results.Experiment, "satcom") {
+		least = 1.1
 	}
-	if strings.Contains(results.Experiment, "satcom") && (cross.DelaySeconds == nil || cross.DelaySeconds.Min < 0.55) {
-		t.Errorf("%s: delays between nations %+v; want none below the satellite's 550 ms", results.Experiment, cross.DelaySeconds)
+	if d := results.DelaySeconds; d == nil || d.Min < least {
+		t.Errorf("%s: delays %+v; want none below %v s, twice the path to the cloud", results.Experiment, d, least)
 	}
 }

@@ -21,8 +21,8 @@ type shape struct {
 
 func shapeOf(pattern string) shape {
 	if pattern == AnglovaLikeModified {
-		return shape{wide: 4000, high: 4000, keepsFront: true, meanHops: 2.9, maxHops: 7, limitDB: ModifiedLimitDB,
-			moving: []formation{chain}, halted: []formation{chain}, coverRings: 4, smallest: 3000, largest: 26_000}
+		return shape{wide: 4000, high: 4000, keepsFront: true, meanHops: 2.5, maxHops: 7, limitDB: ModifiedLimitDB,
+			moving: []formation{chain}, halted: []formation{chain}, coverRings: 4, smallest: 1000, largest: 12_000}
 	}
 	return shape{wide: 1500, high: 2500, meanHops: 1.6, maxHops: 4, limitDB: LimitDB,
 		moving: []formation{column, wedge}, halted: []formation{ring, wedge}, coverRings: 3, smallest: 300, largest: 4500}

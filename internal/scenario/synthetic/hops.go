@@ -17,11 +17,11 @@ const (
 	FrequencyHertz = 300e6
 	AntennaMetres  = 3.0
 	// LimitDB is the largest pathloss of a link in published analyses of the Anglova scenario. By the calculation of
-	// ModifiedLimitDB it is that of a radio of 25 dBm.
+	// ModifiedLimitDB it is that of 10 W (40 dBm).
 	LimitDB = 121.0
-	// ModifiedLimitDB is the budget of 5 W (37 dBm) with a bandwidth of 250 kHz, a noise figure of 4 dB, and the SINR of 20 dB for
-	// 1 Mbit/s: 37 - (-174 + 54 + 4) - 20.
-	ModifiedLimitDB = 133.0
+	// ModifiedLimitDB is the budget of 5 W (37 dBm) with antennas of -5.5 dBi, a bandwidth of 250 kHz, a noise figure of 8 dB, and a SINR
+	// of 20 dB: 37 - 11 - (-174 + 54 + 8) - 20.
+	ModifiedLimitDB = 118.0
 	// marginDB is a link's margin in a company's check of the network, since compiled scenarios round positions and pathloss.
 	marginDB = 0.1
 	// CellMetres is the cell size of the terrain's grid.
