@@ -41,10 +41,11 @@ func ServerName(o Options) string {
 func hostAliases(in Input, node topology.Node) []corev1.HostAlias {
 	var aliases []corev1.HostAlias
 	for _, peer := range in.Topology.Nodes {
-		main, shared := peer.AddressFor(node)
+		main, _ := peer.ReachedAt(node)
+		named := in.Topology.Reaches(node, peer)
 		for _, a := range peer.Attachments {
 			names := []string{networkHost(peer, a.Network)}
-			if shared && a.Address.Addr() == main {
+			if named && a.Address.Addr() == main {
 				names = append([]string{peer.Name}, names...)
 			}
 			aliases = append(aliases, corev1.HostAlias{IP: a.Address.Addr().String(), Hostnames: names})

@@ -159,8 +159,8 @@ func (s *scripts) hostResolver(from topology.Node) func(string) (string, error) 
 		if !found {
 			return "", fmt.Errorf("there is no node %q: use a node's name or radio address", name)
 		}
-		address, shared := node.AddressFor(from)
-		if !shared {
+		address, attached := node.ReachedAt(from)
+		if !attached || !t.Reaches(from, node) {
 			return "", fmt.Errorf("node %s has no network in common with node %s: use an address to which there are routes", from.Name, name)
 		}
 		return address.String(), nil

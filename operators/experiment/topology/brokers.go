@@ -20,8 +20,8 @@ func Serves(app v1alpha1.App, protocol v1alpha1.Protocol) bool {
 }
 
 // Broker resolves a node's reference to a broker of a protocol: node/app, else the app on that same node, else the only node
-// that runs it. An empty reference means any broker of the protocol by the same rules. The two nodes must share a network,
-// unless they are the same.
+// that runs it. An empty reference means any broker of the protocol by the same rules. The two nodes must share a network
+// or a routing domain, unless they are the same.
 func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference string) (Node, error) {
 	candidates, err := t.brokerCandidates(protocol, reference)
 	if err != nil {
@@ -31,10 +31,18 @@ func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference strin
 	if err != nil {
 		return Node{}, err
 	}
-	if _, shared := broker.AddressFor(from); !shared && broker.Name != from.Name {
-		return Node{}, fmt.Errorf("node %s has no network in common with the broker's node %s", from.Name, broker.Name)
+	if err := t.checkReach(from, broker); err != nil {
+		return Node{}, err
 	}
 	return broker, nil
+}
+
+// checkReach returns an error for a node that does not reach the node of its broker.
+func (t *Topology) checkReach(from, broker Node) error {
+	if !t.Reaches(from, broker) {
+		return fmt.Errorf("node %s has no network in common with the broker's node %s, and no routing domain joins them", from.Name, broker.Name)
+	}
+	return nil
 }
 
 // BrokerAppOn is the app of a reference, which may be empty, on the node that it resolved to.
@@ -282,8 +290,8 @@ func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	if _, shared := peer.AddressFor(node); !shared {
-		return Node{}, fmt.Errorf("node %s has no network in common with the broker's node %s", node.Name, peer.Name)
+	if err := t.checkReach(node, peer); err != nil {
+		return Node{}, err
 	}
 	return peer, nil
 }

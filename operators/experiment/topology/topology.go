@@ -104,6 +104,8 @@ type Topology struct {
 	Subnets map[string]netip.Prefix
 	apps    map[string]v1alpha1.App
 	byName  map[string]int
+	// domains has a number for the routing domain of each network that has one.
+	domains map[string]int
 }
 
 // App returns an app by its name.
@@ -177,7 +179,51 @@ func Expand(spec *v1alpha1.ExperimentSpec) (*Topology, field.ErrorList) {
 	for i, node := range spec.Nodes {
 		errs = append(errs, t.addNode(node, path.Child("nodes").Index(i), nems)...)
 	}
+	t.joinDomains(spec)
 	return t, errs
+}
+
+// joinDomains numbers the routing domains: networks of one protocol that nodes join, one after the other.
+func (t *Topology) joinDomains(spec *v1alpha1.ExperimentSpec) {
+	protocols := map[string]v1alpha1.RoutingProtocol{}
+	t.domains = map[string]int{}
+	for i, network := range spec.Networks {
+		if r := network.Routing; r != nil && r.Protocol != "" && r.Protocol != v1alpha1.RoutingNone {
+			protocols[network.Name], t.domains[network.Name] = r.Protocol, i+1
+		}
+	}
+	for _, node := range t.Nodes {
+		for _, a := range node.Attachments {
+			for _, b := range node.Attachments {
+				if protocols[a.Network] != "" && protocols[a.Network] == protocols[b.Network] {
+					t.join(t.domains[a.Network], t.domains[b.Network])
+				}
+			}
+		}
+	}
+}
+
+func (t *Topology) join(one, other int) {
+	for network, domain := range t.domains {
+		if domain == other {
+			t.domains[network] = one
+		}
+	}
+}
+
+// Reaches reports whether a node may reach another one: over a network of both, or through a routing domain.
+func (t *Topology) Reaches(from, to Node) bool {
+	if _, shared := to.AddressFor(from); shared || from.Name == to.Name {
+		return true
+	}
+	for _, a := range from.Attachments {
+		for _, b := range to.Attachments {
+			if domain := t.domains[a.Network]; domain != 0 && domain == t.domains[b.Network] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (t *Topology) addNetworks(spec *v1alpha1.ExperimentSpec, path *field.Path) (errs field.ErrorList) {

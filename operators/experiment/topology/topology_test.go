@@ -116,6 +116,35 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 	}
 }
 
+func TestABrokerIsReachedThroughTheGatewaysOfARoutingDomain(t *testing.T) {
+	for name, c := range map[string]struct {
+		one, middle, other v1alpha1.RoutingProtocol
+		want               bool
+	}{
+		"one domain":       {"olsrv2", "olsrv2", "olsrv2", true},
+		"no routing":       {"none", "none", "none", false},
+		"other protocols":  {"olsrv2", "olsrv2", "babel", false},
+		"a gap in between": {"olsrv2", "none", "olsrv2", false},
+	} {
+		s := spec(func(s *v1alpha1.ExperimentSpec) {
+			s.Networks = []v1alpha1.Network{
+				{Name: "a", Subnet: "198.18.1.0/24", Routing: &v1alpha1.Routing{Protocol: c.one}},
+				{Name: "b", Subnet: "198.18.2.0/24", Routing: &v1alpha1.Routing{Protocol: c.middle}},
+				{Name: "c", Subnet: "198.18.3.0/24", Routing: &v1alpha1.Routing{Protocol: c.other}}}
+			s.Nodes = []v1alpha1.Node{{Name: "hq", Networks: []string{"a"}, Apps: []string{"broker"}}, {Name: "gateway", Networks: []string{"a", "b"}},
+				{Name: "further", Networks: []string{"b", "c"}}, {Name: "veh", Networks: []string{"c"}}}
+		})
+		expanded, errs := Expand(s)
+		if len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		veh, _ := expanded.Node("veh")
+		if _, err := expanded.Broker(veh, v1alpha1.ProtocolMQTT, "broker"); (err == nil) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAReferenceIsToTheBrokerOnTheNodeElseTheOnlyOne(t *testing.T) {
 	cases := map[string]struct {
 		from, reference, want, problem string
