@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"vignette.dev/vignette/internal/orderofbattle"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/internal/scenario/picture"
@@ -63,9 +64,9 @@ func newInspect() *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{
 		Use:   "inspect FILE...",
-		Short: "Describe a scenario: platforms, duration, hops over time, a picture",
-		Long: "inspect compiles a scenario and describes it: platforms, duration, the hops between them over time, and\n" +
-			"how well they are connected. Several files make one scenario, such as locations and pathloss. What is malformed is\n" +
+		Short: "Describe a scenario: platforms, duration, order of battle, hops over time, a picture",
+		Long: "inspect compiles a scenario and describes it: platforms, duration, who commands whom and who is on which network, the\n" +
+			"hops between platforms over time, and how well they are connected. Several files make one scenario, such as locations and pathloss. What is malformed is\n" +
 			"named by file and line. Two platforms are neighbours where the pathloss between them is no more than --limit.",
 		Example: "  vignette scenario inspect company1.eel\n" +
 			"  vignette scenario inspect --format anglova-csv --limit 110 pairs.csv.gz\n" +
@@ -146,6 +147,7 @@ func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiled
 	for _, warning := range c.warnings {
 		fmt.Fprintf(out, "warning: %s\n", warning)
 	}
+	writeOrderOfBattle(out, c.order)
 	if s.HasPathloss() {
 		if err := o.table(ctx, out, s); err != nil {
 			return err
@@ -303,6 +305,7 @@ type compiledScenario struct {
 	digest            string
 	format            v1alpha1.ScenarioFormat
 	unknown, warnings []string
+	order             *orderofbattle.Order
 	// start is the date of time 0, if the files have dates.
 	start time.Time
 }
@@ -325,6 +328,10 @@ func withScenario(ctx context.Context, files []string, o fileOptions, do func(*c
 	if err != nil {
 		return err
 	}
+	order, err := orderofbattle.Read(spec.OrderOfBattle)
+	if err != nil {
+		return err
+	}
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -334,7 +341,7 @@ func withScenario(ctx context.Context, files []string, o fileOptions, do func(*c
 		return err
 	}
 	return do(&compiledScenario{scenario: s, file: file, digest: result.Digest, format: spec.Format,
-		unknown: result.Statistics.UnknownSentences, warnings: result.Warnings, start: result.Start})
+		unknown: result.Statistics.UnknownSentences, warnings: result.Warnings, order: order, start: result.Start})
 }
 
 // scenarioOf files: their spec, and how to open its sources.

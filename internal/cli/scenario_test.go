@@ -189,6 +189,30 @@ func TestInspectTakesTheConfigMapsOfAManifest(t *testing.T) {
 	}
 }
 
+func TestInspectShowsTheOrderOfBattle(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.yaml")
+	const object = "apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec:\n  format: synthetic\n  synthetic: {pattern: Grid, platforms: 7}\n  orderOfBattle:\n" +
+		"  - {name: battalion, commander: 5, network: bn}\n  - {name: company-1, within: battalion, commander: 1, platforms: \"1-3\", network: co-1}\n" +
+		"  - {name: staff, within: battalion, commander: 5, platforms: \"5-7\"}\n"
+	if err := os.WriteFile(file, []byte(object), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := vignette("scenario", "inspect", file)
+	want := `
+unit                     commander  platforms  own
+battalion                        5          6  none
+  company-1                      1          3  1-3
+  staff                          5          3  5-7
+
+network       platforms  gateways to other networks
+bn                    4  1 (co-1)
+co-1                  3  1 (bn)
+`
+	if code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d: %s\n%s\nwant\n%s", code, errs, out, want)
+	}
+}
+
 func TestFlagsAboutTracksAreRefusedWhereTheyMakeNoSense(t *testing.T) {
 	file := chainFile(t, chain)
 	for want, args := range map[string][]string{

@@ -60,6 +60,9 @@ func checkRFPipe(w *v1alpha1.RFPipeModel, path *field.Path) (errs field.ErrorLis
 	if w.HalfDuplex {
 		errs = append(errs, field.Invalid(path.Child("halfDuplex"), w.HalfDuplex, "EMANE's RF Pipe is full duplex: want false, or engine native"))
 	}
+	if w.DutyCycle != nil {
+		errs = append(errs, field.Forbidden(path.Child("dutyCycle"), "EMANE's RF Pipe has no duty cycle: leave it out, or take engine native"))
+	}
 	if w.Interference == v1alpha1.InterferenceAll {
 		errs = append(errs, field.Invalid(path.Child("interference"), w.Interference, "EMANE's RF Pipe does not count interference of its own waveform: want None or OutOfBand, or engine native"))
 	}

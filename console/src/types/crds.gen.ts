@@ -843,6 +843,8 @@ export interface components {
                             rfpipe?: {
                                 /** @description delay of every frame beside its time on air and its propagation. */
                                 delay?: string;
+                                /** @description dutyCycle is the share of time in which a node may send, such as 1%: after each frame it waits until the frame's time on air is that share. Without it a node may always send. Native engine only. */
+                                dutyCycle?: string;
                                 /** @description halfDuplex radios receive nothing while they send. EMANE's RF Pipe is full duplex; native engine only. */
                                 halfDuplex?: boolean;
                                 /**
@@ -2307,6 +2309,8 @@ export interface components {
                     rfpipe?: {
                         /** @description delay of every frame beside its time on air and its propagation. */
                         delay?: string;
+                        /** @description dutyCycle is the share of time in which a node may send, such as 1%: after each frame it waits until the frame's time on air is that share. Without it a node may always send. Native engine only. */
+                        dutyCycle?: string;
                         /** @description halfDuplex radios receive nothing while they send. EMANE's RF Pipe is full duplex; native engine only. */
                         halfDuplex?: boolean;
                         /**
@@ -3506,6 +3510,8 @@ export interface components {
                     rfpipe?: {
                         /** @description delay of every frame beside its time on air and its propagation. */
                         delay?: string;
+                        /** @description dutyCycle is the share of time in which a node may send, such as 1%: after each frame it waits until the frame's time on air is that share. Without it a node may always send. Native engine only. */
+                        dutyCycle?: string;
                         /** @description halfDuplex radios receive nothing while they send. EMANE's RF Pipe is full duplex; native engine only. */
                         halfDuplex?: boolean;
                         /**
@@ -3693,6 +3699,22 @@ export interface components {
                  * @enum {string}
                  */
                 format: "eel" | "anglova-csv" | "gpx" | "csv" | "kml" | "nmea" | "ns2" | "sumo" | "synthetic";
+                /** @description orderOfBattle says who commands whom, and who is on which network. "vignette scenario inspect" shows it. */
+                orderOfBattle?: {
+                    /**
+                     * Format: int32
+                     * @description commander is the platform of the unit's commander.
+                     */
+                    commander: number;
+                    /** @description name of the unit. */
+                    name: string;
+                    /** @description network of the unit: of its commander, its platforms, and the commanders of the units right below it. A unit without one is on that of the unit that commands it. */
+                    network?: string;
+                    /** @description platforms of the unit itself, without those of the units that it commands, as ranges such as 1-12,25. */
+                    platforms?: string;
+                    /** @description within is the unit that commands this one. Without it nobody does. */
+                    within?: string;
+                }[];
                 /** @description propagation computes the pathloss from positions. Without it the pathloss of the source is used, if it has any. */
                 propagation?: {
                     /** @description antennaHeight above the ground of antennas whose positions have no altitude, and the least height above the terrain of the others. Without terrain all antennas of TwoRay and Diffraction have it. */
@@ -3763,10 +3785,10 @@ export interface components {
                     /** @description duration of the movement. */
                     duration?: string;
                     /**
-                     * @description pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with several, Grid and Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
+                     * @description pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with several. AnglovaLikeBattalion has six such companies, drones and soldiers on foot: 243 platforms, of which 157 are vehicles. Grid and Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
                      * @enum {string}
                      */
-                    pattern: "AnglovaLike" | "AnglovaLikeModified" | "Grid" | "Line" | "RandomWaypoint";
+                    pattern: "AnglovaLike" | "AnglovaLikeModified" | "AnglovaLikeBattalion" | "Grid" | "Line" | "RandomWaypoint";
                     /**
                      * Format: int32
                      * @description platforms, numbered from 1.
@@ -4001,6 +4023,8 @@ export interface components {
                 rfpipe?: {
                     /** @description delay of every frame beside its time on air and its propagation. */
                     delay?: string;
+                    /** @description dutyCycle is the share of time in which a node may send, such as 1%: after each frame it waits until the frame's time on air is that share. Without it a node may always send. Native engine only. */
+                    dutyCycle?: string;
                     /** @description halfDuplex radios receive nothing while they send. EMANE's RF Pipe is full duplex; native engine only. */
                     halfDuplex?: boolean;
                     /**

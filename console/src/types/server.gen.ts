@@ -1658,6 +1658,8 @@ export interface components {
             interference?: string;
             /** @description halfDuplex radios receive nothing while they send. EMANE's RF Pipe is full duplex; native engine only. */
             halfDuplex?: boolean;
+            /** @description dutyCycle is the share of time in which a node may send, such as 1%: after each frame it waits until the frame's time on air is that share. Without it a node may always send. Native engine only. */
+            dutyCycle?: string;
             /** @description pcr is the packet completion rate curve: the text of an EMANE RF Pipe pcr file. Without it every frame above the sensitivity is received. */
             pcr?: string;
         };

@@ -30,6 +30,8 @@ type Config struct {
 	QueueDepth   int
 	Interference phy.Interference
 	HalfDuplex   bool
+	// DutyCycle is the share of time in which a node may send; 0 is without limit.
+	DutyCycle float64
 	// PCR curve; nil for none: frames above the sensitivity are received.
 	PCR *phy.Curve
 }
@@ -110,6 +112,13 @@ func (m *Model) delay(b *burst) int64 {
 // Due implements radio.Model: a frame's delay is over, or its time on air.
 func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) {
 	b := f.Context.(*burst)
+	if b.waits {
+		s := b.sender
+		b.waits, s.sending = false, false
+		m.start(n, f.Due, b, f)
+		m.startNext(n, f.Due, s) // as a silent radio has dropped it
+		return
+	}
 	if !b.sending {
 		m.enqueue(n, f.Due, b, f)
 		return
@@ -152,8 +161,13 @@ func (m *Model) startNext(n *radio.Network, at int64, s *sender) {
 	}
 }
 
-// start puts a frame on the air, unless its radio keeps silence.
+// start puts a frame on the air, unless its radio keeps silence or has to wait by its duty cycle.
 func (m *Model) start(n *radio.Network, at int64, b *burst, f *radio.Frame) {
+	if at < b.sender.free {
+		b.waits, b.sender.sending = true, true
+		n.Hold(f, b.sender.free)
+		return
+	}
 	r := m.medium.Radio(b.sender.port)
 	if r != nil {
 		if !r.Transmit {
@@ -167,10 +181,19 @@ func (m *Model) start(n *radio.Network, at int64, b *burst, f *radio.Frame) {
 	m.medium.Begin(&b.Transmission)
 	b.sending, b.sender.sending = true, true
 	b.sender.transmissions++
+	b.sender.free = b.End + m.pause(b.End-b.Start)
 	if n.Distributed() {
 		m.ship(n, b, f)
 	}
 	n.Hold(f, b.End)
+}
+
+// pause returns how long a node may not send after a frame, by the duty cycle.
+func (m *Model) pause(onAir int64) int64 {
+	if share := m.config.DutyCycle; share > 0 && share < 1 {
+		return int64(min(float64(onAir)*(1/share-1), farFuture))
+	}
+	return 0
 }
 
 // farFuture in nanoseconds bounds times, so that very low rates cannot overflow them.

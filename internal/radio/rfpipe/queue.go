@@ -12,6 +12,8 @@ type sender struct {
 	offered       uint64
 	transmissions uint64
 	sending       bool
+	// free is when the duty cycle lets the node send again.
+	free int64
 	// next is sent after the frame on the air; queue is behind it. EMANE never drops next.
 	next  *burst
 	queue queue
@@ -29,6 +31,7 @@ type burst struct {
 	phy.Transmission
 	sender  *sender
 	sending bool
+	waits   bool         // held until the duty cycle lets its sender send
 	remote  bool         // sent on another host
 	frame   *radio.Frame // while it waits
 	next    *burst       // in a queue

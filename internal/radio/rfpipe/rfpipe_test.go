@@ -217,6 +217,49 @@ func TestAHalfDuplexRadioReceivesNothingWhileItSends(t *testing.T) {
 	}
 }
 
+func TestADutyCycleMakesARadioWaitAfterEachFrame(t *testing.T) {
+	// 1000 bytes take 0.1 s at 80 kbit/s, and at 10 % the next frame starts 1 s after the one before.
+	for share, want := range map[float64][]time.Duration{0: {100, 200, 300}, 1: {100, 200, 300}, 0.1: {100, 1100, 2100}} {
+		config := pipe(everywhere(2, 80), 80e3)
+		config.DutyCycle = share
+		n := newNetwork(t, 2, config)
+		send(n, 1, virtual.Address(2), 3, 1000)
+		n.Settle()
+		var got []time.Duration
+		for _, r := range n.Received(2) {
+			got = append(got, r.Delay()/time.Millisecond)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with a duty cycle of %v frames arrive after %v ms; want %v", share, got, want)
+		}
+	}
+}
+
+func TestARadioWithADutyCycleDropsTheOldestFrameThatWaits(t *testing.T) {
+	config := pipe(everywhere(2, 80), 80e3)
+	config.DutyCycle, config.QueueDepth = 0.1, 2
+	n := newNetwork(t, 2, config)
+	send(n, 1, virtual.Address(2), 6, 1000) // one is on the air, the next is kept, of the others two
+	n.Settle()
+	if got, dropped := len(n.Received(2)), n.Counters(1).Drops[radio.QueueFull]; got != 4 || dropped != 2 {
+		t.Errorf("%d frames arrive and %d are dropped; want 4 and 2", got, dropped)
+	}
+}
+
+func TestASilencedRadioDropsWhatItsDutyCycleHeldBack(t *testing.T) {
+	config := pipe(everywhere(2, 80), 80e3)
+	config.DutyCycle = 0.1
+	n := newNetwork(t, 2, config)
+	send(n, 1, virtual.Address(2), 3, 1000)
+	n.Pass(500 * time.Millisecond)
+	config.Radio = func(p *radio.Port) phy.Radio { r := emaneRadio(p); r.Transmit = false; return r }
+	configure(n, config)
+	n.Settle()
+	if got, dropped := len(n.Received(2)), n.Counters(1).Drops[radio.EmissionControl]; got != 1 || dropped != 2 {
+		t.Errorf("%d frames arrive and %d are dropped; want 1 and 2", got, dropped)
+	}
+}
+
 func TestStatisticsHaveTheLinksAndTheTransmissions(t *testing.T) {
 	n := newNetwork(t, 3, pipe(world{{1, 2}: 80, {1, 3}: 112}, 10e6))
 	send(n, 1, virtual.Everybody, 7, 100)

@@ -25,7 +25,7 @@ func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioCha
 	}
 	interference := interferenceOf(w.Interference)
 	return &pipes{radios: newRadios(spec, w.Rate), config: rfpipe.Config{Seed: spec.Seed, Environment: air, Delay: w.Delay.Std(), Jitter: w.Jitter.Std(),
-		QueueDepth: int(w.QueueDepth), Interference: interference, HalfDuplex: w.HalfDuplex, PCR: curve}}, errors.Join(checkDelays(changes), checkJammers(changes, interference))
+		QueueDepth: int(w.QueueDepth), Interference: interference, HalfDuplex: w.HalfDuplex, DutyCycle: dutyCycleOf(w), PCR: curve}}, errors.Join(checkDelays(changes), checkJammers(changes, interference))
 }
 
 // checkDelays names changes of the delay or jitter of some nodes, which are left out, because a network has
@@ -62,6 +62,14 @@ func parsePCR(text string) (*phy.Curve, error) {
 		return nil, fmt.Errorf("waveform: pcr: %w", err)
 	}
 	return curve, nil
+}
+
+// dutyCycleOf is the share of time in which a node may send, or 0 for all of it.
+func dutyCycleOf(w *v1alpha1.RFPipeModel) float64 {
+	if w.DutyCycle == nil {
+		return 0
+	}
+	return w.DutyCycle.Fraction()
 }
 
 func interferenceOf(i v1alpha1.Interference) phy.Interference {

@@ -229,6 +229,9 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if st.Platforms == 0 {
 		return Result{}, c.nothing(kinds)
 	}
+	if err := checkMembers(c.spec.OrderOfBattle, s.Platforms()); err != nil {
+		return Result{}, err
+	}
 	if !st.Pathloss {
 		c.warnings = append(c.warnings, "the scenario has no pathloss: give propagation, or use networks that compute it from positions")
 	}

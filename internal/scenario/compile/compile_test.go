@@ -202,15 +202,18 @@ func TestMistakesNameTheirFileAndField(t *testing.T) {
 		spec v1alpha1.ScenarioSpec
 		want string
 	}{
-		"no such key":         {v1alpha1.ScenarioSpec{Format: "eel", Source: from("x")}, `files/x: no key "x"`},
-		"not packed":          {v1alpha1.ScenarioSpec{Format: "eel", Source: from("p.gz")}, "files/p.gz: its name ends in .gz"},
-		"syntax":              {v1alpha1.ScenarioSpec{Format: "eel", Source: from("bad")}, "files/bad:1: "},
-		"no positions":        {v1alpha1.ScenarioSpec{Format: "eel", Source: from("e"), Propagation: free}, "propagation needs positions"},
-		"compiled":            {v1alpha1.ScenarioSpec{Format: "eel", Compiled: "sha256:0"}, "nothing to compile"},
-		"two terrains":        {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("g"), SyntheticTerrain: &seed}}, "exclude each other"},
-		"terrain":             {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("p")}}, "files/p:2: "},
-		"antennas too low":    {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "TwoRay", Frequency: "3MHz", AntennaHeight: "0m"}}, `antennaHeight is "0m": must be above zero`},
-		"no source":           {v1alpha1.ScenarioSpec{Format: "gpx"}, "needs source"},
+		"no such key":      {v1alpha1.ScenarioSpec{Format: "eel", Source: from("x")}, `files/x: no key "x"`},
+		"not packed":       {v1alpha1.ScenarioSpec{Format: "eel", Source: from("p.gz")}, "files/p.gz: its name ends in .gz"},
+		"syntax":           {v1alpha1.ScenarioSpec{Format: "eel", Source: from("bad")}, "files/bad:1: "},
+		"no positions":     {v1alpha1.ScenarioSpec{Format: "eel", Source: from("e"), Propagation: free}, "propagation needs positions"},
+		"compiled":         {v1alpha1.ScenarioSpec{Format: "eel", Compiled: "sha256:0"}, "nothing to compile"},
+		"two terrains":     {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("g"), SyntheticTerrain: &seed}}, "exclude each other"},
+		"terrain":          {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("p")}}, "files/p:2: "},
+		"antennas too low": {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "TwoRay", Frequency: "3MHz", AntennaHeight: "0m"}}, `antennaHeight is "0m": must be above zero`},
+		"no source":        {v1alpha1.ScenarioSpec{Format: "gpx"}, "needs source"},
+		"a unit of nobody": {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), OrderOfBattle: []v1alpha1.Unit{{Name: "company", Commander: 900}}}, "orderOfBattle: unit company: platform 900 is not in the scenario"},
+		"a unit too large": {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "Grid", Platforms: 9},
+			OrderOfBattle: []v1alpha1.Unit{{Name: "company", Commander: 1, Platforms: "1-10"}}}, "platform 10 is not in the scenario, which has 1-9"},
 		"synthetic, no field": {v1alpha1.ScenarioSpec{Format: "synthetic"}, "needs the field synthetic"},
 	} {
 		_, err := Compile(context.Background(), c.spec, files{"p": rows, "p.gz": rows, "g": grid, "bad": "0.0 nem:x pathloss nem:2,7\n", "e": "0.0 nem:1 pathloss nem:2,7\n"}.open, new(bytes.Buffer))

@@ -227,6 +227,9 @@ func Check(spec *v1alpha1.ScenarioSpec) error {
 	if err := checkTracks(spec); err != nil {
 		return err
 	}
+	if err := checkOrderOfBattle(spec); err != nil {
+		return err
+	}
 	if spec.Synthetic != nil {
 		if err := synthetic.Check(*spec.Synthetic); err != nil {
 			return err

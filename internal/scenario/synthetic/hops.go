@@ -121,12 +121,12 @@ func (h *Hops) count(hops, pairs int) {
 	}
 }
 
-// ground returns the ground for which a company of this seed was made, out to so many metres from the origin on each side.
-func ground(ctx context.Context, seed int64, metres float64) (*terrain.Grid, error) {
+// ground returns the ground for which a company of this seed was made, out to so many metres from a centre on each side.
+func ground(ctx context.Context, seed int64, centre geo.Position, metres float64) (*terrain.Grid, error) {
 	north := metres / 111_000
-	east := north / math.Cos(Origin.Latitude*math.Pi/180)
-	return terrain.Raster(ctx, terrain.Synthetic(seed), terrain.Place{Latitude: Origin.Latitude - north, Longitude: Origin.Longitude - east},
-		terrain.Place{Latitude: Origin.Latitude + north, Longitude: Origin.Longitude + east}, CellMetres)
+	east := north / math.Cos(centre.Latitude*math.Pi/180)
+	return terrain.Raster(ctx, terrain.Synthetic(seed), terrain.Place{Latitude: centre.Latitude - north, Longitude: centre.Longitude - east},
+		terrain.Place{Latitude: centre.Latitude + north, Longitude: centre.Longitude + east}, CellMetres)
 }
 
 // surveyor counts the hops of movements over a ground.
@@ -135,6 +135,8 @@ type surveyor struct {
 	model   propagation.Model
 	limitDB float64
 	frame   geo.Frame
+	// sector is the origin of all places.
+	sector point
 
 	// The last moment's places and positions, and which of them are linked, by i*n+j.
 	places    []point
@@ -159,7 +161,7 @@ func (s *surveyor) add(h *Hops, places []point) {
 	for i, at := range places {
 		if moved[i] = at != s.places[i]; moved[i] {
 			s.places[i] = at
-			s.positions[i] = s.frame.Position(geo.Vector{X: at.x, Y: at.y})
+			s.positions[i] = s.position(at)
 			s.positions[i].Altitude = s.height(at) + AntennaMetres
 		}
 	}
@@ -174,9 +176,14 @@ func (s *surveyor) add(h *Hops, places []point) {
 	h.Add(n, func(i, j int) bool { return s.linked[i*n+j] })
 }
 
+func (s *surveyor) position(at point) geo.Position {
+	at = at.plus(s.sector)
+	return s.frame.Position(geo.Vector{X: at.x, Y: at.y})
+}
+
 // height returns the ground's height at a place.
 func (s *surveyor) height(at point) float64 {
-	p := s.frame.Position(geo.Vector{X: at.x, Y: at.y})
+	p := s.position(at)
 	metres, _ := s.ground.Elevation(p.Latitude, p.Longitude)
 	return metres
 }

@@ -35,8 +35,13 @@ type mover interface {
 	step()
 }
 
-// Generate generates a movement into a builder, in steps of a second, sorted. The altitude of its positions is 0: a propagation model
-// adds the terrain's and the antenna's height.
+// flyer is a mover of which some platforms fly, at an altitude in metres above the sea.
+type flyer interface {
+	altitude(platform int) float64
+}
+
+// Generate generates a movement into a builder, in steps of a second, sorted. The altitude of positions on the ground is 0: a propagation
+// model adds the terrain's and the antenna's height.
 func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *scenario.Builder) error {
 	p, err := withDefaults(parameters)
 	if err != nil {
@@ -48,6 +53,10 @@ func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *sce
 	}
 	frame := geo.NewFrame(Origin)
 	last := make([]point, p.platforms)
+	altitude := func(int) float64 { return 0 }
+	if flying, ok := m.(flyer); ok {
+		altitude = flying.altitude
+	}
 	for t := time.Duration(0); t <= p.duration; t += Step {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -57,7 +66,9 @@ func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *sce
 				continue
 			}
 			last[i] = place
-			if err := b.Position(t, i+1, frame.Position(geo.Vector{X: place.x, Y: place.y})); err != nil {
+			at := frame.Position(geo.Vector{X: place.x, Y: place.y})
+			at.Altitude += altitude(i)
+			if err := b.Position(t, i+1, at); err != nil {
 				return fmt.Errorf("synthetic movement: platform %d at %v: %w", i+1, t, err)
 			}
 		}
@@ -99,6 +110,8 @@ func withDefaults(parameters v1alpha1.SyntheticMovement) (movement, error) {
 	switch {
 	case p.platforms < 2 || p.platforms > 1000:
 		return p, fmt.Errorf("synthetic movement: platforms is %d: must be from 2 to 1000", p.platforms)
+	case p.pattern == AnglovaLikeBattalion && p.platforms > BattalionPlatforms:
+		return p, fmt.Errorf("synthetic movement: platforms is %d: a battalion has at most %d", p.platforms, BattalionPlatforms)
 	case p.duration <= 0 || p.duration > scenario.MaxDuration:
 		return p, fmt.Errorf("synthetic movement: duration is %v: must be above zero and at most %v", p.duration, scenario.MaxDuration)
 	case !(p.spacing > 0 && p.spacing <= 100_000):
@@ -134,27 +147,34 @@ func (p movement) checkSize() error {
 }
 
 func (p movement) company(ctx context.Context) (mover, error) {
-	over, err := p.surveyor(ctx)
+	over, err := p.surveyor(ctx, p.seed, point{})
 	if err != nil {
 		return nil, err
 	}
 	return newCompany(p, over), nil
 }
 
-// surveyor returns the surveyor of the ground and the links for which a company was made.
-func (p movement) surveyor(ctx context.Context) (*surveyor, error) {
-	shape := shapeOf(p.pattern)
-	ground, err := ground(ctx, p.seed, shape.largest/2+math.Hypot(shape.wide, shape.high)/2+1000)
+// surveyor returns the surveyor of a sector of the ground of a seed, and of the links for which a company was made.
+func (p movement) surveyor(ctx context.Context, groundSeed int64, sector point) (*surveyor, error) {
+	shape, centre := shapeOf(p.pattern), Origin
+	if sector != (point{}) {
+		centre = geo.NewFrame(Origin).Position(geo.Vector{X: sector.x, Y: sector.y})
+	}
+	ground, err := ground(ctx, groundSeed, centre, shape.largest/2+math.Hypot(shape.wide, shape.high)/2+1000)
 	if err != nil {
 		return nil, err
 	}
-	return newSurveyor(ground, shape.limitDB), nil
+	over := newSurveyor(ground, shape.limitDB)
+	over.sector = sector
+	return over, nil
 }
 
 func (p movement) mover(ctx context.Context) (mover, error) {
 	switch p.pattern {
 	case AnglovaLike, AnglovaLikeModified:
 		return p.company(ctx)
+	case AnglovaLikeBattalion:
+		return p.battalion(ctx)
 	case "Grid":
 		return p.grid(int(math.Ceil(math.Sqrt(float64(p.platforms))))), nil
 	case "Line":
@@ -162,7 +182,7 @@ func (p movement) mover(ctx context.Context) (mover, error) {
 	case "RandomWaypoint":
 		return p.randomWaypoint(), nil
 	}
-	return nil, fmt.Errorf("synthetic movement: pattern is %q: must be AnglovaLike, AnglovaLikeModified, Grid, Line or RandomWaypoint", p.pattern)
+	return nil, fmt.Errorf("synthetic movement: pattern is %q: must be AnglovaLike, AnglovaLikeModified, AnglovaLikeBattalion, Grid, Line or RandomWaypoint", p.pattern)
 }
 
 // random returns the random numbers of one use.

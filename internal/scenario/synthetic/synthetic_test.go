@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/orderofbattle"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -143,6 +144,7 @@ func TestWhatIsNoMovementIsRefused(t *testing.T) {
 		"a year of many": {v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: 1000, Duration: "8760h"},
 			"1000 platforms for 8760h0m0s have 31536001000 positions: want at most 90000000, which is 25h0m0s for so many platforms"},
 		"a year of a company": {v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Platforms: 24, Duration: "8760h"}, "want at most 90000000"},
+		"a regiment":          {v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: 244}, "platforms is 244: a battalion has at most 243"},
 		"spacing":             {v1alpha1.SyntheticMovement{Pattern: "Line", Spacing: "0m"}, "spacing is 0 m"},
 	} {
 		err := Generate(t.Context(), c.parameters, scenario.NewBuilder(scenario.Options{Sorted: true}))
@@ -168,5 +170,83 @@ func TestHopsAreThoseOfTheShortestWays(t *testing.T) {
 	}
 	if got := h.Share(1); math.Abs(got-8/18.0) > 1e-12 {
 		t.Errorf("share of one hop: %v", got)
+	}
+}
+
+func TestTheBattalionsFirstCompanyIsTheCompany(t *testing.T) {
+	company, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Duration: "3m", Seed: 5})
+	battalion, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: BattalionPlatforms, Duration: "3m", Seed: 5})
+	for _, at := range []time.Duration{0, time.Minute, 3 * time.Minute} {
+		alone, all := positions(t, company, at), positions(t, battalion, at)
+		if len(all) != BattalionPlatforms {
+			t.Fatalf("%d platforms", len(all))
+		}
+		for i, want := range alone {
+			if all[i] != want {
+				t.Errorf("at %v platform %d is at %v; alone it is at %v", at, i+1, all[i], want)
+			}
+		}
+	}
+}
+
+func TestWhoFollowsAVehicleStaysNearIt(t *testing.T) {
+	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: BattalionPlatforms, Duration: "6m", Seed: 5})
+	walks := 0
+	before := positions(t, s, 0)
+	for second := 1; second <= 360; second++ {
+		now := positions(t, s, time.Duration(second)*time.Second)
+		for soldier := 172; soldier <= 243; soldier++ {
+			vehicle := 61 + (soldier-172)/3 // of company 3, then of company 4
+			if soldier >= 208 {
+				vehicle = 85 + (soldier-208)/3
+			}
+			if d := geo.Distance(now[soldier-1], now[vehicle-1]); d > 2*footReach {
+				t.Fatalf("second %d: soldier %d is %v m from vehicle %d", second, soldier, d, vehicle)
+			}
+			if d := geo.Distance(now[soldier-1], before[soldier-1]); d > fetchSpeed+0.1 {
+				t.Fatalf("second %d: soldier %d moved %v m", second, soldier, d)
+			} else if d > 1 && d < 2 {
+				walks++
+			}
+		}
+		before = now
+	}
+	if walks == 0 {
+		t.Error("no soldier walks")
+	}
+}
+
+func TestDronesFlyAndNobodyElse(t *testing.T) {
+	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: BattalionPlatforms, Duration: "1m", Seed: 5})
+	for i, at := range positions(t, s, time.Minute) {
+		if flies := i+1 >= 160 && i+1 <= 163; flies != (at.Altitude > 100) {
+			t.Errorf("platform %d is %v m above the sea", i+1, at.Altitude)
+		}
+	}
+}
+
+func TestTheOrderOfBattleHasEveryPlatformAndAGatewayForEachNetwork(t *testing.T) {
+	order, err := orderofbattle.Read(OrderOfBattle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := order.Platforms(); len(all) != BattalionPlatforms || all[0] != 1 || all[len(all)-1] != BattalionPlatforms {
+		t.Errorf("it has %d platforms", len(all))
+	}
+	want := map[string]int{"bn": 8, "co-1": 24, "co-2": 24, "co-3": 24, "co-4": 24, "co-5": 22, "co-6": 47, "uav": 6, "foot-3": 37, "foot-4": 37}
+	gateways := map[string]bool{}
+	for _, network := range order.Networks {
+		if len(network.Members) != want[network.Name] {
+			t.Errorf("%s has %d members; want %d", network.Name, len(network.Members), want[network.Name])
+		}
+		for _, platform := range network.Members {
+			gateways[network.Name] = gateways[network.Name] || len(order.NetworksOf(platform)) > 1
+		}
+		if !gateways[network.Name] {
+			t.Errorf("%s has no gateway", network.Name)
+		}
+	}
+	if len(order.Networks) != len(want) {
+		t.Errorf("%d networks; want %d", len(order.Networks), len(want))
 	}
 }

@@ -48,3 +48,30 @@ func rangesHave(ranges string, number int) bool {
 	}
 	return false
 }
+
+// maxPlatform is the greatest number of a platform.
+const maxPlatform = 65534
+
+// ParsePlatforms reads ranges such as 1-24,101. The numbers ascend, and none comes twice.
+func ParsePlatforms(ranges string) (numbers []int, err error) {
+	if ranges == "" {
+		return nil, nil
+	}
+	last := 0
+	for _, text := range strings.Split(ranges, ",") {
+		from, to, isRange := strings.Cut(text, "-")
+		if !isRange {
+			to = from
+		}
+		low, errLow := strconv.Atoi(from)
+		high, errHigh := strconv.Atoi(to)
+		if errLow != nil || errHigh != nil || low <= last || high < low || high > maxPlatform {
+			return nil, fmt.Errorf("platforms %q: must be ascending numbers up to %d and ranges of them, such as 1-12,25", ranges, maxPlatform)
+		}
+		for number := low; number <= high; number++ {
+			numbers = append(numbers, number)
+		}
+		last = high
+	}
+	return numbers, nil
+}

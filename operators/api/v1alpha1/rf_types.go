@@ -109,6 +109,10 @@ type RFPipeModel struct {
 	// halfDuplex radios receive nothing while they send. EMANE's RF Pipe is full duplex; native engine only.
 	// +optional
 	HalfDuplex bool `json:"halfDuplex,omitempty"`
+	// dutyCycle is the share of time in which a node may send, such as 1%: after each frame it waits until the frame's time on air is that
+	// share. Without it a node may always send. Native engine only.
+	// +optional
+	DutyCycle *Percent `json:"dutyCycle,omitempty"`
 	// pcr is the packet completion rate curve: the text of an EMANE RF Pipe PCR file. Without it every frame above the
 	// sensitivity is received.
 	// +kubebuilder:validation:MaxLength=65536

@@ -178,8 +178,9 @@ type Propagation struct {
 // +kubebuilder:validation:XValidation:rule="self.pattern in ['Grid', 'Line'] || !self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || self.platforms * (int(duration(self.duration).getSeconds()) + 1) <= 90000000",message="platforms times the seconds of duration must be at most 90000000, such as 1000 platforms for a day",fieldPath=".duration"
 type SyntheticMovement struct {
 	// pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with
-	// several, Grid and Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
-	// +kubebuilder:validation:Enum=AnglovaLike;AnglovaLikeModified;Grid;Line;RandomWaypoint
+	// several. AnglovaLikeBattalion has six such companies, drones and soldiers on foot: 243 platforms, of which 157 are vehicles. Grid and
+	// Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
+	// +kubebuilder:validation:Enum=AnglovaLike;AnglovaLikeModified;AnglovaLikeBattalion;Grid;Line;RandomWaypoint
 	Pattern string `json:"pattern"`
 	// platforms, numbered from 1.
 	// +kubebuilder:default=24
@@ -199,6 +200,32 @@ type SyntheticMovement struct {
 	// +kubebuilder:default="500m"
 	// +optional
 	Spacing Metres `json:"spacing,omitempty"`
+}
+
+// Unit is a unit of the order of battle, such as a company.
+type Unit struct {
+	// name of the unit.
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, with a letter first and no hyphen last"
+	Name string `json:"name"`
+	// within is the unit that commands this one. Without it nobody does.
+	// +kubebuilder:validation:MaxLength=24
+	// +optional
+	Within string `json:"within,omitempty"`
+	// commander is the platform of the unit's commander.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65534
+	Commander int32 `json:"commander"`
+	// platforms of the unit itself, without those of the units that it commands, as ranges such as 1-12,25.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Platforms string `json:"platforms,omitempty"`
+	// network of the unit: of its commander, its platforms, and the commanders of the units right below it. A unit without one is
+	// on that of the unit that commands it.
+	// +kubebuilder:validation:MaxLength=12
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, with a letter first and no hyphen last"
+	// +optional
+	Network string `json:"network,omitempty"`
 }
 
 // ScenarioSpec describes how platforms move, and the pathloss between them.
@@ -246,6 +273,13 @@ type ScenarioSpec struct {
 	// propagation computes the pathloss from positions. Without it the pathloss of the source is used, if it has any.
 	// +optional
 	Propagation *Propagation `json:"propagation,omitempty"`
+
+	// orderOfBattle says who commands whom, and who is on which network. "vignette scenario inspect" shows it.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	OrderOfBattle []Unit `json:"orderOfBattle,omitempty"`
 
 	// antennaProfiles is EMANE's antenna profile manifest, for the antennaprofile events of an event log (eel). The files of its patterns
 	// are keys of the same ConfigMap, each called as the last part of its URI.

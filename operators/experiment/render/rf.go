@@ -150,12 +150,19 @@ func (m modelPath) checkModel(w *v1alpha1.WaveformSpec, nems []int) (errs field.
 	for _, problem := range []struct {
 		part string
 		err  error
-	}{{"phy", checkPHY(w.PHY())}, {"pcr", checkPCR(w)}, {scheduleField(w), checkSchedule(w, nems)}} {
+	}{{"phy", checkPHY(w.PHY())}, {"pcr", checkPCR(w)}, {scheduleField(w), checkSchedule(w, nems)}, {"dutyCycle", checkDutyCycle(w.RFPipe)}} {
 		if problem.err != nil {
 			errs = append(errs, m.invalid(problem.part, problem.err))
 		}
 	}
 	return errs
+}
+
+func checkDutyCycle(w *v1alpha1.RFPipeModel) error {
+	if w != nil && w.DutyCycle != nil && !(w.DutyCycle.Fraction() > 0) {
+		return fmt.Errorf("%s lets nobody send: must be above zero, such as 1%%", *w.DutyCycle)
+	}
+	return nil
 }
 
 // checkForLink finds settings of the link model at a network whose waveform has another model.

@@ -34,6 +34,9 @@ var published = map[string]struct{ link, downlink figures }{
 	"low-band-5g":        {link: figures{100e6, 20 * time.Millisecond, 0}},
 	"tactical-broadband": {link: figures{2e6, 100 * time.Millisecond, 0.01}},
 	"nbwf":               {link: figures{16e3, 500 * time.Millisecond, 0}},
+	// Chosen, with the rates of their standards.
+	"lte": {link: figures{10e6, 25 * time.Millisecond, 0}, downlink: figures{30e6, 25 * time.Millisecond, 0}},
+	"hf":  {link: figures{2400, 1200 * time.Millisecond, 0.05}},
 }
 
 // radio is what the experiments publish of a radio; 0 for what they do not.
@@ -50,6 +53,9 @@ var publishedRadios = map[string]radio{
 		rates: []float64{1e6, 500e3, 380e3}},
 	"group-net":  {bandwidthHertz: 1e6, bitsPerSecond: 1e6, rates: []float64{1e6, 500e3, 380e3}},
 	"leader-net": {bandwidthHertz: 25e3, bitsPerSecond: 15e3},
+	"lora-sf7":   {bandwidthHertz: 125e3, bitsPerSecond: 5470},
+	"lora-sf9":   {bandwidthHertz: 125e3, bitsPerSecond: 1760},
+	"lora-sf12":  {bandwidthHertz: 125e3, bitsPerSecond: 250},
 }
 
 // compareRadio holds a radio against what is published of it, and its curve against the rates that it has.
