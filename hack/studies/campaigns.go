@@ -20,7 +20,7 @@ type campaign struct {
 	Points int
 	// Files describes the runs' files in words.
 	Files string
-	// run returns the file of a point by its levels.
+	// run returns the file of a point by its levels; nil where points have none.
 	run func(levels map[string]string) string
 	// further scenarios are those of these runs.
 	further []string
@@ -75,6 +75,9 @@ func campaigns() []campaign {
 		e3Campaign(), e2Campaign("vernemq"), e2Campaign("mosquitto"), e2ShortCampaign()}
 	for _, f := range []form{{false}, {true}} {
 		all = append(all, e1Campaign(f), e6Campaign(f, "messages"), e6Campaign(f, "bft"), e5Campaign(f))
+	}
+	for _, s := range furtherStudies() {
+		all = append(all, s.campaign)
 	}
 	return all
 }

@@ -1,5 +1,5 @@
 // Command studies writes the files of the studies E1 to E6 and E8 below scenarios, which differ only as their names say,
-// and the campaigns over all of them. Run it from the repository's root: go run ./hack/studies
+// the campaigns over all of them, and those of further studies. Run it from the repository's root: go run ./hack/studies
 package main
 
 import (
@@ -45,6 +45,9 @@ func All() map[string]string {
 			delete(all, p.path())
 		}
 	}
+	for _, s := range furtherStudies() {
+		delete(all, s.plot.path())
+	}
 	for _, c := range campaigns() {
 		all[c.path()] = execute("campaign.yaml", c)
 	}
@@ -72,6 +75,12 @@ var runs = sync.OnceValue(func() map[string]string {
 	}
 	for _, p := range pairs() {
 		add(p.path(), "pairs.yaml", p)
+	}
+	for _, s := range furtherStudies() {
+		all[s.plot.path()] = s.plot.text()
+	}
+	for _, f := range []form{{false}, {true}} {
+		add(battalion{f}.path(), "battalion.yaml", battalion{f})
 	}
 	return all
 })

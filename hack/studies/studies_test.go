@@ -29,7 +29,7 @@ func TestTheStudiesFilesAreAsGenerated(t *testing.T) {
 
 func TestEveryFileOfAStudyIsGenerated(t *testing.T) {
 	all := All()
-	for _, study := range []string{"e1", "e2", "e3", "e4", "e5", "e6", "e8"} {
+	for _, study := range []string{"e1", "e2", "e3", "e4", "e5", "e6", "e8", "further", "battalion"} {
 		err := filepath.WalkDir(filepath.Join(root, study), func(path string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
 				return err
