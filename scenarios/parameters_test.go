@@ -16,7 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"vignette.dev/vignette/internal/units"
+	"vignette.dev/vignette/operators/api/units"
 )
 
 // parameter is a row of parameters.csv: what is published, and where the files have it.

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/core/matrix"
 	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
 // last returns the last document of a file.

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/queue"
+	"vignette.dev/vignette/internal/core/requirements"
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/queue"
-	"vignette.dev/vignette/operators/experiment/requirements"
 )
 
 // State is what the API server shows the user.

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"vignette.dev/vignette/internal/console"
+	"vignette.dev/vignette/internal/core/origin"
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/operators/experiment/origin"
 )
 
 // CloneRun makes another experiment of a recorded run, as `vignette rerun` does. Its user may then change it.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"vignette.dev/vignette/internal/core/origin"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/origin"
 )
 
 func TestACloneHasTheSpecOfTheRunAndIsARerunOnceItIsMarked(t *testing.T) {

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/rest"
 	websockettransport "k8s.io/client-go/transport/websocket"
 
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // KubeVirt's API: machines, and streams to them.

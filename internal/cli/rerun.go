@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/core/fieldpath"
+	"vignette.dev/vignette/internal/core/origin"
 	"vignette.dev/vignette/internal/environment"
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/fieldpath"
-	"vignette.dev/vignette/operators/experiment/origin"
 )
 
 // Inputs that may differ from the record, if the user allows it.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/geo"
-	"vignette.dev/vignette/internal/units"
+	"vignette.dev/vignette/operators/api/units"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 

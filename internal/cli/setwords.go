@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
 )
 
 // describeChange is a change as it is typed.

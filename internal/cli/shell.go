@@ -22,9 +22,9 @@ import (
 	utilexec "k8s.io/client-go/util/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/safetext"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // anyShell is bash if the image has it, else sh.

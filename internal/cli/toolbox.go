@@ -13,8 +13,8 @@ import (
 	to "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // toolboxName begins the names of ephemeral toolbox containers: an ended one stays in the pod, and the next has another number.

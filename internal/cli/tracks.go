@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/scenario/compile"
-	"vignette.dev/vignette/internal/units"
+	"vignette.dev/vignette/operators/api/units"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/core/fieldpath"
+	"vignette.dev/vignette/internal/core/queue"
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/requirements"
 	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/fieldpath"
-	"vignette.dev/vignette/operators/experiment/queue"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/requirements"
 )
 
 // Forecast of what an experiment takes, or each run of a campaign, and when it would start.

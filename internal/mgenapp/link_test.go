@@ -14,6 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/mgenapp"
 	"vignette.dev/vignette/internal/radio/link"
@@ -22,8 +24,6 @@ import (
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 const lossy = `

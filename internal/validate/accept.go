@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/core/checks"
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/checks"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // unaccepted returns problems that the API server accepts, as its rules cannot see them, and the operator or a radio then refuses, such as a

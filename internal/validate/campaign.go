@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/core/decide"
+	"vignette.dev/vignette/internal/core/matrix"
 	figures "vignette.dev/vignette/internal/reference"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/decide"
-	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
 // Expansion is the result of a campaign's matrix.

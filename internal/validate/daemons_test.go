@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/mgenapp"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/internal/traffic"
@@ -28,8 +30,6 @@ import (
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // corpus has the documents of scenarios, each with its kind.

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
 )
 
 // compilationTimeout limits the compilation of all scenarios with ConfigMaps in the files.

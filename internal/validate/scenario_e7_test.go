@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // protocolsOfE7 are named as the scenario's apps.

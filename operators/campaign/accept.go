@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/decide"
+	"vignette.dev/vignette/internal/core/matrix"
 	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/decide"
-	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
 // Reasons of Accepted.

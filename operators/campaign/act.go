@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/decide"
+	"vignette.dev/vignette/internal/core/matrix"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/decide"
-	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
 // refusedRecheck is the time until another try to create an experiment that a quota forbids.

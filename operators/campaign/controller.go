@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"vignette.dev/vignette/internal/core/decide"
+	"vignette.dev/vignette/internal/core/matrix"
 	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/decide"
-	"vignette.dev/vignette/operators/campaign/matrix"
 	"vignette.dev/vignette/operators/freshness"
 )
 

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"vignette.dev/vignette/internal/core/decide"
+	"vignette.dev/vignette/internal/core/matrix"
 	"vignette.dev/vignette/internal/reference"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/decide"
-	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
 // readReference reads the reference figures of a campaign from their ConfigMap. The problem says what is wrong with them.

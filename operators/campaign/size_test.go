@@ -8,9 +8,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/matrix"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
 // aTooLargeCampaignIsRefusedAtApply tests the chart's policy, as the definition cannot count values of axes.

@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/run"
 	"vignette.dev/vignette/operators/experiment/scope"
 )

@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/queue"
 	"vignette.dev/vignette/operators/experiment/scope"
 	"vignette.dev/vignette/operators/kstatus"
 )

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // settled is how long what manages the network of a distribution has to undo what the agent has set up, after the node was ready.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // Map of a run. Times are seconds after T0.

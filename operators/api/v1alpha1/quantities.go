@@ -3,7 +3,7 @@ package v1alpha1
 import (
 	"time"
 
-	"vignette.dev/vignette/internal/units"
+	"vignette.dev/vignette/operators/api/units"
 )
 
 // Duration is a length of time with its unit (us, ms, s, m or h), such as 100ms, 21m or 1h30m.

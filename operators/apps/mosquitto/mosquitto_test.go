@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/core/credentials"
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
-	"vignette.dev/vignette/operators/experiment/credentials"
 )
 
 var (

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/core/credentials"
 	"vignette.dev/vignette/internal/traffic/protocol"
-	"vignette.dev/vignette/operators/experiment/credentials"
 )
 
 // secrets writes the files of the operator's Secret.

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"vignette.dev/vignette/internal/core/checks"
+	"vignette.dev/vignette/internal/core/queue"
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/admission/references"
-	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/kueue"
 	"vignette.dev/vignette/operators/experiment/objects"
-	"vignette.dev/vignette/operators/experiment/queue"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/queue"
+	"vignette.dev/vignette/internal/core/render"
+	needs "vignette.dev/vignette/internal/core/requirements"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/queue"
-	"vignette.dev/vignette/operators/experiment/render"
-	needs "vignette.dev/vignette/operators/experiment/requirements"
 	"vignette.dev/vignette/operators/experiment/scope"
 	"vignette.dev/vignette/operators/experiment/wakeup"
 	"vignette.dev/vignette/operators/freshness"

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

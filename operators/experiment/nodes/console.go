@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"vignette.dev/vignette/operators/experiment/topology"
+	"vignette.dev/vignette/internal/core/topology"
 )
 
 // Incidents of losses.

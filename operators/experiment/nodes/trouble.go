@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/configmaps"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/provisioning/emane"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

@@ -18,13 +18,13 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"vignette.dev/vignette/internal/core/checks"
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/checks"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/objects"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 const (

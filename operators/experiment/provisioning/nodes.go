@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/objects"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/runrecord"
 	"vignette.dev/vignette/operators/experiment/scope"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 func (p *Provisioner) ensureAttachments(ctx context.Context, s *scope.Scope) (bool, error) {

@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/provisioning/emane"
 	"vignette.dev/vignette/operators/experiment/provisioning/secrets"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/run/argo"
 	"vignette.dev/vignette/operators/experiment/runrecord"
 	"vignette.dev/vignette/operators/experiment/scope"

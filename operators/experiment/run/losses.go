@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/experiment/nodes"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/run/live"
 	"vignette.dev/vignette/operators/experiment/scope"
 )

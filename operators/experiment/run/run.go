@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -22,7 +23,6 @@ import (
 	"vignette.dev/vignette/operators/experiment/run/live"
 	"vignette.dev/vignette/operators/experiment/runrecord"
 	"vignette.dev/vignette/operators/experiment/scope"
-	"vignette.dev/vignette/operators/experiment/timeline"
 	"vignette.dev/vignette/operators/experiment/updates"
 )
 

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/scope"
-	"vignette.dev/vignette/operators/experiment/timeline"
 )
 
 const (

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/core/timeline"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/timeline"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // runOf is a run with one publisher that starts at 0 s and stops at 60 s, with both actions armed.

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/timeline"
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/timeline"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // CreatingNodes is the message of an experiment that may create its nodes.

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/operators/experiment/render"
 )
 
 // archive simulates the server and all agents: it computes the agents' reports when the operator requests them.

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/run/argo"
 )
 

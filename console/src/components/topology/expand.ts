@@ -10,7 +10,7 @@ export interface ExpandedNode {
   isVM: boolean;
 }
 
-/** expandNodes of a spec, with the names and NEM ids that they will have, as in operators/experiment/topology. */
+/** expandNodes of a spec, with the names and NEM ids that they will have, as in internal/core/topology. */
 export function expandNodes(spec: Pick<Experiment["spec"], "nodes">): ExpandedNode[] {
   const expanded: ExpandedNode[] = [];
   for (const node of spec.nodes) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

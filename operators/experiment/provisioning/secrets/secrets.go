@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"vignette.dev/vignette/operators/experiment/credentials"
+	"vignette.dev/vignette/internal/core/credentials"
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/experiment/objects"
-	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 

@@ -1,0 +1,180 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/operators/apps/messaging"
+	"vignette.dev/vignette/operators/apps/proxy"
+)
+
+// exchanging is an experiment with messaging services and proxies, and its errors.
+func exchanging(t *testing.T, edits ...string) (Input, field.ErrorList) {
+	t.Helper()
+	e := edited(t, "requests.yaml", edits...)
+	for i := range e.Spec.Apps { // the API server's defaults
+		if m := e.Spec.Apps[i].Messaging; m != nil && m.Timeout == "" {
+			m.Timeout = "60s"
+		}
+	}
+	expanded, errs := topology.Expand(&e.Spec)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	in := Input{Experiment: e, Topology: expanded, Options: quickstart(t).Options}
+	errs = append(expanded.CheckReferences(&e.Spec), CheckMessaging(&e.Spec, expanded)...)
+	return in, append(errs, CheckScripts(in)...)
+}
+
+func TestConfigurationsOfRequestsMatchTheirGoldenFiles(t *testing.T) {
+	in, errs := exchanging(t)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	services, proxies := map[string]messagingconfig.Config{}, map[string]proxyconfig.Config{}
+	for _, sites := range MakeSites(in) {
+		for _, site := range sites {
+			name := site.Instances[0]
+			switch {
+			case site.App.Messaging != nil:
+				services[name] = messaging.Config(site)
+				if err := services[name].Validate(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			case site.App.Proxy != nil:
+				proxies[name] = proxy.Config(site)
+				if err := proxies[name].Validate(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	checkGolden(t, "requests-services", plain(t, services))
+	checkGolden(t, "requests-proxies", plain(t, proxies))
+	checkGolden(t, "requests-plan", Plan(in, nil, map[string]types.UID{}).Nodes)
+}
+
+// plain is a value as its JSON has it.
+func plain(t *testing.T, value any) (made any) {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestEncodingsOfJSONCarryControlCharacters(t *testing.T) {
+	for _, encoding := range []string{"json", "cbor"} {
+		if _, errs := exchanging(t, "encoding: cbor", "encoding: "+encoding, "text: moving", `text: "moving\a"`); len(errs) > 0 {
+			t.Errorf("%s: %v", encoding, errs.ToAggregate())
+		}
+	}
+}
+
+func TestAMessageThatIsSmallOnceItIsEncodedFitsADatagram(t *testing.T) {
+	edits := []string{"transport: coap\n", "transport: soap-udp\n      port: 5700\n      soap: {envelope: EXI}\n", "      encoding: cbor\n      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", "      compression: none\n",
+		"text: moving", "text: moving, bytes: 64000"}
+	if _, errs := exchanging(t, edits...); len(errs) > 0 {
+		t.Errorf("EXI: %v", errs.ToAggregate())
+	}
+	edits[1], edits[3], edits[5] = "transport: soap-udp\n      port: 5700\n", "      compression: gzip\n", "text: moving, bytes: 65000"
+	if _, errs := exchanging(t, edits...); len(errs) > 0 {
+		t.Errorf("gzip: %v", errs.ToAggregate())
+	}
+}
+
+func TestAScriptToAllAmongManyNodesHasEachAddressOnce(t *testing.T) {
+	var messages strings.Builder
+	for i := range 128 {
+		fmt.Fprintf(&messages, "      - {at: %ds, from: a-2, to: all}\n", i)
+	}
+	edits := []string{"      - {at: 12s, from: b-2, to: all, text: moving}\n", messages.String(), "{name: b-2, group: b,", "{name: c, count: 200, group: b,", "to: b-2, text", "to: c-7, text"}
+	in, errs := exchanging(t, edits...)
+	if errs = append(errs, CheckSize(Pods(in), &in.Experiment.Spec)...); len(errs) > 0 {
+		t.Errorf("128 messages to 201 nodes: %v", errs.ToAggregate())
+	}
+}
+
+func TestAScriptTooLargeForItsNodeIsNamed(t *testing.T) {
+	long := "text: " + strings.Repeat("x", 4096)
+	messages := strings.Repeat("      - {at: 12s, from: b-2, to: all, "+long+"}\n", 40)
+	in, errs := exchanging(t, "      - {at: 12s, from: b-2, to: all, text: moving}\n", messages)
+	errs = append(errs, CheckSize(Pods(in), &in.Experiment.Spec)...)
+	if len(errs) != 1 || errs[0].Field != "spec.apps[0].messaging.messages" || !strings.Contains(errs[0].Error(), "split the script over several apps") {
+		t.Errorf("errors %v; want one of spec.apps[0].messaging.messages", errs)
+	}
+}
+
+func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		edits       []string
+		field, want string
+	}{
+		"a receipt that HTTP always has":     {[]string{"transport: soap, via: near", "transport: soap, via: near, receipt: false"}, "spec.apps[2].messaging.receipt", "HTTP always has a response"},
+		"CoAP's settings with SOAP":          {[]string{"transport: coap", "transport: soap-udp"}, "spec.apps[0].messaging.coap", "coap is for coap, which is CoAP over UDP"},
+		"multicast over TCP":                 {[]string{"transport: soap-udp", "transport: coap-tcp"}, "spec.apps[1].messaging.multicast", "multicast is for coap and soap-udp"},
+		"EXI within EXI":                     {[]string{"encoding: exi, ", "encoding: exi, soap: {envelope: EXI}, "}, "spec.apps[1].messaging.encoding", "want xml, or soap.envelope XML"},
+		"SOAP's settings with CoAP":          {[]string{"encoding: cbor", "encoding: cbor\n      soap: {unicastRepeat: 0}"}, "spec.apps[0].messaging.soap", "soap is for soap and soap-udp"},
+		"a reply too large for the pair":     {[]string{"reply: bytes:2000", "reply: bytes:7000000"}, "spec.apps[2].messaging.reply", "want 6290688 at most with transport soap via a proxy"},
+		"a payload too large for a datagram": {[]string{"encoding: exi, ", "", "payload: nffi, phase", "payload: \"bytes:60000\", phase"}, "spec.apps[1].messaging.push.payload", "want 48360 at most"},
+		"tracks too many for a datagram":     {[]string{"encoding: exi, ", "", "payload: nffi, phase", "payload: \"nffi:100\", phase"}, "spec.apps[1].messaging.push.payload", "has 90900 bytes"},
+		"an encoding of arbitrary bytes":     {[]string{"payload: nffi, phase", "payload: \"bytes:600\", phase"}, "spec.apps[1].messaging.encoding", "other payloads have one form"},
+		"a payload from a file":              {[]string{"payload: nffi, phase", "payload: \"file:a/b\", phase"}, "spec.apps[1].messaging.push.payload", "no payload from files"},
+		"a proxy at the metrics' port":       {[]string{"deadline: 10m}", "deadline: 10m, port: 9464}"}, "spec.apps[3].proxy.port", "are for metrics"},
+		"a proxy at a broker's port":         {[]string{"deadline: 10m}", "deadline: 10m, port: 1883}", "apps: [chat, track, report, near]", "apps: [chat, track, report, near, rabbit]"}, "spec.apps[3].proxy.port", "app rabbit on node a-1 listens at port 1883 too"},
+		"a client of the far proxy":          {[]string{"via: near", "via: b-1/far"}, "spec.apps[2].messaging.via", "is the far proxy of its pair"},
+		"settings of UDP over TCP":           {[]string{"transport: coap\n", "transport: coap-tcp\n"}, "spec.apps[0].messaging.coap", "coap is for coap, which is CoAP over UDP"},
+		"a timeout of two weeks":             {[]string{"transport: soap, via", "transport: soap, timeout: 400h, via"}, "spec.apps[2].messaging.timeout", "240h0m0s at most"},
+		"an acknowledgement at once":         {[]string{"ackTimeout: 5s", "ackTimeout: 0s"}, "spec.apps[0].messaging.coap.ackTimeout", "must be from 1ms to 1h"},
+		"a push to its only sender":          {[]string{"from: [a-1], to: b-1", "from: [a-1], to: a-1"}, "spec.apps[2].messaging.push.to", "reaches nobody but its sender"},
+		"multicast over two networks":        {[]string{"{name: a-1, group: a, networks: [red, lead]", "{name: a-1, group: a, networks: [lead, red]"}, "spec.apps[1].messaging.network", "nodes a-1 and a-2 of group a have different first networks"},
+		"compression of arbitrary bytes":     {[]string{"transport: soap-udp, encoding: exi, ", "transport: coap, port: 5700, compression: gzip, ", "payload: nffi, phase", "payload: gps, phase"}, "spec.apps[1].messaging.compression", "other payloads have one form"},
+		"positions in JSON by SOAP":          {[]string{"payload: nffi}, reply", "payload: geojson}, reply"}, "spec.apps[2].messaging.push.payload", "SOAP carries XML, and geojson has none"},
+		"a network without multicast":        {[]string{"encoding: cbor", "encoding: cbor\n      network: red"}, "spec.apps[0].messaging.network", "network is for multicast"},
+		"CBOR of an XML model":               {[]string{"payload: nffi}, reply", "payload: nffi}, encoding: cbor, reply"}, "spec.apps[2].messaging.encoding", "model nffi"},
+		"JSON in SOAP":                       {[]string{"transport: coap\n", "transport: soap\n", "encoding: cbor", "encoding: json", "      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", ""}, "spec.apps[0].messaging.encoding", "SOAP carries XML"},
+		"a reply too small for its id":       {[]string{"reply: bytes:2000", "reply: bytes:8"}, "spec.apps[2].messaging.reply", "its message id has to fit"},
+		"a payload that is none":             {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", "want geojson, nffi, nffi:N"},
+		"messages and a push":                {[]string{"encoding: cbor", "encoding: cbor\n      push: {to: all, period: 1s}"}, "spec.apps[0].messaging", "several of messages, configMap and push"},
+		"a push to nobody":                   {[]string{"push: {to: a,", "push: {to: c,"}, "spec.apps[1].messaging.push.to", "no node or group of this name runs app track"},
+		"a push from nobody":                 {[]string{"from: [a-1]", "from: [a-2]"}, "spec.apps[2].messaging.push.from[0]", "no node or group of this name runs app report"},
+		"a period of nothing":                {[]string{"period: 20s", "period: 0s"}, "spec.apps[2].messaging.push.period", "must be 1ms or more"},
+		"a message from nobody":              {[]string{"from: b-2, to: all", "from: b-9, to: all"}, "spec.apps[0].messaging.messages[2]", "no node of this name runs app chat"},
+		"a bell in XML":                      {[]string{"encoding: cbor", "encoding: xml", "text: are you there", "text: \"are you there\\a\""}, "spec.apps[0].messaging.messages[0]", "text has character U+0007 at 13, which XML 1.0 has not: want text without control characters, or encoding json or cbor"},
+		"a bell in SOAP":                     {[]string{"transport: coap\n", "transport: soap\n", "      encoding: cbor\n      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", "", "text: moving", "text: \"\\amoving\""}, "spec.apps[0].messaging.messages[2]", "text has character U+0007 at 0, which XML 1.0 has not: want text without control characters"},
+		"a message too large for a datagram": {[]string{"transport: coap\n", "transport: soap-udp\n      port: 5700\n      model: operational\n", "      encoding: cbor\n      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", "", "text: moving", "text: moving, bytes: 65000"}, "spec.apps[0].messaging.messages[2]", "bytes 65000: the message has 65640 bytes with model operational and encoding xml, and transport soap-udp carries 65507: use less"},
+		"a text too large in XML":            {[]string{"transport: coap\n", "transport: coap\n      multicast: true\n      receipt: false\n      network: red\n", "encoding: cbor", "encoding: xml", "- {at: 12s, from: b-2, to: all, text: moving}", "- {at: 12s, from: a-1, to: all, text: moving, bytes: 65000}"}, "spec.apps[0].messaging.messages[2]", "with model military and encoding xml, and transport coap and multicast carries 65000: use less"},
+		"an envelope too large for EXI":      {[]string{"reply: bytes:2000", "reply: bytes:5000000, soap: {envelope: EXI}", "via: near, ", ""}, "spec.apps[2].messaging.reply", "has 5000000 bytes: want 3144960 at most with transport soap and soap.envelope EXI"},
+		"two services at one port":           {[]string{"transport: soap-udp,", "transport: coap, ", "encoding: exi, ", "encoding: xml, "}, "spec.apps[0].messaging.port", "app track on node a-1 listens at port 5683 too"},
+		"a node that nobody reaches":         {[]string{"{name: b-2, group: b, networks: [blue], apps", "{name: b-2, group: b, apps"}, "spec.apps[0].messaging", "node b-2 runs it and is on no network"},
+		"a proxy that nobody runs":           {[]string{"via: near", "via: neat"}, "spec.apps[2].messaging.via", `there is no app "neat"`},
+		"a via that is no proxy":             {[]string{"via: near", "via: chat"}, "spec.apps[2].messaging.via", `app "chat" is no proxy`},
+		"a proxy without its pair":           {[]string{"peer: far, ", "peer: chat, "}, "spec.apps[3].proxy.peer", `app "chat" is no proxy`},
+		"a far proxy that nobody names":      {[]string{"proxy: {peer: far, protocol: amqp, broker: rabbit, compression: zstd, deadline: 10m}", "proxy: {}"}, "spec.apps[4].proxy", "no near proxy has it on node b-1 as its peer"},
+		"a far proxy with settings":          {[]string{"proxy: {}", "proxy: {compression: gzip}"}, "spec.apps[4].proxy", "takes its settings from the near one"},
+		"AMQP without a broker":              {[]string{"broker: rabbit, ", ""}, "spec.apps[3].proxy.broker", "protocol amqp needs a broker"},
+		"a broker without AMQP":              {[]string{"protocol: amqp", "protocol: coap"}, "spec.apps[3].proxy.broker", "broker is for protocol amqp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs := exchanging(t, c.edits...)
+			for _, err := range errs {
+				if err.Field == c.field && strings.Contains(err.Error(), c.want) {
+					return
+				}
+			}
+			t.Errorf("errors %v; want one of %s with %q", errs, c.field, c.want)
+		})
+	}
+}

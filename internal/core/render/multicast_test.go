@@ -1,0 +1,87 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+)
+
+const multicastSpec = `
+networks:
+- {name: lan, subnet: 198.18.1.0/24}
+- {name: wan, subnet: 198.18.9.0/24, link: {rate: 9.8kbit}}
+apps:
+- {name: broker, zeromqBroker: {transport: pgm}}
+- {name: other, zeromqBroker: {transport: tcp}}
+- {name: picture, subscriber: {protocol: zeromq, to: hq/broker, topics: ["/NOR/#", "chat/+"]}}
+- {name: bft, instances: 2, publisher: {protocol: zeromq, to: hq/broker, topic: "/{entity}", payload: geojson, period: 2s}}
+- {name: chat, publisher: {protocol: zeromq, to: hq/broker, topic: "chat/{entity}", payload: geojson, period: 2s}, subscriber: {protocol: zeromq, to: hq/broker, topics: ["chat/+"]}}
+- {name: plain, publisher: {protocol: zeromq, to: rear/other, topic: "/{entity}", payload: geojson, period: 2s}}
+nodes:
+- {name: hq, networks: [wan], apps: [broker]}
+- {name: veh, networks: [lan, wan], apps: [picture, bft, chat]}
+- {name: uav, networks: [wan], apps: [bft]}
+- {name: rear, networks: [wan, lan], apps: [other, plain]}
+`
+
+func multicastSites(t *testing.T, spec string) (Sites, error) {
+	t.Helper()
+	e := &v1alpha1.Experiment{}
+	if err := yaml.UnmarshalStrict([]byte(spec), &e.Spec); err != nil {
+		t.Fatal(err)
+	}
+	expanded, errs := topology.Expand(&e.Spec)
+	if errs = append(errs, expanded.CheckReferences(&e.Spec)...); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return MakeSites(Input{Experiment: e, Topology: expanded}), nil
+}
+
+func TestEveryPublisherOfANodeHasAPortOfItsOwnAndTheBrokerKnowsThemAll(t *testing.T) {
+	sites, err := multicastSites(t, multicastSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type multicast struct {
+		Interface string
+		PGM       *apps.PGM
+	}
+	got := map[string]multicast{}
+	for _, all := range sites {
+		for _, s := range all {
+			got[s.Node+"/"+s.App.Name] = multicast{s.Interface, s.PGM}
+		}
+	}
+	const group, subscribers = "239.255.9.1:", "239.254.9.1:5556"
+	want := map[string]multicast{
+		"hq/broker":   {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602", group + "5603"}, Subscribers: subscribers, RateKilobits: 12, Filters: []string{"/NOR/#", "chat/+"}}},
+		"veh/picture": {"wan", &apps.PGM{Subscribers: subscribers, RateKilobits: 12}},
+		"veh/bft":     {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602"}, Subscribers: subscribers, RateKilobits: 12}},
+		"veh/chat":    {"wan", &apps.PGM{Publishers: []string{group + "5603"}, Subscribers: subscribers, RateKilobits: 12}},
+		"uav/bft":     {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602"}, Subscribers: subscribers, RateKilobits: 12}},
+		"rear/other":  {},
+		"rear/plain":  {},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestClientsThatMulticastDoesNotReachAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"on another network than its broker's first": {"{name: hq, networks: [wan]", "{name: hq, networks: [lan, wan]", `node uav is not on network "lan"`},
+		"on the broker's own node":                   {"apps: [broker]", "apps: [broker, picture]", `node hq has broker "broker"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := multicastSites(t, strings.Replace(multicastSpec, c.old, c.new, 1)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want an error with %q", err, c.want)
+			}
+		})
+	}
+}

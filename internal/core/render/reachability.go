@@ -1,0 +1,247 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+)
+
+// requestWarnings are about messaging services and proxies whose requests cannot arrive, or whose clients do not wait long enough.
+func requestWarnings(in Input) (warnings field.ErrorList) {
+	r := newReachability(in)
+	for i, app := range in.Experiment.Spec.Apps {
+		path := field.NewPath("spec", "apps").Index(i)
+		switch {
+		case app.Messaging != nil:
+			c := serviceReach{r, app, in.Topology.NodesRunning(app.Name), path.Child("messaging")}
+			warnings = append(warnings, c.messages(in)...)
+			warnings = append(warnings, c.proxied()...)
+		case app.Proxy != nil && app.Proxy.Peer != "":
+			warnings = append(warnings, r.pair(app, path.Child("proxy"))...)
+		}
+	}
+	return warnings
+}
+
+// reachability knows which nodes have routes to each other.
+type reachability struct {
+	t *topology.Topology
+	// domains has the numbers of the routing domains of each network, and static its routes by node.
+	domains map[string]int
+	static  map[string]map[string][]v1alpha1.MemberRoute
+	// unknown: guests of virtual machines on several networks may forward too.
+	unknown bool
+}
+
+func newReachability(in Input) *reachability {
+	t, spec := in.Topology, &in.Experiment.Spec
+	r := &reachability{t: t, domains: map[string]int{}, static: map[string]map[string][]v1alpha1.MemberRoute{}}
+	for i, network := range spec.Networks {
+		if routing := routingOf(network); routing != nil && routing.Protocol == v1alpha1.RoutingStatic {
+			r.static[network.Name] = staticRoutes(t, network)
+			continue
+		}
+		for _, other := range routingDomain(t, spec, network.Name) {
+			if r.domains[spec.Networks[other].Name] == 0 {
+				r.domains[spec.Networks[other].Name] = i + 1
+			}
+		}
+	}
+	r.unknown = slices.ContainsFunc(t.Nodes, func(n topology.Node) bool { return n.IsVM() && len(n.Attachments) > 1 })
+	return r
+}
+
+// reaches reports whether a node can send to another one: over a network of both, a routing domain of both, or a static route.
+func (r *reachability) reaches(from, to topology.Node) bool {
+	if _, shared := to.AddressFor(from); shared || from.Name == to.Name || r.unknown {
+		return true
+	}
+	address, _ := to.ReachedAt(from)
+	for _, a := range from.Attachments {
+		if r.hasRoute(a.Network, from.Name, address) {
+			return true
+		}
+		for _, b := range to.Attachments {
+			if domain := r.domains[a.Network]; domain != 0 && domain == r.domains[b.Network] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *reachability) hasRoute(network, node string, to netip.Addr) bool {
+	return slices.ContainsFunc(r.static[network][node], func(route v1alpha1.MemberRoute) bool {
+		prefix, err := netip.ParsePrefix(route.To)
+		return err == nil && prefix.Contains(to)
+	})
+}
+
+// cut says that there is no way between two nodes, in one direction or the other; empty if there is.
+func (r *reachability) cut(from, to topology.Node) string {
+	const words = "node %s has no route to node %s: they have no network in common, and no routing domain or static route joins them"
+	switch {
+	case !r.reaches(from, to):
+		return fmt.Sprintf(words, from.Name, to.Name)
+	case !r.reaches(to, from):
+		return fmt.Sprintf(words, to.Name, from.Name) + ", so that no response comes back"
+	}
+	return ""
+}
+
+// pair warns of a near proxy that does not reach its far one. By AMQP both reach the broker, which another check requires.
+func (r *reachability) pair(app v1alpha1.App, path *field.Path) field.ErrorList {
+	if app.Proxy.Protocol == v1alpha1.ProxyAMQP {
+		return nil
+	}
+	for _, near := range r.t.NodesRunning(app.Name) {
+		far, _, err := r.t.FarProxy(near, app.Proxy)
+		if err != nil {
+			continue // another check reports it
+		}
+		if words := r.cut(near, far); words != "" {
+			return field.ErrorList{field.Invalid(path.Child("peer"), app.Proxy.Peer, words)}
+		}
+	}
+	return nil
+}
+
+// serviceReach is about the messages of one messaging service.
+type serviceReach struct {
+	*reachability
+	app   v1alpha1.App
+	hosts []topology.Node
+	path  *field.Path
+}
+
+// messages warns of the first message that does not arrive.
+func (c *serviceReach) messages(in Input) field.ErrorList {
+	for _, m := range c.sent(in) {
+		addressed := c.distinct(c.hosts, false, func(n topology.Node) bool { return member(n).IsAddressed(m.to) })
+		for _, from := range c.distinct(c.hosts, c.app.Messaging.Via != "", func(n topology.Node) bool { return m.from(member(n)) }) {
+			for _, to := range addressed {
+				if words := c.lost(from, to); words != "" { // nodes that are left out are on the same networks as another, and reach it
+					return field.ErrorList{field.Invalid(m.at, m.value, words)}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// distinct returns one node for each combination of networks, of those that are chosen. By name, or with static routes, which are for single nodes,
+// it returns all. So many nodes take little time.
+func (r *reachability) distinct(nodes []topology.Node, byName bool, chosen func(topology.Node) bool) (some []topology.Node) {
+	known := map[string]bool{}
+	for _, n := range nodes {
+		if !chosen(n) {
+			continue
+		}
+		key := n.Name
+		if !byName && len(r.static) == 0 {
+			key = ""
+			for _, a := range n.Attachments {
+				key += a.Network + " "
+			}
+		}
+		if !known[key] {
+			known[key] = true
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+func member(n topology.Node) apps.Member { return apps.Member{Node: n.Name, Group: n.Group} }
+
+// sentMessage is what some nodes send to others.
+type sentMessage struct {
+	from  func(apps.Member) bool
+	to    string
+	at    *field.Path
+	value string
+}
+
+// sent returns a service's messages, as far as they are known. Those with the same sender and addressee are there once.
+func (c *serviceReach) sent(in Input) (all []sentMessage) {
+	if p := c.app.Messaging.Push; p != nil {
+		from := func(m apps.Member) bool { return len(p.From) == 0 || slices.ContainsFunc(p.From, m.IsAddressed) }
+		return []sentMessage{{from, p.To, c.path.Child("push", "to"), p.To}}
+	}
+	type pair struct{ from, to string }
+	known := map[pair]bool{}
+	messages, err := (&scripts{in: in}).read(c.app)
+	if err != nil {
+		return nil // another check reports it
+	}
+	for _, m := range messages {
+		if known[pair{m.From, m.To}] {
+			continue
+		}
+		known[pair{m.From, m.To}] = true
+		at := c.path.Child("configMap")
+		if i := slices.Index(c.app.Messaging.Messages, m); i >= 0 {
+			at = c.path.Child("messages").Index(i)
+		}
+		all = append(all, sentMessage{func(n apps.Member) bool { return n.Node == m.From }, m.To, at, fmt.Sprintf("at %s from %s to %s", m.At, m.From, m.To)})
+	}
+	return all
+}
+
+// lost says why a message does not arrive; empty if it may. A proxy pair calls the addressee from its far side.
+func (c *serviceReach) lost(from, to topology.Node) string {
+	m := c.app.Messaging
+	if m.Multicast {
+		there, _ := c.t.BroadcastNetwork(from, m.Network)
+		if here, _ := c.t.BroadcastNetwork(to, m.Network); here != there {
+			return fmt.Sprintf("node %s sends it by multicast on network %s, which goes one hop, and node %s receives on network %s", from.Name, there, to.Name, here)
+		}
+		return ""
+	}
+	if m.Via != "" {
+		near, proxy, err := c.t.Proxy(from, m.Via)
+		if err != nil {
+			return "" // another check reports it
+		}
+		if from, _, err = c.t.FarProxy(near, proxy.Proxy); err != nil {
+			return ""
+		}
+	}
+	return c.cut(from, to)
+}
+
+// defaultProxyDeadline is that of a request over a proxy pair.
+const defaultProxyDeadline = 5 * time.Minute
+
+// proxied warns of a client that does not reach its proxy, or does not wait for its answer.
+func (c *serviceReach) proxied() (warnings field.ErrorList) {
+	m := c.app.Messaging
+	if m.Via == "" {
+		return nil
+	}
+	for _, client := range c.hosts {
+		near, proxy, err := c.t.Proxy(client, m.Via)
+		if err != nil {
+			continue
+		}
+		if words := c.cut(client, near); words != "" {
+			warnings = append(warnings, field.Invalid(c.path.Child("via"), m.Via, words))
+		}
+		if deadline := cmp.Or(proxy.Proxy.Deadline.Std(), defaultProxyDeadline); m.Timeout.Std() < deadline {
+			warnings = append(warnings, field.Invalid(c.path.Child("timeout"), m.Timeout, fmt.Sprintf(
+				"proxy %s has the deadline %s: a client that gives up before does not see what came of its request. Want at least that", proxy.Name, deadline)))
+		}
+		if len(warnings) > 0 {
+			break
+		}
+	}
+	return warnings
+}

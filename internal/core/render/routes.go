@@ -1,0 +1,110 @@
+package render
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// routingOf is a network's routing, nil if it has no routes.
+func routingOf(network v1alpha1.Network) *v1alpha1.Routing {
+	if network.Routing == nil || network.Routing.Protocol == "" || network.Routing.Protocol == v1alpha1.RoutingNone {
+		return nil
+	}
+	return network.Routing
+}
+
+// staticRoutes are a network's static routes with addresses, by node.
+func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
+	routing := routingOf(network)
+	if routing == nil || routing.Protocol != v1alpha1.RoutingStatic {
+		return nil
+	}
+	routes := map[string][]v1alpha1.MemberRoute{}
+	for _, route := range routing.Routes {
+		via, found := t.Node(route.Via)
+		gateway, on := via.Address(network.Name)
+		if !found || !on {
+			continue // checkRoutes reports it
+		}
+		for _, node := range attached(t, network.Name, everyNode) {
+			chosen := len(route.Nodes) == 0 || slices.ContainsFunc(route.Nodes, func(name string) bool { return hasName(node, name) })
+			if !chosen || node.Name == route.Via || node.Name == route.To {
+				continue // the router and the destination itself need no route there
+			}
+			for _, to := range destinations(t, network.Name, node, route) {
+				add := v1alpha1.MemberRoute{To: to.String(), Via: gateway.String()}
+				if to.Addr() != gateway && !slices.Contains(routes[node.Name], add) {
+					routes[node.Name] = append(routes[node.Name], add)
+				}
+			}
+		}
+	}
+	return routes
+}
+
+// destinations of a route are the subnet, or every address of the node except those in other subnets of the router.
+func destinations(t *topology.Topology, network string, router topology.Node, route v1alpha1.StaticRoute) (to []netip.Prefix) {
+	if subnet, err := netip.ParsePrefix(route.To); err == nil {
+		return []netip.Prefix{subnet.Masked()}
+	}
+	target, _ := t.Node(route.To)
+	for _, a := range target.Attachments {
+		if _, direct := router.Address(a.Network); a.Network == network || !direct {
+			to = append(to, netip.PrefixFrom(a.Address.Addr(), a.Address.Addr().BitLen()))
+		}
+	}
+	return to
+}
+
+// checkRoutes finds static routes that lead nowhere.
+func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
+	if network.Routing == nil {
+		return nil
+	}
+	for i, route := range network.Routing.Routes {
+		at := path.Child("routing", "routes").Index(i)
+		for j, name := range route.Nodes {
+			if err := checkOnNetwork(t, network.Name, name); err != nil {
+				errs = append(errs, field.Invalid(at.Child("nodes").Index(j), name, err.Error()))
+			}
+		}
+		if err := checkVia(t, network.Name, route.Via); err != nil {
+			errs = append(errs, field.Invalid(at.Child("via"), route.Via, err.Error()))
+		}
+		if err := checkTo(t, route.To); err != nil {
+			errs = append(errs, field.Invalid(at.Child("to"), route.To, err.Error()))
+		}
+	}
+	return errs
+}
+
+func checkVia(t *topology.Topology, network, name string) error {
+	node, found := t.Node(name)
+	if !found {
+		return fmt.Errorf("the experiment has no node %q", name)
+	}
+	if _, on := node.Address(network); !on {
+		return fmt.Errorf("%q is not attached to network %q, so that it forwards nothing there", name, network)
+	}
+	return nil
+}
+
+func checkTo(t *topology.Topology, to string) error {
+	if node, found := t.Node(to); found {
+		if len(node.Attachments) == 0 {
+			return fmt.Errorf("node %q is attached to no network", to)
+		}
+		return nil
+	}
+	subnet, err := netip.ParsePrefix(to)
+	if err != nil || !subnet.Addr().Is4() || subnet != subnet.Masked() {
+		return fmt.Errorf("want the name of a node, or an IPv4 subnet by its base address, such as 198.18.1.0/24")
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// hybrid is an experiment of two platoons whose leaders share another network. change alters it before it is expanded.
+func hybrid(t *testing.T, change func(*v1alpha1.ExperimentSpec)) (*topology.Topology, *v1alpha1.ExperimentSpec) {
+	t.Helper()
+	routing := func(tc v1alpha1.Duration) *v1alpha1.Routing {
+		return &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Metric: v1alpha1.MetricHopCount, TC: ptr.To(tc)}
+	}
+	spec := &v1alpha1.ExperimentSpec{
+		Networks: []v1alpha1.Network{
+			{Name: "one", Subnet: "198.18.1.0/24", Routing: routing("4s")}, {Name: "two", Subnet: "198.18.2.0/24", Routing: routing("4s")},
+			{Name: "leaders", Subnet: "198.18.3.0/24", Routing: routing("30s")}, {Name: "apart", Subnet: "198.18.4.0/24", Routing: routing("2m")},
+		},
+		Nodes: []v1alpha1.Node{
+			{Name: "lead", Networks: []string{"one", "leaders"}}, {Name: "second", Networks: []string{"two", "leaders"}},
+			{Name: "veh", Networks: []string{"one"}}, {Name: "car", Networks: []string{"two"}}, {Name: "far", Networks: []string{"apart"}},
+		},
+	}
+	if change != nil {
+		change(spec)
+	}
+	expanded, errs := topology.Expand(spec)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return expanded, spec
+}
+
+func TestTCsHoldUntilTheSlowestNetworkOfTheDomainCarriesTheNext(t *testing.T) {
+	expanded, spec := hybrid(t, nil)
+	for i, want := range []v1alpha1.Duration{"1m30s", "1m30s", "", ""} {
+		if got := ptr.Deref(domainRouting(expanded, spec, spec.Networks[i]).TCValidity, ""); got != want {
+			t.Errorf("network %s: tcValidity %q; want %q", spec.Networks[i].Name, got, want)
+		}
+	}
+	spec.Networks[0].Routing.TCValidity = ptr.To[v1alpha1.Duration]("45s")
+	if got := *domainRouting(expanded, spec, spec.Networks[0]).TCValidity; got != "45s" {
+		t.Errorf("a tcValidity of 45s became %s", got)
+	}
+	spec.Networks[2].Routing.Protocol = v1alpha1.RoutingBabel
+	if got := domainRouting(expanded, spec, spec.Networks[1]).TCValidity; got != nil {
+		t.Errorf("a network alone in its domain has tcValidity %s; want none", *got)
+	}
+}
+
+func TestNetworksOfADomainThatDoNotFitHaveWarnings(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.ExperimentSpec)
+		want   string
+	}{
+		"other intervals": {nil, ""},
+		"another metric": {func(s *v1alpha1.ExperimentSpec) { s.Networks[2].Routing.Metric = v1alpha1.MetricDAT },
+			`spec.networks[2].routing.metric: Invalid value: "dat": node lead is in network one first, and takes the metric from there`},
+		"the default metric by name": {func(s *v1alpha1.ExperimentSpec) { s.Networks[2].Routing.Metric = "" }, ""},
+		"a validity that is too short": {func(s *v1alpha1.ExperimentSpec) { s.Networks[1].Routing.TCValidity = ptr.To[v1alpha1.Duration]("12s") },
+			`spec.networks[1].routing.tcValidity: Invalid value: "12s": network leaders of the same routing domain carries TCs every 30s, by its tc: those of this network expire in between. Want 1m30s or more`},
+		"a validity that is long enough": {func(s *v1alpha1.ExperimentSpec) { s.Networks[1].Routing.TCValidity = ptr.To[v1alpha1.Duration]("40s") }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expanded, spec := hybrid(t, c.change)
+			said := ""
+			for _, warning := range SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: expanded}, nil, nil) {
+				said += warning.Error() + "\n"
+			}
+			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+				t.Errorf("it says %q; want %q", said, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/core/timeline"
+	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/runapi"
+	kinds "vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// SpecWarnings are about a valid experiment with probably unintended settings. scenario is that of the experiment, nil if
+// there is none or it is not known.
+func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
+	t, spec := in.Topology, &in.Experiment.Spec
+	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
+	warnings = append(warnings, routingDomainWarnings(t, spec)...)
+	warnings = append(warnings, requestWarnings(in)...)
+	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
+	return append(warnings, scenarioWarnings(spec, scenario)...)
+}
+
+// madeUpPositions are apps that report positions from nodes to which the scenario gives none.
+func madeUpPositions(t *topology.Topology, spec *v1alpha1.ExperimentSpec, scenario *Scenario) (warnings field.ErrorList) {
+	if scenario == nil {
+		return nil
+	}
+	for i, app := range spec.Apps {
+		payload, path := reportedPayload(app, field.NewPath("spec", "apps").Index(i))
+		if payload == "" {
+			continue
+		}
+		nodes := slices.DeleteFunc(slices.Clone(t.Nodes), func(node topology.Node) bool {
+			return !slices.Contains(node.Apps, app.Name) || hasPosition(scenario, node)
+		})
+		if len(nodes) == 0 {
+			continue
+		}
+		why := scenario.missingPlatform(nodes[0])
+		if !scenario.Statistics.Positions {
+			why = fmt.Sprintf("scenario %s has no positions", scenario.Name)
+		}
+		warnings = append(warnings, field.Invalid(path, payload, fmt.Sprintf("%s reports made-up positions from %d of its nodes, such as %s: %s", app.Name, len(nodes), nodes[0].Name, why)))
+	}
+	return warnings
+}
+
+// reportedPayload is an app's payload with positions, and its path; empty for other apps.
+func reportedPayload(app v1alpha1.App, path *field.Path) (string, *field.Path) {
+	payload := ""
+	switch {
+	case app.Publisher != nil && app.Publisher.Pattern == nil:
+		payload, path = cmp.Or(app.Publisher.Payload, "geojson"), path.Child("publisher", "payload")
+	case app.Messaging != nil && app.Messaging.Push != nil:
+		payload, path = app.Messaging.Push.Payload, path.Child("messaging", "push", "payload")
+	}
+	if !kinds.ReportsPosition(payload) {
+		return "", path
+	}
+	return payload, path
+}
+
+// leadWarnings are publishers that are stopped before their first message.
+func leadWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
+	compiled, errs := timeline.Compile(spec, t)
+	if len(errs) > 0 {
+		return nil // another check reports it
+	}
+	longest := longestRunTimes(compiled)
+	for i, app := range spec.Apps {
+		var lead v1alpha1.Duration
+		path := field.NewPath("spec", "apps").Index(i)
+		switch {
+		case app.Publisher != nil:
+			lead, path = app.Publisher.Lead, path.Child("publisher", "lead")
+		case app.Messaging != nil && app.Messaging.Push != nil:
+			lead, path = app.Messaging.Push.Lead, path.Child("messaging", "push", "lead")
+		}
+		if runs, known := longest[app.Name]; lead.Std() > 0 && known && lead.Std() >= runs {
+			warnings = append(warnings, field.Invalid(path, lead, fmt.Sprintf("the app runs for %s at most: it publishes nothing", runs)))
+		}
+	}
+	return warnings
+}
+
+// longestRunTimes are the longest times between start and stop of apps, on any node.
+func longestRunTimes(t *timeline.Timeline) map[string]time.Duration {
+	longest, started := map[string]time.Duration{}, map[runapi.Target]time.Duration{}
+	for _, action := range t.Actions {
+		at := time.Duration(action.AtNanoseconds)
+		for _, target := range action.Targets {
+			since, runs := started[target]
+			switch {
+			case action.Verb == runapi.VerbStart && !runs:
+				started[target] = at
+			case action.Verb == runapi.VerbStop && runs:
+				longest[target.App] = max(longest[target.App], at-since)
+				delete(started, target)
+			}
+		}
+	}
+	for target := range started { // these are not stopped
+		delete(longest, target.App)
+	}
+	return longest
+}
+
+// scenarioWarnings are about a scenario that is longer or shorter than the run.
+func scenarioWarnings(spec *v1alpha1.ExperimentSpec, scenario *Scenario) field.ErrorList {
+	if scenario == nil || spec.Duration == "" {
+		return nil
+	}
+	has, runs := scenario.Statistics.Duration.Std(), spec.Duration.Std()
+	message := ""
+	switch {
+	case has > runs && !scenario.Synthetic:
+		message = fmt.Sprintf("the scenario lasts until %s, and the experiment ends at %s: the rest of the scenario is not used", has, runs)
+	case has > 0 && has < runs:
+		message = fmt.Sprintf("the scenario ends at %s, and the experiment at %s: nothing moves in between", has, runs)
+	default:
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "scenario", "ref"), spec.Scenario.Ref, message)}
+}

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
+	const tooLong = "spec.apps[0].publisher.lead: Invalid value: \"1m\": the app runs for "
+	statistics := v1alpha1.ScenarioStatistics{Duration: "2h", PlatformNumbers: "1-4", Positions: true}
+	withoutPositions := v1alpha1.ScenarioStatistics{Duration: "10m", PlatformNumbers: "1-4"}
+	elsewhere := v1alpha1.ScenarioStatistics{Duration: "10m", PlatformNumbers: "5-9", Positions: true}
+	for name, c := range map[string]struct {
+		duration v1alpha1.Duration
+		timeline []v1alpha1.TimelineEntry
+		scenario *Scenario
+		want     string
+	}{
+		"a lead within the run":        {"2m", nil, nil, ""},
+		"a lead as long as the run":    {"1m", nil, nil, tooLong + "1m0s at most: it publishes nothing"},
+		"a lead beyond the stop":       {"10m", []v1alpha1.TimelineEntry{{At: "5m", Start: []string{"bft"}}, {At: "5m30s", Stop: []string{"bft"}}}, nil, tooLong + "30s at most"},
+		"a second start that is long":  {"10m", []v1alpha1.TimelineEntry{{At: "5m", Start: []string{"bft"}}, {At: "5m30s", Stop: []string{"bft"}}, {At: "6m", Start: []string{"bft"}}}, nil, ""},
+		"a run without an end":         {"", nil, nil, ""},
+		"a scenario that goes on":      {"2m", nil, &Scenario{Statistics: statistics}, "the scenario lasts until 2h0m0s, and the experiment ends at 2m0s"},
+		"a made up one that goes on":   {"2m", nil, &Scenario{Statistics: statistics, Synthetic: true}, ""},
+		"a scenario that ends":         {"3h", nil, &Scenario{Statistics: statistics, Synthetic: true}, "the scenario ends at 2h0m0s, and the experiment at 3h0m0s: nothing moves in between"},
+		"a scenario that stands still": {"3h", nil, &Scenario{Statistics: v1alpha1.ScenarioStatistics{Duration: "0s", PlatformNumbers: "1", Positions: true}}, ""},
+		"a scenario without positions": {"10m", nil, &Scenario{Name: "s", Statistics: withoutPositions},
+			"spec.apps[0].publisher.payload: Invalid value: \"geojson\": bft reports made-up positions from 1 of its nodes, such as a: scenario s has no positions"},
+		"a node without a platform": {"10m", nil, &Scenario{Name: "s", Statistics: elsewhere},
+			"such as a: scenario s has the platforms 5-9, and not 1, the NEM id of node a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &v1alpha1.ExperimentSpec{Duration: c.duration, Timeline: c.timeline, Scenario: &v1alpha1.ScenarioReference{Ref: "s"},
+				Apps:  []v1alpha1.App{{Name: "bft", Publisher: &v1alpha1.Publisher{Protocol: "mqtt", Period: "1s", Lead: "1m"}}},
+				Nodes: []v1alpha1.Node{{Name: "a", Apps: []string{"bft"}}}}
+			expanded, errs := topology.Expand(spec)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			said := ""
+			for _, warning := range SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: expanded}, nil, c.scenario) {
+				said += warning.Error() + "\n"
+			}
+			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+				t.Errorf("it says %q; want %q", said, c.want)
+			}
+		})
+	}
+}
