@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
+// CheckSubnets finds subnets that overlap the cluster's address ranges.
 func (r *Resolver) CheckSubnets(ctx context.Context, s *scope.Scope) error {
 	ranges, err := r.clusterRanges(ctx)
 	if err != nil {

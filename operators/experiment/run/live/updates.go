@@ -126,6 +126,7 @@ func (u *Updates) hasLiveChange(c *v1alpha1.LiveChange, at time.Duration) bool {
 	})
 }
 
+// HasChange reports whether a radio network has a change at a time after T0.
 func HasChange(network *v1alpha1.RadioNetworkSpec, change v1alpha1.RadioChange, at time.Duration) bool {
 	want := v1alpha1.TimedRadioChange{AtNanoseconds: int64(at), RadioChange: change}
 	return slices.ContainsFunc(network.Changes, func(has v1alpha1.TimedRadioChange) bool { return equality.Semantic.DeepEqual(has, want) })
