@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/core/decide"
+	"vignette.dev/vignette/internal/core/headline"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/headline"
 )
 
 // observe observes the campaign's experiments. It asks the API server for those that the cache does not show.

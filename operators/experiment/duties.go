@@ -20,7 +20,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/wakeup"
 )
 
-// duties are the parts of the controller. None knows another; what they share is in the scope and in the cluster.
+// duties are the parts of the controller. Admission, provisioning, run, collection and clean-up do not know each other: what
+// they share is in the scope and in the cluster.
 type duties struct {
 	objects     *objects.Objects
 	workloads   *kueue.Workloads

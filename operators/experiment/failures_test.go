@@ -13,7 +13,6 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/collection"
-	"vignette.dev/vignette/operators/experiment/headline"
 	"vignette.dev/vignette/operators/experiment/run/argo"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -137,13 +136,5 @@ func TestActionsThatNobodyReportsAreNamedInOneIncident(t *testing.T) {
 		Reason: "no agent reported action 003-stop of veh-1/radio-udp, 003-stop of veh-2/radio-udp, 004-stop of nor/nor-units and 1 more actions"}}
 	if diff := cmp.Diff(want, w.server.states[string(e.UID)].Incidents); diff != "" {
 		t.Errorf("incidents (-want +got):\n%s", diff)
-	}
-}
-
-func TestALossIsNeverRoundedToNone(t *testing.T) {
-	for percent, received := range map[string]int64{"100": 100000, "99.99": 99999, "99.9": 99900, "0": 0} {
-		if got := headline.Of(&runapi.Results{Messages: runapi.Messages{Expected: 100000, Received: received}}).DeliveredPercent; got != percent {
-			t.Errorf("%d of 100000 deliveries are %q %%, want %q", received, got, percent)
-		}
 	}
 }

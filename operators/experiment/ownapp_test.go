@@ -11,10 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/core/checks"
-	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/configmaps"
-	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
@@ -100,43 +97,6 @@ func TestAConfigMapThatChangesWhileNodesStartFailsTheRun(t *testing.T) {
 				t.Errorf("the run record has %+v; want two keys", given)
 			}
 		})
-	}
-}
-
-func TestChangedContentsAreNamed(t *testing.T) {
-	before := []runapi.PlannedConfigMap{{Name: "a", Key: "x", ResourceVersion: "1", SHA256: "1"}, {Name: "a", Key: "y", ResourceVersion: "1", SHA256: "2"}}
-	now := []runapi.PlannedConfigMap{{Name: "a", Key: "x", ResourceVersion: "9", SHA256: "1"}}
-	if got := configmaps.Changed(before, now); !slices.Equal(got, []string{"key y of ConfigMap a"}) {
-		t.Errorf("got %q; want key y only, which is gone", got)
-	}
-}
-
-func TestARuntimeErrorOfAContainerIsExplained(t *testing.T) {
-	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "own", State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `runc create failed: error mounting "/x/own/5" to rootfs at "/usr": not a directory`}}}}}}
-	reason, message := nodes.PodTrouble(pod, start)
-	if want := "exit code 128 (StartError) (a file of the app has the path of a folder in its image"; reason != scope.ReasonContainer || !strings.Contains(message, want) {
-		t.Errorf("%s: %s; want %q in it", reason, message, want)
-	}
-}
-
-func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
-	for name, c := range map[string]struct{ kubelet, said, reason, want string }{
-		"no Secret":         {"CreateContainerConfigError", `secret "keys" not found`, scope.ReasonSecretNotFound, "takes a variable from Secret keys, which is not in this namespace"},
-		"no key in it":      {"CreateContainerConfigError", `couldn't find key token in Secret team-nor/keys`, scope.ReasonKeyNotFound, "key token of Secret keys, which has no such key"},
-		"a ConfigMap gone":  {"CreateContainerConfigError", `configmap "tracker" not found`, scope.ReasonConfigMapNotFound, "from ConfigMap tracker, which is not in this namespace"},
-		"its key gone":      {"CreateContainerConfigError", `couldn't find key mode in ConfigMap team-nor/tracker`, scope.ReasonKeyNotFound, "key mode of ConfigMap tracker"},
-		"a file on a path":  {"RunContainerError", `failed to create shim task: OCI runtime create failed: error mounting "/x" to rootfs at "/etc": not a directory`, scope.ReasonContainer, "the path of a folder in its image"},
-		"wrong platform":    {"RunContainerError", `exec /vignette/bin/agent: exec format error`, scope.ReasonContainer, "not built for this host's architecture"},
-		"something unheard": {"CreateContainerError", "no space left", scope.ReasonContainer, "app tracker does not start: CreateContainerError: no space left"},
-		"no image":          {"ErrImagePull", "not found", scope.ReasonImage, "image r/tracker:1: ErrImagePull: not found"},
-	} {
-		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
-			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: c.kubelet, Message: c.said}}}}}}
-		reason, message := nodes.PodTrouble(pod, start)
-		if reason != c.reason || !strings.Contains(message, c.want) || !strings.Contains(message, "app tracker") {
-			t.Errorf("%s: %s: %s; want %s: %s", name, reason, message, c.reason, c.want)
-		}
 	}
 }
 

@@ -37,3 +37,11 @@ func TestTheStatusOfOlderResultsCountsExpectedDeliveries(t *testing.T) {
 		t.Errorf("%+v; want 75 %% of 4", s)
 	}
 }
+
+func TestALossIsNeverRoundedToNone(t *testing.T) {
+	for percent, received := range map[string]int64{"100": 100000, "99.99": 99999, "99.9": 99900, "0": 0} {
+		if got := Of(&runapi.Results{Messages: runapi.Messages{Expected: 100000, Received: received}}).DeliveredPercent; got != percent {
+			t.Errorf("%d of 100000 deliveries are %q %%, want %q", received, got, percent)
+		}
+	}
+}
