@@ -130,7 +130,7 @@ def test_a_broken_section_is_named_and_harms_no_other(eight_vehicles, monkeypatc
     page = report.render(eight_vehicles, gaps).decode()
     assert gaps.found == [{"what": f"report: {name}", "reason": "this section could not be made: ArithmeticError: <b>broken</b>"}]
     assert "This section could not be made" in page and "&lt;b&gt;broken" in page
-    made = set(report.SECTIONS) - {"requests", "picture"} | {name}  # the run has no requests and reports no positions
+    made = set(report.SECTIONS) - {"requests", "bursts", "picture"} | {name}  # the run has no requests and bursts, and reports no positions
     assert page.count("<section") == len(made) + 1
 
 
