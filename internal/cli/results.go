@@ -18,7 +18,7 @@ import (
 )
 
 // csvTables of the analysis.
-var csvTables = []string{"deliveries", "messages", "requests", "publishers", "groups", "pairs", "stages", "sequences", "order", "age"}
+var csvTables = []string{"deliveries", "messages", "requests", "publishers", "groups", "pairs", "stages", "sequences", "order", "age", "bursts"}
 
 // resultForms of the output.
 var resultForms = []string{"table", "json", "csv"}

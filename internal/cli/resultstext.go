@@ -38,6 +38,9 @@ func resultsText(r runapi.Results) string {
 	if requests := requestsTable(&r); len(requests) > 1 {
 		b.WriteString("\n" + requests.String())
 	}
+	if len(r.Bursts) > 0 {
+		b.WriteString("\n" + burstsTable(r.Bursts).String())
+	}
 	if networks := networksTable(r.Networks); len(networks) > 1 {
 		b.WriteString("\n" + networks.String())
 	}
