@@ -516,6 +516,8 @@ def html(comparison: Comparison) -> str:
     for i, table in enumerate(tables(comparison.results)):
         if table.kind not in ("fields", "requests", "differences"):
             sections.append(parts.Section(f"part-{i}", _HEADINGS.get(table.kind, table.title)))
+        if table.kind == "reference":
+            sections[-1].parts += map(parts.Text, _closeness(comparison.results))
         header, *rows = ([_kept_together(cell) for cell in row] for row in (table.header, *table.rows))
         texts = frozenset(i for i, name in enumerate(header) if name in _TEXTS or table.kind == "fields")
         grid = parts.Table(_CAPTIONS[table.kind], header, rows, table.long, texts)

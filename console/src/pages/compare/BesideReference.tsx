@@ -1,4 +1,4 @@
-import { Text, Title } from "@mantine/core";
+import { Stack, Text, Title } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import type { Reference } from "../../archive/comparison";
 import type { Inks } from "../../components/plots/inks";
@@ -13,11 +13,11 @@ export function BesideReference({ reference }: { reference: Reference }) {
   const marks = useMemo(() => marksOf(figures), [figures]);
   const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawMarks(plot, marks.slice(0, mostMarks), width, inks), [marks]);
   return (
-    <section>
+    <Stack component="section" gap="xs">
       <Title order={2} size="h3">
         Beside the reference
       </Title>
-      <Text size="sm" mb="xs">
+      <Text size="sm">
         {closeness(reference)}
       </Text>
       <VirtualTable label="Reference figures" columns={referenceColumns} rows={rows} keyOf={(row) => `${row.source} ${row.label} ${row.group} ${row.metric}`} empty="The reference has no figure of these runs." />
@@ -28,6 +28,6 @@ export function BesideReference({ reference }: { reference: Reference }) {
           {marks.length < figures.length && ` Not drawn, as not measured or the reference is 0: ${figures.length - marks.length}.`}
         </PlotFigure>
       )}
-    </section>
+    </Stack>
   );
 }

@@ -43,7 +43,7 @@ test("a sentence says how close the figures are", () => {
 test("figures are drawn in percent of the reference, those without a share of it not", () => {
   const [mark, ...rest] = marksOf([median, unknown, nothingSent]);
   expect(rest).toEqual([]);
-  expect(mark).toMatchObject({ name: "way=coap: radio medianSeconds", percent: 25, covered: false });
+  expect(mark).toMatchObject({ name: "medianSeconds of radio: way=coap", percent: 25, covered: false });
   expect([mark?.low, mark?.high].map((value) => value?.toFixed(1))).toEqual(["10.0", "45.0"]);
 });
 

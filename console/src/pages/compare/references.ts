@@ -20,7 +20,7 @@ function differenceText({ metric, difference }: ReferenceFigure): string {
   if (difference === null) return nothing;
   if (metric.endsWith("Seconds")) return signed(difference);
   if (metric.endsWith("Percent")) return points(difference);
-  return `${difference > 0 ? "+" : ""}${Number(difference.toPrecision(3))}`;
+  return `${difference > 0 ? "+" : ""}${Number(difference.toPrecision(3))}${metric === "bytesPerSecond" ? " B/s" : ""}`;
 }
 
 /** coveredText says whether the interval of one's own figure covers the reference. */
@@ -78,9 +78,9 @@ export const referenceColumns: Column<TextRow>[] = [
   { id: "metric", head: "Figure", value: (row) => row.metric },
   { id: "value", head: "Reference", numeric: true, value: (row) => row.value },
   { id: "measured", head: "Measured [95 %]", numeric: true, value: (row) => row.measured },
+  { id: "covered", head: "Interval", value: (row) => row.covered },
   { id: "difference", head: "Difference", numeric: true, value: (row) => row.difference },
   { id: "relative", head: "In percent", numeric: true, value: (row) => row.relative },
-  { id: "covered", head: "Interval", value: (row) => row.covered },
   { id: "source", head: "Source", value: (row) => row.source },
   { id: "note", head: "Note", value: (row) => row.note },
 ];
@@ -105,7 +105,7 @@ export function marksOf(figures: readonly ReferenceFigure[]): Mark[] {
     if (share === null) return [];
     const of = (limit: number) => 100 * (limit / value - 1);
     const title = `${label}: ${group} ${metric}\nmeasured ${valueText(metric, figure.measured)}, reference ${valueText(metric, value)}: ${coveredText(figure)}`;
-    return [{ name: `${label}: ${group} ${metric}`, percent: share, low: interval ? of(interval.low) : undefined, high: interval ? of(interval.high) : undefined, covered: figure.covered, title }];
+    return [{ name: `${metric} of ${group}: ${label}`, percent: share, low: interval ? of(interval.low) : undefined, high: interval ? of(interval.high) : undefined, covered: figure.covered, title }];
   });
 }
 
