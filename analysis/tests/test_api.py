@@ -54,7 +54,7 @@ def page(analysis: Analysis) -> str:
         for module in (
             "pathlib.",
             "vignette_analysis.analysis.",
-            "vignette_analysis.comparison.comparing.",
+            "vignette_analysis.comparison.comparison.",
             "vignette_analysis.comparison.reference.",
             "polars.dataframe.frame.",
             "collections.abc.",

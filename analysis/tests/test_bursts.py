@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 from lab import BFT, PICTURE
+
 from vignette_analysis import analyse, bursts, outputs
 
 
@@ -44,7 +45,9 @@ def test_a_late_start_begins_when_it_came(lab):
     lab.apps["a"]["publisher"]["phase"] = "connected"
     lab.agent("out", "a", "started", 1.0, instance="out/a", plannedTs=0, latenessSeconds=0.0)
     lab.agent("out", "a", "started", 5.0, instance="out/a", plannedTs=0, latenessSeconds=0.0)  # a restart
-    lab.event("out/a", "triggered", 1.5, "a_1", "/out/a").event("out/a", "sent", 1.5, "a_1", "/out/a").event("in/picture", "received", 2.0, "a_1", "/out/a")
+    lab.event("out/a", "triggered", 1.5, "a_1", "/out/a").event("out/a", "sent", 1.5, "a_1", "/out/a").event(
+        "in/picture", "received", 2.0, "a_1", "/out/a"
+    )
     assert analyse(lab.write()).bursts["seconds"].to_list() == [pytest.approx(1.0)]
 
 

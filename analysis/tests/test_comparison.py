@@ -56,7 +56,7 @@ def write_results(folder) -> None:
     analysis = analyse(folder)
     (folder / "results").mkdir()
     (folder / "results" / "results.json").write_text(json.dumps(analysis.results))
-    outputs._write_table(outputs.delivery_table(analysis), ("sent", "received"), folder / "results" / "deliveries")
+    outputs._write_table(analysis.delivery_table(), ("sent", "received"), folder / "results" / "deliveries")
 
 
 def pair(comparison, group: str = "all") -> dict:

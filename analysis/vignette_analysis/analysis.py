@@ -19,6 +19,7 @@ from . import (
     hosts,
     lateness,
     messages,
+    named,
     picture,
     radio,
     radiolog,
@@ -73,21 +74,15 @@ class Analysis:
 
     def message_table(self) -> pl.DataFrame:
         """`messages` with the names of publishers, their nodes and groups: the table that messages.csv has."""
-        from . import outputs
-
-        return outputs.message_table(self)
+        return named.messages(self.run, self.messages, self.deliveries)
 
     def delivery_table(self) -> pl.DataFrame:
         """`deliveries` with the names of publishers and subscribers, and delays in seconds: the table that deliveries.csv has."""
-        from . import outputs
-
-        return outputs.delivery_table(self)
+        return named.deliveries(self.run, self.deliveries, self.messages)
 
     def request_table(self) -> pl.DataFrame:
         """`requests` with the names of publishers and subscribers, and response times in seconds: the table that requests.csv has."""
-        from . import outputs
-
-        return outputs.request_table(self)
+        return named.requests(self.run, self.requests)
 
     def _repr_html_(self) -> str:
         return display.html(self.results)

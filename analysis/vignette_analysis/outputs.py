@@ -7,7 +7,7 @@ import polars as pl
 
 from . import bursts, latex, plots, report, safe, summary
 from .analysis import Analysis
-from .figures import KINDS, QUANTILES
+from .figures import QUANTILES
 from .gaps import OUTAGES
 from .report import words
 from .requests import OTHER, REASONS
@@ -77,82 +77,11 @@ def _write_table(frame: pl.DataFrame, times: tuple[str, ...], stem: Path) -> lis
     return paths
 
 
-def _names(analysis: Analysis) -> pl.DataFrame:
-    instances = analysis.run.instances
-    return pl.DataFrame(
-        {
-            "number": [i.number for i in instances],
-            "name": [i.name for i in instances],
-            "node": [i.node for i in instances],
-            "group": [i.group for i in instances],
-        },
-        schema={"number": pl.UInt32, "name": pl.Categorical, "node": pl.Categorical, "group": pl.Categorical},
-    )
-
-
-def message_table(analysis: Analysis) -> pl.DataFrame:
-    """One row per sent message; times are Unix nanoseconds."""
-    counts = analysis.deliveries.group_by("message").agg(
-        expected=pl.len(), received=pl.col("received").count(), lost=pl.col("received").null_count(), duplicates=pl.col("duplicates").sum()
-    )
-    joined = analysis.messages.join(counts, on="message", how="left", maintain_order="left").join(
-        _names(analysis), left_on="publisher", right_on="number", how="left", maintain_order="left"
-    )
-    return joined.select(
-        pl.col("name").alias("publisher"),
-        "node",
-        "group",
-        "id",
-        "topic",
-        "triggered",
-        "sent",
-        "bytes",
-        *(pl.col(c).fill_null(0) for c in ("expected", "received", "lost", "duplicates")),
-        "ambiguous",
-        ((pl.col("sent") - pl.col("triggered")) / 1e9).alias("sendingSeconds"),
-    )
-
-
-def delivery_table(analysis: Analysis) -> pl.DataFrame:
-    """One row per expected delivery; times are Unix nanoseconds."""
-    names = _names(analysis).select("number", "name")
-    joined = (
-        analysis.deliveries.join(analysis.messages.select("message", "id", "triggered"), on="message", how="left", maintain_order="left")
-        .join(names.rename({"name": "from"}), left_on="publisher", right_on="number", how="left", maintain_order="left")
-        .join(names.rename({"name": "to"}), left_on="subscriber", right_on="number", how="left", maintain_order="left")
-    )
-    return joined.select(
-        pl.col("from").alias("publisher"),
-        pl.col("to").alias("subscriber"),
-        "id",
-        "sent",
-        "received",
-        ((pl.col("received") - pl.col("sent")) / 1e9).alias("delaySeconds"),
-        *KINDS,
-        pl.col("received").is_null().alias("lost"),
-        "duplicates",
-        ((pl.col("received") - pl.col("triggered")) / 1e9).alias("delayFromTriggeredSeconds"),
-        "processed",
-        ((pl.col("processed") - pl.col("received")) / 1e9).alias("processingSeconds"),
-    )
-
-
-def request_table(analysis: Analysis) -> pl.DataFrame:
-    """One row per request; times are Unix nanoseconds."""
-    names = _names(analysis)
-    joined = analysis.requests.rename({"publisher": "from", "subscriber": "to"})
-    joined = joined.join(names.rename({"name": "publisher"}), left_on="from", right_on="number", how="left", maintain_order="left")
-    joined = joined.join(names.select("number", subscriber="name"), left_on="to", right_on="number", how="left", maintain_order="left")
-    columns = ("publisher", "node", "group", "subscriber", "id", "topic", "triggered", "sent", "receipt", "failed", "reason", "retransmissions")
-    response = ((pl.col("receipt") - pl.col("sent")) / 1e9).alias("responseSeconds")
-    return joined.select(*columns, response, "bytes", "receiptBytes", *KINDS)
-
-
 # Large tables: their names, what makes them, and their columns of times.
 _LARGE = (
-    ("messages", message_table, ("triggered", "sent")),
-    ("deliveries", delivery_table, ("sent", "received", "processed")),
-    ("requests", request_table, ("triggered", "sent", "receipt", "failed")),
+    ("messages", Analysis.message_table, ("triggered", "sent")),
+    ("deliveries", Analysis.delivery_table, ("sent", "received", "processed")),
+    ("requests", Analysis.request_table, ("triggered", "sent", "receipt", "failed")),
 )
 
 

@@ -8,7 +8,7 @@ In a notebook, on downloaded runs::
     comparison.results["groups"][0]["differences"]      # docs/reference/comparison.md has the form
 """
 
-from .comparing import Comparison, compare
+from .comparison import Comparison, compare
 from .labels import EACH_RUN
 
 __all__ = ["EACH_RUN", "Comparison", "compare"]

@@ -7,9 +7,9 @@ from ..report import charts
 from ..report.charts import number
 from ..report.parts import Chart, Table
 from ..summary import NAMES
-from .comparing import Comparison, select
+from .comparing import Compared, select
 from .loading import Loaded
-from .rendering import doubtful, marked
+from .marks import doubtful, marked
 
 # Most boxes of a group, and most groups with boxes.
 MAX_BOXES = 100
@@ -23,7 +23,7 @@ _DIAMONDS = " Diamonds: reference figures of the delay."
 class Boxes:
     """Draws boxes of delays: of each run, of pooled repeats if there are too many runs, or of axes' levels."""
 
-    def __init__(self, comparison: Comparison):
+    def __init__(self, comparison: Compared):
         self._samples, self.left_out = _samples(comparison)
         self._references = _references(comparison.results)
         self._marks, self._drawn = doubtful(comparison.results), 0
@@ -48,7 +48,7 @@ class Boxes:
         return row
 
 
-def _samples(comparison: Comparison) -> tuple[list[tuple[str, list[Loaded]]], str]:
+def _samples(comparison: Compared) -> tuple[list[tuple[str, list[Loaded]]], str]:
     """The boxes with their labels and runs, and a text on what is left out."""
     runs = {run.uid: run for run in comparison.runs}
     results = comparison.results

@@ -2,7 +2,7 @@
 
 from ..report import charts
 from ..report.parts import Chart, Table
-from .rendering import covered, marked
+from .marks import covered, marked
 
 # Most rows of the chart; the table has all.
 MAX_ROWS = 60

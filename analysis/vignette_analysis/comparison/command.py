@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from ..archive import Archive
-from .comparing import Comparison, compare
+from .comparison import Comparison, compare
 from .reference import MAX_BYTES, Reference, parse, read
 from .rendering import FORMS
 

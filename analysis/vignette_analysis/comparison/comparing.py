@@ -29,28 +29,12 @@ MAX_PAIRS = 1225
 
 
 @dataclass
-class Comparison:
+class Compared:
     """Runs side by side."""
 
     # The JSON form.
     results: dict
     runs: list[Loaded] = field(repr=False)
-
-    def render(self, form: str) -> str:
-        """Write the comparison as text, json, csv, latex or html."""
-        from . import rendering
-
-        return rendering.FORMS[form](self)
-
-    def text(self) -> str:
-        """The tables for a terminal."""
-        return self.render("text")
-
-    def write(self, directory: Path) -> list[Path]:
-        """Write every form into a folder and return the paths."""
-        from . import rendering
-
-        return rendering.write(self, directory)
 
 
 @dataclass
@@ -95,13 +79,8 @@ class _Group:
         return _Group(_NOTHING, None, self.row)
 
 
-def compare(runs: Sequence[str | Path | Analysis], by: str | None = None, reference: str | Path | Reference | None = None) -> Comparison:
-    """Compare runs: folders of runs, or analyses.
-
-    Runs whose specs differ in nothing but the seed are repeats of one condition. `by` makes conditions of the values of one
-    field instead, or of each run. `reference` is a CSV file of figures that stand beside those of the runs; without it, those of the
-    runs' campaigns do. Raises RunError for a run or file that cannot be read, and for a field that does not differ.
-    """
+def compared(runs: Sequence[str | Path | Analysis], by: str | None, reference: str | Path | Reference | None) -> Compared:
+    """Compare runs; see comparison.compare."""
     if not 2 <= len(runs) <= MAX_RUNS:
         raise RunError(f"{len(runs)} runs: a comparison takes 2 to {MAX_RUNS}")
     told = read(Path(reference)) if isinstance(reference, str | Path) else reference
@@ -134,7 +113,7 @@ def compare(runs: Sequence[str | Path | Analysis], by: str | None = None, refere
     compared = [group for part in [results, *(results["axes"] or [])] for group in part["groups"] or []]
     _too_few(conditions, compared, gaps)
     results |= _reproduction(reproduction.Subjects(loaded, run_labels, naming), told, results, gaps)
-    return Comparison(results | {"warnings": gaps.warnings or None, "notes": gaps.notes or None, "gaps": gaps.found or None}, loaded)
+    return Compared(results | {"warnings": gaps.warnings or None, "notes": gaps.notes or None, "gaps": gaps.found or None}, loaded)
 
 
 def _reproduction(of: reproduction.Subjects, told: Reference | None, results: dict, gaps: Gaps) -> dict:

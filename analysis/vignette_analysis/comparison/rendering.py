@@ -10,19 +10,14 @@ from pathlib import Path
 from .. import safe, summary
 from ..latex import escape
 from ..verdict import off_text
-from .comparing import Comparison
+from .comparing import Compared
+from .marks import MARK, WITHIN, covered, doubtful, marked
 
 COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")
 # Heads of these in tables; unsent ones are called so in CSV only.
 _COUNT_HEADS = ("triggered", "sent", "offered", "received", "lost", "never sent")
-# Follows a difference that the emulation's lateness may explain.
-WITHIN = " (within lateness)"
 QUANTILES = ("min", "p25", "median", "mean", "p75", "p95", "max")
 NOTHING = "-"
-# What is said of a reference figure, by whether the interval covers it.
-COVERED = {True: "covered", False: "NOT covered", None: "no interval"}
-# Follows the label of every run that did not keep up, or is incomplete.
-MARK = "*"
 DEFINITIONS = (
     "Delivered: of the offered deliveries, those that arrived; lost on the way and never sent are apart.",
     "Delays in seconds, received - sent. [ ]: 95 % confidence intervals, of shares by Wilson, of medians by Woodruff, of means by Student's t, "
@@ -67,7 +62,7 @@ class Table:
         return len(self.rows) > MAX_PAGE_ROWS
 
 
-def text(comparison: Comparison) -> str:
+def text(comparison: Compared) -> str:
     """Tables for a terminal."""
     lines = []
     for table in tables(comparison.results):
@@ -184,13 +179,6 @@ def _reference_cells(entry: dict, marks: set[str], several: bool) -> list[str]:
     cells += [_estimate(entry["measured"], entry["interval"], form), _number(entry["difference"], f"+{form}")]
     cells += [_number(entry["differencePercent"], "+.1f"), covered(entry)]
     return [*cells, *([entry["source"]] if several else []), entry["note"] or NOTHING]
-
-
-def covered(entry: dict) -> str:
-    """What is said of a reference figure: whether the interval of one's own covers it."""
-    if entry["measured"] is None:
-        return "not measured"
-    return COVERED[entry["covered"]] + (WITHIN if entry["withinLateness"] else "")
 
 
 def _closeness(results: dict) -> list[str]:
@@ -338,19 +326,6 @@ def _verdict(run: dict) -> str:
     return words if run["complete"] else f"{words}, INCOMPLETE"
 
 
-def doubtful(results: dict) -> set[str]:
-    """Labels of runs, conditions and levels that did not keep up or are incomplete."""
-    runs = [run for run in results["runs"] if run["keptUp"] is not True or not run["complete"] or run["warnings"]]
-    uids = {run["uid"] for run in runs}
-    levels = {level["label"] for axis in results["axes"] or [] for level in axis["levels"] if not uids.isdisjoint(level["runs"])}
-    return {run["label"] for run in runs} | {run["condition"] for run in runs} | levels
-
-
-def marked(label: str, marks: set[str]) -> str:
-    """A label as tables and plots show it."""
-    return f"{label} {MARK}" if label in marks else label
-
-
 def _publishers_table(results: dict, marks: set[str]) -> Table:
     count = len(results["publishers"]) * len(results["runs"])
     header = ["publisher", "label", *_COUNT_HEADS, "delivered %", *QUANTILES]
@@ -400,12 +375,12 @@ def _aligned(header: list[str], rows: list[list[str]]) -> list[str]:
     return ["  ".join(c.ljust(w) if h in _TEXTS else c.rjust(w) for c, w, h in zip(row, widths, header, strict=True)) for row in [header, *rows]]
 
 
-def as_json(comparison: Comparison) -> str:
+def as_json(comparison: Compared) -> str:
     """The results as docs/reference/comparison.md describes them."""
     return json.dumps(comparison.results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def as_csv(comparison: Comparison) -> str:
+def as_csv(comparison: Compared) -> str:
     """A row for each group of each run, and of each condition with several runs. Differences are in the JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -471,7 +446,7 @@ def _plain(row: dict) -> list:
     return cells + [delay.get(q) for q in QUANTILES] + [interval.get(end) for interval in delays for end in ("low", "high")]
 
 
-def latex(comparison: Comparison) -> str:
+def latex(comparison: Compared) -> str:
     """Tables of figures and of differences for each group, with booktabs. Long ones take several pages."""
     shown = [table for table in tables(comparison.results) if table.kind in ("reference", "figures", "requests", "differences")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
@@ -507,7 +482,7 @@ _CAPTIONS = {
 }
 
 
-def html(comparison: Comparison) -> str:
+def html(comparison: Compared) -> str:
     """One file that needs nothing else."""
     from ..report import page, parts
     from .boxes import Boxes
@@ -554,11 +529,11 @@ def _missing(results: dict) -> list:
 
 
 # File names of the forms.
-FORMS: dict[str, Callable[[Comparison], str]] = {"text": text, "json": as_json, "csv": as_csv, "latex": latex, "html": html}
+FORMS: dict[str, Callable[[Compared], str]] = {"text": text, "json": as_json, "csv": as_csv, "latex": latex, "html": html}
 _FILES = {"text": "comparison.txt", "json": "comparison.json", "csv": "comparison.csv", "latex": "comparison.tex", "html": "comparison.html"}
 
 
-def write(comparison: Comparison, directory: Path) -> list[Path]:
+def write(comparison: Compared, directory: Path) -> list[Path]:
     """Write every form into a folder and return the paths."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / _FILES[form] for form in FORMS]
