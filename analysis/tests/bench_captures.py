@@ -19,10 +19,10 @@ import dpkt
 from capturelab import IN, OUT
 from lab import BFT, SECOND, T0, Lab
 
-from vignette_analysis import captures, radiolog
-from vignette_analysis.captures import pcapng, tcp, volume
-from vignette_analysis.gaps import Gaps
-from vignette_analysis.run import Run
+from vignette_analysis.data import captures, radiolog
+from vignette_analysis.data.captures import pcapng, tcp, volume
+from vignette_analysis.data.gaps import Gaps
+from vignette_analysis.data.run import Run
 
 NODES = 24
 CONNECTIONS = 8

@@ -9,8 +9,9 @@ import pytest
 from lab import Lab
 
 import vignette_analysis
-from vignette_analysis import analyse, frames, outputs, plots
-from vignette_analysis.analysis import Analysis
+from vignette_analysis import analyse, outputs, plots
+from vignette_analysis.figures import frames
+from vignette_analysis.figures.analysis import Analysis
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "analysis-api.md"
 HEAD = """# Analysis in Python
@@ -53,7 +54,7 @@ def page(analysis: Analysis) -> str:
         signature = str(inspect.signature(function)).replace("self, ", "").replace("self", "")
         for module in (
             "pathlib.",
-            "vignette_analysis.analysis.",
+            "vignette_analysis.figures.analysis.",
             "vignette_analysis.comparison.comparison.",
             "vignette_analysis.comparison.reference.",
             "polars.dataframe.frame.",

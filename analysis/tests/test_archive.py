@@ -12,8 +12,9 @@ import capturelab
 import pytest
 from lab import SECOND, T0, Lab
 
-from vignette_analysis import analyse, archive, plots, report
+from vignette_analysis import analyse, plots, report
 from vignette_analysis.__main__ import main
+from vignette_analysis.data import archive
 
 TOKEN = "a-token"
 

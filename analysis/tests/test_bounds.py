@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 from lab import BFT, PICTURE, SECOND, T0, Lab
 
-from vignette_analysis.bounds import Marking, after_effect, held_up, union
-from vignette_analysis.expected import streams
-from vignette_analysis.figures import quantiles
-from vignette_analysis.lateness import Action, Interval, Lateness, Loss
-from vignette_analysis.messages import Matching
-from vignette_analysis.run import Run
-from vignette_analysis.verdict import off_by
+from vignette_analysis.data.expected import streams
+from vignette_analysis.data.messages import Matching
+from vignette_analysis.data.run import Run
+from vignette_analysis.figures.bounds import Marking, after_effect, held_up, union
+from vignette_analysis.figures.deliveries import quantiles
+from vignette_analysis.figures.lateness import Action, Interval, Lateness, Loss
+from vignette_analysis.figures.verdict import off_by
 
 MS = SECOND // 1000
 MINUTE = 60.0

@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 from lab import BFT, PICTURE
 
-from vignette_analysis import analyse, bursts, outputs
+from vignette_analysis import analyse, outputs
+from vignette_analysis.figures import bursts
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from scapy.layers.sctp import SCTP
 from scapy.packet import Raw
 
 from vignette_analysis import analyse, plots
-from vignette_analysis.captures import pcapng, protocols, volume
-from vignette_analysis.captures.headers import LAYERS
+from vignette_analysis.data.captures import pcapng, protocols, volume
+from vignette_analysis.data.captures.headers import LAYERS
+from vignette_analysis.data.run import Run
 from vignette_analysis.report import traffic
-from vignette_analysis.run import Run
 
 ETHER = Ether(dst="02:02:00:00:00:02", src="02:02:00:00:00:01")
 V4, V6 = IP(src="198.18.9.1", dst="198.18.9.2"), IPv6(src="fe80::1", dst="fe80::2")

@@ -3,7 +3,7 @@
 import pytest
 from lab import BFT, PICTURE, Lab, gap, gap_names
 
-from vignette_analysis.analysis import analyse
+from vignette_analysis.figures.analysis import analyse
 
 
 @pytest.fixture

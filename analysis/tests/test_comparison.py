@@ -18,8 +18,8 @@ from vignette_analysis.__main__ import main
 from vignette_analysis.comparison import boxes, comparing, labels, loading, rendering
 from vignette_analysis.comparison.loading import Loaded
 from vignette_analysis.comparison.reference import Figure, Reference
-from vignette_analysis.figures import quantiles
-from vignette_analysis.run import RunError
+from vignette_analysis.data.run import RunError
+from vignette_analysis.figures.deliveries import quantiles
 
 
 def link(delay: str, **more) -> dict:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from vignette_analysis.comparison import effects
 from vignette_analysis.comparison.effects import Interval, Sample, Share
-from vignette_analysis.statistics import wilson_interval
+from vignette_analysis.figures.statistics import wilson_interval
 
 
 def alone(values) -> Sample:

@@ -4,7 +4,7 @@ import pytest
 from lab import BFT, PICTURE, Lab
 
 from vignette_analysis import analyse, compare, outputs, report
-from vignette_analysis.gaps import Gaps, merged
+from vignette_analysis.data.gaps import Gaps, merged
 from vignette_analysis.report import words
 
 BROKER = {"name": "broker", "kind": "mosquitto"}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vignette_analysis import jsonlines
+from vignette_analysis.data import jsonlines
 
 SCHEMA = {"ts": pl.Int64, "id": pl.String}
 GOOD = b'{"ts":1,"id":"x"}'

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lab import gap_names
 
-from vignette_analysis import analyse, latex, outputs
+from vignette_analysis import analyse, outputs
+from vignette_analysis.report import latex
 
 HOSTILE = r"""a_b&c%d#e$f{g}h~i^j\k<l>m|n"o'p`q--r[s]*?`!`"""
 ENTRY = {

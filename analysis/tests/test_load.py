@@ -6,9 +6,9 @@ import pytest
 from lab import PICTURE, T0, UNIT, Lab, gap_names
 
 from vignette_analysis import analyse
-from vignette_analysis.environment import flat
+from vignette_analysis.data.environment import flat
+from vignette_analysis.data.run import RunError
 from vignette_analysis.report import record
-from vignette_analysis.run import RunError
 
 
 def lab_of(directory) -> Lab:

@@ -245,7 +245,7 @@ def test_a_node_group_may_be_named_like_a_group_of_results(lab):
 
 
 def test_only_the_plan_is_indispensable(tmp_path):
-    from vignette_analysis.run import RunError
+    from vignette_analysis.data.run import RunError
 
     with pytest.raises(RunError, match=r"run\.json"):
         analyse(tmp_path)

@@ -6,8 +6,9 @@ import math
 import pytest
 from lab import SECOND, T0, Lab
 
-from vignette_analysis import analyse, outputs, picture, plots, summary
-from vignette_analysis.stored import load
+from vignette_analysis import analyse, outputs, plots
+from vignette_analysis.figures import picture, summary
+from vignette_analysis.figures.stored import load
 
 # Metres of a degree of latitude on the mean sphere.
 DEGREE = math.radians(1) * picture.EARTH_METRES

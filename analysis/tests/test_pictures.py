@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from vignette_analysis import Analysis, report
-from vignette_analysis.gaps import Gaps
+from vignette_analysis.data.gaps import Gaps
 from vignette_analysis.plots import style
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 from lab import SECOND, T0
 
-from vignette_analysis import plots, surroundings
+from vignette_analysis import plots
+from vignette_analysis.figures import surroundings
 from vignette_analysis.plots import hops, links, volume
 
 VOLUME = {"network": pl.Categorical, "node": pl.Categorical, "second": pl.Int64, "layer": pl.Categorical, "protocol": pl.Categorical}

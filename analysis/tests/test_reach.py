@@ -7,8 +7,8 @@ from lab import BFT, PICTURE, gap, gap_names
 from test_messages import counts
 
 from vignette_analysis import analyse
-from vignette_analysis.reach import Reach
-from vignette_analysis.run import Run
+from vignette_analysis.data.reach import Reach
+from vignette_analysis.data.run import Run
 
 EVERYTHING = ("#",)
 

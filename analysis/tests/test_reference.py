@@ -14,7 +14,7 @@ from lab import Lab, torn
 from reference import STAGES, Reference, quantile, wilson
 
 from vignette_analysis import Analysis, analyse
-from vignette_analysis.statistics import mean_interval, median_interval, stream
+from vignette_analysis.figures.statistics import mean_interval, median_interval, stream
 
 DRAINED = 40 * 10**9
 QUANTILES = {"min": 0, "p25": 25, "median": 50, "p75": 75, "p95": 95, "max": 100}

@@ -12,7 +12,7 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 
 from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
-from vignette_analysis.gaps import Gaps
+from vignette_analysis.data.gaps import Gaps
 from vignette_analysis.report import charts, delays, freshness, mapdata, mapping
 
 HOSTILE = "</script><script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>&amp;\u2028]]>"

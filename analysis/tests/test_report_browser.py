@@ -10,7 +10,7 @@ from test_report import hostile
 from test_requests import CHAT, send
 
 from vignette_analysis import analyse, compare, report
-from vignette_analysis.gaps import Gaps
+from vignette_analysis.data.gaps import Gaps
 from vignette_analysis.report import mapdata
 
 

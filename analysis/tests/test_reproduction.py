@@ -11,7 +11,7 @@ from test_comparison import run
 from vignette_analysis import compare
 from vignette_analysis.__main__ import main
 from vignette_analysis.comparison import reference, rendering
-from vignette_analysis.run import RunError
+from vignette_analysis.data.run import RunError
 
 SHARED = Path(__file__).parents[2] / "internal" / "reference" / "testdata"
 CASES = json.loads((SHARED / "cases.json").read_text())

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from lab import PICTURE, UNIT, Lab, gap, gap_names
 
-from vignette_analysis import analyse, latex, plots, requests
-from vignette_analysis.report import asked, words
+from vignette_analysis import analyse, plots
+from vignette_analysis.data import requests
+from vignette_analysis.report import asked, latex, words
 from vignette_analysis.report.parts import Chart
 
 CHAT = {"name": "chat", "messaging": {"transport": "coap"}}

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 from lab import gap
 
-from vignette_analysis import analyse, outputs, safe
+from vignette_analysis import analyse, outputs
 from vignette_analysis.comparison.rendering import as_csv
+from vignette_analysis.data import safe
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jx\x9b31m\u202e\r\n=1+1"
 LONG = "x" * 10_000_000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from vignette_analysis.statistics import mean_interval, median_interval, resampled_medians, stream, wilson_interval
+from vignette_analysis.figures.statistics import mean_interval, median_interval, resampled_medians, stream, wilson_interval
 
 
 def distance(drawn: np.ndarray, exact: dict[float, float]) -> float:

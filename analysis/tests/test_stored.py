@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from test_fixture import eventful
 
 from vignette_analysis import analyse, load, outputs, report
-from vignette_analysis.run import RunError
+from vignette_analysis.data.run import RunError
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from lab import SECOND, T0, Lab, gap_names
 
-from vignette_analysis import analyse, outputs, surroundings
+from vignette_analysis import analyse, outputs
+from vignette_analysis.figures import surroundings
 
 NODES = {"a": "198.18.9.1", "b": "198.18.9.2", "c": "198.18.9.3"}
 

@@ -19,7 +19,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from vignette_analysis import Analysis, analyse
-from vignette_analysis.captures import pcapng, tcp
+from vignette_analysis.data.captures import pcapng, tcp
 
 RECORDED = Path(__file__).parent / "testdata" / "tcp"
 NODES = {"nor": RECORDED / "node-1.pcapng", "prt": RECORDED / "node-2.pcapng"}

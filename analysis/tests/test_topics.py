@@ -1,6 +1,6 @@
 import pytest
 
-from vignette_analysis.topics import matches
+from vignette_analysis.data.topics import matches
 
 
 # The examples of MQTT 5, section 4.7.

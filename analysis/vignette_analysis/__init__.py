@@ -8,8 +8,8 @@ In a notebook, on a downloaded run::
     analysis.deliveries               # polars DataFrame, one row per expected delivery
 """
 
-from .analysis import Analysis, analyse
 from .comparison import Comparison, compare
-from .stored import load
+from .figures.analysis import Analysis, analyse
+from .figures.stored import load
 
 __all__ = ["Analysis", "Comparison", "analyse", "compare", "load"]

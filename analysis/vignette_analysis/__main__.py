@@ -5,12 +5,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import outputs, plots, report, safe, serve
-from .analysis import Analysis, analyse
-from .archive import Archive
+from . import outputs, plots, report, serve
 from .comparison import command as comparison
-from .gaps import Gaps
-from .run import RunError
+from .data import safe
+from .data.archive import Archive
+from .data.gaps import Gaps
+from .data.run import RunError
+from .figures.analysis import Analysis, analyse
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import polars as pl
 
-from . import bursts, latex, plots, report, safe, summary
-from .analysis import Analysis
-from .figures import QUANTILES
-from .gaps import OUTAGES
-from .report import words
-from .requests import OTHER, REASONS
-from .verdict import sentence
+from . import plots, report
+from .data import safe
+from .data.gaps import OUTAGES
+from .data.requests import OTHER, REASONS
+from .figures import bursts, summary
+from .figures.analysis import Analysis
+from .figures.deliveries import QUANTILES
+from .figures.verdict import sentence
+from .report import latex, words
 
 COUNTS = ("triggered", "sent", "offered", "expected", "received", "lost", "duplicates")
 SHARES = ("deliveredPercent", "lostPercent")

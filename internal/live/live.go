@@ -1,5 +1,5 @@
 // Package live counts messages and deliveries while a run goes on. It reads message logs as they reach the archive, in any
-// order, by the rules of the analysis (analysis/vignette_analysis/expected.py and arrivals.py).
+// order, by the rules of the analysis (expected.py and arrivals.py in analysis/vignette_analysis/data).
 // With all logs its shares equal those of the analysis; quantiles of delays differ by at most 0.25 %.
 package live
 

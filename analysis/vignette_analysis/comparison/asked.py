@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..statistics import repeats_interval
+from ..figures.statistics import repeats_interval
 from .effects import Share
 from .loading import Loaded
 

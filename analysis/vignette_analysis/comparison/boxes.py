@@ -3,10 +3,10 @@
 import numpy as np
 import polars as pl
 
+from ..figures.summary import NAMES
 from ..report import charts
 from ..report.charts import number
 from ..report.parts import Chart, Table
-from ..summary import NAMES
 from .comparing import Compared, select
 from .loading import Loaded
 from .marks import doubtful, marked

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..archive import Archive
+from ..data.archive import Archive
 from .comparison import Comparison, compare
 from .reference import MAX_BYTES, Reference, parse, read
 from .rendering import FORMS

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ..analysis import Analysis
-from ..figures import KINDS, quantiles
-from ..gaps import Gaps
-from ..run import RunError
-from ..statistics import LEVEL
-from ..verdict import reasons
+from ..data.gaps import Gaps
+from ..data.run import RunError
+from ..figures.analysis import Analysis
+from ..figures.deliveries import KINDS, quantiles
+from ..figures.statistics import LEVEL
+from ..figures.verdict import reasons
 from . import asked, effects, labels, reproduction
 from .effects import Sample, Share
 from .loading import BLOCKS, Loaded, load

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..analysis import Analysis
+from ..figures.analysis import Analysis
 from . import rendering
 from .comparing import Compared, compared
 from .reference import Reference

@@ -12,7 +12,7 @@ from math import comb, isnan, sqrt
 
 import numpy as np
 
-from ..statistics import LEVEL, wilson_interval
+from ..figures.statistics import LEVEL, wilson_interval
 
 # Most order statistics of a sample for differences. Thinning n values to m moves the level of a quantile of
 # the differences by less than 1/m: their median lies between the quantiles 0.4998 and 0.5002 of all differences.

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ..data.run import RunError
 from ..report.words import plain
-from ..run import RunError
 from .loading import Loaded
 
 # Fields of a spec that do not change what is measured: the seed makes repeats, the others are housekeeping.

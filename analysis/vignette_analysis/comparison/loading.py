@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from .. import summary
-from ..analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
-from ..figures import KINDS, publishers_by_group
-from ..run import Run, RunError
-from ..stored import upgraded, with_radio
-from ..verdict import off_by
+from ..data.run import Run, RunError
+from ..figures import summary
+from ..figures.analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
+from ..figures.deliveries import KINDS, publishers_by_group
+from ..figures.stored import upgraded, with_radio
+from ..figures.verdict import off_by
 
 # Most deliveries of a run: at about 100 bytes each they take 2 GB of memory.
 MAX_DELIVERIES = 20_000_000

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..run import RunError
+from ..data.run import RunError
 
 MAX_BYTES, MAX_ROWS = 32 << 10, 500
 _MAX_CELL, _MAX_PROBLEMS, _MAX_NAMED, _MAX_SHOWN = 300, 5, 10, 60

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import safe, summary
-from ..latex import escape
-from ..verdict import off_text
+from ..data import safe
+from ..figures import summary
+from ..figures.verdict import off_text
+from ..report.latex import escape
 from .comparing import Compared
 from .marks import MARK, WITHIN, covered, doubtful, marked
 

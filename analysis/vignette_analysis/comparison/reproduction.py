@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..gaps import Gaps
-from ..run import RunError
-from ..statistics import repeats_interval
+from ..data.gaps import Gaps
+from ..data.run import RunError
+from ..figures.statistics import repeats_interval
 from .labels import Naming
 from .loading import Loaded
 from .reference import METRICS, Figure, Reference, unknown

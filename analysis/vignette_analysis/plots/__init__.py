@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..analysis import Analysis
-from ..gaps import Gaps
+from ..data.gaps import Gaps
+from ..figures.analysis import Analysis
 from . import age, by_group, by_publisher, hops, links, loss, over_time, picture, responses, stages, style, volume
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..analysis import Analysis
-from ..figures import KINDS
+from ..figures.analysis import Analysis
+from ..figures.deliveries import KINDS
 from . import style
 
 if TYPE_CHECKING:

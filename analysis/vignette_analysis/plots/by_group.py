@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .. import figures
-from ..analysis import Analysis
+from ..figures import deliveries
+from ..figures.analysis import Analysis
 from . import boxes
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ def draw(analysis: Analysis) -> "Figure":
 
 def quantiles(analysis: Analysis, names: list[str]) -> pl.DataFrame:
     """Quantiles in seconds of each group with a received delivery, with its row."""
-    senders = figures.publishers_by_group(analysis.run, set(analysis.messages["publisher"].unique()))
-    chosen = {"all": pl.lit(True)} | {kind: pl.col(kind) for kind in figures.KINDS}
+    senders = deliveries.publishers_by_group(analysis.run, set(analysis.messages["publisher"].unique()))
+    chosen = {"all": pl.lit(True)} | {kind: pl.col(kind) for kind in deliveries.KINDS}
     chosen |= {name: pl.col("publisher").is_in(numbers) for name, numbers in senders.items()}
     # One group at a time: each sorts its own delays, which takes memory.
     heard = [

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..analysis import Analysis
+from ..figures.analysis import Analysis
 from . import curves, style
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..analysis import Analysis
+from ..figures.analysis import Analysis
 from . import style
 
 if TYPE_CHECKING:

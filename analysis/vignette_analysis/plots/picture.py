@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ..analysis import Analysis
-from ..picture import EARTH_METRES
+from ..figures.analysis import Analysis
+from ..figures.picture import EARTH_METRES
 from . import style
 
 if TYPE_CHECKING:

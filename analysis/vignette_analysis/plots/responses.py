@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .. import figures
-from ..analysis import Analysis
-from ..requests import by_retransmissions, without_receipt
+from ..data.requests import by_retransmissions, without_receipt
+from ..figures import deliveries
+from ..figures.analysis import Analysis
 from . import boxes, style
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def times(analysis: Analysis) -> "Figure | None":
     answered = analysis.requests.filter(pl.col("receipt").is_not_null()).with_columns(delay=(pl.col("receipt") - pl.col("sent")) / 1e9)
     if answered.is_empty():
         return None
-    groups = {"all": answered} | {kind: answered.filter(kind) for kind in figures.KINDS}
-    for name, numbers in figures.publishers_by_group(analysis.run, set(answered["publisher"].unique())).items():
+    groups = {"all": answered} | {kind: answered.filter(kind) for kind in deliveries.KINDS}
+    for name, numbers in deliveries.publishers_by_group(analysis.run, set(answered["publisher"].unique())).items():
         groups[name] = answered.filter(pl.col("publisher").is_in(numbers))
     groups = {name: some for name, some in groups.items() if some.height}
     drawn = pl.concat([some.select(boxes.quantiles()).with_columns(row=pl.lit(row, pl.Int64)) for row, some in enumerate(groups.values())])

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..analysis import Analysis
-from ..figures import RESERVED
-from ..stages import STAGES
+from ..figures.analysis import Analysis
+from ..figures.deliveries import RESERVED
+from ..figures.stages import STAGES
 from . import boxes, style
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .. import summary
-from ..analysis import Analysis
+from ..figures import summary
+from ..figures.analysis import Analysis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

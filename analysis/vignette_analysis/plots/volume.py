@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ..analysis import Analysis
-from ..captures.coverage import covered
+from ..data.captures.coverage import covered
+from ..figures.analysis import Analysis
 from . import style
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from ..analysis import Analysis
-from ..gaps import Gaps
+from ..data.gaps import Gaps
+from ..figures.analysis import Analysis
 from . import asked, bursting, charts, delays, figures, freshness, incidents, mapping, pictured, radios, record, traffic, words
 from .parts import Section, Text
 

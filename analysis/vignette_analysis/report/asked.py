@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from .. import statistics, summary
-from ..analysis import Analysis
-from ..figures import KINDS, publishers_by_group
-from ..requests import by_retransmissions, without_receipt
+from ..data.requests import by_retransmissions, without_receipt
+from ..figures import statistics, summary
+from ..figures.analysis import Analysis
+from ..figures.deliveries import KINDS, publishers_by_group
 from . import charts
 from .charts import decimals, fixed, number
 from .delays import Measure, box, boxes

@@ -1,7 +1,7 @@
 """How long bursts took, by protocols."""
 
-from .. import bursts
-from ..analysis import Analysis
+from ..figures import bursts
+from ..figures.analysis import Analysis
 from .parts import Section, Text, table
 
 

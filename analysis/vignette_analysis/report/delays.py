@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ..analysis import Analysis
-from ..figures import KINDS, publishers_by_group
+from ..figures.analysis import Analysis
+from ..figures.deliveries import KINDS, publishers_by_group
 from . import charts, times
 from .charts import decimals, fixed, number
 from .parts import Chart, Section, Table, Text, table

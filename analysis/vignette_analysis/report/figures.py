@@ -1,8 +1,8 @@
 """The tables of the published studies."""
 
-from .. import summary
-from ..analysis import Analysis
-from ..figures import QUANTILES
+from ..figures import summary
+from ..figures.analysis import Analysis
+from ..figures.deliveries import QUANTILES
 from .charts import decimals, fixed, number
 from .parts import Section, Table, Text, table
 

@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from ..analysis import Analysis
-from ..figures import QUANTILES
+from ..figures.analysis import Analysis
+from ..figures.deliveries import QUANTILES
 from . import charts
 from .charts import fixed, number
 from .parts import Section, Table, Text, table

@@ -2,9 +2,9 @@
 
 import json
 
-from ..analysis import Analysis
-from ..gaps import Gaps
-from ..run import EVENTS_FILE, Run
+from ..data.gaps import Gaps
+from ..data.run import EVENTS_FILE, Run
+from ..figures.analysis import Analysis
 from .charts import number
 from .parts import Section, Text, table
 

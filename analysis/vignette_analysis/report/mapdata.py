@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from ..analysis import Analysis
-from ..picture import EARTH_METRES
-from ..run import Run, duration
+from ..data.run import Run, duration
+from ..figures.analysis import Analysis
+from ..figures.picture import EARTH_METRES
 from . import charts, words
 
 # Most times, positions, and values of lines in all: each takes one or two bytes before compression.

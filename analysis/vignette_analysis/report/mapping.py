@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..analysis import Analysis
+from ..figures.analysis import Analysis
 from . import mapdata
 from .charts import SERIES, number, shorten
 from .mapdata import Layer, MapData

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from .. import safe
+from ..data import safe
 
 # Most rows of a table in the report; the files beside it have all.
 MAX_ROWS = 300

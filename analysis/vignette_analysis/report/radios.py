@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from ..analysis import Analysis
-from ..surroundings import MISSED
+from ..figures.analysis import Analysis
+from ..figures.surroundings import MISSED
 from . import charts, times
 from .charts import fixed, number
 from .parts import Chart, Section, Table, Text, table

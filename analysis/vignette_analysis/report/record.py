@@ -2,8 +2,8 @@
 
 import yaml
 
-from ..analysis import Analysis
-from ..environment import flat
+from ..data.environment import flat
+from ..figures.analysis import Analysis
 from . import words
 from .charts import fixed, number
 from .parts import Code, Section, Table, Text, table

@@ -1,7 +1,7 @@
 """Faults and changes that every chart over time shows."""
 
-from ..analysis import Analysis
-from ..gaps import OUTAGES
+from ..data.gaps import OUTAGES
+from ..figures.analysis import Analysis
 from . import words
 from .charts import Band, Mark
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import polars as pl
 
-from ..analysis import Analysis
-from ..captures.coverage import Covered, covered
+from ..data.captures.coverage import Covered, covered
+from ..figures.analysis import Analysis
 from . import charts, times
 from .charts import number
 from .parts import Chart, Section, Table, Text, table

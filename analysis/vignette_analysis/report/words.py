@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from .. import summary
-from ..gaps import OUTAGES
-from ..verdict import off_by, off_text, reasons
+from ..data.gaps import OUTAGES
+from ..figures import summary
+from ..figures.verdict import off_by, off_text, reasons
 from .charts import number
 
 # Most warnings in the banner.

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ..data.gaps import Gaps
+from ..data.messages import Matching
+from ..data.run import Run
 from . import age, order, pairs, sequences
-from .gaps import Gaps
-from .messages import Matching
-from .run import Run
 
 
 @dataclass

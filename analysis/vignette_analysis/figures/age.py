@@ -9,9 +9,9 @@ ISIT 2014.
 import numpy as np
 import polars as pl
 
+from ..data.run import Run
 from . import pairs
 from .order import Arrivals
-from .run import Run
 
 SCHEMA = pairs.SCHEMA | {
     # The interval in seconds after T0: from the first message received to the end of the measuring window. Null where none was received.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from ..data.gaps import Gaps
+from ..data.messages import Matching
+from ..data.run import Run
 from . import statistics
-from .figures import KINDS, QUANTILES, Delay, publishers_by_group, quantiles
-from .gaps import Gaps
-from .messages import Matching
-from .run import Run
+from .deliveries import KINDS, QUANTILES, Delay, publishers_by_group, quantiles
 
 # The first and last measuring point of each stage.
 STAGES = {

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from ..data.radiolog import UNREACHABLE, Outage, RadioLog
+from ..data.run import Run
 from .hostload import while_running
-from .radiolog import UNREACHABLE, Outage, RadioLog
-from .run import Run
 
 # radio.LatenessBounds. The last bucket is above all bounds.
 BUCKETS = (20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 1.0)

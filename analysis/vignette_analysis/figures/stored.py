@@ -6,11 +6,11 @@ from pathlib import Path
 
 import polars as pl
 
+from ..data.requests import SCHEMA
+from ..data.run import Run, RunError
 from . import bursts, picture
 from .analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis
-from .figures import KINDS
-from .requests import SCHEMA
-from .run import Run, RunError
+from .deliveries import KINDS
 
 FOLDER = "results"
 RESULTS_FILE = "results.json"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from ..data.messages import Matching
+from ..data.run import Run
 from . import statistics
-from .messages import Matching
-from .run import Run
 
 # In the order of the tables' columns. The mean is no quantile, and has a column beside them.
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "mean": None, "p75": 0.75, "p95": 0.95, "max": 1.0}

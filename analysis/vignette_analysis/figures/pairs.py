@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from .messages import Matching
-from .run import Run
+from ..data.messages import Matching
+from ..data.run import Run
 
 # Deliveries of a batch: more take more memory, fewer more time.
 BATCH_ROWS = 1 << 20

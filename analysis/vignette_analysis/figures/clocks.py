@@ -1,8 +1,8 @@
 """Clocks of nodes that have their own: virtual machines (runapi.AgentClock)."""
 
-from .gaps import Gaps
+from ..data.gaps import Gaps
+from ..data.run import Run
 from .hosts import CLOCK_OFFSET_SECONDS
-from .run import Run
 
 
 def summarise(run: Run, gaps: Gaps) -> list[dict]:

@@ -1,9 +1,9 @@
 """The verdict: whether the bounds of the headline's figures are within the spec's tolerances."""
 
+from ..data.gaps import Gaps
+from ..data.run import Run, duration
 from .bounds import GIVE_UP_SECONDS
-from .gaps import Gaps
 from .lateness import Lateness, Loss
-from .run import Run, duration
 
 # runapi.MostLate
 MOST_LATE = 50

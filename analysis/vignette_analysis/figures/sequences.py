@@ -6,9 +6,9 @@ A loss period is a sequence of messages, in the order of sending, that were all 
 import numpy as np
 import polars as pl
 
+from ..data.messages import Matching
+from ..data.run import Run
 from . import pairs
-from .messages import Matching
-from .run import Run
 
 SCHEMA = pairs.SCHEMA | {
     "firstID": pl.String,

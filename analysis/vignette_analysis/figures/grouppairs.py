@@ -3,11 +3,11 @@
 import numpy as np
 import polars as pl
 
+from ..data.gaps import Gaps
+from ..data.messages import Matching
+from ..data.run import Run
 from . import responses, statistics
-from .figures import Delay, counted, entry, unsent
-from .gaps import Gaps
-from .messages import Matching
-from .run import Run
+from .deliveries import Delay, counted, entry, unsent
 
 # Most pairs of groups, as of ten groups of which each sends to all.
 MAX_PAIRS = 100

@@ -3,7 +3,7 @@
 from html import escape
 
 from . import summary
-from .figures import QUANTILES
+from .deliveries import QUANTILES
 
 # Most groups that are shown.
 MAX_GROUPS = 30

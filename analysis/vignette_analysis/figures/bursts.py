@@ -2,9 +2,9 @@
 
 import polars as pl
 
+from ..data.messages import Matching
+from ..data.run import Run
 from .lateness import Lateness
-from .messages import Matching
-from .run import Run
 
 BURSTS = {
     "publisher": pl.Categorical,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from .figures import QUANTILES, RESERVED, publishers_by_group, quantiles
+from ..data.messages import Matching
+from ..data.run import Run
+from .deliveries import QUANTILES, RESERVED, publishers_by_group, quantiles
 from .lateness import Interval, Lateness
-from .messages import Matching
-from .run import Run
 
 # A queue that a late interval filled may delay later messages for this multiple of its length: at 90 % load of the queue.
 AFTER_EFFECT = 10

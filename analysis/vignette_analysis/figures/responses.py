@@ -2,10 +2,10 @@
 
 import polars as pl
 
+from ..data.requests import OTHER, OUTSTANDING, REASONS
+from ..data.run import Run
 from . import statistics
-from .figures import KINDS, Delay, interval
-from .requests import OTHER, OUTSTANDING, REASONS
-from .run import Run
+from .deliveries import KINDS, Delay, interval
 
 
 def compute(run: Run, requests: pl.DataFrame, groups: dict[str, list[int]]) -> dict[tuple[str, str | None], dict]:

@@ -4,10 +4,11 @@ import itertools
 
 import polars as pl
 
-from . import findings, jsonlines, safe
-from .gaps import Gaps
+from ..data import jsonlines, safe
+from ..data.gaps import Gaps
+from ..data.run import Run
+from . import findings
 from .lateness import CLOCK_STEP_SECONDS, Action, Interval, Lateness
-from .run import Run
 
 _SCHEMA = {
     "ts": pl.Int64,

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from . import requests
-from .gaps import Gaps
-from .messages import Matching
-from .run import Instance, Run
+from ..data import requests
+from ..data.gaps import Gaps
+from ..data.messages import Matching
+from ..data.run import Instance, Run
 
 # An app that ends sooner after its start did not do its work.
 AT_ONCE_SECONDS = 10.0

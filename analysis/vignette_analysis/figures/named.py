@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from .figures import KINDS
-from .run import Run
+from ..data.run import Run
+from .deliveries import KINDS
 
 
 def _names(run: Run) -> pl.DataFrame:

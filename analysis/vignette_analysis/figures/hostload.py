@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from .radiolog import RadioLog
-from .run import Run
+from ..data.radiolog import RadioLog
+from ..data.run import Run
 
 
 def summarise(run: Run, log: RadioLog) -> list[dict]:

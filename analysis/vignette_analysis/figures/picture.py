@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from .figures import group_name
-from .gaps import Gaps
-from .messages import Matching
-from .run import Run
+from ..data.gaps import Gaps
+from ..data.messages import Matching
+from ..data.run import Run
+from .deliveries import group_name
 
 # Most samples in all: for more pairs and longer runs samples are further apart.
 MAX_SAMPLES = 5_000_000

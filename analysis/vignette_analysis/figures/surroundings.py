@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from . import jsonlines
-from .gaps import Gaps
-from .run import POSITIONS_LOG, Run
+from ..data import jsonlines
+from ..data.gaps import Gaps
+from ..data.run import POSITIONS_LOG, Run
 
 BLOCK_BYTES = 16 << 20
 # Why a radio did not receive a transmission (internal/radio, Reason).

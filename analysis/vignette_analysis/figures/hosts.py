@@ -2,10 +2,10 @@
 
 import itertools
 
-from .gaps import Gaps
+from ..data.gaps import Gaps
+from ..data.radiolog import UNREACHABLE, RadioLog
+from ..data.run import Run
 from .lateness import Interval, Lateness, Loss
-from .radiolog import UNREACHABLE, RadioLog
-from .run import Run
 
 # A greater difference of clocks is a gap: delays between hosts are off by it.
 CLOCK_OFFSET_SECONDS = 0.001

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from . import summary
-from .figures import QUANTILES
+from ..figures import summary
+from ..figures.deliveries import QUANTILES
 
 FOLDER = "tables"
 # Characters that are special to TeX somewhere in a table, with their escapes: brackets and asterisk after a row's end, quotes

@@ -5,34 +5,30 @@ from pathlib import Path
 
 import polars as pl
 
+from ..data import captures, messages, radio, radiolog, requests
+from ..data.gaps import Gaps, merged
+from ..data.messages import Matching
+from ..data.run import Run
 from . import (
     agents,
     bursts,
-    captures,
     clocks,
+    deliveries,
     display,
-    figures,
     findings,
     flows,
     grouppairs,
     hostload,
     hosts,
     lateness,
-    messages,
     named,
     picture,
-    radio,
-    radiolog,
-    requests,
     responses,
     stages,
     surroundings,
 )
 from . import verdict as verdicts
 from .bounds import Marking
-from .gaps import Gaps, merged
-from .messages import Matching
-from .run import Run
 
 SCHEMA_VERSION = 2
 # Versions of results that programs read. Version 1 has no offered deliveries, headline group, warnings and notes.
@@ -104,8 +100,8 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     del logs
     staged = stages.compute(run, matching, gaps)
     flowing = flows.compute(run, matching, gaps)
-    groups = figures.publishers_by_group(run, set(matching.messages["publisher"].unique()))
-    computed = figures.compute(run, matching, staged.delays, responses.compute(run, asked, groups))
+    groups = deliveries.publishers_by_group(run, set(matching.messages["publisher"].unique()))
+    computed = deliveries.compute(run, matching, staged.delays, responses.compute(run, asked, groups))
     between = grouppairs.compute(run, matching, asked, gaps)
     late = lateness.Lateness()
     agents.examine(run, gaps, late)
@@ -188,7 +184,7 @@ def _records(run: Run, gaps: Gaps) -> None:
             gaps.add("isolation", "eth0 of this node is open: its traffic may have gone around the radio", node["name"])
 
 
-def _bounded(run: Run, matching: Matching, late: lateness.Lateness, computed: figures.Figures, sampled: bool, gaps: Gaps) -> dict:
+def _bounded(run: Run, matching: Matching, late: lateness.Lateness, computed: deliveries.Figures, sampled: bool, gaps: Gaps) -> dict:
     """Add the bounds of each group, and the verdict from those of the headline group."""
     headline = next(group for group in computed.groups if group["name"] == computed.headline)
     if not verdicts.possible(run, late, sampled, gaps):

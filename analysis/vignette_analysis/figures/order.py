@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from ..data.run import Run
 from . import pairs
-from .run import Run
 
 SCHEMA = pairs.SCHEMA | {
     "received": pl.Int64,

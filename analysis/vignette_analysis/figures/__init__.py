@@ -1,0 +1,1 @@
+"""Computes a run's figures from its data: counts, delays, bounds and the verdict."""
