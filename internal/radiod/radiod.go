@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -210,27 +210,27 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 		sampler.Archive = archive
 	}
 	var ready atomic.Bool
-	parts := group{}
-	ctx, cancel := context.WithCancelCause(ctx)
+	parts, ctx := errgroup.WithContext(ctx)
 	loops := newHealth()
 	go loops.watch(ctx, radio.AwaitLoops) // may never return
-	parts.run(cancel, func() error { return manager.WriteHeartbeat(ctx) })
-	parts.run(cancel, func() error { return manager.FetchScenarios(ctx) })
-	parts.run(cancel, func() error { return manager.RunRouting(ctx) })
-	parts.run(cancel, func() error { return manager.RunQueues(ctx) })
-	parts.run(cancel, func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
-	parts.run(cancel, func() error { return wire.Listen(ctx, o.Socket, manager.Serve, log) })
-	parts.run(cancel, func() error { return sampler.Run(ctx) })
-	parts.run(cancel, func() error { return captures.Run(ctx) })
+	parts.Go(func() error { return manager.WriteHeartbeat(ctx) })
+	parts.Go(func() error { return manager.FetchScenarios(ctx) })
+	parts.Go(func() error { return manager.RunRouting(ctx) })
+	parts.Go(func() error { return manager.RunQueues(ctx) })
+	parts.Go(func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
+	parts.Go(func() error { return wire.Listen(ctx, o.Socket, manager.Serve, log) })
+	parts.Go(func() error { return sampler.Run(ctx) })
+	parts.Go(func() error { return captures.Run(ctx) })
 	collect := append(manager.Collectors(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{PidFn: manager.RoutersProcess, Namespace: "vignette_routers"}))
 	if hosts != nil {
 		collect = append(collect, hosts)
-		parts.run(cancel, func() error { return hosts.Run(ctx, sampler) })
+		parts.Go(func() error { return hosts.Run(ctx, sampler) })
 	}
-	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, readers, collect, loops, &ready) })
-	parts.run(cancel, func() error { return sweep(ctx, log, manager, &ready) })
-	<-ctx.Done()
-	parts.wait.Wait()
+	parts.Go(func() error { return serveMetrics(ctx, o.MetricsAddress, readers, collect, loops, &ready) })
+	parts.Go(func() error { return sweep(ctx, log, manager, &ready) })
+	if err := parts.Wait(); err != nil {
+		return err
+	}
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -253,16 +253,6 @@ func openCaptures(o Options, log *slog.Logger, archive *client.Client) (*capture
 		options.Archive = archive
 	}
 	return capture.Open(options)
-}
-
-type group struct{ wait sync.WaitGroup }
-
-func (g *group) run(cancel context.CancelCauseFunc, part func() error) {
-	g.wait.Go(func() {
-		if err := part(); err != nil {
-			cancel(err)
-		}
-	})
 }
 
 const (
