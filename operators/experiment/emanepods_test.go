@@ -231,15 +231,13 @@ func TestAnEMANEPodThatEndsDuringARunIsAnIncidentOnce(t *testing.T) {
 	}
 }
 
-func TestFramesOfANetworkOfEMANEAreNotCaptured(t *testing.T) {
+func TestTheRadiosOfANetworkOfEMANEAreToldTheirCaptures(t *testing.T) {
 	w := emaneWorld(t)
 	e := w.experiment()
 	e.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
 	w.must(w.api.Update(t.Context(), e))
-	refused := w.until("refused", func(e *v1alpha1.Experiment) bool {
-		return meta.IsStatusConditionFalse(e.Status.Conditions, v1alpha1.ConditionAccepted)
-	})
-	if !strings.Contains(refused.Status.Message, `network "wan" has engine emane`) {
-		t.Errorf("the message is %q", refused.Status.Message)
+	w.untilPhase(v1alpha1.PhaseRunning)
+	if captures := w.emaneNetwork().Spec.Captures; len(captures) != 1 || captures[0].Name != "run" {
+		t.Errorf("captures %+v; want that of the run", captures)
 	}
 }

@@ -186,19 +186,18 @@ func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field
 		}
 	}
 	if spec.Collect != nil {
-		errs = append(errs, checkCollect(spec, t, path.Child("collect"))...)
+		errs = append(errs, checkCollect(spec.Collect, t, path.Child("collect"))...)
 	}
 	return errs
 }
 
-func checkCollect(spec *v1alpha1.ExperimentSpec, t *topology.Topology, path *field.Path) (errs field.ErrorList) {
-	collect := spec.Collect
+func checkCollect(collect *v1alpha1.Collect, t *topology.Topology, path *field.Path) (errs field.ErrorList) {
 	for i, wish := range collect.Captures {
 		network, name, some := strings.Cut(wish, "/")
 		if !some {
 			name = everyNode
 		}
-		if err := cmp.Or(checkOnNetwork(t, network, name), checkCapturable(spec, network)); err != nil {
+		if err := checkOnNetwork(t, network, name); err != nil {
 			errs = append(errs, field.Invalid(path.Child("captures").Index(i), wish, err.Error()))
 		}
 	}
@@ -219,19 +218,10 @@ func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.
 	return append(errs, checkPatch(change.Link, path.Child("link"))...)
 }
 
-// checkCapturable returns why frames of a network cannot be captured.
-func checkCapturable(spec *v1alpha1.ExperimentSpec, network string) error {
-	i := slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Name == network })
-	if i >= 0 && spec.Networks[i].Engine == v1alpha1.EngineEMANE {
-		return fmt.Errorf("network %q has engine emane, and captures are of the radios that radiod emulates itself: capture in an app of the node, or use engine native", network)
-	}
-	return nil
-}
-
 // CheckCapture finds the errors of a Capture.
-func CheckCapture(experiment *v1alpha1.ExperimentSpec, t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.ErrorList) {
+func CheckCapture(t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.ErrorList) {
 	path := field.NewPath("spec")
-	if err := cmp.Or(checkOnNetwork(t, spec.Network, everyNode), checkCapturable(experiment, spec.Network)); err != nil {
+	if err := checkOnNetwork(t, spec.Network, everyNode); err != nil {
 		return field.ErrorList{field.Invalid(path.Child("network"), spec.Network, err.Error())}
 	}
 	for i, name := range spec.Nodes {

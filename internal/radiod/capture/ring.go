@@ -111,8 +111,14 @@ type sink struct {
 
 // Frame takes a frame; out reports whether the node sent it. One thread at a time may call it. It neither
 // blocks nor allocates.
-func (t *Tap) Frame(out bool, data []byte) {
-	if !t.ring.push(t.id, out, t.monotonic(), data, min(len(data), t.keep)) {
+func (t *Tap) Frame(out bool, data []byte) { t.FrameAt(t.monotonic(), out, data) }
+
+// FrameAt is Frame for a frame of an earlier time, in nanoseconds of the monotonic clock.
+func (t *Tap) FrameAt(monotonicNanoseconds int64, out bool, data []byte) {
+	if !t.ring.push(t.id, out, monotonicNanoseconds, data, min(len(data), t.keep)) {
 		t.full.Add(1)
 	}
 }
+
+// Miss counts frames of the port that nobody could pass here, as those without room in the ring.
+func (t *Tap) Miss(frames uint64) { t.full.Add(frames) }

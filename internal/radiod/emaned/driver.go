@@ -77,6 +77,8 @@ type Driver struct {
 	wake chan struct{}
 	// channel is the processes' over-the-air channel, if other hosts have members too.
 	channel atomic.Pointer[emane.OTAChannel]
+	// frames is held while a member's frame is copied, because a network's captures have one ring.
+	frames sync.Mutex
 
 	mu         sync.Mutex
 	input      Input
@@ -84,6 +86,7 @@ type Driver struct {
 	statistics map[int32]emane.Statistics
 	ready      map[int32]bool
 	trouble    error
+	lateness   lateness
 }
 
 // Start drives the processes until Stop.
@@ -143,6 +146,9 @@ func (d *Driver) Statistics(nem int32) (emane.Statistics, bool) {
 	s, known := d.statistics[nem]
 	return s, known
 }
+
+// CaptureLock returns the lock that is held while a member's frame is copied.
+func (d *Driver) CaptureLock() *sync.Mutex { return &d.frames }
 
 func (d *Driver) currentInput() Input {
 	d.mu.Lock()
@@ -445,6 +451,7 @@ func (p *pod) scrape(in *Input) error {
 			return err
 		}
 		one := p.processes[nem]
+		before, from := one.last, one.lastRead
 		s, err := one.scrape(p.namespace, p.port)
 		if err = errors.Join(one.trouble, err); err != nil {
 			silent, why, one.trouble = append(silent, emane.Interface(nem)), err, nil
@@ -456,6 +463,9 @@ func (p *pod) scrape(in *Input) error {
 			idle = append(idle, emane.Interface(nem))
 		}
 		p.setAnswer(nem, s)
+		if len(before) > 0 {
+			p.noteLateness(nem, &before[0], s, from, one.lastRead)
+		}
 	}
 	switch {
 	case len(silent) > 0:
@@ -498,6 +508,12 @@ func (p *pod) setAnswer(nem int32, s *emane.Statistics) {
 	}
 }
 
+func (p *pod) noteLateness(nem int32, before, now *emane.Statistics, from, to int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lateness.add(nem, before, now, from, to)
+}
+
 // schedule sends a process its schedule.
 func (p *pod) schedule(in *Input, one *process, schedule *tdma.Schedule) error {
 	if p.schedules == nil {
@@ -522,13 +538,16 @@ type process struct {
 	// trouble with its configuration.
 	trouble  error
 	schedule *tdma.Schedule
+	// last are the statistics as last read, and lastRead the time of that by the monotonic clock.
+	last     []emane.Statistics
+	lastRead int64
 }
 
 func (o *process) close() {
 	if o.connection != nil {
 		_ = o.connection.Close()
 	}
-	o.connection, o.configured, o.schedule = nil, nil, nil
+	o.connection, o.configured, o.schedule, o.last = nil, nil, nil, nil
 }
 
 // connect opens the connection to the control port, inside the namespace.
@@ -560,11 +579,12 @@ func (o *process) scrape(namespace *os.File, port func(int) *radio.Port) (*emane
 	if err := o.connect(namespace); err != nil {
 		return nil, err
 	}
-	all, err := emane.Scrape(o.connection, port)
+	all, err := emane.ScrapeAfter(o.last, o.connection, port)
 	if err != nil {
 		o.close()
 		return nil, err
 	}
+	o.last, o.lastRead = all, clock.Monotonic()
 	return &all[0], nil
 }
 

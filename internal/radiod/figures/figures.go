@@ -25,6 +25,8 @@ type Network struct {
 	Nodes      []Node
 	// Loop of the engine that serves it, or NoLoop.
 	Loop int
+	// Late are the times in which EMANE was late since the last reset; with reset only.
+	Late []radio.Interval
 	// Physical networks have a physical layer; the following fields are for them. LinksHeard is the number of
 	// links on which something was sent. Links has all of them, or none above MaxLinkSeries. With reset it has as
 	// many receivers' links as a sample has room for, in rotation.

@@ -259,8 +259,9 @@ func encodeSamples(encoder *json.Encoder, now int64, networks []figures.Network)
 // sampleLate writes when the engine's loops were late into the logs of the runs that they serve, or served at
 // the previous sample.
 func (s *Sampler) sampleLate(now int64, networks []figures.Network, byLoop [][]radio.Interval) (failed error) {
-	serve := map[string][]int{}
+	serve, ofEMANE := map[string][]int{}, map[string][]radio.Interval{}
 	for i := range networks {
+		ofEMANE[string(networks[i].Experiment.UID)] = append(ofEMANE[string(networks[i].Experiment.UID)], networks[i].Late...)
 		if uid, loop := string(networks[i].Experiment.UID), networks[i].Loop; loop != figures.NoLoop {
 			serve[uid] = append(serve[uid], loop)
 		}
@@ -274,8 +275,8 @@ func (s *Sampler) sampleLate(now int64, networks []figures.Network, byLoop [][]r
 		r.loops = serve[uid]
 		r.lines.Reset()
 		encoder := json.NewEncoder(&r.lines)
-		for loop, intervals := range byLoop {
-			if !slices.Contains(loops, loop) {
+		for loop, intervals := range append(byLoop[:len(byLoop):len(byLoop)], ofEMANE[uid]) {
+			if loop < len(byLoop) && !slices.Contains(loops, loop) {
 				continue
 			}
 			for _, late := range intervals {

@@ -7,6 +7,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // portTap makes a capture's tap a radio.Tap.
@@ -62,19 +63,35 @@ func (n *network) hasBegun() bool {
 // setAllCaptures sets the captures of all of a network's attachments; the lock is held.
 func (n *network) setAllCaptures() error {
 	for _, a := range n.attachments {
-		if a.port != nil {
-			if err := n.setCaptures(a, install(a.port)); err != nil {
-				return err // the others would fail the same way
-			}
+		if err := n.setOwnCaptures(a); err != nil {
+			return err // the others would fail the same way
 		}
 	}
 	return nil
+}
+
+// setOwnCaptures sets an attachment's captures at its port, or at the node's end of EMANE's pair; the lock is held.
+func (n *network) setOwnCaptures(a *attachment) error {
+	if a.Engine == v1alpha1.EngineEMANE {
+		return n.captureVeth(a)
+	}
+	if a.port == nil {
+		return nil
+	}
+	return n.setCaptures(a, install(a.port))
 }
 
 // endCaptures ends the captures of an attachment that has been detached.
 func (a *attachment) endCaptures(captures *capture.Recorder) {
 	if a.tap != nil {
 		// It cannot fail, because it begins no captures.
-		a.tap, _ = captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, install(a.port))
+		a.tap, _ = captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, a.install())
 	}
+}
+
+func (a *attachment) install() func(*capture.Tap) {
+	if a.port == nil {
+		return a.installAtVeth
+	}
+	return install(a.port)
 }

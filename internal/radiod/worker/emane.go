@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
+	"vignette.dev/vignette/internal/radiod/packettap"
 	"vignette.dev/vignette/internal/radiod/veth"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -61,6 +63,42 @@ func (n *network) endDriver() {
 	}
 }
 
+// captureVeth sets an attachment's captures, which are of the node's end of the pair; the lock is held.
+func (n *network) captureVeth(a *attachment) error {
+	captured := slices.ContainsFunc(n.object.Spec.Captures, func(c v1alpha1.RadioCapture) bool {
+		return len(c.Nodes) == 0 || slices.Contains(c.Nodes, a.Member.Node)
+	})
+	if n.room.Captures == nil || a.watch == nil && !captured {
+		return nil
+	}
+	if a.watch == nil {
+		namespace, err := n.room.Finder.Find(a.NamespacePath, a.Namespace)
+		if err != nil {
+			return err
+		}
+		defer namespace.Close()
+		if a.watch, err = packettap.Open(namespace, a.Link(), n.driver.CaptureLock()); err != nil {
+			return err
+		}
+	}
+	return n.setCaptures(a, a.installAtVeth)
+}
+
+func (a *attachment) installAtVeth(t *capture.Tap) {
+	if t == nil {
+		a.watch.SetTap(nil)
+		return
+	}
+	a.watch.SetTap(t)
+}
+
+func (a *attachment) endWatch() {
+	if a.watch != nil {
+		_ = a.watch.Close()
+		a.watch = nil
+	}
+}
+
 // readEMANE copies the last counters of an attachment's process and of the kernel to its counter file.
 func (n *network) readEMANE(a *attachment) {
 	counters := &a.Counters.Ledger.Counters
@@ -83,9 +121,18 @@ func (n *network) countEMANE(routed map[membership.Key]*figures.Routing, reset b
 		n.readEMANE(a)
 		node := NodeCounters{Node: a.Member.Node, Counters: a.Counters.Ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.Key()]}
 		if spec.Waveform.TDMA != nil {
-			node.Classes = []int{} // slots are counted; EMANE does not report queues
+			node.Classes = []int{} // slots are counted
+			if s, known := n.driver.Statistics(a.Member.NEM); known && s.Waiting != nil {
+				node.Classes = s.Waiting
+			}
+		}
+		if reset {
+			node.Slots.MissedIn = n.driver.MissedSlots(a.Member.NEM)
 		}
 		counted.Nodes = append(counted.Nodes, node)
+	}
+	if reset {
+		counted.Late = n.driver.Late()
 	}
 	n.countEMANELinks(&counted, here, reset)
 	n.countEnvironment(&counted, clock.Monotonic(), reset)

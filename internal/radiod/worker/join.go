@@ -29,7 +29,21 @@ func (m *Networks) Join(r *podradio.Radio) error {
 	n.attachments[r.Key()] = a
 	n.updateDriver()
 	n.connect()
+	if r.Engine == v1alpha1.EngineEMANE {
+		n.noteCaptures(a, n.captureVeth(a))
+	}
 	return nil
+}
+
+// noteCaptures notes why an attachment's captures could not begin. A run does not begin without its captures.
+func (n *network) noteCaptures(a *attachment, err error) {
+	if err == nil {
+		return
+	}
+	n.message = err.Error()
+	if !n.room.restoring && !n.hasBegun() {
+		a.captureError = refusal.Of(err)
+	}
 }
 
 // attachPort adds an attachment's port to its network in the engine; the lock is held.
@@ -48,12 +62,7 @@ func (n *network) attachPort(a *attachment) error {
 	}
 	options := driver.PortOptions{Descriptor: a.Descriptor(), Gone: a.Gone,
 		PortOptions: radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac, Ledger: &a.Counters.Ledger}}
-	if err := n.setCaptures(a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
-		n.message = err.Error()
-		if !n.room.restoring && !n.hasBegun() { // a run does not begin without its captures
-			a.captureError = refusal.Of(err)
-		}
-	}
+	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) { options.Tap = tapOf(t) }))
 	port, err := n.running.Attach(options)
 	if err != nil {
 		return err
@@ -86,6 +95,7 @@ func (m *Networks) Leave(r *podradio.Radio) error {
 	n.updateDriver()
 	n.connect()
 	a.endCaptures(m.Captures)
+	a.endWatch()
 	return m.recordEnd(n, a)
 }
 
@@ -94,8 +104,11 @@ func (m *Networks) Release(r *podradio.Radio) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := m.networks[r.NetworkUID]; n != nil {
-		if a := n.attachments[r.Key()]; a != nil && a.port != nil {
-			a.port.Detach()
+		if a := n.attachments[r.Key()]; a != nil {
+			if a.port != nil {
+				a.port.Detach()
+			}
+			a.endWatch()
 		}
 		delete(n.attachments, r.Key())
 	}

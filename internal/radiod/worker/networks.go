@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/packettap"
 	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/state"
@@ -84,6 +85,8 @@ type attachment struct {
 	*podradio.Radio
 	port *driver.Port
 	tap  *capture.Tap
+	// watch reads the frames of a radio that EMANE carries, once it is captured.
+	watch *packettap.Watch
 	// slots of the radio when it was detached, because its model then forgets them.
 	slots SlotCounters
 	// captureError is why a capture could not begin here before T0, when the run cannot begin without it. Later the

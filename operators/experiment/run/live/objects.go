@@ -220,7 +220,7 @@ func checkChange(s *scope.Scope, c *v1alpha1.LiveChange) outcome {
 }
 
 func checkCapture(s *scope.Scope, c *v1alpha1.Capture) outcome {
-	return checkLiveObject(s, s.IsRunning(), func() field.ErrorList { return render.CheckCapture(&s.Experiment.Spec, s.Topology, &c.Spec) })
+	return checkLiveObject(s, s.IsRunning(), func() field.ErrorList { return render.CheckCapture(s.Topology, &c.Spec) })
 }
 
 // checkLiveObject checks whether an object is too late, invalid or too early. Only a valid spec has a topology to check

@@ -1,0 +1,186 @@
+package packettap
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/netns"
+)
+
+// frame as a tap got it.
+type frame struct {
+	stamp int64
+	out   bool
+	data  []byte
+}
+
+// record is a tap that keeps the frames with the test's marker.
+type record struct {
+	frames []frame
+	missed uint64
+}
+
+var marker = []byte("of the test")
+
+func (r *record) FrameAt(monotonicNanoseconds int64, out bool, data []byte) {
+	if bytes.Contains(data, marker) {
+		r.frames = append(r.frames, frame{monotonicNanoseconds, out, bytes.Clone(data)})
+	}
+}
+
+func (r *record) Miss(frames uint64) { r.missed += frames }
+
+// cable has the interface near0 in one namespace and far0 in another.
+type cable struct {
+	near, far *os.File
+	lock      sync.Mutex
+}
+
+func newCable(t *testing.T) *cable {
+	t.Helper()
+	if err := radiotest.Missing(); err != nil {
+		t.Skip(err)
+	}
+	c := &cable{}
+	for _, namespace := range []**os.File{&c.near, &c.far} {
+		file, err := radiotest.Namespace()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		*namespace = file
+	}
+	err := netns.Do(c.near, func() error {
+		pair := netlink.NewVeth(netlink.LinkAttrs{Name: "near0"})
+		pair.PeerName, pair.PeerNamespace = "far0", netlink.NsFd(int(c.far.Fd()))
+		return errors.Join(netlink.LinkAdd(pair), up("near0"), netns.Do(c.far, func() error { return up("far0") }))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func up(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+func (c *cable) watch(t *testing.T) *Watch {
+	t.Helper()
+	w, err := Open(c.near, "near0", &c.lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+// send frames with numbers from an interface.
+func send(t *testing.T, namespace *os.File, name string, from, count, length int) {
+	t.Helper()
+	err := netns.Do(namespace, func() error {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			return err
+		}
+		socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(socket)
+		for n := from; n < from+count; n++ {
+			data := make([]byte, length)
+			copy(data, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x88, 0xb5})
+			copy(data[14:], fmt.Sprintf("%06d %s", n, marker))
+			if err := unix.Sendto(socket, data, 0, &unix.SockaddrLinklayer{Ifindex: i.Index}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestATapGetsAllFramesInOrderWithTheirDirectionAndTime(t *testing.T) {
+	c := newCable(t)
+	w, r := c.watch(t), &record{}
+	w.SetTap(r)
+	start := clock.Monotonic()
+	send(t, c.near, "near0", 0, 500, 900)
+	send(t, c.far, "far0", 500, 300, 60)
+	end := clock.Monotonic()
+	w.SetTap(nil)
+	send(t, c.near, "near0", 800, 10, 60)
+	if len(r.frames) != 800 || r.missed != 0 {
+		t.Fatalf("%d frames and %d missed; want 800 and none", len(r.frames), r.missed)
+	}
+	last := start - int64(time.Millisecond)
+	for n, f := range r.frames {
+		length := 900
+		if n >= 500 {
+			length = 60
+		}
+		if want := fmt.Sprintf("%06d", n); string(f.data[14:20]) != want || f.out != (n < 500) || len(f.data) != length {
+			t.Fatalf("frame %d is %q of %d bytes, out %t", n, f.data[14:20], len(f.data), f.out)
+		}
+		if f.stamp < last || f.stamp > end+int64(time.Millisecond) {
+			t.Fatalf("frame %d has time %d: want from %d to %d, in order", n, f.stamp, last, end)
+		}
+		last = f.stamp
+	}
+}
+
+func TestFramesWithoutRoomInTheSocketAreCounted(t *testing.T) {
+	c := newCable(t)
+	w, r := c.watch(t), &record{}
+	w.SetTap(r)
+	c.lock.Lock() // as if the host had no time
+	const count = 40000
+	send(t, c.near, "near0", 0, count, 1500)
+	c.lock.Unlock()
+	w.SetTap(nil)
+	if r.missed == 0 || uint64(len(r.frames))+r.missed < count {
+		t.Errorf("%d frames and %d missed; want %d in all, and some missed", len(r.frames), r.missed, count)
+	}
+}
+
+func TestAWatchOutlivesItsInterfaceAndCloses(t *testing.T) {
+	c := newCable(t)
+	w, r := c.watch(t), &record{}
+	w.SetTap(r)
+	err := netns.Do(c.near, func() error {
+		link, err := netlink.LinkByName("near0")
+		return errors.Join(err, netlink.LinkDel(link))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SetTap(nil)
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnInterfaceThatIsNotThereIsNamed(t *testing.T) {
+	c := newCable(t)
+	if _, err := Open(c.near, "other0", &c.lock); err == nil || !bytes.Contains([]byte(err.Error()), []byte("other0")) {
+		t.Errorf("error %v; want one that names other0", err)
+	}
+}
