@@ -15,7 +15,7 @@ import (
 )
 
 // unaccepted returns problems that the API server accepts, as its rules cannot see them, and the operator or a radio then refuses, such as a
-// broken schedule. A problem that depends on other objects is a warning, as those of the cluster may differ.
+// broken schedule. Objects that neither these files nor the chart have are not judged.
 func (d *document) unaccepted(known surroundings) (findings []Finding) {
 	switch d.kind {
 	case "Experiment":
@@ -64,10 +64,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 		return slices.ContainsFunc(list, func(o *field.Error) bool { return o.Error() == e.Error() })
 	}
 	byOthers := slices.DeleteFunc(found, func(e *field.Error) bool { return has(own, e) })
-	findings := d.refuse(byOthers, "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
-	for i := range findings {
-		findings[i].Warning = true
-	}
+	findings := d.refuse(byOthers, "with the objects of these files and the waveforms of the chart the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
 	return append(findings, d.refuse(own, "the operator would not accept the experiment")...)
 }
 

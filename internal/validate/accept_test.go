@@ -84,21 +84,20 @@ spec:
 		old, with, path string
 		line            int
 		message         string
-		byOthers        bool // it depends on a waveform of the files: a warning
 	}{
-		"a downlink without a base":     {"base: [bs]", "mtu: 1500", "spec.networks[0].base", 6, "waveform mast has a downlink", true},
-		"a base without a downlink":     {", downlink: {rate: 8Mbit}", "", "spec.networks[0].base", 8, "waveform mast has no downlink", true},
-		"a base that is not attached":   {"base: [bs]", "base: [hq]", "spec.networks[0].base[0]", 8, `"hq" is not attached to network "cell"`, false},
-		"a change of a node elsewhere":  {"from: bs", "from: hq", "spec.timeline[0].set[0].from", 20, `"hq" is not attached to network "cell"`, false},
-		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`, false},
-		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`, false},
-		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero", false},
-		"a Capture for 0s":              {"  filter: udp port 698", "  duration: 0s", "spec.duration", 37, "must be above zero, such as 5m, or be left out", false},
-		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured", false},
+		"a downlink without a base":     {"base: [bs]", "mtu: 1500", "spec.networks[0].base", 6, "waveform mast has a downlink"},
+		"a base without a downlink":     {", downlink: {rate: 8Mbit}", "", "spec.networks[0].base", 8, "waveform mast has no downlink"},
+		"a base that is not attached":   {"base: [bs]", "base: [hq]", "spec.networks[0].base[0]", 8, `"hq" is not attached to network "cell"`},
+		"a change of a node elsewhere":  {"from: bs", "from: hq", "spec.timeline[0].set[0].from", 20, `"hq" is not attached to network "cell"`},
+		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`},
+		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`},
+		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero"},
+		"a Capture for 0s":              {"  filter: udp port 698", "  duration: 0s", "spec.duration", 37, "must be above zero, such as 5m, or be left out"},
+		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings := judgeText(t, strings.Replace(text, c.old, c.with, 1))
-			if len(findings) != 1 || findings[0].Warning != c.byOthers || findings[0].Line != c.line || findings[0].Path != c.path || !strings.Contains(findings[0].Message, c.message) {
+			if len(findings) != 1 || findings[0].Warning || findings[0].Line != c.line || findings[0].Path != c.path || !strings.Contains(findings[0].Message, c.message) {
 				t.Errorf("findings:\n%s\nwant one in line %d about %s: …%s…", join(findings), c.line, c.path, c.message)
 			}
 		})
