@@ -154,9 +154,6 @@ func TestSettingsThatEMANELacksAreRefusedByTheirField(t *testing.T) {
 		{"another queue", "waveform.rfpipe.queueDepth", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.QueueDepth = 10 }},
 		{"half a bit per second", "waveform.rfpipe.rate", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.Rate = "9.5bit" }},
 		{"a curve that is none", "waveform.rfpipe.pcr", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.PCR = "<pcr/>" }},
-		{"adaptive rates", "waveform.tdma.adaptiveRates", func(_, s *v1alpha1.RadioNetworkSpec) {
-			s.Waveform.TDMA.AdaptiveRates = []v1alpha1.TDMARate{{Rate: "1Mbit", SINR: "10dB"}}
-		}},
 		{"a schedule that no event holds", "waveform.tdma.structure", func(_, s *v1alpha1.RadioNetworkSpec) { s.Waveform.TDMA.Structure.Frames = 60000 }},
 		{"a slot of no time", "waveform.tdma.structure", func(_, s *v1alpha1.RadioNetworkSpec) { s.Waveform.TDMA.Structure.SlotOverhead = "1s" }},
 		{"everybody's NEM id", "members[1].nem", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Members[1].NEM = 65535 }},

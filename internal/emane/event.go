@@ -1,6 +1,7 @@
 package emane
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -147,15 +148,19 @@ const (
 
 // ScheduleFor makes the event with a NEM's schedule and its structure. The schedule must name the NEM. It has only what
 // EMANE does not assume: frames without slots are idle, and other slots of a frame listen on its frequency.
-func ScheduleFor(nem int, s *tdma.Schedule) Event {
+func ScheduleFor(nem int, s *tdma.Schedule) Event { return ScheduleAt(nem, s, 0) }
+
+// ScheduleAt is ScheduleFor with another rate for all of the NEM's slots to send, unless it is 0.
+func ScheduleAt(nem int, s *tdma.Schedule, bitsPerSecond uint64) Event {
 	structure := s.Structure()
 	usual := usualSlot(nem, s)
 	var b []byte
 	for f := range structure.Frames {
-		if frame := frameMessage(nem, f, s, usual); frame != nil {
+		if frame := frameMessage(nem, f, s, usual, bitsPerSecond == 0); frame != nil {
 			b = appendMessage(b, 1, frame)
 		}
 	}
+	usual.RateBitsPerSecond = cmp.Or(bitsPerSecond, usual.RateBitsPerSecond)
 	var st []byte
 	for i, v := range []uint64{uint64(structure.Slots), uint64(structure.Frames), uint64(structure.SlotDuration.Microseconds()),
 		uint64(structure.SlotOverhead.Microseconds()), structure.BandwidthHertz} {
@@ -185,12 +190,15 @@ func usualSlot(nem int, s *tdma.Schedule) (usual tdma.Slot) {
 }
 
 // frameMessage returns nil for a frame in which the NEM's radio is off.
-func frameMessage(nem, frame int, s *tdma.Schedule, usual tdma.Slot) []byte {
+func frameMessage(nem, frame int, s *tdma.Schedule, usual tdma.Slot, ownRates bool) []byte {
 	b, slots := appendUint(nil, 1, uint64(frame)), s.Structure().Slots
 	off := true
 	for i := range slots {
 		slot := s.Slot(nem, frame, i)
 		off = off && slot.Kind == tdma.Idle
+		if !ownRates {
+			slot.RateBitsPerSecond = usual.RateBitsPerSecond
+		}
 		if slot.Kind != tdma.Receive || slot.FrequencyHertz != usual.FrequencyHertz {
 			b = appendMessage(b, 6, slotMessage(i, slot, usual))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -28,9 +29,6 @@ func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
 		errs = checkRFPipe(w.RFPipe, path.Child("rfpipe"))
 	case w.TDMA != nil:
 		errs = append(errs, checkSchedule(spec, path.Child("tdma"))...)
-		if len(w.TDMA.AdaptiveRates) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("tdma", "adaptiveRates"), "EMANE's TDMA has the rates of its schedule: leave it out, or take engine native"))
-		}
 	default:
 		return field.ErrorList{field.Required(path, "engine emane is for rfpipe and tdma")}
 	}
@@ -162,3 +160,29 @@ func generate(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate, powerDBm 
 	}
 	return schedule, nil
 }
+
+// SlotReach returns the distance in metres up to which a TDMA burst that fills its slot ends within it: EMANE adds the
+// propagation delay, and a receiver drops a burst that ends in the next slot. limited is false for networks whose
+// members' locations are not published, and for those with another model or a schedule that is wrong.
+func SlotReach(spec *v1alpha1.RadioNetworkSpec, profiles bool) (metres float64, limited bool) {
+	if spec.Waveform.TDMA == nil || readsPathlosses(spec) && !profiles {
+		return 0, false
+	}
+	schedule, err := Schedule(spec)
+	if err != nil {
+		return 0, false
+	}
+	return max(float64(schedule.Structure().SlotOverhead.Microseconds())-roundingMicroseconds, leastMicroseconds) * metresPerMicrosecond, true
+}
+
+// SlotOverheadFor is the least overhead in whole microseconds with which SlotReach is a distance.
+func SlotOverheadFor(metres float64) time.Duration {
+	return time.Duration(math.Ceil(metres/metresPerMicrosecond+roundingMicroseconds)) * time.Microsecond
+}
+
+const (
+	metresPerMicrosecond = propagation.SpeedOfLight / 1e6
+	// roundingMicroseconds is by how much EMANE's whole microseconds may be off; delays below leastMicroseconds are none.
+	roundingMicroseconds = 1
+	leastMicroseconds    = 0.49
+)

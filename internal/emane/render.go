@@ -207,10 +207,10 @@ func (p *Process) component(kind, library string, parameters []parameter) []byte
 func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []parameter) []parameter {
 	parameters := append(gain, []parameter{
 		{"bandwidth", integer(p.Bandwidth.Hertz())},
-		{"propagationmodel", propagation(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
+		{"propagationmodel", propagationModel(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
 		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)},
-		// Tables that are not read, and would cost time for each frame.
-		{"stats.receivepowertableenable", "off"}, {"stats.observedpowertableenable", "off"}}...)
+		// Tables that are not read would cost time for each frame. Adaptive rates need the received power.
+		{"stats.receivepowertableenable", onOff(NewAdapter(&spec.Waveform) != nil)}, {"stats.observedpowertableenable", "off"}}...)
 	if spec.Waveform.TDMA != nil {
 		return append(parameters, parameter{"noisemode", noise(cmp.Or(spec.Waveform.TDMA.Interference, v1alpha1.InterferenceAll))})
 	}
@@ -219,7 +219,7 @@ func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []paramete
 		parameter{"noisemode", noise(spec.Waveform.RFPipe.Interference)})
 }
 
-func propagation(p v1alpha1.PathlossSource) string {
+func propagationModel(p v1alpha1.PathlossSource) string {
 	switch p {
 	case v1alpha1.PathlossFreeSpace:
 		return "freespace"

@@ -940,7 +940,7 @@ export interface components {
                             subnet: string;
                             /** @description tdma is an inline radio model with time slots, instead of a named waveform. */
                             tdma?: {
-                                /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. Native engine only. */
+                                /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. With engine emane a node has one rate for all its frames, that of its worst receiver. */
                                 adaptiveRates?: {
                                     /** @description rate of the slot. */
                                     rate: string;
@@ -2406,7 +2406,7 @@ export interface components {
                     subnet: string;
                     /** @description tdma is an inline radio model with time slots, instead of a named waveform. */
                     tdma?: {
-                        /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. Native engine only. */
+                        /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. With engine emane a node has one rate for all its frames, that of its worst receiver. */
                         adaptiveRates?: {
                             /** @description rate of the slot. */
                             rate: string;
@@ -3558,7 +3558,7 @@ export interface components {
                     };
                     /** @description tdma is a radio with time slots on a shared channel, over pathloss. */
                     tdma?: {
-                        /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. Native engine only. */
+                        /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. With engine emane a node has one rate for all its frames, that of its worst receiver. */
                         adaptiveRates?: {
                             /** @description rate of the slot. */
                             rate: string;
@@ -4071,7 +4071,7 @@ export interface components {
                 };
                 /** @description tdma is a radio with time slots on a shared channel, over pathloss. */
                 tdma?: {
-                    /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. Native engine only. */
+                    /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. With engine emane a node has one rate for all its frames, that of its worst receiver. */
                     adaptiveRates?: {
                         /** @description rate of the slot. */
                         rate: string;

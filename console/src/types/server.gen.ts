@@ -2272,7 +2272,7 @@ export interface components {
             structure?: components["schemas"]["TDMAStructure"];
             /** @description rate of the generated schedule's slots. */
             rate?: string;
-            /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. Native engine only. */
+            /** @description adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. With engine emane a node has one rate for all its frames, that of its worst receiver. */
             adaptiveRates?: components["schemas"]["TDMARate"][];
             /** @description schedule is the text of an EMANE TDMA schedule file with NEM ids of the network's members. Without it one is generated: slots go round robin to the members in order of their NEM ids. */
             schedule?: string;

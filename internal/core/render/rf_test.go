@@ -140,8 +140,6 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 		"a duty cycle of nothing": {edits: []string{"rate: 175kbit}", "rate: 175kbit, dutyCycle: 0%}"}, path: "spec.networks[0].rfpipe.dutyCycle", message: "0% lets nobody send"},
 		"a queue that EMANE does not have": {edits: []string{"rate: 175kbit}", "rate: 175kbit, queueDepth: 10}\n    engine: emane"}, path: "spec.networks[0].engine",
 			message: "rfpipe.queueDepth: Invalid value: 10: EMANE's RF Pipe has a queue of 255 frames"},
-		"rates that EMANE does not choose": {edits: []string{"5ms}, rate: 1Mbit}", "5ms}, rate: 1Mbit, adaptiveRates: [{rate: 1Mbit, sinr: 10dB}]}\n    engine: emane"}, path: "spec.networks[2].engine",
-			message: "tdma.adaptiveRates: Forbidden"},
 		"antenna patterns that have no room with EMANE": {edits: []string{"engine: native", "engine: emane"}, path: "spec.networks[1].engine",
 			change:  func(s *Scenario) { s.Statistics.AntennaProfiles, s.Statistics.AntennaFileBytes = "13", 1<<20 },
 			message: "EMANE's files of 4 nodes with their antenna patterns have"},

@@ -204,6 +204,9 @@ type pod struct {
 	schedules *emane.Publisher
 	replayed  *scenarioReplay
 	relayed   *otaRelay
+	// adapter chooses the rates of adapterOf's members; nil if they are not adaptive.
+	adapter   *emane.Adapter
+	adapterOf *v1alpha1.RadioNetwork
 	// state is that of stateOf, valid from since to until after T0.
 	state        *emane.State
 	stateOf      *v1alpha1.RadioNetwork
@@ -416,9 +419,10 @@ func (p *pod) applyChanges(in *Input) error {
 				continue // it is tried again, and reported, with the counters
 			}
 		}
-		if state.Schedule != nil && one.schedule != state.Schedule {
-			changed = changed || one.schedule != nil
-			if err := p.schedule(in, one, state.Schedule); err != nil {
+		rate := p.rateOf(in, one.nem)
+		if state.Schedule != nil && (one.schedule != state.Schedule || one.rate != rate) {
+			changed = changed || one.schedule != nil && one.schedule != state.Schedule
+			if err := p.schedule(in, one, state.Schedule, rate); err != nil {
 				return err
 			}
 		}
@@ -463,6 +467,7 @@ func (p *pod) scrape(in *Input) error {
 			idle = append(idle, emane.Interface(nem))
 		}
 		p.setAnswer(nem, s)
+		p.observe(in, s)
 		if len(before) > 0 {
 			p.noteLateness(nem, &before[0], s, from, one.lastRead)
 		}
@@ -515,7 +520,7 @@ func (p *pod) noteLateness(nem int32, before, now *emane.Statistics, from, to in
 }
 
 // schedule sends a process its schedule.
-func (p *pod) schedule(in *Input, one *process, schedule *tdma.Schedule) error {
+func (p *pod) schedule(in *Input, one *process, schedule *tdma.Schedule, rate uint64) error {
 	if p.schedules == nil {
 		publisher, err := p.publisher(in.Network)
 		if err != nil {
@@ -523,8 +528,31 @@ func (p *pod) schedule(in *Input, one *process, schedule *tdma.Schedule) error {
 		}
 		p.schedules = publisher
 	}
-	one.schedule = schedule
-	return p.schedules.PublishSchedule(schedule, []int{int(one.nem)})
+	one.schedule, one.rate = schedule, rate
+	return p.schedules.Publish([]emane.Event{emane.ScheduleAt(int(one.nem), schedule, rate)})
+}
+
+// rateOf returns a member's adaptive rate, 0 for that of the schedule.
+func (p *pod) rateOf(in *Input, nem int32) uint64 {
+	if p.adapterOf == nil || !reflect.DeepEqual(p.adapterOf.Spec.Waveform, in.Network.Spec.Waveform) {
+		p.adapter, p.adapterOf = emane.NewAdapter(&in.Network.Spec.Waveform), in.Network
+	}
+	if p.adapter == nil {
+		return 0
+	}
+	return p.adapter.Rate(time.Duration(clock.Monotonic()), int(nem))
+}
+
+// observe passes a receiver's statistics to the adapter.
+func (p *pod) observe(in *Input, s *emane.Statistics) {
+	if p.adapter == nil {
+		return
+	}
+	for i := range in.Network.Spec.Members {
+		if m := &in.Network.Spec.Members[i]; int(m.NEM) == s.NEM {
+			p.adapter.Observe(time.Duration(clock.Monotonic()), s, emane.ThermalNoiseDBm(&in.Network.Spec, m))
+		}
+	}
 }
 
 // process of one NEM.
@@ -538,6 +566,8 @@ type process struct {
 	// trouble with its configuration.
 	trouble  error
 	schedule *tdma.Schedule
+	// rate is the adaptive one that was sent with the schedule.
+	rate uint64
 	// last are the statistics as last read, and lastRead the time of that by the monotonic clock.
 	last     []emane.Statistics
 	lastRead int64

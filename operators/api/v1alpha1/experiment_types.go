@@ -16,7 +16,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.links) || !has(self.rfpipe) && !has(self.tdma)",message="links are for the link model",fieldPath=".links",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.radios) || !has(self.link)",message="radios are for rfpipe and tdma: the link model knows no transmit power",fieldPath=".radios",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.engine != 'emane' || !has(self.rfpipe) || !(has(self.rfpipe.halfDuplex) && self.rfpipe.halfDuplex) && self.rfpipe.interference != 'All'",message="EMANE's RF Pipe is full duplex and knows no interference of its own waveform: leave out halfDuplex and interference All, or take engine native",fieldPath=".engine"
-// +kubebuilder:validation:XValidation:rule="self.engine != 'emane' || !has(self.tdma) || !has(self.tdma.adaptiveRates)",message="adaptiveRates are for engine native",fieldPath=".engine"
 // +kubebuilder:validation:XValidation:rule="!has(self.base) || has(self.waveform)",message="base is for a waveform with a downlink; beside a link in place write links from the base to *",fieldPath=".base",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.links) || self.links.all(a, self.links.exists_one(b, a.from == b.from && a.to == b.to))",message="two links go from the same group to the same group",fieldPath=".links"
 type Network struct {

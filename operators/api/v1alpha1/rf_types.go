@@ -192,7 +192,8 @@ type TDMAModel struct {
 	// +optional
 	Rate DataRate `json:"rate,omitempty"`
 	// adaptiveRates let a node choose, frame by frame, the highest rate whose threshold the SINR at the receiver reaches (at
-	// the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. Native engine only.
+	// the worst of the receivers in range, for broadcasts). Without them rate, or that of the schedule, applies. With engine emane a
+	// node has one rate for all its frames, that of its worst receiver.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic

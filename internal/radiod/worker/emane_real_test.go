@@ -1,0 +1,235 @@
+package worker
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// realPair is two nodes whose frames the EMANE of this machine carries.
+type realPair struct {
+	m    *Manager
+	a, b *pod
+	at   *net.UDPConn // of b
+	n    *v1alpha1.RadioNetwork
+}
+
+// slots10 is a TDMA model with slots of 10 ms at 1 Mbit/s: 1250 bytes.
+func slots10(phy v1alpha1.PHY, overhead v1alpha1.Duration) v1alpha1.WaveformSpec {
+	return v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit", PHY: phy, Structure: v1alpha1.TDMAStructure{Frames: 1, SlotDuration: "10ms", SlotOverhead: overhead}}}
+}
+
+// newRealPair starts EMANE for two nodes, and waits until a frame arrives.
+func newRealPair(t *testing.T, m *Manager, change func(*v1alpha1.RadioNetwork)) *realPair {
+	t.Helper()
+	prefix := installedEMANE(t)
+	p := newEMANEPod(t)
+	p.appear(t)
+	p.manager(m)
+	r := &realPair{m: m, a: newPod(t, "pod-a"), b: newPod(t, "pod-b")}
+	r.n = emaneNetwork(r.a.uid, r.b.uid)
+	change(r.n)
+	r.n = configuredRadios(r.n)
+	if err := m.SetNetwork(r.n); err != nil {
+		t.Fatal(err)
+	}
+	r.a.attach(t, m, "vhf")
+	r.b.attach(t, m, "vhf")
+	eventually(t, "both radios are beside EMANE", func() bool { return p.has(t, "nem1") && p.has(t, "nem2") })
+	p.start(t, r.n, prefix)
+	r.until(t, "both are attached", attachedIs(m, r.n, 2))
+	r.at = r.b.listenUDP(t, "198.18.9.2:4000")
+	r.until(t, "a frame arrives", func() bool { return r.a.reachesUDP(t, "198.18.9.2:4000", r.at) })
+	return r
+}
+
+// until is eventually with the time that EMANE needs on a busy host.
+func (r *realPair) until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			_, message, _ := statusOf(r.m, string(r.n.UID))
+			t.Fatalf("%s: not after two minutes: %s; %+v", what, message, r.m.Counters(false))
+		}
+	}
+}
+
+// arrive sends datagrams from a to b, one at a time, and counts those that arrive.
+func (r *realPair) arrive(t *testing.T, count, bytes int) (arrived int) {
+	t.Helper()
+	r.a.do(t, func() error {
+		c, err := net.Dial("udp4", "198.18.9.2:4000")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		buffer := make([]byte, 2000)
+		for range count {
+			if _, err := c.Write(make([]byte, bytes)); err != nil {
+				return err
+			}
+			_ = r.at.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+			if size, err := r.at.Read(buffer); err == nil && size == bytes {
+				arrived++
+			}
+		}
+		return nil
+	})
+	return arrived
+}
+
+// apart places the members 5 km from each other.
+func apart(n *v1alpha1.RadioNetwork) {
+	for i, latitude := range []v1alpha1.Degrees{"47.0", "47.045"} {
+		n.Spec.Members[i].Position = &v1alpha1.Position{Latitude: latitude, Longitude: "8", Altitude: "400m"}
+	}
+}
+
+// Datagrams that fill a slot of slots10 with their headers: but for its overhead, and to the byte.
+const (
+	fullSlot  = 1190
+	toTheByte = 1250 - 42
+)
+
+// untilTheyArrive waits for ten datagrams of a size: on a busy host EMANE misses slots.
+func (r *realPair) untilTheyArrive(t *testing.T, bytes int) {
+	t.Helper()
+	arrived := 0
+	r.until(t, "datagrams that fill their slots arrive", func() bool {
+		arrived += r.arrive(t, 5, bytes)
+		return arrived >= 10
+	})
+}
+
+func TestARealEMANECarriesFullSlotsOverFarLinksWithEnoughOverhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		overhead v1alpha1.Duration
+		arrives  bool
+	}{"overhead above the propagation delay": {"100us", true}, "no overhead": {"0ms", false}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRealPair(t, newManager(t), func(n *v1alpha1.RadioNetwork) {
+				n.Spec.Waveform = slots10(n.Spec.Waveform.RFPipe.PHY, c.overhead)
+				apart(n)
+			})
+			if c.arrives {
+				r.untilTheyArrive(t, fullSlot)
+				return
+			}
+			const sent = 20
+			if arrived := r.arrive(t, sent, toTheByte); arrived > 0 {
+				t.Errorf("%d of %d arrive, want none", arrived, sent)
+			}
+			r.until(t, "they are counted as too long for their slots", func() bool {
+				r.m.ReadRings()
+				nodes := r.m.Counters(false)[0].Nodes
+				lost := uint64(0)
+				nodes[1].Dropped(func(reason string, frames uint64) {
+					if reason == "tooLarge" {
+						lost = frames
+					}
+				})
+				return lost >= sent/2
+			})
+		})
+	}
+}
+
+func TestARealEMANECarriesFullSlotsWherePathlossIsTheScenarios(t *testing.T) {
+	m := newManager(t)
+	digest, content := compile(t, func(b *scenario.Builder) error {
+		for platform, latitude := range map[int]float64{1: 47, 2: 47.045} {
+			if err := b.Position(0, platform, geo.Position{Latitude: latitude, Longitude: 8, Altitude: 400}); err != nil {
+				return err
+			}
+		}
+		for _, pair := range [][2]int{{1, 2}, {2, 1}} {
+			if err := b.Pathloss(0, pair[0], pair[1], 80); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	m.Networks.Scenarios = &fakeScenarioStore{scenarios: map[string][]byte{digest: content}}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	go func() { _ = m.FetchScenarios(ctx) }()
+	r := newRealPair(t, m, func(n *v1alpha1.RadioNetwork) {
+		n.Spec.Waveform = slots10(n.Spec.Waveform.RFPipe.PHY, "0ms")
+		n.Spec.Waveform.TDMA.PHY.Pathloss = v1alpha1.PathlossScenario
+		n.Spec.Scenario = digest
+		for i := range n.Spec.Members {
+			n.Spec.Members[i].Position, n.Spec.Members[i].Platform = nil, ptr.To(int32(i+1))
+		}
+	})
+	r.untilTheyArrive(t, toTheByte)
+	r.until(t, "the link has its SINR", func() bool {
+		for _, l := range r.m.Counters(false)[0].Links {
+			// 20 dBm - 80 dB over -110 dBm.
+			if l.Receiver == "node-2" && l.From == "node-1" && l.SINRDB > 49 && l.SINRDB < 51 && l.Heard > 0 && l.PathlossDB == 80 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestFramesThatARealEMANECarriesAreCapturedAtBothEnds(t *testing.T) {
+	installedEMANE(t)
+	both := []string{"node-1", "node-2"}
+	bed := newCaptureBed(t, runapi.PlannedCapture{Name: "run", Network: "vhf", Nodes: both})
+	r := newRealPair(t, bed.worker(), func(n *v1alpha1.RadioNetwork) {
+		n.Spec.Experiment.UID, n.Spec.Captures = "run", []v1alpha1.RadioCapture{{Name: "run"}}
+	})
+	const sent, bytes = 30, 777
+	arrived := r.arrive(t, sent, bytes)
+	if arrived < sent/2 {
+		t.Fatalf("%d of %d arrive", arrived, sent)
+	}
+	ended := r.n.DeepCopy()
+	ended.Generation, ended.Spec.Captures = r.n.Generation+1, nil
+	set(t, r.m, ended)
+	bed.sealed()
+	for node, want := range map[string]int{"node-1": sent, "node-2": arrived} {
+		seen := 0
+		for _, f := range tshark(t, bed.archived(client.Capture{Name: "run", Network: "vhf", Node: node})) {
+			if f.length == bytes+42 && f.out == (node == "node-1") {
+				seen++
+			}
+		}
+		if seen < want {
+			t.Errorf("%s: %d frames, want %d", node, seen, want)
+		}
+	}
+}
+
+func TestARealEMANETakesTheRatesThatTheSINRAllows(t *testing.T) {
+	r := newRealPair(t, newManager(t), func(n *v1alpha1.RadioNetwork) {
+		n.Spec.Waveform = slots10(n.Spec.Waveform.RFPipe.PHY, "100us")
+		n.Spec.Waveform.TDMA.AdaptiveRates = []v1alpha1.TDMARate{{Rate: "1Mbit", SINR: "20dB"}, {Rate: "100kbit", SINR: "5dB"}}
+		n.Spec.Waveform.TDMA.Queue.Fragmentation = ptr.To(false)
+	})
+	// At 100 kbit/s a slot has 124 bytes, at 1 Mbit/s 1237.
+	r.until(t, "frames that need the higher rate arrive", func() bool { return r.arrive(t, 3, 1000) > 0 })
+	weak := r.n.DeepCopy()
+	weak.Generation++
+	gain := v1alpha1.Gain("-55dBi")
+	weak.Spec.Changes = []v1alpha1.TimedRadioChange{{RadioChange: v1alpha1.RadioChange{Network: "vhf", From: "node-1", Radio: &v1alpha1.RadioPatch{AntennaGain: &gain}}}}
+	now := nowMicro()
+	weak.Spec.T0 = &now
+	if err := r.m.SetNetwork(weak); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "with less gain only small frames arrive", func() bool { return r.arrive(t, 3, 1000) == 0 && r.arrive(t, 3, 60) > 0 })
+}
+
+func nowMicro() metav1.MicroTime { return metav1.NewMicroTime(time.Now()) }
