@@ -91,7 +91,7 @@ func OfKind(config messagingconfig.Config, sender, kind string) (Content, error)
 	if !messagingconfig.IsModel(kind) {
 		unit.Entity = sender
 		maker, err := payload.New(kind, unit, config.Seed)
-		return made{maker: maker, contentType: contentTypeOf(kind), platform: platform}, err
+		return made{maker: maker, contentType: payload.MediaType(kind), platform: platform}, err
 	}
 	codec, err := config.Codec(kind)
 	if err != nil {
@@ -116,19 +116,6 @@ func (c made) Append(dst []byte, id string, at time.Time) ([]byte, error) {
 
 // Media implements Content.
 func (c made) Media() (string, string) { return c.contentType, c.contentEncoding }
-
-// contentTypeOf a payload that is of no message model.
-func contentTypeOf(kind string) string {
-	switch word, _, _ := strings.Cut(kind, ":"); word {
-	case "gps":
-		return "text/plain"
-	case "image":
-		return "image/png"
-	case encoding.NFFI:
-		return "application/xml"
-	}
-	return "application/octet-stream"
-}
 
 // ReplySender is the sender of a service's responses in their ids, which no message log has.
 func ReplySender(instance string) string { return instance + "-reply" }

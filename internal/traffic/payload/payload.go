@@ -2,6 +2,7 @@
 package payload
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -36,10 +37,53 @@ type Sender struct {
 // follower is a Maker of messages that report a position.
 type follower interface{ Follow(track.Track) }
 
+// kind is a kind of payload. Its content comes from what is given: nothing after its word, a number, or a path.
+type kind struct {
+	word     string
+	plain    func(s Sender, seed int64) Maker
+	ofNumber func(s Sender, n int, seed int64) (Maker, error)
+	ofPath   func(path string) (Maker, error)
+	// reportsPosition: its Maker is a follower.
+	reportsPosition bool
+	// mediaType and parse are for messages of no message model, which package encoding knows.
+	mediaType string
+	parse     func(content []byte) (id string, made time.Time, ok bool)
+}
+
+// kinds in the order in which they are tried to read a message.
+var kinds = []kind{
+	{word: "geojson", reportsPosition: true, plain: func(s Sender, seed int64) Maker { return geojson.New(s.Country, s.Unit, s.Entity, seed) }},
+	{word: "geojson-ids", reportsPosition: true, plain: func(s Sender, seed int64) Maker { return geojson.NewIDs(s.Country, s.Unit, s.Entity, seed) }},
+	{word: "nffi", reportsPosition: true, mediaType: "application/xml", plain: func(s Sender, seed int64) Maker { return nffi.New(s.Country, s.Unit, s.Entity, seed) },
+		ofNumber: func(s Sender, n int, seed int64) (Maker, error) {
+			return nffi.NewTracks(s.Country, s.Unit, s.Entity, seed, n)
+		}},
+	{word: "nffi-long", reportsPosition: true, plain: func(s Sender, seed int64) Maker { return nffi.NewLong(s.Country, s.Unit, s.Entity, seed) }},
+	{word: "gps", reportsPosition: true, mediaType: "text/plain", plain: func(_ Sender, seed int64) Maker { return gps.New(seed) }, parse: gps.Parse},
+	{word: "image", mediaType: "image/png", ofNumber: func(_ Sender, n int, seed int64) (Maker, error) { return image.New(n, seed) }, parse: image.Parse},
+	{word: "bytes", ofNumber: func(s Sender, n int, seed int64) (Maker, error) { return bytes.New(s.Entity, n, seed) }, parse: bytes.Parse},
+	{word: "file", ofPath: func(path string) (Maker, error) { return file.New(path) }},
+}
+
+// kindOf is the kind of a payload such as bytes:100, empty for none, and what follows the colon.
+func kindOf(payload string) (k kind, argument string) {
+	word, argument, _ := strings.Cut(payload, ":")
+	if i := slices.IndexFunc(kinds, func(k kind) bool { return k.word == word }); i >= 0 {
+		k = kinds[i]
+	}
+	return k, argument
+}
+
 // ReportsPosition reports whether messages of a kind report a position. OnNode makes it that of the node's platform.
 func ReportsPosition(kind string) bool {
-	word, _, _ := strings.Cut(kind, ":")
-	return slices.Contains([]string{"geojson", "geojson-ids", "nffi", "nffi-long", "gps"}, word)
+	k, _ := kindOf(kind)
+	return k.reportsPosition
+}
+
+// MediaType is that of a payload that is of no message model.
+func MediaType(kind string) string {
+	k, _ := kindOf(kind)
+	return cmp.Or(k.mediaType, "application/octet-stream")
 }
 
 // OnNode returns the sender with the track of this node's platform, if messages of a kind report it; else as it was, and nil.
@@ -65,32 +109,18 @@ func New(kind string, s Sender, seed int64) (Maker, error) {
 }
 
 func newMaker(kind string, s Sender, seed int64) (Maker, error) {
-	word, argument, _ := strings.Cut(kind, ":")
+	k, argument := kindOf(kind)
 	switch {
-	case kind == "geojson":
-		return geojson.New(s.Country, s.Unit, s.Entity, seed), nil
-	case kind == "geojson-ids":
-		return geojson.NewIDs(s.Country, s.Unit, s.Entity, seed), nil
-	case kind == "nffi":
-		return nffi.New(s.Country, s.Unit, s.Entity, seed), nil
-	case kind == "nffi-long":
-		return nffi.NewLong(s.Country, s.Unit, s.Entity, seed), nil
-	case kind == "gps":
-		return gps.New(seed), nil
-	case word == "file" && argument != "":
-		return file.New(argument)
-	case word == "bytes", word == "image", word == "nffi":
+	case k.plain != nil && kind == k.word:
+		return k.plain(s, seed), nil
+	case k.ofPath != nil && argument != "":
+		return k.ofPath(argument)
+	case k.ofNumber != nil:
 		n, err := strconv.Atoi(argument)
 		if err != nil {
-			return nil, fmt.Errorf("payload %q: want %s:N with a number N", kind, word)
+			return nil, fmt.Errorf("payload %q: want %s:N with a number N", kind, k.word)
 		}
-		if word == "nffi" {
-			return nffi.NewTracks(s.Country, s.Unit, s.Entity, seed, n)
-		}
-		if word == "image" {
-			return image.New(n, seed)
-		}
-		return bytes.New(s.Entity, n, seed)
+		return k.ofNumber(s, n, seed)
 	}
 	return nil, fmt.Errorf("payload %q: want geojson, geojson-ids, nffi, nffi-long, nffi:N, gps, image:N, bytes:N or file:PATH", kind)
 }
@@ -137,8 +167,14 @@ const Unknown = "unknown:"
 // Parse returns a message's id and the time it was made (zero if absent). A message of a
 // foreign publisher without an id gets one from its content.
 func Parse(content []byte) (id string, made time.Time) {
-	for _, parse := range []func([]byte) (string, time.Time, bool){encoding.Identify, gps.Parse, image.Parse, bytes.Parse} {
-		if id, made, ok := parse(content); ok {
+	if id, made, ok := encoding.Identify(content); ok {
+		return id, made
+	}
+	for _, k := range kinds {
+		if k.parse == nil {
+			continue
+		}
+		if id, made, ok := k.parse(content); ok {
 			return id, made
 		}
 	}
