@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"vignette.dev/vignette/hack/plots/chart"
 )
 
 // directory has the pictures, from the repository's root.
 const directory = "docs/reference/radio"
 
 // plots has the plots by file name without .svg. Each file of this package adds its own.
-var plots = map[string]func() (*chart.Chart, error){}
+var plots = map[string]func() (*Chart, error){}
 
 func main() {
 	for name, plot := range plots {
@@ -25,7 +23,7 @@ func main() {
 	}
 }
 
-func write(name string, plot func() (*chart.Chart, error)) error {
+func write(name string, plot func() (*Chart, error)) error {
 	c, err := plot()
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"vignette.dev/vignette/hack/plots/chart"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 )
@@ -69,8 +68,8 @@ func (b *bed) receive(t *phy.Transmission) (r phy.Reception) {
 	return r
 }
 
-func plotPathloss() (*chart.Chart, error) {
-	drawn := chart.Series{Name: "the model, 2000 draws each", Marks: true}
+func plotPathloss() (*Chart, error) {
+	drawn := Series{Name: "the model, 2000 draws each", Marks: true}
 	for loss := 86.0; loss <= 114; loss += 2 {
 		b, err := newBed(losses{loss}, phy.None)
 		if err != nil {
@@ -87,18 +86,18 @@ func plotPathloss() (*chart.Chart, error) {
 		}
 		drawn.X, drawn.Y = append(drawn.X, loss), append(drawn.Y, 100*float64(received)/frames)
 	}
-	return &chart.Chart{
+	return &Chart{
 		Title: "Delivered share by pathloss: 0 dBm, sensitivity -110 dBm, PCR 0 dB 0 %, 20 dB 100 %",
-		X:     chart.Axis{Label: "pathloss in dB", Min: 84, Max: 116, Step: 4}, Y: chart.Axis{Label: "frames received in %", Min: 0, Max: 100, Step: 20},
-		Series: []chart.Series{
-			chart.Sampled("closed form", 84, 116, 320, func(loss float64) float64 { return min(max(5*(110-loss), 0), 100) }),
+		X:     Axis{Label: "pathloss in dB", Min: 84, Max: 116, Step: 4}, Y: Axis{Label: "frames received in %", Min: 0, Max: 100, Step: 20},
+		Series: []Series{
+			Sampled("closed form", 84, 116, 320, func(loss float64) float64 { return min(max(5*(110-loss), 0), 100) }),
 			drawn,
 			{Name: "EMANE 1.5.3, measured", X: []float64{90, 95, 100, 105, 109, 111}, Y: []float64{100, 74.8, 51.3, 27.1, 3.7, 0}, Marks: true},
 		},
 	}, nil
 }
 
-func plotInterference() (*chart.Chart, error) {
+func plotInterference() (*Chart, error) {
 	sinr := func(interferer float64) float64 {
 		b, err := newBed(losses{90, interferer}, phy.All)
 		if err != nil {
@@ -109,20 +108,20 @@ func plotInterference() (*chart.Chart, error) {
 		b.Begin(&other)
 		return b.receive(&wanted).SINRDB
 	}
-	return &chart.Chart{
+	return &Chart{
 		Title: "SINR of a signal at -90 dBm beside one other transmission",
-		X:     chart.Axis{Label: "interference at the receiver in dBm", Min: -120, Max: -80, Step: 5}, Y: chart.Axis{Label: "SINR in dB", Min: -10, Max: 25, Step: 5},
-		Series: []chart.Series{
-			chart.Sampled("model, as EMANE: the larger one", -120, -80, 400, func(dBm float64) float64 { return sinr(-dBm) }),
-			{Name: "sum with thermal noise, for comparison", Dashed: true, X: chart.Sampled("", -120, -80, 80, math.Abs).X,
-				Y: chart.Sampled("", -120, -80, 80, func(dBm float64) float64 { return -90 - phy.DBm(phy.Milliwatts(-110)+phy.Milliwatts(dBm)) }).Y},
+		X:     Axis{Label: "interference at the receiver in dBm", Min: -120, Max: -80, Step: 5}, Y: Axis{Label: "SINR in dB", Min: -10, Max: 25, Step: 5},
+		Series: []Series{
+			Sampled("model, as EMANE: the larger one", -120, -80, 400, func(dBm float64) float64 { return sinr(-dBm) }),
+			{Name: "sum with thermal noise, for comparison", Dashed: true, X: Sampled("", -120, -80, 80, math.Abs).X,
+				Y: Sampled("", -120, -80, 80, func(dBm float64) float64 { return -90 - phy.DBm(phy.Milliwatts(-110)+phy.Milliwatts(dBm)) }).Y},
 		},
 	}, nil
 }
 
 // plotCollisions simulates many hidden terminals that send at random times: pure ALOHA.
-func plotCollisions() (*chart.Chart, error) {
-	simulated := chart.Series{Name: "the model, 400 hidden senders", Marks: true}
+func plotCollisions() (*Chart, error) {
+	simulated := Series{Name: "the model, 400 hidden senders", Marks: true}
 	for load := 0.1; load < 2.05; load += 0.1 {
 		throughput, err := aloha(load)
 		if err != nil {
@@ -130,12 +129,12 @@ func plotCollisions() (*chart.Chart, error) {
 		}
 		simulated.X, simulated.Y = append(simulated.X, load), append(simulated.Y, throughput)
 	}
-	return &chart.Chart{
+	return &Chart{
 		Title: "Frames that many hidden senders of equal strength get through, interference: All",
-		X:     chart.Axis{Label: "offered load G, times on air per time on air", Min: 0, Max: 2, Step: 0.25},
-		Y:     chart.Axis{Label: "throughput S", Min: 0, Max: 0.3, Step: 0.05},
-		Series: []chart.Series{
-			chart.Sampled("pure ALOHA, S = G·exp(-2G)", 0, 2, 200, func(g float64) float64 { return g * math.Exp(-2*g) }),
+		X:     Axis{Label: "offered load G, times on air per time on air", Min: 0, Max: 2, Step: 0.25},
+		Y:     Axis{Label: "throughput S", Min: 0, Max: 0.3, Step: 0.05},
+		Series: []Series{
+			Sampled("pure ALOHA, S = G·exp(-2G)", 0, 2, 200, func(g float64) float64 { return g * math.Exp(-2*g) }),
 			simulated,
 		},
 	}, nil

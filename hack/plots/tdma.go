@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"vignette.dev/vignette/hack/plots/chart"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
@@ -31,7 +30,7 @@ func newSlots() (*virtual.Network, error) {
 // The headers of Ethernet, IPv4 and UDP, in bytes.
 const headers = 14 + 20 + 8
 
-func plotSlotDelay() (*chart.Chart, error) {
+func plotSlotDelay() (*Chart, error) {
 	s, err := newSlots()
 	if err != nil {
 		return nil, err
@@ -47,23 +46,23 @@ func plotSlotDelay() (*chart.Chart, error) {
 		delays = append(delays, float64(a.Delay())/1e6)
 	}
 	slices.Sort(delays)
-	drawn := chart.Series{Name: "the model, 2000 frames", Marks: true}
+	drawn := Series{Name: "the model, 2000 frames", Marks: true}
 	for share := 0.0; share < 1.01; share += 0.05 {
 		drawn.X, drawn.Y = append(drawn.X, delays[min(int(share*frames), frames-1)]), append(drawn.Y, 100*share)
 	}
-	return &chart.Chart{
+	return &Chart{
 		Title: "Delay of a frame that comes at a random time: 4 nodes, slots of 10 ms",
-		X:     chart.Axis{Label: "one-way delay in ms", Min: 0, Max: 60, Step: 10}, Y: chart.Axis{Label: "frames that took no longer, in %", Min: 0, Max: 100, Step: 20},
-		Series: []chart.Series{
-			chart.Sampled("closed form: even from 10 ms to 50 ms", 0, 60, 240, func(ms float64) float64 { return 100 * min(max((ms-10)/40, 0), 1) }),
+		X:     Axis{Label: "one-way delay in ms", Min: 0, Max: 60, Step: 10}, Y: Axis{Label: "frames that took no longer, in %", Min: 0, Max: 100, Step: 20},
+		Series: []Series{
+			Sampled("closed form: even from 10 ms to 50 ms", 0, 60, 240, func(ms float64) float64 { return 100 * min(max((ms-10)/40, 0), 1) }),
 			drawn,
 			{Name: "EMANE 1.5.3, measured: least and most", X: []float64{10, 50}, Y: []float64{0, 100}, Marks: true},
 		},
 	}, nil
 }
 
-func plotSlotCapacity() (*chart.Chart, error) {
-	drawn := chart.Series{Name: "the model", Marks: true}
+func plotSlotCapacity() (*Chart, error) {
+	drawn := Series{Name: "the model", Marks: true}
 	const payload, seconds = 900, 20
 	for offered := 20.0; offered <= 400; offered += 20 {
 		s, err := newSlots()
@@ -78,11 +77,11 @@ func plotSlotCapacity() (*chart.Chart, error) {
 		drawn.X, drawn.Y = append(drawn.X, offered), append(drawn.Y, received)
 	}
 	const most = 250.0 * payload / (payload + headers)
-	return &chart.Chart{
+	return &Chart{
 		Title: "UDP payload that a node gets through: a slot of 10 ms at 1 Mbit/s every 40 ms, 900 bytes a packet",
-		X:     chart.Axis{Label: "offered in kbit/s", Min: 0, Max: 400, Step: 50}, Y: chart.Axis{Label: "received in kbit/s", Min: 0, Max: 300, Step: 50},
-		Series: []chart.Series{
-			chart.Sampled("closed form: slot payload / frame time", 0, 400, 400, func(offered float64) float64 { return min(offered, most) }),
+		X:     Axis{Label: "offered in kbit/s", Min: 0, Max: 400, Step: 50}, Y: Axis{Label: "received in kbit/s", Min: 0, Max: 300, Step: 50},
+		Series: []Series{
+			Sampled("closed form: slot payload / frame time", 0, 400, 400, func(offered float64) float64 { return min(offered, most) }),
 			drawn,
 			{Name: "EMANE 1.5.3, measured: saturated", X: []float64{400}, Y: []float64{237}, Marks: true},
 		},

@@ -1,5 +1,4 @@
-// Package chart draws small line charts as SVG: equal input gives equal bytes on every machine.
-package chart
+package main
 
 import (
 	"fmt"
