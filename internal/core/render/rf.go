@@ -214,7 +214,7 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	if len(errs) == 0 {
 		errs = checkEMANEFiles(rendered, path.Child("engine"), antennas, emaneFilesLimit)
 	}
-	return errs
+	return append(errs, c.checkSlotReach(network, &rendered.Spec, antennas > 0, path)...)
 }
 
 // CheckEngine finds networks whose engine is not installed.
