@@ -95,9 +95,14 @@ func vehicle(number int, group, network, apps string) string {
 	return fmt.Sprintf(`{name: n%d, group: %s, platform: "%[1]d", networks: [%[3]s], apps: [%s]}`, number, group, network, apps)
 }
 
-// company24 is the company of E2 over the modified terrain: a broker and a subscriber on n1, and 23 publishers.
-func company24(f form, study string) plot {
-	return plot{form: f, terrain: terrain{true}, study: study, Radio: company{f, messagingOf("mosquitto"), terrain{true}, "e2", 0}.Radio(),
+// chains is E2's company over the modified terrain: a broker and a subscriber on n1, and 23 publishers.
+func chains(f form, study string) plot { return company24(f, study, terrain{true}) }
+
+// clusters is the same over Anglova, mostly one hop. It is for what chains would hide by their losses.
+func clusters(f form, study string) plot { return company24(f, study, terrain{}) }
+
+func company24(f form, study string, over terrain) plot {
+	return plot{form: f, terrain: over, study: study, Radio: company{f, messagingOf("mosquitto"), over, "e2", 0}.Radio(),
 		Apps: []string{"{name: broker, mosquitto: {}}",
 			`{name: picture, subscriber: {protocol: mqtt, to: broker, topics: ["#"]}}`,
 			"{name: bft, publisher: {protocol: mqtt, to: broker, payload: nffi, period: 10s, lead: 30s}}"},
@@ -117,7 +122,7 @@ func olsrRates(f form) further {
 		return all
 	}
 	return further{campaign{Title: "How often should OLSRv2 send HELLO and TC where a company moves in chains?",
-		Axes: []axis{{"hello", levels("hello", "helloValidity")}, {"tc", levels("tc", "tcValidity")}}}, company24(f, "olsr-rates")}
+		Axes: []axis{{"hello", levels("hello", "helloValidity")}, {"tc", levels("tc", "tcValidity")}}}, chains(f, "olsr-rates")}
 }
 
 // routingProtocols compares OLSR with Babel, with a plan of relays, and with none.
@@ -130,7 +135,7 @@ func routingProtocols(f form) further {
 		routing("babel", "{protocol: babel, hello: 2s}"),
 		routing("static", "{protocol: static, routes: ["+strings.Join(relays(), ", ")+"]}"),
 		routing("none", "{protocol: none}")}}}
-	s := further{campaign{Title: "What does a company that moves gain by OLSR, Babel, or a plan of relays made beforehand?"}, company24(f, "routing")}
+	s := further{campaign{Title: "What does a company that moves gain by OLSR, Babel, or a plan of relays made beforehand?"}, chains(f, "routing")}
 	if !f.Short {
 		s.further = []string{company{form{}, messagingOf("mosquitto"), terrain{}, "e2", 0}.path()}
 		axes = append(axes, axis{"terrain", []level{{Name: "modified"}, {"anglova", []string{set("scenario.ref", "anglova-like"), set("networks[radio].tdma.phy.transmitPower", "40dBm")}}}})
@@ -172,12 +177,12 @@ func brokerPlacement(f form) further {
 		}
 		places.Levels = append(places.Levels, l)
 	}
-	return further{campaign{Title: "On which vehicle of a company should its broker be?", Axes: []axis{places}}, company24(f, "placement")}
+	return further{campaign{Title: "On which vehicle of a company should its broker be?", Axes: []axis{places}}, chains(f, "placement")}
 }
 
 // redundantBrokers ends the main broker, or its radio, in the middle.
 func redundantBrokers(f form) further {
-	p := company24(f, "redundant")
+	p := clusters(f, "redundant")
 	p.Apps = []string{"{name: main, mosquitto: {}}", "{name: standby, mosquitto: {}}",
 		`{name: picture, subscriber: {protocol: mqtt, to: main, failover: [standby], qos: 1, topics: ["#"]}}`,
 		"{name: bft, publisher: {protocol: mqtt, to: main, failover: [standby], qos: 1, payload: nffi, period: 10s, lead: 30s}}"}
@@ -195,7 +200,7 @@ func redundantBrokers(f form) further {
 
 // brokerStructures has a broker in each platoon, joined in several ways.
 func brokerStructures(f form) further {
-	p := company24(f, "brokers")
+	p := chains(f, "brokers")
 	p.Apps, p.started = nil, nil
 	for k := 1; k <= 4; k++ {
 		p.Apps = append(p.Apps, fmt.Sprintf("{name: broker-%d, mosquitto: {}}", k), fmt.Sprintf(`{name: picture-%d, subscriber: {protocol: mqtt, to: broker-%[1]d, topics: ["#"]}}`, k),
@@ -238,18 +243,19 @@ func crossLayer(f form) further {
 	}
 	return further{campaign{Title: "Do publishers that follow the queues of their radios deliver more, and sooner, than at a fixed rate?",
 		Axes: []axis{periods, {"rate", []level{{Name: "fixed"}, {"adaptive", []string{set("apps[bft].publisher.adaptRate", "{highFrames: 8, lowFrames: 2, maxPeriod: 40s}")}}}}}},
-		company24(f, "cross-layer")}
+		chains(f, "cross-layer")}
 }
 
 // besideTracking adds imagery or a video to Blue Force Tracking.
 func besideTracking(f form) further {
-	p := company24(f, "imagery")
+	p := clusters(f, "imagery")
 	p.Apps[1] = `{name: picture, subscriber: {protocol: mqtt, to: broker, topics: ["/+/+/+/location"]}}`
 	p.Apps = append(p.Apps, `{name: viewer, subscriber: {protocol: mqtt, to: broker, topics: ["imagery/#"]}}`,
 		fmt.Sprintf(`{name: camera, publisher: {protocol: mqtt, to: broker, topic: "imagery/{node}", payload: "image:%d", period: %ds, lead: 30s}}`, choose(f, 20_000, 50_000), choose(f, 30, 60)))
 	p.Vehicles = vehiclesOf(func(number int) string {
 		return map[int]string{1: "broker, picture, viewer", 13: "bft, camera"}[number] + choose(form{number != 1 && number != 13}, "bft", "")
 	})
+	p.Vehicles[12] = vehicle(13, "camera", "radio", "bft, camera") // a group of its own in results
 	p.started = []string{"bft", "camera"}
 	video := []string{
 		set("apps[camera]", fmt.Sprintf(`{mgen: {script: "30.0 ON 1 UDP DST n1/5000 PERIODIC [10 400]\n%d.0 OFF 1"}}`, 30+p.publishing)),
@@ -264,7 +270,7 @@ func besideTracking(f form) further {
 // is a notification producer of its own: a broker of its own messages alone.
 func notification(f form) further {
 	const producers = 12
-	p := company24(f, "wsn-direct")
+	p := clusters(f, "wsn-direct")
 	p.Apps = []string{"{name: producer, wsnBroker: {}}", "{name: bft, publisher: {protocol: ws-notification, to: producer, payload: nffi, period: 10s, lead: 30s}}"}
 	var pictures []string
 	brokered := []string{set("apps[picture-2].subscriber.to", "n1/producer"), set("nodes[n1].apps", "[producer, picture-2]")}
