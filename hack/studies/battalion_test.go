@@ -6,8 +6,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 func TestTheBattalionsNodesAreOnTheNetworksOfItsOrderOfBattle(t *testing.T) {
