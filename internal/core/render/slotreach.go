@@ -5,10 +5,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // checkSlotReach finds fixed nodes that are too far apart for the slots of a TDMA network of EMANE's, which adds propagation

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 func TestSlotsOfEMANEHaveOverheadForTheDistanceOfTheirNodes(t *testing.T) {
