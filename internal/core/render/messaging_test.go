@@ -146,7 +146,7 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"CBOR of an XML model":               {[]string{"payload: nffi}, reply", "payload: nffi}, encoding: cbor, reply"}, "spec.apps[2].messaging.encoding", "model nffi"},
 		"JSON in SOAP":                       {[]string{"transport: coap\n", "transport: soap\n", "encoding: cbor", "encoding: json", "      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", ""}, "spec.apps[0].messaging.encoding", "SOAP carries XML"},
 		"a reply too small for its id":       {[]string{"reply: bytes:2000", "reply: bytes:8"}, "spec.apps[2].messaging.reply", "its message id has to fit"},
-		"a payload that is none":             {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", "want geojson, nffi, nffi:N"},
+		"a payload that is none":             {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", "want geojson, geojson-ids, nffi, nffi-long, nffi:N"},
 		"messages and a push":                {[]string{"encoding: cbor", "encoding: cbor\n      push: {to: all, period: 1s}"}, "spec.apps[0].messaging", "several of messages, configMap and push"},
 		"a push to nobody":                   {[]string{"push: {to: a,", "push: {to: c,"}, "spec.apps[1].messaging.push.to", "no node or group of this name runs app track"},
 		"a push from nobody":                 {[]string{"from: [a-1]", "from: [a-2]"}, "spec.apps[2].messaging.push.from[0]", "no node or group of this name runs app report"},
