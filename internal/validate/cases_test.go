@@ -251,7 +251,7 @@ func (r refusal) breaking(t *testing.T, text string) string {
 // accepted are edits of sound that both accept.
 var accepted = map[string][]string{
 	"a live cluster":                     {"  duration: 60s\n", ""},
-	"a base of a node and of a group":    {"    waveform: baseline\n", "    waveform: baseline\n    base: [mast, veh-2, nor]\n"},
+	"a base of a node and of a group":    {"    waveform: baseline\n", "    waveform: lte\n    base: [mast, veh-2, nor]\n"},
 	"a capture of everything everywhere": {"captures: [lan, wan/veh-3, wan/nor], captureSnapLengthBytes: 128", "captures: [lan, wan], captureFilter: udp port 698, captureLimit: 1Gi"},
 }
 
