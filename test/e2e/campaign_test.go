@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +50,15 @@ func texts(all ...string) (values []apiextensionsv1.JSON) {
 func TestACampaignIsEditedAndInterruptedAndRunsEachPointOnce(t *testing.T) {
 	t.Parallel()
 	c := tinyCampaign(newNamespace(t))
+	c.Spec.Reference = &v1alpha1.ReferenceFigures{Ref: "published"}
 	mustCreate(t, c)
+	waitForCampaign(t, c, startTimeout, "to wait for its reference figures", func(c *v1alpha1.Campaign) bool {
+		return meta.IsStatusConditionFalse(c.Status.Conditions, v1alpha1.ConditionAccepted)
+	})
+	mustCreate(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "published"},
+		Data:       map[string]string{"figures.csv": "run,group,metric,value,note\n50ms-500ms,cross,medianSeconds,0.05,made up\n"},
+	})
 	now := waitForCampaign(t, c, startTimeout, "to have two runs under way", func(c *v1alpha1.Campaign) bool {
 		return c.Status.Counts.Running == 2 && c.Status.Counts.Total == 3
 	})
@@ -127,8 +136,20 @@ func wantCompared(t *testing.T, c *v1alpha1.Campaign) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var compared struct{ Runs []struct{ UID string } }
+	var compared struct {
+		Runs      []struct{ UID string }
+		Reference struct {
+			Figures []struct {
+				Source, Label   string
+				Value, Measured float64
+			}
+		}
+	}
 	if err := json.Unmarshal(text, &compared); err != nil || len(compared.Runs) != 5 {
 		t.Errorf("the comparison has %d runs (%v); want 5", len(compared.Runs), err)
+	}
+	figures := compared.Reference.Figures
+	if len(figures) != 1 || figures[0].Source != "published" || figures[0].Label != "delay=50ms, period=500ms" || figures[0].Value != 0.05 || figures[0].Measured < 0.05 {
+		t.Errorf("reference figures %+v; want that of the point with a delay of 50 ms", figures)
 	}
 }

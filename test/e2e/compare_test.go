@@ -5,6 +5,8 @@ package e2e
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,6 +63,19 @@ func TestTheShiftBetweenTwoLinksIsTheDifferenceOfTheirDelays(t *testing.T) {
 	}
 	if out := mustVignette(t, namespace, "compare", "near", "far", "-o", "html"); !strings.Contains(out, "Differences<") || !strings.Contains(out, "cross") || !strings.Contains(out, "<svg") {
 		t.Errorf("the page lacks the differences or the plot:\n%.500s", out)
+	}
+	published := filepath.Join(t.TempDir(), "published.csv")
+	if err := os.WriteFile(published, []byte("run,group,metric,value,note\ndelay=5ms,cross,medianSeconds,0.001,made up\nfra,cross,sent,1,\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := vignette(t, namespace, "", "compare", "near", "far", "--reference", published); code != 1 || !strings.Contains(errs, `published.csv, row 3, column run: "fra" is unknown: did you mean far?`) {
+		t.Errorf("an unknown run: exit code %d, %s%s", code, out, errs)
+	}
+	if err := os.WriteFile(published, []byte("run,group,metric,value,note\ndelay=5ms,cross,medianSeconds,0.001,made up\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustVignette(t, namespace, "compare", "near", "far", "--reference", published); !strings.Contains(out, "Reference figures: published.csv") || !strings.Contains(out, "NOT covered") {
+		t.Errorf("the table lacks the reference figure, which the interval does not cover:\n%s", out)
 	}
 	if out, errs, code := vignette(t, namespace, "", "compare", "near", "far", "--by", "colour"); code != 1 || !strings.Contains(errs, "no field of that name differs") {
 		t.Errorf("--by colour: exit code %d, %s%s", code, out, errs)
