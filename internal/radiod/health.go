@@ -23,11 +23,12 @@ func newHealth() *health {
 	return h
 }
 
-// watch asks the loops each second until ctx ends. ask returns when all have answered.
-func (h *health) watch(ctx context.Context, ask func()) {
+// watch asks the loops each second until ctx ends. ask returns when all have answered, or cannot.
+func (h *health) watch(ctx context.Context, ask func() error) {
 	for ctx.Err() == nil {
-		ask()
-		h.answered.Store(time.Now().UnixNano())
+		if ask() == nil {
+			h.answered.Store(time.Now().UnixNano())
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(checkInterval):

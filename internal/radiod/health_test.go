@@ -8,9 +8,10 @@ import (
 func TestAStuckLoopIsDistinguishedFromABusyOne(t *testing.T) {
 	h := newHealth()
 	asked, free := make(chan struct{}), make(chan struct{})
-	go h.watch(t.Context(), func() {
+	go h.watch(t.Context(), func() error {
 		asked <- struct{}{}
 		<-free
+		return nil
 	})
 	<-asked // and it never answers
 	started := time.Unix(0, h.answered.Load())

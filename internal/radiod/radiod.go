@@ -32,6 +32,7 @@ import (
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/cluster"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -178,7 +179,8 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	if err != nil {
 		return err
 	}
-	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Radio: radio, Keeper: keeper,
+	plane := dataplane.New(radio)
+	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Plane: plane, Priority: radio.Options(), Keeper: keeper,
 		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: cluster.ChangedBy(&api)}
 	if archive != nil {
 		options.Scenarios = archive
@@ -212,7 +214,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	var ready atomic.Bool
 	parts, ctx := errgroup.WithContext(ctx)
 	loops := newHealth()
-	go loops.watch(ctx, radio.AwaitLoops) // may never return
+	go loops.watch(ctx, plane.AwaitLoops) // may never return
 	parts.Go(func() error { return manager.WriteHeartbeat(ctx) })
 	parts.Go(func() error { return manager.FetchScenarios(ctx) })
 	parts.Go(func() error { return manager.RunRouting(ctx) })

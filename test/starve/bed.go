@@ -16,6 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -38,13 +39,14 @@ func carry() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&network); err != nil {
 		return err
 	}
-	loops, err := driver.New(driver.Options{Nice: driver.DefaultNice})
+	priority := driver.Options{Nice: driver.DefaultNice}
+	loops, err := driver.New(priority)
 	if err != nil {
 		return err
 	}
 	_ = loops.RaisePriority() // a refusal only makes the radio late more often
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Radio: loops, Keeper: noKeeper{}, Log: log})
+	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Plane: dataplane.New(loops), Priority: priority, Keeper: noKeeper{}, Log: log})
 	if err != nil {
 		return err
 	}

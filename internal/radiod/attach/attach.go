@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/cache"
 
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podradio"
@@ -258,11 +259,11 @@ func (m *Attachments) create(a *Radio, mtu int, namespace *os.File) (err error) 
 func (m *Attachments) openCounters(a *Radio) (fresh bool) {
 	path, err := m.Folder.Path(counterFiles, a.ID())
 	if err == nil {
-		a.Counters, fresh, err = podradio.OpenCounters(path)
+		a.Counters, fresh, err = dataplane.OpenCounters(path)
 	}
 	if err != nil {
 		m.Log.Error("this attachment's counters will not outlive the worker", "pod", a.PodUID, "interface", a.Interface, "error", err)
-		a.Counters, fresh = podradio.CountersInMemory(), true
+		a.Counters, fresh = dataplane.CountersInMemory(), true
 	}
 	return fresh
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,11 @@ type CounterPage struct {
 const counterPageSize = int(unsafe.Sizeof(CounterPage{}))
 
 // CounterFile is a page in mapped memory, which must not be used after the CounterFile is unreachable.
-type CounterFile struct{ *CounterPage }
+type CounterFile struct {
+	*CounterPage
+	// Path of the file; empty for memory that ends with the process.
+	Path string
+}
 
 // OpenCounters maps an attachment's counters; fresh reports whether they are new.
 func OpenCounters(path string) (c *CounterFile, fresh bool, err error) {
@@ -46,7 +51,7 @@ func OpenCounters(path string) (c *CounterFile, fresh bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("counters %s: %w", path, err)
 	}
-	c = &CounterFile{(*CounterPage)(unsafe.Pointer(&mapped[0]))} //nolint:gosec // a mapping begins at a page of the machine
+	c = &CounterFile{(*CounterPage)(unsafe.Pointer(&mapped[0])), path} //nolint:gosec // a mapping begins at a page of the machine
 	runtime.AddCleanup(c, func(mapped []byte) { _ = unix.Munmap(mapped) }, mapped)
 	layout := radio.LedgerLayoutHash() + uint64(counterPageSize)
 	if c.layout == layout {
@@ -56,14 +61,25 @@ func OpenCounters(path string) (c *CounterFile, fresh bool, err error) {
 	return c, true, nil
 }
 
+// CountersInMemory are lost when the process ends.
+func CountersInMemory() *CounterFile { return &CounterFile{CounterPage: &CounterPage{}} }
+
 // UnreportedLosses returns the frames lost in restarts that no gap reports yet.
 func (p *CounterPage) UnreportedLosses() uint64 {
 	return p.Ledger.Drops[radio.Restarted] + p.RingRestarted - p.Reported
 }
 
+// SetRingDrops notes what the kernel has counted; it never goes back.
+func (p *CounterPage) SetRingDrops(drops uint64) {
+	if drops > atomic.LoadUint64(&p.RingDrops) {
+		atomic.StoreUint64(&p.RingDrops, drops)
+	}
+}
+
 // RingCounts returns the frames that found no room in the TAP's ring while radiod worked, and while it was down.
 func (p *CounterPage) RingCounts() (drops, restarted uint64) {
-	return p.RingDrops - p.RingRestarted, p.RingRestarted
+	restarted = atomic.LoadUint64(&p.RingRestarted)
+	return atomic.LoadUint64(&p.RingDrops) - restarted, restarted
 }
 
 // keepFor keeps the memory mapped as long as anything, such as a frame under way, refers to the port.

@@ -93,6 +93,8 @@ type RFPipeModel struct {
 	QueueDepth   int
 	Interference phy.Interference
 	HalfDuplex   bool
+	// DutyCycle is the share of time in which a node may send; 0 is without limit.
+	DutyCycle float64
 	// PCR is EMANE's file with the curve; empty for none.
 	PCR string
 }

@@ -30,6 +30,7 @@ const (
 // events wait for a reader without making a loop wait.
 type events struct {
 	some, ended chan struct{}
+	end         sync.Once
 
 	mu   sync.Mutex
 	all  []Event
@@ -55,7 +56,7 @@ func (e *events) add(event Event) {
 	}
 }
 
-func (e *events) close() { close(e.ended) }
+func (e *events) close() { e.end.Do(func() { close(e.ended) }) }
 
 // after forgets the events up to a number, and returns the others as soon as there are some. It returns none after a
 // time, and once the events are closed.

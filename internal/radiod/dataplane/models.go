@@ -103,7 +103,7 @@ type pipes struct {
 
 func (w *pipes) config(s *State) rfpipe.Config {
 	return rfpipe.Config{Seed: w.Seed, Radio: s.Radios.radio, RateBitsPerSecond: s.Radios.rate, Environment: w.environment, Delay: s.Delay,
-		Jitter: s.Jitter, QueueDepth: w.QueueDepth, Interference: w.Interference, HalfDuplex: w.HalfDuplex, PCR: w.curve}
+		Jitter: s.Jitter, QueueDepth: w.QueueDepth, Interference: w.Interference, HalfDuplex: w.HalfDuplex, DutyCycle: w.DutyCycle, PCR: w.curve}
 }
 
 func (r *Radios) radio(p *radio.Port) phy.Radio { return r.Of(p.NEM).Radio }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -45,7 +46,7 @@ type Interfaces struct{ Options }
 // Radio is the interface of one attachment.
 type Radio struct {
 	membership.Attachment
-	Counters *CounterFile
+	Counters *dataplane.CounterFile
 	// CongestionControl of TCP for the pod; empty for its host's.
 	CongestionControl string
 	// Gone is to be called when the kernel has removed the interface. It must not be called with a lock held.
@@ -254,7 +255,7 @@ func (m *Interfaces) readRingsIn(namespace *os.File, attachments []*Radio) {
 		return nil
 	})
 	for i, a := range attachments {
-		a.Counters.setRingDrops(states[i].RingDrops)
+		a.Counters.SetRingDrops(states[i].RingDrops)
 		if states[i].Index == a.Index {
 			a.traffic.Store(&states[i].Traffic)
 		}

@@ -12,13 +12,13 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/routing/routerprocess"
@@ -78,7 +78,7 @@ func managerOf(t *testing.T, parent *holder.Holder, directory string, options dr
 			t.Log(err)
 		}
 	}
-	m, err := NewManager(Options{StateDirectory: directory, Radio: loops, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m, err := NewManager(Options{StateDirectory: directory, Plane: dataplane.New(loops), Priority: options, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,15 +103,7 @@ func newSampler(t *testing.T, m *Manager) *samples.Sampler {
 
 // networkOf makes a RadioNetwork with one member per pod UID, NEM ids from 1.
 func networkOf(uid, name string, podUIDs ...string) *v1alpha1.RadioNetwork {
-	n := &v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: uid + "-" + name, UID: types.UID(uid + name)}}
-	n.Spec = v1alpha1.RadioNetworkSpec{Experiment: v1alpha1.ExperimentReference{Namespace: "team", Name: "exp", UID: types.UID(uid)},
-		Network: name, MTU: 1400, Waveform: v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "1ms", Loss: "0%", Limit: 1000}}}
-	for i, pod := range podUIDs {
-		n.Spec.Members = append(n.Spec.Members, v1alpha1.Member{Node: fmt.Sprintf("node-%d", i+1), Group: "all", NEM: int32(i + 1),
-			MAC: fmt.Sprintf("02:02:00:00:00:%02x", i+1), Address: fmt.Sprintf("198.18.9.%d/24", i+1), Interface: name,
-			PodUID: types.UID(pod), Primary: true})
-	}
-	return n
+	return radiodtest.NetworkOf(uid, name, podUIDs...)
 }
 
 // pod is a namespace as a runtime makes it for a pod.

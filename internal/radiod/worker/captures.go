@@ -5,7 +5,6 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -15,10 +14,6 @@ type portTap struct{ *capture.Tap }
 
 func (t portTap) Frame(direction radio.Direction, data []byte) {
 	t.Tap.Frame(direction == radio.Out, data)
-}
-
-func install(port *driver.Port) func(*capture.Tap) {
-	return func(t *capture.Tap) { port.SetTap(tapOf(t)) }
 }
 
 func tapOf(t *capture.Tap) radio.Tap {
@@ -75,23 +70,24 @@ func (n *network) setOwnCaptures(a *attachment) error {
 	if a.Engine == v1alpha1.EngineEMANE {
 		return n.captureVeth(a)
 	}
-	if a.port == nil {
+	if a.port == 0 {
 		return nil
 	}
-	return n.setCaptures(a, install(a.port))
+	return n.setCaptures(a, n.install(a))
 }
 
 // endCaptures ends the captures of an attachment that has been detached.
-func (a *attachment) endCaptures(captures *capture.Recorder) {
+func (n *network) endCaptures(a *attachment) {
 	if a.tap != nil {
 		// It cannot fail, because it begins no captures.
-		a.tap, _ = captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, a.install())
+		a.tap, _ = n.room.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, n.install(a))
 	}
 }
 
-func (a *attachment) install() func(*capture.Tap) {
-	if a.port == nil {
+// install returns what sets an attachment's tap. A port that is not known any more has no frames either.
+func (n *network) install(a *attachment) func(*capture.Tap) {
+	if a.port == 0 {
 		return a.installAtVeth
 	}
-	return install(a.port)
+	return func(t *capture.Tap) { _ = n.room.Plane.SetTap(a.port, tapOf(t)) }
 }

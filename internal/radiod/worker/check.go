@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/waveforms"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -28,17 +28,9 @@ func Check(spec *v1alpha1.RadioNetworkSpec) error {
 		}
 		return err
 	}
-	r, modelErr := newReplay(spec, &environment{})
-	if modelErr == nil {
-		r.advance(int64(maxRun))
-		s, _ := r.snapshot()
-		s.model()
-	}
+	_, modelErr := waveforms.Network("", spec, 0, false) // from before all changes
 	return errors.Join(err, modelErr)
 }
-
-// maxRun is longer than any run.
-const maxRun = 100 * 365 * 24 * time.Hour
 
 // checkMembers returns what cannot be set up for any pod of a member.
 func checkMembers(spec *v1alpha1.RadioNetworkSpec) error {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -36,14 +37,11 @@ func (n *network) updateDriver() {
 			in.PodUID = string(pod.PodUID)
 		}
 	}
-	if n.environment == nil {
-		n.environment = &environment{}
-	}
 	h := n.room.hosts.Load()
 	in.Distributed = h != nil && h.IsDistributed(n.object)
-	in.Trouble = n.updateEnvironment()
+	in.Trouble = errors.Join(n.updateEnvironment(), n.beginPreparation())
 	if n.object.Spec.Scenario != "" {
-		in.Scenario, _ = n.room.library.get(n.object.Spec.Scenario) // updateEnvironment reports why it is not here
+		in.Scenario, _ = n.room.library.Get(n.object.Spec.Scenario) // updateEnvironment reports why it is not here
 	}
 	if n.driver != nil {
 		n.driver.Set(in)
@@ -52,7 +50,7 @@ func (n *network) updateDriver() {
 	uid, name := string(n.object.UID), n.object.Spec.Network
 	n.driver = emaned.Start(emaned.Options{Find: n.room.Finder.OfPod, Log: n.room.Log, Changed: func() { go n.room.Changed(uid) },
 		Ship: func(datagram []byte) { n.room.hosts.Load().ShipOTA(uid, datagram) },
-		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { n.room.countChange(name, late) }}, in)
+		Step: n.steps.Add, Change: func(late time.Duration) { n.room.countChange(name, late) }}, in)
 }
 
 func (n *network) endDriver() {

@@ -1,12 +1,12 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
+	"vignette.dev/vignette/internal/radiod/dataplane"
+	"vignette.dev/vignette/internal/radiod/preparation"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -25,48 +25,57 @@ func (n *network) updateEnvironment() error {
 	var compiled *scenario.Scenario
 	if spec.Scenario != "" {
 		var err error
-		if compiled, err = n.room.library.get(spec.Scenario); err != nil {
+		if compiled, err = n.room.library.Get(spec.Scenario); err != nil {
 			n.stopPreparer()
 			return err
 		}
 	}
-	s := environmentInputsOf(spec, compiled)
-	if s.effects && compiled == nil {
+	switch {
+	case spec.CommEffects && compiled == nil:
 		n.stopPreparer()
 		return errNoEffects
-	}
-	if !s.effects && s.source == v1alpha1.PathlossScenario && (compiled == nil || !compiled.HasPathloss()) {
+	case !spec.CommEffects && needsScenario(spec) && (compiled == nil || !compiled.HasPathloss()):
 		n.stopPreparer()
 		return refusal.Of(errNoPathloss)
 	}
-	if n.preparer != nil && n.preparer.preparer.equal(s) {
+	inputs := preparation.InputsOf(spec, compiled)
+	if n.preparer != nil && n.preparer.IsOf(inputs) {
 		return nil
 	}
 	steps := &n.steps
 	if spec.Engine == v1alpha1.EngineEMANE {
-		steps = &stepCounters{} // the events to EMANE are counted instead
+		steps = &preparation.StepCounters{} // the events to EMANE are counted instead
 	}
-	o, err := newBackgroundPreparer(s, steps, func(err error) { go n.preparationFailed(err) })
+	p, err := preparation.New(inputs, steps)
 	n.stopPreparer()
 	if err != nil {
 		return refusal.Of(err)
 	}
-	n.preparer = o
-	n.environment.moments.Store(o.momentChain)
+	n.preparer = p
 	return nil
 }
 
-// equal reports whether two inputs are equal.
-func (s *environmentInputs) equal(other *environmentInputs) bool {
-	return s.effects == other.effects && s.scenario == other.scenario && s.t0 == other.t0 && s.source == other.source && s.frequencyHertz == other.frequencyHertz &&
-		slices.Equal(s.fixedGains, other.fixedGains) &&
-		equality.Semantic.DeepEqual(s.members, other.members) && equality.Semantic.DeepEqual(s.changes, other.changes)
+// needsScenario reports whether a network's pathloss is that of a scenario.
+func needsScenario(spec *v1alpha1.RadioNetworkSpec) bool {
+	return cmp.Or(spec.Waveform.PHY().Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario
+}
+
+// beginPreparation hands the network's environment to the data plane, unless it has it; the lock is held.
+func (n *network) beginPreparation() error {
+	if n.preparer == nil {
+		return nil
+	}
+	set := n.room.Plane.SetEnvironment
+	if n.object.Spec.Engine == v1alpha1.EngineEMANE {
+		set = func(*dataplane.Environment) error { return nil } // EMANE gets events
+	}
+	return n.preparer.Begin(string(n.object.UID), set, func(err error) { go n.preparationFailed(err) })
 }
 
 // stopPreparer ends the preparation of future moments.
 func (n *network) stopPreparer() {
 	if n.preparer != nil {
-		n.preparer.stop()
+		n.preparer.Stop()
 		n.preparer = nil
 	}
 }
@@ -85,7 +94,7 @@ func (n *network) preparationFailed(err error) {
 
 // FetchScenarios fetches the scenarios that networks wait for, until ctx ends.
 func (m *Networks) FetchScenarios(ctx context.Context) error {
-	m.library.fetch(ctx, m.Scenarios, m.scenarioArrived)
+	m.library.Fetch(ctx, m.Scenarios, m.scenarioArrived)
 	return nil
 }
 
@@ -116,5 +125,5 @@ func (m *Networks) RemoveUnusedScenarios() error {
 	for _, n := range m.networks {
 		used[n.object.Spec.Scenario] = true
 	}
-	return m.library.removeUnused(used)
+	return m.library.RemoveUnused(used)
 }

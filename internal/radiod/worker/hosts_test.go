@@ -14,9 +14,11 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -61,8 +63,40 @@ func (g *gapNotes) unreachable() (found []runapi.RadioGap) {
 // site is one host of a test's.
 type site struct {
 	*Manager
+	plane *planeNotes
 	hosts *hosts.Hosts
 	gaps  *gapNotes
+}
+
+// planeNotes notes what is asked of a data plane.
+type planeNotes struct {
+	dataplane.Plane
+	// followed is by how much the clock that a network's slots follow is ahead of CLOCK_MONOTONIC, 0 for the host's own.
+	followed atomic.Int64
+	mu       sync.Mutex
+	remote   map[dataplane.PortID]bool // ports of other hosts
+}
+
+func (p *planeNotes) FollowClock(uid string, ahead int64) error {
+	p.followed.Store(ahead)
+	return p.Plane.FollowClock(uid, ahead)
+}
+
+func (p *planeNotes) Attach(r *dataplane.Port) (dataplane.PortID, error) {
+	id, err := p.Plane.Attach(r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && r.Host != nil {
+		p.remote[id] = true
+	}
+	return id, err
+}
+
+func (p *planeNotes) Detach(id dataplane.PortID) (dataplane.PortCounters, error) {
+	p.mu.Lock()
+	delete(p.remote, id)
+	p.mu.Unlock()
+	return p.Plane.Detach(id)
 }
 
 // sees returns the state of another host.
@@ -87,6 +121,8 @@ func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *sit
 	t.Helper()
 	s := &site{Manager: newManager(t), gaps: &gapNotes{}}
 	s.Options.Recorder, s.Networks.Recorder = s.gaps, s.gaps
+	s.plane = &planeNotes{Plane: s.Networks.Plane, remote: map[dataplane.PortID]bool{}}
+	s.Networks.Plane = s.plane
 	key, err := peers.NewPrivateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +219,7 @@ func linkOf(delay v1alpha1.Duration) v1alpha1.WaveformSpec {
 
 // slotsOf a waveform that takes the pathloss from positions.
 func slotsOf(slot v1alpha1.Duration) v1alpha1.WaveformSpec {
-	w := tdmaOf()
+	w := radiodtest.TDMA()
 	w.TDMA.PHY.Pathloss, w.TDMA.Structure.SlotDuration = v1alpha1.PathlossFreeSpace, slot
 	return w
 }
@@ -288,9 +324,9 @@ func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
 	if gaps := append(a.gaps.unreachable(), b.gaps.unreachable()...); len(gaps) > 0 {
 		t.Errorf("gaps %+v; want none", gaps)
 	}
-	ports := 0
-	a.networks["run-1vhf"].running.Do(func(r *radio.Network, _ radio.Model) { ports = r.Ports() })
-	if ports != 1 {
+	a.plane.mu.Lock()
+	defer a.plane.mu.Unlock()
+	if len(a.plane.remote) > 0 {
 		t.Error("host-a still has a port for the node that is gone")
 	}
 }

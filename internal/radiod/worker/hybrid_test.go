@@ -14,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/olsr/rfc5444"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -27,7 +28,7 @@ func hybridNetwork(name string, subnet int, rate v1alpha1.DataRate, hello, tc ti
 		uids = append(uids, fmt.Sprintf("pod-%d", nem))
 	}
 	n := networkOf("run", name, uids...)
-	n.Spec.Waveform = tdmaOf()
+	n.Spec.Waveform = radiodtest.TDMA()
 	n.Spec.Waveform.TDMA.Rate, n.Spec.Waveform.TDMA.PHY.Pathloss = rate, v1alpha1.PathlossFreeSpace
 	for i, nem := range nems {
 		m := &n.Spec.Members[i]

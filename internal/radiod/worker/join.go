@@ -1,12 +1,11 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -56,20 +55,22 @@ func (n *network) attachPort(a *attachment) error {
 		if err = n.start(); err != nil {
 			return err
 		}
-		if n.room.restoring {
-			n.running.Pause()
-		}
 	}
-	options := driver.PortOptions{Descriptor: a.Descriptor(), Gone: a.Gone,
-		PortOptions: radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac, Ledger: &a.Counters.Ledger}}
-	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) { options.Tap = tapOf(t) }))
-	port, err := n.running.Attach(options)
+	port := dataplane.Port{Network: a.NetworkUID, Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
+		Descriptor: a.Descriptor(), CounterFile: a.Counters.Path}
+	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) { port.Tap = tapOf(t) }))
+	a.port, err = n.room.Plane.Attach(&port)
+	return err
+}
+
+// detachPort removes an attachment's port, and keeps what it last counted.
+func (n *network) detachPort(a *attachment) {
+	last, err := n.room.Plane.Detach(a.port)
 	if err != nil {
-		return err
+		n.room.Log.Error("detach a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
+		return
 	}
-	a.port = port
-	a.Counters.KeepMappedFor(a.port.Port)
-	return nil
+	a.last, a.slots = last.Counters, SlotCounters(last.Slots)
 }
 
 // Leave implements attach.Networks.
@@ -86,15 +87,14 @@ func (m *Networks) Leave(r *podradio.Radio) error {
 	}
 	delete(n.attachments, r.Key())
 	switch {
-	case a.port != nil:
-		n.readSlots(a)
-		a.port.Detach()
+	case a.port != 0:
+		n.detachPort(a)
 	case n.driver != nil:
 		n.readEMANE(a)
 	}
 	n.updateDriver()
 	n.connect()
-	a.endCaptures(m.Captures)
+	n.endCaptures(a)
 	a.endWatch()
 	return m.recordEnd(n, a)
 }
@@ -105,8 +105,8 @@ func (m *Networks) Release(r *podradio.Radio) {
 	defer m.mu.Unlock()
 	if n := m.networks[r.NetworkUID]; n != nil {
 		if a := n.attachments[r.Key()]; a != nil {
-			if a.port != nil {
-				a.port.Detach()
+			if a.port != 0 {
+				n.detachPort(a)
 			}
 			a.endWatch()
 		}
@@ -123,14 +123,9 @@ func (m *Networks) Pause() {
 
 // Resume implements attach.Networks. All networks' frames flow once all nodes are restored, so that the first ones find
 // their receivers.
-func (m *Networks) Resume() (err error) {
+func (m *Networks) Resume() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.restoring = false
-	for _, n := range m.networks {
-		if n.running != nil {
-			err = errors.Join(err, n.running.Resume())
-		}
-	}
-	return err
+	return m.Plane.Resume()
 }

@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	scenariocompile "vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -83,7 +84,7 @@ func manyMovingNodes(t *testing.T) *physicalBed {
 		t.Log(err)
 	}
 	digest, content := manyMovements(t)
-	waveform := rfpipeOf()
+	waveform := radiodtest.RFPipe()
 	waveform.RFPipe.PHY.Bandwidth, waveform.RFPipe.PHY.TransmitPower = "250kHz", "25dBm"
 	waveform.RFPipe.PCR = manyPCR
 	b := newPhysicalBed(t, manyNodes, waveform)

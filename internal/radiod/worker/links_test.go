@@ -10,56 +10,49 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"vignette.dev/vignette/internal/geo"
-	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/driver"
-	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/metrics"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// heard is a model's settings in which all have received all others.
+// heard is a data plane in which all of a network's nodes have received all others.
 type heard struct {
-	settings
-	ports []*radio.Port
+	dataplane.Plane
+	nodes int
 }
 
-func (h heard) statistics(radio.Model, *radio.Port, bool) (none nodeStatistics) { return none }
-
-func (h heard) medium(radio.Model) heardLinks { return h }
-
-func (h heard) LinksHeard() int { return len(h.ports) * (len(h.ports) - 1) }
-
-func (h heard) AppendLinks(all []phy.LinkStatistics, p *radio.Port) []phy.LinkStatistics {
-	for _, from := range h.ports {
-		if from != p {
-			all = append(all, phy.LinkStatistics{From: from, Received: 1})
-		}
+func (h heard) snapshot() *dataplane.Snapshot {
+	s := &dataplane.Snapshot{LinksHeard: h.nodes * (h.nodes - 1)}
+	for i := range h.nodes {
+		s.Ports = append(s.Ports, dataplane.PortCounters{ID: dataplane.PortID(i + 1), Name: fmt.Sprint(i)})
 	}
-	return all
+	return s
+}
+
+func (h heard) Links(_ string, receivers []dataplane.PortID) (links [][]dataplane.Link, err error) {
+	for _, id := range receivers {
+		var to []dataplane.Link
+		for from := range h.nodes {
+			if from != int(id)-1 {
+				to = append(to, dataplane.Link{From: fmt.Sprint(from), Received: 1})
+			}
+		}
+		links = append(links, to)
+	}
+	return links, nil
 }
 
 func TestReceiversLinksAreSampledInRotation(t *testing.T) {
-	engine, err := driver.New(driver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
 	for _, c := range []struct{ nodes, atOnce, rounds, metrics int }{{20, 380, 1, 380}, {50, 490, 5, 2450}, {60, 472, 8, 0}} {
-		running, err := engine.NewNetwork(radio.NetworkOptions{MTU: 1400})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := &network{object: &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: rfpipeOf()}}, running: running, environment: &environment{}}
-		var ports []*radio.Port
-		for i := range c.nodes {
-			ports = append(ports, &radio.Port{PortOptions: radio.PortOptions{Name: fmt.Sprint(i)}})
-		}
-		n.initialSettings = heard{ports: ports}
+		plane := heard{nodes: c.nodes}
+		m := &Networks{NetworksOptions: NetworksOptions{Plane: plane}}
+		n := &network{room: m, object: &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: radiodtest.RFPipe()}}}
 		count := func(reset bool) *NetworkCounters {
 			counted := &NetworkCounters{Nodes: make([]NodeCounters, c.nodes)}
-			n.countRadios(counted, ports, reset)
+			n.countRadios(counted, plane.snapshot(), reset)
 			if counted.LinksHeard != c.nodes*(c.nodes-1) {
 				t.Errorf("%d nodes: %d links heard; want %d", c.nodes, counted.LinksHeard, c.nodes*(c.nodes-1))
 			}
@@ -85,8 +78,8 @@ func TestReceiversLinksAreSampledInRotation(t *testing.T) {
 }
 
 func TestSamplesAndMetricsOfAPhysicalNetwork(t *testing.T) {
-	b := newPhysicalBed(t, 3, tdmaOf())
-	b.play(compile(t, func(s *scenario.Builder) error {
+	b := newPhysicalBed(t, 3, radiodtest.TDMA())
+	b.play(radiodtest.Compile(t, func(s *scenario.Builder) error {
 		for i := 1; i <= 3; i++ {
 			if err := s.Position(0, i, geo.Position{Latitude: 58 + float64(i)/100, Longitude: 8, Altitude: 3}); err != nil {
 				return err

@@ -19,8 +19,10 @@ import (
 	"vignette.dev/vignette/internal/radiod/attach"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/cluster"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/isolation"
+	"vignette.dev/vignette/internal/radiod/library"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/metrics"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -40,13 +42,15 @@ type Options struct {
 	Host string
 	// StateDirectory on the host.
 	StateDirectory string
-	// Radio carries the frames of networks without EMANE.
-	Radio  *driver.Driver
-	Keeper podradio.Keeper
-	Finder netns.Finder
-	Log    *slog.Logger
+	// Plane carries the frames of networks without EMANE.
+	Plane dataplane.Plane
+	// Priority of the routers' process.
+	Priority driver.Options
+	Keeper   podradio.Keeper
+	Finder   netns.Finder
+	Log      *slog.Logger
 	// Scenarios has compiled scenarios; nil without a server.
-	Scenarios ScenarioStore
+	Scenarios library.Store
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
 	// Recorder records an attachment's end or a time without radio for the results; nil for none.
@@ -81,7 +85,7 @@ func NewManager(options Options) (*Manager, error) {
 		options.Recorder = noRecorder{}
 	}
 	m := &Manager{Options: options, folder: folder, members: membership.NewStore()}
-	m.Networks, err = NewNetworks(NetworksOptions{Host: m.Host, Radio: m.Radio, Finder: &m.Finder, Log: m.Log, Folder: folder, StateDirectory: m.StateDirectory,
+	m.Networks, err = NewNetworks(NetworksOptions{Host: m.Host, Plane: options.Plane, Finder: &m.Finder, Log: m.Log, Folder: folder, StateDirectory: m.StateDirectory,
 		Scenarios: m.Scenarios, Captures: m.Captures, Recorder: m.Recorder, Changed: m.changed, Silenced: func() { m.routers.Wake() }})
 	if err != nil {
 		return nil, err
@@ -94,7 +98,7 @@ func NewManager(options Options) (*Manager, error) {
 		return nil, err
 	}
 	m.routers = routers.New(routers.Options{Members: m.members, Silent: m.IsSilent, Find: m.find, Folder: folder, Seen: m.Seen,
-		Engine: m.Radio.Options(), Log: m.Log, Changed: m.Options.Changed})
+		Engine: m.Priority, Log: m.Log, Changed: m.Options.Changed})
 	m.queues = queues.New(queues.Options{Attachments: m.members.Attachments, Waiting: m.Waiting, Find: m.find, Log: m.Log})
 	m.Finder.Except = m.routers.Includes
 	return m, nil
@@ -181,7 +185,13 @@ func (m *Manager) Counters(reset bool) []figures.Network {
 }
 
 // LateIntervals are the times in which the engine's loops were late since the last call, by loop.
-func (m *Manager) LateIntervals() [][]radio.Interval { return m.Options.Radio.LateIntervals() }
+func (m *Manager) LateIntervals() [][]radio.Interval {
+	all, err := m.Options.Plane.LateIntervals()
+	if err != nil {
+		m.Options.Log.Error("lateness of the radio", "error", err)
+	}
+	return all
+}
 
 // Collectors of the host's metrics.
 func (m *Manager) Collectors() []prometheus.Collector {
@@ -192,7 +202,9 @@ func (m *Manager) Collectors() []prometheus.Collector {
 // descriptors, but leaves the interfaces for the next worker.
 func (m *Manager) Close() {
 	m.routers.Close()
-	_ = m.Options.Radio.Close() // never fails
+	if err := m.Options.Plane.Close(); err != nil {
+		m.Options.Log.Error("end of the data plane", "error", err)
+	}
 	m.Attachments.Close()
 	m.Networks.Close()
 }

@@ -6,14 +6,17 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"vignette.dev/vignette/internal/radio/driver"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/hosts"
+	"vignette.dev/vignette/internal/radiod/library"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/packettap"
 	"vignette.dev/vignette/internal/radiod/podradio"
+	"vignette.dev/vignette/internal/radiod/preparation"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -26,15 +29,15 @@ const networkFiles = "networks"
 type NetworksOptions struct {
 	// Host is the Kubernetes node's name.
 	Host string
-	// Radio carries the frames of networks without EMANE.
-	Radio  *driver.Driver
+	// Plane carries the frames of networks without EMANE.
+	Plane  dataplane.Plane
 	Finder *netns.Finder
 	Log    *slog.Logger
 	// Folder keeps the RadioNetworks for the next worker.
 	Folder state.Folder
 	// StateDirectory has the scenarios of Scenarios, which is nil without a server.
 	StateDirectory string
-	Scenarios      ScenarioStore
+	Scenarios      library.Store
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
 	// Recorder records an attachment's end.
@@ -48,7 +51,7 @@ type NetworksOptions struct {
 // Networks carry the frames of this host's attachments, in the engine or by EMANE.
 type Networks struct {
 	NetworksOptions
-	library *library
+	library *library.Library
 	changes changeCounters
 	hosts   atomic.Pointer[hosts.Hosts]
 
@@ -59,34 +62,34 @@ type Networks struct {
 
 // network is a RadioNetwork and, while it has attachments here, its engine's network.
 type network struct {
-	room            *Networks
-	object          *v1alpha1.RadioNetwork
-	attachments     map[membership.Key]*attachment
-	detached        []*attachment // with frames under way
-	running         *driver.Network
-	initialSettings settings // of the model when it was made
-	environment     *environment
-	driver          *emaned.Driver      // of a network that EMANE carries, while it has attachments here; running is nil then
-	preparer        *backgroundPreparer // nil for waveforms without a physical layer, and where something is missing for it
-	steps           stepCounters
-	nextReceiver    int // index of the receiver whose links are sampled next
-	message         string
+	room         *Networks
+	object       *v1alpha1.RadioNetwork
+	attachments  map[membership.Key]*attachment
+	detached     []*attachment      // with frames under way
+	running      *dataplane.Network // as last requested; nil while the data plane does not have it
+	state        dataplane.State    // as last carried out
+	requests     uint64
+	driver       *emaned.Driver          // of a network that EMANE carries, while it has attachments here; running is nil then
+	preparer     *preparation.Background // nil for waveforms without a physical layer, and where something is missing for it
+	steps        preparation.StepCounters
+	nextReceiver int // index of the receiver whose links are sampled next
+	message      string
 	// trouble is why its radios are silent, or differ from the spec.
 	trouble error
 	// preparationError is why future positions or pathlosses cannot be prepared. memberError is why no member
 	// can be attached or route.
 	preparationError, memberError error
-	// silentRadios has the radios that may not transmit, for the routers.
-	silentRadios atomic.Pointer[silentRadios]
 }
 
 // attachment is one member's radio in its network.
 type attachment struct {
 	*podradio.Radio
-	port *driver.Port
+	port dataplane.PortID // 0 for a radio that EMANE carries
 	tap  *capture.Tap
 	// watch reads the frames of a radio that EMANE carries, once it is captured.
 	watch *packettap.Watch
+	// last are the counters as last read.
+	last radio.Counters
 	// slots of the radio when it was detached, because its model then forgets them.
 	slots SlotCounters
 	// captureError is why a capture could not begin here before T0, when the run cannot begin without it. Later the
@@ -96,8 +99,10 @@ type attachment struct {
 
 // NewNetworks knows no networks yet.
 func NewNetworks(o NetworksOptions) (*Networks, error) {
-	library, err := newLibrary(o.StateDirectory)
-	return &Networks{NetworksOptions: o, library: library, networks: map[string]*network{}}, err
+	scenarios, err := library.Open(o.StateDirectory)
+	m := &Networks{NetworksOptions: o, library: scenarios, networks: map[string]*network{}}
+	go m.follow(o.Plane)
+	return m, err
 }
 
 // Set takes a new or changed RadioNetwork. Frames in flight are not disturbed.
@@ -142,12 +147,13 @@ func (m *Networks) Remove(uid string) error {
 	if n == nil {
 		return err
 	}
+	n.stopPreparer()
+	err = errors.Join(err, m.recordNetworkEnd(n))
 	if n.running != nil {
-		n.running.Close()
+		err = errors.Join(err, m.Plane.EndNetwork(uid))
 	}
 	n.endDriver()
-	n.stopPreparer()
-	return errors.Join(err, m.recordNetworkEnd(n), m.RemoveUnusedScenarios())
+	return errors.Join(err, m.RemoveUnusedScenarios())
 }
 
 // SetHosts connects networks to those of other hosts from now on.

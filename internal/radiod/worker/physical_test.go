@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -50,42 +50,6 @@ func (s *fakeScenarioStore) set(err error) {
 	s.err = err
 }
 
-// compile makes a scenario.
-func compile(t *testing.T, build func(b *scenario.Builder) error) (digest string, content []byte) {
-	t.Helper()
-	b := scenario.NewBuilder(scenario.Options{})
-	defer b.Close()
-	var text bytes.Buffer
-	err := build(b)
-	if err == nil {
-		digest, err = b.Write(&text)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest, text.Bytes()
-}
-
-// loss is the pathloss of a pair of platforms, both ways, from a time on.
-type loss3 struct {
-	at   time.Duration
-	a, b int
-	dB   float64
-}
-
-// losses makes a scenario of pathloss alone.
-func losses(t *testing.T, all ...loss3) (digest string, content []byte) {
-	t.Helper()
-	return compile(t, func(b *scenario.Builder) error {
-		for _, l := range all {
-			if err := errors.Join(b.Pathloss(l.at, l.a, l.b, l.dB), b.Pathloss(l.at, l.b, l.a, l.dB)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // physicalBed is a network with a physical layer: real pods, a server of scenarios, and workers that come and go.
 type physicalBed struct {
 	radiodBed
@@ -94,17 +58,6 @@ type physicalBed struct {
 	object *v1alpha1.RadioNetwork
 	pods   []*pod
 	sent   map[int]uint64 // by node
-}
-
-// rfpipe gives nodes 1 Mbit/s at 0 dBm. With 1 MHz and a noise figure of 4 dB, more than 110 dB of pathloss
-// is too much.
-func rfpipeOf() v1alpha1.WaveformSpec {
-	return v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{PHY: phyLayer(), Rate: "1Mbit", QueueDepth: 255}}
-}
-
-func phyLayer() v1alpha1.PHY {
-	return v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "1MHz", TransmitPower: "0dBm", AntennaGain: "0dBi", NoiseFigure: "4dB",
-		Pathloss: v1alpha1.PathlossScenario, SubID: 1}
 }
 
 // newPhysicalBed has a network of n nodes on platforms 1 to n, without T0.
@@ -233,13 +186,13 @@ func (b *physicalBed) ready(t *testing.T) {
 
 // everybodyNear is a scenario in which platforms 1 to 3 are in good range of each other.
 func everybodyNear(t *testing.T) (digest string, content []byte) {
-	return losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80})
+	return radiodtest.Losses(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(0, 1, 3, 80), radiodtest.LossAt(0, 2, 3, 80))
 }
 
 func TestANodeOutOfRangeIsNotReceived(t *testing.T) {
-	b := newPhysicalBed(t, 3, rfpipeOf())
-	b.play(losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80},
-		loss3{time.Second, 1, 3, 200}, loss3{time.Second, 2, 3, 200}))
+	b := newPhysicalBed(t, 3, radiodtest.RFPipe())
+	b.play(radiodtest.Losses(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(0, 1, 3, 80), radiodtest.LossAt(0, 2, 3, 80),
+		radiodtest.LossAt(time.Second, 1, 3, 200), radiodtest.LossAt(time.Second, 2, 3, 200)))
 	b.begin(t)
 	b.ready(t)
 	b.receives(t, "before T0 the state at t = 0", 1, 2, 3)
@@ -284,7 +237,7 @@ func TestANetworkOfLinksFollowsTheCommEffectsOfItsScenario(t *testing.T) {
 		t.Errorf("message %q; want what is missing", message)
 	}
 	lost, passed := scenario.CommEffect{LossPercent: 100}, scenario.CommEffect{Latency: time.Millisecond}
-	digest, content := compile(t, func(builder *scenario.Builder) error {
+	digest, content := radiodtest.Compile(t, func(builder *scenario.Builder) error {
 		return errors.Join(builder.CommEffect(0, 1, 3, lost), builder.CommEffect(time.Second, 1, 2, lost), builder.CommEffect(time.Second, 1, 3, passed))
 	})
 	b.server.mu.Lock()
@@ -301,9 +254,9 @@ func TestANetworkOfLinksFollowsTheCommEffectsOfItsScenario(t *testing.T) {
 }
 
 func TestAnotherWorkerIsRightAtOnceInTheMiddleOfAScenario(t *testing.T) {
-	b := newPhysicalBed(t, 3, rfpipeOf())
-	b.play(losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80},
-		loss3{time.Second, 1, 3, 200}, loss3{time.Second, 2, 3, 200}))
+	b := newPhysicalBed(t, 3, radiodtest.RFPipe())
+	b.play(radiodtest.Losses(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(0, 1, 3, 80), radiodtest.LossAt(0, 2, 3, 80),
+		radiodtest.LossAt(time.Second, 1, 3, 200), radiodtest.LossAt(time.Second, 2, 3, 200)))
 	b.object.Spec.T0 = &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
 	b.begin(t)
 	b.ready(t)
@@ -319,7 +272,7 @@ func TestAnotherWorkerIsRightAtOnceInTheMiddleOfAScenario(t *testing.T) {
 }
 
 func TestAJammerMakesAReceiverDeafWhileItIsOn(t *testing.T) {
-	w := rfpipeOf()
+	w := radiodtest.RFPipe()
 	w.RFPipe.Interference = v1alpha1.InterferenceOutOfBand
 	b := newPhysicalBed(t, 3, w)
 	b.play(everybodyNear(t))
@@ -350,7 +303,7 @@ func TestAJammerMakesAReceiverDeafWhileItIsOn(t *testing.T) {
 }
 
 func TestANodeUnderRadioSilenceHearsAndSendsNothing(t *testing.T) {
-	b := newPhysicalBed(t, 3, rfpipeOf())
+	b := newPhysicalBed(t, 3, radiodtest.RFPipe())
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
@@ -365,8 +318,8 @@ func TestANodeUnderRadioSilenceHearsAndSendsNothing(t *testing.T) {
 }
 
 func TestPowerAndNoiseFigureChangeWhileTheNetworkRuns(t *testing.T) {
-	b := newPhysicalBed(t, 3, rfpipeOf())
-	b.play(losses(t, loss3{0, 1, 2, 105}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 105}))
+	b := newPhysicalBed(t, 3, radiodtest.RFPipe())
+	b.play(radiodtest.Losses(t, radiodtest.LossAt(0, 1, 2, 105), radiodtest.LossAt(0, 1, 3, 80), radiodtest.LossAt(0, 2, 3, 105)))
 	b.object.Spec.Radios = []v1alpha1.Radio{{Nodes: []string{"node-3"}, TransmitPower: ptr.To(v1alpha1.Power("-40dBm"))}}
 	b.begin(t)
 	b.ready(t)
@@ -384,7 +337,7 @@ func TestPowerAndNoiseFigureChangeWhileTheNetworkRuns(t *testing.T) {
 }
 
 func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
-	b := newPhysicalBed(t, 3, rfpipeOf())
+	b := newPhysicalBed(t, 3, radiodtest.RFPipe())
 	digest, content := everybodyNear(t)
 	b.object.Spec.Scenario = digest
 	b.server.set(errors.New("connection refused"))
@@ -409,8 +362,8 @@ func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
 }
 
 func TestLinksAreCountedWithTheirPathloss(t *testing.T) {
-	b := newPhysicalBed(t, 3, rfpipeOf())
-	b.play(losses(t, loss3{0, 1, 2, 105}, loss3{0, 1, 3, 112}, loss3{0, 2, 3, 80}))
+	b := newPhysicalBed(t, 3, radiodtest.RFPipe())
+	b.play(radiodtest.Losses(t, radiodtest.LossAt(0, 1, 2, 105), radiodtest.LossAt(0, 1, 3, 112), radiodtest.LossAt(0, 2, 3, 80)))
 	b.begin(t)
 	b.ready(t)
 	b.receives(t, "in range", 1, 2)
@@ -426,32 +379,14 @@ func TestLinksAreCountedWithTheirPathloss(t *testing.T) {
 	}
 }
 
-func tdmaOf() v1alpha1.WaveformSpec {
-	return v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{PHY: phyLayer(), Rate: "1Mbit",
-		Structure: v1alpha1.TDMAStructure{Frames: 1, SlotDuration: "20ms", SlotOverhead: "0ms"}}}
-}
-
-// schedule of one frame of 20 ms slots, one for each of the given NEM ids. Node 1 listens in the first if it has none.
-func schedule(senders ...int) string {
-	text := fmt.Sprintf(`<emane-tdma-schedule><structure frames="1" slots="%d" slotoverhead="0" slotduration="20000" bandwidth="1M"/>`+
-		`<multiframe frequency="300M" power="0" class="0" datarate="1M"><frame index="0">`, len(senders))
-	for slot, nem := range senders {
-		text += fmt.Sprintf(`<slot index="%d" nodes="%d"/>`, slot, nem)
-	}
-	if !slices.Contains(senders, 1) {
-		text += `<slot index="0" nodes="1"><rx/></slot>`
-	}
-	return text + `</frame></multiframe></emane-tdma-schedule>`
-}
-
 func TestATDMANetworkFollowsItsSchedules(t *testing.T) {
-	b := newPhysicalBed(t, 3, tdmaOf())
+	b := newPhysicalBed(t, 3, radiodtest.TDMA())
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
 	b.receives(t, "with a generated schedule", 1, 2, 3)
 	b.receives(t, "with a generated schedule", 3, 1, 2)
-	b.now(t, v1alpha1.RadioChange{Schedule: schedule(2, 3, 2)})
+	b.now(t, v1alpha1.RadioChange{Schedule: radiodtest.Schedule(2, 3, 2)})
 	b.receives(t, "by a schedule of its own", 2, 1, 3)
 	// Node 1 has no slot: its frame waits until it has one again.
 	b.pods[0].sendBroadcasts(t, 1)
@@ -461,7 +396,7 @@ func TestATDMANetworkFollowsItsSchedules(t *testing.T) {
 		t.Errorf("node-1 has %d frames under way, by class %v; want one in class 0", c.InFlight, c.Classes)
 	}
 	before := b.counters()["node-2"].FramesReceived
-	b.now(t, v1alpha1.RadioChange{Schedule: schedule(1, 2, 3)})
+	b.now(t, v1alpha1.RadioChange{Schedule: radiodtest.Schedule(1, 2, 3)})
 	eventually(t, "node-1's frame reaches node-2", func() bool { return b.counters()["node-2"].FramesReceived == before+1 })
 	if c := b.counters()["node-1"]; c.Slots.Used+c.Slots.Missed < 2 {
 		t.Errorf("node-1 used %d slots; want at least 2", c.Slots.Used)
@@ -470,7 +405,7 @@ func TestATDMANetworkFollowsItsSchedules(t *testing.T) {
 }
 
 func TestAnInvalidScheduleIsNamedAndLeftOut(t *testing.T) {
-	b := newPhysicalBed(t, 3, tdmaOf())
+	b := newPhysicalBed(t, 3, radiodtest.TDMA())
 	b.play(everybodyNear(t))
 	b.begin(t)
 	b.ready(t)
@@ -495,7 +430,7 @@ func TestChangesOfTheTimelineComeAtTheirMoments(t *testing.T) {
 			v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{Transmit: ptr.To(true)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := rfpipeOf()
+			w := radiodtest.RFPipe()
 			w.RFPipe.Interference = v1alpha1.InterferenceOutOfBand
 			b := newPhysicalBed(t, 3, w)
 			b.play(everybodyNear(t))

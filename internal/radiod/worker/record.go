@@ -24,14 +24,16 @@ func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
 		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
 }
 
-// readSlots reads the slots of an attachment that is about to be detached; the manager's lock is held.
-func (n *network) readSlots(a *attachment) {
-	if n.running == nil || a.port == nil || n.object.Spec.Waveform.PHY() == nil {
-		return
+// currentCounters returns an attachment's counters. After it was detached they change until none of its frames is under
+// way.
+func (m *Networks) currentCounters(a *attachment) radio.Counters {
+	if a.port == 0 {
+		return a.Counters.Ledger.Counters
 	}
-	n.running.Do(func(_ *radio.Network, model radio.Model) {
-		a.slots = n.initialSettings.statistics(model, a.port.Port, true).slots
-	})
+	if current, err := m.Plane.Counters(a.port); err == nil { // else they do not change any more
+		a.last = current
+	}
+	return a.last
 }
 
 // recordEnd records the last counters of a detached attachment; the lock is held.
@@ -39,11 +41,9 @@ func (m *Networks) recordEnd(n *network, a *attachment) error {
 	if a.Radio.Counters == nil || a.RunUID == "" {
 		return nil
 	}
-	last := a.Radio.Counters.Ledger.Counters
-	if a.port != nil {
-		if last = a.port.CurrentCounters(); last.InFlight > 0 {
-			n.detached = append(n.detached, a)
-		}
+	last := m.currentCounters(a)
+	if a.port != 0 && last.InFlight > 0 {
+		n.detached = append(n.detached, a)
 	}
 	return m.Recorder.Record(a.RunUID, nil, a.lastCounters(last))
 }
@@ -52,7 +52,7 @@ func (m *Networks) recordEnd(n *network, a *attachment) error {
 // attached again replaces its earlier attachment.
 func (n *network) detachedNodes(attached []NodeCounters) (nodes []NodeCounters) {
 	n.detached = slices.DeleteFunc(n.detached, func(a *attachment) bool {
-		last := a.port.CurrentCounters()
+		last := n.room.currentCounters(a)
 		if !slices.ContainsFunc(attached, func(n NodeCounters) bool { return n.Node == a.Member.Node }) {
 			nodes = append(nodes, a.lastCounters(last)[0].Nodes[0])
 		}
@@ -64,7 +64,7 @@ func (n *network) detachedNodes(attached []NodeCounters) (nodes []NodeCounters) 
 // recordNetworkEnd counts the frames under way in a removed network as dropped.
 func (m *Networks) recordNetworkEnd(n *network) error {
 	for _, a := range n.detached {
-		last := a.port.CurrentCounters()
+		last := m.currentCounters(a)
 		last.Drops[radio.InFlightAtEnd] += uint64(last.InFlight) //nolint:gosec // never negative
 		last.InFlight = 0
 		if err := m.Recorder.Record(a.RunUID, nil, a.lastCounters(last)); err != nil {

@@ -25,6 +25,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/metrics"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -378,7 +379,7 @@ func (p *pod) witness(t *testing.T) (lives func() bool) {
 // rfNetwork is an RF pipe whose nodes stand side by side.
 func rfNetwork(pods ...string) *v1alpha1.RadioNetwork {
 	n := networkOf("run", "vhf", pods...)
-	n.Spec.Waveform = rfpipeOf()
+	n.Spec.Waveform = radiodtest.RFPipe()
 	n.Spec.Waveform.RFPipe.PHY.Pathloss = v1alpha1.PathlossFreeSpace
 	for i := range n.Spec.Members {
 		n.Spec.Members[i].Position = &v1alpha1.Position{Latitude: "50", Longitude: "8", Altitude: "100"}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -41,25 +41,28 @@ func (m *Networks) Counters(routed map[membership.Key]*figures.Routing, reset bo
 
 // count returns the counters of a network in the engine; the lock is held.
 func (n *network) count(routed map[membership.Key]*figures.Routing, reset bool) figures.Network {
-	byPort := make(map[*radio.Port]*attachment, len(n.attachments))
+	byPort := make(map[dataplane.PortID]*attachment, len(n.attachments))
 	for _, a := range n.attachments {
-		if a.port != nil {
-			byPort[a.port.Port] = a
-		}
+		byPort[a.port] = a
 	}
 	spec := &n.object.Spec
-	counted := figures.Network{UID: string(n.object.UID), Experiment: spec.Experiment, Network: spec.Network, Loop: n.running.Loop()}
-	var ports []*radio.Port
-	for _, s := range n.running.Snapshot(reset) {
-		ports = append(ports, s.Port)
-		node := figures.Node{Node: s.Port.Name, Counters: s.Counters}
-		if a := byPort[s.Port]; a != nil {
+	counted := figures.Network{UID: string(n.object.UID), Experiment: spec.Experiment, Network: spec.Network}
+	s, err := n.room.Plane.Snapshot(counted.UID, reset)
+	if err != nil {
+		n.room.Log.Error("counters of a network", "network", n.object.Name, "error", err)
+		return counted
+	}
+	counted.Loop = s.Loop
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		node := figures.Node{Node: p.Name, Counters: p.Counters, Slots: figures.Slots(p.Slots), Classes: p.Classes}
+		if a := byPort[p.ID]; a != nil {
 			node.Settings, node.Routing = a.Settings, routed[a.Key()]
 			node.RingDrops, node.RingRestarted = a.Radio.Counters.RingCounts()
 		}
 		counted.Nodes = append(counted.Nodes, node)
 	}
-	n.countRadios(&counted, ports, reset)
+	n.countRadios(&counted, s, reset)
 	counted.Nodes = append(counted.Nodes, n.detachedNodes(counted.Nodes)...)
 	slices.SortFunc(counted.Nodes, func(a, b figures.Node) int { return strings.Compare(a.Node, b.Node) })
 	return counted
@@ -101,8 +104,9 @@ func (m *Networks) Waiting(a *membership.Attachment) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := m.networks[a.NetworkUID]; n != nil {
-		if joined := n.attachments[a.Key()]; joined != nil && joined.port != nil {
-			return joined.port.CurrentCounters().InFlight
+		if joined := n.attachments[a.Key()]; joined != nil && joined.port != 0 {
+			counters, _ := m.Plane.Counters(joined.port) // nothing waits at a port that is gone
+			return counters.InFlight
 		}
 	}
 	return 0
@@ -113,5 +117,8 @@ func (m *Networks) IsSilent(uid string, nem int32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[uid]
-	return n != nil && n.silentRadios.Load().includes(nem)
+	if n == nil || n.running == nil {
+		return false
+	}
+	return n.state.Silent || n.state.Radios != nil && !n.state.Radios.Of(int(nem)).Transmit
 }

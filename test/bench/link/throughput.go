@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -65,7 +66,7 @@ func benchAttach(s scale) error {
 	if err != nil {
 		return err
 	}
-	m, err := worker.NewManager(worker.Options{StateDirectory: directory, Radio: loops, Keeper: noKeeper{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m, err := worker.NewManager(worker.Options{StateDirectory: directory, Plane: dataplane.New(loops), Priority: engineOptions, Keeper: noKeeper{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return err
 	}
