@@ -75,8 +75,12 @@ func (b *Background) IsOf(s *Inputs) bool { return b.preparer.equal(s) }
 // run prepares moments ahead of their time, until nothing changes any more.
 func (b *Background) run(ctx context.Context, network string, last *moment, set func(*dataplane.Environment) error, failed func(error)) {
 	var trouble error
+	var sent int64 // T0 as last handed over
 	for ctx.Err() == nil {
-		now, coming := b.pass()
+		now, coming, t0 := b.pass()
+		if moved := t0 - sent; max(moved, -moved) > clockTolerance && set(&dataplane.Environment{Network: network, T0: t0}) == nil {
+			sent = t0
+		}
 		at, more := b.preparer.nextChange(last.AtNanoseconds)
 		switch {
 		case trouble == nil && !more:
@@ -89,7 +93,7 @@ func (b *Background) run(ctx context.Context, network string, last *moment, set 
 		}
 		next, err := b.preparer.moment(at)
 		if err == nil {
-			err = b.add(network, set, last, next)
+			err = b.add(network, t0, set, last, next)
 		}
 		if ctx.Err() == nil && (err != nil || trouble != nil) {
 			failed(err)
@@ -102,14 +106,18 @@ func (b *Background) run(ctx context.Context, network string, last *moment, set 
 	}
 }
 
-// pass forgets past moments. It returns the time after T0, and the number of moments that are to come.
-func (b *Background) pass() (now int64, coming int) {
+// clockTolerance in nanoseconds by which T0 may differ before a step corrects it.
+const clockTolerance = 50e3
+
+// pass forgets past moments. It returns the time after T0, the number of moments that are to come, and T0 by
+// CLOCK_MONOTONIC.
+func (b *Background) pass() (now int64, coming int, t0 int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.t0 = b.preparer.t0 - clock.EpochOffset() // CLOCK_REALTIME may have been set
 	now = clock.Monotonic() - b.t0
 	b.momentAt(now)
-	return now, len(b.moments) - 1
+	return now, len(b.moments) - 1, b.t0
 }
 
 // momentAt returns the moment that holds at a time after T0, and forgets those before; the lock is held.
@@ -123,14 +131,11 @@ func (b *Background) momentAt(now int64) *moment {
 }
 
 // add hands a moment to set.
-func (b *Background) add(network string, set func(*dataplane.Environment) error, last, next *moment) error {
+func (b *Background) add(network string, t0 int64, set func(*dataplane.Environment) error, last, next *moment) error {
 	step := next.Step
 	if step.Version == last.Version {
 		step.Pathloss = nil // is known
 	}
-	b.mu.Lock()
-	t0 := b.t0
-	b.mu.Unlock()
 	if err := set(&dataplane.Environment{Network: network, T0: t0, Steps: []dataplane.Step{step}}); err != nil {
 		return err
 	}
