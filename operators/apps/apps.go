@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -263,4 +264,13 @@ const PayloadFile = "/vignette/payload"
 // RunFile is a path in the container's own run directory.
 func RunFile(format string, args ...any) string {
 	return agentconfig.RunDir + "/" + fmt.Sprintf(format, args...)
+}
+
+// JSON encodes the configuration of a program of the platform.
+func JSON(config any) string {
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(fmt.Sprintf("configuration %+v: %v", config, err)) // plain strings and numbers always encode
+	}
+	return string(text)
 }

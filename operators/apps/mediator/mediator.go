@@ -2,7 +2,6 @@
 package mediator
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"vignette.dev/vignette/internal/agentconfig"
@@ -21,14 +20,10 @@ func (Kind) Name() string { return "mediator" }
 // Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("mediator.json")
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("mediator configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
-	}
 	r := apps.Rendering{
 		Image: image(site), StopGraceSeconds: 3,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "mediate", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: string(text)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
 	}
 	if config.MetricsPort != 0 {
 		r.MetricsPorts = []int{config.MetricsPort}

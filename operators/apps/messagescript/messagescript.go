@@ -2,8 +2,6 @@
 package messagescript
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 
 	"vignette.dev/vignette/internal/agentconfig"
@@ -25,14 +23,10 @@ func Topic(app, to string) string { return "script/" + app + "/to/" + to }
 // Render renders one client.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("traffic-1.json")
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("traffic configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
-	}
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: config.Publish != nil, Subscriptions: config.Subscribe.Topics,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: string(text)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
 	}
 	if port := config.MetricsPort; port != 0 {
 		r.MetricsPorts = []int{port}

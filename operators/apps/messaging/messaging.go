@@ -2,8 +2,6 @@
 package messaging
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"net"
 	"slices"
@@ -29,14 +27,10 @@ func Topic(app, to string) string { return "messaging/" + app + "/to/" + to }
 // Render renders one service.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("messaging.json")
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("messaging configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
-	}
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: len(config.Messages) > 0 || config.Push != nil,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "messaging", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: string(text)}}, Subscriptions: []string{config.Topic},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, Subscriptions: []string{config.Topic},
 	}
 	for _, g := range config.Groups {
 		r.Subscriptions = append(r.Subscriptions, g.Topic)

@@ -2,9 +2,6 @@
 package mgen
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/mgenapp"
 	"vignette.dev/vignette/operators/apps"
@@ -31,10 +28,6 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 			r.Senders = append(r.Senders, mgenapp.Sender(name, flow))
 		}
 	}
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("mgen configuration of %s: %v", name, err)) // plain strings always encode
-	}
-	r.Files = []agentconfig.File{{Path: path, Content: string(text)}}
+	r.Files = []agentconfig.File{{Path: path, Content: apps.JSON(config)}}
 	return r
 }

@@ -3,7 +3,6 @@ package mosquitto
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -47,15 +46,12 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 // radio.
 func addStatistics(r *apps.Rendering, site apps.Site) {
 	path, name := apps.RunFile("statistics.json"), site.Instances[0]+"/statistics"
-	text, err := json.Marshal(trafficconfig.Config{
+	config := trafficconfig.Config{
 		Instance: name, Protocol: string(v1alpha1.ProtocolMQTT), Broker: fmt.Sprintf("127.0.0.1:%d", apps.Port(v1alpha1.ProtocolMQTT, site.App)),
 		Security: traffic.Security(site.App), MetricsPort: site.MetricsPorts[0], Seed: apps.Seed(site.Seed, "instance", name),
 		Subscribe: &trafficconfig.Subscribe{Topics: []string{"$SYS/broker/#"}},
-	})
-	if err != nil {
-		panic(fmt.Sprintf("configuration of %s: %v", name, err)) // plain strings and numbers always encode
 	}
-	r.Files = append(r.Files, agentconfig.File{Path: path, Content: string(text)})
+	r.Files = append(r.Files, agentconfig.File{Path: path, Content: apps.JSON(config)})
 	r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/mosquitto-statistics", "--config", path}, Aside: true})
 	r.MetricsPorts = site.StatisticsPorts()
 }

@@ -2,7 +2,6 @@
 package mqttsngateway
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -23,14 +22,10 @@ func (Kind) Name() string { return "mqttsngateway" }
 // Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("mqtt-sn-gateway.json")
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("configuration of gateway %s: %v", config.Name, err)) // plain strings and numbers always encode
-	}
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 3,
 		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/traffic", "mqtt-sn-gateway", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: string(text)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
 	}
 	if config.MetricsPort != 0 {
 		r.MetricsPorts = []int{config.MetricsPort}

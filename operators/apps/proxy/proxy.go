@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"vignette.dev/vignette/internal/agentconfig"
@@ -39,14 +38,10 @@ func Port(p *v1alpha1.Proxy) int {
 // Render renders one proxy.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("proxy.json")
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("proxy configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
-	}
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 3, Publishes: config.Near != nil && config.Topic != "",
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "proxy", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: string(text)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
 	}
 	if config.Far != nil && config.Topic != "" {
 		r.Subscriptions = []string{config.Topic}

@@ -2,8 +2,6 @@
 package traffic
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +30,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		config := Config(site, i)
 		path := apps.RunFile("traffic-%d.json", i+1)
 		r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/traffic", "--config", path}})
-		r.Files = append(r.Files, agentconfig.File{Path: path, Content: encode(config)})
+		r.Files = append(r.Files, agentconfig.File{Path: path, Content: apps.JSON(config)})
 		if config.Publish != nil {
 			r.Publishes = true
 			r.PublishTopics = append(r.PublishTopics, config.Publish.Topic)
@@ -53,14 +51,6 @@ func image(site apps.Site) string {
 		return site.Images.OfClients(p.Protocol)
 	}
 	return site.Images.OfClients(site.App.Subscriber.Protocol)
-}
-
-func encode(config trafficconfig.Config) string {
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("traffic configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
-	}
-	return string(text)
 }
 
 // Config is the configuration of the i-th instance, from 0.

@@ -2,9 +2,6 @@
 package zeromqbroker
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -23,7 +20,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return apps.Rendering{
 		Image: site.Images.ZeroMQ, StopGraceSeconds: 3, MetricsPorts: site.MetricsPorts[:1],
 		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/traffic", "zeromq-broker", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: encode(Config(site))}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(Config(site))}},
 	}
 }
 
@@ -38,12 +35,4 @@ func Config(site apps.Site) zeromq.BrokerConfig {
 	c.PGM = &zeromq.BrokerPGM{Interface: site.Interface, Publishers: site.PGM.Publishers, Subscribers: site.PGM.Subscribers,
 		RateKilobits: site.PGM.RateKilobits, Filters: site.PGM.Filters}
 	return c
-}
-
-func encode(config zeromq.BrokerConfig) string {
-	text, err := json.Marshal(config)
-	if err != nil {
-		panic(fmt.Sprintf("configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
-	}
-	return string(text)
 }
