@@ -24,7 +24,7 @@ import (
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/mgenapp"
-	"vignette.dev/vignette/internal/radiod/worker"
+	"vignette.dev/vignette/internal/radiod/networks"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/wsn"
@@ -129,7 +129,7 @@ func refusedByDaemons(e *v1alpha1.Experiment, known surroundings) error {
 			continue
 		}
 		network.Spec.T0 = ptr.To(metav1.NewMicroTime(time.Unix(1, 0)))
-		if err := worker.Check(&network.Spec); err != nil {
+		if err := networks.Check(&network.Spec); err != nil {
 			return fmt.Errorf("radiod, network %s: %w", network.Spec.Network, err)
 		}
 	}

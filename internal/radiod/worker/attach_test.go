@@ -751,3 +751,18 @@ func TestNodesHaveTheCongestionControlThatTheExperimentAsksFor(t *testing.T) {
 		t.Errorf("the host has %s, %v; want %s as before", now, err, host)
 	}
 }
+
+func TestARefusalIsInTheStatusOfTheHost(t *testing.T) {
+	m := newManager(t)
+	n := networkOf("run", "vhf", "pod-1")
+	n.Spec.Members[0].MAC = "nonsense"
+	set(t, m, n.DeepCopy())
+	if refused := refusedOf(m, string(n.UID)); !strings.Contains(refused, `mac "nonsense"`) {
+		t.Errorf("refused is %q", refused)
+	}
+	n.Spec.Members[0].MAC, n.Generation = "02:02:00:00:00:01", n.Generation+1
+	set(t, m, n)
+	if refused := refusedOf(m, string(n.UID)); refused != "" {
+		t.Errorf("refused is %q, and nothing is wrong any more", refused)
+	}
+}

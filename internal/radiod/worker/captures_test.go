@@ -20,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/runapi"
@@ -210,9 +211,9 @@ func TestWhatTheCountersSayWasSentAndReceivedIsInTheCapture(t *testing.T) {
 	end := clock.Realtime()
 	ended := lossy.DeepCopy()
 	ended.Generation, ended.Spec.Captures = 2, nil
-	first := map[string]NodeCounters{"node-1": counted(m, "node-1"), "node-2": counted(m, "node-2")}
+	first := map[string]figures.Node{"node-1": counted(m, "node-1"), "node-2": counted(m, "node-2")}
 	set(t, m, ended) // as the operator does before the run is collected
-	second := map[string]NodeCounters{"node-1": counted(m, "node-1"), "node-2": counted(m, "node-2")}
+	second := map[string]figures.Node{"node-1": counted(m, "node-1"), "node-2": counted(m, "node-2")}
 	for _, gap := range b.sealed().Gaps {
 		if strings.HasPrefix(gap.What, "capture") {
 			t.Errorf("gap %+v", gap)

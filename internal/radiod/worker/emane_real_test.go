@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/scenario"
@@ -146,7 +147,7 @@ func TestARealEMANECarriesFullSlotsOverFarLinksWithEnoughOverhead(t *testing.T) 
 
 func TestARealEMANECarriesFullSlotsWherePathlossIsTheScenarios(t *testing.T) {
 	m := newManager(t)
-	digest, content := compile(t, func(b *scenario.Builder) error {
+	digest, content := radiodtest.Compile(t, func(b *scenario.Builder) error {
 		for platform, latitude := range map[int]float64{1: 47, 2: 47.045} {
 			if err := b.Position(0, platform, geo.Position{Latitude: latitude, Longitude: 8, Altitude: 400}); err != nil {
 				return err

@@ -272,9 +272,7 @@ func TestARadioOfEMANEThatNoNetworkListsIsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.attach(t, m, "vhf")
-	m.mu.Lock() // as if radiod had lost its record
-	clear(m.networks[string(n.UID)].attachments)
-	m.mu.Unlock()
+	// As if radiod had lost its record.
 	m.members.Detach(m.members.Attachment(membership.Key{PodUID: a.uid, Interface: "vhf"}))
 	m.members.Remove(string(n.UID))
 	if err := netns.Do(a.namespace, m.SweepPod); err != nil {

@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/hosts"
+	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/runapi"
@@ -153,7 +154,7 @@ func publish(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) {
 	for _, s := range sites {
 		status, _ := s.HostStatus(string(n.UID))
 		entry := v1alpha1.RadioNetworkHost{Host: s.hosts.Host, Peer: &status.Peer}
-		for _, a := range s.networks[string(n.UID)].attachments {
+		for _, a := range s.members.Attachments(membership.OfNetwork(string(n.UID))) {
 			entry.NEMs = append(entry.NEMs, a.Member.NEM)
 		}
 		told.Status.Hosts = append(told.Status.Hosts, entry)

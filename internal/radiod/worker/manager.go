@@ -26,6 +26,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/metrics"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/networks"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/queues"
@@ -54,7 +55,7 @@ type Options struct {
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
 	// Recorder records an attachment's end or a time without radio for the results; nil for none.
-	Recorder Recorder
+	Recorder networks.Recorder
 	// Changed is called when the number of a network's attachments or its message may have changed. It must
 	// return at once.
 	Changed func(network *v1alpha1.RadioNetwork)
@@ -64,7 +65,7 @@ type Options struct {
 type Manager struct {
 	Options
 	*attach.Attachments
-	*Networks
+	*networks.Networks
 	folder  state.Folder
 	members *membership.Store
 	rules   *isolation.Rules
@@ -85,7 +86,7 @@ func NewManager(options Options) (*Manager, error) {
 		options.Recorder = noRecorder{}
 	}
 	m := &Manager{Options: options, folder: folder, members: membership.NewStore()}
-	m.Networks, err = NewNetworks(NetworksOptions{Host: m.Host, Plane: options.Plane, Finder: &m.Finder, Log: m.Log, Folder: folder, StateDirectory: m.StateDirectory,
+	m.Networks, err = networks.New(networks.Options{Host: m.Host, Plane: options.Plane, Finder: &m.Finder, Log: m.Log, Folder: folder, StateDirectory: m.StateDirectory,
 		Scenarios: m.Scenarios, Captures: m.Captures, Recorder: m.Recorder, Changed: m.changed, Silenced: func() { m.routers.Wake() }})
 	if err != nil {
 		return nil, err
@@ -103,6 +104,10 @@ func NewManager(options Options) (*Manager, error) {
 	m.Finder.Except = m.routers.Includes
 	return m, nil
 }
+
+type noRecorder struct{}
+
+func (noRecorder) Record(string, []runapi.RadioGap, []figures.Network) error { return nil }
 
 // changed is called when a network's attachments or its status may have changed.
 func (m *Manager) changed(uid string) {
@@ -155,9 +160,9 @@ func (m *Manager) RemovePinned() error {
 
 // Restore restores the networks and attachments of earlier workers. Errors are only for the log.
 func (m *Manager) Restore(held map[string]int) error {
-	networks, err := state.Load[v1alpha1.RadioNetwork](m.folder, networkFiles)
-	for i := range networks {
-		err = errors.Join(err, m.SetNetwork(&networks[i]))
+	saved, err := m.Saved()
+	for i := range saved {
+		err = errors.Join(err, m.SetNetwork(&saved[i]))
 	}
 	return errors.Join(err, m.Attachments.Restore(held))
 }
@@ -195,7 +200,7 @@ func (m *Manager) LateIntervals() [][]radio.Interval {
 
 // Collectors of the host's metrics.
 func (m *Manager) Collectors() []prometheus.Collector {
-	return append(m.changes.collectors(), m.Seconds(), metrics.Collector{Counters: func() []figures.Network { return m.Counters(false) }})
+	return append(m.Networks.Collectors(), m.Seconds(), metrics.Collector{Counters: func() []figures.Network { return m.Counters(false) }})
 }
 
 // Close does what the end of the process would do. It ends the engine with all frames under way and closes
@@ -242,7 +247,7 @@ func (m *Manager) HostStatus(uid string) (status cluster.Status, known bool) {
 		status.CongestionControl = cmp.Or(status.CongestionControl, a.Settings[podnet.CongestionControl])
 		nems = append(nems, strconv.Itoa(int(a.Member.NEM)))
 	}
-	if h := m.hosts.Load(); h != nil && len(here) > 0 {
+	if h := m.Hosts(); h != nil && len(here) > 0 {
 		status.NEMs, status.Peer = strings.Join(nems, " "), h.Peer()
 		add(h.Trouble(uid))
 	}

@@ -7,16 +7,22 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/metrics"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -133,7 +139,7 @@ func (b *physicalBed) broadcast(t *testing.T, node int) (heard receivedBy, befor
 	b.pods[node-1].sendBroadcasts(t, 1)
 	name := fmt.Sprintf("node-%d", node)
 	sent := earlier[name].FramesSent + 1
-	var now map[string]NodeCounters
+	var now map[string]figures.Node
 	eventually(t, name+" has sent its frame", func() bool {
 		now = b.counters()
 		return now[name].FramesSent == sent && now[name].InFlight == 0
@@ -148,8 +154,8 @@ func (b *physicalBed) broadcast(t *testing.T, node int) (heard receivedBy, befor
 
 type receivedBy map[string]int
 
-func (b *physicalBed) counters() map[string]NodeCounters {
-	all := map[string]NodeCounters{}
+func (b *physicalBed) counters() map[string]figures.Node {
+	all := map[string]figures.Node{}
 	for _, n := range b.Counters(false) {
 		for i := range n.Nodes {
 			all[n.Nodes[i].Node] = n.Nodes[i]
@@ -447,13 +453,13 @@ func TestChangesOfTheTimelineComeAtTheirMoments(t *testing.T) {
 			}
 			kinds := map[bool]int{}
 			for time.Since(t0) < 3*step {
-				already := b.changes.applied.Load()
+				already, _ := b.Changes()
 				heard, before, after := b.broadcast(t, 1)
 				first, last := (before-t0.UnixNano())/int64(step), (after-t0.UnixNano())/int64(step)
 				if before < t0.UnixNano() {
 					first = 0
 				}
-				if first != last || already != uint64(first) || b.changes.applied.Load() != already {
+				if first != last || already != uint64(first) || carriedOut(b) != already {
 					continue // a change fell due meanwhile, or was late
 				}
 				want := 1
@@ -466,7 +472,62 @@ func TestChangesOfTheTimelineComeAtTheirMoments(t *testing.T) {
 				}
 				time.Sleep(2 * time.Millisecond)
 			}
-			t.Logf("%d frames had to be heard, %d not; %d changes late, %d steps late", kinds[true], kinds[false], b.changes.late.Load(), b.Counters(false)[0].LateSteps)
+			_, late := b.Changes()
+			t.Logf("%d frames had to be heard, %d not; %d changes late, %d steps late", kinds[true], kinds[false], late, b.Counters(false)[0].LateSteps)
 		})
 	}
+}
+
+func TestSamplesAndMetricsOfAPhysicalNetwork(t *testing.T) {
+	b := newPhysicalBed(t, 3, radiodtest.TDMA())
+	b.play(radiodtest.Compile(t, func(s *scenario.Builder) error {
+		for i := 1; i <= 3; i++ {
+			if err := s.Position(0, i, geo.Position{Latitude: 58 + float64(i)/100, Longitude: 8, Altitude: 3}); err != nil {
+				return err
+			}
+			for j := 1; j <= 3; j++ {
+				if i != j {
+					if err := s.Pathloss(0, i, j, 80); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	}))
+	b.begin(t)
+	b.ready(t)
+	b.receives(t, "in range", 1, 2, 3)
+	for _, s := range []string{"slots_used_total", "slot_lateness_seconds", "queue_class_frames", "links", "link_sinr_decibels", "link_pathloss_decibels", "link_heard_total", "scenario_steps_total"} {
+		if testutil.CollectAndCount(metrics.Collector{Counters: func() []figures.Network { return b.Counters(false) }}, "vignette_radio_"+s) == 0 {
+			t.Errorf("there is no metric vignette_radio_%s", s)
+		}
+	}
+	sampler := newSampler(t, b.Manager)
+	sampler.Sample()
+	text, err := os.ReadFile(filepath.Join(sampler.Directory, "run.0.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := string(text)
+	last := &recorder{}
+	b.Options.Recorder, b.Networks.Recorder = last, last
+	if err := b.RemoveNetwork(string(b.object.UID)); err != nil {
+		t.Fatal(err)
+	}
+	if used := last.last["node-1"].Slots.Used; used != 1 {
+		t.Errorf("the last counters have %d slots used; want the one that was", used)
+	}
+	for _, part := range []string{`"slotsUsed":1`, `"positions":{"node-1":[58.01,8,3],"node-2":[58.02,8,3],"node-3":[58.03,8,3]}`,
+		`"receiver":"node-2","from":[{"node":"node-1","sinrDB":30,"pathlossDB":80,"heard":1}]`} {
+		if !strings.Contains(log, part) {
+			t.Errorf("the radio log lacks %s:\n%s", part, log)
+		}
+	}
+}
+
+// carriedOut is the number of changes.
+func carriedOut(b *physicalBed) uint64 {
+	carriedOut, _ := b.Changes()
+	return carriedOut
 }

@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -29,15 +30,15 @@ import (
 type recorder struct {
 	mu   sync.Mutex
 	gaps []runapi.RadioGap
-	last map[string]NodeCounters // by node
+	last map[string]figures.Node // by node
 }
 
-func (r *recorder) Record(_ string, gaps []runapi.RadioGap, last []NetworkCounters) error {
+func (r *recorder) Record(_ string, gaps []runapi.RadioGap, last []figures.Network) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.gaps = append(r.gaps, gaps...)
 	if r.last == nil {
-		r.last = map[string]NodeCounters{}
+		r.last = map[string]figures.Node{}
 	}
 	for _, n := range last {
 		for i := range n.Nodes {
@@ -121,7 +122,7 @@ func (p *pod) sendBroadcasts(t *testing.T, count int) {
 	})
 }
 
-func counted(m *Manager, node string) (c NodeCounters) {
+func counted(m *Manager, node string) (c figures.Node) {
 	for _, n := range m.Counters(false) {
 		for i := range n.Nodes {
 			if n.Nodes[i].Node == node {
@@ -269,7 +270,7 @@ func TestADetachedNodesLastFramesAreCounted(t *testing.T) {
 	if last := results.last["node-1"]; last.FramesSent != 5 || last.Settings["vhf.mtu"] != "1400" {
 		t.Errorf("last counters %+v, settings %v; want 5 sent and an MTU of 1400", last.Counters, last.Settings)
 	}
-	var last NodeCounters
+	var last figures.Node
 	eventually(t, "the node's frames have arrived", func() bool {
 		if c := counted(m, "node-1"); c.Node != "" {
 			last = c

@@ -1,9 +1,10 @@
-package worker
+package networks
 
 import (
 	"strings"
 	"testing"
 
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -23,7 +24,7 @@ func TestWhatNoMemberCanBeGivenIsRefusedBeforeAnybodyAttaches(t *testing.T) {
 		}, `capture run: filter "port"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := networkOf("run", "vhf", "pod-1", "pod-2")
+			n := radiodtest.NetworkOf("run", "vhf", "pod-1", "pod-2")
 			if err := Check(&n.Spec); err != nil {
 				t.Fatalf("a good network: %v", err)
 			}
@@ -32,20 +33,5 @@ func TestWhatNoMemberCanBeGivenIsRefusedBeforeAnybodyAttaches(t *testing.T) {
 				t.Errorf("%v; want %q", err, c.want)
 			}
 		})
-	}
-}
-
-func TestARefusalIsInTheStatusOfTheHost(t *testing.T) {
-	m := newManager(t)
-	n := networkOf("run", "vhf", "pod-1")
-	n.Spec.Members[0].MAC = "nonsense"
-	set(t, m, n.DeepCopy())
-	if refused := refusedOf(m, string(n.UID)); !strings.Contains(refused, `mac "nonsense"`) {
-		t.Errorf("refused is %q", refused)
-	}
-	n.Spec.Members[0].MAC, n.Generation = "02:02:00:00:00:01", n.Generation+1
-	set(t, m, n)
-	if refused := refusedOf(m, string(n.UID)); refused != "" {
-		t.Errorf("refused is %q, and nothing is wrong any more", refused)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"math"
@@ -25,13 +25,13 @@ func tapOf(t *capture.Tap) radio.Tap {
 
 // setCaptures sets an attachment's captures to those of its network; the lock is held.
 func (n *network) setCaptures(a *attachment, install func(*capture.Tap)) error {
-	if n.room.Captures == nil {
+	if n.networks.Captures == nil {
 		return nil
 	}
 	spec := &n.object.Spec
 	place := capture.Place{RunUID: string(spec.Experiment.UID), NetworkUID: a.NetworkUID, Network: spec.Network, Node: a.Member.Node}
 	var err error
-	a.tap, err = n.room.Captures.SetCaptures(a.tap, place, spec.Captures, capture.EndStopped, install)
+	a.tap, err = n.networks.Captures.SetCaptures(a.tap, place, spec.Captures, capture.EndStopped, install)
 	if err == nil {
 		a.captureError = nil
 	}
@@ -80,7 +80,7 @@ func (n *network) setOwnCaptures(a *attachment) error {
 func (n *network) endCaptures(a *attachment) {
 	if a.tap != nil {
 		// It cannot fail, because it begins no captures.
-		a.tap, _ = n.room.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, n.install(a))
+		a.tap, _ = n.networks.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, n.install(a))
 	}
 }
 
@@ -89,5 +89,5 @@ func (n *network) install(a *attachment) func(*capture.Tap) {
 	if a.port == 0 {
 		return a.installAtVeth
 	}
-	return func(t *capture.Tap) { _ = n.room.Plane.SetTap(a.port, tapOf(t)) }
+	return func(t *capture.Tap) { _ = n.networks.Plane.SetTap(a.port, tapOf(t)) }
 }

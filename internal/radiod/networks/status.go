@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"slices"
@@ -8,15 +8,6 @@ import (
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-)
-
-// The figures of this host, until their files have left this package.
-type (
-	NodeCounters    = figures.Node
-	SlotCounters    = figures.Slots
-	LinkCounters    = figures.Link
-	NetworkCounters = figures.Network
-	RoutingCounters = figures.Routing
 )
 
 // Counters returns the counters of all networks with attachments here, sorted. routed are those of routers. With reset,
@@ -47,9 +38,9 @@ func (n *network) count(routed map[membership.Key]*figures.Routing, reset bool) 
 	}
 	spec := &n.object.Spec
 	counted := figures.Network{UID: string(n.object.UID), Experiment: spec.Experiment, Network: spec.Network}
-	s, err := n.room.Plane.Snapshot(counted.UID, reset)
+	s, err := n.networks.Plane.Snapshot(counted.UID, reset)
 	if err != nil {
-		n.room.Log.Error("counters of a network", "network", n.object.Name, "error", err)
+		n.networks.Log.Error("counters of a network", "network", n.object.Name, "error", err)
 		return counted
 	}
 	counted.Loop = s.Loop

@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
+	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -40,7 +41,7 @@ func (n *network) noteCaptures(a *attachment, err error) {
 		return
 	}
 	n.message = err.Error()
-	if !n.room.restoring && !n.hasBegun() {
+	if !n.networks.restoring && !n.hasBegun() {
 		a.captureError = refusal.Of(err)
 	}
 }
@@ -59,18 +60,18 @@ func (n *network) attachPort(a *attachment) error {
 	port := dataplane.Port{Network: a.NetworkUID, Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
 		Descriptor: a.Descriptor(), CounterFile: a.Counters.Path}
 	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) { port.Tap = tapOf(t) }))
-	a.port, err = n.room.Plane.Attach(&port)
+	a.port, err = n.networks.Plane.Attach(&port)
 	return err
 }
 
 // detachPort removes an attachment's port, and keeps what it last counted.
 func (n *network) detachPort(a *attachment) {
-	last, err := n.room.Plane.Detach(a.port)
+	last, err := n.networks.Plane.Detach(a.port)
 	if err != nil {
-		n.room.Log.Error("detach a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
+		n.networks.Log.Error("detach a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
 		return
 	}
-	a.last, a.slots = last.Counters, SlotCounters(last.Slots)
+	a.last, a.slots = last.Counters, figures.Slots(last.Slots)
 }
 
 // Leave implements attach.Networks.

@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ const lateChangeThreshold = 2 * time.Millisecond
 // can attach nevertheless.
 func (n *network) start() error {
 	r := n.request(clock.Realtime())
-	r.Paused = n.room.restoring
-	if err := n.room.Plane.SetNetwork(r); err != nil {
+	r.Paused = n.networks.restoring
+	if err := n.networks.Plane.SetNetwork(r); err != nil {
 		return err
 	}
 	n.requested(r)
@@ -43,7 +43,7 @@ func (n *network) request(now int64) *dataplane.Network {
 // requested notes what the data plane has been asked for.
 func (n *network) requested(r *dataplane.Network) {
 	n.running, n.state = r, r.Now
-	n.room.Silenced()
+	n.networks.Silenced()
 }
 
 // change updates a running network to its object's current state. Frames in flight are not disturbed.
@@ -53,12 +53,12 @@ func (n *network) change(before *v1alpha1.RadioNetworkSpec) error {
 	if err := n.beginPreparation(); err != nil {
 		return err
 	}
-	if err := n.room.Plane.SetNetwork(r); err != nil {
+	if err := n.networks.Plane.SetNetwork(r); err != nil {
 		return fmt.Errorf("waveform of %s: %w", spec.Network, err)
 	}
 	n.requested(r)
 	for _, c := range waveforms.NewlyOverdue(before, spec, now) {
-		n.room.countChange(spec.Network, time.Duration(clock.Realtime()-spec.T0.UnixNano()-c.AtNanoseconds))
+		n.networks.countChange(spec.Network, time.Duration(clock.Realtime()-spec.T0.UnixNano()-c.AtNanoseconds))
 	}
 	return nil
 }

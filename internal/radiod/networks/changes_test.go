@@ -1,8 +1,7 @@
-package worker
+package networks
 
 import (
 	"encoding/binary"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/dataplane"
+	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -27,9 +27,9 @@ func silence(offset time.Duration, silent bool) v1alpha1.TimedRadioChange {
 
 func loss(share v1alpha1.Percent) v1alpha1.LinkPatch { return v1alpha1.LinkPatch{Loss: &share} }
 
-// onAir is a manager with a running network of two nodes whose radios are pairs of sockets.
+// onAir are networks with a running network of two nodes whose radios are pairs of sockets.
 type onAir struct {
-	*Manager
+	*Networks
 	network *network
 	one     int
 	two     int
@@ -44,13 +44,18 @@ func newOnAir(t *testing.T, spec *v1alpha1.RadioNetworkSpec) *onAir {
 	}
 	plane := dataplane.New(loops)
 	t.Cleanup(func() { _ = plane.Close() })
+	folder, err := state.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := &onAir{}
-	if o.Manager, err = NewManager(Options{StateDirectory: t.TempDir(), Plane: plane, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
+	o.Networks, err = New(Options{StateDirectory: t.TempDir(), Folder: folder, Plane: plane, Log: slog.New(slog.DiscardHandler), Changed: func(string) {}, Silenced: func() {}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	object := &v1alpha1.RadioNetwork{Spec: *spec}
 	object.UID, object.Generation = "run", 1
-	set(t, o.Manager, object)
+	set(t, o.Networks, object)
 	o.network = o.networks["run"]
 	if err := o.network.start(); err != nil {
 		t.Fatal(err)
@@ -149,7 +154,7 @@ func TestAChangeThatIsAppendedWhileTheNetworkRunsIsApplied(t *testing.T) {
 	object.Generation = 2
 	soon := time.Since(object.Spec.T0.Time) + 300*time.Millisecond
 	object.Spec.Changes = append([]v1alpha1.TimedRadioChange{at(soon, "red", "blue", loss("100%"))}, object.Spec.Changes...)
-	set(t, o.Manager, object)
+	set(t, o.Networks, object)
 	eventually(t, "the change has been carried out", func() bool { return o.changes.applied.Load() == 1 })
 	if now := time.Since(object.Spec.T0.Time); now < soon {
 		t.Errorf("the change was carried out at %v; want no earlier than %v", now, soon)
@@ -165,7 +170,7 @@ func TestAnOverdueChangeIsCarriedOutAtOnceAndNotedAsLate(t *testing.T) {
 	object := o.network.object.DeepCopy()
 	object.Generation = 2
 	object.Spec.Changes = []v1alpha1.TimedRadioChange{at(time.Second, "", "", loss("100%"))}
-	set(t, o.Manager, object)
+	set(t, o.Networks, object)
 	if _, _ = o.send(t); len(o.arrived(t)) != 0 {
 		t.Error("a frame arrived: the change was not carried out")
 	}
@@ -174,7 +179,7 @@ func TestAnOverdueChangeIsCarriedOutAtOnceAndNotedAsLate(t *testing.T) {
 	}
 	object = object.DeepCopy()
 	object.Generation = 3
-	set(t, o.Manager, object) // nothing new
+	set(t, o.Networks, object) // nothing new
 	if late := o.changes.late.Load(); late != 1 {
 		t.Errorf("%d changes noted as late; want the one only once", late)
 	}
@@ -187,5 +192,22 @@ func TestANetworkThatStartsAfterItsChangesIsRightAtOnce(t *testing.T) {
 	}
 	if late := o.changes.late.Load(); late != 0 {
 		t.Errorf("%d changes noted as late, although nobody was there to be late", late)
+	}
+}
+
+func set(t *testing.T, m *Networks, n *v1alpha1.RadioNetwork) {
+	t.Helper()
+	if err := m.Set(n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for what happens on another goroutine.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 10 s still not: %s", what)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ func (n *network) updateEnvironment() error {
 	var compiled *scenario.Scenario
 	if spec.Scenario != "" {
 		var err error
-		if compiled, err = n.room.library.Get(spec.Scenario); err != nil {
+		if compiled, err = n.networks.library.Get(spec.Scenario); err != nil {
 			n.stopPreparer()
 			return err
 		}
@@ -65,7 +65,7 @@ func (n *network) beginPreparation() error {
 	if n.preparer == nil {
 		return nil
 	}
-	set := n.room.Plane.SetEnvironment
+	set := n.networks.Plane.SetEnvironment
 	if n.object.Spec.Engine == v1alpha1.EngineEMANE {
 		set = func(*dataplane.Environment) error { return nil } // EMANE gets events
 	}
@@ -82,14 +82,14 @@ func (n *network) stopPreparer() {
 
 // preparationFailed records a failed preparation; nil when it succeeds again.
 func (n *network) preparationFailed(err error) {
-	n.room.mu.Lock()
+	n.networks.mu.Lock()
 	if err != nil {
-		n.room.Log.Error("prepare a network's pathloss", "network", n.object.Name, "error", err)
+		n.networks.Log.Error("prepare a network's pathloss", "network", n.object.Name, "error", err)
 	}
 	n.preparationError = refusal.Of(err)
 	uid := string(n.object.UID)
-	n.room.mu.Unlock()
-	n.room.Changed(uid)
+	n.networks.mu.Unlock()
+	n.networks.Changed(uid)
 }
 
 // FetchScenarios fetches the scenarios that networks wait for, until ctx ends.

@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"math"
@@ -15,7 +15,7 @@ const linksPerRequest = 2048
 
 // countRadios adds data of the model and the environment to the nodes of a snapshot. The lock is held. With
 // reset, as for samples, receivers' links are added in rotation if a second has no room for all.
-func (n *network) countRadios(counted *NetworkCounters, s *dataplane.Snapshot, reset bool) {
+func (n *network) countRadios(counted *figures.Network, s *dataplane.Snapshot, reset bool) {
 	if counted.Physical = n.object.Spec.Waveform.PHY() != nil; !counted.Physical || len(s.Ports) == 0 {
 		return
 	}
@@ -31,14 +31,14 @@ func (n *network) countRadios(counted *NetworkCounters, s *dataplane.Snapshot, r
 
 // countReceivedLinks adds the links of receivers, from one on, as far as there is room, and returns the next
 // receiver.
-func (n *network) countReceivedLinks(counted *NetworkCounters, s *dataplane.Snapshot, turn, room int, now int64) (next int) {
+func (n *network) countReceivedLinks(counted *figures.Network, s *dataplane.Snapshot, turn, room int, now int64) (next int) {
 	size := max(linksPerRequest/len(s.Ports), 1)
 	for first := 0; first < len(s.Ports); first += size {
 		var receivers []dataplane.PortID
 		for i := first; i < min(first+size, len(s.Ports)); i++ {
 			receivers = append(receivers, s.Ports[(turn+i)%len(s.Ports)].ID)
 		}
-		links, err := n.room.Plane.Links(string(n.object.UID), receivers)
+		links, err := n.networks.Plane.Links(string(n.object.UID), receivers)
 		if err != nil { // one of them is detached; the next call has the others
 			return turn
 		}
@@ -53,10 +53,10 @@ func (n *network) countReceivedLinks(counted *NetworkCounters, s *dataplane.Snap
 	return 0
 }
 
-func (n *network) countLinks(counted *NetworkCounters, receiver string, nem int, links []dataplane.Link, now int64) {
+func (n *network) countLinks(counted *figures.Network, receiver string, nem int, links []dataplane.Link, now int64) {
 	for i := range links {
 		l := &links[i]
-		link := LinkCounters{Receiver: receiver, From: l.From, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, Missed: l.Missed}
+		link := figures.Link{Receiver: receiver, From: l.From, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, Missed: l.Missed}
 		if n.preparer != nil {
 			if loss, known := n.preparer.Now(now).Pathloss(l.FromNEM, nem); known {
 				link.PathlossDB = loss
@@ -66,7 +66,7 @@ func (n *network) countLinks(counted *NetworkCounters, receiver string, nem int,
 	}
 }
 
-func (n *network) countEnvironment(counted *NetworkCounters, now int64, reset bool) {
+func (n *network) countEnvironment(counted *figures.Network, now int64, reset bool) {
 	if n.preparer == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"errors"
@@ -33,24 +33,24 @@ func (n *network) updateDriver() {
 		in.Parked[a.Member.NEM] = veth.ParkedName(a.ID())
 	}
 	for _, pod := range n.object.Spec.EMANE {
-		if pod.Host == n.room.Host {
+		if pod.Host == n.networks.Host {
 			in.PodUID = string(pod.PodUID)
 		}
 	}
-	h := n.room.hosts.Load()
+	h := n.networks.hosts.Load()
 	in.Distributed = h != nil && h.IsDistributed(n.object)
 	in.Trouble = errors.Join(n.updateEnvironment(), n.beginPreparation())
 	if n.object.Spec.Scenario != "" {
-		in.Scenario, _ = n.room.library.Get(n.object.Spec.Scenario) // updateEnvironment reports why it is not here
+		in.Scenario, _ = n.networks.library.Get(n.object.Spec.Scenario) // updateEnvironment reports why it is not here
 	}
 	if n.driver != nil {
 		n.driver.Set(in)
 		return
 	}
 	uid, name := string(n.object.UID), n.object.Spec.Network
-	n.driver = emaned.Start(emaned.Options{Find: n.room.Finder.OfPod, Log: n.room.Log, Changed: func() { go n.room.Changed(uid) },
-		Ship: func(datagram []byte) { n.room.hosts.Load().ShipOTA(uid, datagram) },
-		Step: n.steps.Add, Change: func(late time.Duration) { n.room.countChange(name, late) }}, in)
+	n.driver = emaned.Start(emaned.Options{Find: n.networks.Finder.OfPod, Log: n.networks.Log, Changed: func() { go n.networks.Changed(uid) },
+		Ship: func(datagram []byte) { n.networks.hosts.Load().ShipOTA(uid, datagram) },
+		Step: n.steps.Add, Change: func(late time.Duration) { n.networks.countChange(name, late) }}, in)
 }
 
 func (n *network) endDriver() {
@@ -66,11 +66,11 @@ func (n *network) captureVeth(a *attachment) error {
 	captured := slices.ContainsFunc(n.object.Spec.Captures, func(c v1alpha1.RadioCapture) bool {
 		return len(c.Nodes) == 0 || slices.Contains(c.Nodes, a.Member.Node)
 	})
-	if n.room.Captures == nil || a.watch == nil && !captured {
+	if n.networks.Captures == nil || a.watch == nil && !captured {
 		return nil
 	}
 	if a.watch == nil {
-		namespace, err := n.room.Finder.Find(a.NamespacePath, a.Namespace)
+		namespace, err := n.networks.Finder.Find(a.NamespacePath, a.Namespace)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (n *network) readEMANE(a *attachment) {
 	counters := &a.Counters.Ledger.Counters
 	if s, known := n.driver.Statistics(a.Member.NEM); known {
 		*counters = s.Counters
-		a.slots = SlotCounters{Used: s.SlotsUsed, Missed: s.SlotsMissed}
+		a.slots = figures.Slots{Used: s.SlotsUsed, Missed: s.SlotsMissed}
 	}
 	traffic := a.Traffic()
 	counters.FramesSent, counters.BytesSent = traffic.FramesRead, traffic.BytesRead
@@ -111,13 +111,13 @@ func (n *network) readEMANE(a *attachment) {
 
 // countEMANE returns the counters of a network that EMANE carries; the lock is held. With reset, receivers'
 // links are sampled in rotation if a sample has no room for all.
-func (n *network) countEMANE(routed map[membership.Key]*figures.Routing, reset bool) NetworkCounters {
+func (n *network) countEMANE(routed map[membership.Key]*figures.Routing, reset bool) figures.Network {
 	spec := &n.object.Spec
-	counted := NetworkCounters{UID: string(n.object.UID), Experiment: spec.Experiment, Network: spec.Network, Loop: figures.NoLoop, Physical: true}
+	counted := figures.Network{UID: string(n.object.UID), Experiment: spec.Experiment, Network: spec.Network, Loop: figures.NoLoop, Physical: true}
 	here := slices.SortedFunc(maps.Values(n.attachments), func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
 	for _, a := range here {
 		n.readEMANE(a)
-		node := NodeCounters{Node: a.Member.Node, Counters: a.Counters.Ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.Key()]}
+		node := figures.Node{Node: a.Member.Node, Counters: a.Counters.Ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.Key()]}
 		if spec.Waveform.TDMA != nil {
 			node.Classes = []int{} // slots are counted
 			if s, known := n.driver.Statistics(a.Member.NEM); known && s.Waiting != nil {
@@ -137,7 +137,7 @@ func (n *network) countEMANE(routed map[membership.Key]*figures.Routing, reset b
 	return counted
 }
 
-func (n *network) countEMANELinks(counted *NetworkCounters, here []*attachment, reset bool) {
+func (n *network) countEMANELinks(counted *figures.Network, here []*attachment, reset bool) {
 	room, turn := figures.MaxLinkSeries, 0
 	if reset && len(here) > 0 {
 		room, turn = runapi.MaxRadioLinks, n.nextReceiver%len(here)
@@ -161,7 +161,7 @@ func (n *network) countEMANELinks(counted *NetworkCounters, here []*attachment, 
 			if !known {
 				loss = math.NaN()
 			}
-			counted.Links = append(counted.Links, LinkCounters{Receiver: a.Member.Node, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: loss, Heard: l.Received, Missed: l.Missed})
+			counted.Links = append(counted.Links, figures.Link{Receiver: a.Member.Node, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: loss, Heard: l.Received, Missed: l.Missed})
 		}
 	}
 	if full && !reset {

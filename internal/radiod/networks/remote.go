@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"vignette.dev/vignette/internal/radio"
@@ -39,13 +39,13 @@ func (p planePorts) FollowClock(ahead int64) {
 
 // connect updates a network's ports on other hosts; the lock is held.
 func (n *network) connect() {
-	h, uid := n.room.hosts.Load(), string(n.object.UID)
+	h, uid := n.networks.hosts.Load(), string(n.object.UID)
 	switch {
 	case h == nil:
 	case n.running == nil && n.driver == nil || len(n.attachments) == 0:
 		h.Disconnect(uid)
 	case n.running != nil:
-		h.Connect(uid, hosts.Network{Object: n.object, Ports: planePorts{n.room, uid}})
+		h.Connect(uid, hosts.Network{Object: n.object, Ports: planePorts{n.networks, uid}})
 	default:
 		h.Connect(uid, hosts.Network{Object: n.object, EMANE: n.driver})
 	}

@@ -1,4 +1,6 @@
-package worker
+// Package networks carries the frames of this host's attachments, each network in the data plane or by EMANE: it applies
+// changes, prepares the environment of radios, captures frames and counts.
+package networks
 
 import (
 	"errors"
@@ -6,10 +8,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/emaned"
+	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/library"
 	"vignette.dev/vignette/internal/radiod/membership"
@@ -25,8 +30,8 @@ import (
 // networkFiles in the state folder have the RadioNetworks.
 const networkFiles = "networks"
 
-// NetworksOptions of Networks.
-type NetworksOptions struct {
+// Options of Networks.
+type Options struct {
 	// Host is the Kubernetes node's name.
 	Host string
 	// Plane carries the frames of networks without EMANE.
@@ -50,7 +55,7 @@ type NetworksOptions struct {
 
 // Networks carry the frames of this host's attachments, in the engine or by EMANE.
 type Networks struct {
-	NetworksOptions
+	Options
 	library *library.Library
 	changes changeCounters
 	hosts   atomic.Pointer[hosts.Hosts]
@@ -62,7 +67,7 @@ type Networks struct {
 
 // network is a RadioNetwork and, while it has attachments here, its engine's network.
 type network struct {
-	room         *Networks
+	networks     *Networks
 	object       *v1alpha1.RadioNetwork
 	attachments  map[membership.Key]*attachment
 	detached     []*attachment      // with frames under way
@@ -91,16 +96,16 @@ type attachment struct {
 	// last are the counters as last read.
 	last radio.Counters
 	// slots of the radio when it was detached, because its model then forgets them.
-	slots SlotCounters
+	slots figures.Slots
 	// captureError is why a capture could not begin here before T0, when the run cannot begin without it. Later the
 	// run goes on, and the error is in the network's message only.
 	captureError error
 }
 
-// NewNetworks knows no networks yet.
-func NewNetworks(o NetworksOptions) (*Networks, error) {
+// New knows no networks yet.
+func New(o Options) (*Networks, error) {
 	scenarios, err := library.Open(o.StateDirectory)
-	m := &Networks{NetworksOptions: o, library: scenarios, networks: map[string]*network{}}
+	m := &Networks{Options: o, library: scenarios, networks: map[string]*network{}}
 	go m.follow(o.Plane)
 	return m, err
 }
@@ -118,7 +123,7 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 		return nil
 	}
 	if n == nil {
-		n = &network{room: m, object: object, attachments: map[membership.Key]*attachment{}}
+		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}}
 		m.networks[uid] = n
 	}
 	before := &n.object.Spec
@@ -154,6 +159,22 @@ func (m *Networks) Remove(uid string) error {
 	}
 	n.endDriver()
 	return errors.Join(err, m.RemoveUnusedScenarios())
+}
+
+// Collectors of the metrics of changes.
+func (m *Networks) Collectors() []prometheus.Collector { return m.changes.collectors() }
+
+// Changes of running networks that were carried out, and those of them that were late.
+func (m *Networks) Changes() (carriedOut, late uint64) {
+	return m.changes.applied.Load(), m.changes.late.Load()
+}
+
+// Hosts to which networks are connected; nil for none.
+func (m *Networks) Hosts() *hosts.Hosts { return m.hosts.Load() }
+
+// Saved are the RadioNetworks of earlier workers.
+func (m *Networks) Saved() ([]v1alpha1.RadioNetwork, error) {
+	return state.Load[v1alpha1.RadioNetwork](m.Folder, networkFiles)
 }
 
 // SetHosts connects networks to those of other hosts from now on.

@@ -1,4 +1,4 @@
-package worker
+package networks
 
 import (
 	"slices"
@@ -14,14 +14,10 @@ type Recorder interface {
 	Record(runUID string, gaps []runapi.RadioGap, last []figures.Network) error
 }
 
-type noRecorder struct{}
-
-func (noRecorder) Record(string, []runapi.RadioGap, []figures.Network) error { return nil }
-
-func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
+func (a *attachment) lastCounters(counters radio.Counters) []figures.Network {
 	drops, restarted := a.Counters.RingCounts()
-	return []NetworkCounters{{UID: a.NetworkUID, Network: a.Network,
-		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
+	return []figures.Network{{UID: a.NetworkUID, Network: a.Network,
+		Nodes: []figures.Node{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
 }
 
 // currentCounters returns an attachment's counters. After it was detached they change until none of its frames is under
@@ -50,10 +46,10 @@ func (m *Networks) recordEnd(n *network, a *attachment) error {
 
 // detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held. A node that is
 // attached again replaces its earlier attachment.
-func (n *network) detachedNodes(attached []NodeCounters) (nodes []NodeCounters) {
+func (n *network) detachedNodes(attached []figures.Node) (nodes []figures.Node) {
 	n.detached = slices.DeleteFunc(n.detached, func(a *attachment) bool {
-		last := n.room.currentCounters(a)
-		if !slices.ContainsFunc(attached, func(n NodeCounters) bool { return n.Node == a.Member.Node }) {
+		last := n.networks.currentCounters(a)
+		if !slices.ContainsFunc(attached, func(n figures.Node) bool { return n.Node == a.Member.Node }) {
 			nodes = append(nodes, a.lastCounters(last)[0].Nodes[0])
 		}
 		return last.InFlight == 0
