@@ -170,7 +170,7 @@ func e2Messaging(broker string) axis {
 // e2Campaign is the published one, with VerneMQ, or the same with another broker.
 func e2Campaign(broker string) campaign {
 	of := func(key string, qos int, modified bool) company {
-		return company{form{}, messagingOf(key), terrain{modified}, "e2", qos}
+		return company{form: form{}, messaging: messagingOf(key), terrain: terrain{modified}, Study: "e2", QoS: qos}
 	}
 	qos1 := []string{set("apps[bft].publisher.qos", "1")}
 	modified := []string{set("scenario.ref", "anglova-like-modified"), set("networks[radio].tdma.phy.transmitPower", "37dBm")}
@@ -186,13 +186,13 @@ func e2Campaign(broker string) campaign {
 
 // e2ShortCampaign has the short forms that need no external image.
 func e2ShortCampaign() campaign {
-	of := func(key string) string { return company{form{true}, messagingOf(key), terrain{true}, "e2", 0}.path() }
+	of := func(key string) string { return company{form: form{true}, messaging: messagingOf(key), terrain: terrain{true}, Study: "e2"}.path() }
 	return campaign{Study: "e2", Name: "e2-short", file: "short", template: of("mqttsn-mosquitto"), Title: "E2, short forms that need no image from elsewhere.",
 		Axes: []axis{e2Messaging("mosquitto")}, Points: 3, Files: "MESSAGING-qos0-modified.yaml in short", run: func(levels map[string]string) string { return of(levels["messaging"]) }}
 }
 
 func e1Campaign(f form) campaign {
-	of := func(key string) string { return company{f, messagingOf(key), terrain{}, "e1", 0}.path() }
+	of := func(key string) string { return company{form: f, messaging: messagingOf(key), Study: "e1"}.path() }
 	wsn := level{"wsn", []string{set("apps[broker]", "{wsnBroker: {}}"), set("apps[picture].subscriber.protocol", "ws-notification"), set("apps[bft].publisher.protocol", "ws-notification")}}
 	return campaign{Study: "e1", Name: "e1" + f.suffix(), file: choose(f, "short", "all"), template: of("mosquitto"), Title: "E1: MQTT and WS-Notification" + choose(f, ", short forms.", "."),
 		Axes: []axis{{"messaging", []level{{Name: "mosquitto"}, wsn}}}, Points: 2, Files: "MESSAGING.yaml" + choose(f, " in short", ""),

@@ -37,23 +37,30 @@ type company struct {
 	Study string
 	// QoS is the publishers'. The subscriber's is 0.
 	QoS int
+	// EMANE carries the frames in place of the built-in engine.
+	EMANE bool
 }
 
 // companies are E1's two runs; E2's eight, those of them without VerneMQ's image, and those with a subscriber by MQTT-SN; short forms of
-// E2 over the modified terrain.
+// E2 over the modified terrain; one of each study with EMANE.
 func companies() (all []company) {
 	for _, m := range companyMessaging {
 		for _, f := range []form{{false}, {true}} {
 			if m.key == "wsn" || m.key == "mosquitto" {
-				all = append(all, company{f, m, terrain{}, "e1", 0})
+				all = append(all, company{form: f, messaging: m, Study: "e1"})
+			}
+			if m.key == "mosquitto" {
+				all = append(all,
+					company{form: f, messaging: m, Study: "e1", EMANE: true},
+					company{form: f, messaging: m, terrain: terrain{true}, Study: "e2", EMANE: true})
 			}
 			if !f.Short || m.Subscribe != "mqtt-sn" { // their names would be too long
-				all = append(all, company{f, m, terrain{true}, "e2", 0})
+				all = append(all, company{form: f, messaging: m, terrain: terrain{true}, Study: "e2"})
 			}
 		}
-		all = append(all, company{form{}, m, terrain{}, "e2", 0})
+		all = append(all, company{form: form{}, messaging: m, Study: "e2"})
 		if m.key != "wsn" {
-			all = append(all, company{form{}, m, terrain{true}, "e2", 1})
+			all = append(all, company{form: form{}, messaging: m, terrain: terrain{true}, Study: "e2", QoS: 1})
 		}
 	}
 	return all
@@ -66,10 +73,20 @@ func (c company) key() string {
 	return fmt.Sprintf("%s-qos%d-%s", c.messaging.key, c.QoS, choose(form{c.Modified}, "modified", "anglova"))
 }
 
-func (c company) path() string { return c.folder(c.Study) + c.key() + ".yaml" }
+func (c company) path() string {
+	if c.EMANE {
+		return c.folder(c.Study+"/emane") + c.key() + ".yaml"
+	}
+	return c.folder(c.Study) + c.key() + ".yaml"
+}
 
 // Name returns the experiment's name.
-func (c company) Name() string { return c.Study + "-" + c.key() + c.suffix() }
+func (c company) Name() string {
+	if c.EMANE {
+		return c.Study + "-" + c.key() + "-emane" + c.suffix()
+	}
+	return c.Study + "-" + c.key() + c.suffix()
+}
 
 // Title returns the file's title.
 func (c company) Title() string {

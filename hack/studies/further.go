@@ -102,7 +102,7 @@ func chains(f form, study string) plot { return company24(f, study, terrain{true
 func clusters(f form, study string) plot { return company24(f, study, terrain{}) }
 
 func company24(f form, study string, over terrain) plot {
-	return plot{form: f, terrain: over, study: study, Radio: company{f, messagingOf("mosquitto"), over, "e2", 0}.Radio(),
+	return plot{form: f, terrain: over, study: study, Radio: company{form: f, messaging: messagingOf("mosquitto"), terrain: over, Study: "e2"}.Radio(),
 		Apps: []string{"{name: broker, mosquitto: {}}",
 			`{name: picture, subscriber: {protocol: mqtt, to: broker, topics: ["#"]}}`,
 			"{name: bft, publisher: {protocol: mqtt, to: broker, payload: nffi, period: 10s, lead: 30s}}"},
@@ -137,7 +137,7 @@ func routingProtocols(f form) further {
 		routing("none", "{protocol: none}")}}}
 	s := further{campaign{Title: "What does a company that moves gain by OLSR, Babel, or a plan of relays made beforehand?"}, chains(f, "routing")}
 	if !f.Short {
-		s.further = []string{company{form{}, messagingOf("mosquitto"), terrain{}, "e2", 0}.path()}
+		s.further = []string{company{form: form{}, messaging: messagingOf("mosquitto"), Study: "e2"}.path()}
 		axes = append(axes, axis{"terrain", []level{{Name: "modified"}, {"anglova", []string{set("scenario.ref", "anglova-like"), set("networks[radio].tdma.phy.transmitPower", "40dBm")}}}})
 	}
 	s.Axes = axes

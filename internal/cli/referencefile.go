@@ -18,7 +18,7 @@ type referenceFile struct{ path, text string }
 
 func (f *referenceFile) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.path, "reference", "", "CSV `file` of published or earlier figures, to stand beside those of the runs")
-	_ = cmd.MarkFlagFilename("reference", "csv") // the flag exists
+	complete(cmd, "reference", cobra.FixedCompletions([]string{"csv"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
 // read reads the file, and refuses one that no comparison could take. Which runs and groups there are is for the server.
