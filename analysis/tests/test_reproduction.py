@@ -20,13 +20,17 @@ HEADER = "run,group,metric,value,note\n"
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_files_are_read_as_the_operator_reads_them(case):
-    """Only the operator knows which points there can be."""
+    """Only the operator knows which points there can be: the analysis takes other names here."""
     if case["refused"] and not case["runs"]:
         with pytest.raises(RunError) as refused:
             reference.parse("paper.csv", case["text"].encode())
         assert str(refused.value) == "; ".join(case["refused"])
-    elif not case["refused"]:
-        assert [asdict(figure) for figure in reference.parse("paper.csv", case["text"].encode()).figures] == case["figures"]
+        return
+    read = reference.parse("paper.csv", case["text"].encode()).figures
+    if case["refused"]:
+        assert not {figure.run for figure in read} <= set(case["runs"])
+    else:
+        assert [asdict(figure) for figure in read] == case["figures"]
 
 
 def test_the_metrics_are_those_of_the_operator():

@@ -27,6 +27,8 @@ const (
 	maxCell = 300
 	// maxProblems is how many problems of a file are named.
 	maxProblems = 5
+	// leastValue and mostValue of a figure but 0: differences in percent of it stay finite.
+	leastValue, mostValue = 1e-12, 1e15
 )
 
 // Figure is a row of the file.
@@ -58,6 +60,12 @@ var metricNames = []string{
 
 var decimal = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 
+// cell at the beginning of a text, with its quotation marks.
+var cell = regexp.MustCompile(`^(?:"[^"]*(?:""[^"]*)*(?:"|\z)|[^,\n]*)`)
+
+// loneReturn is a carriage return that ends no line of Windows.
+var loneReturn = regexp.MustCompile(`\r[^\n]`)
+
 // Parse reads the text of a file; name is the file's in messages. runs are the names that may stand in column run, nil for any.
 func Parse(name string, text []byte, runs []string) ([]Figure, error) {
 	f := file{name: name, runs: runs, seen: map[[3]string]int{}}
@@ -67,7 +75,11 @@ func Parse(name string, text []byte, runs []string) ([]Figure, error) {
 	case !utf8.Valid(text):
 		return nil, fmt.Errorf("%s is no text in UTF-8: save it as CSV in UTF-8", name)
 	}
-	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if err := malformed(name, string(text)); err != nil {
+		return nil, err
+	}
+	rows := csv.NewReader(bytes.NewReader(text))
 	rows.LazyQuotes, rows.FieldsPerRecord = true, -1
 	for {
 		cells, err := rows.Read()
@@ -90,6 +102,30 @@ func Parse(name string, text []byte, runs []string) ([]Figure, error) {
 		return nil, errors.New(strings.Join(f.problems, "; "))
 	}
 	return f.figures, nil
+}
+
+// malformed refuses what readers of CSV take differently.
+func malformed(name, text string) error {
+	if at := loneReturn.FindStringIndex(text); at != nil {
+		row := 1 + strings.Count(text[:at[0]], "\n")
+		return fmt.Errorf("%s, row %d: a carriage return has no line feed after it: want lines that end as on Linux or Windows", name, row)
+	}
+	row, line := 1, 1
+	for {
+		found := cell.FindString(text)
+		line += strings.Count(found, "\n")
+		text = strings.TrimPrefix(text[len(found):], "\r")
+		switch {
+		case text == "":
+			return nil
+		case text[0] == '\n':
+			line++
+			row = line
+		case text[0] != ',':
+			return fmt.Errorf("%s, row %d: text follows the closing quotation mark of a cell: want two marks for one within the cell", name, row)
+		}
+		text = text[1:]
+	}
 }
 
 // OfConfigMap reads a key of a ConfigMap with these contents; the key may be empty where there is only one.
@@ -224,6 +260,8 @@ func (f *file) value(metric, cell string) float64 {
 		f.refuseCell("value", "%s: want a share between 0 and 100", cell)
 	case value < 0:
 		f.refuseCell("value", "%s: want 0 or more", cell)
+	case value != 0 && (value < leastValue || value > mostValue):
+		f.refuseCell("value", "%s: want 0, or a number from 1e-12 to 1e15", cell)
 	}
 	return value
 }

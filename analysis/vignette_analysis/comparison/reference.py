@@ -15,6 +15,8 @@ from ..data.run import RunError
 
 MAX_BYTES, MAX_ROWS = 32 << 10, 500
 _MAX_CELL, _MAX_PROBLEMS, _MAX_NAMED, _MAX_SHOWN = 300, 5, 10, 60
+# Least and greatest value of a figure but 0: differences in percent of it stay finite.
+_LEAST, _MOST = 1e-12, 1e15
 # Columns of the file, and whether it must have them.
 COLUMNS = {"run": True, "group": False, "metric": True, "value": True, "note": False}
 # Figures of a comparison, named as in its CSV; bytesPerSecond is of a network.
@@ -26,6 +28,9 @@ METRICS = (
     "bytesPerSecond",
 )
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+# A cell with its quotation marks, and a carriage return that ends no line of Windows.
+_CELL = re.compile(r'"[^"]*(?:""[^"]*)*(?:"|\Z)|[^,\n]*')
+_LONE_RETURN = re.compile(r"\r[^\n]")
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,8 @@ def parse(name: str, text: bytes) -> Reference:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RunError(f"{name} is no text in UTF-8: save it as CSV in UTF-8") from None
+    _check_form(decoded, problems)
+    problems.check()
     figures: list[Figure] = []
     header: list[str] | None = None
     try:
@@ -107,6 +114,28 @@ def parse(name: str, text: bytes) -> Reference:
         problems.add(f" has no figures: want a row with {','.join(COLUMNS)}, and a row for each figure")
     problems.check()
     return Reference(name, tuple(figures))
+
+
+def _check_form(text: str, problems: _Problems) -> None:
+    """Find what readers of CSV take differently."""
+    if lone := _LONE_RETURN.search(text):
+        row = 1 + text.count("\n", 0, lone.start())
+        problems.add(f", row {row}: a carriage return has no line feed after it: want lines that end as on Linux or Windows")
+        return
+    row = line = 1
+    at = 0
+    while True:
+        found = _CELL.match(text, at)
+        line += text.count("\n", at, found.end())
+        at = found.end() + (text[found.end() : found.end() + 1] == "\r")
+        if at == len(text):
+            return
+        if text[at] == "\n":
+            row = line = line + 1
+        elif text[at] != ",":
+            problems.add(f", row {row}: text follows the closing quotation mark of a cell: want two marks for one within the cell")
+            return
+        at += 1
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -168,6 +197,8 @@ def _value(row: int, metric: str, cell: str, problems: _Problems) -> float:
         problems.cell(row, "value", f"{cell}: want a share between 0 and 100")
     elif value < 0:
         problems.cell(row, "value", f"{cell}: want 0 or more")
+    elif value and not _LEAST <= value <= _MOST:
+        problems.cell(row, "value", f"{cell}: want 0, or a number from 1e-12 to 1e15")
     return value
 
 
