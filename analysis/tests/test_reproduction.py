@@ -137,6 +137,27 @@ def test_an_unknown_run_or_group_is_refused_with_the_near_ones(told):
     assert third == 'paper.csv, row 4, column group: "wam" is unknown: did you mean wan? want one of wan'
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("delay=45ms,radio,sent,60,", "run-c,radio,sent,61,"),
+        ("run-c,radio,sent,60,", "c,radio,sent,61,"),
+        ("delay=45ms,,sent,60,", "delay=45ms,radio,sent,61,"),
+    ],
+    ids=["a run by its condition and experiment", "a run by its experiment and UID", "a group left empty and named"],
+)
+def test_a_figure_that_is_told_twice_by_other_names_is_refused(told, rows):
+    with pytest.raises(RunError, match=r"^paper.csv, row 3: the same figure as row 2$"):
+        told(*rows)
+
+
+def test_a_figure_of_records_that_is_told_twice_is_shown_once_and_that_is_said(tmp_path):
+    twice = [("", "sent", 60.0), ("radio", "sent", 61.0)]
+    comparison = compare([of_campaign(run(tmp_path, "a", 5), "near", *twice), of_campaign(run(tmp_path, "b", 45), "far")])
+    assert [entry["value"] for entry in comparison.results["reference"]["figures"]] == [60]
+    assert {"what": "reference figures of near", "reason": "sent of radio is there twice: the first is shown"} in comparison.results["gaps"]
+
+
 def test_what_was_not_measured_is_said(told):
     comparison = told("delay=5ms,radio,receiptPercent,99,", "delay=5ms,radio,responseMeanSeconds,1,", "delay=5ms,radio,sent,60,")
     assert comparison.results["reference"]["notMeasured"] == 2
@@ -198,6 +219,30 @@ def test_figures_that_were_changed_between_runs_are_those_of_the_last_one_and_th
     assert {"what": "reference figures of near", "reason": "they were changed between runs: those of the last run are shown"} in comparison.results[
         "gaps"
     ]
+
+
+def test_figures_that_a_campaign_got_after_its_first_runs_stand_beside_all_of_them_and_that_is_said(tmp_path):
+    first = of_campaign(run(tmp_path, "a", 5), "near")
+    plan = json.loads((first / "run.json").read_text())
+    del plan["reference"]
+    (first / "run.json").write_text(json.dumps(plan))
+    comparison = compare([first, of_campaign(run(tmp_path, "b", 5, seed=2), "near", ("radio", "sent", 60.0)), of_campaign(run(tmp_path, "c", 45), "far")])
+    assert [(entry["label"], entry["runs"]) for entry in comparison.results["reference"]["figures"]] == [("link=near", 2)]
+    reasons = [gap["reason"] for gap in comparison.results["gaps"] if gap["what"] == "reference figures of near"]
+    assert reasons == ["1 of 2 runs have none: those of the last run that has some are shown"]
+
+
+def test_figures_of_records_that_this_version_does_not_know_are_named(tmp_path):
+    figures = [("radio", "sent", 60.0), ("radio", "jitterSeconds", 0.1)]
+    comparison = compare([of_campaign(run(tmp_path, "a", 5), "near", *figures), of_campaign(run(tmp_path, "b", 45), "far")])
+    assert [entry["metric"] for entry in comparison.results["reference"]["figures"]] == ["sent"]
+    reason = "this version does not know metric jitterSeconds: its figures are left out"
+    assert {"what": "reference figures of near", "reason": reason} in comparison.results["gaps"]
+
+
+def test_figures_of_networks_have_no_columns_in_the_csv_whose_rows_are_groups(told):
+    header = told("delay=5ms,wan,bytesPerSecond,100,", "delay=5ms,radio,sent,60,").render("csv").splitlines()[0]
+    assert "sentReference" in header and "bytesPerSecond" not in header
 
 
 def test_a_comparison_without_a_reference_says_nothing_of_one(repeats):

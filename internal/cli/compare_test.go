@@ -84,9 +84,13 @@ func TestABadFileOfReferenceFiguresIsRefusedWithoutACluster(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "bad.csv"), []byte("run,metric,value\nlan,meanSecond,3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(folder, "long.csv"), bytes.Repeat([]byte("\n"), 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{
 		"bad.csv":  `bad.csv, row 2, column metric: "meanSecond" is unknown: did you mean meanSeconds?`,
 		"none.csv": "none.csv: there is no such file",
+		"long.csv": "long.csv: it has more than 32768 bytes, which is the limit",
 		"":         ": it cannot be read: want a CSV file",
 	} {
 		for _, command := range [][]string{{"compare", "lan", "satcom"}, {"campaign", "report", "links"}} {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,18 +27,30 @@ func (f *referenceFile) read() error {
 	if f.path == "" {
 		return nil
 	}
-	text, err := os.ReadFile(f.path)
+	text, err := readAtMost(f.path, reference.MaxBytes+1)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--reference %s: there is no such file", f.path)
 	case err != nil:
 		return fmt.Errorf("--reference %s: it cannot be read: want a CSV file", f.path)
+	case len(text) > reference.MaxBytes:
+		return fmt.Errorf("--reference %s: it has more than %d bytes, which is the limit", f.path, reference.MaxBytes)
 	}
 	if _, err := reference.Parse(f.path, text, nil); err != nil {
 		return err
 	}
 	f.text = string(text)
 	return nil
+}
+
+// readAtMost reads so many bytes of a file, which may be large or have no end.
+func readAtMost(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
 }
 
 // with adds the file to how runs are compared.

@@ -414,7 +414,8 @@ class _References:
     """Columns of reference figures: for each metric that has one its value, the difference, and whether the interval covers it."""
 
     def __init__(self, results: dict):
-        figures = _references(results)
+        # A row is of a group, and bytesPerSecond is of a network.
+        figures = [entry for entry in _references(results) if entry["metric"] != "bytesPerSecond"]
         self._metrics = list(dict.fromkeys(entry["metric"] for entry in figures))
         self._figures = {(entry["group"], entry["label"], entry["metric"]): entry for entry in figures}
         self.columns = [f"{metric}{what}" for metric in self._metrics for what in ("Reference", "Difference", "Covered")]

@@ -51,37 +51,44 @@ def given(reference: Reference, of: Subjects, results: dict, gaps: Gaps) -> dict
             problems.append(f"{reference.name}, row {figure.row}, column run: {unknown(figure.run, list(names))}")
         elif figure.group and figure.group not in (known := _groups(figure.metric, results)):
             problems.append(f"{reference.name}, row {figure.row}, column group: {unknown(figure.group, known)}")
+    _check(problems)
+    return _beside([(reference.name, figure, names[figure.run]) for figure in reference.figures], of, results, gaps)
+
+
+def _check(problems: list[str]) -> None:
     if problems:
         more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise RunError("; ".join(problems[:5]) + more)
-    return _beside([(reference.name, figure, names[figure.run]) for figure in reference.figures], of, results, gaps)
 
 
 def planned(of: Subjects, results: dict, gaps: Gaps) -> dict | None:
     """Put the figures beside one's own that the runs' campaigns have; None where they have none."""
     points: dict[tuple[str, str], list[int]] = {}
     for i, run in enumerate(of.runs):
-        place = run.plan.get("campaign") or {}
-        if place and run.plan.get("reference"):
+        if place := run.plan.get("campaign"):
             points.setdefault((place["uid"], place["point"]), []).append(i)
     found = []
     for (_, point), places in points.items():
-        newest = max(places, key=lambda i: of.runs[i].results.get("startTime") or "")
+        # A campaign may get its figures, or others, after its first runs.
+        having = [i for i in places if of.runs[i].plan.get("reference")]
+        if not having:
+            continue
+        newest = max(having, key=lambda i: of.runs[i].results.get("startTime") or "")
         reference = _of_plan(of.runs[newest], point)
-        if any(_of_plan(of.runs[i], point) != reference for i in places):
+        if any(_of_plan(of.runs[i], point) != reference for i in having):
             gaps.add(f"reference figures of {point}", "they were changed between runs: those of the last run are shown")
-        found += [(reference.name, figure, frozenset(places)) for figure in reference.figures]
+        if lacking := len(places) - len(having):
+            gaps.add(f"reference figures of {point}", f"{lacking} of {len(places)} runs have none: those of the last run that has some are shown")
+        for metric in sorted({figure.metric for figure in reference.figures} - set(METRICS)):
+            gaps.add(f"reference figures of {point}", f"this version does not know metric {metric}: its figures are left out")
+        found += [(reference.name, figure, frozenset(places)) for figure in reference.figures if figure.metric in METRICS]
     return _beside(found, of, results, gaps) if found else None
 
 
 def _of_plan(run: Loaded, point: str) -> Reference:
     """The figures in a run's record. Runs' records are the operator's, which has checked them."""
-    told = run.plan.get("reference") or {"name": "", "figures": []}
-    rows = (
-        Figure(0, point, str(f.get("group") or ""), str(f["metric"]), float(f["value"]), str(f.get("note") or ""))
-        for f in told["figures"]
-        if f["metric"] in METRICS
-    )
+    told = run.plan["reference"]
+    rows = (Figure(0, point, str(f.get("group") or ""), str(f["metric"]), float(f["value"]), str(f.get("note") or "")) for f in told["figures"])
     return Reference(str(told["name"]), tuple(rows))
 
 
@@ -122,12 +129,12 @@ def _subjects(places: frozenset[int], of: Subjects) -> list[_Subject]:
 
 
 def _beside(rows: Iterable[tuple[str, Figure, frozenset[int]]], of: Subjects, results: dict, gaps: Gaps) -> dict:
-    figures, pooled = [], set()
-    for source, figure, places in rows:
-        subjects = _subjects(places, of)
-        if not subjects:
+    figures: list[dict] = []
+    pooled: set[str] = set()
+    for figure, entries in _once([(figure, _entries(source, figure, places, of, results)) for source, figure, places in rows], gaps):
+        if not entries:
             pooled.add(figure.run)
-        figures += [_compared(source, figure, subject, results) for subject in subjects]
+        figures += entries
     for name in sorted(pooled):
         gaps.add(f"reference figures of {name}", "its runs are compared together with others, by another field: they stand beside nothing")
     for entry in figures:
@@ -137,6 +144,30 @@ def _beside(rows: Iterable[tuple[str, Figure, frozenset[int]]], of: Subjects, re
     measured = sum(entry["measured"] is not None for entry in figures)
     counts |= {"withoutInterval": measured - sum(counts.values()), "notMeasured": len(figures) - measured}
     return counts | {"figures": figures}
+
+
+def _entries(source: str, figure: Figure, places: frozenset[int], of: Subjects, results: dict) -> list[dict]:
+    return [_compared(source, figure, subject, results) for subject in _subjects(places, of)]
+
+
+def _once(found: list[tuple[Figure, list[dict]]], gaps: Gaps) -> list[tuple[Figure, list[dict]]]:
+    """Each figure once, though a run or group has several names. Raises RunError for rows of a file; of records the first is taken."""
+    first: dict[tuple[str, str, str], Figure] = {}
+    problems, kept = [], []
+    for figure, entries in found:
+        new = []
+        for entry in entries:
+            other = first.setdefault((entry["label"], entry["group"], entry["metric"]), figure)
+            if other is figure:
+                new.append(entry)
+            elif figure.row:
+                problems.append(f"{entry['source']}, row {figure.row}: the same figure as row {other.row}")
+            else:
+                gaps.add(f"reference figures of {figure.run}", f"{entry['metric']} of {entry['group']} is there twice: the first is shown")
+        if new or not entries:
+            kept.append((figure, new))
+    _check(list(dict.fromkeys(problems)))
+    return kept
 
 
 def _of_group(group: str) -> str:
