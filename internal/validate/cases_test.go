@@ -100,6 +100,7 @@ var refusals = []refusal{
 	{"an mgen app from nowhere", []string{"    mosquitto: {}", "    mgen: {}"}, "spec.apps[0].mgen", "either script or configMap"},
 	{"an mgen app that is a broker too", []string{"    mosquitto: {}", "    mosquitto: {}\n    mgen: {script: x}"}, "spec.apps[0]", "one kind only"},
 	{"an mgen app of several instances", []string{"    mosquitto: {}", "    instances: 2\n    mgen: {script: x}"}, "spec.apps[0].instances", "one instance on a node"},
+	{"a push that waits for a connection", []string{"    mosquitto: {}", "    messaging: {transport: coap, push: {to: all, period: 10s, phase: connected}}"}, "spec.apps[0].messaging.push.phase", `supported values: "random", "spread", "aligned"`},
 	{"a script by HTTP", []string{"    mosquitto: {}", "    script: {protocol: http, messages: [{at: 5s, from: hq, to: mast}]}"}, "spec.apps[0].script.protocol", "http, coap and soap are transports of a messaging app"},
 	{"a script without messages", []string{"    mosquitto: {}", "    script: {protocol: mqtt-udp}"}, "spec.apps[0].script", "either messages or configMap"},
 	{"a script without its broker", []string{"    mosquitto: {}", "    script: {protocol: mqtt, messages: [{at: 5s, from: hq, to: mast}]}"}, "spec.apps[0].script.to", "needs to, its broker"},

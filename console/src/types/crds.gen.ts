@@ -326,7 +326,7 @@ export interface components {
                                      * @description phase of the first message within the period.
                                      * @enum {string}
                                      */
-                                    phase?: "random" | "spread" | "aligned" | "connected";
+                                    phase?: "random" | "spread" | "aligned";
                                     /** @description to is the node or group that each message goes to, or all. */
                                     to: string;
                                 };
@@ -1792,7 +1792,7 @@ export interface components {
                              * @description phase of the first message within the period.
                              * @enum {string}
                              */
-                            phase?: "random" | "spread" | "aligned" | "connected";
+                            phase?: "random" | "spread" | "aligned";
                             /** @description to is the node or group that each message goes to, or all. */
                             to: string;
                         };

@@ -118,8 +118,13 @@ type Push struct {
 	// phase of the first message within the period.
 	// +kubebuilder:default=random
 	// +optional
-	Phase Phase `json:"phase,omitempty"`
+	Phase PushPhase `json:"phase,omitempty"`
 }
+
+// PushPhase places the first message of a push within its period. An app that pushes has no broker to connect to.
+//
+// +kubebuilder:validation:Enum=random;spread;aligned
+type PushPhase string
 
 // HTTPSettings configure HTTP/1.1.
 type HTTPSettings struct {

@@ -159,7 +159,7 @@ func push(site apps.Site) *messagingconfig.Push {
 	p := site.App.Messaging.Push
 	made := &messagingconfig.Push{
 		To: p.To, PeriodSeconds: p.Period.Std().Seconds(), Payload: PayloadOf(p),
-		FirstAfterSeconds: p.Lead.Std().Seconds() + apps.Phase(site, p.Phase, p.Period.Std().Seconds(), 0),
+		FirstAfterSeconds: p.Lead.Std().Seconds() + apps.Phase(site, v1alpha1.Phase(p.Phase), p.Period.Std().Seconds(), 0),
 	}
 	return made
 }
