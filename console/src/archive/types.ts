@@ -7,6 +7,7 @@ export type Action = Schemas["Action"];
 export type AgentState = Schemas["AgentState"];
 export type ArchivedEvent = Schemas["KubernetesEvent"];
 export type Bounds = Schemas["Bounds"];
+export type BurstResult = Schemas["BurstResult"];
 export type CampaignOfRun = Schemas["PlannedCampaign"];
 export type Confidence = Schemas["Confidence"];
 export type Counters = Schemas["Counters"];

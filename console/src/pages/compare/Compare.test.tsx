@@ -71,9 +71,7 @@ test("a chosen file of reference figures goes with the comparison and its downlo
   await screen.findByRole("table", { name: "Runs side by side" });
   expect(screen.queryByRole("table", { name: "Reference figures" })).toBeNull();
   const user = userEvent.setup();
-  const input = document.querySelector<HTMLInputElement>("input[type=file]");
-  if (!input) throw new Error("there is nowhere to choose a file");
-  await user.upload(input, new File(["run,metric,value\n"], "paper.csv", { type: "text/csv" }));
+  await user.upload(fileInput(), paper);
   await waitFor(() => {
     expect(asked.some((path) => path.includes("reference=run%2Cmetric%2Cvalue%0A&referenceName=paper.csv"))).toBe(true);
   });
@@ -82,13 +80,66 @@ test("a chosen file of reference figures goes with the comparison and its downlo
   expect((await screen.findByRole("link", { name: "CSV" })).getAttribute("href")).not.toContain("reference");
 });
 
+function fileInput(): HTMLInputElement {
+  const input = document.querySelector<HTMLInputElement>("input[type=file]");
+  if (!input) throw new Error("there is nowhere to choose a file");
+  return input;
+}
+
+const paper = new File(["run,metric,value\n"], "paper.csv", { type: "text/csv" });
+
+test("a file of reference figures that was left out can be chosen again", async () => {
+  answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Runs side by side" });
+  const user = userEvent.setup();
+  await user.upload(fileInput(), paper);
+  await user.click(await screen.findByLabelText("Leave out paper.csv"));
+  expect(fileInput().files).toHaveLength(0); // a browser reports no change of a file that is there already
+  await user.upload(fileInput(), paper);
+  expect(await screen.findByLabelText("Leave out paper.csv")).toBeTruthy();
+});
+
+test("a file of reference figures that is no text in UTF-8 is refused", async () => {
+  const asked = answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Runs side by side" });
+  await userEvent.setup().upload(fileInput(), new File([new Uint8Array([0x63, 0x61, 0x66, 0xe9])], "paper.csv", { type: "text/csv" }));
+  expect(await screen.findByText("paper.csv is no text in UTF-8: save it as CSV in UTF-8.")).toBeTruthy();
+  expect(asked.some((path) => path.includes("reference"))).toBe(false);
+});
+
+test("a refusal goes with the file that was there before", async () => {
+  answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Runs side by side" });
+  const user = userEvent.setup();
+  await user.upload(fileInput(), paper);
+  await screen.findByLabelText("Leave out paper.csv");
+  await user.upload(fileInput(), new File(["x".repeat(40_000)], "long.csv", { type: "text/csv" }));
+  expect(await screen.findByText("long.csv has 40000 bytes: want 32768 at most.")).toBeTruthy();
+  await user.click(screen.getByLabelText("Leave out paper.csv"));
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a file of reference figures goes when one of its runs is chosen no longer", async () => {
+  answer({ "/compare": comparison, "/runs": summaries, "/session": { namespace: "e5" } });
+  const router = openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Runs side by side" });
+  const user = userEvent.setup();
+  await user.upload(fileInput(), paper);
+  await screen.findByLabelText("Leave out paper.csv");
+  await router.navigate({ to: `/compare?run=e5/${one.uid}&run=e5/other` });
+  await waitFor(() => {
+    expect(screen.queryByLabelText("Leave out paper.csv")).toBeNull();
+  });
+});
+
 test("a file of reference figures that is too large is refused", async () => {
   const asked = answer({ "/compare": comparison, "/runs": summaries });
   openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
   await screen.findByRole("table", { name: "Runs side by side" });
-  const input = document.querySelector<HTMLInputElement>("input[type=file]");
-  if (!input) throw new Error("there is nowhere to choose a file");
-  await userEvent.setup().upload(input, new File(["x".repeat(40_000)], "paper.csv", { type: "text/csv" }));
+  await userEvent.setup().upload(fileInput(), new File(["x".repeat(40_000)], "paper.csv", { type: "text/csv" }));
   expect(await screen.findByText("paper.csv has 40000 bytes: want 32768 at most.")).toBeTruthy();
   expect(asked.some((path) => path.includes("reference"))).toBe(false);
 });

@@ -1,7 +1,7 @@
 import { Alert, Anchor, Group, Loader, Select, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { comparisonPath, comparisonQuery, mostCompared, runNamesOf, type Asked, type Comparison, type ReferenceFile } from "../../archive/comparison";
+import { comparisonPath, comparisonQuery, mostCompared, runNamesOf, type Asked, type Comparison, type ReferenceFile, type RunName } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
 import { Trouble } from "../../components/Trouble";
 import { BesideReference } from "./BesideReference";
@@ -16,7 +16,9 @@ export function Compare() {
   const [choice, choose, choices] = useChoices();
   const runs = runNamesOf(choices("run"));
   const by = choice("by");
-  const [reference, setReference] = useState<ReferenceFile>();
+  const [chosen, setChosen] = useState<{ file: ReferenceFile; runs: RunName[] }>();
+  // Figures of a run that is chosen no longer would be refused.
+  const reference = chosen?.runs.every((run) => runs.some(({ uid }) => uid === run.uid)) ? chosen.file : undefined;
   const asked = { runs, by, reference };
   const { data, error, isFetching } = useQuery(comparisonQuery(asked));
   return (
@@ -31,7 +33,12 @@ export function Compare() {
           choose({ run: chosen.map(({ namespace, uid }) => `${namespace}/${uid}`), by: undefined });
         }}
       />
-      <ReferencePicker file={reference} onChange={setReference} />
+      <ReferencePicker
+        file={reference}
+        onChange={(file) => {
+          setChosen(file && { file, runs });
+        }}
+      />
       {runs.length < 2 && <Text>Choose at least two runs.</Text>}
       {runs.length > mostCompared && <Alert color="orange" title="Too many runs">{`A comparison has at most ${mostCompared} runs; these are ${runs.length}.`}</Alert>}
       {runs.length >= 2 && <Trouble error={error} title="These runs could not be compared" />}

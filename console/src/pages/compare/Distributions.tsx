@@ -131,7 +131,7 @@ const columns: Column<SideRow>[] = [
   { id: "max", head: "Greatest", numeric: true, value: ({ delaySeconds }) => delaySeconds?.max, show: ({ delaySeconds }) => duration(delaySeconds?.max) },
 ];
 
-const referenceColumn: Column<SideRow> = { id: "reference", head: "Reference", value: ({ references }) => references.map(referenceText).join("; ") };
+const referenceColumn: Column<SideRow> = { id: "reference", head: "Reference", value: ({ label, references }) => references.map((figure) => referenceText(figure, label)).join("; ") };
 
 const requestColumns: Column<SideRow>[] = [
   { id: "receipts", head: "Receipts", numeric: true, value: ({ requests }) => requests?.receiptPercent, show: ({ requests }) => percent(requests?.receiptPercent) },

@@ -30,7 +30,15 @@ test("reference figures have the unit of their metric, and say whether the inter
     ["2 %", "–", "–", "–", "not measured"],
     ["0", "3", "+3", "–", "no interval"],
   ]);
-  expect(referenceText(median)).toBe("medianSeconds 2.00 s: not covered");
+});
+
+test("a reference figure of a condition has no verdict in the row of one of its runs", () => {
+  expect(referenceText(median, "way=coap")).toBe("medianSeconds 2.00 s: not covered");
+  expect(referenceText(median, "way=coap #1")).toBe("medianSeconds 2.00 s");
+});
+
+test("a figure of a network is not one of the group that has the same name", () => {
+  expect(referencesOf([{ ...median, metric: "bytesPerSecond" }, median], "radio", ["way=coap"])).toEqual([median]);
 });
 
 test("a sentence says how close the figures are", () => {

@@ -30,14 +30,15 @@ export function coveredText({ measured, covered, withinLateness }: ReferenceFigu
   return withinLateness ? `${text} (within lateness)` : text;
 }
 
-/** referenceText writes a reference figure for a cell beside others. */
-export function referenceText(figure: ReferenceFigure): string {
-  return `${figure.metric} ${valueText(figure.metric, figure.value)}: ${coveredText(figure)}`;
+/** referenceText writes a reference figure for the row of a run or condition. Only that which it stands beside is covered or not. */
+export function referenceText(figure: ReferenceFigure, row: string): string {
+  const text = `${figure.metric} ${valueText(figure.metric, figure.value)}`;
+  return figure.label === row ? `${text}: ${coveredText(figure)}` : text;
 }
 
-/** referencesOf a group's run or condition, by its labels. */
+/** referencesOf a group's run or condition, by its labels. Figures of networks are of no group, though one may have its name. */
 export function referencesOf(figures: readonly ReferenceFigure[], group: string, labels: readonly string[]): ReferenceFigure[] {
-  return figures.filter((figure) => figure.group === group && labels.includes(figure.label));
+  return figures.filter((figure) => figure.metric !== "bytesPerSecond" && figure.group === group && labels.includes(figure.label));
 }
 
 const delayNames: Record<string, string> = { minSeconds: "least", p25Seconds: "p25", medianSeconds: "median", meanSeconds: "mean", p75Seconds: "p75", p95Seconds: "p95", maxSeconds: "greatest" };

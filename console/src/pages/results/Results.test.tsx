@@ -1,4 +1,4 @@
-import { cleanup, screen } from "@testing-library/react";
+import { cleanup, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test, vi } from "vitest";
@@ -45,6 +45,24 @@ test("the map of a run begins at T0 and has a slider up to its end", async () =>
   expect([slider.getAttribute("aria-valuenow"), slider.getAttribute("aria-valuemax")]).toEqual(["0", "120"]);
   expect(screen.getByText(/\(T0\+0s\)/)).toBeTruthy();
   expect(screen.queryByRole("button", { name: "Go live" })).toBeNull();
+});
+
+test("bursts have a table of times by protocols, and say how many messages came where some are missing", async () => {
+  const burst = { publisherProtocol: "mqtt", subscriberProtocol: "amqp", bursts: 1, messages: 1000, received: 1000, connectedSeconds: 0.2, seconds: 1.5 };
+  const bursts = [burst, { ...burst, subscriberProtocol: "stomp", received: 998, seconds: null }, { ...burst, publisherProtocol: "amqp", seconds: 0.25 }];
+  open({ [uid]: { ...state, results: { ...state.results, bursts } } }, "?part=bursts");
+  const table = await screen.findByRole("table", { name: "Times of bursts by protocols" });
+  expect(within(table).getAllByRole("row").map((row) => [...row.children].map((cell) => cell.textContent.trim()))).toEqual([
+    [expect.stringContaining("From"), expect.stringContaining("To amqp"), expect.stringContaining("To stomp")],
+    ["amqp", "250 ms", "–"],
+    ["mqtt", "1.50 s", "998 of 1000"],
+  ]);
+});
+
+test("a run whose publishers wait for no connection has no part for bursts", async () => {
+  open({ [uid]: state });
+  await screen.findByRole("tab", { name: "Volume" });
+  expect(screen.queryByRole("tab", { name: "Bursts" })).toBeNull();
 });
 
 test("a run without results says why, and its files can be read", async () => {
