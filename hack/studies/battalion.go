@@ -26,17 +26,17 @@ type part struct {
 }
 
 func (b battalion) path() string {
-	return choose(b.form, "battalion/short/bft-49.yaml", "battalion/bft-243.yaml")
+	return choose(b.Short, "battalion/short/bft-49.yaml", "battalion/bft-243.yaml")
 }
 
 // Name returns the experiment's name.
-func (b battalion) Name() string { return choose(b.form, "battalion-49-short", "battalion-243") }
+func (b battalion) Name() string { return choose(b.Short, "battalion-49-short", "battalion-243") }
 
 // Movement returns the scenario's name.
 func (b battalion) Movement() string { return "anglova-like-battalion" + b.suffix() }
 
 // Lasts returns the scenario's duration.
-func (b battalion) Lasts() string { return choose(b.form, "5m", "20m") }
+func (b battalion) Lasts() string { return choose(b.Short, "5m", "20m") }
 
 // Units returns the order of battle as written in the file.
 func (b battalion) Units() (all []string) {
@@ -174,7 +174,7 @@ func (b battalion) Nodes() (all []string) {
 }
 
 // Stop returns when publishers stop, in seconds after T0.
-func (b battalion) Stop() int { return choose(b.form, 160, 970) }
+func (b battalion) Stop() int { return choose(b.Short, 160, 970) }
 
 // Duration returns the duration in seconds.
 func (b battalion) Duration() int { return b.Stop() + 25 }

@@ -20,7 +20,7 @@ func TestTheBattalionsNodesAreOnTheNetworksOfItsOrderOfBattle(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}
-		if want := choose(f, 49, 243); len(expanded.Nodes) != want {
+		if want := choose(f.Short, 49, 243); len(expanded.Nodes) != want {
 			t.Errorf("%d nodes; want %d", len(expanded.Nodes), want)
 		}
 		for _, node := range expanded.Nodes {

@@ -22,8 +22,8 @@ type campaign struct {
 	Files string
 	// run returns the file of a point by its levels; nil where points have none.
 	run func(levels map[string]string) string
-	// further scenarios are those of these runs.
-	further []string
+	// otherScenarios are those of these runs, which the file has beside the template's.
+	otherScenarios []string
 }
 
 type axis struct {
@@ -62,7 +62,7 @@ func (c campaign) Spec() string {
 
 // Scenarios returns the scenarios beside the campaign, each once.
 func (c campaign) Scenarios() (all []string) {
-	for _, path := range append([]string{c.template}, c.further...) {
+	for _, path := range append([]string{c.template}, c.otherScenarios...) {
 		if before, _, found := strings.Cut(runs()[path], "---\n"); found && !slices.Contains(all, before) {
 			all = append(all, before)
 		}
@@ -113,12 +113,12 @@ func e4Campaign(setting int, f form) campaign {
 			set("apps[units-hub].publisher.period", "10s")))
 	}
 	return campaign{Study: "e4", Name: fmt.Sprintf("e4-s%d%s", setting, f.suffix()), file: fmt.Sprintf("setting%d%s", setting, f.suffix()), template: first.path(),
-		Title:  fmt.Sprintf("E4, setting %d%s: ways of messaging, data links and periods.", setting, choose(f, ", short forms that need no image from elsewhere", "")),
+		Title:  fmt.Sprintf("E4, setting %d%s: ways of messaging, data links and periods.", setting, choose(f.Short, ", short forms that need no image from elsewhere", "")),
 		Axes:   []axis{{"broker", brokers}, links, {"period", []level{{Name: "2s"}, {"10s", []string{set("apps[units].publisher.period", "10s")}}}}},
-		Points: 6 * len(brokers), Files: fmt.Sprintf("setting%d-BROKER-LINK-PERIOD.yaml%s", setting, choose(f, " in short", "")),
+		Points: 6 * len(brokers), Files: fmt.Sprintf("setting%d-BROKER-LINK-PERIOD.yaml%s", setting, choose(f.Short, " in short", "")),
 		Exclude: []string{"{broker: mosquitto, period: 10s}      # these are included below"}, Include: include,
 		run: func(levels map[string]string) string {
-			return of(levels["broker"], levels["link"], choose(form{levels["period"] == "2s"}, 2, 10)).path()
+			return of(levels["broker"], levels["link"], choose(levels["period"] == "2s", 2, 10)).path()
 		}}
 }
 
@@ -174,19 +174,21 @@ func e2Campaign(broker string) campaign {
 	}
 	qos1 := []string{set("apps[bft].publisher.qos", "1")}
 	modified := []string{set("scenario.ref", "anglova-like-modified"), set("networks[radio].tdma.phy.transmitPower", "37dBm")}
-	name := choose(form{broker == "vernemq"}, "e2", "e2-"+broker)
+	name := choose(broker == "vernemq", "e2", "e2-"+broker)
 	return campaign{Study: "e2", Name: name, file: "with-" + broker, template: of("mqttsn-"+broker, 0, false).path(), Title: "E2: WS-Notification, MQTT and MQTT-SN over two terrains.",
-		further: []string{of("wsn", 0, true).path()}, Points: 8, Files: "MESSAGING-QOS-TERRAIN.yaml",
+		otherScenarios: []string{of("wsn", 0, true).path()}, Points: 8, Files: "MESSAGING-QOS-TERRAIN.yaml",
 		Axes:    []axis{e2Messaging(broker), {"qos", []level{{Name: "qos0"}, {"qos1", qos1}}}, {"terrain", []level{{Name: "anglova"}, {"modified", modified}}}},
 		Exclude: []string{"{messaging: wsn, qos: qos1}", "{terrain: anglova, qos: qos1}"},
 		run: func(levels map[string]string) string {
-			return of(levels["messaging"], choose(form{levels["qos"] == "qos1"}, 1, 0), levels["terrain"] == "modified").path()
+			return of(levels["messaging"], choose(levels["qos"] == "qos1", 1, 0), levels["terrain"] == "modified").path()
 		}}
 }
 
 // e2ShortCampaign has the short forms that need no external image.
 func e2ShortCampaign() campaign {
-	of := func(key string) string { return company{form: form{true}, messaging: messagingOf(key), terrain: terrain{true}, Study: "e2"}.path() }
+	of := func(key string) string {
+		return company{form: form{true}, messaging: messagingOf(key), terrain: terrain{true}, Study: "e2"}.path()
+	}
 	return campaign{Study: "e2", Name: "e2-short", file: "short", template: of("mqttsn-mosquitto"), Title: "E2, short forms that need no image from elsewhere.",
 		Axes: []axis{e2Messaging("mosquitto")}, Points: 3, Files: "MESSAGING-qos0-modified.yaml in short", run: func(levels map[string]string) string { return of(levels["messaging"]) }}
 }
@@ -194,8 +196,8 @@ func e2ShortCampaign() campaign {
 func e1Campaign(f form) campaign {
 	of := func(key string) string { return company{form: f, messaging: messagingOf(key), Study: "e1"}.path() }
 	wsn := level{"wsn", []string{set("apps[broker]", "{wsnBroker: {}}"), set("apps[picture].subscriber.protocol", "ws-notification"), set("apps[bft].publisher.protocol", "ws-notification")}}
-	return campaign{Study: "e1", Name: "e1" + f.suffix(), file: choose(f, "short", "all"), template: of("mosquitto"), Title: "E1: MQTT and WS-Notification" + choose(f, ", short forms.", "."),
-		Axes: []axis{{"messaging", []level{{Name: "mosquitto"}, wsn}}}, Points: 2, Files: "MESSAGING.yaml" + choose(f, " in short", ""),
+	return campaign{Study: "e1", Name: "e1" + f.suffix(), file: choose(f.Short, "short", "all"), template: of("mosquitto"), Title: "E1: MQTT and WS-Notification" + choose(f.Short, ", short forms.", "."),
+		Axes: []axis{{"messaging", []level{{Name: "mosquitto"}, wsn}}}, Points: 2, Files: "MESSAGING.yaml" + choose(f.Short, " in short", ""),
 		run: func(levels map[string]string) string { return of(levels["messaging"]) }}
 }
 
@@ -210,15 +212,15 @@ var e8Payloads = []struct {
 
 // e8Campaign is all of E8, or all short forms.
 func e8Campaign(f form) campaign {
-	payloads := choose(f, e8Payloads[:2], e8Payloads)
+	payloads := choose(f.Short, e8Payloads[:2], e8Payloads)
 	of := func(network link, key string, image, often bool) pair {
 		all := pairings()
 		return pair{f, network, all[slices.IndexFunc(all, func(p pairing) bool { return p.key == key })], image, often}
 	}
-	first := link(choose(f, "tactical-broadband", "low-band-5g"))
-	c := campaign{Study: "e8", Name: "e8" + f.suffix(), file: choose(f, "short", "all"), template: of(first, "mqttsn-standard-qos0", false, false).path(),
-		Title:  "E8: ways of messaging and payloads" + choose(f, " over tactical broadband, short forms.", " over six networks, in two loads."),
-		Points: choose(f, 14, 168), Files: choose(f, "MESSAGING-PAYLOAD.yaml in short", "NETWORK/MESSAGING-PAYLOAD.yaml; of the greater load there are only those of cnr-1")}
+	first := link(choose(f.Short, "tactical-broadband", "low-band-5g"))
+	c := campaign{Study: "e8", Name: "e8" + f.suffix(), file: choose(f.Short, "short", "all"), template: of(first, "mqttsn-standard-qos0", false, false).path(),
+		Title:  "E8: ways of messaging and payloads" + choose(f.Short, " over tactical broadband, short forms.", " over six networks, in two loads."),
+		Points: choose(f.Short, 14, 168), Files: choose(f.Short, "MESSAGING-PAYLOAD.yaml in short", "NETWORK/MESSAGING-PAYLOAD.yaml; of the greater load there are only those of cnr-1")}
 	networks, ways, loads := axis{Name: "network"}, axis{Name: "messaging"}, axis{Name: "payload"}
 	for _, n := range e8Networks {
 		settings := []string{set("networks[link].waveform", n.link)}
@@ -245,7 +247,7 @@ func e8Campaign(f form) campaign {
 	}
 	c.run = func(levels map[string]string) string {
 		at := slices.IndexFunc(e8Networks, func(n struct{ level, link string }) bool { return n.level == levels["network"] })
-		return of(choose(form{at < 0}, first, link(e8Networks[max(at, 0)].link)), levels["messaging"], strings.HasPrefix(levels["payload"], "image"), strings.HasSuffix(levels["payload"], "-often")).path()
+		return of(choose(at < 0, first, link(e8Networks[max(at, 0)].link)), levels["messaging"], strings.HasPrefix(levels["payload"], "image"), strings.HasSuffix(levels["payload"], "-often")).path()
 	}
 	return c
 }
@@ -313,8 +315,8 @@ func e6Campaign(f form, what string) campaign {
 		among.Levels = append(among.Levels, level{strings.TrimPrefix(e.key, what+"-"), e6Settings(of(ways[0]), of(e))})
 	}
 	return campaign{Study: "e6", Name: "e6-" + what + f.suffix(), file: what + f.suffix(), template: of(ways[0]).path(),
-		Title: "E6: " + choose(form{what == "bft"}, "ways to exchange positions", "ways to exchange messages") + choose(f, ", short forms.", "."),
-		Axes:  []axis{among}, Points: len(ways), Files: what + "-EXCHANGE.yaml" + choose(f, " in short", ""),
+		Title: "E6: " + choose(what == "bft", "ways to exchange positions", "ways to exchange messages") + choose(f.Short, ", short forms.", "."),
+		Axes:  []axis{among}, Points: len(ways), Files: what + "-EXCHANGE.yaml" + choose(f.Short, " in short", ""),
 		run: func(levels map[string]string) string {
 			return of(ways[slices.IndexFunc(ways, func(e exchange) bool { return e.key == what+"-"+levels["exchange"] })]).path()
 		}}
@@ -322,7 +324,7 @@ func e6Campaign(f form, what string) campaign {
 
 // e6Settings returns the settings that change the template's messaging services into those of another exchange.
 func e6Settings(template, p platoons) (settings []string) {
-	services := choose(form{p.Payload == ""}, []string{"chat"}, []string{"bft-a", "bft-b", "bft-lead"})
+	services := choose(p.Payload == "", []string{"chat"}, []string{"bft-a", "bft-b", "bft-lead"})
 	for _, service := range services {
 		field := func(name, was, is string) {
 			switch path := "apps[" + service + "].messaging." + name; {
@@ -350,15 +352,15 @@ func e6Settings(template, p platoons) (settings []string) {
 
 // e5Campaign is all of E5, or all short forms. The template has all apps, for the ways without them to take out.
 func e5Campaign(f form) campaign {
-	networks, ways := choose(f, []link{"wifi-1"}, serviceNetworks), proxiedWays()
+	networks, ways := choose(f.Short, []link{"wifi-1"}, serviceNetworks), proxiedWays()
 	of := func(network link, way proxied, rest, cut bool) service { return service{f, network, way, rest, cut} }
 	wayOf := func(key string) proxied {
 		return ways[slices.IndexFunc(ways, func(w proxied) bool { return w.key == key })]
 	}
 	first, rest := of(networks[0], wayOf("amqp"), false, false), of(networks[0], wayOf("amqp"), true, false)
-	c := campaign{Study: "e5", Name: "e5" + f.suffix(), file: choose(f, "short", "all"), template: first.path(),
-		Title:  "E5: two services, with and without proxies" + choose(f, " over WiFi 1, short forms.", ", over six networks, whole and cut."),
-		Points: 4 * len(ways) * len(networks), Files: choose(f, "SERVICE-WAY.yaml in short", "NETWORK/SERVICE-WAY.yaml; of networks but "+string(networks[0])+" there are none")}
+	c := campaign{Study: "e5", Name: "e5" + f.suffix(), file: choose(f.Short, "short", "all"), template: first.path(),
+		Title:  "E5: two services, with and without proxies" + choose(f.Short, " over WiFi 1, short forms.", ", over six networks, whole and cut."),
+		Points: 4 * len(ways) * len(networks), Files: choose(f.Short, "SERVICE-WAY.yaml in short", "NETWORK/SERVICE-WAY.yaml; of networks but "+string(networks[0])+" there are none")}
 	way, network := axis{Name: "way"}, axis{Name: "network"}
 	for _, w := range ways {
 		way.Levels = append(way.Levels, level{w.key, e5Way(of(first.link, w, false, false))})
@@ -375,7 +377,7 @@ func e5Campaign(f form) campaign {
 		c.Axes = append([]axis{network}, c.Axes...)
 	}
 	c.run = func(levels map[string]string) string {
-		return of(choose(f, first.link, link(levels["network"])), wayOf(levels["way"]), levels["service"] == "rest", levels["link"] == "cut").path()
+		return of(choose(f.Short, first.link, link(levels["network"])), wayOf(levels["way"]), levels["service"] == "rest", levels["link"] == "cut").path()
 	}
 	return c
 }

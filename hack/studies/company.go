@@ -15,7 +15,7 @@ type messaging struct {
 
 // SubscribeTo is where the subscriber connects.
 func (m messaging) SubscribeTo() string {
-	return choose(form{m.Subscribe == "mqtt-sn"}, "gateway", "broker")
+	return choose(m.Subscribe == "mqtt-sn", "gateway", "broker")
 }
 
 var companyMessaging = []messaging{
@@ -70,7 +70,7 @@ func (c company) key() string {
 	if c.Study == "e1" {
 		return c.messaging.key
 	}
-	return fmt.Sprintf("%s-qos%d-%s", c.messaging.key, c.QoS, choose(form{c.Modified}, "modified", "anglova"))
+	return fmt.Sprintf("%s-qos%d-%s", c.messaging.key, c.QoS, choose(c.Modified, "modified", "anglova"))
 }
 
 func (c company) path() string {
@@ -93,7 +93,7 @@ func (c company) Title() string {
 	if c.Study == "e1" {
 		return "E1: 24 vehicles, wideband RF pipe, OLSRv1, the synthetic stand-in for Anglova"
 	}
-	return "E2: 24 vehicles, Swiss wideband TDMA, OLSRv2, the synthetic stand-in for " + choose(form{c.Modified}, "the modified Anglova", "Anglova")
+	return "E2: 24 vehicles, Swiss wideband TDMA, OLSRv2, the synthetic stand-in for " + choose(c.Modified, "the modified Anglova", "Anglova")
 }
 
 // Span returns the used part of the movement in a full form, unless it uses all.
@@ -105,19 +105,19 @@ func (c company) Span() string {
 }
 
 // Payload returns the form of NFFI.
-func (c company) Payload() string { return choose(form{c.Study == "e1"}, "nffi-long", "nffi") }
+func (c company) Payload() string { return choose(c.Study == "e1", "nffi-long", "nffi") }
 
 // Radio returns the file's radio, indented.
 func (c company) Radio() string {
 	if c.Study == "e1" {
 		return execute("rfpipe.yaml", nil)
 	}
-	return execute("tdma.yaml", map[string]int{"Power": choose(form{c.Modified}, 37, 40), "Pathloss": choose(form{c.Modified}, 118, 121)})
+	return execute("tdma.yaml", map[string]int{"Power": choose(c.Modified, 37, 40), "Pathloss": choose(c.Modified, 118, 121)})
 }
 
 // Messages returns the messages of each of 23 vehicles: one every 10 s from 1:00 on.
 func (c company) Messages() int {
-	return choose(c.form, 6, choose(form{c.Study == "e1"}, 174, 120))
+	return choose(c.Short, 6, choose(c.Study == "e1", 174, 120))
 }
 
 // All returns the number of all messages.
@@ -125,17 +125,17 @@ func (c company) All() int { return 23 * c.Messages() }
 
 // Until returns the end of publishing as a clock time.
 func (c company) Until() string {
-	return choose(c.form, "2:00", choose(form{c.Study == "e1"}, "30:00", "21:00"))
+	return choose(c.Short, "2:00", choose(c.Study == "e1", "30:00", "21:00"))
 }
 
 // Stop returns the end of publishing.
 func (c company) Stop() string {
-	return choose(c.form, "120s", choose(form{c.Study == "e1"}, "30m", "1260s"))
+	return choose(c.Short, "120s", choose(c.Study == "e1", "30m", "1260s"))
 }
 
 // Duration returns the experiment's duration.
 func (c company) Duration() string {
-	return choose(c.form, "125s", choose(form{c.Study == "e1"}, "30m", "1265s"))
+	return choose(c.Short, "125s", choose(c.Study == "e1", "30m", "1265s"))
 }
 
 // Seed returns the study's number.
@@ -143,10 +143,10 @@ func (c company) Seed() string { return c.Study[1:] }
 
 // Subnet returns the radio's subnet.
 func (c company) Subnet() string {
-	return choose(form{c.Study == "e1"}, "198.18.11.0/24", "198.18.12.0/24")
+	return choose(c.Study == "e1", "198.18.11.0/24", "198.18.12.0/24")
 }
 
 // Drain returns the run's drain time.
 func (c company) Drain() string {
-	return choose(c.form, "{max: 30s, quietFor: 10s}", choose(form{c.Study == "e1"}, "{max: 60s, quietFor: 20s}", "{max: 120s, quietFor: 30s}"))
+	return choose(c.Short, "{max: 30s, quietFor: 10s}", choose(c.Study == "e1", "{max: 60s, quietFor: 20s}", "{max: 120s, quietFor: 30s}"))
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// plot is what an experiment of a further study is made of. Its lists are as written in the file.
-type plot struct {
+// setup is what an experiment of a further study is made of. Its lists are as written in the file.
+type setup struct {
 	form
 	terrain
-	study string
+	name string
 	// Networks of an experiment without the company's radio.
 	Networks []string
 	// Radio is the company's, indented.
@@ -24,28 +24,28 @@ type plot struct {
 	Scenario, Grid string
 }
 
-func (p plot) path() string { return "further/" + p.study + p.suffix() }
+func (p setup) path() string { return "further/" + p.name + p.suffix() }
 
 // Name returns the experiment's name.
-func (p plot) Name() string { return p.study + p.suffix() }
+func (p setup) Name() string { return p.name + p.suffix() }
 
 // starts is when publishers start, in seconds after T0.
 const starts = 30
 
-func (p plot) stop() int { return starts + p.lead + p.publishing }
+func (p setup) stop() int { return starts + p.lead + p.publishing }
 
 // Duration returns the duration in seconds.
-func (p plot) Duration() int { return p.stop() + 5 }
+func (p setup) Duration() int { return p.stop() + 5 }
 
 // Timeline returns the entries as written in the file.
-func (p plot) Timeline() []string {
+func (p setup) Timeline() []string {
 	names := strings.Join(p.started, ", ")
 	all := append([]string{fmt.Sprintf("{at: %ds, start: [%s]}", starts, names)}, p.events...)
 	return append(all, fmt.Sprintf("{at: %ds, stop: [%s]}", p.stop(), names))
 }
 
 // Captured returns the names of the captured networks.
-func (p plot) Captured() string {
+func (p setup) Captured() string {
 	var names []string
 	for _, network := range p.Networks {
 		name, _, _ := strings.Cut(strings.TrimPrefix(network, "{name: "), ",")
@@ -54,27 +54,27 @@ func (p plot) Captured() string {
 	return strings.Join(names, ", ")
 }
 
-func (p plot) text() string {
+func (p setup) text() string {
 	if p.Radio != "" {
 		return execute("further-company.yaml", p)
 	}
 	return execute("further-nets.yaml", p)
 }
 
-// further is a study that authors of the published ones wanted next.
-type further struct {
+// study is one that authors of the published ones wanted next: a campaign, and what its experiments are made of.
+type study struct {
 	campaign
-	plot
+	setup
 }
 
-func furtherStudies() (all []further) {
+func furtherStudies() (all []study) {
 	for _, f := range []form{{false}, {true}} {
 		all = append(all, olsrRates(f), routingProtocols(f), brokerPlacement(f), redundantBrokers(f), brokerStructures(f), crossLayer(f), besideTracking(f), notification(f),
 			tlsOverhead(f), waveforms(f), sharedChannel(f))
 	}
 	for i := range all {
 		s := &all[i]
-		s.campaign.Study, s.campaign.Name, s.campaign.file, s.template = "further", s.plot.Name(), s.plot.Name(), s.plot.path()
+		s.campaign.Study, s.campaign.Name, s.campaign.file, s.template = "further", s.setup.Name(), s.setup.Name(), s.setup.path()
 		s.campaign.Points = 1
 		for _, a := range s.Axes {
 			s.campaign.Points *= len(a.Levels)
@@ -95,38 +95,38 @@ func vehicle(number int, group, network, apps string) string {
 	return fmt.Sprintf(`{name: n%d, group: %s, platform: "%[1]d", networks: [%[3]s], apps: [%s]}`, number, group, network, apps)
 }
 
-// chains is E2's company over the modified terrain: a broker and a subscriber on n1, and 23 publishers.
-func chains(f form, study string) plot { return company24(f, study, terrain{true}) }
+// overModified is E2's company over the modified terrain: a broker and a subscriber on n1, and 23 publishers.
+func overModified(f form, name string) setup { return company24(f, name, terrain{true}) }
 
-// clusters is the same over Anglova, mostly one hop. It is for what chains would hide by their losses.
-func clusters(f form, study string) plot { return company24(f, study, terrain{}) }
+// overAnglova is the same over Anglova, mostly one hop. It is for what chains would hide by their losses.
+func overAnglova(f form, name string) setup { return company24(f, name, terrain{}) }
 
-func company24(f form, study string, over terrain) plot {
-	return plot{form: f, terrain: over, study: study, Radio: company{form: f, messaging: messagingOf("mosquitto"), terrain: over, Study: "e2"}.Radio(),
+func company24(f form, name string, over terrain) setup {
+	return setup{form: f, terrain: over, name: name, Radio: company{form: f, messaging: messagingOf("mosquitto"), terrain: over, Study: "e2"}.Radio(),
 		Apps: []string{"{name: broker, mosquitto: {}}",
 			`{name: picture, subscriber: {protocol: mqtt, to: broker, topics: ["#"]}}`,
 			"{name: bft, publisher: {protocol: mqtt, to: broker, payload: nffi, period: 10s, lead: 30s}}"},
 		Vehicles: vehiclesOf(func(number int) string {
-			return choose(form{number == 1}, "broker, picture", "bft")
+			return choose(number == 1, "broker, picture", "bft")
 		}),
-		started: []string{"bft"}, lead: 30, publishing: choose(f, 60, 1200), Drain: choose(f, "{max: 30s, quietFor: 10s}", "{max: 120s, quietFor: 30s}")}
+		started: []string{"bft"}, lead: 30, publishing: choose(f.Short, 60, 1200), Drain: choose(f.Short, "{max: 30s, quietFor: 10s}", "{max: 120s, quietFor: 30s}")}
 }
 
 // olsrRates varies how often OLSR sends. Messages hold for ten intervals, as published.
-func olsrRates(f form) further {
-	seconds := choose(f, []int{1, 8}, []int{1, 2, 4, 8})
+func olsrRates(f form) study {
+	seconds := choose(f.Short, []int{1, 8}, []int{1, 2, 4, 8})
 	levels := func(interval, validity string) (all []level) {
 		for _, s := range seconds {
 			all = append(all, level{fmt.Sprintf("%ds", s), []string{set("networks[radio].routing."+interval, fmt.Sprintf("%ds", s)), set("networks[radio].routing."+validity, fmt.Sprintf("%ds", 10*s))}})
 		}
 		return all
 	}
-	return further{campaign{Title: "How often should OLSRv2 send HELLO and TC where a company moves in chains?",
-		Axes: []axis{{"hello", levels("hello", "helloValidity")}, {"tc", levels("tc", "tcValidity")}}}, chains(f, "olsr-rates")}
+	return study{campaign{Title: "How often should OLSRv2 send HELLO and TC where a company moves in chains?",
+		Axes: []axis{{"hello", levels("hello", "helloValidity")}, {"tc", levels("tc", "tcValidity")}}}, overModified(f, "olsr-rates")}
 }
 
 // routingProtocols compares OLSR with Babel, with a plan of relays, and with none.
-func routingProtocols(f form) further {
+func routingProtocols(f form) study {
 	routing := func(name, value string) level {
 		return level{name, []string{set("networks[radio].routing", value)}}
 	}
@@ -135,9 +135,9 @@ func routingProtocols(f form) further {
 		routing("babel", "{protocol: babel, hello: 2s}"),
 		routing("static", "{protocol: static, routes: ["+strings.Join(relays(), ", ")+"]}"),
 		routing("none", "{protocol: none}")}}}
-	s := further{campaign{Title: "What does a company that moves gain by OLSR, Babel, or a plan of relays made beforehand?"}, chains(f, "routing")}
+	s := study{campaign{Title: "What does a company that moves gain by OLSR, Babel, or a plan of relays made beforehand?"}, overModified(f, "routing")}
 	if !f.Short {
-		s.further = []string{company{form: form{}, messaging: messagingOf("mosquitto"), Study: "e2"}.path()}
+		s.otherScenarios = []string{company{form: form{}, messaging: messagingOf("mosquitto"), Study: "e2"}.path()}
 		axes = append(axes, axis{"terrain", []level{{Name: "modified"}, {"anglova", []string{set("scenario.ref", "anglova-like"), set("networks[radio].tdma.phy.transmitPower", "40dBm")}}}})
 	}
 	s.Axes = axes
@@ -154,7 +154,7 @@ func relays() (all []string) {
 			nodes = append(nodes, fmt.Sprintf("n%d", number))
 		}
 		for to := range blocks {
-			via := from + choose(form{to > from}, 1, -1)
+			via := from + choose(to > from, 1, -1)
 			if to-from >= -1 && to-from <= 1 {
 				continue
 			}
@@ -165,7 +165,7 @@ func relays() (all []string) {
 }
 
 // brokerPlacement moves the broker through the company.
-func brokerPlacement(f form) further {
+func brokerPlacement(f form) study {
 	places := axis{Name: "place"}
 	for i := 1; i <= 24; i++ {
 		if f.Short && !slices.Contains([]int{1, 8, 16, 24}, i) {
@@ -177,30 +177,39 @@ func brokerPlacement(f form) further {
 		}
 		places.Levels = append(places.Levels, l)
 	}
-	return further{campaign{Title: "On which vehicle of a company should its broker be?", Axes: []axis{places}}, chains(f, "placement")}
+	return study{campaign{Title: "On which vehicle of a company should its broker be?", Axes: []axis{places}}, overModified(f, "placement")}
 }
 
 // redundantBrokers ends the main broker, or its radio, in the middle.
-func redundantBrokers(f form) further {
-	p := clusters(f, "redundant")
+func redundantBrokers(f form) study {
+	p := overAnglova(f, "redundant")
 	p.Apps = []string{"{name: main, mosquitto: {}}", "{name: standby, mosquitto: {}}",
 		`{name: picture, subscriber: {protocol: mqtt, to: main, failover: [standby], qos: 1, topics: ["#"]}}`,
 		"{name: bft, publisher: {protocol: mqtt, to: main, failover: [standby], qos: 1, payload: nffi, period: 10s, lead: 30s}}"}
 	p.Vehicles = vehiclesOf(func(number int) string {
-		return map[int]string{1: "main", 2: "picture", 12: "standby, bft"}[number] + choose(form{number > 2 && number != 12}, "bft", "")
+		switch number {
+		case 1:
+			return "main"
+		case 2:
+			return "picture"
+		case 12:
+			return "standby, bft"
+		default:
+			return "bft"
+		}
 	})
-	p.publishing = choose(f, 120, 1200)
-	at := starts + p.lead + p.publishing/3
+	p.publishing = choose(f.Short, 120, 1200)
+	at := starts + p.lead + p.publishing/2
 	p.events = []string{fmt.Sprintf("{at: %ds, stop: [main]}", at)}
-	return further{campaign{Title: "The main broker ends, or its radio falls silent, in the middle: what does a standby save?", Axes: []axis{
+	return study{campaign{Title: "The main broker ends, or its radio falls silent, in the middle: what does a standby save?", Axes: []axis{
 		{"standby", []level{{Name: "cold"}, {"bridged", []string{set("apps[standby].mosquitto.bridges", "[{to: main}]")}},
 			{"none", []string{set("apps[standby]"), set("nodes[n12].apps", "[bft]"), set("apps[picture].subscriber.failover"), set("apps[bft].publisher.failover")}}}},
 		{"loss", []level{{Name: "broker"}, {"radio", []string{set("timeline[1]", fmt.Sprintf("{at: %ds, set: [{network: radio, from: n1, radio: {transmit: false}}]}", at))}}}}}}, p}
 }
 
 // brokerStructures has a broker in each platoon, joined in several ways.
-func brokerStructures(f form) further {
-	p := chains(f, "brokers")
+func brokerStructures(f form) study {
+	p := overModified(f, "brokers")
 	p.Apps, p.started = nil, nil
 	for k := 1; k <= 4; k++ {
 		p.Apps = append(p.Apps, fmt.Sprintf("{name: broker-%d, mosquitto: {}}", k), fmt.Sprintf(`{name: picture-%d, subscriber: {protocol: mqtt, to: broker-%[1]d, topics: ["#"]}}`, k),
@@ -209,7 +218,7 @@ func brokerStructures(f form) further {
 	}
 	p.Vehicles = vehiclesOf(func(number int) string {
 		k := (number + 5) / 6
-		return choose(form{number%6 == 1}, fmt.Sprintf("broker-%d, picture-%[1]d", k), fmt.Sprintf("bft-%d", k))
+		return choose(number%6 == 1, fmt.Sprintf("broker-%d, picture-%[1]d", k), fmt.Sprintf("bft-%d", k))
 	})
 	everybody := func(broker string) (settings []string) {
 		for k := 1; k <= 4; k++ {
@@ -231,29 +240,36 @@ func brokerStructures(f form) further {
 			hierarchical = append(hierarchical, set(fmt.Sprintf("apps[broker-%d].mosquitto.bridges", k), "[{to: broker-1}]"))
 		}
 	}
-	return further{campaign{Title: "One broker for a company, or one for each platoon: apart, below one, or each with each?",
+	return study{campaign{Title: "One broker for a company, or one for each platoon: apart, below one, or each with each?",
 		Axes: []axis{{"structure", []level{{"central", central}, {Name: "segmented"}, {"hierarchical", hierarchical}, {"mesh", mesh}}}}}, p}
 }
 
 // crossLayer lets publishers follow their radios' queues.
-func crossLayer(f form) further {
+func crossLayer(f form) study {
 	periods := axis{Name: "period"}
-	for _, s := range choose(f, []int{10, 2}, []int{10, 5, 2}) {
+	for _, s := range choose(f.Short, []int{10, 2}, []int{10, 5, 2}) {
 		periods.Levels = append(periods.Levels, level{fmt.Sprintf("%ds", s), []string{set("apps[bft].publisher.period", fmt.Sprintf("%ds", s))}})
 	}
-	return further{campaign{Title: "Do publishers that follow the queues of their radios deliver more, and sooner, than at a fixed rate?",
+	return study{campaign{Title: "Do publishers that follow the queues of their radios deliver more, and sooner, than at a fixed rate?",
 		Axes: []axis{periods, {"rate", []level{{Name: "fixed"}, {"adaptive", []string{set("apps[bft].publisher.adaptRate", "{highFrames: 8, lowFrames: 2, maxPeriod: 40s}")}}}}}},
-		chains(f, "cross-layer")}
+		overModified(f, "cross-layer")}
 }
 
 // besideTracking adds imagery or a video to Blue Force Tracking.
-func besideTracking(f form) further {
-	p := clusters(f, "imagery")
+func besideTracking(f form) study {
+	p := overAnglova(f, "imagery")
 	p.Apps[1] = `{name: picture, subscriber: {protocol: mqtt, to: broker, topics: ["/+/+/+/location"]}}`
 	p.Apps = append(p.Apps, `{name: viewer, subscriber: {protocol: mqtt, to: broker, topics: ["imagery/#"]}}`,
-		fmt.Sprintf(`{name: camera, publisher: {protocol: mqtt, to: broker, topic: "imagery/{node}", payload: "image:%d", period: %ds, lead: 30s}}`, choose(f, 20_000, 50_000), choose(f, 30, 60)))
+		fmt.Sprintf(`{name: camera, publisher: {protocol: mqtt, to: broker, topic: "imagery/{node}", payload: "image:%d", period: %ds, lead: 30s}}`, choose(f.Short, 20_000, 50_000), choose(f.Short, 30, 60)))
 	p.Vehicles = vehiclesOf(func(number int) string {
-		return map[int]string{1: "broker, picture, viewer", 13: "bft, camera"}[number] + choose(form{number != 1 && number != 13}, "bft", "")
+		switch number {
+		case 1:
+			return "broker, picture, viewer"
+		case 13:
+			return "bft, camera"
+		default:
+			return "bft"
+		}
 	})
 	p.Vehicles[12] = vehicle(13, "camera", "radio", "bft, camera") // a group of its own in results
 	p.started = []string{"bft", "camera"}
@@ -262,15 +278,15 @@ func besideTracking(f form) further {
 		set("apps[viewer]", `{mgen: {script: "0.0 LISTEN UDP 5000"}}`)}
 	none := []string{set("apps[camera]"), set("apps[viewer]"), set("nodes[n13].apps", "[bft]"), set("nodes[n1].apps", "[broker, picture]"), set("timeline[0].start", "[bft]"),
 		set(fmt.Sprintf("timeline[%d].stop", 1), "[bft]")}
-	return further{campaign{Title: "What do an image a minute, or a video of 32 kbit/s, from one vehicle do to everybody's positions?",
+	return study{campaign{Title: "What do an image a minute, or a video of 32 kbit/s, from one vehicle do to everybody's positions?",
 		Axes: []axis{{"beside", []level{{Name: "imagery"}, {"video", video}, {"none", none}}}}}, p}
 }
 
 // notification compares WS-Notification by a broker with notification from each vehicle to the subscriber. There every vehicle
 // is a notification producer of its own: a broker of its own messages alone.
-func notification(f form) further {
+func notification(f form) study {
 	const producers = 12
-	p := clusters(f, "wsn-direct")
+	p := overAnglova(f, "wsn-direct")
 	p.Apps = []string{"{name: producer, wsnBroker: {}}", "{name: bft, publisher: {protocol: ws-notification, to: producer, payload: nffi, period: 10s, lead: 30s}}"}
 	var pictures []string
 	brokered := []string{set("apps[picture-2].subscriber.to", "n1/producer"), set("nodes[n1].apps", "[producer, picture-2]")}
@@ -284,20 +300,27 @@ func notification(f form) further {
 		}
 	}
 	p.Vehicles = vehiclesOf(func(number int) string {
-		return choose(form{number == 1}, strings.Join(pictures, ", "), choose(form{number <= producers+1}, "producer, bft", ""))
+		switch {
+		case number == 1:
+			return strings.Join(pictures, ", ")
+		case number <= producers+1:
+			return "producer, bft"
+		default:
+			return ""
+		}
 	})
-	return further{campaign{Title: "WS-Notification without a broker: does it pay that vehicles notify the subscriber themselves?",
+	return study{campaign{Title: "WS-Notification without a broker: does it pay that vehicles notify the subscriber themselves?",
 		Axes: []axis{{"way", []level{{Name: "direct"}, {"brokered", brokered}}}}}, p}
 }
 
 // tlsOverhead has nine publishers and subscribers in pairs over one link, as E8 has.
-func tlsOverhead(f form) further {
-	p := plot{form: f, study: "tls", Networks: []string{"{name: link, waveform: tactical-broadband, subnet: 198.18.34.0/24}"},
+func tlsOverhead(f form) study {
+	p := setup{form: f, name: "tls", Networks: []string{"{name: link, waveform: tactical-broadband, subnet: 198.18.34.0/24}"},
 		Apps: []string{"{name: broker, mosquitto: {}}",
 			`{name: pubs, instances: 9, publisher: {protocol: mqtt, to: broker, topic: "tls/{instance}/data", payload: gps, period: 5s, lead: 30s}}`,
 			`{name: subs, instances: 9, subscriber: {protocol: mqtt, to: broker, topics: ["tls/{instance}/data"]}}`},
 		Vehicles: []string{"{name: client, networks: [link], apps: [pubs, subs]}", "{name: server, networks: [link], apps: [broker]}"},
-		started:  []string{"subs", "pubs"}, lead: 30, publishing: choose(f, 40, 600), Drain: "{max: 30s, quietFor: 10s}"}
+		started:  []string{"subs", "pubs"}, lead: 30, publishing: choose(f.Short, 40, 600), Drain: "{max: 30s, quietFor: 10s}"}
 	ways := axis{Name: "messaging"}
 	for _, w := range []struct {
 		name, protocol, broker string
@@ -310,7 +333,7 @@ func tlsOverhead(f form) further {
 			ways.Levels = append(ways.Levels, level{fmt.Sprintf("%s-qos%d", w.name, qos), tlsWay(w.protocol, w.broker, qos)})
 		}
 	}
-	return further{campaign{Title: "How much does TLS cost, by protocol and QoS?",
+	return study{campaign{Title: "How much does TLS cost, by protocol and QoS?",
 		Axes: []axis{ways, {"security", []level{{Name: "none"}, {"tls", []string{set("apps[broker].security", "{tls: true}")}}}}}}, p}
 }
 
@@ -330,14 +353,14 @@ func grid(name string, count, metres int, frequency, exponent string) string {
 }
 
 // waveforms has nine nodes, 1 km apart, on waveforms of other worlds.
-func waveforms(f form) further {
-	p := plot{form: f, study: "waveforms", Grid: "grid-9", Scenario: grid("grid-9", 9, 1000, "868.1MHz", "3.5"),
+func waveforms(f form) study {
+	p := setup{form: f, name: "waveforms", Grid: "grid-9", Scenario: grid("grid-9", 9, 1000, "868.1MHz", "3.5"),
 		Networks: []string{"{name: net, waveform: lora-sf7, subnet: 198.18.34.0/24, mtu: 222}"},
 		Apps: []string{"{name: bft, publisher: {protocol: mqtt-udp, network: net, payload: gps, period: 60s}}",
 			`{name: picture, subscriber: {protocol: mqtt-udp, network: net, topics: ["#"]}}`},
-		started: []string{"bft"}, publishing: choose(f, 120, 3600), Drain: choose(f, "{max: 60s, quietFor: 30s}", "{max: 20m, quietFor: 10m}")}
+		started: []string{"bft"}, publishing: choose(f.Short, 120, 3600), Drain: choose(f.Short, "{max: 60s, quietFor: 30s}", "{max: 20m, quietFor: 10m}")}
 	for i := 1; i <= 9; i++ {
-		p.Vehicles = append(p.Vehicles, vehicle(i, choose(form{i == 5}, "base", "others"), "net", "bft, picture"))
+		p.Vehicles = append(p.Vehicles, vehicle(i, choose(i == 5, "base", "others"), "net", "bft, picture"))
 	}
 	names := axis{Name: "waveform"}
 	for _, name := range []string{"lora-sf7", "lora-sf9", "lora-sf12", "hf", "nbwf", "lte"} {
@@ -354,18 +377,18 @@ func waveforms(f form) further {
 	if f.Short {
 		periods = axis{"period", []level{{"20s", []string{set("apps[bft].publisher.period", "20s")}}}}
 	}
-	return further{campaign{Title: "How often may nine nodes tell their positions to each other by LoRa, HF, NBWF and LTE?", Axes: []axis{names, periods}}, p}
+	return study{campaign{Title: "How often may nine nodes tell their positions to each other by LoRa, HF, NBWF and LTE?", Axes: []axis{names, periods}}, p}
 }
 
 // sharedChannel is IST-161's case: 24 nodes in each other's range share 640 kbit/s, and nothing routes.
-func sharedChannel(f form) further {
-	p := plot{form: f, study: "shared-640", Grid: "grid-24", Scenario: grid("grid-24", 24, 200, "300MHz", "2"),
+func sharedChannel(f form) study {
+	p := setup{form: f, name: "shared-640", Grid: "grid-24", Scenario: grid("grid-24", 24, 200, "300MHz", "2"),
 		Networks: []string{"{name: net, subnet: 198.18.34.0/24, tdma: {structure: {slotDuration: 5ms}, rate: 640kbit}, routing: {protocol: none}}"},
 		Apps: []string{"{name: broker, mosquitto: {}}", `{name: picture, subscriber: {protocol: mqtt, to: broker, topics: ["#"]}}`,
 			"{name: bft, publisher: {protocol: mqtt, to: broker, payload: nffi, period: 10s, lead: 30s}}"},
-		started: []string{"bft"}, lead: 30, publishing: choose(f, 60, 1200), Drain: "{max: 60s, quietFor: 15s}"}
+		started: []string{"bft"}, lead: 30, publishing: choose(f.Short, 60, 1200), Drain: "{max: 60s, quietFor: 15s}"}
 	for i := 1; i <= 24; i++ {
-		p.Vehicles = append(p.Vehicles, vehicle(i, choose(form{i == 1}, "hq", "veh"), "net", choose(form{i == 1}, "broker, picture", "bft")))
+		p.Vehicles = append(p.Vehicles, vehicle(i, choose(i == 1, "hq", "veh"), "net", choose(i == 1, "broker, picture", "bft")))
 	}
 	protocol := func(name string) []string {
 		return []string{set("apps[picture].subscriber.protocol", name), set("apps[bft].publisher.protocol", name)}
@@ -373,7 +396,7 @@ func sharedChannel(f form) further {
 	broadcast := append([]string{set("apps[broker]"), set("nodes[n1].apps", "[picture]"), set("apps[picture].subscriber.to"), set("apps[bft].publisher.to")}, protocol("mqtt-udp")...)
 	gateway := append([]string{set("apps[gateway]", "{name: gateway, mqttsnGateway: {to: broker}}"), set("nodes[n1].apps", "[broker, gateway, picture]"),
 		set("apps[picture].subscriber.to", "gateway"), set("apps[bft].publisher.to", "gateway")}, protocol("mqtt-sn")...)
-	return further{campaign{Title: "24 nodes share 640 kbit/s without routing, as in IST-161: which protocol carries how much?",
+	return study{campaign{Title: "24 nodes share 640 kbit/s without routing, as in IST-161: which protocol carries how much?",
 		Axes: []axis{{"messaging", []level{{Name: "mqtt"}, {"mqttsn", gateway}, {"wsn", append([]string{set("apps[broker]", "{wsnBroker: {}}")}, protocol("ws-notification")...)}, {"mqtt-udp", broadcast}}},
 			{"period", []level{{Name: "10s"}, {"2s", []string{set("apps[bft].publisher.period", "2s")}}}}}}, p}
 }

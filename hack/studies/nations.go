@@ -66,16 +66,16 @@ func (c coalition) PathWords() string {
 }
 
 // Publishing returns the publishing time in seconds.
-func (c coalition) Publishing() int { return choose(c.form, 40, 1800) }
+func (c coalition) Publishing() int { return choose(c.Short, 40, 1800) }
 
 // Messages returns a unit's messages: one every 2 s.
 func (c coalition) Messages() int { return c.Publishing() / 2 }
 
 // Lead returns the lead in seconds.
-func (c coalition) Lead() int { return choose(c.form, 5, 10) }
+func (c coalition) Lead() int { return choose(c.Short, 5, 10) }
 
 // Start returns the start of units, in seconds after T0.
-func (c coalition) Start() int { return choose(form{c.Hub == "mosquitto"}, 5, clusterStart) }
+func (c coalition) Start() int { return choose(c.Hub == "mosquitto", 5, clusterStart) }
 
 // Stop returns the stop of units, in seconds after T0.
 func (c coalition) Stop() int { return c.Start() + c.Lead() + c.Publishing() }
@@ -85,7 +85,7 @@ func (c coalition) Duration() int { return c.Stop() + 5 }
 
 // Drain returns the run's drain time.
 func (c coalition) Drain() string {
-	return choose(form{!c.Short && c.link == "satcom"}, "{max: 60s, quietFor: 15s}", "{max: 30s, quietFor: 5s}")
+	return choose(!c.Short && c.link == "satcom", "{max: 60s, quietFor: 15s}", "{max: 30s, quietFor: 5s}")
 }
 
 // nation is one run of E4.
@@ -145,7 +145,7 @@ func (n nation) Name() string {
 func (n nation) Words() string {
 	switch n.Messaging {
 	case "mosquitto":
-		return choose(form{n.Setting == 1}, "one Mosquitto per nation, Portugal's bridged to Norway's", "one Mosquitto per nation, bridged through Norway's")
+		return choose(n.Setting == 1, "one Mosquitto per nation, Portugal's bridged to Norway's", "one Mosquitto per nation, bridged through Norway's")
 	case "mqtt-udp":
 		return "MQTT/UDP: no broker, every message is one UDP broadcast"
 	case "vernemq":
@@ -158,14 +158,14 @@ func (n nation) Words() string {
 func (n nation) Link() string { return string(n.link) }
 
 // Publishing returns the publishing time in seconds.
-func (n nation) Publishing() int { return choose(n.form, 60, 1200) }
+func (n nation) Publishing() int { return choose(n.Short, 60, 1200) }
 
 // Messages returns a unit's messages.
 func (n nation) Messages() int { return n.Publishing() / n.Period }
 
 // Nodes returns the nations.
 func (n nation) Nodes() []string {
-	return choose(form{n.Setting == 1}, []string{"nor", "prt"}, []string{"deu", "nor", "prt", "usa"})
+	return choose(n.Setting == 1, []string{"nor", "prt"}, []string{"deu", "nor", "prt", "usa"})
 }
 
 // AppsOf returns a nation's apps.
@@ -181,11 +181,11 @@ func (n nation) AppsOf(node string) string {
 
 // Units returns the publishing apps.
 func (n nation) Units() string {
-	return choose(form{n.Messaging == "mosquitto"}, "units-hub, units", "units")
+	return choose(n.Messaging == "mosquitto", "units-hub, units", "units")
 }
 
 // Start returns the start of units, in seconds after T0.
-func (n nation) Start() int { return choose(form{n.cluster()}, clusterStart, 5) }
+func (n nation) Start() int { return choose(n.cluster(), clusterStart, 5) }
 
 // Stop returns the stop of units, in seconds after T0, 10 s of lead included.
 func (n nation) Stop() int { return n.Start() + 10 + n.Publishing() }

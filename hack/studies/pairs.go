@@ -69,7 +69,7 @@ func pairs() (all []pair) {
 func (p pair) OnlyInCampaign() bool { return p.Often && p.link != "cnr-1" }
 
 func (p pair) key() string {
-	return p.pairing.key + "-" + choose(form{p.Image}, "image", "gps") + choose(form{p.Often}, "-often", "")
+	return p.pairing.key + "-" + choose(p.Image, "image", "gps") + choose(p.Often, "-often", "")
 }
 
 func (p pair) path() string {
@@ -100,11 +100,11 @@ func (p pair) Network() string {
 }
 
 // PublishTo and SubscribeTo are where each side connects.
-func (p pair) PublishTo() string { return choose(form{p.Publish == "mqtt-sn"}, "gateway", "broker") }
+func (p pair) PublishTo() string { return choose(p.Publish == "mqtt-sn", "gateway", "broker") }
 
 // SubscribeTo is where subscribers connect.
 func (p pair) SubscribeTo() string {
-	return choose(form{p.Subscribe == "mqtt-sn"}, "gateway", "broker")
+	return choose(p.Subscribe == "mqtt-sn", "gateway", "broker")
 }
 
 // QoSField returns the field as written in the file.
@@ -116,30 +116,30 @@ func (p pair) QoSField() string {
 }
 
 // Payload returns the messages' payload.
-func (p pair) Payload() string { return choose(form{p.Image}, "image:20000", "gps") }
+func (p pair) Payload() string { return choose(p.Image, "image:20000", "gps") }
 
 // PayloadWords describes it.
 func (p pair) PayloadWords() string {
-	return choose(form{p.Image}, "an image of 20 000 bytes", "a GPS record (about 115 bytes)")
+	return choose(p.Image, "an image of 20 000 bytes", "a GPS record (about 115 bytes)")
 }
 
 // Period returns the period in seconds. The greater load is above what nbwf carries, by every way of messaging. The other one
 // fits the narrowest link, with acknowledgements.
-func (p pair) Period() int { return choose(p.form, choose(form{p.Image}, 20, 5), p.fullPeriod()) }
+func (p pair) Period() int { return choose(p.Short, choose(p.Image, 20, 5), p.fullPeriod()) }
 
 func (p pair) fullPeriod() int {
 	if p.Often {
-		return choose(form{p.Image}, 240, 1)
+		return choose(p.Image, 240, 1)
 	}
-	return choose(form{p.Image}, 900, 30)
+	return choose(p.Image, 900, 30)
 }
 
 // Messages returns a publisher's messages.
 func (p pair) Messages() int {
 	if p.Often {
-		return choose(form{p.Image}, 7, 600)
+		return choose(p.Image, 7, 600)
 	}
-	return choose(form{p.Image}, 2, choose(p.form, 8, 20))
+	return choose(p.Image, 2, choose(p.Short, 8, 20))
 }
 
 // Publishing returns the publishing time in seconds.
@@ -154,7 +154,7 @@ func (p pair) FullPublishing() int {
 func (p pair) Start() int { return 5 }
 
 // Lead returns the lead in seconds: 54 clients connect over the narrowest link, and PGM senders are known after 12 s.
-func (p pair) Lead() int { return choose(p.form, 15, 60) }
+func (p pair) Lead() int { return choose(p.Short, 15, 60) }
 
 // Stop returns the stop of publishers, in seconds after T0.
 func (p pair) Stop() int { return p.Start() + p.Lead() + p.Publishing() }
@@ -167,5 +167,5 @@ func (p pair) Drain() string {
 	if p.Short {
 		return "{max: 40s, quietFor: 15s}"
 	}
-	return choose(form{p.Image}, "{max: 900s, quietFor: 180s}", choose(form{p.Often}, "{max: 600s, quietFor: 120s}", "{max: 180s, quietFor: 120s}"))
+	return choose(p.Image, "{max: 900s, quietFor: 180s}", choose(p.Often, "{max: 600s, quietFor: 120s}", "{max: 180s, quietFor: 120s}"))
 }

@@ -67,7 +67,7 @@ func (p platoons) Script() []scripted {
 	if p.Payload != "" {
 		return nil
 	}
-	return choose(p.form, shortScript, script)()
+	return choose(p.Short, shortScript, script)()
 }
 
 // Lines returns the fields of a messaging service that say how it sends.
@@ -93,17 +93,17 @@ func (p platoons) Lines() []string {
 
 // CoAP returns CoAP's settings: a position that is lost is not sent again, as the next one follows.
 func (p platoons) CoAP() string {
-	return choose(form{p.Payload != "" && p.Transport == "coap"}, "{confirmable: false}", "")
+	return choose(p.Payload != "" && p.Transport == "coap", "{confirmable: false}", "")
 }
 
 // MulticastField returns the field's value, or nothing where it is left out.
-func (p platoons) MulticastField() string { return choose(form{p.Multicast}, "true", "") }
+func (p platoons) MulticastField() string { return choose(p.Multicast, "true", "") }
 
 // Settings returns Lines in one line.
 func (p platoons) Settings() string { return strings.Join(p.Lines(), ", ") }
 
 // LeadersPort returns a port beside the platoon's own service.
-func (p platoons) LeadersPort() int { return choose(form{p.Transport == "coap"}, 5684, 3703) }
+func (p platoons) LeadersPort() int { return choose(p.Transport == "coap", 5684, 3703) }
 
 // Push returns the periodic positions, to a platoon or to all who run the app.
 func (p platoons) Push(to string) string {
@@ -114,10 +114,10 @@ func (p platoons) Push(to string) string {
 const positionSeconds = 10
 
 // Start returns the start of the services in seconds after T0: all nodes have routes to all others by then.
-func (p platoons) Start() int { return choose(p.form, 40, 60) }
+func (p platoons) Start() int { return choose(p.Short, 40, 60) }
 
 // Positions returns the positions of each unit.
-func (p platoons) Positions() int { return choose(p.form, 4, scriptSeconds/positionSeconds) }
+func (p platoons) Positions() int { return choose(p.Short, 4, scriptSeconds/positionSeconds) }
 
 // Stop returns the end of positions in seconds after T0.
 func (p platoons) Stop() int { return p.Start() + positionSeconds*p.Positions() }
@@ -127,7 +127,7 @@ func (p platoons) Duration() int {
 	if p.Payload != "" {
 		return p.Stop() + 5
 	}
-	return choose(p.form, 90, p.Start()+scriptFirst+scriptSeconds+5)
+	return choose(p.Short, 90, p.Start()+scriptFirst+scriptSeconds+5)
 }
 
 // Drain returns the run's drain time, in which every request has its receipt or has failed. Positions have neither.
@@ -135,5 +135,5 @@ func (p platoons) Drain() string {
 	if p.Payload != "" {
 		return "{max: 60s, quietFor: 15s}"
 	}
-	return choose(p.form, "{max: 60s, quietFor: 25s}", "{max: 120s, quietFor: 65s}")
+	return choose(p.Short, "{max: 60s, quietFor: 25s}", "{max: 120s, quietFor: 65s}")
 }

@@ -56,32 +56,32 @@ func services() (all []service) {
 func (s service) OnlyInCampaign() bool { return !s.Short && s.link != serviceNetworks[0] }
 
 func (s service) key() string {
-	return choose(form{s.REST}, "rest-", "nffi-") + s.proxied.key + choose(form{s.Cut}, "-cut", "")
+	return choose(s.REST, "rest-", "nffi-") + s.proxied.key + choose(s.Cut, "-cut", "")
 }
 
 func (s service) path() string {
-	return s.folder("e5") + choose(s.form, "", string(s.link)+"/") + s.key() + ".yaml"
+	return s.folder("e5") + choose(s.Short, "", string(s.link)+"/") + s.key() + ".yaml"
 }
 
 // Name returns the experiment's name.
 func (s service) Name() string {
-	return "e5-" + choose(s.form, "", string(s.link)+"-") + s.key() + s.suffix()
+	return "e5-" + choose(s.Short, "", string(s.link)+"-") + s.key() + s.suffix()
 }
 
 // Network returns the link as written in the file. Of an asymmetric one the service's node is the base.
 func (s service) Network() string {
-	return "waveform: " + string(s.link) + choose(form{s.link == "edge"}, ", base: [server]", "")
+	return "waveform: " + string(s.link) + choose(s.link == "edge", ", base: [server]", "")
 }
 
 // Period returns the time between two requests in seconds. The narrowest link carries them.
 func (s service) Period() int {
-	return choose(form{s.REST}, choose(s.form, 1, 3), choose(s.form, 5, 30))
+	return choose(s.REST, choose(s.Short, 1, 3), choose(s.Short, 5, 30))
 }
 
 // Requests returns the number of requests.
 func (s service) Requests() int { return s.requesting() / s.Period() }
 
-func (s service) requesting() int { return choose(s.form, 40, 300) }
+func (s service) requesting() int { return choose(s.Short, 40, 300) }
 
 // Messaging returns the service, and its client, as written in the file.
 func (s service) Messaging() string {
@@ -90,20 +90,20 @@ func (s service) Messaging() string {
 		transport += ", encoding: json"
 	}
 	return fmt.Sprintf("{transport: %s, timeout: %ds%s, push: {from: [client], to: server, period: %ds, payload: %s}, reply: %q}",
-		transport, s.timeout(), choose(form{s.Protocol != ""}, ", via: near", ""), s.Period(), s.Payload(), s.Reply())
+		transport, s.timeout(), choose(s.Protocol != "", ", via: near", ""), s.Period(), s.Payload(), s.Reply())
 }
 
 // timeout returns the client's in seconds, which is the proxies' deadline too: nobody waits for what comes later.
-func (s service) timeout() int { return choose(s.form, 30, 90) }
+func (s service) timeout() int { return choose(s.Short, 30, 90) }
 
 // Transport returns that of requests.
-func (s service) Transport() string { return choose(form{s.REST}, "http", "soap") }
+func (s service) Transport() string { return choose(s.REST, "http", "soap") }
 
 // Payload returns that of requests.
-func (s service) Payload() string { return choose(form{s.REST}, "geojson", "nffi") }
+func (s service) Payload() string { return choose(s.REST, "geojson", "nffi") }
 
 // Reply returns the content of responses.
-func (s service) Reply() string { return choose(form{s.REST}, "geojson", "nffi:20") }
+func (s service) Reply() string { return choose(s.REST, "geojson", "nffi:20") }
 
 // Near returns the near proxy as written in the file.
 func (s service) Near() string {
@@ -133,13 +133,13 @@ func (s service) AppsOf(node string) string {
 }
 
 // Start returns the start of requests in seconds after T0. A broker is up by then, and the proxies have connected to it.
-func (s service) Start() int { return choose(s.form, 30, 60) }
+func (s service) Start() int { return choose(s.Short, 30, 60) }
 
 // Stop returns the end of requests in seconds after T0.
 func (s service) Stop() int { return s.Start() + s.requesting() }
 
 // Down returns the link's time of silence in seconds.
-func (s service) Down() int { return choose(s.form, 15, 60) }
+func (s service) Down() int { return choose(s.Short, 15, 60) }
 
 // DownAt and UpAt return its begin and end in seconds after T0.
 func (s service) DownAt() int { return s.Start() + (s.requesting()-s.Down())/2 }
@@ -165,5 +165,5 @@ func (s service) Duration() int { return s.Stop() + 5 }
 
 // Drain returns the drain time, in which every request has its response or has failed.
 func (s service) Drain() string {
-	return choose(s.form, "{max: 60s, quietFor: 35s}", "{max: 150s, quietFor: 95s}")
+	return choose(s.Short, "{max: 60s, quietFor: 35s}", "{max: 150s, quietFor: 95s}")
 }

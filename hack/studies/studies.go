@@ -1,4 +1,4 @@
-// Command studies writes the files of the studies E1 to E6 and E8 below scenarios, which differ only as their names say,
+// Command studies writes the generated files below scenarios: the studies E1 to E6 and E8, which differ only as their names say, the battalion,
 // the campaigns over all of them, and those of further studies. Run it from the repository's root: go run ./hack/studies
 package main
 
@@ -46,7 +46,7 @@ func All() map[string]string {
 		}
 	}
 	for _, s := range furtherStudies() {
-		delete(all, s.plot.path())
+		delete(all, s.setup.path())
 	}
 	for _, c := range campaigns() {
 		all[c.path()] = execute("campaign.yaml", c)
@@ -77,7 +77,7 @@ var runs = sync.OnceValue(func() map[string]string {
 		add(p.path(), "pairs.yaml", p)
 	}
 	for _, s := range furtherStudies() {
-		all[s.plot.path()] = s.plot.text()
+		all[s.setup.path()] = s.setup.text()
 	}
 	for _, f := range []form{{false}, {true}} {
 		add(battalion{f}.path(), "battalion.yaml", battalion{f})
@@ -112,12 +112,11 @@ func (f form) suffix() string {
 	return ""
 }
 
-// choose chooses by form.
-func choose[T any](f form, short, full T) T {
-	if f.Short {
-		return short
+func choose[T any](condition bool, then, otherwise T) T {
+	if condition {
+		return then
 	}
-	return full
+	return otherwise
 }
 
 // link describes a link in words, by its waveform's name.

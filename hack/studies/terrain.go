@@ -7,13 +7,13 @@ type terrain struct {
 
 // Movement returns the scenario's name.
 func (t terrain) Movement() string {
-	return choose(form{t.Modified}, "anglova-like-modified", "anglova-like")
+	return choose(t.Modified, "anglova-like-modified", "anglova-like")
 }
 
 // Company describes whose movement it is.
-func (t terrain) Company() string { return choose(form{t.Modified}, "modified Anglova", "Anglova") }
+func (t terrain) Company() string { return choose(t.Modified, "modified Anglova", "Anglova") }
 
 // Pattern returns the pattern of the synthetic movement.
 func (t terrain) Pattern() string {
-	return choose(form{t.Modified}, "AnglovaLikeModified", "AnglovaLike")
+	return choose(t.Modified, "AnglovaLikeModified", "AnglovaLike")
 }
