@@ -20,6 +20,9 @@ type Background struct {
 	stop     context.CancelFunc
 	first    *moment
 
+	handing sync.Mutex // held while set is called; protects stopped
+	stopped bool
+
 	mu sync.Mutex // protects the rest
 	t0 int64      // by CLOCK_MONOTONIC
 	// moments from the one that holds now.
@@ -66,8 +69,24 @@ func (b *Background) Begin(network string, set func(*dataplane.Environment) erro
 	return nil
 }
 
-// Stop ends the preparation. What is prepared continues to hold.
-func (b *Background) Stop() { b.stop() }
+// Stop ends the preparation. What is prepared continues to hold. Nothing is handed over after it returns, because the
+// network may then have the environment of other inputs.
+func (b *Background) Stop() {
+	b.stop()
+	b.handing.Lock()
+	defer b.handing.Unlock()
+	b.stopped = true
+}
+
+// hand gives an environment to set, unless the preparation was stopped.
+func (b *Background) hand(set func(*dataplane.Environment) error, e *dataplane.Environment) error {
+	b.handing.Lock()
+	defer b.handing.Unlock()
+	if b.stopped {
+		return context.Canceled
+	}
+	return set(e)
+}
 
 // IsOf reports whether the environment has these inputs.
 func (b *Background) IsOf(s *Inputs) bool { return b.preparer.equal(s) }
@@ -78,7 +97,7 @@ func (b *Background) run(ctx context.Context, network string, last *moment, set 
 	var sent int64 // T0 as last handed over
 	for ctx.Err() == nil {
 		now, coming, t0 := b.pass()
-		if moved := t0 - sent; max(moved, -moved) > clockTolerance && set(&dataplane.Environment{Network: network, T0: t0}) == nil {
+		if moved := t0 - sent; max(moved, -moved) > clockTolerance && b.hand(set, &dataplane.Environment{Network: network, T0: t0}) == nil {
 			sent = t0
 		}
 		at, more := b.preparer.nextChange(last.AtNanoseconds)
@@ -130,13 +149,13 @@ func (b *Background) momentAt(now int64) *moment {
 	return b.moments[0]
 }
 
-// add hands a moment to set.
+// add hands a moment to set, and keeps it.
 func (b *Background) add(network string, t0 int64, set func(*dataplane.Environment) error, last, next *moment) error {
 	step := next.Step
 	if step.Version == last.Version {
 		step.Pathloss = nil // is known
 	}
-	if err := set(&dataplane.Environment{Network: network, T0: t0, Steps: []dataplane.Step{step}}); err != nil {
+	if err := b.hand(set, &dataplane.Environment{Network: network, T0: t0, Steps: []dataplane.Step{step}}); err != nil {
 		return err
 	}
 	b.mu.Lock()

@@ -321,3 +321,29 @@ func TestEffectsAreThoseOfTheScenarioAtItsTime(t *testing.T) {
 		}
 	}
 }
+
+func TestAMomentThatIsReadyAfterTheEndIsNotHandedOver(t *testing.T) {
+	s := lossesScenario(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(time.Second, 1, 2, 90))
+	counters := &StepCounters{}
+	b, err := New(InputsOf(radiodtest.Physical(v1alpha1.PathlossScenario), s), counters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed := 0
+	set := func(*dataplane.Environment) error { handed++; return nil }
+	first := b.first
+	if err := b.Begin("run", set, func(err error) { t.Errorf("preparation: %v", err) }); err != nil {
+		t.Fatal(err)
+	}
+	next, err := b.preparer.moment(int64(time.Second)) // is still computed when the preparation ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Stop()
+	if err := b.add("run", b.t0, set, first, next); err == nil || handed != 1 {
+		t.Errorf("%d environments were handed over, error %v; want the first only, and an error", handed, err)
+	}
+	if n := counters.Snapshot(false).Steps; n != 0 || len(b.moments) != 1 {
+		t.Errorf("%d steps are counted and %d moments kept; want 0 and 1", n, len(b.moments))
+	}
+}
