@@ -82,12 +82,15 @@ func (n *network) captureVeth(a *attachment) error {
 	return n.setCaptures(a, a.installAtVeth)
 }
 
+// installAtVeth sets the tap of an attachment whose frames are watched.
 func (a *attachment) installAtVeth(t *capture.Tap) {
-	if t == nil {
+	switch {
+	case a.watch == nil:
+	case t == nil:
 		a.watch.SetTap(nil)
-		return
+	default:
+		a.watch.SetTap(t)
 	}
-	a.watch.SetTap(t)
 }
 
 func (a *attachment) endWatch() {
