@@ -41,7 +41,7 @@ func ServerName(o Options) string {
 func hostAliases(in Input, node topology.Node) []corev1.HostAlias {
 	var aliases []corev1.HostAlias
 	for _, peer := range in.Topology.Nodes {
-		main, _ := peer.ReachedAt(node)
+		main, _ := in.Topology.ReachedAt(peer, node)
 		named := in.Topology.Reaches(node, peer)
 		for _, a := range peer.Attachments {
 			names := []string{networkHost(peer, a.Network)}

@@ -56,7 +56,7 @@ func (m *siteMaker) messaging(site *apps.Site, node topology.Node, app v1alpha1.
 // membersOf are the nodes that run an app, as seen from one of them.
 func membersOf(t *topology.Topology, from topology.Node, app string) (members []apps.Member) {
 	for _, host := range t.NodesRunning(app) {
-		address, _ := host.ReachedAt(from)
+		address, _ := t.ReachedAt(host, from)
 		members = append(members, apps.Member{Node: host.Name, Group: host.Group, Address: address.String()})
 	}
 	return members

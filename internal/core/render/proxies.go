@@ -23,7 +23,7 @@ func (m *siteMaker) proxies(site *apps.Site, node topology.Node, app v1alpha1.Ap
 		}
 	} else {
 		far, farApp, _ := m.in.Topology.FarProxy(node, p)
-		address, _ := far.ReachedAt(node)
+		address, _ := m.in.Topology.ReachedAt(far, node)
 		site.Proxies = apps.ProxyPair{Settings: *p, Far: apps.ProxyEnd{Node: far.Name, App: farApp.Name, Address: address.String()}}
 	}
 	if site.Proxies.Settings.Protocol == v1alpha1.ProxyAMQP {
@@ -39,7 +39,7 @@ func (m *siteMaker) proxyAddress(node topology.Node, reference string) string {
 	}
 	host := "127.0.0.1"
 	if on.Name != node.Name {
-		address, _ := on.ReachedAt(node)
+		address, _ := m.in.Topology.ReachedAt(on, node)
 		host = address.String()
 	}
 	return net.JoinHostPort(host, strconv.Itoa(proxy.Port(app.Proxy)))

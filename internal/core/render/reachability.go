@@ -64,7 +64,7 @@ func (r *reachability) reaches(from, to topology.Node) bool {
 	if _, shared := to.AddressFor(from); shared || from.Name == to.Name || r.unknown {
 		return true
 	}
-	address, _ := to.ReachedAt(from)
+	address, _ := r.t.ReachedAt(to, from)
 	for _, a := range from.Attachments {
 		if r.hasRoute(a.Network, from.Name, address) {
 			return true

@@ -159,7 +159,7 @@ func (s *scripts) hostResolver(from topology.Node) func(string) (string, error) 
 		if !found {
 			return "", fmt.Errorf("there is no node %q: use a node's name or radio address", name)
 		}
-		address, attached := node.ReachedAt(from)
+		address, attached := t.ReachedAt(node, from)
 		if !attached || !t.Reaches(from, node) {
 			return "", fmt.Errorf("node %s has no network in common with node %s: use an address to which there are routes", from.Name, name)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,18 +68,6 @@ func (n Node) AddressFor(peer Node) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
-}
-
-// ReachedAt is the address at which a peer reaches the node: on a network that they share, else the node's first one, to which routes must
-// lead. It is false for a node without a network.
-func (n Node) ReachedAt(peer Node) (netip.Addr, bool) {
-	if address, shared := n.AddressFor(peer); shared {
-		return address, true
-	}
-	if len(n.Attachments) == 0 {
-		return netip.Addr{}, false
-	}
-	return n.Attachments[0].Address.Addr(), true
 }
 
 // IsVM reports whether the node is a virtual machine.
@@ -216,14 +205,30 @@ func (t *Topology) Reaches(from, to Node) bool {
 	if _, shared := to.AddressFor(from); shared || from.Name == to.Name {
 		return true
 	}
-	for _, a := range from.Attachments {
-		for _, b := range to.Attachments {
-			if domain := t.domains[a.Network]; domain != 0 && domain == t.domains[b.Network] {
-				return true
-			}
+	return slices.ContainsFunc(to.Attachments, func(a Attachment) bool { return t.joined(from, a.Network) })
+}
+
+// ReachedAt is the address at which a peer reaches a node: on a network that they share, else the first one in a routing
+// domain of both, else the node's first one. It is false for a node without a network.
+func (t *Topology) ReachedAt(node, peer Node) (netip.Addr, bool) {
+	if address, shared := node.AddressFor(peer); shared {
+		return address, true
+	}
+	if len(node.Attachments) == 0 {
+		return netip.Addr{}, false
+	}
+	for _, a := range node.Attachments {
+		if t.joined(peer, a.Network) {
+			return a.Address.Addr(), true
 		}
 	}
-	return false
+	return node.Attachments[0].Address.Addr(), true
+}
+
+// joined reports whether a node is in the routing domain of a network.
+func (t *Topology) joined(node Node, network string) bool {
+	domain := t.domains[network]
+	return domain != 0 && slices.ContainsFunc(node.Attachments, func(a Attachment) bool { return t.domains[a.Network] == domain })
 }
 
 func (t *Topology) addNetworks(spec *v1alpha1.ExperimentSpec, path *field.Path) (errs field.ErrorList) {

@@ -145,6 +145,27 @@ func TestABrokerIsReachedThroughTheGatewaysOfARoutingDomain(t *testing.T) {
 	}
 }
 
+func TestABrokerWhoseFirstNetworkIsOutsideTheRoutingDomainIsReachedAtItsAddressInside(t *testing.T) {
+	s := spec(func(s *v1alpha1.ExperimentSpec) {
+		olsr := &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}
+		s.Networks = []v1alpha1.Network{{Name: "lan", Subnet: "198.18.1.0/24"},
+			{Name: "wan", Subnet: "198.18.2.0/24", Routing: olsr}, {Name: "hf", Subnet: "198.18.3.0/24", Routing: olsr}}
+		s.Nodes = []v1alpha1.Node{{Name: "hq", Networks: []string{"lan", "wan"}, Apps: []string{"broker"}}, {Name: "gateway", Networks: []string{"wan", "hf"}},
+			{Name: "veh", Networks: []string{"hf"}}, {Name: "desk", Networks: []string{"lan"}}, {Name: "alone"}}
+	})
+	expanded, errs := Expand(s)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	hq, _ := expanded.Node("hq")
+	for peer, want := range map[string]string{"veh": "198.18.2.1", "gateway": "198.18.2.1", "desk": "198.18.1.1", "alone": "198.18.1.1"} {
+		from, _ := expanded.Node(peer)
+		if got, _ := expanded.ReachedAt(hq, from); got.String() != want {
+			t.Errorf("node %s reaches hq at %s, want %s", peer, got, want)
+		}
+	}
+}
+
 func TestAReferenceIsToTheBrokerOnTheNodeElseTheOnlyOne(t *testing.T) {
 	cases := map[string]struct {
 		from, reference, want, problem string
