@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/md5" // which MQTT/UDP signs with
 	"encoding/binary"
@@ -59,7 +58,7 @@ func checkSignature(datagram []byte, size int, key []byte) error {
 			at += recordHeader + length
 			continue
 		}
-		if !bytes.Equal(datagram[at+recordHeader:at+recordHeader+length], sign(datagram[:at], key)) {
+		if !hmac.Equal(datagram[at+recordHeader:at+recordHeader+length], sign(datagram[:at], key)) {
 			return errors.New("its signature is of another key, or of another content")
 		}
 		return nil
