@@ -80,7 +80,7 @@ func (c *Cluster) Snapshot() (*queue.Snapshot, []*v1alpha1.Experiment) {
 	c.sortExperiments()
 	c.hosts = c.Kinds.ClusterOf(c.Nodes)
 	for i := range c.OtherPods {
-		if !podEnded(&c.OtherPods[i]) {
+		if !PodEnded(&c.OtherPods[i]) {
 			c.hosts.Add(&c.OtherPods[i])
 		}
 	}
@@ -165,7 +165,7 @@ func (c *Cluster) placePods() {
 			}
 			c.nodesWithPods[uid][pod.Labels[v1alpha1.LabelNode]] = true
 		}
-		if podEnded(pod) {
+		if PodEnded(pod) {
 			continue
 		}
 		if run != nil && pod.Namespace == run.Namespace {
@@ -187,7 +187,8 @@ func (c *Cluster) placePods() {
 	}
 }
 
-func podEnded(pod *corev1.Pod) bool {
+// PodEnded reports whether a pod has ended, so that it takes no room.
+func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 

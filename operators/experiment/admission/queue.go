@@ -315,8 +315,8 @@ func (l *Queue) look(ctx context.Context, s *scope.Scope) (*needs.Cluster, error
 	}, nil
 }
 
-// listOtherPods lists the pods that belong to no experiment. They are needed only while an experiment waits, so they are not
-// cached.
+// listOtherPods lists the pods that belong to no experiment and have not ended. They are needed only while an experiment
+// waits, so they are not cached.
 func (l *Queue) listOtherPods(ctx context.Context, now time.Time) error {
 	if age := now.Sub(l.otherPodsListed); !l.otherPodsListed.IsZero() && age >= 0 && age < otherPodsMaxAge {
 		return nil
@@ -329,7 +329,7 @@ func (l *Queue) listOtherPods(ctx context.Context, now time.Time) error {
 	if err := l.Live.List(ctx, &pods, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*none)}); err != nil {
 		return err
 	}
-	l.otherPods, l.otherPodsListed = pods.Items, now
+	l.otherPods, l.otherPodsListed = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return needs.PodEnded(&p) }), now
 	return nil
 }
 
