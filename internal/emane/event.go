@@ -156,7 +156,7 @@ func ScheduleAt(nem int, s *tdma.Schedule, bitsPerSecond uint64) Event {
 	usual := usualSlot(nem, s)
 	var b []byte
 	for f := range structure.Frames {
-		if frame := frameMessage(nem, f, s, usual, bitsPerSecond == 0); frame != nil {
+		if frame := frameMessage(nem, f, s, usual, bitsPerSecond); frame != nil {
 			b = appendMessage(b, 1, frame)
 		}
 	}
@@ -190,13 +190,13 @@ func usualSlot(nem int, s *tdma.Schedule) (usual tdma.Slot) {
 }
 
 // frameMessage returns nil for a frame in which the NEM's radio is off.
-func frameMessage(nem, frame int, s *tdma.Schedule, usual tdma.Slot, ownRates bool) []byte {
+func frameMessage(nem, frame int, s *tdma.Schedule, usual tdma.Slot, bitsPerSecond uint64) []byte {
 	b, slots := appendUint(nil, 1, uint64(frame)), s.Structure().Slots
 	off := true
 	for i := range slots {
 		slot := s.Slot(nem, frame, i)
 		off = off && slot.Kind == tdma.Idle
-		if !ownRates {
+		if bitsPerSecond != 0 { // no slot has a rate of its own
 			slot.RateBitsPerSecond = usual.RateBitsPerSecond
 		}
 		if slot.Kind != tdma.Receive || slot.FrequencyHertz != usual.FrequencyHertz {
