@@ -18,7 +18,7 @@ func requesting(namespace string) *v1alpha1.Experiment {
 		{Name: "chat", Messaging: &v1alpha1.Messaging{Transport: v1alpha1.TransportCoAP, Encoding: v1alpha1.EncodingCBOR, Timeout: "60s", Messages: []v1alpha1.ScriptedMessage{
 			{At: "4s", From: "a", To: "all", Text: "before the cut"}, {At: "14s", From: "b", To: "c", Text: "while the link is cut"}}}},
 		{Name: "report", Messaging: &v1alpha1.Messaging{Transport: v1alpha1.TransportSOAP, Encoding: v1alpha1.EncodingEXI, Timeout: "60s", Via: "near", Reply: "bytes:2000",
-			Push: &v1alpha1.Push{From: []string{"a"}, To: "c", Period: "2s", Payload: "nffi", Lead: "4s", Phase: v1alpha1.PhaseAligned}}},
+			Push: &v1alpha1.Push{From: []string{"a"}, To: "c", Period: "2s", Payload: "nffi", Lead: "4s", Phase: v1alpha1.PushPhase(v1alpha1.PhaseAligned)}}},
 		{Name: "near", Proxy: &v1alpha1.Proxy{Peer: "far", Compression: v1alpha1.ProxyCompressionZstd}},
 		{Name: "far", Proxy: &v1alpha1.Proxy{}},
 	}
