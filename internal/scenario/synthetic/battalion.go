@@ -9,9 +9,13 @@ import (
 // AnglovaLikeBattalion is the movement pattern of a battalion.
 const AnglovaLikeBattalion = "AnglovaLikeBattalion"
 
+// BattalionVehicles are the vehicles of the six companies.
+const BattalionVehicles = 157
+
+// BattalionPlatforms are all platforms: vehicles, drones, support and soldiers.
+const BattalionPlatforms = 243
+
 const (
-	// BattalionVehicles are the vehicles of the six companies, and BattalionPlatforms all platforms.
-	BattalionVehicles, BattalionPlatforms = 157, 243
 	// footReach is the distance in metres within which soldiers stay around their standing vehicle, and footSpeed that of a walk in m/s.
 	footReach, footSpeed = 120.0, 1.5
 	// followReach is the distance in metres within which vehicles follow another one.

@@ -120,7 +120,7 @@ func (c GatewayConfig) TopicsByID() (map[uint16]string, error) {
 	return topics, nil
 }
 
-// ReservedTopicID, like 0, is no topic's id (5.3.11).
+// ReservedTopicID is no topic's id, nor is 0 (5.3.11).
 const ReservedTopicID = 0xFFFF
 
 // WithDefaults replaces zeros.

@@ -172,7 +172,7 @@ func tokenLifetime(s *scope.Scope) time.Duration {
 }
 
 // checkVMQuota puts the experiment back into the queue if a quota refuses a launcher.
-func (p *Provisioner) checkVMQuota(ctx context.Context, s *scope.Scope) (bool, error) {
+func (p *Provisioner) checkVMQuota(_ context.Context, s *scope.Scope) (bool, error) {
 	for _, node := range scope.SortedKeys(s.VMs) {
 		refused := nodes.LauncherRefusal(s.VMs[node])
 		if s.Pods[node] == nil && strings.Contains(refused, "exceeded quota") {

@@ -85,7 +85,7 @@ func (k *Secrets) Check(ctx context.Context, s *scope.Scope) {
 }
 
 // handle handles the result of creating a Secret.
-func (k *Secrets) handle(ctx context.Context, s *scope.Scope, err error) (stop bool, _ error) {
+func (k *Secrets) handle(_ context.Context, s *scope.Scope, err error) (stop bool, _ error) {
 	switch {
 	case err == nil:
 		return false, nil
