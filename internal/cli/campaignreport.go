@@ -27,7 +27,7 @@ func newCampaignReport(t *target) *cobra.Command {
 		Short: "Fetch the comparison of a campaign's runs, one HTML file that needs no network",
 		Long: "report has the analysis compare the runs of a round that have results, labelled by their levels, and writes one HTML\n" +
 			"file. Repeats of a point are one condition. --where selects points, --by compares the levels of one axis.\n" +
-			"With --reference other figures than those of the campaign stand beside the runs'.\n" +
+			"--reference takes the reference figures from a file, in place of the campaign's.\n" +
 			"Other forms: vignette compare --campaign NAME -o csv. What the figures and tests mean: docs/reference/comparison.md.",
 		Example: "  vignette campaign report e4-s1\n" +
 			"  vignette campaign report e4-s1 --where period=2s --open\n" +

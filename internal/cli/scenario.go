@@ -66,8 +66,9 @@ func newInspect() *cobra.Command {
 		Use:   "inspect FILE...",
 		Short: "Describe a scenario: platforms, duration, order of battle, hops over time, a picture",
 		Long: "inspect compiles a scenario and describes it: platforms, duration, who commands whom and who is on which network, the\n" +
-			"hops between platforms over time, and how well they are connected. Several files make one scenario, such as locations and pathloss. What is malformed is\n" +
-			"named by file and line. Two platforms are neighbours where the pathloss between them is no more than --limit.",
+			"hops between platforms over time, and how well they are connected. Several files make one scenario, such as\n" +
+			"locations and pathloss. What is malformed is named by file and line. Two platforms are neighbours where the pathloss\n" +
+			"between them is no more than --limit.",
 		Example: "  vignette scenario inspect company1.eel\n" +
 			"  vignette scenario inspect --format anglova-csv --limit 110 pairs.csv.gz\n" +
 			"  vignette scenario inspect alpha.gpx bravo.gpx --align Sources\n" +
