@@ -112,7 +112,7 @@ func serverAccepts(t *testing.T, c client.Client) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, pattern := range []string{"scenarios/*/*.yaml", "scenarios/*/short/*.yaml", "scenarios/*/campaigns/*.yaml", "charts/vignette/files/waveforms/*.yaml"} {
+	for _, pattern := range []string{"scenarios/*/*.yaml", "scenarios/*/short/*.yaml", "scenarios/*/campaigns/*.yaml", "scenarios/*/emane/*.yaml", "scenarios/*/emane/short/*.yaml", "charts/vignette/files/waveforms/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)

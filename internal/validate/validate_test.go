@@ -283,7 +283,7 @@ func TestAWaveformThatNobodyKnowsIsAWarningOnly(t *testing.T) {
 
 func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"scenarios/*/*.yaml", "scenarios/*/*/*.yaml", "charts/vignette/files/waveforms/*.yaml"} {
+	for _, pattern := range []string{"scenarios/*/*.yaml", "scenarios/*/*/*.yaml", "scenarios/*/*/*/*.yaml", "charts/vignette/files/waveforms/*.yaml"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
