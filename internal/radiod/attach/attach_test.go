@@ -2,11 +2,13 @@ package attach
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,19 +24,22 @@ import (
 
 // still are networks in which nothing moves, a keeper that keeps nothing and rules that allow everything.
 type still struct {
-	joined []string
-	fails  error
+	joined, held      []string
+	fails, holdsFails error
 }
 
 func (s *still) Join(r *Radio) error {
 	s.joined = append(s.joined, r.PodUID)
 	return s.fails
 }
+func (s *still) Hold(id string, _ int) error {
+	s.held = append(s.held, id)
+	return s.holdsFails
+}
 func (*still) Leave(*Radio) error                           { return nil }
 func (*still) Release(*Radio)                               {}
 func (*still) Pause()                                       {}
 func (*still) Resume() error                                { return nil }
-func (*still) Hold(string, int) error                       { return nil }
 func (*still) Drop(string) error                            { return nil }
 func (*still) Allowed() (all podnet.Allowed)                { return all }
 func (*still) Apply(*os.File, *membership.Attachment) error { return nil }
@@ -126,6 +131,38 @@ func TestARadioThatCannotJoinItsNetworkLeavesNothingBehind(t *testing.T) {
 	}
 	if b.has(t) || b.store.Attachment(membership.Key{PodUID: "pod-1", Interface: "vhf"}) != nil {
 		t.Error("the interface or the attachment is there all the same")
+	}
+}
+
+func TestARadioIsPassedToTheParentAgainThatCouldNotTakeItAfterARestart(t *testing.T) {
+	b := newBed(t)
+	err := b.Restore(nil) // knows the boot
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := request
+	in.Namespace = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.namespace.Fd())
+	if answer := b.Serve(in, b.namespace); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	b.Close()
+	next, err := New(b.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.Close)
+	b.networks.joined, b.networks.held, b.networks.holdsFails = nil, nil, errors.New("the parent does not answer")
+	if err := next.Restore(nil); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("error %v; want the parent's", err)
+	}
+	records, err := state.Load[membership.Attachment](b.Folder, attachmentFiles)
+	if err != nil || len(records) != 1 || !records[0].Pinned {
+		t.Errorf("records %+v, %v; want one of a radio that is open", records, err)
+	}
+	b.networks.holdsFails = nil
+	next.Retry(time.Now().Add(time.Minute))
+	if len(b.networks.held) != 2 || len(b.networks.joined) != 1 {
+		t.Errorf("passed to the parent %d times, joined %d times; want 2 and 1", len(b.networks.held), len(b.networks.joined))
 	}
 }
 

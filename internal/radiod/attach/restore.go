@@ -19,8 +19,8 @@ import (
 
 // restart is what a worker found of the one before.
 type restart struct {
-	*Attachments
-	all []*Radio
+	attachments *Attachments
+	radios      []*Radio
 	// lost has why radios could not be taken over.
 	lost map[*Radio]error
 	// unread are frames that found no room in TAPs' rings before this worker read them.
@@ -37,7 +37,7 @@ func (m *Attachments) Restore(held map[string]int) error {
 	rebooted, err := m.Folder.NewBoot()
 	records, loadErr := state.Load[membership.Attachment](m.Folder, attachmentFiles)
 	err = errors.Join(err, loadErr)
-	found := &restart{Attachments: m, lost: map[*Radio]error{}, unread: map[*Radio]uint64{}}
+	found := &restart{attachments: m, lost: map[*Radio]error{}, unread: map[*Radio]uint64{}}
 	for _, r := range records {
 		fd, ok := held[r.ID()]
 		if !ok {
@@ -48,7 +48,7 @@ func (m *Attachments) Restore(held map[string]int) error {
 	}
 	found.recoverCounters()
 	m.Networks.Pause()
-	for _, a := range found.all {
+	for _, a := range found.radios {
 		err = errors.Join(err, found.rejoin(a))
 	}
 	err = errors.Join(err, m.Networks.Resume())
@@ -57,31 +57,31 @@ func (m *Attachments) Restore(held map[string]int) error {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
 	found.countUnreadDrops()
-	return errors.Join(err, found.recordGaps(to), m.Folder.Keep(counterFiles, idsOf(found.all)...), removeTemporary())
+	return errors.Join(err, found.recordGaps(to), m.Folder.Keep(counterFiles, idsOf(found.radios)...), removeTemporary())
 }
 
 var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
 
 // take restores an attachment's descriptor and counters.
-func (m *restart) take(a *Radio, rebooted bool) {
-	m.all = append(m.all, a)
-	if err := m.tryTake(a, rebooted); err != nil {
-		m.lost[a] = err
+func (r *restart) take(a *Radio, rebooted bool) {
+	r.radios = append(r.radios, a)
+	if err := r.tryTake(a, rebooted); err != nil {
+		r.lost[a] = err
 	}
 }
 
-func (m *restart) tryTake(a *Radio, rebooted bool) error {
-	fresh := m.openCounters(a)
+func (r *restart) tryTake(a *Radio, rebooted bool) error {
+	fresh := r.attachments.openCounters(a)
 	switch {
 	case rebooted:
 		return errRebooted // another namespace may have the number now
 	case a.Descriptor() < 0:
-		if err := m.adopt(a); err != nil {
+		if err := r.attachments.adopt(a); err != nil {
 			return err
 		}
 	}
 	if fresh && a.Engine == "" {
-		state, err := m.interfaces.State(a)
+		state, err := r.attachments.interfaces.State(a)
 		if err != nil {
 			return err
 		}
@@ -92,9 +92,9 @@ func (m *restart) tryTake(a *Radio, rebooted bool) error {
 }
 
 // recoverCounters counts the earlier worker's frames under way as lost, network by network.
-func (m *restart) recoverCounters() {
+func (r *restart) recoverCounters() {
 	networks := map[string][]*Radio{}
-	for _, a := range m.all {
+	for _, a := range r.radios {
 		if a.Engine == "" { // EMANE's radios do not stop with radiod
 			networks[a.NetworkUID] = append(networks[a.NetworkUID], a)
 		}
@@ -105,32 +105,32 @@ func (m *restart) recoverCounters() {
 			ledgers[i] = &a.Counters.Ledger
 		}
 		radio.RecoverLedgers(ledgers, func(i int) (radio.Traffic, error) {
-			state, err := m.interfaces.State(attachments[i])
+			state, err := r.attachments.interfaces.State(attachments[i])
 			return state.Traffic, err
 		})
 	}
 }
 
 // rejoin joins an attachment again, or removes one that is lost.
-func (m *restart) rejoin(a *Radio) error {
-	defer m.LockPod(a.PodUID)()
-	err := m.lost[a]
+func (r *restart) rejoin(a *Radio) error {
+	defer r.attachments.LockPod(a.PodUID)()
+	err := r.lost[a]
 	if err == nil {
-		if err = m.join(a); err == nil {
+		if err = r.attachments.join(a); err == nil {
 			return nil
 		}
-		m.lost[a] = err
-		return errors.Join(restoreError(a, err), m.remove(a))
+		r.lost[a] = err
+		return errors.Join(restoreError(a, err), r.attachments.remove(a))
 	}
 	if errors.Is(err, netns.ErrGone) {
 		if a.Descriptor() >= 0 {
-			return m.remove(a)
+			return r.attachments.remove(a)
 		}
-		return errors.Join(m.Networks.Leave(a), m.removeFiles(a))
+		return errors.Join(r.attachments.Networks.Leave(a), r.attachments.removeFiles(a))
 	}
-	m.mu.Lock()
-	m.missing[a.Key()] = &missing{Radio: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
-	m.mu.Unlock()
+	r.attachments.mu.Lock()
+	r.attachments.missing[a.Key()] = &missing{Radio: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
+	r.attachments.mu.Unlock()
 	return restoreError(a, err)
 }
 
@@ -150,12 +150,14 @@ func (m *Attachments) removeFiles(a *Radio) error {
 	return errors.Join(m.Folder.Remove(attachmentFiles, a.ID()), m.Folder.Remove(counterFiles, a.ID()))
 }
 
-// adopt takes over the radio of a record, if it is still there.
+// adopt takes over the radio of a record, if it is still there. The record says so even where the parent does not hold the
+// descriptor yet, because the radio is open.
 func (m *Attachments) adopt(a *Radio) error {
-	if err := m.interfaces.Adopt(a, ownerOf(m.instance, a)); err != nil {
+	err := m.interfaces.Adopt(a, ownerOf(m.instance, a))
+	if err != nil && a.Descriptor() < 0 {
 		return err
 	}
-	return m.Folder.Put(attachmentFiles, a.ID(), &a.Attachment)
+	return errors.Join(err, m.Folder.Put(attachmentFiles, a.ID(), &a.Attachment))
 }
 
 // removeTemporary removes TAPs that never reached their pods.
@@ -214,7 +216,7 @@ func (x *missing) retry(m *Attachments, now time.Time) error {
 		return nil
 	case !m.Members.Lists(x.NetworkUID, x.Key()):
 		err = fmt.Errorf("%w: no RadioNetwork lists it any more", netns.ErrGone)
-	case x.Descriptor() < 0:
+	default:
 		err = m.adopt(x.Radio)
 	}
 	if err == nil {
@@ -275,13 +277,13 @@ const (
 // recordGaps records the time without radio between the last worker and this one, for every run with
 // attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
 // worker.
-func (m *restart) recordGaps(to int64) (failed error) {
-	from := m.Seen()
+func (r *restart) recordGaps(to int64) (failed error) {
+	from := r.attachments.Seen()
 	if from == 0 {
 		from = to
 	}
 	byRun := map[string][]*Radio{}
-	for _, a := range m.all {
+	for _, a := range r.radios {
 		if a.RunUID != "" {
 			byRun[a.RunUID] = append(byRun[a.RunUID], a)
 		}
@@ -292,14 +294,14 @@ func (m *restart) recordGaps(to int64) (failed error) {
 		drops := uint64(0)
 		for _, a := range attachments {
 			gap.FramesLost += a.Counters.UnreportedLosses()
-			drops += m.unread[a]
-			if err := m.lost[a]; err != nil {
+			drops += r.unread[a]
+			if err := r.lost[a]; err != nil {
 				gaps = append(gaps, runapi.RadioGap{TimeNanoseconds: to, Gap: gapLost, Node: a.Member.Node, FromNanoseconds: from,
 					Reason: fmt.Sprintf("%s after a restart of radiod: %v", a.Interface, err)})
 			}
 		}
 		gap.Reason = restartReason(drops)
-		if err := m.Record(uid, append([]runapi.RadioGap{gap}, gaps...)); err != nil {
+		if err := r.attachments.Record(uid, append([]runapi.RadioGap{gap}, gaps...)); err != nil {
 			failed = err
 			continue
 		}
@@ -322,14 +324,14 @@ func restartReason(unread uint64) string {
 
 // countUnreadDrops counts the frames that found no room in TAPs' rings since an earlier worker was last seen. They
 // belong to the restart and are not overload.
-func (m *restart) countUnreadDrops() {
-	for _, a := range m.all {
-		if m.lost[a] != nil || a.Engine != "" {
+func (r *restart) countUnreadDrops() {
+	for _, a := range r.radios {
+		if r.lost[a] != nil || a.Engine != "" {
 			continue
 		}
 		before := a.Counters.RingDrops
-		m.interfaces.ReadRing(a)
-		m.unread[a] = a.Counters.RingDrops - before
-		a.Counters.RingRestarted += m.unread[a]
+		r.attachments.interfaces.ReadRing(a)
+		r.unread[a] = a.Counters.RingDrops - before
+		a.Counters.RingRestarted += r.unread[a]
 	}
 }

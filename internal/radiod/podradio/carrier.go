@@ -60,8 +60,8 @@ func (m taps) adopt(a *Radio, namespace *os.File) error {
 	if err != nil {
 		return err
 	}
-	a.Pinned = true
-	return m.Keeper.Hold(a.ID(), a.fd)
+	a.Pinned, a.unheld = true, true
+	return m.hold(a)
 }
 
 // destroy closes the TAP, which vanishes with its last descriptor.

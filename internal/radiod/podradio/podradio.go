@@ -53,6 +53,7 @@ type Radio struct {
 	Gone func()
 
 	fd     int
+	unheld bool        // the parent has not taken fd yet
 	closed atomic.Bool // fd may be another file's now
 	// traffic as last counted by the kernel.
 	traffic atomic.Pointer[radio.Traffic]
@@ -98,8 +99,12 @@ func (m *Interfaces) Create(a *Radio, mtu int, owner string, namespace *os.File)
 	return nil
 }
 
-// Adopt takes over a radio of an earlier worker that no process holds, if its owner is the same.
+// Adopt takes over a radio of an earlier worker that no process holds, if its owner is the same. Called again for a radio
+// with a descriptor, it only passes that to the parent, if the parent has not taken it yet.
 func (m *Interfaces) Adopt(a *Radio, owner string) error {
+	if a.fd >= 0 {
+		return m.hold(a)
+	}
 	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
 	if err != nil {
 		return err
@@ -109,6 +114,16 @@ func (m *Interfaces) Adopt(a *Radio, owner string) error {
 		return err
 	}
 	return m.carrierOf(a).adopt(a, namespace)
+}
+
+// hold passes a radio's descriptor to the parent, unless the parent has it.
+func (m *Interfaces) hold(a *Radio) error {
+	if !a.unheld {
+		return nil
+	}
+	err := m.Keeper.Hold(a.ID(), a.fd)
+	a.unheld = err != nil
+	return err
 }
 
 // Destroy removes a radio, if it is still there.
