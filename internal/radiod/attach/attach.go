@@ -86,7 +86,7 @@ type Attachments struct {
 	took       prometheus.Histogram // how long attachments took
 	refused    *cache.Expiring      // requests whose refusal was logged lately
 
-	mu             sync.Mutex // protects the rest; never held while the kernel sets up interfaces
+	mu             sync.Mutex // protects the rest; never held while the kernel makes or configures interfaces
 	radios         map[membership.Key]*Radio
 	missing        map[membership.Key]*missing
 	lastWorkerSeen int64 // when the previous worker was last seen; set by Restore

@@ -21,7 +21,7 @@ import (
 
 // updateDriver updates EMANE's driver to the network's current state; the lock is held.
 func (n *network) updateDriver() {
-	if n.object.Spec.Engine != v1alpha1.EngineEMANE {
+	if n.object.Spec.Engine != v1alpha1.EngineEMANE || n.ending {
 		return
 	}
 	if len(n.attachments) == 0 {
@@ -67,6 +67,7 @@ func (n *network) captureVeth(a *attachment) error {
 		return len(c.Nodes) == 0 || slices.Contains(c.Nodes, a.Member.Node)
 	})
 	if n.networks.Captures == nil || a.watch == nil && !captured {
+		a.captureError = nil
 		return nil
 	}
 	if a.watch == nil {
@@ -79,7 +80,11 @@ func (n *network) captureVeth(a *attachment) error {
 			return err
 		}
 	}
-	return n.setCaptures(a, a.installAtVeth)
+	err := n.setCaptures(a, a.installAtVeth)
+	if a.tap == nil {
+		a.endWatch()
+	}
+	return err
 }
 
 // installAtVeth sets the tap of an attachment whose frames are watched.

@@ -76,17 +76,26 @@ func (n *network) detachPort(a *attachment) {
 	a.last, a.slots = last.Counters, figures.Slots(last.Slots)
 }
 
-// Leave implements attach.Networks.
+// Leave implements attach.Networks. The last counters are written to a file, for which other networks must not wait.
 func (m *Networks) Leave(r *podradio.Radio) error {
+	a, last := m.leave(r)
+	if r.Counters == nil || r.RunUID == "" {
+		return nil
+	}
+	return m.Recorder.Record(r.RunUID, nil, a.lastCounters(last))
+}
+
+// leave removes a radio from its network, if it has joined, and returns its last counters.
+func (m *Networks) leave(r *podradio.Radio) (*attachment, radio.Counters) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[r.NetworkUID]
 	if n == nil {
-		return m.recordEnd(nil, &attachment{Radio: r})
+		return m.readEnd(nil, &attachment{Radio: r})
 	}
 	a := n.attachments[r.Key()]
 	if a == nil || a.Radio != r {
-		return m.recordEnd(n, &attachment{Radio: r}) // it has never joined
+		return m.readEnd(n, &attachment{Radio: r}) // it has never joined
 	}
 	delete(n.attachments, r.Key())
 	switch {
@@ -99,7 +108,7 @@ func (m *Networks) Leave(r *podradio.Radio) error {
 	n.connect()
 	n.endCaptures(a)
 	a.endWatch()
-	return m.recordEnd(n, a)
+	return m.readEnd(n, a)
 }
 
 // Release implements attach.Networks.

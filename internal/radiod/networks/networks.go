@@ -60,7 +60,7 @@ type Networks struct {
 	changes changeCounters
 	hosts   atomic.Pointer[hosts.Hosts]
 
-	mu        sync.Mutex // protects the rest; never held while the kernel sets up interfaces
+	mu        sync.Mutex // protects the rest; never held while the kernel makes or configures interfaces
 	networks  map[string]*network
 	restoring bool // networks stay paused until all their ports are back
 }
@@ -79,6 +79,8 @@ type network struct {
 	steps        preparation.StepCounters
 	nextReceiver int // index of the receiver whose links are sampled next
 	message      string
+	// ending reports whether it is being removed: its attachments leave, and nothing is updated for those that remain.
+	ending bool
 	// trouble is why its radios are silent, or differ from the spec.
 	trouble error
 	// preparationError is why future positions or pathlosses cannot be prepared. memberError is why no member
@@ -105,9 +107,12 @@ type attachment struct {
 // New knows no networks yet.
 func New(o Options) (*Networks, error) {
 	scenarios, err := library.Open(o.StateDirectory)
+	if err != nil {
+		return nil, err
+	}
 	m := &Networks{Options: o, library: scenarios, networks: map[string]*network{}}
 	go m.follow(o.Plane)
-	return m, err
+	return m, nil
 }
 
 // Set takes a new or changed RadioNetwork. Frames in flight are not disturbed.
@@ -140,6 +145,18 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 		n.message = err.Error()
 	}
 	return err
+}
+
+// BeginRemoval prepares the removal of a network, whose attachments leave next.
+func (m *Networks) BeginRemoval(uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.networks[uid]; n != nil {
+		n.ending = true
+	}
+	if h := m.hosts.Load(); h != nil {
+		h.Disconnect(uid)
+	}
 }
 
 // Remove removes a network, which has no attachments any more.

@@ -32,16 +32,17 @@ func (m *Networks) currentCounters(a *attachment) radio.Counters {
 	return a.last
 }
 
-// recordEnd records the last counters of a detached attachment; the lock is held.
-func (m *Networks) recordEnd(n *network, a *attachment) error {
+// readEnd returns a detached attachment with its last counters; the lock is held. While it has frames under way, its
+// network keeps it.
+func (m *Networks) readEnd(n *network, a *attachment) (_ *attachment, last radio.Counters) {
 	if a.Radio.Counters == nil || a.RunUID == "" {
-		return nil
+		return a, last
 	}
-	last := m.currentCounters(a)
+	last = m.currentCounters(a)
 	if a.port != 0 && last.InFlight > 0 {
 		n.detached = append(n.detached, a)
 	}
-	return m.Recorder.Record(a.RunUID, nil, a.lastCounters(last))
+	return a, last
 }
 
 // detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held. A node that is

@@ -41,7 +41,7 @@ func (p planePorts) FollowClock(ahead int64) {
 func (n *network) connect() {
 	h, uid := n.networks.hosts.Load(), string(n.object.UID)
 	switch {
-	case h == nil:
+	case h == nil || n.ending:
 	case n.running == nil && n.driver == nil || len(n.attachments) == 0:
 		h.Disconnect(uid)
 	case n.running != nil:

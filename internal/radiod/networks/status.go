@@ -92,12 +92,21 @@ func (m *Networks) Status(uid string) *Status {
 
 // Waiting returns the frames that wait at an attachment's radio.
 func (m *Networks) Waiting(a *membership.Attachment) int {
+	port := m.portOf(a)
+	if port == 0 {
+		return 0
+	}
+	counters, _ := m.Plane.Counters(port) // nothing waits at a port that is gone
+	return counters.InFlight
+}
+
+// portOf returns the port of an attachment that has joined, or 0.
+func (m *Networks) portOf(a *membership.Attachment) dataplane.PortID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := m.networks[a.NetworkUID]; n != nil {
-		if joined := n.attachments[a.Key()]; joined != nil && joined.port != 0 {
-			counters, _ := m.Plane.Counters(joined.port) // nothing waits at a port that is gone
-			return counters.InFlight
+		if joined := n.attachments[a.Key()]; joined != nil {
+			return joined.port
 		}
 	}
 	return 0

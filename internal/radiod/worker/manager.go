@@ -1,5 +1,8 @@
 // Package worker is the part of radiod that may be replaced at any time. It composes the packages that admit and set up
 // attachments, carry their frames, and report to the cluster, Prometheus and the archive.
+//
+// Locks are taken in this order: a pod's (attach.PodLocks), attach.Attachments, networks.Networks, then hosts.Hosts or
+// dataplane.Local. hosts.Hosts also calls dataplane.Local with its lock held.
 package worker
 
 import (
@@ -137,6 +140,7 @@ func (m *Manager) RemoveNetwork(uid string) error {
 		return nil
 	}
 	m.members.Remove(uid) // nobody joins it any more
+	m.Networks.BeginRemoval(uid)
 	return errors.Join(m.RemoveOfNetwork(uid), m.Networks.Remove(uid))
 }
 
