@@ -21,7 +21,7 @@ import (
 )
 
 // duties are the parts of the controller. Admission, provisioning, run, collection and clean-up do not know each other: what
-// they share is in the scope and in the cluster.
+// they share is in the scope, in the cluster and in packages below them, such as run/argo.
 type duties struct {
 	objects     *objects.Objects
 	workloads   *kueue.Workloads
