@@ -50,3 +50,16 @@ func TestTheCLIAndTheCoreDoNotContainControllersOrClientsOfBrokers(t *testing.T)
 		}
 	}
 }
+
+// programs use the core. It may use radiod/capture, which knows the filters of captures.
+var programs = []string{"internal/server", "internal/cli", "internal/console", "internal/validate", "internal/radiod", "cmd/", "images/"}
+
+func TestTheCoreContainsNoneOfThePrograms(t *testing.T) {
+	for path := range imports(t, "-deps", "./internal/core/...") {
+		for _, above := range programs {
+			if strings.HasPrefix(path, module+above) && path != module+"internal/radiod/capture" {
+				t.Errorf("it contains %s", path)
+			}
+		}
+	}
+}
