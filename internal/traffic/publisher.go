@@ -44,7 +44,7 @@ func (p *publisher) run(ctx context.Context, number int64) {
 		case <-ctx.Done():
 			return
 		case <-p.recorder.connectedOnce:
-			p.start = p.now()
+			p.start = p.startAt(p.now(), number)
 		}
 	}
 	if p.adapt != nil {
@@ -58,6 +58,15 @@ func (p *publisher) run(ctx context.Context, number int64) {
 		}
 		p.publish(number, due)
 	}
+}
+
+// startAt returns the start of the schedule for a connection before message number. After a restart that message comes next,
+// because earlier ones are over.
+func (p *publisher) startAt(connected time.Time, number int64) time.Time {
+	if after, ok := p.timetable.due(number); ok && number > 1 { // it was restarted
+		return connected.Add(-after)
+	}
+	return connected
 }
 
 func (p *publisher) publish(number int64, due time.Time) {

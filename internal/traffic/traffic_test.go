@@ -430,6 +430,36 @@ func TestARestartedPublisherUsesNoIdTwiceAndSendsNoBurst(t *testing.T) {
 	}
 }
 
+func TestAPublisherThatStartsWithItsConnectionGoesOnWithoutAPauseAfterARestart(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		last int64
+		now  time.Duration
+		want []time.Duration
+	}{
+		"first life":             {0, 5 * time.Second, []time.Duration{5 * time.Second, 15 * time.Second}},
+		"restarted in mid-run":   {30, 305 * time.Second, []time.Duration{305 * time.Second, 315 * time.Second}},
+		"connected late by much": {30, 900 * time.Second, []time.Duration{900 * time.Second, 910 * time.Second}},
+	} {
+		r := newRecorder("n/x", "X", messagelog.NewWriter(&syncbuffer.Buffer{}), newMetrics("n/x"), func(string) {})
+		close(r.connectedOnce)
+		ctx, cancel := context.WithCancel(t.Context())
+		var dues []time.Duration
+		p := publisher{entity: "X", afterConnection: true, timetable: &periodic{periodSeconds: 10, to: "t", maker: fixedMaker{}}, recorder: r, client: instantClient{r}, start: start,
+			now: func() time.Time { return start.Add(c.now) }, sleep: func(ctx context.Context, until time.Time) error {
+				if dues = append(dues, until.Sub(start)); len(dues) == len(c.want) {
+					cancel()
+				}
+				return ctx.Err()
+			}}
+		p.run(ctx, p.firstNumber(c.last))
+		if !slices.Equal(dues, c.want) {
+			t.Errorf("%s: messages are due after %v; want %v", name, dues, c.want)
+		}
+	}
+}
+
 func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	udp := func(f func(*trafficconfig.Config)) trafficconfig.Config {
