@@ -155,6 +155,8 @@ var ofOthers = []struct{ name, kind, spec, path, message string }{
 	{"a spacing of nothing", "Scenario", "{format: synthetic, synthetic: {pattern: Line, spacing: 0.0km}}", "spec.synthetic.spacing", "above zero"},
 	{"a spacing too wide", "Scenario", "{format: synthetic, synthetic: {pattern: Line, spacing: 101km}}", "spec", "at most 100 km"},
 	{"no duration", "Scenario", "{format: synthetic, synthetic: {pattern: Line, duration: 0s}}", "spec.synthetic.duration", "above zero"},
+	{"a battalion of one company", "Scenario", "{format: synthetic, synthetic: {pattern: AnglovaLikeBattalion}}", "spec.synthetic.platforms", "243 for all"},
+	{"a battalion and more", "Scenario", "{format: synthetic, synthetic: {pattern: AnglovaLikeBattalion, platforms: 244}}", "spec.synthetic.platforms", "243 for all"},
 	{"a duration of years", "Scenario", "{format: synthetic, synthetic: {pattern: Line, duration: 9000h}}", "spec", "at most 8784h"},
 	{"two terrains", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: Diffraction, frequency: 1MHz, syntheticTerrain: 1, terrain: {configMap: a, key: b}}}", "spec.propagation.syntheticTerrain", "exclude each other"},
 	{"antennas in the ground", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: TwoRay, frequency: 1MHz, antennaHeight: 0m}}", "spec.propagation.antennaHeight", "above zero"},

@@ -3791,7 +3791,7 @@ export interface components {
                     pattern: "AnglovaLike" | "AnglovaLikeModified" | "AnglovaLikeBattalion" | "Grid" | "Line" | "RandomWaypoint";
                     /**
                      * Format: int32
-                     * @description platforms, numbered from 1.
+                     * @description platforms, numbered from 1. AnglovaLikeBattalion takes from 25 to 243, which are all.
                      */
                     platforms?: number;
                     /**

@@ -16,6 +16,8 @@ const BattalionVehicles = 157
 const BattalionPlatforms = 243
 
 const (
+	// companyPlatforms are those of a company, and of movements by default.
+	companyPlatforms = 24
 	// footReach is the distance in metres within which soldiers stay around their standing vehicle, and footSpeed that of a walk in m/s.
 	footReach, footSpeed = 120.0, 1.5
 	// followReach is the distance in metres within which vehicles follow another one.

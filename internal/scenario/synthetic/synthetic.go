@@ -97,7 +97,7 @@ type movement struct {
 
 // withDefaults applies the API's defaults.
 func withDefaults(parameters v1alpha1.SyntheticMovement) (movement, error) {
-	p := movement{pattern: parameters.Pattern, platforms: 24, duration: 2 * time.Hour, seed: parameters.Seed, spacing: 500}
+	p := movement{pattern: parameters.Pattern, platforms: companyPlatforms, duration: 2 * time.Hour, seed: parameters.Seed, spacing: 500}
 	if parameters.Platforms != 0 {
 		p.platforms = int(parameters.Platforms)
 	}
@@ -110,8 +110,9 @@ func withDefaults(parameters v1alpha1.SyntheticMovement) (movement, error) {
 	switch {
 	case p.platforms < 2 || p.platforms > 1000:
 		return p, fmt.Errorf("synthetic movement: platforms is %d: must be from 2 to 1000", p.platforms)
-	case p.pattern == AnglovaLikeBattalion && p.platforms > BattalionPlatforms:
-		return p, fmt.Errorf("synthetic movement: platforms is %d: a battalion has at most %d", p.platforms, BattalionPlatforms)
+	case p.pattern == AnglovaLikeBattalion && (p.platforms <= companyPlatforms || p.platforms > BattalionPlatforms): // a rule of the API has the same limits
+		return p, fmt.Errorf("synthetic movement: platforms is %d: want %d to %d of AnglovaLikeBattalion, such as %[3]d for all; %d are AnglovaLike",
+			p.platforms, companyPlatforms+1, BattalionPlatforms, companyPlatforms)
 	case p.duration <= 0 || p.duration > scenario.MaxDuration:
 		return p, fmt.Errorf("synthetic movement: duration is %v: must be above zero and at most %v", p.duration, scenario.MaxDuration)
 	case !(p.spacing > 0 && p.spacing <= 100_000):

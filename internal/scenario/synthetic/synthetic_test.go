@@ -144,7 +144,8 @@ func TestWhatIsNoMovementIsRefused(t *testing.T) {
 		"a year of many": {v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: 1000, Duration: "8760h"},
 			"1000 platforms for 8760h0m0s have 31536001000 positions: want at most 90000000, which is 25h0m0s for so many platforms"},
 		"a year of a company": {v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Platforms: 24, Duration: "8760h"}, "want at most 90000000"},
-		"a regiment":          {v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: 244}, "platforms is 244: a battalion has at most 243"},
+		"a regiment":          {v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: 244}, "platforms is 244: want 25 to 243 of AnglovaLikeBattalion, such as 243 for all"},
+		"a company alone":     {v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion}, "platforms is 24: want 25 to 243 of AnglovaLikeBattalion, such as 243 for all; 24 are AnglovaLike"},
 		"spacing":             {v1alpha1.SyntheticMovement{Pattern: "Line", Spacing: "0m"}, "spacing is 0 m"},
 	} {
 		err := Generate(t.Context(), c.parameters, scenario.NewBuilder(scenario.Options{Sorted: true}))

@@ -176,13 +176,14 @@ type Propagation struct {
 // +kubebuilder:validation:XValidation:rule="!self.spacing.matches('^-|^[0.]+[a-z]')",message="spacing must be above zero, such as 500m",fieldPath=".spacing"
 // +kubebuilder:validation:XValidation:rule="!self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero, such as 2h",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.pattern in ['Grid', 'Line'] || !self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || self.platforms * (int(duration(self.duration).getSeconds()) + 1) <= 90000000",message="platforms times the seconds of duration must be at most 90000000, such as 1000 platforms for a day",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="self.pattern != 'AnglovaLikeBattalion' || self.platforms > 24 && self.platforms <= 243",message="platforms of AnglovaLikeBattalion must be 25 to 243, such as 243 for all; 24 are AnglovaLike",fieldPath=".platforms"
 type SyntheticMovement struct {
 	// pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with
 	// several. AnglovaLikeBattalion has six such companies, drones and soldiers on foot: 243 platforms, of which 157 are vehicles. Grid and
 	// Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
 	// +kubebuilder:validation:Enum=AnglovaLike;AnglovaLikeModified;AnglovaLikeBattalion;Grid;Line;RandomWaypoint
 	Pattern string `json:"pattern"`
-	// platforms, numbered from 1.
+	// platforms, numbered from 1. AnglovaLikeBattalion takes from 25 to 243, which are all.
 	// +kubebuilder:default=24
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=1000
