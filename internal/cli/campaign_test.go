@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -264,6 +266,41 @@ func TestTheComparisonOfACampaignTakesItsRunsWithResults(t *testing.T) {
 	}
 }
 
+func TestReferenceFiguresOfPointsThatAreNotComparedAreLeftOutAndNamed(t *testing.T) {
+	var query string
+	c := campaignCluster(t, campaignArchive{compared: &query}, nightly())
+	file := filepath.Join(t.TempDir(), "paper.csv")
+	write := func(rows string) referenceFile {
+		if err := os.WriteFile(file, []byte("run,metric,value\n"+rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		read := referenceFile{path: file}
+		if err := read.read(); err != nil {
+			t.Fatal(err)
+		}
+		return read
+	}
+	mosquitto := roundOptions{where: []string{"broker=mosquitto"}}
+	var out, notes bytes.Buffer
+	o := compareOptions{campaign: "nightly", output: "csv", roundOptions: mosquitto, notes: &notes,
+		reference: write("vernemq-baseline,sent,1\nmosquitto-baseline,sent,2\nvernemq-baseline,lost,3\nmosquito-baseline,sent,4\n")}
+	if err := c.compare(t.Context(), nil, o, &out); err != nil {
+		t.Fatal(err)
+	}
+	// Rows keep their numbers, and a name that no point has is left to the server.
+	asked, err := url.ParseQuery(query)
+	if want := "run,metric,value\n\nmosquitto-baseline,sent,2\n\nmosquito-baseline,sent,4\n"; err != nil || asked.Get("reference") != want {
+		t.Errorf("asked with %q, %v; want %q", asked.Get("reference"), err, want)
+	}
+	if want := "2 reference figures are left out, as no run of their points is compared: vernemq-baseline\n"; !strings.Contains(notes.String(), want) {
+		t.Errorf("%s; want %s", notes.String(), want)
+	}
+	report := campaignReportOptions{roundOptions: mosquitto, reference: write("vernemq-baseline,sent,1\n")}
+	if _, err := c.campaignReport(t.Context(), "nightly", report, &out, &notes); err == nil || !strings.Contains(err.Error(), "no figure of a point that is compared") {
+		t.Errorf("%v; want that nothing of the file is left", err)
+	}
+}
+
 func TestMoreRunsThanAreComparedAreChosenByLevel(t *testing.T) {
 	camp := finishedE4()
 	for i := range runapi.MaxCompared {
@@ -271,7 +308,7 @@ func TestMoreRunsThanAreComparedAreChosenByLevel(t *testing.T) {
 		more.Name, more.UID, more.Repeat = fmt.Sprintf("e4-%d", i), types.UID(fmt.Sprintf("u%d", i)), int32(i+2)
 		camp.Status.Runs = append(camp.Status.Runs, more)
 	}
-	_, _, err := campaignCluster(t, campaignArchive{}, camp).measuredRuns(t.Context(), "e4", roundOptions{}, &bytes.Buffer{})
+	_, err := campaignCluster(t, campaignArchive{}, camp).measuredRuns(t.Context(), "e4", roundOptions{}, &bytes.Buffer{})
 	if err == nil || !strings.Contains(err.Error(), "1002 runs with results, and a comparison has at most 1000: choose some with --where AXIS=LEVEL, of axes broker, link") {
 		t.Errorf("%v; want how to choose", err)
 	}

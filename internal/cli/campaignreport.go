@@ -53,40 +53,60 @@ func newCampaignReport(t *target) *cobra.Command {
 
 // campaignReport writes the comparison and returns its file's name; none for standard output.
 func (c *cluster) campaignReport(ctx context.Context, name string, o campaignReportOptions, out, notes io.Writer) (file string, err error) {
-	uids, number, err := c.measuredRuns(ctx, name, o.roundOptions, notes)
+	measured, err := c.measuredRuns(ctx, name, o.roundOptions, notes)
 	if err != nil {
 		return "", err
 	}
-	content, err := c.archive.Compare(ctx, uids, o.reference.with("html", o.by))
+	if err := o.reference.leaveOut(measured.pointsWithout, notes); err != nil {
+		return "", err
+	}
+	content, err := c.archive.Compare(ctx, measured.uids, o.reference.with("html", o.by))
 	if err != nil {
 		return "", err
 	}
 	defer content.Close()
-	return o.write(content, fmt.Sprintf("%s-%d-report.html", name, number), out)
+	return o.write(content, fmt.Sprintf("%s-%d-report.html", name, measured.number), out)
 }
 
-// measuredRuns are the UIDs of the runs of a round that have results, in the order of the matrix.
-func (c *cluster) measuredRuns(ctx context.Context, name string, o roundOptions, notes io.Writer) (uids []string, number int64, err error) {
+// measuredRound has the runs of a round that are compared.
+type measuredRound struct {
+	number int64
+	// uids of the runs that have results, in the order of the matrix.
+	uids []string
+	// pointsWithout a run among them.
+	pointsWithout []string
+}
+
+func (c *cluster) measuredRuns(ctx context.Context, name string, o roundOptions, notes io.Writer) (*measuredRound, error) {
 	r, err := c.readRound(ctx, name, o)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
+	measured := &measuredRound{number: r.number}
+	with := map[string]bool{}
 	for _, run := range r.inOrder() {
 		if run.uid != "" && run.phase == string(v1alpha1.RunSucceeded) {
-			uids = append(uids, run.uid)
+			measured.uids = append(measured.uids, run.uid)
+			with[run.point] = true
 		}
 	}
+	for _, run := range slices.Concat(r.runs, r.others) {
+		if !with[run.point] && !slices.Contains(measured.pointsWithout, run.point) {
+			measured.pointsWithout = append(measured.pointsWithout, run.point)
+		}
+	}
+	uids := measured.uids
 	switch {
 	case len(uids) < 2:
-		return nil, 0, fmt.Errorf("a comparison needs at least two runs with results, and round %d of campaign %s has %d: vignette campaign status -n %s %[2]s",
+		return nil, fmt.Errorf("a comparison needs at least two runs with results, and round %d of campaign %s has %d: vignette campaign status -n %s %[2]s",
 			r.number, name, len(uids), r.namespace)
 	case len(uids) > runapi.MaxCompared:
-		return nil, 0, fmt.Errorf("round %d of campaign %s has %d runs with results, and a comparison has at most %d: choose some with --where AXIS=LEVEL, of axes %s",
+		return nil, fmt.Errorf("round %d of campaign %s has %d runs with results, and a comparison has at most %d: choose some with --where AXIS=LEVEL, of axes %s",
 			r.number, name, len(uids), runapi.MaxCompared, strings.Join(r.axes, ", "))
 	case len(uids) < len(r.runs):
 		fmt.Fprintf(notes, "%d of %d runs have results and are compared\n", len(uids), len(r.runs))
 	}
-	return uids, r.number, nil
+	return measured, nil
 }
 
 // inOrder returns the runs point by point, in whatever order they were started.

@@ -30,6 +30,8 @@ type round struct {
 	axes  []string
 	named bool
 	runs  []campaignRun
+	// others are runs that --where left out.
+	others []campaignRun
 }
 
 // campaignRun is one run of a round.
@@ -263,7 +265,15 @@ func (r *round) filterRuns(chosen pointFilter) error {
 			}
 		}
 	}
-	r.runs = slices.DeleteFunc(r.runs, func(run campaignRun) bool { return !chosen.matches(run.levels) })
+	all := r.runs
+	r.runs = nil
+	for _, run := range all {
+		if chosen.matches(run.levels) {
+			r.runs = append(r.runs, run)
+		} else {
+			r.others = append(r.others, run)
+		}
+	}
 	if len(r.runs) == 0 {
 		return errors.New("--where: no run has all of these levels")
 	}

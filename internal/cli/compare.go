@@ -124,11 +124,16 @@ func (c *cluster) compare(ctx context.Context, names []string, o compareOptions,
 		uids = slices.Insert(uids, i, uid)
 	}
 	if o.campaign != "" {
-		measured, _, err := c.measuredRuns(ctx, o.campaign, o.roundOptions, o.notes)
+		measured, err := c.measuredRuns(ctx, o.campaign, o.roundOptions, o.notes)
 		if err != nil {
 			return err
 		}
-		uids = append(uids, slices.DeleteFunc(measured, func(uid string) bool { return slices.Contains(uids, uid) })...)
+		if len(uids) == 0 { // runs that are named one by one may be of these points
+			if err := o.reference.leaveOut(measured.pointsWithout, o.notes); err != nil {
+				return err
+			}
+		}
+		uids = append(uids, slices.DeleteFunc(measured.uids, func(uid string) bool { return slices.Contains(uids, uid) })...)
 	}
 	content, err := c.archive.Compare(ctx, uids, o.reference.with(comparisonForms[o.output], o.by))
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +17,10 @@ import (
 )
 
 // referenceFile is the file of --reference.
-type referenceFile struct{ path, text string }
+type referenceFile struct {
+	path, text string
+	figures    []reference.Figure
+}
 
 func (f *referenceFile) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.path, "reference", "", "CSV `file` of published or earlier figures, to stand beside those of the runs")
@@ -36,10 +41,37 @@ func (f *referenceFile) read() error {
 	case len(text) > reference.MaxBytes:
 		return fmt.Errorf("--reference %s: it has more than %d bytes, which is the limit", f.path, reference.MaxBytes)
 	}
-	if _, err := reference.Parse(f.path, text, nil); err != nil {
+	if f.figures, err = reference.Parse(f.path, text, nil); err != nil {
 		return err
 	}
 	f.text = string(text)
+	return nil
+}
+
+// leaveOut empties the rows of points of which no run is compared: a paper's table is then of use for some points, too.
+// The other rows keep their numbers.
+func (f *referenceFile) leaveOut(points []string, notes io.Writer) error {
+	rows := strings.Split(f.text, "\n")
+	var left []string
+	count := 0
+	for _, figure := range f.figures {
+		if !slices.Contains(points, figure.Run) {
+			continue
+		}
+		rows[figure.Row-1] = ""
+		count++
+		if !slices.Contains(left, figure.Run) {
+			left = append(left, figure.Run)
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	if count == len(f.figures) {
+		return fmt.Errorf("--reference %s: it has no figure of a point that is compared: its points are %s", f.path, strings.Join(left, ", "))
+	}
+	f.text = strings.Join(rows, "\n")
+	fmt.Fprintf(notes, "%d reference figures are left out, as no run of their points is compared: %s\n", count, strings.Join(left, ", "))
 	return nil
 }
 
