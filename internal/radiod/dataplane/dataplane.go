@@ -1,5 +1,4 @@
-// Package dataplane carries the frames of radio networks. It knows nothing but what the node agent tells it by the
-// requests of a Plane: plain values, of which each could come from another process.
+// Package dataplane carries the frames of radio networks by the requests of a Plane. It knows no cluster.
 package dataplane
 
 import (
@@ -16,8 +15,9 @@ import (
 type Plane interface {
 	// SetNetwork makes a network, or changes one. Frames under way are not disturbed.
 	SetNetwork(n *Network) error
-	// EndNetwork drops what is under way in a network and forgets its ports, which must have been detached.
-	EndNetwork(uid string) error
+	// EndNetwork ends a network and forgets its ports, which must have been detached. It returns the last counters of
+	// those with frames that were still under way.
+	EndNetwork(uid string) (map[PortID]radio.Counters, error)
 	// Resume lets the frames of all paused networks flow, at all ports of a network from the same moment on. The next
 	// call tries again the ports that it could not watch.
 	Resume() error
@@ -34,8 +34,6 @@ type Plane interface {
 	// Counters of a port. Those of a detached one change until none of its frames is under way.
 	Counters(id PortID) (radio.Counters, error)
 
-	// Ports returns all attached ports, so that an agent knows what an earlier one has done.
-	Ports() ([]AttachedPort, error)
 	// Snapshot returns the counters of a network's local ports at one instant. With reset, values since the last reset
 	// start again.
 	Snapshot(uid string, reset bool) (*Snapshot, error)
@@ -173,16 +171,6 @@ type Port struct {
 	Host radio.Host
 	// Tap watches the port's frames; nil for none.
 	Tap radio.Tap
-}
-
-// AttachedPort is a port that a Plane has.
-type AttachedPort struct {
-	ID      PortID
-	Network string
-	Name    string
-	NEM     int
-	// Local reports whether it is one of this host.
-	Local bool
 }
 
 // PortCounters are what a port has counted.

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -241,22 +240,4 @@ func (a *environment) Effect(from, to *radio.Port, now int64) (e link.Effect, kn
 	}
 	k := i*m.count + j
 	return effects[k].Effect, effects[k].Known
-}
-
-// GobEncode implements gob.GobEncoder. Package gob would spend most of a step's time on single values.
-func (d Decibels) GobEncode() ([]byte, error) {
-	b := make([]byte, 0, 4*len(d))
-	for _, v := range d {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return b, nil
-}
-
-// GobDecode implements gob.GobDecoder.
-func (d *Decibels) GobDecode(b []byte) error {
-	*d = make(Decibels, len(b)/4)
-	for i := range *d {
-		(*d)[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return nil
 }

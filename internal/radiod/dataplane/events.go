@@ -5,10 +5,8 @@ import (
 	"time"
 )
 
-// Event is what the agent has to know. Either Gone or Network is set.
+// Event is what the agent has to know. One of Gone, Network and Forgotten is set.
 type Event struct {
-	// Number of the event; events are numbered from 1.
-	Number uint64
 	// Gone is a port whose interface the kernel has removed. It is to be detached.
 	Gone PortID
 	// Network has carried out the change with an index in Later of the request with that Version, so much after its
@@ -17,24 +15,22 @@ type Event struct {
 	Version uint64
 	Change  int
 	Late    time.Duration
+	// Forgotten is the number of changes that were carried out, of which there was no room for an event.
+	Forgotten uint64
 }
 
-const (
-	// maxEvents bounds the events that wait for an agent. Above it the oldest are forgotten.
-	maxEvents = 1 << 16
-	// eventsWait is how long another process waits for events at a time.
-	eventsWait = time.Second
-	never      = 1<<63 - 1
-)
+// maxChanges bounds the events of changes that wait for the agent. Above it the oldest are forgotten. Those of gone ports
+// are as many as ports.
+const maxChanges = 1 << 16
 
 // events wait for a reader without making a loop wait.
 type events struct {
 	some, ended chan struct{}
 	end         sync.Once
 
-	mu   sync.Mutex
-	all  []Event
-	last uint64
+	mu            sync.Mutex
+	gone, changes []Event
+	forgotten     uint64
 }
 
 func newEvents() *events {
@@ -44,12 +40,15 @@ func newEvents() *events {
 func (e *events) add(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.last++
-	event.Number = e.last
-	if len(e.all) == maxEvents {
-		e.all = e.all[1:]
+	if event.Gone != 0 {
+		e.gone = append(e.gone, event)
+	} else {
+		if len(e.changes) == maxChanges {
+			e.changes = e.changes[1:]
+			e.forgotten++
+		}
+		e.changes = append(e.changes, event)
 	}
-	e.all = append(e.all, event)
 	select {
 	case e.some <- struct{}{}:
 	default:
@@ -58,30 +57,27 @@ func (e *events) add(event Event) {
 
 func (e *events) close() { e.end.Do(func() { close(e.ended) }) }
 
-// after forgets the events up to a number, and returns the others as soon as there are some. It returns none after a
-// time, and once the events are closed.
-func (e *events) after(seen uint64, wait time.Duration) []Event {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+// next returns the events as soon as there are some, and none once they are closed.
+func (e *events) next() []Event {
 	for {
-		if all := e.later(seen); len(all) > 0 {
+		if all := e.take(); len(all) > 0 {
 			return all
 		}
 		select {
 		case <-e.some:
 		case <-e.ended:
 			return nil
-		case <-timer.C:
-			return nil
 		}
 	}
 }
 
-func (e *events) later(seen uint64) []Event {
+func (e *events) take() []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.all) > 0 && e.all[0].Number <= seen {
-		e.all = e.all[1:]
+	all := append(e.gone, e.changes...) //nolint:gocritic // both are given away
+	if e.forgotten > 0 {
+		all = append(all, Event{Forgotten: e.forgotten})
 	}
-	return append([]Event(nil), e.all...)
+	e.gone, e.changes, e.forgotten = nil, nil, 0
+	return all
 }

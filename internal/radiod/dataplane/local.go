@@ -1,10 +1,8 @@
 package dataplane
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,9 +14,8 @@ import (
 
 // Local is the Plane of this process.
 type Local struct {
-	driver     *driver.Driver
-	events     *events
-	eventsSeen uint64 // by Events
+	driver *driver.Driver
+	events *events
 
 	mu       sync.Mutex // protects the rest
 	networks map[string]*network
@@ -178,20 +175,34 @@ func (l *Local) findPort(id PortID) (*port, error) {
 }
 
 // EndNetwork implements Plane.
-func (l *Local) EndNetwork(uid string) error {
+func (l *Local) EndNetwork(uid string) (last map[PortID]radio.Counters, err error) {
+	n, ports := l.forgetNetwork(uid)
+	if n == nil {
+		return nil, nil
+	}
+	n.Close()
+	last = make(map[PortID]radio.Counters, len(ports))
+	for _, p := range ports {
+		last[p.id] = p.CurrentCounters()
+	}
+	return last, nil
+}
+
+// forgetNetwork forgets a network and its ports, and returns them; nil for no network.
+func (l *Local) forgetNetwork(uid string) (n *network, ports []*port) {
 	l.mu.Lock()
-	n := l.networks[uid]
+	defer l.mu.Unlock()
+	if n = l.networks[uid]; n == nil {
+		return nil, nil
+	}
 	delete(l.networks, uid)
 	for id, p := range l.ports {
 		if p.network == n {
 			delete(l.ports, id)
+			ports = append(ports, p)
 		}
 	}
-	l.mu.Unlock()
-	if n != nil {
-		n.Close()
-	}
-	return nil
+	return n, ports
 }
 
 // Resume implements Plane.
@@ -337,7 +348,9 @@ func (l *Local) Snapshot(uid string, reset bool) (*Snapshot, error) {
 		for i := range all {
 			n.waveform.count(m, all[i].Port, &s.Ports[i], reset)
 		}
-		s.LinksHeard = n.waveform.medium(m).LinksHeard()
+		if medium := n.waveform.medium(m); medium != nil {
+			s.LinksHeard = medium.LinksHeard()
+		}
 	})
 	return s, nil
 }
@@ -376,7 +389,9 @@ func (l *Local) Links(uid string, receivers []PortID) ([][]Link, error) {
 	n.Do(func(_ *radio.Network, m radio.Model) {
 		medium := n.waveform.medium(m)
 		for _, p := range ports {
-			all = medium.AppendLinks(all, p)
+			if medium != nil {
+				all = medium.AppendLinks(all, p)
+			}
 			ends = append(ends, len(all))
 		}
 	})
@@ -406,25 +421,4 @@ func (l *Local) AwaitLoops() error {
 }
 
 // Events implements Plane.
-func (l *Local) Events() []Event {
-	all := l.events.after(l.eventsSeen, never)
-	for i := range all {
-		l.eventsSeen = all[i].Number
-	}
-	return all
-}
-
-// Ports implements Plane.
-func (l *Local) Ports() (all []AttachedPort, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for uid, n := range l.networks {
-		for id, p := range l.ports {
-			if p.network == n && !p.detached {
-				all = append(all, AttachedPort{ID: id, Network: uid, Name: p.Name, NEM: p.NEM, Local: p.IsLocal()})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b AttachedPort) int { return cmp.Compare(a.ID, b.ID) })
-	return all, nil
-}
+func (l *Local) Events() []Event { return l.events.next() }

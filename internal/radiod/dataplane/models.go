@@ -50,7 +50,7 @@ func (n *Network) check(s *State) error {
 	switch {
 	case n.Link != nil && s.Links == nil:
 		return fmt.Errorf("network %s: no links", n.UID)
-	case n.Link == nil && s.Radios == nil:
+	case (n.RFPipe != nil || n.TDMA != nil) && s.Radios == nil:
 		return fmt.Errorf("network %s: no radios", n.UID)
 	case n.TDMA != nil && s.Schedule == nil:
 		return fmt.Errorf("network %s: no schedule", n.UID)

@@ -71,10 +71,14 @@ func (m *Networks) follow(plane dataplane.Plane) {
 			return
 		}
 		for i := range events {
-			if gone := events[i].Gone; gone != 0 {
-				m.portGone(gone)
-			} else {
-				m.changeCarriedOut(&events[i])
+			switch e := &events[i]; {
+			case e.Gone != 0:
+				m.portGone(e.Gone)
+			case e.Forgotten != 0:
+				m.changes.applied.Add(e.Forgotten)
+				m.Log.Error("changes of networks were carried out faster than they were noted", "changes", e.Forgotten)
+			default:
+				m.changeCarriedOut(e)
 			}
 		}
 	}

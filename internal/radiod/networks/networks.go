@@ -169,12 +169,12 @@ func (m *Networks) Remove(uid string) error {
 	if n == nil {
 		return err
 	}
-	n.stopPreparer()
-	err = errors.Join(err, m.recordNetworkEnd(n))
 	if n.running != nil {
-		err = errors.Join(err, m.Plane.EndNetwork(uid))
+		last, endErr := m.Plane.EndNetwork(uid) // nothing is counted after it
+		err = errors.Join(err, endErr, m.recordNetworkEnd(n, last))
 	}
 	n.endDriver()
+	n.stopPreparer()
 	return errors.Join(err, m.RemoveUnusedScenarios())
 }
 

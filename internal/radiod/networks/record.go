@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -58,10 +59,13 @@ func (n *network) detachedNodes(attached []figures.Node) (nodes []figures.Node) 
 	return nodes
 }
 
-// recordNetworkEnd counts the frames under way in a removed network as dropped.
-func (m *Networks) recordNetworkEnd(n *network) error {
+// recordNetworkEnd counts the frames under way in an ended network as dropped.
+func (m *Networks) recordNetworkEnd(n *network, counters map[dataplane.PortID]radio.Counters) error {
 	for _, a := range n.detached {
-		last := m.currentCounters(a)
+		last, changed := counters[a.port]
+		if !changed {
+			last = a.last
+		}
 		last.Drops[radio.InFlightAtEnd] += uint64(last.InFlight) //nolint:gosec // never negative
 		last.InFlight = 0
 		if err := m.Recorder.Record(a.RunUID, nil, a.lastCounters(last)); err != nil {

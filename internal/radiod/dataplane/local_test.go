@@ -1,18 +1,12 @@
 package dataplane
 
 import (
-	"bytes"
-	"encoding/gob"
 	"fmt"
 	"math"
 	"net"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
@@ -21,15 +15,14 @@ import (
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radio/tdma"
-	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 )
 
-// bed is a data plane that agents use by a socket, and nodes with real TAPs.
+// bed is a data plane, and nodes with real TAPs.
 type bed struct {
-	server *Server
-	nodes  []*radiotest.Node
+	plane *Local
+	nodes []*radiotest.Node
 }
 
 func newBed(t *testing.T, nodes int) *bed {
@@ -43,7 +36,7 @@ func newBed(t *testing.T, nodes int) *bed {
 	}
 	plane := New(loops)
 	t.Cleanup(func() { _ = plane.Close() })
-	b := &bed{server: NewServer(plane)}
+	b := &bed{plane: plane}
 	for i := range nodes {
 		n, err := radiotest.NewNode(i+1, 1500)
 		if err != nil {
@@ -53,29 +46,6 @@ func newBed(t *testing.T, nodes int) *bed {
 		b.nodes = append(b.nodes, n)
 	}
 	return b
-}
-
-// agent is a new agent's end of a new connection.
-func (b *bed) agent(t *testing.T) *Client {
-	t.Helper()
-	ours, file, err := holder.SocketPair(unix.SOCK_STREAM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := holder.Conn(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- b.server.Serve(ours) }()
-	c := Dial(theirs)
-	t.Cleanup(func() {
-		_ = c.Close()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 func (b *bed) attach(t *testing.T, p Plane, node int, counters string) PortID {
@@ -123,93 +93,74 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestFramesGoOnWhileOneAgentEndsAndAnotherTakesOver(t *testing.T) {
+func TestAPortsCountersEndWithItsFrames(t *testing.T) {
 	b := newBed(t, 2)
-	first := b.agent(t)
-	must(t, first.SetNetwork(linkNetwork()))
+	c := b.plane
+	must(t, c.SetNetwork(linkNetwork()))
 	folder := t.TempDir()
-	one, two := b.attach(t, first, 0, filepath.Join(folder, "1")), b.attach(t, first, 1, "")
+	one := b.attach(t, c, 0, filepath.Join(folder, "1"))
+	b.attach(t, c, 1, "")
 	if !b.send(t, 0, 1, 1) {
 		t.Fatal("a frame was lost")
 	}
-	must(t, first.Close())
-	if !b.send(t, 0, 1, 2) {
-		t.Fatal("a frame was lost without an agent")
-	}
-	second := b.agent(t)
-	known, err := second.Ports()
+	must(t, c.SetNetwork(linkNetwork()))
+	s, err := c.Snapshot("run", false)
 	must(t, err)
-	want := []AttachedPort{{one, "run", nameOf(0), 1, true}, {two, "run", nameOf(1), 2, true}}
-	if !reflect.DeepEqual(known, want) {
-		t.Errorf("the next agent finds %+v; want %+v", known, want)
-	}
-	must(t, second.SetNetwork(linkNetwork()))
-	s, err := second.Snapshot("run", false)
-	must(t, err)
-	if len(s.Ports) != 2 || s.Ports[0].ID != one || s.Ports[0].FramesSent != 2 || s.Ports[1].FramesReceived != 2 {
-		t.Errorf("counters %+v; want those of both agents' frames", s.Ports)
+	if len(s.Ports) != 2 || s.Ports[0].ID != one || s.Ports[0].FramesSent != 1 || s.Ports[1].FramesReceived != 1 {
+		t.Errorf("counters %+v; want those of one frame", s.Ports)
 	}
 	page, fresh, err := OpenCounters(filepath.Join(folder, "1"))
 	must(t, err)
-	if fresh || page.Ledger.FramesSent != 2 {
-		t.Errorf("%d frames sent by the counter file, new %v; want 2 in the file that the agent gave", page.Ledger.FramesSent, fresh)
+	if fresh || page.Ledger.FramesSent != 1 {
+		t.Errorf("%d frames sent by the counter file, new %v; want 1 in the file that the agent gave", page.Ledger.FramesSent, fresh)
 	}
-	last, err := second.Detach(one)
+	last, err := c.Detach(one)
 	must(t, err)
-	if last.FramesSent != 2 || b.send(t, 1, 0, 3) {
+	if last.FramesSent != 1 || b.send(t, 1, 0, 2) {
 		t.Errorf("last counters %+v, and a frame reached a node after its end", last)
 	}
-	if _, err := second.Counters(one); err == nil {
+	if _, err := c.Counters(one); err == nil {
 		t.Error("a port that is detached and has no frames under way is still known")
 	}
-	must(t, second.EndNetwork("run"))
-	if _, err := second.Snapshot("run", false); err == nil {
+	_, err = c.EndNetwork("run")
+	must(t, err)
+	if _, err := c.Snapshot("run", false); err == nil {
 		t.Error("a network that was ended has counters")
 	}
 }
 
-func TestTheDataPlaneClosesItsDescriptorOfADetachedPort(t *testing.T) {
-	b := newBed(t, 1)
-	c := b.agent(t)
-	must(t, c.SetNetwork(linkNetwork()))
-	before := descriptors(t)
-	id := b.attach(t, c, 0, "")
-	if _, err := c.Attach(&Port{Network: "nobody", Descriptor: b.nodes[0].TAP}); err == nil {
-		t.Error("a port was attached to a network that is not there")
-	}
-	if now := descriptors(t); now != before+1 {
-		t.Errorf("%d descriptors more with one port; want one", now-before)
-	}
-	_, err := c.Detach(id)
-	must(t, err)
-	if now := descriptors(t); now != before {
-		t.Errorf("%d descriptors more after its end; want none", now-before)
-	}
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	all, err := filepath.Glob("/proc/self/fd/*")
-	must(t, err)
-	return len(all)
-}
-
-func TestAnAgentHearsOfChangesOnceEvenIfAnotherOneWasWaitingForThem(t *testing.T) {
+func TestTheEndOfANetworkSaysWhatWasUnderWay(t *testing.T) {
 	b := newBed(t, 2)
-	first := b.agent(t)
-	b.attachBoth(t, first, linkNetwork(300*time.Millisecond))
-	go first.Events()
-	must(t, first.Close())
-	second := b.agent(t)
-	events := second.Events()
+	n := linkNetwork()
+	n.Now.Links.Default.Delay = time.Hour
+	ids := b.attachBoth(t, b.plane, n)
+	if b.send(t, 0, 1, 1) {
+		t.Error("a frame arrived an hour early")
+	}
+	for _, id := range ids {
+		_, err := b.plane.Detach(id)
+		must(t, err)
+	}
+	last, err := b.plane.EndNetwork("run")
+	must(t, err)
+	if c, known := last[ids[0]]; !known || c.FramesSent != 1 || c.InFlight != 1 || len(last) != 1 {
+		t.Errorf("last counters %+v; want those of the sender, with a frame under way", last)
+	}
+}
+
+func TestAChangeIsReportedOnce(t *testing.T) {
+	b := newBed(t, 2)
+	c := b.plane
+	b.attachBoth(t, c, linkNetwork(300*time.Millisecond))
+	events := c.Events()
 	if len(events) != 1 || events[0].Network != "run" || events[0].Version != 7 || events[0].Change != 0 || events[0].Late < 0 {
 		t.Errorf("events %+v; want the change", events)
 	}
 	if b.send(t, 0, 1, 1) {
 		t.Error("a frame arrived over a link that loses all")
 	}
-	must(t, second.SetNetwork(linkNetwork(0)))
-	if events := second.Events(); len(events) != 1 || events[0].Number != 2 {
+	must(t, c.SetNetwork(linkNetwork(0)))
+	if events := c.Events(); len(events) != 1 {
 		t.Errorf("events %+v; want only the second", events)
 	}
 }
@@ -225,7 +176,7 @@ func (b *bed) attachBoth(t *testing.T, p Plane, n *Network) (ids [2]PortID) {
 
 func TestAGoneInterfaceIsReported(t *testing.T) {
 	b := newBed(t, 2)
-	c := b.agent(t)
+	c := b.plane
 	ids := b.attachBoth(t, c, linkNetwork())
 	must(t, netns.Do(b.nodes[1].Namespace, func() error { return podnet.Remove(b.nodes[1].Name) }))
 	if events := c.Events(); len(events) != 1 || events[0].Gone != ids[1] {
@@ -235,7 +186,7 @@ func TestAGoneInterfaceIsReported(t *testing.T) {
 
 func TestAPausedNetworkLeavesFramesInTheInterfaces(t *testing.T) {
 	b := newBed(t, 2)
-	c := b.agent(t)
+	c := b.plane
 	n := linkNetwork()
 	n.Paused = true
 	b.attachBoth(t, c, n)
@@ -259,9 +210,9 @@ func apart(dB float32) Decibels {
 	return Decibels{unknown, dB, dB, unknown}
 }
 
-func TestAnRFPipeFollowsTheEnvironmentThatItsAgentSends(t *testing.T) {
+func TestAnRFPipeFollowsTheEnvironmentOfItsRequests(t *testing.T) {
 	b := newBed(t, 2)
-	c := b.agent(t)
+	c := b.plane
 	b.attachBoth(t, c, &Network{UID: "run", MTU: 1500, RFPipe: &RFPipeModel{}, Now: State{Radios: twoRadios()}})
 	if b.send(t, 0, 1, 1) {
 		t.Error("a frame arrived before the pathloss was known")
@@ -293,9 +244,9 @@ func TestAnRFPipeFollowsTheEnvironmentThatItsAgentSends(t *testing.T) {
 	}
 }
 
-func TestATDMANetworkWorksByItsScheduleFromAnotherProcess(t *testing.T) {
+func TestATDMANetworkWorksByItsSchedule(t *testing.T) {
 	b := newBed(t, 2)
-	c := b.agent(t)
+	c := b.plane
 	schedule, err := tdma.Generate(tdma.Structure{Frames: 1, Slots: 2, SlotDuration: 5 * time.Millisecond, BandwidthHertz: 1e6}, []int{1, 2}, 1e6, 300e6, nil)
 	must(t, err)
 	b.attachBoth(t, c, &Network{UID: "run", MTU: 1500, TDMA: &TDMAModel{Queue: tdma.DefaultQueue()}, Now: State{Radios: twoRadios(), Schedule: schedule}})
@@ -317,44 +268,12 @@ func TestATDMANetworkWorksByItsScheduleFromAnotherProcess(t *testing.T) {
 
 func TestANetworkDoesNotChangeItsModel(t *testing.T) {
 	b := newBed(t, 2)
-	c := b.agent(t)
+	c := b.plane
 	b.attachBoth(t, c, linkNetwork())
 	if err := c.SetNetwork(&Network{UID: "run", MTU: 1500, RFPipe: &RFPipeModel{}, Now: State{Radios: twoRadios()}}); err == nil {
 		t.Error("links became an RF pipe")
 	}
 	if b.send(t, 0, 1, 1) {
 		t.Error("a frame arrived although the radios are silent")
-	}
-}
-
-func TestPathlossKeepsEveryBit(t *testing.T) {
-	want := Decibels{80.25, float32(math.Inf(1)), -3, math.MaxFloat32}
-	var b bytes.Buffer
-	var got Decibels
-	if err := gob.NewEncoder(&b).Encode(want); err != nil {
-		t.Fatal(err)
-	}
-	if err := gob.NewDecoder(&b).Decode(&got); err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v; want %v", got, err, want)
-	}
-}
-
-// BenchmarkStep is what a step costs agent and data plane together, in which all nodes have moved.
-func BenchmarkStep(b *testing.B) {
-	for name, nodes := range map[string]int{"24": 24, "243": 243} {
-		b.Run(name, func(b *testing.B) {
-			e := &Environment{Network: "run", Steps: []Step{{Version: 1, Pathloss: make(Decibels, nodes*nodes)}}}
-			var wire bytes.Buffer
-			encoder, decoder := gob.NewEncoder(&wire), gob.NewDecoder(&wire)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := encoder.Encode(e); err != nil {
-					b.Fatal(err)
-				}
-				if err := decoder.Decode(&Environment{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
