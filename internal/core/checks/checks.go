@@ -32,6 +32,8 @@ type Subject struct {
 	render.Input
 	// Waveforms by network.
 	Waveforms map[string]v1alpha1.WaveformSpec
+	// Refused reports whether an error was found before, so that its pods need not be valid.
+	Refused bool
 }
 
 // check finds errors, which have one reason.
@@ -97,7 +99,7 @@ func Spec(e *v1alpha1.Experiment, options render.Options) *Compiled {
 // References checks a valid spec with the objects that it names.
 func References(s *Subject) []Finding {
 	found := s.run(ofReferences)
-	if len(found) == 0 && len(s.Scripts) > 0 { // pods contain them
+	if !s.Refused && len(found) == 0 && len(s.Scripts) > 0 { // pods contain them
 		found = s.run([]check{{ReasonScriptInvalid, size.find}})
 	}
 	return found
@@ -108,7 +110,7 @@ func All(s *Subject) field.ErrorList {
 	c := Spec(s.Experiment, s.Options)
 	found := c.Findings
 	if c.Valid {
-		s.Topology = c.Topology
+		s.Topology, s.Refused = c.Topology, s.Refused || len(found) > 0
 		found = append(found, References(s)...)
 	}
 	var errs field.ErrorList

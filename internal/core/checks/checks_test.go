@@ -3,6 +3,7 @@ package checks
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -60,5 +61,25 @@ func TestASpecWithInvalidFieldsIsNotCheckedFurther(t *testing.T) {
 	e.Spec.Networks[0].Subnet = "198.18.0.0/31"
 	if c := Spec(e, render.Options{}); c.Valid || len(c.Findings) == 0 {
 		t.Errorf("valid: %t, findings %v; want those of its fields", c.Valid, c.Findings)
+	}
+}
+
+func TestTheSizeOfPodsIsNotCheckedWhereAnotherErrorWasFoundBefore(t *testing.T) {
+	e := quickstart(t)
+	app := &e.Spec.Apps[len(e.Spec.Apps)-1]
+	key := v1alpha1.KeyReference{Name: "flows", Key: "mgn"}
+	*app = v1alpha1.App{Name: app.Name, Instances: 1, MGEN: &v1alpha1.MGEN{ConfigMap: &key}}
+	e.Spec.Apps[2].Instances = 3000
+	s := &Subject{Input: render.Input{Experiment: e, Topology: Spec(e, render.Options{}).Topology, Scripts: map[v1alpha1.KeyReference]string{key: "1.0 ON 1 UDP DST 198.18.10.10/5000 PERIODIC [1 100]"}}}
+	if found := References(s); len(found) != 1 || !strings.Contains(found[0].Error.Error(), "the agent's configuration has") {
+		t.Fatalf("findings %v; want one of the size", found)
+	}
+	s.Refused = true
+	if found := References(s); len(found) > 0 {
+		t.Errorf("findings %v after another error; want none", found)
+	}
+	e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "1s", Start: []string{"nobody"}})
+	if errs := All(&Subject{Input: s.Input}); len(errs) != 1 || !strings.Contains(errs[0].Error(), "nobody") {
+		t.Errorf("errors %v; want only that of the timeline", errs)
 	}
 }
