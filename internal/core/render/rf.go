@@ -200,11 +200,11 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	}
 	rendered := &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: *w, Radios: network.Radios}}
 	antennas := 0
+	if len(c.patterned(network)) > 0 {
+		antennas = int(c.scenario.Statistics.AntennaFileBytes)
+	}
 	for _, node := range c.topology.Nodes {
 		if a, on := node.Address(network.Name); on {
-			if number := c.scenario.PlatformOf(node); number != nil && c.scenario.Statistics.HasAntennaProfile(int(*number)) {
-				antennas = int(c.scenario.Statistics.AntennaFileBytes)
-			}
 			rendered.Spec.Members = append(rendered.Spec.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM, Address: a.String() + "/32"})
 		}
 	}
@@ -334,10 +334,20 @@ func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 	return tdma.CheckRates(rates, schedule.Structure())
 }
 
+// patterned are a network's nodes whose platform has an antenna profile at some time.
+func (c *radioChecker) patterned(network v1alpha1.Network) (nodes []topology.Node) {
+	for _, node := range attached(c.topology, network.Name, everyNode) {
+		if number := c.scenario.PlatformOf(node); number != nil && c.scenario.Statistics.HasAntennaProfile(int(*number)) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
 // checkChanges checks the timeline's changes of a network in order of time, because a schedule may build on the one before.
 func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	model := NewChangeable(w, nemsOn(c.topology, network.Name))
-	model.engine, model.pairLinks = network.Engine, network.CommEffects
+	model.engine, model.pairLinks, model.patterned = network.Engine, network.CommEffects, c.patterned(network)
 	type placed struct {
 		v1alpha1.TimedRadioChange
 		path *field.Path
@@ -366,6 +376,8 @@ type Changeable struct {
 	schedule *tdma.Schedule
 	// pairLinks means that the scenario has a link for each pair of nodes.
 	pairLinks bool
+	// patterned are the nodes with antenna profiles.
+	patterned []topology.Node
 }
 
 // NewChangeable is the model before any change.
@@ -415,6 +427,7 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 	errs = append(errs, checkJammer(change.Jammer, path)...)
 	if c.engine == v1alpha1.EngineEMANE {
 		errs = append(errs, emane.CheckChange(c.waveform, c.schedule, &change, path)...)
+		errs = append(errs, c.checkGain(change, path)...)
 	}
 	if len(errs) == 0 {
 		errs = c.checkEffect(change, path)
@@ -425,6 +438,20 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 		}
 	}
 	return errs
+}
+
+// checkGain refuses a gain for nodes with antenna profiles, which EMANE uses in its place.
+func (c *Changeable) checkGain(change v1alpha1.RadioChange, path *field.Path) field.ErrorList {
+	if change.Radio == nil || change.Radio.AntennaGain == nil {
+		return nil
+	}
+	for _, node := range c.patterned {
+		if change.From == "" || hasName(node, change.From) {
+			return field.ErrorList{field.Forbidden(path.Child("radio", "antennaGain"), fmt.Sprintf(
+				"node %s has antenna profiles in the scenario, which EMANE uses in place of a gain: name nodes without them in from, or take engine native", node.Name))}
+		}
+	}
+	return nil
 }
 
 // checkEffect finds what of a change the model accepts but ignores.

@@ -174,6 +174,26 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 	}
 }
 
+func TestAGainOfEMANEIsRefusedForNodesWithAntennaProfiles(t *testing.T) {
+	for name, c := range map[string]struct{ engine, from, profiles, refused string }{
+		"every node":            {"emane", "", "12", "node veh-1 has antenna profiles"},
+		"the node itself":       {"emane", "from: veh-1, ", "12", "node veh-1 has antenna profiles"},
+		"its group":             {"emane", "from: veh, ", "12", "node veh-1 has antenna profiles"},
+		"another node":          {"emane", "from: hq, ", "12", ""},
+		"no profiles":           {"emane", "", "", ""},
+		"vignette's own engine": {"native", "", "12", ""},
+	} {
+		text := strings.Replace(company, "rate: 175kbit}", "rate: 175kbit}\n    engine: "+c.engine, 1)
+		text = strings.Replace(text, "from: hq, radio: {transmit: false}", c.from+"radio: {antennaGain: 3dBi}", 1)
+		in := companyOf(t, text)
+		in.Scenario.Statistics.AntennaProfiles = c.profiles
+		errs := CheckRadioModels(&in.Experiment.Spec, in.Topology, companyWaveforms(in), in.Scenario)
+		if c.refused == "" && len(errs) > 0 || c.refused != "" && (len(errs) != 1 || errs[0].Field != "spec.timeline[0].set[0].radio.antennaGain" || !strings.Contains(errs[0].Error(), c.refused)) {
+			t.Errorf("%s: found %v, want %q", name, errs, c.refused)
+		}
+	}
+}
+
 func TestAntennaPatternsOfPlatformsElsewhereNeedNoRoom(t *testing.T) {
 	in := companyOf(t, strings.Replace(company, "rate: 175kbit}", "rate: 175kbit}\n    engine: emane", 1))
 	in.Scenario.Statistics.AntennaProfiles, in.Scenario.Statistics.AntennaFileBytes = "20", 1<<20
