@@ -52,7 +52,7 @@ build: ## Build the web console and the programs, into bin/
 	@for p in $(PROGRAMS); do go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=} || exit 1; done
 
 # Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
-REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue
+REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue ./internal/traffic
 REAL_TIME_TESTS := OnARealAPIServer
 # Sweeps try every moment of a run. The race detector would take them five times as long.
 SWEEPS := KilledAfterAnyWrite|AnswerIsLost|StaleCaches|LostEvents|WritesNothingAtAnyTime|RandomTopologies
