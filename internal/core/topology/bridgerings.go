@@ -22,7 +22,7 @@ type bridgeDirection struct {
 
 // checkBridgeRings refuses bridges that return a message to its broker, where it would circulate for ever. References must
 // be valid.
-func (t *Topology) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorList {
+func (t references) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorList {
 	walk := ringSearch{all: t.bridgeDirections(spec), next: map[string][]int{}, done: map[searchStep]bool{}}
 	for i, p := range walk.all {
 		walk.next[p.from] = append(walk.next[p.from], i)
@@ -37,7 +37,7 @@ func (t *Topology) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorLi
 	return nil
 }
 
-func (t *Topology) bridgeDirections(spec *v1alpha1.ExperimentSpec) (all []bridgeDirection) {
+func (t references) bridgeDirections(spec *v1alpha1.ExperimentSpec) (all []bridgeDirection) {
 	for i, app := range spec.Apps {
 		if app.Mosquitto == nil {
 			continue

@@ -126,22 +126,26 @@ func chooseHost(from Node, reference string, candidates []Node) (Node, error) {
 
 // CheckReferences returns the references between apps that do not resolve on some node.
 func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	r := references{t}
 	for i, app := range spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)
 		for _, node := range t.NodesRunning(app.Name) {
-			if found := t.checkApp(app, node, path); len(found) > 0 {
+			if found := r.checkApp(app, node, path); len(found) > 0 {
 				errs = append(errs, found...)
 				break // one node's error is enough
 			}
 		}
 	}
 	if len(errs) == 0 {
-		errs = append(t.checkMediatorRings(spec), t.checkBridgeRings(spec)...)
+		errs = append(r.checkMediatorRings(spec), r.checkBridgeRings(spec)...)
 	}
 	return errs
 }
 
-func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
+// references checks what apps refer to on other nodes.
+type references struct{ *Topology }
+
+func (t references) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
 	if p := app.Publisher; p != nil {
 		errs = append(errs, t.checkClient(node, p.Protocol, p.To, p.Network, path.Child("publisher"))...)
 		errs = append(errs, checkAdaptation(p, path.Child("publisher", "adaptRate"))...)
@@ -202,7 +206,7 @@ func checkSignature(protocol v1alpha1.Protocol, key string, path *field.Path) fi
 }
 
 // checkServers checks the brokers of gateways and mediators, and those that clients fail over to.
-func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
+func (t references) checkServers(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
 	check := func(protocol v1alpha1.Protocol, to string, at *field.Path) {
 		if _, err := t.Broker(node, protocol, to); err != nil {
 			errs = append(errs, field.Invalid(at, to, err.Error()))
@@ -238,7 +242,7 @@ func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (
 }
 
 // checkLegTopics refuses wildcards of a leg to Apache CXF's broker, which sends the filter in place of a message's topic.
-func (t *Topology) checkLegTopics(node Node, leg v1alpha1.MediatorLeg, path *field.Path) (errs field.ErrorList) {
+func (t references) checkLegTopics(node Node, leg v1alpha1.MediatorLeg, path *field.Path) (errs field.ErrorList) {
 	on, _ := t.Broker(node, leg.Protocol, leg.To)
 	broker, _ := t.BrokerAppOn(on, leg.Protocol, leg.To)
 	if broker.WSNBroker == nil || broker.WSNBroker.Implementation != v1alpha1.WSNCXF {
@@ -296,7 +300,7 @@ func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 	return peer, nil
 }
 
-func (t *Topology) checkClient(node Node, protocol v1alpha1.Protocol, to, network string, path *field.Path) field.ErrorList {
+func (t references) checkClient(node Node, protocol v1alpha1.Protocol, to, network string, path *field.Path) field.ErrorList {
 	if !trafficconfig.ProtocolOf(protocol).Broadcast {
 		broker, err := t.Broker(node, protocol, to)
 		if err == nil {

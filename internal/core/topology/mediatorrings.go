@@ -12,7 +12,7 @@ import (
 // checkMediatorRings finds legs of mediators to a broker that the mediator reaches already by another leg. Bridges,
 // clusters, gateways and brokers that translate protocols join brokers too. Messages would circulate for ever, or arrive
 // twice. References must be valid.
-func (t *Topology) checkMediatorRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+func (t references) checkMediatorRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	joined := brokerGroups{}
 	for _, app := range spec.Apps {
 		for _, node := range t.NodesRunning(app.Name) {
@@ -32,7 +32,7 @@ func (t *Topology) checkMediatorRings(spec *v1alpha1.ExperimentSpec) (errs field
 }
 
 // joinBrokers joins the brokers that a broker or gateway on a node is connected to.
-func (t *Topology) joinBrokers(joined brokerGroups, node Node, app v1alpha1.App) {
+func (t references) joinBrokers(joined brokerGroups, node Node, app v1alpha1.App) {
 	here := brokerName(node.Name, app.Name)
 	if app.Mosquitto != nil {
 		for _, bridge := range app.Mosquitto.Bridges {
@@ -53,7 +53,7 @@ func (t *Topology) joinBrokers(joined brokerGroups, node Node, app v1alpha1.App)
 	}
 }
 
-func (t *Topology) joinLegs(joined brokerGroups, node Node, app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
+func (t references) joinLegs(joined brokerGroups, node Node, app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
 	here := brokerName(node.Name, app.Name)
 	for i, leg := range app.Mediator.Legs {
 		broker, err := t.Broker(node, leg.Protocol, leg.To)

@@ -52,7 +52,7 @@ nodes: ` + c.nodes
 					t.Error(err)
 				}
 			}
-			errs = expanded.checkMediatorRings(s)
+			errs = references{expanded}.checkMediatorRings(s)
 			if c.want == "" && len(errs) > 0 || c.want != "" && (len(errs) != 1 || errs[0].Field != c.want) {
 				t.Errorf("%v; want an error about %q", errs, c.want)
 			}

@@ -8,7 +8,7 @@ import (
 
 // checkMulticast returns why a client cannot receive from a ZeroMQ broker by PGM. Multicast uses one network, and libzmq
 // does not return it to the sending node.
-func (t *Topology) checkMulticast(client, broker Node, protocol v1alpha1.Protocol, to string) error {
+func (t references) checkMulticast(client, broker Node, protocol v1alpha1.Protocol, to string) error {
 	app, _ := t.BrokerAppOn(broker, protocol, to)
 	if app.ZeroMQBroker == nil || app.ZeroMQBroker.Transport != v1alpha1.ZeroMQPGM {
 		return nil

@@ -58,7 +58,7 @@ func (t *Topology) NearProxies(far Node, app string) (nodes []Node, apps []v1alp
 }
 
 // checkProxy finds a proxy without its pair, and pairs that do not agree.
-func (t *Topology) checkProxy(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
+func (t references) checkProxy(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
 	p := app.Proxy
 	if p == nil {
 		return nil
@@ -87,7 +87,7 @@ func (t *Topology) checkProxy(app v1alpha1.App, node Node, path *field.Path) (er
 }
 
 // checkFarProxy finds a far proxy that no near one names, or that near ones name with different settings.
-func (t *Topology) checkFarProxy(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
+func (t references) checkFarProxy(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
 	p := app.Proxy
 	if *p != (v1alpha1.Proxy{}) {
 		errs = append(errs, field.Forbidden(path, "a proxy without peer is the far one of its pair, and takes its settings from the near one: leave them out, or name a peer"))
@@ -116,7 +116,7 @@ func withoutPort(p *v1alpha1.Proxy) *v1alpha1.Proxy {
 }
 
 // checkSameBroker finds a pair whose proxies resolve the broker differently.
-func (t *Topology) checkSameBroker(far, near Node, app v1alpha1.App, path *field.Path) field.ErrorList {
+func (t references) checkSameBroker(far, near Node, app v1alpha1.App, path *field.Path) field.ErrorList {
 	here, err := t.Broker(far, v1alpha1.ProtocolAMQP, app.Proxy.Broker)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, app.Proxy.Broker, "broker of the near proxy: "+err.Error())}

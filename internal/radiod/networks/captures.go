@@ -3,6 +3,8 @@ package networks
 import (
 	"math"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
@@ -49,9 +51,8 @@ func (n *network) captureError() (first error) {
 	return first
 }
 
-// hasBegun reports whether T0 of the network's run has passed.
-func (n *network) hasBegun() bool {
-	t0 := n.object.Spec.T0
+// hasBegun reports whether T0 of a run has passed.
+func hasBegun(t0 *metav1.MicroTime) bool {
 	return t0 != nil && t0.UnixNano() <= clock.Realtime()
 }
 

@@ -41,7 +41,7 @@ func (n *network) noteCaptures(a *attachment, err error) {
 		return
 	}
 	n.message = err.Error()
-	if !n.networks.restoring && !n.hasBegun() {
+	if !n.networks.restoring && !hasBegun(n.object.Spec.T0) {
 		a.captureError = refusal.Of(err)
 	}
 }
