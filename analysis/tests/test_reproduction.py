@@ -226,7 +226,9 @@ def test_figures_that_a_campaign_got_after_its_first_runs_stand_beside_all_of_th
     plan = json.loads((first / "run.json").read_text())
     del plan["reference"]
     (first / "run.json").write_text(json.dumps(plan))
-    comparison = compare([first, of_campaign(run(tmp_path, "b", 5, seed=2), "near", ("radio", "sent", 60.0)), of_campaign(run(tmp_path, "c", 45), "far")])
+    comparison = compare(
+        [first, of_campaign(run(tmp_path, "b", 5, seed=2), "near", ("radio", "sent", 60.0)), of_campaign(run(tmp_path, "c", 45), "far")]
+    )
     assert [(entry["label"], entry["runs"]) for entry in comparison.results["reference"]["figures"]] == [("link=near", 2)]
     reasons = [gap["reason"] for gap in comparison.results["gaps"] if gap["what"] == "reference figures of near"]
     assert reasons == ["1 of 2 runs have none: those of the last run that has some are shown"]
