@@ -89,7 +89,7 @@ test-browser: ## Tests of the web console in Chromium on the cluster of KUBECONF
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
-	hack/gotest testname -tags e2e -count=1 -timeout 45m -parallel 6 ./test/e2e
+	hack/gotest testname -tags e2e -count=1 -timeout 45m -parallel 5 ./test/e2e
 
 .PHONY: tutorials
 tutorials: ## Follow the tutorials on the cluster of KUBECONFIG (TUTORIALS=-update: write what they print, and their pictures)
