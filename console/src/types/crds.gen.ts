@@ -502,7 +502,7 @@ export interface components {
                                     /** @description mgen is a script of ON, MOD and OFF events, such as "0.0 ON 1 POISSON [2.5 200]", with the patterns PERIODIC, POISSON, JITTER and BURST, and COUNT. Its times count from the app's start and lead. Protocol, topic and broker are the publisher's own: the script has no DST and no reception events. */
                                     mgen?: string;
                                 };
-                                /** @description payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+                                /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
                                 payload?: string;
                                 /** @description period between two messages of one publisher, 1ms or more. Give either period or pattern. */
                                 period?: string;
@@ -1968,7 +1968,7 @@ export interface components {
                             /** @description mgen is a script of ON, MOD and OFF events, such as "0.0 ON 1 POISSON [2.5 200]", with the patterns PERIODIC, POISSON, JITTER and BURST, and COUNT. Its times count from the app's start and lead. Protocol, topic and broker are the publisher's own: the script has no DST and no reception events. */
                             mgen?: string;
                         };
-                        /** @description payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+                        /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
                         payload?: string;
                         /** @description period between two messages of one publisher, 1ms or more. Give either period or pattern. */
                         period?: string;
@@ -3785,7 +3785,7 @@ export interface components {
                     /** @description duration of the movement. */
                     duration?: string;
                     /**
-                     * @description pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with several. AnglovaLikeBattalion has six such companies, drones and soldiers on foot: 243 platforms, of which 157 are vehicles. Grid and Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
+                     * @description pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with several. AnglovaLikeBattalion has six such companies, drones and soldiers on foot: 243 platforms, of which 157 are vehicles. In Grid and Line nobody moves, and platforms have a spacing. RandomWaypoint goes to places drawn at random.
                      * @enum {string}
                      */
                     pattern: "AnglovaLike" | "AnglovaLikeModified" | "AnglovaLikeBattalion" | "Grid" | "Line" | "RandomWaypoint";

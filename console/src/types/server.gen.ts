@@ -1588,7 +1588,7 @@ export interface components {
             adaptRate?: components["schemas"]["RateAdaptation"];
             /** @description topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced. */
             topic?: string;
-            /** @description payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+            /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
             payload?: string;
             /** @description encoding of payload geojson (json, the default, or cbor) or nffi (xml, the default, exi or exi-schemaless). */
             encoding?: string;

@@ -282,9 +282,10 @@ type Publisher struct {
 	// +optional
 	Topic string `json:"topic,omitempty"`
 
-	// payload of the messages: geojson (a Blue Force Tracking position, about 225 bytes; the default), geojson-ids (the same with
-	// properties country-Id, unit-Id, entity-Id), nffi (an NFFI XML track, 880 to 894 bytes), nffi-long (the same with 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes,
-	// 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes.
+	// payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with
+	// properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes).
+	// Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at
+	// least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson(-ids)?|nffi(-long)?|gps|image:[1-9][0-9]{0,8}|bytes:[1-9][0-9]{0,8}|file:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-._a-zA-Z0-9]+)$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000) && (!self.startsWith('image:') || int(self.substring(6)) >= 1024 && int(self.substring(6)) <= 16777216)",message="must be geojson, geojson-ids, nffi, nffi-long, gps, image:N with N from 1024 to 16777216, bytes:N with N from 32 to 268435000, or file:CONFIGMAP/KEY"
 	// +optional

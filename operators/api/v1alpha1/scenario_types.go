@@ -179,8 +179,8 @@ type Propagation struct {
 // +kubebuilder:validation:XValidation:rule="self.pattern != 'AnglovaLikeBattalion' || self.platforms > 24 && self.platforms <= 243",message="platforms of AnglovaLikeBattalion must be 25 to 243, such as 243 for all; 24 are AnglovaLike",fieldPath=".platforms"
 type SyntheticMovement struct {
 	// pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with
-	// several. AnglovaLikeBattalion has six such companies, drones and soldiers on foot: 243 platforms, of which 157 are vehicles. Grid and
-	// Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
+	// several. AnglovaLikeBattalion has six such companies, drones and soldiers on foot: 243 platforms, of which 157 are vehicles. In Grid and
+	// Line nobody moves, and platforms have a spacing. RandomWaypoint goes to places drawn at random.
 	// +kubebuilder:validation:Enum=AnglovaLike;AnglovaLikeModified;AnglovaLikeBattalion;Grid;Line;RandomWaypoint
 	Pattern string `json:"pattern"`
 	// platforms, numbered from 1. AnglovaLikeBattalion takes from 25 to 243, which are all.

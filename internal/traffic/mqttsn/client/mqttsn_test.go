@@ -96,7 +96,7 @@ func gateway(t testing.TB, config mqttsn.GatewayConfig) (address string, stop fu
 	return g.Address().String(), stop
 }
 
-// client with what it tells of.
+// client counts the events of a Client.
 type client struct {
 	*Client
 	mu       sync.Mutex
