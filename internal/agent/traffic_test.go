@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -175,7 +176,9 @@ func checkDatagrams(t *testing.T, air net.PacketConn, t0 time.Time) {
 			t.Fatal(err)
 		}
 		var message geoJSON
-		if err := json.Unmarshal(buffer[strings.IndexByte(string(buffer[:size]), '{'):size], &message); err != nil {
+		// Tail records follow the payload.
+		content := buffer[strings.IndexByte(string(buffer[:size]), '{'):size]
+		if err := json.NewDecoder(bytes.NewReader(content)).Decode(&message); err != nil {
 			t.Fatalf("%q: %v", buffer[:size], err)
 		}
 		at := time.UnixMilli(message.Properties.Timestamp)
