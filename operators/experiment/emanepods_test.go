@@ -137,6 +137,25 @@ func TestEMANEIsGivenTheAntennaProfilesOfTheScenario(t *testing.T) {
 	}
 }
 
+func TestALiveChangeOfAGainThatEMANEIgnoresIsRefused(t *testing.T) {
+	w := emaneWorld(t)
+	w.aimed(1)
+	w.untilAfterT0(10 * time.Second)
+	network := w.emaneNetwork()
+	gain := v1alpha1.Gain("3dBi")
+	ofOne := func(from string) v1alpha1.RadioChange {
+		return v1alpha1.RadioChange{Network: network.Spec.Network, From: from, Radio: &v1alpha1.RadioPatch{AntennaGain: &gain}}
+	}
+	fixed, directional := network.Spec.Members[1].Node, network.Spec.Members[0].Node
+	lost, kept := w.change("lost", ofOne(directional)), w.change("kept", ofOne(fixed))
+	w.step()
+	w.wantCondition(lost, "False Invalid: spec.changes[0].radio.antennaGain: Forbidden: node "+directional+" has antenna profiles in the scenario")
+	w.wantCondition(kept, "True Applied")
+	if changes := w.emaneNetwork().Spec.Changes; len(changes) != 1 || changes[0].From != fixed {
+		t.Errorf("the radios have the changes %+v; want that of %s", changes, fixed)
+	}
+}
+
 func TestAntennaProfilesAreReadOnceForAllHostsOfANetwork(t *testing.T) {
 	w := emaneWorld(t)
 	w.aimed(1)

@@ -90,6 +90,7 @@ func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec,
 			}
 			if usesPositions(network, waveform) {
 				member.Platform, member.Position = in.Scenario.PlatformOf(node), node.Position
+				member.AntennaProfiles = in.Scenario.hasAntennaProfile(node)
 			}
 			found = append(found, member)
 		}

@@ -200,11 +200,11 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	}
 	rendered := &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: *w, Radios: network.Radios}}
 	antennas := 0
-	if len(c.patterned(network)) > 0 {
-		antennas = int(c.scenario.Statistics.AntennaFileBytes)
-	}
 	for _, node := range c.topology.Nodes {
 		if a, on := node.Address(network.Name); on {
+			if c.scenario.hasAntennaProfile(node) {
+				antennas = int(c.scenario.Statistics.AntennaFileBytes)
+			}
 			rendered.Spec.Members = append(rendered.Spec.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM, Address: a.String() + "/32"})
 		}
 	}
@@ -334,20 +334,15 @@ func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 	return tdma.CheckRates(rates, schedule.Structure())
 }
 
-// patterned are a network's nodes whose platform has an antenna profile at some time.
-func (c *radioChecker) patterned(network v1alpha1.Network) (nodes []topology.Node) {
-	for _, node := range attached(c.topology, network.Name, everyNode) {
-		if number := c.scenario.PlatformOf(node); number != nil && c.scenario.Statistics.HasAntennaProfile(int(*number)) {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
-}
-
 // checkChanges checks the timeline's changes of a network in order of time, because a schedule may build on the one before.
 func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	model := NewChangeable(w, nemsOn(c.topology, network.Name))
-	model.engine, model.pairLinks, model.patterned = network.Engine, network.CommEffects, c.patterned(network)
+	model.engine, model.pairLinks = network.Engine, network.CommEffects
+	for _, node := range attached(c.topology, network.Name, everyNode) {
+		if c.scenario.hasAntennaProfile(node) {
+			model.patterned = append(model.patterned, v1alpha1.Member{Node: node.Name, Group: node.Group})
+		}
+	}
 	type placed struct {
 		v1alpha1.TimedRadioChange
 		path *field.Path
@@ -376,8 +371,8 @@ type Changeable struct {
 	schedule *tdma.Schedule
 	// pairLinks means that the scenario has a link for each pair of nodes.
 	pairLinks bool
-	// patterned are the nodes with antenna profiles.
-	patterned []topology.Node
+	// patterned are the members with antenna profiles.
+	patterned []v1alpha1.Member
 }
 
 // NewChangeable is the model before any change.
@@ -398,6 +393,11 @@ func AfterChanges(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 	slices.Sort(nems)
 	c := NewChangeable(&spec.Waveform, nems)
 	c.engine, c.pairLinks = spec.Engine, spec.CommEffects
+	for _, member := range spec.Members {
+		if member.AntennaProfiles {
+			c.patterned = append(c.patterned, member)
+		}
+	}
 	for _, change := range spec.Changes {
 		_ = c.Change(change.RadioChange, nil) // invalid changes were reported before and have no effect
 	}
@@ -445,10 +445,10 @@ func (c *Changeable) checkGain(change v1alpha1.RadioChange, path *field.Path) fi
 	if change.Radio == nil || change.Radio.AntennaGain == nil {
 		return nil
 	}
-	for _, node := range c.patterned {
-		if change.From == "" || hasName(node, change.From) {
+	for i := range c.patterned {
+		if change.From == "" || c.patterned[i].IsCalled(change.From) {
 			return field.ErrorList{field.Forbidden(path.Child("radio", "antennaGain"), fmt.Sprintf(
-				"node %s has antenna profiles in the scenario, which EMANE uses in place of a gain: name nodes without them in from, or take engine native", node.Name))}
+				"node %s has antenna profiles in the scenario, which EMANE uses in place of a gain: name nodes without them in from, or take engine native", c.patterned[i].Node))}
 		}
 	}
 	return nil

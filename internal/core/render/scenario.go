@@ -41,6 +41,12 @@ func (s *Scenario) PlatformOf(node topology.Node) *int32 {
 	return ptr.To(int32(number))
 }
 
+// hasAntennaProfile reports whether a node's platform has an antenna profile at some time.
+func (s *Scenario) hasAntennaProfile(node topology.Node) bool {
+	number := s.PlatformOf(node)
+	return number != nil && s.Statistics.HasAntennaProfile(int(*number))
+}
+
 // hasPosition reports whether a node has a position: that of its platform, or a fixed one.
 func hasPosition(s *Scenario, node topology.Node) bool {
 	return node.Position != nil || s.PlatformOf(node) != nil && s.Statistics.Positions

@@ -37,6 +37,9 @@ type Member struct {
 	// platform of the scenario that carries the node; absent for one that no scenario moves.
 	// +optional
 	Platform *int32 `json:"platform,omitempty"`
+	// antennaProfiles marks a member whose platform has an antenna profile at some time.
+	// +optional
+	AntennaProfiles bool `json:"antennaProfiles,omitempty"`
 	// position of a fixed node.
 	// +optional
 	Position *Position `json:"position,omitempty"`
