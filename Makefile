@@ -170,7 +170,7 @@ test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH,
 
 .PHONY: bench-engines
 bench-engines: ## Hold the native radio models against the EMANE installed here: delay, delivery, throughput, CPU
-	go run ./test/bench/engines
+	go run ./test/bench/engines $(FLAGS)
 
 .PHONY: soak
 soak: ## Carry 2000 frames/s for an hour while radiod is killed every 5 minutes, and account for every frame

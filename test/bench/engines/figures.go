@@ -12,6 +12,7 @@ import (
 type figures struct {
 	Engine, Model     string
 	Nodes             int
+	PayloadBytes      int
 	RateBitsPerSecond int
 	Period, Duration  time.Duration
 	// Sent broadcasts, and Delivered of them, counted at every receiver.
@@ -26,6 +27,8 @@ type figures struct {
 	CPUPercent                          float64 // of one processor
 	// TimerLatenessMicroseconds is the average of the first node's model, as EMANE reports it; 0 for native.
 	TimerLatenessMicroseconds float64
+
+	all []delay
 }
 
 func (f *figures) delays(all []reception, cpu time.Duration) {
@@ -35,6 +38,7 @@ func (f *figures) delays(all []reception, cpu time.Duration) {
 	ms := make([]float64, len(all))
 	for i, r := range all {
 		ms[i] = float64(r.arrived-r.sent) / 1e6
+		f.all = append(f.all, delay{r.sequence, ms[i]})
 	}
 	slices.Sort(ms)
 	f.Delivered = len(all)
@@ -83,29 +87,61 @@ func (f *figures) throughput(all []reception) {
 	if i+1 >= len(all) {
 		return
 	}
-	f.ThroughputBitsPerSecond = 8e9 * payloadBytes * float64(len(all)-1-i) / float64(all[len(all)-1].arrived-all[i].arrived)
+	f.ThroughputBitsPerSecond = 8e9 * float64(f.PayloadBytes) * float64(len(all)-1-i) / float64(all[len(all)-1].arrived-all[i].arrived)
 }
 
-// table returns a table in Markdown, with a row for each model and number of nodes, and each figure's
-// requirement.
-func table(all []*figures) string {
+// comparison of two engines with the same load.
+type comparison struct {
+	Engines             [2]string
+	Model               string
+	Nodes, PayloadBytes int
+	Distances           *distances // nil where one delivered nothing
+
+	first, second *figures
+}
+
+func newComparison(first, second *figures, seed uint64) comparison {
+	c := comparison{Engines: [2]string{first.Engine, second.Engine}, Model: first.Model, Nodes: first.Nodes, PayloadBytes: first.PayloadBytes, first: first, second: second}
+	if len(first.all) > 0 && len(second.all) > 0 {
+		d := distancesOf(first.all, second.all, first.Sent, seed)
+		c.Distances = &d
+	}
+	return c
+}
+
+// table returns a table in Markdown, with each figure's requirement.
+func table(all []comparison) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| model | nodes | | %s | %s | difference | wanted |\n|---|---|---|---|---|---|---|\n", all[0].Engine, all[1].Engine)
-	for i := 0; i+1 < len(all); i += 2 {
-		e, n := all[i], all[i+1]
-		row := func(what, format string, of func(*figures) float64, difference, wanted string) {
-			fmt.Fprintf(&b, "| %s | %d | %s | "+format+" | "+format+" | %s | %s |\n", e.Model, e.Nodes, what, of(e), of(n), difference, wanted)
-		}
-		relative := func(of func(*figures) float64) string { return fmt.Sprintf("%+.1f %%", 100*(of(n)/of(e)-1)) }
-		median, p95 := func(f *figures) float64 { return f.MedianMilliseconds }, func(f *figures) float64 { return f.P95Milliseconds }
-		row("median delay, ms", "%.2f", median, relative(median), "5 %")
-		row("p95 delay, ms", "%.2f", p95, relative(p95), "")
-		row("delivered, %", "%.2f", func(f *figures) float64 { return f.DeliveredPercent },
-			fmt.Sprintf("%+.2f points (standard error %.2f)", n.DeliveredPercent-e.DeliveredPercent, math.Hypot(n.StandardError, e.StandardError)), "1 point")
-		throughput := func(f *figures) float64 { return f.ThroughputBitsPerSecond / 1e3 }
-		row("saturated pair, kbit/s", "%.1f", throughput, relative(throughput), "3 %")
-		cost := func(f *figures) float64 { return f.MicrosecondsPerDelivery }
-		row("CPU per delivery, µs", "%.1f", cost, fmt.Sprintf("1 / %.1f", cost(e)/cost(n)), "1 / 6")
+	fmt.Fprintf(&b, "| model | nodes | bytes | | %s | %s | difference | wanted |\n|---|---|---|---|---|---|---|---|\n", all[0].Engines[0], all[0].Engines[1])
+	for _, c := range all {
+		c.rows(&b)
 	}
 	return b.String()
+}
+
+func (c *comparison) rows(b *strings.Builder) {
+	e, n := c.first, c.second
+	begin := fmt.Sprintf("| %s | %d | %d ", c.Model, c.Nodes, c.PayloadBytes)
+	row := func(what, format string, of func(*figures) float64, difference, wanted string) {
+		fmt.Fprintf(b, begin+"| %s | "+format+" | "+format+" | %s | %s |\n", what, of(e), of(n), difference, wanted)
+	}
+	relative := func(of func(*figures) float64) string { return fmt.Sprintf("%+.1f %%", 100*(of(n)/of(e)-1)) }
+	median, p95 := func(f *figures) float64 { return f.MedianMilliseconds }, func(f *figures) float64 { return f.P95Milliseconds }
+	row("median delay, ms", "%.2f", median, relative(median), "5 %")
+	row("p95 delay, ms", "%.2f", p95, relative(p95), "")
+	if d := c.Distances; d != nil {
+		fmt.Fprintf(b, begin+"| Wasserstein distance of delays, ms | | | %s | |\n", d.WassersteinMilliseconds.text("%.2f"))
+		fmt.Fprintf(b, begin+"| Kolmogorov–Smirnov distance | | | %s | |\n", d.KolmogorovSmirnov.text("%.3f"))
+	}
+	row("delivered, %", "%.2f", func(f *figures) float64 { return f.DeliveredPercent },
+		fmt.Sprintf("%+.2f points (standard error %.2f)", n.DeliveredPercent-e.DeliveredPercent, math.Hypot(n.StandardError, e.StandardError)), "1 point")
+	throughput := func(f *figures) float64 { return f.ThroughputBitsPerSecond / 1e3 }
+	row("saturated pair, kbit/s", "%.1f", throughput, relative(throughput), "3 %")
+	cost := func(f *figures) float64 { return f.MicrosecondsPerDelivery }
+	row("CPU per delivery, µs", "%.1f", cost, fmt.Sprintf("1 / %.1f", cost(e)/cost(n)), "1 / 6")
+}
+
+// text of a distance in a format.
+func (d *distance) text(format string) string {
+	return fmt.Sprintf(format+" ("+format+" to "+format+"), by chance up to "+format, d.Value, d.Low, d.High, d.ByChance)
 }

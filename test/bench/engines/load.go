@@ -19,15 +19,14 @@ import (
 )
 
 const (
-	payloadBytes = 900
-	port         = 5000
-	// alignment of a load's beginning to the Unix epoch, a multiple of every frame time used. Both engines
-	// get each message at the same time in its frame.
-	alignment = 1200 * time.Millisecond
+	port = 5000
+	// headerBytes of a payload: what parse reads.
+	headerBytes = 15
 )
 
 // load is the nodes' sockets.
 type load struct {
+	bytes   int // of a payload
 	sockets []int
 	poll    []unix.PollFd
 	mu      sync.Mutex
@@ -52,8 +51,8 @@ const (
 )
 
 // newLoad opens a socket in each node, and begins to receive.
-func newLoad(nodes []node) (*load, error) {
-	l := &load{done: make(chan error, 1)}
+func newLoad(nodes []node, bytes int) (*load, error) {
+	l := &load{bytes: bytes, done: make(chan error, 1)}
 	for _, n := range nodes {
 		err := netns.Do(n.namespace, func() error {
 			fd, err := socket(n.radio)
@@ -111,7 +110,7 @@ func (l *load) receive() error {
 				if err != nil {
 					break
 				}
-				if r, ok := parse(data[:n], control[:controlLength]); ok && r.from != to { // the kernel gives a sender its own broadcasts
+				if r, ok := l.parse(data[:n], control[:controlLength]); ok && r.from != to { // the kernel gives a sender its own broadcasts
 					r.to = to
 					l.mu.Lock()
 					l.got = append(l.got, r)
@@ -122,9 +121,9 @@ func (l *load) receive() error {
 	}
 }
 
-func parse(data, control []byte) (r reception, ok bool) {
+func (l *load) parse(data, control []byte) (r reception, ok bool) {
 	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil || len(data) != payloadBytes || len(messages) == 0 || len(messages[0].Data) < 16 {
+	if err != nil || len(data) != l.bytes || len(messages) == 0 || len(messages[0].Data) < 16 {
 		return r, false
 	}
 	stamp := messages[0].Data
@@ -156,7 +155,7 @@ func (l *load) send(start int64, all []message) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	clock.SetTimerSlack(1)
-	payload := make([]byte, payloadBytes)
+	payload := make([]byte, l.bytes)
 	for _, m := range all {
 		due := unix.NsecToTimespec(start + int64(m.at))
 		for unix.ClockNanosleep(unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, &due, nil) == unix.EINTR {
@@ -197,8 +196,8 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 	if err != nil {
 		return err
 	}
-	messages := l.periodic(s)
-	if err := l.send(nextStart(), messages); err != nil {
+	messages := l.periodic(s, f.Period)
+	if err := l.send(l.nextStart(), messages); err != nil {
 		return err
 	}
 	time.Sleep(3 * time.Second)
@@ -223,18 +222,18 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 	return err
 }
 
-// nextStart is when a load begins.
-func nextStart() int64 {
-	least := clock.Realtime() + int64(500*time.Millisecond)
-	return (least + int64(alignment) - 1) / int64(alignment) * int64(alignment)
+// nextStart is when a load begins: with a frame of TDMA, so that both engines get each message at the same time in its frame.
+func (l *load) nextStart() int64 {
+	least, frame := clock.Realtime()+int64(500*time.Millisecond), int64(frameOf(len(l.sockets)))
+	return (least + frame - 1) / frame * frame
 }
 
 // periodic returns broadcasts of all nodes, each with its own phase.
-func (l *load) periodic(s *settings) (all []message) {
+func (l *load) periodic(s *settings, period time.Duration) (all []message) {
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	for from := range l.sockets {
-		phase := time.Duration(random.Int64N(int64(s.period)))
-		for at := phase; at < s.duration; at += s.period {
+		phase := time.Duration(random.Int64N(int64(period)))
+		for at := phase; at < s.duration; at += period {
 			all = append(all, message{at, from, broadcast, periodic, uint32(len(all))})
 		}
 	}
@@ -247,10 +246,10 @@ func (l *load) saturate(s *settings, model string) error {
 	if model == "tdma" {
 		capacity /= float64(len(l.sockets))
 	}
-	interval := time.Duration(8e9 * (payloadBytes + 42) / capacity / 1.5)
+	interval := time.Duration(8e9 * float64(l.bytes+42) / capacity / 1.5)
 	var all []message
 	for at := time.Duration(0); at < s.saturate; at += interval {
 		all = append(all, message{at, 0, addressOf(1), saturating, uint32(len(all))})
 	}
-	return l.send(nextStart(), all)
+	return l.send(l.nextStart(), all)
 }

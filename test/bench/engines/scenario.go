@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
@@ -17,6 +18,13 @@ import (
 
 // Slots of TDMA are as in the published measurements of EMANE: 10 ms each, one for each node.
 const slotDuration = 10 * time.Millisecond
+
+func frameOf(nodes int) time.Duration { return time.Duration(nodes) * slotDuration }
+
+// periodOf is the time between a node's messages: 1 + golden ratio frames, whose multiples are spread most evenly over the frame.
+func periodOf(nodes int) time.Duration {
+	return time.Duration((3 + math.Sqrt(5)) / 2 * float64(frameOf(nodes)))
+}
 
 // The same curve for both models: linear from 0 % at 0 dB to 100 % at 20 dB.
 const (
