@@ -7,16 +7,17 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // Path of the metrics, and of the right that readers need.
@@ -38,17 +39,10 @@ type Readers struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
 	log    *slog.Logger
-	now    func() time.Time
+	clock  clock.PassiveClock
 	limit  *rate.Limiter
-
-	mu      sync.Mutex
-	answers map[[sha256.Size]byte]answer
-}
-
-// answer is an HTTP status, http.StatusOK for readers.
-type answer struct {
-	status int
-	until  time.Time
+	// answers are HTTP statuses by the tokens' hashes, http.StatusOK for readers.
+	answers *cache.LRUExpireCache
 }
 
 // New uses the API server of the configuration.
@@ -61,8 +55,12 @@ func New(config *rest.Config, log *slog.Logger) (*Readers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Readers{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(), log: log, now: time.Now,
-		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), answers: map[[sha256.Size]byte]answer{}}, nil
+	return newReaders(authentication.TokenReviews(), authorization.SubjectAccessReviews(), log, clock.RealClock{}), nil
+}
+
+func newReaders(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, log *slog.Logger, now clock.PassiveClock) *Readers {
+	return &Readers{tokens: tokens, access: access, log: log, clock: now, limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond),
+		answers: cache.NewLRUExpireCacheWithClock(maxReaders, now)}
 }
 
 // Only passes on the requests of readers.
@@ -83,13 +81,10 @@ func (r *Readers) Only(next http.Handler) http.Handler {
 
 func (r *Readers) status(ctx context.Context, token string) int {
 	key := sha256.Sum256([]byte(token))
-	r.mu.Lock()
-	known, found := r.answers[key]
-	r.mu.Unlock()
-	if found && r.now().Before(known.until) {
-		return known.status
+	if known, found := r.answers.Get(key); found {
+		return known.(int)
 	}
-	if !r.limit.AllowN(r.now(), 1) {
+	if !r.limit.AllowN(r.clock.Now(), 1) {
 		return http.StatusTooManyRequests
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
@@ -103,12 +98,7 @@ func (r *Readers) status(ctx context.Context, token string) int {
 	if status == http.StatusOK {
 		lifetime = allowedLifetime
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.answers) >= maxReaders {
-		clear(r.answers)
-	}
-	r.answers[key] = answer{status, r.now().Add(lifetime)}
+	r.answers.Add(key, status, lifetime)
 	return status
 }
 

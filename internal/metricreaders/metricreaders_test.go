@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // tokenReviews know the token of anybody whose name begins a token, as "anna's".
@@ -46,10 +46,10 @@ func (f accessReviews) Create(_ context.Context, review *authorizationv1.Subject
 }
 
 func TestOnlyThoseWhomKubernetesAllowsReadMetrics(t *testing.T) {
-	asked, now := 0, time.Now()
+	asked, now := 0, clocktesting.NewFakePassiveClock(time.Now())
+	later := func(d time.Duration) { now.SetTime(now.Now().Add(d)) }
 	reviews := tokenReviews{asked: &asked, users: map[string]string{"p": "prometheus", "t": "a tenant"}}
-	r := &Readers{tokens: reviews, access: accessReviews{reader: "prometheus"}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), now: func() time.Time { return now },
-		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), answers: map[[32]byte]answer{}}
+	r := newReaders(reviews, accessReviews{reader: "prometheus"}, slog.New(slog.NewTextHandler(io.Discard, nil)), now)
 	guarded := r.Only(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all teams' series") }))
 	get := func(authorization string) int {
 		request, answer := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), httptest.NewRecorder()
@@ -84,20 +84,21 @@ func TestOnlyThoseWhomKubernetesAllowsReadMetrics(t *testing.T) {
 	if got := get("Bearer t"); got != http.StatusForbidden {
 		t.Errorf("a refusal is not believed for a moment: %d", got)
 	}
-	now = now.Add(refusedLifetime)
+	later(refusedLifetime + 1)
 	if got := get("Bearer t"); got != http.StatusServiceUnavailable {
 		t.Errorf("with no API server: %d", got)
 	}
 	if got := get("Bearer p"); got != http.StatusOK {
 		t.Errorf("who was let in a moment ago: %d", got)
 	}
-	reviews.err, now = nil, now.Add(time.Second)
+	reviews.err = nil
 	r.tokens = reviews
+	later(time.Second)
 	if got := get("Bearer t"); got != http.StatusOK {
 		t.Errorf("once the right counts: %d", got)
 	}
 	delete(reviews.users, "p")
-	if now = now.Add(allowedLifetime); get("Bearer p") != http.StatusUnauthorized {
+	if later(allowedLifetime); get("Bearer p") != http.StatusUnauthorized {
 		t.Error("a token that has become void is good for ever")
 	}
 	asked = 0
