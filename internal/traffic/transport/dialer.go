@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/traffic/protocol"
 )
@@ -114,14 +115,10 @@ func (d *Dialer) DialPlain(ctx context.Context) (net.Conn, string, error) {
 // Next waits for the back-off and returns the next broker, for libraries that connect themselves.
 func (d *Dialer) Next(ctx context.Context) (string, error) {
 	broker, pause := d.next(time.Now())
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !clock.Pause(ctx, pause) {
 		return "", ctx.Err()
-	case <-timer.C:
-		return broker, nil
 	}
+	return broker, nil
 }
 
 // next moves to the next broker and returns the wait before: the back-off less up to a fifth, so that clients do not collide.
@@ -200,4 +197,12 @@ func (d *Dialer) Login() (username, password string, err error) {
 		return "", "", fmt.Errorf("security: login: %w", err)
 	}
 	return username, password, nil
+}
+
+// LoginOrGuest is Login, or the user name and password of RabbitMQ without security.
+func (d *Dialer) LoginOrGuest() (username, password string, err error) {
+	if username, password, err = d.Login(); err == nil && username == "" {
+		username, password = "guest", "guest"
+	}
+	return username, password, err
 }

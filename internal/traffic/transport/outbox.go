@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 // ErrNoRoom is the error of a message that was not sent because the queue for a slow link is full.
@@ -152,11 +154,6 @@ func (o *Outbox) Empty() bool {
 
 // WaitEmpty waits until the outbox is empty or ctx ends.
 func (o *Outbox) WaitEmpty(ctx context.Context) {
-	for !o.Empty() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
+	for !o.Empty() && clock.Pause(ctx, 10*time.Millisecond) {
 	}
 }

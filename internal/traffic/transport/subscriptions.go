@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 const (
@@ -96,15 +98,8 @@ func (s *Subscriptions) Pause() time.Duration {
 // Ask requests missing filters, again after each Pause, until all are granted, ctx ends, or ask reports a lost connection.
 func (s *Subscriptions) Ask(ctx context.Context, ask func(missing []string) (connected bool)) {
 	for missing := s.Missing(); len(missing) > 0 && ask(missing); {
-		if missing = s.Missing(); len(missing) == 0 {
+		if missing = s.Missing(); len(missing) == 0 || !clock.Pause(ctx, s.Pause()) {
 			return
-		}
-		timer := time.NewTimer(s.Pause())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
 		}
 	}
 }

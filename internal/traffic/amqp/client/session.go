@@ -14,7 +14,7 @@ import (
 
 // session is the client's state on one connection. It has a channel each to publish and to receive, as one can block the other.
 type session struct {
-	client     *client
+	client     client
 	connection *amqp.Connection
 
 	publishing *amqp.Channel
@@ -30,7 +30,7 @@ type session struct {
 // begin opens the channels and subscribes.
 func (s *session) begin() error {
 	s.failed = make(chan error, 1)
-	setup := s.client.setup
+	setup := s.client.Setup
 	if setup.Publish != nil {
 		if err := s.beginPublishing(setup.PublishQoS() > 0); err != nil {
 			return fmt.Errorf("channel to publish on: %w", err)
@@ -39,11 +39,11 @@ func (s *session) begin() error {
 	if len(setup.Filters()) > 0 {
 		if err := s.beginReceiving(setup.Filters(), setup.SubscribeQoS() > 0); err != nil {
 			if refusal, ok := errors.AsType[*amqp.Error](err); ok && refusal.Server {
-				s.client.subscriptions.Refused(refusal.Reason, setup.Filters()...)
+				s.client.Subscriptions.Refused(refusal.Reason, setup.Filters()...)
 			}
 			return fmt.Errorf("subscription: %w", err)
 		}
-		s.client.subscriptions.Granted(setup.Filters()...)
+		s.client.Subscriptions.Granted(setup.Filters()...)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (s *session) beginReceiving(filters []string, acknowledges bool) (err error
 		}
 	}
 	// Not exclusive with QoS 1: a lost connection keeps its consumer until the broker notices the loss.
-	s.deliveries, err = s.receiving.Consume(queue, s.client.setup.ClientID, !acknowledges, !acknowledges, false, false, nil)
+	s.deliveries, err = s.receiving.Consume(queue, s.client.Setup.ClientID, !acknowledges, !acknowledges, false, false, nil)
 	return err
 }
 
@@ -89,7 +89,7 @@ func (s *session) queue(outlives bool) (string, error) {
 	if err := s.receiving.Qos(prefetch, 0, false); err != nil {
 		return "", err
 	}
-	queue, err := s.receiving.QueueDeclare("amqp-subscription-"+s.client.setup.ClientID, true, false, false, false, nil)
+	queue, err := s.receiving.QueueDeclare("amqp-subscription-"+s.client.Setup.ClientID, true, false, false, false, nil)
 	return queue.Name, err
 }
 
@@ -133,7 +133,7 @@ func (s *session) publish(ctx context.Context) {
 		mode = amqp.Persistent
 	}
 	for {
-		m, ok := s.client.outbox.Next(ctx)
+		m, ok := s.client.Outbox.Next(ctx)
 		if !ok {
 			return
 		}
@@ -144,25 +144,25 @@ func (s *session) publish(ctx context.Context) {
 			s.fail(fmt.Errorf("publish: %w", err))
 			return
 		}
-		s.client.events.Sent(at, m.Topic, m.Payload)
+		s.client.Events.Sent(at, m.Topic, m.Payload)
 	}
 }
 
 func (s *session) confirm() {
 	for c := range s.confirmed {
 		if c.Ack {
-			s.client.outbox.Acknowledge(c.DeliveryTag)
+			s.client.Outbox.Acknowledge(c.DeliveryTag)
 		} else {
-			s.client.outbox.Reject(c.DeliveryTag)
+			s.client.Outbox.Reject(c.DeliveryTag)
 		}
 	}
 }
 
 func (s *session) receive() {
-	acknowledges := s.client.setup.SubscribeQoS() > 0
+	acknowledges := s.client.Setup.SubscribeQoS() > 0
 	for d := range s.deliveries {
 		at := time.Now()
-		s.client.events.Received(at, transport.Topic(d.RoutingKey), d.Body)
+		s.client.Events.Received(at, transport.Topic(d.RoutingKey), d.Body)
 		if !acknowledges {
 			continue
 		}

@@ -30,7 +30,7 @@ const (
 
 // session is the client's state on one connection.
 type session struct {
-	client *client
+	client client
 	socket *alive
 	reader *frame.Reader
 
@@ -60,8 +60,8 @@ func (a *alive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func newSession(c *client, socket net.Conn) *session {
-	a := &alive{Conn: socket, timeout: c.dialer.Timeout()}
+func newSession(c client, socket net.Conn) *session {
+	a := &alive{Conn: socket, timeout: c.Dialer.Timeout()}
 	return &session{client: c, socket: a, reader: frame.NewReader(a), writer: frame.NewWriterSize(a, buffer)}
 }
 
@@ -100,7 +100,7 @@ func (s *session) read() (f *frame.Frame, err error) {
 }
 
 func (s *session) connect(username, password string) error {
-	every := s.client.dialer.Timeout()
+	every := s.client.Dialer.Timeout()
 	beat := strconv.FormatInt(every.Milliseconds(), 10)
 	if err := s.socket.SetWriteDeadline(time.Now().Add(every)); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *session) connect(username, password string) error {
 // subscribe subscribes to each filter, and waits for the broker's receipts. All subscriptions share a queue (RabbitMQ's header x-queue-name), so that a
 // message that matches several filters arrives once. With QoS 1 the queue outlives the client's connections.
 func (s *session) subscribe() error {
-	setup := s.client.setup
+	setup := s.client.Setup
 	filters := setup.Filters()
 	own := fmt.Sprintf("stomp-connection-%s-%016x", setup.ClientID, rand.Uint64())
 	for i, filter := range filters {
@@ -176,13 +176,13 @@ func (s *session) take(f *frame.Frame) error {
 	at := time.Now()
 	switch f.Command {
 	case frame.MESSAGE:
-		s.client.events.Received(at, topic(f.Header.Get(frame.Destination)), f.Body)
-		if s.client.setup.SubscribeQoS() > 0 {
+		s.client.Events.Received(at, topic(f.Header.Get(frame.Destination)), f.Body)
+		if s.client.Setup.SubscribeQoS() > 0 {
 			return s.write(frame.New(frame.ACK, frame.Id, f.Header.Get(frame.Ack)))
 		}
 	case frame.RECEIPT:
 		if number, err := strconv.ParseUint(f.Header.Get(frame.ReceiptId), 10, 64); err == nil {
-			s.client.outbox.Acknowledge(number)
+			s.client.Outbox.Acknowledge(number)
 		}
 	}
 	return nil
@@ -212,9 +212,9 @@ func (s *session) use(ctx context.Context) error {
 
 // publish writes messages. With QoS 1 the broker acknowledges each by a receipt with its number.
 func (s *session) publish(ctx context.Context) error {
-	promised := s.client.setup.PublishQoS() > 0
+	promised := s.client.Setup.PublishQoS() > 0
 	for {
-		m, ok := s.client.outbox.Next(ctx)
+		m, ok := s.client.Outbox.Next(ctx)
 		if !ok {
 			return nil
 		}
@@ -228,7 +228,7 @@ func (s *session) publish(ctx context.Context) error {
 		if err := s.write(f); err != nil {
 			return fmt.Errorf("publish: %w", err)
 		}
-		s.client.events.Sent(at, m.Topic, m.Payload)
+		s.client.Events.Sent(at, m.Topic, m.Payload)
 	}
 }
 

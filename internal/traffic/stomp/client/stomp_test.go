@@ -44,7 +44,7 @@ func TestSetupsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*transport.Setup){
 		"at most 255":  func(s *transport.Setup) { s.LargestTopic = strings.Repeat("x", 256) },
 		"%2F inside":   func(s *transport.Setup) { s.LargestTopic = "a%2Fb" },
-		"up to":        func(s *transport.Setup) { s.LargestBytes = maxBytes + 1 },
+		"up to":        func(s *transport.Setup) { s.LargestBytes = transport.MaxBytes + 1 },
 		"topic filter": func(s *transport.Setup) { s.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a#"}} },
 		"host:port":    func(s *transport.Setup) { s.Broker = "nor" },
 		"0 and 1":      func(s *transport.Setup) { s.Publish = &trafficconfig.Publish{QoS: 2} },
@@ -64,7 +64,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("MESSAGE\ncontent-length:999999999999999\n\nx\x00"))
 	f.Add([]byte("RECEIPT\nreceipt-id:1\n\n\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &session{client: &client{outbox: transport.NewOutbox(true), events: transport.Events{Received: func(_ time.Time, _ string, _ []byte) {}}}, reader: frame.NewReader(bytes.NewReader(data))}
+		s := &session{client: client{&transport.Brokered{Outbox: transport.NewOutbox(true), Events: transport.Events{Received: func(_ time.Time, _ string, _ []byte) {}}}}, reader: frame.NewReader(bytes.NewReader(data))}
 		for {
 			f, err := s.read()
 			if err != nil {
