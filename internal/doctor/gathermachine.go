@@ -12,11 +12,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/ptr"
 )
 
 // developerSubnets are used by the first developer cluster of a machine.
@@ -156,13 +157,15 @@ func homeDisk() (home string, free int64) {
 
 // memoryBytes of the machine, or of its control group.
 func memoryBytes() int64 {
-	for line := range strings.Lines(readText("/proc/meminfo")) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" {
-			kib, _ := strconv.ParseInt(fields[1], 10, 64)
-			return kib << 10
-		}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0
 	}
-	return 0
+	memory, err := proc.Meminfo()
+	if err != nil {
+		return 0
+	}
+	return int64(ptr.Deref(memory.MemTotalBytes, 0))
 }
 
 // overlappingSubnets of the machine's interfaces, without the developer cluster's own bridges.

@@ -12,9 +12,9 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio"
@@ -60,12 +60,12 @@ func Serve(measure Measure) error {
 
 // The resident memory of this process, in bytes.
 func resident() (int64, error) {
-	text, err := os.ReadFile("/proc/self/statm")
+	self, err := procfs.Self()
 	if err != nil {
 		return 0, err
 	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err
+	stat, err := self.Stat()
+	return int64(stat.ResidentMemory()), err
 }
 
 // Engine carries frames between inherited TAPs through a model. Nodes have the NEM ids from 1 on.

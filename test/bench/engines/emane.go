@@ -10,10 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
 
 	"vignette.dev/vignette/internal/emane"
@@ -318,20 +318,16 @@ func (b *emaneBed) nodes() []node { return b.all }
 // cpu returns the time of all processes by the scheduler's own account, which is not rounded to ticks.
 func (b *emaneBed) cpu() (total time.Duration, err error) {
 	for _, p := range b.processes {
-		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.command.Process.Pid))
-		if err != nil || len(tasks) == 0 {
+		threads, err := procfs.AllThreads(p.command.Process.Pid)
+		if err != nil || len(threads) == 0 {
 			return 0, fmt.Errorf("EMANE with the process id %d is gone", p.command.Process.Pid)
 		}
-		for _, task := range tasks {
-			text, err := os.ReadFile(task)
+		for _, thread := range threads {
+			used, err := thread.Schedstat()
 			if err != nil {
 				return 0, err
 			}
-			ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
-			if err != nil {
-				return 0, err
-			}
-			total += time.Duration(ns)
+			total += time.Duration(used.RunningNanoseconds)
 		}
 	}
 	return total, nil

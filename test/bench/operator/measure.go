@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"vignette.dev/vignette/internal/metricreaders"
 )
@@ -157,31 +158,22 @@ func (l *auditLog) take(line []byte) error {
 	return nil
 }
 
-// tick is the unit of times in /proc/PID/stat: USER_HZ, which is 100 on all of Go's platforms.
-const tick = 10 * time.Millisecond
-
 // programs returns this program and those it has started, by name, with their processor time.
 func programs() map[string]time.Duration {
 	found := map[string]time.Duration{}
-	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	all, _ := procfs.AllProcs()
 	self := os.Getpid()
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+	for _, process := range all {
+		stat, err := process.Stat()
 		if err != nil {
 			continue // it has ended
 		}
-		open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-		fields := strings.Fields(string(text[end+1:]))
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(text[:open])))
-		parent, _ := strconv.Atoi(fields[1])
-		user, _ := strconv.ParseInt(fields[11], 10, 64)
-		system, _ := strconv.ParseInt(fields[12], 10, 64)
-		cpu := time.Duration(user+system) * tick
-		switch {
-		case pid == self:
+		cpu := time.Duration(stat.CPUTime() * float64(time.Second))
+		switch self {
+		case stat.PID:
 			found["played"] = cpu
-		case parent == self:
-			found[string(text[open+1:end])] += cpu
+		case stat.PPID:
+			found[stat.Comm] += cpu
 		}
 	}
 	return found
@@ -191,21 +183,15 @@ func programs() map[string]time.Duration {
 type memory struct{ now, peak int64 }
 
 func (o *operator) memory() (m memory) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.process.Pid))
+	process, err := procfs.NewProc(o.process.Pid)
 	if err != nil {
 		return m
 	}
-	for line := range strings.Lines(string(text)) {
-		name, rest, _ := strings.Cut(line, ":")
-		kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		switch name {
-		case "VmRSS":
-			m.now = kib << 10
-		case "VmHWM":
-			m.peak = kib << 10
-		}
+	status, err := process.NewStatus()
+	if err != nil {
+		return m
 	}
-	return m
+	return memory{now: int64(status.VmRSS), peak: int64(status.VmHWM)}
 }
 
 // reconciles returns the number of reconciliations of experiments, by the operator's metrics.

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -174,34 +176,23 @@ func (p *process) wait(b broker) error {
 	return fmt.Errorf("%s does not listen at %s: %s", b.kind.Name(), b.server().Address, p.output)
 }
 
-// clockTicks is ticks a second in /proc: a constant of the kernel's interface on all of Go's architectures.
-const clockTicks = 100
-
 // cpu returns the processor time of a process and all its descendants.
 func cpu(p *process) time.Duration {
-	parents, ticks := map[int]int{}, map[int]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended meanwhile
+	parents, seconds := map[int]int{}, map[int]float64{}
+	all, _ := procfs.AllProcs()
+	for _, one := range all {
+		if stat, err := one.Stat(); err == nil { // else it has ended meanwhile
+			parents[stat.PID], seconds[stat.PID] = stat.PPID, stat.CPUTime()
 		}
-		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest)
-		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		parents[id], _ = strconv.Atoi(fields[1])
-		user, _ := strconv.Atoi(fields[11])
-		system, _ := strconv.Atoi(fields[12])
-		ticks[id] = user + system
 	}
-	total := 0
+	total := 0.0
 	for id := range parents {
 		for at := id; at > 1; at = parents[at] {
 			if at == p.Process.Pid {
-				total += ticks[id]
+				total += seconds[id]
 				break
 			}
 		}
 	}
-	return time.Duration(total) * time.Second / clockTicks
+	return time.Duration(total * float64(time.Second))
 }

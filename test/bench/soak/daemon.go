@@ -7,9 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,14 +83,12 @@ func (d *daemon) killParent() {
 
 // resident memory of a process in MiB.
 func resident(pid int) (mib float64) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(text)) {
-		var kib float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kib); n == 1 {
-			return kib / 1024
-		}
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0
 	}
-	return 0
+	stat, _ := process.Stat()
+	return float64(stat.ResidentMemory()) / (1 << 20)
 }
 
 // memory is what parent and worker had resident, and a line fitted to the second half.
