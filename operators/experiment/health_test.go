@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/golden"
-	"vignette.dev/vignette/internal/testhealth"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -20,7 +19,7 @@ import (
 func (w *world) healthOf(object client.Object) string {
 	w.t.Helper()
 	w.must(w.api.Get(w.t.Context(), client.ObjectKeyFromObject(object), object))
-	health, _, _ := strings.Cut(testhealth.Of(w.t, object), ":")
+	health, _, _ := strings.Cut(deployersHealth(w.t, object), ":")
 	return health
 }
 

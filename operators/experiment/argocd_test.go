@@ -1,5 +1,4 @@
-// Package testhealth returns an object's health as deployers see it: Flux by kstatus, and Argo CD by the chart's health check.
-package testhealth
+package experiment
 
 import (
 	"fmt"
@@ -20,8 +19,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Of returns the status of kstatus, and the health and message that Argo CD shows, as "Current, Healthy: message".
-func Of(t testing.TB, object client.Object) string {
+// deployersHealth is an object's health as "Current, Healthy: message": what Flux sees by kstatus, and Argo CD by the
+// chart's check.
+func deployersHealth(t testing.TB, object client.Object) string {
 	t.Helper()
 	kind, err := apiutil.GVKForObject(object, testkube.Scheme())
 	if err != nil {
@@ -37,11 +37,11 @@ func Of(t testing.TB, object client.Object) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%s, %s", result.Status, argoCD(t, u))
+	return fmt.Sprintf("%s, %s", result.Status, argoCDHealth(t, u))
 }
 
-// argoCD runs the check as Argo CD does: in the same interpreter, with the same libraries, and the object in obj.
-func argoCD(t testing.TB, u *unstructured.Unstructured) string {
+// argoCDHealth runs the check as Argo CD does: in the same interpreter, with the same libraries, and the object in obj.
+func argoCDHealth(t testing.TB, u *unstructured.Unstructured) string {
 	t.Helper()
 	l := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer l.Close()
@@ -50,8 +50,8 @@ func argoCD(t testing.TB, u *unstructured.Unstructured) string {
 			t.Fatal(err)
 		}
 	}
-	l.SetGlobal("obj", value(l, u.Object))
-	if err := l.DoString(check(t, u.GetKind())); err != nil {
+	l.SetGlobal("obj", luaValue(l, u.Object))
+	if err := l.DoString(healthCheck(t, u.GetKind())); err != nil {
 		t.Fatalf("health check of %s: %v", u.GetKind(), err)
 	}
 	health, is := l.Get(-1).(*lua.LTable)
@@ -65,8 +65,8 @@ func argoCD(t testing.TB, u *unstructured.Unstructured) string {
 	return text
 }
 
-// check returns a kind's check from the chart.
-func check(t testing.TB, kind string) string {
+// healthCheck returns a kind's check from the chart.
+func healthCheck(t testing.TB, kind string) string {
 	t.Helper()
 	_, here, _, _ := goruntime.Caller(0)
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../charts/vignette/files/argocd/health.yaml"))
@@ -84,8 +84,8 @@ func check(t testing.TB, kind string) string {
 	return script
 }
 
-// value returns the value of an object's field in Lua.
-func value(l *lua.LState, of any) lua.LValue {
+// luaValue returns the value of an object's field in Lua.
+func luaValue(l *lua.LState, of any) lua.LValue {
 	switch v := of.(type) {
 	case string:
 		return lua.LString(v)
@@ -98,13 +98,13 @@ func value(l *lua.LState, of any) lua.LValue {
 	case []any:
 		table := l.CreateTable(len(v), 0)
 		for _, element := range v {
-			table.Append(value(l, element))
+			table.Append(luaValue(l, element))
 		}
 		return table
 	case map[string]any:
 		table := l.CreateTable(0, len(v))
 		for key, element := range v {
-			table.RawSetString(key, value(l, element))
+			table.RawSetString(key, luaValue(l, element))
 		}
 		return table
 	}
