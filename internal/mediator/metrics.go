@@ -1,6 +1,9 @@
 package mediator
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Reasons of messages that a leg does not publish, or receives and does not pass on.
 const (
@@ -18,7 +21,7 @@ type metrics struct {
 	dropped                                     *prometheus.CounterVec
 	connected                                   *prometheus.GaugeVec
 	transit                                     *prometheus.HistogramVec
-	instance                                    prometheus.Labels
+	register                                    promauto.Factory
 }
 
 // legMetrics are one leg's.
@@ -32,11 +35,10 @@ type legMetrics struct {
 const namespace = "vignette_mediator"
 
 func newMetrics(instance string) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), instance: prometheus.Labels{"instance": instance}}
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.register = promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance}, m.registry))
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: m.instance}, append([]string{"leg"}, labels...))
-		m.registry.MustRegister(c)
-		return c
+		return m.register.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, append([]string{"leg"}, labels...))
 	}
 	m.received = counter("messages_received_total", "Messages that came in on the leg and were passed to the others.")
 	m.own = counter("messages_own_total", "Messages of the mediator itself that came back on the leg.")
@@ -45,19 +47,17 @@ func newMetrics(instance string) *metrics {
 	m.connections = counter("connections_total", "Connections made.")
 	m.dropped = counter("messages_dropped_total", "Messages that were not passed on: queueFull, refused (by the protocol), end (waiting when the mediator ended) "+
 		"are of messages to the leg; outsidePrefix, socketBuffer of messages from it.", "reason")
-	m.connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "connected", Help: "1 with a connection, 0 without.", ConstLabels: m.instance},
-		[]string{"leg"})
-	m.transit = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "transit_seconds", ConstLabels: m.instance,
+	m.connected = m.register.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "connected", Help: "1 with a connection, 0 without."}, []string{"leg"})
+	m.transit = m.register.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "transit_seconds",
 		Help:    "From when a message came in on some leg to when it was handed to this leg's protocol.",
 		Buckets: []float64{.0001, .0002, .0005, .001, .002, .005, .01, .1, 1, 10, 100}}, []string{"leg"})
-	m.registry.MustRegister(m.connected, m.transit)
 	return m
 }
 
 // leg makes one leg's metrics, which all exist from the start.
 func (m *metrics) leg(name string, q *queue) *legMetrics {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "queue_messages", Help: "Messages that wait for the leg.",
-		ConstLabels: prometheus.Labels{"instance": m.instance["instance"], "leg": name}}, func() float64 { return float64(q.length()) }))
+	m.register.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "queue_messages", Help: "Messages that wait for the leg.",
+		ConstLabels: prometheus.Labels{"leg": name}}, func() float64 { return float64(q.length()) })
 	l := &legMetrics{
 		received: m.received.WithLabelValues(name), own: m.own.WithLabelValues(name), published: m.published.WithLabelValues(name),
 		sent: m.sent.WithLabelValues(name), connections: m.connections.WithLabelValues(name), connected: m.connected.WithLabelValues(name),

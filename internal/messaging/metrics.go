@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"vignette.dev/vignette/internal/traffic/request"
 )
@@ -17,16 +18,12 @@ type metrics struct {
 
 func newMetrics(instance string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
-	label := prometheus.Labels{"instance": instance}
+	register := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance}, m.registry))
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "vignette_traffic", Name: name, Help: help, ConstLabels: label})
-		m.registry.MustRegister(c)
-		return c
+		return register.NewCounter(prometheus.CounterOpts{Namespace: "vignette_traffic", Name: name, Help: help})
 	}
 	histogram := func(name, help string, bounds ...float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "vignette_traffic", Name: name, Help: help, ConstLabels: label, Buckets: bounds})
-		m.registry.MustRegister(h)
-		return h
+		return register.NewHistogram(prometheus.HistogramOpts{Namespace: "vignette_traffic", Name: name, Help: help, Buckets: bounds})
 	}
 	m.triggered = counter("messages_triggered_total", "Messages that were due and made.")
 	m.sent = counter("messages_sent_total", "Messages handed to the socket, each once.")
@@ -36,8 +33,7 @@ func newMetrics(instance string) *metrics {
 	m.logErrors = counter("log_errors_total", "Records that could not be written to the message log.")
 	m.receipts = counter("requests_receipts_total", "Requests whose response came.")
 	m.retransmitted = counter("requests_retransmitted_total", "Retransmissions of requests by the protocol.")
-	m.failed = prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "vignette_traffic", Name: "requests_failed_total", Help: "Requests that failed, by reason.", ConstLabels: label}, []string{"reason"})
-	m.registry.MustRegister(m.failed)
+	m.failed = register.NewCounterVec(prometheus.CounterOpts{Namespace: "vignette_traffic", Name: "requests_failed_total", Help: "Requests that failed, by reason."}, []string{"reason"})
 	for _, reason := range request.Reasons {
 		m.failed.WithLabelValues(string(reason))
 	}

@@ -1,6 +1,9 @@
 package traffic
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // metrics are those of one instance for live displays. Results come from the message log.
 type metrics struct {
@@ -17,16 +20,12 @@ func newMetrics(instance string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(),
 		delayBounds:    []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50, 100, 200, 500},
 		latenessBounds: []float64{.0001, .0002, .0005, .001, .002, .005, .01, .1, 1, 10, 100}}
-	label := prometheus.Labels{"instance": instance}
+	register := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance}, m.registry))
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "vignette_traffic", Name: name, Help: help, ConstLabels: label})
-		m.registry.MustRegister(c)
-		return c
+		return register.NewCounter(prometheus.CounterOpts{Namespace: "vignette_traffic", Name: name, Help: help})
 	}
 	histogram := func(name, help string, bounds []float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "vignette_traffic", Name: name, Help: help, ConstLabels: label, Buckets: bounds})
-		m.registry.MustRegister(h)
-		return h
+		return register.NewHistogram(prometheus.HistogramOpts{Namespace: "vignette_traffic", Name: name, Help: help, Buckets: bounds})
 	}
 	m.triggered = counter("messages_triggered_total", "Messages that were due and made.")
 	m.sent = counter("messages_sent_total", "Messages handed to the socket, each once.")
@@ -40,8 +39,7 @@ func newMetrics(instance string) *metrics {
 	m.connections = counter("connections_total", "Connections made.")
 	m.delay = histogram("delay_seconds", "From when a message was made, as it says in milliseconds, to when it was received.", m.delayBounds)
 	m.lateness = histogram("lateness_seconds", "From when a message was due to when it was made.", m.latenessBounds)
-	m.connected = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "connected", Help: "1 with a connection, 0 without.", ConstLabels: label})
-	m.period = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "period_seconds", Help: "Time between two messages of a publisher that adapts it to the radio, else 0.", ConstLabels: label})
-	m.registry.MustRegister(m.connected, m.period)
+	m.connected = register.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "connected", Help: "1 with a connection, 0 without."})
+	m.period = register.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "period_seconds", Help: "Time between two messages of a publisher that adapts it to the radio, else 0."})
 	return m
 }

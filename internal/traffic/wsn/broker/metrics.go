@@ -1,16 +1,8 @@
 package broker
 
 import (
-	"context"
-	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"strconv"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Reasons for dropped messages.
@@ -31,22 +23,16 @@ type metrics struct {
 
 func newMetrics(instance string, held, reading func() float64) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
-	label := prometheus.Labels{"instance": instance}
+	register := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance}, m.registry))
 	const namespace = "vignette_wsnbroker"
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: label})
-		m.registry.MustRegister(c)
-		return c
+		return register.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
 	}
 	counters := func(name, help string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: label}, []string{"reason"})
-		m.registry.MustRegister(c)
-		return c
+		return register.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{"reason"})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: label})
-		m.registry.MustRegister(g)
-		return g
+		return register.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 	}
 	m.received = counter("messages_received_total", "NotificationMessages that publishers sent.")
 	m.delivered = counter("messages_delivered_total", "NotificationMessages that consumers accepted, each time.")
@@ -59,31 +45,7 @@ func newMetrics(instance string, held, reading func() float64) *metrics {
 	m.pullPoints = gauge("pull_points", "Pull points now.")
 	m.registrations = gauge("publisher_registrations", "Registered publishers now.")
 	m.topics = gauge("topics", "Topics whose last message is kept.")
-	for name, f := range map[string]func() float64{"held_bytes": held, "reading_bytes": reading} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: namespace, Name: name, Help: map[string]string{"held_bytes": "Bytes of messages that wait or are the last of their topic.", "reading_bytes": "Bytes of requests being read."}[name],
-			ConstLabels: label}, f))
-	}
+	register.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "held_bytes", Help: "Bytes of messages that wait or are the last of their topic."}, held)
+	register.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "reading_bytes", Help: "Bytes of requests being read."}, reading)
 	return m
-}
-
-// serve serves the metrics until ctx ends; not with port 0.
-func (m *metrics) serve(ctx context.Context, port int) error {
-	if port == 0 {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
-	if err != nil {
-		return fmt.Errorf("metricsPort %d: %w", port, err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: quiet}
-	context.AfterFunc(ctx, func() { server.Close() })
-	go func() {
-		if err := server.Serve(listener); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(os.Stderr, "wsn-broker: metrics:", err)
-		}
-	}()
-	return nil
 }
