@@ -3,18 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +21,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -59,7 +54,7 @@ func newAggregation(ctx context.Context, config *rest.Config, host string) (*agg
 		return nil, err
 	}
 	a := &aggregation{services: objects.Resource(apiServices)}
-	if a.certificate, a.authority, err = newCertificate(host, time.Now()); err != nil {
+	if a.certificate, a.authority, err = newCertificate(host); err != nil {
 		return nil, err
 	}
 	if a.front, err = frontProxy(ctx, client); err != nil {
@@ -93,26 +88,13 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (authenticator
 const certificateLifetime = 10 * 365 * 24 * time.Hour
 
 // newCertificate is for this process alone: the API server trusts exactly this one, so that no authority and no Secret is needed.
-func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func newCertificate(host string) (pair tls.Certificate, authority []byte, err error) {
+	certificate, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: certificateLifetime})
 	if err != nil {
-		return tls.Certificate{}, nil, err
+		return pair, nil, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLifetime), // clocks differ
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	pair, err = tls.X509KeyPair(certificate, key)
+	return pair, certificate, err
 }
 
 // tls of the port. Client certificates are checked for each request, so that a new authority of the API server counts at once.
@@ -138,10 +120,8 @@ func (a *aggregation) register(ctx context.Context) {
 		if problem != "" {
 			pause = time.Second
 		}
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 	}
 }

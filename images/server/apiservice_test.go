@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,7 +16,7 @@ import (
 
 func TestTheCertificateIsForTheServersNameAndTrustsItself(t *testing.T) {
 	const host = "vignette-server.vignette-system.svc"
-	made, authority, err := newCertificate(host, time.Now())
+	made, authority, err := newCertificate(host)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
@@ -59,10 +60,8 @@ func collect(ctx context.Context, c collectOptions, pause time.Duration, out io.
 			return err
 		}
 		fmt.Fprintf(out, "retrying: %v\n", err)
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, pause) {
 			return fmt.Errorf("gave up: %w", err)
-		case <-time.After(pause):
 		}
 	}
 }
