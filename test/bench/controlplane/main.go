@@ -26,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -188,10 +189,8 @@ func (b *bed) gone(ctx context.Context) error {
 		if empty {
 			pause = settle
 		}
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, pause) {
 			return ctx.Err()
-		case <-time.After(pause):
 		}
 		if empty {
 			return nil

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,22 +122,13 @@ func (b *bed) bare(ctx context.Context, template []corev1.Pod, network string) (
 
 // createAll as fast as the API server takes them.
 func (b *bed) createAll(ctx context.Context, template []corev1.Pod, network string) error {
-	errors := make(chan error, len(template))
-	slots := make(chan struct{}, 8)
-	var wait sync.WaitGroup
+	creations, ctx := errgroup.WithContext(ctx)
+	creations.SetLimit(8)
 	for i := range template {
 		pod := bareCopy(&template[i], network)
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			if err := ignoreExists(b.kube.Create(ctx, pod)); err != nil {
-				errors <- err
-			}
-		})
+		creations.Go(func() error { return ignoreExists(b.kube.Create(ctx, pod)) })
 	}
-	wait.Wait()
-	close(errors)
-	return <-errors
+	return creations.Wait()
 }
 
 // bareCopy of a node's pod: the same containers, init containers and volumes, without gate and radio. Its agent finds

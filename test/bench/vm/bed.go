@@ -21,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -76,10 +77,8 @@ func until(ctx context.Context, timeout time.Duration, what string, condition fu
 		if err != nil || met {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, pollInterval) {
 			return fmt.Errorf("%s: %w", what, ctx.Err())
-		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -236,10 +235,8 @@ func (b *bed) reportUse(ctx context.Context, e *v1alpha1.Experiment, publish tim
 		at   time.Duration
 		into map[string]use
 	}{{startPublishing + 2*time.Second, begin}, {startPublishing + publish - time.Second, end}} {
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, time.Until(e.Status.T0.Add(sample.at))) {
 			return ctx.Err()
-		case <-time.After(time.Until(e.Status.T0.Add(sample.at))):
 		}
 		for _, node := range nodes {
 			pod, err := b.podOf(ctx, e, node)
