@@ -29,7 +29,8 @@ type Authorizer interface {
 	Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error)
 }
 
-// AccessReviewer asks the API server about the resource archives/proxy of group results.vignette.dev.
+// AccessReviewer asks the API server about the resource archives/proxy of group results.vignette.dev. (k8s.io/apiserver's authorizer
+// would bring 213 packages more into the server, among them CEL and gRPC.)
 type AccessReviewer struct {
 	Reviews authorizationclient.SubjectAccessReviewInterface
 }

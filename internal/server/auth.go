@@ -50,7 +50,8 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Identity, error)
 }
 
-// TokenReviewer asks the API server.
+// TokenReviewer asks the API server. (k8s.io/apiserver's authenticator does not tell a void token from an API server that is away:
+// callers get a new token for the one, and try again for the other.)
 type TokenReviewer struct {
 	Reviews authenticationclient.TokenReviewInterface
 	// Audience that tokens must have.
