@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"syscall"
@@ -107,6 +108,7 @@ type Datagrams struct {
 	receive       call
 	header        unix.Msghdr
 	vector        unix.Iovec
+	from          unix.RawSockaddrInet4
 	buffer, extra []byte
 }
 
@@ -123,12 +125,14 @@ func NewDatagrams(socket *net.UDPConn, buffer, extra []byte) (*Datagrams, error)
 	d.header.Iov = &d.vector
 	d.header.SetIovlen(1)
 	d.header.Control = unsafe.SliceData(extra)
+	d.header.Name = (*byte)(unsafe.Pointer(&d.from))
 	return d, nil
 }
 
 // Receive waits for the next datagram. Both results are parts of the buffers, which the next call reuses.
 func (d *Datagrams) Receive() (datagram, extra []byte, err error) {
 	d.header.SetControllen(len(d.extra))
+	d.header.Namelen = unix.SizeofSockaddrInet4
 	n, err := d.receive.do(unsafe.Pointer(&d.header), 0)
 	var number syscall.Errno
 	if errors.As(err, &number) {
@@ -138,6 +142,15 @@ func (d *Datagrams) Receive() (datagram, extra []byte, err error) {
 		return nil, nil, err
 	}
 	return d.buffer[:n], d.extra[:d.header.Controllen], nil
+}
+
+// From returns the sender of the last datagram; zero if its address is not of IPv4.
+func (d *Datagrams) From() netip.AddrPort {
+	if d.from.Family != unix.AF_INET {
+		return netip.AddrPort{}
+	}
+	port := (*[2]byte)(unsafe.Pointer(&d.from.Port))
+	return netip.AddrPortFrom(netip.AddrFrom4(d.from.Addr), binary.BigEndian.Uint16(port[:]))
 }
 
 // Overflow returns how many datagrams a socket with SO_RXQ_OVFL has dropped since it was opened, from the control messages about one.

@@ -176,6 +176,9 @@ func TestDatagramsComeWholeWithWhatTheKernelSaysOfThem(t *testing.T) {
 		if err != nil || len(messages) != 1 || binary.NativeEndian.Uint32(messages[0].Data) != 64 {
 			t.Errorf("%v, %v; want the time to live of 64 beside it", messages, err)
 		}
+		if got, want := datagrams.From().String(), sender.LocalAddr().String(); got != want {
+			t.Errorf("from %s; want %s", got, want)
+		}
 	}
 	time.AfterFunc(10*time.Millisecond, func() { receiver.Close() })
 	if _, _, err := datagrams.Receive(); !errors.Is(err, net.ErrClosed) {

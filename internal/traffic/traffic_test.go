@@ -474,15 +474,17 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 		return c
 	}
 	for want, c := range map[string]trafficconfig.Config{
-		"bytes:65500":   udp(func(c *trafficconfig.Config) { c.Publish.Payload = "bytes:65500"; c.Publish.Topic = "/a/longer/topic" }),
-		"broadcast":     udp(func(c *trafficconfig.Config) { c.Broadcast = "nowhere" }),
-		"publish.qos":   udp(func(c *trafficconfig.Config) { c.Publish.QoS = 1 }),
-		"topic filter":  udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
-		"MQTT version":  mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
-		"host:port":     mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
-		"protocol":      mqtt(func(c *trafficconfig.Config) { c.Protocol = "smoke signals" }),
-		"periodSeconds": mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
-		"several of":    mqtt(func(c *trafficconfig.Config) { c.Publish.Pattern = "0 ON 1 PERIODIC [1 100]" }),
+		"bytes:65500":       udp(func(c *trafficconfig.Config) { c.Publish.Payload = "bytes:65500"; c.Publish.Topic = "/a/longer/topic" }),
+		"broadcast":         udp(func(c *trafficconfig.Config) { c.Broadcast = "nowhere" }),
+		"publish.qos":       udp(func(c *trafficconfig.Config) { c.Publish.QoS = 1 }),
+		"publish.repeat is": udp(func(c *trafficconfig.Config) { c.Publish.Repeat = &trafficconfig.Repeat{Times: 1} }),
+		"does not repeat":   mqtt(func(c *trafficconfig.Config) { c.Publish.Repeat = &trafficconfig.Repeat{Times: 1, IntervalSeconds: 1} }),
+		"topic filter":      udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
+		"MQTT version":      mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
+		"host:port":         mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
+		"protocol":          mqtt(func(c *trafficconfig.Config) { c.Protocol = "smoke signals" }),
+		"periodSeconds":     mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
+		"several of":        mqtt(func(c *trafficconfig.Config) { c.Publish.Pattern = "0 ON 1 PERIODIC [1 100]" }),
 		"line 1: ON": mqtt(func(c *trafficconfig.Config) {
 			c.Publish.PeriodSeconds = 0
 			c.Publish.Pattern = "0 ON 1 PERIODIC [0 100]"

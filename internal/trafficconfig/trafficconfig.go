@@ -26,6 +26,12 @@ type AdaptRate struct {
 	MaxPeriodSeconds float64 `json:"maxPeriodSeconds"`
 }
 
+// Repeat has MQTT/UDP send each message again so many times, one every IntervalSeconds.
+type Repeat struct {
+	Times           int     `json:"times"`
+	IntervalSeconds float64 `json:"intervalSeconds"`
+}
+
 // Publish describes the messages that an instance sends.
 type Publish struct {
 	// Topic has its placeholders already replaced. It is empty for Messages, which have their own.
@@ -38,6 +44,8 @@ type Publish struct {
 	PredefinedTopics map[string]uint16 `json:"predefinedTopics,omitempty"`
 	// AdaptRate configures the adaptation of the rate; nil for a fixed rate.
 	AdaptRate *AdaptRate `json:"adaptRate,omitempty"`
+	// Repeat has each message sent again; nil for none.
+	Repeat *Repeat `json:"repeat,omitempty"`
 	// Payload is geojson, nffi, gps, image:N, bytes:N or file:PATH; for PeriodSeconds.
 	Payload string `json:"payload,omitempty"`
 
@@ -174,6 +182,10 @@ func (c Config) validatePublish(described protocol.Protocol) error {
 		return fmt.Errorf("publish.adaptRate: want a periodSeconds, which is what is adapted")
 	case p.AdaptRate != nil && (p.AdaptRate.LowFrames >= p.AdaptRate.HighFrames || !(p.AdaptRate.MaxPeriodSeconds > 0 && p.AdaptRate.MaxPeriodSeconds <= 1e6)):
 		return fmt.Errorf("publish.adaptRate is %+v: want lowFrames below highFrames, and maxPeriodSeconds up to 1000000", *p.AdaptRate)
+	case p.Repeat != nil && !described.Broadcast:
+		return fmt.Errorf("publish.repeat: protocol %s does not repeat messages", c.Protocol)
+	case p.Repeat != nil && (p.Repeat.Times < 1 || !(p.Repeat.IntervalSeconds >= 0.001 && p.Repeat.IntervalSeconds <= 60)):
+		return fmt.Errorf("publish.repeat is %+v: want times from 1 and intervalSeconds from 0.001 to 60", *p.Repeat)
 	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 1e6):
 		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 1000000", p.FirstAfterSeconds)
 	}

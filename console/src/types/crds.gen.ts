@@ -521,6 +521,16 @@ export interface components {
                                  * @description qos of the messages. With amqp, stomp and ws-notification 1 waits for the broker's confirmation, and 2 is refused. mqtt-sn also has -1: without a connection.
                                  */
                                 qos?: number;
+                                /** @description repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once. */
+                                repeat?: {
+                                    /** @description interval between two sendings of a message, from 1ms to 60s. */
+                                    interval: string;
+                                    /**
+                                     * Format: int32
+                                     * @description times that a message is sent again.
+                                     */
+                                    times: number;
+                                };
                                 /** @description retain makes the broker keep the last message of each topic for later subscribers; for mqtt and mqtt-sn. */
                                 retain?: boolean;
                                 /**
@@ -1987,6 +1997,16 @@ export interface components {
                          * @description qos of the messages. With amqp, stomp and ws-notification 1 waits for the broker's confirmation, and 2 is refused. mqtt-sn also has -1: without a connection.
                          */
                         qos?: number;
+                        /** @description repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once. */
+                        repeat?: {
+                            /** @description interval between two sendings of a message, from 1ms to 60s. */
+                            interval: string;
+                            /**
+                             * Format: int32
+                             * @description times that a message is sent again.
+                             */
+                            times: number;
+                        };
                         /** @description retain makes the broker keep the last message of each topic for later subscribers; for mqtt and mqtt-sn. */
                         retain?: boolean;
                         /**

@@ -1593,6 +1593,8 @@ export interface components {
             /** @description encoding of payload geojson (json, the default, or cbor) or nffi (xml, the default, exi or exi-schemaless). */
             encoding?: string;
             /** @description compression of payload geojson or nffi: none, the default, or gzip. */
+            /** @description repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once. */
+            repeat?: components["schemas"]["Repetition"];
             compression?: string;
             /** @description country in the messages, in capitals; by default the node's group in capitals. */
             country?: string;
@@ -1934,6 +1936,13 @@ export interface components {
             receiptPercent: components["schemas"]["Interval"] | null;
             medianSeconds: components["schemas"]["Interval"] | null;
             meanSeconds: components["schemas"]["Interval"] | null;
+        };
+        /** @description Repetition of messages against loss. Subscribers take the first datagram with a packet's number, and leave out the others. */
+        Repetition: {
+            /** @description times that a message is sent again. */
+            times: number;
+            /** @description interval between two sendings of a message, from 1ms to 60s. */
+            interval: string;
         };
         /** @description RequestResults are figures of requests: messages whose sender waits for a response, the receipt. */
         RequestResults: {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -150,6 +151,7 @@ func (t references) checkApp(app v1alpha1.App, node Node, path *field.Path) (err
 		errs = append(errs, t.checkClient(node, p.Protocol, p.To, p.Network, path.Child("publisher"))...)
 		errs = append(errs, checkAdaptation(p, path.Child("publisher", "adaptRate"))...)
 		errs = append(errs, checkSignature(p.Protocol, p.SignatureKey, path.Child("publisher", "signatureKey"))...)
+		errs = append(errs, checkRepetition(p, path.Child("publisher", "repeat"))...)
 	}
 	if s := app.Subscriber; s != nil {
 		errs = append(errs, t.checkClient(node, s.Protocol, s.To, s.Network, path.Child("subscriber"))...)
@@ -203,6 +205,20 @@ func checkSignature(protocol v1alpha1.Protocol, key string, path *field.Path) fi
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, key, fmt.Sprintf("signs messages of mqtt-udp, and the protocol is %s: leave it out", protocol))}
+}
+
+// checkRepetition checks that only MQTT/UDP repeats messages, and at an interval that its client takes.
+func checkRepetition(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
+	if p.Repeat == nil {
+		return nil
+	}
+	if p.Protocol != v1alpha1.ProtocolMQTTUDP {
+		return field.ErrorList{field.Invalid(path, "repeat", fmt.Sprintf("repeats messages of mqtt-udp, and the protocol is %s: leave it out", p.Protocol))}
+	}
+	if interval := v1alpha1.Duration(p.Repeat.Interval).Std(); interval < time.Millisecond || interval > time.Minute {
+		return field.ErrorList{field.Invalid(path.Child("interval"), p.Repeat.Interval, "must be from 1ms to 60s")}
+	}
+	return nil
 }
 
 // checkServers checks the brokers of gateways and mediators, and those that clients fail over to.

@@ -102,6 +102,12 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, SignatureKey: "ours"}
 			s.Apps[2].Subscriber = &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}
 		}, "protocol, version, to, network and signatureKey must be the same"},
+		"repeats of another protocol": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher.Repeat = &v1alpha1.Repetition{Times: 1, Interval: "1s"}
+		}, "spec.apps[2].publisher.repeat: Invalid value: \"repeat\": repeats messages of mqtt-udp, and the protocol is mqtt: leave it out"},
+		"repeats an hour later": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Repeat: &v1alpha1.Repetition{Times: 1, Interval: "1h"}}
+		}, `spec.apps[2].publisher.repeat.interval: Invalid value: "1h": must be from 1ms to 60s`},
 		"a bridge to itself": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "hq/broker"}} }, "bridge of the broker on node hq to itself"},
 	}
 	for name, c := range cases {

@@ -275,6 +275,10 @@ type Publisher struct {
 	// +optional
 	AdaptRate *RateAdaptation `json:"adaptRate,omitempty"`
 
+	// repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once.
+	// +optional
+	Repeat *Repetition `json:"repeat,omitempty"`
+
 	// topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced.
 	// +kubebuilder:default="/{country}/{unit}/{entity}/location"
 	// +kubebuilder:validation:MaxLength=256
@@ -324,6 +328,19 @@ type Publisher struct {
 	// +kubebuilder:default=random
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
+}
+
+// Repetition of messages against loss. Subscribers take the first datagram with a packet's number, and leave out the others.
+type Repetition struct {
+	// times that a message is sent again.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Times int32 `json:"times"`
+
+	// interval between two sendings of a message, from 1ms to 60s.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`
+	Interval string `json:"interval"`
 }
 
 // Pattern defines the times and sizes of messages by an MGEN 5 script without addresses.

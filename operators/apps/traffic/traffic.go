@@ -102,6 +102,9 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 	if a := p.AdaptRate; a != nil {
 		config.AdaptRate = &trafficconfig.AdaptRate{HighFrames: int(a.HighFrames), LowFrames: int(a.LowFrames), MaxPeriodSeconds: a.MaxPeriod.Std().Seconds()}
 	}
+	if r := p.Repeat; r != nil {
+		config.Repeat = &trafficconfig.Repeat{Times: int(r.Times), IntervalSeconds: v1alpha1.Duration(r.Interval).Std().Seconds()}
+	}
 	if id, ok := site.PredefinedTopics[config.Topic]; ok {
 		config.PredefinedTopics = map[string]uint16{config.Topic: id}
 	}

@@ -70,6 +70,14 @@ func TestALeadComesBeforeThePhase(t *testing.T) {
 	}
 }
 
+func TestAPublisherRepeatsAtTheIntervalThatItsAppHas(t *testing.T) {
+	site := publisher(v1alpha1.PhaseSpread)
+	site.App.Publisher.Repeat = &v1alpha1.Repetition{Times: 2, Interval: "1500ms"}
+	if got := Config(site, 0).Publish.Repeat; got == nil || *got != (trafficconfig.Repeat{Times: 2, IntervalSeconds: 1.5}) {
+		t.Errorf("repeats %+v; want 2, one every 1.5 s", got)
+	}
+}
+
 func TestSubscribersMayEachTakeTheirOwnTopic(t *testing.T) {
 	site := apps.Site{
 		App:  v1alpha1.App{Name: "subs", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTT, Topics: []string{"e8/{instance}", "{node}/{app}/#"}}},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -43,6 +44,9 @@ type Config struct {
 	PayloadBytes int
 	// SignatureKey signs messages, and accepts only signed ones. By default there are no signatures.
 	SignatureKey string
+	// Repeats of each message, one every RepeatInterval after it was sent.
+	Repeats        int
+	RepeatInterval time.Duration
 	// Warn logs a problem for people.
 	Warn func(text string)
 }
@@ -57,16 +61,26 @@ type Client struct {
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
+	// repeats is nil for a client that sends each message once.
+	repeats *repeats
+	// had are the packets that have come. Only run uses it.
+	had received
+
 	mu     sync.Mutex
 	sender *net.UDPConn
 	packet []byte
 	number uint32
+	warned []string
 }
 
 // Open is a transport.Open.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
-	return New(Config{Broadcast: s.Broadcast, Interface: s.Interface, Filters: s.Filters(), Topic: s.LargestTopic, PayloadBytes: s.LargestBytes,
-		SignatureKey: s.SignatureKey, Warn: s.Warn}, events)
+	config := Config{Broadcast: s.Broadcast, Interface: s.Interface, Filters: s.Filters(), Topic: s.LargestTopic, PayloadBytes: s.LargestBytes,
+		SignatureKey: s.SignatureKey, Warn: s.Warn}
+	if s.Publish != nil && s.Publish.Repeat != nil {
+		config.Repeats, config.RepeatInterval = s.Publish.Repeat.Times, time.Duration(s.Publish.Repeat.IntervalSeconds*float64(time.Second))
+	}
+	return New(config, events)
 }
 
 // New checks the configuration, and tries to open the sockets until it works: the radio's
@@ -92,13 +106,13 @@ func New(config Config, events transport.Events) (*Client, error) {
 		}
 	}
 	// As the reference does, numbers begin at the clock's milliseconds: those of a restarted program then differ from before.
-	c := &Client{config: config, key: []byte(config.SignatureKey), events: events, address: address, number: uint32(time.Now().UnixMilli())}
+	c := &Client{config: config, key: []byte(config.SignatureKey), events: events, address: address, had: received{}, number: uint32(time.Now().UnixMilli())}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.done.Add(1)
-	go func() {
-		defer c.done.Done()
-		c.run()
-	}()
+	c.done.Go(c.run)
+	if config.Repeats > 0 {
+		c.repeats = newRepeats(config.RepeatInterval)
+		c.done.Go(func() { c.repeats.run(c.ctx, c.again) })
+	}
 	return c, nil
 }
 
@@ -233,7 +247,7 @@ func (c *Client) receive(socket *net.UDPConn) error {
 			ignore("a message without a valid signature", err)
 			continue
 		}
-		if c.wants(p.Topic) {
+		if c.wants(p.Topic) && c.had.first(datagrams.From(), datagram) {
 			c.events.Received(at, p.Topic, p.Payload)
 		}
 	}
@@ -280,11 +294,38 @@ func (c *Client) Publish(topic string, payload []byte) error {
 		return fmt.Errorf("broadcast to %s: %w", c.address, err)
 	}
 	c.events.Sent(at, topic, payload)
+	if c.repeats != nil && !c.repeats.add(at, packet, c.config.Repeats) {
+		c.warnOnce(fmt.Sprintf("more than %d bytes wait to be repeated: some messages are sent fewer times", maxRepeatBytes))
+	}
 	return nil
 }
 
-// Close closes the sockets. Nothing waits.
-func (c *Client) Close(context.Context) {
+// again sends a packet again, as it was.
+func (c *Client) again(packet []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := transport.ErrNotConnected
+	if c.sender != nil {
+		_, err = c.sender.WriteToUDPAddrPort(packet, c.address)
+	}
+	if err != nil {
+		c.warnOnce(fmt.Sprintf("a message is not repeated, and perhaps others: %v", err))
+	}
+}
+
+// warnOnce warns, with c.mu held, of each text once.
+func (c *Client) warnOnce(text string) {
+	if !slices.Contains(c.warned, text) {
+		c.warned = append(c.warned, text)
+		c.config.Warn(text)
+	}
+}
+
+// Close sends the repeats that fall due until ctx ends, and closes the sockets.
+func (c *Client) Close(ctx context.Context) {
+	if c.repeats != nil {
+		c.repeats.drain(ctx)
+	}
 	c.cancel()
 	c.done.Wait()
 }

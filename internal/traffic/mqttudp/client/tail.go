@@ -44,24 +44,49 @@ func sign(content, key []byte) []byte {
 	return h.Sum(nil)
 }
 
-// checkSignature returns why a datagram, whose packet has the given size, is not signed with the key.
-func checkSignature(datagram []byte, size int, key []byte) error {
+// records calls visit with the tag, start and content of each tail record of a datagram, whose packet has the given size, until it returns false.
+func records(datagram []byte, size int, visit func(tag byte, at int, content []byte) bool) error {
 	for at := size; at < len(datagram); {
 		if len(datagram) < at+recordHeader {
 			return errors.New("its last tail record has no length")
 		}
 		length := int(datagram[at+1])
-		if length > maxRecord || len(datagram) < at+recordHeader+length {
+		next := at + recordHeader + length
+		if length > maxRecord || len(datagram) < next {
 			return fmt.Errorf("tail record %q says that it has %d bytes: want at most %d, and no more than follow", datagram[at], length, maxRecord)
 		}
-		if datagram[at] != tagSignature {
-			at += recordHeader + length
-			continue
+		if !visit(datagram[at], at, datagram[at+recordHeader:next]) {
+			return nil
 		}
-		if !hmac.Equal(datagram[at+recordHeader:at+recordHeader+length], sign(datagram[:at], key)) {
-			return errors.New("its signature is of another key, or of another content")
-		}
-		return nil
+		at = next
 	}
-	return errors.New("it has no signature")
+	return nil
+}
+
+// checkSignature returns why a datagram, whose packet has the given size, is not signed with the key.
+func checkSignature(datagram []byte, size int, key []byte) error {
+	wrong := errors.New("it has no signature")
+	err := records(datagram, size, func(tag byte, at int, content []byte) bool {
+		if tag != tagSignature {
+			return true
+		}
+		wrong = nil
+		if !hmac.Equal(content, sign(datagram[:at], key)) {
+			wrong = errors.New("its signature is of another key, or of another content")
+		}
+		return false
+	})
+	return errors.Join(err, wrong)
+}
+
+// numberOf returns the number of a datagram, whose packet has the given size; false if it has none.
+func numberOf(datagram []byte, size int) (number uint32, numbered bool) {
+	_ = records(datagram, size, func(tag byte, _ int, content []byte) bool {
+		numbered = tag == tagNumber && len(content) == numberBytes
+		if numbered {
+			number = binary.BigEndian.Uint32(content)
+		}
+		return !numbered
+	})
+	return number, numbered
 }
