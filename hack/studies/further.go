@@ -70,7 +70,7 @@ type study struct {
 func furtherStudies() (all []study) {
 	for _, f := range []form{{false}, {true}} {
 		all = append(all, olsrRates(f), routingProtocols(f), brokerPlacement(f), redundantBrokers(f), brokerStructures(f), crossLayer(f), besideTracking(f), notification(f),
-			tlsOverhead(f), waveforms(f), sharedChannel(f))
+			tlsOverhead(f), waveforms(f), sharedChannel(f), repeatedMessages(f))
 	}
 	for i := range all {
 		s := &all[i]
@@ -399,4 +399,24 @@ func sharedChannel(f form) study {
 	return study{campaign{Title: "24 nodes share 640 kbit/s without routing, as in IST-161: which protocol carries how much?",
 		Axes: []axis{{"messaging", []level{{Name: "mqtt"}, {"mqttsn", gateway}, {"wsn", append([]string{set("apps[broker]", "{wsnBroker: {}}")}, protocol("ws-notification")...)}, {"mqtt-udp", broadcast}}},
 			{"period", []level{{Name: "10s"}, {"2s", []string{set("apps[bft].publisher.period", "2s")}}}}}}, p}
+}
+
+// repeatedMessages is E4's setting 2 by MQTT/UDP, whose messages are sent once or several times.
+func repeatedMessages(f form) study {
+	p := setup{form: f, name: "repeats", Networks: []string{"{name: wan, waveform: tactical-2, subnet: 198.18.34.0/24}"},
+		Apps:    []string{`{name: units, instances: 8, publisher: {protocol: mqtt-udp, network: wan, payload: geojson, period: 10s, lead: 10s}, subscriber: {protocol: mqtt-udp, network: wan, topics: ["#"]}}`},
+		started: []string{"units"}, lead: 10, publishing: choose(f.Short, 60, 1200), Drain: "{max: 60s, quietFor: 20s}"}
+	for _, name := range []string{"deu", "nor", "prt", "usa"} {
+		p.Vehicles = append(p.Vehicles, fmt.Sprintf("{name: %s, networks: [wan], apps: [units]}", name))
+	}
+	repeats := axis{"repeats", []level{{Name: "none"}}}
+	for i, name := range []string{"once", "twice"} {
+		repeats.Levels = append(repeats.Levels, level{name, []string{set("apps[units].publisher.repeat", fmt.Sprintf("{times: %d, interval: 1s}", i+1))}})
+	}
+	axes := []axis{repeats}
+	if !f.Short {
+		axes = append(axes, axis{"link", []level{{Name: "tactical-2"}, {"tactical-1", []string{set("networks[wan].waveform", "tactical-1")}}}},
+			axis{"period", []level{{Name: "10s"}, {"4s", []string{set("apps[units].publisher.period", "4s")}}}})
+	}
+	return study{campaign{Title: "MQTT/UDP has no acknowledgements: is it worth its data volume to send each message again?", Axes: axes}, p}
 }
