@@ -3299,6 +3299,8 @@ export interface components {
                 members: {
                     /** @description address of the radio interface with its prefix length, such as 198.18.9.1/24. */
                     address: string;
+                    /** @description antennaProfiles marks a member whose platform has an antenna profile at some time. */
+                    antennaProfiles?: boolean;
                     /** @description group of the node, for links between groups and for metrics. */
                     group: string;
                     /** @description interface name inside the pod; it equals the network's name in the experiment. */

@@ -1586,6 +1586,8 @@ export interface components {
             session?: string;
             /** @description adaptRate slows the publisher down while the radio has frames waiting. By default it does not. */
             adaptRate?: components["schemas"]["RateAdaptation"];
+            /** @description repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once. */
+            repeat?: components["schemas"]["Repetition"];
             /** @description topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced. */
             topic?: string;
             /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
@@ -1593,8 +1595,6 @@ export interface components {
             /** @description encoding of payload geojson (json, the default, or cbor) or nffi (xml, the default, exi or exi-schemaless). */
             encoding?: string;
             /** @description compression of payload geojson or nffi: none, the default, or gzip. */
-            /** @description repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once. */
-            repeat?: components["schemas"]["Repetition"];
             compression?: string;
             /** @description country in the messages, in capitals; by default the node's group in capitals. */
             country?: string;
@@ -1930,19 +1930,19 @@ export interface components {
             value: number;
             note?: string;
         };
-        /** @description RequestConfidence has the intervals of Confidence for requests. Those of response times are null for too few receipts. */
-        RequestConfidence: {
-            level: number;
-            receiptPercent: components["schemas"]["Interval"] | null;
-            medianSeconds: components["schemas"]["Interval"] | null;
-            meanSeconds: components["schemas"]["Interval"] | null;
-        };
         /** @description Repetition of messages against loss. Subscribers take the first datagram with a packet's number, and leave out the others. */
         Repetition: {
             /** @description times that a message is sent again. */
             times: number;
             /** @description interval between two sendings of a message, from 1ms to 60s. */
             interval: string;
+        };
+        /** @description RequestConfidence has the intervals of Confidence for requests. Those of response times are null for too few receipts. */
+        RequestConfidence: {
+            level: number;
+            receiptPercent: components["schemas"]["Interval"] | null;
+            medianSeconds: components["schemas"]["Interval"] | null;
+            meanSeconds: components["schemas"]["Interval"] | null;
         };
         /** @description RequestResults are figures of requests: messages whose sender waits for a response, the receipt. */
         RequestResults: {
