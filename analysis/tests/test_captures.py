@@ -15,11 +15,12 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.sctp import SCTP
 from scapy.packet import Raw
 
-from vignette_analysis import analyse, plots
+from vignette_analysis import analyse, outputs, plots
 from vignette_analysis.data.captures import pcapng, protocols, volume
 from vignette_analysis.data.captures.headers import LAYERS
 from vignette_analysis.data.run import Run
-from vignette_analysis.report import traffic
+from vignette_analysis.figures import summary
+from vignette_analysis.report import traffic, words
 
 ETHER = Ether(dst="02:02:00:00:00:02", src="02:02:00:00:00:01")
 V4, V6 = IP(src="198.18.9.1", dst="198.18.9.2"), IPv6(src="fe80::1", dst="fe80::2")
@@ -202,6 +203,35 @@ def test_no_content_of_a_file_breaks_the_reader(tmp_path_factory, noise, at):
     assert result.bytes == sum(layers(result))
 
 
+def written(port: int, *segments: int) -> list[bytes]:
+    """TCP segments with so many bytes each; the last one ends what the app wrote."""
+    flags = ["A"] * (len(segments) - 1) + ["PA"]
+    return [bytes(ETHER / V4 / TCP(sport=port, dport=1883, flags=f) / Raw(bytes(n))) for f, n in zip(flags, segments, strict=True)]
+
+
+def sizes(tmp_path: Path, *frames: bytes, chunk_bytes: int = pcapng.CHUNK_BYTES, own: str = "198.18.9.1") -> dict[tuple[str, int, int], int]:
+    path = capturelab.write(tmp_path / "a.pcapng", *(capturelab.packet(T0, frame) for frame in frames))
+    counted = volume.measure(path, T0, None, chunk_bytes, addresses=[own, "fe80::1"]).messages
+    return {(protocols.NAMES[code], *rest): count for code, *rest, count in counted.rows()}
+
+
+def test_a_message_is_a_datagram_with_its_fragments_or_what_ends_with_a_pushed_segment(tmp_path):
+    datagram = V4.copy() / UDP(sport=1883, dport=1883) / Raw(bytes(3000))
+    datagram.id = 77
+    parts = [bytes(ETHER / part) for part in fragment(datagram, 1480)]
+    first, second = written(40000, 1448, 500), written(40001, 100)
+    acknowledgement = bytes(ETHER / V4 / TCP(sport=1883, dport=40000, flags="A"))
+    mixed = [parts[0], first[0], parts[1], second[0], acknowledgement, first[1], parts[2], *written(40000, 4)]
+    found = {("mqtt-udp", 3000, 3000 + 8 + 3 * 34): 1, ("mqtt", 1948, 1948 + 2 * 54): 1, ("mqtt", 100, 154): 1, ("mqtt", 4, 58): 1}
+    assert sizes(tmp_path, *mixed) == found
+    assert sizes(tmp_path, *mixed, own="198.18.9.3") == {}  # a node that forwards
+
+
+def test_a_message_may_be_in_two_chunks(tmp_path):
+    frames = written(40000, *[1448] * 2000)
+    assert sizes(tmp_path, *frames, chunk_bytes=1 << 20) == {("mqtt", 2000 * 1448, 2000 * 1502): 1}
+
+
 @pytest.fixture
 def captured(pair) -> Lab:
     """The pair of nodes with a capture of each: in all 20 frames of 282 bytes and 10 of OLSRv2 of 102 bytes, in 60 s."""
@@ -227,6 +257,16 @@ def test_bytes_by_layer_are_means_over_the_measurement_with_routing_apart(captur
     assert analysis.volume.filter(layer="ethernet")["frames"].sum() == 30
     assert analysis.volume.filter("routing")["protocol"].unique().to_list() == ["olsrv2"]
     assert analysis.results["gaps"] is None
+
+
+def test_messages_on_the_wire_have_a_median_size_by_protocol(captured):
+    assert "messageSizes" not in analyse(captured.write()).results  # the log does not say how long a message is
+    captured.event("nor/bft", "triggered", 1.0, "x_1", bytes=240).event("nor/bft", "sent", 1.0, "x_1", bytes=240)
+    results = analyse(captured.write()).results
+    assert results["messageSizes"] == [{"protocol": "mqtt-udp", "messages": 20, "medianBytes": 282.0}]
+    assert ("Message on the wire, mqtt-udp, median (bytes)", "282") in summary.headline(results)
+    assert ("Message on the wire, mqtt-udp", "282\u00a0bytes", "median of 20") in words.headline(results)
+    assert "Message on the wire, median: mqtt-udp 282 bytes" in outputs.tables(results)
 
 
 WHOLE = "networks: byLayer, tcp, routingBytesPerSecond of wan"

@@ -258,6 +258,18 @@ def test_runs_without_requests_say_nothing_of_them(two):
     assert "requests" not in json.dumps(comparison.results) and "equests" not in comparison.text()
 
 
+def test_sizes_of_messages_on_the_wire_are_beside_each_other(two):
+    runs = [analyse(folder) for folder in two]
+    runs[0].results["messageSizes"] = [{"protocol": "mqtt", "messages": 60, "medianBytes": 308.0}]
+    comparison = compare(runs)
+    (sizes,) = comparison.results["messageSizes"]
+    assert sizes["protocol"] == "mqtt" and [row["medianBytes"] for row in sizes["runs"]] == [308.0, None]
+    (table,) = [table for table in rendering.tables(comparison.results) if table.kind == "sizes"]
+    assert (table.header[1:], [row[1:] for row in table.rows]) == (["mqtt"], [["308"], ["-"]])
+    assert "Message on the wire" in rendering.html(comparison) and "Message on the wire" in rendering.latex(comparison)
+    assert compare(two).results["messageSizes"] is None
+
+
 def test_what_differs_is_said_without_json(tmp_path):
     change = {"network": "wan", "jammer": {"name": "j1", "power": "20dBm", "position": {"latitude": "58.2", "longitude": "7.9"}}}
     live = {"liveChanges": [{"name": "jam", "atNanoseconds": 5, "changes": [change]}]}
@@ -618,6 +630,7 @@ def test_the_guide_names_every_field(many):
         fields(
             many(points(12, {"link": 3, "messaging": 2, "payload": 2}), reference=told).results
             | {"networks": [{"name": "", "runs": [{"label": "", "bytesPerSecond": 1}]}]}
+            | {"messageSizes": [{"protocol": "", "runs": [{"label": "", "medianBytes": 1}]}]}
         )
         == named
     )

@@ -151,6 +151,8 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines += _table("Deliveries by group (delays in seconds)", _HEADER, groups, widths)
     lines += _table("Deliveries by publisher (delays in seconds)", _HEADER, publishers, widths)
     lines += _pair_lines(results) + _request_lines(results) + _burst_lines(results) + _picture_lines(results)
+    if sizes := summary.sizes(results):
+        lines.append(f"Message on the wire, median: {', '.join(f'{name} {size} bytes' for name, size in sizes)}")
     for network in results["networks"] or []:
         rate = network.get("bytesPerSecond")
         lines.append(f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent"))

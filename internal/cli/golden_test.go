@@ -49,9 +49,10 @@ func wholeResults() runapi.Results {
 				Confidence: confidenceOf(withMean(quantiles(0.0999)))},
 			{Name: "prt/bft/1", Node: "prt", Messages: runapi.Messages{Sent: 30, Expected: 210, Lost: 210, LostPercent: 100}},
 		},
-		Networks: []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4)}},
-		Clocks:   []runapi.ClockResult{{Node: "prt", WorstOffsetSeconds: 0.00021, WorstUncertaintySeconds: 0.00083, SetSeconds: 420, Measurements: 8}},
-		Gaps:     []runapi.Gap{},
+		Networks:     []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4)}},
+		MessageSizes: []runapi.MessageSize{{Protocol: "mqtt", Messages: 240, MedianBytes: 1034}, {Protocol: "mqtt-sn", Messages: 31, MedianBytes: 966.5}},
+		Clocks:       []runapi.ClockResult{{Node: "prt", WorstOffsetSeconds: 0.00021, WorstUncertaintySeconds: 0.00083, SetSeconds: 420, Measurements: 8}},
+		Gaps:         []runapi.Gap{},
 	}
 }
 

@@ -67,7 +67,7 @@ func headlineText(r runapi.Results) string {
 		text = fmt.Sprintf("%d of %d offered deliveries%s arrived (%s %%): %d lost on the way, %d never sent\n", group.Messages.Received, offered, between,
 			percentText(*percent), group.Messages.Lost, offered-group.Messages.Expected)
 	}
-	text += delayLine(group) + requestLine(group.Requests)
+	text += delayLine(group) + sizeLine(r.MessageSizes) + requestLine(group.Requests)
 	for _, warning := range r.Warnings {
 		text += fmt.Sprintf("WARNING: %s: %s\n", oneLine(warning.What), oneLine(warning.Reason))
 	}
@@ -85,6 +85,18 @@ func delayLine(group runapi.GroupResult) string {
 	}
 	return fmt.Sprintf("Median delay %s, mean %s; in parentheses and after ±: %s %% confidence intervals\n", write(q.Median, known.MedianSeconds),
 		write(*q.Mean, known.MeanSeconds), strconv.FormatFloat(100*known.Level, 'f', -1, 64))
+}
+
+// sizeLine has the median size of messages on the wire by protocol; empty without captures.
+func sizeLine(sizes []runapi.MessageSize) string {
+	if len(sizes) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, s := range sizes {
+		parts = append(parts, fmt.Sprintf("%s %s B", s.Protocol, strconv.FormatFloat(s.MedianBytes, 'f', -1, 64)))
+	}
+	return "Message on the wire, median: " + strings.Join(parts, ", ") + "\n"
 }
 
 var figureHeads = []string{"triggered", "sent", "offered", "received", "delivered %", "lost", "never sent", "duplicates", "delay min", "p25", "median", "mean", "p75", "p95", "max"}

@@ -30,9 +30,11 @@ type Results struct {
 	// Bursts are the times of bursts by protocols. Absent unless publishers wait for their connection (phase: connected), and in older results.
 	Bursts []BurstResult `json:"bursts,omitempty"`
 	// Picture compares reported positions with true ones. Absent if no message reports a position, and in older results.
-	Picture  *PictureResult  `json:"picture,omitempty"`
-	Networks []NetworkResult `json:"networks"`
-	Gaps     []Gap           `json:"gaps"`
+	Picture *PictureResult `json:"picture,omitempty"`
+	// MessageSizes are the sizes of messages on the wire by protocol, from captures. Absent without captures of messages, and in older results.
+	MessageSizes []MessageSize   `json:"messageSizes,omitempty"`
+	Networks     []NetworkResult `json:"networks"`
+	Gaps         []Gap           `json:"gaps"`
 	// Notes name what was not requested, or cannot be measured here; nothing is missing because of them. Absent if there are none.
 	Notes []Gap `json:"notes,omitempty"`
 	// Hosts that carried nodes, and their load; absent if no radiod reported any.
@@ -43,6 +45,14 @@ type Results struct {
 	RerunOf string `json:"rerunOf,omitempty"`
 	// BasedOn is the UID of the run whose spec was changed to make this one.
 	BasedOn string `json:"basedOn,omitempty"`
+}
+
+// MessageSize is the size of a protocol's messages on the wire: all bytes of the frames that carried one from the node that sent it, without FCS.
+type MessageSize struct {
+	Protocol string `json:"protocol"`
+	// Messages that were captured, each as often as it was sent.
+	Messages    int64   `json:"messages"`
+	MedianBytes float64 `json:"medianBytes"`
 }
 
 // BurstResult is how long bursts took from publishers of one protocol to subscribers of another.

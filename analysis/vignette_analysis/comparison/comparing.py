@@ -109,6 +109,7 @@ def compared(runs: Sequence[str | Path | Analysis], by: str | None, reference: s
         "axes": _axes(names, loaded, naming, gaps) if len(pairs) < comb(len(conditions), 2) else None,
         "publishers": _publishers(loaded, run_labels) or None,
         "networks": _networks(loaded, run_labels, gaps) or None,
+        "messageSizes": _sizes(loaded, run_labels) or None,
     }
     compared = [group for part in [results, *(results["axes"] or [])] for group in part["groups"] or []]
     _too_few(conditions, compared, gaps)
@@ -446,3 +447,11 @@ def _networks(runs: list[Loaded], run_labels: list[str], gaps: Gaps) -> list[dic
             gaps.add(f"bytesPerSecond of {name}", _without(lacking, "does not have it", "do not have it"))
         found.append({"name": name, "runs": [{"label": la, "bytesPerSecond": v} for la, v in zip(run_labels, values, strict=True)]})
     return found
+
+
+def _sizes(runs: list[Loaded], run_labels: list[str]) -> list[dict]:
+    """The median size of messages on the wire by protocol, in every run; null where a run has none."""
+    tables = [{entry["protocol"]: entry["medianBytes"] for entry in run.results.get("messageSizes") or []} for run in runs]
+    names = sorted({name for table in tables for name in table})
+    labelled = list(zip(run_labels, tables, strict=True))
+    return [{"protocol": name, "runs": [{"label": la, "medianBytes": table.get(name)} for la, table in labelled]} for name in names]

@@ -33,6 +33,7 @@ _ENTRIES = {
     "groups": ("name", "messages", "delaySeconds", "bounds", "requests"),
     "publishers": ("name", "node", "messages", "delaySeconds"),
     "networks": ("name", "bytesPerSecond"),
+    "messageSizes": ("protocol", "medianBytes"),
 }
 
 

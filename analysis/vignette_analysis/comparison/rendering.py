@@ -47,7 +47,7 @@ MAX_PAGE_ROWS = 40
 class Table:
     """A table of text; the first column is the label."""
 
-    # The kind of its content: runs, fields, reference, figures, requests, differences or publishers.
+    # The kind of its content: runs, fields, reference, figures, requests, differences, sizes or publishers.
     kind: str
     title: str
     header: list[str]
@@ -130,6 +130,8 @@ def tables(results: dict) -> list[Table]:
             alike.setdefault(json.dumps(group | {"name": ""}), []).append(group)
     for groups in alike.values():
         made += _group_tables(groups[0], _groups([group["name"] for group in groups]), results, marks)
+    if results["messageSizes"]:
+        made.append(_sizes_table(results, marks))
     if results["publishers"]:
         made.append(_publishers_table(results, marks))
     return made
@@ -327,6 +329,13 @@ def _verdict(run: dict) -> str:
     return words if run["complete"] else f"{words}, INCOMPLETE"
 
 
+def _sizes_table(results: dict, marks: set[str]) -> Table:
+    sizes = results["messageSizes"]
+    labels = [run["label"] for run in results["runs"]]
+    rows = [[marked(label, marks), *(_number(entry["runs"][i]["medianBytes"], "g") for entry in sizes)] for i, label in enumerate(labels)]
+    return Table("sizes", "Message on the wire, median bytes by protocol", ["label", *(entry["protocol"] for entry in sizes)], rows)
+
+
 def _publishers_table(results: dict, marks: set[str]) -> Table:
     count = len(results["publishers"]) * len(results["runs"])
     header = ["publisher", "label", *_COUNT_HEADS, "delivered %", *QUANTILES]
@@ -450,7 +459,7 @@ def _plain(row: dict) -> list:
 
 def latex(comparison: Compared) -> str:
     """Tables of figures and of differences for each group, with booktabs. Long ones take several pages."""
-    shown = [table for table in tables(comparison.results) if table.kind in ("reference", "figures", "requests", "differences")]
+    shown = [table for table in tables(comparison.results) if table.kind in ("reference", "figures", "requests", "differences", "sizes")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
     return "\n\n".join([*parts, "\n".join(f"% {safe.line(note)}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
@@ -480,6 +489,7 @@ _CAPTIONS = {
     "figures": "Figures",
     "requests": "Requests",
     "differences": "Differences",
+    "sizes": "Message on the wire",
     "publishers": "Figures",
 }
 

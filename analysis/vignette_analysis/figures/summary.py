@@ -71,6 +71,7 @@ def headline(results: dict) -> list[tuple[str, str]]:
     for quantile, name in NAMES.items():
         interval = _interval(confidence.get(f"{quantile}Seconds"), 4)
         rows.append((f"Delay, {name} (s)", number(delay.get(quantile), 4) + interval))
+    rows += [(f"Message on the wire, {name}, median (bytes)", text) for name, text in sizes(results)]
     rows += _headline_requests(entry.get("requests"))
     off = off_by(entry)
     rows += [(f"Off by at most, {what}", number(off[key], decimals)) for key, what, decimals in _OFF if key in off]
@@ -79,6 +80,11 @@ def headline(results: dict) -> list[tuple[str, str]]:
     if confidence.get("level"):
         rows.append(("Level of the intervals (%)", f"{confidence['level'] * 100:g}"))
     return rows
+
+
+def sizes(results: dict) -> list[tuple[str, str]]:
+    """Each protocol's name and the median size of its messages on the wire, in bytes."""
+    return [(entry["protocol"], f"{entry['medianBytes']:g}") for entry in results.get("messageSizes") or []]
 
 
 def _headline_requests(entry: dict | None) -> list[tuple[str, str]]:

@@ -85,7 +85,16 @@ def headline(results: dict) -> list[tuple[str, str, str]]:
         ("Median delay", seconds(delay.get("median")), quartiles + interval(confidence, "medianSeconds", seconds)),
         ("Mean delay", seconds(delay.get("mean")), interval(confidence, "meanSeconds", seconds).removeprefix("; ")),
         ("Greatest delay", seconds(delay.get("max")), f"least {seconds(delay.get('min'))}"),
+        *_sizes(results.get("messageSizes") or []),
         *_requests(entry.get("requests")),
+    ]
+
+
+def _sizes(sizes: list[dict]) -> list[tuple[str, str, str]]:
+    """The median size of messages on the wire by protocol; nothing without captures."""
+    return [
+        (f"Message on the wire, {size['protocol']}", f"{number(size['medianBytes'])}\u00a0bytes", f"median of {number(size['messages'])}")
+        for size in sizes
     ]
 
 

@@ -1165,6 +1165,13 @@ export interface components {
             /** @description configMap has the messages, under a key of a configMap in the experiment's namespace: a list as in messages if the key ends in .yaml, or a table with the columns at, from, to, type, text and bytes if it ends in .csv. */
             configMap?: components["schemas"]["KeyReference"];
         };
+        /** @description MessageSize is the size of a protocol's messages on the wire: all bytes of the frames that carried one from the node that sent it, without FCS. */
+        MessageSize: {
+            protocol: string;
+            /** @description messages that were captured, each as often as it was sent. */
+            messages: number;
+            medianBytes: number;
+        };
         /** @description Messages counts messages and deliveries. expected counts each message once per other instance that subscribes to it; received, lost and duplicates are of those deliveries. */
         Messages: {
             /** @description triggered messages are those that apps wanted to send. Absent in older results. */
@@ -2021,6 +2028,8 @@ export interface components {
             bursts?: components["schemas"]["BurstResult"][];
             /** @description picture compares reported positions with true ones. Absent if no message reports a position, and in older results. */
             picture?: components["schemas"]["PictureResult"];
+            /** @description messageSizes are the sizes of messages on the wire by protocol, from captures. Absent without captures of messages, and in older results. */
+            messageSizes?: components["schemas"]["MessageSize"][];
             networks: components["schemas"]["NetworkResult"][] | null;
             gaps: components["schemas"]["Gap"][] | null;
             /** @description notes name what was not requested, or cannot be measured here; nothing is missing because of them. Absent if there are none. */

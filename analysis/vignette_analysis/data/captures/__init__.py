@@ -29,6 +29,7 @@ VOLUME = {
     "bytes": pl.Int64,
 }
 _CATEGORIES = ("network", "node", "protocol", "layer")
+SIZES = {"network": pl.String, "node": pl.String, "protocol": pl.String, "applicationBytes": pl.Int64, "wireBytes": pl.Int64, "messages": pl.UInt32}
 PACKETS = {"network": pl.String, "node": pl.String, "protocol": pl.String, "applicationBytes": pl.Int64, "frames": pl.Int64}
 
 
@@ -42,6 +43,8 @@ class Captured:
     tcp: pl.DataFrame
     # Number of frames that nodes sent by application size.
     packets: pl.DataFrame
+    # Number of messages that nodes sent by their size on the wire.
+    sizes: pl.DataFrame
 
 
 class Figures(NamedTuple):
@@ -87,8 +90,9 @@ def examine(run: Run, log: RadioLog, figures: list[dict], gaps: Gaps, left_out: 
 def _measure(run: Run, networks: list[_Network], pool: ThreadPoolExecutor) -> None:
     """Read all captures."""
     ports = protocols.planned(run)
+    own = {node["name"]: tuple((node.get("addresses") or {}).values()) for node in run.nodes}
     pending = [
-        (network, node, pool.submit(volume.measure, path, run.t0, run.window, ports=ports))
+        (network, node, pool.submit(volume.measure, path, run.t0, run.window, ports=ports, addresses=own.get(node, ())))
         for network in networks
         for node, (_, path) in network.coverage.files.items()
     ]
@@ -174,18 +178,20 @@ def _not_asked_for(networks: list[_Network], figures: list[dict], gaps: Gaps) ->
 
 
 def _frames(networks: list[_Network]) -> Captured:
-    volumes, packets = [pl.DataFrame(schema=VOLUME)], [pl.DataFrame(schema=PACKETS)]
+    volumes, packets, sizes = ([pl.DataFrame(schema=schema)] for schema in (VOLUME, PACKETS, SIZES))
     for network in networks:
         for node, measured in network.volumes.items():
             where = {"network": pl.lit(network.coverage.network), "node": pl.lit(node), "protocol": _names(pl.col("protocol"))}
             volumes.append(_by_second(measured.seconds).with_columns(**where).select(*VOLUME))
             packets.append(measured.packets.rename({"application": "applicationBytes"}).with_columns(**where).select(*PACKETS))
+            sizes.append(measured.messages.with_columns(**where).select(*SIZES))
     return Captured(
         volume=pl.concat(volumes).sort("network", "node", "second", "protocol", "layer").with_columns(pl.col(_CATEGORIES).cast(pl.Categorical)),
         tcp=pl.concat([pl.DataFrame(schema=flows.SCHEMA), *(network.flows for network in networks)]).with_columns(
             pl.col(_CATEGORIES[:2]).cast(pl.Categorical)
         ),
         packets=pl.concat(packets).with_columns(pl.col(_CATEGORIES[:3]).cast(pl.Categorical)),
+        sizes=pl.concat(sizes),
     )
 
 

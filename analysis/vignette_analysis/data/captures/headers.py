@@ -19,6 +19,8 @@ _TCP, _UDP = 6, 17
 # Extension headers of IPv6 (RFC 8200, RFC 4302, RFC 6275): all but two state their length in units of 8 bytes, without the first.
 _EXTENSIONS, _FRAGMENT, _AUTHENTICATION = (0, 43, 44, 51, 60, 135), 44, 51
 _MOST_EXTENSIONS = 8
+# Flags of TCP.
+_FIN_RST_PSH = 0b1101
 # Most datagrams that wait for later fragments.
 _MOST_DATAGRAMS = 1 << 16
 
@@ -42,6 +44,10 @@ class Headers:
     version6: np.ndarray
     source_port: np.ndarray
     destination_port: np.ndarray
+    # Whether it is of IPv4 and carries content of an app, and whether a message ends with it. Fragments have their datagram's number.
+    carries: np.ndarray
+    ends: np.ndarray
+    identification: np.ndarray
 
 
 class Dissector:
@@ -89,6 +95,7 @@ class _Packets:
         self.number = np.full(count, -1, dtype=np.int64)
         self.version6, self.fragment, self.later, self.tcp, self.tcp_cut = (np.zeros(count, dtype=bool) for _ in range(5))
         self.identification = np.zeros(count, dtype=np.int64)
+        self.ends = np.ones(count, dtype=bool)
         self.source_port, self.destination_port = (np.zeros(count, dtype=np.int64) for _ in range(2))
 
     def byte(self, rows: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
@@ -135,6 +142,7 @@ class _Packets:
         self.later[rows] = fragment & 0x1FFF > 0
         self.fragment[rows] = fragment & 0x3FFF > 0
         self.identification[rows] = self.word(rows, ETHERNET_BYTES + 4)
+        self.ends[rows] = fragment & 0x2000 == 0
 
     def ipv6(self) -> None:
         rows = self._captured(np.flatnonzero(self.kind == _IPV6), ETHERNET_BYTES + 40)
@@ -203,6 +211,8 @@ class _Packets:
             self.tcp[rows] = True
             self.tcp_cut[rows] = self.frames.captured[rows] < np.minimum(begin + self.transport_bytes[rows], self.packet_end[rows])
             self.source_port[rows], self.destination_port[rows] = source, destination
+            flagged = self.frames.captured[rows] > begin + 13
+            self.ends[rows[flagged]] &= self.byte(rows[flagged], begin[flagged] + 13) & _FIN_RST_PSH > 0
 
     def datagram(self, i: int) -> tuple:
         """The fields that all fragments of a datagram share (RFC 791, RFC 8200)."""
@@ -215,11 +225,12 @@ class _Packets:
         begin = np.minimum(self.frames.length, ETHERNET_BYTES)
         padding = self.frames.length - self.packet_end
         ip = self.headers_end - begin
+        application = self.packet_end - self.headers_end - self.transport_bytes
         return Headers(
             ethernet=begin + padding,
             ip=ip,
             transport=self.transport_bytes,
-            application=self.packet_end - self.headers_end - self.transport_bytes,
+            application=application,
             protocol=self.protocol,
             cut=self.cut,
             tcp=self.tcp,
@@ -227,4 +238,7 @@ class _Packets:
             version6=self.version6,
             source_port=self.source_port,
             destination_port=self.destination_port,
+            carries=(self.number >= 0) & ~self.version6 & (application > 0),
+            ends=self.ends,
+            identification=np.where(self.fragment, self.identification, 0),
         )

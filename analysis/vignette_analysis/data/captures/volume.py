@@ -1,6 +1,7 @@
 """Data volume of one capture: what its node sent, by second, layer and protocol."""
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import polars as pl
 from . import pcapng, protocols
 from .headers import LAYERS, Dissector, Headers
 from .pcapng import Frames
+from .sizes import Sizes
 
 _TIME = ("second", "inside", "protocol")
 _PACKET = ("protocol", "application")
@@ -28,6 +30,8 @@ class Volume:
     packets: pl.DataFrame
     # source, destination, sourcePort, destinationPort of TCP, frames and bytes inside the measuring window, and first, the time of the first one.
     flows: pl.DataFrame
+    # See sizes.SCHEMA.
+    messages: pl.DataFrame
     frames: int = 0
     bytes: int = 0
     # Frames with cut headers, with cut TCP headers, and without a direction.
@@ -63,27 +67,34 @@ class _Sums:
 
 
 def measure(
-    path: Path, t0: int, window: tuple[int, int] | None, chunk_bytes: int = pcapng.CHUNK_BYTES, ports: protocols.Ports = protocols.USUAL
+    path: Path,
+    t0: int,
+    window: tuple[int, int] | None,
+    chunk_bytes: int = pcapng.CHUNK_BYTES,
+    ports: protocols.Ports = protocols.USUAL,
+    addresses: Iterable[str] = (),
 ) -> Volume:
-    """Read a capture; times are Unix nanoseconds. Without a window all frames are inside."""
+    """Read a capture of a node with these addresses; times are Unix nanoseconds. Without a window all frames are inside."""
     sums = tuple(_Sums(keys) for keys in (_TIME, _PACKET, _FLOW))
     nothing = np.zeros(0, dtype=np.int64)
     none = Frames(np.zeros(pcapng.MARGIN_BYTES, dtype=np.uint8), *(nothing,) * 4, *(nothing.astype(bool),) * 2)
-    dissector = Dissector(ports)
-    result = Volume(*(pl.DataFrame(),) * 3)
-    _count(none, dissector, t0, window, sums, result)
+    dissector, sizes = Dissector(ports), Sizes(addresses)
+    result = Volume(*(pl.DataFrame(),) * 4)
+    _count(none, dissector, t0, window, sums, sizes, result)
     try:
         for frames in pcapng.read(path, chunk_bytes):
             result.undirected += int((~frames.outbound & ~frames.inbound).sum())
-            _count(frames.select(frames.outbound), dissector, t0, window, sums, result)
+            _count(frames.select(frames.outbound), dissector, t0, window, sums, sizes, result)
     except (pcapng.CaptureError, OSError) as error:
         result.problem = str(error)
     result.seconds, result.packets, result.flows = (s.total() for s in sums)
-    result.flows = _readable(result.flows)
+    result.flows, result.messages = _readable(result.flows), sizes.total()
     return result
 
 
-def _count(sent: Frames, dissector: Dissector, t0: int, window: tuple[int, int] | None, sums: tuple[_Sums, ...], result: Volume) -> None:
+def _count(
+    sent: Frames, dissector: Dissector, t0: int, window: tuple[int, int] | None, sums: tuple[_Sums, ...], sizes: Sizes, result: Volume
+) -> None:
     headers = dissector.dissect(sent)
     inside = np.ones(sent.ts.size, dtype=bool) if window is None else (sent.ts >= window[0]) & (sent.ts < window[1])
     layers = {layer: getattr(headers, layer) for layer in LAYERS}
@@ -100,6 +111,7 @@ def _count(sent: Frames, dissector: Dissector, t0: int, window: tuple[int, int] 
         strict=True,
     ):
         target.add(pl.DataFrame(columns))
+    sizes.add(sent, headers, inside)
     result.frames += sent.ts.size
     result.bytes += int(sent.length.sum())
     result.cut += int(headers.cut.sum())

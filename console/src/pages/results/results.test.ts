@@ -27,6 +27,11 @@ test("the headline has delivered, delays and requests with their intervals", () 
   ]);
 });
 
+test("the headline has the size of messages on the wire by protocol, where it was captured", () => {
+  const sized = { ...results, messageSizes: [{ protocol: "mqtt", messages: 240, medianBytes: 1034 }] };
+  expect(headlinesOf(sized).map(({ label, value, note }) => `${label}: ${value} ${note}`)).toContain("Message on the wire, mqtt: 1\u202f034 B median of 240");
+});
+
 test("the verdict says what was exceeded, by how much figures may be off, and when nobody can know", () => {
   expect(verdictWords(results)).toMatchObject({ state: "good", title: "The emulation kept up" });
   expect(offBy(headlineGroup(results))).toBe("58.9 µs of the median, 18.2 ms of the 95th percentile, 0 points of the delivered share");

@@ -36,6 +36,9 @@ export function headlinesOf(results: Results): Headline[] {
     { label: "Mean delay", value: duration(delaySeconds?.mean), note: timeRange(confidence?.meanSeconds) },
     { label: "Greatest delay", value: duration(delaySeconds?.max), note: delaySeconds?.p95 === undefined ? "" : `95 % took at most ${duration(delaySeconds.p95)}` },
   ];
+  for (const { protocol, messages, medianBytes } of results.messageSizes ?? []) {
+    lines.push({ label: `Message on the wire, ${protocol}`, value: `${count(medianBytes)} B`, note: `median of ${count(messages)}` });
+  }
   if (!requests) return lines;
   return [
     ...lines,
