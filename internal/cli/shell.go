@@ -37,8 +37,8 @@ type streams struct {
 }
 
 func newShell(t *target) *cobra.Command {
-	var experiment, app string
-	var tools bool
+	var experiment, app, network string
+	var tools, ofEMANE bool
 	cmd := &cobra.Command{
 		Use:   "shell NODE [-- COMMAND...]",
 		Short: "Open a shell on a node, or run a command there",
@@ -48,11 +48,14 @@ func newShell(t *target) *cobra.Command {
 			"With --toolbox it is a container with ping, ip, tc, ss, iperf3, dig, curl and others, which is added to the node's pod.\n" +
 			"It shares the node's radios, and stays until the node ends.\n" +
 			"On a terminal the command gets one too; else input and output are passed on unchanged, so that it works in\n" +
-			"pipes. The exit code is that of the command. Nodes that are virtual machines have no containers: see vignette ssh\n" +
-			"and vignette console.",
+			"pipes. The exit code is that of the command.\n" +
+			"With --emane it reads statistics, tables and parameters of the node's EMANE process, in the words of EMANE's\n" +
+			"own shell: get stat mac, get table phy, get config all, help. It changes nothing, and is for administrators.\n" +
+			"Nodes that are virtual machines have no containers: see vignette ssh and vignette console.",
 		Example: "  vignette shell hq\n" +
 			"  vignette shell hq -- cat /etc/hosts\n" +
 			"  vignette shell --toolbox hq -- ping -c 3 veh-1.wan\n" +
+			"  vignette shell --emane hq -- get stat mac numTxSlotErrorMissed\n" +
 			"  vignette shell -e bft-live --app picture veh-3 -- cat /proc/net/dev\n" +
 			"  tar c config | vignette shell hq -- tar x -C /tmp",
 		Args:              shellArguments,
@@ -62,13 +65,25 @@ func newShell(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.shell(cmd.Context(), shellPlace{experiment, args[0], app, tools}, args[1:], rawStreams(cmd))
+			place := shellPlace{experiment, args[0], app, network, tools}
+			if ofEMANE {
+				return c.emaneShell(cmd.Context(), place, t.platform, args[1:], streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+			}
+			if network != "" {
+				return fmt.Errorf("--network %s chooses the EMANE process: use it with --emane", network)
+			}
+			return c.shell(cmd.Context(), place, args[1:], rawStreams(cmd))
 		},
 	}
 	t.experimentFlag(cmd, &experiment)
 	cmd.Flags().StringVar(&app, "app", "", "`APP` whose container is used (default: the first whose image may have a shell)")
 	cmd.Flags().BoolVar(&tools, "toolbox", false, "use a container with network tools, which is added to the node's pod")
-	cmd.MarkFlagsMutuallyExclusive("app", "toolbox")
+	cmd.Flags().BoolVar(&ofEMANE, "emane", false, "read what the node's EMANE process says of itself")
+	cmd.Flags().StringVar(&network, "network", "", "`NETWORK` of the EMANE process, if several of the node's networks have engine emane")
+	cmd.MarkFlagsMutuallyExclusive("app", "toolbox", "emane")
+	complete(cmd, "network", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return t.completeFrom(cmd, experiment, typed, (*expandedExperiment).networkNames)
+	})
 	complete(cmd, "app", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return t.completeFrom(cmd, experiment, typed, func(s *expandedExperiment) []string { return s.appsOf(args) })
 	})
@@ -110,10 +125,10 @@ func shellArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// shellPlace is where the shell runs: in an app's container, or in the toolbox.
+// shellPlace is where the shell runs: in an app's container, or in the toolbox. network is that of an EMANE process.
 type shellPlace struct {
-	experiment, node, app string
-	toolbox               bool
+	experiment, node, app, network string
+	toolbox                        bool
 }
 
 func (c *cluster) shell(ctx context.Context, place shellPlace, command []string, s streams) error {

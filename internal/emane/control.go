@@ -61,12 +61,15 @@ const Emulator uint32 = 0
 const (
 	requestQuery     = 1
 	requestUpdate    = 2
+	queryConfig      = 1
 	queryManifest    = 2
 	queryStatistic   = 3
 	queryTable       = 4
 	updateConfig     = 1
 	responseError    = 3
 	responseManifest = 2
+	responseConfig   = 3
+	configSelection  = 2
 )
 
 // Manifest lists the process's NEMs.
@@ -86,6 +89,15 @@ func (c *Control) Statistics(buildID uint32, names ...string) (map[string]any, e
 		return nil, err
 	}
 	return parseStatistics(answer)
+}
+
+// Configuration returns a component's parameters by name; without names all. Some have several values, or none.
+func (c *Control) Configuration(buildID uint32, names ...string) (map[string][]any, error) {
+	answer, err := c.query(queryConfig, selection(buildID, names))
+	if err != nil {
+		return nil, err
+	}
+	return parseConfiguration(answer)
 }
 
 // Table of statistics: rows of values by the labels of their columns.
@@ -127,22 +139,33 @@ func (c *Control) Configure(buildID uint32, parameters map[string]any) error {
 	return err
 }
 
-// query sends a query. The type is also the field number of its selection, and determines that of the answer.
+// query sends a query. Its type determines the field numbers of its selection and of the answer.
 func (c *Control) query(kind uint64, selected []byte) ([]byte, error) {
 	query := appendUint(nil, 1, kind)
 	if selected != nil {
 		number := protowire.Number(kind) // statistics are field 3, tables 4
+		if kind == queryConfig {
+			number = configSelection
+		}
 		query = appendMessage(query, number, selected)
 	}
 	response, err := c.request(appendMessage(appendUint(nil, 2, requestQuery), 3, query))
 	if err != nil {
 		return nil, err
 	}
-	number := protowire.Number(kind) + 1
-	if kind == queryManifest {
-		number = responseManifest
+	return answerOf(response, answerField(kind))
+}
+
+// answerField is the number of the field with the answer to a query.
+func answerField(kind uint64) protowire.Number {
+	switch kind {
+	case queryManifest:
+		return responseManifest
+	case queryConfig:
+		return responseConfig
+	default:
+		return protowire.Number(kind) + 1
 	}
-	return answerOf(response, number)
 }
 
 // answerOf returns the field of that number in the response's query.
@@ -279,6 +302,31 @@ func parseStatistics(answer []byte) (map[string]any, error) {
 			return err
 		})
 		all[name] = one
+		return err
+	})
+	return all, err
+}
+
+func parseConfiguration(answer []byte) (map[string][]any, error) {
+	all := map[string][]any{}
+	err := fields(answer, func(n protowire.Number, v value) error {
+		if n != 2 {
+			return nil
+		}
+		var name string
+		var values []any
+		err := fields(v.bytes, func(n protowire.Number, v value) error {
+			switch n {
+			case 1:
+				name = string(v.bytes)
+			case 2:
+				one, err := parseAny(v.bytes)
+				values = append(values, one)
+				return err
+			}
+			return nil
+		})
+		all[name] = values
 		return err
 	})
 	return all, err

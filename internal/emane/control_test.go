@@ -62,11 +62,7 @@ func (known answers) to(request []byte) []byte {
 	if !ok {
 		return appendMessage(appendUint(response, 3, responseError), 6, appendMessage(appendUint(nil, 1, 1), 2, []byte("no such component")))
 	}
-	number := protowire.Number(kind) + 1
-	if kind == queryManifest {
-		number = responseManifest
-	}
-	return appendMessage(appendUint(response, 3, 1), 4, appendMessage(appendUint(nil, 1, kind), number, answer))
+	return appendMessage(appendUint(response, 3, 1), 4, appendMessage(appendUint(nil, 1, kind), answerField(kind), answer))
 }
 
 func numeric(v uint64) []byte { return appendUint(appendUint(nil, 1, typeUint64), anyUint64, v) }

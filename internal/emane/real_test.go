@@ -169,7 +169,14 @@ func quieten(c *Control) error {
 	}
 	for _, component := range nems[0].Components {
 		if component.Layer == PHY {
-			return c.Configure(component.BuildID, map[string]any{"txpower": -10.0})
+			if err := c.Configure(component.BuildID, map[string]any{"txpower": -10.0}); err != nil {
+				return err
+			}
+			configured, err := c.Configuration(component.BuildID)
+			if power := configured["txpower"]; err == nil && (len(power) != 1 || power[0] != -10.0 || len(configured["bandwidth"]) != 1) {
+				err = fmt.Errorf("the configuration is %v; want txpower -10, and a bandwidth", configured)
+			}
+			return err
 		}
 	}
 	return errors.New("no physical layer")

@@ -37,6 +37,9 @@ func Listen(nem int, address string) (*Process, error) {
 	return p, nil
 }
 
+// Address of the port.
+func (p *Process) Address() string { return p.listener.Addr().String() }
+
 // Close the port.
 func (p *Process) Close() error { return p.listener.Close() }
 

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/emane/emanetest"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// podPorts is an API server that forwards the ports of one pod, which has a process at some, to the processes' addresses.
+type podPorts struct {
+	path      string
+	processes map[string]string
+}
+
+func (p *podPorts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != p.path {
+		http.Error(w, "forward "+r.URL.Path+"; want "+p.path, http.StatusNotFound)
+		return
+	}
+	if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
+		return
+	}
+	opened := make(chan httpstream.Stream, 2)
+	connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, _ <-chan struct{}) error {
+		opened <- s
+		return nil
+	})
+	if connection == nil {
+		return
+	}
+	refused, data := <-opened, <-opened
+	process, err := net.Dial("tcp4", p.processes[data.Headers().Get(corev1.PortHeader)])
+	if err != nil {
+		fmt.Fprintf(refused, "no process at port %s", data.Headers().Get(corev1.PortHeader))
+		_, _ = refused.Close(), data.Close()
+		<-connection.CloseChan()
+		return
+	}
+	go func() { _, _ = io.Copy(process, data) }()
+	_, _ = io.Copy(data, process)
+}
+
+// emaneCluster is a running experiment whose network wan EMANE carries, and its radio network.
+func emaneCluster() (*v1alpha1.Experiment, *v1alpha1.RadioNetwork) {
+	e := liveCluster()
+	e.UID, e.Spec.Timeline = "0815", nil
+	e.Spec.Networks[0] = v1alpha1.Network{Name: "wan", Engine: v1alpha1.EngineEMANE, Subnet: "198.18.9.0/24", RFPipe: &v1alpha1.RFPipeModel{}}
+	n := &v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Name: render.RadioNetworkName(e, "wan"), Namespace: platformNamespace, UID: "4711"}}
+	n.Spec.Members = []v1alpha1.Member{{Node: "hq", NEM: 1}, {Node: "veh-1", NEM: 2}, {Node: "veh-2", NEM: 3}, {Node: "veh-3", NEM: 4}}
+	n.Status.Hosts = []v1alpha1.RadioNetworkHost{{Host: "n1", NEMs: []int32{1}}, {Host: "n2", NEMs: []int32{2, 3}}}
+	return e, n
+}
+
+// emaneSays runs a command of EMANE's shell, or what is typed.
+func emaneSays(t *testing.T, place shellPlace, typed string, command ...string) (string, error) {
+	t.Helper()
+	process, err := emanetest.Listen(2, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Close() })
+	process.Count("numTxSlotErrorMissed", 5)
+	e, n := emaneCluster()
+	server := httptest.NewServer(&podPorts{
+		path:      "/api/v1/namespaces/" + platformNamespace + "/pods/" + render.EMANEPodName(n.Name, "n2") + "/portforward",
+		processes: map[string]string{fmt.Sprint(emane.InPod(n, 2).Control.Port()): process.Address()},
+	})
+	t.Cleanup(server.Close)
+	c := newPlatform().cluster(t, []client.Object{e, n}...)
+	c.config = &rest.Config{Host: server.URL}
+	var out bytes.Buffer
+	err = c.emaneShell(t.Context(), place, platformNamespace, command, streams{strings.NewReader(typed), &out, io.Discard})
+	return out.String(), err
+}
+
+func TestTheShellOfEMANEReadsTheNodesOwnProcess(t *testing.T) {
+	const want = "mac  numTxSlotErrorMissed = 5\n"
+	if got, err := emaneSays(t, shellPlace{node: "veh-1"}, "", "get", "stat", "mac", "numTxSlotErrorMissed"); err != nil || got != want {
+		t.Errorf("a command: %q, %v; want %q", got, err, want)
+	}
+	if got, err := emaneSays(t, shellPlace{node: "veh-1", network: "wan"}, "get stat mac\nquit\n"); err != nil || got != want {
+		t.Errorf("typed: %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestTheShellOfEMANESaysWhyThereIsNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		place shellPlace
+		want  string
+	}{
+		"a network of the native engine": {shellPlace{node: "hq", network: "lan"}, "--network lan: want a network of node hq with engine emane (wan)"},
+		"no radio on any host":           {shellPlace{node: "veh-3"}, "no host has the radio of node veh-3 on network wan: vignette status"},
+		"no process at the port":         {shellPlace{node: "veh-2"}, ": no process at port 47002"},
+		"no such node":                   {shellPlace{node: "prt"}, "there is no node prt in experiment bft-live"},
+	} {
+		if _, err := emaneSays(t, c.place, "", "show"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %s", name, err, c.want)
+		}
+	}
+}
