@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
@@ -52,10 +53,8 @@ func ServeForwarder(ctx context.Context, path string) error {
 		}
 		// The radio's interface or the gateway's name may not exist yet.
 		fmt.Fprintln(os.Stderr, "mqtt-sn-forwarder:", err)
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, time.Second) {
 			return nil
-		case <-time.After(time.Second):
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Reasons for dropping a packet.
 const (
@@ -25,21 +28,15 @@ type metrics struct {
 
 func newMetrics(gateway string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
-	label := prometheus.Labels{"gateway": gateway}
+	register := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"gateway": gateway}, m.registry))
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help, ConstLabels: label})
-		m.registry.MustRegister(c)
-		return c
+		return register.NewCounter(prometheus.CounterOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help})
 	}
 	vector := func(name, help, by string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help, ConstLabels: label}, []string{by})
-		m.registry.MustRegister(c)
-		return c
+		return register.NewCounterVec(prometheus.CounterOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help}, []string{by})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help, ConstLabels: label})
-		m.registry.MustRegister(g)
-		return g
+		return register.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help})
 	}
 	m.received = vector("packets_received_total", "MQTT-SN packets from clients, by type.", "type")
 	m.sent = vector("packets_sent_total", "MQTT-SN packets to clients, by type.", "type")
@@ -52,7 +49,6 @@ func newMetrics(gateway string) *metrics {
 	m.topics = gauge("topics", "Topic ids of all clients.")
 	m.queued = gauge("messages_queued", "Messages that wait for clients.")
 	m.queuedBytes = gauge("messages_queued_bytes", "Content of the messages that wait for clients.")
-	m.clients = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "vignette_mqttsn_gateway", Name: "clients", Help: "Clients by state.", ConstLabels: label}, []string{"state"})
-	m.registry.MustRegister(m.clients)
+	m.clients = register.NewGaugeVec(prometheus.GaugeOpts{Namespace: "vignette_mqttsn_gateway", Name: "clients", Help: "Clients by state."}, []string{"state"})
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
@@ -242,14 +243,10 @@ func (s *session) publish(ctx context.Context, m outgoing) error {
 const producer = "tag:vignette.dev,2026:"
 
 func (s *session) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !clock.Pause(ctx, d) {
 		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }
 
 // refusal is the broker's refusal of a request: a fault, or an HTTP status.
