@@ -4,12 +4,15 @@ package coap
 import "vignette.dev/vignette/internal/traffic/protocol"
 
 const (
-	port     = 5683 // IANA's
-	maxBytes = 16 << 20
+	port = 5683 // IANA's
+	// MaxBytes of the body of a request or response, over all of its blocks.
+	MaxBytes = 16 << 20
+	// MaxMulticastBytes of a body, as a multicast request is one datagram.
+	MaxMulticastBytes = 65_000
 )
 
-// Transport is CoAP over UDP. A multicast request is one datagram.
-var Transport = protocol.Transport{Name: "coap", Port: port, UDP: true, MaxBytes: maxBytes, MaxMulticastBytes: 65_000}
+// Transport is CoAP over UDP.
+var Transport = protocol.Transport{Name: "coap", Port: port, UDP: true, MaxBytes: MaxBytes, MaxMulticastBytes: MaxMulticastBytes}
 
 // OverTCP is CoAP over TCP.
-var OverTCP = protocol.Transport{Name: "coap-tcp", Port: port, MaxBytes: maxBytes}
+var OverTCP = protocol.Transport{Name: "coap-tcp", Port: port, MaxBytes: MaxBytes}

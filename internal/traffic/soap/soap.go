@@ -3,8 +3,11 @@ package soap
 
 import "vignette.dev/vignette/internal/traffic/protocol"
 
+// MaxBytes of an envelope as text.
+const MaxBytes = 32 << 20
+
 // Transport is SOAP over HTTP, at HTTP's alternate port.
-var Transport = protocol.Transport{Name: "soap", Port: 8080, MaxBytes: 32 << 20, HTTP: true, SOAP: true}
+var Transport = protocol.Transport{Name: "soap", Port: 8080, MaxBytes: MaxBytes, HTTP: true, SOAP: true}
 
 // maxDatagram is the largest content of an IPv4 datagram.
 const maxDatagram = 65_507

@@ -15,6 +15,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
+	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -229,8 +230,8 @@ func (p *Peer) Do(ctx context.Context, to string, r request.Request, e request.E
 	}
 	t := &transfer{session: s, progress: &progress{events: e}, request: m, body: r.Body, receipt: p.setup.Receipt}
 	if multicast {
-		if len(r.Body) > MaxMulticastBytes {
-			return request.Response{}, time.Time{}, invalid("the body has %d bytes: multicast carries up to %d", len(r.Body), MaxMulticastBytes)
+		if len(r.Body) > limits.MaxMulticastBytes {
+			return request.Response{}, time.Time{}, invalid("the body has %d bytes: multicast carries up to %d", len(r.Body), limits.MaxMulticastBytes)
 		}
 		m.Payload = r.Body
 		return request.Response{}, time.Time{}, t.tell(ctx, m)
@@ -284,8 +285,8 @@ func messageOf(r request.Request) (message.Message, error) {
 	if r.Body != nil {
 		m.Code = codes.POST
 	}
-	if len(r.Body) > MaxBodyBytes {
-		return m, invalid("the body has %d bytes: CoAP carries up to %d", len(r.Body), MaxBodyBytes)
+	if len(r.Body) > limits.MaxBytes {
+		return m, invalid("the body has %d bytes: CoAP carries up to %d", len(r.Body), limits.MaxBytes)
 	}
 	if err := addTarget(&m, r.Path); err != nil {
 		return m, invalid("%v", err)

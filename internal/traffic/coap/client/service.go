@@ -12,6 +12,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
+	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -119,10 +120,10 @@ func (s *service) assemble(a arrival, b block) (body []byte, response message.Me
 		return nil, refuse(codes.BadRequest, "Block1 has a reserved size"), false
 	case !wholeBlock(b, len(part)):
 		return nil, refuse(codes.BadRequest, "a block has another size than Block1 says"), false
-	case b.offset()+len(part) > MaxBodyBytes || size > MaxBodyBytes:
+	case b.offset()+len(part) > limits.MaxBytes || size > limits.MaxBytes:
 		_, _ = s.store.take(key)
 		response = refuse(codes.RequestEntityTooLarge, "the body is too long")
-		addUint(&response, message.Size1, MaxBodyBytes)
+		addUint(&response, message.Size1, limits.MaxBytes)
 		return nil, response, false
 	case b.number == 0 && !b.more:
 		return part, response, true
@@ -185,7 +186,7 @@ func (s *service) call(a arrival, r request.Request) message.Message {
 	}
 	answer := s.handler(a.at, r)
 	response := message.Message{Code: codeOf(answer.Status, a.message.Code), Payload: answer.Body}
-	if len(answer.Body) > MaxBodyBytes {
+	if len(answer.Body) > limits.MaxBytes {
 		return refuse(codes.InternalServerError, "the response is too long")
 	}
 	if class(response.Code) != 2 || len(answer.Body) == 0 {

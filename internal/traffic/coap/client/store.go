@@ -9,10 +9,6 @@ import (
 )
 
 const (
-	// MaxBodyBytes of a request or response, over all of its blocks.
-	MaxBodyBytes = 16 << 20
-	// MaxMulticastBytes of a body, as a multicast request is one datagram.
-	MaxMulticastBytes = maxDatagram - maxHeaderBytes
 	// storeBytes bounds the bodies of all transfers in blocks under way, and what is read of long messages over TCP.
 	storeBytes = 64 << 20
 	// maxSeen and maxSeenBytes bound what is kept to recognize repeated messages.

@@ -9,6 +9,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
+	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -158,8 +159,8 @@ func (t *transfer) download(ctx context.Context, first message.Message, at time.
 	etag, _ := option(first, message.ETag)
 	for b.more {
 		unit := block{exponent: b.exponent}.unit()
-		if len(body) == 0 || len(body)%unit != 0 || len(body) > MaxBodyBytes {
-			return first, at, invalid("the response has blocks of a wrong length, or is longer than %d bytes", MaxBodyBytes)
+		if len(body) == 0 || len(body)%unit != 0 || len(body) > limits.MaxBytes {
+			return first, at, invalid("the response has blocks of a wrong length, or is longer than %d bytes", limits.MaxBytes)
 		}
 		m := t.request
 		m.Options = append(message.Options(nil), m.Options...)

@@ -14,6 +14,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
 	"vignette.dev/vignette/internal/clock"
+	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -257,7 +258,7 @@ func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.T
 			return e.notify(ctx, token, n, from)
 		}
 	} else {
-		a.room.whole = MaxMulticastBytes
+		a.room.whole = limits.MaxMulticastBytes
 	}
 	response := e.service.respond(a)
 	silent := suppressed(m, response.Code)

@@ -17,6 +17,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
+	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -297,7 +298,7 @@ func TestARequestFailsWithItsReason(t *testing.T) {
 		for path, r := range map[string]request.Request{
 			"no slash":            {Path: "m"},
 			"a long segment":      {Path: "/" + strings.Repeat("x", 256)},
-			"a long body":         {Path: "/", Body: make([]byte, MaxBodyBytes+1)},
+			"a long body":         {Path: "/", Body: make([]byte, limits.MaxBytes+1)},
 			"an unknown type":     {Path: "/", Body: []byte("x"), ContentType: "application/unheard-of"},
 			"an unknown encoding": {Path: "/", Body: []byte("x"), ContentType: "application/json", ContentEncoding: "br"},
 		} {

@@ -16,12 +16,11 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/safetext"
+	limits "vignette.dev/vignette/internal/traffic/http"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
 const (
-	// MaxBodyBytes of a request or a response.
-	MaxBodyBytes   = 32 << 20
 	maxHeaderBytes = 64 << 10
 	// writeBuffer lets a request below it leave in one write.
 	writeBuffer = 64 << 10
@@ -111,13 +110,13 @@ func (p *peer) Do(ctx context.Context, to string, r request.Request, e request.E
 		return request.Response{}, time.Time{}, s.failure(ctx, err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxBodyBytes+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, limits.MaxBytes+1))
 	at := s.end(err == nil)
 	if err != nil {
 		return request.Response{}, time.Time{}, s.failure(ctx, err)
 	}
-	if len(body) > MaxBodyBytes {
-		return request.Response{}, time.Time{}, request.Failed(request.Invalid, fmt.Sprintf("a response of more than %d bytes", MaxBodyBytes))
+	if len(body) > limits.MaxBytes {
+		return request.Response{}, time.Time{}, request.Failed(request.Invalid, fmt.Sprintf("a response of more than %d bytes", limits.MaxBytes))
 	}
 	response := request.Response{
 		Status: answer.StatusCode, Body: body,
@@ -136,8 +135,8 @@ func newRequest(ctx context.Context, to string, r request.Request) (*http.Reques
 		return nil, request.Failed(request.Invalid, fmt.Sprintf("addressee %q: want host:port", to))
 	case err != nil || !strings.HasPrefix(r.Path, "/"):
 		return nil, request.Failed(request.Invalid, fmt.Sprintf("path %q: want one that begins with /, escaped as in URLs", safetext.Truncate(r.Path)))
-	case len(r.Body) > MaxBodyBytes:
-		return nil, request.Failed(request.Invalid, fmt.Sprintf("a body of %d bytes: want at most %d", len(r.Body), MaxBodyBytes))
+	case len(r.Body) > limits.MaxBytes:
+		return nil, request.Failed(request.Invalid, fmt.Sprintf("a body of %d bytes: want at most %d", len(r.Body), limits.MaxBytes))
 	}
 	target.Scheme, target.Host = "http", to
 	made := (&http.Request{Method: http.MethodGet, URL: target, Host: to, Header: http.Header{"User-Agent": {"vignette"}}}).WithContext(ctx)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	limits "vignette.dev/vignette/internal/traffic/http"
 	"vignette.dev/vignette/internal/traffic/request"
 	"vignette.dev/vignette/internal/traffic/request/requesttest"
 )
@@ -425,7 +426,7 @@ func TestAFailedRequestTellsItsReason(t *testing.T) {
 		"redirected":        {answer("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"), request.Rejected, 1},
 		"no HTTP":           {answer("SSH-2.0-OpenSSH_9.2\r\n\r\n"), request.Invalid, 1},
 		"too long a header": {answer("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes) + "\r\n\r\n"), request.Invalid, 1},
-		"too long a body":   {answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", MaxBodyBytes+1, strings.Repeat("x", MaxBodyBytes+1))), request.Invalid, 1},
+		"too long a body":   {answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", limits.MaxBytes+1, strings.Repeat("x", limits.MaxBytes+1))), request.Invalid, 1},
 		"silent": {func(_ int, c net.Conn) {
 			_, _ = io.Copy(io.Discard, c)
 		}, request.Timeout, 1},
@@ -456,7 +457,7 @@ func TestARequestFailsWithoutBeingSent(t *testing.T) {
 		"refused":   {nobody, request.Request{Path: "/"}, "refused: nobody serves there"},
 		"no port":   {"127.0.0.1", request.Request{Path: "/"}, `invalid: addressee "127.0.0.1": want host:port`},
 		"no path":   {nobody, request.Request{Path: "a"}, `invalid: path "a": want one that begins with /, escaped as in URLs`},
-		"too large": {nobody, request.Request{Path: "/", Body: make([]byte, MaxBodyBytes+1)}, "invalid: a body of 33554433 bytes: want at most 33554432"},
+		"too large": {nobody, request.Request{Path: "/", Body: make([]byte, limits.MaxBytes+1)}, "invalid: a body of 33554433 bytes: want at most 33554432"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var e requesttest.Events
@@ -531,7 +532,7 @@ func TestTheServerBoundsWhatItReads(t *testing.T) {
 	at := requesttest.Address(t)
 	open(t, request.Setup{Listen: at})
 	for want, text := range map[string][]string{
-		"HTTP/1.1 413 ": {fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", MaxBodyBytes+1), strings.Repeat("x", MaxBodyBytes+1)},
+		"HTTP/1.1 413 ": {fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", limits.MaxBytes+1), strings.Repeat("x", limits.MaxBytes+1)},
 		"HTTP/1.1 431 ": {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes) + "\r\n\r\n"},
 		"HTTP/1.1 405 ": {"DELETE / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"},
 		"HTTP/1.1 400 ": {"GET / HTTP/1.1\r\n\r\n"},

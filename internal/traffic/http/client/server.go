@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	limits "vignette.dev/vignette/internal/traffic/http"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -84,9 +85,9 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want GET or POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limits.MaxBytes))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		http.Error(w, fmt.Sprintf("want a body of at most %d bytes", MaxBodyBytes), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("want a body of at most %d bytes", limits.MaxBytes), http.StatusRequestEntityTooLarge)
 		return
 	}
 	if err != nil {

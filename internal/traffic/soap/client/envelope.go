@@ -18,14 +18,13 @@ import (
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/request"
+	limits "vignette.dev/vignette/internal/traffic/soap"
 )
 
 const (
 	// actionRequest is that of all requests. The response has that of ResponseAction.
 	actionRequest = "https://vignette.dev/soap/Request"
-	// maxEnvelopeBytes of an envelope as text.
-	maxEnvelopeBytes = 32 << 20
-	xmlType          = "application/xml"
+	xmlType       = "application/xml"
 	// Attributes of an element around content that is no XML.
 	attributeType     = "contentType"
 	attributeEncoding = "contentEncoding"
@@ -110,12 +109,12 @@ func decode(name string, data []byte) ([]byte, error) {
 		if err != nil {
 			return nil, errors.New("the envelope is not compressed by gzip")
 		}
-		envelope, err := io.ReadAll(io.LimitReader(r, maxEnvelopeBytes+1))
+		envelope, err := io.ReadAll(io.LimitReader(r, limits.MaxBytes+1))
 		if err != nil {
 			return nil, errors.New("the envelope is not compressed by gzip, or not whole")
 		}
-		if len(envelope) > maxEnvelopeBytes {
-			return nil, fmt.Errorf("an envelope of more than %d bytes", maxEnvelopeBytes)
+		if len(envelope) > limits.MaxBytes {
+			return nil, fmt.Errorf("an envelope of more than %d bytes", limits.MaxBytes)
 		}
 		return envelope, nil
 	case request.EnvelopeEXI:
