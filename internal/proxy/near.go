@@ -77,7 +77,7 @@ type entry struct {
 func openNear(ctx context.Context, config proxyconfig.Config, s *store.Store, records []store.Record, sender link.Sender, m *metrics, log *recorder) *near {
 	n := &near{config: config, store: s, sender: sender, metrics: m, log: log, ctx: ctx, entries: map[frame.ID]*entry{}, carried: make(chan struct{})}
 	n.arrived = sync.NewCond(&n.mu)
-	m.watch(config.Instance, n)
+	m.watch(n)
 	for _, r := range records {
 		if r.State == store.Response {
 			e := n.newEntry(r, false)

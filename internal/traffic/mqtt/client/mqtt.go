@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -101,11 +102,6 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 
 // poll waits until ok returns true or ctx ends.
 func poll(ctx context.Context, ok func() bool) {
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(20 * time.Millisecond):
-		}
+	for !ok() && clock.Pause(ctx, 20*time.Millisecond) {
 	}
 }

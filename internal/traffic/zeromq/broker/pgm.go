@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/zeromq"
 	zeromqclient "vignette.dev/vignette/internal/traffic/zeromq/client"
@@ -61,10 +62,8 @@ func openPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerPGM,
 			return joinGroups(library, endpoints, config, m)
 		}
 		fmt.Fprintf(os.Stderr, "traffic zeromq-broker: %v\n", err)
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, retry) {
 			return nil, nil
-		case <-time.After(retry):
 		}
 	}
 }
