@@ -63,3 +63,13 @@ func TestTheCoreContainsNoneOfThePrograms(t *testing.T) {
 		}
 	}
 }
+
+func TestControllersContainNoneOfTheCommands(t *testing.T) {
+	for path := range imports(t, "-deps", "./operators/...") {
+		for _, command := range []string{"internal/cli", "internal/console", "internal/validate"} {
+			if strings.HasPrefix(path, module+command) {
+				t.Errorf("they contain %s", path)
+			}
+		}
+	}
+}

@@ -54,7 +54,7 @@ func domainsOf(radios []radioLink) (domains []routing.Config) {
 		return cmp.Compare(a.Name, b.Name)
 	})
 	for _, r := range ordered {
-		if r.Routing == nil || r.Routing.Protocol == "" || r.Routing.Protocol == v1alpha1.RoutingNone || r.Routing.Protocol == v1alpha1.RoutingStatic {
+		if !r.Routing.SetsRoutes() || r.Routing.Protocol == v1alpha1.RoutingStatic {
 			continue
 		}
 		i := slices.IndexFunc(domains, func(c routing.Config) bool { return c.Protocol == r.Routing.Protocol })

@@ -59,7 +59,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 	if len(found) == 0 {
 		return d.doubts(&e, known)
 	}
-	own := Unaccepted(&e)
+	own := checks.Alone(&e)
 	has := func(list field.ErrorList, e *field.Error) bool {
 		return slices.ContainsFunc(list, func(o *field.Error) bool { return o.Error() == e.Error() })
 	}
@@ -71,7 +71,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 // doubts are about accepted settings that the author hardly wants.
 func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings []Finding) {
 	t, _ := topology.Expand(&e.Spec) // it has no errors
-	for _, doubt := range render.SpecWarnings(render.Input{Experiment: e, Topology: t, Scripts: known.scripts}, waveformsOf(&e.Spec, known.waveforms), known.scenarioOf(&e.Spec)) {
+	for _, doubt := range render.SpecWarnings(render.Input{Experiment: e, Topology: t, Scripts: known.scripts}, render.WaveformsOf(&e.Spec, known.waveforms), known.scenarioOf(&e.Spec)) {
 		f := d.finding(doubt.Field, doubt.Detail)
 		f.Warning = true
 		findings = append(findings, f)
@@ -86,16 +86,10 @@ func (d *document) refuse(problems field.ErrorList, consequence string) (finding
 	return findings
 }
 
-// Unaccepted returns why the operator would not accept an experiment that the API server accepts. It considers the experiment alone,
-// and none of the objects that it references.
-func Unaccepted(e *v1alpha1.Experiment) field.ErrorList {
-	return problems(e, surroundings{scripts: map[v1alpha1.KeyReference]string{}, fileBytes: map[v1alpha1.KeyReference]int{}})
-}
-
 // problems returns those that the operator finds when it expands an experiment.
 func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	input := render.Input{Experiment: e, Scripts: known.scripts, FileBytes: known.fileBytes, Scenario: known.scenarioOf(&e.Spec)}
-	return checks.All(&checks.Subject{Input: input, Waveforms: waveformsOf(&e.Spec, known.waveforms)})
+	return checks.All(&checks.Subject{Input: input, Waveforms: render.WaveformsOf(&e.Spec, known.waveforms)})
 }
 
 // scenarioOf returns an experiment's scenario; nil if it has none, or it is unknown.
@@ -104,17 +98,4 @@ func (known surroundings) scenarioOf(spec *v1alpha1.ExperimentSpec) *render.Scen
 		return nil
 	}
 	return known.scenarios[spec.Scenario.Ref].scenario
-}
-
-// waveformsOf returns the known waveforms of an experiment's networks, by the network's name.
-func waveformsOf(spec *v1alpha1.ExperimentSpec, known map[string]v1alpha1.WaveformSpec) map[string]v1alpha1.WaveformSpec {
-	found := map[string]v1alpha1.WaveformSpec{}
-	for _, network := range spec.Networks {
-		if waveform, ok := render.InPlace(network); ok {
-			found[network.Name] = waveform
-		} else if waveform, ok := known[network.Waveform]; ok {
-			found[network.Name] = waveform
-		}
-	}
-	return found
 }

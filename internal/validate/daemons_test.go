@@ -119,7 +119,7 @@ func refusedByDaemons(e *v1alpha1.Experiment, known surroundings) error {
 		return errs.ToAggregate()
 	}
 	in := render.Input{Experiment: e, Topology: t, Scripts: known.scripts, FileBytes: known.fileBytes, Options: render.Options{Namespace: "vignette-system", ServerURL: "http://server"}}
-	waveforms := waveformsOf(&e.Spec, known.waveforms)
+	waveforms := render.WaveformsOf(&e.Spec, known.waveforms)
 	uids := map[string]types.UID{}
 	for _, node := range t.Nodes {
 		uids[node.Name] = types.UID(node.Name)

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/checks"
 	"vignette.dev/vignette/internal/core/decide"
 	"vignette.dev/vignette/internal/core/matrix"
-	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -162,7 +162,7 @@ func (r *Reconciler) checkPoint(ctx context.Context, c *v1alpha1.Campaign, point
 		return "", err
 	}
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace}, Spec: spec.Typed}
-	if problems := validate.Unaccepted(e); len(problems) > 0 {
+	if problems := checks.Alone(e); len(problems) > 0 {
 		return problems.ToAggregate().Error(), nil
 	}
 	return "", nil

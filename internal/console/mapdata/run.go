@@ -74,7 +74,7 @@ func newRun(plan runapi.Plan) (*run, error) {
 		r.scenario = &render.Scenario{Name: p.Name, Digest: p.Digest, Statistics: p.Statistics}
 	}
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: plan.Namespace, Name: plan.Name, UID: types.UID(plan.UID)}, Spec: plan.Spec}
-	for _, network := range render.RadioNetworks(render.Input{Experiment: e, Topology: expanded, Scenario: r.scenario}, r.waveforms(), nil) {
+	for _, network := range render.RadioNetworks(render.Input{Experiment: e, Topology: expanded, Scenario: r.scenario}, render.WaveformsOf(&plan.Spec, plan.Waveforms), nil) {
 		spec := network.Spec
 		for _, live := range plan.LiveChanges {
 			for _, change := range live.Changes {
@@ -89,19 +89,6 @@ func newRun(plan runapi.Plan) (*run, error) {
 		r.networks = append(r.networks, spec)
 	}
 	return r, nil
-}
-
-// waveforms by network.
-func (r *run) waveforms() map[string]v1alpha1.WaveformSpec {
-	found := map[string]v1alpha1.WaveformSpec{}
-	for _, network := range r.plan.Spec.Networks {
-		if w, inPlace := render.InPlace(network); inPlace {
-			found[network.Name] = w
-		} else {
-			found[network.Name] = r.plan.Waveforms[network.Waveform]
-		}
-	}
-	return found
 }
 
 // withoutRadios are the networks of the link model.

@@ -120,6 +120,12 @@ func All(s *Subject) field.ErrorList {
 	return errs
 }
 
+// Alone are the errors of an experiment that no other object decides on.
+func Alone(e *v1alpha1.Experiment) field.ErrorList {
+	input := render.Input{Experiment: e, Scripts: map[v1alpha1.KeyReference]string{}, FileBytes: map[v1alpha1.KeyReference]int{}}
+	return All(&Subject{Input: input, Waveforms: render.WaveformsOf(&e.Spec, nil)})
+}
+
 func (s *Subject) run(chain []check) (found []Finding) {
 	for _, c := range chain {
 		found = append(found, findings(c.reason, c.find(s))...)

@@ -34,25 +34,18 @@ func requestWarnings(in Input) (warnings field.ErrorList) {
 // reachability knows which nodes have routes to each other.
 type reachability struct {
 	t *topology.Topology
-	// domains has the numbers of the routing domains of each network, and static its routes by node.
-	domains map[string]int
-	static  map[string]map[string][]v1alpha1.MemberRoute
+	// static has the routes by node of each network with static ones.
+	static map[string]map[string][]v1alpha1.MemberRoute
 	// unknown: guests of virtual machines on several networks may forward too.
 	unknown bool
 }
 
 func newReachability(in Input) *reachability {
-	t, spec := in.Topology, &in.Experiment.Spec
-	r := &reachability{t: t, domains: map[string]int{}, static: map[string]map[string][]v1alpha1.MemberRoute{}}
-	for i, network := range spec.Networks {
-		if routing := routingOf(network); routing != nil && routing.Protocol == v1alpha1.RoutingStatic {
+	t := in.Topology
+	r := &reachability{t: t, static: map[string]map[string][]v1alpha1.MemberRoute{}}
+	for _, network := range in.Experiment.Spec.Networks {
+		if network.Routing != nil && network.Routing.Protocol == v1alpha1.RoutingStatic {
 			r.static[network.Name] = staticRoutes(t, network)
-			continue
-		}
-		for _, other := range routingDomain(t, spec, network.Name) {
-			if r.domains[spec.Networks[other].Name] == 0 {
-				r.domains[spec.Networks[other].Name] = i + 1
-			}
 		}
 	}
 	r.unknown = slices.ContainsFunc(t.Nodes, func(n topology.Node) bool { return n.IsVM() && len(n.Attachments) > 1 })
@@ -66,13 +59,9 @@ func (r *reachability) reaches(from, to topology.Node) bool {
 	}
 	address, _ := r.t.ReachedAt(to, from)
 	for _, a := range from.Attachments {
-		if r.hasRoute(a.Network, from.Name, address) {
+		_, static := r.static[a.Network]
+		if static && r.hasRoute(a.Network, from.Name, address) || !static && r.t.InRoutingDomain(to, a.Network) {
 			return true
-		}
-		for _, b := range to.Attachments {
-			if domain := r.domains[a.Network]; domain != 0 && domain == r.domains[b.Network] {
-				return true
-			}
 		}
 	}
 	return false

@@ -28,6 +28,19 @@ func InPlace(network v1alpha1.Network) (w v1alpha1.WaveformSpec, ok bool) {
 	return v1alpha1.WaveformSpec{Link: network.Link, RFPipe: network.RFPipe, TDMA: network.TDMA}, network.Waveform == ""
 }
 
+// WaveformsOf are the waveforms of an experiment's networks, by network: those in place, and those that are named and known.
+func WaveformsOf(spec *v1alpha1.ExperimentSpec, known map[string]v1alpha1.WaveformSpec) map[string]v1alpha1.WaveformSpec {
+	found := map[string]v1alpha1.WaveformSpec{}
+	for _, network := range spec.Networks {
+		if waveform, ok := InPlace(network); ok {
+			found[network.Name] = waveform
+		} else if waveform, ok := known[network.Waveform]; ok {
+			found[network.Name] = waveform
+		}
+	}
+	return found
+}
+
 // WithWaveform is a network with the named waveform inline, which is equivalent.
 func WithWaveform(network v1alpha1.Network, w v1alpha1.WaveformSpec) v1alpha1.Network {
 	network.Links = links(network, w)

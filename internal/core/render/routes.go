@@ -11,17 +11,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// routingOf is a network's routing, nil if it has no routes.
-func routingOf(network v1alpha1.Network) *v1alpha1.Routing {
-	if network.Routing == nil || network.Routing.Protocol == "" || network.Routing.Protocol == v1alpha1.RoutingNone {
-		return nil
-	}
-	return network.Routing
-}
-
 // staticRoutes are a network's static routes with addresses, by node.
 func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
-	routing := routingOf(network)
+	routing := network.Routing
 	if routing == nil || routing.Protocol != v1alpha1.RoutingStatic {
 		return nil
 	}

@@ -20,31 +20,6 @@ const (
 	maxTCValidity = 24 * time.Hour
 )
 
-// routingDomain returns the networks, by index, of a network's routing domain: those of its protocol that nodes join.
-func routingDomain(t *topology.Topology, spec *v1alpha1.ExperimentSpec, network string) (domain []int) {
-	at := networkIndex(spec, network)
-	if at < 0 || routingOf(spec.Networks[at]) == nil {
-		return nil
-	}
-	protocol := spec.Networks[at].Routing.Protocol
-	domain = []int{at}
-	for next := 0; next < len(domain); next++ {
-		name := spec.Networks[domain[next]].Name
-		for _, node := range t.Nodes {
-			if _, on := node.Address(name); !on {
-				continue
-			}
-			for _, a := range node.Attachments {
-				i := networkIndex(spec, a.Network)
-				if routing := routingOf(spec.Networks[i]); routing != nil && routing.Protocol == protocol && !slices.Contains(domain, i) {
-					domain = append(domain, i)
-				}
-			}
-		}
-	}
-	return domain
-}
-
 func networkIndex(spec *v1alpha1.ExperimentSpec, name string) int {
 	return slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Name == name })
 }
@@ -66,11 +41,14 @@ func slowest(spec *v1alpha1.ExperimentSpec, domain []int) v1alpha1.Network {
 // domainRouting is a network's routing with the defaults that depend on its domain. TCs that go on over a slower
 // network hold until that network carries the next ones.
 func domainRouting(t *topology.Topology, spec *v1alpha1.ExperimentSpec, network v1alpha1.Network) *v1alpha1.Routing {
-	routing := routingOf(network)
-	if routing == nil || routing.TCValidity != nil || !isOLSR(routing) {
+	routing := network.Routing
+	if !routing.SetsRoutes() {
+		return nil
+	}
+	if routing.TCValidity != nil || !isOLSR(routing) {
 		return routing
 	}
-	longest := tcOf(slowest(spec, routingDomain(t, spec, network.Name)).Routing)
+	longest := tcOf(slowest(spec, t.RoutingDomain(spec, network.Name)).Routing)
 	if longest <= tcOf(routing) {
 		return routing
 	}
@@ -96,7 +74,7 @@ func metricWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnin
 		for _, a := range node.Attachments {
 			i := networkIndex(spec, a.Network)
 			network := spec.Networks[i]
-			if network.Routing == nil || network.Routing.Protocol == "" {
+			if !network.Routing.SetsRoutes() {
 				continue
 			}
 			first, known := firsts[network.Routing.Protocol]
@@ -117,11 +95,11 @@ func metricWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnin
 // validityWarnings are about TCs that expire before a slower network of the domain carries the next ones.
 func validityWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
 	for i, network := range spec.Networks {
-		routing := routingOf(network)
+		routing := network.Routing
 		if routing == nil || routing.TCValidity == nil || !isOLSR(routing) {
 			continue
 		}
-		slow := slowest(spec, routingDomain(t, spec, network.Name))
+		slow := slowest(spec, t.RoutingDomain(spec, network.Name))
 		if longest := tcOf(slow.Routing); routing.TCValidity.Std() < longest {
 			warnings = append(warnings, field.Invalid(routingPath(i).Child("tcValidity"), *routing.TCValidity, fmt.Sprintf(
 				"network %s of the same routing domain carries TCs every %s, by its tc: those of this network expire in between. Want %s or more",

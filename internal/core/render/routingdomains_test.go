@@ -47,7 +47,7 @@ func TestTCsHoldUntilTheSlowestNetworkOfTheDomainCarriesTheNext(t *testing.T) {
 	if got := *domainRouting(expanded, spec, spec.Networks[0]).TCValidity; got != "45s" {
 		t.Errorf("a tcValidity of 45s became %s", got)
 	}
-	spec.Networks[2].Routing.Protocol = v1alpha1.RoutingBabel
+	expanded, spec = hybrid(t, func(s *v1alpha1.ExperimentSpec) { s.Networks[2].Routing.Protocol = v1alpha1.RoutingBabel })
 	if got := domainRouting(expanded, spec, spec.Networks[1]).TCValidity; got != nil {
 		t.Errorf("a network alone in its domain has tcValidity %s; want none", *got)
 	}

@@ -27,8 +27,7 @@ func checkTopologies(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (errs 
 		if checked[i] {
 			continue
 		}
-		domain := routingDomain(t, spec, network.Name)
-		slices.Sort(domain)
+		domain := t.RoutingDomain(spec, network.Name)
 		for _, n := range domain {
 			checked[n] = true
 		}

@@ -177,8 +177,8 @@ func (t *Topology) joinDomains(spec *v1alpha1.ExperimentSpec) {
 	protocols := map[string]v1alpha1.RoutingProtocol{}
 	t.domains = map[string]int{}
 	for i, network := range spec.Networks {
-		if r := network.Routing; r != nil && r.Protocol != "" && r.Protocol != v1alpha1.RoutingNone {
-			protocols[network.Name], t.domains[network.Name] = r.Protocol, i+1
+		if network.Routing.SetsRoutes() {
+			protocols[network.Name], t.domains[network.Name] = network.Routing.Protocol, i+1
 		}
 	}
 	for _, node := range t.Nodes {
@@ -200,12 +200,23 @@ func (t *Topology) join(one, other int) {
 	}
 }
 
+// RoutingDomain returns the networks of a network's routing domain, by index in the spec. A network without routing has none.
+func (t *Topology) RoutingDomain(spec *v1alpha1.ExperimentSpec, network string) (domain []int) {
+	number := t.domains[network]
+	for i, other := range spec.Networks {
+		if number != 0 && t.domains[other.Name] == number {
+			domain = append(domain, i)
+		}
+	}
+	return domain
+}
+
 // Reaches reports whether a node may reach another one: over a network of both, or through a routing domain.
 func (t *Topology) Reaches(from, to Node) bool {
 	if _, shared := to.AddressFor(from); shared || from.Name == to.Name {
 		return true
 	}
-	return slices.ContainsFunc(to.Attachments, func(a Attachment) bool { return t.joined(from, a.Network) })
+	return slices.ContainsFunc(to.Attachments, func(a Attachment) bool { return t.InRoutingDomain(from, a.Network) })
 }
 
 // ReachedAt is the address at which a peer reaches a node: on a network that they share, else the first one in a routing
@@ -218,15 +229,15 @@ func (t *Topology) ReachedAt(node, peer Node) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	for _, a := range node.Attachments {
-		if t.joined(peer, a.Network) {
+		if t.InRoutingDomain(peer, a.Network) {
 			return a.Address.Addr(), true
 		}
 	}
 	return node.Attachments[0].Address.Addr(), true
 }
 
-// joined reports whether a node is in the routing domain of a network.
-func (t *Topology) joined(node Node, network string) bool {
+// InRoutingDomain reports whether a node is on a network of the routing domain of a network.
+func (t *Topology) InRoutingDomain(node Node, network string) bool {
 	domain := t.domains[network]
 	return domain != 0 && slices.ContainsFunc(node.Attachments, func(a Attachment) bool { return t.domains[a.Network] == domain })
 }

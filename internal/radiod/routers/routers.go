@@ -288,7 +288,7 @@ func (r *Routers) wantedDomains() map[figures.Domain]*wantedDomain {
 	all, networks := map[figures.Domain]*wantedDomain{}, map[string]*v1alpha1.RadioNetwork{}
 	for _, a := range r.Members.Attachments(func(a *membership.Attachment) bool { return a.Guest == nil }) { // a guest routes by itself
 		n := r.Members.Network(a.NetworkUID)
-		if n == nil || n.Spec.Routing == nil || n.Spec.Routing.Protocol == "" || n.Spec.Routing.Protocol == v1alpha1.RoutingNone {
+		if n == nil || !n.Spec.Routing.SetsRoutes() {
 			continue
 		}
 		networks[a.NetworkUID] = n

@@ -336,6 +336,11 @@ const (
 	RoutingBabel  RoutingProtocol = "babel"
 )
 
+// SetsRoutes reports whether something sets routes on a network with this routing, which may be nil.
+func (r *Routing) SetsRoutes() bool {
+	return r != nil && r.Protocol != "" && r.Protocol != RoutingNone
+}
+
 // LinkMetric of OLSRv2.
 //
 // +kubebuilder:validation:Enum=hopcount;dat
