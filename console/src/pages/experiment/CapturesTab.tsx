@@ -14,7 +14,7 @@ import { NewCapture } from "./NewCapture";
 import { PacketList } from "./PacketList";
 import { useManifest } from "./run";
 import { isUp } from "./state";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 
 /** CapturesTab lists the captures of a run, makes new ones, and shows their first packets. */
 export default function CapturesTab({ experiment: e, state }: TabProps) {

@@ -8,7 +8,7 @@ import { Follower } from "./follow";
 import { LineList, type ListedLine } from "./LineList";
 import { matching } from "./lines";
 import { isOver } from "./state";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 
 /** EventsTab has the events of a run: those of the archive, or of the cluster while there is no archive of it yet. */
 export default function EventsTab({ experiment, state }: TabProps) {

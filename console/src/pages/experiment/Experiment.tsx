@@ -8,7 +8,8 @@ import { experiments } from "../../kubernetes/kinds";
 import { Header } from "./Header";
 import { useRunState } from "./run";
 import { samplesOf } from "./samples";
-import { tabOf, tabs, type TabProps } from "./tabs";
+import type { TabProps } from "./tab";
+import { tabOf, tabs } from "./tabs";
 
 /** Experiment is the page of an experiment while it runs, and after. */
 export function Experiment() {

@@ -8,7 +8,7 @@ import { Trouble } from "../../components/Trouble";
 import { useNodeFigures, type NodeFigures } from "./metrics";
 import { networksOf, samplesOf, type Sample } from "./samples";
 import { isOver } from "./state";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 
 /** LiveTab has the figures of the run so far, as curves since the page was opened. */
 export default function LiveTab({ experiment: e, state }: TabProps) {

@@ -11,7 +11,7 @@ import { matching } from "./lines";
 import { logsOf, type LogFile } from "./logs";
 import { useManifest } from "./run";
 import { isOver, isWaiting } from "./state";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 
 /** LogsTab shows a log of an app on a node, as it grows. */
 export default function LogsTab({ experiment: e }: TabProps) {

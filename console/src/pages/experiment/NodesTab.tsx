@@ -8,7 +8,7 @@ import { useObjects } from "../../kubernetes/hooks";
 import { pods } from "../../kubernetes/kinds";
 import { arrange, columns, nodeRows, type Column, type NodeRow, type Order } from "./nodes";
 import classes from "./nodes.module.css";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 
 const rowHeight = 44;
 

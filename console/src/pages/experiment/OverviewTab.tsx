@@ -2,7 +2,7 @@ import { List, Stack, Table, Text, Title } from "@mantine/core";
 import { count as figure, percent } from "../../components/figures";
 import { Moment } from "../../components/Moment";
 import { ScrollTable } from "../../components/ScrollTable";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 import { TimelineView } from "./TimelineView";
 
 /** OverviewTab has the timeline, what arrived so far, incidents and conditions. */

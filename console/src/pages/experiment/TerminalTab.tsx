@@ -8,7 +8,7 @@ import { useAccess, useObjects } from "../../kubernetes/hooks";
 import { pods } from "../../kubernetes/kinds";
 import type { Experiment } from "../../types";
 import { isUp } from "./state";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 import { openShell, type Place } from "./terminal";
 import { addToolbox, knowsToolbox, toolboxOf, toolboxTrouble, type ToolboxPod } from "./toolbox";
 

@@ -7,7 +7,7 @@ import { span } from "../../components/time";
 import { useObjects } from "../../kubernetes/hooks";
 import { liveChanges } from "../../kubernetes/kinds";
 import { courseOf } from "./state";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 import { executed, ticksOf, timelineOf, type Bar, type Mark, type Row, type Timeline } from "./timeline";
 import classes from "./timeline.module.css";
 

@@ -5,7 +5,7 @@ import { layOut } from "../../components/topology/elk";
 import { topologyOf, type Topology } from "../../components/topology/graph";
 import { TopologyView } from "../../components/topology/TopologyView";
 import { Trouble } from "../../components/Trouble";
-import type { TabProps } from "./tabs";
+import type { TabProps } from "./tab";
 
 /** TopologyTab draws groups, nodes and networks, and the ways of messages. */
 export default function TopologyTab({ experiment: e, state }: TabProps) {

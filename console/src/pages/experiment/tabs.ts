@@ -1,13 +1,5 @@
 import { lazy, type ComponentType } from "react";
-import type { RunState } from "../../archive/types";
-import type { Experiment } from "../../types";
-
-/** What every part of the page gets. */
-export interface TabProps {
-  experiment: Experiment;
-  /** state that the results server has of the run, when it has one. */
-  state: RunState | undefined;
-}
+import type { TabProps } from "./tab";
 
 export interface Tab {
   /** name in the URL. */

@@ -2,7 +2,7 @@ import { Stack, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { VirtualTable } from "../../components/VirtualTable";
 import { burstColumns, burstRows } from "./bursts";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 
 /** Bursts shows how long the messages of publishers took that begin when they have connected, by protocols. */
 export function Bursts({ results }: PartProps) {

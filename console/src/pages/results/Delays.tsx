@@ -6,7 +6,7 @@ import type { Inks } from "../../components/plots/inks";
 import { BoxFigure } from "../../components/plots/BoxFigure";
 import { DotsFigure } from "./DotsFigure";
 import { drawLosses, lossColumns, lossesOfRun, lossLegend } from "./losses";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 
 /** Delays shows delays by group and publisher, single deliveries over time, and losses. */
 export function Delays({ namespace, uid, state, results }: PartProps) {

@@ -2,7 +2,7 @@ import { List, Stack, Text, Title } from "@mantine/core";
 import type { Gap } from "../../archive/types";
 import { many } from "../../components/figures";
 import { afterT0 } from "../../components/time";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 import { when } from "./words";
 
 /** Gaps says what is missing, what the figures must be read with, and what people changed. */

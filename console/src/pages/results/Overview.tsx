@@ -5,7 +5,7 @@ import { useChoices } from "../../components/address";
 import { sortFrom, writeSort } from "../../components/sorting";
 import { VirtualTable } from "../../components/VirtualTable";
 import { palette } from "../../theme/palette";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 import { figureColumns, figureRows, found, tables, type TableName } from "./rows";
 import { headlinesOf, lateWords, verdictWords, when } from "./words";
 

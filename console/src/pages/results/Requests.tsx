@@ -5,7 +5,7 @@ import { count, percent } from "../../components/figures";
 import { boxesOf } from "../../components/plots/boxes";
 import { BoxFigure } from "../../components/plots/BoxFigure";
 import { DotsFigure } from "./DotsFigure";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 import { reasonsOf } from "./words";
 
 /** Requests shows response times, receipts and failures by reason. */

@@ -11,15 +11,8 @@ import { PhaseBadge } from "../../components/PhaseBadge";
 import { span } from "../../components/time";
 import { Trouble } from "../../components/Trouble";
 import { Overview } from "./Overview";
+import type { PartProps } from "./part";
 import { gapsLabel } from "./words";
-
-/** What a part of the page is given. */
-export interface PartProps {
-  namespace: string;
-  uid: string;
-  state: RunState;
-  results: RunResults;
-}
 
 const Delays = lazy(() => import("./Delays").then(({ Delays }) => ({ default: Delays })));
 const Requests = lazy(() => import("./Requests").then(({ Requests }) => ({ default: Requests })));

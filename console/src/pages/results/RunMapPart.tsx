@@ -3,7 +3,7 @@ import { useRef } from "react";
 import { Happenings } from "../../components/map/Happenings";
 import type { MapHandle } from "../../components/map/MapCanvas";
 import { RunMap } from "../../components/map/RunMap";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 
 /** RunMapPart plays the movement of an archived run again, with its links and what happened to its networks. */
 export function RunMapPart({ namespace, uid, state }: PartProps) {

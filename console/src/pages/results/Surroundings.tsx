@@ -3,7 +3,7 @@ import { stringify } from "yaml";
 import type { Host, Image, Plan, Rerun } from "../../archive/types";
 import { bytes, digits, duration, percent } from "../../components/figures";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 
 /** Surroundings shows what was run, on which hosts, by which versions. */
 export function Surroundings({ state: { plan }, results }: PartProps) {

@@ -6,7 +6,7 @@ import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plo
 import { afterT0 } from "../../components/time";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { drawLayers, layerColumns, layerLegend, layerVolumes } from "./layers";
-import type { PartProps } from "./Results";
+import type { PartProps } from "./part";
 
 /** Volume shows what networks carried. */
 export function Volume({ results, state }: PartProps) {

@@ -11,7 +11,7 @@ import { changed, extended, removed, speedTyped, type Plan } from "./plan";
 import { SaveBar, YamlText } from "./SaveBar";
 import { asPlan } from "./scene";
 import { useEditor } from "./useEditor";
-import type { Loaded } from "./useScenario";
+import type { Loaded } from "./loaded";
 import { PlatformFields, WaypointTable } from "./WaypointTable";
 
 interface EditorProps {

@@ -6,7 +6,8 @@ import { Refusal } from "../../kubernetes/client";
 import { useAccess } from "../../kubernetes/hooks";
 import type { Plan } from "./plan";
 import { PropagationFields } from "./PropagationFields";
-import { useSaving, type Loaded } from "./useScenario";
+import type { Loaded } from "./loaded";
+import { useSaving } from "./useScenario";
 
 interface SaveBarProps {
   plan: Plan;

@@ -1,6 +1,6 @@
 import { Draft } from "../../app/drafts";
 import type { Plan } from "./plan";
-import type { Loaded } from "./useScenario";
+import type { Loaded } from "./loaded";
 
 /** Kept is what is kept of a plan that was not saved yet. */
 export interface Kept {

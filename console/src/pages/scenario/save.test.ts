@@ -4,7 +4,7 @@ import { Refusal } from "../../kubernetes/client";
 import { objectsOf } from "./objects";
 import type { Plan } from "./plan";
 import { changeTo, save, type Cluster } from "./save";
-import { loadedOf, type Loaded } from "./useScenario";
+import { loadedOf, type Loaded } from "./loaded";
 
 const plan: Plan = { name: "patrol", namespace: "team", description: "", platforms: [{ number: 1, name: "hq", waypoints: [{ at: 0, latitude: 58.1, longitude: 7.9 }] }], propagation: undefined };
 const { configMap, scenario } = objectsOf(plan);

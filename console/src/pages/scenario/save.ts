@@ -3,7 +3,7 @@ import { scenarios, type Kind, type KubernetesObject } from "../../kubernetes/ki
 import type { Scenario } from "../../types";
 import { configMaps, objectsOf, type ConfigMap } from "./objects";
 import type { Plan } from "./plan";
-import type { Loaded } from "./useScenario";
+import type { Loaded } from "./loaded";
 
 /** How saving reaches the cluster; tests have their own. */
 export interface Cluster {

@@ -9,7 +9,7 @@ import { labelOf, type Plan } from "./plan";
 import { questionOf } from "./question";
 import { handlesOf, labelsOf, nodesOf, nodesOfPreview, sceneOf } from "./scene";
 import { usePreview } from "./usePreview";
-import type { Loaded } from "./useScenario";
+import type { Loaded } from "./loaded";
 
 const previewEverySeconds = 5;
 

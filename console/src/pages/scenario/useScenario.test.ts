@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { objectsOf } from "./objects";
 import type { Plan } from "./plan";
-import { loadedOf } from "./useScenario";
+import { loadedOf } from "./loaded";
 
 const plan: Plan = {
   name: "patrol",

@@ -1,27 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { get } from "../../kubernetes/client";
 import { scenarios } from "../../kubernetes/kinds";
-import type { Scenario } from "../../types";
-import { configMaps, configMapsOf, isPlan, platformsOf, type ConfigMap } from "./objects";
+import { loadedOf, type Loaded } from "./loaded";
+import { configMaps, configMapsOf } from "./objects";
 import type { Plan } from "./plan";
 import { save } from "./save";
-
-/** Loaded is a Scenario of the cluster with the files that it reads. */
-export interface Loaded {
-  scenario: Scenario;
-  files: ConfigMap[];
-  /** plan, if the editor can edit its movement. */
-  plan: Plan | undefined;
-}
-
-/** loadedOf a Scenario and its files. */
-export function loadedOf(scenario: Scenario, files: ConfigMap[]): Loaded {
-  const { spec, metadata } = scenario;
-  const text = files.find((file) => file.metadata.name === spec.source?.configMap)?.data?.[spec.source?.key ?? ""];
-  const platforms = isPlan(spec) && text !== undefined ? platformsOf(text, spec.tracks?.named ?? []) : undefined;
-  const plan = platforms && { name: metadata.name, namespace: metadata.namespace ?? "", description: spec.description ?? "", platforms, propagation: spec.propagation };
-  return { scenario, files, plan };
-}
 
 /** useScenario reads a Scenario once: what is edited must not change under the hand. */
 export function useScenario(namespace: string, name: string | undefined) {
