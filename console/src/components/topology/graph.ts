@@ -1,6 +1,7 @@
 import type { Plan } from "../../archive/types";
 import type { Experiment } from "../../types";
 import { forwarders } from "../brokers";
+import { modelOf } from "../models";
 import { expandNodes, type ExpandedNode } from "./expand";
 
 type Spec = Experiment["spec"];
@@ -66,7 +67,7 @@ export function topologyOf(spec: Spec, plan?: Plan): Topology {
     group.members.push(memberOf(node, brokers));
     groups.set(node.group, group);
   }
-  const networks = spec.networks.map((network) => ({ name: network.name, subnet: network.subnet, model: modelOf(network) }));
+  const networks = spec.networks.map((network) => ({ name: network.name, subnet: network.subnet, model: waveformOf(network) }));
   return {
     groups: [...groups.values()],
     networks,
@@ -79,9 +80,9 @@ function memberOf(node: ExpandedNode, brokers: Set<string>): Member {
   return { name: node.name, apps: node.apps, brokers: node.apps.filter((app) => brokers.has(app)), networks: node.networks };
 }
 
-function modelOf(network: Spec["networks"][number]): string {
+function waveformOf(network: Spec["networks"][number]): string {
   if (network.waveform) return network.waveform;
-  return (["link", "rfpipe", "tdma"] as const).find((model) => network[model] !== undefined) ?? "";
+  return modelOf(network) ?? "";
 }
 
 function attachmentsOf(groups: Group[], networks: Network[]): Attachment[] {

@@ -1,9 +1,9 @@
 import { Button, Group, NativeSelect, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import { modelOf, models } from "../../../components/models";
 import { useObjects } from "../../../kubernetes/hooks";
 import { waveforms } from "../../../kubernetes/kinds";
 import { wordsAt } from "../text/findings";
 import { at, fieldsOf, wordOf, type Path } from "../text/values";
-import { modelOf, models } from "./actions";
 import { useForm } from "./context";
 import { ChoiceField, TextField } from "./fields";
 import { beginnings, fieldsOfModel, modelOfWaveform, summaryOf } from "./models";

@@ -1,17 +1,10 @@
 import { brokers } from "../../../components/brokers";
+import { modelOf } from "../../../components/models";
 import type { Edit } from "../text/edits";
 import type { Written } from "../text/read";
 import { specOf, specPath } from "../text/read";
 import { at, fieldsOf, listOf, wordOf, type Fields, type Path } from "../text/values";
 import { namesOf } from "../text/complete";
-
-/** models of a network that stand in the network itself. */
-export const models = ["link", "rfpipe", "tdma"] as const;
-
-/** modelOf a network: the field in which its model stands; undefined for a named waveform. */
-export function modelOf(network: Fields): string | undefined {
-  return models.find((model) => network[model] !== undefined);
-}
 
 export function brokerOf(app: Fields): string | undefined {
   return brokers.find((kind) => app[kind] !== undefined);

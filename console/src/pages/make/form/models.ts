@@ -1,6 +1,6 @@
+import { models } from "../../../components/models";
 import type { Waveform } from "../../../types";
 import { fieldsOf, wordOf, type Fields, type Path } from "../text/values";
-import { models } from "./actions";
 
 /** fieldsOfModel are those that people change most, with labels. */
 export const fieldsOfModel: Record<string, { label: string; path: Path }[]> = {

@@ -1,3 +1,4 @@
+import { modelOf } from "../../../components/models";
 import { graphOf, placesOf } from "../../../components/topology/layout";
 import { fieldsOf, listOf, wordOf, wordsOf, type Fields } from "../text/values";
 
@@ -96,6 +97,6 @@ function nodeWords(node: Fields): string {
 
 function modelWords(network: Fields): string {
   if (wordOf(network.waveform)) return wordOf(network.waveform);
-  for (const model of ["link", "rfpipe", "tdma"]) if (network[model] !== undefined) return [model, wordOf(fieldsOf(network[model]).rate)].filter((word) => word !== "").join(" ");
-  return "no model";
+  const model = modelOf(network);
+  return model ? [model, wordOf(fieldsOf(network[model]).rate)].filter((word) => word !== "").join(" ") : "no model";
 }
