@@ -139,11 +139,11 @@ test-guest: ## Boot the image for virtual machines in QEMU, without acceleration
 		'a virtual machine is a node' 'VIGNETTE_GUEST_DISKS=$(CURDIR)/bin/guest-disks go test -tags guest -count=1 -timeout 30m -v ./test/guest'
 
 .PHONY: bench
-bench: ## Measure the link model against its closed forms, its cost beside a bare hub, the analysis beside pandas and tshark, and how fast nodes are ready
+bench: ## Measure the link model against its closed forms, the analysis beside pandas and tshark, and how fast nodes are ready
 	@hack/pipeline bench 'link model' 'go run ./test/bench/link' 'analysis' 'hack/python analysis/tests/bench.py' 'analysis of captures' 'hack/python analysis/tests/bench_captures.py' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
 
 .PHONY: bench-radio
-bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per delivered frame, lateness, memory
+bench-radio: ## What link, rfpipe and tdma cost beside a bare TAP hub: CPU per delivered frame, lateness, memory
 	go run ./test/bench/radio
 
 .PHONY: bench-protocols

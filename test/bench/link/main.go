@@ -1,6 +1,5 @@
-// link measures the link model through real TAPs: its delay, rate, loss, jitter and duplicates against closed forms, what
-// it carries, and what a frame costs beside a bare hub on the same TAPs. It needs root and a quiet
-// machine: other programs show in the tails.
+// link measures the link model through real TAPs: its delay, rate, loss, jitter and duplicates against closed forms, and what
+// it carries. It needs root and a quiet machine: other programs show in the tails.
 //
 //	go run ./test/bench/link [-quick]
 package main
@@ -32,21 +31,13 @@ var engineOptions = driver.Options{Nice: driver.DefaultNice}
 
 func main() {
 	short := flag.Bool("quick", false, "measure for about half a minute only")
-	carrier := flag.String("carrier", "", "internal: carry frames between inherited TAPs, as engine or hub")
 	flag.IntVar(&engineOptions.Realtime, "realtime", 0, "priority 1 to 99 of the engine under SCHED_FIFO, as radiod's option; 0 for the normal scheduler")
-	nodes := flag.Int("nodes", 0, "internal: number of inherited TAPs")
 	flag.Parse()
-	var err error
-	if *carrier != "" {
-		err = runCarrier(*carrier, *nodes)
-	} else {
-		s := full
-		if *short {
-			s = quick
-		}
-		err = bench(s)
+	s := full
+	if *short {
+		s = quick
 	}
-	if err != nil {
+	if err := bench(s); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -67,7 +58,7 @@ func (t table) row(format string, values ...any) { fmt.Fprintf(t.w, format+"\n",
 func (t table) end() { _ = t.w.Flush() }
 
 func bench(s scale) error {
-	for _, part := range []func(scale) error{benchAccuracy, benchSpread, benchThroughput, benchCost, benchAttach} {
+	for _, part := range []func(scale) error{benchAccuracy, benchSpread, benchThroughput, benchAttach} {
 		if err := part(s); err != nil {
 			return err
 		}

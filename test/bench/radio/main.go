@@ -1,4 +1,4 @@
-// radio measures the cost of the radio models rfpipe and tdma beside a bare hub on the same TAPs. 24 nodes
+// radio measures the cost of the radio models link, rfpipe and tdma beside a bare hub on the same TAPs. 24 nodes
 // broadcast 900-byte frames, 0.5, 5 and 50 a second each. It prints CPU time per delivered frame, the
 // lateness of frames, and resident memory. Hub and models are measured alternately. It needs root and a quiet
 // machine, because other programs show in the tails.
@@ -35,7 +35,7 @@ var (
 	engineOptions = driver.Options{Nice: driver.DefaultNice}
 	quick         = flag.Bool("quick", false, "measure for about a minute only")
 	jsonFile      = flag.String("json", "", "write the figures to this file as well")
-	kindList      = flag.String("kinds", "hub,rfpipe,tdma", "what carries the frames, with a comma between each")
+	kindList      = flag.String("kinds", "hub,link,rfpipe,tdma", "what carries the frames, with a comma between each")
 	kind          = flag.String("carrier", "", "internal: carry frames between inherited TAPs, as hub or a model")
 	nodes         = flag.Int("nodes", 0, "internal: number of inherited TAPs")
 )

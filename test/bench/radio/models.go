@@ -6,6 +6,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/rfpipe"
 	"vignette.dev/vignette/internal/radio/tdma"
@@ -29,7 +30,7 @@ func emaneRadio(*radio.Port) phy.Radio {
 // pcr is the curve of EMANE's RF Pipe in the measurements to compare with.
 const pcr = `<pcr><table pktsize="0"><row sinr="0" por="0"/><row sinr="20" por="100"/></table></pcr>`
 
-// newModel of a kind whose rate carries the highest load: rfpipe 1 Mbit/s for each node, tdma 20 Mbit/s for
+// newModel of a kind whose rate carries the highest load: link 1 Gbit/s and rfpipe 1 Mbit/s for each node, tdma 20 Mbit/s for
 // all in slots of 5 ms.
 func newModel(kind string, nodes int) (radio.Model, error) {
 	curve, err := phy.ParsePCR([]byte(pcr))
@@ -37,13 +38,15 @@ func newModel(kind string, nodes int) (radio.Model, error) {
 		return nil, err
 	}
 	switch kind {
+	case "link":
+		return link.New(link.Config{Default: link.Parameters{RateBitsPerSecond: 1e9, Delay: time.Millisecond, Limit: 1000}}), nil
 	case "rfpipe":
 		return rfpipe.New(rfpipe.Config{Seed: 1, Radio: emaneRadio, Environment: world{}, PCR: curve,
 			RateBitsPerSecond: func(*radio.Port) float64 { return 1e6 }}), nil
 	case "tdma":
 		return newTDMA(nodes, curve)
 	default:
-		return nil, fmt.Errorf("carrier %q: want hub, rfpipe or tdma", kind)
+		return nil, fmt.Errorf("carrier %q: want hub, link, rfpipe or tdma", kind)
 	}
 }
 
