@@ -7,7 +7,6 @@ from pathlib import Path
 
 from company import company
 from lab import BFT, PICTURE, Lab
-from test_reach import at, way
 from test_reference import NAMED, Writer
 
 from vignette_analysis import analyse
@@ -39,9 +38,9 @@ def _time(line: str) -> int:
 def bridged(directory: Path) -> Lab:
     """Two brokers and a way between them for one of two topics, which has another name beyond."""
     lab = Lab(directory)
-    lab.node("nor", at(BFT | {"topic": "/bft"}, "nor/b"), at({"name": "log", "topic": "/log"}, "nor/b"), at(PICTURE, "nor/b"))
-    lab.node("prt", at(PICTURE, "prt/b"))
-    lab.plan["passages"] = [way("nor/b", "prt/b", "/bft", addPrefix="nor")]
+    here, there = {"brokers": ["nor/b"]}, {"brokers": ["prt/b"]}
+    lab.node("nor", BFT | {"topic": "/bft"} | here, {"name": "log", "topic": "/log"} | here, PICTURE | here).node("prt", PICTURE | there)
+    lab.renamed = [("nor/bft", "prt/picture", "nor/bft")]
     for m in range(40):
         lab.event("nor/bft", "sent", m + 0.5, f"b{m}", "/bft").event("nor/log", "sent", m + 0.6, f"l{m}", "/log")
         lab.event("nor/picture", "received", m + 0.51 + m / 1e4, f"b{m}", "/bft")

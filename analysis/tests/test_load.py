@@ -7,7 +7,7 @@ from lab import PICTURE, T0, UNIT, Lab, gap_names
 
 from vignette_analysis import analyse
 from vignette_analysis.data.environment import flat
-from vignette_analysis.data.run import RunError
+from vignette_analysis.data.run import Run, RunError
 from vignette_analysis.report import record
 
 
@@ -83,8 +83,8 @@ def test_a_run_of_a_changed_spec_says_what_it_is_based_on_and_the_report_what_wa
 def test_a_record_of_a_later_version_is_refused_by_name(tmp_path, name):
     directory = lab_of(tmp_path / "run").write()
     record = json.loads((directory / name).read_text())
-    (directory / name).write_text(json.dumps(record | {"schemaVersion": 2}))
-    with pytest.raises(RunError, match=rf"{name} has schemaVersion 2, and this analysis reads versions up to 1"):
+    (directory / name).write_text(json.dumps(record | {"schemaVersion": 3}))
+    with pytest.raises(RunError, match=rf"{name} has schemaVersion 3, and this analysis reads versions up to 2"):
         analyse(directory)
 
 
@@ -99,9 +99,9 @@ def test_what_has_no_version_is_no_record(tmp_path, record):
 def test_the_fixture_of_version_1_is_read(tmp_path, pytestconfig):
     fixture = pytestconfig.rootpath.parent / "internal" / "runapi" / "testdata" / "run-v1.json"
     (tmp_path / "run.json").write_text(fixture.read_text())
-    results = analyse(tmp_path).results
-    assert (results["uid"], results["durationSeconds"]) == ("0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11", 12.7)
-    assert [p["name"] for p in results["publishers"]] == ["veh/bft"]
+    run = Run.load(tmp_path)
+    assert (run.plan["uid"], run.duration_seconds) == ("0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11", 12.7)
+    assert [i.name for i in run.instances if i.publishes] == ["veh/bft"]
 
 
 def test_both_forms_of_the_environment_are_names_and_values():

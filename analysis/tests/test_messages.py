@@ -163,7 +163,8 @@ def test_ids_reused_on_other_topics_are_other_messages(lab):
 
 
 def test_keys_that_two_instances_sent_are_named_and_in_no_other_figure(lab):
-    lab.node("nor", BFT).node("prt", BFT).node("hq", PICTURE)
+    same = BFT | {"topic": "/same"}
+    lab.node("nor", same).node("prt", same).node("hq", PICTURE)
     for sender in ("nor", "prt"):
         lab.event(f"{sender}/bft", "sent", 1.0, "1", "/same").event("hq/picture", "received", 1.5, "1", "/same")
     lab.event("nor/bft", "sent", 2.0, "2", "/same").event("hq/picture", "received", 2.5, "2", "/same")

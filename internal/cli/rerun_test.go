@@ -382,7 +382,7 @@ func TestARecordThatCannotBeRunAgainSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		record, uid, want string
 	}{
-		"of a later version":  {write("later.json", `{"schemaVersion": 2}`), "", "later.json has schemaVersion 2, and this program reads versions up to 1"},
+		"of a later version":  {write("later.json", `{"schemaVersion": 3}`), "", "later.json has schemaVersion 3, and this program reads versions up to 2"},
 		"of something else":   {write("else.json", `[]`), "", "else.json is not a run record"},
 		"without waveforms":   {withRecord(t, func(p *runapi.Plan) { p.Waveforms = nil }), "", "the record has no waveform baseline of network wan"},
 		"not on the disk":     {filepath.Join(folder, "none"), "", "there is no " + filepath.Join(folder, "none")},

@@ -89,7 +89,7 @@ func (t *Tally) involves(d *delivery, node string) bool {
 func (t *Tally) nodesOf(d *delivery) [4]string {
 	s := &t.streams[d.stream]
 	from, to := &t.instances[s.publisher], &t.instances[s.subscribers[d.slot].instance]
-	return [4]string{from.node, from.publishBroker, to.subscribeBroker, to.node}
+	return [4]string{from.node, from.brokerNode, to.brokerNode, to.node}
 }
 
 // applyLateTimes counts a delivery's least delay without the radio's lateness.

@@ -147,9 +147,9 @@ func TestSendersAndReceiversAddUpToAllDeliveries(t *testing.T) {
 func twoNodes() runapi.Plan {
 	t0 := time.Unix(1000, 0)
 	return runapi.Plan{T0: &t0, Nodes: []runapi.PlannedNode{
-		{Name: "a", Group: "a", Apps: []runapi.PlannedApp{{Name: "bft", Instances: []string{"a/bft"}, PublishTopics: []string{"/bft"}}}},
-		{Name: "b", Group: "b", Apps: []runapi.PlannedApp{{Name: "picture", Instances: []string{"b/picture"}, Subscriptions: []string{"#"}}}},
-	}}
+		{Name: "a", Group: "a", Apps: []runapi.PlannedApp{{Name: "bft", Instances: []string{"a/bft"}}}},
+		{Name: "b", Group: "b", Apps: []runapi.PlannedApp{{Name: "picture", Instances: []string{"b/picture"}}}},
+	}, Streams: &runapi.Streams{Rows: []runapi.PlannedStream{{Publishers: []string{"a/bft"}, Topic: "/bft", Heard: []runapi.Heard{{}}}}, Audiences: [][]string{{"b/picture"}}}}
 }
 
 func busyTally(messages int) *Tally {

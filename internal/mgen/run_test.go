@@ -2,6 +2,7 @@ package mgen
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,12 @@ func TestAReceiverHearsThePortsThatItListensToAndTheGroupsThatItJoins(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := receiver.Receives(sender.Destinations(), []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.255")})
+	var topics []string
+	for _, of := range sender.Destinations() {
+		topics = append(topics, of...)
+	}
+	slices.Sort(topics)
+	got := receiver.Receives(topics, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.255")})
 	want := []string{"mgen/udp/10.0.0.1/5000", "mgen/udp/10.0.0.255/5000", "mgen/udp/239.1.1.1/5001", "mgen/udp/239.1.1.2/5009"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -3,7 +3,6 @@ package mgen
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -12,20 +11,18 @@ func Topic(protocol Protocol, address string, port uint16) string {
 	return fmt.Sprintf("mgen/%s/%s/%d", strings.ToLower(string(protocol)), address, port)
 }
 
-// Destinations returns the topics that the script's flows send to, each once, in order. Hosts must be addresses.
-func (s *Script) Destinations() []string {
-	protocols := map[uint32]Protocol{}
-	var topics []string
+// Destinations returns the topics that each flow sends to, in order of time. Hosts must be addresses.
+func (s *Script) Destinations() map[uint32][]string {
+	protocols, topics := map[uint32]Protocol{}, map[uint32][]string{}
 	for _, e := range s.Events {
 		if e.Type == On {
 			protocols[e.Flow] = e.Options.Protocol
 		}
 		if d := e.Options.Destination; d != nil {
-			topics = append(topics, Topic(protocols[e.Flow], d.Host, d.Port))
+			topics[e.Flow] = append(topics[e.Flow], Topic(protocols[e.Flow], d.Host, d.Port))
 		}
 	}
-	slices.Sort(topics)
-	return slices.Compact(topics)
+	return topics
 }
 
 // Receives returns the topics of a list that a node with this script receives at some time, in the list's order: those of a

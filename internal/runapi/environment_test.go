@@ -45,7 +45,7 @@ func TestARecordOfVersion1IsReadAsItWasWritten(t *testing.T) {
 
 func TestRecordsOfUnknownVersionsAreRefusedByName(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"a later version": {`{"schemaVersion": 2, "uid": "u", "name": "n", "environment": 7}`, "x.json has schemaVersion 2, and this program reads versions up to 1: use a newer one"},
+		"a later version": {`{"schemaVersion": 3, "uid": "u", "name": "n", "environment": 7}`, "x.json has schemaVersion 3, and this program reads versions up to 2: use a newer one"},
 		"no version":      {`{"uid": "u", "name": "n"}`, "x.json has no schemaVersion"},
 		"results":         {`{"schemaVersion": 1, "experiment": "n"}`, "x.json is not a run record: it has no uid or no name"},
 		"no JSON":         {`schemaVersion: 1`, "x.json is not a run record"},

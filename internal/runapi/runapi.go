@@ -63,9 +63,10 @@ import (
 )
 
 // Versions of the archived records, and of results.json. A version grows if a program of the previous version would misread the
-// file; a new field does not count. Version 1 of results has no offered deliveries, and lists notes among gaps.
+// file; a new field does not count. Version 1 of records has no table of streams, so it cannot be analysed anew. Version 1 of
+// results has no offered deliveries, and lists notes among gaps.
 const (
-	SchemaVersion  = 1
+	SchemaVersion  = 2
 	ResultsVersion = 2
 )
 
@@ -101,20 +102,47 @@ type PlannedApp struct {
 	Kind string `json:"kind"`
 	// Instances' names: node/app or node/app/i.
 	Instances []string `json:"instances"`
-	// Publishes is set if the instances send messages.
-	Publishes bool `json:"publishes,omitempty"`
-	// PublishTopics has the topic of each instance, in the order of Instances.
-	PublishTopics []string `json:"publishTopics,omitempty"`
-	// Subscriptions are the topic filters of every instance; null without any, or if instances have different ones.
-	Subscriptions []string `json:"subscriptions,omitempty"`
-	// InstanceSubscriptions are the topic filters of each instance, in the order of Instances, if they differ.
-	InstanceSubscriptions [][]string `json:"instanceSubscriptions,omitempty"`
+	// Publishes is set if the instances send messages, Subscribes if they receive some.
+	Publishes  bool `json:"publishes,omitempty"`
+	Subscribes bool `json:"subscribes,omitempty"`
+	// Protocol by which they do; empty for brokers and where it is not known.
+	Protocol string `json:"protocol,omitempty"`
 	// Senders are further names under which the first instance logs what it sends: node/app/flow for the flows of an mgen app.
 	Senders []string `json:"senders,omitempty"`
 	// Brokers of the instances, as node/app; with several (failover) an instance uses one at a time. For a protocol without a broker it
 	// is the name of the network on which they broadcast. Null without a broker, and for one that may be connected to others in
 	// ways that the plan does not know, such as a user's own image.
 	Brokers []string `json:"brokers,omitempty"`
+	// BrokerNode runs their broker, the first one with several; empty without a broker.
+	BrokerNode string `json:"brokerNode,omitempty"`
+}
+
+// Streams is the table of who should receive whose messages.
+type Streams struct {
+	Rows []PlannedStream `json:"rows"`
+	// Audiences are sets of instances that receive the same. Rows refer to them by index, from 0.
+	Audiences [][]string `json:"audiences"`
+}
+
+// PlannedStream is what its publishers send to one topic, and who receives it.
+type PlannedStream struct {
+	// Publishers are instances, or Senders of one.
+	Publishers []string `json:"publishers"`
+	// Topic to which they send. It is empty for programs of the user's own, whose topics are in their logs: this row is for topics
+	// that match one of Filters, as in MQTT.
+	Topic   string   `json:"topic,omitempty"`
+	Filters []string `json:"filters,omitempty"`
+	// Heard are the receivers, by the topic under which they receive; null for nobody.
+	Heard []Heard `json:"heard,omitempty"`
+}
+
+// Heard are instances that receive a stream under one topic.
+type Heard struct {
+	// Topic that brokers on the way gave the messages; empty for that of the publisher.
+	Topic string `json:"topic,omitempty"`
+	// Audience is their index among the audiences. A publisher that is one of them does not receive from itself, nor from another
+	// name of its process.
+	Audience int `json:"audience"`
 }
 
 // PlannedPassage is a way of messages from one broker to another: a bridge, a cluster, a gateway or a mediator.
@@ -199,8 +227,10 @@ type Plan struct {
 	// Scenario that moves the nodes, as at admission.
 	Scenario *PlannedScenario `json:"scenario,omitempty"`
 	Nodes    []PlannedNode    `json:"nodes"`
-	// Passages between brokers; with subscriptions they determine who should receive what.
+	// Passages between brokers.
 	Passages []PlannedPassage `json:"passages,omitempty"`
+	// Streams decide who should receive what, over brokers and passages. Records of version 1 have none.
+	Streams *Streams `json:"streams,omitempty"`
 	// ConfigMaps of files and variables of apps. Every node has these contents; later changes have no effect.
 	ConfigMaps []PlannedConfigMap `json:"configMaps,omitempty"`
 	// T0, when it is set.

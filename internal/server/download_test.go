@@ -266,7 +266,7 @@ func TestARecordOfALaterVersionIsNeitherReadNorPutAside(t *testing.T) {
 	if _, err := l.as("admin").State(context.Background(), runUID); !client.IsNotFound(err) {
 		t.Errorf("the run is served: %v", err)
 	}
-	if problems := l.server.runs.problems; len(problems) != 1 || !strings.Contains(problems[0].Error(), "run.json has schemaVersion 99, and this program reads versions up to 1") {
+	if problems := l.server.runs.problems; len(problems) != 1 || !strings.Contains(problems[0].Error(), "run.json has schemaVersion 99, and this program reads versions up to 2") {
 		t.Errorf("problems %v", problems)
 	}
 	if got, err := os.ReadFile(p); err != nil || !bytes.Equal(got, later) {

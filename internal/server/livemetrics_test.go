@@ -34,9 +34,10 @@ func liveRun(t *testing.T, now func() time.Time) *run {
 		ArmedVersion: 1, Armed: []runapi.Action{{ID: "a", AtNanoseconds: 5e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "veh", App: "bft"}}},
 			{ID: "b", AtNanoseconds: 5.9e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "hq", App: "bft"}}}},
 		Nodes: []runapi.PlannedNode{
-			{Name: "veh", Group: "veh", Apps: []runapi.PlannedApp{{Name: "bft", Instances: []string{"veh/bft"}, PublishTopics: []string{"/bft"}}}},
-			{Name: "hq", Group: "hq", Apps: []runapi.PlannedApp{{Name: "picture", Instances: []string{"hq/picture"}, Subscriptions: []string{"#"}}}},
-		}}
+			{Name: "veh", Group: "veh", Apps: []runapi.PlannedApp{{Name: "bft", Instances: []string{"veh/bft"}}}},
+			{Name: "hq", Group: "hq", Apps: []runapi.PlannedApp{{Name: "picture", Instances: []string{"hq/picture"}}}},
+		},
+		Streams: &runapi.Streams{Rows: []runapi.PlannedStream{{Publishers: []string{"veh/bft"}, Topic: "/bft", Heard: []runapi.Heard{{}}}}, Audiences: [][]string{{"hq/picture"}}}}
 	if err := r.putPlan(plan); err != nil {
 		t.Fatal(err)
 	}

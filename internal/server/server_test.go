@@ -170,11 +170,12 @@ func examplePlan() runapi.Plan {
 		Namespace: "team-nor", Name: "quickstart", UID: runUID, Phase: v1alpha1.PhaseProvisioning,
 		Nodes: []runapi.PlannedNode{
 			{Name: "nor", Group: "nor", NEM: 1, PodUID: "pod-nor", Apps: []runapi.PlannedApp{
-				{Name: "bft", Kind: "traffic", Instances: []string{"nor/bft"}, Publishes: true, PublishTopics: []string{"/NOR"}}}},
+				{Name: "bft", Kind: "traffic", Instances: []string{"nor/bft"}, Publishes: true}}},
 			{Name: "prt", Group: "prt", NEM: 2, PodUID: "pod-prt", Apps: []runapi.PlannedApp{
-				{Name: "picture", Kind: "traffic", Instances: []string{"prt/picture"}, Subscriptions: []string{"#"}}}},
+				{Name: "picture", Kind: "traffic", Instances: []string{"prt/picture"}, Subscribes: true}}},
 			{Name: "hq", Group: "hq", NEM: 3, PodUID: "pod-hq"},
 		},
+		Streams: &runapi.Streams{Rows: []runapi.PlannedStream{{Publishers: []string{"nor/bft"}, Topic: "/NOR", Heard: []runapi.Heard{{}}}}, Audiences: [][]string{{"prt/picture"}}},
 	}
 }
 

@@ -3,20 +3,19 @@ package validate
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/core/topology"
-	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/internal/traffic/mqtttopic"
 )
 
 // protocolsOfE7 are named as the scenario's apps.
 var protocolsOfE7 = map[string]string{"amqp": "amqp", "mqtt": "mqtt", "mqtt-sn": "mqtt-sn", "stomp": "stomp", "wsn": "ws-notification", "xmpp": "xmpp"}
 
-// TestE7HasEveryPairOfProtocols takes the pairs from the plan: topics of publishing instances, and filters that match them.
+// TestE7HasEveryPairOfProtocols takes the pairs from the plan's table of streams.
 func TestE7HasEveryPairOfProtocols(t *testing.T) {
 	for file, perBurst := range map[string]int{"e7/pairs.yaml": 1, "e7/short/all-at-once.yaml": 6} {
 		e, _ := scenario(t, file)
@@ -26,13 +25,11 @@ func TestE7HasEveryPairOfProtocols(t *testing.T) {
 		}
 		plan := render.Plan(render.Input{Experiment: &e, Topology: expanded}, nil, nil)
 		pairs, bursts := map[string]int{}, 0
-		for _, node := range plan.Nodes {
-			for _, app := range node.Apps {
-				for _, topic := range app.PublishTopics {
-					bursts++
-					for _, into := range subscribersOf(plan.Nodes[1].Apps, topic) {
-						pairs[protocolsOfE7[app.Name]+" to "+into]++
-					}
+		for _, row := range plan.Streams.Rows {
+			bursts++
+			for _, heard := range row.Heard {
+				for _, into := range plan.Streams.Audiences[heard.Audience] {
+					pairs[protocolsOfE7[path.Base(row.Publishers[0])]+" to "+protocolsOfE7[strings.TrimPrefix(path.Base(into), "sub-")]]++
 				}
 			}
 		}
@@ -59,16 +56,4 @@ func TestE7HasEveryPairOfProtocols(t *testing.T) {
 			t.Errorf("%s: the timeline starts some app twice: %v", file, starts)
 		}
 	}
-}
-
-// subscribersOf returns the protocols of a topic's subscribers.
-func subscribersOf(subscribers []runapi.PlannedApp, topic string) (protocols []string) {
-	for _, app := range subscribers {
-		for _, filter := range app.Subscriptions {
-			if mqtttopic.Match(filter, topic) {
-				protocols = append(protocols, protocolsOfE7[strings.TrimPrefix(app.Name, "sub-")])
-			}
-		}
-	}
-	return protocols
 }

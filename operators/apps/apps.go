@@ -212,12 +212,10 @@ type Rendering struct {
 	DrainOnStop bool
 	// MetricsPorts that are served.
 	MetricsPorts []int
-	// PublishTopics are the topics of the instances, null if the app publishes nothing.
-	PublishTopics []string
-	// Subscriptions of every instance, null if the app subscribes to nothing or each instance to its own topics.
-	Subscriptions []string
-	// InstanceSubscriptions are those of each instance, in order, if they differ.
-	InstanceSubscriptions [][]string
+	// Topics to which instances and Senders send, by their names; more than once does no harm.
+	Topics map[string][]string
+	// Subscriptions of each instance, in order; null if the app subscribes to nothing.
+	Subscriptions [][]string
 	// Senders are further names under which the first instance logs its messages.
 	Senders []string
 	// Publishes means that the instances send messages.

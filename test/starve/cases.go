@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"vignette.dev/vignette/internal/core/streams"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -119,16 +120,22 @@ func (c *netCase) plan(seed int64, t0 time.Time) runapi.RunRecord {
 	p := runapi.Plan{Namespace: "team", Name: c.name, UID: "run", T0: &t0, Phase: v1alpha1.PhaseAnalysing, MeasureStartNanoseconds: ptr.To[int64](0),
 		MeasureEndNanoseconds: ptr.To(int64(*duration + drain)), Spec: v1alpha1.ExperimentSpec{Duration: v1alpha1.Duration(duration.String()), Seed: seed,
 			Networks: []v1alpha1.Network{network}, Apps: []v1alpha1.App{app}}}
+	var clients []streams.Client
 	for i := range nodeCount {
-		client, planned := c.client(i, seed), runapi.PlannedApp{Name: appName, Kind: "traffic", Instances: []string{nodeName(i) + "/" + appName}}
-		if client.Publish != nil {
-			planned.Publishes, planned.PublishTopics = true, []string{topic(i)}
+		name, config := nodeName(i)+"/"+appName, c.client(i, seed)
+		planned := runapi.PlannedApp{Name: appName, Kind: "traffic", Instances: []string{name}, Protocol: c.protocol,
+			Publishes: config.Publish != nil, Subscribes: config.Subscribe != nil}
+		client := streams.Client{Name: name, Protocol: c.protocol}
+		if config.Publish != nil {
+			client.Topics = []string{topic(i)}
 		}
-		if client.Subscribe != nil {
-			planned.Subscriptions = client.Subscribe.Topics
+		if config.Subscribe != nil {
+			client.Filters = config.Subscribe.Topics
 		}
+		clients = append(clients, client)
 		p.Nodes = append(p.Nodes, runapi.PlannedNode{Name: nodeName(i), Group: "all", NEM: int32(i + 1), PodUID: nodeName(i), Pod: nodeName(i),
 			Addresses: map[string]string{networkName: address(i)}, Apps: []runapi.PlannedApp{planned}})
 	}
+	p.Streams = streams.Table(clients, nil)
 	return runapi.RunRecord{SchemaVersion: runapi.SchemaVersion, Revision: 1, Plan: p}
 }

@@ -1,13 +1,12 @@
-"""Expected deliveries: each message once for each other instance that subscribes to it at a broker that it reaches."""
+"""Expected deliveries: each message once for each other instance that receives its stream, by the plan's table of streams."""
 
-from collections.abc import Iterator
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from . import topics
-from .reach import Reach
 from .run import Instance, Run
 
 NOBODY = -1
@@ -34,17 +33,49 @@ class Streams:
         return self.pairs.filter(pl.col("heard") != pl.col("topic")).select("publisher", "topic", "heard").unique(maintain_order=True)
 
 
-def streams(run: Run, keys: pl.DataFrame) -> Streams:
+class Table:
+    """The plan's table of streams, by publisher."""
+
+    def __init__(self, run: Run):
+        self._instances = run.instances
+        numbers = {i.name: i.number for i in run.instances}
+        self._audiences = [[numbers[name] for name in names] for names in run.streams["audiences"]]
+        self._rows: dict[int, list[dict]] = defaultdict(list)
+        for row in run.streams["rows"]:
+            for name in row["publishers"]:
+                self._rows[numbers[name]].append(row)
+
+    def planned(self) -> list[tuple[int, str]]:
+        """Publisher and topic of all streams, as far as topics are planned."""
+        return [(number, row["topic"]) for number, rows in self._rows.items() for row in rows if row.get("topic")]
+
+    def default_topics(self) -> dict[int, str]:
+        """The topic of each publisher that has only one."""
+        return {number: rows[0]["topic"] for number, rows in self._rows.items() if len(rows) == 1 and rows[0].get("topic")}
+
+    def heard(self, publisher: Instance, topic: str) -> list[tuple[Instance, str]]:
+        """Subscribers of what a publisher sends to a topic, in the plan's order, and the topic that each sees."""
+        rows = [row for row in self._rows[publisher.number] if _is_of(row, topic)]
+        entries = [entry for row in rows for entry in row.get("heard") or []]
+        found = sorted((number, entry.get("topic") or topic) for entry in entries for number in self._audiences[entry["audience"]])
+        # A process may have several names.
+        return [(s, name) for number, name in found if (s := self._instances[number]).message_log != publisher.message_log]
+
+
+def _is_of(row: dict, topic: str) -> bool:
+    return row.get("topic") == topic or any(topics.matches(f, topic) for f in row.get("filters") or ())
+
+
+def streams(run: Run, table: Table, keys: pl.DataFrame) -> Streams:
     """Find the subscribers of every (publisher, topic)."""
     found = keys.select("publisher", "topic").unique().drop_nulls().sort("publisher", "topic").with_row_index("stream")
     rows: list[tuple] = []
     count = np.zeros(found.height, np.int64)
     kinds: dict[tuple[int, ...], int] = {}
     kind = np.zeros(found.height, np.int64)
-    subscribed = _Subscriptions(run)
     for stream, number, topic in found.rows():
         publisher = run.instances[number]
-        heard_by = list(subscribed.to(publisher, topic))
+        heard_by = table.heard(publisher, topic)
         rows += [(stream, number, topic, s.number, heard, *_kinds(publisher, s)) for s, heard in heard_by]
         count[stream] = len(heard_by)
         kind[stream] = kinds.setdefault(tuple(s.number for s, _ in heard_by), len(kinds))
@@ -68,45 +99,9 @@ def streams(run: Run, keys: pl.DataFrame) -> Streams:
     return Streams(found, pairs, np.cumsum(count) - count, count, slots, kind)
 
 
-class _Subscriptions:
-    """Matches each topic once per set of subscriptions, which the instances of an app share."""
-
-    def __init__(self, run: Run):
-        self._subscribers = [i for i in run.instances if i.subscriptions]
-        self._reach = Reach(run)
-        self._known: dict[tuple[tuple[str, ...], str], bool] = {}
-
-    def to(self, publisher: Instance, topic: str) -> Iterator[tuple[Instance, str]]:
-        """Subscribers of what a publisher sends to a topic, and the topic that each sees."""
-        for subscriber in self._subscribers:
-            other = subscriber.message_log != publisher.message_log  # a process may have several names
-            heard = self._heard(publisher, subscriber, topic) if other else None
-            if heard is not None:
-                yield subscriber, heard
-
-    def _heard(self, publisher: Instance, subscriber: Instance, topic: str) -> str | None:
-        if not publisher.brokers or not subscriber.brokers:  # their brokers are unknown: compare protocols alone
-            return topic if self._covers(subscriber.subscriptions, topic) and _speak_the_same(publisher, subscriber) else None
-        reached = self._reach.of(publisher.brokers, topic)
-        names = (name for broker in subscriber.brokers for name in reached.get(broker, ()))
-        return next((name for name in names if self._covers(subscriber.subscriptions, name)), None)
-
-    def _covers(self, filters: tuple[str, ...], topic: str) -> bool:
-        key = (filters, topic)
-        if key not in self._known:
-            self._known[key] = any(topics.matches(f, topic) for f in filters)
-        return self._known[key]
-
-
-def _speak_the_same(publisher: Instance, subscriber: Instance) -> bool:
-    """Report whether two instances may exchange messages: their protocols agree, or one is unknown."""
-    either_unknown = not publisher.publish_protocol or not subscriber.subscribe_protocol
-    return either_unknown or publisher.publish_protocol == subscriber.subscribe_protocol
-
-
 def _kinds(publisher: Instance, subscriber: Instance) -> tuple[bool, bool, bool]:
     """Report whether deliveries are radio, local and cross. One that returns from a broker on another node is neither radio nor local."""
-    stays = publisher.node == subscriber.node == publisher.publish_broker == subscriber.subscribe_broker
+    stays = publisher.node == subscriber.node == publisher.broker_node == subscriber.broker_node
     return publisher.node != subscriber.node, stays, publisher.group != subscriber.group
 
 

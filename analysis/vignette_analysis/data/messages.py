@@ -55,7 +55,7 @@ def read_events(run: Run, gaps: Gaps) -> Logs:
         missing = not (run.directory / instance.message_log).exists()
         covered = gaps.names(f"log {instance.message_log}") or gaps.names(f"logs of {instance.node}/{instance.app}")
         # An own app need not have a log, unless its spec says that it receives.
-        logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscriptions)
+        logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscribes)
         if missing and logs and not covered:
             gaps.add(f"log {instance.message_log}", "the archive has no such file", instance.node)
     return Logs(pl.concat(frames), pl.concat(requests), pl.concat(reported), connected)
@@ -115,18 +115,15 @@ class Matching:
 
 def match(run: Run, events: pl.DataFrame, gaps: Gaps) -> Matching:
     """Match received and processed events to sent messages, and name those that do not match."""
-    messages, never_sent = _messages(run, events, gaps)
+    table = expected.Table(run)
+    messages, never_sent = _messages(run, events, table.default_topics(), gaps)
     keys = ["publisher", "topic"]
-    streams = expected.streams(run, pl.concat([messages.select(keys), never_sent.select(keys), _planned(run)]))
+    # Streams are planned even if their publishers' logs have nothing.
+    silent = pl.DataFrame(table.planned(), schema={"publisher": pl.UInt32, "topic": pl.Categorical}, orient="row")
+    streams = expected.streams(run, table, pl.concat([messages.select(keys), never_sent.select(keys), silent]))
     planned = expected.deliveries(messages, streams)
     deliveries = arrivals.match(run, events, messages, planned, streams.renamed(), gaps)
     return Matching(messages.with_columns(pl.col("id").cast(pl.String)), deliveries, never_sent, streams)
-
-
-def _planned(run: Run) -> pl.DataFrame:
-    """Publisher and topic of each instance that is planned to publish, even if its log has nothing."""
-    rows = [(i.number, i.topic) for i in run.instances if i.topic]
-    return pl.DataFrame(rows, schema={"publisher": pl.UInt32, "topic": pl.Categorical}, orient="row")
 
 
 def _first(events: pl.DataFrame, status: str) -> pl.DataFrame:
@@ -135,15 +132,12 @@ def _first(events: pl.DataFrame, status: str) -> pl.DataFrame:
     return some.unique(["number", "id"], keep="first", maintain_order=True)
 
 
-def _messages(run: Run, events: pl.DataFrame, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _messages(run: Run, events: pl.DataFrame, topics: dict[int, str], gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
     sent, triggered = _first(events, "sent"), _first(events, "triggered")
     _repeated(run, events, sent, gaps)
     never_sent = triggered.join(sent, on=["number", "id"], how="anti")
     _never_sent(run, never_sent, gaps)
-    planned = pl.DataFrame(
-        {"number": [i.number for i in run.instances], "planned": [i.topic for i in run.instances]},
-        schema={"number": pl.UInt32, "planned": pl.Categorical},
-    )
+    planned = pl.DataFrame({"number": list(topics), "planned": list(topics.values())}, schema={"number": pl.UInt32, "planned": pl.Categorical})
 
     def with_topic(frame: pl.DataFrame) -> pl.DataFrame:
         joined = frame.join(planned, on="number", how="left", maintain_order="left")

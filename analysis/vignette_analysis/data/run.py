@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 # The newest version of records that is read (runapi.SchemaVersion); all older ones are too.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # The log of a node's true positions, in the folder of one of its apps.
 POSITIONS_LOG = "positions.jsonl"
@@ -30,13 +30,10 @@ class Instance:
     app: str
     kind: str
     publishes: bool
-    topic: str
-    subscriptions: tuple[str, ...]
-    publish_protocol: str
-    subscribe_protocol: str
-    # Nodes of the brokers that it publishes and subscribes to; its own node without a broker.
-    publish_broker: str
-    subscribe_broker: str
+    subscribes: bool
+    protocol: str
+    # The node of its broker; its own node without a broker.
+    broker_node: str
     # Its brokers, as node/app, and the networks on which it broadcasts; none if the plan does not say.
     brokers: tuple[str, ...]
     message_log: str
@@ -116,52 +113,23 @@ class Run:
     @cached_property
     def instances(self) -> list[Instance]:
         """Every planned instance, in the plan's order."""
-        apps = {app["name"]: app for app in self.plan.get("spec", {}).get("apps") or []}
         found: list[Instance] = []
         for node in self.nodes:
             for app in node.get("apps") or []:
-                topics = app.get("publishTopics") or []
-                common, own = app.get("subscriptions") or (), app.get("instanceSubscriptions") or ()
-                for i, name in enumerate(app.get("instances") or []):
-                    topic = topics[i] if i < len(topics) else ""
-                    subscriptions = tuple(own[i] if i < len(own) else common)
-                    log = f"logs/{node['name']}/{app['name']}/messages-{i + 1}.jsonl"
-                    spec = apps.get(app["name"], {})
-                    found.append(self._instance(len(found), name, node, app, spec, bool(app.get("publishes")), topic, subscriptions, log))
-                for name in app.get("senders") or []:
-                    # A process with several names has one message log, and receives under its first name.
-                    log = f"logs/{node['name']}/{app['name']}/messages-1.jsonl"
-                    found.append(self._instance(len(found), name, node, app, apps.get(app["name"], {}), True, "", (), log))
+                publishes, subscribes = bool(app.get("publishes")), bool(app.get("subscribes"))
+                names = [(name, i + 1, publishes, subscribes) for i, name in enumerate(app.get("instances") or [])]
+                # A process with several names has one message log, and receives under its first name.
+                names += [(name, 1, True, False) for name in app.get("senders") or []]
+                found += [_instance(len(found) + i, node, app, *one) for i, one in enumerate(names)]
         return found
 
-    def _instance(self, number, name, node, app, spec, publishes, topic, subscriptions, log) -> Instance:
-        client = spec.get("script") or ({"protocol": "mgen"} if "mgen" in spec else spec)
-        if "messaging" in spec:
-            client = {"protocol": spec["messaging"].get("transport", "")}
-        publisher, subscriber = spec.get("publisher") or client, spec.get("subscriber") or client
-        return Instance(
-            number=number,
-            name=name,
-            node=node["name"],
-            group=node["group"],
-            app=app["name"],
-            kind=app["kind"],
-            publishes=publishes,
-            topic=topic,
-            subscriptions=subscriptions,
-            publish_protocol=publisher.get("protocol", ""),
-            subscribe_protocol=subscriber.get("protocol", ""),
-            publish_broker=self._broker_node(node["name"], publisher),
-            subscribe_broker=self._broker_node(node["name"], subscriber),
-            brokers=tuple(app.get("brokers") or ()),
-            message_log=log,
-        )
-
-    def _broker_node(self, node: str, client: dict | None) -> str:
-        """Resolve a client's broker as the operator does: node/app, else the app on the same node, else the only one."""
-        where, _, app = ((client or {}).get("to") or "").rpartition("/")
-        hosts = [n["name"] for n in self.nodes if any(a["name"] == app for a in n.get("apps") or [])]
-        return where or (node if node in hosts or not hosts else hosts[0])
+    @cached_property
+    def streams(self) -> dict:
+        """The table of who should receive whose messages (runapi.Streams)."""
+        if table := self.plan.get("streams"):
+            return table
+        lacking = "has no streams, the table of who should receive what, as a run of version 1 of the records"
+        raise RunError(f"{self.directory / RUN_FILE} {lacking}: take its results as they are, or the analysis of the version that made the run")
 
     def files(self, pattern: str) -> list[Path]:
         """Archived files by pattern, in order."""
@@ -170,6 +138,23 @@ class Run:
     def relative(self, path: Path) -> str:
         """A file's path as the archive names it."""
         return path.relative_to(self.directory).as_posix()
+
+
+def _instance(number: int, node: dict, app: dict, name: str, log: int, publishes: bool, subscribes: bool) -> Instance:
+    return Instance(
+        number=number,
+        name=name,
+        node=node["name"],
+        group=node["group"],
+        app=app["name"],
+        kind=app["kind"],
+        publishes=publishes,
+        subscribes=subscribes,
+        protocol=app.get("protocol", ""),
+        broker_node=app.get("brokerNode") or node["name"],
+        brokers=tuple(app.get("brokers") or ()),
+        message_log=f"logs/{node['name']}/{app['name']}/messages-{log}.jsonl",
+    )
 
 
 def _check_version(path: Path, record: object) -> None:

@@ -98,7 +98,7 @@ class Marking:
         self._seconds = max(run.duration_seconds, 1e-9)
         self._groups = publishers_by_group(run, set(matching.messages["publisher"].unique()))
         # A late frame may be lost where the protocol gives up, or where the links change over time.
-        answered = [_changes(run) or i.publish_protocol not in UNANSWERED for i in run.instances]
+        answered = [_changes(run) or i.protocol not in UNANSWERED for i in run.instances]
         self._answered = np.array(answered, bool)[self._publisher]
         self._scopes = list(self._found_scopes())
         self._late = self._lateness_of_each()
@@ -150,7 +150,7 @@ class Marking:
 
     def _of_node(self, node: str) -> np.ndarray:
         """Rows of the deliveries whose sender, receiver or broker is on the node."""
-        there = np.array([node in (i.node, i.publish_broker, i.subscribe_broker) for i in self._run.instances])
+        there = np.array([node in (i.node, i.broker_node) for i in self._run.instances])
         return np.flatnonzero(there[self._publisher] | there[self._subscriber])
 
     def _actions(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -164,14 +164,14 @@ class Marking:
             if not action.late or number is None:
                 continue
             instance = instances[number]
-            serves = not instance.publishes and not instance.subscriptions
+            serves = not instance.publishes and not instance.subscribes
             broker = f"{instance.node}/{instance.app}"
             clients = np.array([i.number == number or (serves and (broker in i.brokers or not i.brokers)) for i in instances])
             if instance.publishes or serves:
                 shift["publisher"][clients] += action.seconds
-            if instance.subscriptions and action.what != "started":
+            if instance.subscribes and action.what != "started":
                 shift["subscriber"][clients] += action.seconds
-            if not instance.publishes or instance.subscriptions:
+            if not instance.publishes or instance.subscribes:
                 concerned = clients[self._subscriber] | (clients[self._publisher] & serves)
                 meanwhile = (self._sent >= action.planned) & (self._sent <= action.planned + action.seconds * _SECOND)
                 unheard |= concerned & meanwhile

@@ -36,7 +36,7 @@ def compute(run: Run, matching: Matching, late: Lateness) -> pl.DataFrame:
         whole = row["received"] == row["messages"]
         found.append(
             (
-                *(out.name, into.name, out.publish_protocol, into.subscribe_protocol, row["messages"], row["received"]),
+                *(out.name, into.name, out.protocol, into.protocol, row["messages"], row["received"]),
                 (row["first"] - row["begun"]) / 1e9,
                 (row["last"] - row["begun"]) / 1e9 if whole else None,
             )

@@ -76,7 +76,7 @@ def ended(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:
         elif event == "exited" and row["exitCode"] == 0 and instance in started:
             lived = (row["ts"] - started.pop(instance)) / 1e9
             waiting = f"{clients} clients name it as their broker" if clients else "it was not to stop yet"
-            awaited = clients or any(i.name == instance and (i.subscriptions or i.publishes) for i in run.instances)
+            awaited = clients or any(i.name == instance and (i.subscribes or i.publishes) for i in run.instances)
             if clients or (awaited and lived <= AT_ONCE_SECONDS):
                 reason = f"it exited by itself with code 0 after {lived:.1f} s, while {waiting}"
                 gaps.warn(f"app {instance} ended", reason, node, run.since_t0(row["ts"]))

@@ -88,7 +88,7 @@ def _scoped(run: Run, matching: Matching, values: pl.DataFrame, *, of_messages: 
     else:
         subscriber = values["subscriber"].to_numpy()
     for instance, ordered in zip(run.instances, _split(value, subscriber, len(run.instances)), strict=True):
-        if instance.subscriptions:
+        if instance.subscribes:
             yield "subscriber", instance.name, ordered
 
 

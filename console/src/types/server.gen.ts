@@ -867,6 +867,13 @@ export interface components {
             /** @description connections are kept for further requests (Persistent, the default), or made anew for each (Fresh). */
             connections?: string;
         };
+        /** @description Heard are instances that receive a stream under one topic. */
+        Heard: {
+            /** @description topic that brokers on the way gave the messages; empty for that of the publisher. */
+            topic?: string;
+            /** @description audience is their index among the audiences. A publisher that is one of them does not receive from itself, nor from another name of its process. */
+            audience: number;
+        };
         /** @description Host is a Kubernetes node. Fields that its kubelet does not report are empty. */
         Host: {
             name: string;
@@ -1391,8 +1398,10 @@ export interface components {
             /** @description scenario that moves the nodes, as at admission. */
             scenario?: components["schemas"]["PlannedScenario"];
             nodes: components["schemas"]["PlannedNode"][] | null;
-            /** @description passages between brokers; with subscriptions they determine who should receive what. */
+            /** @description passages between brokers. */
             passages?: components["schemas"]["PlannedPassage"][];
+            /** @description streams decide who should receive what, over brokers and passages. Records of version 1 have none. */
+            streams?: components["schemas"]["Streams"];
             /** @description configMaps of files and variables of apps. Every node has these contents; later changes have no effect. */
             configMaps?: components["schemas"]["PlannedConfigMap"][];
             /**
@@ -1433,18 +1442,17 @@ export interface components {
             kind: string;
             /** @description instances' names: node/app or node/app/i. */
             instances: string[] | null;
-            /** @description publishes is set if the instances send messages. */
+            /** @description publishes is set if the instances send messages, subscribes if they receive some. */
             publishes?: boolean;
-            /** @description publishTopics has the topic of each instance, in the order of instances. */
-            publishTopics?: string[];
-            /** @description subscriptions are the topic filters of every instance; null without any, or if instances have different ones. */
-            subscriptions?: string[];
-            /** @description instanceSubscriptions are the topic filters of each instance, in the order of instances, if they differ. */
-            instanceSubscriptions?: string[][];
+            subscribes?: boolean;
+            /** @description protocol by which they do; empty for brokers and where it is not known. */
+            protocol?: string;
             /** @description senders are further names under which the first instance logs what it sends: node/app/flow for the flows of an mgen app. */
             senders?: string[];
             /** @description brokers of the instances, as node/app; with several (failover) an instance uses one at a time. For a protocol without a broker it is the name of the network on which they broadcast. Null without a broker, and for one that may be connected to others in ways that the plan does not know, such as a user's own image. */
             brokers?: string[];
+            /** @description brokerNode runs their broker, the first one with several; empty without a broker. */
+            brokerNode?: string;
         };
         /** @description PlannedCampaign is the place of a run in a campaign. */
         PlannedCampaign: {
@@ -1525,6 +1533,16 @@ export interface components {
             /** @description digest of the compiled scenario, sha256:… */
             digest: string;
             statistics: components["schemas"]["ScenarioStatistics"];
+        };
+        /** @description PlannedStream is what its publishers send to one topic, and who receives it. */
+        PlannedStream: {
+            /** @description publishers are instances, or Senders of one. */
+            publishers: string[] | null;
+            /** @description topic to which they send. It is empty for programs of the user's own, whose topics are in their logs: this row is for topics that match one of filters, as in MQTT. */
+            topic?: string;
+            filters?: string[];
+            /** @description heard are the receivers, by the topic under which they receive; null for nobody. */
+            heard?: components["schemas"]["Heard"][];
         };
         /** @description Platform has the versions of vignette itself. */
         Platform: {
@@ -2090,8 +2108,10 @@ export interface components {
             /** @description scenario that moves the nodes, as at admission. */
             scenario?: components["schemas"]["PlannedScenario"];
             nodes: components["schemas"]["PlannedNode"][] | null;
-            /** @description passages between brokers; with subscriptions they determine who should receive what. */
+            /** @description passages between brokers. */
             passages?: components["schemas"]["PlannedPassage"][];
+            /** @description streams decide who should receive what, over brokers and passages. Records of version 1 have none. */
+            streams?: components["schemas"]["Streams"];
             /** @description configMaps of files and variables of apps. Every node has these contents; later changes have no effect. */
             configMaps?: components["schemas"]["PlannedConfigMap"][];
             /**
@@ -2252,6 +2272,12 @@ export interface components {
             to: string;
             /** @description via is the name of the node, on this network, that forwards. */
             via: string;
+        };
+        /** @description Streams is the table of who should receive whose messages. */
+        Streams: {
+            rows: components["schemas"]["PlannedStream"][] | null;
+            /** @description audiences are sets of instances that receive the same. rows refer to them by index, from 0. */
+            audiences: string[][] | null;
         };
         /** @description Subscriber receives messages while its app runs. */
         Subscriber: {

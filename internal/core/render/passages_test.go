@@ -94,10 +94,13 @@ func TestAPlanHasTheBrokersOfClients(t *testing.T) {
   - {name: udp, subscriber: {protocol: mqtt-udp}}
   - {name: chat, script: {protocol: mqtt, to: hq/a, messages: [{at: 1s, from: hq, to: all}]}}`,
 		"[{name: hq, networks: [lan], apps: [a, own, sub, far, tap, half, udp, chat]}, {name: veh, networks: [lan], apps: [a, sub, own]}]")
-	got := map[string][]string{}
+	got, hosts := map[string][]string{}, map[string]string{}
 	for _, node := range Plan(in, nil, nil).Nodes {
 		for _, app := range node.Apps {
 			got[node.Name+"/"+app.Name] = app.Brokers
+			if app.BrokerNode != "" {
+				hosts[node.Name+"/"+app.Name] = app.BrokerNode
+			}
 		}
 	}
 	want := map[string][]string{
@@ -106,5 +109,9 @@ func TestAPlanHasTheBrokersOfClients(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("brokers of apps (-want +got):\n%s", diff)
+	}
+	wantHosts := map[string]string{"hq/sub": "hq", "hq/far": "veh", "hq/tap": "hq", "hq/half": "hq", "hq/chat": "hq", "veh/sub": "veh"}
+	if diff := cmp.Diff(wantHosts, hosts); diff != "" {
+		t.Errorf("nodes of brokers (-want +got):\n%s", diff)
 	}
 }

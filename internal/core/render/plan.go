@@ -2,11 +2,13 @@ package render
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"vignette.dev/vignette/internal/core/origin"
+	"vignette.dev/vignette/internal/core/streams"
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -24,9 +26,15 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)),
 		RerunOf: rerunOf, BasedOn: basedOn, Campaign: campaign(e), Reference: reference(e), Passages: plannedPassages(in, sites),
 	}
+	var clients []streams.Client
 	for i, node := range in.Topology.Nodes {
-		plan.Nodes[i] = plannedNode(in, node, sites[node.Name], pods[node.Name])
+		plan.Nodes[i] = plannedNode(in, node, pods[node.Name])
+		for _, site := range sites[node.Name] {
+			app, own := plannedApp(site)
+			plan.Nodes[i].Apps, clients = append(plan.Nodes[i].Apps, app), append(clients, own...)
+		}
 	}
+	plan.Streams = streams.Table(clients, plan.Passages)
 	for _, network := range e.Spec.Networks {
 		plan.Captures = append(plan.Captures, PlanCaptures(in.Topology, network.Name, captures(in, network.Name)...)...)
 	}
@@ -84,7 +92,7 @@ func namedWaveforms(e *v1alpha1.Experiment, byNetwork map[string]v1alpha1.Wavefo
 	return named
 }
 
-func plannedNode(in Input, node topology.Node, sites []apps.Site, pod types.UID) runapi.PlannedNode {
+func plannedNode(in Input, node topology.Node, pod types.UID) runapi.PlannedNode {
 	planned := runapi.PlannedNode{
 		Name: node.Name, Group: node.Group, NEM: node.NEM, PodUID: string(pod), Pod: PodName(in.Experiment.Name, node.Name),
 		Platform:       in.Scenario.PlatformOf(node),
@@ -96,16 +104,43 @@ func plannedNode(in Input, node topology.Node, sites []apps.Site, pod types.UID)
 		}
 		planned.Addresses[a.Network] = a.Address.Addr().String()
 	}
-	for _, site := range sites {
-		kind := KindOf(site.App)
-		r := kind.Render(site)
-		planned.Apps = append(planned.Apps, runapi.PlannedApp{
-			Name: site.App.Name, Kind: kind.Name(), Instances: site.Instances,
-			Publishes: r.Publishes, PublishTopics: r.PublishTopics, Subscriptions: r.Subscriptions, InstanceSubscriptions: r.InstanceSubscriptions, Senders: r.Senders,
-			Brokers: brokersOf(site),
-		})
-	}
 	return planned
+}
+
+// plannedApp returns an app, and its instances and senders as clients of brokers.
+func plannedApp(site apps.Site) (runapi.PlannedApp, []streams.Client) {
+	kind := KindOf(site.App)
+	r := kind.Render(site)
+	app := runapi.PlannedApp{
+		Name: site.App.Name, Kind: kind.Name(), Instances: site.Instances, Publishes: r.Publishes, Subscribes: len(r.Subscriptions) > 0, Senders: r.Senders,
+		Protocol: protocolOf(site.App), Brokers: brokersOf(site), BrokerNode: site.Broker.Node,
+	}
+	var clients []streams.Client
+	for i, name := range slices.Concat(app.Instances, app.Senders) {
+		c := streams.Client{Name: name, Protocol: app.Protocol, Brokers: app.Brokers, Topics: r.Topics[name], AnyTopic: site.App.Own()}
+		if i < len(r.Subscriptions) {
+			c.Filters = r.Subscriptions[i]
+		}
+		clients = append(clients, c)
+	}
+	return app, clients
+}
+
+// protocolOf is the protocol by which an app sends and receives; empty if it is not known.
+func protocolOf(app v1alpha1.App) string {
+	switch {
+	case app.Publisher != nil:
+		return string(app.Publisher.Protocol)
+	case app.Subscriber != nil:
+		return string(app.Subscriber.Protocol)
+	case app.Script != nil:
+		return string(app.Script.Protocol)
+	case app.MGEN != nil:
+		return "mgen"
+	case app.Messaging != nil:
+		return string(app.Messaging.Transport)
+	}
+	return app.Protocol
 }
 
 // AgentsOf lists every agent of an experiment: one for each app of a node, or the idle one. A guest without agent has none.

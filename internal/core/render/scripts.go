@@ -82,7 +82,9 @@ func (s *scripts) resolve(node topology.Node, name string) {
 		return
 	}
 	s.resolved[node.Name+"/"+name] = resolved
-	s.topics = append(s.topics, resolved.Destinations()...)
+	for _, topics := range resolved.Destinations() {
+		s.topics = append(s.topics, topics...)
+	}
 	for _, a := range node.Attachments {
 		s.nodes[a.Address.Addr().String()] = node.Name
 	}

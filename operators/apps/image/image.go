@@ -14,9 +14,12 @@ func (Kind) Name() string { return "image" }
 
 // Render renders an image's command, once for each instance.
 func (Kind) Render(site apps.Site) apps.Rendering {
-	instances := make([]agentconfig.Instance, len(site.Instances))
-	for i, name := range site.Instances {
-		instances[i] = agentconfig.Instance{Name: name, Command: site.App.Command}
+	r := apps.Rendering{Image: site.App.Image, Env: site.App.Env, StopGraceSeconds: 3}
+	for _, name := range site.Instances {
+		r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: site.App.Command})
+		if len(site.App.Subscribes) > 0 {
+			r.Subscriptions = append(r.Subscriptions, site.App.Subscribes)
+		}
 	}
-	return apps.Rendering{Image: site.App.Image, Instances: instances, Env: site.App.Env, StopGraceSeconds: 3, Subscriptions: site.App.Subscribes}
+	return r
 }

@@ -24,9 +24,15 @@ func Topic(app, to string) string { return "script/" + app + "/to/" + to }
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("traffic-1.json")
 	r := apps.Rendering{
-		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: config.Publish != nil, Subscriptions: config.Subscribe.Topics,
+		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: config.Publish != nil, Subscriptions: [][]string{config.Subscribe.Topics},
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "--config", path}}},
 		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
+	}
+	if config.Publish != nil {
+		r.Topics = map[string][]string{}
+		for _, m := range config.Publish.Messages {
+			r.Topics[config.Instance] = append(r.Topics[config.Instance], m.Topic)
+		}
 	}
 	if port := config.MetricsPort; port != 0 {
 		r.MetricsPorts = []int{port}

@@ -33,7 +33,7 @@ func TestANodeSendsItsOwnMessagesAndSubscribesToItsNames(t *testing.T) {
 		t.Error(err)
 	}
 	site.Scripted.Messages = nil
-	if r := (Kind{}).Render(site); r.Publishes || len(r.Subscriptions) != 3 || !r.DrainOnStop {
+	if r := (Kind{}).Render(site); r.Publishes || len(r.Subscriptions[0]) != 3 || !r.DrainOnStop {
 		t.Errorf("a node that sends nothing is rendered %+v", r)
 	}
 }

@@ -30,10 +30,14 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: len(config.Messages) > 0 || config.Push != nil,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "messaging", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, Subscriptions: []string{config.Topic},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, Subscriptions: [][]string{{config.Topic}},
+		Topics: map[string][]string{},
+	}
+	for _, to := range config.Addressees {
+		r.Topics[config.Instance] = append(r.Topics[config.Instance], to.Topic)
 	}
 	for _, g := range config.Groups {
-		r.Subscriptions = append(r.Subscriptions, g.Topic)
+		r.Subscriptions[0] = append(r.Subscriptions[0], g.Topic)
 	}
 	if port := config.MetricsPort; port != 0 {
 		r.MetricsPorts = []int{port}

@@ -23,9 +23,14 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	config := mgenapp.Config{Instance: name, Node: site.Node}
 	if flows := site.Flows; flows != nil { // otherwise the script is invalid or not known yet, which a check reports
 		config.Script, config.Nodes = flows.Script.String(), flows.Nodes
-		r.Subscriptions = flows.Script.Receives(flows.Topics, flows.Own)
+		if received := flows.Script.Receives(flows.Topics, flows.Own); len(received) > 0 {
+			r.Subscriptions = [][]string{received}
+		}
+		topics := flows.Script.Destinations()
+		r.Topics = map[string][]string{}
 		for _, flow := range flows.Script.Flows() {
-			r.Senders = append(r.Senders, mgenapp.Sender(name, flow))
+			sender := mgenapp.Sender(name, flow)
+			r.Senders, r.Topics[sender] = append(r.Senders, sender), topics[flow]
 		}
 	}
 	r.Files = []agentconfig.File{{Path: path, Content: apps.JSON(config)}}

@@ -29,7 +29,7 @@ func TestAnMgenAppHasASenderForEachFlowAndSubscribesToItsPorts(t *testing.T) {
 	if diff := cmp.Diff([]string{"hq/voice/1", "hq/voice/9"}, r.Senders); diff != "" {
 		t.Errorf("senders (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"mgen/udp/198.18.0.1/5000"}, r.Subscriptions); diff != "" {
+	if diff := cmp.Diff([][]string{{"mgen/udp/198.18.0.1/5000"}}, r.Subscriptions); diff != "" {
 		t.Errorf("subscriptions (-want +got)\n%s", diff)
 	}
 	var config mgenapp.Config

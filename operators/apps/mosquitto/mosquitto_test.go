@@ -214,7 +214,7 @@ func TestABridgeWithPrefixesChangesTopicsAsMessagesCross(t *testing.T) {
 
 func TestTheBrokerRunsOnceAndReadsItsFile(t *testing.T) {
 	r := Kind{}.Render(sites()["single"])
-	if len(r.Instances) != 1 || r.Instances[0].Command[2] != r.Files[0].Path || r.PublishTopics != nil || r.Subscriptions != nil {
+	if len(r.Instances) != 1 || r.Instances[0].Command[2] != r.Files[0].Path || r.Topics != nil || r.Subscriptions != nil {
 		t.Errorf("rendered %+v", r)
 	}
 }

@@ -43,8 +43,11 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "proxy", "--config", path}}},
 		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
 	}
-	if config.Far != nil && config.Topic != "" {
-		r.Subscriptions = []string{config.Topic}
+	switch {
+	case r.Publishes:
+		r.Topics = map[string][]string{config.Instance: {config.Topic}}
+	case config.Topic != "":
+		r.Subscriptions = [][]string{{config.Topic}}
 	}
 	if port := config.MetricsPort; port != 0 {
 		r.MetricsPorts = []int{port}

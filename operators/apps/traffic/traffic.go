@@ -2,7 +2,6 @@
 package traffic
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,22 +24,21 @@ func (Kind) Name() string { return "traffic" }
 func (Kind) Render(site apps.Site) apps.Rendering {
 	// A client that does both receives until the end of the drain, or messages in transit would count as lost.
 	both := site.App.Publisher != nil && site.App.Subscriber != nil
-	r := apps.Rendering{Image: image(site), StopGraceSeconds: 2, DrainOnStop: both}
+	r := apps.Rendering{Image: image(site), StopGraceSeconds: 2, DrainOnStop: both, Publishes: site.App.Publisher != nil, Topics: map[string][]string{}}
 	for i, name := range site.Instances {
 		config := Config(site, i)
 		path := apps.RunFile("traffic-%d.json", i+1)
 		r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/traffic", "--config", path}})
 		r.Files = append(r.Files, agentconfig.File{Path: path, Content: apps.JSON(config)})
 		if config.Publish != nil {
-			r.Publishes = true
-			r.PublishTopics = append(r.PublishTopics, config.Publish.Topic)
+			r.Topics[name] = []string{config.Publish.Topic}
+		}
+		if config.Subscribe != nil {
+			r.Subscriptions = append(r.Subscriptions, config.Subscribe.Topics)
 		}
 		if config.MetricsPort != 0 {
 			r.MetricsPorts = append(r.MetricsPorts, config.MetricsPort)
 		}
-	}
-	if site.App.Subscriber != nil {
-		subscribe(&r, site)
 	}
 	return r
 }
@@ -168,17 +166,6 @@ func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
 		return ""
 	}
 	return string(v)
-}
-
-// subscribe sets the subscriptions of the instances, common ones or one's own for each.
-func subscribe(r *apps.Rendering, site apps.Site) {
-	for i := range site.Instances {
-		r.InstanceSubscriptions = append(r.InstanceSubscriptions, Subscriptions(site.App, site.Node, i))
-	}
-	first := r.InstanceSubscriptions[0]
-	if !slices.ContainsFunc(r.InstanceSubscriptions, func(own []string) bool { return !slices.Equal(own, first) }) {
-		r.Subscriptions, r.InstanceSubscriptions = first, nil
-	}
 }
 
 // Subscriptions are the filters of the i-th instance of a subscriber on a node, from 0.

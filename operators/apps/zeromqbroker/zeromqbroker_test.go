@@ -44,7 +44,7 @@ func TestConfigurationsMatchTheirGoldenFilesAndTheBrokerAcceptsThem(t *testing.T
 
 func TestTheBrokerRunsOnceAndReadsItsFile(t *testing.T) {
 	r := Kind{}.Render(sites()["tcp"])
-	if len(r.Instances) != 1 || r.Image != "zeromq:dev" || r.Instances[0].Command[3] != r.Files[0].Path || len(r.MetricsPorts) != 1 || r.PublishTopics != nil || r.Subscriptions != nil {
+	if len(r.Instances) != 1 || r.Image != "zeromq:dev" || r.Instances[0].Command[3] != r.Files[0].Path || len(r.MetricsPorts) != 1 || r.Topics != nil || r.Subscriptions != nil {
 		t.Errorf("rendered %+v", r)
 	}
 }
