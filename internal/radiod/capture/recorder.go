@@ -70,13 +70,6 @@ type Recorder struct {
 	retired []retirement
 }
 
-// networkRing is the ring of one network, whose frames come from one thread.
-type networkRing struct {
-	*ring
-	taps      []*Tap // by id; nil after its end
-	tapsInUse int
-}
-
 // retirement of a tap: its captures end after its last frame, except those that another tap continues.
 type retirement struct {
 	tap                *Tap
@@ -106,7 +99,7 @@ func Open(options Options) (*Recorder, error) {
 			options.Log.Error("capture of an earlier worker", "directory", directory, "error", err)
 		}
 	}
-	return r, nil
+	return r, r.recoverRings()
 }
 
 // stream returns a stream, and opens it the first time. The lock is held, or nobody else has the Recorder.
@@ -130,12 +123,15 @@ func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioC
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sinks, err := r.sinks(at, captures)
-	if before == nil && len(sinks) == 0 {
-		return nil, err
-	}
 	var tap *Tap
 	if len(sinks) > 0 {
-		tap = r.newTap(at.NetworkUID, sinks)
+		var ringErr error
+		if tap, ringErr = r.newTap(at.NetworkUID, sinks); ringErr != nil {
+			sinks, err = nil, errors.Join(err, ringErr)
+		}
+	}
+	if before == nil && tap == nil {
+		return nil, err
 	}
 	var keep []*stream
 	for _, s := range sinks {
@@ -151,50 +147,24 @@ func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioC
 	return tap, err
 }
 
-func (t *Tap) feeds(s *stream) bool {
-	return t != nil && slices.ContainsFunc(t.sinks, func(x sink) bool { return x.stream == s })
-}
-
+// sinks of the captures at a port. The error names those that could not begin.
 func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []sink, failed error) {
 	for _, c := range captures {
 		if len(c.Nodes) > 0 && !slices.Contains(c.Nodes, at.Node) {
-			continue
-		}
-		filter, err := ParseFilter(c.Filter)
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("capture %s: %w", c.Name, err))
-			continue
-		}
-		s, err := r.stream(at.RunUID, client.Capture{Name: c.Name, Network: at.Network, Node: at.Node})
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("capture %s: cannot open its files on the host: %w", c.Name, err))
 			continue
 		}
 		keep := int(c.SnapLengthBytes)
 		if keep <= 0 {
 			keep = pcapng.SnapLength
 		}
-		sinks = append(sinks, sink{stream: s, filter: filter, keep: keep, limit: c.LimitBytes})
+		s, err := r.sink(sinkRecord{RunUID: at.RunUID, Key: client.Capture{Name: c.Name, Network: at.Network, Node: at.Node}, Filter: c.Filter, Keep: keep, Limit: c.LimitBytes})
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("capture %s: %w", c.Name, err))
+			continue
+		}
+		sinks = append(sinks, s)
 	}
 	return sinks, failed
-}
-
-func (r *Recorder) newTap(networkUID string, sinks []sink) *Tap {
-	n := r.rings[networkUID]
-	if n == nil {
-		n = &networkRing{ring: newRing(r.RingBytes)}
-		r.rings[networkUID] = n
-	}
-	t := &Tap{ring: n.ring, id: uint32(len(n.taps)), monotonic: r.Monotonic, sinks: sinks}
-	for _, s := range sinks {
-		t.keep = max(t.keep, s.keep)
-		if s.filter != nil {
-			t.keep = max(t.keep, filterDepth)
-		}
-	}
-	n.taps = append(n.taps, t)
-	n.tapsInUse++
-	return t
 }
 
 // Run writes and ships until ctx ends. What is not shipped stays on the host's disk for the next worker.
@@ -256,75 +226,12 @@ func (r *Recorder) drain() {
 	rings := maps.Clone(r.rings)
 	r.mu.Unlock()
 	r.followClock()
-	touched := map[*stream]bool{}
 	for _, n := range rings {
-		r.drainRing(n, touched)
-	}
-	for s := range touched {
-		s.mu.Lock()
-		s.flush()
-		s.mu.Unlock()
+		n.offset.Store(r.offset)
+		r.drainRing(n)
 	}
 	for _, one := range retired {
 		r.retire(one)
-	}
-}
-
-func (r *Recorder) drainRing(n *networkRing, touched map[*stream]bool) {
-	var taps []*Tap
-	known := func() {
-		r.mu.Lock()
-		taps = slices.Clone(n.taps)
-		r.mu.Unlock()
-	}
-	known()
-	n.drain(func(d ringFrame) {
-		if int(d.tap) >= len(taps) {
-			known() // the tap is new
-		}
-		t := taps[d.tap]
-		if t == nil {
-			return
-		}
-		for i := range t.sinks {
-			if s := &t.sinks[i]; s.filter.Match(d.data, d.wireLength) {
-				s.stream.write(d.stamp+r.offset, d, s)
-				touched[s.stream] = true
-			}
-		}
-	})
-	for _, t := range taps {
-		if t != nil {
-			t.countDropped()
-		}
-	}
-}
-
-// countDropped counts the frames without room in the ring as dropped. A filter might not have kept them.
-func (t *Tap) countDropped() {
-	full := t.full.Load()
-	for i := range t.sinks {
-		t.sinks[i].stream.drop(ringFull, full-t.counted)
-	}
-	t.counted = full
-}
-
-func (r *Recorder) retire(one retirement) {
-	one.tap.countDropped()
-	for _, s := range one.tap.sinks {
-		if !slices.Contains(one.continued, s.stream) {
-			s.stream.finish(one.reason)
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.rings[one.networkUID]
-	if n == nil || n.ring != one.tap.ring {
-		return
-	}
-	n.taps[one.tap.id] = nil
-	if n.tapsInUse--; n.tapsInUse == 0 {
-		delete(r.rings, one.networkUID)
 	}
 }
 

@@ -507,11 +507,70 @@ func TestRunEndsWhatNoTapFeedsAnyMore(t *testing.T) {
 	}
 }
 
+func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
+	archive, directory := newFakeArchive(), t.TempDir()
+	killed := newBench(t, directory, archive, func(o *Options) { o.RingBytes = 4096 })
+	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "none", Filter: "udp port 698"})
+	var want []int64
+	for i := range 5 {
+		killed.now += 10
+		tap.Frame(true, frameOf(300))
+		want = append(want, clockBase+killed.now)
+		if i == 2 {
+			killed.drain()
+			tap.ring.tail.Store(0) // as if it was killed before it freed what it had written
+		}
+	}
+	for range 10 { // no room
+		tap.Frame(true, frameOf(3000))
+	}
+	next := newBench(t, directory, archive)
+	next.step = 1e9 // a later step of the clock does not change their times
+	next.drain()
+	next.ship()
+	var got []int64
+	for _, p := range read(t, archive.file(herePath)) {
+		got = append(got, p.stamp)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("frames of %v are archived, want each of %v once", got, want)
+	}
+	for _, s := range next.Samples("run-1", 1) {
+		if s.Dropped[ringFull] != 10 {
+			t.Errorf("capture %s: dropped %v, want 10 without room", s.Capture, s.Dropped)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(directory, "*"+ringSuffix)); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+func TestARingOfAnotherReleaseIsRemoved(t *testing.T) {
+	directory := t.TempDir()
+	folder := filepath.Join(directory, "net"+ringSuffix)
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, ringFile), []byte("old"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	newBench(t, directory, newFakeArchive())
+	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the ring stays: %v", err)
+	}
+}
+
+func ringOf(t *testing.T, bytes int) *ring {
+	t.Helper()
+	r, err := newRing(filepath.Join(t.TempDir(), ringFile), bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // FuzzRing holds the ring against a plain queue, whatever lengths come and whenever it is drained.
 func FuzzRing(f *testing.F) {
 	f.Add([]byte{1, 200, 0, 255, 3, 0})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		r := newRing(4096)
+		r := ringOf(t, 4096)
 		var want [][]byte
 		for i, b := range script {
 			if b == 0 {
@@ -521,6 +580,7 @@ func FuzzRing(f *testing.F) {
 					}
 					want = want[1:]
 				})
+				r.free()
 				if len(want) > 0 {
 					t.Fatalf("%d frames stay in a ring that was drained", len(want))
 				}
@@ -537,7 +597,7 @@ func FuzzRing(f *testing.F) {
 }
 
 func TestTheRingIsSafeForOneWriterAndOneReader(t *testing.T) {
-	r := newRing(8192)
+	r := ringOf(t, 8192)
 	const frames = 20000
 	var got []uint32
 	done := make(chan struct{})
@@ -556,6 +616,7 @@ func TestTheRingIsSafeForOneWriterAndOneReader(t *testing.T) {
 			}
 			got = append(got, d.tap)
 		})
+		r.free()
 	}
 	<-done
 	if !slices.IsSorted(got) || len(maps.Collect(slices.All(got))) != frames {

@@ -2,16 +2,54 @@ package capture
 
 import (
 	"encoding/binary"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
 	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radiod/mapped"
 )
 
-// ring passes frames from one thread, which never waits, to one goroutine. Both positions only grow.
+// ring passes frames from one thread, which never waits, to one goroutine. It lies in a mapped file, so the next worker
+// finds what a killed one left. Positions only grow.
 type ring struct {
+	*ringHeader
 	buffer []byte // a power of two
+	read   uint64 // position up to which drain has passed frames
+}
+
+// ringHeader begins the file.
+type ringHeader struct {
+	// layout of the file, with the buffer's size.
+	layout uint64
+	// offset from the monotonic to the real-time clock.
+	offset atomic.Int64
+	_      [48]byte
 	head   atomic.Uint64
 	_      [56]byte // head and tail are written by two processors, so they are in separate cache lines
 	tail   atomic.Uint64
+	_      [56]byte
+	taps   [maxTaps]tapState
 }
+
+// tapState is what the file has of a tap besides its frames.
+type tapState struct {
+	// full counts frames that found no room, counted those of them that captures have counted.
+	full, counted atomic.Uint64
+	// written is the position up to which captures have the tap's frames.
+	written atomic.Uint64
+}
+
+const (
+	// maxTaps of a network at a time.
+	maxTaps       = 4096
+	smallestRing  = 4096
+	ringHeaderLen = int(unsafe.Sizeof(ringHeader{}))
+)
 
 // entryHeader precedes a frame's bytes: their number, its length on the wire and its direction, its tap, and
 // its time.
@@ -22,12 +60,50 @@ const (
 	outward = 1 << 31
 )
 
-func newRing(bytes int) *ring {
-	size := 4096
+// newRing makes an empty ring in a file.
+func newRing(path string, bytes int) (*ring, error) {
+	size := smallestRing
 	for size < bytes {
 		size *= 2
 	}
-	return &ring{buffer: make([]byte, size)}
+	r, err := mapRing(path, size)
+	if err != nil {
+		return nil, err
+	}
+	r.layout = layoutOf(size)
+	return r, nil
+}
+
+// reopenRing opens the ring that an earlier worker left.
+func reopenRing(path string) (*ring, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	size := int(info.Size()) - ringHeaderLen
+	if size < smallestRing || size&(size-1) != 0 {
+		return nil, errOtherRelease
+	}
+	r, err := mapRing(path, size)
+	if err == nil && r.layout != layoutOf(size) {
+		err = errOtherRelease
+	}
+	return r, err
+}
+
+var errOtherRelease = errors.New("ring: another release of radiod made it")
+
+func layoutOf(size int) uint64 { return uint64(size)<<32 | uint64(ringHeaderLen) } //nolint:gosec // positive
+
+func mapRing(path string, size int) (*ring, error) {
+	memory, err := mapped.Open(path, ringHeaderLen+size)
+	if err != nil {
+		return nil, err
+	}
+	r := &ring{ringHeader: (*ringHeader)(unsafe.Pointer(&memory[0])), buffer: memory[ringHeaderLen:]} //nolint:gosec // a mapping begins at a page of the machine
+	r.read = r.tail.Load()
+	runtime.AddCleanup(r, func(memory []byte) { _ = unix.Munmap(memory) }, memory)
+	return r, nil
 }
 
 // push copies the first keep bytes of a frame, and reports whether there was room.
@@ -57,11 +133,13 @@ func (r *ring) push(tap uint32, out bool, monotonicNanoseconds int64, data []byt
 	binary.LittleEndian.PutUint64(e[16:], uint64(monotonicNanoseconds))
 	copy(e[entryHeader:], data[:keep])
 	r.head.Store(head + unused + need)
+	runtime.KeepAlive(r) // the memory is unmapped after it
 	return true
 }
 
-// ringFrame is a frame from the ring; data is valid until the next one.
+// ringFrame is a frame from the ring, at a position; data is valid until free.
 type ringFrame struct {
+	position   uint64
 	tap        uint32
 	out        bool
 	stamp      int64
@@ -69,25 +147,26 @@ type ringFrame struct {
 	data       []byte
 }
 
-// drain calls f for all frames that are in the ring now.
+// drain calls f for all frames that are in the ring now. Their room is taken until free.
 func (r *ring) drain(f func(ringFrame)) {
 	size := uint64(len(r.buffer))
-	for tail, head := r.tail.Load(), r.head.Load(); tail != head; {
-		at := tail & (size - 1)
+	for head := r.head.Load(); r.read != head; {
+		at := r.read & (size - 1)
 		e := r.buffer[at:]
 		keep := binary.LittleEndian.Uint32(e)
 		if keep == skip {
-			tail += size - at
-			r.tail.Store(tail)
+			r.read += size - at
 			continue
 		}
 		length := binary.LittleEndian.Uint32(e[4:])
-		f(ringFrame{tap: binary.LittleEndian.Uint32(e[8:]), out: length&outward != 0, stamp: int64(binary.LittleEndian.Uint64(e[16:])),
+		f(ringFrame{position: r.read, tap: binary.LittleEndian.Uint32(e[8:]), out: length&outward != 0, stamp: int64(binary.LittleEndian.Uint64(e[16:])),
 			wireLength: int(length &^ outward), data: e[entryHeader : entryHeader+keep]})
-		tail += uint64(entryHeader+keep+7) &^ 7
-		r.tail.Store(tail)
+		r.read += uint64(entryHeader+keep+7) &^ 7
 	}
 }
+
+// free frees the room of all frames that drain has passed.
+func (r *ring) free() { r.tail.Store(r.read) }
 
 // Tap copies each frame that passes one port.
 type Tap struct {
@@ -96,18 +175,10 @@ type Tap struct {
 	keep      int
 	monotonic func() int64
 	sinks     []sink
-	// full counts frames that found no room in the ring; accounted is how many of them captures have counted.
-	full    atomic.Uint64
-	counted uint64
 }
 
-// sink is a capture that a tap feeds.
-type sink struct {
-	stream *stream
-	filter *Filter
-	keep   int
-	limit  int64
-}
+// state of the tap in its ring.
+func (t *Tap) state() *tapState { return &t.ring.taps[t.id] }
 
 // Frame takes a frame; out reports whether the node sent it. One thread at a time may call it. It neither
 // blocks nor allocates.
@@ -116,9 +187,34 @@ func (t *Tap) Frame(out bool, data []byte) { t.FrameAt(t.monotonic(), out, data)
 // FrameAt is Frame for a frame of an earlier time, in nanoseconds of the monotonic clock.
 func (t *Tap) FrameAt(monotonicNanoseconds int64, out bool, data []byte) {
 	if !t.ring.push(t.id, out, monotonicNanoseconds, data, min(len(data), t.keep)) {
-		t.full.Add(1)
+		t.Miss(1)
 	}
 }
 
 // Miss counts frames of the port that nobody could pass here, as those without room in the ring.
-func (t *Tap) Miss(frames uint64) { t.full.Add(frames) }
+func (t *Tap) Miss(frames uint64) { t.state().full.Add(frames) }
+
+// countDropped counts the frames without room in the ring as dropped. A filter might not have kept them.
+func (t *Tap) countDropped() {
+	state := t.state()
+	full := state.full.Load()
+	for i := range t.sinks {
+		t.sinks[i].stream.drop(ringFull, full-state.counted.Load())
+	}
+	state.counted.Store(full)
+}
+
+// flush writes what captures have taken of the tap, up to a position.
+func (t *Tap) flush(position uint64) {
+	for i := range t.sinks {
+		s := t.sinks[i].stream
+		s.mu.Lock()
+		s.flush()
+		s.mu.Unlock()
+	}
+	t.state().written.Store(position)
+}
+
+func (t *Tap) feeds(s *stream) bool {
+	return t != nil && slices.ContainsFunc(t.sinks, func(x sink) bool { return x.stream == s })
+}

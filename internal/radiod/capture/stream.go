@@ -247,12 +247,12 @@ func (s *stream) finish(reason string) {
 func (s *stream) write(stamp int64, d ringFrame, to *sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keep := min(len(d.data), to.keep)
+	keep := min(len(d.data), to.Keep)
 	size := pcapng.PacketSize(keep)
 	position := s.record.Origin + s.end + int64(len(s.pending))
 	s.dirty = true
 	switch {
-	case s.record.Limited || to.limit > 0 && position+size > to.limit:
+	case s.record.Limited || to.Limit > 0 && position+size > to.Limit:
 		s.record.Limited, s.record.Ended = true, EndLimit
 		s.record.Dropped[byLimit]++
 	case s.closed:

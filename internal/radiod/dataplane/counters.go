@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -10,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/mapped"
 )
 
 // CounterPage has one attachment's counters, in a mapped file. The kernel keeps it when a process is killed at any
@@ -38,21 +38,12 @@ type CounterFile struct {
 
 // OpenCounters maps an attachment's counters; fresh reports whether they are new.
 func OpenCounters(path string) (c *CounterFile, fresh bool, err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	memory, err := mapped.Open(path, counterPageSize)
 	if err != nil {
 		return nil, false, fmt.Errorf("counters: %w", err)
 	}
-	defer file.Close()
-	// The space is allocated here, because on a full volume a write to the mapping would kill the process.
-	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(counterPageSize)); err != nil {
-		return nil, false, fmt.Errorf("counters %s: %w", path, err)
-	}
-	mapped, err := unix.Mmap(int(file.Fd()), 0, counterPageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, false, fmt.Errorf("counters %s: %w", path, err)
-	}
-	c = &CounterFile{(*CounterPage)(unsafe.Pointer(&mapped[0])), path} //nolint:gosec // a mapping begins at a page of the machine
-	runtime.AddCleanup(c, func(mapped []byte) { _ = unix.Munmap(mapped) }, mapped)
+	c = &CounterFile{(*CounterPage)(unsafe.Pointer(&memory[0])), path} //nolint:gosec // a mapping begins at a page of the machine
+	runtime.AddCleanup(c, func(memory []byte) { _ = unix.Munmap(memory) }, memory)
 	layout := radio.LedgerLayoutHash() + uint64(counterPageSize)
 	if c.layout == layout {
 		return c, false, nil
