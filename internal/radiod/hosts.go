@@ -9,14 +9,15 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/worker"
 )
 
-// openHosts listens for the radiods of other hosts. It returns nil if this host's address is not known;
+// openHosts makes the data plane listen for those of other hosts. It returns nil if this host's address is not known;
 // networks then end at this host.
-func openHosts(o Options, log *slog.Logger, manager *worker.Manager, recorder hosts.Recorder) (*hosts.Hosts, error) {
+func openHosts(o Options, log *slog.Logger, plane *dataplane.Local, manager *worker.Manager, recorder hosts.Recorder) (*hosts.Hosts, error) {
 	if o.HostIP == "" {
 		return nil, nil
 	}
@@ -29,7 +30,8 @@ func openHosts(o Options, log *slog.Logger, manager *worker.Manager, recorder ho
 	if err != nil {
 		return nil, err
 	}
-	h := hosts.New(hosts.Options{Host: o.Host, Address: net.JoinHostPort(o.HostIP, port), Key: key, Conn: conn, Log: log, Recorder: recorder, Changed: manager.Changed})
+	plane.OpenHosts(dataplane.HostOptions{Host: o.Host, Key: key, Conn: conn, Log: log})
+	h := hosts.New(hosts.Options{Host: o.Host, Address: net.JoinHostPort(o.HostIP, port), Key: key.Public(), Plane: plane, Log: log, Recorder: recorder, Changed: manager.Changed})
 	manager.SetHosts(h)
 	return h, nil
 }

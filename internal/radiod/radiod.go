@@ -190,7 +190,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 		return err
 	}
 	sampler.Source, sampler.Captures = manager, captures
-	hosts, err := openHosts(o, log, manager, sampler)
+	hosts, err := openHosts(o, log, plane, manager, sampler)
 	if err != nil {
 		return err
 	}

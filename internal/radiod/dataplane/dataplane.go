@@ -8,6 +8,7 @@ import (
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/internal/radiod/peers"
 )
 
 // Plane carries frames as it is told. Its methods may be called on any goroutine. Networks are known by their UIDs.
@@ -23,9 +24,6 @@ type Plane interface {
 	Resume() error
 	// SetEnvironment gives a network's radios their environment, or adds to it.
 	SetEnvironment(e *Environment) error
-	// FollowClock makes a network's time slots follow another host's CLOCK_REALTIME, which is that much ahead of this
-	// host's CLOCK_MONOTONIC; 0 ends that.
-	FollowClock(uid string, ahead int64) error
 
 	// Attach adds a port to a network. Frames flow at once, unless the network is paused.
 	Attach(p *Port) (PortID, error)
@@ -46,9 +44,17 @@ type Plane interface {
 	Events() []Event
 	// SetTap sets what watches a port's frames, nil for nothing. The previous tap is not called any more when it returns.
 	SetTap(id PortID, t radio.Tap) error
-	// ReceiveShipment hands a network a transmission that another host has shipped. It reports whether the transmission is
-	// of use, and does not wait.
-	ReceiveShipment(uid string, s *radio.Shipment) (useful bool)
+
+	// SetHosts sets the hosts to talk to. Transmissions go to those with ports of their network.
+	SetHosts(all map[string]peers.Address) error
+	// Hosts returns their states. With reset, the worst lateness starts again at 0.
+	Hosts(reset bool) (HostStates, error)
+	// SetRelay carries a network's over-the-air datagrams of EMANE's to hosts and from them, to none if there are no hosts.
+	// receive takes theirs. It may be called on any goroutine, and keeps nothing of its argument.
+	SetRelay(uid string, hosts []string, receive func(datagram []byte) error) error
+	// Relay sends a datagram to the hosts of SetRelay.
+	Relay(uid string, datagram []byte)
+
 	// AwaitLoops returns after every event loop has finished an iteration. It never returns if a loop is stuck.
 	AwaitLoops() error
 	// Close ends the use of the Plane, and Events.
@@ -167,8 +173,8 @@ type Port struct {
 	Descriptor int
 	// CounterFile is the path of the port's counters; empty for none, so that they end with the Plane.
 	CounterFile string
-	// Host takes transmissions for a port of another host; nil for one of this host.
-	Host radio.Host
+	// Host of a port of another host, which SetHosts has named; empty for one of this host.
+	Host string
 	// Tap watches the port's frames; nil for none.
 	Tap radio.Tap
 }

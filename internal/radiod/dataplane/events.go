@@ -5,10 +5,14 @@ import (
 	"time"
 )
 
-// Event is what the agent has to know. One of Gone, Network and Forgotten is set.
+// Event is what the agent has to know. One of Gone, Host, Network and Forgotten is set.
 type Event struct {
 	// Gone is a port whose interface the kernel has removed. It is to be detached.
 	Gone PortID
+	// Host is lost, or reachable again. Heard is when it was last heard, by CLOCK_REALTIME, 0 for never.
+	Host      string
+	Reachable bool
+	Heard     int64
 	// Network has carried out the change with an index in Later of the request with that Version, so much after its
 	// time.
 	Network string
@@ -19,8 +23,8 @@ type Event struct {
 	Forgotten uint64
 }
 
-// maxChanges bounds the events of changes that wait for the agent. Above it the oldest are forgotten. Those of gone ports
-// are as many as ports.
+// maxChanges bounds the events of changes that wait for the agent. Above it the oldest are forgotten. The others
+// are few.
 const maxChanges = 1 << 16
 
 // events wait for a reader without making a loop wait.
@@ -29,7 +33,7 @@ type events struct {
 	end         sync.Once
 
 	mu            sync.Mutex
-	gone, changes []Event
+	kept, changes []Event
 	forgotten     uint64
 }
 
@@ -40,8 +44,8 @@ func newEvents() *events {
 func (e *events) add(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if event.Gone != 0 {
-		e.gone = append(e.gone, event)
+	if event.Network == "" {
+		e.kept = append(e.kept, event)
 	} else {
 		if len(e.changes) == maxChanges {
 			e.changes = e.changes[1:]
@@ -74,10 +78,10 @@ func (e *events) next() []Event {
 func (e *events) take() []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := append(e.gone, e.changes...) //nolint:gocritic // both are given away
+	all := append(e.kept, e.changes...) //nolint:gocritic // both are given away
 	if e.forgotten > 0 {
 		all = append(all, Event{Forgotten: e.forgotten})
 	}
-	e.gone, e.changes, e.forgotten = nil, nil, 0
+	e.kept, e.changes, e.forgotten = nil, nil, 0
 	return all
 }

@@ -16,6 +16,7 @@ import (
 type Local struct {
 	driver *driver.Driver
 	events *events
+	hosts  *hosts // nil for none
 
 	mu       sync.Mutex // protects the rest
 	networks map[string]*network
@@ -26,6 +27,8 @@ type Local struct {
 // network is a network that the driver carries.
 type network struct {
 	*driver.Network
+	id          networkID // among hosts
+	remote      remotePorts
 	kind        modelKind
 	environment environment
 	// waveform belongs to the loop's thread.
@@ -52,8 +55,9 @@ func New(d *driver.Driver) *Local {
 	return &Local{driver: d, events: newEvents(), networks: map[string]*network{}, ports: map[PortID]*port{}}
 }
 
-// Close ends the event loops and Events. Descriptors of ports stay open: they are the callers'.
+// Close ends the event loops, Events, and what goes to other hosts. Descriptors of ports stay open: they are the callers'.
 func (l *Local) Close() error {
+	l.hosts.close()
 	l.events.close()
 	return l.driver.Close()
 }
@@ -100,7 +104,7 @@ func (l *Local) networkFor(r *Network) (n *network, made bool, err error) {
 	if n := l.networks[r.UID]; n != nil {
 		return n, false, nil
 	}
-	n = &network{kind: r.kind()}
+	n = &network{id: networkIDOf(r.UID), remote: remotePorts{}, kind: r.kind()}
 	w, err := waveformOf(r, &n.environment)
 	if err != nil {
 		return nil, false, fmt.Errorf("network %s: %w", r.UID, err)
@@ -180,6 +184,7 @@ func (l *Local) EndNetwork(uid string) (last map[PortID]radio.Counters, err erro
 	if n == nil {
 		return nil, nil
 	}
+	l.hosts.forget(n)
 	n.Close()
 	last = make(map[PortID]radio.Counters, len(ports))
 	for _, p := range ports {
@@ -228,15 +233,6 @@ func (l *Local) SetEnvironment(e *Environment) error {
 	return n.environment.apply(e)
 }
 
-// FollowClock implements Plane.
-func (l *Local) FollowClock(uid string, ahead int64) error {
-	n, err := l.find(uid)
-	if err == nil {
-		n.environment.clock.followed.Store(ahead)
-	}
-	return err
-}
-
 // Attach implements Plane.
 func (l *Local) Attach(r *Port) (PortID, error) {
 	n, err := l.find(r.Network)
@@ -248,7 +244,12 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 	p := &port{id: l.lastID, network: n}
 	l.mu.Unlock()
 	options := driver.PortOptions{Descriptor: r.Descriptor, Gone: func() { l.events.add(Event{Gone: p.id}) },
-		PortOptions: radio.PortOptions{Name: r.Name, Group: r.Group, NEM: r.NEM, MAC: r.MAC, Host: r.Host, Tap: r.Tap}}
+		PortOptions: radio.PortOptions{Name: r.Name, Group: r.Group, NEM: r.NEM, MAC: r.MAC, Tap: r.Tap}}
+	if r.Host != "" {
+		if options.Host, err = l.hosts.attach(n, r.Host, r.NEM); err != nil {
+			return 0, err
+		}
+	}
 	var counters *CounterFile
 	if r.CounterFile != "" {
 		if counters, _, err = OpenCounters(r.CounterFile); err != nil {
@@ -257,6 +258,9 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 		options.Ledger = &counters.Ledger
 	}
 	if p.Port, err = n.Attach(options); err != nil {
+		if r.Host != "" {
+			l.hosts.detach(n, r.NEM)
+		}
 		return 0, err
 	}
 	if counters != nil {
@@ -277,16 +281,6 @@ func (l *Local) SetTap(id PortID, t radio.Tap) error {
 	return err
 }
 
-// ReceiveShipment implements Plane.
-func (l *Local) ReceiveShipment(uid string, s *radio.Shipment) (useful bool) {
-	n, err := l.find(uid)
-	if err != nil || !n.environment.clock.agrees(s) {
-		return false
-	}
-	n.Network.ReceiveShipment(s)
-	return true
-}
-
 // Detach implements Plane.
 func (l *Local) Detach(id PortID) (PortCounters, error) {
 	p, err := l.findPort(id)
@@ -298,6 +292,9 @@ func (l *Local) Detach(id PortID) (PortCounters, error) {
 		p.network.Do(func(_ *radio.Network, m radio.Model) { p.network.waveform.count(m, p.Port.Port, &last, true) })
 	}
 	last.Counters = p.Port.Detach()
+	if !p.IsLocal() {
+		l.hosts.detach(p.network, p.NEM)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p.detached = true

@@ -1,5 +1,5 @@
-// Package hosts connects a host's radio networks with their parts on other hosts: it ships transmissions, follows the clocks
-// of time slots, and records which hosts were lost.
+// Package hosts connects a host's radio networks with their parts on other hosts, which the data plane talks to, and records
+// which hosts were lost.
 package hosts
 
 import (
@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/runapi"
@@ -25,15 +25,12 @@ import (
 // Hosts connects the networks' ports on this host with those on other hosts.
 type Hosts struct {
 	Options
-	peers *peers.Peers
 
 	// wiring protects the connections.
 	wiring    sync.RWMutex
 	networks  map[string]*distributedNetwork // by the network's UID
-	byID      map[networkID]*distributedNetwork
-	addresses map[string]peers.Address // by host
+	addresses map[string]peers.Address       // by host
 	lost      map[string]lostHost
-	counters  map[string]*hostCounters
 	// leaving are hosts that share no network with this one any more, with the time since.
 	leaving map[string]time.Time
 }
@@ -49,70 +46,29 @@ type Recorder interface {
 
 // Options of Hosts.
 type Options struct {
-	// Host is this host's name, Address where the others reach its Conn.
+	// Host is this host's name, Address and Key are how the others reach its data plane.
 	Host, Address string
-	Key           peers.PrivateKey
-	Conn          peers.Conn
+	Key           peers.Key
+	Plane         dataplane.Plane
 	Log           *slog.Logger
 	Recorder      Recorder
 	// Changed is called when the trouble of a network may have changed.
 	Changed func(*v1alpha1.RadioNetwork)
-	// PeerTime converts a time of CLOCK_MONOTONIC to the one sent to other hosts; nil sends it as it is.
-	// Realtime gives the time of the Unix epoch that is sent to them, in nanoseconds; nil for CLOCK_REALTIME.
-	// Tests skew both.
-	PeerTime func(monotonic int64) int64
-	Realtime func() int64
-	// MTU of the path to another host; nil asks the kernel.
-	MTU func(to netip.AddrPort) int
 }
 
-// Network is one with attachments here.
-type Network struct {
-	Object *v1alpha1.RadioNetwork
-	// Ports carry its frames here, or EMANE does, which has none.
-	Ports Ports
-	EMANE EMANE
-}
-
-// Ports are a network's in radiod's own engine.
-type Ports interface {
-	// AttachRemote adds a port for a member on another host.
-	AttachRemote(radio.PortOptions) (detach func(), err error)
-	// ReceiveShipment takes a transmission with the times of this host. It reports whether it is of use.
-	ReceiveShipment(*radio.Shipment) (useful bool)
-	// FollowClock makes time slots follow another host's CLOCK_REALTIME, which is that much ahead of this host's
-	// CLOCK_MONOTONIC in nanoseconds; 0 ends that.
-	FollowClock(ahead int64)
-}
-
-// EMANE takes over-the-air datagrams for its processes here.
-type EMANE interface{ Receive(datagram []byte) error }
-
-// distributedNetwork is a network with ports on this host and on others.
+// distributedNetwork is a network with members on this host and on others.
 type distributedNetwork struct {
-	Network
-	id     networkID
+	object *v1alpha1.RadioNetwork
 	runUID string
-	hosts  map[string]*remoteHost
-	ports  map[int]*remotePort // by NEM id
+	hosts  map[string]bool
+	ports  map[int]remotePort // by NEM id; of a network in the data plane
+	// relayed reports whether EMANE carries it.
+	relayed bool
 }
 
 type remotePort struct {
-	host   *remoteHost
-	detach func()
-}
-
-// remoteHost takes a network's transmissions to another host. It implements radio.Host.
-type remoteHost struct {
-	id       networkID
-	name     string
-	peer     *peers.Peer
-	peerTime func(int64) int64
-}
-
-// Ship implements radio.Host.
-func (f *remoteHost) Ship(s *radio.Shipment) {
-	f.peer.Send(appendShipment(f.peer.Buffer(), f.id, s, f.peerTime))
+	host string
+	id   dataplane.PortID
 }
 
 // lostHost is a host from which nothing comes.
@@ -121,25 +77,9 @@ type lostHost struct {
 	notSent uint64
 }
 
-// hostCounters count the transmissions of another host.
-type hostCounters struct {
-	received, late, unusable atomic.Uint64
-	worst                    atomic.Int64 // since the last sample
-}
-
-// New makes Hosts. Run begins to listen.
+// New connects nothing yet. Run samples.
 func New(o Options) *Hosts {
-	if o.PeerTime == nil {
-		o.PeerTime = func(monotonic int64) int64 { return monotonic }
-	}
-	if o.Realtime == nil {
-		o.Realtime = clock.Realtime
-	}
-	h := &Hosts{Options: o, networks: map[string]*distributedNetwork{}, byID: map[networkID]*distributedNetwork{}, addresses: map[string]peers.Address{},
-		lost: map[string]lostHost{}, counters: map[string]*hostCounters{}, leaving: map[string]time.Time{}}
-	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.PeerTime(clock.Monotonic()) },
-		Realtime: o.Realtime, Receive: h.receive, Changed: h.reachabilityChanged, Log: o.Log})
-	return h
+	return &Hosts{Options: o, networks: map[string]*distributedNetwork{}, addresses: map[string]peers.Address{}, lost: map[string]lostHost{}, leaving: map[string]time.Time{}}
 }
 
 // Disconnect removes a network's ports on other hosts.
@@ -151,37 +91,49 @@ func (h *Hosts) Disconnect(uid string) {
 		return
 	}
 	delete(h.networks, uid)
-	delete(h.byID, s.id)
-	for _, p := range s.ports {
-		p.detach()
+	for nem := range s.ports {
+		h.detach(s, nem)
+	}
+	if s.relayed {
+		h.note(h.Plane.SetRelay(uid, nil, nil))
 	}
 	h.updatePeers()
 }
 
-// Connect updates a network's ports on other hosts.
-func (h *Hosts) Connect(uid string, n Network) {
+// Connect updates the ports on other hosts of a network in the data plane. For one that EMANE carries, relay takes the
+// over-the-air datagrams of other hosts.
+func (h *Hosts) Connect(uid string, object *v1alpha1.RadioNetwork, relay func(datagram []byte) error) {
 	h.wiring.Lock()
 	defer h.wiring.Unlock()
 	s := h.networks[uid]
 	if s == nil {
-		s = &distributedNetwork{id: networkIDOf(uid), hosts: map[string]*remoteHost{}, ports: map[int]*remotePort{}}
-		h.networks[uid], h.byID[s.id] = s, s
+		s = &distributedNetwork{ports: map[int]remotePort{}}
+		h.networks[uid] = s
 	}
-	s.Network, s.runUID = n, string(n.Object.Spec.Experiment.UID)
-	wanted := h.remoteMembers(n.Object)
-	for name := range s.hosts {
-		if !slices.Contains(slices.Collect(maps.Values(wanted)), name) {
-			delete(s.hosts, name)
-		}
-	}
+	s.object, s.runUID, s.relayed, s.hosts = object, string(object.Spec.Experiment.UID), relay != nil, map[string]bool{}
+	wanted := h.remoteMembers(object)
 	for _, name := range wanted {
-		if s.hosts[name] == nil {
-			s.hosts[name] = &remoteHost{id: s.id, name: name, peerTime: h.PeerTime}
-		}
+		s.hosts[name] = true
 	}
 	h.updatePeers()
-	if s.Ports != nil {
-		h.updatePorts(s, wanted)
+	if relay != nil {
+		h.note(h.Plane.SetRelay(uid, slices.Collect(maps.Keys(s.hosts)), relay))
+	} else {
+		h.updatePorts(uid, s, wanted)
+	}
+}
+
+// IsDistributed reports whether other hosts that can be reached serve some of a network's members.
+func (h *Hosts) IsDistributed(object *v1alpha1.RadioNetwork) bool {
+	h.wiring.Lock()
+	defer h.wiring.Unlock()
+	return len(h.remoteMembers(object)) > 0
+}
+
+// note logs what the data plane could not do.
+func (h *Hosts) note(err error) {
+	if err != nil {
+		h.Log.Error("ports on other hosts", "error", err)
 	}
 }
 
@@ -224,23 +176,13 @@ func (h *Hosts) updatePeers() {
 	for _, s := range h.networks {
 		for name := range s.hosts {
 			all[name] = h.addresses[name]
-			if h.counters[name] == nil {
-				h.counters[name] = &hostCounters{}
-			}
 		}
 	}
 	h.addLeaving(all)
-	h.peers.Set(all)
+	h.note(h.Plane.SetHosts(all))
 	for name := range h.lost {
 		if _, ok := all[name]; !ok {
 			delete(h.lost, name)
-		}
-	}
-	for _, s := range h.networks {
-		for name, far := range s.hosts {
-			if far.peer == nil {
-				far.peer = h.peers.Peer(name)
-			}
 		}
 	}
 }
@@ -266,105 +208,41 @@ func (h *Hosts) addLeaving(all map[string]peers.Address) {
 }
 
 // updatePorts attaches and detaches ports on other hosts as wanted; the lock is held.
-func (h *Hosts) updatePorts(s *distributedNetwork, wanted map[int]string) {
+func (h *Hosts) updatePorts(uid string, s *distributedNetwork, wanted map[int]string) {
 	for nem, p := range s.ports {
-		if far := s.hosts[wanted[nem]]; far == nil || far != p.host {
-			p.detach()
-			delete(s.ports, nem)
+		if wanted[nem] != p.host {
+			h.detach(s, nem)
 		}
 	}
-	members := s.Object.Spec.Members
+	members := s.object.Spec.Members
 	for i := range members {
 		member := &members[i]
-		far := s.hosts[wanted[int(member.NEM)]]
-		if far == nil || s.ports[int(member.NEM)] != nil {
+		nem := int(member.NEM)
+		if _, attached := s.ports[nem]; attached || wanted[nem] == "" {
 			continue
 		}
 		mac, err := radio.ParseMAC(member.MAC)
 		if err != nil {
 			continue // its own host reports that
 		}
-		detach, err := s.Ports.AttachRemote(radio.PortOptions{Name: member.Node, Group: member.Group, NEM: int(member.NEM), MAC: mac, Host: far})
+		id, err := h.Plane.Attach(&dataplane.Port{Network: uid, Name: member.Node, Group: member.Group, NEM: nem, MAC: mac, Host: wanted[nem]})
 		if err != nil {
 			continue // it is local by now, and its host's entry is old
 		}
-		s.ports[int(member.NEM)] = &remotePort{far, detach}
+		s.ports[nem] = remotePort{wanted[nem], id}
 	}
 }
 
-// receive takes a transmission from another host.
-func (h *Hosts) receive(from string, message []byte) {
-	h.wiring.RLock()
-	counted := h.counters[from]
-	h.wiring.RUnlock()
-	if counted == nil {
-		return // it shares no network any more
-	}
-	counted.received.Add(1)
-	if isOTA(message) {
-		if err := h.receiveOTA(from, message); err != nil {
-			counted.unusable.Add(1)
-			h.Log.Debug("what EMANE has sent on another host", "host", from, "error", err)
-		}
-		return
-	}
-	id, shipment, err := parseShipment(message)
-	if err != nil {
-		counted.unusable.Add(1)
-		h.Log.Debug("transmission of another host", "host", from, "error", err)
-		return
-	}
-	peer := h.peers.Peer(from)
-	ports := h.portsFor(id, from, shipment.Source)
-	if ports == nil || peer == nil {
-		counted.unusable.Add(1)
-		return
-	}
-	there := peer.Clock()
-	if !there.Known {
-		counted.unusable.Add(1)
-		return
-	}
-	now := clock.Monotonic()
-	shiftTimes(shipment, now-h.PeerTime(now)-int64(there.Offset))
-	late := now - shipment.Due
-	if !ports.ReceiveShipment(shipment) {
-		counted.unusable.Add(1)
-	} else if late > 0 {
-		counted.addLate(late)
-	}
-}
-
-// addLate counts a transmission that came too late.
-func (c *hostCounters) addLate(late int64) {
-	c.late.Add(1)
-	for worst := c.worst.Load(); late > worst && !c.worst.CompareAndSwap(worst, late); worst = c.worst.Load() {
-		continue
-	}
-}
-
-// portsFor returns the ports that take a transmission of a source on another host, or nil.
-func (h *Hosts) portsFor(id networkID, from string, source int) Ports {
-	h.wiring.RLock()
-	defer h.wiring.RUnlock()
-	if s := h.byID[id]; s != nil && s.ports[source] != nil && s.ports[source].host.name == from {
-		return s.Ports
-	}
-	return nil
-}
-
-// shiftTimes shifts a transmission's times to this host's clock.
-func shiftTimes(s *radio.Shipment, difference int64) {
-	s.Sent, s.Start, s.Due = s.Sent+difference, s.Start+difference, s.Due+difference
-	for i := range s.Parts {
-		s.Parts[i].Sent += difference
-	}
+// detach removes a network's port on another host; the lock is held.
+func (h *Hosts) detach(s *distributedNetwork, nem int) {
+	_, err := h.Plane.Detach(s.ports[nem].id)
+	h.note(err)
+	delete(s.ports, nem)
 }
 
 // Peer is how other hosts reach this one.
 func (h *Hosts) Peer() v1alpha1.RadioPeer {
-	public := h.Key.Public()
-	return v1alpha1.RadioPeer{Address: h.Address, Key: base64.StdEncoding.EncodeToString(public[:])}
+	return v1alpha1.RadioPeer{Address: h.Address, Key: base64.StdEncoding.EncodeToString(h.Key[:])}
 }
 
 // Trouble describes the lost hosts of a network.
@@ -387,11 +265,12 @@ func (h *Hosts) Trouble(uid string) string {
 // gapUnreachable is the kind of the RadioGap of a lost host.
 const gapUnreachable = "hostUnreachable"
 
-// reachabilityChanged reports a host that is lost or reachable again.
-func (h *Hosts) reachabilityChanged(host string, reachable bool, heard int64) {
+// ReachabilityChanged reports a host that is lost or reachable again. heard is when it was last heard, by CLOCK_REALTIME, 0
+// for never.
+func (h *Hosts) ReachabilityChanged(host string, reachable bool, heard int64) {
 	now := clock.Realtime()
 	var notSent uint64
-	for _, state := range h.peers.States() {
+	for _, state := range h.States() {
 		if state.Host == host {
 			notSent = state.Lost
 		}
@@ -410,9 +289,9 @@ func (h *Hosts) reachabilityChanged(host string, reachable bool, heard int64) {
 	}
 	runs := map[string][]string{} // names of networks by run
 	for _, s := range h.networks {
-		if s.hosts[host] != nil {
-			runs[s.runUID] = append(runs[s.runUID], s.Object.Spec.Network)
-			h.Changed(s.Object)
+		if s.hosts[host] {
+			runs[s.runUID] = append(runs[s.runUID], s.object.Spec.Network)
+			h.Changed(s.object)
 		}
 	}
 	h.wiring.Unlock()

@@ -5,18 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"vignette.dev/vignette/internal/clock"
-	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/runapi"
 )
-
-// followInterval is how often slot clocks are updated. Clocks that drift by 100 ppm differ by 10 µs after it.
-const followInterval = 100 * time.Millisecond
 
 const sampleInterval = time.Second
 
@@ -25,30 +21,25 @@ type Log interface {
 	Append(runUID string, now int64, lines []byte) error
 }
 
-// Run communicates with other hosts until ctx ends, and samples their state once a second. A nil log
-// takes nothing.
+// Run samples the state of other hosts once a second, until ctx ends.
 func (h *Hosts) Run(ctx context.Context, log Log) error {
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	wait.Go(func() { clock.Every(ctx, followInterval, h.followClocks) })
-	wait.Go(func() {
-		clock.Every(ctx, sampleInterval, func() {
-			h.wiring.Lock()
-			h.updatePeers() // removes hosts that left long enough ago
-			h.wiring.Unlock()
-			if err := h.sample(log, clock.Realtime()); err != nil {
-				h.Log.Error("write samples of other hosts", "error", err)
-			}
-		})
+	clock.Every(ctx, sampleInterval, func() {
+		h.wiring.Lock()
+		h.updatePeers() // removes hosts that left long enough ago
+		h.wiring.Unlock()
+		if err := h.sample(log, clock.Realtime()); err != nil {
+			h.Log.Error("write samples of other hosts", "error", err)
+		}
 	})
-	return h.peers.Run(ctx)
+	return nil
 }
 
 // sample writes a line for each other host of each run.
 func (h *Hosts) sample(log Log, now int64) (failed error) {
 	lines := map[string]*runapi.RadioPeer{}
-	for _, state := range h.States() {
-		lines[state.Host] = h.lineOf(&state, now)
+	states := h.states(true)
+	for i := range states.Hosts {
+		lines[states.Hosts[i].Host] = lineOf(&states.Hosts[i], now)
 	}
 	h.wiring.RLock()
 	runs := map[string]map[string]bool{}
@@ -69,7 +60,7 @@ func (h *Hosts) sample(log Log, now int64) (failed error) {
 				failed = errors.Join(failed, encoder.Encode(lines[name]))
 			}
 		}
-		if log == nil || text.Len() == 0 {
+		if text.Len() == 0 {
 			continue
 		}
 		failed = errors.Join(failed, log.Append(uid, now, text.Bytes()))
@@ -77,66 +68,23 @@ func (h *Hosts) sample(log Log, now int64) (failed error) {
 	return failed
 }
 
-// followClocks makes each network's slots follow the reachable host whose name is first. So all hosts have the same slots
-// even if their clocks differ.
-func (h *Hosts) followClocks() {
-	h.wiring.RLock()
-	defer h.wiring.RUnlock()
-	now := clock.Monotonic()
-	ahead := h.PeerTime(now) - now
-	for _, s := range h.networks {
-		if s.Ports == nil {
-			continue
-		}
-		first, epoch := h.Host, int64(0)
-		for name, far := range s.hosts {
-			if _, lost := h.lost[name]; lost || name >= first || far.peer == nil {
-				continue
-			}
-			if there := far.peer.Clock(); there.Known {
-				first, epoch = name, there.Epoch+ahead
-			}
-		}
-		s.Ports.FollowClock(epoch)
-	}
-}
-
-// State of another host.
-type State struct {
-	peers.State
-	// Received transmissions of the host, those among them that came too late, and those that were of no use here.
-	Received, Late, Unusable uint64
-}
-
 // States of the hosts that share networks with this one.
-func (h *Hosts) States() (all []State) {
-	for _, state := range h.peers.States() {
-		s := State{State: state}
-		if c := h.countersOf(state.Host); c != nil {
-			s.Received, s.Late, s.Unusable = c.received.Load(), c.late.Load(), c.unusable.Load()
-		}
-		all = append(all, s)
-	}
-	return all
+func (h *Hosts) States() []dataplane.HostState { return h.states(false).Hosts }
+
+func (h *Hosts) states(reset bool) dataplane.HostStates {
+	states, err := h.Plane.Hosts(reset)
+	h.note(err)
+	return states
 }
 
-func (h *Hosts) lineOf(state *State, now int64) *runapi.RadioPeer {
+func lineOf(state *dataplane.HostState, now int64) *runapi.RadioPeer {
 	line := &runapi.RadioPeer{TimeNanoseconds: now, Peer: state.Host, Reachable: state.Reachable, Sent: state.Sent, NotSent: state.Lost,
-		MissingDatagrams: state.Missing, Received: state.Received, Late: state.Late, Unusable: state.Unusable}
+		MissingDatagrams: state.Missing, Received: state.Received, Late: state.Late, Unusable: state.Unusable, WorstLateSeconds: state.WorstLate.Seconds()}
 	if state.Clock.Known {
 		offset, uncertainty, trip := state.Clock.RealtimeOffset.Seconds(), state.Clock.Uncertainty.Seconds(), state.Clock.RoundTrip.Seconds()
 		line.OffsetSeconds, line.UncertaintySeconds, line.RoundTripSeconds = &offset, &uncertainty, &trip
 	}
-	if c := h.countersOf(state.Host); c != nil {
-		line.WorstLateSeconds = time.Duration(c.worst.Swap(0)).Seconds()
-	}
 	return line
-}
-
-func (h *Hosts) countersOf(host string) *hostCounters {
-	h.wiring.RLock()
-	defer h.wiring.RUnlock()
-	return h.counters[host]
 }
 
 func hostMetric(name, help string) *prometheus.Desc {
@@ -162,8 +110,10 @@ func (h *Hosts) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByColl
 
 // Collect implements prometheus.Collector.
 func (h *Hosts) Collect(to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(hostRejected, prometheus.CounterValue, float64(h.peers.Rejected()))
-	for _, state := range h.States() {
+	states := h.states(false)
+	to <- prometheus.MustNewConstMetric(hostRejected, prometheus.CounterValue, float64(states.Rejected))
+	for i := range states.Hosts {
+		state := &states.Hosts[i]
 		reachable := 0.0
 		if state.Reachable {
 			reachable = 1

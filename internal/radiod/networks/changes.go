@@ -74,6 +74,10 @@ func (m *Networks) follow(plane dataplane.Plane) {
 			switch e := &events[i]; {
 			case e.Gone != 0:
 				m.portGone(e.Gone)
+			case e.Host != "":
+				if h := m.hosts.Load(); h != nil {
+					h.ReachabilityChanged(e.Host, e.Reachable, e.Heard)
+				}
 			case e.Forgotten != 0:
 				m.changes.applied.Add(e.Forgotten)
 				m.Log.Error("changes of networks were carried out faster than they were noted", "changes", e.Forgotten)

@@ -49,7 +49,7 @@ func (n *network) updateDriver() {
 	}
 	uid, name := string(n.object.UID), n.object.Spec.Network
 	n.driver = emaned.Start(emaned.Options{Find: n.networks.Finder.OfPod, Log: n.networks.Log, Changed: func() { go n.networks.Changed(uid) },
-		Ship: func(datagram []byte) { n.networks.hosts.Load().ShipOTA(uid, datagram) },
+		Ship: func(datagram []byte) { n.networks.Plane.Relay(uid, datagram) },
 		Step: n.steps.Add, Change: func(late time.Duration) { n.networks.countChange(name, late) }}, in)
 }
 

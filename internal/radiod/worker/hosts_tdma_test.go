@@ -227,30 +227,3 @@ func asOnOne(t *testing.T, one, several slotsTest, sites []*site) {
 		t.Errorf("on one host %d of %d frames arrive; want some lost and some not", len(one.delays), most)
 	}
 }
-
-// Node 2's host has a wrong date; the network's slots go by the first host's.
-func TestSlotsGoByOneHostsClock(t *testing.T) {
-	cut := &atomic.Bool{}
-	a := newSite(t, "host-a", cut, skewedClock{ahead: time.Hour, realtime: 250 * time.Millisecond})
-	b := newSite(t, "host-b", cut, skewedClock{ahead: -time.Hour, drift: 80e-6})
-	n := networkOf("run-1", "vhf", "pod-1", "pod-2")
-	n.Spec.Waveform = slotsOf("20ms")
-	for i := range n.Spec.Members {
-		n.Spec.Members[i].Position = northOf(i, 100)
-	}
-	spreadOver(t, n, a, b)
-	off := func() time.Duration {
-		return time.Duration(b.plane.followed.Load() - clock.EpochOffset() - int64(250*time.Millisecond))
-	}
-	uncertainty := b.sees("host-a").Clock.Uncertainty + 50*time.Microsecond
-	if off().Abs() > uncertainty {
-		t.Errorf("host-b's slots are %v off host-a's clock; want within %v", off(), uncertainty)
-	}
-	if followed := a.plane.followed.Load(); followed != 0 {
-		t.Errorf("host-a follows %d; want its own clock", followed)
-	}
-	cut.Store(true)
-	eventually(t, "host-b follows its own clock, as host-a is lost", func() bool { return b.plane.followed.Load() == 0 })
-	cut.Store(false)
-	eventually(t, "host-b follows host-a again", func() bool { return b.plane.followed.Load() != 0 && off().Abs() < uncertainty+peers.LostAfter/1000 })
-}

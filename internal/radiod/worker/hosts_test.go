@@ -72,22 +72,15 @@ type site struct {
 // planeNotes notes what is asked of a data plane.
 type planeNotes struct {
 	dataplane.Plane
-	// followed is by how much the clock that a network's slots follow is ahead of CLOCK_MONOTONIC, 0 for the host's own.
-	followed atomic.Int64
-	mu       sync.Mutex
-	remote   map[dataplane.PortID]bool // ports of other hosts
-}
-
-func (p *planeNotes) FollowClock(uid string, ahead int64) error {
-	p.followed.Store(ahead)
-	return p.Plane.FollowClock(uid, ahead)
+	mu     sync.Mutex
+	remote map[dataplane.PortID]bool // ports of other hosts
 }
 
 func (p *planeNotes) Attach(r *dataplane.Port) (dataplane.PortID, error) {
 	id, err := p.Plane.Attach(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil && r.Host != nil {
+	if err == nil && r.Host != "" {
 		p.remote[id] = true
 	}
 	return id, err
@@ -101,28 +94,31 @@ func (p *planeNotes) Detach(id dataplane.PortID) (dataplane.PortCounters, error)
 }
 
 // sees returns the state of another host.
-func (s *site) sees(host string) (state hosts.State) {
-	for _, state = range s.hosts.States() {
+func (s *site) sees(host string) dataplane.HostState {
+	for _, state := range s.hosts.States() {
 		if state.Host == host {
 			return state
 		}
 	}
-	return hosts.State{}
+	return dataplane.HostState{}
 }
+
+type noLog struct{}
+
+func (noLog) Append(string, int64, []byte) error { return nil }
 
 // skewedClock clocks are ahead, and drift by parts of a second in a second.
 type skewedClock struct {
 	ahead time.Duration
 	drift float64
-	// realtime is what CLOCK_REALTIME is ahead as well.
-	realtime time.Duration
 }
 
 func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *site {
 	t.Helper()
 	s := &site{Manager: newManager(t), gaps: &gapNotes{}}
 	s.Options.Recorder, s.Networks.Recorder = s.gaps, s.gaps
-	s.plane = &planeNotes{Plane: s.Networks.Plane, remote: map[dataplane.PortID]bool{}}
+	local := s.Networks.Plane.(*dataplane.Local)
+	s.plane = &planeNotes{Plane: local, remote: map[dataplane.PortID]bool{}}
 	s.Networks.Plane = s.plane
 	key, err := peers.NewPrivateKey()
 	if err != nil {
@@ -133,15 +129,16 @@ func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *sit
 		t.Fatal(err)
 	}
 	began := clock.Monotonic()
-	s.hosts = hosts.New(hosts.Options{Host: name, Address: conn.LocalAddr().String(), Key: key, Conn: &cable{conn, cut}, Log: s.Options.Log, Recorder: s.gaps, Changed: s.Changed,
+	local.OpenHosts(dataplane.HostOptions{Host: name, Key: key, Conn: &cable{conn, cut}, Log: s.Options.Log,
 		PeerTime: func(monotonic int64) int64 {
 			return monotonic + int64(skew.ahead) + int64(skew.drift*float64(monotonic-began))
 		},
-		Realtime: func() int64 { return clock.Realtime() + int64(skew.realtime) }, MTU: func(netip.AddrPort) int { return 1400 }})
+		MTU: func(netip.AddrPort) int { return 1400 }})
+	s.hosts = hosts.New(hosts.Options{Host: name, Address: conn.LocalAddr().String(), Key: key.Public(), Plane: s.plane, Log: s.Options.Log, Recorder: s.gaps, Changed: s.Changed})
 	s.SetHosts(s.hosts)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
-	wait.Go(func() { _ = s.hosts.Run(ctx, nil) })
+	wait.Go(func() { _ = s.hosts.Run(ctx, noLog{}) })
 	t.Cleanup(func() { cancel(); wait.Wait() })
 	return s
 }

@@ -1,4 +1,4 @@
-package hosts
+package dataplane
 
 import (
 	"crypto/sha256"

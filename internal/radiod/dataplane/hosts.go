@@ -1,0 +1,311 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/peers"
+)
+
+// HostOptions are how a data plane reaches those of other hosts.
+type HostOptions struct {
+	// Host is this host's name.
+	Host string
+	Key  peers.PrivateKey
+	Conn peers.Conn
+	Log  *slog.Logger
+	// PeerTime converts a time of CLOCK_MONOTONIC to the one sent to other hosts; nil sends it as it is.
+	// Realtime gives the time of the Unix epoch that is sent to them, in nanoseconds; nil for CLOCK_REALTIME.
+	// Tests skew both.
+	PeerTime func(monotonic int64) int64
+	Realtime func() int64
+	// MTU of the path to another host; nil asks the kernel.
+	MTU func(to netip.AddrPort) int
+}
+
+// HostState is the state of another host.
+type HostState struct {
+	peers.State
+	// Received transmissions of the host, those among them that came too late, and those that were of no use here.
+	Received, Late, Unusable uint64
+	// WorstLate since the last reset.
+	WorstLate time.Duration
+}
+
+// HostStates are the states of other hosts.
+type HostStates struct {
+	Hosts []HostState
+	// Rejected datagrams: not authentic, replayed, or of no known session.
+	Rejected uint64
+}
+
+// followInterval is how often slot clocks are updated. Clocks that drift by 100 ppm differ by 10 µs after it.
+const followInterval = 100 * time.Millisecond
+
+// hosts carry transmissions to other hosts' data planes, and theirs to this one.
+type hosts struct {
+	HostOptions
+	peers *peers.Peers
+	told  func(Event)
+	end   context.CancelFunc
+	ended sync.WaitGroup
+
+	mu       sync.RWMutex // protects the rest
+	lost     map[string]bool
+	counters map[string]*hostCounters
+	networks map[networkID]*network
+	relays   map[networkID]*relay
+}
+
+// hostCounters count the transmissions of another host.
+type hostCounters struct {
+	received, late, unusable atomic.Uint64
+	worst                    atomic.Int64 // since the last reset
+}
+
+// remotePorts are a network's ports at other hosts, by NEM id. The hosts' lock protects them.
+type remotePorts map[int]*remoteHost
+
+// remoteHost takes a network's transmissions to another host. It implements radio.Host.
+type remoteHost struct {
+	id       networkID
+	name     string
+	peer     *peers.Peer
+	peerTime func(int64) int64
+}
+
+// Ship implements radio.Host.
+func (f *remoteHost) Ship(s *radio.Shipment) {
+	f.peer.Send(appendShipment(f.peer.Buffer(), f.id, s, f.peerTime))
+}
+
+// OpenHosts begins to listen for other hosts, before anything is asked of the Plane.
+func (l *Local) OpenHosts(o HostOptions) {
+	if o.PeerTime == nil {
+		o.PeerTime = func(monotonic int64) int64 { return monotonic }
+	}
+	if o.Realtime == nil {
+		o.Realtime = clock.Realtime
+	}
+	ctx, end := context.WithCancel(context.Background())
+	h := &hosts{HostOptions: o, told: l.events.add, end: end, lost: map[string]bool{}, counters: map[string]*hostCounters{},
+		networks: map[networkID]*network{}, relays: map[networkID]*relay{}}
+	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.PeerTime(clock.Monotonic()) },
+		Realtime: o.Realtime, Receive: h.receive, Changed: h.reachabilityChanged, Log: o.Log})
+	h.ended.Go(func() { _ = h.peers.Run(ctx) }) // it returns no errors
+	h.ended.Go(func() { clock.Every(ctx, followInterval, h.followClocks) })
+	l.hosts = h
+}
+
+func (h *hosts) close() {
+	if h != nil {
+		h.end()
+		h.ended.Wait()
+	}
+}
+
+var errNoHosts = errors.New("other hosts: the data plane does not listen for them")
+
+// SetHosts implements Plane.
+func (l *Local) SetHosts(all map[string]peers.Address) error {
+	h := l.hosts
+	if h == nil {
+		return errNoHosts
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name := range all {
+		if h.counters[name] == nil {
+			h.counters[name] = &hostCounters{}
+		}
+	}
+	for name := range h.lost {
+		if _, ok := all[name]; !ok {
+			delete(h.lost, name)
+		}
+	}
+	h.peers.Set(all)
+	return nil
+}
+
+// Hosts implements Plane.
+func (l *Local) Hosts(reset bool) (s HostStates, err error) {
+	h := l.hosts
+	if h == nil {
+		return s, errNoHosts
+	}
+	s.Rejected = h.peers.Rejected()
+	for _, state := range h.peers.States() {
+		of := HostState{State: state}
+		if c := h.countersOf(state.Host); c != nil {
+			of.Received, of.Late, of.Unusable, of.WorstLate = c.received.Load(), c.late.Load(), c.unusable.Load(), time.Duration(c.worst.Load())
+			if reset {
+				of.WorstLate = time.Duration(c.worst.Swap(0))
+			}
+		}
+		s.Hosts = append(s.Hosts, of)
+	}
+	return s, nil
+}
+
+// attach makes a network's port at another host known, by its NEM id. It returns what takes transmissions there.
+func (h *hosts) attach(n *network, name string, nem int) (radio.Host, error) {
+	if h == nil {
+		return nil, errNoHosts
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var far *remoteHost
+	for _, known := range n.remote {
+		if known.name == name {
+			far = known
+		}
+	}
+	if far == nil {
+		far = &remoteHost{id: n.id, name: name, peer: h.peers.Peer(name), peerTime: h.PeerTime}
+	}
+	if far.peer == nil {
+		return nil, fmt.Errorf("port at host %s: SetHosts must name the host first", name)
+	}
+	n.remote[nem] = far
+	h.networks[n.id] = n
+	return far, nil
+}
+
+// detach forgets a network's port at another host.
+func (h *hosts) detach(n *network, nem int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(n.remote, nem)
+}
+
+// forget a network.
+func (h *hosts) forget(n *network) {
+	if h != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.networks, n.id)
+	}
+}
+
+// receive takes a message of another host.
+func (h *hosts) receive(from string, message []byte) {
+	counted := h.countersOf(from)
+	if counted == nil {
+		return // it shares no network any more
+	}
+	counted.received.Add(1)
+	late, err := h.deliver(from, message)
+	if err != nil {
+		counted.unusable.Add(1)
+		h.Log.Debug("transmission of another host", "host", from, "error", err)
+	} else if late > 0 {
+		counted.addLate(late)
+	}
+}
+
+var (
+	errUnknownSource = errors.New("no network with its id has its source at that host")
+	errUnknownClock  = errors.New("the host's clock is not measured yet")
+	errOtherSlot     = errors.New("its time slot is another one by this host's clock")
+)
+
+// deliver hands a transmission to its network. It returns how late it came.
+func (h *hosts) deliver(from string, message []byte) (late int64, err error) {
+	if isOTA(message) {
+		return 0, h.receiveOTA(from, message)
+	}
+	id, shipment, err := parseShipment(message)
+	if err != nil {
+		return 0, err
+	}
+	n, peer := h.networkFor(id, from, shipment.Source), h.peers.Peer(from)
+	if n == nil || peer == nil {
+		return 0, errUnknownSource
+	}
+	there := peer.Clock()
+	if !there.Known {
+		return 0, errUnknownClock
+	}
+	now := clock.Monotonic()
+	shiftTimes(shipment, now-h.PeerTime(now)-int64(there.Offset))
+	if !n.environment.clock.agrees(shipment) {
+		return 0, errOtherSlot
+	}
+	late = now - shipment.Due
+	n.ReceiveShipment(shipment)
+	return late, nil
+}
+
+// networkFor returns the network that takes a transmission of a source on another host, or nil.
+func (h *hosts) networkFor(id networkID, from string, source int) *network {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if n := h.networks[id]; n != nil && n.remote[source] != nil && n.remote[source].name == from {
+		return n
+	}
+	return nil
+}
+
+// addLate counts a transmission that came too late.
+func (c *hostCounters) addLate(late int64) {
+	c.late.Add(1)
+	for worst := c.worst.Load(); late > worst && !c.worst.CompareAndSwap(worst, late); worst = c.worst.Load() {
+		continue
+	}
+}
+
+func (h *hosts) countersOf(host string) *hostCounters {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.counters[host]
+}
+
+// shiftTimes shifts a transmission's times to this host's clock.
+func shiftTimes(s *radio.Shipment, difference int64) {
+	s.Sent, s.Start, s.Due = s.Sent+difference, s.Start+difference, s.Due+difference
+	for i := range s.Parts {
+		s.Parts[i].Sent += difference
+	}
+}
+
+// reachabilityChanged notes a host that is lost or reachable again.
+func (h *hosts) reachabilityChanged(host string, reachable bool, heard int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if reachable {
+		delete(h.lost, host)
+	} else {
+		h.lost[host] = true
+	}
+	h.told(Event{Host: host, Reachable: reachable, Heard: heard})
+}
+
+// followClocks makes each network's slots follow the reachable host whose name is first. So all hosts have the same slots
+// even if their clocks differ.
+func (h *hosts) followClocks() {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	now := clock.Monotonic()
+	ahead := h.PeerTime(now) - now
+	for _, n := range h.networks {
+		first, epoch := h.Host, int64(0)
+		for _, far := range n.remote {
+			if h.lost[far.name] || far.name >= first {
+				continue
+			}
+			if there := far.peer.Clock(); there.Known {
+				first, epoch = far.name, there.Epoch+ahead
+			}
+		}
+		n.environment.clock.followed.Store(epoch)
+	}
+}

@@ -1,0 +1,205 @@
+package dataplane
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/driver"
+	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/internal/radiod/peers"
+)
+
+// farHost is one of two hosts with a network of one node each.
+type farHost struct {
+	*Local
+	node int // the other end of the node's interface
+}
+
+// cable is a socket that can be cut.
+type cable struct {
+	*net.UDPConn
+	cut *atomic.Bool
+}
+
+func (c *cable) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	if c.cut.Load() {
+		return len(b), nil
+	}
+	return c.UDPConn.WriteToUDPAddrPort(b, to)
+}
+
+// newPair makes two hosts whose clocks are skewed, and waits until they know each other's.
+func newPair(t *testing.T, model func(*Network), skews [2]HostOptions) (a, b farHost, cut *atomic.Bool) {
+	t.Helper()
+	cut = &atomic.Bool{}
+	both, names, addresses := []*farHost{&a, &b}, []string{"host-a", "host-b"}, map[string]peers.Address{}
+	for i, h := range both {
+		loops, err := driver.New(driver.Options{})
+		must(t, err)
+		h.Local = New(loops)
+		t.Cleanup(func() { _ = h.Close() })
+		key, err := peers.NewPrivateKey()
+		must(t, err)
+		conn, err := peers.Listen("127.0.0.1:0")
+		must(t, err)
+		o := skews[i]
+		o.Host, o.Key, o.Conn, o.Log, o.MTU = names[i], key, &cable{conn, cut}, slog.New(slog.DiscardHandler), func(netip.AddrPort) int { return 1400 }
+		h.OpenHosts(o)
+		addresses[names[i]] = peers.Address{AddrPort: conn.LocalAddr().(*net.UDPAddr).AddrPort(), Key: key.Public()}
+		n := &Network{UID: "net", MTU: 1500}
+		model(n)
+		must(t, h.SetNetwork(n))
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+		must(t, err)
+		t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
+		h.node = fds[0]
+		_, err = h.Attach(&Port{Network: "net", Name: nameOf(i), NEM: i + 1, MAC: radio.MAC(i + 1), Descriptor: fds[1]}) //nolint:gosec // positive
+		must(t, err)
+	}
+	for i, h := range both {
+		other := names[1-i]
+		far := &Port{Network: "net", Name: nameOf(1 - i), NEM: 2 - i, MAC: radio.MAC(2 - i), Host: other} //nolint:gosec // positive
+		if _, err := h.Attach(far); err == nil || !strings.Contains(err.Error(), other) {
+			t.Fatalf("a port at a host that SetHosts has not named: error %v; want one with its name", err)
+		}
+		must(t, h.SetHosts(map[string]peers.Address{other: addresses[other]}))
+		_, err := h.Attach(far)
+		must(t, err)
+	}
+	for _, h := range both {
+		eventually(t, "the hosts know each other's clocks", func() bool { return h.sees(t).Clock.Known })
+	}
+	return a, b, cut
+}
+
+// sees returns the state of the only other host.
+func (f *farHost) sees(t *testing.T) HostState {
+	t.Helper()
+	s, err := f.Hosts(false)
+	must(t, err)
+	if len(s.Hosts) != 1 {
+		t.Fatalf("hosts %+v; want the other one", s.Hosts)
+	}
+	return s.Hosts[0]
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 30 s still not: %s", what)
+		}
+	}
+}
+
+// counts waits until so much is counted of the other host.
+func (f *farHost) counts(t *testing.T, received, unusable uint64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d received, %d of no use", received, unusable), func() bool {
+		got := f.sees(t)
+		return got.Received == received && got.Unusable == unusable
+	})
+}
+
+func onLinks(n *Network) { n.Link, n.Now = &LinkModel{}, State{Links: &Links{}} }
+
+func TestATransmissionReachesThePortsOfTheOtherHost(t *testing.T) {
+	a, b, _ := newPair(t, onLinks, [2]HostOptions{})
+	frame := make([]byte, 64)
+	frame[5] = 2
+	if _, err := unix.Write(a.node, frame); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the frame arrives", func() bool { n, _ := unix.Read(b.node, frame); return n == 64 })
+	out := a.networks["net"].remote[2]
+	soon := clock.Monotonic() + int64(time.Hour)
+	out.Ship(&radio.Shipment{Source: 1, Due: soon, Bytes: 1, Data: []byte{1}})
+	b.counts(t, 2, 0)
+	late := b.sees(t).Late
+	out.Ship(&radio.Shipment{Source: 1, Due: 0, Bytes: 1, Data: []byte{1}})
+	out.Ship(&radio.Shipment{Source: 2, Due: soon, Bytes: 1, Data: []byte{1}}) // 2 is no node at host-a
+	b.counts(t, 4, 1)
+	out.Ship(&radio.Shipment{Source: 1, Slot: 1, SlotDuration: 1, Due: soon, Bytes: 1, Data: []byte{1}})
+	b.counts(t, 5, 2)
+	if got := b.sees(t).Late; got != late+1 {
+		t.Errorf("%d late; want %d", got, late+1)
+	}
+	if s, err := b.Hosts(true); err != nil || s.Hosts[0].WorstLate <= 0 || b.sees(t).WorstLate != 0 {
+		t.Errorf("hosts %+v, %v; want the worst lateness, and none after a reset", s, err)
+	}
+}
+
+func TestAnotherHostsDatagramsOfEMANEReachOnlyItsRelay(t *testing.T) {
+	a, b, _ := newPair(t, onLinks, [2]HostOptions{})
+	must(t, a.SetRelay("emane", []string{"host-b"}, nil))
+	id := networkIDOf("emane")
+	for _, message := range [][]byte{{otaVersion}, append([]byte{otaVersion}, id[:]...), append([]byte{otaVersion}, make([]byte, 40)...)} {
+		a.hosts.peers.Peer("host-b").Send(message)
+	}
+	a.Relay("emane", []byte("too early"))
+	b.counts(t, 4, 4)
+	got := make(chan string, 1)
+	must(t, b.SetRelay("emane", []string{"host-a"}, func(datagram []byte) error { got <- string(datagram); return nil }))
+	a.Relay("emane", []byte("hello"))
+	if text := <-got; text != "hello" {
+		t.Errorf("%q came; want hello", text)
+	}
+	must(t, b.SetRelay("emane", nil, nil))
+	a.Relay("emane", []byte("too late"))
+	b.counts(t, 6, 5)
+}
+
+// Node 2's host has a wrong date; the network's slots go by the first host's.
+func TestSlotsGoByOneHostsClock(t *testing.T) {
+	schedule, err := tdma.Generate(tdma.Structure{Frames: 1, Slots: 2, SlotDuration: 20 * time.Millisecond, BandwidthHertz: 1e6}, []int{1, 2}, 1e6, 300e6, nil)
+	must(t, err)
+	inSlots := func(n *Network) {
+		n.TDMA, n.Now = &TDMAModel{Queue: tdma.DefaultQueue()}, State{Radios: twoRadios(), Schedule: schedule}
+	}
+	const wrong = int64(250 * time.Millisecond)
+	began := clock.Monotonic()
+	ahead := HostOptions{PeerTime: func(now int64) int64 { return now + int64(time.Hour) }, Realtime: func() int64 { return clock.Realtime() + wrong }}
+	behind := HostOptions{PeerTime: func(now int64) int64 { return now - int64(time.Hour) + int64(80e-6*float64(now-began)) }}
+	a, b, cut := newPair(t, inSlots, [2]HostOptions{ahead, behind})
+	followed := func(h farHost) int64 { return h.networks["net"].environment.clock.followed.Load() }
+	within := b.sees(t).Clock.Uncertainty + 50*time.Microsecond
+	follows := func() bool {
+		off := time.Duration(followed(b) - clock.EpochOffset() - wrong)
+		return followed(b) != 0 && off.Abs() < within+peers.LostAfter/1000
+	}
+	eventually(t, "host-b's slots go by host-a's clock", follows)
+	if f := followed(a); f != 0 {
+		t.Errorf("host-a follows %d; want its own clock", f)
+	}
+	cut.Store(true)
+	eventually(t, "host-b follows its own clock, as host-a is lost", func() bool { return followed(b) == 0 })
+	b.hears(t, false)
+	cut.Store(false)
+	eventually(t, "host-b follows host-a again", follows)
+	b.hears(t, true)
+}
+
+// hears waits for the event that host-a is lost, or reachable again. A busy machine may lose it more often than the test does.
+func (f *farHost) hears(t *testing.T, reachable bool) {
+	t.Helper()
+	for {
+		for _, e := range f.Events() {
+			if e.Host != "host-a" || e.Heard == 0 {
+				t.Fatalf("event %+v; want one of host-a, and when it was heard", e)
+			}
+			if e.Reachable == reachable {
+				return
+			}
+		}
+	}
+}
