@@ -209,10 +209,25 @@ func (r *Recorder) streamsOf(uid string) []*stream {
 	return some
 }
 
+// save writes the records, and notes in the rings that they have the frames without room.
 func (r *Recorder) save() {
+	failed := false
 	for _, s := range r.streamsOf("") {
 		if err := s.save(); err != nil {
+			failed = true
 			r.Log.Error("save a capture", "run", s.uid, "capture", s.key, "error", err)
+		}
+	}
+	if failed {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.rings {
+		for _, t := range n.taps {
+			if t != nil {
+				t.state().counted.Store(t.counted)
+			}
 		}
 	}
 }

@@ -521,9 +521,14 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 			tap.ring.tail.Store(0) // as if it was killed before it freed what it had written
 		}
 	}
-	for range 10 { // no room
+	for i := range 10 { // no room
 		tap.Frame(true, frameOf(3000))
+		if i == 3 {
+			tap.countDropped()
+			killed.save()
+		}
 	}
+	tap.countDropped() // but not saved
 	next := newBench(t, directory, archive)
 	next.step = 1e9 // a later step of the clock does not change their times
 	next.drain()

@@ -38,7 +38,7 @@ type ringHeader struct {
 
 // tapState is what the file has of a tap besides its frames.
 type tapState struct {
-	// full counts frames that found no room, counted those of them that captures have counted.
+	// full counts frames that found no room, counted those of them that captures' records on disk have counted.
 	full, counted atomic.Uint64
 	// written is the position up to which captures have the tap's frames.
 	written atomic.Uint64
@@ -175,6 +175,7 @@ type Tap struct {
 	keep      int
 	monotonic func() int64
 	sinks     []sink
+	counted   uint64 // of the frames without room, by its captures
 }
 
 // state of the tap in its ring.
@@ -196,12 +197,11 @@ func (t *Tap) Miss(frames uint64) { t.state().full.Add(frames) }
 
 // countDropped counts the frames without room in the ring as dropped. A filter might not have kept them.
 func (t *Tap) countDropped() {
-	state := t.state()
-	full := state.full.Load()
+	full := t.state().full.Load()
 	for i := range t.sinks {
-		t.sinks[i].stream.drop(ringFull, full-state.counted.Load())
+		t.sinks[i].stream.drop(ringFull, full-t.counted)
 	}
-	state.counted.Store(full)
+	t.counted = full
 }
 
 // flush writes what captures have taken of the tap, up to a position.

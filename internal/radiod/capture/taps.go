@@ -213,6 +213,7 @@ func (r *Recorder) recoverRing(directory string) error {
 		}
 	}
 	r.drainRing(n)
+	r.save() // before the ring is removed
 	return err
 }
 
@@ -229,7 +230,7 @@ func (r *Recorder) recoverTap(n *networkRing, path string) error {
 	if err := json.Unmarshal(text, &records); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	t := &Tap{ring: n.ring, id: uint32(id)}
+	t := &Tap{ring: n.ring, id: uint32(id), counted: n.ring.taps[id].counted.Load()}
 	for _, record := range records {
 		s, err := r.sink(record)
 		if err != nil {
