@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from lab import BFT, PICTURE, SECOND, T0, Lab
 
-from vignette_analysis.data.expected import streams
+from vignette_analysis.data.expected import Table, streams
 from vignette_analysis.data.messages import Matching
 from vignette_analysis.data.run import Run
 from vignette_analysis.figures.bounds import Marking, after_effect, held_up, union
@@ -39,7 +39,7 @@ class Deliveries:
             cross=True,
         )
         keys = pl.DataFrame(schema={"publisher": pl.UInt32, "topic": pl.Categorical})
-        self.matching = Matching(deliveries.select("publisher"), deliveries, keys, streams(self.run, keys))
+        self.matching = Matching(deliveries.select("publisher"), deliveries, keys, streams(self.run, Table(self.run), keys))
         self.delays = deliveries.drop_nulls().select(pl.col("received") - pl.col("sent")).to_series().sort().to_numpy()
         counts = {"expected": height, "received": len(self.delays), "deliveredPercent": 100 * len(self.delays) / height}
         self.group = {"name": "all", "messages": counts, "delaySeconds": quantiles(self.delays)}

@@ -19,11 +19,11 @@ def run(lab):
     for name, begin in (("a", 1.0), ("s", 11.0), ("o", 21.0)):
         lab.agent("out", name, "started", begin - 0.2, instance=f"out/{name}", plannedTs=0, latenessSeconds=0.0)
         for number in range(3):
-            identifier = f"{name}_{number}"
-            lab.event(f"out/{name}", "triggered", begin, identifier, "/t").event(f"out/{name}", "sent", begin + 0.01 * number, identifier, "/t")
-            lab.event("in/m", "received", begin + 0.1 + 0.2 * number, identifier, "/t")
+            identifier, topic = f"{name}_{number}", f"/out/{name}"
+            lab.event(f"out/{name}", "triggered", begin, identifier, topic).event(f"out/{name}", "sent", begin + 0.01 * number, identifier, topic)
+            lab.event("in/m", "received", begin + 0.1 + 0.2 * number, identifier, topic)
             if (name, number) != ("s", 1):
-                lab.event("in/x", "received", begin + 1.0 - 0.25 * number, identifier, "/t")
+                lab.event("in/x", "received", begin + 1.0 - 0.25 * number, identifier, topic)
     return lab.write()
 
 
