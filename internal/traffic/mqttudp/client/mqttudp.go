@@ -64,7 +64,7 @@ type Client struct {
 	// repeats is nil for a client that sends each message once.
 	repeats *repeats
 	// had are the packets that have come. Only run uses it.
-	had received
+	had *received
 
 	mu     sync.Mutex
 	sender *net.UDPConn
@@ -106,7 +106,7 @@ func New(config Config, events transport.Events) (*Client, error) {
 		}
 	}
 	// As the reference does, numbers begin at the clock's milliseconds: those of a restarted program then differ from before.
-	c := &Client{config: config, key: []byte(config.SignatureKey), events: events, address: address, had: received{}, number: uint32(time.Now().UnixMilli())}
+	c := &Client{config: config, key: []byte(config.SignatureKey), events: events, address: address, had: newReceived(config.Warn), number: uint32(time.Now().UnixMilli())}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.done.Go(c.run)
 	if config.Repeats > 0 {
@@ -294,19 +294,19 @@ func (c *Client) Publish(topic string, payload []byte) error {
 		return fmt.Errorf("broadcast to %s: %w", c.address, err)
 	}
 	c.events.Sent(at, topic, payload)
-	if c.repeats != nil && !c.repeats.add(at, packet, c.config.Repeats) {
+	if c.repeats != nil && !c.repeats.add(at, packet, c.sender, c.config.Repeats) {
 		c.warnOnce(fmt.Sprintf("more than %d bytes wait to be repeated: some messages are sent fewer times", maxRepeatBytes))
 	}
 	return nil
 }
 
-// again sends a packet again, as it was.
-func (c *Client) again(packet []byte) {
+// again sends a packet again, as it was and from the same socket.
+func (c *Client) again(one repeat) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := transport.ErrNotConnected
-	if c.sender != nil {
-		_, err = c.sender.WriteToUDPAddrPort(packet, c.address)
+	_, err := one.from.WriteToUDPAddrPort(one.packet, c.address)
+	if errors.Is(err, net.ErrClosed) {
+		err = errors.New("its socket failed, and from another one it would be a new message to receivers")
 	}
 	if err != nil {
 		c.warnOnce(fmt.Sprintf("a message is not repeated, and perhaps others: %v", err))
@@ -328,4 +328,12 @@ func (c *Client) Close(ctx context.Context) {
 	}
 	c.cancel()
 	c.done.Wait()
+	if c.repeats == nil {
+		return
+	}
+	if unsent := c.repeats.discard(); unsent > 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.warnOnce(fmt.Sprintf("%d repeats of messages are not sent: they fall due after the client's end", unsent))
+	}
 }

@@ -2,19 +2,22 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"hash/maphash"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/mqttudp"
 )
 
 const (
 	// maxRepeatBytes bounds what waits to be repeated.
 	maxRepeatBytes = 16 << 20
-	// window is how many numbers of a sender are kept, and maxSenders of how many senders.
-	window     = 1024
+	// maxSenders is of how many senders numbers are kept.
 	maxSenders = 4096
 )
 
@@ -36,6 +39,8 @@ type repeats struct {
 type repeat struct {
 	due    time.Time
 	packet []byte
+	// from is the socket that has sent it. Receivers would take it from another one's port for a new message.
+	from *net.UDPConn
 	// left is how many times it is still to be sent.
 	left int
 }
@@ -44,15 +49,15 @@ func newRepeats(interval time.Duration) *repeats {
 	return &repeats{interval: interval, changed: make(chan struct{}, 1)}
 }
 
-// add has a packet that was sent at a time sent again so many times; false if too much waits already.
-func (r *repeats) add(sent time.Time, packet []byte, times int) bool {
+// add has a packet that a socket sent at a time sent again so many times; false if too much waits already.
+func (r *repeats) add(sent time.Time, packet []byte, from *net.UDPConn, times int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bytes+len(packet) > maxRepeatBytes {
 		return false
 	}
 	r.bytes += len(packet)
-	r.insert(repeat{sent.Add(r.interval), slices.Clone(packet), times})
+	r.insert(repeat{sent.Add(r.interval), slices.Clone(packet), from, times})
 	return true
 }
 
@@ -72,7 +77,7 @@ func (r *repeats) insert(one repeat) {
 }
 
 // run sends each packet when it is due, until ctx ends.
-func (r *repeats) run(ctx context.Context, send func(packet []byte)) {
+func (r *repeats) run(ctx context.Context, send func(repeat)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -87,11 +92,11 @@ func (r *repeats) run(ctx context.Context, send func(packet []byte)) {
 		case <-timer.C:
 		}
 		for {
-			packet := r.takeDue(time.Now())
-			if packet == nil {
+			one, due := r.takeDue(time.Now())
+			if !due {
 				break
 			}
-			send(packet)
+			send(one)
 		}
 	}
 }
@@ -106,18 +111,18 @@ func (r *repeats) next() (time.Duration, bool) {
 	return time.Until(r.queue[0].due), true
 }
 
-// takeDue returns the first packet if it is due, and keeps it for its next repeat; nil if none is due.
-func (r *repeats) takeDue(now time.Time) []byte {
+// takeDue returns the first packet if it is due, and keeps it for its next repeat; false if none is due.
+func (r *repeats) takeDue(now time.Time) (repeat, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sending = false
 	if len(r.queue) == 0 {
 		r.tellDrained()
-		return nil
+		return repeat{}, false
 	}
 	one := r.queue[0]
 	if one.due.After(now) {
-		return nil
+		return repeat{}, false
 	}
 	r.queue, r.sending = r.queue[1:], true
 	if one.left--; one.left > 0 {
@@ -126,7 +131,7 @@ func (r *repeats) takeDue(now time.Time) []byte {
 	} else {
 		r.bytes -= len(one.packet)
 	}
-	return one.packet
+	return one, true
 }
 
 func (r *repeats) tellDrained() {
@@ -152,18 +157,42 @@ func (r *repeats) drain(ctx context.Context) {
 	}
 }
 
-// received are the numbers of packets that have come, by the sender's address.
-type received map[netip.AddrPort]*numbers
+// discard empties the queue, and returns how many repeats waited.
+func (r *repeats) discard() (count int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.queue {
+		count += one.left
+	}
+	r.queue, r.bytes = nil, 0
+	return count
+}
 
-// numbers are the last ones of a sender, in a ring.
+// seed of hashes, which only this process compares.
+var seed = maphash.MakeSeed()
+
+// received are the packets that have come.
+type received struct {
+	senders map[netip.AddrPort]*numbers
+	// warn is called once, for the first sender whose numbers tell nothing; then it is nil.
+	warn func(text string)
+}
+
+// numbers are the last ones of a sender, in a ring, with hashes of their datagrams.
 type numbers struct {
-	known map[uint32]bool
+	known map[uint32]uint64
 	ring  []uint32
 	next  int
+	// reused: several messages had the same number, so that all count.
+	reused bool
+}
+
+func newReceived(warn func(string)) *received {
+	return &received{senders: map[netip.AddrPort]*numbers{}, warn: warn}
 }
 
 // first reports whether a datagram that has a whole packet is the first with its number from a sender. Without a number it is always.
-func (r received) first(sender netip.AddrPort, datagram []byte) bool {
+func (r *received) first(sender netip.AddrPort, datagram []byte) bool {
 	size, err := mqttwire.PacketSize(datagram)
 	if err != nil {
 		return true
@@ -172,29 +201,40 @@ func (r received) first(sender netip.AddrPort, datagram []byte) bool {
 	if !numbered {
 		return true
 	}
-	of := r[sender]
+	of := r.senders[sender]
 	if of == nil {
-		if len(r) == maxSenders { // forged ones, as no network has so many
-			clear(r)
+		if len(r.senders) == maxSenders { // forged ones, as no network has so many
+			clear(r.senders)
 		}
-		of = &numbers{known: map[uint32]bool{}}
-		r[sender] = of
+		of = &numbers{known: map[uint32]uint64{}}
+		r.senders[sender] = of
 	}
-	return of.add(number)
+	isFirst := of.add(number, maphash.Bytes(seed, datagram))
+	if of.reused && r.warn != nil {
+		r.warn(fmt.Sprintf("sender %s gives packet number %d to several messages: all of its datagrams count, as of other such senders", sender, number))
+		r.warn = nil
+	}
+	return isFirst
 }
 
-// add keeps a number; false if it was known.
-func (n *numbers) add(number uint32) bool {
-	if n.known[number] {
-		return false
+// add keeps a number; false if it was known, with the same datagram.
+func (n *numbers) add(number uint32, datagram uint64) bool {
+	if n.reused {
+		return true
 	}
-	n.known[number] = true
-	if len(n.ring) < window {
+	if had, known := n.known[number]; known {
+		if had != datagram {
+			*n = numbers{reused: true}
+		}
+		return n.reused
+	}
+	n.known[number] = datagram
+	if len(n.ring) < mqttudp.Remembered {
 		n.ring = append(n.ring, number)
 		return true
 	}
 	delete(n.known, n.ring[n.next])
 	n.ring[n.next] = number
-	n.next = (n.next + 1) % window
+	n.next = (n.next + 1) % mqttudp.Remembered
 	return true
 }

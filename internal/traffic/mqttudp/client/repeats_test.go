@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -93,11 +94,11 @@ func TestRepeatsAreSentAtTheirIntervalsInTheOrderOfTheirTimes(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r.run(ctx, func(packet []byte) { got = append(got, fmt.Sprintf("%s %.0f", packet, time.Since(begun).Seconds())) })
+			r.run(ctx, func(one repeat) { got = append(got, fmt.Sprintf("%s %.0f", one.packet, time.Since(begun).Seconds())) })
 		}()
-		r.add(begun, []byte("a"), 2)
+		r.add(begun, []byte("a"), nil, 2)
 		time.Sleep(15 * time.Second)
-		r.add(time.Now(), []byte("b"), 1)
+		r.add(time.Now(), []byte("b"), nil, 1)
 		r.drain(t.Context())
 		if want := []string{"a 10", "a 20", "b 25"}; !slices.Equal(got, want) {
 			t.Errorf("sent %q; want %q", got, want)
@@ -109,21 +110,22 @@ func TestRepeatsAreSentAtTheirIntervalsInTheOrderOfTheirTimes(t *testing.T) {
 
 func TestWhatWaitsToBeRepeatedIsBounded(t *testing.T) {
 	r, packet, count := newRepeats(time.Second), make([]byte, 1<<20), 0
-	for r.add(time.Now(), packet, 1) {
+	for r.add(time.Now(), packet, nil, 1) {
 		count++
 	}
 	if count != maxRepeatBytes>>20 {
 		t.Errorf("%d packets of 1 MiB wait; want %d", count, maxRepeatBytes>>20)
 	}
-	for r.takeDue(time.Now().Add(time.Minute)) != nil {
+	for due := true; due; {
+		_, due = r.takeDue(time.Now().Add(time.Minute))
 	}
-	if !r.add(time.Now(), packet, 1) {
+	if !r.add(time.Now(), packet, nil, 1) {
 		t.Error("no further packet is taken after all were sent")
 	}
 }
 
 func TestNumbersOfSendersAreTheirOwnAndForgottenInTheEnd(t *testing.T) {
-	had := received{}
+	had := newReceived(func(text string) { t.Error(text) })
 	datagram := func(number uint32) []byte { return appendTail([]byte("\x30\x04\x00\x01ab"), number, nil) }
 	sender := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr("198.18.9.1"), port) }
 	if !had.first(sender(1), datagram(7)) || had.first(sender(1), datagram(7)) || !had.first(sender(2), datagram(7)) {
@@ -134,16 +136,80 @@ func TestNumbersOfSendersAreTheirOwnAndForgottenInTheEnd(t *testing.T) {
 			t.Error("a datagram without a number was taken for a repeat")
 		}
 	}
-	for number := range uint32(window) {
+	for number := range uint32(mqttudp.Remembered) {
 		had.first(sender(1), datagram(100+number))
 	}
 	if !had.first(sender(1), datagram(7)) {
-		t.Errorf("number 7 is still known after %d others", window)
+		t.Errorf("number 7 is still known after %d others", mqttudp.Remembered)
 	}
 	for port := range 3 * maxSenders {
 		had.first(sender(uint16(port)), datagram(1))
 	}
-	if len(had) > maxSenders {
-		t.Errorf("%d senders are kept; want at most %d", len(had), maxSenders)
+	if len(had.senders) > maxSenders {
+		t.Errorf("%d senders are kept; want at most %d", len(had.senders), maxSenders)
+	}
+}
+
+func TestMessagesOfASenderWhoseNumberNeverChangesAllCountWithOneWarning(t *testing.T) {
+	var warnings []string
+	had := newReceived(func(text string) { warnings = append(warnings, text) })
+	datagram := func(content string) []byte { return appendTail([]byte("\x30\x04\x00\x01a"+content), 0, nil) }
+	for _, port := range []uint16{5000, 5001} {
+		sender := netip.AddrPortFrom(netip.MustParseAddr("198.18.9.1"), port)
+		for i, content := range []string{"1", "0", "1", "1"} {
+			if !had.first(sender, datagram(content)) {
+				t.Errorf("message %d, which is %s, does not count", i, content)
+			}
+		}
+	}
+	if want := []string{"sender 198.18.9.1:5000 gives packet number 0 to several messages: all of its datagrams count, as of other such senders"}; !slices.Equal(warnings, want) {
+		t.Errorf("warned %q; want %q", warnings, want)
+	}
+}
+
+func TestAfterASocketFailedNothingIsRepeatedFromAnotherOne(t *testing.T) {
+	broadcast := freeBroadcast(t)
+	_, l := client(t, Config{Broadcast: broadcast, Interface: "lo", Filters: []string{"#"}})
+	sender, told := client(t, Config{Broadcast: broadcast, Interface: "lo", Repeats: 1, RepeatInterval: 100 * time.Millisecond})
+	for _, payload := range []string{"before", "also before"} {
+		if err := sender.Publish("t", []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := sender.listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender.mu.Lock()
+	failed := sender.sender
+	sender.sender = other
+	sender.mu.Unlock()
+	failed.Close()
+	defer other.Close()
+	if err := sender.Publish("t", []byte("after")); err != nil {
+		t.Fatal(err)
+	}
+	sender.Close(t.Context()) // which waits for the repeats
+	waitFor(t, "the last message", func() bool { return slices.Contains(l.got(), "t=after") })
+	if want := []string{"t=before", "t=also before", "t=after"}; !slices.Equal(l.got(), want) {
+		t.Errorf("received %q; want %q", l.got(), want)
+	}
+	if len(told.warnings) != 1 || !strings.Contains(told.warnings[0], "its socket failed") {
+		t.Errorf("warned %q; want once of the socket", told.warnings)
+	}
+}
+
+func TestAClientThatEndsSaysHowManyRepeatsAreNotSent(t *testing.T) {
+	sender, told := client(t, Config{Broadcast: freeBroadcast(t), Interface: "lo", Repeats: 3, RepeatInterval: time.Minute})
+	for range 2 {
+		if err := sender.Publish("t", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	sender.Close(ended)
+	if want := []string{"6 repeats of messages are not sent: they fall due after the client's end"}; !slices.Equal(told.warnings, want) {
+		t.Errorf("warned %q; want %q", told.warnings, want)
 	}
 }
