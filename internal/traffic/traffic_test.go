@@ -478,13 +478,16 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 		"broadcast":         udp(func(c *trafficconfig.Config) { c.Broadcast = "nowhere" }),
 		"publish.qos":       udp(func(c *trafficconfig.Config) { c.Publish.QoS = 1 }),
 		"publish.repeat is": udp(func(c *trafficconfig.Config) { c.Publish.Repeat = &trafficconfig.Repeat{Times: 1} }),
-		"does not repeat":   mqtt(func(c *trafficconfig.Config) { c.Publish.Repeat = &trafficconfig.Repeat{Times: 1, IntervalSeconds: 1} }),
-		"topic filter":      udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
-		"MQTT version":      mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
-		"host:port":         mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
-		"protocol":          mqtt(func(c *trafficconfig.Config) { c.Protocol = "smoke signals" }),
-		"periodSeconds":     mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
-		"several of":        mqtt(func(c *trafficconfig.Config) { c.Publish.Pattern = "0 ON 1 PERIODIC [1 100]" }),
+		"want a period, and no more than 1024": udp(func(c *trafficconfig.Config) {
+			c.Publish.PeriodSeconds, c.Publish.Repeat = 0.05, &trafficconfig.Repeat{Times: 1, IntervalSeconds: 60}
+		}),
+		"does not repeat": mqtt(func(c *trafficconfig.Config) { c.Publish.Repeat = &trafficconfig.Repeat{Times: 1, IntervalSeconds: 1} }),
+		"topic filter":    udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
+		"MQTT version":    mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
+		"host:port":       mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
+		"protocol":        mqtt(func(c *trafficconfig.Config) { c.Protocol = "smoke signals" }),
+		"periodSeconds":   mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
+		"several of":      mqtt(func(c *trafficconfig.Config) { c.Publish.Pattern = "0 ON 1 PERIODIC [1 100]" }),
 		"line 1: ON": mqtt(func(c *trafficconfig.Config) {
 			c.Publish.PeriodSeconds = 0
 			c.Publish.Pattern = "0 ON 1 PERIODIC [0 100]"

@@ -6,6 +6,7 @@ package trafficconfig
 import (
 	"fmt"
 
+	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/zeromq"
@@ -186,6 +187,8 @@ func (c Config) validatePublish(described protocol.Protocol) error {
 		return fmt.Errorf("publish.repeat: protocol %s does not repeat messages", c.Protocol)
 	case p.Repeat != nil && (p.Repeat.Times < 1 || !(p.Repeat.IntervalSeconds >= 0.001 && p.Repeat.IntervalSeconds <= 60)):
 		return fmt.Errorf("publish.repeat is %+v: want times from 1 and intervalSeconds from 0.001 to 60", *p.Repeat)
+	case p.Repeat != nil && !(float64(p.Repeat.Times)*p.Repeat.IntervalSeconds <= mqttudp.Remembered*p.PeriodSeconds):
+		return fmt.Errorf("publish.repeat is %+v with periodSeconds %v: want a period, and no more than %d in the time of the repeats", *p.Repeat, p.PeriodSeconds, mqttudp.Remembered)
 	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 1e6):
 		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 1000000", p.FirstAfterSeconds)
 	}

@@ -523,11 +523,11 @@ export interface components {
                                 qos?: number;
                                 /** @description repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once. */
                                 repeat?: {
-                                    /** @description interval between two sendings of a message, from 1ms to 60s. */
+                                    /** @description interval between two sendings of a message, from 1ms to 60s. A publisher that stops sends repeats that are due within 1.5 s, as a subscriber too until the end of the drain, and warns of the others. */
                                     interval: string;
                                     /**
                                      * Format: int32
-                                     * @description times that a message is sent again.
+                                     * @description times that a message is sent again. At most 1024 other messages may come until the last one.
                                      */
                                     times: number;
                                 };
@@ -1999,11 +1999,11 @@ export interface components {
                         qos?: number;
                         /** @description repeat sends each message again, whether it arrived or not; for mqtt-udp. By default each is sent once. */
                         repeat?: {
-                            /** @description interval between two sendings of a message, from 1ms to 60s. */
+                            /** @description interval between two sendings of a message, from 1ms to 60s. A publisher that stops sends repeats that are due within 1.5 s, as a subscriber too until the end of the drain, and warns of the others. */
                             interval: string;
                             /**
                              * Format: int32
-                             * @description times that a message is sent again.
+                             * @description times that a message is sent again. At most 1024 other messages may come until the last one.
                              */
                             times: number;
                         };

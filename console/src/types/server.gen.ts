@@ -1957,9 +1957,9 @@ export interface components {
         };
         /** @description Repetition of messages against loss. Subscribers take the first datagram with a packet's number, and leave out the others. */
         Repetition: {
-            /** @description times that a message is sent again. */
+            /** @description times that a message is sent again. At most 1024 other messages may come until the last one. */
             times: number;
-            /** @description interval between two sendings of a message, from 1ms to 60s. */
+            /** @description interval between two sendings of a message, from 1ms to 60s. A publisher that stops sends repeats that are due within 1.5 s, as a subscriber too until the end of the drain, and warns of the others. */
             interval: string;
         };
         /** @description RequestConfidence has the intervals of Confidence for requests. Those of response times are null for too few receipts. */

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -207,16 +208,23 @@ func checkSignature(protocol v1alpha1.Protocol, key string, path *field.Path) fi
 	return field.ErrorList{field.Invalid(path, key, fmt.Sprintf("signs messages of mqtt-udp, and the protocol is %s: leave it out", protocol))}
 }
 
-// checkRepetition checks that only MQTT/UDP repeats messages, and at an interval that its client takes.
+// checkRepetition checks that only MQTT/UDP repeats messages, at an interval that its client takes, and while receivers know their numbers.
 func checkRepetition(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
 	if p.Repeat == nil {
 		return nil
 	}
-	if p.Protocol != v1alpha1.ProtocolMQTTUDP {
-		return field.ErrorList{field.Invalid(path, "repeat", fmt.Sprintf("repeats messages of mqtt-udp, and the protocol is %s: leave it out", p.Protocol))}
-	}
-	if interval := v1alpha1.Duration(p.Repeat.Interval).Std(); interval < time.Millisecond || interval > time.Minute {
+	interval := v1alpha1.Duration(p.Repeat.Interval).Std()
+	switch last := time.Duration(p.Repeat.Times) * interval; {
+	case p.Protocol != v1alpha1.ProtocolMQTTUDP:
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("is for mqtt-udp, and the protocol is %s: leave it out", p.Protocol))}
+	case interval < time.Millisecond || interval > time.Minute:
 		return field.ErrorList{field.Invalid(path.Child("interval"), p.Repeat.Interval, "must be from 1ms to 60s")}
+	case p.Pattern != nil:
+		return field.ErrorList{field.Forbidden(path, "is for a publisher with a period, and this one has a pattern: give it a period, or leave repeat out")}
+	case last/mqttudp.Remembered > p.Period.Std(): // a product might overflow
+		return field.ErrorList{field.Invalid(path.Child("interval"), p.Repeat.Interval, fmt.Sprintf(
+			"has the last repeat %v after its message, with over %d others in between at a period of %s. Receivers know only so many, and would count it again: use %v or less",
+			last, mqttudp.Remembered, p.Period, mqttudp.Remembered*p.Period.Std()/time.Duration(p.Repeat.Times)))}
 	}
 	return nil
 }

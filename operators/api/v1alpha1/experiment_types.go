@@ -332,12 +332,13 @@ type Publisher struct {
 
 // Repetition of messages against loss. Subscribers take the first datagram with a packet's number, and leave out the others.
 type Repetition struct {
-	// times that a message is sent again.
+	// times that a message is sent again. At most 1024 other messages may come until the last one.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	Times int32 `json:"times"`
 
-	// interval between two sendings of a message, from 1ms to 60s.
+	// interval between two sendings of a message, from 1ms to 60s. A publisher that stops sends repeats that are due within
+	// 1.5 s, as a subscriber too until the end of the drain, and warns of the others.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`
 	Interval string `json:"interval"`
