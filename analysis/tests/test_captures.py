@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import capturelab
+import polars as pl
 import pytest
 from capturelab import IN, OUT
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from vignette_analysis import analyse, outputs, plots
 from vignette_analysis.data.captures import pcapng, protocols, volume
 from vignette_analysis.data.captures.headers import LAYERS
 from vignette_analysis.data.run import Run
-from vignette_analysis.figures import summary
+from vignette_analysis.figures import summary, wire
 from vignette_analysis.report import traffic, words
 
 ETHER = Ether(dst="02:02:00:00:00:02", src="02:02:00:00:00:01")
@@ -234,10 +235,11 @@ def test_a_message_may_be_in_two_chunks(tmp_path):
 
 @pytest.fixture
 def captured(pair) -> Lab:
-    """The pair of nodes with a capture of each: in all 20 frames of 282 bytes and 10 of OLSRv2 of 102 bytes, in 60 s."""
+    """The pair of nodes, of MQTT/UDP, with a capture of each: in all 20 frames of 282 bytes and 10 of OLSRv2 of 102 bytes, in 60 s."""
     pair.plan["captures"] = [{"name": "run", "network": "wan", "nodes": ["nor", "prt"]}]
     for number, node in enumerate(("nor", "prt")):
         pair.nodes[number]["addresses"] = {"wan": f"198.18.9.{number + 1}"}
+        pair.nodes[number]["apps"][0]["protocol"] = "mqtt-udp"
         pair.sample(node, -1.0, 0).sample(node, 61.0, 0)
         of_node = [
             capturelab.packet(T0 + i * SECOND, capturelab.udp(f"198.18.9.{number + 1}", port, bytes(length)))
@@ -267,6 +269,53 @@ def test_messages_on_the_wire_have_a_median_size_by_protocol(captured):
     assert ("Message on the wire, mqtt-udp, median (bytes)", "282") in summary.headline(results)
     assert ("Message on the wire, mqtt-udp", "282\u00a0bytes", "median of 20") in words.headline(results)
     assert "Message on the wire, median: mqtt-udp 282 bytes" in outputs.tables(results)
+
+
+def test_sizes_are_absent_where_captures_cover_a_network_in_part(captured):
+    captured.event("nor/bft", "triggered", 1.0, "x_1", bytes=240).event("nor/bft", "sent", 1.0, "x_1", bytes=240)
+    captured.plan["captures"][0]["nodes"] = ["nor"]
+    assert "messageSizes" not in analyse(captured.write()).results
+    assert "messageSizes leave it out" in incomplete(captured)
+
+
+def wire_sizes(lab: Lab, logged: dict[str, int], *counted: tuple[str, int, int, int]) -> list[dict]:
+    """The messageSizes of these (protocol, application bytes, wire bytes, messages), where instances logged a message of so many bytes."""
+    run = Run.load(lab.write())
+    number = {instance.name: instance.number for instance in run.instances}
+    messages = pl.DataFrame({"publisher": [number[name] for name in logged], "bytes": list(logged.values())})
+    return wire.summarise(run, pl.DataFrame(counted, schema=["protocol", "applicationBytes", "wireBytes", "messages"], orient="row"), messages)
+
+
+def test_what_counts_as_a_message_is_by_the_protocol_of_its_publishers(lab):
+    lab.node(
+        "n",
+        {"name": "gps", "protocol": "mqtt-udp", "topic": "g"},
+        {"name": "image", "topic": "i"},
+        {"name": "viewer", "protocol": "amqp", "topics": ["i"]},
+    )
+    sizes = wire_sizes(
+        lab,
+        {"n/gps": 40, "n/image": 50000},
+        *(
+            ("mqtt-udp", 46, 88, 7),
+            ("mqtt", 60, 114, 900),
+            ("mqtt", 50020, 52000, 3),
+            ("amqp", 8, 62, 99),
+            ("amqp", 70, 124, 2),
+            ("ssh", 90, 144, 500),
+        ),
+    )
+    assert {size["protocol"]: (size["messages"], size["medianBytes"]) for size in sizes} == {
+        "mqtt-udp": (7, 88),
+        "mqtt": (3, 52000),
+        "amqp": (2, 124),
+    }
+
+
+def test_the_median_is_between_the_middle_two_of_sizes_with_equal_counts(lab):
+    lab.node("n", {"name": "a", "topic": "t"})
+    (size,) = wire_sizes(lab, {"n/a": 4}, ("mqtt", 4, 50, 2), ("mqtt", 6, 60, 2))
+    assert size["medianBytes"] == 55.0 and size["messages"] == 4
 
 
 WHOLE = "networks: byLayer, tcp, routingBytesPerSecond of wan"

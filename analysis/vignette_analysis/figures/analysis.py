@@ -137,7 +137,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         **({"pairs": between} if between else {}),
         **({"bursts": bursts.summarise(bursting)} if bursting.height else {}),
         **({"picture": pictured.results} if pictured.results else {}),
-        **({"messageSizes": sizes} if (sizes := wire.summarise(captured.sizes, matching.messages)) else {}),
+        **({"messageSizes": sizes} if (sizes := wire.summarise(run, captured.sizes, matching.messages)) else {}),
         "networks": networks or None,
         "gaps": merged(gaps.found),
         **({"notes": merged(gaps.notes)} if gaps.notes else {}),

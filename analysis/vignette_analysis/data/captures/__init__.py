@@ -43,7 +43,7 @@ class Captured:
     tcp: pl.DataFrame
     # Number of frames that nodes sent by application size.
     packets: pl.DataFrame
-    # Number of messages that nodes sent by their size on the wire.
+    # Number of messages that nodes sent by their size on the wire, in networks that captures cover in full.
     sizes: pl.DataFrame
 
 
@@ -63,6 +63,8 @@ class _Network:
     verdicts: dict[str, pl.DataFrame] = field(default_factory=dict)
     # Why there are no TCP figures, besides gaps in the coverage.
     no_tcp: list[str] = field(default_factory=list)
+    # Captures cover all of its nodes and the whole measurement.
+    whole: bool = False
     flows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=flows.SCHEMA))
 
 
@@ -133,6 +135,7 @@ def _complete(run: Run, network: _Network, figure: dict, gaps: Gaps) -> None:
     coverage = network.coverage
     lacks = coverage.lacks + coverage.chosen + ([] if run.window else ["the measuring window is not known"])
     missing = []
+    network.whole = not lacks
     if lacks:
         missing = ["byLayer", "tcp"] + ["routingBytesPerSecond"] * ("routingBytesPerSecond" not in figure)
         end = run.duration_seconds if coverage.end is None else coverage.end
@@ -148,7 +151,9 @@ def _complete(run: Run, network: _Network, figure: dict, gaps: Gaps) -> None:
     if missing:
         # A figure that nobody asked for is no gap.
         tell = gaps.note if lacks == coverage.chosen else gaps.add
-        tell(f"networks: {', '.join(missing)} of {name}", f"not computed: {'; '.join(lacks)}; tables volume and tcp have what was captured")
+        sizes = [] if network.whole else ["messageSizes leave it out"]
+        reason = "; ".join([*lacks, *sizes, "tables volume and tcp have what was captured"])
+        tell(f"networks: {', '.join(missing)} of {name}", f"not computed: {reason}")
     elif coverage.dropped:
         gaps.add(f"networks: byLayer, tcp of {name}", f"computed without {coverage.dropped} frames that captures dropped")
 
@@ -184,7 +189,8 @@ def _frames(networks: list[_Network]) -> Captured:
             where = {"network": pl.lit(network.coverage.network), "node": pl.lit(node), "protocol": _names(pl.col("protocol"))}
             volumes.append(_by_second(measured.seconds).with_columns(**where).select(*VOLUME))
             packets.append(measured.packets.rename({"application": "applicationBytes"}).with_columns(**where).select(*PACKETS))
-            sizes.append(measured.messages.with_columns(**where).select(*SIZES))
+            if network.whole:
+                sizes.append(measured.messages.with_columns(**where).select(*SIZES))
     return Captured(
         volume=pl.concat(volumes).sort("network", "node", "second", "protocol", "layer").with_columns(pl.col(_CATEGORIES).cast(pl.Categorical)),
         tcp=pl.concat([pl.DataFrame(schema=flows.SCHEMA), *(network.flows for network in networks)]).with_columns(
