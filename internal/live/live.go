@@ -101,8 +101,10 @@ type Tally struct {
 	// instances of the plan when the first record arrived; nil before.
 	instances []instance
 	byName    map[string]int
-	rows      [][]*runapi.PlannedStream // of the plan's streams, by publisher
-	sent      []int64                   // by instance
+	// The table of streams of the same plan: its rows by publisher, and its audiences.
+	rows      [][]*runapi.PlannedStream
+	audiences [][]string
+	sent      []int64 // by instance
 	bytes     []int64
 	streams   []stream
 	byStream  map[streamKey]int32
@@ -191,12 +193,10 @@ func (t *Tally) resolveInstances() {
 	}
 	t.sent, t.bytes = make([]int64, len(t.instances)), make([]int64, len(t.instances))
 	t.indexRows()
-	// Planned topics have a stream from the beginning: perhaps nothing is ever sent.
-	for i, rows := range t.rows {
-		for _, row := range rows {
-			if row.Topic != "" {
-				t.streamOf(i, row.Topic)
-			}
+	// A publisher's only topic has a stream from the beginning: perhaps nothing is ever sent. More topics are too many to have in advance.
+	for i := range t.instances {
+		if topic := t.instances[i].topic; topic != "" {
+			t.streamOf(i, topic)
 		}
 	}
 }

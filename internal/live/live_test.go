@@ -196,6 +196,21 @@ func TestRecordsThatNameAnotherAppsInstanceAreNotCounted(t *testing.T) {
 	}
 }
 
+func TestTheStreamsOfTheFirstMessagesPlanStay(t *testing.T) {
+	tally := New()
+	first := twoNodes()
+	first.Streams.Rows[0].Topic, first.Streams.Rows[0].Filters = "", []string{"#"}
+	tally.Plan(first)
+	tally.Add("logs/a/bft/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: 1, Instance: "a/bft", Status: messagelog.Sent, ID: "x", Topic: "/one"})
+	later := twoNodes()
+	later.Streams = nil
+	tally.Plan(later)
+	tally.Add("logs/a/bft/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: 2, Instance: "a/bft", Status: messagelog.Sent, ID: "y", Topic: "/two"})
+	if all := tally.Figures().Groups[0]; all.Expected != 2 {
+		t.Errorf("%d deliveries are expected; want 2, by the plan at the first message", all.Expected)
+	}
+}
+
 func TestQuantilesAreWithinAQuarterPercent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's course
 	for _, count := range []int{1, 2, 3, 10, 1000, 20_000} {

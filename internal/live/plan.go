@@ -50,7 +50,7 @@ func (t *Tally) indexRows() {
 	if t.plan.Streams == nil {
 		return
 	}
-	t.rows = make([][]*runapi.PlannedStream, len(t.instances))
+	t.rows, t.audiences = make([][]*runapi.PlannedStream, len(t.instances)), t.plan.Streams.Audiences
 	for i := range t.plan.Streams.Rows {
 		row := &t.plan.Streams.Rows[i]
 		for _, name := range row.Publishers {
@@ -77,7 +77,7 @@ func (t *Tally) subscribersOf(publisher int, topic string) (found []subscriber) 
 			continue
 		}
 		for _, heard := range row.Heard {
-			for _, name := range t.plan.Streams.Audiences[heard.Audience] {
+			for _, name := range t.audiences[heard.Audience] {
 				i := t.byName[name]
 				s := &t.instances[i]
 				if s.log == p.log {

@@ -185,7 +185,11 @@ func (r *run) changePlan(plan runapi.Plan) error {
 	if old.Revision > 0 && reflect.DeepEqual(old.Plan, merged) {
 		return nil
 	}
-	record := runapi.RunRecord{SchemaVersion: runapi.SchemaVersion, Revision: old.Revision + 1, Plan: merged}
+	version := runapi.SchemaVersion
+	if merged.Streams == nil && old.Revision > 0 {
+		version = old.SchemaVersion // an operator of that version made the plan
+	}
+	record := runapi.RunRecord{SchemaVersion: version, Revision: old.Revision + 1, Plan: merged}
 	if err := r.files.ReplaceJSON(runFile, record); err != nil {
 		return err
 	}
@@ -219,6 +223,9 @@ func mergePlan(old, plan runapi.Plan) (runapi.Plan, error) {
 		return plan, conflict{fmt.Sprintf("t0 is %s, but agents know %s: it cannot change", plan.T0, old.T0)}
 	case old.T0 != nil:
 		plan.T0 = old.T0
+	}
+	if plan.Streams == nil {
+		plan.Streams = old.Streams // by an operator of an earlier version, which does not know them
 	}
 	plan.Finish = plan.Finish || old.Finish
 	if plan.ArmedVersion == 0 {

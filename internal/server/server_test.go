@@ -912,3 +912,12 @@ func TestResultsMayBeInFoldersButNotOutsideOfResults(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlanOfAnEarlierOperatorKeepsTheStreams(t *testing.T) {
+	known, without := examplePlan(), examplePlan()
+	without.Streams = nil
+	merged, err := mergePlan(known, without)
+	if err != nil || merged.Streams == nil {
+		t.Errorf("streams %v, %v; want those of before", merged.Streams, err)
+	}
+}
