@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -27,9 +28,18 @@ func ServeMetrics(ctx context.Context, metrics prometheus.Gatherer, port int) er
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
 	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			listener.Close() // live displays lack this instance; what it does goes on
+		if err := serve(server, listener); err != nil {
+			fmt.Fprintf(os.Stderr, "metricsPort %d: %v: metrics are no longer served\n", port, err)
 		}
 	}()
+	return nil
+}
+
+// serve until the server is closed. After an error live displays lack this instance, but what it does goes on.
+func serve(server *http.Server, listener net.Listener) error {
+	defer listener.Close()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }
