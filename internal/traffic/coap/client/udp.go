@@ -31,6 +31,9 @@ const (
 	maxSeparateOfPeer = 64
 )
 
+// The largest body by multicast fits into one datagram, or this does not compile.
+const _ = uint(maxDatagram - maxHeaderBytes - limits.MaxMulticastBytes)
+
 // origin is the two ends of a datagram.
 type origin struct {
 	remote netip.AddrPort
