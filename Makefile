@@ -97,7 +97,7 @@ tutorials: ## Follow the tutorials on the cluster of KUBECONFIG (TUTORIALS=-upda
 
 .PHONY: test-long
 test-long: ## The full-length scenarios and the developer cluster's destructive tests (hours)
-	@hack/pipeline test-long $(INSTALL_STEPS) 'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
+	@hack/pipeline test-long 'where a company loses messages, in virtual time' 'go test -tags long -run Company -count=1 -timeout 60m -v ./internal/routing' $(INSTALL_STEPS) 'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
 		'developer cluster, destructive' 'cd hack/devcluster && go test -tags e2e -count=1 -timeout 60m ./e2e'
 
 .PHONY: test-hosts
