@@ -87,7 +87,8 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (authenticator
 // certificateLifetime is longer than any pod's.
 const certificateLifetime = 10 * 365 * 24 * time.Hour
 
-// newCertificate is for this process alone: the API server trusts exactly this one, so that no authority and no Secret is needed.
+// newCertificate is for this process alone, without a Secret. The API server trusts this one and the authority that signed it,
+// whose key nobody keeps.
 func newCertificate(host string) (pair tls.Certificate, authority []byte, err error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: certificateLifetime})
 	if err != nil {
