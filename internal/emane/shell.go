@@ -48,6 +48,9 @@ func (s *Shell) Run(in io.Reader, out io.Writer, prompt string) error {
 			return err
 		}
 		if !lines.Scan() {
+			if prompt != "" {
+				fmt.Fprintln(out) // Ctrl-D leaves the cursor behind the prompt
+			}
 			return lines.Err()
 		}
 		words := strings.Fields(lines.Text())
@@ -58,7 +61,7 @@ func (s *Shell) Run(in io.Reader, out io.Writer, prompt string) error {
 			return nil
 		}
 		err := s.Command(out, words...)
-		if errors.As(err, new(misuse)) {
+		if errors.As(err, new(Misuse)) {
 			_, err = fmt.Fprintln(out, err)
 		}
 		if err != nil {
@@ -67,10 +70,10 @@ func (s *Shell) Run(in io.Reader, out io.Writer, prompt string) error {
 	}
 }
 
-// misuse is the error of a command that is wrong.
-type misuse struct{ error }
+// Misuse is the error of a command that is wrong.
+type Misuse struct{ error }
 
-func misused(format string, arguments ...any) error { return misuse{fmt.Errorf(format, arguments...)} }
+func misused(format string, arguments ...any) error { return Misuse{fmt.Errorf(format, arguments...)} }
 
 var layerNames = map[Layer]string{MAC: "mac", PHY: "phy", Shim: "shim", Transport: "transport"}
 

@@ -43,6 +43,18 @@ func TestTheShellShowsWhatItIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestTheEndOfInputEndsTheLineOfThePrompt(t *testing.T) {
+	for prompt, want := range map[string]string{"> ": "> nem", "": "nem"} {
+		var out bytes.Buffer
+		if err := shellOf(t).Run(strings.NewReader("show\n"), &out, prompt); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.HasPrefix(got, want) || strings.HasSuffix(got, "\n> \n") != (prompt != "") || strings.HasSuffix(got, "\n\n") {
+			t.Errorf("with the prompt %q: %q", prompt, got)
+		}
+	}
+}
+
 func TestTheShellSaysWhatIsWrongAndGoesOn(t *testing.T) {
 	in := strings.Join([]string{"get", "get stat app", "get figures mac", "get stat mac nothing", "set config mac delay=1", "clear stat all", "", "help", "show", "quit", "get stat mac"}, "\n")
 	var out bytes.Buffer
