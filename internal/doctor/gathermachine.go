@@ -15,9 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
-	"k8s.io/utils/ptr"
 )
 
 // developerSubnets are used by the first developer cluster of a machine.
@@ -155,17 +153,13 @@ func homeDisk() (home string, free int64) {
 	}
 }
 
-// memoryBytes of the machine, or of its control group.
+// memoryBytes of the machine; 0 if the kernel does not say.
 func memoryBytes() int64 {
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
 		return 0
 	}
-	memory, err := proc.Meminfo()
-	if err != nil {
-		return 0
-	}
-	return int64(ptr.Deref(memory.MemTotalBytes, 0))
+	return int64(info.Totalram) * int64(info.Unit)
 }
 
 // overlappingSubnets of the machine's interfaces, without the developer cluster's own bridges.
