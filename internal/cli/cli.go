@@ -58,16 +58,21 @@ func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writ
 func endOnInterrupt(cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		done := make(chan error, 1)
-		go func() { done <- run(cmd, args) }()
-		select {
-		case err := <-done:
-			return err
-		case <-cmd.Context().Done():
-			return cmd.Context().Err()
-		}
+		return untilInterrupt(cmd.Context(), func() error { return run(cmd, args) })
 	}
 	return cmd
+}
+
+// untilInterrupt runs f, and returns when ctx ends, whatever f waits for.
+func untilInterrupt(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Command is the command tree, for its reference.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -47,15 +48,22 @@ func (c *cluster) emaneShell(ctx context.Context, place shellPlace, platform str
 	if err != nil {
 		return err
 	}
-	connection, err := c.forward(pod, port)
-	if err != nil {
-		return explainEMANE(err, platform)
-	}
-	control := emane.NewControl(connection, emaneTimeout)
-	defer control.Close()
+	return untilInterrupt(ctx, func() error {
+		connection, err := c.forward(pod, port)
+		if err != nil {
+			return explainEMANE(err, platform)
+		}
+		control := emane.NewControl(connection, emaneTimeout)
+		defer control.Close()
+		return site.explainControl(talkToEMANE(control, node.Name+"/"+network, command, s), node.Name, pod)
+	})
+}
+
+// talkToEMANE carries out a command, or those that are typed. radio is the node and its network.
+func talkToEMANE(control *emane.Control, radio string, command []string, s streams) error {
 	shell, err := emane.NewShell(control)
 	if err != nil {
-		return fmt.Errorf("EMANE's process of node %s in pod %s: %w", node.Name, pod, err)
+		return err
 	}
 	if len(command) > 0 {
 		return shell.Command(s.out, command...)
@@ -63,19 +71,57 @@ func (c *cluster) emaneShell(ctx context.Context, place shellPlace, platform str
 	prompt := ""
 	if terminalOf(s) != nil {
 		fmt.Fprint(s.err, emane.ShellHelp)
-		prompt = fmt.Sprintf("emane %s/%s> ", node.Name, network)
+		prompt = fmt.Sprintf("emane %s> ", radio)
 	}
 	return shell.Run(s.in, s.out, prompt)
 }
 
-// emaneNetwork is the node's network that EMANE carries: the one of that name, or the only one.
-func (s *expandedExperiment) emaneNetwork(node topology.Node, name string) (string, error) {
-	var all []string
+// explainControl names the process, and says what its end or silence means. Wrong commands say enough.
+func (s *expandedExperiment) explainControl(err error, node string, pod client.ObjectKey) error {
+	switch {
+	case err == nil || errors.As(err, new(emane.Misuse)):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe):
+		return fmt.Errorf("EMANE's process of node %s in pod %s ended: vignette status -n %s %s shows why", node, pod, s.Namespace, s.Name)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("EMANE's process of node %s in pod %s has not answered for %s: vignette status -n %s %s shows whether it runs", node, pod, emaneTimeout, s.Namespace, s.Name)
+	}
+	return fmt.Errorf("EMANE's process of node %s in pod %s: %w", node, pod, err)
+}
+
+// emaneNetworks are the node's networks that EMANE carries.
+func (s *expandedExperiment) emaneNetworks(node topology.Node) (names []string) {
 	for _, network := range s.Spec.Networks {
 		if _, on := node.Address(network.Name); on && network.Engine == v1alpha1.EngineEMANE {
-			all = append(all, network.Name)
+			names = append(names, network.Name)
 		}
 	}
+	return names
+}
+
+// emaneNames are the nodes for which EMANE has a process.
+func (s *expandedExperiment) emaneNames() []string {
+	return s.namesOf(func(node topology.Node) bool { return len(s.emaneNetworks(node)) > 0 })
+}
+
+// emaneNetworksOf the node of the first argument, or of all nodes.
+func (s *expandedExperiment) emaneNetworksOf(args []string) (names []string) {
+	if len(args) > 0 {
+		if node, found := s.Topology.Node(args[0]); found {
+			return s.emaneNetworks(node)
+		}
+	}
+	for _, network := range s.Spec.Networks {
+		if network.Engine == v1alpha1.EngineEMANE {
+			names = append(names, network.Name)
+		}
+	}
+	return names
+}
+
+// emaneNetwork is the node's network that EMANE carries: the one of that name, or the only one.
+func (s *expandedExperiment) emaneNetwork(node topology.Node, name string) (string, error) {
+	all := s.emaneNetworks(node)
 	switch {
 	case len(all) == 0:
 		return "", fmt.Errorf("node %s of experiment %s is on no network with engine emane: EMANE has no process for it", node.Name, s.Name)

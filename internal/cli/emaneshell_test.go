@@ -2,12 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +32,8 @@ import (
 type podPorts struct {
 	path      string
 	processes map[string]string
+	// ended: the processes close their connections.
+	ended <-chan struct{}
 }
 
 func (p *podPorts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -54,8 +60,13 @@ func (p *podPorts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-connection.CloseChan()
 		return
 	}
+	go func() {
+		<-p.ended
+		_ = process.Close()
+	}()
 	go func() { _, _ = io.Copy(process, data) }()
 	_, _ = io.Copy(data, process)
+	_ = connection.Close()
 }
 
 // emaneCluster is a running experiment whose network wan EMANE carries, and its radio network.
@@ -72,6 +83,12 @@ func emaneCluster() (*v1alpha1.Experiment, *v1alpha1.RadioNetwork) {
 // emaneSays runs a command of EMANE's shell, or what is typed.
 func emaneSays(t *testing.T, place shellPlace, typed string, command ...string) (string, error) {
 	t.Helper()
+	return emaneAnswers(t.Context(), t, place, strings.NewReader(typed), nil, command...)
+}
+
+// emaneAnswers until its process has ended.
+func emaneAnswers(ctx context.Context, t *testing.T, place shellPlace, in io.Reader, ended <-chan struct{}, command ...string) (string, error) {
+	t.Helper()
 	process, err := emanetest.Listen(2, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -82,12 +99,13 @@ func emaneSays(t *testing.T, place shellPlace, typed string, command ...string) 
 	server := httptest.NewServer(&podPorts{
 		path:      "/api/v1/namespaces/" + platformNamespace + "/pods/" + render.EMANEPodName(n.Name, "n2") + "/portforward",
 		processes: map[string]string{fmt.Sprint(emane.InPod(n, 2).Control.Port()): process.Address()},
+		ended:     ended,
 	})
 	t.Cleanup(server.Close)
 	c := newPlatform().cluster(t, []client.Object{e, n}...)
 	c.config = &rest.Config{Host: server.URL}
 	var out bytes.Buffer
-	err = c.emaneShell(t.Context(), place, platformNamespace, command, streams{strings.NewReader(typed), &out, io.Discard})
+	err = c.emaneShell(ctx, place, platformNamespace, command, streams{in, &out, io.Discard})
 	return out.String(), err
 }
 
@@ -98,6 +116,57 @@ func TestTheShellOfEMANEReadsTheNodesOwnProcess(t *testing.T) {
 	}
 	if got, err := emaneSays(t, shellPlace{node: "veh-1", network: "wan"}, "get stat mac\nquit\n"); err != nil || got != want {
 		t.Errorf("typed: %q, %v; want %q", got, err, want)
+	}
+}
+
+// readFunc is a reader.
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
+
+func TestOneCtrlCEndsTheShellOfEMANE(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := readFunc(func([]byte) (int, error) {
+		cancel()
+		select {} // nothing is ever typed
+	})
+	if got, err := emaneAnswers(ctx, t, shellPlace{node: "veh-1"}, waits, nil); !errors.Is(err, context.Canceled) || got != "" {
+		t.Errorf("%q, %v; want that it is interrupted", got, err)
+	}
+}
+
+func TestTheShellOfEMANESaysThatTheProcessEnded(t *testing.T) {
+	ended := make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
+	typed := readFunc(func(b []byte) (int, error) { // again and again, as the first may still be answered
+		end()
+		return copy(b, "get stat mac\n"), nil
+	})
+	_, err := emaneAnswers(t.Context(), t, shellPlace{node: "veh-1"}, typed, ended)
+	if want := " ended: vignette status -n team-nor bft-live shows why"; err == nil || !strings.HasSuffix(err.Error(), want) || !strings.Contains(err.Error(), "node veh-1 in pod "+platformNamespace+"/") {
+		t.Errorf("%v; want its node, its pod and %q", err, want)
+	}
+}
+
+func TestErrorsOfTheShellOfEMANENameTheProcess(t *testing.T) {
+	e, _ := emaneCluster()
+	s, err := expand(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{os.ErrDeadlineExceeded, "EMANE's process of node hq in pod vignette-system/p has not answered for 20s: vignette status -n team-nor bft-live shows whether it runs"},
+		{errors.New("control port: EMANE refuses the request: x"), "EMANE's process of node hq in pod vignette-system/p: control port: EMANE refuses the request: x"},
+	} {
+		if got := s.explainControl(c.err, "hq", client.ObjectKey{Namespace: "vignette-system", Name: "p"}); got.Error() != c.want {
+			t.Errorf("%v; want %s", got, c.want)
+		}
+	}
+	if _, err := emaneSays(t, shellPlace{node: "veh-1"}, "", "get", "stat", "app"); err == nil || !strings.HasPrefix(err.Error(), `layer "app": want `) {
+		t.Errorf("a wrong command: %v", err)
 	}
 }
 

@@ -51,6 +51,7 @@ func newShell(t *target) *cobra.Command {
 			"pipes. The exit code is that of the command.\n" +
 			"With --emane it reads statistics, tables and parameters of the node's EMANE process, in the words of EMANE's\n" +
 			"own shell: get stat mac, get table phy, get config all, help. It changes nothing, and is for administrators.\n" +
+			"Also for nodes that are virtual machines. The web console does not have it.\n" +
 			"Nodes that are virtual machines have no containers: see vignette ssh and vignette console.",
 		Example: "  vignette shell hq\n" +
 			"  vignette shell hq -- cat /etc/hosts\n" +
@@ -59,7 +60,7 @@ func newShell(t *target) *cobra.Command {
 			"  vignette shell -e bft-live --app picture veh-3 -- cat /proc/net/dev\n" +
 			"  tar c config | vignette shell hq -- tar x -C /tmp",
 		Args:              shellArguments,
-		ValidArgsFunction: t.completeNode(&experiment),
+		ValidArgsFunction: t.completeNode(&experiment, &ofEMANE),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.connect()
 			if err != nil {
@@ -81,8 +82,8 @@ func newShell(t *target) *cobra.Command {
 	cmd.Flags().BoolVar(&ofEMANE, "emane", false, "read what the node's EMANE process says of itself")
 	cmd.Flags().StringVar(&network, "network", "", "`NETWORK` of the EMANE process, if several of the node's networks have engine emane")
 	cmd.MarkFlagsMutuallyExclusive("app", "toolbox", "emane")
-	complete(cmd, "network", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return t.completeFrom(cmd, experiment, typed, (*expandedExperiment).networkNames)
+	complete(cmd, "network", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return t.completeFrom(cmd, experiment, typed, func(s *expandedExperiment) []string { return s.emaneNetworksOf(args) })
 	})
 	complete(cmd, "app", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return t.completeFrom(cmd, experiment, typed, func(s *expandedExperiment) []string { return s.appsOf(args) })
@@ -103,13 +104,17 @@ func (s *expandedExperiment) appsOf(args []string) (names []string) {
 	return names
 }
 
-// completeNode offers the nodes of the experiment that are pods as the first argument.
-func (t *target) completeNode(experiment *string) cobra.CompletionFunc {
+// completeNode offers nodes as the first argument: those with a process of EMANE, or those that are pods.
+func (t *target) completeNode(experiment *string, ofEMANE *bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault // an unknown command
 		}
-		return t.completeFrom(cmd, *experiment, typed, (*expandedExperiment).podNames)
+		names := (*expandedExperiment).podNames
+		if *ofEMANE {
+			names = (*expandedExperiment).emaneNames
+		}
+		return t.completeFrom(cmd, *experiment, typed, names)
 	}
 }
 
