@@ -118,7 +118,7 @@ func (r *Recorder) stream(uid string, key client.Capture) (*stream, error) {
 
 // SetCaptures sets the captures at a port whose tap was before; nil means none. install sets the new tap on
 // the port and returns when the old one is not called any more. reason says why removed captures end. The
-// error names captures that could not begin; the others have begun.
+// error names captures that could not begin; the others have begun. Without room for a new tap the old one stays.
 func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioCapture, reason string, install func(*Tap)) (*Tap, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioC
 	if len(sinks) > 0 {
 		var ringErr error
 		if tap, ringErr = r.newTap(at.NetworkUID, sinks); ringErr != nil {
-			sinks, err = nil, errors.Join(err, ringErr)
+			return before, errors.Join(err, ringErr)
 		}
 	}
 	if before == nil && tap == nil {
@@ -184,12 +184,12 @@ func (r *Recorder) Run(ctx context.Context) error {
 		r.drain()
 		if now := time.Now(); now.Sub(saved) >= saveInterval || ctx.Err() != nil {
 			saved = now
-			r.save()
+			_ = r.save() // it is tried again
 		}
 		select {
 		case <-ctx.Done():
 			r.drain()
-			r.save()
+			_ = r.save() // the next worker has the rings
 			return nil
 		case <-ticker.C:
 		}
@@ -209,27 +209,15 @@ func (r *Recorder) streamsOf(uid string) []*stream {
 	return some
 }
 
-// save writes the records, and notes in the rings that they have the frames without room.
-func (r *Recorder) save() {
-	failed := false
+// save writes the records.
+func (r *Recorder) save() (failed error) {
 	for _, s := range r.streamsOf("") {
 		if err := s.save(); err != nil {
-			failed = true
+			failed = errors.Join(failed, err)
 			r.Log.Error("save a capture", "run", s.uid, "capture", s.key, "error", err)
 		}
 	}
-	if failed {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range r.rings {
-		for _, t := range n.taps {
-			if t != nil {
-				t.state().counted.Store(t.counted)
-			}
-		}
-	}
+	return failed
 }
 
 // drain writes all frames in the rings. Taps that were replaced before it began are ended after their last
@@ -243,7 +231,9 @@ func (r *Recorder) drain() {
 	r.followClock()
 	for _, n := range rings {
 		n.offset.Store(r.offset)
-		r.drainRing(n)
+		if err := r.drainRing(n); err != nil {
+			r.Log.Error("frames to capture are lost, how many is not known", "ring", n.directory, "error", err)
+		}
 	}
 	for _, one := range retired {
 		r.retire(one)

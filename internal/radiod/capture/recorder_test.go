@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -119,6 +120,13 @@ func (b *bench) change(before *Tap, captures ...v1alpha1.RadioCapture) *Tap {
 		b.t.Fatal(err)
 	}
 	return tap
+}
+
+func (b *bench) mustSave() {
+	b.t.Helper()
+	if err := b.save(); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *bench) ship() {
@@ -311,7 +319,7 @@ func TestAKilledWorkersCaptureGoesOnWithoutATornBlock(t *testing.T) {
 			tap.Frame(true, frameOf(300))
 			if i == 25 {
 				b.drain()
-				b.save()
+				b.mustSave()
 				if life%2 == 0 {
 					b.ship()
 				}
@@ -523,9 +531,9 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 	}
 	for i := range 10 { // no room
 		tap.Frame(true, frameOf(3000))
-		if i == 3 {
+		if i == 3 || i == 6 {
 			tap.countDropped()
-			killed.save()
+			killed.mustSave()
 		}
 	}
 	tap.countDropped() // but not saved
@@ -545,7 +553,215 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 			t.Errorf("capture %s: dropped %v, want 10 without room", s.Capture, s.Dropped)
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(directory, "*"+ringSuffix)); len(left) > 0 {
+	if left := ringsIn(t, directory); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+func TestAKillAmidADrainRepeatsNoFrame(t *testing.T) {
+	archive, directory := newFakeArchive(), t.TempDir()
+	killed := newBench(t, directory, archive)
+	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "last", Filter: "less 100"})
+	const frames = 600
+	for range frames - 1 {
+		tap.Frame(true, frameOf(1400))
+	}
+	tap.Frame(true, frameOf(60))
+	tap.sinks[1].Keep = -1 // the drain panics at the last frame
+	func() {
+		defer func() { _ = recover() }()
+		killed.drain()
+		t.Fatal("the drain ended")
+	}()
+	next := newBench(t, directory, archive)
+	next.drain()
+	next.ship()
+	if got := len(read(t, archive.file(herePath))); got != frames {
+		t.Errorf("%d frames are archived, want each of %d once", got, frames)
+	}
+	if got := len(read(t, archive.file("run-1/captures/last/lan/nor.pcapng"))); got != 1 {
+		t.Errorf("%d frames pass the filter, want 1", got)
+	}
+}
+
+// The shipper writes records at any time.
+func TestFramesWithoutRoomAreCountedOnceWhoeverWritesTheRecord(t *testing.T) {
+	directory := t.TempDir()
+	killed := newBench(t, directory, newFakeArchive())
+	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	tap.Miss(7)
+	killed.drain()
+	for _, s := range killed.streamsOf("") {
+		s.mu.Lock()
+		if err := s.writeRecord(); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Unlock()
+	}
+	tap.Miss(2)
+	for range 2 { // the second finds no ring
+		next := newBench(t, directory, newFakeArchive())
+		if s := next.sample(); s.Dropped[ringFull] != 9 {
+			t.Errorf("dropped %v, want 9 without room", s.Dropped)
+		}
+		next.mustSave()
+		if record := next.streamsOf("")[0].record; len(record.RingFull) > 0 {
+			t.Errorf("the record keeps taps that ended: %v", record.RingFull)
+		}
+	}
+}
+
+func TestATapThatEndsLeavesItsLastDropsToTheNextWorker(t *testing.T) {
+	for name, full := range map[string]bool{"saved": false, "not saved": true} {
+		t.Run(name, func(t *testing.T) {
+			directory := t.TempDir()
+			killed := newBench(t, directory, newFakeArchive())
+			tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"})
+			killed.drain()
+			killed.mustSave()
+			tap.Miss(7)
+			blocking := filepath.Join(directory, "run-1", "run", "lan", "nor", recordFile+".new")
+			if full { // as if nothing could be written
+				if err := os.Mkdir(blocking, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			killed.change(tap)
+			killed.drain()
+			if err := os.RemoveAll(blocking); err != nil {
+				t.Fatal(err)
+			}
+			next := newBench(t, directory, newFakeArchive())
+			if s := next.sample(); s.Dropped[ringFull] != 7 {
+				t.Errorf("dropped %v, want 7 without room", s.Dropped)
+			}
+			if left := ringsIn(t, directory); len(left) > 0 {
+				t.Errorf("%v are left", left)
+			}
+		})
+	}
+}
+
+func ringsIn(t *testing.T, directory string) []string {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(directory, "*"+ringSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+func TestWithoutRoomForARingTheCapturesBeforeGoOn(t *testing.T) {
+	b := newBench(t, t.TempDir(), newFakeArchive())
+	one, two := v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "second"}
+	tap := b.change(nil, one)
+	n := b.rings[here.NetworkUID]
+	if err := os.Mkdir(n.tapFile(1)+".new", 0o700); err != nil { // no tap can be written
+		t.Fatal(err)
+	}
+	got, err := b.SetCaptures(tap, here, []v1alpha1.RadioCapture{one, two}, EndStopped, func(*Tap) { t.Error("another tap is installed") })
+	if err == nil || got != tap {
+		t.Errorf("tap %p, error %v; want %p as before and an error", got, err, tap)
+	}
+	tap.Frame(true, frameOf(60))
+	b.drain()
+	b.ship()
+	if s := b.sample(); s.Ended != "" || s.Frames != 1 {
+		t.Errorf("%+v; want one frame and no end", s)
+	}
+}
+
+func TestARingWithoutTapsIsRemoved(t *testing.T) {
+	b := newBench(t, t.TempDir(), newFakeArchive())
+	sinks, err := b.sinks(here, []v1alpha1.RadioCapture{{Name: "run"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := b.ringOf(here.NetworkUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(n.tapFile(0)+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if tap, err := b.newTap(here.NetworkUID, sinks); err == nil {
+		t.Fatalf("tap %+v though its file cannot be written", tap)
+	}
+	if left := ringsIn(t, b.Directory); len(left) > 0 || len(b.rings) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+func TestWhatIsWrongInARingIsLostAndTheWorkerStarts(t *testing.T) {
+	const entry = (entryHeader + 300 + 7) &^ 7
+	for name, spoil := range map[string]func(*ring){
+		"head":         func(r *ring) { r.head.Store(1 << 40) },
+		"odd position": func(r *ring) { r.head.Store(3*entry - 1) },
+		"zeros":        func(r *ring) { clear(r.buffer[entry:]) },
+		"length":       func(r *ring) { binary.LittleEndian.PutUint32(r.buffer[entry:], 1<<30) },
+		"skip":         func(r *ring) { binary.LittleEndian.PutUint32(r.buffer[entry:], skip) },
+		"tap":          func(r *ring) { binary.LittleEndian.PutUint32(r.buffer[entry+8:], maxTaps) },
+		"boot":         func(r *ring) { r.boot[0]++ },
+		"layout":       func(r *ring) { r.layout++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive, directory := newFakeArchive(), t.TempDir()
+			killed := newBench(t, directory, archive)
+			tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"})
+			for range 3 {
+				tap.Frame(true, frameOf(300))
+			}
+			spoil(tap.ring)
+			var log bytes.Buffer
+			next := newBench(t, directory, archive, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+			next.ship()
+			if got := len(read(t, archive.file(herePath))); got > 1 {
+				t.Errorf("%d frames are archived, want at most the one before", got)
+			}
+			if !strings.Contains(log.String(), "how many is not known") {
+				t.Errorf("log %q; want what is lost", log.String())
+			}
+			if left := ringsIn(t, directory); len(left) > 0 {
+				t.Errorf("%v are left", left)
+			}
+		})
+	}
+}
+
+func TestACaptureThatCannotContinueKeepsNoOtherFromIt(t *testing.T) {
+	archive, directory := newFakeArchive(), t.TempDir()
+	killed := newBench(t, directory, archive)
+	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "bad"}, v1alpha1.RadioCapture{Name: "run"})
+	tap.Frame(true, frameOf(300))
+	tap.sinks[0].Filter = "port http"
+	if err := killed.rings[here.NetworkUID].writeTap(tap); err != nil {
+		t.Fatal(err)
+	}
+	next := newBench(t, directory, archive)
+	next.ship()
+	if got := len(read(t, archive.file(herePath))); got != 1 {
+		t.Errorf("%d frames are archived, want 1", got)
+	}
+}
+
+func TestARingStaysUntilTheRecordsAreWritten(t *testing.T) {
+	directory := t.TempDir()
+	killed := newBench(t, directory, newFakeArchive())
+	killed.change(nil, v1alpha1.RadioCapture{Name: "run"}).Miss(7)
+	blocking := filepath.Join(directory, "run-1", "run", "lan", "nor", recordFile+".new")
+	if err := os.Mkdir(blocking, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	second := newBench(t, directory, newFakeArchive())
+	second.change(nil, v1alpha1.RadioCapture{Name: "run"}).Miss(2)
+	if err := os.RemoveAll(blocking); err != nil {
+		t.Fatal(err)
+	}
+	third := newBench(t, directory, newFakeArchive())
+	if s := third.sample(); s.Dropped[ringFull] != 9 {
+		t.Errorf("dropped %v, want 9 without room", s.Dropped)
+	}
+	if left := ringsIn(t, directory); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
 }
@@ -579,20 +795,20 @@ func FuzzRing(f *testing.F) {
 		var want [][]byte
 		for i, b := range script {
 			if b == 0 {
-				r.drain(func(d ringFrame) {
+				err := r.drain(r.head.Load(), math.MaxUint64, func(d ringFrame) {
 					if len(want) == 0 || !bytes.Equal(d.data, want[0]) || d.wireLength != len(want[0]) || d.out != (len(d.data)%2 == 0) {
 						t.Fatalf("frame % x comes out of turn", d.data)
 					}
 					want = want[1:]
 				})
 				r.free()
-				if len(want) > 0 {
-					t.Fatalf("%d frames stay in a ring that was drained", len(want))
+				if err != nil || len(want) > 0 {
+					t.Fatalf("%d frames stay in a ring that was drained, %v", len(want), err)
 				}
 				continue
 			}
 			frame := bytes.Repeat([]byte{byte(i)}, int(b)*4)
-			if r.push(uint32(i), len(frame)%2 == 0, int64(i), frame, len(frame)) {
+			if r.push(uint32(i%maxTaps), len(frame)%2 == 0, int64(i), frame, len(frame)) {
 				want = append(want, frame)
 			} else if len(want) == 0 {
 				t.Fatalf("no room for %d bytes in an empty ring", len(frame))
@@ -604,23 +820,26 @@ func FuzzRing(f *testing.F) {
 func TestTheRingIsSafeForOneWriterAndOneReader(t *testing.T) {
 	r := ringOf(t, 8192)
 	const frames = 20000
-	var got []uint32
+	var got []int64
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := uint32(0); i < frames; {
-			if r.push(i, true, int64(i), frameOf(int(60+i%300)), int(60+i%300)) {
+			if r.push(0, true, int64(i), frameOf(int(60+i%300)), int(60+i%300)) {
 				i++
 			}
 		}
 	}()
 	for len(got) < frames {
-		r.drain(func(d ringFrame) {
-			if !bytes.Equal(d.data, frameOf(int(60+d.tap%300))) {
-				t.Errorf("frame %d is not as it was", d.tap)
+		err := r.drain(r.head.Load(), 1000, func(d ringFrame) {
+			if !bytes.Equal(d.data, frameOf(int(60+d.stamp%300))) {
+				t.Errorf("frame %d is not as it was", d.stamp)
 			}
-			got = append(got, d.tap)
+			got = append(got, d.stamp)
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		r.free()
 	}
 	<-done

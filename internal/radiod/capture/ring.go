@@ -3,6 +3,7 @@ package capture
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radiod/mapped"
+	"vignette.dev/vignette/internal/radiod/state"
 )
 
 // ring passes frames from one thread, which never waits, to one goroutine. It lies in a mapped file, so the next worker
@@ -26,9 +28,11 @@ type ring struct {
 type ringHeader struct {
 	// layout of the file, with the buffer's size.
 	layout uint64
+	// boot is the kernel's boot in which the file was made.
+	boot [bootLength]byte
 	// offset from the monotonic to the real-time clock.
 	offset atomic.Int64
-	_      [48]byte
+	_      [8]byte
 	head   atomic.Uint64
 	_      [56]byte // head and tail are written by two processors, so they are in separate cache lines
 	tail   atomic.Uint64
@@ -38,16 +42,19 @@ type ringHeader struct {
 
 // tapState is what the file has of a tap besides its frames.
 type tapState struct {
-	// full counts frames that found no room, counted those of them that captures' records on disk have counted.
-	full, counted atomic.Uint64
+	// full counts frames that found no room.
+	full atomic.Uint64
 	// written is the position up to which captures have the tap's frames.
 	written atomic.Uint64
 }
 
 const (
+	// layoutVersion changes with the meaning of anything in the file.
+	layoutVersion = 2
 	// maxTaps of a network at a time.
 	maxTaps       = 4096
 	smallestRing  = 4096
+	bootLength    = 40
 	ringHeaderLen = int(unsafe.Sizeof(ringHeader{}))
 )
 
@@ -70,8 +77,18 @@ func newRing(path string, bytes int) (*ring, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.boot, err = currentBoot(); err != nil {
+		return nil, err
+	}
 	r.layout = layoutOf(size)
 	return r, nil
+}
+
+// currentBoot returns the ID of the kernel's boot.
+func currentBoot() (id [bootLength]byte, err error) {
+	text, err := state.Boot()
+	copy(id[:], text)
+	return id, err
 }
 
 // reopenRing opens the ring that an earlier worker left.
@@ -85,15 +102,27 @@ func reopenRing(path string) (*ring, error) {
 		return nil, errOtherRelease
 	}
 	r, err := mapRing(path, size)
-	if err == nil && r.layout != layoutOf(size) {
-		err = errOtherRelease
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	boot, err := currentBoot()
+	switch {
+	case err != nil:
+		return nil, err
+	case r.layout != layoutOf(size):
+		return nil, errOtherRelease
+	case r.boot != boot:
+		return nil, errOtherBoot
+	}
+	return r, nil
 }
 
-var errOtherRelease = errors.New("ring: another release of radiod made it")
+var (
+	errOtherRelease = errors.New("ring: another release of radiod made it")
+	errOtherBoot    = errors.New("ring: the host was rebooted since")
+)
 
-func layoutOf(size int) uint64 { return uint64(size)<<32 | uint64(ringHeaderLen) } //nolint:gosec // positive
+func layoutOf(size int) uint64 { return uint64(size)<<32 | layoutVersion<<24 | uint64(ringHeaderLen) } //nolint:gosec // positive
 
 func mapRing(path string, size int) (*ring, error) {
 	memory, err := mapped.Open(path, ringHeaderLen+size)
@@ -147,22 +176,33 @@ type ringFrame struct {
 	data       []byte
 }
 
-// drain calls f for all frames that are in the ring now. Their room is taken until free.
-func (r *ring) drain(f func(ringFrame)) {
+// drain calls f for the frames before the position head, until they took most bytes. Their room is taken until free. An
+// error says what is wrong in the file.
+func (r *ring) drain(head, most uint64, f func(ringFrame)) error {
 	size := uint64(len(r.buffer))
-	for head := r.head.Load(); r.read != head; {
+	if r.read%8 != 0 || head%8 != 0 || head-r.read > size {
+		return fmt.Errorf("ring: %d bytes from %d to %d: want multiples of 8 and at most %d", head-r.read, r.read, head, size)
+	}
+	for first := r.read; r.read != head && r.read-first < most; {
 		at := r.read & (size - 1)
-		e := r.buffer[at:]
-		keep := binary.LittleEndian.Uint32(e)
-		if keep == skip {
+		e := r.buffer[at:min(size, at+head-r.read)]
+		keep := uint64(binary.LittleEndian.Uint32(e))
+		if keep == skip && at > 0 && uint64(len(e)) == size-at {
 			r.read += size - at
 			continue
 		}
-		length := binary.LittleEndian.Uint32(e[4:])
-		f(ringFrame{position: r.read, tap: binary.LittleEndian.Uint32(e[8:]), out: length&outward != 0, stamp: int64(binary.LittleEndian.Uint64(e[16:])),
+		if uint64(len(e)) < entryHeader+keep {
+			return fmt.Errorf("ring: a frame of %d bytes at %d: want at most %d bytes with its header", keep, r.read, len(e))
+		}
+		length, tap := binary.LittleEndian.Uint32(e[4:]), binary.LittleEndian.Uint32(e[8:])
+		if wire := uint64(length &^ outward); wire == 0 || wire < keep || tap >= maxTaps {
+			return fmt.Errorf("ring: %d of %d bytes of a frame of tap %d at %d: want some, and a tap below %d", keep, wire, tap, r.read, maxTaps)
+		}
+		f(ringFrame{position: r.read, tap: tap, out: length&outward != 0, stamp: int64(binary.LittleEndian.Uint64(e[16:])),
 			wireLength: int(length &^ outward), data: e[entryHeader : entryHeader+keep]})
-		r.read += uint64(entryHeader+keep+7) &^ 7
+		r.read += (entryHeader + keep + 7) &^ 7
 	}
+	return nil
 }
 
 // free frees the room of all frames that drain has passed.
@@ -170,12 +210,13 @@ func (r *ring) free() { r.tail.Store(r.read) }
 
 // Tap copies each frame that passes one port.
 type Tap struct {
-	ring      *ring
-	id        uint32
+	ring *ring
+	id   uint32
+	// name of the tap among all that ever were.
+	name      string
 	keep      int
 	monotonic func() int64
 	sinks     []sink
-	counted   uint64 // of the frames without room, by its captures
 }
 
 // state of the tap in its ring.
@@ -199,9 +240,15 @@ func (t *Tap) Miss(frames uint64) { t.state().full.Add(frames) }
 func (t *Tap) countDropped() {
 	full := t.state().full.Load()
 	for i := range t.sinks {
-		t.sinks[i].stream.drop(ringFull, full-t.counted)
+		t.sinks[i].stream.countRingFull(t.name, full)
 	}
-	t.counted = full
+}
+
+// forget removes what the records of captures have of a tap whose file is removed.
+func (t *Tap) forget() {
+	for i := range t.sinks {
+		t.sinks[i].stream.forgetTap(t.name)
+	}
 }
 
 // flush writes what captures have taken of the tap, up to a position.

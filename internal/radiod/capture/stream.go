@@ -30,7 +30,6 @@ const (
 	segmentBytes = 1 << 20
 	// idleSegmentBytes is the size above which an archived segment is deleted before it is full.
 	idleSegmentBytes = 64 << 10
-	flushBytes       = 256 << 10
 
 	segmentSuffix = ".pcapng"
 	recordFile    = "stream.json"
@@ -86,7 +85,9 @@ type streamRecord struct {
 	Frames  uint64            `json:"frames"`
 	Bytes   uint64            `json:"bytes"`
 	Dropped map[string]uint64 `json:"dropped,omitempty"`
-	Ended   string            `json:"ended,omitempty"`
+	// RingFull are the frames without room in a ring that Dropped counts, by the tap's name.
+	RingFull map[string]uint64 `json:"ringFull,omitempty"`
+	Ended    string            `json:"ended,omitempty"`
 	// Limited reports whether the capture's limit is reached.
 	Limited bool `json:"limited,omitempty"`
 }
@@ -243,7 +244,7 @@ func (s *stream) finish(reason string) {
 	s.dirty = true
 }
 
-// write adds a frame.
+// write adds a frame. The caller flushes.
 func (s *stream) write(stamp int64, d ringFrame, to *sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,9 +264,6 @@ func (s *stream) write(stamp int64, d ringFrame, to *sink) {
 		s.pending = pcapng.AppendPacket(s.pending, stamp, d.out, d.wireLength, d.data[:keep])
 		s.record.Frames++
 		s.record.Bytes += uint64(keep)
-		if len(s.pending) > flushBytes {
-			s.flush()
-		}
 	}
 }
 
@@ -313,14 +311,30 @@ func (s *stream) closeFile() {
 	}
 }
 
-func (s *stream) drop(reason string, frames uint64) {
-	if frames == 0 {
-		return
-	}
+// countRingFull counts the frames of a tap that found no room, of which there are full since it began. The record has
+// both numbers, so no kill makes the next worker count a frame twice.
+func (s *stream) countRingFull(tap string, full uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.record.Dropped[reason] += frames
+	before := s.record.RingFull[tap]
+	if full == before {
+		return
+	}
+	if s.record.RingFull == nil {
+		s.record.RingFull = map[string]uint64{}
+	}
+	s.record.Dropped[ringFull] += full - before
+	s.record.RingFull[tap] = full
 	s.dirty = true
+}
+
+func (s *stream) forgetTap(tap string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.record.RingFull[tap]; known {
+		delete(s.record.RingFull, tap)
+		s.dirty = true
+	}
 }
 
 // save writes what a new worker needs to disk, if it has changed.

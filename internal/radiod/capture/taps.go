@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,12 @@ type sink struct {
 	filter *Filter
 }
 
+// tapRecord is the file of a tap.
+type tapRecord struct {
+	Name  string
+	Sinks []sinkRecord
+}
+
 // sinkRecord is a sink in the file of a tap.
 type sinkRecord struct {
 	RunUID string
@@ -62,6 +69,15 @@ func (r *Recorder) newTap(networkUID string, sinks []sink) (*Tap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("captures: cannot open their ring on the host: %w", err)
 	}
+	t, err := n.newTap(r.Monotonic, sinks)
+	if n.tapsInUse == 0 {
+		err = errors.Join(err, r.removeRing(networkUID, n))
+	}
+	return t, err
+}
+
+// newTap begins a tap of a ring.
+func (n *networkRing) newTap(monotonic func() int64, sinks []sink) (*Tap, error) {
 	id := slices.Index(n.taps, nil)
 	if id < 0 {
 		id = len(n.taps)
@@ -69,20 +85,19 @@ func (r *Recorder) newTap(networkUID string, sinks []sink) (*Tap, error) {
 	if id == maxTaps {
 		return nil, fmt.Errorf("captures of a network at more than %d nodes on one host", maxTaps)
 	}
-	t := &Tap{ring: n.ring, id: uint32(id), monotonic: r.Monotonic, sinks: sinks} //nolint:gosec // bounded
+	t := &Tap{ring: n.ring, id: uint32(id), name: rand.Text(), monotonic: monotonic, sinks: sinks} //nolint:gosec // bounded
 	for _, s := range sinks {
 		t.keep = max(t.keep, s.Keep)
 		if s.filter != nil {
 			t.keep = max(t.keep, filterDepth)
 		}
 	}
+	state := t.state() // reset before the file is there, by which the next worker would count it
+	state.full.Store(0)
+	state.written.Store(0)
 	if err := n.writeTap(t); err != nil {
 		return nil, fmt.Errorf("captures: cannot write their record on the host: %w", err)
 	}
-	state := t.state()
-	state.full.Store(0)
-	state.counted.Store(0)
-	state.written.Store(0)
 	if id == len(n.taps) {
 		n.taps = append(n.taps, nil)
 	}
@@ -96,11 +111,12 @@ func (r *Recorder) ringOf(networkUID string) (*networkRing, error) {
 	if n := r.rings[networkUID]; n != nil {
 		return n, nil
 	}
-	n := &networkRing{directory: filepath.Join(r.Directory, networkUID+ringSuffix)}
-	if err := os.MkdirAll(n.directory, 0o700); err != nil {
+	// The name is a new one, because a ring of an earlier worker may be kept.
+	directory, err := os.MkdirTemp(r.Directory, networkUID+"-*"+ringSuffix)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	n := &networkRing{directory: directory}
 	if n.ring, err = newRing(filepath.Join(n.directory, ringFile), r.RingBytes); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.directory))
 	}
@@ -114,30 +130,56 @@ func (n *networkRing) tapFile(id uint32) string {
 }
 
 func (n *networkRing) writeTap(t *Tap) error {
-	records := make([]sinkRecord, len(t.sinks))
+	record := tapRecord{t.name, make([]sinkRecord, len(t.sinks))}
 	for i := range t.sinks {
-		records[i] = t.sinks[i].sinkRecord
+		record.Sinks[i] = t.sinks[i].sinkRecord
 	}
-	text, err := json.Marshal(records)
+	text, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(n.tapFile(t.id), text, 0o600)
+	path := n.tapFile(t.id)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
-// drainRing writes the frames of a ring.
-func (r *Recorder) drainRing(n *networkRing) {
-	var taps []*Tap
-	known := func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		taps = slices.Clone(n.taps)
+// removeRing removes a ring that no tap uses; the lock is held.
+func (r *Recorder) removeRing(networkUID string, n *networkRing) error {
+	delete(r.rings, networkUID)
+	return os.RemoveAll(n.directory)
+}
+
+// batchBytes of a ring are written and freed at a time.
+const batchBytes = 128 << 10
+
+// drainRing writes the frames that are in a ring now. After an error in the ring it frees the rest.
+func (r *Recorder) drainRing(n *networkRing) (err error) {
+	for head := n.head.Load(); n.read != head; {
+		if err = r.drainBatch(n, head); err != nil {
+			n.read = head
+			n.free()
+		}
 	}
-	known()
-	touched := map[*Tap]bool{}
-	n.drain(func(d ringFrame) {
+	for _, t := range r.tapsOf(n) {
+		if t != nil {
+			t.countDropped()
+		}
+	}
+	return err
+}
+
+// drainBatch writes frames before the position head. Streams write them to their files at its end only, so only a kill
+// between that and the note of it in the ring makes the next worker write them twice.
+func (r *Recorder) drainBatch(n *networkRing, head uint64) error {
+	taps, touched := r.tapsOf(n), map[*Tap]bool{}
+	err := n.drain(head, batchBytes, func(d ringFrame) {
 		if int(d.tap) >= len(taps) || taps[d.tap] == nil {
-			known() // the tap is new
+			taps = r.tapsOf(n) // the tap is new
+		}
+		if int(d.tap) >= len(taps) || taps[d.tap] == nil {
+			return // its file could not be read, which was logged
 		}
 		t := taps[d.tap]
 		if d.position < t.state().written.Load() {
@@ -154,29 +196,42 @@ func (r *Recorder) drainRing(n *networkRing) {
 		t.flush(n.read)
 	}
 	n.free()
-	for _, t := range taps {
-		if t != nil {
-			t.countDropped()
-		}
-	}
+	return err
+}
+
+// tapsOf returns a ring's taps, by id.
+func (r *Recorder) tapsOf(n *networkRing) []*Tap {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(n.taps)
 }
 
 // retire ends a tap after its last frame.
 func (r *Recorder) retire(one retirement) {
 	one.tap.countDropped()
+	var failed error
 	for i := range one.tap.sinks {
-		if s := one.tap.sinks[i].stream; !slices.Contains(one.continued, s) {
+		s := one.tap.sinks[i].stream
+		failed = errors.Join(failed, s.save())
+		if !slices.Contains(one.continued, s) {
 			s.finish(one.reason)
 		}
+	}
+	if failed != nil {
+		r.Log.Error("save a capture that ends: its ring stays for the next worker", "network", one.networkUID, "error", failed)
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.rings[one.networkUID]
 	n.taps[one.tap.id] = nil
-	_ = os.Remove(n.tapFile(one.tap.id))
+	err := os.Remove(n.tapFile(one.tap.id))
+	one.tap.forget()
 	if n.tapsInUse--; n.tapsInUse == 0 {
-		delete(r.rings, one.networkUID)
-		_ = os.RemoveAll(n.directory)
+		err = errors.Join(err, r.removeRing(one.networkUID, n))
+	}
+	if err != nil {
+		r.Log.Error("remove the ring of captures that ended", "network", one.networkUID, "error", err)
 	}
 }
 
@@ -187,37 +242,41 @@ func (r *Recorder) recoverRings() error {
 		return fmt.Errorf("capture rings: %w", err)
 	}
 	for _, directory := range left {
-		if err := r.recoverRing(directory); err != nil {
-			r.Log.Error("frames that an earlier worker left to capture are lost", "ring", directory, "error", err)
+		taps, err := r.recoverRing(directory)
+		if err != nil {
+			r.Log.Error("frames that an earlier worker left to capture are lost, how many is not known", "ring", directory, "error", err)
+		}
+		if r.save() != nil {
+			continue // only the ring has what the records do not have
 		}
 		if err := os.RemoveAll(directory); err != nil {
 			return fmt.Errorf("capture rings: %w", err)
+		}
+		for _, t := range taps {
+			if t != nil {
+				t.forget()
+			}
 		}
 	}
 	return nil
 }
 
-func (r *Recorder) recoverRing(directory string) error {
+// recoverRing writes what is left in a ring, and returns its taps. The error names what could not be written.
+func (r *Recorder) recoverRing(directory string) ([]*Tap, error) {
 	old, err := reopenRing(filepath.Join(directory, ringFile))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := &networkRing{ring: old, directory: directory, taps: make([]*Tap, maxTaps)}
 	files, err := filepath.Glob(filepath.Join(directory, "*"+tapSuffix))
 	for _, path := range files {
 		err = errors.Join(err, r.recoverTap(n, path))
 	}
-	for i, t := range n.taps {
-		if t == nil { // its frames have no captures
-			n.taps[i] = &Tap{ring: old, id: uint32(i)} //nolint:gosec // bounded
-		}
-	}
-	r.drainRing(n)
-	r.save() // before the ring is removed
-	return err
+	return n.taps, errors.Join(err, r.drainRing(n))
 }
 
-func (r *Recorder) recoverTap(n *networkRing, path string) error {
+// recoverTap continues a tap's captures. The error names those that it could not.
+func (r *Recorder) recoverTap(n *networkRing, path string) (failed error) {
 	id, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), tapSuffix), 10, 32)
 	if err != nil || id >= maxTaps {
 		return fmt.Errorf("%s: want the number of a tap", path)
@@ -226,19 +285,20 @@ func (r *Recorder) recoverTap(n *networkRing, path string) error {
 	if err != nil {
 		return err
 	}
-	var records []sinkRecord
-	if err := json.Unmarshal(text, &records); err != nil {
+	var record tapRecord
+	if err := json.Unmarshal(text, &record); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	t := &Tap{ring: n.ring, id: uint32(id), counted: n.ring.taps[id].counted.Load()}
-	for _, record := range records {
-		s, err := r.sink(record)
+	t := &Tap{ring: n.ring, id: uint32(id), name: record.Name}
+	for _, of := range record.Sinks {
+		s, err := r.sink(of)
 		if err != nil {
-			return fmt.Errorf("capture %s: %w", record.Key.Name, err)
+			failed = errors.Join(failed, fmt.Errorf("capture %s: %w", of.Key.Name, err))
+			continue
 		}
 		s.stream.needsHeader = true
 		t.sinks = append(t.sinks, s)
 	}
 	n.taps[id] = t
-	return nil
+	return failed
 }

@@ -131,11 +131,20 @@ const (
 	bootID = "/proc/sys/kernel/random/boot_id"
 )
 
+// Boot returns the ID of the kernel's boot.
+func Boot() ([]byte, error) {
+	id, err := os.ReadFile(bootID)
+	if err != nil {
+		return nil, fmt.Errorf("the kernel's boot: %w", err)
+	}
+	return id, nil
+}
+
 // NewBoot reports whether the host was booted since an earlier worker wrote its state.
 func (f Folder) NewBoot() (bool, error) {
-	current, err := os.ReadFile(bootID)
+	current, err := Boot()
 	if err != nil {
-		return false, fmt.Errorf("the kernel's boot: %w", err)
+		return false, err
 	}
 	path := filepath.Join(f.directory, bootFile)
 	before, err := os.ReadFile(path)
