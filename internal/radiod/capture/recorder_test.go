@@ -831,7 +831,7 @@ func TestTheRingIsSafeForOneWriterAndOneReader(t *testing.T) {
 		}
 	}()
 	for len(got) < frames {
-		err := r.drain(r.head.Load(), 1000, func(d ringFrame) {
+		err := r.drain(r.head.Load(), 4096, func(d ringFrame) {
 			if !bytes.Equal(d.data, frameOf(int(60+d.stamp%300))) {
 				t.Errorf("frame %d is not as it was", d.stamp)
 			}
