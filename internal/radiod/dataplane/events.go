@@ -9,10 +9,12 @@ import (
 type Event struct {
 	// Gone is a port whose interface the kernel has removed. It is to be detached.
 	Gone PortID
-	// Host is lost, or reachable again. Heard is when it was last heard, by CLOCK_REALTIME, 0 for never.
+	// Host is lost, or reachable again, since At. Heard is when it was last heard before, 0 for never; both by
+	// CLOCK_REALTIME. Lost are the messages that did not go to it until then.
 	Host      string
 	Reachable bool
-	Heard     int64
+	At, Heard int64
+	Lost      uint64
 	// Network has carried out the change with an index in Later of the request with that Version, so much after its
 	// time.
 	Network string

@@ -156,14 +156,13 @@ func (l *Local) Hosts(reset bool) (s HostStates, err error) {
 	return s, nil
 }
 
-// attach makes a network's port at another host known, by its NEM id. It returns what takes transmissions there.
-func (h *hosts) attach(n *network, name string, nem int) (radio.Host, error) {
+// hostOf returns what takes a network's transmissions to another host. The network's setting is locked.
+func (h *hosts) hostOf(n *network, name string) (far *remoteHost, err error) {
 	if h == nil {
 		return nil, errNoHosts
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var far *remoteHost
+	h.mu.RLock()
+	defer h.mu.RUnlock()
 	for _, known := range n.remote {
 		if known.name == name {
 			far = known
@@ -175,9 +174,15 @@ func (h *hosts) attach(n *network, name string, nem int) (radio.Host, error) {
 	if far.peer == nil {
 		return nil, fmt.Errorf("port at host %s: SetHosts must name the host first", name)
 	}
+	return far, nil
+}
+
+// attach makes a network's port at another host known, by its NEM id.
+func (h *hosts) attach(n *network, far *remoteHost, nem int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	n.remote[nem] = far
 	h.networks[n.id] = n
-	return far, nil
 }
 
 // detach forgets a network's port at another host.
@@ -286,7 +291,13 @@ func (h *hosts) reachabilityChanged(host string, reachable bool, heard int64) {
 	} else {
 		h.lost[host] = true
 	}
-	h.told(Event{Host: host, Reachable: reachable, Heard: heard})
+	event := Event{Host: host, Reachable: reachable, Heard: heard, At: clock.Realtime()}
+	for _, state := range h.peers.States() {
+		if state.Host == host {
+			event.Lost = state.Lost
+		}
+	}
+	h.told(event)
 }
 
 // followClocks makes each network's slots follow the reachable host whose name is first. So all hosts have the same slots

@@ -102,6 +102,17 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
+// await returns what comes.
+func await[T any](t *testing.T, what string, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("after 30 s still not: %s", what)
+	}
+	return v
+}
+
 // counts waits until so much is counted of the other host.
 func (f *farHost) counts(t *testing.T, received, unusable uint64) {
 	t.Helper()
@@ -121,7 +132,10 @@ func TestATransmissionReachesThePortsOfTheOtherHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the frame arrives", func() bool { n, _ := unix.Read(b.node, frame); return n == 64 })
-	out := a.networks["net"].remote[2]
+	if _, err := a.Attach(&Port{Network: "net", Name: nameOf(1), NEM: 2, MAC: radio.MAC(2), Host: "host-b"}); err == nil {
+		t.Error("a node is attached twice")
+	}
+	out := a.networks["net"].remote[2] // still
 	soon := clock.Monotonic() + int64(time.Hour)
 	out.Ship(&radio.Shipment{Source: 1, Due: soon, Bytes: 1, Data: []byte{1}})
 	b.counts(t, 2, 0)
@@ -151,7 +165,7 @@ func TestAnotherHostsDatagramsOfEMANEReachOnlyItsRelay(t *testing.T) {
 	got := make(chan string, 1)
 	must(t, b.SetRelay("emane", []string{"host-a"}, func(datagram []byte) error { got <- string(datagram); return nil }))
 	a.Relay("emane", []byte("hello"))
-	if text := <-got; text != "hello" {
+	if text := await(t, "the datagram", got); text != "hello" {
 		t.Errorf("%q came; want hello", text)
 	}
 	must(t, b.SetRelay("emane", nil, nil))
@@ -193,9 +207,11 @@ func TestSlotsGoByOneHostsClock(t *testing.T) {
 func (f *farHost) hears(t *testing.T, reachable bool) {
 	t.Helper()
 	for {
-		for _, e := range f.Events() {
-			if e.Host != "host-a" || e.Heard == 0 {
-				t.Fatalf("event %+v; want one of host-a, and when it was heard", e)
+		next := make(chan []Event, 1)
+		go func() { next <- f.Events() }()
+		for _, e := range await(t, fmt.Sprintf("the event that host-a is reachable: %v", reachable), next) {
+			if e.Host != "host-a" || e.Heard == 0 || e.At < e.Heard {
+				t.Fatalf("event %+v; want one of host-a, and when it was heard before", e)
 			}
 			if e.Reachable == reachable {
 				return

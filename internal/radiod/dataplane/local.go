@@ -245,10 +245,14 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 	l.mu.Unlock()
 	options := driver.PortOptions{Descriptor: r.Descriptor, Gone: func() { l.events.add(Event{Gone: p.id}) },
 		PortOptions: radio.PortOptions{Name: r.Name, Group: r.Group, NEM: r.NEM, MAC: r.MAC, Tap: r.Tap}}
+	var far *remoteHost
 	if r.Host != "" {
-		if options.Host, err = l.hosts.attach(n, r.Host, r.NEM); err != nil {
+		n.setting.Lock() // two ports at a host share what takes transmissions there
+		defer n.setting.Unlock()
+		if far, err = l.hosts.hostOf(n, r.Host); err != nil {
 			return 0, err
 		}
+		options.Host = far
 	}
 	var counters *CounterFile
 	if r.CounterFile != "" {
@@ -258,10 +262,10 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 		options.Ledger = &counters.Ledger
 	}
 	if p.Port, err = n.Attach(options); err != nil {
-		if r.Host != "" {
-			l.hosts.detach(n, r.NEM)
-		}
 		return 0, err
+	}
+	if far != nil { // only now the network takes what comes from there
+		l.hosts.attach(n, far, r.NEM)
 	}
 	if counters != nil {
 		counters.keepFor(p.Port.Port)
@@ -291,10 +295,10 @@ func (l *Local) Detach(id PortID) (PortCounters, error) {
 	if p.IsLocal() {
 		p.network.Do(func(_ *radio.Network, m radio.Model) { p.network.waveform.count(m, p.Port.Port, &last, true) })
 	}
-	last.Counters = p.Port.Detach()
-	if !p.IsLocal() {
+	if !p.IsLocal() { // first, because then the network takes no more from there
 		l.hosts.detach(p.network, p.NEM)
 	}
+	last.Counters = p.Port.Detach()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p.detached = true

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
@@ -226,8 +225,9 @@ func (h *Hosts) updatePorts(uid string, s *distributedNetwork, wanted map[int]st
 			continue // its own host reports that
 		}
 		id, err := h.Plane.Attach(&dataplane.Port{Network: uid, Name: member.Node, Group: member.Group, NEM: nem, MAC: mac, Host: wanted[nem]})
-		if err != nil {
-			continue // it is local by now, and its host's entry is old
+		if err != nil { // perhaps the node is here by now, and its former host's entry is old
+			h.Log.Warn("attach a node at another host", "network", s.object.Name, "node", member.Node, "host", wanted[nem], "error", err)
+			continue
 		}
 		s.ports[nem] = remotePort{wanted[nem], id}
 	}
@@ -265,27 +265,21 @@ func (h *Hosts) Trouble(uid string) string {
 // gapUnreachable is the kind of the RadioGap of a lost host.
 const gapUnreachable = "hostUnreachable"
 
-// ReachabilityChanged reports a host that is lost or reachable again. heard is when it was last heard, by CLOCK_REALTIME, 0
-// for never.
-func (h *Hosts) ReachabilityChanged(host string, reachable bool, heard int64) {
-	now := clock.Realtime()
-	var notSent uint64
-	for _, state := range h.States() {
-		if state.Host == host {
-			notSent = state.Lost
-		}
-	}
+// ReachabilityChanged handles the event of a host that is lost or reachable again.
+func (h *Hosts) ReachabilityChanged(e *dataplane.Event) {
+	host := e.Host
 	h.wiring.Lock()
-	gap := runapi.RadioGap{TimeNanoseconds: now, Gap: gapUnreachable}
-	if reachable {
-		gap.FromNanoseconds, gap.ToNanoseconds, gap.FramesLost = h.lost[host].since, now, notSent-h.lost[host].notSent
+	gap := runapi.RadioGap{TimeNanoseconds: e.At, Gap: gapUnreachable}
+	if e.Reachable {
+		gap.FromNanoseconds, gap.ToNanoseconds, gap.FramesLost = h.lost[host].since, e.At, e.Lost-h.lost[host].notSent
 		delete(h.lost, host)
 	} else {
-		if heard == 0 {
-			heard = now
+		since := e.Heard
+		if since == 0 {
+			since = e.At
 		}
-		h.lost[host] = lostHost{heard, notSent}
-		gap.FromNanoseconds = heard
+		h.lost[host] = lostHost{since, e.Lost}
+		gap.FromNanoseconds = since
 	}
 	runs := map[string][]string{} // names of networks by run
 	for _, s := range h.networks {
@@ -295,7 +289,7 @@ func (h *Hosts) ReachabilityChanged(host string, reachable bool, heard int64) {
 		}
 	}
 	h.wiring.Unlock()
-	h.Log.Warn("another host of a network", "host", host, "reachable", reachable)
+	h.Log.Warn("another host of a network", "host", host, "reachable", e.Reachable)
 	for uid, networks := range runs {
 		slices.Sort(networks)
 		gap.Reason = fmt.Sprintf("host %s of network %s was not reachable from %s: nothing went between its nodes and this host's", host, strings.Join(networks, ", "), h.Host)

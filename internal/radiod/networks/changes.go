@@ -76,7 +76,7 @@ func (m *Networks) follow(plane dataplane.Plane) {
 				m.portGone(e.Gone)
 			case e.Host != "":
 				if h := m.hosts.Load(); h != nil {
-					h.ReachabilityChanged(e.Host, e.Reachable, e.Heard)
+					h.ReachabilityChanged(e)
 				}
 			case e.Forgotten != 0:
 				m.changes.applied.Add(e.Forgotten)
