@@ -51,13 +51,13 @@ func TestTheCLIAndTheCoreDoNotContainControllersOrClientsOfBrokers(t *testing.T)
 	}
 }
 
-// programs use the core. It may use radiod/capture, which knows the filters of captures.
+// programs use the core.
 var programs = []string{"internal/server", "internal/cli", "internal/console", "internal/validate", "internal/radiod", "cmd/", "images/"}
 
 func TestTheCoreContainsNoneOfThePrograms(t *testing.T) {
 	for path := range imports(t, "-deps", "./internal/core/...") {
 		for _, above := range programs {
-			if strings.HasPrefix(path, module+above) && path != module+"internal/radiod/capture" {
+			if strings.HasPrefix(path, module+above) {
 				t.Errorf("it contains %s", path)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/capturefilter"
 	"vignette.dev/vignette/internal/core/topology"
-	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -275,7 +275,7 @@ func checkLimit(limit *resource.Quantity, path *field.Path) field.ErrorList {
 }
 
 func checkFilter(filter string, path *field.Path) field.ErrorList {
-	if err := capture.CheckFilter(filter); err != nil {
+	if err := capturefilter.Check(filter); err != nil {
 		return field.ErrorList{field.Invalid(path, filter, err.Error())}
 	}
 	return nil

@@ -2,6 +2,4 @@
 // frames into a ring and never waits. A Recorder filters, writes and spools them, and ships them to the
 // archive during the run. Frames without room in ring, spool or archive are dropped, counted and reported.
 // Rings lie in mapped files: the next worker writes what a killed one left there.
-//
-// ParseFilter and CheckFilter implement the filters' language and use nothing else of the package.
 package capture

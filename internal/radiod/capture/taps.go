@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vignette.dev/vignette/internal/capturefilter"
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
@@ -33,7 +34,7 @@ const (
 type sink struct {
 	sinkRecord
 	stream *stream
-	filter *Filter
+	filter *capturefilter.Filter
 }
 
 // tapRecord is the file of a tap.
@@ -53,7 +54,7 @@ type sinkRecord struct {
 
 // sink opens the stream of a capture.
 func (r *Recorder) sink(of sinkRecord) (sink, error) {
-	filter, err := ParseFilter(of.Filter)
+	filter, err := capturefilter.Parse(of.Filter)
 	if err != nil {
 		return sink{}, err
 	}
@@ -89,7 +90,7 @@ func (n *networkRing) newTap(monotonic func() int64, sinks []sink) (*Tap, error)
 	for _, s := range sinks {
 		t.keep = max(t.keep, s.Keep)
 		if s.filter != nil {
-			t.keep = max(t.keep, filterDepth)
+			t.keep = max(t.keep, capturefilter.Depth)
 		}
 	}
 	state := t.state() // reset before the file is there, by which the next worker would count it

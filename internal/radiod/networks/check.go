@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"vignette.dev/vignette/internal/capturefilter"
 	"vignette.dev/vignette/internal/emane"
-	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/waveforms"
 	"vignette.dev/vignette/internal/routing"
@@ -18,7 +18,7 @@ import (
 func Check(spec *v1alpha1.RadioNetworkSpec) error {
 	err := checkMembers(spec)
 	for _, c := range spec.Captures {
-		if filterErr := capture.CheckFilter(c.Filter); filterErr != nil {
+		if filterErr := capturefilter.Check(c.Filter); filterErr != nil {
 			err = errors.Join(err, fmt.Errorf("capture %s: filter %q: %w", c.Name, c.Filter, filterErr))
 		}
 	}

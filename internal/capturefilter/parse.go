@@ -1,4 +1,4 @@
-package capture
+package capturefilter
 
 import (
 	"fmt"
@@ -14,13 +14,13 @@ const (
 	maxNesting     = 64
 )
 
-// ParseFilter implements the part of tcpdump's language (pcap-filter(7)) for protocols, addresses, ports and
+// Parse implements the part of tcpdump's language (pcap-filter(7)) for protocols, addresses, ports and
 // lengths, with libpcap's meaning. `and` and `or` have equal precedence, from the left. An address or port
 // without qualifiers takes the previous ones. Everything else is refused. The empty filter is nil, which
 // keeps everything.
 //
 // Existing compilers in Go misread parts of the language: one ignores portrange.
-func ParseFilter(text string) (*Filter, error) {
+func Parse(text string) (*Filter, error) {
 	if len(text) > maxFilterBytes {
 		return nil, fmt.Errorf("filter of %d bytes: want at most %d", len(text), maxFilterBytes)
 	}

@@ -1,4 +1,5 @@
-package capture
+// Package capturefilter implements the filters of captures: a part of tcpdump's language.
+package capturefilter
 
 import (
 	"bytes"
@@ -6,16 +7,16 @@ import (
 	"net"
 )
 
-// filterDepth is the number of bytes that a filter may read of a frame: Ethernet, the longest IPv4 header and
+// Depth is the number of bytes that a filter may read of a frame: Ethernet, the longest IPv4 header and
 // ports.
-const filterDepth = 128
+const Depth = 128
 
 // Filter decides which frames a capture keeps.
 type Filter struct{ keep predicate }
 
-// CheckFilter returns what is wrong with a filter, or nil; the empty one is valid.
-func CheckFilter(text string) error {
-	_, err := ParseFilter(text)
+// Check returns what is wrong with a filter, or nil; the empty one is valid.
+func Check(text string) error {
+	_, err := Parse(text)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package capture
+package capturefilter
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func TestFiltersMeanWhatTcpdumpMeans(t *testing.T) {
 	writeCapture(t, file, frames)
 	for _, text := range filters {
 		t.Run(text, func(t *testing.T) {
-			filter, err := ParseFilter(text)
+			filter, err := Parse(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,11 +173,11 @@ func TestFiltersThatAreNotUnderstoodAreRefused(t *testing.T) {
 		"net 198.18.0.1 mask 255.255.255.0", "net 198.18.0.0 mask", "198.18.0.1", "ip 198.18.0.1", "198.18.0.0/30", "src 198.18.0.0/30", "wlan host 02:02:00:00:00:01", "src", "udp &", "udp | tcp",
 		strings.Repeat("not ", 200) + "udp", strings.Repeat("(", 100) + "udp" + strings.Repeat(")", 100), strings.Repeat("udp or ", 200) + "udp",
 	} {
-		if err := CheckFilter(text); err == nil {
+		if err := Check(text); err == nil {
 			t.Errorf("%.60q is taken", text)
 		}
 	}
-	if err := CheckFilter("  "); err != nil {
+	if err := Check("  "); err != nil {
 		t.Errorf("a filter of nothing: %v", err)
 	}
 }
@@ -191,7 +191,7 @@ func FuzzFilter(f *testing.F) {
 	tcpdump, _ := exec.LookPath("tcpdump")
 	frames := randomFrames(rand.New(rand.NewPCG(1, 2)), 300)
 	f.Fuzz(func(t *testing.T, text string) {
-		filter, err := ParseFilter(text)
+		filter, err := Parse(text)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "filter ") {
 				t.Errorf("error %q does not name the filter", err)
