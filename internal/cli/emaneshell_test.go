@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -167,6 +168,23 @@ func TestErrorsOfTheShellOfEMANENameTheProcess(t *testing.T) {
 	}
 	if _, err := emaneSays(t, shellPlace{node: "veh-1"}, "", "get", "stat", "app"); err == nil || !strings.HasPrefix(err.Error(), `layer "app": want `) {
 		t.Errorf("a wrong command: %v", err)
+	}
+}
+
+func TestCompletionForEMANEOffersNodesAndNetworksThatItCarries(t *testing.T) {
+	e := withMachines()
+	e.Spec.Networks[0].Engine = v1alpha1.EngineEMANE
+	s, err := expand(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nodes := s.emaneNames(); !slices.Equal(nodes, []string{"hq", "veh-1", "veh-2", "veh-3"}) {
+		t.Errorf("nodes %v; want pods and virtual machines", nodes)
+	}
+	for _, args := range [][]string{nil, {"hq"}} {
+		if networks := s.emaneNetworksOf(args); !slices.Equal(networks, []string{"wan"}) {
+			t.Errorf("networks after %q: %v; want wan", args, networks)
+		}
 	}
 }
 
