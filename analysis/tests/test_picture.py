@@ -132,7 +132,8 @@ def test_a_field_position_that_is_none_is_a_gap(tmp_path, bad):
 
 def test_own_positions_are_no_picture(tmp_path):
     lab = convoy(tmp_path)
-    lab.nodes[0]["apps"].append({"name": "screen", "kind": "traffic", "instances": ["veh/screen"], "protocol": "mqtt", "to": "", "subscribes": True, "subscriptions": ["#"]})
+    screen = {"name": "screen", "kind": "traffic", "instances": ["veh/screen"], "protocol": "mqtt", "to": ""}
+    lab.nodes[0]["apps"].append(screen | {"subscribes": True, "subscriptions": ["#"]})
     lab.logs["logs/veh/screen/messages-1.jsonl"] = []
     for i in range(6):
         lab.event("veh/screen", "received", 10 * i + 2.5, f"m{i}", "/veh/bft")
