@@ -73,7 +73,7 @@ func (t *Tally) subscribersOf(publisher int, topic string) (found []subscriber) 
 	}
 	p := &t.instances[publisher]
 	for _, row := range t.rows[publisher] {
-		if row.Topic != topic && !slices.ContainsFunc(row.Filters, func(filter string) bool { return mqtttopic.Match(filter, topic) }) {
+		if row.Topic != topic && !mqtttopic.MatchAny(row.Filters, topic) {
 			continue
 		}
 		for _, heard := range row.Heard {

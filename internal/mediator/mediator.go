@@ -218,7 +218,7 @@ func (l *leg) write() {
 // publish publishes a message; false if the mediator ended first.
 func (l *leg) publish(m message) bool {
 	print := fingerprintOf(m.topic, m.content)
-	back := slices.ContainsFunc(l.filters, func(f string) bool { return mqtttopic.Match(f, m.topic) })
+	back := mqtttopic.MatchAny(l.filters, m.topic)
 	for !l.stopped.Load() {
 		if back { // before publishing, as the echo may arrive before Publish returns
 			l.echoes.add(print)

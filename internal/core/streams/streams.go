@@ -150,20 +150,16 @@ func (t *table) audience(groups []int) int {
 // receive reports whether subscribers receive what a publisher sends to a topic, and under which topic.
 func (s *subscribers) receive(c *Client, topic string, reached map[string][]string) (heard string, hears bool) {
 	if len(c.Brokers) == 0 || len(s.Brokers) == 0 {
-		return topic, speakTheSame(c, &s.Client) && s.subscribe(topic)
+		return topic, speakTheSame(c, &s.Client) && mqtttopic.MatchAny(s.Filters, topic)
 	}
 	for _, broker := range s.Brokers {
 		for _, name := range reached[broker] {
-			if s.subscribe(name) {
+			if mqtttopic.MatchAny(s.Filters, name) {
 				return name, true
 			}
 		}
 	}
 	return "", false
-}
-
-func (s *subscribers) subscribe(topic string) bool {
-	return slices.ContainsFunc(s.Filters, func(filter string) bool { return mqtttopic.Match(filter, topic) })
 }
 
 // speakTheSame reports whether clients of unknown brokers may exchange messages.
@@ -191,7 +187,7 @@ func (t *table) topicsAtBrokers(brokers []string, topic string) map[string][]str
 		names[at.broker] = append(names[at.broker], at.name)
 		for _, p := range t.passages[at.broker] {
 			bare, passes := strings.CutPrefix(at.name, p.StripPrefix)
-			if passes && slices.ContainsFunc(p.Filters, func(filter string) bool { return mqtttopic.Match(filter, bare) }) {
+			if passes && mqtttopic.MatchAny(p.Filters, bare) {
 				ahead = append(ahead, place{p.To, p.AddPrefix + bare})
 			}
 		}

@@ -4,6 +4,7 @@ package mqtttopic
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,6 +42,11 @@ func ValidFilter(filter string) error {
 		}
 	}
 	return nil
+}
+
+// MatchAny reports whether one of some valid filters matches a topic.
+func MatchAny(filters []string, topic string) bool {
+	return slices.ContainsFunc(filters, func(filter string) bool { return Match(filter, topic) })
 }
 
 // Match reports whether a valid filter matches a topic. A leading wildcard does not match topics that begin with $.

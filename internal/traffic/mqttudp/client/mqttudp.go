@@ -266,12 +266,7 @@ func (c *Client) authentic(datagram []byte) error {
 }
 
 func (c *Client) wants(topic string) bool {
-	for _, filter := range c.config.Filters {
-		if mqtttopic.Match(filter, topic) {
-			return true
-		}
-	}
-	return false
+	return mqtttopic.MatchAny(c.config.Filters, topic)
 }
 
 // Publish broadcasts a message.

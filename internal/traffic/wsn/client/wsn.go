@@ -221,10 +221,5 @@ func (c *client) wanted(topic string) bool {
 	if mqtttopic.Valid(topic) != nil {
 		return true
 	}
-	for _, filter := range c.setup.Filters() {
-		if mqtttopic.Match(filter, topic) {
-			return true
-		}
-	}
-	return false
+	return mqtttopic.MatchAny(c.setup.Filters(), topic)
 }

@@ -158,7 +158,7 @@ func (s *stream) subscribe(name string) {
 // offer subscribes to an existing node if a filter matches its topic.
 func (s *stream) offer(name string) {
 	topic := topicOf(name)
-	if name != announcements && slices.ContainsFunc(s.client.setup.Filters(), func(f string) bool { return mqtttopic.Match(f, topic) }) {
+	if name != announcements && mqtttopic.MatchAny(s.client.setup.Filters(), topic) {
 		s.subscribe(name)
 	}
 }

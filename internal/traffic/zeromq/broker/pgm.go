@@ -143,10 +143,5 @@ func (b *pgm) forward(frames [][]byte) error {
 }
 
 func (b *pgm) wanted(topic string) bool {
-	for _, filter := range b.filters {
-		if mqtttopic.Match(filter, topic) {
-			return true
-		}
-	}
-	return false
+	return mqtttopic.MatchAny(b.filters, topic)
 }

@@ -229,12 +229,7 @@ func (c *Client) parse(frames [][]byte) (topic string, content []byte, err error
 }
 
 func (c *Client) wants(topic string) bool {
-	for _, filter := range c.setup.Filters() {
-		if mqtttopic.Match(filter, topic) {
-			return true
-		}
-	}
-	return false
+	return mqtttopic.MatchAny(c.setup.Filters(), topic)
 }
 
 // Publish passes a message to libzmq, which sends it if a subscriber of the broker wants it. A full queue refuses it.
