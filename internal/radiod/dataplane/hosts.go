@@ -59,7 +59,6 @@ type hosts struct {
 	ended sync.WaitGroup
 
 	mu       sync.RWMutex // protects the rest
-	lost     map[string]bool
 	counters map[string]*hostCounters
 	networks map[networkID]*network
 	relays   map[networkID]*relay
@@ -96,7 +95,7 @@ func (l *Local) OpenHosts(o HostOptions) {
 		o.Realtime = clock.Realtime
 	}
 	ctx, end := context.WithCancel(context.Background())
-	h := &hosts{HostOptions: o, told: l.events.add, end: end, lost: map[string]bool{}, counters: map[string]*hostCounters{},
+	h := &hosts{HostOptions: o, told: l.events.add, end: end, counters: map[string]*hostCounters{},
 		networks: map[networkID]*network{}, relays: map[networkID]*relay{}}
 	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.PeerTime(clock.Monotonic()) },
 		Realtime: o.Realtime, Receive: h.receive, Changed: h.reachabilityChanged, Log: o.Log})
@@ -125,11 +124,6 @@ func (l *Local) SetHosts(all map[string]peers.Address) error {
 	for name := range all {
 		if h.counters[name] == nil {
 			h.counters[name] = &hostCounters{}
-		}
-	}
-	for name := range h.lost {
-		if _, ok := all[name]; !ok {
-			delete(h.lost, name)
 		}
 	}
 	h.peers.Set(all)
@@ -282,22 +276,9 @@ func shiftTimes(s *radio.Shipment, difference int64) {
 	}
 }
 
-// reachabilityChanged notes a host that is lost or reachable again.
-func (h *hosts) reachabilityChanged(host string, reachable bool, heard int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if reachable {
-		delete(h.lost, host)
-	} else {
-		h.lost[host] = true
-	}
-	event := Event{Host: host, Reachable: reachable, Heard: heard, At: clock.Realtime()}
-	for _, state := range h.peers.States() {
-		if state.Host == host {
-			event.Lost = state.Lost
-		}
-	}
-	h.told(event)
+// reachabilityChanged tells of a host that is lost or reachable again.
+func (h *hosts) reachabilityChanged(c peers.Change) {
+	h.told(Event{Host: c.Host, Reachable: c.Reachable, Heard: c.Heard, At: clock.Realtime(), Lost: c.Lost})
 }
 
 // followClocks makes each network's slots follow the reachable host whose name is first. So all hosts have the same slots
@@ -310,7 +291,7 @@ func (h *hosts) followClocks() {
 	for _, n := range h.networks {
 		first, epoch := h.Host, int64(0)
 		for _, far := range n.remote {
-			if h.lost[far.name] || far.name >= first {
+			if far.name >= first || far.peer.IsLost() {
 				continue
 			}
 			if there := far.peer.Clock(); there.Known {

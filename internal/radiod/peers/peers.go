@@ -62,10 +62,17 @@ type Options struct {
 	MTU func(to netip.AddrPort) int
 	// Receive takes a peer's message on the reader's goroutine. message is only valid until it returns.
 	Receive func(from string, message []byte)
-	// Changed is called on the ticker's goroutine when a peer is lost or reachable again. heard is when it
-	// was last heard, by CLOCK_REALTIME, 0 for never.
-	Changed func(host string, reachable bool, heard int64)
+	// Changed is called on the ticker's goroutine when a peer is lost or reachable again.
+	Changed func(Change)
 	Log     *slog.Logger
+}
+
+// Change of a peer. Heard is when it was last heard, by CLOCK_REALTIME, 0 for never. Lost are the messages lost since it is a peer.
+type Change struct {
+	Host      string
+	Reachable bool
+	Heard     int64
+	Lost      uint64
 }
 
 // Address of a peer, and the public key that it has.
@@ -348,18 +355,12 @@ func (p *Peers) tick(ctx context.Context) {
 		case <-ticker.C:
 		}
 		for _, change := range p.maintainAll() {
-			p.Changed(change.host, change.reachable, change.heard)
+			p.Changed(change)
 		}
 	}
 }
 
-type change struct {
-	host      string
-	reachable bool
-	heard     int64
-}
-
-func (p *Peers) maintainAll() (changes []change) {
+func (p *Peers) maintainAll() (changes []Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
@@ -372,7 +373,7 @@ func (p *Peers) maintainAll() (changes []change) {
 		p.maintain(peer, now)
 		if lost := peer.isMissing(now); lost != peer.isLost {
 			peer.isLost = lost
-			changes = append(changes, change{peer.host, !lost, peer.heardAt})
+			changes = append(changes, Change{peer.host, !lost, peer.heardAt, peer.lost.Load()})
 		}
 	}
 	return changes
@@ -498,6 +499,13 @@ func (peer *Peer) Clock() Clock {
 	defer p.mu.Unlock()
 	now := p.Now()
 	return peer.filter.at(now, p.Realtime()-now)
+}
+
+// IsLost reports whether nothing has come from a peer for too long.
+func (peer *Peer) IsLost() bool {
+	peer.owner.mu.Lock()
+	defer peer.owner.mu.Unlock()
+	return peer.isLost
 }
 
 // Rejected datagrams: not authentic, replayed, or of no known session.

@@ -91,7 +91,7 @@ type radiod struct {
 	address  Address
 	mu       sync.Mutex
 	messages [][]byte
-	changes  []change
+	changes  []Change
 }
 
 func (r *radiod) received() int {
@@ -100,7 +100,7 @@ func (r *radiod) received() int {
 	return len(r.messages)
 }
 
-func (r *radiod) firstChange() change {
+func (r *radiod) firstChange() Change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changes[0]
@@ -125,10 +125,10 @@ func start(t *testing.T, e *testNetwork, number byte, now func() int64) *radiod 
 			defer r.mu.Unlock()
 			r.messages = append(r.messages, bytes.Clone(message))
 		},
-		Changed: func(host string, reachable bool, heard int64) {
+		Changed: func(c Change) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.changes = append(r.changes, change{host, reachable, heard})
+			r.changes = append(r.changes, c)
 		}})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -232,13 +232,13 @@ func TestALostHostIsReportedAndComesBack(t *testing.T) {
 		return func() bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			return len(r.changes) > 0 && r.changes[len(r.changes)-1].reachable == reachable
+			return len(r.changes) > 0 && r.changes[len(r.changes)-1].Reachable == reachable
 		}
 	}
 	e.cut.Store(true)
 	eventually(t, "a has lost b", told(a, false))
 	eventually(t, "b has lost a", told(b, false))
-	if heard := a.firstChange().heard; time.Since(time.Unix(0, heard)) < LostAfter {
+	if heard := a.firstChange().Heard; time.Since(time.Unix(0, heard)) < LostAfter {
 		t.Errorf("a last heard of b %v ago; want at least %v", time.Since(time.Unix(0, heard)), LostAfter)
 	}
 	a.Peer("host-2").Send([]byte("nobody there"))
