@@ -97,7 +97,7 @@ func (c *Control) Configuration(buildID uint32, names ...string) (map[string][]a
 	if err != nil {
 		return nil, err
 	}
-	return parseConfiguration(answer)
+	return parseValues(answer)
 }
 
 // Table of statistics: rows of values by the labels of their columns.
@@ -285,29 +285,19 @@ func parseComponent(message []byte) (c Component, err error) {
 }
 
 func parseStatistics(answer []byte) (map[string]any, error) {
+	values, err := parseValues(answer)
 	all := map[string]any{}
-	err := fields(answer, func(n protowire.Number, v value) error {
-		if n != 2 {
-			return nil
+	for name, some := range values {
+		all[name] = nil
+		if len(some) > 0 {
+			all[name] = some[len(some)-1]
 		}
-		var name string
-		var one any
-		err := fields(v.bytes, func(n protowire.Number, v value) (err error) {
-			switch n {
-			case 1:
-				name = string(v.bytes)
-			case 2:
-				one, err = parseAny(v.bytes)
-			}
-			return err
-		})
-		all[name] = one
-		return err
-	})
+	}
 	return all, err
 }
 
-func parseConfiguration(answer []byte) (map[string][]any, error) {
+// parseValues are the values by name of statistics, which have one each, or of parameters.
+func parseValues(answer []byte) (map[string][]any, error) {
 	all := map[string][]any{}
 	err := fields(answer, func(n protowire.Number, v value) error {
 		if n != 2 {
