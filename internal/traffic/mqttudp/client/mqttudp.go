@@ -243,26 +243,17 @@ func (c *Client) receive(socket *net.UDPConn) error {
 			ignore("a datagram that is no MQTT/UDP message", err)
 			continue
 		}
-		if err := c.authentic(datagram); err != nil {
-			ignore("a message without a valid signature", err)
-			continue
+		size, _ := mqttwire.PacketSize(datagram) // ParsePublish has read it
+		if len(c.key) > 0 {
+			if err := checkSignature(datagram, size, c.key); err != nil {
+				ignore("a message without a valid signature", err)
+				continue
+			}
 		}
-		if c.wants(p.Topic) && c.had.first(datagrams.From(), datagram) {
+		if c.wants(p.Topic) && c.had.first(datagrams.From(), datagram, size) {
 			c.events.Received(at, p.Topic, p.Payload)
 		}
 	}
-}
-
-// authentic returns what is wrong with the signature of a datagram that has a whole packet, if the client has a key.
-func (c *Client) authentic(datagram []byte) error {
-	if len(c.key) == 0 {
-		return nil
-	}
-	size, err := mqttwire.PacketSize(datagram)
-	if err != nil {
-		return err
-	}
-	return checkSignature(datagram, size, c.key)
 }
 
 func (c *Client) wants(topic string) bool {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 )
 
@@ -191,12 +190,9 @@ func newReceived(warn func(string)) *received {
 	return &received{senders: map[netip.AddrPort]*numbers{}, warn: warn}
 }
 
-// first reports whether a datagram that has a whole packet is the first with its number from a sender. Without a number it is always.
-func (r *received) first(sender netip.AddrPort, datagram []byte) bool {
-	size, err := mqttwire.PacketSize(datagram)
-	if err != nil {
-		return true
-	}
+// first reports whether a datagram, whose packet has the given size, is the first with its number from a sender. Without a
+// number it always is.
+func (r *received) first(sender netip.AddrPort, datagram []byte, size int) bool {
 	number, numbered := numberOf(datagram, size)
 	if !numbered {
 		return true

@@ -128,22 +128,22 @@ func TestNumbersOfSendersAreTheirOwnAndForgottenInTheEnd(t *testing.T) {
 	had := newReceived(func(text string) { t.Error(text) })
 	datagram := func(number uint32) []byte { return appendTail([]byte("\x30\x04\x00\x01ab"), number, nil) }
 	sender := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr("198.18.9.1"), port) }
-	if !had.first(sender(1), datagram(7)) || had.first(sender(1), datagram(7)) || !had.first(sender(2), datagram(7)) {
+	if !had.first(sender(1), datagram(7), 6) || had.first(sender(1), datagram(7), 6) || !had.first(sender(2), datagram(7), 6) {
 		t.Error("number 7 is to be new once for each sender")
 	}
 	for range 2 {
-		if !had.first(sender(1), []byte("\x30\x04\x00\x01ab")) {
+		if !had.first(sender(1), []byte("\x30\x04\x00\x01ab"), 6) {
 			t.Error("a datagram without a number was taken for a repeat")
 		}
 	}
 	for number := range uint32(mqttudp.Remembered) {
-		had.first(sender(1), datagram(100+number))
+		had.first(sender(1), datagram(100+number), 6)
 	}
-	if !had.first(sender(1), datagram(7)) {
+	if !had.first(sender(1), datagram(7), 6) {
 		t.Errorf("number 7 is still known after %d others", mqttudp.Remembered)
 	}
 	for port := range 3 * maxSenders {
-		had.first(sender(uint16(port)), datagram(1))
+		had.first(sender(uint16(port)), datagram(1), 6)
 	}
 	if len(had.senders) > maxSenders {
 		t.Errorf("%d senders are kept; want at most %d", len(had.senders), maxSenders)
@@ -157,7 +157,7 @@ func TestMessagesOfASenderWhoseNumberNeverChangesAllCountWithOneWarning(t *testi
 	for _, port := range []uint16{5000, 5001} {
 		sender := netip.AddrPortFrom(netip.MustParseAddr("198.18.9.1"), port)
 		for i, content := range []string{"1", "0", "1", "1"} {
-			if !had.first(sender, datagram(content)) {
+			if !had.first(sender, datagram(content), 6) {
 				t.Errorf("message %d, which is %s, does not count", i, content)
 			}
 		}
