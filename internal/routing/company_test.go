@@ -279,7 +279,7 @@ func (c *company) look() {
 	c.looks, c.ways = c.looks+vehicles-1, c.ways+len(seen)-1
 }
 
-// act does what is due.
+// act runs the router, retries ARP, and sends the next message, each at its time.
 func (v *vehicle) act() {
 	if !v.clock().Before(v.next) {
 		v.route()
