@@ -57,6 +57,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	}
 	t.Run("toolbox", func(t *testing.T) { toolboxIsBrought(t, c) })
 	t.Run("set", func(t *testing.T) { changesAreAdmitted(t, c) })
+	t.Run("campaign", func(t *testing.T) { runSaysWhatBecameOfACampaign(t, c) })
 	elsewhere, err := dial(config, "nowhere")
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,34 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 		t.Errorf("results without a platform: %v; want a hint", err)
 	}
 	t.Logf("without a platform: %v", err)
+}
+
+// runSaysWhatBecameOfACampaign submits a campaign three times, beside an operator that has always seen it already.
+func runSaysWhatBecameOfACampaign(t *testing.T, c *cluster) {
+	text, err := os.ReadFile("testdata/campaign.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ repeats, want string }{
+		{"repeats: 2", "campaign default/try created\n"},
+		{"repeats: 2", "campaign default/try is there already, and the same\n"},
+		{"repeats: 3", "campaign default/try changed\n"},
+	} {
+		changed := strings.Replace(string(text), "repeats: 2", step.repeats, 1)
+		objects, err := validateFile("campaign.yaml", []byte(changed), os.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		campaigns, err := c.submitCampaigns(t.Context(), objects, &out)
+		if err != nil || out.String() != step.want {
+			t.Fatalf("%s: %q, %v; want %q", step.repeats, out.String(), err, step.want)
+		}
+		campaigns[0].Status.ObservedGeneration = campaigns[0].Generation + 1 // of the next submission
+		if err := c.kube.Status().Update(t.Context(), campaigns[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // changesAreAdmitted has the API server judge what `set` makes of its keys.

@@ -165,6 +165,8 @@ func (c *cluster) submitCampaigns(ctx context.Context, objects []*unstructured.U
 		if object.GetNamespace() == "" {
 			object.SetNamespace(c.namespace)
 		}
+		before := &v1alpha1.Campaign{}
+		missing := object.GetName() == "" || apierrors.IsNotFound(c.kube.Get(ctx, client.ObjectKeyFromObject(object), before))
 		if err := c.apply(ctx, object); err != nil {
 			return nil, err
 		}
@@ -172,12 +174,13 @@ func (c *cluster) submitCampaigns(ctx context.Context, objects []*unstructured.U
 		if err := c.kube.Get(ctx, client.ObjectKeyFromObject(object), camp); err != nil {
 			return nil, explain(err)
 		}
-		done := "created"
+		// The observed generation says nothing: the operator may have seen the change already.
+		done := "changed"
 		switch {
-		case camp.Generation > 1 && camp.Status.ObservedGeneration == camp.Generation:
+		case missing:
+			done = "created"
+		case before.Generation == camp.Generation:
 			done = "is there already, and the same"
-		case camp.Generation > 1:
-			done = "changed"
 		}
 		fmt.Fprintf(out, "campaign %s/%s %s\n", camp.Namespace, camp.Name, done)
 		campaigns = append(campaigns, camp)
