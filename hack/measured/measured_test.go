@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const kept = "../../docs/measurements/studies"
+
+func TestThePageIsThatOfTheKeptResults(t *testing.T) {
+	want, err := page(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(kept, "README.md")); err != nil || string(got) != want {
+		t.Errorf("%s/README.md is not of its files (%v): go run ./hack/measured", kept, err)
+	}
+}
+
+func TestAKeptFileLeavesOutWhatGrowsWithTheNodes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "printed.json")
+	printed := `{"schemaVersion": 1, "experiment": "e9-new", "startTime": "2026-01-02T03:04:05Z", "headline": "all", "messages": {"sent": 3},
+		"delaySeconds": {"min": 0.1, "p25": 0.1, "median": 0.25, "p75": 0.1, "max": 0.5}, "publishers": [{"name": "many"}],
+		"groups": [{"name": "all", "messages": {"triggered": 4, "sent": 3, "offered": 4, "deliveredPercent": 50, "received": 2, "neverSent": 1, "duplicates": 1}, "delaySeconds": {"median": 0.25}, "bounds": {"delaySeconds": {"median": {"low": 0.2, "high": 0.3}}}}],
+		"verdict": {"keptUp": false, "late": [{"node": "a"}], "bounds": {"delaySeconds": {"median": {"low": 0.2, "high": 0.3}}}}}`
+	if err := os.WriteFile(file, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep(filepath.Join(dir, "kept"), []string{file}); err != nil {
+		t.Fatal(err)
+	}
+	results, err := read(filepath.Join(dir, "kept", "e9-new.json"))
+	if err != nil || results.Publishers != nil || results.Verdict.Late != nil || results.Verdict.Bounds == nil {
+		t.Errorf("%+v, %v; want it without publishers and moments, with bounds", results, err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "kept", "README.md"))
+	row := "| [e9-new](e9-new.json) | 3 | 1 | 2 of 4, duplicates: 1 | 50.0 | 250 ms | no: off by up to 50 ms of the median | 2026-01-02 |"
+	if err != nil || !strings.Contains(string(text), row) {
+		t.Errorf("%v, %s\nwant\n%s", err, text, row)
+	}
+}
+
+func TestOnlyResultsOfEndedRunsAreKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.json")
+	for _, text := range []string{"", "{}", `{"experiment": "e1"}`} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := read(file); err == nil || !strings.Contains(err.Error(), "want what vignette results NAME -o json prints") {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
