@@ -43,7 +43,7 @@ func Serve(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	err = Run(ctx, config, log, appinstance.QuietOn(syscall.SIGUSR1), func(text string) {
+	err = serve(ctx, config, log, appinstance.QuietOn(syscall.SIGUSR1), func(text string) {
 		fmt.Fprintf(os.Stderr, "messaging %s: %s\n", config.Instance, text)
 	})
 	return errors.Join(err, log.Flush())
@@ -64,8 +64,8 @@ type service struct {
 	sleep  func(context.Context, time.Time) error
 }
 
-// Run serves until ctx ends. When quiet is closed it sends no more, and serves on.
-func Run(ctx context.Context, config messagingconfig.Config, log *messagelog.Writer, quiet <-chan struct{}, warn func(string)) error {
+// serve answers and sends until ctx ends. When quiet is closed it sends no more, and serves on.
+func serve(ctx context.Context, config messagingconfig.Config, log *messagelog.Writer, quiet <-chan struct{}, warn func(string)) error {
 	start, err := appinstance.Start()
 	if err != nil {
 		return err

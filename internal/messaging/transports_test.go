@@ -51,17 +51,23 @@ func exchange(t *testing.T, transport, coded string) map[messagelog.Status]int {
 	var written syncbuffer.Buffer
 	var running sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
-	for _, config := range []messagingconfig.Config{to, from} {
+	services, schedules := make([]*service, 2), make([]schedule, 2)
+	for i, config := range []messagingconfig.Config{to, from} { // the server listens before its client sends
+		var err error
+		if services[i], schedules[i], err = newService(config, messagelog.NewWriter(&written), func(text string) { t.Log(text) }); err != nil {
+			t.Fatal(err)
+		}
+		if services[i].peer, err = services[i].open(Transports[transport]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, s := range services {
 		running.Go(func() {
-			log := messagelog.NewWriter(&written)
-			if err := Run(ctx, config, log, make(chan struct{}), func(text string) { t.Log(text) }); err != nil {
-				t.Error(err)
-			}
-			if err := log.Flush(); err != nil {
+			s.run(ctx, schedules[i], time.Now(), make(chan struct{}))
+			if err := s.log.Flush(); err != nil {
 				t.Error(err)
 			}
 		})
-		time.Sleep(50 * time.Millisecond) // the server listens before its client sends
 	}
 	for deadline := time.Now().Add(10 * time.Second); strings.Count(written.String(), `"receipt"`) < 3 && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
