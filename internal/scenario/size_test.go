@@ -39,11 +39,11 @@ func fillLikeABattalion(t testing.TB, b *scenario.Builder, platforms int, durati
 }
 
 // heap returns the heap in bytes after a collection.
-func heap() uint64 {
+func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return int64(m.HeapAlloc) //nolint:gosec // far below 2^63
 }
 
 // A battalion for two hours (VIGNETTE_SCENARIO_DURATION=2h go test -v) takes no more memory than for two minutes: memory holds
@@ -74,7 +74,7 @@ func TestABattalionStaysBelow200MBInMemory(t *testing.T) {
 	walkBattalion(t, file, limit)
 }
 
-func walkBattalion(t *testing.T, file *os.File, limit uint64) {
+func walkBattalion(t *testing.T, file *os.File, limit int64) {
 	info, err := file.Stat()
 	must(t, err)
 	before := heap()
@@ -82,7 +82,7 @@ func walkBattalion(t *testing.T, file *os.File, limit uint64) {
 	must(t, err)
 	statistics := s.Statistics()
 	c := s.NewCursor()
-	most, began, moments := uint64(0), time.Now(), 0
+	most, began, moments := int64(0), time.Now(), 0
 	for at, more := c.Next(); more; at, more = c.Next() {
 		must(t, c.Seek(at))
 		if moments++; moments%60 == 0 {

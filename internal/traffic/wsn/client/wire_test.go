@@ -63,7 +63,7 @@ func (r *recorder) pass(client net.Conn, server string) {
 	done := make(chan struct{}, 2)
 	for i, way := range [2][2]net.Conn{{client, broker}, {broker, client}} {
 		go func() {
-			_, _ = io.Copy(io.MultiWriter(way[1], lockedWriter{&r.mu, kept[i]}), way[0])
+			_, _ = io.Copy(io.MultiWriter(lockedWriter{&r.mu, kept[i]}, way[1]), way[0]) // kept before anybody can react to it
 			done <- struct{}{}
 		}()
 	}
