@@ -55,6 +55,8 @@ def save(draw: Callable[[Analysis], "Figure | None"], analysis: Analysis, stem: 
     # Without a writable home matplotlib warns and makes a temporary folder.
     os.environ.setdefault("MPLCONFIGDIR", str(Path(tempfile.gettempdir()) / "vignette-matplotlib"))
     import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     with matplotlib.rc_context(style.RC):
         figure = draw(analysis)
@@ -62,8 +64,9 @@ def save(draw: Callable[[Analysis], "Figure | None"], analysis: Analysis, stem: 
             return []
         style.settle(figure)
         stem.parent.mkdir(parents=True, exist_ok=True)
-        paths = []
-        for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
-            paths.append(stem.with_suffix(suffix))
-            figure.savefig(paths[-1], dpi=style.DPI, metadata=metadata)
-    return paths
+        png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
+        # Figure.savefig would lay out the figure again before each file.
+        figure.dpi = style.DPI
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})
+    return [png, svg]
