@@ -146,7 +146,7 @@ func (b battalion) publishers() (names, brokers []string) {
 func (b battalion) Publishers() (all []string) {
 	names, brokers := b.publishers()
 	for i, name := range names {
-		all = append(all, fmt.Sprintf("{name: %s, publisher: {protocol: mqtt, to: %s, payload: geojson, period: 10s, lead: 30s}}", name, brokers[i]))
+		all = append(all, fmt.Sprintf("{name: %s, publisher: {protocol: mqtt, to: %s, payload: geojson, period: 10s, lead: 30s}, resources: {requests: {cpu: 2m, memory: 12Mi}}}", name, brokers[i]))
 	}
 	return all
 }
