@@ -8,13 +8,14 @@ import (
 	"net/netip"
 	"time"
 
+	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radio/tdma"
 )
 
 // Publisher sends events on EMANE's event channel.
 type Publisher struct {
 	source     Source
-	connection net.PacketConn
+	connection *net.UDPConn
 	group      *net.UDPAddr
 }
 
@@ -25,7 +26,7 @@ func NewPublisher(ctx context.Context, group netip.AddrPort, device string, ttl 
 	if err != nil {
 		return nil, fmt.Errorf("event channel: device %s: %w", device, err)
 	}
-	connection, err := openSender(ctx, i, ttl)
+	connection, err := ota.Sender(ctx, i, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("event channel: %w", err)
 	}

@@ -230,7 +230,7 @@ func (r *Recorder) drain() {
 	r.mu.Unlock()
 	r.followClock()
 	for _, n := range rings {
-		n.offset.Store(r.offset)
+		n.Offset.Store(r.offset)
 		if err := r.drainRing(n); err != nil {
 			r.Log.Error("frames to capture are lost, how many is not known", "ring", n.directory, "error", err)
 		}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/pcapng"
+	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -526,7 +525,7 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 		want = append(want, clockBase+killed.now)
 		if i == 2 {
 			killed.drain()
-			tap.ring.tail.Store(0) // as if it was killed before it freed what it had written
+			tap.ring.Tail.Store(0) // as if it was killed before it freed what it had written
 		}
 	}
 	for i := range 10 { // no room
@@ -693,16 +692,16 @@ func TestARingWithoutTapsIsRemoved(t *testing.T) {
 }
 
 func TestWhatIsWrongInARingIsLostAndTheWorkerStarts(t *testing.T) {
-	const entry = (entryHeader + 300 + 7) &^ 7
-	for name, spoil := range map[string]func(*ring){
-		"head":         func(r *ring) { r.head.Store(1 << 40) },
-		"odd position": func(r *ring) { r.head.Store(3*entry - 1) },
-		"zeros":        func(r *ring) { clear(r.buffer[entry:]) },
-		"length":       func(r *ring) { binary.LittleEndian.PutUint32(r.buffer[entry:], 1<<30) },
-		"skip":         func(r *ring) { binary.LittleEndian.PutUint32(r.buffer[entry:], skip) },
-		"tap":          func(r *ring) { binary.LittleEndian.PutUint32(r.buffer[entry+8:], maxTaps) },
-		"boot":         func(r *ring) { r.boot[0]++ },
-		"layout":       func(r *ring) { r.layout++ },
+	const entry, skip = (24 + 300 + 7) &^ 7, 1<<32 - 1
+	for name, spoil := range map[string]func(*framering.Ring){
+		"head":         func(r *framering.Ring) { r.Head.Store(1 << 40) },
+		"odd position": func(r *framering.Ring) { r.Head.Store(3*entry - 1) },
+		"zeros":        func(r *framering.Ring) { clear(r.Buffer[entry:]) },
+		"length":       func(r *framering.Ring) { binary.LittleEndian.PutUint32(r.Buffer[entry:], 1<<30) },
+		"skip":         func(r *framering.Ring) { binary.LittleEndian.PutUint32(r.Buffer[entry:], skip) },
+		"tap":          func(r *framering.Ring) { binary.LittleEndian.PutUint32(r.Buffer[entry+8:], framering.MaxTaps) },
+		"boot":         func(r *framering.Ring) { r.Boot[0]++ },
+		"layout":       func(r *framering.Ring) { r.Layout++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive, directory := newFakeArchive(), t.TempDir()
@@ -775,75 +774,5 @@ func TestARingOfAnotherReleaseIsRemoved(t *testing.T) {
 	newBench(t, directory, newFakeArchive())
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the ring stays: %v", err)
-	}
-}
-
-func ringOf(t *testing.T, bytes int) *ring {
-	t.Helper()
-	r, err := newRing(filepath.Join(t.TempDir(), ringFile), bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// FuzzRing holds the ring against a plain queue, whatever lengths come and whenever it is drained.
-func FuzzRing(f *testing.F) {
-	f.Add([]byte{1, 200, 0, 255, 3, 0})
-	f.Fuzz(func(t *testing.T, script []byte) {
-		r := ringOf(t, 4096)
-		var want [][]byte
-		for i, b := range script {
-			if b == 0 {
-				err := r.drain(r.head.Load(), math.MaxUint64, func(d ringFrame) {
-					if len(want) == 0 || !bytes.Equal(d.data, want[0]) || d.wireLength != len(want[0]) || d.out != (len(d.data)%2 == 0) {
-						t.Fatalf("frame % x comes out of turn", d.data)
-					}
-					want = want[1:]
-				})
-				r.free()
-				if err != nil || len(want) > 0 {
-					t.Fatalf("%d frames stay in a ring that was drained, %v", len(want), err)
-				}
-				continue
-			}
-			frame := bytes.Repeat([]byte{byte(i)}, int(b)*4)
-			if r.push(uint32(i%maxTaps), len(frame)%2 == 0, int64(i), frame, len(frame)) {
-				want = append(want, frame)
-			} else if len(want) == 0 {
-				t.Fatalf("no room for %d bytes in an empty ring", len(frame))
-			}
-		}
-	})
-}
-
-func TestTheRingIsSafeForOneWriterAndOneReader(t *testing.T) {
-	r := ringOf(t, 8192)
-	const frames = 20000
-	var got []int64
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := uint32(0); i < frames; {
-			if r.push(0, true, int64(i), frameOf(int(60+i%300)), int(60+i%300)) {
-				i++
-			}
-		}
-	}()
-	for len(got) < frames {
-		err := r.drain(r.head.Load(), 4096, func(d ringFrame) {
-			if !bytes.Equal(d.data, frameOf(int(60+d.stamp%300))) {
-				t.Errorf("frame %d is not as it was", d.stamp)
-			}
-			got = append(got, d.stamp)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.free()
-	}
-	<-done
-	if !slices.IsSorted(got) || len(maps.Collect(slices.All(got))) != frames {
-		t.Errorf("%d frames, sorted %v", len(got), slices.IsSorted(got))
 	}
 }

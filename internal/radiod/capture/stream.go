@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"vignette.dev/vignette/internal/pcapng"
+	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
@@ -245,10 +246,10 @@ func (s *stream) finish(reason string) {
 }
 
 // write adds a frame. The caller flushes.
-func (s *stream) write(stamp int64, d ringFrame, to *sink) {
+func (s *stream) write(stamp int64, d framering.Frame, to *sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keep := min(len(d.data), to.Keep)
+	keep := min(len(d.Data), to.Keep)
 	size := pcapng.PacketSize(keep)
 	position := s.record.Origin + s.end + int64(len(s.pending))
 	s.dirty = true
@@ -261,7 +262,7 @@ func (s *stream) write(stamp int64, d ringFrame, to *sink) {
 	case !s.header() || !s.spool.reserve(size):
 		s.record.Dropped[spoolFull]++
 	default:
-		s.pending = pcapng.AppendPacket(s.pending, stamp, d.out, d.wireLength, d.data[:keep])
+		s.pending = pcapng.AppendPacket(s.pending, stamp, d.Out, d.WireLength, d.Data[:keep])
 		s.record.Frames++
 		s.record.Bytes += uint64(keep)
 	}

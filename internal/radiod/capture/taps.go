@@ -12,13 +12,14 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/capturefilter"
+	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
 // networkRing is the ring of one network, whose frames come from one thread. Its directory has the ring and a file for each
 // tap, by which the next worker knows whose frames are left.
 type networkRing struct {
-	*ring
+	*framering.Ring
 	directory string
 	taps      []*Tap // by id; nil for none
 	tapsInUse int
@@ -83,19 +84,19 @@ func (n *networkRing) newTap(monotonic func() int64, sinks []sink) (*Tap, error)
 	if id < 0 {
 		id = len(n.taps)
 	}
-	if id == maxTaps {
-		return nil, fmt.Errorf("captures of a network at more than %d nodes on one host", maxTaps)
+	if id == framering.MaxTaps {
+		return nil, fmt.Errorf("captures of a network at more than %d nodes on one host", framering.MaxTaps)
 	}
-	t := &Tap{ring: n.ring, id: uint32(id), name: rand.Text(), monotonic: monotonic, sinks: sinks} //nolint:gosec // bounded
+	t := &Tap{Tap: framering.Tap{Path: n.Path, ID: uint32(id)}, ring: n.Ring, name: rand.Text(), monotonic: monotonic, sinks: sinks} //nolint:gosec // bounded
 	for _, s := range sinks {
-		t.keep = max(t.keep, s.Keep)
+		t.Keep = max(t.Keep, s.Keep)
 		if s.filter != nil {
-			t.keep = max(t.keep, capturefilter.Depth)
+			t.Keep = max(t.Keep, capturefilter.Depth)
 		}
 	}
 	state := t.state() // reset before the file is there, by which the next worker would count it
-	state.full.Store(0)
-	state.written.Store(0)
+	state.Full.Store(0)
+	state.Written.Store(0)
 	if err := n.writeTap(t); err != nil {
 		return nil, fmt.Errorf("captures: cannot write their record on the host: %w", err)
 	}
@@ -118,10 +119,10 @@ func (r *Recorder) ringOf(networkUID string) (*networkRing, error) {
 		return nil, err
 	}
 	n := &networkRing{directory: directory}
-	if n.ring, err = newRing(filepath.Join(n.directory, ringFile), r.RingBytes); err != nil {
+	if n.Ring, err = framering.New(filepath.Join(n.directory, ringFile), r.RingBytes); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.directory))
 	}
-	n.offset.Store(r.clockOffset())
+	n.Offset.Store(r.clockOffset())
 	r.rings[networkUID] = n
 	return n, nil
 }
@@ -139,7 +140,7 @@ func (n *networkRing) writeTap(t *Tap) error {
 	if err != nil {
 		return err
 	}
-	path := n.tapFile(t.id)
+	path := n.tapFile(t.ID)
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
 	}
@@ -157,10 +158,10 @@ const batchBytes = 128 << 10
 
 // drainRing writes the frames that are in a ring now. After an error in the ring it frees the rest.
 func (r *Recorder) drainRing(n *networkRing) (err error) {
-	for head := n.head.Load(); n.read != head; {
+	for head := n.Head.Load(); n.Read != head; {
 		if err = r.drainBatch(n, head); err != nil {
-			n.read = head
-			n.free()
+			n.Read = head
+			n.Free()
 		}
 	}
 	for _, t := range r.tapsOf(n) {
@@ -175,28 +176,28 @@ func (r *Recorder) drainRing(n *networkRing) (err error) {
 // between that and the note of it in the ring makes the next worker write them twice.
 func (r *Recorder) drainBatch(n *networkRing, head uint64) error {
 	taps, touched := r.tapsOf(n), map[*Tap]bool{}
-	err := n.drain(head, batchBytes, func(d ringFrame) {
-		if int(d.tap) >= len(taps) || taps[d.tap] == nil {
+	err := n.Drain(head, batchBytes, func(d framering.Frame) {
+		if int(d.Tap) >= len(taps) || taps[d.Tap] == nil {
 			taps = r.tapsOf(n) // the tap is new
 		}
-		if int(d.tap) >= len(taps) || taps[d.tap] == nil {
+		if int(d.Tap) >= len(taps) || taps[d.Tap] == nil {
 			return // its file could not be read, which was logged
 		}
-		t := taps[d.tap]
-		if d.position < t.state().written.Load() {
+		t := taps[d.Tap]
+		if d.Position < t.state().Written.Load() {
 			return
 		}
 		touched[t] = true
 		for i := range t.sinks {
-			if s := &t.sinks[i]; s.filter.Match(d.data, d.wireLength) {
-				s.stream.write(d.stamp+n.offset.Load(), d, s)
+			if s := &t.sinks[i]; s.filter.Match(d.Data, d.WireLength) {
+				s.stream.write(d.Stamp+n.Offset.Load(), d, s)
 			}
 		}
 	})
 	for t := range touched {
-		t.flush(n.read)
+		t.flush(n.Read)
 	}
-	n.free()
+	n.Free()
 	return err
 }
 
@@ -225,8 +226,8 @@ func (r *Recorder) retire(one retirement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.rings[one.networkUID]
-	n.taps[one.tap.id] = nil
-	err := os.Remove(n.tapFile(one.tap.id))
+	n.taps[one.tap.ID] = nil
+	err := os.Remove(n.tapFile(one.tap.ID))
 	one.tap.forget()
 	if n.tapsInUse--; n.tapsInUse == 0 {
 		err = errors.Join(err, r.removeRing(one.networkUID, n))
@@ -264,11 +265,11 @@ func (r *Recorder) recoverRings() error {
 
 // recoverRing writes what is left in a ring, and returns its taps. The error names what could not be written.
 func (r *Recorder) recoverRing(directory string) ([]*Tap, error) {
-	old, err := reopenRing(filepath.Join(directory, ringFile))
+	old, err := framering.Open(filepath.Join(directory, ringFile))
 	if err != nil {
 		return nil, err
 	}
-	n := &networkRing{ring: old, directory: directory, taps: make([]*Tap, maxTaps)}
+	n := &networkRing{Ring: old, directory: directory, taps: make([]*Tap, framering.MaxTaps)}
 	files, err := filepath.Glob(filepath.Join(directory, "*"+tapSuffix))
 	for _, path := range files {
 		err = errors.Join(err, r.recoverTap(n, path))
@@ -279,7 +280,7 @@ func (r *Recorder) recoverRing(directory string) ([]*Tap, error) {
 // recoverTap continues a tap's captures. The error names those that it could not.
 func (r *Recorder) recoverTap(n *networkRing, path string) (failed error) {
 	id, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), tapSuffix), 10, 32)
-	if err != nil || id >= maxTaps {
+	if err != nil || id >= framering.MaxTaps {
 		return fmt.Errorf("%s: want the number of a tap", path)
 	}
 	text, err := os.ReadFile(path)
@@ -290,7 +291,7 @@ func (r *Recorder) recoverTap(n *networkRing, path string) (failed error) {
 	if err := json.Unmarshal(text, &record); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	t := &Tap{ring: n.ring, id: uint32(id), name: record.Name}
+	t := &Tap{Tap: framering.Tap{Path: n.Path, ID: uint32(id)}, ring: n.Ring, name: record.Name}
 	for _, of := range record.Sinks {
 		s, err := r.sink(of)
 		if err != nil {

@@ -4,10 +4,12 @@ package dataplane
 import (
 	"time"
 
+	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/radiod/peers"
 )
 
@@ -42,18 +44,17 @@ type Plane interface {
 	LateIntervals() ([][]radio.Interval, error)
 	// Events waits for events, and returns them once. It returns none once the Plane is closed. One goroutine may call it.
 	Events() []Event
-	// SetTap sets what watches a port's frames, nil for nothing. The previous tap is not called any more when it returns.
-	SetTap(id PortID, t radio.Tap) error
+	// SetTap sets where a port's frames are captured, nil for nowhere. The previous tap gets no more frames when it returns.
+	SetTap(id PortID, t *framering.Tap) error
 
 	// SetHosts sets the hosts to talk to. Transmissions go to those with ports of their network.
 	SetHosts(all map[string]peers.Address) error
 	// Hosts returns their states. With reset, the worst lateness starts again at 0.
 	Hosts(reset bool) (HostStates, error)
 	// SetRelay carries a network's over-the-air datagrams of EMANE's to hosts and from them, to none if there are no hosts.
-	// receive takes theirs. It may be called on any goroutine, and keeps nothing of its argument.
-	SetRelay(uid string, hosts []string, receive func(datagram []byte) error) error
-	// Relay sends a datagram to the hosts of SetRelay.
-	Relay(uid string, datagram []byte)
+	SetRelay(uid string, hosts []string) error
+	// SetChannel gives the sockets of that network's EMANE processes on this host, which the Plane closes; nil for none.
+	SetChannel(uid string, of *ota.Sockets) error
 
 	// AwaitLoops returns after every event loop has finished an iteration. It never returns if a loop is stuck.
 	AwaitLoops() error
@@ -175,8 +176,8 @@ type Port struct {
 	CounterFile string
 	// Host of a port of another host, which SetHosts has named; empty for one of this host.
 	Host string
-	// Tap watches the port's frames; nil for none.
-	Tap radio.Tap
+	// Tap takes the port's frames for captures; nil for none.
+	Tap *framering.Tap
 }
 
 // PortCounters are what a port has counted.

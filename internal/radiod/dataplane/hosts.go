@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/peers"
 )
@@ -61,7 +62,9 @@ type hosts struct {
 	mu       sync.RWMutex // protects the rest
 	counters map[string]*hostCounters
 	networks map[networkID]*network
-	relays   map[networkID]*relay
+	// relays are the hosts to which networks of EMANE's are relayed, channels their processes here.
+	relays   map[networkID]map[string]bool
+	channels map[networkID]*ota.Channel
 }
 
 // hostCounters count the transmissions of another host.
@@ -96,7 +99,7 @@ func (l *Local) OpenHosts(o HostOptions) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	h := &hosts{HostOptions: o, told: l.events.add, end: end, counters: map[string]*hostCounters{},
-		networks: map[networkID]*network{}, relays: map[networkID]*relay{}}
+		networks: map[networkID]*network{}, relays: map[networkID]map[string]bool{}, channels: map[networkID]*ota.Channel{}}
 	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.PeerTime(clock.Monotonic()) },
 		Realtime: o.Realtime, Receive: h.receive, Changed: h.reachabilityChanged, Log: o.Log})
 	h.ended.Go(func() { _ = h.peers.Run(ctx) }) // it returns no errors
@@ -107,6 +110,7 @@ func (l *Local) OpenHosts(o HostOptions) {
 func (h *hosts) close() {
 	if h != nil {
 		h.end()
+		h.closeChannels()
 		h.ended.Wait()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/tdma"
@@ -153,24 +154,59 @@ func TestATransmissionReachesThePortsOfTheOtherHost(t *testing.T) {
 	}
 }
 
-func TestAnotherHostsDatagramsOfEMANEReachOnlyItsRelay(t *testing.T) {
+// processOf opens the channel of EMANE's processes of a host, once for the host and once for a process.
+func processOf(t *testing.T, group string) (host, process *ota.Channel) {
+	t.Helper()
+	for _, channel := range []**ota.Channel{&host, &process} {
+		var err error
+		*channel, err = ota.Open(t.Context(), netip.MustParseAddrPort(group), "lo")
+		must(t, err)
+		t.Cleanup(func() { _ = (*channel).Close() })
+	}
+	return host, process
+}
+
+// give gives a channel to a host.
+func (f *farHost) give(t *testing.T, channel *ota.Channel) {
+	t.Helper()
+	sockets, err := channel.Sockets()
+	must(t, err)
+	must(t, f.SetChannel("emane", &sockets))
+}
+
+func TestWhatEMANESendsReachesTheProcessesOfOtherHostsOfItsNetworkOnly(t *testing.T) {
 	a, b, _ := newPair(t, onLinks, [2]HostOptions{})
-	must(t, a.SetRelay("emane", []string{"host-b"}, nil))
+	channelA, processA := processOf(t, "224.1.2.8:45702")
+	channelB, processB := processOf(t, "224.1.2.9:45703")
+	must(t, a.SetRelay("emane", []string{"host-b"}))
+	a.give(t, channelA)
 	id := networkIDOf("emane")
 	for _, message := range [][]byte{{otaVersion}, append([]byte{otaVersion}, id[:]...), append([]byte{otaVersion}, make([]byte, 40)...)} {
 		a.hosts.peers.Peer("host-b").Send(message)
 	}
-	a.Relay("emane", []byte("too early"))
+	must(t, processA.Send([]byte("no relay")))
 	b.counts(t, 4, 4)
+	must(t, b.SetRelay("emane", []string{"host-a"}))
+	must(t, processA.Send([]byte("no processes")))
+	b.counts(t, 5, 5)
+	b.give(t, channelB)
 	got := make(chan string, 1)
-	must(t, b.SetRelay("emane", []string{"host-a"}, func(datagram []byte) error { got <- string(datagram); return nil }))
-	a.Relay("emane", []byte("hello"))
+	go func() {
+		buffer := make([]byte, 100)
+		n, _ := processB.Receive(buffer)
+		got <- string(buffer[:n])
+	}()
+	must(t, processA.Send([]byte("hello")))
 	if text := await(t, "the datagram", got); text != "hello" {
 		t.Errorf("%q came; want hello", text)
 	}
-	must(t, b.SetRelay("emane", nil, nil))
-	a.Relay("emane", []byte("too late"))
-	b.counts(t, 6, 5)
+	must(t, b.SetRelay("emane", nil))
+	must(t, processA.Send([]byte("too late")))
+	b.counts(t, 7, 6)
+	must(t, a.SetChannel("emane", nil))
+	must(t, processA.Send([]byte("unheard")))
+	time.Sleep(50 * time.Millisecond)
+	b.counts(t, 7, 6)
 }
 
 // Node 2's host has a wrong date; the network's slots go by the first host's.

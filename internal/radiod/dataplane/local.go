@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"weak"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radiod/framering"
 )
 
 // Local is the Plane of this process.
@@ -22,6 +24,7 @@ type Local struct {
 	networks map[string]*network
 	ports    map[PortID]*port
 	lastID   PortID
+	rings    map[string]weak.Pointer[framering.Ring] // by path
 }
 
 // network is a network that the driver carries.
@@ -52,7 +55,7 @@ func (n *Network) kind() modelKind { return modelKind{n.Link != nil, n.RFPipe !=
 
 // New makes the Plane of a driver, which Close closes.
 func New(d *driver.Driver) *Local {
-	return &Local{driver: d, events: newEvents(), networks: map[string]*network{}, ports: map[PortID]*port{}}
+	return &Local{driver: d, events: newEvents(), networks: map[string]*network{}, ports: map[PortID]*port{}, rings: map[string]weak.Pointer[framering.Ring]{}}
 }
 
 // Close ends the event loops, Events, and what goes to other hosts. Descriptors of ports stay open: they are the callers'.
@@ -243,8 +246,12 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 	l.lastID++
 	p := &port{id: l.lastID, network: n}
 	l.mu.Unlock()
+	opened, err := l.tapOf(r.Tap)
+	if err != nil {
+		return 0, err
+	}
 	options := driver.PortOptions{Descriptor: r.Descriptor, Gone: func() { l.events.add(Event{Gone: p.id}) },
-		PortOptions: radio.PortOptions{Name: r.Name, Group: r.Group, NEM: r.NEM, MAC: r.MAC, Tap: r.Tap}}
+		PortOptions: radio.PortOptions{Name: r.Name, Group: r.Group, NEM: r.NEM, MAC: r.MAC, Tap: opened}}
 	var far *remoteHost
 	if r.Host != "" {
 		n.setting.Lock() // two ports at a host share what takes transmissions there
@@ -274,15 +281,6 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 	defer l.mu.Unlock()
 	l.ports[p.id] = p
 	return p.id, nil
-}
-
-// SetTap implements Plane.
-func (l *Local) SetTap(id PortID, t radio.Tap) error {
-	p, err := l.findPort(id)
-	if err == nil {
-		p.SetTap(t)
-	}
-	return err
 }
 
 // Detach implements Plane.

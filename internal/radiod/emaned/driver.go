@@ -16,11 +16,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -48,9 +48,9 @@ type Options struct {
 	Log  *slog.Logger
 	// Changed is called when Ready or Trouble may have changed. It must return at once.
 	Changed func()
-	// Ship takes what processes send over the air if other hosts have members too. It must not keep the
-	// datagram.
-	Ship func(datagram []byte)
+	// Channel takes the sockets of the processes' over-the-air channel if other hosts have members too, and closes them;
+	// nil ends that.
+	Channel func(*ota.Sockets) error
 	// Step and Change are called with the lateness of an event of the scenario and of a change.
 	Step, Change func(late time.Duration)
 }
@@ -75,8 +75,6 @@ type Driver struct {
 	Options
 	stop context.CancelFunc
 	wake chan struct{}
-	// channel is the processes' over-the-air channel, if other hosts have members too.
-	channel atomic.Pointer[emane.OTAChannel]
 	// frames is held while a member's frame is copied, because a network's captures have one ring.
 	frames sync.Mutex
 
@@ -203,7 +201,8 @@ type pod struct {
 	processes map[int32]*process
 	schedules *emane.Publisher
 	replayed  *scenarioReplay
-	relayed   *otaRelay
+	// relayed reports whether other hosts get what the processes send over the air.
+	relayed bool
 	// adapter chooses the rates of adapterOf's members; nil if they are not adaptive.
 	adapter   *emane.Adapter
 	adapterOf *v1alpha1.RadioNetwork
@@ -262,7 +261,9 @@ func (p *pod) close() {
 		_ = p.schedules.Close()
 	}
 	p.endReplay()
-	p.endRelay()
+	if err := p.endRelay(); err != nil {
+		p.Log.Error("end of the relay to other hosts", "error", err)
+	}
 }
 
 // placeRadios moves the members' radios to their processes.

@@ -94,14 +94,14 @@ func (h *Hosts) Disconnect(uid string) {
 		h.detach(s, nem)
 	}
 	if s.relayed {
-		h.note(h.Plane.SetRelay(uid, nil, nil))
+		h.note(h.Plane.SetRelay(uid, nil))
 	}
 	h.updatePeers()
 }
 
-// Connect updates the ports on other hosts of a network in the data plane. For one that EMANE carries, relay takes the
-// over-the-air datagrams of other hosts.
-func (h *Hosts) Connect(uid string, object *v1alpha1.RadioNetwork, relay func(datagram []byte) error) {
+// Connect updates the ports on other hosts of a network in the data plane, or which hosts get the over-the-air datagrams of
+// one that EMANE carries.
+func (h *Hosts) Connect(uid string, object *v1alpha1.RadioNetwork) {
 	h.wiring.Lock()
 	defer h.wiring.Unlock()
 	s := h.networks[uid]
@@ -109,14 +109,14 @@ func (h *Hosts) Connect(uid string, object *v1alpha1.RadioNetwork, relay func(da
 		s = &distributedNetwork{ports: map[int]remotePort{}}
 		h.networks[uid] = s
 	}
-	s.object, s.runUID, s.relayed, s.hosts = object, string(object.Spec.Experiment.UID), relay != nil, map[string]bool{}
+	s.object, s.runUID, s.relayed, s.hosts = object, string(object.Spec.Experiment.UID), object.Spec.Engine == v1alpha1.EngineEMANE, map[string]bool{}
 	wanted := h.remoteMembers(object)
 	for _, name := range wanted {
 		s.hosts[name] = true
 	}
 	h.updatePeers()
-	if relay != nil {
-		h.note(h.Plane.SetRelay(uid, slices.Collect(maps.Keys(s.hosts)), relay))
+	if s.relayed {
+		h.note(h.Plane.SetRelay(uid, slices.Collect(maps.Keys(s.hosts))))
 	} else {
 		h.updatePorts(uid, s, wanted)
 	}

@@ -6,24 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/clock"
-	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
-
-// portTap makes a capture's tap a radio.Tap.
-type portTap struct{ *capture.Tap }
-
-func (t portTap) Frame(direction radio.Direction, data []byte) {
-	t.Tap.Frame(direction == radio.Out, data)
-}
-
-func tapOf(t *capture.Tap) radio.Tap {
-	if t == nil {
-		return nil
-	}
-	return portTap{t}
-}
 
 // setCaptures sets an attachment's captures to those of its network; the lock is held.
 func (n *network) setCaptures(a *attachment, install func(*capture.Tap)) error {
@@ -81,14 +66,18 @@ func (n *network) setOwnCaptures(a *attachment) error {
 func (n *network) endCaptures(a *attachment) {
 	if a.tap != nil {
 		// It cannot fail, because it begins no captures.
-		a.tap, _ = n.networks.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, n.install(a))
+		a.tap, _ = n.networks.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, a.installAtVeth)
 	}
 }
 
-// install returns what sets an attachment's tap. A port that is not known any more has no frames either.
+// install returns what sets an attachment's tap.
 func (n *network) install(a *attachment) func(*capture.Tap) {
 	if a.port == 0 {
 		return a.installAtVeth
 	}
-	return func(t *capture.Tap) { _ = n.networks.Plane.SetTap(a.port, tapOf(t)) }
+	return func(t *capture.Tap) {
+		if err := n.networks.Plane.SetTap(a.port, t.Place()); err != nil {
+			n.networks.Log.Error("captures of a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/figures"
@@ -49,8 +50,8 @@ func (n *network) updateDriver() {
 	}
 	uid, name := string(n.object.UID), n.object.Spec.Network
 	n.driver = emaned.Start(emaned.Options{Find: n.networks.Finder.OfPod, Log: n.networks.Log, Changed: func() { go n.networks.Changed(uid) },
-		Ship: func(datagram []byte) { n.networks.Plane.Relay(uid, datagram) },
-		Step: n.steps.Add, Change: func(late time.Duration) { n.networks.countChange(name, late) }}, in)
+		Channel: func(of *ota.Sockets) error { return n.networks.Plane.SetChannel(uid, of) },
+		Step:    n.steps.Add, Change: func(late time.Duration) { n.networks.countChange(name, late) }}, in)
 }
 
 func (n *network) endDriver() {

@@ -59,7 +59,7 @@ func (n *network) attachPort(a *attachment) error {
 	}
 	port := dataplane.Port{Network: a.NetworkUID, Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
 		Descriptor: a.Descriptor(), CounterFile: a.Counters.Path}
-	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) { port.Tap = tapOf(t) }))
+	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) { port.Tap = t.Place() }))
 	if a.port, err = n.networks.Plane.Attach(&port); err != nil {
 		n.endCaptures(a) // nothing else knows of them
 	}
@@ -87,28 +87,45 @@ func (m *Networks) Leave(r *podradio.Radio) error {
 
 // leave removes a radio from its network, if it has joined, and returns its last counters.
 func (m *Networks) leave(r *podradio.Radio) (*attachment, radio.Counters) {
+	n, a := m.remove(r)
+	if n == nil {
+		return a, a.lastCounted()
+	}
+	defer n.leaving.Done()
+	if a.port != 0 { // not locked: the loop may be busy, and other networks must not wait for it
+		n.detachPort(a)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n.endCaptures(a)
+	a.endWatch()
+	last := a.lastCounted()
+	if a.port != 0 && a.RunUID != "" && last.InFlight > 0 {
+		n.detached = append(n.detached, a) // the network keeps it while it has frames under way
+	}
+	return a, last
+}
+
+// remove removes a radio from its network, which then waits for n.leaving. It returns no network if it has not joined.
+func (m *Networks) remove(r *podradio.Radio) (*network, *attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[r.NetworkUID]
 	if n == nil {
-		return m.readEnd(nil, &attachment{Radio: r})
+		return nil, &attachment{Radio: r}
 	}
 	a := n.attachments[r.Key()]
 	if a == nil || a.Radio != r {
-		return m.readEnd(n, &attachment{Radio: r}) // it has never joined
+		return nil, &attachment{Radio: r}
 	}
+	n.leaving.Add(1)
 	delete(n.attachments, r.Key())
-	switch {
-	case a.port != 0:
-		n.detachPort(a)
-	case n.driver != nil:
+	if a.port == 0 && n.driver != nil {
 		n.readEMANE(a)
 	}
 	n.updateDriver()
 	n.connect()
-	n.endCaptures(a)
-	a.endWatch()
-	return m.readEnd(n, a)
+	return n, a
 }
 
 // Release implements attach.Networks.

@@ -7,11 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
+	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/podradio"
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -62,4 +66,59 @@ func TestCapturesEndWithARadioThatTheDataPlaneDoesNotTake(t *testing.T) {
 		samples := o.Captures.Samples("experiment", clock.Realtime())
 		return len(samples) == 1 && samples[0].Ended == capture.EndDetached
 	})
+}
+
+// busy is a data plane that takes its time to detach a port.
+type busy struct {
+	dataplane.Plane
+	asked, free chan struct{}
+}
+
+func (b busy) Detach(id dataplane.PortID) (dataplane.PortCounters, error) {
+	close(b.asked)
+	<-b.free
+	return b.Plane.Detach(id)
+}
+
+// ends keeps what attachments last counted.
+type ends chan figures.Node
+
+func (e ends) Record(_ string, _ []runapi.RadioGap, last []figures.Network) error {
+	e <- last[0].Nodes[0]
+	return nil
+}
+
+func TestOnlyTheEndOfItsNetworkWaitsForARadioThatLeaves(t *testing.T) {
+	o := newOnAir(t, instant(time.Now()))
+	plane, last := busy{o.Plane, make(chan struct{}), make(chan struct{})}, make(ends, 1)
+	o.Plane, o.Recorder = plane, last
+	r := radioOf("green", 3)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
+	joined := podradio.New(r.Attachment, fds[1])
+	joined.Counters = r.Counters
+	if err := o.Join(joined); err != nil {
+		t.Fatal(err)
+	}
+	left, removed := make(chan error, 1), make(chan error, 1)
+	go func() { left <- o.Leave(joined) }()
+	<-plane.asked
+	if s := o.Status("run"); s.Attached != 0 { // it answers
+		t.Errorf("%d attached; want none", s.Attached)
+	}
+	go func() { removed <- o.Remove("run") }()
+	eventually(t, "the network is not known any more", func() bool { return o.Status("run") == nil })
+	if _, err := o.Plane.Snapshot("run", false); err != nil {
+		t.Errorf("%v: the network ended before its radio had left", err)
+	}
+	close(plane.free)
+	if err := errors.Join(<-left, <-removed); err != nil {
+		t.Error(err)
+	}
+	if n := <-last; n.Node != "green" {
+		t.Errorf("last counters of %q; want green's", n.Node)
+	}
 }

@@ -71,6 +71,7 @@ type network struct {
 	object       *v1alpha1.RadioNetwork
 	attachments  map[membership.Key]*attachment
 	detached     []*attachment      // with frames under way
+	leaving      sync.WaitGroup     // for attachments that are being detached
 	running      *dataplane.Network // as last requested; nil while the data plane does not have it
 	state        dataplane.State    // as last carried out
 	requests     uint64
@@ -169,6 +170,7 @@ func (m *Networks) Remove(uid string) error {
 	if n == nil {
 		return err
 	}
+	n.leaving.Wait()
 	if n.running != nil {
 		last, endErr := m.Plane.EndNetwork(uid) // nothing is counted after it
 		err = errors.Join(err, endErr, m.recordNetworkEnd(n, last))

@@ -21,29 +21,24 @@ func (a *attachment) lastCounters(counters radio.Counters) []figures.Network {
 		Nodes: []figures.Node{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
 }
 
-// currentCounters returns an attachment's counters. After it was detached they change until none of its frames is under
+// currentCounters returns the counters of a detached attachment. They change until none of its frames is under
 // way.
 func (m *Networks) currentCounters(a *attachment) radio.Counters {
-	if a.port == 0 {
-		return a.Counters.Ledger.Counters
-	}
 	if current, err := m.Plane.Counters(a.port); err == nil { // else they do not change any more
 		a.last = current
 	}
 	return a.last
 }
 
-// readEnd returns a detached attachment with its last counters; the lock is held. While it has frames under way, its
-// network keeps it.
-func (m *Networks) readEnd(n *network, a *attachment) (_ *attachment, last radio.Counters) {
-	if a.Radio.Counters == nil || a.RunUID == "" {
-		return a, last
+// lastCounted are the last counters of an attachment that has been detached, or has never joined.
+func (a *attachment) lastCounted() (last radio.Counters) {
+	switch {
+	case a.port != 0:
+		return a.last
+	case a.Radio.Counters != nil:
+		return a.Radio.Counters.Ledger.Counters
 	}
-	last = m.currentCounters(a)
-	if a.port != 0 && last.InFlight > 0 {
-		n.detached = append(n.detached, a)
-	}
-	return a, last
+	return last
 }
 
 // detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held. A node that is

@@ -7,9 +7,7 @@ func (n *network) connect() {
 	case h == nil || n.ending:
 	case n.running == nil && n.driver == nil || len(n.attachments) == 0:
 		h.Disconnect(uid)
-	case n.running != nil:
-		h.Connect(uid, n.object, nil)
 	default:
-		h.Connect(uid, n.object, n.driver.Receive)
+		h.Connect(uid, n.object)
 	}
 }

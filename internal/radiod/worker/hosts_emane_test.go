@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // fakeEMANEProcess simulates an EMANE process's sending and receiving.
 type fakeEMANEProcess struct {
-	*emane.OTAChannel
+	*ota.Channel
 	heard chan string
 }
 
@@ -22,7 +23,7 @@ func (p *emanePod) voice(t *testing.T, n *v1alpha1.RadioNetwork) *fakeEMANEProce
 	t.Helper()
 	o := &fakeEMANEProcess{heard: make(chan string, 100)}
 	p.do(t, func() (err error) {
-		o.OTAChannel, err = emane.OpenOTAChannel(context.Background(), emane.InPod(n, 1).OTAGroup, emane.PodDevice)
+		o.Channel, err = ota.Open(context.Background(), emane.InPod(n, 1).OTAGroup, emane.PodDevice)
 		return err
 	})
 	t.Cleanup(func() { _ = o.Close() })
@@ -115,7 +116,7 @@ func TestWhatEMANESendsStaysOnItsHostOnceNoOtherHasMembers(t *testing.T) {
 func TestAnOverTheAirChannelNeedsItsDevice(t *testing.T) {
 	p := newPod(t, "pod")
 	p.do(t, func() error {
-		_, err := emane.OpenOTAChannel(context.Background(), emane.DefaultOTAGroup, emane.PodDevice)
+		_, err := ota.Open(context.Background(), emane.DefaultOTAGroup, emane.PodDevice)
 		if err == nil {
 			return errors.New("it was opened without a device")
 		}
