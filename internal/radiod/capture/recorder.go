@@ -68,6 +68,8 @@ type Recorder struct {
 	streams map[string]*stream // by directory
 	rings   map[string]*networkRing
 	retired []retirement
+	// left are rings of earlier workers, into which frames may go until Run.
+	left []leftRing
 }
 
 // retirement of a tap: its captures end after its last frame, except those that another tap continues.
@@ -77,7 +79,7 @@ type retirement struct {
 	networkUID, reason string
 }
 
-// Open continues captures that earlier workers left.
+// Open continues captures that earlier workers left. Before Run, each port that they captured gets its new tap.
 func Open(options Options) (*Recorder, error) {
 	if options.RingBytes == 0 {
 		options.RingBytes = defaultRingBytes
@@ -169,6 +171,9 @@ func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []si
 
 // Run writes and ships until ctx ends. What is not shipped stays on the host's disk for the next worker.
 func (r *Recorder) Run(ctx context.Context) error {
+	if err := r.endLeft(); err != nil {
+		return err
+	}
 	for _, s := range r.streamsOf("") {
 		s.endIfUnused()
 	}

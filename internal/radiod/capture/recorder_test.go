@@ -92,7 +92,17 @@ type bench struct {
 
 const clockBase = 1_700_000_000e9
 
+// newBench makes a bench whose recorder has ended what earlier ones left.
 func newBench(t *testing.T, directory string, archive *fakeArchive, change ...func(*Options)) *bench {
+	t.Helper()
+	b := openBench(t, directory, archive, change...)
+	if err := b.endLeft(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func openBench(t *testing.T, directory string, archive *fakeArchive, change ...func(*Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, shelf: archive, now: 1000}
 	options := Options{Directory: directory, SpoolBytes: 64 << 20, RingBytes: 1 << 20, Archive: archive, Host: "host-a",
@@ -648,6 +658,41 @@ func ringsIn(t *testing.T, directory string) []string {
 		t.Fatal(err)
 	}
 	return left
+}
+
+func TestFramesThatComeWhileNoWorkerRunsAreCapturedOnceAndInOrder(t *testing.T) {
+	archive, directory := newFakeArchive(), t.TempDir()
+	first := newBench(t, directory, archive)
+	tap := first.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	var want []int64
+	pass := func(b *bench, through *Tap) {
+		first.now += 10
+		b.now = first.now
+		through.Frame(true, frameOf(300))
+		want = append(want, clockBase+b.now)
+	}
+	pass(first, tap)
+	first.drain()
+	pass(first, tap) // the data plane goes on, but the worker has ended
+	next := openBench(t, directory, archive)
+	pass(first, tap) // nor has the next one set another tap
+	second := next.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	if err := next.endLeft(); err != nil {
+		t.Fatal(err)
+	}
+	pass(next, second)
+	next.drain()
+	next.ship()
+	var got []int64
+	for _, p := range read(t, archive.file(herePath)) {
+		got = append(got, p.stamp)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("frames of %v are archived, want each of %v once", got, want)
+	}
+	if left := ringsIn(t, directory); len(left) != 1 {
+		t.Errorf("%v are left, want the new one", left)
+	}
 }
 
 func TestWithoutRoomForARingTheCapturesBeforeGoOn(t *testing.T) {

@@ -237,34 +237,61 @@ func (r *Recorder) retire(one retirement) {
 	}
 }
 
-// recoverRings writes what killed workers left in rings. Nobody else has the Recorder.
+// leftRing is a ring of an earlier worker; nil if it could not be read.
+type leftRing struct {
+	*networkRing
+	directory string
+}
+
+// recoverRings writes what earlier workers left in rings. Nobody else has the Recorder.
 func (r *Recorder) recoverRings() error {
 	left, err := filepath.Glob(filepath.Join(r.Directory, "*"+ringSuffix))
 	if err != nil {
 		return fmt.Errorf("capture rings: %w", err)
 	}
 	for _, directory := range left {
-		taps, err := r.recoverRing(directory)
+		n, err := r.recoverRing(directory)
 		if err != nil {
 			r.Log.Error("frames that an earlier worker left to capture are lost, how many is not known", "ring", directory, "error", err)
 		}
-		if r.save() != nil {
-			continue // only the ring has what the records do not have
-		}
-		if err := os.RemoveAll(directory); err != nil {
-			return fmt.Errorf("capture rings: %w", err)
-		}
-		for _, t := range taps {
-			if t != nil {
-				t.forget()
-			}
-		}
+		r.left = append(r.left, leftRing{n, directory})
 	}
 	return nil
 }
 
-// recoverRing writes what is left in a ring, and returns its taps. The error names what could not be written.
-func (r *Recorder) recoverRing(directory string) ([]*Tap, error) {
+// endLeft writes what has come into the rings of earlier workers since, and removes them.
+func (r *Recorder) endLeft() error {
+	for _, one := range r.left {
+		if one.networkRing != nil {
+			if err := r.drainRing(one.networkRing); err != nil {
+				r.Log.Error("frames to capture are lost, how many is not known", "ring", one.directory, "error", err)
+			}
+		}
+		if r.save() != nil {
+			continue // only the ring has what the records do not have
+		}
+		if err := os.RemoveAll(one.directory); err != nil {
+			return fmt.Errorf("capture rings: %w", err)
+		}
+		one.forget()
+	}
+	r.left = nil
+	return nil
+}
+
+func (l *leftRing) forget() {
+	if l.networkRing == nil {
+		return
+	}
+	for _, t := range l.taps {
+		if t != nil {
+			t.forget()
+		}
+	}
+}
+
+// recoverRing writes what is left in a ring, and returns it. The error names what could not be written.
+func (r *Recorder) recoverRing(directory string) (*networkRing, error) {
 	old, err := framering.Open(filepath.Join(directory, ringFile))
 	if err != nil {
 		return nil, err
@@ -274,7 +301,7 @@ func (r *Recorder) recoverRing(directory string) ([]*Tap, error) {
 	for _, path := range files {
 		err = errors.Join(err, r.recoverTap(n, path))
 	}
-	return n.taps, errors.Join(err, r.drainRing(n))
+	return n, errors.Join(err, r.drainRing(n))
 }
 
 // recoverTap continues a tap's captures. The error names those that it could not.
