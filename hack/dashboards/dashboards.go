@@ -209,5 +209,6 @@ func archive() []panel {
 	free.steps = []any{step(nil, "red"), step(0.15, "orange"), step(0.3, "green")}
 	return []panel{free,
 		lines("Archived", "Bps", "Bytes a second, by kind.", 9, query{expr: `sum by (kind) (rate(vignette_server_archived_bytes_total[1m]))`, legend: "{{kind}}"}),
-		lines("CPU of the platform", "short", "Cores.", 9, query{expr: `sum by (part, host) (rate(process_cpu_seconds_total{part=~"vignette-.*"}[1m]))`, legend: "{{part}} on {{host}}"})}
+		lines("CPU of the platform", "short", "Cores.", 9, query{expr: `sum by (part, host) (rate(process_cpu_seconds_total{part=~"vignette-.*"}[1m]))`, legend: "{{part}} on {{host}}"},
+			query{expr: `sum by (host) (rate(vignette_plane_process_cpu_seconds_total[1m]))`, legend: "radios' data plane on {{host}}"})}
 }

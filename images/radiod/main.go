@@ -1,9 +1,9 @@
 // radiod emulates the radio networks of one Kubernetes node.
 //
-//	radiod [flags]               the parent: holds the TAPs and runs workers, with the same flags; it
+//	radiod [flags]               the parent: holds the TAPs, and runs the data plane and workers; it
 //	                             becomes the program `radio` beside this one, if there is one
 //	radiod worker [flags]        a worker; only a parent can start it
-//	radiod routers [flags]       the routers' process; only a worker can start it
+//	radiod plane                 the data plane; only a parent can start it
 //	radiod install-cni --to DIR  copies the CNI plugin `radio` into a folder of the host
 package main
 
@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radiod"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/holder"
-	"vignette.dev/vignette/internal/routing/routerprocess"
 )
 
 func main() {
@@ -38,8 +38,8 @@ func run(ctx context.Context, log *slog.Logger, arguments []string) error {
 		switch arguments[0] {
 		case "worker":
 			return radiod.RunWorker(ctx, log.With("part", "worker"), arguments[1:])
-		case routerprocess.Command:
-			return routerprocess.Serve(log.With("part", routerprocess.Command), arguments[1:])
+		case holder.PlaneCommand:
+			return dataplane.Run(log.With("part", "data plane"))
 		case "install-cni":
 			return installCNI(arguments[1:])
 		}

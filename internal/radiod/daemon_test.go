@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -111,21 +112,24 @@ func (d *daemon) stop(signal os.Signal) {
 	d.command = nil
 }
 
-// worker finds the parent's only child.
-func (d *daemon) worker(t *testing.T) int {
+// child finds the parent's worker or data plane.
+func (d *daemon) child(t *testing.T, what string) int {
 	t.Helper()
 	children := fmt.Sprintf("/proc/%d/task/*/children", d.command.Process.Pid)
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		files, _ := filepath.Glob(children)
 		for _, file := range files {
 			text, _ := os.ReadFile(file)
-			var pid int
-			if n, _ := fmt.Sscan(string(text), &pid); n == 1 {
-				return pid
+			for _, pid := range strings.Fields(string(text)) {
+				command, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+				if arguments := strings.Split(string(command), "\x00"); len(arguments) > 1 && arguments[1] == what {
+					n, _ := strconv.Atoi(pid)
+					return n
+				}
 			}
 		}
 	}
-	t.Fatal("radiod has no worker")
+	t.Fatalf("radiod has no %s", what)
 	return 0
 }
 
@@ -256,7 +260,48 @@ func resumed(t *testing.T, arrivals func() []time.Time, after time.Time) time.Du
 	return 0
 }
 
-func TestAKilledWorkerIsReplacedAndNoCarrierDrops(t *testing.T) {
+func TestFramesFlowWhateverBecomesOfTheWorker(t *testing.T) {
+	d := newDaemon(t)
+	a, b := newNode(t, "pod-a"), newNode(t, "pod-b")
+	a.attach(t, d)
+	b.attach(t, d)
+	arrivals := traffic(t, a, b)
+	resumed(t, arrivals, time.Now())
+	carrier, plane := carrierChanges(t, a), d.child(t, "plane")
+	for range 3 {
+		worker := d.child(t, "worker")
+		if err := unix.Kill(worker, unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		resumed(t, arrivals, time.Now().Add(50*time.Millisecond)) // what was under way in the kernel has arrived by then
+		if err := unix.Kill(worker, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		resumed(t, arrivals, time.Now().Add(50*time.Millisecond))
+		eventually(t, "there is another worker", func() bool { return d.child(t, "worker") != worker })
+		if _, err := a.cni(d, "CHECK", a.args()); err != nil {
+			t.Errorf("the next worker does not know the attachment: %v", err)
+		}
+	}
+	resumed(t, arrivals, time.Now())
+	if now := d.child(t, "plane"); now != plane {
+		t.Errorf("data plane %d, then %d; want the same", plane, now)
+	}
+	if after := carrierChanges(t, a); after != carrier {
+		t.Errorf("the carrier changed %s times before, %s after; want no change", carrier, after)
+	}
+	if gaps := d.gaps(t); len(gaps) > 0 {
+		t.Errorf("gaps %+v; want none, as frames went on", gaps)
+	}
+	if _, err := a.cni(d, "DEL", a.args()); err != nil {
+		t.Fatal(err)
+	}
+	if a.link(t) != nil {
+		t.Error("the interface stays, as if the data plane held it")
+	}
+}
+
+func TestAKilledDataPlaneIsReplacedAndNoCarrierDrops(t *testing.T) {
 	d := newDaemon(t)
 	a, b := newNode(t, "pod-a"), newNode(t, "pod-b")
 	a.attach(t, d)
@@ -266,17 +311,16 @@ func TestAKilledWorkerIsReplacedAndNoCarrierDrops(t *testing.T) {
 	carrier := carrierChanges(t, a)
 	fastest := time.Hour
 	const kills = 5
-	for range kills {
-		worker := d.worker(t)
-		if err := unix.Kill(worker, unix.SIGKILL); err != nil {
+	for kill := range kills {
+		if err := unix.Kill(d.child(t, "plane"), unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		killed := time.Now()
 		// What was under way in the kernel may still arrive at once.
 		took := resumed(t, arrivals, killed.Add(20*time.Millisecond)) + 20*time.Millisecond
-		t.Logf("traffic resumed %v after the worker was killed", took)
+		t.Logf("traffic resumed %v after the data plane was killed", took)
 		fastest = min(fastest, took)
-		time.Sleep(100 * time.Millisecond)
+		eventually(t, "every restart is a gap in the results", func() bool { return len(d.gaps(t)) == kill+1 })
 	}
 	// A busy machine slows some of them down, not all.
 	if fastest > 200*time.Millisecond {
@@ -285,7 +329,6 @@ func TestAKilledWorkerIsReplacedAndNoCarrierDrops(t *testing.T) {
 	if after := carrierChanges(t, a); after != carrier {
 		t.Errorf("the carrier changed %s times before, %s after; want no change", carrier, after)
 	}
-	eventually(t, "every restart is a gap in the results", func() bool { return len(d.gaps(t)) == kills })
 	for _, gap := range d.gaps(t) {
 		if gap.Gap != "radiodRestarted" || gap.Node != "" || gap.FromNanoseconds >= gap.ToNanoseconds {
 			t.Errorf("gap %+v; want radiodRestarted at all nodes from the last sign of life on", gap)
@@ -338,9 +381,9 @@ func TestAKilledParentsTAPsAreAdopted(t *testing.T) {
 	b.attach(t, d)
 	arrivals := traffic(t, a, b)
 	resumed(t, arrivals, time.Now())
-	before, worker := a.link(t), d.worker(t)
+	before, worker, plane := a.link(t), d.child(t, "worker"), d.child(t, "plane")
 	d.stop(unix.SIGKILL)
-	eventually(t, "the orphaned worker ends", func() bool { return unix.Kill(worker, 0) != nil })
+	eventually(t, "the orphaned processes end", func() bool { return unix.Kill(worker, 0) != nil && unix.Kill(plane, 0) != nil })
 	eventually(t, "the carrier drops, as nobody holds the TAP", func() bool { return a.link(t).RawFlags&unix.IFF_LOWER_UP == 0 })
 	d.start(t)
 	started := time.Now()
@@ -350,7 +393,7 @@ func TestAKilledParentsTAPsAreAdopted(t *testing.T) {
 	}
 }
 
-func TestBothAreKilledTwiceInARow(t *testing.T) {
+func TestAllAreKilledTwiceInARow(t *testing.T) {
 	d := newDaemon(t)
 	a, b := newNode(t, "pod-a"), newNode(t, "pod-b")
 	a.attach(t, d)
@@ -359,12 +402,14 @@ func TestBothAreKilledTwiceInARow(t *testing.T) {
 	resumed(t, arrivals, time.Now())
 	before := a.link(t)
 	for range 2 {
-		worker := d.worker(t)
+		children := []int{d.child(t, "worker"), d.child(t, "plane")}
 		d.stop(unix.SIGKILL)
-		if err := unix.Kill(worker, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			t.Fatal(err)
+		for _, child := range children {
+			if err := unix.Kill(child, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				t.Fatal(err)
+			}
 		}
-		d.start(t) // the worker may still be ending
+		d.start(t) // they may still be ending
 		t.Logf("traffic resumed %v after the start", resumed(t, arrivals, time.Now()))
 	}
 	if after := a.link(t); after.Index != before.Index {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"vignette.dev/vignette/internal/radiod/dataplane"
@@ -15,25 +14,15 @@ import (
 	"vignette.dev/vignette/internal/radiod/worker"
 )
 
-// openHosts makes the data plane listen for those of other hosts. It returns nil if this host's address is not known;
-// networks then end at this host.
-func openHosts(o Options, log *slog.Logger, plane *dataplane.Local, manager *worker.Manager, recorder hosts.Recorder) (*hosts.Hosts, error) {
+// newHosts connects networks to other hosts. It returns nil if this host's address is not known; networks then end at this
+// host.
+func newHosts(o *Options, log *slog.Logger, plane dataplane.Plane, key peers.Key, manager *worker.Manager, recorder hosts.Recorder) *hosts.Hosts {
 	if o.HostIP == "" {
-		return nil, nil
+		return nil
 	}
-	key, err := hostKey(filepath.Join(o.StateDirectory, "peer-key"))
-	if err != nil {
-		return nil, err
-	}
-	port := strconv.Itoa(o.PeerPort)
-	conn, err := peers.Listen(":" + port)
-	if err != nil {
-		return nil, err
-	}
-	plane.OpenHosts(dataplane.HostOptions{Host: o.Host, Key: key, Conn: conn, Log: log})
-	h := hosts.New(hosts.Options{Host: o.Host, Address: net.JoinHostPort(o.HostIP, port), Key: key.Public(), Plane: plane, Log: log, Recorder: recorder, Changed: manager.Changed})
+	h := hosts.New(hosts.Options{Host: o.Host, Address: net.JoinHostPort(o.HostIP, strconv.Itoa(o.PeerPort)), Key: key, Plane: plane, Log: log, Recorder: recorder, Changed: manager.Changed})
 	manager.SetHosts(h)
-	return h, nil
+	return h
 }
 
 // hostKey returns this host's key. It stays the same until a reboot, so that peers accept a new worker as the

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -119,22 +121,14 @@ func (o *Options) check(rest []string) error {
 	return err
 }
 
-// RunWorker takes over from the parent at descriptor holder.WorkerSocket. It works until ctx ends or
-// something fails that needs a new worker.
+// RunWorker takes over from the parent at descriptor holder.ParentSocket, and uses the data plane at holder.PlaneSocket. It
+// works until ctx ends or something fails that needs a new worker.
 func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error {
 	o, err := ParseOptions(arguments)
 	if err != nil {
 		return err
 	}
-	socket := os.NewFile(holder.WorkerSocket, "parent")
-	ctx, orphaned := context.WithCancelCause(ctx)
-	defer orphaned(nil)
-	waiting, err := holder.Duplicate(holder.WorkerSocket)
-	if err != nil {
-		return fmt.Errorf("only radiod starts workers: %w", err)
-	}
-	go func() { orphaned(holder.WaitForEnd(waiting)) }()
-	parent, err := holder.Conn(socket)
+	parent, err := holder.Conn(os.NewFile(holder.ParentSocket, "parent"))
 	if err != nil {
 		return fmt.Errorf("only radiod starts workers: %w", err)
 	}
@@ -142,13 +136,21 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	radio, err := driver.New(driver.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
+	key, err := hostKey(filepath.Join(o.StateDirectory, "peer-key"))
 	if err != nil {
 		return err
 	}
-	if err := radio.RaisePriority(); err != nil {
-		log.Warn("radiod runs with a lower priority than configured and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
+	plane, err := connectPlane(&o, key)
+	if err != nil {
+		return fmt.Errorf("data plane: %w", err)
 	}
+	ctx, orphaned := context.WithCancelCause(ctx)
+	defer orphaned(nil)
+	go func() { // the data plane ends with the parent
+		<-plane.Ended()
+		orphaned(errors.New("the data plane has gone"))
+	}()
+	raisePriority(log, &o)
 	if err := podnet.RaiseNeighbourLimits(); err != nil {
 		log.Warn("the nodes of large networks may forget each other's MAC addresses: raise net.ipv4.neigh.default.gc_thresh1 to 3 on the machine", "error", err)
 	}
@@ -157,7 +159,31 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 		return fmt.Errorf("API server: %w", err)
 	}
 	controllerlog.SetLogger(logr.FromSlogHandler(log.Handler()))
-	return serve(ctx, log, o, radio, keeper, held, config)
+	return serve(ctx, log, o, plane, key.Public(), keeper, held, config)
+}
+
+func connectPlane(o *Options, key peers.PrivateKey) (*dataplane.Client, error) {
+	conn, err := holder.Conn(os.NewFile(holder.PlaneSocket, "data plane"))
+	if err != nil {
+		return nil, err
+	}
+	process := dataplane.ProcessOptions{Driver: driver.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime}, StateDirectory: o.StateDirectory, Host: o.Host, Key: key.Bytes()}
+	if o.HostIP != "" {
+		process.Listen = ":" + strconv.Itoa(o.PeerPort)
+	}
+	return dataplane.Connect(conn, process)
+}
+
+// minPs of Go's scheduler: for the routers' thread, the writer of routes, samples, and a garbage collection. A thread in the
+// kernel keeps its P for a while.
+const minPs = 4
+
+// raisePriority gives the worker its priority. The loops of the data plane have a better one.
+func raisePriority(log *slog.Logger, o *Options) {
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), minPs))
+	if err := driver.RaiseProcessPriority(driver.Options{Nice: o.Nice}); err != nil {
+		log.Warn("radiod's worker runs with a lower priority than configured, so nodes may be routed late", "nice", o.Nice, "error", err)
+	}
 }
 
 func clusterConfig(kubeconfig string) (*rest.Config, error) {
@@ -168,7 +194,7 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // serve runs all parts until one fails or ctx ends.
-func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Driver, keeper *holder.Client, held map[string]int, config *rest.Config) error {
+func serve(ctx context.Context, log *slog.Logger, o Options, plane *dataplane.Client, key peers.Key, keeper *holder.Client, held map[string]int, config *rest.Config) error {
 	var api atomic.Pointer[cluster.Cluster]
 	sampler := &samples.Sampler{Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
 	if err := sampler.Open(); err != nil {
@@ -179,8 +205,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	if err != nil {
 		return err
 	}
-	plane := dataplane.New(radio)
-	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Plane: plane, Priority: radio.Options(), Keeper: keeper,
+	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Plane: plane, Loops: o.Loops, Keeper: keeper,
 		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: cluster.ChangedBy(&api)}
 	if archive != nil {
 		options.Scenarios = archive
@@ -190,11 +215,8 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 		return err
 	}
 	sampler.Source, sampler.Captures = manager, captures
-	hosts, err := openHosts(o, log, plane, manager, sampler)
-	if err != nil {
-		return err
-	}
-	// First, because the nodes' radios have not worked since the last worker ended.
+	hosts := newHosts(&o, log, plane, key, manager, sampler)
+	// First, because the nodes' radios have not worked since the last data plane ended.
 	if err := manager.Restore(held); err != nil {
 		log.Error("restore attachments", "error", err)
 	}
@@ -219,11 +241,18 @@ func serve(ctx context.Context, log *slog.Logger, o Options, radio *driver.Drive
 	parts.Go(func() error { return manager.FetchScenarios(ctx) })
 	parts.Go(func() error { return manager.RunRouting(ctx) })
 	parts.Go(func() error { return manager.RunQueues(ctx) })
-	parts.Go(func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
+	parts.Go(func() error {
+		return c.Run(ctx, manager, func() {
+			if err := manager.DropLeft(); err != nil {
+				log.Error("end what an earlier worker left to the data plane", "error", err)
+			}
+			ready.Store(true)
+		})
+	})
 	parts.Go(func() error { return wire.Listen(ctx, o.Socket, manager.Serve, log) })
 	parts.Go(func() error { return sampler.Run(ctx) })
 	parts.Go(func() error { return captures.Run(ctx) })
-	collect := append(manager.Collectors(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{PidFn: manager.RoutersProcess, Namespace: "vignette_routers"}))
+	collect := append(manager.Collectors(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{PidFn: plane.Process, Namespace: "vignette_plane"}))
 	if hosts != nil {
 		collect = append(collect, hosts)
 		parts.Go(func() error { return hosts.Run(ctx, sampler) })

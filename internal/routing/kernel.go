@@ -53,10 +53,9 @@ type kernel struct {
 	round   uint64 // of writing
 	changes []change
 
-	mu      sync.Mutex
-	wanted  []olsr.Route
-	version uint64 // how often the wanted routes have changed
-	closed  bool
+	mu     sync.Mutex
+	wanted []olsr.Route
+	closed bool
 	// keepUntil is until when unwanted routes stay.
 	keepUntil time.Time
 	err       error
@@ -170,18 +169,12 @@ func (k *kernel) setWanted(wanted []olsr.Route, keepUntil time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wanted, k.keepUntil = append(k.wanted[:0], wanted...), keepUntil
-	k.version++
 }
 
-// wantedSince appends the wanted routes if they have changed since a version, and returns the current
-// version.
-func (k *kernel) wantedSince(version uint64, to []olsr.Route) (routes []olsr.Route, now uint64) {
+func (k *kernel) appendWanted(to []olsr.Route) []olsr.Route {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.version != version {
-		to = append(to, k.wanted...)
-	}
-	return to, k.version
+	return append(to, k.wanted...)
 }
 
 func (k *kernel) trouble() error {

@@ -135,8 +135,8 @@ func (h *Host) Start(namespace *os.File, c Config) (*Instance, error) {
 	return h.Adopt(namespace, c, State{}, 0)
 }
 
-// Adopt continues from the State of an instance that has been absent for some time. No radio of this host
-// worked meanwhile, so nothing expires because of it. A State that does not fit is ignored.
+// Adopt continues from the State of an instance that has been absent for some time. It heard nothing meanwhile, so nothing
+// expires because of it. A State that does not fit is ignored.
 func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration) (i *Instance, err error) {
 	i = &Instance{config: c, host: h, heapIndex: -1, absent: absent}
 	if i.kernel, err = openKernel(namespace, &c); err != nil {
@@ -259,14 +259,13 @@ func (i *Instance) Transmit(number int, allowed bool) {
 // Config that the instance was started with.
 func (i *Instance) Config() Config { return i.config }
 
-// RoutesSince appends the instance's routes by destination, if they have changed since that version, and
-// returns the current version. Routes may still be on their way to the kernel. The first version is 0: no
-// routes. Protocols static and babel have none.
-func (i *Instance) RoutesSince(version uint64, to []olsr.Route) (routes []olsr.Route, now uint64) {
+// AppendRoutes appends the instance's routes by destination, which may still be on their way to the kernel. Protocols static
+// and babel have none.
+func (i *Instance) AppendRoutes(to []olsr.Route) []olsr.Route {
 	if i.router == nil {
-		return to, 0
+		return to
 	}
-	return i.kernel.wantedSince(version, to)
+	return i.kernel.appendWanted(to)
 }
 
 // Tables of the router; none for static and babel.

@@ -12,12 +12,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// killWorker ends radiod's worker on the developer cluster's host.
-const killWorker = `for p in /proc/[0-9]*; do
-	case $(tr '\0' ' ' < $p/cmdline 2>/dev/null) in "/radiod worker "*) kill -9 ${p#/proc/} && echo killed;; esac
+// killPlane ends radiod's data plane on the developer cluster's host.
+const killPlane = `for p in /proc/[0-9]*; do
+	case $(tr '\0' ' ' < $p/cmdline 2>/dev/null) in "/radiod plane "*) kill -9 ${p#/proc/} && echo killed;; esac
 done`
 
-// TestAVMOutlivesItsRadiod kills radiod's worker, and later radiod's pod, under a machine and a pod that publish to a broker in the machine.
+// TestAVMOutlivesItsRadiod kills radiod's data plane, and later radiod's pod, under a machine and a pod that publish to a broker in the machine.
 // It is not parallel, as it affects all runs.
 func TestAVMOutlivesItsRadiod(t *testing.T) {
 	needsKubeVirt(t)
@@ -34,10 +34,10 @@ func TestAVMOutlivesItsRadiod(t *testing.T) {
 	mustCreate(t, e)
 	e = waitForBoot(t, e)
 	waitForT0(t, e, 20*time.Second)
-	if out, err := outputOf(t.Context(), "n1", "sh", "-c", killWorker); err != nil || strings.TrimSpace(out) != "killed" {
-		t.Fatalf("kill radiod's worker: %v: %s; want one killed", err, out)
+	if out, err := outputOf(t.Context(), "n1", "sh", "-c", killPlane); err != nil || strings.TrimSpace(out) != "killed" {
+		t.Fatalf("kill radiod's data plane: %v: %s; want one killed", err, out)
 	}
-	workerKilled := time.Since(e.Status.T0.Time)
+	planeKilled := time.Since(e.Status.T0.Time)
 	waitForT0(t, e, 40*time.Second)
 	killPod(t, "vignette-radiod")
 	podKilled := time.Since(e.Status.T0.Time)
@@ -46,11 +46,11 @@ func TestAVMOutlivesItsRadiod(t *testing.T) {
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 	results := resultsOf(t, done.UID)
 	t.Logf("messages %+v, delays %+v", results.Messages, results.DelaySeconds)
-	byWorker, byPod := wantRestartNamed(t, results, workerKilled), wantRestartNamed(t, results, podKilled)
-	if byWorker.to-byWorker.from > time.Second {
-		t.Errorf("no frame was carried for %v when the worker was killed; want the next one to go on at once", byWorker.to-byWorker.from)
+	byPlane, byPod := wantRestartNamed(t, results, planeKilled), wantRestartNamed(t, results, podKilled)
+	if byPlane.to-byPlane.from > time.Second {
+		t.Errorf("no frame was carried for %v when the data plane was killed; want the next one to go on at once", byPlane.to-byPlane.from)
 	}
-	wantTrafficBut(t, deliveriesOf(t, done), byWorker, byPod)
+	wantTrafficBut(t, deliveriesOf(t, done), byPlane, byPod)
 	deleteAndExpectNoMachineLeft(t, done)
 }
 

@@ -46,7 +46,7 @@ func carry() error {
 	}
 	_ = loops.RaisePriority() // a refusal only makes the radio late more often
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Plane: dataplane.New(loops), Priority: priority, Keeper: noKeeper{}, Log: log})
+	manager, err := worker.NewManager(worker.Options{Host: host, StateDirectory: "state", Plane: dataplane.New(loops), Keeper: noKeeper{}, Log: log})
 	if err != nil {
 		return err
 	}

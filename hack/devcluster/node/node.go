@@ -44,7 +44,7 @@ func (c Config) group() string { return filepath.Join(c.Cgroup, c.Name()) }
 func (c Config) systemGroup() string  { return filepath.Join(c.group(), "system") }
 func (c Config) controlGroup() string { return filepath.Join(c.group(), "control") }
 func (c Config) radioGroup() string   { return filepath.Join(c.Cgroup, c.Name()+"-radio") }
-func (c Config) routersGroup() string { return filepath.Join(c.Cgroup, c.Name()+"-routers") }
+func (c Config) workerGroup() string  { return filepath.Join(c.Cgroup, c.Name()+"-worker") }
 
 // Weights of a busy processor's time. The pods of a machine with two processors together have about 175. A cluster has as
 // many processes as dozens of other programs, each of which weighs 100 and up to ten times as much by its
@@ -119,7 +119,7 @@ func (c Config) setUp() error {
 	for _, g := range []struct {
 		path   string
 		weight int
-	}{{c.Cgroup, clusterWeight}, {c.group(), defaultWeight}, {c.systemGroup(), systemWeight}, {c.controlGroup(), controlWeight}, {c.radioGroup(), radioWeight}, {c.routersGroup(), routersWeight}} {
+	}{{c.Cgroup, clusterWeight}, {c.group(), defaultWeight}, {c.systemGroup(), systemWeight}, {c.controlGroup(), controlWeight}, {c.radioGroup(), radioWeight}, {c.workerGroup(), workerWeight}} {
 		if err := hierarchies.Create(g.path); err != nil {
 			return err
 		}

@@ -53,13 +53,13 @@ func TestTheAPIServerReadsItsIssuersFromAFile(t *testing.T) {
 func TestRadiodsProcessesGoWhereTheyBelong(t *testing.T) {
 	c := Config{Cgroup: "/vignette-x-1", Number: 2}
 	for commandLine, want := range map[string]string{
-		"/radiod hold /radiod --nice=-10":   "/vignette-x-1/n2-radio",
-		"/radiod worker --nice=-10":         "/vignette-x-1/n2-radio",
-		"/proc/self/exe routers --nice -10": "/vignette-x-1/n2-routers",
-		"/radiod --nice=-10":                "",
-		"/usr/bin/mosquitto worker":         "",
-		"/radiod":                           "",
-		"":                                  "",
+		"/radiod hold /radiod --nice=-10": "/vignette-x-1/n2-radio",
+		"/radiod plane":                   "/vignette-x-1/n2-radio",
+		"/radiod worker --nice=-10":       "/vignette-x-1/n2-worker",
+		"/radiod --nice=-10":              "",
+		"/usr/bin/mosquitto worker":       "",
+		"/radiod":                         "",
+		"":                                "",
 	} {
 		if got, ok := c.groupOf(strings.Split(commandLine, " ")); got != want || ok != (want != "") {
 			t.Errorf("%q goes to %q, %v; want %q", commandLine, got, ok, want)

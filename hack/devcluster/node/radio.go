@@ -21,9 +21,9 @@ const (
 	// the pods, the release of a frame waited up to 130 ms for a burst of the API server, at any niceness of
 	// radiod: the kernel first serves control groups that had less than their share.
 	radioWeight = 10000
-	// routersWeight gives most of a processor to radiod's routers, which need their packets in time, but not all of it: with
-	// hundreds of them agents waited up to 80 ms at a start.
-	routersWeight = 200
+	// workerWeight gives most of a processor to radiod's worker, whose routers need their packets in time, but not all of it:
+	// with hundreds of them agents waited up to 80 ms at a start.
+	workerWeight = 200
 )
 
 // keepRadioApart moves radiod's processes into their own control groups, for processor time only, after each start.
@@ -46,8 +46,8 @@ type seenContainer struct {
 // moveRadio checks radiod's containers, and those that may become it: radiod starts processes at any time.
 func (c Config) moveRadio(h cgroup.Hierarchies, seen map[string]*seenContainer) error {
 	containers, err := c.containers(h)
-	_, routersErr := c.movePrograms(h, c.radioGroup()) // the routers that a worker in it started
-	problems := []error{err, routersErr}
+	_, workerErr := c.movePrograms(h, c.radioGroup()) // a worker that the parent in it started
+	problems := []error{err, workerErr}
 	existing := map[string]bool{}
 	for _, container := range containers {
 		existing[container] = true
@@ -103,16 +103,16 @@ func (c Config) movePrograms(h cgroup.Hierarchies, group string) (found bool, er
 	return found, err
 }
 
-// groupOf returns the group of a radiod process by its command line. The first process starts the worker, which transports frames and starts the routers.
+// groupOf returns the group of a radiod process by its command line. The first process starts the data plane and the worker, which routes.
 func (c Config) groupOf(arguments []string) (group string, ok bool) {
-	if program := filepath.Base(arguments[0]); len(arguments) < 2 || program != radioProgram && program != "exe" {
+	if program := filepath.Base(arguments[0]); len(arguments) < 2 || program != radioProgram {
 		return "", false
 	}
 	switch arguments[1] {
-	case "hold", "worker":
+	case "hold", "plane":
 		return c.radioGroup(), true
-	case "routers":
-		return c.routersGroup(), true
+	case "worker":
+		return c.workerGroup(), true
 	}
 	return "", false
 }

@@ -82,9 +82,12 @@ func (s Sockets) Close() error { return errors.Join(unix.Close(s.Receiver), unix
 // Channel makes a channel of the descriptors, which it closes.
 func (s Sockets) Channel() (*Channel, error) {
 	receiver, err := connOf(s.Receiver)
-	sender, senderErr := connOf(s.Sender)
-	if err := errors.Join(err, senderErr); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(s.Sender))
+	}
+	sender, err := connOf(s.Sender)
+	if err != nil {
+		return nil, errors.Join(err, receiver.Close())
 	}
 	return newChannel(s.Group, receiver, sender), nil
 }

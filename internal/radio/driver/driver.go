@@ -77,9 +77,6 @@ func (d *Driver) LateIntervals() (byLoop [][]radio.Interval) {
 	return byLoop
 }
 
-// Options that the driver was made with.
-func (d *Driver) Options() Options { return d.options }
-
 // Network is a network that a loop serves. Its methods may be called on any goroutine.
 type Network struct {
 	driver *Driver

@@ -47,6 +47,9 @@ type Networks interface {
 	// Pause keeps frames from flowing in networks that begin, until Resume.
 	Pause()
 	Resume() error
+	// Left says what flowed without a worker, Restored that the time before is recorded.
+	Left() (dataplane.Left, error)
+	Restored() error
 }
 
 // Options of Attachments.
@@ -90,6 +93,7 @@ type Attachments struct {
 	radios         map[membership.Key]*Radio
 	missing        map[membership.Key]*missing
 	lastWorkerSeen int64 // when the previous worker was last seen; set by Restore
+	lastRadioSeen  int64 // when the previous data plane was last seen, or else the worker
 	nextRing       int   // index of the next pod whose rings are read
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -40,6 +41,8 @@ func (*still) Leave(*Radio) error                           { return nil }
 func (*still) Release(*Radio)                               {}
 func (*still) Pause()                                       {}
 func (*still) Resume() error                                { return nil }
+func (*still) Left() (l dataplane.Left, err error)          { return l, nil }
+func (*still) Restored() error                              { return nil }
 func (*still) Drop(string) error                            { return nil }
 func (*still) Allowed() (all podnet.Allowed)                { return all }
 func (*still) Apply(*os.File, *membership.Attachment) error { return nil }

@@ -1,14 +1,17 @@
 package attach
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podradio"
@@ -25,19 +28,31 @@ type restart struct {
 	lost map[*Radio]error
 	// unread are frames that found no room in TAPs' rings before this worker read them.
 	unread map[*Radio]uint64
+	// left is what the data plane has from an earlier worker. The frames of its networks flow.
+	left dataplane.Left
+}
+
+// flows reports whether a radio's frames flow since earlier, or do not need radiod.
+func (r *restart) flows(a *Radio) bool {
+	return a.Engine != "" || slices.Contains(r.left.Networks, a.NetworkUID)
 }
 
 // Restore restores the attachments of earlier workers, with the descriptors that the parent held. If the
 // parent has died too, it opens the TAPs in their pods' namespaces. Attachments that are gone are removed;
 // failed ones are tried again by Retry. All of it is recorded for the results. Errors are only for the log.
 func (m *Attachments) Restore(held map[string]int) error {
+	left, err := m.Networks.Left()
+	if err != nil {
+		return err
+	}
 	m.mu.Lock()
-	m.lastWorkerSeen = m.Folder.LastSeen()
+	m.lastWorkerSeen = m.Folder.LastSeen(state.Worker)
+	m.lastRadioSeen = cmp.Or(left.Seen, m.lastWorkerSeen)
 	m.mu.Unlock()
 	rebooted, err := m.Folder.NewBoot()
 	records, loadErr := state.Load[membership.Attachment](m.Folder, attachmentFiles)
 	err = errors.Join(err, loadErr)
-	found := &restart{attachments: m, lost: map[*Radio]error{}, unread: map[*Radio]uint64{}}
+	found := &restart{attachments: m, lost: map[*Radio]error{}, unread: map[*Radio]uint64{}, left: left}
 	for _, r := range records {
 		fd, ok := held[r.ID()]
 		if !ok {
@@ -57,7 +72,7 @@ func (m *Attachments) Restore(held map[string]int) error {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
 	found.countUnreadDrops()
-	return errors.Join(err, found.recordGaps(to), m.Folder.Keep(counterFiles, idsOf(found.radios)...), removeTemporary())
+	return errors.Join(err, found.recordGaps(to), m.Networks.Restored(), m.Folder.Keep(counterFiles, idsOf(found.radios)...), removeTemporary())
 }
 
 var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
@@ -95,7 +110,7 @@ func (r *restart) tryTake(a *Radio, rebooted bool) error {
 func (r *restart) recoverCounters() {
 	networks := map[string][]*Radio{}
 	for _, a := range r.radios {
-		if a.Engine == "" { // EMANE's radios do not stop with radiod
+		if !r.flows(a) {
 			networks[a.NetworkUID] = append(networks[a.NetworkUID], a)
 		}
 	}
@@ -227,7 +242,7 @@ func (x *missing) retry(m *Attachments, now time.Time) error {
 		x.end(m)
 		m.Log.Info("restored a radio after a retry", "pod", x.PodUID, "interface", x.Interface)
 		to := clock.Realtime()
-		return m.Record(x.RunUID, []runapi.RadioGap{{TimeNanoseconds: to, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.Seen(), ToNanoseconds: to,
+		return m.Record(x.RunUID, []runapi.RadioGap{{TimeNanoseconds: to, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.radioSeen(), ToNanoseconds: to,
 			Reason: x.Interface + " could not be taken up at once after a restart of radiod"}})
 	case errors.Is(err, netns.ErrGone):
 		x.end(m)
@@ -268,20 +283,27 @@ func (m *Attachments) Seen() int64 {
 	return m.lastWorkerSeen
 }
 
+// radioSeen is when the radios that Restore did not find were last seen, by CLOCK_REALTIME.
+func (m *Attachments) radioSeen() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lastRadioSeen
+}
+
 // The kinds of RadioGap.
 const (
 	gapRestarted = "radiodRestarted"
 	gapLost      = "attachmentLost"
 )
 
-// recordGaps records the time without radio between the last worker and this one, for every run with
+// recordGaps records the time without radio between the last data plane and this one, for every run with
 // attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
 // worker.
 func (r *restart) recordGaps(to int64) (failed error) {
-	from := r.attachments.Seen()
-	if from == 0 {
-		from = to
+	if r.left.Resumed != 0 { // by a worker that ended before it recorded that
+		to = r.left.Resumed
 	}
+	from := cmp.Or(r.attachments.radioSeen(), to)
 	byRun := map[string][]*Radio{}
 	for _, a := range r.radios {
 		if a.RunUID != "" {
@@ -301,7 +323,13 @@ func (r *restart) recordGaps(to int64) (failed error) {
 			}
 		}
 		gap.Reason = restartReason(drops)
-		if err := r.attachments.Record(uid, append([]runapi.RadioGap{gap}, gaps...)); err != nil {
+		if r.left.New {
+			gaps = append([]runapi.RadioGap{gap}, gaps...)
+		}
+		if len(gaps) == 0 {
+			continue
+		}
+		if err := r.attachments.Record(uid, gaps); err != nil {
 			failed = err
 			continue
 		}
@@ -315,7 +343,7 @@ func (r *restart) recordGaps(to int64) (failed error) {
 // restartReason describes a restart's effect on frames. unread frames found no room in their nodes'
 // interfaces meanwhile.
 func restartReason(unread uint64) string {
-	reason := "radiod's worker or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"
+	reason := "radiod's data plane or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"
 	if unread > 0 {
 		reason += fmt.Sprintf(", which had no room for %d more frames", unread)
 	}
@@ -326,7 +354,7 @@ func restartReason(unread uint64) string {
 // belong to the restart and are not overload.
 func (r *restart) countUnreadDrops() {
 	for _, a := range r.radios {
-		if r.lost[a] != nil || a.Engine != "" {
+		if r.lost[a] != nil || r.flows(a) {
 			continue
 		}
 		before := a.Counters.RingDrops

@@ -17,7 +17,7 @@ import (
 type CounterPage struct {
 	// layout identifies the memory layout of the other fields.
 	layout uint64
-	// Ledger in which the data plane counts. The fields after it are the agent's.
+	// Ledger in which the data plane counts. The fields after it are the worker's.
 	Ledger radio.Ledger
 	// RingDrops as last read from the kernel.
 	RingDrops uint64

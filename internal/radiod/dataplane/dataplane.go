@@ -16,6 +16,13 @@ import (
 // Plane carries frames as it is told. Its methods may be called on any goroutine. Networks are known by their UIDs.
 // Times are nanoseconds of CLOCK_MONOTONIC, where nothing else is said.
 type Plane interface {
+	// Left is what earlier workers left here. The requests of the next one take it up, if they are the same.
+	Left() (Left, error)
+	// Restored notes that a worker has recorded the time since an earlier Plane was last seen.
+	Restored() error
+	// DropLeft ends what no request has taken up.
+	DropLeft() error
+
 	// SetNetwork makes a network, or changes one. Frames under way are not disturbed.
 	SetNetwork(n *Network) error
 	// EndNetwork ends a network and forgets its ports, which must have been detached. It returns the last counters of
@@ -60,6 +67,16 @@ type Plane interface {
 	AwaitLoops() error
 	// Close ends the use of the Plane, and Events.
 	Close() error
+}
+
+// Left is what a worker finds when it starts.
+type Left struct {
+	// Networks are the UIDs of those whose frames flow since earlier.
+	Networks []string
+	// New reports whether the Plane is a new one, before Restored. Seen is when the one before was last seen, Resumed when
+	// frames flowed again, both by CLOCK_REALTIME and 0 for never.
+	New           bool
+	Seen, Resumed int64
 }
 
 // PortID identifies a port of a Plane; 0 is none. It is never used again.

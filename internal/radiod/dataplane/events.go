@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Event is what the agent has to know. One of Gone, Host, Network and Forgotten is set.
+// Event is what the worker has to know. One of Gone, Host, Network and Forgotten is set.
 type Event struct {
 	// Gone is a port whose interface the kernel has removed. It is to be detached.
 	Gone PortID
-	// Host is lost, or reachable again, since At. Heard is when it was last heard before, 0 for never; both by
-	// CLOCK_REALTIME. Lost are the messages that did not go to it until then.
-	Host      string
-	Reachable bool
-	At, Heard int64
-	Lost      uint64
+	// Host is lost, or reachable again, at At. Nothing came from it since Since; both by CLOCK_REALTIME. Lost are the messages
+	// that did not go to it in between. Again tells a worker what an earlier one knew.
+	Host             string
+	Reachable, Again bool
+	At, Since        int64
+	Lost             uint64
 	// Network has carried out the change with an index in Later of the request with that Version, so much after its
 	// time.
 	Network string
@@ -25,7 +25,7 @@ type Event struct {
 	Forgotten uint64
 }
 
-// maxChanges bounds the events of changes that wait for the agent. Above it the oldest are forgotten. The others
+// maxChanges bounds the events of changes that wait for the worker. Above it the oldest are forgotten. The others
 // are few.
 const maxChanges = 1 << 16
 
@@ -63,14 +63,16 @@ func (e *events) add(event Event) {
 
 func (e *events) close() { e.end.Do(func() { close(e.ended) }) }
 
-// next returns the events as soon as there are some, and none once they are closed.
-func (e *events) next() []Event {
+// next returns the events as soon as there are some, and none once they are closed or until is.
+func (e *events) next(until <-chan struct{}) []Event {
 	for {
 		if all := e.take(); len(all) > 0 {
 			return all
 		}
 		select {
 		case <-e.some:
+		case <-until:
+			return nil
 		case <-e.ended:
 			return nil
 		}

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,12 +60,21 @@ type hosts struct {
 	end   context.CancelFunc
 	ended sync.WaitGroup
 
+	losing sync.Mutex // protects lost
+	lost   map[string]lostHost
+
 	mu       sync.RWMutex // protects the rest
 	counters map[string]*hostCounters
 	networks map[networkID]*network
 	// relays are the hosts to which networks of EMANE's are relayed, channels their processes here.
 	relays   map[networkID]map[string]bool
 	channels map[networkID]*ota.Channel
+}
+
+// lostHost is a host from which nothing came since a time of CLOCK_REALTIME. notSent had not gone to it when it was lost.
+type lostHost struct {
+	since   int64
+	notSent uint64
 }
 
 // hostCounters count the transmissions of another host.
@@ -98,7 +108,7 @@ func (l *Local) OpenHosts(o HostOptions) {
 		o.Realtime = clock.Realtime
 	}
 	ctx, end := context.WithCancel(context.Background())
-	h := &hosts{HostOptions: o, told: l.events.add, end: end, counters: map[string]*hostCounters{},
+	h := &hosts{HostOptions: o, told: l.events.add, end: end, lost: map[string]lostHost{}, counters: map[string]*hostCounters{},
 		networks: map[networkID]*network{}, relays: map[networkID]map[string]bool{}, channels: map[networkID]*ota.Channel{}}
 	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.PeerTime(clock.Monotonic()) },
 		Realtime: o.Realtime, Receive: h.receive, Changed: h.reachabilityChanged, Log: o.Log})
@@ -282,7 +292,28 @@ func shiftTimes(s *radio.Shipment, difference int64) {
 
 // reachabilityChanged tells of a host that is lost or reachable again.
 func (h *hosts) reachabilityChanged(c peers.Change) {
-	h.told(Event{Host: c.Host, Reachable: c.Reachable, Heard: c.Heard, At: clock.Realtime(), Lost: c.Lost})
+	h.losing.Lock()
+	defer h.losing.Unlock()
+	e := Event{Host: c.Host, Reachable: c.Reachable, At: clock.Realtime()}
+	if before := h.lost[c.Host]; c.Reachable {
+		e.Since, e.Lost = before.since, c.Lost-before.notSent
+		delete(h.lost, c.Host)
+	} else {
+		e.Since = cmp.Or(c.Heard, e.At)
+		h.lost[c.Host] = lostHost{e.Since, c.Lost}
+	}
+	h.told(e)
+}
+
+// tellLost tells again of the hosts that are lost.
+func (h *hosts) tellLost() {
+	h.losing.Lock()
+	defer h.losing.Unlock()
+	for name, l := range h.lost {
+		if h.peers.Peer(name) != nil {
+			h.told(Event{Host: name, Again: true, At: clock.Realtime(), Since: l.since})
+		}
+	}
 }
 
 // followClocks makes each network's slots follow the reachable host whose name is first. So all hosts have the same slots

@@ -234,6 +234,10 @@ func TestSlotsGoByOneHostsClock(t *testing.T) {
 	cut.Store(true)
 	eventually(t, "host-b follows its own clock, as host-a is lost", func() bool { return followed(b) == 0 })
 	b.hears(t, false)
+	b.hosts.tellLost()
+	if again := b.Events(); len(again) != 1 || again[0].Host != "host-a" || !again[0].Again || again[0].Reachable || again[0].Since == 0 {
+		t.Errorf("events %+v; want again that host-a is lost", again)
+	}
 	cut.Store(false)
 	eventually(t, "host-b follows host-a again", follows)
 	b.hears(t, true)
@@ -246,8 +250,8 @@ func (f *farHost) hears(t *testing.T, reachable bool) {
 		next := make(chan []Event, 1)
 		go func() { next <- f.Events() }()
 		for _, e := range await(t, fmt.Sprintf("the event that host-a is reachable: %v", reachable), next) {
-			if e.Host != "host-a" || e.Heard == 0 || e.At < e.Heard {
-				t.Fatalf("event %+v; want one of host-a, and when it was heard before", e)
+			if e.Host != "host-a" || e.Since == 0 || e.At < e.Since {
+				t.Fatalf("event %+v; want one of host-a, and since when nothing came", e)
 			}
 			if e.Reachable == reachable {
 				return

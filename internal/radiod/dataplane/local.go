@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -16,6 +17,7 @@ import (
 
 // Local is the Plane of this process.
 type Local struct {
+	sign
 	driver *driver.Driver
 	events *events
 	hosts  *hosts // nil for none
@@ -46,6 +48,7 @@ type port struct {
 	id       PortID
 	network  *network
 	detached bool
+	gone     atomic.Bool // the kernel has removed its interface
 }
 
 // modelKind tells models apart.
@@ -60,6 +63,7 @@ func New(d *driver.Driver) *Local {
 
 // Close ends the event loops, Events, and what goes to other hosts. Descriptors of ports stay open: they are the callers'.
 func (l *Local) Close() error {
+	l.end()
 	l.hosts.close()
 	l.events.close()
 	return l.driver.Close()
@@ -222,6 +226,7 @@ func (l *Local) Resume() (failed error) {
 			failed = fmt.Errorf("network %s: %w", uid, err)
 		}
 	}
+	l.resumedNow()
 	return failed
 }
 
@@ -250,7 +255,7 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 	if err != nil {
 		return 0, err
 	}
-	options := driver.PortOptions{Descriptor: r.Descriptor, Gone: func() { l.events.add(Event{Gone: p.id}) },
+	options := driver.PortOptions{Descriptor: r.Descriptor, Gone: func() { p.gone.Store(true); l.events.add(Event{Gone: p.id}) },
 		PortOptions: radio.PortOptions{Name: r.Name, Group: r.Group, NEM: r.NEM, MAC: r.MAC, Tap: opened}}
 	var far *remoteHost
 	if r.Host != "" {
@@ -420,4 +425,4 @@ func (l *Local) AwaitLoops() error {
 }
 
 // Events implements Plane.
-func (l *Local) Events() []Event { return l.events.next() }
+func (l *Local) Events() []Event { return l.events.next(nil) }

@@ -2,27 +2,35 @@ package dataplane
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 )
 
-// bed is a data plane, and nodes with real TAPs.
+// bed is a data plane that workers use by a socket, the first of them plane, and nodes with real TAPs.
 type bed struct {
-	plane *Local
-	nodes []*radiotest.Node
+	server *Server
+	plane  *Client
+	folder string
+	listen string
+	key    []byte
+	nodes  []*radiotest.Node
 }
 
 func newBed(t *testing.T, nodes int) *bed {
@@ -30,13 +38,8 @@ func newBed(t *testing.T, nodes int) *bed {
 	if err := radiotest.Missing(); err != nil {
 		t.Skip(err)
 	}
-	loops, err := driver.New(driver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plane := New(loops)
-	t.Cleanup(func() { _ = plane.Close() })
-	b := &bed{plane: plane}
+	b := &bed{server: NewServer(slog.New(slog.DiscardHandler)), folder: t.TempDir()}
+	t.Cleanup(func() { _ = b.server.Close() })
 	for i := range nodes {
 		n, err := radiotest.NewNode(i+1, 1500)
 		if err != nil {
@@ -45,7 +48,31 @@ func newBed(t *testing.T, nodes int) *bed {
 		t.Cleanup(func() { _ = n.Close() })
 		b.nodes = append(b.nodes, n)
 	}
+	b.plane = b.worker(t)
 	return b
+}
+
+// worker connects another worker.
+func (b *bed) worker(t *testing.T) *Client {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	var ends [2]*net.UnixConn
+	for i := range ends {
+		ends[i], err = holder.Conn(os.NewFile(uintptr(fds[i]), "socket")) //nolint:gosec // a descriptor
+		must(t, err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- b.server.Serve(ends[0]) }()
+	c, err := Connect(ends[1], ProcessOptions{StateDirectory: b.folder, Host: "host-a", Listen: b.listen, Key: b.key})
+	must(t, err)
+	t.Cleanup(func() {
+		_ = c.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
 func (b *bed) attach(t *testing.T, p Plane, node int, counters string) PortID {

@@ -39,16 +39,19 @@ func (l *Local) SetRelay(uid string, to []string) error {
 
 // SetChannel implements Plane.
 func (l *Local) SetChannel(uid string, of *ota.Sockets) error {
-	h, id := l.hosts, networkIDOf(uid)
-	if h == nil {
-		return errNoHosts
-	}
 	var channel *ota.Channel
 	if of != nil {
 		var err error
 		if channel, err = of.Channel(); err != nil {
 			return err
 		}
+	}
+	h, id := l.hosts, networkIDOf(uid)
+	if h == nil {
+		if channel != nil {
+			return errors.Join(errNoHosts, channel.Close())
+		}
+		return errNoHosts
 	}
 	h.mu.Lock()
 	before := h.channels[id]

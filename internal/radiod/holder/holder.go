@@ -1,5 +1,5 @@
-// Package holder is the small parent process that keeps TAP descriptors open while the worker is replaced, so
-// that no radio loses its carrier. Parent and worker use a socket pair: one JSON message per packet, with
+// Package holder is the small parent process that keeps TAP descriptors open while data plane and worker are replaced, so
+// that no radio loses its carrier. Parent and child use a socket pair: one JSON message per packet, with
 // descriptors beside it.
 package holder
 
@@ -15,7 +15,7 @@ import (
 )
 
 type message struct {
-	// Do is hold or drop from the worker; held, ready or done from the parent.
+	// Do is hold or drop from the worker; held, ready or done to it, serve to the data plane.
 	Do string `json:"do"`
 	ID string `json:"id,omitempty"`
 }
@@ -152,70 +152,53 @@ func receive(from *net.UnixConn) (m message, fd int, err error) {
 	return m, fd, nil
 }
 
-// Descriptor returns the descriptor in a packet's control data, or -1 if there is none.
-func Descriptor(control []byte) (int, error) {
+// Descriptor returns the descriptor in a packet's control data, or -1 if there is none. It closes more than one.
+func Descriptor(control []byte) (fd int, err error) {
+	all, err := Descriptors(control)
+	fd = -1
+	for _, next := range all {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+		fd = next
+	}
+	return fd, err
+}
+
+// Descriptors returns the descriptors in control data.
+func Descriptors(control []byte) (all []int, err error) {
 	if len(control) == 0 {
-		return -1, nil
+		return nil, nil
 	}
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
-		return -1, fmt.Errorf("descriptor in a packet: %w", err)
+		return nil, fmt.Errorf("descriptors in control data: %w", err)
 	}
-	fd := -1
 	for i := range messages {
 		fds, err := unix.ParseUnixRights(&messages[i])
 		if err != nil {
-			continue
+			continue // it is of another kind
 		}
-		for _, extra := range fds {
-			if fd >= 0 {
-				_ = unix.Close(fd)
-			}
-			fd = extra
+		for _, fd := range fds {
 			unix.CloseOnExec(fd)
+			all = append(all, fd)
 		}
 	}
-	return fd, nil
+	return all, nil
 }
 
-// Pair makes the two ends of a parent's connection with its worker.
-func Pair() (parent *net.UnixConn, worker *os.File, err error) {
-	return SocketPair(unix.SOCK_SEQPACKET)
-}
-
-// SocketPair makes the two ends of a connection with a process that is about to start, a unix socket of that
-// type.
-func SocketPair(kind int) (ours *net.UnixConn, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+// Pair makes the two ends of a parent's connection with a child.
+func Pair() (parent *net.UnixConn, child *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	theirs = os.NewFile(uintptr(fds[1]), "child")
-	ours, err = Conn(os.NewFile(uintptr(fds[0]), "parent"))
+	child = os.NewFile(uintptr(fds[1]), "child")
+	parent, err = Conn(os.NewFile(uintptr(fds[0]), "parent"))
 	if err != nil {
-		return nil, nil, errors.Join(err, theirs.Close())
+		return nil, nil, errors.Join(err, child.Close())
 	}
-	return ours, theirs, nil
-}
-
-// Duplicate duplicates a descriptor so that started programs do not inherit it.
-func Duplicate(fd int) (int, error) {
-	duplicate, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	return duplicate, os.NewSyscallError("fcntl", err)
-}
-
-// WaitForEnd returns when the other end of the socket is gone, and closes the descriptor.
-func WaitForEnd(socket int) error {
-	defer unix.Close(socket)
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(socket)}}, -1) // a hang-up is always reported
-		if err == nil {
-			return errors.New("the parent has gone")
-		}
-		if err != unix.EINTR {
-			return fmt.Errorf("socket of the parent: %w", err)
-		}
-	}
+	return parent, child, nil
 }
 
 // Conn makes a connection of a socket's file, which it closes.

@@ -14,13 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ParentCommand is the argument that makes a program the parent; the worker's program and radiod's flags follow.
-const ParentCommand = "hold"
+// The arguments that make a program the parent, whose arguments are the worker's program and radiod's flags, or the data plane.
+const (
+	ParentCommand = "hold"
+	PlaneCommand  = "plane"
+)
 
 // parentGCPercent is low because the parent uses little memory and is not in a hurry.
 const parentGCPercent = 20
 
-// RunParent supervises workers, which are started as PROGRAM worker FLAGS, until a signal ends the process.
+// RunParent supervises a data plane, which is this program too, and workers, which are started as PROGRAM worker FLAGS, until
+// a signal ends the process.
 func RunParent(log *slog.Logger, arguments []string) error {
 	if len(arguments) == 0 {
 		return errors.New("want the worker's program, and radiod's flags")
@@ -30,13 +34,22 @@ func RunParent(log *slog.Logger, arguments []string) error {
 	debug.SetGCPercent(parentGCPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
-	return new(Holder).Supervise(ctx, log, func() *exec.Cmd {
-		command := exec.Command(program, append([]string{"worker"}, flags...)...)
-		command.Stdout, command.Stderr = os.Stdout, os.Stderr
-		// A terminal's or runtime's signal to the group must not reach the worker directly.
-		command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-		return command
+	return new(Holder).Supervise(ctx, log, Programs{
+		Plane: func() *exec.Cmd {
+			plane := child("/proc/self/exe", PlaneCommand)
+			plane.Args[0] = os.Args[0]
+			return plane
+		},
+		Worker: func() *exec.Cmd { return child(program, append([]string{"worker"}, flags...)...) },
 	})
+}
+
+func child(program string, arguments ...string) *exec.Cmd {
+	command := exec.Command(program, arguments...)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	// A terminal's or runtime's signal to the group must not reach the child directly.
+	command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	return command
 }
 
 // BecomeParent replaces this process with a smaller program as the parent, which lives as long as the nodes'

@@ -29,7 +29,7 @@ type Hosts struct {
 	wiring    sync.RWMutex
 	networks  map[string]*distributedNetwork // by the network's UID
 	addresses map[string]peers.Address       // by host
-	lost      map[string]lostHost
+	lost      map[string]int64               // since when, by CLOCK_REALTIME
 	// leaving are hosts that share no network with this one any more, with the time since.
 	leaving map[string]time.Time
 }
@@ -70,15 +70,9 @@ type remotePort struct {
 	id   dataplane.PortID
 }
 
-// lostHost is a host from which nothing comes.
-type lostHost struct {
-	since   int64 // Unix epoch in nanoseconds
-	notSent uint64
-}
-
 // New connects nothing yet. Run samples.
 func New(o Options) *Hosts {
-	return &Hosts{Options: o, networks: map[string]*distributedNetwork{}, addresses: map[string]peers.Address{}, lost: map[string]lostHost{}, leaving: map[string]time.Time{}}
+	return &Hosts{Options: o, networks: map[string]*distributedNetwork{}, addresses: map[string]peers.Address{}, lost: map[string]int64{}, leaving: map[string]time.Time{}}
 }
 
 // Disconnect removes a network's ports on other hosts.
@@ -255,8 +249,8 @@ func (h *Hosts) Trouble(uid string) string {
 	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
-		if l, ok := h.lost[name]; ok {
-			all = append(all, fmt.Sprintf("host %s: not reachable since %s", name, time.Unix(0, l.since).UTC().Format(time.RFC3339Nano)))
+		if since, ok := h.lost[name]; ok {
+			all = append(all, fmt.Sprintf("host %s: not reachable since %s", name, time.Unix(0, since).UTC().Format(time.RFC3339Nano)))
 		}
 	}
 	return strings.Join(all, "; ")
@@ -269,17 +263,12 @@ const gapUnreachable = "hostUnreachable"
 func (h *Hosts) ReachabilityChanged(e *dataplane.Event) {
 	host := e.Host
 	h.wiring.Lock()
-	gap := runapi.RadioGap{TimeNanoseconds: e.At, Gap: gapUnreachable}
+	gap := runapi.RadioGap{TimeNanoseconds: e.At, Gap: gapUnreachable, FromNanoseconds: e.Since}
 	if e.Reachable {
-		gap.FromNanoseconds, gap.ToNanoseconds, gap.FramesLost = h.lost[host].since, e.At, e.Lost-h.lost[host].notSent
+		gap.ToNanoseconds, gap.FramesLost = e.At, e.Lost
 		delete(h.lost, host)
 	} else {
-		since := e.Heard
-		if since == 0 {
-			since = e.At
-		}
-		h.lost[host] = lostHost{since, e.Lost}
-		gap.FromNanoseconds = since
+		h.lost[host] = e.Since
 	}
 	runs := map[string][]string{} // names of networks by run
 	for _, s := range h.networks {
@@ -289,6 +278,9 @@ func (h *Hosts) ReachabilityChanged(e *dataplane.Event) {
 		}
 	}
 	h.wiring.Unlock()
+	if e.Again {
+		return // an earlier worker has recorded it
+	}
 	h.Log.Warn("another host of a network", "host", host, "reachable", e.Reachable)
 	for uid, networks := range runs {
 		slices.Sort(networks)

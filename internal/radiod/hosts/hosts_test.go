@@ -51,8 +51,9 @@ func TestANodeAtAnotherHostThatCannotBeAttachedIsLogged(t *testing.T) {
 
 func TestAGapHasTheTimesAndCountsOfItsEvents(t *testing.T) {
 	h, n, _ := connected()
-	h.ReachabilityChanged(&dataplane.Event{Host: "host-b", Heard: 500, At: 1000, Lost: 3})
-	h.ReachabilityChanged(&dataplane.Event{Host: "host-b", Reachable: true, Heard: 2000, At: 2000, Lost: 10})
+	h.ReachabilityChanged(&dataplane.Event{Host: "host-b", Since: 500, At: 1000})
+	h.ReachabilityChanged(&dataplane.Event{Host: "host-b", Again: true, Since: 500, At: 1500})
+	h.ReachabilityChanged(&dataplane.Event{Host: "host-b", Reachable: true, Since: 500, At: 2000, Lost: 7})
 	if len(n.gaps) != 2 || n.gaps[0].TimeNanoseconds != 1000 || n.gaps[0].FromNanoseconds != 500 {
 		t.Fatalf("gaps %+v; want two, the first from 500", n.gaps)
 	}

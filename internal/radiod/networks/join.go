@@ -134,9 +134,6 @@ func (m *Networks) Release(r *podradio.Radio) {
 	defer m.mu.Unlock()
 	if n := m.networks[r.NetworkUID]; n != nil {
 		if a := n.attachments[r.Key()]; a != nil {
-			if a.port != 0 {
-				n.detachPort(a)
-			}
 			a.endWatch()
 		}
 		delete(n.attachments, r.Key())
@@ -158,3 +155,9 @@ func (m *Networks) Resume() error {
 	m.restoring = false
 	return m.Plane.Resume()
 }
+
+// Left implements attach.Networks.
+func (m *Networks) Left() (dataplane.Left, error) { return m.Plane.Left() }
+
+// Restored implements attach.Networks.
+func (m *Networks) Restored() error { return m.Plane.Restored() }

@@ -5,11 +5,13 @@ package networks
 import (
 	"errors"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
@@ -123,13 +125,17 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 	uid := string(object.UID)
 	n := m.networks[uid]
 	if n != nil && object.Generation != 0 && n.object.Generation == object.Generation {
+		if !reflect.DeepEqual(n.object.Status.Hosts, object.Status.Hosts) { // the next worker is to know the other hosts at once
+			err = m.Folder.Put(networkFiles, uid, object)
+		}
 		n.object = object // only its status has changed
 		n.updateDriver()
 		n.connect()
-		return nil
+		return err
 	}
 	if n == nil {
-		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}}
+		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{},
+			requests: uint64(clock.Realtime())} //nolint:gosec // after 1970, and after those of earlier workers
 		m.networks[uid] = n
 	}
 	before := &n.object.Spec

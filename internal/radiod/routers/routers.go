@@ -1,4 +1,4 @@
-// Package routers runs the routing of nodes, in a process of its own, as RadioNetworks and attachments require it. Nodes'
+// Package routers runs the routing of nodes as RadioNetworks and attachments require it. Nodes'
 // routes and the routers' states outlive the worker.
 package routers
 
@@ -18,13 +18,11 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/olsr"
-	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/routing"
-	"vignette.dev/vignette/internal/routing/routerprocess"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -38,12 +36,12 @@ type wantedDomain struct {
 	silent      []bool                   // by interface: the radio may not transmit
 }
 
-// instance is a router in the routers' process; a *routerprocess.Instance is one.
+// instance is a router; a *routing.Instance is one.
 type instance interface {
 	State() (routing.State, error)
 	Counters(i int) routing.Counters
 	AppendRoutes(to []olsr.Route) []olsr.Route
-	Transmit(i int, on bool) error
+	Transmit(i int, on bool)
 	Err() error
 	Process() int
 	Leave() error
@@ -53,14 +51,12 @@ type instance interface {
 // domain is a node's routing domain that runs, or should.
 type domain struct {
 	wantedDomain
-	instance        instance // nil if it could not be started, or has ended
+	instance        instance // nil if it could not be started
 	err             error
 	next            time.Time // of another try
 	failing         time.Time // since when it fails; zero if it does not
 	reportedGivenUp bool      // whether giving up was reported
 	saved           int64     // when its state was saved, by CLOCK_REALTIME
-	// counted are the last counters by interface name, if it has ended by itself.
-	counted map[string]routing.Counters
 }
 
 // savedDomain outlives the worker.
@@ -101,9 +97,9 @@ type Options struct {
 	Folder state.Folder
 	// Seen is when the worker before was last seen, by CLOCK_REALTIME.
 	Seen func() int64
-	// Engine has the priorities of the process.
-	Engine driver.Options
-	Log    *slog.Logger
+	// Loops of the data plane, whose processors are not for routers.
+	Loops int
+	Log   *slog.Logger
 	// Changed is called when the trouble of a network's routers may have changed.
 	Changed func(*v1alpha1.RadioNetwork)
 }
@@ -114,13 +110,13 @@ type Routers struct {
 	wake chan struct{}
 
 	reconciling    sync.Mutex                     // serialises reconciling
-	saved          map[figures.Domain]savedDomain // of earlier processes; nil before the first reconciling
+	saved          map[figures.Domain]savedDomain // of earlier workers
 	keepSavedUntil time.Time                      // until when they are kept
-	next           time.Time                      // of another try to start a process
 	seen           int64                          // when routers last worked, by CLOCK_REALTIME
 
-	mu      sync.Mutex          // protects the rest, which only changes while reconciling
-	host    *routerprocess.Host // nil while nothing routes
+	host *routing.Host // nil while nothing routes
+
+	mu      sync.Mutex // protects the rest, which only changes while reconciling
 	domains map[figures.Domain]*domain
 	scratch []olsr.Route
 }
@@ -169,7 +165,6 @@ func (r *Routers) reconcile() {
 	if !r.open(len(wanted) > 0) {
 		return
 	}
-	r.Refresh()
 	r.mu.Lock()
 	running := maps.Clone(r.domains)
 	r.mu.Unlock()
@@ -190,23 +185,15 @@ func (r *Routers) reconcile() {
 	r.dropSaved()
 }
 
-// open starts the routers' process, once the first node routes, and reports whether it runs.
+// open makes what runs routers, once the first node routes, and reports whether there is one.
 func (r *Routers) open(needed bool) bool {
-	if host := r.host; host != nil {
-		select {
-		case <-host.Ended():
-			r.routingEnded()
-		default:
-			return true
-		}
+	if r.host != nil || !needed {
+		return r.host != nil
 	}
-	if !needed || time.Now().Before(r.next) {
-		return false
-	}
-	r.next = time.Now().Add(retryRouting)
-	host, err := routerprocess.Start(r.Log, routerprocess.Options{Engine: r.Engine, Ended: func() { r.Wake() }})
+	leaveProcessors(r.Loops)
+	host, err := routing.NewHost(r.Log)
 	if err == nil {
-		r.setRoutingHost(host)
+		r.host = host
 		err = r.loadSaved()
 	}
 	if err != nil {
@@ -215,54 +202,8 @@ func (r *Routers) open(needed bool) bool {
 	return r.host != nil
 }
 
-func (r *Routers) setRoutingHost(host *routerprocess.Host) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.host = host
-}
-
-// routingEnded handles an unexpected end of the routers' process. The next one continues from the saved
-// states.
-func (r *Routers) routingEnded() {
-	host := r.host
-	r.seen = host.Seen()
-	r.Log.Error("the routers' process ended; starting another", "error", host.Close())
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.host = nil
-	for _, d := range r.domains {
-		if d.instance == nil {
-			continue
-		}
-		d.counted = map[string]routing.Counters{}
-		for i := range d.config.Interfaces {
-			d.counted[d.config.Interfaces[i].Name] = d.instance.Counters(i)
-		}
-		d.instance = nil
-	}
-}
-
-// Refresh reads the routers' counters and routes.
-func (r *Routers) Refresh() {
-	r.mu.Lock()
-	host := r.host
-	r.mu.Unlock()
-	if host == nil {
-		return
-	}
-	if err := host.Refresh(); err != nil {
-		select {
-		case <-host.Ended(): // which is logged when another is started
-		default:
-			r.Log.Warn("routing", "error", err)
-		}
-	}
-}
-
 func (r *Routers) loadSaved() error {
-	if r.saved == nil {
-		r.seen = r.Seen()
-	}
+	r.seen = r.Seen()
 	r.saved, r.keepSavedUntil = map[figures.Domain]savedDomain{}, time.Now().Add(keepSaved)
 	all, err := state.Load[savedDomain](r.Folder, domainFiles)
 	for _, s := range all {
@@ -353,9 +294,6 @@ func (r *Routers) startDomain(key figures.Domain, old *domain, w *wantedDomain) 
 		state, absent = saved.State, time.Duration(max(clock.Realtime()-max(r.seen, saved.TimeNanoseconds), 0))
 		state.Counters = nil // they are older than the last sample: readers understand a counter that begins again, but not one that goes back
 	}
-	if old != nil && old.counted != nil {
-		state.Counters = old.counted
-	}
 	d := &domain{wantedDomain: *w}
 	d.silent = make([]bool, len(w.silent))
 	if old != nil {
@@ -402,27 +340,22 @@ func (r *Routers) startInstance(w *wantedDomain, s routing.State, absent time.Du
 	defer namespace.Close()
 	i, err := r.host.Adopt(namespace, w.config, s, absent)
 	if err != nil {
-		return nil, err // not a nil *routerprocess.Instance
+		return nil, err // not a nil *routing.Instance
 	}
 	return i, nil
 }
 
 // updateDomain sets which of a router's radios may transmit.
 func (r *Routers) updateDomain(d *domain, w *wantedDomain) {
-	var failed error
 	for i, silent := range w.silent {
-		if d.silent[i] == silent {
-			continue
+		if d.silent[i] != silent {
+			d.instance.Transmit(i, !silent)
+			d.silent[i] = silent
 		}
-		if err := d.instance.Transmit(i, !silent); err != nil {
-			failed = errors.Join(failed, err) // the next look tries again
-			continue
-		}
-		d.silent[i] = silent
 	}
 	r.mu.Lock()
 	d.attachments = w.attachments
-	err := errors.Join(failed, d.instance.Err())
+	err := d.instance.Err()
 	before := d.err
 	d.setError(err)
 	differs := fmt.Sprint(err) != fmt.Sprint(before) || d.reportedGivenUp != d.givenUp()
@@ -476,7 +409,7 @@ func (r *Routers) Close() {
 		if err := r.host.Close(); err != nil {
 			r.Log.Warn("routing", "error", err)
 		}
-		r.setRoutingHost(nil)
+		r.host = nil
 	}
 }
 
@@ -533,24 +466,11 @@ func (r *Routers) Serves(podUID string) bool {
 	return false
 }
 
-// Process returns the id of the routers' process, or an error if there is none.
-func (r *Routers) Process() (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.host == nil {
-		return 0, errors.New("no node routes")
-	}
-	return r.host.Process(), nil
-}
-
-// Includes reports whether a process is the routers' process, whose threads enter pods' namespaces, or a
-// routing daemon in one. They must not keep a namespace of a node that has gone.
+// Includes reports whether a process is a routing daemon in a pod's namespace. It must not keep that of a node that has
+// gone.
 func (r *Routers) Includes(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.host != nil && r.host.Process() == pid {
-		return true
-	}
 	for _, d := range r.domains {
 		if d.instance != nil && d.instance.Process() == pid {
 			return true

@@ -71,39 +71,6 @@ func TestAGuestRoutesByItself(t *testing.T) {
 	}
 }
 
-// router is an instance that takes orders unless it has failed.
-type router struct {
-	instance
-	failed error
-	silent bool
-}
-
-func (r *router) Transmit(_ int, on bool) error {
-	if r.failed == nil {
-		r.silent = !on
-	}
-	return r.failed
-}
-
-func (r *router) Err() error { return nil }
-
-func TestARadioIsSilencedAgainUntilItsRouterHasBeenTold(t *testing.T) {
-	r := newRouters(t, nil, routed("vhf", "198.18.9.1/24", true))
-	w := r.wantedDomains()[domainOfOne]
-	running := &router{failed: errors.New("it has ended")}
-	d := &domain{wantedDomain: *w, instance: running}
-	d.silent, w.silent = []bool{false}, []bool{true}
-	r.updateDomain(d, w)
-	if d.err == nil || d.silent[0] {
-		t.Errorf("error %v, silent %v; want an error, and that it is tried again", d.err, d.silent)
-	}
-	running.failed = nil
-	r.updateDomain(d, w)
-	if d.err != nil || !d.silent[0] || !running.silent {
-		t.Errorf("error %v, silent %v and %v; want it silent", d.err, d.silent, running.silent)
-	}
-}
-
 func TestANodeThatFailsToRouteForLongIsRefused(t *testing.T) {
 	n := routed("vhf", "198.18.9.1/24", true)
 	r := newRouters(t, nil, n)

@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Counters of all attachments that route, as of Refresh.
+// Counters of all attachments that route.
 func (r *Routers) Counters() map[membership.Key]*figures.Routing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,7 +44,7 @@ func isBuiltIn(k figures.Domain) bool {
 	return k.Protocol == v1alpha1.RoutingOLSRv2 || k.Protocol == v1alpha1.RoutingOLSRv1
 }
 
-// Routes returns the routes of all nodes with built-in routing, sorted by node, as of Refresh.
+// Routes returns the routes of all nodes with built-in routing, sorted by node.
 func (r *Routers) Routes() (all []figures.Routes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

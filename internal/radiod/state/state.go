@@ -125,7 +125,9 @@ func (f Folder) Instance() (string, error) {
 }
 
 const (
-	seenFile = "seen"
+	// Worker and Plane are the files with their signs of life.
+	Worker, Plane = "seen", "plane-seen"
+
 	bootFile = "boot-id"
 	// bootID of the kernel. After a boot namespaces' numbers may be reused.
 	bootID = "/proc/sys/kernel/random/boot_id"
@@ -154,9 +156,9 @@ func (f Folder) NewBoot() (bool, error) {
 	return err == nil && string(before) != string(current), os.WriteFile(path, current, 0o600)
 }
 
-// LastSeen returns when the previous worker was last seen, nanoseconds of the real-time clock; 0 for never.
-func (f Folder) LastSeen() int64 {
-	text, err := os.ReadFile(filepath.Join(f.directory, seenFile))
+// LastSeen returns when the previous process of a kind was last seen, nanoseconds of the real-time clock; 0 for never.
+func (f Folder) LastSeen(of string) int64 {
+	text, err := os.ReadFile(filepath.Join(f.directory, of))
 	if err != nil || len(text) != 8 {
 		return 0
 	}
@@ -166,10 +168,10 @@ func (f Folder) LastSeen() int64 {
 // heartbeatInterval is the precision of a gap's beginning.
 const heartbeatInterval = 20 * time.Millisecond
 
-// WriteHeartbeat records every 20 ms that the worker runs, until ctx ends. It must begin only after the gap before was
+// WriteHeartbeat records every 20 ms that the process runs, until ctx ends. It must begin only after the gap before was
 // recorded.
-func (f Folder) WriteHeartbeat(ctx context.Context) error {
-	file, err := os.OpenFile(filepath.Join(f.directory, seenFile), os.O_CREATE|os.O_WRONLY, 0o600)
+func (f Folder) WriteHeartbeat(ctx context.Context, of string) error {
+	file, err := os.OpenFile(filepath.Join(f.directory, of), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("state folder: %w", err)
 	}

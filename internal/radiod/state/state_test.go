@@ -83,15 +83,15 @@ func TestOnlyAnotherBootIsANewOne(t *testing.T) {
 
 func TestAWorkerIsSeenAsLongAsItRuns(t *testing.T) {
 	f, _ := open(t)
-	if seen := f.LastSeen(); seen != 0 {
+	if seen := f.LastSeen(Worker); seen != 0 {
 		t.Errorf("seen at %d before anybody ran", seen)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := f.WriteHeartbeat(ctx); err != nil {
+	if err := f.WriteHeartbeat(ctx, Worker); err != nil {
 		t.Fatal(err)
 	}
-	if ago := time.Duration(clock.Realtime() - f.LastSeen()); ago < 0 || ago > 10*time.Second {
+	if ago := time.Duration(clock.Realtime() - f.LastSeen(Worker)); ago < 0 || ago > 10*time.Second {
 		t.Errorf("seen %v ago; want just now", ago)
 	}
 }

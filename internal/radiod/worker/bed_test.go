@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -20,8 +21,8 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/radiod/samples"
+	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/wire"
-	"vignette.dev/vignette/internal/routing/routerprocess"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -41,10 +42,10 @@ func managerWith(t *testing.T, parent *holder.Holder, directory string) (*Manage
 	return managerOf(t, parent, directory, driver.Options{})
 }
 
-// TestMain makes this program the routers' process where that is what it was started for.
+// TestMain makes this program the data plane where that is what it was started for.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == routerprocess.Command {
-		if err := routerprocess.Serve(slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Args[2:]); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == holder.PlaneCommand {
+		if err := dataplane.Run(slog.New(slog.NewTextHandler(os.Stderr, nil))); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -53,8 +54,57 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// managerOf a worker whose loops have these options.
+// startPlane starts a data plane in a process of its own, and returns what connects another worker to it.
+func startPlane(t *testing.T) (process *exec.Cmd, connect func(dataplane.ProcessOptions) *dataplane.Client) {
+	t.Helper()
+	control, theirs, err := holder.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process = exec.Command("/proc/self/exe", holder.PlaneCommand)
+	process.ExtraFiles, process.Stderr = []*os.File{theirs}, os.Stderr
+	if err := errors.Join(process.Start(), theirs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = control.Close(); _ = process.Wait() })
+	return process, func(o dataplane.ProcessOptions) *dataplane.Client {
+		file, err := holder.ConnectTo(control)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := holder.Conn(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := dataplane.Connect(conn, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+}
+
+// managerOf a worker whose data plane has these options. With any it is a process of its own.
 func managerOf(t *testing.T, parent *holder.Holder, directory string, options driver.Options) (*Manager, map[string]int) {
+	t.Helper()
+	if options != (driver.Options{}) {
+		_, connect := startPlane(t)
+		return managerOn(t, parent, directory, connect(dataplane.ProcessOptions{Driver: options, StateDirectory: directory}))
+	}
+	loops, err := driver.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane := dataplane.New(loops)
+	folder, err := state.Open(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.KeepSign(folder, slog.New(slog.DiscardHandler))
+	return managerOn(t, parent, directory, plane)
+}
+
+func managerOn(t *testing.T, parent *holder.Holder, directory string, plane dataplane.Plane) (*Manager, map[string]int) {
 	t.Helper()
 	ours, file, err := holder.Pair()
 	if err != nil {
@@ -69,22 +119,13 @@ func managerOf(t *testing.T, parent *holder.Holder, directory string, options dr
 	if err != nil {
 		t.Fatal(err)
 	}
-	loops, err := driver.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if options != (driver.Options{}) {
-		if err := loops.RaisePriority(); err != nil {
-			t.Log(err)
-		}
-	}
-	m, err := NewManager(Options{StateDirectory: directory, Plane: dataplane.New(loops), Priority: options, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m, err := NewManager(Options{StateDirectory: directory, Plane: plane, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		m.Close()
-		if err := errors.Join(loops.Close(), conn.Close()); err != nil {
+		if err := conn.Close(); err != nil {
 			t.Error(err)
 		}
 	})

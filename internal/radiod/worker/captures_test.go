@@ -20,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/tap"
@@ -43,6 +44,8 @@ type captureBed struct {
 	api    *httptest.Server
 	stop   context.CancelFunc
 	sample *samples.Sampler
+	// connect connects a worker to the data plane that outlives it; nil for one in each worker.
+	connect func(dataplane.ProcessOptions) *dataplane.Client
 }
 
 func newCaptureBed(t *testing.T, captures ...runapi.PlannedCapture) *captureBed {
@@ -78,7 +81,13 @@ func (b *captureBed) worker(change ...func(*capture.Options)) *Manager {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	m, held := managerWith(b.t, b.parent, b.directory)
+	var m *Manager
+	var held map[string]int
+	if b.connect == nil {
+		m, held = managerWith(b.t, b.parent, b.directory)
+	} else {
+		m, held = managerOn(b.t, b.parent, b.directory, b.connect(dataplane.ProcessOptions{StateDirectory: b.directory}))
+	}
 	m.Networks.Captures = captures
 	b.sample = &samples.Sampler{Source: m, Captures: captures, Archive: b.as("radiod"), Host: "host", Directory: filepath.Join(b.directory, "spool"), Log: slog.New(slog.DiscardHandler)}
 	if err := b.sample.Open(); err != nil {
@@ -251,12 +260,22 @@ func TestWhatTheCountersSayWasSentAndReceivedIsInTheCapture(t *testing.T) {
 	}
 }
 
-// TestACaptureOutlivesItsWorkers has workers end amid traffic, with half a block left behind.
 func TestACaptureOutlivesItsWorkers(t *testing.T) {
+	for name, alone := range map[string]bool{"with their data planes": false, "alone": true} {
+		t.Run(name, func(t *testing.T) { captureOverWorkers(t, alone) })
+	}
+}
+
+// captureOverWorkers has workers end amid traffic, with half a block left behind. If they end alone, frames go on meanwhile.
+func captureOverWorkers(t *testing.T, alone bool) {
+	want := 300
 	b := newCaptureBed(t, runapi.PlannedCapture{Name: "run", Network: "vhf", Nodes: []string{"node-1"}})
 	n := networkOf("run", "vhf", "pod-1", "pod-2")
 	n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "run", Nodes: []string{"node-1"}}}
 	one, two := newPod(t, "pod-1"), newPod(t, "pod-2")
+	if alone {
+		_, b.connect = startPlane(t)
+	}
 	for life := range 3 {
 		m := b.worker()
 		if life == 0 {
@@ -275,6 +294,10 @@ func TestACaptureOutlivesItsWorkers(t *testing.T) {
 		m.Close()
 		b.stop()
 		tear(t, b.directory)
+		if alone {
+			one.sendDatagrams(t, "198.18.9.255:7000", 50)
+			want += 50
+		}
 	}
 	for _, gap := range b.sealed().Gaps {
 		if strings.HasPrefix(gap.What, "capture") {
@@ -287,8 +310,8 @@ func TestACaptureOutlivesItsWorkers(t *testing.T) {
 			sent++
 		}
 	}
-	if sent != 300 {
-		t.Errorf("%d datagrams are in the capture, want 300", sent)
+	if sent != want {
+		t.Errorf("%d datagrams are in the capture, want %d", sent, want)
 	}
 	eventually(t, "the spool is forgotten", func() bool {
 		left, err := os.ReadDir(filepath.Join(b.directory, "captures"))

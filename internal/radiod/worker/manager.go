@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/attach"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/cluster"
@@ -48,11 +47,11 @@ type Options struct {
 	StateDirectory string
 	// Plane carries the frames of networks without EMANE.
 	Plane dataplane.Plane
-	// Priority of the routers' process.
-	Priority driver.Options
-	Keeper   podradio.Keeper
-	Finder   netns.Finder
-	Log      *slog.Logger
+	// Loops of the data plane in another process, whose processors are not for routers.
+	Loops  int
+	Keeper podradio.Keeper
+	Finder netns.Finder
+	Log    *slog.Logger
 	// Scenarios has compiled scenarios; nil without a server.
 	Scenarios library.Store
 	// Captures records frames at the attachments' radios; nil for no captures.
@@ -102,7 +101,7 @@ func NewManager(options Options) (*Manager, error) {
 		return nil, err
 	}
 	m.routers = routers.New(routers.Options{Members: m.members, Silent: m.IsSilent, Find: m.find, Folder: folder, Seen: m.Seen,
-		Engine: m.Priority, Log: m.Log, Changed: m.Options.Changed})
+		Loops: m.Loops, Log: m.Log, Changed: m.Options.Changed})
 	m.queues = queues.New(queues.Options{Attachments: m.members.Attachments, Waiting: m.Waiting, Find: m.find, Log: m.Log})
 	m.Finder.Except = m.routers.Includes
 	return m, nil
@@ -172,7 +171,12 @@ func (m *Manager) Restore(held map[string]int) error {
 }
 
 // WriteHeartbeat records that the worker runs, until ctx ends. It must begin only after Restore.
-func (m *Manager) WriteHeartbeat(ctx context.Context) error { return m.folder.WriteHeartbeat(ctx) }
+func (m *Manager) WriteHeartbeat(ctx context.Context) error {
+	return m.folder.WriteHeartbeat(ctx, state.Worker)
+}
+
+// DropLeft ends what earlier workers asked the data plane for and this one did not. All objects must have been read.
+func (m *Manager) DropLeft() error { return m.Options.Plane.DropLeft() }
 
 // RunRouting runs nodes' routing until ctx ends.
 func (m *Manager) RunRouting(ctx context.Context) error { return m.routers.Run(ctx) }
@@ -180,16 +184,12 @@ func (m *Manager) RunRouting(ctx context.Context) error { return m.routers.Run(c
 // RunQueues serves the pods' queues until ctx ends.
 func (m *Manager) RunQueues(ctx context.Context) error { return m.queues.Run(ctx) }
 
-// RoutersProcess returns the id of the routers' process, or an error if there is none.
-func (m *Manager) RoutersProcess() (int, error) { return m.routers.Process() }
-
 // Routes of all nodes with built-in routing, sorted by node.
 func (m *Manager) Routes() []figures.Routes { return m.routers.Routes() }
 
 // Counters returns the counters of all networks with attachments here, sorted. With reset, values since the
 // last reset start again.
 func (m *Manager) Counters(reset bool) []figures.Network {
-	m.routers.Refresh()
 	return m.Networks.Counters(m.routers.Counters(), reset)
 }
 
@@ -207,8 +207,8 @@ func (m *Manager) Collectors() []prometheus.Collector {
 	return append(m.Networks.Collectors(), m.Seconds(), metrics.Collector{Counters: func() []figures.Network { return m.Counters(false) }})
 }
 
-// Close does what the end of the process would do. It ends the engine with all frames under way and closes
-// descriptors, but leaves the interfaces for the next worker.
+// Close does what the end of the process would do. It closes descriptors, but leaves the interfaces for the next worker. A
+// data plane in this process ends with all frames under way.
 func (m *Manager) Close() {
 	m.routers.Close()
 	if err := m.Options.Plane.Close(); err != nil {

@@ -9,14 +9,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vignette.dev/vignette/internal/radiod/dataplane"
 )
 
-// processorTime of this process and of the routers' so far.
+// processorTime of this process and of its data plane's so far.
 func (m *Manager) processorTime(t *testing.T) (used time.Duration) {
 	t.Helper()
 	processes := []string{"self"}
-	if routers := routersProcess(m); routers != 0 {
-		processes = append(processes, strconv.Itoa(routers))
+	if plane, ok := m.Options.Plane.(*dataplane.Client); ok {
+		id, _ := plane.Process()
+		processes = append(processes, strconv.Itoa(id))
 	}
 	for _, process := range processes {
 		text, err := os.ReadFile("/proc/" + process + "/stat")

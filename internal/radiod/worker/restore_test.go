@@ -16,11 +16,13 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -79,21 +81,25 @@ func newRadiod(t *testing.T) radiodBed {
 func (r radiodBed) worker(t *testing.T) (*Manager, *recorder) {
 	t.Helper()
 	m, held := managerOf(t, r.parent, r.directory, r.engine)
+	return m, restored(t, m, held)
+}
+
+// restored restores what an earlier worker left, and keeps what is said for the results.
+func restored(t *testing.T, m *Manager, held map[string]int) *recorder {
+	t.Helper()
 	results := &recorder{}
 	m.Options.Recorder, m.Networks.Recorder = results, results
 	if err := m.Restore(held); err != nil {
 		t.Logf("restore: %v", err)
 	}
-	return m, results
+	return results
 }
 
 // seen notes that a worker was there at a time.
 func (r radiodBed) seen(t *testing.T, m *Manager) (at int64) {
 	t.Helper()
-	ctx, stop := t.Context(), make(chan error, 1)
 	before := clock.Realtime()
-	go func() { stop <- m.WriteHeartbeat(ctx) }()
-	eventually(t, "the worker is seen", func() bool { return m.folder.LastSeen() >= before })
+	eventually(t, "the data plane is seen", func() bool { return m.folder.LastSeen(state.Plane) >= before })
 	return before
 }
 
@@ -397,5 +403,54 @@ func TestFramesThatNobodyReadBelongToTheRestartAndNotToTheLoad(t *testing.T) {
 	_, results = r.worker(t)
 	if gap := results.gap(t, "radiodRestarted"); strings.Contains(gap.Reason, "no room") {
 		t.Errorf("the next restart names them again: %+v", gap)
+	}
+}
+
+func TestFramesFlowWhileOneWorkerEndsAndAnotherTakesOver(t *testing.T) {
+	r := newRadiod(t)
+	process, connect := startPlane(t)
+	options := dataplane.ProcessOptions{StateDirectory: r.directory}
+	next := func(connect func(dataplane.ProcessOptions) *dataplane.Client) (*Manager, *recorder) {
+		m, held := managerOn(t, r.parent, r.directory, connect(options))
+		results := restored(t, m, held)
+		return m, results
+	}
+	first, _ := next(connect)
+	set(t, first, networkOf("run", "vhf", "pod-1", "pod-2"))
+	one, two := newPod(t, "pod-1"), newPod(t, "pod-2")
+	one.attach(t, first, "vhf")
+	two.attach(t, first, "vhf")
+	at := two.listenUDP(t, "198.18.9.2:7000")
+	arrives := func(when string) {
+		t.Helper()
+		within(t, "a datagram arrives "+when, func() bool { return one.reachesUDP(t, "198.18.9.2:7000", at) })
+	}
+	arrives("with the first worker")
+	before := counted(first, "node-1").FramesSent
+	first.Close()
+	arrives("without a worker")
+	second, results := next(connect)
+	set(t, second, networkOf("run", "vhf", "pod-1", "pod-2"))
+	if err := second.DropLeft(); err != nil {
+		t.Fatal(err)
+	}
+	arrives("with the second worker")
+	if c := counted(second, "node-1"); c.FramesSent < before+2 || c.Drops[radio.Restarted] != 0 || len(results.gaps) != 0 {
+		t.Errorf("%d frames sent after %d, %d lost, gaps %+v; want two more, and no loss", c.FramesSent, before, c.Drops[radio.Restarted], results.gaps)
+	}
+	r.seen(t, second)
+	killed := clock.Realtime()
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+	_, another := startPlane(t)
+	third, results := next(another)
+	arrives("with another data plane")
+	if gap := results.gap(t, "radiodRestarted"); gap.FromNanoseconds > killed+int64(time.Second) || gap.ToNanoseconds < killed {
+		t.Errorf("gap %+v; want one from before the data plane was killed at %d", gap, killed)
+	}
+	if answer := third.Serve(one.request("DEL", "vhf"), nil); answer.Error != "" || one.has(t, "vhf") {
+		t.Errorf("DEL: %q, and the interface stays: %v", answer.Error, one.has(t, "vhf"))
 	}
 }

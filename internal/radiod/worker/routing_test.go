@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -195,34 +194,6 @@ func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
 	})
 }
 
-func TestRoutesOutliveTheRoutersProcessAndAnotherGoesOn(t *testing.T) {
-	r := newRadiod(t)
-	m, stop, pods := routedChain(t, r)
-	routes := pods[0].kernelRoutes(t)
-	awaitSaved(t, m, 4)
-	before := *counted(m, "node-1").Routing
-	first := routersProcess(m)
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	watchRoutes(t, pods[0], routes, func() bool { now := routersProcess(m); return now != 0 && now != first })
-	within(t, "another process routes", func() bool {
-		now := routersProcess(m)
-		c := counted(m, "node-1").Routing
-		return now != 0 && now != first && c != nil && c.Routes == 3 && c.PacketsSent > before.PacketsSent && c.PacketsReceived > before.PacketsReceived
-	})
-	stop()
-	if now := routersProcess(m); now != 0 {
-		t.Errorf("process %d is still there after the end", now)
-	}
-}
-
-// routersProcess is its id, or 0 where there is none.
-func routersProcess(m *Manager) int {
-	id, _ := m.RoutersProcess()
-	return id
-}
-
 // awaitSaved waits until the states of so many routers are saved once more.
 func awaitSaved(t *testing.T, m *Manager, routers int) {
 	t.Helper()
@@ -302,7 +273,6 @@ func TestARadioSilentOnOneOfTwoNetworksLeavesTheOther(t *testing.T) {
 	via := func(p int, to string) string { return pods[p].kernelRoutes(t)[to] }
 	within(t, "of two links the first is used", func() bool { return via(1, "198.18.9.1/32") == "direct" && via(1, "198.18.10.1/32") == "198.18.9.1" })
 	sent := func(network string) uint64 {
-		m.routers.Refresh()
 		return m.routers.Counters()[membership.Key{PodUID: "pod-1", Interface: network}].PacketsSent
 	}
 	silence := false
@@ -457,7 +427,6 @@ func TestPacketsTakeTheTopologyOfTheirDSCP(t *testing.T) {
 		}
 	}
 	within(t, "each topology's routes are reported", func() bool {
-		m.routers.Refresh()
 		found := map[string]bool{}
 		for _, n := range m.Routes() {
 			for _, r := range n.Finder.AppendRoutes(nil) {

@@ -66,7 +66,7 @@ func benchAttach(s scale) error {
 	if err != nil {
 		return err
 	}
-	m, err := worker.NewManager(worker.Options{StateDirectory: directory, Plane: dataplane.New(loops), Priority: engineOptions, Keeper: noKeeper{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m, err := worker.NewManager(worker.Options{StateDirectory: directory, Plane: dataplane.New(loops), Keeper: noKeeper{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return err
 	}

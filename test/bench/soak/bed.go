@@ -165,14 +165,14 @@ func (b *bed) close() {
 	_ = os.RemoveAll(b.directory)
 }
 
-// kill kills the worker or the parent and says so.
+// kill kills the data plane, or all of radiod, and says so.
 func (b *bed) kill(parent bool) error {
 	if !parent {
-		fmt.Println("killed radiod's worker")
-		return b.daemon.killWorker()
+		fmt.Println("killed radiod's data plane")
+		return b.daemon.killPlane()
 	}
 	fmt.Println("killed radiod's parent")
-	b.daemon.killParent()
+	b.daemon.killAll()
 	b.parents = append(b.parents, time.Now())
 	time.Sleep(downTime)
 	return b.daemon.start()

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -48,13 +50,17 @@ func (d *daemon) end(signal os.Signal) {
 	}
 }
 
-// worker is the parent's only child, or 0.
-func (d *daemon) worker() (pid int) {
+// child is the parent's worker or data plane, or 0.
+func (d *daemon) child(what string) int {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.command.Process.Pid))
 	for _, file := range files {
 		text, _ := os.ReadFile(file)
-		if n, _ := fmt.Sscan(string(text), &pid); n == 1 {
-			return pid
+		for _, child := range strings.Fields(string(text)) {
+			command, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if arguments := strings.Split(string(command), "\x00"); len(arguments) > 1 && arguments[1] == what {
+				pid, _ := strconv.Atoi(child)
+				return pid
+			}
 		}
 	}
 	return 0
@@ -63,21 +69,23 @@ func (d *daemon) worker() (pid int) {
 // downTime of a radiod whose parent was killed, as with the kubelet.
 const downTime = time.Second
 
-// killWorker as the kernel would for want of memory.
-func (d *daemon) killWorker() error {
-	worker := d.worker()
-	if worker == 0 {
-		return errors.New("radiod has no worker")
+// killPlane as the kernel would for want of memory.
+func (d *daemon) killPlane() error {
+	plane := d.child("plane")
+	if plane == 0 {
+		return errors.New("radiod has no data plane")
 	}
-	return unix.Kill(worker, unix.SIGKILL)
+	return unix.Kill(plane, unix.SIGKILL)
 }
 
-// killParent kills both, as when the container is killed.
-func (d *daemon) killParent() {
-	worker := d.worker()
+// killAll as when the container is killed.
+func (d *daemon) killAll() {
+	children := []int{d.child("worker"), d.child("plane")}
 	d.end(unix.SIGKILL)
-	if worker != 0 {
-		_ = unix.Kill(worker, unix.SIGKILL) // it ends by itself, too
+	for _, child := range children {
+		if child != 0 {
+			_ = unix.Kill(child, unix.SIGKILL) // it ends by itself, too
+		}
 	}
 }
 
@@ -91,10 +99,10 @@ func resident(pid int) (mib float64) {
 	return float64(stat.ResidentMemory()) / (1 << 20)
 }
 
-// memory is what parent and worker had resident, and a line fitted to the second half.
+// memory is what the parent, and worker and data plane together, had resident, and a line fitted to the second half.
 type memory struct {
 	half                     time.Time
-	pid                      int       // of the worker
+	pid                      int       // of the data plane
 	started                  time.Time // when it was first seen
 	parent, worker           float64   // newest, MiB
 	mostParent, mostWorker   float64
@@ -108,18 +116,21 @@ const warm = 20 * time.Second
 func newMemory(half time.Time) *memory { return &memory{half: half} }
 
 func (m *memory) add(d *daemon) {
-	worker := d.worker()
-	if worker == 0 || d.command == nil {
+	if d.command == nil {
 		return
 	}
-	held, working := resident(d.command.Process.Pid), resident(worker)
+	worker, plane := d.child("worker"), d.child("plane")
+	if worker == 0 || plane == 0 {
+		return
+	}
+	held, working := resident(d.command.Process.Pid), resident(worker)+resident(plane)
 	if working == 0 {
 		return // it has just been killed
 	}
 	m.parent, m.worker = held, working
 	m.mostParent, m.mostWorker = max(m.mostParent, m.parent), max(m.mostWorker, m.worker)
-	if worker != m.pid {
-		m.pid, m.started = worker, time.Now()
+	if plane != m.pid {
+		m.pid, m.started = plane, time.Now()
 	}
 	since := time.Since(m.half)
 	if since < 0 || time.Since(m.started) < warm {

@@ -1,4 +1,4 @@
-// soak carries frames between nodes for a long time while radiod, its worker or both, is killed again and
+// soak carries frames between nodes for a long time while radiod, or its data plane alone, is killed again and
 // again, with captures on, and accounts for every frame: sent = received + dropped by a named reason + in a named
 // gap. It fails if one is missing or if radiod's memory grows. It needs root.
 //
@@ -31,7 +31,7 @@ func main() {
 	flag.Float64Var(&o.rate, "rate", 2000, "frames per second that all nodes send together")
 	flag.IntVar(&o.nodes, "nodes", 24, "number of nodes")
 	flag.IntVar(&o.frameBytes, "frame", 200, "bytes per frame with its Ethernet header")
-	flag.Float64Var(&o.growthMiB, "growth", 8, "MiB by which the line fitted to the resident memory of parent and worker together may rise over the second half")
+	flag.Float64Var(&o.growthMiB, "growth", 8, "MiB by which the line fitted to the resident memory of all of radiod may rise over the second half")
 	flag.BoolVar(&o.captures, "captures", true, "capture every frame at every node")
 	flag.Parse()
 	if err := soak(o); err != nil {
@@ -100,7 +100,7 @@ func (b *bed) run(o options, before totals) (memory *memory, err error) {
 			if err != nil {
 				return memory, err
 			}
-			fmt.Printf("%v: parent %.1f MiB, worker %.1f MiB; ", time.Until(end).Round(time.Second), memory.parent, memory.worker)
+			fmt.Printf("%v: parent %.1f MiB, worker and data plane %.1f MiB; ", time.Until(end).Round(time.Second), memory.parent, memory.worker)
 			accountOf(b, before, now).printLine()
 		case <-kill.C:
 			if time.Until(end) < settleTime {

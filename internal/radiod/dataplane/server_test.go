@@ -1,0 +1,238 @@
+package dataplane
+
+import (
+	"bytes"
+	"encoding/gob"
+	"log/slog"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/radiod/framering"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/radiod/podnet"
+)
+
+func TestFramesGoOnWhileOneWorkerEndsAndAnotherTakesOver(t *testing.T) {
+	b := newBed(t, 3)
+	first := b.plane
+	must(t, first.SetNetwork(linkNetwork()))
+	folder := t.TempDir()
+	one, two := b.attach(t, first, 0, filepath.Join(folder, "1")), b.attach(t, first, 1, "")
+	b.attach(t, first, 2, "")
+	must(t, first.SetNetwork(&Network{UID: "other", MTU: 1500, Link: &LinkModel{}, Now: State{Links: &Links{}}}))
+	must(t, first.Resume())
+	must(t, first.Restored())
+	if !b.send(t, 0, 1, 1) {
+		t.Fatal("a frame was lost")
+	}
+	must(t, first.Close())
+	if !b.send(t, 0, 1, 2) {
+		t.Fatal("a frame was lost without a worker")
+	}
+	second := b.worker(t)
+	left, err := second.Left()
+	must(t, err)
+	if slices.Sort(left.Networks); left.New || !slices.Equal(left.Networks, []string{"other", "run"}) {
+		t.Errorf("the next worker finds %+v; want both networks", left)
+	}
+	must(t, second.SetNetwork(linkNetwork()))
+	if again := []PortID{b.attach(t, second, 0, filepath.Join(folder, "1")), b.attach(t, second, 1, "")}; !slices.Equal(again, []PortID{one, two}) {
+		t.Errorf("ports %v; want %d and %d as before", again, one, two)
+	}
+	if _, err := second.Attach(&Port{Network: "run", Name: nameOf(0), NEM: 1, MAC: macOf(b.nodes[0].MAC), Descriptor: b.nodes[0].TAP, CounterFile: filepath.Join(folder, "1")}); err == nil {
+		t.Error("the same worker attached a node twice")
+	}
+	must(t, second.DropLeft())
+	if !b.send(t, 0, 1, 3) || b.send(t, 0, 2, 4) {
+		t.Error("want frames for the ports that were taken up, and none for the other")
+	}
+	s, err := second.Snapshot("run", false)
+	must(t, err)
+	if len(s.Ports) != 2 || s.Ports[0].FramesSent != 4 || s.Ports[1].FramesReceived != 3 {
+		t.Errorf("counters %+v; want two ports with those of both workers' frames", s.Ports)
+	}
+	if _, err := second.Snapshot("other", false); err == nil {
+		t.Error("the network that nobody took up is still there")
+	}
+}
+
+func TestANewPlaneIsNewUntilItsGapIsRecorded(t *testing.T) {
+	b := newBed(t, 0)
+	for _, worker := range []*Client{b.plane, nil} {
+		if worker == nil {
+			worker = b.worker(t)
+		}
+		left, err := worker.Left()
+		must(t, err)
+		if !left.New || left.Seen != 0 {
+			t.Errorf("%+v; want a new one that was not seen before", left)
+		}
+		must(t, worker.Resume())
+		if left, err = worker.Left(); err != nil || left.Resumed == 0 {
+			t.Errorf("%+v, %v; want when frames flowed again", left, err)
+		}
+		must(t, worker.Close())
+	}
+	last := b.worker(t)
+	must(t, last.Restored())
+	if left, err := last.Left(); err != nil || left.New {
+		t.Errorf("%+v, %v; want no gap any more", left, err)
+	}
+	eventually(t, "the data plane is seen", func() bool { _, err := os.Stat(filepath.Join(b.folder, "plane-seen")); return err == nil })
+	must(t, b.server.Close())
+	next := &bed{server: NewServer(b.server.log), folder: b.folder}
+	if left, err := next.worker(t).Left(); err != nil || !left.New || left.Seen == 0 {
+		t.Errorf("%+v, %v; want when the one before was last seen", left, err)
+	}
+	_ = next.server.Close()
+}
+
+func TestOtherHostsAreTalkedToUntilTheNextWorkerHasReadAll(t *testing.T) {
+	key, err := peers.NewPrivateKey()
+	must(t, err)
+	b := &bed{server: NewServer(slog.New(slog.DiscardHandler)), folder: t.TempDir(), listen: "127.0.0.1:0", key: key.Bytes()}
+	t.Cleanup(func() { _ = b.server.Close() })
+	named := func(c *Client) (names []string) {
+		states, err := c.Hosts(false)
+		must(t, err)
+		for _, s := range states.Hosts {
+			names = append(names, s.Host)
+		}
+		slices.Sort(names)
+		return names
+	}
+	address := peers.Address{AddrPort: netip.MustParseAddrPort("127.0.0.1:9"), Key: key.Public()}
+	first := b.worker(t)
+	must(t, first.SetHosts(map[string]peers.Address{"host-b": address, "host-c": address}))
+	must(t, first.SetNetwork(linkNetwork()))
+	far := &Port{Network: "run", Name: nameOf(0), NEM: 1, MAC: 1, Host: "host-b"}
+	id, err := first.Attach(far)
+	must(t, err)
+	must(t, first.Close())
+	second := b.worker(t)
+	must(t, second.SetHosts(map[string]peers.Address{"host-c": address, "host-d": address}))
+	if got := named(second); !slices.Equal(got, []string{"host-b", "host-c", "host-d"}) {
+		t.Errorf("hosts %v; want those of both workers", got)
+	}
+	must(t, second.SetNetwork(linkNetwork()))
+	if again, err := second.Attach(far); err != nil || again != id {
+		t.Errorf("port %d, %v; want %d as before", again, err, id)
+	}
+	must(t, second.DropLeft())
+	if got := named(second); !slices.Equal(got, []string{"host-c", "host-d"}) {
+		t.Errorf("hosts %v; want only the second worker's", got)
+	}
+}
+
+func TestTheDataPlaneClosesItsDescriptorOfADetachedPort(t *testing.T) {
+	b := newBed(t, 1)
+	c := b.plane
+	must(t, c.SetNetwork(linkNetwork()))
+	before := descriptors(t)
+	id := b.attach(t, c, 0, "")
+	if _, err := c.Attach(&Port{Network: "nobody", Descriptor: b.nodes[0].TAP}); err == nil {
+		t.Error("a port was attached to a network that is not there")
+	}
+	if now := descriptors(t); now != before+1 {
+		t.Errorf("%d descriptors more with one port; want one", now-before)
+	}
+	_, err := c.Detach(id)
+	must(t, err)
+	if now := descriptors(t); now != before {
+		t.Errorf("%d descriptors more after its end; want none", now-before)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := filepath.Glob("/proc/self/fd/*")
+	must(t, err)
+	return len(all)
+}
+
+func TestAnotherWorkerHearsOfAChangeThatTheFirstWasWaitingFor(t *testing.T) {
+	b := newBed(t, 2)
+	b.attachBoth(t, b.plane, linkNetwork(300*time.Millisecond))
+	ended := make(chan []Event)
+	go func() { ended <- b.plane.Events() }()
+	must(t, b.plane.Close())
+	if events := await(t, "the first worker's request ends", ended); events != nil {
+		t.Errorf("events %+v; want none", events)
+	}
+	second := b.worker(t)
+	events := second.Events()
+	if len(events) != 1 || events[0].Network != "run" || events[0].Version != 7 || events[0].Change != 0 || events[0].Late < 0 {
+		t.Errorf("events %+v; want the change", events)
+	}
+	must(t, second.Close()) // before it asks for more
+	third := b.worker(t)
+	if again := third.Events(); !slices.Equal(again, events) {
+		t.Errorf("events %+v; want %+v, of which nobody knows whether they have arrived", again, events)
+	}
+	must(t, third.SetNetwork(linkNetwork(0)))
+	if more := third.Events(); len(more) != 1 || more[0] == events[0] {
+		t.Errorf("events %+v; want only the second", more)
+	}
+}
+
+func TestAnotherWorkerHearsAgainThatTheInterfaceOfAPortHasGone(t *testing.T) {
+	b := newBed(t, 2)
+	ids := b.attachBoth(t, b.plane, linkNetwork())
+	must(t, netns.Do(b.nodes[1].Namespace, func() error { return podnet.Remove(b.nodes[1].Name) }))
+	want := []Event{{Gone: ids[1]}}
+	if events := b.plane.Events(); !slices.Equal(events, want) {
+		t.Fatalf("events %+v; want that port %d is gone", events, ids[1])
+	}
+	ended := make(chan []Event)
+	go func() { ended <- b.plane.Events() }() // which says that they have arrived
+	time.Sleep(50 * time.Millisecond)
+	must(t, b.plane.Close())
+	await(t, "the first worker's request ends", ended)
+	second := b.worker(t)
+	must(t, second.SetNetwork(linkNetwork()))
+	b.attach(t, second, 1, "")
+	if events := second.Events(); !slices.Equal(events, want) {
+		t.Errorf("events %+v; want again that port %d is gone", events, ids[1])
+	}
+}
+
+func TestCapturedFramesGoIntoTheRingOfTheWorker(t *testing.T) {
+	b := newBed(t, 2)
+	ids := b.attachBoth(t, b.plane, linkNetwork())
+	ring, err := framering.New(filepath.Join(t.TempDir(), "frames"), 1<<16)
+	must(t, err)
+	must(t, b.plane.SetTap(ids[0], &framering.Tap{Path: ring.Path, ID: 5, Keep: 20}))
+	b.send(t, 0, 1, 1)
+	b.send(t, 1, 0, 2)
+	must(t, b.plane.SetTap(ids[0], nil))
+	b.send(t, 0, 1, 3)
+	var out []bool
+	must(t, ring.Drain(ring.Head.Load(), math.MaxUint64, func(f framering.Frame) {
+		if f.Tap != 5 || len(f.Data) != 20 || f.WireLength < 100 {
+			t.Errorf("frame %+v; want 20 bytes of one of tap 5", f)
+		}
+		out = append(out, f.Out)
+	}))
+	if !slices.Equal(out, []bool{true, false}) {
+		t.Errorf("directions %v; want a frame that the node sent, and one that it received", out)
+	}
+	if err := b.plane.SetTap(ids[0], &framering.Tap{Path: "/nowhere"}); err == nil {
+		t.Error("a tap was set whose ring is not there")
+	}
+}
+
+func TestPathlossKeepsEveryBit(t *testing.T) {
+	want := Decibels{80.25, float32(math.Inf(1)), -3, math.MaxFloat32}
+	var b bytes.Buffer
+	var got Decibels
+	must(t, gob.NewEncoder(&b).Encode(want))
+	if err := gob.NewDecoder(&b).Decode(&got); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+}
