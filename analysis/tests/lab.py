@@ -57,8 +57,7 @@ class Lab:
                 each = [[topic.replace("{instance}", str(i + 1)) for topic in app["topics"]] for i in range(count)]
                 planned |= {"subscriptions": app["topics"]} if all(own == app["topics"] for own in each) else {"instanceSubscriptions": each}
                 spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]} | ({"to": app["to"]} if "to" in app else {})
-            if app.get("brokers"):
-                planned["brokers"] = app["brokers"]
+            planned |= {key: app[key] for key in ("brokers", "platforms") if app.get(key)}
             self.apps[app["name"]] = spec
             node_apps.append(planned)
             self.logs[f"logs/{name}/{app['name']}/agent.jsonl"] = []

@@ -130,6 +130,38 @@ def test_a_field_position_that_is_none_is_a_gap(tmp_path, bad):
     assert analysis.reports.height == 5
 
 
+def units(directory) -> Lab:
+    """Two units on one node, which stand 1 and 2 degrees from the equator, report a position 10 and 20 m further north; hq receives both."""
+    lab = Lab(directory).node("nor", {"name": "units", "topic": "/{}", "instances": 2, "platforms": [9, 10]})
+    lab.node("hq", {"name": "picture", "topics": ["#"]})
+    for unit in (1, 2):
+        name = f"nor/units/{unit}"
+        lab.logs[f"logs/nor/units/positions-{unit}.jsonl"] = [json.dumps({"ts": T0, "position": [unit, 8.0, 20.0]})]
+        lab.event(name, "triggered", 1, f"m{unit}", f"/{name}", position=[unit + 10 * unit / DEGREE, 8.0, 20.0])
+        lab.event(name, "sent", 1, f"m{unit}", f"/{name}").event("hq/picture", "received", 2, f"m{unit}", f"/{name}")
+    return lab
+
+
+def test_instances_with_platforms_of_their_own_are_held_against_these(tmp_path):
+    analysis = analyse(units(tmp_path).write())
+    errors = analysis.picture.select("subscriber", "node", "errorMaxMetres").rows()
+    assert [(subscriber, node, round(error, 3)) for subscriber, node, error in errors] == [
+        ("hq/picture", "nor/units/1", 10.0),
+        ("hq/picture", "nor/units/2", 20.0),
+    ]
+    assert group(analysis.results, "nor")["pairs"] == 2
+    assert plots.picture.tracks(analysis) is not None
+    assert "picture" not in {g["what"] for g in analysis.results["gaps"] or []}
+
+
+def test_without_the_log_of_its_platform_an_instance_has_no_error(tmp_path):
+    lab = units(tmp_path)
+    del lab.logs["logs/nor/units/positions-2.jsonl"]
+    analysis = analyse(lab.write())
+    assert analysis.picture["node"].to_list() == ["nor/units/1"]
+    assert "the true positions of nor/units/2 are not known" in str(analysis.results["gaps"])
+
+
 def test_own_positions_are_no_picture(tmp_path):
     lab = convoy(tmp_path)
     screen = {"name": "screen", "kind": "traffic", "instances": ["veh/screen"], "protocol": "mqtt", "to": ""}

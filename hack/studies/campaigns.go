@@ -63,8 +63,9 @@ func (c campaign) Spec() string {
 // Scenarios returns the scenarios beside the campaign, each once.
 func (c campaign) Scenarios() (all []string) {
 	for _, path := range append([]string{c.template}, c.otherScenarios...) {
-		if before, _, found := strings.Cut(runs()[path], "---\n"); found && !slices.Contains(all, before) {
-			all = append(all, before)
+		text := runs()[path]
+		if at := strings.LastIndex(text, "---\n"); at >= 0 && !slices.Contains(all, text[:at]) {
+			all = append(all, text[:at])
 		}
 	}
 	return all
@@ -99,8 +100,12 @@ func e4Campaign(setting int, f form) campaign {
 	}
 	if setting == 2 {
 		brokers = append(brokers, e4Broker(of("mqtt-udp", "baseline", 2), set("apps[broker]"),
-			set("apps[units].publisher", "{protocol: mqtt-udp, network: wan, payload: geojson, period: 2s, lead: 10s}"),
+			set("apps[units].publisher", `{protocol: mqtt-udp, network: wan, payload: geojson, period: 2s, lead: 10s, platforms: "101-132"}`),
 			set("apps[units].subscriber", `{protocol: mqtt-udp, network: wan, topics: ["#"]}`)))
+	}
+	var others []string
+	if !f.Short {
+		others = append(others, of("vernemq", "baseline", 2).path())
 	}
 	links := axis{"link", []level{{Name: "baseline"}}}
 	var include []string
@@ -113,9 +118,9 @@ func e4Campaign(setting int, f form) campaign {
 			set("apps[units-hub].publisher.period", "10s")))
 	}
 	return campaign{Study: "e4", Name: fmt.Sprintf("e4-s%d%s", setting, f.suffix()), file: fmt.Sprintf("setting%d%s", setting, f.suffix()), template: first.path(),
-		Title:  fmt.Sprintf("E4, setting %d%s: ways of messaging, data links and periods.", setting, choose(f.Short, ", short forms that need no image from elsewhere", "")),
-		Axes:   []axis{{"broker", brokers}, links, {"period", []level{{Name: "2s"}, {"10s", []string{set("apps[units].publisher.period", "10s")}}}}},
-		Points: 6 * len(brokers), Files: fmt.Sprintf("setting%d-BROKER-LINK-PERIOD.yaml%s", setting, choose(f.Short, " in short", "")),
+		Title:          fmt.Sprintf("E4, setting %d%s: ways of messaging, data links and periods.", setting, choose(f.Short, ", short forms that need no image from elsewhere", "")),
+		Axes:           []axis{{"broker", brokers}, links, {"period", []level{{Name: "2s"}, {"10s", []string{set("apps[units].publisher.period", "10s")}}}}},
+		otherScenarios: others, Points: 6 * len(brokers), Files: fmt.Sprintf("setting%d-BROKER-LINK-PERIOD.yaml%s", setting, choose(f.Short, " in short", "")),
 		Exclude: []string{"{broker: mosquitto, period: 10s}      # these are included below"}, Include: include,
 		run: func(levels map[string]string) string {
 			return of(levels["broker"], levels["link"], choose(levels["period"] == "2s", 2, 10)).path()
@@ -131,6 +136,7 @@ func e4Broker(n nation, apps ...string) level {
 		}
 	}
 	if n.cluster() { // the clients of these brokers start later
+		settings = append(settings, set("apps[units].publisher.platforms", `"`+n.Platforms()+`"`), set("scenario.ref", n.Tracks().Name()))
 		settings = append(settings, times(n.Duration(), fmt.Sprintf("[{at: %ds, start: [units]}, {at: %ds, stop: [units]}]", n.Start(), n.Stop()))...)
 	} else {
 		settings = append(settings, set("timeline[0].start", "[units]"), set("timeline[1].stop", "[units]"))

@@ -179,6 +179,20 @@ func (n nation) AppsOf(node string) string {
 	return "broker, units"
 }
 
+// Tracks returns the ways of the units.
+func (n nation) Tracks() tracks { return tracks(n.Duration()) }
+
+// Platforms returns those that the app units reports: 8 for each nation, in the order of their names, without those of the hub's own app.
+func (n nation) Platforms() string {
+	switch {
+	case n.Messaging == "mosquitto":
+		return choose(n.Setting == 1, "117-124", "101-108,117-132")
+	case n.Setting == 1:
+		return "109-124"
+	}
+	return "101-132"
+}
+
 // Units returns the publishing apps.
 func (n nation) Units() string {
 	return choose(n.Messaging == "mosquitto", "units-hub, units", "units")

@@ -48,7 +48,7 @@ type server interface {
 	AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error)
 	Report(ctx context.Context, report runapi.AgentReport) error
 	AppendLogs(ctx context.Context, app string, parts []client.LogPart) ([]client.LogResult, error)
-	Movement(ctx context.Context) ([]byte, error)
+	Movement(ctx context.Context, instance string) ([]byte, error)
 }
 
 // wallClock is the time that all nodes share. Go's monotonic reading would hide steps of the clock.

@@ -41,6 +41,8 @@ type fakeServer struct {
 	// movement of the node's platform; movementStatus, if set, is answered instead.
 	movement       []byte
 	movementStatus int
+	// movements that instances report, by their names.
+	movements map[string][]byte
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -65,11 +67,15 @@ func newFakeServer(t *testing.T) *fakeServer {
 	return s
 }
 
-func (s *fakeServer) serveMovement(w http.ResponseWriter, _ *http.Request) {
+func (s *fakeServer) serveMovement(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.movementStatus != 0 {
 		http.Error(w, `{"error":"no movement"}`, s.movementStatus)
+		return
+	}
+	if instance := r.URL.Query().Get("instance"); instance != "" {
+		_, _ = w.Write(s.movements[instance])
 		return
 	}
 	_, _ = w.Write(s.movement)

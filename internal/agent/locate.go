@@ -34,13 +34,17 @@ type locator struct {
 	runDir   string
 	address  string
 	device   string
-	// ready is closed once the movement is there, or will never be.
-	ready    chan struct{}
+	// ready is closed once the movements are there, or will never be.
+	ready chan struct{}
+	// movement of the node; nil for none.
 	movement *position.Movement
+	// reported are the movements of platforms that instances report instead of the node's, by the instances' numbers from 1.
+	reported map[int]*position.Movement
 }
 
 func newLocator(a *Agent, o Options) *locator {
-	l := &locator{agent: a, settings: a.config.Position, runDir: o.RunDir, address: o.GPSAddress, device: "vignette:fixed", ready: make(chan struct{})}
+	l := &locator{agent: a, settings: a.config.Position, runDir: o.RunDir, address: o.GPSAddress, device: "vignette:fixed",
+		ready: make(chan struct{}), reported: map[int]*position.Movement{}}
 	if l.settings != nil && l.settings.Platform > 0 {
 		l.device = "vignette:platform-" + strconv.Itoa(l.settings.Platform)
 	}
@@ -60,34 +64,43 @@ func (l *locator) wait(ctx context.Context) bool {
 // path of a file in the app's folder.
 func (l *locator) path(of string) string { return filepath.Join(l.runDir, filepath.Base(of)) }
 
-// movementFile is the file with the node's movement; empty for a node without a position.
-func (l *locator) movementFile() string {
+// movementFile is the file with the movement that an instance reports, by its number from 1; empty for none.
+func (l *locator) movementFile(instance int) string {
 	select {
 	case <-l.ready:
-		if l.movement != nil {
-			return l.path(agentconfig.MovementFile)
-		}
 	default:
+		return ""
+	}
+	switch own := l.agent.config.Instances[instance-1].Platform > 0; {
+	case own && l.reported[instance] != nil:
+		return l.path(reportedFile(instance))
+	case !own && l.movement != nil:
+		return l.path(agentconfig.MovementFile)
 	}
 	return ""
 }
 
-// run finds the node's movement, and tells positions until ctx ends.
+// reportedFile has the movement that an instance reports instead of the node's.
+func reportedFile(instance int) string {
+	return fmt.Sprintf("%s-%d", agentconfig.MovementFile, instance)
+}
+
+// run finds the movements, and tells positions until ctx ends.
 func (l *locator) run(ctx context.Context) {
-	found := l.find(ctx)
+	if l.settings != nil {
+		l.movement = l.find(ctx, l.settings.Platform, "", agentconfig.MovementFile)
+	}
+	for i, in := range l.agent.config.Instances {
+		if in.Platform == 0 {
+			continue
+		}
+		if m := l.find(ctx, in.Platform, in.Name, reportedFile(i+1)); m != nil {
+			l.reported[i+1] = m
+		}
+	}
 	close(l.ready)
-	if !found {
-		return
-	}
-	tasks := []func(context.Context){l.serve}
-	if l.settings.File {
-		tasks = append(tasks, l.keepFile)
-	}
-	if l.settings.Log {
-		tasks = append(tasks, l.keepLog)
-	}
 	var running []<-chan struct{}
-	for _, task := range tasks {
+	for _, task := range l.tasks() {
 		running = append(running, goDone(func() { task(ctx) }))
 	}
 	for _, done := range running {
@@ -95,50 +108,66 @@ func (l *locator) run(ctx context.Context) {
 	}
 }
 
-// find gets the node's movement, and writes it for programs that evaluate it themselves. A scenario of which the server can make none
-// leaves the node without a position, and its app runs.
-func (l *locator) find(ctx context.Context) bool {
-	if l.settings == nil {
-		return false
+// tasks tell the positions of the movements that were found.
+func (l *locator) tasks() (tasks []func(context.Context)) {
+	for instance, movement := range l.reported {
+		tasks = append(tasks, func(ctx context.Context) { l.keepLog(ctx, movement, runapi.PlatformLog(instance)) })
 	}
-	content, err := l.content(ctx)
+	if l.movement == nil {
+		return tasks
+	}
+	tasks = append(tasks, l.serve)
+	if l.settings.File {
+		tasks = append(tasks, l.keepFile)
+	}
+	if l.settings.Log {
+		tasks = append(tasks, func(ctx context.Context) { l.keepLog(ctx, l.movement, runapi.PositionsLog) })
+	}
+	return tasks
+}
+
+// find gets the movement of a node, or of the platform that an instance reports, and writes it for programs that evaluate it
+// themselves. A scenario of which the server can make none leaves them without a position, and the app runs.
+func (l *locator) find(ctx context.Context, platform int, instance, file string) *position.Movement {
+	content, err := l.content(ctx, platform, instance)
 	if err == nil && len(content) == 0 {
-		l.agent.events.add(runapi.AgentEvent{Event: eventNoPosition, Message: fmt.Sprintf("the scenario has no position of platform %d", l.settings.Platform)})
-		return false
+		l.agent.events.add(runapi.AgentEvent{Event: eventNoPosition, Message: fmt.Sprintf("the scenario has no position of platform %d", platform)})
+		return nil
 	}
 	if client.HasStatus(err, http.StatusUnprocessableEntity) {
 		l.agent.events.add(runapi.AgentEvent{Event: eventNoPosition, Message: err.Error()})
-		return false
+		return nil
 	}
+	var movement *position.Movement
 	if err == nil {
-		err = l.keep(content)
+		movement, err = l.keep(content, file)
 	}
 	if err != nil && ctx.Err() == nil {
 		l.agent.fail(fmt.Sprintf("app %s on node %s cannot know its position: %v", l.agent.config.App, l.agent.config.Node, err), 0)
 	}
-	return err == nil
+	return movement
 }
 
-func (l *locator) keep(content []byte) error {
+// keep writes a movement, and returns none that could not be written.
+func (l *locator) keep(content []byte, file string) (*position.Movement, error) {
 	movement, err := position.New(content)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := writeAtomically(l.path(agentconfig.MovementFile), bytes.NewReader(content), 0o644); err != nil {
-		return err
+	if err := writeAtomically(l.path(file), bytes.NewReader(content), 0o644); err != nil {
+		return nil, err
 	}
-	l.movement = movement
-	return nil
+	return movement, nil
 }
 
-// content of the movement. A server that is away, or still makes it, is asked again.
-func (l *locator) content(ctx context.Context) ([]byte, error) {
-	if p := l.settings; p.Platform == 0 {
+// content of a movement; that of platform 0 is the place of a fixed node. A server that is away, or still makes it, is asked again.
+func (l *locator) content(ctx context.Context, platform int, instance string) ([]byte, error) {
+	if p := l.settings; platform == 0 {
 		return position.Fixed(geo.Position{Latitude: p.LatitudeDegrees, Longitude: p.LongitudeDegrees, Altitude: p.AltitudeMetres})
 	}
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		attempt, cancel := context.WithTimeout(ctx, fetchTimeout)
-		content, err := l.agent.server.Movement(attempt)
+		content, err := l.agent.server.Movement(attempt, instance)
 		cancel()
 		for _, final := range []int{http.StatusNotFound, http.StatusUnprocessableEntity} {
 			if client.HasStatus(err, final) {
@@ -194,23 +223,24 @@ func (l *locator) keepFile(ctx context.Context) {
 	}
 }
 
-// keepLog logs each position with the time from which it holds, at most one in a second. A restarted agent goes on after the last line.
-func (l *locator) keepLog(ctx context.Context) {
+// keepLog logs each position of a movement with the time from which it holds, at most one in a second. A restarted agent goes on after
+// the last line.
+func (l *locator) keepLog(ctx context.Context, movement *position.Movement, name string) {
 	for l.agent.schedule.zero().IsZero() {
 		if clock.Pause(ctx, checkPeriod); ctx.Err() != nil {
 			return
 		}
 	}
-	file, err := os.OpenFile(filepath.Join(l.agent.logDir, runapi.PositionsLog), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(filepath.Join(l.agent.logDir, name), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
 	if err == nil {
-		err = errors.Join(l.log(ctx, l.agent.schedule.zero(), file), file.Close())
+		err = errors.Join(logPositions(ctx, movement, l.agent.schedule.zero(), file), file.Close())
 	}
 	if err != nil {
-		l.agent.events.add(runapi.AgentEvent{Event: eventNoPosition, Message: "the node's positions are not logged to the end: " + err.Error()})
+		l.agent.events.add(runapi.AgentEvent{Event: eventNoPosition, Message: fmt.Sprintf("positions are not logged to the end, in %s: %v", name, err)})
 	}
 }
 
-func (l *locator) log(ctx context.Context, t0 time.Time, file *os.File) error {
+func logPositions(ctx context.Context, movement *position.Movement, t0 time.Time, file *os.File) error {
 	logged, err := lastLogged(file)
 	if err != nil {
 		return err
@@ -224,7 +254,7 @@ func (l *locator) log(ctx context.Context, t0 time.Time, file *os.File) error {
 		if clock.SleepUntil(ctx, t0.Add(at)) != nil {
 			return nil // the run ended
 		}
-		place, known, err := l.movement.At(at)
+		place, known, err := movement.At(at)
 		if err != nil {
 			return err
 		}
@@ -236,7 +266,7 @@ func (l *locator) log(ctx context.Context, t0 time.Time, file *os.File) error {
 				return err
 			}
 		}
-		next, more, err := l.movement.Next(at)
+		next, more, err := movement.Next(at)
 		if err != nil || !more {
 			return err
 		}

@@ -133,6 +133,42 @@ func TestProgramsOfANodeLearnWhereItsPlatformIs(t *testing.T) {
 	}
 }
 
+func TestEachInstanceReportsTheMovementOfItsOwnPlatform(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	s.movements = map[string][]byte{"nor/units/1": northward(t)}
+	n := newNode(t, s, "env > $OUT; exec sleep 60")
+	out := t.TempDir()
+	first := n.config.Instances[0]
+	n.config.Instances = nil
+	for i := range 2 {
+		one := first
+		one.Name, one.Platform = "nor/units/"+strconv.Itoa(i+1), 3-i
+		one.Env = map[string]string{"OUT": filepath.Join(out, strconv.Itoa(i+1))}
+		n.config.Instances = append(n.config.Instances, one)
+	}
+	n.run()
+	s.arm("a1", runapi.VerbStart, time.Second)
+	t0 := *s.currentPlan().T0
+	waitFor(t, "4 s after T0", func() bool { return time.Since(t0) > 4*time.Second })
+	for instance, want := range map[string]bool{"1": true, "2": false} { // platform 2 has no position
+		var text []byte
+		waitFor(t, "the environment of instance "+instance, func() bool {
+			text, _ = os.ReadFile(filepath.Join(out, instance))
+			return strings.Contains(string(text), "VIGNETTE_INSTANCE=")
+		})
+		if got := strings.Contains(string(text), "VIGNETTE_MOVEMENT="+filepath.Join(n.options.RunDir, "movement-"+instance)+"\n"); got != want {
+			t.Errorf("instance %s has a movement: %v; want %v", instance, got, want)
+		}
+	}
+	s.finish()
+	n.waitExit()
+	checkPositionLog(t, s.log(runapi.PlatformLog(1)), t0)
+	if events := s.event(t, eventNoPosition); len(events) != 1 || !strings.Contains(events[0].Message, "no position of platform 2") {
+		t.Errorf("events %+v; want that platform 2 has no position", events)
+	}
+}
+
 func checkPositionFile(t *testing.T, path string, t0 time.Time) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -252,10 +288,9 @@ func TestAMovementThatCannotBeWrittenIsNotUsed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l := &locator{runDir: filepath.Join(file, "run"), ready: make(chan struct{})}
-	close(l.ready)
-	if err := l.keep(northward(t)); err == nil || l.movementFile() != "" {
-		t.Errorf("%v, file %q; want an error and no file", err, l.movementFile())
+	l := &locator{runDir: filepath.Join(file, "run")}
+	if m, err := l.keep(northward(t), agentconfig.MovementFile); err == nil || m != nil {
+		t.Errorf("%v, movement %v; want an error and no movement", err, m)
 	}
 }
 
@@ -275,7 +310,7 @@ func TestARestartedAgentLogsNoPositionTwice(t *testing.T) {
 		defer file.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), period)
 		defer cancel()
-		if err := (&locator{movement: movement}).log(ctx, t0, file); err != nil {
+		if err := logPositions(ctx, movement, t0, file); err != nil {
 			t.Fatal(err)
 		}
 	}

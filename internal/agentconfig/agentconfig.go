@@ -49,6 +49,8 @@ type Instance struct {
 	Command []string `json:"command"`
 	// Env is added to the container's environment.
 	Env map[string]string `json:"env,omitempty"`
+	// Platform of the scenario whose position the process reports; 0 for the node's own position.
+	Platform int `json:"platform,omitempty"`
 	// Aside marks a process beside the app, such as one that serves its statistics. It starts and stops with the app, and logs no
 	// messages. If it fails, or does not exist, the app has not failed.
 	Aside bool `json:"aside,omitempty"`
@@ -127,6 +129,9 @@ func (c Config) Validate() error {
 	for i, in := range c.Instances {
 		if in.Name == "" || len(in.Command) == 0 || in.Command[0] == "" {
 			return fmt.Errorf("agent configuration: instances[%d] needs a name and a command", i)
+		}
+		if in.Platform < 0 {
+			return fmt.Errorf("agent configuration: instances[%d].platform is %d: want the number of a platform, or 0 for none", i, in.Platform)
 		}
 		for name := range in.Env {
 			if name == "" || strings.ContainsAny(name, "=\x00") {

@@ -115,6 +115,7 @@ func agentOperations() []Operation {
 		{Route: "POST /v1/agent/report", ID: "postReport", Callers: byAgents, Summary: "Report a change, or a heartbeat", Body: runapi.AgentReport{}},
 		{Route: "GET /v1/agent/clock", ID: "getClock", Callers: byAgents, Summary: "Read the server's clock", Answer: runapi.ClockReading{}},
 		{Route: "GET /v1/agent/movement", ID: "getMovement", Callers: byAgents, Summary: "Read the movement of the node's platform", AnswerTypes: []string{bytesType},
+			Query:       []Parameter{{Name: "instance", Description: "Instance on the node: the platform whose position it reports."}},
 			Description: "A compiled scenario with the platform's positions and velocities alone. Empty if it has no position. 404 without a platform, 503 while it is made."},
 		{Route: "POST /v1/agent/logs/{app}", ID: "postLogs", Callers: byAgents, Summary: "Archive parts of an app's logs", BodyTypes: []string{bytesType}, Answer: []runapi.LogAnswer{},
 			Description: "Each part is a LogPart as one line of JSON, and then its bytes. The answer has one for each part, in their order. If the body ends early, the parts before are archived."},

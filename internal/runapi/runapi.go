@@ -31,8 +31,9 @@
 //	GET  /v1/agent/plan?app=A&revision=R    agent: long poll (30 s) for an AgentPlan newer than R
 //	POST /v1/agent/report                   agent: an AgentReport
 //	GET  /v1/agent/clock                    agent: a ClockReading, for nodes that have their own clock
-//	GET  /v1/agent/movement                 agent: the movement of its node's platform, a compiled scenario with its positions and
-//	                                        velocities alone, empty if it has no position. 404 without a platform, 503 while it is made
+//	GET  /v1/agent/movement?instance=I      agent: the movement of its node's platform, or of the one that instance I reports: a compiled
+//	                                        scenario with its positions and velocities alone, empty if it has no position. 404 without a
+//	                                        platform, 503 while it is made
 //	POST /v1/agent/logs/APP                 agent: parts of any of the app's logs, one after the other, each a LogPart as
 //	                                        one line of JSON and then its bytes; the answer has a LogAnswer for each, in
 //	                                        the parts' order. If the body ends early, the parts before are archived
@@ -57,6 +58,7 @@
 package runapi
 
 import (
+	"strconv"
 	"time"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -115,6 +117,8 @@ type PlannedApp struct {
 	Brokers []string `json:"brokers,omitempty"`
 	// BrokerNode runs their broker, the first one with several; empty without a broker.
 	BrokerNode string `json:"brokerNode,omitempty"`
+	// Platforms of the scenario whose positions the instances report, in their order; null where they report the node's.
+	Platforms []int `json:"platforms,omitempty"`
 }
 
 // Streams is the table of who should receive whose messages.
@@ -658,7 +662,10 @@ type RadioSample struct {
 // PositionsLog is the log with a node's NodePosition lines, among those of one of its apps.
 const PositionsLog = "positions.jsonl"
 
-// NodePosition is where the scenario has a node's platform from a time on, or the place of a fixed node.
+// PlatformLog is the log with the NodePosition lines of the platform that an app's instance reports, by the instance's number from 1.
+func PlatformLog(instance int) string { return "positions-" + strconv.Itoa(instance) + ".jsonl" }
+
+// NodePosition is where the scenario has a platform from a time on, or the place of a fixed node.
 type NodePosition struct {
 	TimeNanoseconds int64 `json:"ts"`
 	// Position is latitude and longitude in degrees, altitude in metres (WGS 84).

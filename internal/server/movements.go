@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/scenario"
 )
 
@@ -215,14 +217,18 @@ func readMovements(ctx context.Context, scenarios *archive.Scenarios, digest str
 	return compiled.Movements(ctx)
 }
 
-// getMovement gives an agent the movement of its node's platform.
+// getMovement gives an agent the movement of its node's platform, or of the one that an instance on it reports.
 func (s *Server) getMovement(w http.ResponseWriter, r *http.Request, who Identity) error {
 	run, node, err := s.agentOf(who)
 	if err != nil {
 		return err
 	}
-	digest, platform := run.platformOf(node)
-	if digest == "" {
+	instance := r.URL.Query().Get("instance")
+	digest, platform := run.platformOf(node, instance)
+	switch {
+	case digest == "" && instance != "":
+		return statusErrorf(http.StatusNotFound, "instance %q on node %s of this run has no platform of its own", instance, node)
+	case digest == "":
 		return statusErrorf(http.StatusNotFound, "node %s of this run has no platform", node)
 	}
 	one := s.movements.of(digest, run.files.Key().Namespace)
@@ -251,8 +257,9 @@ func (s *Server) getMovement(w http.ResponseWriter, r *http.Request, who Identit
 	return err
 }
 
-// platformOf returns the scenario's digest and the platform of a node; an empty digest without a platform.
-func (r *run) platformOf(node string) (digest string, platform int) {
+// platformOf returns the scenario's digest and the platform of a node, or the one that an instance on it reports; an empty digest without
+// a platform.
+func (r *run) platformOf(node, instance string) (digest string, platform int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	plan := &r.record.Plan
@@ -260,11 +267,29 @@ func (r *run) platformOf(node string) (digest string, platform int) {
 		return "", 0
 	}
 	for i := range plan.Nodes {
-		if n := &plan.Nodes[i]; n.Name == node && n.Platform != nil {
-			return plan.Scenario.Digest, int(*n.Platform)
+		n := &plan.Nodes[i]
+		switch {
+		case n.Name != node:
+		case instance != "":
+			platform = reportedBy(n, instance)
+		case n.Platform != nil:
+			platform = int(*n.Platform)
 		}
 	}
-	return "", 0
+	if platform == 0 {
+		return "", 0
+	}
+	return plan.Scenario.Digest, platform
+}
+
+// reportedBy is the platform whose position an instance on a node reports; 0 for none.
+func reportedBy(n *runapi.PlannedNode, instance string) int {
+	for _, app := range n.Apps {
+		if i := slices.Index(app.Instances, instance); i >= 0 && i < len(app.Platforms) {
+			return app.Platforms[i]
+		}
+	}
+	return 0
 }
 
 // neededScenarios are the digests of the scenarios of all runs that go on.

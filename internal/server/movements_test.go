@@ -52,7 +52,7 @@ func TestAnAgentReadsTheMovementOfItsOwnPlatform(t *testing.T) {
 	}
 	l.plan(planOfPlatforms(digest, 1, 2))
 	for agent, want := range map[string]float64{"nor": 59, "prt": 10} {
-		content, err := l.as(agent).Movement(context.Background())
+		content, err := l.as(agent).Movement(context.Background(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +66,35 @@ func TestAnAgentReadsTheMovementOfItsOwnPlatform(t *testing.T) {
 	}
 }
 
+func TestAnAgentReadsTheMovementThatAnInstanceOnItsNodeReports(t *testing.T) {
+	l := newLab(t)
+	digest, content := hills(t)
+	if err := l.as("operator").PutScenario(context.Background(), digest, bytes.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	l.plan(planOfPlatforms(digest), func(p *runapi.Plan) {
+		p.Nodes[0].Apps = []runapi.PlannedApp{{Name: "units", Kind: "traffic", Instances: []string{"nor/units/1", "nor/units/2"}, Platforms: []int{1, 2}}}
+	})
+	for instance, want := range map[string]float64{"nor/units/1": 59, "nor/units/2": 10} {
+		content, err := l.as("nor").Movement(context.Background(), instance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := position.New(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, _, err := m.At(5 * time.Second); err != nil || p.Latitude != want {
+			t.Errorf("%s reports latitude %v, %v; want %v", instance, p.Latitude, err, want)
+		}
+	}
+	for agent, instance := range map[string]string{"prt": "nor/units/1", "nor": "nor/units/3"} {
+		if _, err := l.as(agent).Movement(context.Background(), instance); status(err) != http.StatusNotFound {
+			t.Errorf("%s asks for %s: %v; want status 404", agent, instance, err)
+		}
+	}
+}
+
 func TestAPlatformWithoutPositionsHasAnEmptyMovement(t *testing.T) {
 	l := newLab(t)
 	digest, content := hills(t)
@@ -73,7 +102,7 @@ func TestAPlatformWithoutPositionsHasAnEmptyMovement(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.plan(planOfPlatforms(digest, 3))
-	if content, err := l.as("nor").Movement(context.Background()); err != nil || len(content) != 0 {
+	if content, err := l.as("nor").Movement(context.Background(), ""); err != nil || len(content) != 0 {
 		t.Errorf("%d bytes, %v; want none", len(content), err)
 	}
 }
@@ -98,7 +127,7 @@ func TestAMovementThatCannotBeHadIsRefusedWithAReason(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.plan(c.change)
-			if _, err := l.as(c.token).Movement(context.Background()); status(err) != c.want {
+			if _, err := l.as(c.token).Movement(context.Background(), ""); status(err) != c.want {
 				t.Errorf("%v; want status %d", err, c.want)
 			}
 		})
@@ -153,7 +182,7 @@ func TestWhileMovementsAreMadeOneAsksAgain(t *testing.T) {
 	r := &reader{reads: map[string]int{}, released: make(chan struct{})}
 	l.server.movements.read = r.read
 	l.plan(planOfPlatforms(digest, 1))
-	if _, err := l.as("nor").Movement(context.Background()); status(err) != http.StatusServiceUnavailable {
+	if _, err := l.as("nor").Movement(context.Background(), ""); status(err) != http.StatusServiceUnavailable {
 		t.Errorf("%v; want status 503", err)
 	}
 	close(r.released)
@@ -166,7 +195,7 @@ func TestWhileMovementsAreMadeOneAsksAgain(t *testing.T) {
 }
 
 func (l *lab) movementError(token string) error {
-	_, err := l.as(token).Movement(context.Background())
+	_, err := l.as(token).Movement(context.Background(), "")
 	return err
 }
 

@@ -19,11 +19,13 @@ func scenario(t *testing.T, path string) (v1alpha1.Experiment, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	objects := strings.Split(string(text), "\n---\n")
+	last := objects[len(objects)-1] // the experiment, after its scenario
 	var e v1alpha1.Experiment
-	if err := yaml.UnmarshalStrict(text, &e); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(last), &e); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	return e, string(text)
+	return e, last
 }
 
 // e4Variant is the meaning of an E4 file's name.

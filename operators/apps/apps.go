@@ -153,6 +153,8 @@ type Site struct {
 	PredefinedTopics map[string]uint16
 	// Senders of a publishing app, one for each instance.
 	Senders []Sender
+	// Platforms of a publishing app whose positions its instances report, in their order; nil for the node's own position.
+	Platforms []int
 	// Flows of an mgen app; nil for others.
 	Flows *Flows
 	// Scripted messages of a script app or a messaging service; nil for others, and for an invalid script.

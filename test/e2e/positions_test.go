@@ -21,7 +21,6 @@ func TestAppsReportWhereTheScenarioHasTheirNode(t *testing.T) {
 	t.Parallel()
 	e, movement := scenarioWithMovement(t, "positions/experiment.yaml")
 	e.Namespace = newNamespace(t)
-	movement.Namespace = e.Namespace
 	program, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "positions", "gps.py"))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +31,7 @@ func TestAppsReportWhereTheScenarioHasTheirNode(t *testing.T) {
 		}
 	}
 	mustCreate(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "positions-programs"}, Data: map[string]string{"gps.py": string(program)}})
-	mustCreate(t, movement)
+	createIn(t, e.Namespace, movement)
 	mustCreate(t, e)
 	done := waitFor(t, e, startTimeout+finishTimeout, v1alpha1.PhaseSucceeded)
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -80,14 +82,14 @@ func runScenario(t *testing.T, path string, timeout time.Duration) runapi.Result
 func scenario(t *testing.T, path string) *v1alpha1.Experiment {
 	t.Helper()
 	e, movement := scenarioWithMovement(t, path)
-	if movement != nil {
+	if len(movement) > 0 {
 		t.Fatalf("%s has a movement beside its experiment", path)
 	}
 	return e
 }
 
-// scenarioWithMovement reads a file of scenarios: an experiment, and before it its movement, if any.
-func scenarioWithMovement(t *testing.T, path string) (*v1alpha1.Experiment, *v1alpha1.Scenario) {
+// scenarioWithMovement reads a file of scenarios: an experiment, and before it its movement, if any: a Scenario, perhaps with a ConfigMap.
+func scenarioWithMovement(t *testing.T, path string) (e *v1alpha1.Experiment, movement []client.Object) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", path))
 	if err != nil {
@@ -95,18 +97,27 @@ func scenarioWithMovement(t *testing.T, path string) (*v1alpha1.Experiment, *v1a
 	}
 	documents := strings.Split(string(text), "\n---\n")
 	last := len(documents) - 1
-	e := &v1alpha1.Experiment{}
+	e = &v1alpha1.Experiment{}
 	if err := yaml.UnmarshalStrict([]byte(documents[last]), e); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	if last == 0 {
-		return e, nil
-	}
-	movement := &v1alpha1.Scenario{}
-	if err := yaml.UnmarshalStrict([]byte(documents[0]), movement); err != nil {
-		t.Fatalf("%s: %v", path, err)
+	for _, document := range documents[:last] {
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		movement = append(movement, object)
 	}
 	return e, movement
+}
+
+// createIn creates objects in a namespace.
+func createIn(t *testing.T, namespace string, objects []client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		object.SetNamespace(namespace)
+		mustCreate(t, object)
+	}
 }
 
 // startScenario applies a file of scenarios in a new namespace.
@@ -119,10 +130,7 @@ func startScenario(t *testing.T, path string) plannedRun {
 	}
 	run.count()
 	e.Namespace = newNamespace(t)
-	if movement != nil {
-		movement.Namespace = e.Namespace
-		mustCreate(t, movement)
-	}
+	createIn(t, e.Namespace, movement)
 	mustCreate(t, e)
 	return run
 }

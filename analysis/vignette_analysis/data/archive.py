@@ -104,4 +104,4 @@ def _no_room(file: dict, directory: Path) -> str:
 def _needed(path: str) -> bool:
     name = PurePosixPath(path).name
     record = path in (RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE)
-    return record or path.startswith(("radio/", CAPTURES)) or name in ("agent.jsonl", POSITIONS_LOG) or name.startswith("messages-")
+    return record or path.startswith(("radio/", CAPTURES)) or name in ("agent.jsonl", POSITIONS_LOG) or name.startswith(("messages-", "positions-"))

@@ -37,6 +37,14 @@ class Instance:
     # Its brokers, as node/app, and the networks on which it broadcasts; none if the plan does not say.
     brokers: tuple[str, ...]
     message_log: str
+    # Of the scenario, whose position its messages report, with the log of its true positions; None for its node's own.
+    platform: int | None
+    platform_log: str
+
+    @property
+    def reported(self) -> str:
+        """Whose position its messages report: its own name, if it has a platform of its own, else its node's."""
+        return self.node if self.platform is None else self.name
 
 
 @dataclass
@@ -141,6 +149,7 @@ class Run:
 
 
 def _instance(number: int, node: dict, app: dict, name: str, log: int, publishes: bool, subscribes: bool) -> Instance:
+    platforms = app.get("platforms") or []
     return Instance(
         number=number,
         name=name,
@@ -154,6 +163,8 @@ def _instance(number: int, node: dict, app: dict, name: str, log: int, publishes
         broker_node=app.get("brokerNode") or node["name"],
         brokers=tuple(app.get("brokers") or ()),
         message_log=f"logs/{node['name']}/{app['name']}/messages-{log}.jsonl",
+        platform_log=f"logs/{node['name']}/{app['name']}/positions-{log}.jsonl",
+        platform=platforms[log - 1] if log <= len(platforms) else None,
     )
 
 

@@ -124,7 +124,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
         "a change of a node's position",
         {
             "ts": "when, Unix ns",
-            "node": "name of the node",
+            "node": "name of the node, or of the instance where that reports a platform of its own",
             "latitudeDegrees": "WGS 84, north is positive",
             "longitudeDegrees": "WGS 84, east is positive",
             "altitudeMetres": "above the ellipsoid or ground, as the scenario has it",
@@ -183,7 +183,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
         "a subscriber and a node that reports its position, sampled at whole seconds",
         {
             "subscriber": "name of the instance",
-            "node": "name of the node that reports its position",
+            "node": "name of the node that reports its position, or of the instance where that reports a platform of its own",
             "samples": "from the node's first report to the end of the measuring window",
             "knownPercent": "share of the samples in which the subscriber had a position",
             "errorMedianMetres": "horizontal distance of the freshest received position from the true one",

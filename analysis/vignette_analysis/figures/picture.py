@@ -53,7 +53,10 @@ class Picture:
 
 @dataclass
 class _Samples:
-    """The samples of one pair. The age is NaN where the subscriber had no position, the error also where the true one is not known."""
+    """The samples of one pair; node is an instance's name where that has a platform of its own.
+
+    The age is NaN where the subscriber had no position, the error also where the true one is not known.
+    """
 
     subscriber: str
     node: str
@@ -70,7 +73,7 @@ def compute(run: Run, matching: Matching, reported: pl.DataFrame, positions: pl.
     if reports.is_empty():
         return nothing
     truth = _truth(positions)
-    lacking = sorted(set(_nodes(run, reports)) - truth.keys())
+    lacking = sorted({run.instances[n].reported for n in reports["publisher"].unique()} - truth.keys())
     if lacking:
         gaps.add("picture", f"the true positions of {', '.join(lacking[:10])} are not known: positions of {len(lacking)} nodes have no error")
     if run.t0 is None or run.measure_end is None:
@@ -95,14 +98,15 @@ def _reports(run: Run, matching: Matching, reported: pl.DataFrame) -> pl.DataFra
     return sent.join(counts, on="message", how="left", maintain_order="left").with_columns(pl.col("receivers").fill_null(0))
 
 
+def _numbers(names: list[str]) -> np.ndarray:
+    """For each instance, the number of the first one with the same name of something."""
+    first: dict[str, int] = {}
+    return np.array([first.setdefault(name, number) for number, name in enumerate(names)] or [0], np.int64)
+
+
 def _node_numbers(run: Run) -> np.ndarray:
     """The node of each instance, by the number of the node's first instance."""
-    first: dict[str, int] = {}
-    return np.array([first.setdefault(i.node, i.number) for i in run.instances] or [0], np.int64)
-
-
-def _nodes(run: Run, reports: pl.DataFrame) -> list[str]:
-    return [run.instances[n].node for n in reports["publisher"].unique()]
+    return _numbers([i.node for i in run.instances])
 
 
 def _named(run: Run, reports: pl.DataFrame) -> pl.DataFrame:
@@ -114,25 +118,26 @@ def _named(run: Run, reports: pl.DataFrame) -> pl.DataFrame:
 
 
 def _truth(positions: pl.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Times, latitudes and longitudes of each node, in order of time."""
+    """Times, latitudes and longitudes of each node, and of each instance with a platform of its own, in order of time."""
     parts = positions.sort("ts", maintain_order=True).partition_by("node", as_dict=True)
     return {str(key[0]): tuple(part[c].to_numpy() for c in ("ts", "latitudeDegrees", "longitudeDegrees")) for key, part in parts.items()}
 
 
 def _sampled(run: Run, matching: Matching, reports: pl.DataFrame, truth: dict) -> tuple[list[_Samples], int]:
     """Samples of each pair of a subscriber and another node that reports positions, and the seconds from one to the next."""
-    nodes = _node_numbers(run)
+    nodes, reported = _node_numbers(run), _numbers([i.reported for i in run.instances])
     table = matching.deliveries.join(reports.select("message", "ts", "latitudeDegrees", "longitudeDegrees"), on="message", how="inner")
-    table = table.with_columns(pl.Series("node", nodes[table["publisher"].to_numpy()]), pl.Series("here", nodes[table["subscriber"].to_numpy()]))
-    table = table.filter(pl.col("node") != pl.col("here")).sort("subscriber", "node", "received", "ts")
+    publishers, subscribers = table["publisher"].to_numpy(), table["subscriber"].to_numpy()
+    table = table.with_columns(pl.Series("node", reported[publishers]))
+    table = table.filter(pl.Series(nodes[publishers] != nodes[subscribers])).sort("subscriber", "node", "received", "ts")
     parts = table.partition_by("subscriber", "node", as_dict=True, maintain_order=True)
     end = (run.measure_end - run.t0) // 10**9
     step = max(1, -(-len(parts) * max(end, 1) // MAX_SAMPLES))
     found = []
     for (subscriber, node), part in parts.items():
         of = run.instances[node]
-        if of.node in truth:
-            found.append(_samples(run, part, truth[of.node], (run.instances[subscriber].name, of.node, group_name(of)), end, step))
+        if of.reported in truth:
+            found.append(_samples(run, part, truth[of.reported], (run.instances[subscriber].name, of.reported, group_name(of)), end, step))
     return [s for s in found if len(s.error)], step
 
 

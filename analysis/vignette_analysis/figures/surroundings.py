@@ -101,15 +101,16 @@ _LOGGED = {"ts": pl.Int64, "position": pl.List(pl.Float64)}
 
 
 def _logged(run: Run, gaps: Gaps) -> pl.DataFrame:
-    """Positions that a node's agent logged, with the times from which they hold."""
+    """Positions that agents logged, of nodes and of instances with platforms of their own, with the times from which they hold."""
+    logs = [(path, run.relative(path).split("/")[1]) for path in run.files(f"logs/*/*/{POSITIONS_LOG}")]
+    own = [(run.directory / i.platform_log, i.name) for i in run.instances if i.platform is not None]
+    logs += [(path, name) for path, name in own if path.exists()]
     found = [pl.DataFrame(schema=POSITIONS)]
-    for path in run.files(f"logs/*/*/{POSITIONS_LOG}"):
-        name = run.relative(path)
+    for path, of in logs:
         rows, bad, torn = jsonlines.read(path, _LOGGED)
-        node = name.split("/")[1]
-        gaps.bad_lines(name, bad, torn, node)
+        gaps.bad_lines(run.relative(path), bad, torn, of.split("/")[0])
         coordinates = ((column, pl.col("position").list.get(i, null_on_oob=True)) for i, column in enumerate(list(POSITIONS)[2:]))
-        placed = rows.select("ts", pl.lit(node).cast(pl.Categorical).alias("node"), **dict(coordinates))
+        placed = rows.select("ts", pl.lit(of).cast(pl.Categorical).alias("node"), **dict(coordinates))
         found.append(placed.filter((pl.col("ts") > 0) & pl.col("latitudeDegrees").is_not_null() & pl.col("longitudeDegrees").is_not_null()))
     return pl.concat(found)
 

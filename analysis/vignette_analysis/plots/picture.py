@@ -19,8 +19,9 @@ MAX_POINTS = 20_000
 def tracks(analysis: Analysis) -> "Figure | None":
     """Draw where the nodes that report positions were, and the reports: received by a subscriber, or by none."""
     reports = analysis.reports
-    nodes = reports["node"].unique().cast(pl.String).to_list()
-    true = analysis.positions.filter(pl.col("node").cast(pl.String).is_in(nodes)).sort("ts")
+    publishers = set(reports["publisher"].unique().cast(pl.String))
+    names = {i.reported for i in analysis.run.instances if i.name in publishers}
+    true = analysis.positions.filter(pl.col("node").cast(pl.String).is_in(names)).sort("ts")
     if reports.is_empty() or true.is_empty():
         return None
     every = -(-reports.height // MAX_POINTS)

@@ -511,6 +511,8 @@ export interface components {
                                  * @enum {string}
                                  */
                                 phase?: "random" | "spread" | "aligned" | "connected";
+                                /** @description platforms of the scenario whose positions the messages report, as ranges such as 1-8,17: one for each instance of the app, in the order of nodes. By default instances report the node's own position. */
+                                platforms?: string;
                                 /**
                                  * @description protocol to publish with.
                                  * @enum {string}
@@ -1987,6 +1989,8 @@ export interface components {
                          * @enum {string}
                          */
                         phase?: "random" | "spread" | "aligned" | "connected";
+                        /** @description platforms of the scenario whose positions the messages report, as ranges such as 1-8,17: one for each instance of the app, in the order of nodes. By default instances report the node's own position. */
+                        platforms?: string;
                         /**
                          * @description protocol to publish with.
                          * @enum {string}

@@ -1453,6 +1453,8 @@ export interface components {
             brokers?: string[];
             /** @description brokerNode runs their broker, the first one with several; empty without a broker. */
             brokerNode?: string;
+            /** @description platforms of the scenario whose positions the instances report, in their order; null where they report the node's. */
+            platforms?: number[];
         };
         /** @description PlannedCampaign is the place of a run in a campaign. */
         PlannedCampaign: {
@@ -1621,6 +1623,8 @@ export interface components {
             encoding?: string;
             /** @description compression of payload geojson or nffi: none, the default, or gzip. */
             compression?: string;
+            /** @description platforms of the scenario whose positions the messages report, as ranges such as 1-8,17: one for each instance of the app, in the order of nodes. By default instances report the node's own position. */
+            platforms?: string;
             /** @description country in the messages, in capitals; by default the node's group in capitals. */
             country?: string;
             /** @description period between two messages of one publisher, 1ms or more. Give either period or pattern. */
@@ -2552,7 +2556,10 @@ export interface operations {
     };
     getMovement: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Instance on the node: the platform whose position it reports. */
+                instance?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -48,6 +48,7 @@ var ofSpec = []check{
 	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckRadio(&s.Experiment.Spec, s.Topology) }},
 	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckMessaging(&s.Experiment.Spec, s.Topology) }},
 	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckEncodings(&s.Experiment.Spec) }},
+	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckPlatforms(&s.Experiment.Spec, s.Topology) }},
 	{ReasonInvalid, func(s *Subject) field.ErrorList {
 		_, errs := timeline.Compile(&s.Experiment.Spec, s.Topology)
 		return errs
@@ -62,6 +63,7 @@ var ofReferences = []check{
 	{ReasonRadioMismatch, func(s *Subject) field.ErrorList {
 		return render.CheckRadioModels(&s.Experiment.Spec, s.Topology, s.Waveforms, s.Scenario)
 	}},
+	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckScenarioPlatforms(&s.Experiment.Spec, s.Scenario) }},
 	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckVMs(s.Input) }},
 }
 

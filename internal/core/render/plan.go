@@ -113,7 +113,7 @@ func plannedApp(site apps.Site) (runapi.PlannedApp, []streams.Client) {
 	r := kind.Render(site)
 	app := runapi.PlannedApp{
 		Name: site.App.Name, Kind: kind.Name(), Instances: site.Instances, Publishes: r.Publishes, Subscribes: len(r.Subscriptions) > 0, Senders: r.Senders,
-		Protocol: protocolOf(site.App), Brokers: brokersOf(site), BrokerNode: site.Broker.Node,
+		Protocol: protocolOf(site.App), Brokers: brokersOf(site), BrokerNode: site.Broker.Node, Platforms: site.Platforms,
 	}
 	var clients []streams.Client
 	for i, name := range slices.Concat(app.Instances, app.Senders) {

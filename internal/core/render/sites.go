@@ -101,6 +101,7 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 	site.Servers, site.ClusterPeers = m.servers(node, app), m.clusterPeers(node, app)
 	if app.Publisher != nil {
 		site.Senders = m.senders(app.Publisher.Country, node.Group, len(site.Instances))
+		site.Platforms = reportedPlatforms(site)
 	}
 	m.messaging(&site, node, app)
 	m.proxies(&site, node, app)

@@ -34,7 +34,7 @@ func madeUpPositions(t *topology.Topology, spec *v1alpha1.ExperimentSpec, scenar
 	}
 	for i, app := range spec.Apps {
 		payload, path := reportedPayload(app, field.NewPath("spec", "apps").Index(i))
-		if payload == "" {
+		if payload == "" || app.Publisher != nil && app.Publisher.Platforms != "" {
 			continue
 		}
 		nodes := slices.DeleteFunc(slices.Clone(t.Nodes), func(node topology.Node) bool {

@@ -262,10 +262,14 @@ func (c *Client) Clock(ctx context.Context) (runapi.ClockReading, error) {
 	return reading, err
 }
 
-// Movement reads the movement of the platform of the calling pod's node: a compiled scenario of this platform alone. It is
-// empty if the platform has no position.
-func (c *Client) Movement(ctx context.Context) ([]byte, error) {
-	response, err := c.do(ctx, http.MethodGet, "/v1/agent/movement", nil, nil, "")
+// Movement reads the movement of the platform of the calling pod's node, or of the one that an instance on it reports: a compiled
+// scenario of this platform alone. It is empty if the platform has no position.
+func (c *Client) Movement(ctx context.Context, instance string) ([]byte, error) {
+	var query url.Values
+	if instance != "" {
+		query = url.Values{"instance": {instance}}
+	}
+	response, err := c.do(ctx, http.MethodGet, "/v1/agent/movement", query, nil, "")
 	if err != nil {
 		return nil, err
 	}

@@ -232,9 +232,6 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if err := checkMembers(c.spec.OrderOfBattle, s.Platforms()); err != nil {
 		return Result{}, err
 	}
-	if !st.Pathloss {
-		c.warnings = append(c.warnings, "the scenario has no pathloss: give propagation, or use networks that compute it from positions")
-	}
 	names := s.OtherContents()
 	if i := slices.Index(names, scenario.CommEffects); i >= 0 {
 		names = slices.Delete(names, i, i+1)

@@ -303,6 +303,12 @@ type Publisher struct {
 	// +optional
 	Compression Compression `json:"compression,omitempty"`
 
+	// platforms of the scenario whose positions the messages report, as ranges such as 1-8,17: one for each instance of the app, in the
+	// order of nodes. By default instances report the node's own position.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Platforms string `json:"platforms,omitempty"`
+
 	// country in the messages, in capitals; by default the node's group in capitals.
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z0-9][A-Z0-9_-]*$')",message="must be in capitals, such as NOR; digits, - and _ may follow"

@@ -28,7 +28,11 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	for i, name := range site.Instances {
 		config := Config(site, i)
 		path := apps.RunFile("traffic-%d.json", i+1)
-		r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/traffic", "--config", path}})
+		instance := agentconfig.Instance{Name: name, Command: []string{"/traffic", "--config", path}}
+		if i < len(site.Platforms) {
+			instance.Platform = site.Platforms[i]
+		}
+		r.Instances = append(r.Instances, instance)
 		r.Files = append(r.Files, agentconfig.File{Path: path, Content: apps.JSON(config)})
 		if config.Publish != nil {
 			r.Topics[name] = []string{config.Publish.Topic}
