@@ -235,6 +235,18 @@ func TestOnARealAPIServer(t *testing.T) {
 		}
 	})
 
+	t.Run("the pod of a node has the resources that its apps have together", func(t *testing.T) {
+		e := w.apply(func(e *v1alpha1.Experiment) {
+			e.Spec.Nodes[0].Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: quantity("4"), corev1.ResourceMemory: quantity("1Gi")}}
+		})
+		w.waitPhase(v1alpha1.PhaseRunning)
+		if got := w.pod("nor").Spec.Resources; got == nil || got.Limits.Cpu().String() != "4" || got.Limits.Memory().String() != "1Gi" {
+			t.Errorf("the pod has resources %v; want limits of 4 processors and 1Gi", got)
+		}
+		w.must(w.api.Delete(t.Context(), e))
+		w.wait("gone", gone)
+	})
+
 	t.Run("an experiment that is deployed again and again is never changed by it", func(t *testing.T) {
 		w.wantNoDrift(t)
 		w.must(w.api.Delete(t.Context(), w.experiment()))

@@ -65,7 +65,7 @@ func slimPod(object any) (any, error) {
 		return object, nil
 	}
 	pod.ManagedFields, pod.Annotations = nil, nil
-	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates, Overhead: pod.Spec.Overhead}
+	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources}
 	spec.InitContainers, spec.Containers = slimContainers(pod.Spec.InitContainers), slimContainers(pod.Spec.Containers)
 	pod.Spec = spec
 	return pod, nil

@@ -1070,6 +1070,30 @@ export interface components {
                                 /** @description longitude in degrees, east positive, such as "7.98". */
                                 longitude: string;
                             };
+                            /** @description resources of the node as a whole, shared by its apps: requests and limits of cpu and memory; for pods, on Kubernetes 1.34 or later. By default only apps have limits. A virtual machine has vm.cores and vm.memory instead. */
+                            resources?: {
+                                /**
+                                 * @description Claims lists the names of resources, defined in spec.resourceClaims, that are used by this container.
+                                 *
+                                 *     This field depends on the DynamicResourceAllocation feature gate.
+                                 *
+                                 *     This field is immutable. It can only be set for containers.
+                                 */
+                                claims?: {
+                                    /** @description Name must match the name of one entry in pod.spec.resourceClaims of the Pod where this field is used. It makes that resource available inside a container. */
+                                    name: string;
+                                    /** @description Request is the name chosen for a request in the referenced claim. If empty, everything from the claim is made available, otherwise only the result of this request. */
+                                    request?: string;
+                                }[];
+                                /** @description Limits describes the maximum amount of compute resources allowed. More info: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/ */
+                                limits?: {
+                                    [key: string]: number | string;
+                                };
+                                /** @description Requests describes the minimum amount of compute resources required. If Requests is omitted for a container, it defaults to Limits if that is explicitly specified, otherwise to an implementation-defined value. Requests cannot exceed Limits. More info: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/ */
+                                requests?: {
+                                    [key: string]: number | string;
+                                };
+                            };
                             /**
                              * @description runtime of the node: pod, the default, or vm for a virtual machine, which needs KubeVirt in the cluster.
                              * @enum {string}
@@ -2547,6 +2571,30 @@ export interface components {
                         latitude: string;
                         /** @description longitude in degrees, east positive, such as "7.98". */
                         longitude: string;
+                    };
+                    /** @description resources of the node as a whole, shared by its apps: requests and limits of cpu and memory; for pods, on Kubernetes 1.34 or later. By default only apps have limits. A virtual machine has vm.cores and vm.memory instead. */
+                    resources?: {
+                        /**
+                         * @description Claims lists the names of resources, defined in spec.resourceClaims, that are used by this container.
+                         *
+                         *     This field depends on the DynamicResourceAllocation feature gate.
+                         *
+                         *     This field is immutable. It can only be set for containers.
+                         */
+                        claims?: {
+                            /** @description Name must match the name of one entry in pod.spec.resourceClaims of the Pod where this field is used. It makes that resource available inside a container. */
+                            name: string;
+                            /** @description Request is the name chosen for a request in the referenced claim. If empty, everything from the claim is made available, otherwise only the result of this request. */
+                            request?: string;
+                        }[];
+                        /** @description Limits describes the maximum amount of compute resources allowed. More info: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/ */
+                        limits?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description Requests describes the minimum amount of compute resources required. If Requests is omitted for a container, it defaults to Limits if that is explicitly specified, otherwise to an implementation-defined value. Requests cannot exceed Limits. More info: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/ */
+                        requests?: {
+                            [key: string]: number | string;
+                        };
                     };
                     /**
                      * @description runtime of the node: pod, the default, or vm for a virtual machine, which needs KubeVirt in the cluster.

@@ -1315,6 +1315,8 @@ export interface components {
             networks?: string[];
             /** @description apps that the node runs. */
             apps?: string[];
+            /** @description resources of the node as a whole, shared by its apps: requests and limits of cpu and memory; for pods, on Kubernetes 1.34 or later. By default only apps have limits. A virtual machine has vm.cores and vm.memory instead. */
+            resources?: components["schemas"]["ResourceRequirements"];
             /** @description runtime of the node: pod, the default, or vm for a virtual machine, which needs KubeVirt in the cluster. */
             runtime?: string;
             /** @description vm has the settings of a node with runtime vm. */

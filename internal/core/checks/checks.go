@@ -67,9 +67,10 @@ var ofReferences = []check{
 	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckVMs(s.Input) }},
 }
 
-// size is the check that all pods fit into the API server. Only a spec without errors has pods.
+// size is the check that all pods fit into the API server, and apps into their nodes. Only a spec without errors has pods.
 var size = check{ReasonInvalid, func(s *Subject) field.ErrorList {
-	return render.CheckSize(render.Pods(s.Input), &s.Experiment.Spec)
+	pods := render.Pods(s.Input)
+	return append(render.CheckSize(pods, &s.Experiment.Spec), render.CheckNodeResources(pods, &s.Experiment.Spec, s.Topology)...)
 }}
 
 // Compiled is what follows from a spec alone.

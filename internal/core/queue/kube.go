@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sync"
 
@@ -143,7 +144,7 @@ func (d *Demand) complete() {
 // ClaimOf is a pod's claim on a quota.
 func ClaimOf(spec *corev1.PodSpec) Claim {
 	requests := Requests(spec)
-	limits := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	limits := podResources(spec, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Limits })
 	return Claim{
 		ClaimPods:        1,
 		ClaimRequestsCPU: requests.Cpu().MilliValue(), ClaimRequestsMemory: requests.Memory().Value(),
@@ -152,30 +153,34 @@ func ClaimOf(spec *corev1.PodSpec) Claim {
 	}
 }
 
-// Requests are a pod's requests: the sum of its containers, or its largest init container. Sidecars count in both.
+// Requests are a pod's requests: its own, or the sum of its containers, or its largest init container. Sidecars count in both.
 func Requests(spec *corev1.PodSpec) corev1.ResourceList {
-	sum := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	sum := podResources(spec, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Requests })
 	add(sum, spec.Overhead)
 	return sum
 }
 
-func podResources(spec *corev1.PodSpec, of func(corev1.Container) corev1.ResourceList) corev1.ResourceList {
+// podResources are the sum of a pod's containers. What the pod as a whole has counts instead.
+func podResources(spec *corev1.PodSpec, of func(corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
 	sum, beside, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for _, c := range spec.Containers {
-		add(sum, of(c))
+		add(sum, of(c.Resources))
 	}
 	for _, c := range spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(sum, of(c))
-			add(beside, of(c))
+			add(sum, of(c.Resources))
+			add(beside, of(c.Resources))
 			atLeast(start, beside)
 			continue
 		}
 		needs := beside.DeepCopy()
-		add(needs, of(c))
+		add(needs, of(c.Resources))
 		atLeast(start, needs)
 	}
 	atLeast(sum, start)
+	if spec.Resources != nil {
+		maps.Copy(sum, of(*spec.Resources))
+	}
 	return sum
 }
 

@@ -201,6 +201,8 @@ func TestRequestsOfAPodAreThoseOfTheScheduler(t *testing.T) {
 		"an init container that is larger": {corev1.PodSpec{InitContainers: []corev1.Container{container("5"), container("4")}, Containers: []corev1.Container{container("1")}}, "5"},
 		"what runs beside the containers":  {corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("1")}}, "1100m"},
 		"what runs beside later init ones": {corev1.PodSpec{InitContainers: []corev1.Container{sidecar, container("2")}, Containers: []corev1.Container{container("1")}}, "2100m"},
+		"what the pod as a whole requests": {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("4", "1Gi")}, Containers: []corev1.Container{container("1")}}, "4"},
+		"no more than limits as a whole":   {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: resources("4", "1Gi")}, Containers: []corev1.Container{container("1")}}, "1"},
 		"what the sandbox takes beside it": {corev1.PodSpec{Overhead: resources("50m", "0"), Containers: []corev1.Container{container("1")}}, "1050m"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,6 +76,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		p.Spec.Containers = []corev1.Container{appContainer(in, node, v1alpha1.App{Name: IdleApp}, apps.Rendering{Image: in.Options.AgentImage})}
 		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(IdleApp, in.Options)...)
 	}
+	p.Spec.Resources = node.Resources.DeepCopy()
 	addSecurity(p, e, sites)
 	addHosts(p, node)
 	maps.Copy(p.Annotations, podAnnotations(e, node, ports))
@@ -174,6 +175,7 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 		c.Resources = *app.Resources.DeepCopy()
 	}
 	limitMemory(&c.Resources, in.Options, app)
+	limitToNode(&c.Resources, node, app)
 	for i, port := range r.MetricsPorts {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: fmt.Sprintf("metrics-%d", i+1), ContainerPort: int32(port)})
 	}

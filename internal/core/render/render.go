@@ -95,6 +95,9 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 		errs = append(errs, checkFiles(app, field.NewPath("spec", "apps").Index(i))...)
 		errs = append(errs, checkResources(app.Resources, field.NewPath("spec", "apps").Index(i).Child("resources"))...)
 	}
+	for i, node := range spec.Nodes {
+		errs = append(errs, checkNodeResources(node, field.NewPath("spec", "nodes").Index(i).Child("resources"))...)
+	}
 	return errs
 }
 
@@ -112,10 +115,7 @@ func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs fiel
 	if r == nil {
 		return nil
 	}
-	for _, part := range []struct {
-		key  string
-		list corev1.ResourceList
-	}{{"requests", r.Requests}, {"limits", r.Limits}} {
+	for _, part := range partsOf(r) {
 		for _, name := range slices.Sorted(maps.Keys(part.list)) {
 			q := part.list[name]
 			if message := wrongAmount(name, q); message != "" {
@@ -130,6 +130,16 @@ func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs fiel
 		}
 	}
 	return errs
+}
+
+// resourcePart is what is requested, or the limits.
+type resourcePart struct {
+	key  string
+	list corev1.ResourceList
+}
+
+func partsOf(r *corev1.ResourceRequirements) []resourcePart {
+	return []resourcePart{{"requests", r.Requests}, {"limits", r.Limits}}
 }
 
 // wrongAmount returns the error in an amount of a resource; empty for none.

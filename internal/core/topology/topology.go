@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -41,6 +42,8 @@ type Node struct {
 	OpenManagement bool
 	// Runtime of the node, never empty.
 	Runtime v1alpha1.Runtime
+	// Resources of the node as a whole, nil for none.
+	Resources *corev1.ResourceRequirements
 	// VM are the settings of a virtual machine, nil without any and for pods.
 	VM *v1alpha1.VirtualMachine
 	// Platform is the scenario's platform that carries the node, empty if the spec names none.
@@ -324,7 +327,7 @@ func expandOne(spec v1alpha1.Node, i, position int32) Node {
 	node := Node{
 		Name: spec.Name, Template: spec.Name, Group: spec.Group, NEM: position, Apps: spec.Apps,
 		OpenManagement: spec.OpensManagement(), Platform: platformOf(spec, i), Position: spec.Position,
-		Runtime: v1alpha1.RuntimePod,
+		Runtime: v1alpha1.RuntimePod, Resources: spec.Resources,
 	}
 	if spec.Runtime == v1alpha1.RuntimeVM {
 		node.Runtime, node.VM = spec.Runtime, spec.VM

@@ -869,6 +869,11 @@ type Node struct {
 	// +optional
 	Apps []string `json:"apps,omitempty"`
 
+	// resources of the node as a whole, shared by its apps: requests and limits of cpu and memory; for pods, on Kubernetes 1.34 or later. By
+	// default only apps have limits. A virtual machine has vm.cores and vm.memory instead.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
 	// runtime of the node: pod, the default, or vm for a virtual machine, which needs KubeVirt in the cluster.
 	// +kubebuilder:default=pod
 	// +optional

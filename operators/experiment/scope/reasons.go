@@ -33,6 +33,8 @@ const (
 	ReasonDiskNotFound = "DiskNotFound"
 	// ReasonDiskNotAllowed means that no administrator allows experiments to use a virtual machine's claim.
 	ReasonDiskNotAllowed = "DiskNotAllowed"
+	// ReasonNodeResources means that a node has resources as a whole, which the cluster's Kubernetes does not know.
+	ReasonNodeResources = "NodeResourcesNotSupported"
 	// ReasonKueueMissing means that spec.queueName is set, and the cluster has no Kueue.
 	ReasonKueueMissing = "KueueNotInstalled"
 )

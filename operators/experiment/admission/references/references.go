@@ -56,7 +56,7 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err := r.checkKueueInstalled(s); err != nil {
 		return true, err
 	}
-	if err := r.checkVMs(ctx, s); err != nil {
+	if err := errors.Join(r.checkVMs(ctx, s), r.checkNodeResources(ctx, s)); err != nil {
 		return true, err
 	}
 	if err := r.resolveConfigMaps(ctx, s); err != nil {
