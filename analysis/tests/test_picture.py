@@ -9,6 +9,7 @@ from lab import SECOND, T0, Lab
 from vignette_analysis import analyse, outputs, plots
 from vignette_analysis.figures import picture, summary
 from vignette_analysis.figures.stored import load
+from vignette_analysis.report import mapdata
 
 # Metres of a degree of latitude on the mean sphere.
 DEGREE = math.radians(1) * picture.EARTH_METRES
@@ -186,6 +187,41 @@ def test_positions_are_in_the_tables_plots_and_report(tmp_path):
     assert "Picture of the nodes" in report and "could not be made" not in report
     stored = load(tmp_path / "run")
     assert stored.picture.equals(analysis.picture) and stored.reports.height == 6
+
+
+def test_the_reports_map_has_the_reported_position_beside_the_true_one(tmp_path):
+    analysis = analyse(convoy(tmp_path).write())
+    found = mapdata.build(analysis)
+    # The position of second 2 has come at second 3, and that of second 12 at second 13.
+    assert [bool(found.seen(frame)[0]) for frame in (2, 3)] == [False, True]
+    for frame, made in ((3, 2), (12, 2), (13, 12)):
+        north = (int(found.reported[0, frame, 1]) - int(found.places[0, frame, 1])) * found.metres
+        assert north == pytest.approx(10 * (frame - made), abs=0.1), frame
+    outputs.write(analysis, tmp_path / "results")
+    page = (tmp_path / "results" / "report.html").read_text()
+    assert 'class="reported"' in page and "reported position" in page
+
+
+def test_a_lost_or_overtaken_position_does_not_move_the_reported_one(tmp_path):
+    lab = convoy(tmp_path)
+    log = lab.logs["logs/hq/picture/messages-1.jsonl"]
+    log[1] = json.dumps(json.loads(log[1]) | {"ts": T0 + 24 * SECOND})  # m1 comes after m2, of second 22
+    del log[3]
+    found = mapdata.build(analyse(lab.write()))
+    at = {frame: found.reported[0, frame].tolist() for frame in (10, 22, 23, 25, 40)}
+    assert at[10] == at[22] and at[23] == at[25] == at[40] != at[22]
+
+
+def test_without_reports_the_map_has_true_positions_only(tmp_path):
+    lab = convoy(tmp_path)
+    lab.logs["logs/hq/picture/messages-1.jsonl"].clear()
+    found = mapdata.build(analyse(lab.write()))
+    assert found.ground is not None and found.reported is None and found.data()["reported"] is None
+
+
+def test_platforms_of_their_own_are_not_the_nodes_position_on_the_map(tmp_path):
+    found = mapdata.build(analyse(units(tmp_path).write()))
+    assert found.ground is None and found.reported is None
 
 
 def test_a_run_without_positions_has_no_plot_of_them(tmp_path):

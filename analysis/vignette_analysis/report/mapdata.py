@@ -118,11 +118,19 @@ class MapData:
     ground: Ground | None
     layers: list[Layer]
     jammers: list[Jammer]
+    # As places, where nodes last reported that they are, by messages that somebody has received; None where none report, and without ground.
+    reported: np.ndarray | None
 
     @property
     def metres(self) -> float:
         """Metres of a unit; 0 for a layout without distances."""
         return math.radians(self.ground.south) * EARTH_METRES if self.ground else 0.0
+
+    def seen(self, frame: int) -> np.ndarray:
+        """For each node, whether both its place and the reported one are known at a time."""
+        if self.reported is None:
+            return np.zeros(len(self.nodes), bool)
+        return (self.places[:, frame, 0] != UNKNOWN) & (self.reported[:, frame, 0] != UNKNOWN)
 
     def placed(self) -> list[tuple[Jammer, float, float]]:
         """Jammers with a position, and its place on the map."""
@@ -131,7 +139,6 @@ class MapData:
 
     def data(self) -> dict:
         """The data for the page's script."""
-        deltas = np.diff(self.places, axis=1, prepend=np.zeros_like(self.places[:, :1])).astype("<u2")
         return {
             "nodes": self.nodes,
             "groups": self.groups,
@@ -140,7 +147,8 @@ class MapData:
             "metres": self.metres,
             "ground": vars(self.ground) if self.ground else None,
             "jammers": [{"name": j.name, "about": j.about, "from": j.start, "to": j.end, "x": x, "y": y} for j, x, y in self.placed()],
-            "places": _packed(deltas.transpose(0, 2, 1)),
+            "places": _packed_places(self.places),
+            "reported": None if self.reported is None else _packed_places(self.reported),
             "layers": [
                 {
                     "name": layer.name,
@@ -158,6 +166,12 @@ def _packed(array: np.ndarray) -> str:
     return base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
 
 
+def _packed_places(places: np.ndarray) -> str:
+    """Of each node its places east, then south, each as the difference to the one before."""
+    deltas = np.diff(places, axis=1, prepend=np.zeros_like(places[:, :1])).astype("<u2")
+    return _packed(deltas.transpose(0, 2, 1))
+
+
 def build(analysis: Analysis) -> MapData | None:
     """Put a run's surroundings on a grid of times; None where T0, a duration or nodes are missing."""
     run = analysis.run
@@ -170,11 +184,15 @@ def build(analysis: Analysis) -> MapData | None:
     step = max(math.ceil(run.duration_seconds / (room - 1)), 1)
     frames = math.ceil(run.duration_seconds / step) + 1
     jammers = _jammers(run)
-    places, ground = _places(analysis, nodes, frames, step, jammers)
+    reports = _reports(analysis, nodes)
+    places, ground = _places(analysis, nodes, frames, step, jammers, reports)
+    reported = None
+    if ground and reports.height:
+        reported = _held(_grid(reports.with_columns(frame=_frame(analysis, step, frames, "received")), ground, (len(nodes), frames)))
     layers = [_sinr(network, part.with_columns(frame=_frame(analysis, step, frames)), frames, step) for network, part in heard.items()]
     delivered = _delivered(analysis, nodes, frames, step)
     layers += [delivered] if delivered else []
-    return MapData(nodes, [node["group"] for node in run.nodes], step, frames, places, ground, layers, jammers)
+    return MapData(nodes, [node["group"] for node in run.nodes], step, frames, places, ground, layers, jammers, reported)
 
 
 def _jammers(run: Run) -> list[Jammer]:
@@ -203,19 +221,46 @@ def _number(column: str, nodes: list[str]) -> pl.Expr:
     return pl.col(column).cast(pl.String).replace_strict(nodes, range(len(nodes)), default=None, return_dtype=pl.Int64)
 
 
-def _places(analysis: Analysis, nodes: list[str], frames: int, step: float, jammers: list[Jammer]) -> tuple[np.ndarray, Ground | None]:
+def _reports(analysis: Analysis, nodes: list[str]) -> pl.DataFrame:
+    """Positions that nodes report, at the time at which the first subscriber on another node has one: number, received, coordinates.
+
+    One that was overtaken by a later one is left out. So are those of platforms that carry no node.
+    """
+    index = {name: i for i, name in enumerate(nodes)}
+    planned = [(i.number, i.name, index[i.node]) for i in analysis.run.instances]
+    columns = {"instance": analysis.deliveries.schema["publisher"], "name": pl.String, "number": pl.Int64}
+    instances = pl.LazyFrame(planned, schema=columns, orient="row")
+    came = analysis.deliveries.lazy().filter(pl.col("received").is_not_null()).join(instances, left_on="publisher", right_on="instance")
+    came = came.join(instances.select("instance", there="number"), left_on="subscriber", right_on="instance")
+    first = came.filter(pl.col("number") != pl.col("there")).group_by("message", "name", "number").agg(pl.col("received").min())
+    first = first.join(analysis.messages.lazy().select("message", "id"), on="message")
+    carried = [i.name for i in analysis.run.instances if i.platform is None]
+    made = analysis.reports.lazy().select("id", "ts", "latitudeDegrees", "longitudeDegrees", name=pl.col("publisher").cast(pl.String))
+    rows = first.filter(pl.col("name").is_in(carried)).join(made, on=["name", "id"]).sort("received", "ts")
+    rows = rows.filter(pl.col("ts") == pl.col("ts").cum_max().over("number"))
+    return rows.select("number", "received", "latitudeDegrees", "longitudeDegrees").collect()
+
+
+def _places(
+    analysis: Analysis, nodes: list[str], frames: int, step: float, jammers: list[Jammer], reports: pl.DataFrame
+) -> tuple[np.ndarray, Ground | None]:
     known = analysis.positions.with_columns(number=_number("node", nodes), frame=_frame(analysis, step, frames))
     known = known.filter(pl.col("number").is_not_null())
     if known.is_empty():
         return _circle(len(nodes), frames), None
-    places = [known[f"{axis}Degrees"].to_numpy() for axis in ("latitude", "longitude")]
     there = [jammer for jammer in jammers if jammer.latitude is not None]
     also = [[jammer.latitude for jammer in there], [jammer.longitude for jammer in there]]
-    ground = Ground.around(*(np.concatenate(pair) for pair in zip(places, also, strict=True)))
-    grid = np.full((len(nodes), frames, 2), UNKNOWN, dtype=np.uint16)
-    # Rows are in order of time: the last one of a moment wins.
-    grid[known["number"].to_numpy(), known["frame"].to_numpy()] = np.rint(ground.units(*places)).astype(np.uint16)
-    return _held(grid), ground
+    of_axes = zip(("latitudeDegrees", "longitudeDegrees"), also, strict=True)
+    ground = Ground.around(*(np.concatenate([known[axis].to_numpy(), reports[axis].to_numpy(), jammed]) for axis, jammed in of_axes))
+    return _held(_grid(known, ground, (len(nodes), frames))), ground
+
+
+def _grid(rows: pl.DataFrame, ground: Ground, shape: tuple[int, int]) -> np.ndarray:
+    """Places by node and time. Rows are in order of time: the last one of a moment wins."""
+    grid = np.full((*shape, 2), UNKNOWN, dtype=np.uint16)
+    units = ground.units(rows["latitudeDegrees"].to_numpy(), rows["longitudeDegrees"].to_numpy())
+    grid[rows["number"].to_numpy(), rows["frame"].to_numpy()] = np.rint(units).astype(np.uint16)
+    return grid
 
 
 def _held(grid: np.ndarray) -> np.ndarray:
@@ -317,9 +362,12 @@ _SIDES = {"square": (4, 45), "diamond": (4, 0), "triangle": (3, -90), "pentagon"
 def snapshot(map_data: MapData, layer: Layer | None, frame: int, title: str) -> str:
     """The map at one time, as the script draws it, for print and for browsers without script."""
     canvas = charts.Canvas(charts.NARROW, 300, left=16, right=16, top=16, bottom=16)
-    places, jammers = _fitted(map_data, canvas)
+    places, reported, jammers = _fitted(map_data, canvas)
     if layer is not None:
         _lines(canvas, layer, frame, places)
+    for i in np.flatnonzero(map_data.seen(frame)).tolist():
+        (x, y), (real_x, real_y) = reported[i, frame], places[i, frame]
+        canvas.add("path", class_="reported", d=f"{shape('circle', x, y, 3)}M{x:.1f} {y:.1f}L{real_x:.1f} {real_y:.1f}")
     shapes = {group: i for i, group in enumerate(dict.fromkeys(map_data.groups))}
     for i, (name, group) in enumerate(zip(map_data.nodes, map_data.groups, strict=True)):
         if map_data.places[i, frame, 0] != UNKNOWN:
@@ -334,18 +382,19 @@ def snapshot(map_data: MapData, layer: Layer | None, frame: int, title: str) -> 
     return canvas.svg(title)
 
 
-def _fitted(map_data: MapData, canvas: charts.Canvas) -> tuple[np.ndarray, list[tuple[Jammer, float, float]]]:
-    """Positions of nodes and jammers in px, centred with equal scales on both axes, and the graticule below them."""
-    known = map_data.places[map_data.places[:, :, 0] != UNKNOWN].astype(float)
+def _fitted(map_data: MapData, canvas: charts.Canvas) -> tuple[np.ndarray, np.ndarray, list[tuple[Jammer, float, float]]]:
+    """Positions of nodes, reported ones and jammers in px, centred with equal scales on both axes, and the graticule below them."""
+    reported = map_data.places[:, :0] if map_data.reported is None else map_data.reported
     jammers = map_data.placed()
-    known = np.concatenate([known, [[x, y] for _, x, y in jammers]]) if jammers else known
+    known = np.concatenate([of[of[:, :, 0] != UNKNOWN].astype(float) for of in (map_data.places, reported)] + [[[x, y]] for _, x, y in jammers])
     low, high = known.min(axis=0), known.max(axis=0)
     room = np.array([canvas.width - canvas.left - canvas.right - 40, canvas.height - canvas.top - canvas.bottom])
     scale = float((room / np.maximum(high - low, 1.0)).min()) if (high > low).any() else 1000 / _SPAN
     begin = np.array([canvas.left, canvas.top]) + (room - (high - low) * scale) / 2
     if map_data.ground:
         _graticule(canvas, map_data.ground, low - begin / scale, scale)
-    return begin + (map_data.places.astype(float) - low) * scale, [(jammer, *(begin + (np.array([x, y]) - low) * scale)) for jammer, x, y in jammers]
+    places, reports = (begin + (of.astype(float) - low) * scale for of in (map_data.places, reported))
+    return places, reports, [(jammer, *(begin + (np.array([x, y]) - low) * scale)) for jammer, x, y in jammers]
 
 
 def _graticule(canvas: charts.Canvas, ground: Ground, corner: np.ndarray, scale: float) -> None:

@@ -49,6 +49,8 @@ def about(map_data: MapData) -> str:
     where = "Positions as radiod computed them; north is up."
     if map_data.ground is None:
         where = "Positions are not known: nodes are on a circle, a schematic layout without distances."
+    if map_data.reported is not None:
+        where += " Rings: the freshest position that a subscriber on another node has received, with a line to the true one."
     hidden = int((map_data.places[:, :, 0] == mapdata.UNKNOWN).all(axis=1).sum())
     where += f" {hidden} nodes without a position are not drawn." if hidden else ""
     if undrawn := dict.fromkeys(j.name for j in map_data.jammers if map_data.ground is None or j.latitude is None):

@@ -31,20 +31,28 @@
   const { frames, step, nodes } = mapData;
   const unknown = 65535;
   // Of each node its places east, then south, each as the difference to the one before.
-  const places = await unpack(mapData.places, Uint16Array);
-  for (let row = 0; row < 2 * nodes.length; row++) {
-    for (let i = row * frames + 1; i < (row + 1) * frames; i++) places[i] += places[i - 1];
+  async function unpackPlaces(packed) {
+    const found = await unpack(packed, Uint16Array);
+    for (let row = 0; row < 2 * nodes.length; row++) {
+      for (let i = row * frames + 1; i < (row + 1) * frames; i++) found[i] += found[i - 1];
+    }
+    return found;
   }
+  const places = await unpackPlaces(mapData.places);
+  // Where nodes last reported that they are, if any does.
+  const reported = mapData.reported && await unpackPlaces(mapData.reported);
   const layers = await Promise.all(mapData.layers.map(async (layer) => ({
     ...layer, pairs: await unpack(layer.pairs, Uint16Array), values: await unpack(layer.values, Uint8Array), classOf: classes(layer),
   })));
   const extent = { left: unknown, top: unknown, right: 0, bottom: 0 };
-  for (let node = 0; node < nodes.length; node++) {
-    for (let i = 0; i < frames; i++) {
-      const x = places[2 * node * frames + i], y = places[(2 * node + 1) * frames + i];
-      if (x === unknown) continue;
-      extent.left = Math.min(extent.left, x); extent.right = Math.max(extent.right, x);
-      extent.top = Math.min(extent.top, y); extent.bottom = Math.max(extent.bottom, y);
+  for (const some of reported ? [places, reported] : [places]) {
+    for (let node = 0; node < nodes.length; node++) {
+      for (let i = 0; i < frames; i++) {
+        const x = some[2 * node * frames + i], y = some[(2 * node + 1) * frames + i];
+        if (x === unknown) continue;
+        extent.left = Math.min(extent.left, x); extent.right = Math.max(extent.right, x);
+        extent.top = Math.min(extent.top, y); extent.bottom = Math.max(extent.bottom, y);
+      }
     }
   }
 
@@ -72,6 +80,7 @@
   const graticule = element(drawing, 'g', {});
   const linesLayer = element(drawing, 'g', {});
   const trails = element(drawing, 'path', { class: 'trail' });
+  const rings = element(drawing, 'path', { class: 'reported' });
   const nodesLayer = element(drawing, 'g', {});
   const scaleBar = element(drawing, 'path', { class: 'scale' });
   const scaleText = element(drawing, 'text', {});
@@ -153,9 +162,9 @@
     }
   }
 
-  const place = (node, at) => {
-    const x = places[2 * node * frames + at];
-    return x === unknown ? null : [size.x(x), size.y(places[(2 * node + 1) * frames + at])];
+  const place = (node, at, of = places) => {
+    const x = of[2 * node * frames + at];
+    return x === unknown ? null : [size.x(x), size.y(of[(2 * node + 1) * frames + at])];
   };
 
   function draw() {
@@ -170,6 +179,7 @@
       jammers[i].setAttribute('transform', `translate(${size.x(jammer.x).toFixed(1)} ${size.y(jammer.y).toFixed(1)})`);
     });
     drawTrails();
+    drawReported(now);
     const counts = drawLines(now);
     const seconds = frame * step;
     slider.value = frame;
@@ -198,6 +208,19 @@
       }
     }
     trails.setAttribute('d', d);
+  }
+
+  // Rings at reported places, as in mapdata.py, with lines to the true ones.
+  function drawReported(now) {
+    if (!reported) return;
+    let d = '';
+    now.forEach((at, node) => {
+      const said = place(node, frame, reported);
+      if (!at || !said) return;
+      const [x, y] = said.map((value) => value.toFixed(1));
+      d += `M${(said[0] - 3).toFixed(1)} ${y}a3 3 0 1 0 6 0a3 3 0 1 0-6 0ZM${x} ${y}L${at[0].toFixed(1)} ${at[1].toFixed(1)}`;
+    });
+    rings.setAttribute('d', d);
   }
 
   function drawLines(now) {
