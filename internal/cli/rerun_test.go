@@ -84,6 +84,21 @@ func hostNow() *corev1.Node {
 	return node
 }
 
+func TestARerunKeepsTheNamesOfWaveformsThatNoExperimentMayHaveInPlace(t *testing.T) {
+	a := newRealArchive(t)
+	plan := recordedPlan(t)
+	plan.Waveforms["baseline"] = v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBypass}}
+	a.run(plan, 1<<10)
+	c := a.cluster(hostNow())
+	notes, _, err := rerunOf(t, c, "pair", rerunOptions{})
+	if err != nil || !strings.Contains(notes, "network wan takes waveform baseline as the cluster has it") {
+		t.Fatalf("%v\n%s", err, notes)
+	}
+	if name := created(t, c, "pair-rerun-1").Spec.Networks[0].Waveform; name != "baseline" {
+		t.Errorf("waveform %q, want baseline", name)
+	}
+}
+
 func TestARerunHasTheRecordedSpecWithWaveformsInPlace(t *testing.T) {
 	a := newRealArchive(t)
 	plan := recordedPlan(t)

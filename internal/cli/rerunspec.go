@@ -29,6 +29,11 @@ func (r *rerun) buildExperiment(ctx context.Context) error {
 	if err := putWaveforms(&e.Spec, r.record.Waveforms); err != nil {
 		return fmt.Errorf("%s: %w", r.source, err)
 	}
+	for _, network := range e.Spec.Networks {
+		if network.Waveform != "" {
+			r.note("network %s takes waveform %s as the cluster has it: it has settings of EMANE's own, which no experiment may have in place", network.Name, network.Waveform)
+		}
+	}
 	if r.options.images == imagesByDigest {
 		r.pinImages(e.Spec.Apps)
 	}
@@ -45,7 +50,7 @@ func (r *rerun) buildExperiment(ctx context.Context) error {
 	return err
 }
 
-// putWaveforms in place of their names.
+// putWaveforms in place of their names, but for those with settings of EMANE's own, which only a Waveform has.
 func putWaveforms(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) error {
 	for i, network := range spec.Networks {
 		if network.Waveform == "" {
@@ -55,7 +60,9 @@ func putWaveforms(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.W
 		if !known {
 			return fmt.Errorf("the record has no waveform %s of network %s: the run ended before its references were resolved", network.Waveform, network.Name)
 		}
-		spec.Networks[i] = render.WithWaveform(network, waveform)
+		if waveform.EMANE == nil {
+			spec.Networks[i] = render.WithWaveform(network, waveform)
+		}
 	}
 	return nil
 }

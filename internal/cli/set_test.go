@@ -157,7 +157,7 @@ func TestSetRefusesWhatItCannotReadBeforeItAsksTheCluster(t *testing.T) {
 		"correlated bursts":               {"", "lossCorrelation=20% gilbertElliott=1%,9%", "lossCorrelation is for loss; gilbertElliott has bursts of its own"},
 		"two loss models":                 {"", "loss=1% gilbertElliott=1%,9%", "two models of the same thing"},
 		"silence of some":                 {"hq", "silent=true", "silent is for the whole network: leave out --from and --to"},
-		"keys of two models":              {"", "loss=1% transmit=false", "loss is for networks of the model link, and transmit for rfpipe and tdma: no network has both"},
+		"keys of two models":              {"", "loss=1% transmit=false", "loss is for networks of the model link, and transmit for rfpipe and tdma and emane: no network has both"},
 		"keys of two radio models":        {"", "rate=1Mbit delay=1ms schedule=@x", "delay is for networks of the model link and rfpipe, and schedule for tdma: no network has both"},
 		"a power without its unit":        {"", "transmitPower=37", `"transmitPower=37": "37" is not a power: want a number with the unit dBm`},
 		"a gain in the wrong unit":        {"", "antennaGain=2dB", `"2dB" is not a gain: want a number with the unit dBi`},

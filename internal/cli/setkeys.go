@@ -15,7 +15,7 @@ import (
 )
 
 // models in the order in which a key's meaning is looked for.
-var models = []string{v1alpha1.ModelLink, v1alpha1.ModelRFPipe, v1alpha1.ModelTDMA}
+var models = []string{v1alpha1.ModelLink, v1alpha1.ModelRFPipe, v1alpha1.ModelTDMA, v1alpha1.ModelEMANE}
 
 // setter puts what was typed into a change.
 type setter func(*v1alpha1.RadioChange, string) error
@@ -50,7 +50,8 @@ var keysOf = map[string][]key{
 		{"jitter", ofRadio(func(r *v1alpha1.RadioPatch) **v1alpha1.Duration { return &r.Jitter }, anyText)},
 		{"frequency", ofRadio(func(r *v1alpha1.RadioPatch) **v1alpha1.Frequency { return &r.Frequency }, units.ParseFrequency)},
 	}, radioKeys),
-	v1alpha1.ModelTDMA: slices.Concat([]key{radioRate, {"schedule", setSchedule}}, radioKeys),
+	v1alpha1.ModelTDMA:  slices.Concat([]key{radioRate, {"schedule", setSchedule}}, radioKeys),
+	v1alpha1.ModelEMANE: slices.DeleteFunc(slices.Clone(radioKeys), func(k key) bool { return k.name == "noiseFigure" || k.name == "jammer" }),
 }
 
 var (

@@ -25,7 +25,7 @@ func TestAPageHasEveryFieldWithItsMeaningBoundsAndRefusals(t *testing.T) {
 		"# Waveform\n", "one for the whole cluster", "## spec.link\n",
 		"| `limit` | integer | limit is the maximum number of frames", "Default: `1000`. At least 1. At most 1000000. |",
 		"| `loss` | string | loss is the share of frames lost", "must be a percentage from 0% to 100%",
-		"- a waveform needs one model: link, rfpipe or tdma",
+		"- a waveform needs one model: link, rfpipe, tdma or emane.model",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

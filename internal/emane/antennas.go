@@ -168,5 +168,5 @@ func (f *Feed) pointings(all bool) (events []Event) {
 
 // parameters of a member's gain.
 func (a *Antennas) parameters(nem int, fixedGainDBi float64) []parameter {
-	return []parameter{{"fixedantennagain", decimal(fixedGainDBi)}, {"fixedantennagainenable", onOff(!a.directional(nem))}}
+	return []parameter{{"fixedantennagain", decimal(fixedGainDBi), "phy.antennaGain"}, {"fixedantennagainenable", onOff(!a.directional(nem)), "phy.antennaGain"}}
 }

@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // EventID is the kind of an event.
@@ -22,7 +23,9 @@ const (
 	PathlossEvent EventID = 101
 	// AntennaProfileEvent tells which antenna profile NEMs have, and where their antennas point.
 	AntennaProfileEvent EventID = 102
-	ScheduleEvent       EventID = 105
+	// CommEffectEvent has what EMANE's comm effect model does to the frames of links.
+	CommEffectEvent EventID = 103
+	ScheduleEvent   EventID = 105
 	// PathlossExEvent has pathlosses by frequency, which go before those of PathlossEvent.
 	PathlossExEvent EventID = 107
 )
@@ -103,6 +106,24 @@ func ParsePathlossEx(e Event) (all []PathlossEx, err error) {
 		})
 	})
 	return all, err
+}
+
+// CommEffectAt makes the event with the effect on frames from others to a NEM.
+func CommEffectAt(nem int, from []int, effect *v1alpha1.EMANEEffect) Event {
+	rate := uint64(0) // at once
+	if effect.Rate != nil {
+		rate = uint64(effect.Rate.BitsPerSecond())
+	}
+	var b []byte
+	for _, other := range from {
+		one := appendUint(nil, 1, uint64(other)) //nolint:gosec // a NEM id
+		for i, v := range []float64{effect.Delay.Std().Seconds(), effect.Jitter.Std().Seconds(), 100 * effect.Loss.Fraction(), 100 * effect.Duplicate.Fraction()} {
+			one = protowire.AppendTag(one, protowire.Number(2+i), protowire.Fixed32Type)
+			one = protowire.AppendFixed32(one, math.Float32bits(float32(v)))
+		}
+		b = appendMessage(b, 1, appendUint(appendUint(one, 6, rate), 7, rate))
+	}
+	return Event{nem, CommEffectEvent, b}
 }
 
 // Locations makes the event with the locations of some NEMs, for all NEMs.

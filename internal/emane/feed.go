@@ -27,6 +27,9 @@ type Feed struct {
 	positions     map[int]Location
 	antennas      *Antennas
 	pointed       map[int]Pointing // as published, by NEM id
+	// effect of each link of EMANE's comm effect model; nil for other models. published does not have it.
+	effect *v1alpha1.EMANEEffect
+	told   bool
 }
 
 // link from one member to another by their indexes, at one of the other frequencies or at 0, the network's own.
@@ -54,7 +57,7 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 		if m.Position != nil {
 			one.fixed = &geo.Position{Latitude: m.Position.Latitude.Float(), Longitude: m.Position.Longitude.Float(), Altitude: m.Position.Altitude.Float()}
 		}
-		if m.Platform != nil {
+		if m.Platform != nil && spec.Waveform.PHY() != nil {
 			ok := false
 			if s != nil {
 				one.index, ok = s.Index(int(*m.Platform))
@@ -70,13 +73,17 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 	if f.cursor != nil {
 		f.others = slices.DeleteFunc(f.cursor.PathlossFrequencies(), func(hertz uint64) bool { return hertz == f.frequency })
 	}
-	f.needsLocation = !f.hasPathlosses || f.antennas != nil
+	f.needsLocation = spec.Waveform.PHY() != nil && (!f.hasPathlosses || f.antennas != nil)
+	if w := spec.Waveform.EMANE; w != nil && w.Model == v1alpha1.EMANECommEffect {
+		f.effect = cmp.Or(w.Effect, &v1alpha1.EMANEEffect{})
+	}
 	return f, nil
 }
 
 // readsPathlosses reports whether a network takes its pathlosses from the scenario.
 func readsPathlosses(spec *v1alpha1.RadioNetworkSpec) bool {
-	return cmp.Or(spec.Waveform.PHY().Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario
+	p := spec.Waveform.PHY()
+	return p != nil && cmp.Or(p.Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario
 }
 
 // Changes returns the events at a moment of the scenario since the previous call, and the next moment with
@@ -96,7 +103,7 @@ func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, mor
 func (f *Feed) All() []Event { return f.events(true) }
 
 func (f *Feed) events(all bool) []Event {
-	events := append(f.locations(all), f.pointings(all)...)
+	events := slices.Concat(f.locations(all), f.pointings(all), f.effects(all))
 	if !f.hasPathlosses {
 		return events
 	}
@@ -165,6 +172,26 @@ func (f *Feed) pathlossAt(from, to int, hertz uint64) (dB float64, known bool) {
 		return 0, false
 	}
 	return f.cursor.PathlossAt(a, b, hertz)
+}
+
+// effects of all links, which do not change.
+func (f *Feed) effects(all bool) (events []Event) {
+	if f.effect == nil || f.told && !all {
+		return nil
+	}
+	f.told = true
+	for to := range f.members {
+		var here []int
+		for from := range f.members {
+			if from != to {
+				here = append(here, f.members[from].nem)
+			}
+		}
+		for some := range slices.Chunk(here, maxEntries) {
+			events = append(events, CommEffectAt(f.members[to].nem, some, f.effect))
+		}
+	}
+	return events
 }
 
 // locations returns none that EMANE does not need: with locations it adds propagation delays, by which it loses

@@ -29,13 +29,20 @@ func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
 		errs = checkRFPipe(w.RFPipe, path.Child("rfpipe"))
 	case w.TDMA != nil:
 		errs = append(errs, checkSchedule(spec, path.Child("tdma"))...)
-	default:
-		return field.ErrorList{field.Required(path, "engine emane is for rfpipe and tdma")}
+	case w.EMANE == nil:
+		return field.ErrorList{field.Required(path, "engine emane is for rfpipe, tdma and emane")}
+	case w.PHY() == nil && spec.Silent:
+		errs = append(errs, field.Invalid(field.NewPath("silent"), spec.Silent, noSilence(w)))
 	}
+	errs = append(errs, CheckSettings(&spec.Waveform, path)...)
 	if len(spec.Links) > 0 {
 		errs = append(errs, field.Forbidden(field.NewPath("links"), "EMANE has no link model: leave links out, or take engine native"))
 	}
 	return append(errs, checkMembers(spec)...)
+}
+
+func noSilence(w *v1alpha1.WaveformSpec) string {
+	return "EMANE's model " + w.EMANE.Model + " has no physical layer, and cannot be silent"
 }
 
 // checkSchedule finds a schedule that is too long. Other checks find one that is wrong.
@@ -96,7 +103,7 @@ type physical struct {
 }
 
 func phyOf(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) physical {
-	p := physical{PHY: *spec.Waveform.PHY()}
+	p := physical{PHY: *cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{})}
 	p.Frequency = cmp.Or(p.Frequency, "2347MHz")
 	p.Bandwidth = cmp.Or(p.Bandwidth, "1MHz")
 	p.powerDBm, p.gainDBi, p.noiseFigureDB = cmp.Or(p.TransmitPower, "0dBm").DBm(), p.AntennaGain.DBi(), cmp.Or(p.NoiseFigure, "4dB").DB()

@@ -3,8 +3,10 @@ package emane
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -26,6 +28,9 @@ const (
 // pcr returns the file of the packet completion rate curve. RF Pipe's needs a document type; TDMA's must not
 // have one.
 func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
+	if w.EMANE != nil && w.RFPipe == nil && w.TDMA == nil {
+		return p.wifiPCR(w.EMANE)
+	}
 	text, want, fieldName := stepCurveTDMA, tdmaRoot, "waveform.tdma.pcr"
 	given := ""
 	if w.TDMA != nil {
@@ -46,6 +51,30 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 			text = curve.RFPipe(w.RFPipe.Rate.BitsPerSecond())
 		}
 	}
+	return p.curve(text, fieldName, "rfpipepcr")
+}
+
+// wifiPCR is the curve of EMANE's 802.11 model; nil for other models.
+func (p *Process) wifiPCR(e *v1alpha1.EMANESettings) ([]byte, error) {
+	if e.Model != v1alpha1.EMANEWiFi {
+		return nil, nil
+	}
+	const fieldName = "waveform.emane.pcr"
+	if e.PCR == "" {
+		return p.curve(stepCurveWiFi(), fieldName, "ieee80211pcr")
+	}
+	curve, err := phy.ParsePCR([]byte(e.PCR))
+	if err == nil && (len(curve.RatesBitsPerSecond()) == 0 || !strings.Contains(e.PCR, "index=")) {
+		err = errors.New("want a file of EMANE's 802.11 model, with curves by the index of their rates")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", fieldName, err)
+	}
+	return p.curve(e.PCR, fieldName, "ieee80211pcr")
+}
+
+// curve is a curve's file. definition is the document type of those whose root element is pcr.
+func (p *Process) curve(text, fieldName, definition string) ([]byte, error) {
 	elements, root, err := onlyElements(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", fieldName, err)
@@ -53,7 +82,7 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(xml.Header)
 	if root == rfpipeRoot {
-		b.WriteString(p.doctype(rfpipeRoot, "rfpipepcr") + "\n")
+		b.WriteString(p.doctype(rfpipeRoot, definition) + "\n")
 	}
 	b.Write(elements)
 	b.WriteByte('\n')

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,43 @@ func TestARealEMANETakesFilesEventsAndRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// EMANE checks parameters by its manifests. The pod's message has its last words.
+func TestARealEMANENamesAParameterThatItDoesNotTakeWithItsValue(t *testing.T) {
+	installed := prefix(t)
+	for name, c := range map[string]struct{ parameter, value, want string }{
+		"out of its range": {"unicastrate", "99", "Out of range unicastrate set to 99 [1,12]"},
+		"no number":        {"mode", "fast", "Parameter mode set to fast"},
+		"unknown":          {"fairness", "1", "Parameter not registered fairness"},
+	} {
+		spec, p := wifi(), process()
+		spec.Waveform.EMANE.Parameters = []v1alpha1.EMANEParameter{{Layer: "mac", Name: c.parameter, Values: []string{c.value}}}
+		p.Directory, p.DTDs = t.TempDir(), filepath.Join(installed, "share", "emane", "dtd")
+		command, err := commandOf(installed, spec, &p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said, err := command.CombinedOutput(); err == nil || !strings.Contains(string(said), c.want) {
+			t.Errorf("%s: %v: %s; want %s", name, err, said, c.want)
+		}
+	}
+}
+
+// commandOf is EMANE of the first member, with its files written.
+func commandOf(installed string, spec *v1alpha1.RadioNetworkSpec, p *Process) (*exec.Cmd, error) {
+	files, err := Render(spec, &spec.Members[0], *p)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(p.Directory, f.Name), f.Text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	command := exec.Command(filepath.Join(installed, "bin", "emane"), "-l", "2", Platform)
+	command.Dir, command.Env = p.Directory, append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(installed, "lib"))
+	return command, nil
 }
 
 func newNamespace(t *testing.T) *os.File {
@@ -87,22 +125,15 @@ func startEMANE(t *testing.T, installed string, spec *v1alpha1.RadioNetworkSpec)
 	t.Helper()
 	p := process()
 	p.Directory, p.DTDs = t.TempDir(), filepath.Join(installed, "share", "emane", "dtd")
-	files, err := Render(spec, &spec.Members[0], p)
+	command, err := commandOf(installed, spec, &p)
 	if err != nil {
 		return nil, err
-	}
-	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(p.Directory, f.Name), f.Text, 0o600); err != nil {
-			return nil, err
-		}
 	}
 	log, err := os.Create(filepath.Join(p.Directory, "log"))
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(filepath.Join(installed, "bin", "emane"), "-l", "2", Platform)
-	command.Dir, command.Stdout, command.Stderr = p.Directory, log, log
-	command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(installed, "lib"))
+	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		return nil, err
 	}

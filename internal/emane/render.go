@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -106,18 +107,15 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 	if err != nil || !address.Addr().Is4() {
 		return nil, fmt.Errorf("members: address %q of %s: want an IPv4 address with its prefix length", member.Address, member.Node)
 	}
-	phy := phyOf(spec, member)
+	m := modelOf(&spec.Waveform)
 	files := []File{
 		{Name: Platform, Text: process.platform(int(member.NEM), address)},
-		{Name: "nem.xml", Text: process.nem()},
-		{Name: "transport.xml", Text: process.component("transport", process.transportLibrary(), nil)},
-		{Name: "phy.xml", Text: process.component("phy", "", phyParameters(spec, &phy, process.Antennas.parameters(int(member.NEM), phy.gainDBi)))},
+		{Name: "nem.xml", Text: process.nem(&m)},
+		{Name: "transport.xml", Text: process.component("transport", process.transportLibrary(), []parameter{{name: "bitrate", value: "0"}}, nil)},
 	}
-	mac, curve := process.rfpipe, spec.Waveform
-	if spec.Waveform.TDMA != nil {
-		mac = process.tdma
+	for _, layer := range slices.Backward(m.layers()) {
+		files = append(files, process.layer(spec, member, &m, layer))
 	}
-	files = append(files, File{Name: "mac.xml", Text: mac(&curve)})
 	pcr, err := process.pcr(&spec.Waveform)
 	if err != nil {
 		return nil, err
@@ -127,11 +125,29 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 			return nil, err
 		}
 	}
-	files = append(files, File{Name: PCR, Text: pcr, Shared: true})
+	if pcr != nil {
+		files = append(files, File{Name: PCR, Text: pcr, Shared: true})
+	}
 	if process.Antennas != nil {
 		files = append(files, process.Antennas.files(&process)...)
 	}
 	return files, nil
+}
+
+// layer returns the file of one layer of a member's radio.
+func (p *Process) layer(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, m *model, layer v1alpha1.EMANELayer) File {
+	library, own := m.library, []parameter(nil)
+	switch {
+	case layer == m.layer:
+		own = m.own(p, &spec.Waveform)
+	case m.phyLibrary != "":
+		library = m.phyLibrary
+	default:
+		physical := phyOf(spec, member)
+		library, own = "", phyParameters(spec, &physical, p.Antennas.parameters(int(member.NEM), physical.gainDBi))
+	}
+	single, lists := withRaw(own, &spec.Waveform, layer)
+	return File{Name: string(layer) + ".xml", Text: p.component(string(layer), library, single, lists)}
 }
 
 func (p Process) withDefaults() Process {
@@ -142,8 +158,8 @@ func (p Process) withDefaults() Process {
 	return p
 }
 
-// parameter of an EMANE component.
-type parameter struct{ name, value string }
+// parameter of an EMANE component. field is that of a waveform's model which sets it, empty for what no field sets.
+type parameter struct{ name, value, field string }
 
 func (p *Process) platform(nem int, address netip.Prefix) []byte {
 	d := p.document("platform", "platform")
@@ -152,17 +168,18 @@ func (p *Process) platform(nem int, address netip.Prefix) []byte {
 		ttl = "0"
 	}
 	d.parameters(1, []parameter{
-		{"otamanagerchannelenable", "on"}, {"otamanagerdevice", p.Device}, {"otamanagergroup", p.OTAGroup.String()}, {"otamanagerttl", ttl}, {"eventservicettl", ttl},
-		{"otamanagerloopback", onOff(p.HostOnly)}, {"otamanagermtu", strconv.Itoa(p.OTAMTU)}, {"eventservicegroup", p.EventGroup.String()}, {"eventservicedevice", p.Device},
-		{"controlportendpoint", p.Control.String()}})
+		{name: "otamanagerchannelenable", value: "on"}, {name: "otamanagerdevice", value: p.Device}, {name: "otamanagergroup", value: p.OTAGroup.String()},
+		{name: "otamanagerttl", value: ttl}, {name: "eventservicettl", value: ttl}, {name: "otamanagerloopback", value: onOff(p.HostOnly)},
+		{name: "otamanagermtu", value: strconv.Itoa(p.OTAMTU)}, {name: "eventservicegroup", value: p.EventGroup.String()}, {name: "eventservicedevice", value: p.Device},
+		{name: "controlportendpoint", value: p.Control.String()}})
 	if p.Antennas != nil {
-		d.parameters(1, []parameter{{"antennaprofilemanifesturi", p.uri(AntennaManifest)}})
+		d.parameters(1, []parameter{{name: "antennaprofilemanifesturi", value: p.uri(AntennaManifest)}})
 	}
 	d.line(1, "<nem id=\"%d\" definition=\"nem.xml\">", nem)
 	d.line(2, "<transport definition=\"transport.xml\">")
-	transport := []parameter{{"device", p.Interface}}
+	transport := []parameter{{name: "device", value: p.Interface}}
 	if !p.Raw {
-		transport = append(transport, parameter{"address", address.Addr().String()}, parameter{"mask", mask(address)})
+		transport = append(transport, parameter{name: "address", value: address.Addr().String()}, parameter{name: "mask", value: mask(address)})
 	}
 	d.parameters(3, transport)
 	d.line(2, "</transport>")
@@ -175,10 +192,15 @@ func mask(p netip.Prefix) string {
 	return netip.AddrFrom4([4]byte{byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits)}).String()
 }
 
-func (p *Process) nem() []byte {
-	d := p.document("nem", "nem")
-	for _, component := range []string{"transport", "mac", "phy"} {
-		d.line(1, "<%s definition=\"%s.xml\"/>", component, component)
+// nem lists the layers. EMANE calls a radio without a physical layer unstructured.
+func (p *Process) nem(m *model) []byte {
+	root := "nem"
+	if m.layer == v1alpha1.EMANELayerShim {
+		root = `nem type="unstructured"`
+	}
+	d := p.document("nem", root)
+	for _, layer := range append([]v1alpha1.EMANELayer{"transport"}, m.layers()...) {
+		d.line(1, "<%s definition=\"%s.xml\"/>", layer, layer)
 	}
 	return d.end("nem")
 }
@@ -191,32 +213,37 @@ func (p *Process) transportLibrary() string {
 }
 
 // component returns the file of a layer. The physical layer is part of EMANE and has no library.
-func (p *Process) component(kind, library string, parameters []parameter) []byte {
+func (p *Process) component(kind, library string, parameters []parameter, lists []v1alpha1.EMANEParameter) []byte {
 	root := kind
 	if library != "" {
 		root = fmt.Sprintf("%s library=%q", kind, library)
 	}
 	d := p.document(kind, root)
-	if kind == "transport" {
-		parameters = []parameter{{"bitrate", "0"}}
-	}
 	d.parameters(1, parameters)
+	for _, list := range lists {
+		d.line(1, "<paramlist name=\"%s\">", escaped(list.Name))
+		for _, value := range list.Values {
+			d.line(2, "<item value=\"%s\"/>", escaped(value))
+		}
+		d.line(1, "</paramlist>")
+	}
 	return d.end(kind)
 }
 
 func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []parameter) []parameter {
+	w := &spec.Waveform
 	parameters := append(gain, []parameter{
-		{"bandwidth", integer(p.Bandwidth.Hertz())},
-		{"propagationmodel", propagationModel(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
-		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)},
+		{"bandwidth", integer(p.Bandwidth.Hertz()), "phy.bandwidth"},
+		{"propagationmodel", propagationModel(p.Pathloss), "phy.pathloss"}, {"systemnoisefigure", decimal(p.noiseFigureDB), "phy.noiseFigure"},
+		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1)), "phy.subid"}, {"txpower", decimal(p.powerDBm), "phy.transmitPower"},
 		// Tables that are not read would cost time for each frame. Adaptive rates need the received power.
-		{"stats.receivepowertableenable", onOff(NewAdapter(&spec.Waveform) != nil)}, {"stats.observedpowertableenable", "off"}}...)
-	if spec.Waveform.TDMA != nil {
-		return append(parameters, parameter{"noisemode", noise(cmp.Or(spec.Waveform.TDMA.Interference, v1alpha1.InterferenceAll))})
+		{"stats.receivepowertableenable", onOff(NewAdapter(w) != nil), ""}, {"stats.observedpowertableenable", "off", ""}}...)
+	noiseMode := parameter{"noisemode", noise(w.InterferenceCounted()), "interference"}
+	if w.TDMA != nil {
+		return append(parameters, noiseMode)
 	}
 	frequency := integer(p.Frequency.Hertz())
-	return append(parameters, parameter{"frequency", frequency}, parameter{"frequencyofinterest", frequency},
-		parameter{"noisemode", noise(spec.Waveform.RFPipe.Interference)})
+	return append(parameters, parameter{"frequency", frequency, "phy.frequency"}, parameter{"frequencyofinterest", frequency, "phy.frequency"}, noiseMode)
 }
 
 func propagationModel(p v1alpha1.PathlossSource) string {
@@ -241,22 +268,22 @@ func noise(i v1alpha1.Interference) string {
 	}
 }
 
-func (p *Process) rfpipe(w *v1alpha1.WaveformSpec) []byte {
-	return p.component("mac", "rfpipemaclayer", []parameter{
-		{"datarate", integer(cmp.Or(w.RFPipe.Rate, "1Mbit").BitsPerSecond())}, {"delay", decimal(w.RFPipe.Delay.Std().Seconds())},
-		{"jitter", decimal(w.RFPipe.Jitter.Std().Seconds())}, {"enablepromiscuousmode", "off"}, {"flowcontrolenable", "off"},
-		{"pcrcurveuri", p.pcrURI()}})
+func (p *Process) rfpipe(w *v1alpha1.WaveformSpec) []parameter {
+	return []parameter{
+		{"datarate", integer(cmp.Or(w.RFPipe.Rate, "1Mbit").BitsPerSecond()), "rate"}, {"delay", decimal(w.RFPipe.Delay.Std().Seconds()), "delay"},
+		{"jitter", decimal(w.RFPipe.Jitter.Std().Seconds()), "jitter"}, {"enablepromiscuousmode", "off", ""}, {"flowcontrolenable", "off", ""},
+		{"pcrcurveuri", p.pcrURI(), "pcr"}}
 }
 
-func (p *Process) tdma(w *v1alpha1.WaveformSpec) []byte {
+func (p *Process) tdma(w *v1alpha1.WaveformSpec) []parameter {
 	q := &w.TDMA.Queue
-	return p.component("mac", "tdmaeventschedulerradiomodel", []parameter{
-		{"enablepromiscuousmode", "off"}, {"flowcontrolenable", "off"},
-		{"queue.aggregationenable", onByDefault(q.Aggregation)},
-		{"queue.aggregationslotthreshold", decimal(100 * cmp.Or(q.AggregationThreshold, "90%").Fraction())},
-		{"queue.depth", strconv.Itoa(cmp.Or(int(q.Depth), 256))},
-		{"queue.fragmentationenable", onByDefault(q.Fragmentation)}, {"queue.strictdequeueenable", onOff(q.StrictDequeue)},
-		{"pcrcurveuri", p.pcrURI()}})
+	return []parameter{
+		{"enablepromiscuousmode", "off", ""}, {"flowcontrolenable", "off", ""},
+		{"queue.aggregationenable", onByDefault(q.Aggregation), "queue.aggregation"},
+		{"queue.aggregationslotthreshold", decimal(100 * cmp.Or(q.AggregationThreshold, "90%").Fraction()), "queue.aggregationThreshold"},
+		{"queue.depth", strconv.Itoa(cmp.Or(int(q.Depth), 256)), "queue.depth"},
+		{"queue.fragmentationenable", onByDefault(q.Fragmentation), "queue.fragmentation"}, {"queue.strictdequeueenable", onOff(q.StrictDequeue), "queue.strictDequeue"},
+		{"pcrcurveuri", p.pcrURI(), "pcr"}}
 }
 
 func (p *Process) pcrURI() string { return p.uri(PCR) }

@@ -21,6 +21,9 @@ func CheckChange(w *v1alpha1.WaveformSpec, schedule *tdma.Schedule, change *v1al
 		}
 	}
 	forbid(change.Jammer != nil, "EMANE has no sources of noise besides its own radios: leave it out, or take engine native", "jammer")
+	if change.Silent != nil && w.PHY() == nil {
+		errs = append(errs, field.Forbidden(path.Child("silent"), noSilence(w)))
+	}
 	p := change.Radio
 	if p == nil {
 		return errs
@@ -52,9 +55,14 @@ type Radio struct {
 
 // Parameters of the radio, by layer.
 func (r *Radio) Parameters(w *v1alpha1.WaveformSpec) map[Layer]map[string]any {
+	if w.PHY() == nil {
+		return nil
+	}
 	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent, "fixedantennagain": r.GainDBi}}
-	if w.RFPipe != nil {
+	if w.TDMA == nil {
 		all[PHY]["txpower"] = r.PowerDBm
+	}
+	if w.RFPipe != nil {
 		all[MAC] = map[string]any{"datarate": r.RateBitsPerSecond, "delay": float32(r.Delay.Seconds()), "jitter": float32(r.Jitter.Seconds())}
 	}
 	return all

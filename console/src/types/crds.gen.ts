@@ -3533,6 +3533,68 @@ export interface components {
                         /** @description reorder lets a frame overtake the ones before it when its jitter is smaller. Without it a frame waits for the ones before it, so that frames arrive in the order in which they were sent. */
                         reorder?: boolean;
                     };
+                    /** @description emane has settings of EMANE's own: parameters beside rfpipe and tdma, or a model in their place. It needs engine emane. */
+                    emane?: {
+                        /** @description effect of commeffect on the frames from each node to each other. */
+                        effect?: {
+                            /** @description delay of every frame. */
+                            delay?: string;
+                            /** @description duplicate is the share of frames that arrive twice. */
+                            duplicate?: string;
+                            /** @description jitter of the delay: uniform from -jitter to +jitter. */
+                            jitter?: string;
+                            /** @description loss is the share of frames lost. */
+                            loss?: string;
+                            /** @description rate at which frames of a sender arrive; without it at once. */
+                            rate?: string;
+                        };
+                        /**
+                         * @description interference that counts as noise; None by default.
+                         * @enum {string}
+                         */
+                        interference?: "None" | "OutOfBand" | "All";
+                        /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
+                        model?: string;
+                        /** @description parameters of EMANE's layers by their own names. What other fields set is refused here. */
+                        parameters?: {
+                            /**
+                             * @description layer that has the parameter.
+                             * @enum {string}
+                             */
+                            layer: "mac" | "phy" | "shim";
+                            /** @description name of the parameter, as EMANE's manifests have it. */
+                            name: string;
+                            /** @description values of the parameter, as EMANE reads them; most have one. */
+                            values: string[];
+                        }[];
+                        /** @description pcr is the text of an EMANE 802.11 PCR file. Without it every frame above the sensitivity is received. */
+                        pcr?: string;
+                        /** @description phy is the physical layer of the model. bypass and commeffect have none. */
+                        phy?: {
+                            /** @description antennaGain of every radio, omnidirectional, such as 2dBi. */
+                            antennaGain?: string;
+                            /** @description antennaHeight above the ground of every radio, for TwoRay: a position's altitude, above the sea, does not tell it. */
+                            antennaHeight?: string;
+                            /** @description bandwidth that is received, and over which noise is counted, such as 250kHz. */
+                            bandwidth?: string;
+                            /** @description frequency of the carrier, such as 300MHz. A TDMA schedule may change it per slot. */
+                            frequency?: string;
+                            /** @description noiseFigure of every receiver, such as 4dB. */
+                            noiseFigure?: string;
+                            /**
+                             * @description pathloss between radios: Scenario uses that of the scenario, FreeSpace and TwoRay compute it from positions.
+                             * @enum {string}
+                             */
+                            pathloss?: "Scenario" | "FreeSpace" | "TwoRay";
+                            /**
+                             * Format: int32
+                             * @description subid separates waveforms that share a frequency: a radio receives only its own waveform.
+                             */
+                            subid?: number;
+                            /** @description transmitPower of every radio, such as 37dBm or 5W; radios of the network may differ. */
+                            transmitPower?: string;
+                        };
+                    };
                     /** @description link is a point-to-point style limit on every sender's egress, without positions and a shared medium. */
                     link?: {
                         /** @description corrupt is the share of frames that arrive with one wrong bit, drawn for each frame that was not lost. */
@@ -4045,6 +4107,68 @@ export interface components {
                     rate?: string;
                     /** @description reorder lets a frame overtake the ones before it when its jitter is smaller. Without it a frame waits for the ones before it, so that frames arrive in the order in which they were sent. */
                     reorder?: boolean;
+                };
+                /** @description emane has settings of EMANE's own: parameters beside rfpipe and tdma, or a model in their place. It needs engine emane. */
+                emane?: {
+                    /** @description effect of commeffect on the frames from each node to each other. */
+                    effect?: {
+                        /** @description delay of every frame. */
+                        delay?: string;
+                        /** @description duplicate is the share of frames that arrive twice. */
+                        duplicate?: string;
+                        /** @description jitter of the delay: uniform from -jitter to +jitter. */
+                        jitter?: string;
+                        /** @description loss is the share of frames lost. */
+                        loss?: string;
+                        /** @description rate at which frames of a sender arrive; without it at once. */
+                        rate?: string;
+                    };
+                    /**
+                     * @description interference that counts as noise; None by default.
+                     * @enum {string}
+                     */
+                    interference?: "None" | "OutOfBand" | "All";
+                    /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
+                    model?: string;
+                    /** @description parameters of EMANE's layers by their own names. What other fields set is refused here. */
+                    parameters?: {
+                        /**
+                         * @description layer that has the parameter.
+                         * @enum {string}
+                         */
+                        layer: "mac" | "phy" | "shim";
+                        /** @description name of the parameter, as EMANE's manifests have it. */
+                        name: string;
+                        /** @description values of the parameter, as EMANE reads them; most have one. */
+                        values: string[];
+                    }[];
+                    /** @description pcr is the text of an EMANE 802.11 PCR file. Without it every frame above the sensitivity is received. */
+                    pcr?: string;
+                    /** @description phy is the physical layer of the model. bypass and commeffect have none. */
+                    phy?: {
+                        /** @description antennaGain of every radio, omnidirectional, such as 2dBi. */
+                        antennaGain?: string;
+                        /** @description antennaHeight above the ground of every radio, for TwoRay: a position's altitude, above the sea, does not tell it. */
+                        antennaHeight?: string;
+                        /** @description bandwidth that is received, and over which noise is counted, such as 250kHz. */
+                        bandwidth?: string;
+                        /** @description frequency of the carrier, such as 300MHz. A TDMA schedule may change it per slot. */
+                        frequency?: string;
+                        /** @description noiseFigure of every receiver, such as 4dB. */
+                        noiseFigure?: string;
+                        /**
+                         * @description pathloss between radios: Scenario uses that of the scenario, FreeSpace and TwoRay compute it from positions.
+                         * @enum {string}
+                         */
+                        pathloss?: "Scenario" | "FreeSpace" | "TwoRay";
+                        /**
+                         * Format: int32
+                         * @description subid separates waveforms that share a frequency: a radio receives only its own waveform.
+                         */
+                        subid?: number;
+                        /** @description transmitPower of every radio, such as 37dBm or 5W; radios of the network may differ. */
+                        transmitPower?: string;
+                    };
                 };
                 /** @description link is a point-to-point style limit on every sender's egress, without positions and a shared medium. */
                 link?: {

@@ -739,6 +739,43 @@ export interface components {
             /** @description quietFor ends the drain early once nothing has been received for this long. */
             quietFor?: string;
         };
+        /** @description EMANEEffect is what EMANE's comm effect model does to frames. */
+        EMANEEffect: {
+            /** @description delay of every frame. */
+            delay?: string;
+            /** @description jitter of the delay: uniform from -jitter to +jitter. */
+            jitter?: string;
+            /** @description loss is the share of frames lost. */
+            loss?: string;
+            /** @description duplicate is the share of frames that arrive twice. */
+            duplicate?: string;
+            /** @description rate at which frames of a sender arrive; without it at once. */
+            rate?: string;
+        };
+        /** @description EMANEParameter is a parameter of one of EMANE's layers. */
+        EMANEParameter: {
+            /** @description layer that has the parameter. */
+            layer: string;
+            /** @description name of the parameter, as EMANE's manifests have it. */
+            name: string;
+            /** @description values of the parameter, as EMANE reads them; most have one. */
+            values: string[] | null;
+        };
+        /** @description EMANESettings are settings of EMANE's own, for networks with engine emane. Only Waveforms have them, which administrators write. */
+        EMANESettings: {
+            /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
+            model?: string;
+            /** @description phy is the physical layer of the model. bypass and commeffect have none. */
+            phy?: components["schemas"]["PHY"];
+            /** @description interference that counts as noise; None by default. */
+            interference?: string;
+            /** @description pcr is the text of an EMANE 802.11 pcr file. Without it every frame above the sensitivity is received. */
+            pcr?: string;
+            /** @description effect of commeffect on the frames from each node to each other. */
+            effect?: components["schemas"]["EMANEEffect"];
+            /** @description parameters of EMANE's layers by their own names. What other fields set is refused here. */
+            parameters?: components["schemas"]["EMANEParameter"][];
+        };
         /** @description EnvVar is an environment variable with a value, or one from a configMap or secret. */
         EnvVar: {
             /** @description name of the variable. */
@@ -2476,6 +2513,8 @@ export interface components {
             rfpipe?: components["schemas"]["RFPipeModel"];
             /** @description tdma is a radio with time slots on a shared channel, over pathloss. */
             tdma?: components["schemas"]["TDMAModel"];
+            /** @description emane has settings of emane's own: parameters beside rfpipe and tdma, or a model in their place. It needs engine emane. */
+            emane?: components["schemas"]["EMANESettings"];
         };
         /** @description ZeroMQBroker forwards ZeroMQ messages from publishers, which connect to port 5555, to subscribers, which connect to port 5556, by the subscribers' topics. */
         ZeroMQBroker: {

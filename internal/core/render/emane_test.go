@@ -108,6 +108,8 @@ func TestChangesThatEMANEDoesNotSupportAreRefused(t *testing.T) {
 	pipe := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"}}
 	slots := &v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit"}}
 	given := &v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Schedule: scheduleOf(1)}}
+	wifi := &v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEWiFi, PHY: &v1alpha1.PHY{}}}
+	bypass := &v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBypass}}
 	for name, c := range map[string]struct {
 		waveform *v1alpha1.WaveformSpec
 		change   v1alpha1.RadioChange
@@ -124,6 +126,10 @@ func TestChangesThatEMANEDoesNotSupportAreRefused(t *testing.T) {
 		"rate of a pipe":         {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, ""},
 		"rate of slots":          {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, ""},
 		"radio silence":          {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Transmit: &off}}, ""},
+		"power of 802.11":        {wifi, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, ""},
+		"rate of 802.11":         {wifi, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, "radio.rate: Forbidden: is for rfpipe and tdma"},
+		"power of bypass":        {bypass, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, "radio: Forbidden: is for rfpipe and tdma"},
+		"silence of bypass":      {bypass, v1alpha1.RadioChange{Silent: &off}, "silent: Forbidden: EMANE's model bypass"},
 		"silence of the network": {pipe, v1alpha1.RadioChange{Silent: &off}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,5 +140,42 @@ func TestChangesThatEMANEDoesNotSupportAreRefused(t *testing.T) {
 				t.Errorf("found %v, want %q", errs, c.message)
 			}
 		})
+	}
+}
+
+// checkSettings of an experiment of two nodes on a network whose waveform has settings of EMANE's own.
+func checkSettings(t *testing.T, engine v1alpha1.Engine, settings *v1alpha1.EMANESettings, base v1alpha1.WaveformSpec) field.ErrorList {
+	t.Helper()
+	base.EMANE = settings
+	n := v1alpha1.Network{Name: "vhf", Subnet: "198.18.1.0/24", Waveform: "own", Engine: engine}
+	spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{n}, Nodes: []v1alpha1.Node{{Name: "hq", Networks: []string{"vhf"}}, {Name: "veh", Networks: []string{"vhf"}}}}
+	expanded, errs := topology.Expand(spec)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return CheckRadioModels(spec, expanded, map[string]v1alpha1.WaveformSpec{"vhf": base}, nil)
+}
+
+func TestSettingsOfEMANEsOwnNeedItsEngine(t *testing.T) {
+	bypass, pipe := &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBypass}, v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"}}
+	parameters := &v1alpha1.EMANESettings{Parameters: []v1alpha1.EMANEParameter{{Layer: "mac", Name: "radiometricenable", Values: []string{"on"}}}}
+	for name, errs := range map[string]field.ErrorList{
+		"a model":    checkSettings(t, v1alpha1.EngineNative, bypass, v1alpha1.WaveformSpec{}),
+		"parameters": checkSettings(t, v1alpha1.EngineNative, parameters, pipe),
+	} {
+		if !strings.Contains(errs.ToAggregate().Error(), `spec.networks[0].engine: Invalid value: "native": waveform own has settings of EMANE's own: want engine emane`) {
+			t.Errorf("%s: found %v", name, errs)
+		}
+	}
+	if errs := checkSettings(t, v1alpha1.EngineEMANE, bypass, v1alpha1.WaveformSpec{}); len(errs) > 0 {
+		t.Errorf("found %v with engine emane; want none, as bypass needs no positions", errs)
+	}
+}
+
+func TestAWaveformsParametersAreCheckedWithoutANetwork(t *testing.T) {
+	w := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"},
+		EMANE: &v1alpha1.EMANESettings{Parameters: []v1alpha1.EMANEParameter{{Layer: "mac", Name: "datarate", Values: []string{"1"}}}}}
+	if errs := CheckWaveform(w); len(errs) != 1 || errs[0].Field != "spec.emane.parameters[0].name" {
+		t.Errorf("found %v", errs)
 	}
 }

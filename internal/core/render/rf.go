@@ -17,7 +17,7 @@ import (
 
 // engineOf is a network's engine. It is empty for radiod's own, which is the default, and for the link model.
 func engineOf(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) v1alpha1.Engine {
-	if network.Engine == v1alpha1.EngineNative || waveform.PHY() == nil {
+	if network.Engine == v1alpha1.EngineNative || waveform.PHY() == nil && waveform.EMANE == nil {
 		return ""
 	}
 	return network.Engine
@@ -96,7 +96,7 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 	errs = checkForLink(network, w, path)
 	p := w.PHY()
 	if p == nil {
-		return slices.Concat(errs, checkForPHY(network, w, path), c.checkChanges(network, w))
+		return slices.Concat(errs, checkForPHY(network, w, path), c.checkEMANE(network, w, path), c.checkChanges(network, w))
 	}
 	errs = append(errs, c.checkEMANE(network, w, path)...)
 	at := modelPath{network: network, path: path.Child(w.Model()), networkPath: path}
@@ -107,8 +107,9 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 
 // CheckWaveform finds the errors of a Waveform that do not depend on nodes.
 func CheckWaveform(w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
+	settings := emane.CheckSettings(w, field.NewPath("spec"))
 	if w.PHY() == nil {
-		return append(checkLink(w.Link, field.NewPath("spec", "link")), checkLink(w.Downlink, field.NewPath("spec", "downlink"))...)
+		return slices.Concat(checkLink(w.Link, field.NewPath("spec", "link")), checkLink(w.Downlink, field.NewPath("spec", "downlink")), settings)
 	}
 	nems := []int{1}
 	if w.TDMA != nil && w.TDMA.Schedule != "" {
@@ -117,7 +118,7 @@ func CheckWaveform(w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 		}
 	}
 	at := modelPath{path: field.NewPath("spec", w.Model())}
-	return at.checkModel(w, nems)
+	return append(at.checkModel(w, nems), settings...)
 }
 
 // CheckLiveChange finds the errors of a LiveChange that do not depend on networks.
@@ -200,15 +201,18 @@ func checkForPHY(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field
 	if len(network.Radios) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("radios"), fmt.Sprintf("radios are for rfpipe and tdma, and waveform %s is %s", network.Waveform, w.Model())))
 	}
-	if network.Engine == v1alpha1.EngineEMANE {
-		errs = append(errs, field.Forbidden(path.Child("engine"), fmt.Sprintf("engine emane is for rfpipe and tdma, and waveform %s is %s", network.Waveform, w.Model())))
+	if network.Engine == v1alpha1.EngineEMANE && w.EMANE == nil {
+		errs = append(errs, field.Forbidden(path.Child("engine"), fmt.Sprintf("engine emane is for rfpipe, tdma and emane, and waveform %s is %s", network.Waveform, w.Model())))
 	}
 	return errs
 }
 
 // checkEMANE finds what EMANE does not support in a network with these members, and files that are too large.
 func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
-	if network.Engine != v1alpha1.EngineEMANE {
+	switch {
+	case network.Engine != v1alpha1.EngineEMANE && w.EMANE != nil:
+		return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, fmt.Sprintf("waveform %s has settings of EMANE's own: want engine emane, or another waveform", network.Waveform))}
+	case network.Engine != v1alpha1.EngineEMANE || w.Model() == v1alpha1.ModelLink:
 		return nil
 	}
 	rendered := &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: *w, Radios: network.Radios}}
@@ -260,6 +264,8 @@ func checkPCR(w *v1alpha1.WaveformSpec) error {
 		text = w.RFPipe.PCR
 	} else if w.TDMA != nil {
 		text = w.TDMA.PCR
+	} else if w.EMANE != nil {
+		text = w.EMANE.PCR
 	}
 	if text == "" {
 		return nil
@@ -434,8 +440,10 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 	forbid("schedule", change.Schedule != "" && model != v1alpha1.ModelTDMA, "tdma")
 	if change.Radio != nil {
 		forbid("radio.frequency", change.Radio.Frequency != nil && model == v1alpha1.ModelTDMA, "rfpipe, as a TDMA schedule has its own")
-		forbid("radio.delay", change.Radio.Delay != nil && model == v1alpha1.ModelTDMA, "rfpipe")
-		forbid("radio.jitter", change.Radio.Jitter != nil && model == v1alpha1.ModelTDMA, "rfpipe")
+		otherMAC := model == v1alpha1.ModelTDMA || model == v1alpha1.ModelEMANE
+		forbid("radio.delay", change.Radio.Delay != nil && otherMAC, "rfpipe")
+		forbid("radio.jitter", change.Radio.Jitter != nil && otherMAC, "rfpipe")
+		forbid("radio.rate", change.Radio.Rate != nil && model == v1alpha1.ModelEMANE, "rfpipe and tdma")
 	}
 	errs = append(errs, checkJammer(change.Jammer, path)...)
 	if c.engine == v1alpha1.EngineEMANE {

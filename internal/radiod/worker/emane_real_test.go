@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/runapi"
@@ -21,6 +22,7 @@ import (
 type realPair struct {
 	m    *Manager
 	a, b *pod
+	pod  *emanePod
 	at   *net.UDPConn // of b
 	n    *v1alpha1.RadioNetwork
 }
@@ -37,7 +39,7 @@ func newRealPair(t *testing.T, m *Manager, change func(*v1alpha1.RadioNetwork)) 
 	p := newEMANEPod(t)
 	p.appear(t)
 	p.manager(m)
-	r := &realPair{m: m, a: newPod(t, "pod-a"), b: newPod(t, "pod-b")}
+	r := &realPair{m: m, pod: p, a: newPod(t, "pod-a"), b: newPod(t, "pod-b")}
 	r.n = emaneNetwork(r.a.uid, r.b.uid)
 	change(r.n)
 	r.n = configuredRadios(r.n)
@@ -234,3 +236,88 @@ func TestARealEMANETakesTheRatesThatTheSINRAllows(t *testing.T) {
 }
 
 func nowMicro() metav1.MicroTime { return metav1.NewMicroTime(time.Now()) }
+
+// parameterOf a node's process, as its control port tells it.
+func (r *realPair) parameterOf(t *testing.T, nem int32, layer emane.Layer, name string) (values []any) {
+	t.Helper()
+	r.pod.do(t, func() error {
+		connection, err := net.Dial("tcp4", emane.InPod(r.n, nem).Control.String())
+		if err != nil {
+			return err
+		}
+		c := emane.NewControl(connection, 10*time.Second)
+		defer c.Close()
+		nems, err := c.Manifest()
+		if err != nil {
+			return err
+		}
+		for _, component := range nems[0].Components {
+			if component.Layer != layer {
+				continue
+			}
+			all, err := c.Configuration(component.BuildID, name)
+			if err != nil {
+				return err
+			}
+			values = all[name]
+		}
+		return nil
+	})
+	return values
+}
+
+func TestARealEMANECarriesFramesByItsOtherModelsWithTheirParameters(t *testing.T) {
+	raw := func(layer v1alpha1.EMANELayer, name, value string) []v1alpha1.EMANEParameter {
+		return []v1alpha1.EMANEParameter{{Layer: layer, Name: name, Values: []string{value}}}
+	}
+	for name, c := range map[string]struct {
+		settings func(phy v1alpha1.PHY) *v1alpha1.EMANESettings
+		besides  bool // rfpipe
+		layer    emane.Layer
+		want     any
+	}{
+		"rfpipe": {func(v1alpha1.PHY) *v1alpha1.EMANESettings {
+			return &v1alpha1.EMANESettings{Parameters: raw("mac", "radiometricreportinterval", "2.5")}
+		}, true, emane.MAC, 2.5},
+		"ieee80211abg": {func(phy v1alpha1.PHY) *v1alpha1.EMANESettings {
+			return &v1alpha1.EMANESettings{Model: v1alpha1.EMANEWiFi, PHY: &phy, Parameters: raw("mac", "unicastrate", "3")}
+		}, false, emane.MAC, uint64(3)},
+		"a library by its name": {func(phy v1alpha1.PHY) *v1alpha1.EMANESettings {
+			return &v1alpha1.EMANESettings{Model: "rfpipemaclayer", PHY: &phy, Parameters: append(raw("mac", "datarate", "123456"),
+				raw("mac", "pcrcurveuri", "file://"+installedEMANE(t)+"/share/emane/xml/models/mac/rfpipe/rfpipepcr.xml")...)}
+		}, false, emane.MAC, uint64(123456)},
+		"bypass": {func(v1alpha1.PHY) *v1alpha1.EMANESettings {
+			return &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBypass}
+		}, false, 0, nil},
+		"commeffect": {func(v1alpha1.PHY) *v1alpha1.EMANESettings {
+			return &v1alpha1.EMANESettings{Model: v1alpha1.EMANECommEffect, Effect: &v1alpha1.EMANEEffect{Delay: "300ms"}, Parameters: raw("shim", "groupid", "7")}
+		}, false, emane.Shim, uint64(7)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRealPair(t, newManager(t), func(n *v1alpha1.RadioNetwork) {
+				n.Spec.Waveform.EMANE = c.settings(n.Spec.Waveform.RFPipe.PHY)
+				if !c.besides {
+					n.Spec.Waveform.RFPipe = nil
+				}
+			})
+			if settings := r.n.Spec.Waveform.EMANE; len(settings.Parameters) > 0 {
+				if values := r.parameterOf(t, 2, c.layer, settings.Parameters[0].Name); len(values) != 1 || values[0] != c.want {
+					t.Errorf("%s of %s is %v, want %v", settings.Parameters[0].Name, name, values, c.want)
+				}
+			}
+			if arrived := r.arrive(t, 10, 200); arrived < 5 {
+				t.Errorf("%d of 10 arrive", arrived)
+			}
+		})
+	}
+}
+
+func TestARealEMANEDelaysFramesByItsCommEffects(t *testing.T) {
+	r := newRealPair(t, newManager(t), func(n *v1alpha1.RadioNetwork) {
+		n.Spec.Waveform = v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANECommEffect, Effect: &v1alpha1.EMANEEffect{Delay: "300ms"}}}
+	})
+	begun := time.Now()
+	if r.arrive(t, 1, 200) == 1 && time.Since(begun) < 300*time.Millisecond {
+		t.Errorf("a frame arrived after %v, want 300ms at least", time.Since(begun))
+	}
+}

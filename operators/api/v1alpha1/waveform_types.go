@@ -213,7 +213,8 @@ type RadioChange struct {
 
 // WaveformSpec is how a network carries frames. It has exactly one model.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.link), has(self.rfpipe), has(self.tdma)].filter(model, model).size() == 1",message="a waveform needs one model: link, rfpipe or tdma"
+// +kubebuilder:validation:XValidation:rule="[has(self.link), has(self.rfpipe), has(self.tdma), has(self.emane) && has(self.emane.model)].filter(model, model).size() == 1",message="a waveform needs one model: link, rfpipe, tdma or emane.model"
+// +kubebuilder:validation:XValidation:rule="!has(self.emane) || !has(self.link)",message="emane is for radios, and the link model is radiod's own",fieldPath=".emane",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.downlink) || has(self.link)",message="downlink is for the model link",fieldPath=".downlink",reason=FieldValueForbidden
 type WaveformSpec struct {
 	// description for people: what the waveform stands for and where its figures come from.
@@ -237,6 +238,10 @@ type WaveformSpec struct {
 	// tdma is a radio with time slots on a shared channel, over pathloss.
 	// +optional
 	TDMA *TDMAModel `json:"tdma,omitempty"`
+
+	// emane has settings of EMANE's own: parameters beside rfpipe and tdma, or a model in their place. It needs engine emane.
+	// +optional
+	EMANE *EMANESettings `json:"emane,omitempty"`
 }
 
 // The models of a waveform, by the names of their fields.
@@ -244,6 +249,7 @@ const (
 	ModelLink   = "link"
 	ModelRFPipe = "rfpipe"
 	ModelTDMA   = "tdma"
+	ModelEMANE  = "emane"
 )
 
 // Model is the name of the waveform's model; empty if it has none.
@@ -255,17 +261,21 @@ func (w *WaveformSpec) Model() string {
 		return ModelRFPipe
 	case w.TDMA != nil:
 		return ModelTDMA
+	case w.EMANE != nil:
+		return ModelEMANE
 	}
 	return ""
 }
 
-// PHY is the waveform's physical layer; nil for the model link, which has none.
+// PHY is the waveform's physical layer; nil for models that have none, such as link.
 func (w *WaveformSpec) PHY() *PHY {
 	switch {
 	case w.RFPipe != nil:
 		return &w.RFPipe.PHY
 	case w.TDMA != nil:
 		return &w.TDMA.PHY
+	case w.EMANE != nil:
+		return w.EMANE.PHY
 	default:
 		return nil
 	}
@@ -298,13 +308,15 @@ type WaveformList struct {
 
 func init() { SchemeBuilder.Register(&Waveform{}, &WaveformList{}) }
 
-// InterferenceCounted by the receivers of the model, its default included; empty for the link model, which has none.
+// InterferenceCounted by the receivers of the model, its default included; empty for models without a physical layer.
 func (w *WaveformSpec) InterferenceCounted() Interference {
 	switch {
 	case w.RFPipe != nil:
 		return cmp.Or(w.RFPipe.Interference, InterferenceNone)
 	case w.TDMA != nil:
 		return cmp.Or(w.TDMA.Interference, InterferenceAll)
+	case w.EMANE != nil && w.EMANE.PHY != nil:
+		return cmp.Or(w.EMANE.Interference, InterferenceNone)
 	}
 	return ""
 }

@@ -1,0 +1,133 @@
+package emane
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func wifi() *v1alpha1.RadioNetworkSpec {
+	return &v1alpha1.RadioNetworkSpec{Members: members(2), Waveform: v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEWiFi,
+		PHY: &v1alpha1.PHY{Frequency: "2.4GHz", Bandwidth: "20MHz", TransmitPower: "20dBm", Pathloss: v1alpha1.PathlossFreeSpace},
+		Parameters: []v1alpha1.EMANEParameter{{Layer: "mac", Name: "mode", Values: []string{"3"}}, {Layer: "mac", Name: "enablepromiscuousmode", Values: []string{"on"}},
+			{Layer: "phy", Name: "some", Values: []string{"a", "b"}}}}}}
+}
+
+func bypass() *v1alpha1.RadioNetworkSpec {
+	return &v1alpha1.RadioNetworkSpec{Members: members(2), Waveform: v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBypass}}}
+}
+
+func commEffect() *v1alpha1.RadioNetworkSpec {
+	rate := v1alpha1.DataRate("9.6kbit")
+	return &v1alpha1.RadioNetworkSpec{Members: members(2), Waveform: v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANECommEffect,
+		Effect: &v1alpha1.EMANEEffect{Delay: "100ms", Jitter: "10ms", Loss: "12.5%", Duplicate: "1%", Rate: &rate}}}}
+}
+
+func TestFilesOfEMANEsOtherModelsAreAsAccepted(t *testing.T) {
+	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"ieee80211abg": wifi(), "bypass": bypass(), "commeffect": commEffect()} {
+		files, err := Render(spec, &spec.Members[0], process())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all bytes.Buffer
+		for _, f := range files {
+			if f.Name != Platform && f.Name != "transport.xml" {
+				fmt.Fprintf(&all, "== %s\n%s", f.Name, f.Text)
+			}
+		}
+		golden.Check(t, name+".txt", all.String())
+	}
+}
+
+func TestParametersGoBesideThoseOfRFPipe(t *testing.T) {
+	spec := pipe()
+	spec.Waveform.EMANE = &v1alpha1.EMANESettings{Parameters: []v1alpha1.EMANEParameter{{Layer: "mac", Name: "radiometricenable", Values: []string{"on"}}}}
+	files, err := Render(spec, &spec.Members[0], process())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.Name == "mac.xml" && (!strings.Contains(string(f.Text), `library="rfpipemaclayer"`) || !strings.Contains(string(f.Text), `name="radiometricenable" value="on"`)) {
+			t.Errorf("mac.xml is %s", f.Text)
+		}
+	}
+}
+
+func TestSettingsThatContradictFieldsOrTheModelAreRefused(t *testing.T) {
+	parameter := func(spec *v1alpha1.RadioNetworkSpec, layer v1alpha1.EMANELayer, name string) *v1alpha1.RadioNetworkSpec {
+		if spec.Waveform.EMANE == nil {
+			spec.Waveform.EMANE = &v1alpha1.EMANESettings{}
+		}
+		spec.Waveform.EMANE.Parameters = []v1alpha1.EMANEParameter{{Layer: layer, Name: name, Values: []string{"1"}}}
+		return spec
+	}
+	collisions, silent, slow := wifi(), bypass(), commEffect()
+	collisions.Waveform.EMANE.Interference, silent.Silent = v1alpha1.InterferenceAll, true
+	rate := v1alpha1.DataRate("0.5bit")
+	slow.Waveform.EMANE.Effect.Rate = &rate
+	for name, c := range map[string]struct {
+		spec *v1alpha1.RadioNetworkSpec
+		want string
+	}{
+		"the rate of RF Pipe":       {parameter(pipe(), "mac", "datarate"), `waveform.emane.parameters[0].name: Invalid value: "datarate": rfpipe.rate sets it`},
+		"the queue of TDMA":         {parameter(slotted(), "mac", "queue.depth"), "tdma.queue.depth sets it"},
+		"the power of another MAC":  {parameter(wifi(), "phy", "txpower"), "emane.phy.transmitPower sets it"},
+		"radio silence":             {parameter(wifi(), "phy", "radiosilenceenable"), "silent sets it"},
+		"a layer that is not there": {parameter(commEffect(), "mac", "mode"), `waveform.emane.parameters[0].layer: Unsupported value: "mac": supported values: "shim"`},
+		"collisions":                {collisions, `waveform.emane.interference: Invalid value: "All"`},
+		"silence without a radio":   {silent, "silent: Invalid value: true: EMANE's model bypass"},
+		"half a bit per second":     {slow, `waveform.emane.effect.rate: Invalid value: "0.5bit"`},
+	} {
+		if err := Check(c.spec).ToAggregate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+func TestACurveOfAnotherModelIsRefusedFor80211(t *testing.T) {
+	spec := wifi()
+	spec.Waveform.EMANE.PCR = ownPCR
+	if _, err := Render(spec, &spec.Members[0], process()); err == nil || !strings.Contains(err.Error(), "waveform.emane.pcr: want a file of EMANE's 802.11 model") {
+		t.Errorf("refused as %v", err)
+	}
+}
+
+func TestCommEffectsArePublishedForEachLinkAndAgainForLaterProcesses(t *testing.T) {
+	f, err := NewFeed(commEffect(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _, err := f.Changes(0)
+	if err != nil || len(first) != 2 || first[0].ID != CommEffectEvent || first[0].NEM != 1 {
+		t.Fatalf("%v, %v: want two events of comm effects", first, err)
+	}
+	// NEM 2; 0.1 s, 0.01 s, 12.5 %, 1 % as float32; 9600 bit/s twice.
+	want := "\x0a\x1c\x08\x02\x15\xcd\xcc\xcc\x3d\x1d\x0a\xd7\x23\x3c\x25\x00\x00\x48\x41\x2d\x00\x00\x80\x3f\x30\x80\x4b\x38\x80\x4b"
+	if string(first[0].Data) != want {
+		t.Errorf("the event is %x, want %x", first[0].Data, want)
+	}
+	if later, _, _, _ := f.Changes(time.Second); len(later) > 0 {
+		t.Errorf("%v later, want none", later)
+	}
+	if all := f.All(); len(all) != 2 {
+		t.Errorf("all are %v, want two", all)
+	}
+}
+
+func TestAModelWithoutAPhysicalLayerTakesNoSilence(t *testing.T) {
+	off := true
+	errs := CheckChange(&bypass().Waveform, nil, &v1alpha1.RadioChange{Silent: &off}, field.NewPath("change"))
+	if len(errs) != 1 || errs[0].Field != "change.silent" {
+		t.Errorf("found %v", errs)
+	}
+	if all := (&Radio{}).Parameters(&bypass().Waveform); len(all) > 0 {
+		t.Errorf("parameters are %v, want none", all)
+	}
+}
