@@ -11,7 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/radio/tdma"
-	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/internal/scenario"
 )
 
 // EventID is the kind of an event.
@@ -108,20 +108,22 @@ func ParsePathlossEx(e Event) (all []PathlossEx, err error) {
 	return all, err
 }
 
-// CommEffectAt makes the event with the effect on frames from others to a NEM.
-func CommEffectAt(nem int, from []int, effect *v1alpha1.EMANEEffect) Event {
-	rate := uint64(0) // at once
-	if effect.Rate != nil {
-		rate = uint64(effect.Rate.BitsPerSecond())
-	}
+// CommEffect on the frames from a NEM.
+type CommEffect struct {
+	From int
+	scenario.CommEffect
+}
+
+// CommEffectAt makes the event with the effects on frames from others to a NEM.
+func CommEffectAt(nem int, all []CommEffect) Event {
 	var b []byte
-	for _, other := range from {
-		one := appendUint(nil, 1, uint64(other)) //nolint:gosec // a NEM id
-		for i, v := range []float64{effect.Delay.Std().Seconds(), effect.Jitter.Std().Seconds(), 100 * effect.Loss.Fraction(), 100 * effect.Duplicate.Fraction()} {
+	for _, e := range all {
+		one := appendUint(nil, 1, uint64(e.From)) //nolint:gosec // a NEM id
+		for i, v := range []float64{e.Latency.Seconds(), e.Jitter.Seconds(), e.LossPercent, e.DuplicationPercent} {
 			one = protowire.AppendTag(one, protowire.Number(2+i), protowire.Fixed32Type)
 			one = protowire.AppendFixed32(one, math.Float32bits(float32(v)))
 		}
-		b = appendMessage(b, 1, appendUint(appendUint(one, 6, rate), 7, rate))
+		b = appendMessage(b, 1, appendUint(appendUint(one, 6, e.UnicastBitsPerSecond), 7, e.BroadcastBitsPerSecond))
 	}
 	return Event{nem, CommEffectEvent, b}
 }

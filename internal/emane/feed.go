@@ -27,9 +27,10 @@ type Feed struct {
 	positions     map[int]Location
 	antennas      *Antennas
 	pointed       map[int]Pointing // as published, by NEM id
-	// effect of each link of EMANE's comm effect model; nil for other models. published does not have it.
-	effect *v1alpha1.EMANEEffect
-	told   bool
+	// effect of the links that the scenario has none for, with EMANE's comm effect model; nil for other models.
+	effect       *scenario.CommEffect
+	fromScenario bool // the scenario's comm effects hold
+	effects      map[link]scenario.CommEffect
 }
 
 // link from one member to another by their indexes, at one of the other frequencies or at 0, the network's own.
@@ -57,7 +58,7 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 		if m.Position != nil {
 			one.fixed = &geo.Position{Latitude: m.Position.Latitude.Float(), Longitude: m.Position.Longitude.Float(), Altitude: m.Position.Altitude.Float()}
 		}
-		if m.Platform != nil && spec.Waveform.PHY() != nil {
+		if m.Platform != nil && (spec.Waveform.PHY() != nil || spec.CommEffects) {
 			ok := false
 			if s != nil {
 				one.index, ok = s.Index(int(*m.Platform))
@@ -75,7 +76,8 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 	}
 	f.needsLocation = spec.Waveform.PHY() != nil && (!f.hasPathlosses || f.antennas != nil)
 	if w := spec.Waveform.EMANE; w != nil && w.Model == v1alpha1.EMANECommEffect {
-		f.effect = cmp.Or(w.Effect, &v1alpha1.EMANEEffect{})
+		f.effect, f.effects = effectOf(w.Effect), map[link]scenario.CommEffect{}
+		f.fromScenario = spec.CommEffects && s != nil
 	}
 	return f, nil
 }
@@ -103,7 +105,7 @@ func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, mor
 func (f *Feed) All() []Event { return f.events(true) }
 
 func (f *Feed) events(all bool) []Event {
-	events := slices.Concat(f.locations(all), f.pointings(all), f.effects(all))
+	events := slices.Concat(f.locations(all), f.pointings(all), f.commEffects(all))
 	if !f.hasPathlosses {
 		return events
 	}
@@ -174,24 +176,47 @@ func (f *Feed) pathlossAt(from, to int, hertz uint64) (dB float64, known bool) {
 	return f.cursor.PathlossAt(a, b, hertz)
 }
 
-// effects of all links, which do not change.
-func (f *Feed) effects(all bool) (events []Event) {
-	if f.effect == nil || f.told && !all {
+func effectOf(e *v1alpha1.EMANEEffect) *scenario.CommEffect {
+	if e == nil {
+		return &scenario.CommEffect{}
+	}
+	made := &scenario.CommEffect{Latency: e.Delay.Std(), Jitter: e.Jitter.Std(), LossPercent: 100 * e.Loss.Fraction(), DuplicationPercent: 100 * e.Duplicate.Fraction()}
+	if e.Rate != nil {
+		made.UnicastBitsPerSecond = uint64(e.Rate.BitsPerSecond())
+		made.BroadcastBitsPerSecond = made.UnicastBitsPerSecond
+	}
+	return made
+}
+
+// commEffects that have changed, or all.
+func (f *Feed) commEffects(all bool) (events []Event) {
+	if f.effect == nil {
 		return nil
 	}
-	f.told = true
 	for to := range f.members {
-		var here []int
+		var here []CommEffect
 		for from := range f.members {
-			if from != to {
-				here = append(here, f.members[from].nem)
+			l, e := link{from: from, to: to}, f.commEffect(from, to)
+			if before, told := f.effects[l]; from != to && (all || !told || before != e) {
+				f.effects[l] = e
+				here = append(here, CommEffect{f.members[from].nem, e})
 			}
 		}
 		for some := range slices.Chunk(here, maxEntries) {
-			events = append(events, CommEffectAt(f.members[to].nem, some, f.effect))
+			events = append(events, CommEffectAt(f.members[to].nem, some))
 		}
 	}
 	return events
+}
+
+func (f *Feed) commEffect(from, to int) scenario.CommEffect {
+	a, b := f.members[from].index, f.members[to].index
+	if f.fromScenario && a >= 0 && b >= 0 && a != b {
+		if e, known := f.cursor.CommEffect(a, b); known {
+			return e
+		}
+	}
+	return *f.effect
 }
 
 // locations returns none that EMANE does not need: with locations it adds propagation delays, by which it loses

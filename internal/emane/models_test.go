@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/scenariotest"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -118,6 +120,27 @@ func TestCommEffectsArePublishedForEachLinkAndAgainForLaterProcesses(t *testing.
 	}
 	if all := f.All(); len(all) != 2 {
 		t.Errorf("all are %v, want two", all)
+	}
+}
+
+func TestCommEffectsOfTheScenarioHoldFromTheirTimeOn(t *testing.T) {
+	spec := commEffect()
+	spec.CommEffects = true
+	b := scenario.NewBuilder(scenario.Options{})
+	if err := b.CommEffect(time.Second, 1, 2, scenario.CommEffect{Latency: 250 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFeed(spec, scenariotest.Open(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _, err := f.Changes(0); err != nil || len(first) != 2 {
+		t.Fatalf("%v, %v: want the waveform's effect for both links", first, err)
+	}
+	// NEM 1; 0.25 s, else nothing.
+	want := "\x0a\x1a\x08\x01\x15\x00\x00\x80\x3e\x1d\x00\x00\x00\x00\x25\x00\x00\x00\x00\x2d\x00\x00\x00\x00\x30\x00\x38\x00"
+	if later, _, _, err := f.Changes(time.Second); err != nil || len(later) != 1 || later[0].NEM != 2 || string(later[0].Data) != want {
+		t.Errorf("%+v, %v: want one event for NEM 2 with %x", later, err, want)
 	}
 }
 

@@ -726,7 +726,7 @@ export interface components {
                         networks: {
                             /** @description base names the nodes or groups at the base of an asymmetric network, such as a cellular base station. Their frames use the waveform's downlink, those of all others its link. */
                             base?: string[];
-                            /** @description commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their platforms, as they change over time; only for networks of the link model. Pairs without comm effects have the network's own link. */
+                            /** @description commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their platforms, as they change over time; only for the link model and EMANE's commeffect. Pairs without comm effects have the network's own link. */
                             commEffects?: boolean;
                             /**
                              * @description engine that emulates rfpipe and tdma: native is radiod itself; emane is EMANE, if it is installed.
@@ -2228,7 +2228,7 @@ export interface components {
                 networks: {
                     /** @description base names the nodes or groups at the base of an asymmetric network, such as a cellular base station. Their frames use the waveform's downlink, those of all others its link. */
                     base?: string[];
-                    /** @description commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their platforms, as they change over time; only for networks of the link model. Pairs without comm effects have the network's own link. */
+                    /** @description commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their platforms, as they change over time; only for the link model and EMANE's commeffect. Pairs without comm effects have the network's own link. */
                     commEffects?: boolean;
                     /**
                      * @description engine that emulates rfpipe and tdma: native is radiod itself; emane is EMANE, if it is installed.

@@ -1298,7 +1298,7 @@ export interface components {
             subnet: string;
             /** @description mtu of the radio interfaces, bytes. */
             mtu?: number;
-            /** @description commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their platforms, as they change over time; only for networks of the link model. Pairs without comm effects have the network's own link. */
+            /** @description commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their platforms, as they change over time; only for the link model and EMANE's commeffect. Pairs without comm effects have the network's own link. */
             commEffects?: boolean;
             /** @description links replace the network's own model for frames from one group of nodes to another; one direction each. */
             links?: components["schemas"]["GroupLink"][];

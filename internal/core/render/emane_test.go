@@ -172,6 +172,16 @@ func TestSettingsOfEMANEsOwnNeedItsEngine(t *testing.T) {
 	}
 }
 
+func TestCommEffectsAreForEMANEsModelOfThem(t *testing.T) {
+	n := v1alpha1.Network{Name: "vhf", Waveform: "own", CommEffects: true}
+	for model, want := range map[string]int{v1alpha1.EMANECommEffect: 0, v1alpha1.EMANEBypass: 1} {
+		w := &v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: model}}
+		if errs := checkForLink(n, w, field.NewPath("network")); len(errs) != want {
+			t.Errorf("%s: found %v", model, errs)
+		}
+	}
+}
+
 func TestAWaveformsParametersAreCheckedWithoutANetwork(t *testing.T) {
 	w := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"},
 		EMANE: &v1alpha1.EMANESettings{Parameters: []v1alpha1.EMANEParameter{{Layer: "mac", Name: "datarate", Values: []string{"1"}}}}}

@@ -184,8 +184,8 @@ func checkForLink(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *fiel
 	if network.Waveform == "" || w.Model() == v1alpha1.ModelLink {
 		return nil // the API server refuses them with a model in place
 	}
-	if network.CommEffects {
-		errs = append(errs, field.Forbidden(path.Child("commEffects"), fmt.Sprintf("comm effects are for the link model, and waveform %s is %s", network.Waveform, w.Model())))
+	if network.CommEffects && (w.EMANE == nil || w.EMANE.Model != v1alpha1.EMANECommEffect) {
+		errs = append(errs, field.Forbidden(path.Child("commEffects"), fmt.Sprintf("comm effects are for the link model, and waveform %s is %s; EMANE's model commeffect has them too", network.Waveform, w.Model())))
 	}
 	if len(network.Links) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, w.Model())))

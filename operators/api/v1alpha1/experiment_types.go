@@ -84,7 +84,7 @@ type Network struct {
 	MTU int32 `json:"mtu,omitempty"`
 
 	// commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates of the scenario's comm effects (EMANE's) for their
-	// platforms, as they change over time; only for networks of the link model. Pairs without comm effects have the network's own link.
+	// platforms, as they change over time; only for the link model and EMANE's commeffect. Pairs without comm effects have the network's own link.
 	// +optional
 	CommEffects bool `json:"commEffects,omitempty"`
 
