@@ -173,7 +173,7 @@ func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error
 		c := NewControl(connection, 10*time.Second)
 		s, err = Scrape(c, func(int) *radio.Port { return port })
 		if err == nil && heard(spec, s) {
-			return errors.Join(quieten(c), c.Close())
+			return errors.Join(quieten(c), askByShell(c), c.Close())
 		}
 		if err := errors.Join(err, c.Close(), publisher.Publish(feed.All())); err != nil {
 			return err
@@ -190,6 +190,21 @@ func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error
 
 func heard(spec *v1alpha1.RadioNetworkSpec, s []Statistics) bool {
 	return len(s) == 1 && s[0].NEM == 1 && s[0].Pathloss == 2 && (spec.Waveform.TDMA == nil) == (s[0].Schedules == 0)
+}
+
+// askByShell asks what the control port has of each kind, from all layers.
+func askByShell(c *Control) error {
+	shell, err := NewShell(c)
+	if err != nil {
+		return err
+	}
+	for what, want := range map[string]string{"stat": "numUpstreamPacketsBroadcastRx0", "table": "PathlossEventInfoTable", "config": "systemnoisefigure"} {
+		var said strings.Builder
+		if err := shell.Command(&said, "get", what, "all"); err != nil || !strings.Contains(said.String(), want) {
+			return fmt.Errorf("get %s all: %v: %s; want %s in it", what, err, said.String(), want)
+		}
+	}
+	return nil
 }
 
 // quieten changes a parameter of the physical layer.

@@ -93,7 +93,7 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 		return err
 	}
 	switch component.Layer {
-	case MAC:
+	case MAC, Shim:
 		s.mac(values, tables, port)
 	case PHY:
 		s.physical(values, tables, port)
@@ -104,7 +104,7 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 // transmitted returns unicast and broadcast packets. Some names end with the number of a layer's instance.
 func transmitted(values map[string]any) (packets uint64) {
 	for _, cast := range []string{"Unicast", "Broadcast"} {
-		for _, instance := range []string{"", "0"} {
+		for _, instance := range instances {
 			packets += count(values, "numDownstreamPackets"+cast+"Tx"+instance)
 		}
 	}
@@ -134,23 +134,31 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 	s.signals(tables, port)
 }
 
-// frames reads RF Pipe's counters of frames.
+// instances of a layer's counters, by the ends of their names: 802.11 has one for each access category.
+var instances = []string{"", "0", "1", "2", "3"}
+
+// frames reads the counters of models that count frames.
 func (s *Statistics) frames(tables map[string]Table, port func(nem int) *radio.Port) {
-	for _, cast := range []string{"Unicast", "Broadcast"} {
-		t := tables[cast+"PacketDropTable0"]
-		t.each(func(nem int, row map[string]any) {
-			s.countMissed(port(nem), radio.LowSINR, count(row, "SINR"))
-			s.Drops[radio.QueueFull] += count(row, "Queue Overflow")
-		})
-		t = tables[cast+"PacketAcceptTable0"]
-		t.each(func(nem int, row map[string]any) {
-			if nem == s.NEM {
-				return // its own transmissions
-			}
-			if l := s.link(port(nem)); l != nil {
-				l.Received += count(row, "Num Pkts Rx")
-			}
-		})
+	for _, instance := range instances {
+		for _, cast := range []string{"Unicast", "Broadcast"} {
+			t := tables[cast+"PacketDropTable"+instance]
+			t.each(func(nem int, row map[string]any) {
+				s.countMissed(port(nem), radio.LowSINR, count(row, "SINR"))
+				s.countMissed(port(nem), radio.HalfDuplex, count(row, "Rx During Tx"))
+				s.countMissed(port(nem), radio.Interfered, count(row, "Hidden Busy"))
+				s.Drops[radio.Loss] += count(row, "Effect")
+				s.Drops[radio.QueueFull] += count(row, "Queue Overflow") + count(row, "Rx Buff")
+			})
+			t = tables[cast+"PacketAcceptTable"+instance]
+			t.each(func(nem int, row map[string]any) {
+				if nem == s.NEM {
+					return // its own transmissions
+				}
+				if l := s.link(port(nem)); l != nil {
+					l.Received += count(row, "Num Pkts Rx")
+				}
+			})
+		}
 	}
 }
 

@@ -100,3 +100,36 @@ func TestTheSINRSinceTheStartHoldsWhereNoneIsLater(t *testing.T) {
 		t.Errorf("SINR %v, want 3", l.SINRDB)
 	}
 }
+
+func TestWhatAnotherModelLosesIsCountedByItsReason(t *testing.T) {
+	for layer, c := range map[Layer]struct {
+		table  string
+		labels []string
+		want   map[radio.Reason]uint64
+	}{
+		MAC: {"BroadcastPacketDropTable1", []string{"NEM", "SINR", "Rx During Tx", "Hidden Busy", "Queue Overflow"},
+			map[radio.Reason]uint64{radio.LowSINR: 1, radio.HalfDuplex: 2, radio.Interfered: 3, radio.QueueFull: 4}},
+		Shim: {"UnicastPacketDropTable0", []string{"NEM", "Effect", "Rx Buff"}, map[radio.Reason]uint64{radio.Loss: 1, radio.QueueFull: 2}},
+	} {
+		row := [][]byte{numeric(2)}
+		for i := range c.labels[1:] {
+			row = append(row, numeric(uint64(i+1))) //nolint:gosec // a few
+		}
+		nem := appendMessage(appendUint(nil, 1, 1), 2, appendUint(appendUint(nil, 1, 2), 2, uint64(layer))) //nolint:gosec // a layer
+		tables := tableOf(tableOf(nil, c.table, c.labels, row), "BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, [][]byte{numeric(2), numeric(7)})
+		ports := portsOf(1, 2)
+		all, err := Scrape(emulator(t, answers{{queryManifest, 0}: appendMessage(nil, 1, nem), {queryStatistic, 2}: nil, {queryTable, 2}: tables}),
+			func(nem int) *radio.Port { return ports[nem] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for reason, want := range c.want {
+			if got := all[0].Drops[reason]; got != want {
+				t.Errorf("layer %d: %d dropped by %s, want %d", layer, got, reason, want)
+			}
+		}
+		if links := all[0].Links; len(links) != 1 || links[0].Received != 7 {
+			t.Errorf("layer %d: links are %+v, want one with 7 received", layer, links)
+		}
+	}
+}
