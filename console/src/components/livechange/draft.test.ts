@@ -20,6 +20,7 @@ test("a number that is none is left to the API server's words", () => {
 test("radios have fields of their own, by model", () => {
   expect(changeOf({ ...draft, from: "hq", values: { transmitPower: "5W", frequency: "310MHz" } }, "tdma").radio).toEqual({ transmitPower: "5W" });
   expect(fieldsOf(draft, "rfpipe").map(({ name }) => name)).toContain("frequency");
+  expect(fieldsOf(draft, "emane").map(({ name }) => name)).toEqual(["transmitPower", "antennaGain"]);
   expect(changeOf({ ...draft, values: { schedule: "<emane/>" } }, "tdma")).toEqual({ network: "vhf", schedule: "<emane/>" });
 });
 

@@ -62,6 +62,7 @@ const ofRadios: readonly Field[] = [field("transmitPower", "5W"), field("antenna
 const ofModel: Readonly<Record<string, readonly Field[]>> = {
   link: ofLink,
   rfpipe: [field("rate", "64kbit"), field("delay", "5ms"), field("jitter", "2ms"), field("frequency", "310MHz"), ...ofRadios],
+  emane: ofRadios.slice(0, 2), // EMANE takes no other noise figure while it runs
   tdma: [field("rate", "64kbit"), ...ofRadios, field("schedule", "an EMANE TDMA schedule file", { isLong: true })],
 };
 const ofJammer: readonly Field[] = [

@@ -35,9 +35,10 @@ export const beginnings: Record<string, Fields> = {
   tdma: { rate: "1Mbit", structure: { slotDuration: "5ms" }, phy: { frequency: "300MHz", bandwidth: "250kHz", transmitPower: "37dBm" } },
 };
 
-/** modelOfWaveform is the model that a waveform has, with its values. */
+/** modelOfWaveform is the model that a waveform has and a network may have in place, with its values. */
 export function modelOfWaveform(waveform: Waveform): { model: string; values: Fields } | undefined {
   const spec = fieldsOf(waveform.spec);
+  if (spec.emane !== undefined) return undefined; // only waveforms have settings of EMANE's own
   const model = models.find((each) => spec[each] !== undefined);
   return model && { model, values: fieldsOf(spec[model]) };
 }
