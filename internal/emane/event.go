@@ -118,7 +118,7 @@ type CommEffect struct {
 func CommEffectAt(nem int, all []CommEffect) Event {
 	var b []byte
 	for _, e := range all {
-		one := appendUint(nil, 1, uint64(e.From)) //nolint:gosec // a NEM id
+		one := appendUint(nil, 1, uint64(e.From))
 		for i, v := range []float64{e.Latency.Seconds(), e.Jitter.Seconds(), e.LossPercent, e.DuplicationPercent} {
 			one = protowire.AppendTag(one, protowire.Number(2+i), protowire.Fixed32Type)
 			one = protowire.AppendFixed32(one, math.Float32bits(float32(v)))

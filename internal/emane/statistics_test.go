@@ -113,9 +113,9 @@ func TestWhatAnotherModelLosesIsCountedByItsReason(t *testing.T) {
 	} {
 		row := [][]byte{numeric(2)}
 		for i := range c.labels[1:] {
-			row = append(row, numeric(uint64(i+1))) //nolint:gosec // a few
+			row = append(row, numeric(uint64(i+1)))
 		}
-		nem := appendMessage(appendUint(nil, 1, 1), 2, appendUint(appendUint(nil, 1, 2), 2, uint64(layer))) //nolint:gosec // a layer
+		nem := appendMessage(appendUint(nil, 1, 1), 2, appendUint(appendUint(nil, 1, 2), 2, uint64(layer)))
 		tables := tableOf(tableOf(nil, c.table, c.labels, row), "BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, [][]byte{numeric(2), numeric(7)})
 		ports := portsOf(1, 2)
 		all, err := Scrape(emulator(t, answers{{queryManifest, 0}: appendMessage(nil, 1, nem), {queryStatistic, 2}: nil, {queryTable, 2}: tables}),
