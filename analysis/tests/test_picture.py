@@ -3,6 +3,7 @@
 import json
 import math
 
+import polars as pl
 import pytest
 from lab import SECOND, T0, Lab
 
@@ -173,6 +174,7 @@ def test_own_positions_are_no_picture(tmp_path):
     analysis = analyse(lab.write())
     assert group(analysis.results, "all")["pairs"] == 1
     assert analysis.reports["receivers"].to_list() == [1] * 6
+    assert analysis.reports["received"].to_list() == [T0 + (10 * i + 3) * SECOND for i in range(6)]
 
 
 def test_positions_are_in_the_tables_plots_and_report(tmp_path):
@@ -187,6 +189,9 @@ def test_positions_are_in_the_tables_plots_and_report(tmp_path):
     assert "Picture of the nodes" in report and "could not be made" not in report
     stored = load(tmp_path / "run")
     assert stored.picture.equals(analysis.picture) and stored.reports.height == 6
+    table = tmp_path / "run" / "results" / "reports.parquet"
+    pl.read_parquet(table).drop("received").write_parquet(table)  # as earlier results have it
+    assert load(tmp_path / "run").reports["received"].to_list() == [None] * 6
 
 
 def test_the_reports_map_has_the_reported_position_beside_the_true_one(tmp_path):

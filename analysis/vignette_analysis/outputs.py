@@ -41,7 +41,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         ("links", analysis.links, ("ts",)),
         ("hops", analysis.hops, ("ts",)),
         ("hop-histogram", analysis.hop_histogram, ()),
-        ("reports", analysis.reports, ("ts",)),
+        ("reports", analysis.reports, ("ts", "received")),
         ("picture", analysis.picture, ()),
         ("picture-times", analysis.picture_times, ()),
         ("volume", analysis.volume, ()),

@@ -177,6 +177,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
             "longitudeDegrees": "WGS 84",
             "altitudeMetres": "WGS 84; null where it was not logged",
             "receivers": "subscribers on other nodes that received it",
+            "received": "when the first of them did, Unix nanoseconds; null if none did",
         },
     ),
     "picture": (

@@ -28,6 +28,7 @@ REPORTS = {
     "longitudeDegrees": pl.Float64,
     "altitudeMetres": pl.Float64,
     "receivers": pl.Int64,
+    "received": pl.Int64,
 }
 # Figures of error and age.
 FIGURES = ("median", "mean", "p95", "max")
@@ -41,7 +42,7 @@ TIMES |= dict.fromkeys(("errorMedianMetres", "errorP95Metres", "ageMedianSeconds
 class Picture:
     """The tables, and the figures by group of the platform's node in the form of runapi.PictureResult."""
 
-    # A row for each reported position; receivers: how many subscribers on other nodes received it.
+    # A row for each reported position; receivers: how many subscribers on other nodes received it; received: when the first of them did.
     reports: pl.DataFrame
     # A row for each subscriber and node that reports positions.
     pairs: pl.DataFrame
@@ -87,14 +88,14 @@ def compute(run: Run, matching: Matching, reported: pl.DataFrame, positions: pl.
 
 
 def _reports(run: Run, matching: Matching, reported: pl.DataFrame) -> pl.DataFrame:
-    """Each reported position of a sent message: message, publisher, id, ts, coordinates, receivers."""
+    """Each reported position of a sent message: message, publisher, id, ts, coordinates, receivers, received."""
     sent = matching.messages.select("message", "publisher", "id").join(
         reported.rename({"number": "publisher"}), on=["publisher", "id"], how="inner", maintain_order="left"
     )
     nodes = _node_numbers(run)
     elsewhere = pl.Series(nodes)[matching.deliveries["publisher"]] != pl.Series(nodes)[matching.deliveries["subscriber"]]
     came = matching.deliveries.filter(elsewhere & matching.deliveries["received"].is_not_null())
-    counts = came.group_by("message").agg(receivers=pl.len().cast(pl.Int64))
+    counts = came.group_by("message").agg(pl.col("received").min(), receivers=pl.len().cast(pl.Int64))
     return sent.join(counts, on="message", how="left", maintain_order="left").with_columns(pl.col("receivers").fill_null(0))
 
 

@@ -32,6 +32,8 @@ def load(directory: str | Path) -> Analysis:
     lacking = {name for name in later if name not in results and not (folder / f"{name.replace('_', '-')}.parquet").exists()}
     names = [field.name for field in dataclasses.fields(Analysis) if field.type is pl.DataFrame and field.name not in lacking]
     frames = {name: _read(folder, name) for name in names}
+    if "reports" in frames and "received" not in frames["reports"].columns:  # those of before lack it
+        frames["reports"] = frames["reports"].with_columns(received=pl.lit(None, pl.Int64))
     numbers = pl.DataFrame(
         {"name": [i.name for i in run.instances], "number": [i.number for i in run.instances]}, schema={"name": pl.Categorical, "number": pl.UInt32}
     )

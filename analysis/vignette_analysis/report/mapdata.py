@@ -226,17 +226,9 @@ def _reports(analysis: Analysis, nodes: list[str]) -> pl.DataFrame:
 
     One that was overtaken by a later one is left out. So are those of platforms that carry no node.
     """
-    index = {name: i for i, name in enumerate(nodes)}
-    planned = [(i.number, i.name, index[i.node]) for i in analysis.run.instances]
-    columns = {"instance": analysis.deliveries.schema["publisher"], "name": pl.String, "number": pl.Int64}
-    instances = pl.LazyFrame(planned, schema=columns, orient="row")
-    came = analysis.deliveries.lazy().filter(pl.col("received").is_not_null()).join(instances, left_on="publisher", right_on="instance")
-    came = came.join(instances.select("instance", there="number"), left_on="subscriber", right_on="instance")
-    first = came.filter(pl.col("number") != pl.col("there")).group_by("message", "name", "number").agg(pl.col("received").min())
-    first = first.join(analysis.messages.lazy().select("message", "id"), on="message")
     carried = [i.name for i in analysis.run.instances if i.platform is None]
-    made = analysis.reports.lazy().select("id", "ts", "latitudeDegrees", "longitudeDegrees", name=pl.col("publisher").cast(pl.String))
-    rows = first.filter(pl.col("name").is_in(carried)).join(made, on=["name", "id"]).sort("received", "ts")
+    rows = analysis.reports.lazy().with_columns(number=_number("node", nodes)).drop_nulls(["number", "received"])
+    rows = rows.filter(pl.col("publisher").cast(pl.String).is_in(carried)).sort("received", "ts")
     rows = rows.filter(pl.col("ts") == pl.col("ts").cum_max().over("number"))
     return rows.select("number", "received", "latitudeDegrees", "longitudeDegrees").collect()
 

@@ -443,6 +443,8 @@ export interface components {
             broker: boolean;
             /** @description track has one point for a node that stands, none for one without a place. Between two points it moves evenly. */
             track: components["schemas"]["Point"][];
+            /** @description reported are the freshest positions that a subscriber on another node has received from the node. Each holds until the next. */
+            reported: components["schemas"]["Point"][];
         };
         /** @description PlatformLink from one platform to another. */
         PlatformLink: {

@@ -40,6 +40,8 @@ type Node struct {
 	Broker bool `json:"broker"`
 	// Track has one point for a node that stands, none for one without a place. Between two points it moves evenly.
 	Track []Point `json:"track"`
+	// Reported are the freshest positions that a subscriber on another node has received from the node. Each holds until the next.
+	Reported []Point `json:"reported"`
 }
 
 // Network of the run.
@@ -73,9 +75,19 @@ func (m *Maps) Map(ctx context.Context, s Source, uid string) (*Map, error) {
 		}
 		made.Missing = append(made.Missing, "movement: "+err.Error())
 	}
+	reports, err := reported(ctx, s, r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		made.Missing = append(made.Missing, "reported positions: "+err.Error())
+	}
 	brokers := r.brokers()
 	for _, node := range r.topology.Nodes {
 		made.Nodes = append(made.Nodes, r.node(node, tracks, brokers[node.Name]))
+		if points := reports[node.Name]; points != nil {
+			made.Nodes[len(made.Nodes)-1].Reported = points
+		}
 		made.Positions = made.Positions || len(made.Nodes[len(made.Nodes)-1].Track) > 0
 	}
 	made.Jammers, made.Silences, made.Happened = r.changes()
@@ -132,7 +144,7 @@ func (m *Maps) tracksUntil(ctx context.Context, s Source, digest string, until t
 }
 
 func (r *run) node(node topology.Node, tracks map[int32][]Point, broker bool) Node {
-	made := Node{Name: node.Name, Group: node.Group, Platform: r.scenario.PlatformOf(node), Networks: []string{}, Broker: broker, Track: []Point{}}
+	made := Node{Name: node.Name, Group: node.Group, Platform: r.scenario.PlatformOf(node), Networks: []string{}, Broker: broker, Track: []Point{}, Reported: []Point{}}
 	for _, attachment := range node.Attachments {
 		made.Networks = append(made.Networks, attachment.Network)
 	}

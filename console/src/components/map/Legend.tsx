@@ -3,7 +3,7 @@ import { classLabel, classes, measures, styleOf, unknownClass, type Measure } fr
 import { ink } from "./sprites";
 
 /** Legend says what colours, lines and shapes of the map mean. */
-export function Legend({ measure, signs }: { measure: Measure; signs?: { ranges: boolean } }) {
+export function Legend({ measure, signs }: { measure: Measure; signs?: { ranges: boolean; reported: boolean } }) {
   const scheme = useComputedColorScheme("light");
   const order = [...Array.from({ length: classes }, (_, i) => i), unknownClass];
   return (
@@ -22,12 +22,12 @@ export function Legend({ measure, signs }: { measure: Measure; signs?: { ranges:
           </Group>
         );
       })}
-      {signs && <Signs scheme={scheme} ranges={signs.ranges} />}
+      {signs && <Signs scheme={scheme} {...signs} />}
     </Group>
   );
 }
 
-function Signs({ scheme, ranges }: { scheme: "light" | "dark"; ranges: boolean }) {
+function Signs({ scheme, ranges, reported }: { scheme: "light" | "dark"; ranges: boolean; reported: boolean }) {
   const { mark, jammer } = ink[scheme];
   return (
     <>
@@ -37,6 +37,15 @@ function Signs({ scheme, ranges }: { scheme: "light" | "dark"; ranges: boolean }
         </svg>
         <Text size="sm">silent radio</Text>
       </Group>
+      {reported && (
+        <Group gap={6} wrap="nowrap">
+          <svg width={24} height={12} viewBox="0 -6 24 12" aria-hidden fill="none" stroke={mark} strokeWidth={1.25}>
+            <circle cx={6} r={4} />
+            <path d="M6 0H24" />
+          </svg>
+          <Text size="sm">reported position</Text>
+        </Group>
+      )}
       <Group gap={6} wrap="nowrap">
         <svg width={24} height={24} viewBox="-12 -12 24 24" aria-hidden stroke={jammer} strokeWidth={2} fill={jammer}>
           <circle r={4} stroke="none" />

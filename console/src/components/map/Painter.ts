@@ -5,7 +5,7 @@ import { drawMoving, type Frame } from "./moving";
 import { centreOf, extended, projectionAbout, type Bounds, type Place, type Point, type Projection } from "./projection";
 import { drawn, emptyScene, type MapLink, type Scene } from "./scene";
 import { loadSymbols, Sprites, type Scheme, type SymbolMaker } from "./sprites";
-import { placeAt } from "./tracks";
+import { placeAt, reportedAt } from "./tracks";
 import { fitted, resized, toMetres, toPixel, type View } from "./view";
 
 // No more than ten pictures a second, and no more than a fifth of the time for drawing.
@@ -109,9 +109,9 @@ export class Painter {
 
   /** setTime in seconds after T0. Nothing is drawn if nothing has moved by a third of a pixel. */
   setTime(at: number): void {
+    const before = this.at;
     this.at = at;
-    if (!this.movingIsStale && !this.scene.nodes.some((node, index) => this.hasMoved(node.track, index))) return;
-    this.changed();
+    if (this.movingIsStale || this.scene.nodes.some((node, index) => this.hasMoved(node.track, index) || reportedAt(node.reported, before) !== reportedAt(node.reported, at))) this.changed();
   }
 
   private hasMoved(track: Scene["nodes"][number]["track"], index: number): boolean {
@@ -244,9 +244,13 @@ export class Painter {
       const place = placeAt(track, this.at);
       return place && this.pixelOf(place);
     });
+    const reported = this.scene.nodes.map((node) => {
+      const place = reportedAt(node.reported, this.at);
+      return place && this.pixelOf(place);
+    });
     const { scene, view, scheme, sprites, links, pixels, indexOf, hovered, hoveredLink } = this;
     const jammers = scene.jammers.map(({ name, place, rangeMetres }) => ({ name, pixel: this.pixelOf(place), radius: rangeMetres === undefined ? undefined : rangeMetres / view.metresPerPixel }));
     const handles = scene.handles.map(({ place, label, selected }) => ({ pixel: this.pixelOf(place), label, selected }));
-    return { scene, view, scheme, sprites, links, pixels, indexOf, jammers, handles, hovered, hoveredLink };
+    return { scene, view, scheme, sprites, links, pixels, reported, indexOf, jammers, handles, hovered, hoveredLink };
   }
 }

@@ -141,7 +141,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
         </Grid.Col>
       </Grid>
       <TimeBar clock={clock} t0={start} live={live} />
-      <Legend measure={measure} signs={{ ranges: scene.jammers.some(({ rangeMetres }) => rangeMetres !== undefined) }} />
+      <Legend measure={measure} signs={{ ranges: scene.jammers.some(({ rangeMetres }) => rangeMetres !== undefined), reported: nodes.some(({ reported }) => (reported?.length ?? 0) > 0) }} />
       <Remarks remarks={remarksOf(data, links.data, scene, name)} />
       {link && <Text size="sm">{describeLink(scene.links.find((one) => one.from === link.from && one.to === link.to) ?? link, measure)}</Text>}
       {children?.({ network: name, node, link, at: clock.at, nowhere, data })}

@@ -5,7 +5,7 @@ import { hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, nodesOf, silentAt,
 const data: RunMapData = {
   nodes: [
     { name: "hq", networks: ["vhf"], broker: true, track: [[0, 58.1, 7.9, 10]] },
-    { name: "veh-1", networks: ["vhf", "sat"], track: [[0, 58.2, 7.9, 10], [60, 58.3, 7.9, 10]] },
+    { name: "veh-1", networks: ["vhf", "sat"], track: [[0, 58.2, 7.9, 10], [60, 58.3, 7.9, 10]], reported: [[12, 58.2, 7.9, 0]] },
     { name: "rear", networks: ["sat"], track: null },
   ],
   networks: [{ name: "vhf", model: "tdma" }, { name: "sat", model: "link" }],
@@ -17,6 +17,10 @@ test("a network has its own nodes, and brokers a symbol of their own", () => {
   expect(nodesOf(data, "vhf").map((node) => node.name)).toEqual(["hq", "veh-1"]);
   expect(new Set(nodesOf(data).map((node) => node.symbol)).size).toBe(2);
   expect(nodesOf(data)[1]?.track[1]).toEqual({ at: 60, latitude: 58.3, longitude: 7.9, altitude: 10 });
+});
+
+test("reported positions are those of the node, and of most there are none", () => {
+  expect(nodesOf(data).map((node) => node.reported?.map(({ at }) => at))).toEqual([[], [12], []]);
 });
 
 test("a jammer with a place is there from its start to its end, on its network", () => {

@@ -16,7 +16,7 @@ export interface RunMapData {
   t0?: string | null;
   /** durationSeconds of the run, if it ends by itself. */
   durationSeconds?: number | null;
-  nodes: { name: string; group?: string; networks?: string[] | null; broker?: boolean; track?: WirePoint[] | null }[];
+  nodes: { name: string; group?: string; networks?: string[] | null; broker?: boolean; track?: WirePoint[] | null; reported?: WirePoint[] | null }[];
   /** links: whether the radios of the network report links. */
   networks: { name: string; model: string; links?: boolean }[];
   terrain?: Terrain | null;
@@ -84,7 +84,7 @@ export function trackOf(points: readonly WirePoint[] | null | undefined): Track 
 export function nodesOf(data: RunMapData, network?: string): MapNode[] {
   return data.nodes
     .filter((node) => network === undefined || (node.networks ?? []).includes(network))
-    .map(({ name, broker, track }) => ({ name, symbol: broker ? signals : unit, track: trackOf(track) }));
+    .map(({ name, broker, track, reported }) => ({ name, symbol: broker ? signals : unit, track: trackOf(track), reported: trackOf(reported) }));
 }
 
 function holds({ fromSeconds, toSeconds }: { fromSeconds: number; toSeconds?: number | null }, at: number): boolean {

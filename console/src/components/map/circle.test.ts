@@ -24,3 +24,8 @@ test("nodes are nowhere only if none of them has a position", () => {
   expect(isNowhere([])).toBe(false);
   expect(isNowhere([...nodes, { name: "hq", symbol: "", track: [{ at: 0, latitude: 58, longitude: 8 }] }])).toBe(false);
 });
+
+test("on the circle nothing is reported, as its places mean nothing", () => {
+  const [first] = inCircle([{ name: "hq", symbol: "", track: [], reported: [{ at: 0, latitude: 58, longitude: 8 }] }]);
+  expect(first?.reported).toEqual([]);
+});

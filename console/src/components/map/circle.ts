@@ -7,7 +7,7 @@ const radiusDegrees = 0.05;
 export function inCircle(nodes: readonly MapNode[]): MapNode[] {
   return nodes.map((node, index) => {
     const angle = Math.PI - (2 * Math.PI * index) / nodes.length;
-    return { ...node, track: [{ at: 0, latitude: radiusDegrees * Math.sin(angle), longitude: radiusDegrees * Math.cos(angle) }] };
+    return { ...node, reported: [], track: [{ at: 0, latitude: radiusDegrees * Math.sin(angle), longitude: radiusDegrees * Math.cos(angle) }] };
   });
 }
 

@@ -14,6 +14,8 @@ export interface Frame {
   links: readonly MapLink[];
   /** pixels of the nodes, in the order of the scene; absent where a node is nowhere. */
   pixels: readonly (Point | undefined)[];
+  /** reported are the pixels at which others believe the nodes; absent where they know nothing. */
+  reported: readonly (Point | undefined)[];
   /** indexOf a node by its name. */
   indexOf: ReadonlyMap<string, number>;
   jammers: readonly { pixel: Point; radius: number | undefined; name: string }[];
@@ -28,6 +30,7 @@ export function drawMoving(context: CanvasRenderingContext2D, frame: Frame): voi
   drawLinks(context, frame);
   drawJammers(context, frame);
   drawHandles(context, frame);
+  drawReported(context, frame);
   const asSymbols = hasRoomForSymbols(frame.pixels, frame.view.width, frame.view.height);
   drawNodes(context, frame, asSymbols);
   drawLabels(context, frame, asSymbols);
@@ -111,6 +114,22 @@ function drawHandles(context: CanvasRenderingContext2D, frame: Frame): void {
     context.fillRect(pixel.x - half, pixel.y - half, 2 * half, 2 * half);
     context.strokeRect(pixel.x - half, pixel.y - half, 2 * half, 2 * half);
   }
+}
+
+/** drawReported draws a ring at each reported position, with a line to the node. */
+function drawReported(context: CanvasRenderingContext2D, { pixels, reported, scheme, view }: Frame): void {
+  context.strokeStyle = ink[scheme].mark;
+  context.lineWidth = 1.25;
+  context.beginPath();
+  reported.forEach((said, index) => {
+    const real = pixels[index];
+    if (!said || !real || isBeside(view, said, real)) return;
+    context.moveTo(said.x + 4, said.y);
+    context.arc(said.x, said.y, 4, 0, 2 * Math.PI);
+    context.moveTo(said.x, said.y);
+    context.lineTo(real.x, real.y);
+  });
+  context.stroke();
 }
 
 function drawNodes(context: CanvasRenderingContext2D, frame: Frame, asSymbols: boolean): void {

@@ -7,6 +7,8 @@ export interface MapNode {
   name: string;
   /** track by time; a node that stands has one point. */
   track: Track;
+  /** reported positions of the node, as others have received them; each holds until the next. */
+  reported?: Track;
   /** symbol is its APP-6 identification code. */
   symbol: string;
 }

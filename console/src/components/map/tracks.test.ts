@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { durationOf, movesAt, placeAt, type Track } from "./tracks";
+import { durationOf, movesAt, placeAt, reportedAt, type Track } from "./tracks";
 
 const patrol: Track = [
   { at: 10, latitude: 58, longitude: 8, altitude: 0 },
@@ -25,6 +25,11 @@ test("of two points at one moment the last one counts", () => {
 test("after its last point it stays", () => {
   expect(placeAt(patrol, 1000)).toMatchObject({ latitude: 59, longitude: 9 });
   expect([movesAt(patrol, 15), movesAt(patrol, 1000)]).toEqual([true, false]);
+});
+
+test("a reported position holds from its reception until the next", () => {
+  expect([9.9, 10, 19.9, 25].map((at) => reportedAt(patrol, at)?.latitude)).toEqual([undefined, 58, 58, 59]);
+  expect(reportedAt(undefined, 15)).toBeUndefined();
 });
 
 test("it crosses the date line the short way", () => {

@@ -36,6 +36,11 @@ export function placeAt(track: Track, at: number): Place | undefined {
   };
 }
 
+/** reportedAt a time: the last position that had been received by then; undefined before the first. */
+export function reportedAt(reported: Track | undefined, at: number): Place | undefined {
+  return reported?.[lastBefore(reported, at)];
+}
+
 /** movesAt reports whether the platform is on its way at a time. */
 export function movesAt(track: Track, at: number): boolean {
   const index = lastBefore(track, at);
