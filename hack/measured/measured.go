@@ -102,7 +102,7 @@ func page(dir string) (string, error) {
 	b.WriteString(head)
 	for _, study := range sortedKeys(studies) {
 		runs := studies[study]
-		fmt.Fprintf(&b, "\n## %s\n\n%s", strings.ToUpper(study), table(runs))
+		fmt.Fprintf(&b, "\n## %s\n\n%s", strings.ToUpper(study[:1])+study[1:], table(runs))
 	}
 	return b.String(), nil
 }
