@@ -194,22 +194,6 @@ func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
 	})
 }
 
-// awaitSaved waits until the states of so many routers are saved once more.
-func awaitSaved(t *testing.T, m *Manager, routers int) {
-	t.Helper()
-	from := time.Now()
-	within(t, "the routers' states are saved", func() bool {
-		files, err := filepath.Glob(filepath.Join(m.StateDirectory, "routing", "*.json"))
-		saved := 0
-		for _, file := range files {
-			if info, statErr := os.Stat(file); statErr == nil && info.ModTime().After(from) {
-				saved++
-			}
-		}
-		return err == nil && saved == routers
-	})
-}
-
 // watchRoutes fails if the pod's routes are ever others until a router has run for two seconds. That is shorter than a HELLO
 // holds, so that a router on a busy machine does not lose them.
 func watchRoutes(t *testing.T, p *pod, want map[string]string, runs func() bool) {
