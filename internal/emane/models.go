@@ -54,7 +54,7 @@ func (m *model) own(p *Process, w *v1alpha1.WaveformSpec) []parameter {
 	return m.parameters(p, w)
 }
 
-func (p *Process) wifi(w *v1alpha1.WaveformSpec) []parameter {
+func (p *Process) wifi(*v1alpha1.WaveformSpec) []parameter {
 	return []parameter{{"enablepromiscuousmode", "off", ""}, {"flowcontrolenable", "off", ""}, {"pcrcurveuri", p.pcrURI(), "pcr"}}
 }
 

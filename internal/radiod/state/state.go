@@ -125,8 +125,10 @@ func (f Folder) Instance() (string, error) {
 }
 
 const (
-	// Worker and Plane are the files with their signs of life.
-	Worker, Plane = "seen", "plane-seen"
+	// Worker is the file with a worker's sign of life.
+	Worker = "seen"
+	// Plane is the file with a data plane's sign of life.
+	Plane = "plane-seen"
 
 	bootFile = "boot-id"
 	// bootID of the kernel. After a boot namespaces' numbers may be reused.
