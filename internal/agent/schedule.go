@@ -196,7 +196,9 @@ func (a *Agent) startExecutor(ctx context.Context, instancesEnded <-chan struct{
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		a.execute(ctx)
+		if a.locator.wait(ctx) { // an app that started before would report made-up positions
+			a.execute(ctx)
+		}
 		close(executed)
 		<-instancesEnded
 	}()
