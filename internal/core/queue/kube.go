@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // WorkflowPods is the number of a workflow's pods beside an experiment's nodes, as only one step runs at a time.
@@ -144,7 +144,7 @@ func (d *Demand) complete() {
 // ClaimOf is a pod's claim on a quota.
 func ClaimOf(spec *corev1.PodSpec) Claim {
 	requests := Requests(spec)
-	limits := podResources(spec, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Limits })
+	limits := resourcehelper.PodLimits(&corev1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 	return Claim{
 		ClaimPods:        1,
 		ClaimRequestsCPU: requests.Cpu().MilliValue(), ClaimRequestsMemory: requests.Memory().Value(),
@@ -153,51 +153,9 @@ func ClaimOf(spec *corev1.PodSpec) Claim {
 	}
 }
 
-// Requests are a pod's requests: its own, or the sum of its containers, or its largest init container. Sidecars count in both.
+// Requests are a pod's requests, as the scheduler counts them.
 func Requests(spec *corev1.PodSpec) corev1.ResourceList {
-	sum := podResources(spec, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Requests })
-	add(sum, spec.Overhead)
-	return sum
-}
-
-// podResources are the sum of a pod's containers. What the pod as a whole has counts instead.
-func podResources(spec *corev1.PodSpec, of func(corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
-	sum, beside, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
-	for _, c := range spec.Containers {
-		add(sum, of(c.Resources))
-	}
-	for _, c := range spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(sum, of(c.Resources))
-			add(beside, of(c.Resources))
-			atLeast(start, beside)
-			continue
-		}
-		needs := beside.DeepCopy()
-		add(needs, of(c.Resources))
-		atLeast(start, needs)
-	}
-	atLeast(sum, start)
-	if spec.Resources != nil {
-		maps.Copy(sum, of(*spec.Resources))
-	}
-	return sum
-}
-
-func add(sum, more corev1.ResourceList) {
-	for name, quantity := range more {
-		total := sum[name].DeepCopy()
-		total.Add(quantity)
-		sum[name] = total
-	}
-}
-
-func atLeast(sum, least corev1.ResourceList) {
-	for name, quantity := range least {
-		if has := sum[name]; quantity.Cmp(has) > 0 {
-			sum[name] = quantity.DeepCopy()
-		}
-	}
+	return resourcehelper.PodRequests(&corev1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
 }
 
 // QuotasOf are a namespace's quotas by name, without scoped ones, which only the API server evaluates.
