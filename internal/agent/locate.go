@@ -64,13 +64,8 @@ func (l *locator) wait(ctx context.Context) bool {
 // path of a file in the app's folder.
 func (l *locator) path(of string) string { return filepath.Join(l.runDir, filepath.Base(of)) }
 
-// movementFile is the file with the movement that an instance reports, by its number from 1; empty for none.
+// movementFile is the file with the movement that an instance reports, by its number from 1; empty for none. Call wait before it.
 func (l *locator) movementFile(instance int) string {
-	select {
-	case <-l.ready:
-	default:
-		return ""
-	}
 	switch own := l.agent.config.Instances[instance-1].Platform > 0; {
 	case own && l.reported[instance] != nil:
 		return l.path(reportedFile(instance))
