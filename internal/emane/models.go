@@ -65,13 +65,13 @@ func (p *Process) commEffect(*v1alpha1.WaveformSpec) []parameter {
 
 // withRaw are a layer's own parameters and those of the waveform's settings, which replace own ones that follow from no field.
 func withRaw(own []parameter, w *v1alpha1.WaveformSpec, layer v1alpha1.EMANELayer) (single []parameter, lists []v1alpha1.EMANEParameter) {
+	if w.EMANE == nil {
+		return own, nil
+	}
 	for _, o := range own {
-		if rawOf(w, layer, o.name) == nil {
+		if !slices.ContainsFunc(w.EMANE.Parameters, func(raw v1alpha1.EMANEParameter) bool { return raw.Layer == layer && raw.Name == o.name }) {
 			single = append(single, o)
 		}
-	}
-	if w.EMANE == nil {
-		return single, nil
 	}
 	for _, raw := range w.EMANE.Parameters {
 		switch {
@@ -83,18 +83,6 @@ func withRaw(own []parameter, w *v1alpha1.WaveformSpec, layer v1alpha1.EMANELaye
 		}
 	}
 	return single, lists
-}
-
-func rawOf(w *v1alpha1.WaveformSpec, layer v1alpha1.EMANELayer, name string) *v1alpha1.EMANEParameter {
-	if w.EMANE == nil {
-		return nil
-	}
-	for i := range w.EMANE.Parameters {
-		if raw := &w.EMANE.Parameters[i]; raw.Layer == layer && raw.Name == name {
-			return raw
-		}
-	}
-	return nil
 }
 
 // CheckSettings returns what is wrong with a waveform's settings of EMANE's own, whatever its network. path is that of the waveform.

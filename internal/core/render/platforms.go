@@ -19,18 +19,22 @@ func reportedPlatforms(site apps.Site) []int {
 	return all[site.FirstIndex : site.FirstIndex+len(site.Instances)]
 }
 
-// CheckPlatforms finds publishers whose platforms are not one for each instance, or that report no position.
-func CheckPlatforms(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
+// forPlatforms calls a check for each app whose publisher has platforms, with the app's path, and returns what it finds.
+func forPlatforms(spec *v1alpha1.ExperimentSpec, check func(app v1alpha1.App, path *field.Path) *field.Error) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		if app.Publisher == nil || app.Publisher.Platforms == "" {
 			continue
 		}
-		path := field.NewPath("spec", "apps").Index(i)
-		if err := checkPlatforms(app, path, spec, t); err != nil {
+		if err := check(app, field.NewPath("spec", "apps").Index(i)); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errs
+}
+
+// CheckPlatforms finds publishers whose platforms are not one for each instance, or that report no position.
+func CheckPlatforms(spec *v1alpha1.ExperimentSpec, t *topology.Topology) field.ErrorList {
+	return forPlatforms(spec, func(app v1alpha1.App, path *field.Path) *field.Error { return checkPlatforms(app, path, spec, t) })
 }
 
 func checkPlatforms(app v1alpha1.App, path *field.Path, spec *v1alpha1.ExperimentSpec, t *topology.Topology) *field.Error {
@@ -53,20 +57,16 @@ func checkPlatforms(app v1alpha1.App, path *field.Path, spec *v1alpha1.Experimen
 }
 
 // CheckScenarioPlatforms finds publishers whose platforms the scenario does not have. It overlooks a scenario that is not known.
-func CheckScenarioPlatforms(spec *v1alpha1.ExperimentSpec, scenario *Scenario) (errs field.ErrorList) {
+func CheckScenarioPlatforms(spec *v1alpha1.ExperimentSpec, scenario *Scenario) field.ErrorList {
 	if scenario == nil {
 		return nil
 	}
-	for i, app := range spec.Apps {
-		if app.Publisher == nil || app.Publisher.Platforms == "" {
-			continue
+	return forPlatforms(spec, func(app v1alpha1.App, path *field.Path) *field.Error {
+		if message := scenario.whyNotReported(app.Publisher.Platforms); message != "" {
+			return field.Invalid(path.Child("publisher", "platforms"), app.Publisher.Platforms, message)
 		}
-		at, value := field.NewPath("spec", "apps").Index(i).Child("publisher", "platforms"), app.Publisher.Platforms
-		if message := scenario.whyNotReported(value); message != "" {
-			errs = append(errs, field.Invalid(at, value, message))
-		}
-	}
-	return errs
+		return nil
+	})
 }
 
 // whyNotReported explains why positions of some platforms cannot be reported; empty if they can.
