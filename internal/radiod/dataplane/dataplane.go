@@ -51,7 +51,7 @@ type Plane interface {
 	LateIntervals() ([][]radio.Interval, error)
 	// Events waits for events, and returns them once. It returns none once the Plane is closed. One goroutine may call it.
 	Events() []Event
-	// SetTap sets where a port's frames are captured, nil for nowhere. The previous tap gets no more frames when it returns.
+	// SetTap has a ring take copies of a port's frames; nil ends that. Once it returns, the ring before takes none.
 	SetTap(id PortID, t *framering.Tap) error
 
 	// SetHosts sets the hosts to talk to. Transmissions go to those with ports of their network.

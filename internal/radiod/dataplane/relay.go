@@ -27,12 +27,13 @@ func (l *Local) SetRelay(uid string, to []string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.relays, networkIDOf(uid))
+	id := networkIDOf(uid)
+	delete(h.relays, id)
+	if len(to) > 0 {
+		h.relays[id] = map[string]bool{}
+	}
 	for _, name := range to {
-		if h.relays[networkIDOf(uid)] == nil {
-			h.relays[networkIDOf(uid)] = map[string]bool{}
-		}
-		h.relays[networkIDOf(uid)][name] = true
+		h.relays[id][name] = true
 	}
 	return nil
 }
