@@ -260,13 +260,20 @@ func resumed(t *testing.T, arrivals func() []time.Time, after time.Time) time.Du
 	return 0
 }
 
-func TestFramesFlowWhateverBecomesOfTheWorker(t *testing.T) {
-	d := newDaemon(t)
+// newTalkingPair is a daemon with two nodes. Datagrams flow from one to the other, and arrivals tells when; the first node is returned.
+func newTalkingPair(t *testing.T) (d *daemon, a *node, arrivals func() []time.Time) {
+	t.Helper()
+	d = newDaemon(t)
 	a, b := newNode(t, "pod-a"), newNode(t, "pod-b")
 	a.attach(t, d)
 	b.attach(t, d)
-	arrivals := traffic(t, a, b)
+	arrivals = traffic(t, a, b)
 	resumed(t, arrivals, time.Now())
+	return d, a, arrivals
+}
+
+func TestFramesFlowWhateverBecomesOfTheWorker(t *testing.T) {
+	d, a, arrivals := newTalkingPair(t)
 	carrier, plane := carrierChanges(t, a), d.child(t, "plane")
 	for range 3 {
 		worker := d.child(t, "worker")
@@ -302,12 +309,7 @@ func TestFramesFlowWhateverBecomesOfTheWorker(t *testing.T) {
 }
 
 func TestAKilledDataPlaneIsReplacedAndNoCarrierDrops(t *testing.T) {
-	d := newDaemon(t)
-	a, b := newNode(t, "pod-a"), newNode(t, "pod-b")
-	a.attach(t, d)
-	b.attach(t, d)
-	arrivals := traffic(t, a, b)
-	resumed(t, arrivals, time.Now())
+	d, a, arrivals := newTalkingPair(t)
 	carrier := carrierChanges(t, a)
 	fastest := time.Hour
 	const kills = 5
@@ -375,12 +377,7 @@ func carrierChanges(t *testing.T, n *node) (count string) {
 }
 
 func TestAKilledParentsTAPsAreAdopted(t *testing.T) {
-	d := newDaemon(t)
-	a, b := newNode(t, "pod-a"), newNode(t, "pod-b")
-	a.attach(t, d)
-	b.attach(t, d)
-	arrivals := traffic(t, a, b)
-	resumed(t, arrivals, time.Now())
+	d, a, arrivals := newTalkingPair(t)
 	before, worker, plane := a.link(t), d.child(t, "worker"), d.child(t, "plane")
 	d.stop(unix.SIGKILL)
 	eventually(t, "the orphaned processes end", func() bool { return unix.Kill(worker, 0) != nil && unix.Kill(plane, 0) != nil })
@@ -394,12 +391,7 @@ func TestAKilledParentsTAPsAreAdopted(t *testing.T) {
 }
 
 func TestAllAreKilledTwiceInARow(t *testing.T) {
-	d := newDaemon(t)
-	a, b := newNode(t, "pod-a"), newNode(t, "pod-b")
-	a.attach(t, d)
-	b.attach(t, d)
-	arrivals := traffic(t, a, b)
-	resumed(t, arrivals, time.Now())
+	d, a, arrivals := newTalkingPair(t)
 	before := a.link(t)
 	for range 2 {
 		children := []int{d.child(t, "worker"), d.child(t, "plane")}

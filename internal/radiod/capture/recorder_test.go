@@ -550,13 +550,7 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 	next.step = 1e9 // a later step of the clock does not change their times
 	next.drain()
 	next.ship()
-	var got []int64
-	for _, p := range read(t, archive.file(herePath)) {
-		got = append(got, p.stamp)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("frames of %v are archived, want each of %v once", got, want)
-	}
+	checkArchivedOnce(t, archive, want)
 	for _, s := range next.Samples("run-1", 1) {
 		if s.Dropped[ringFull] != 10 {
 			t.Errorf("capture %s: dropped %v, want 10 without room", s.Capture, s.Dropped)
@@ -564,6 +558,18 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 	}
 	if left := ringsIn(t, directory); len(left) > 0 {
 		t.Errorf("%v are left", left)
+	}
+}
+
+// checkArchivedOnce wants the frames of some times in the archive, each once.
+func checkArchivedOnce(t *testing.T, archive *fakeArchive, want []int64) {
+	t.Helper()
+	var got []int64
+	for _, p := range read(t, archive.file(herePath)) {
+		got = append(got, p.stamp)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("frames of %v are archived, want each of %v once", got, want)
 	}
 }
 
@@ -683,13 +689,7 @@ func TestFramesThatComeWhileNoWorkerRunsAreCapturedOnceAndInOrder(t *testing.T) 
 	pass(next, second)
 	next.drain()
 	next.ship()
-	var got []int64
-	for _, p := range read(t, archive.file(herePath)) {
-		got = append(got, p.stamp)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("frames of %v are archived, want each of %v once", got, want)
-	}
+	checkArchivedOnce(t, archive, want)
 	if left := ringsIn(t, directory); len(left) != 1 {
 		t.Errorf("%v are left, want the new one", left)
 	}
