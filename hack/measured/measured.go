@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,20 +101,11 @@ func page(dir string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(head)
-	for _, study := range sortedKeys(studies) {
+	for _, study := range slices.Sorted(maps.Keys(studies)) {
 		runs := studies[study]
 		fmt.Fprintf(&b, "\n## %s\n\n%s", strings.ToUpper(study[:1])+study[1:], table(runs))
 	}
 	return b.String(), nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // column of a table; empty cells in all rows leave it out.
