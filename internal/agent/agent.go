@@ -232,11 +232,13 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 	shipping, stopShipping := context.WithCancel(work)
 	shippingDone := goDone(func() { a.shipAndWatchSpool(shipping) })
 	reporting, stopReporting := context.WithCancel(work)
+	requests, abandonReport := context.WithCancel(work)
+	defer abandonReport()
 	locating, stopLocating := context.WithCancel(work)
 	locatingDone := goDone(func() { a.locator.run(locating) })
 	reportingDone := goDone(func() {
 		if a.locator.wait(reporting) {
-			a.report(reporting)
+			a.report(reporting, requests)
 		}
 	})
 	finish := make(chan struct{})
@@ -254,6 +256,9 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 	stopShipping()
 	<-shippingDone
 	stopReporting()
+	if !finished {
+		abandonReport() // too little time is left to wait for an answer
+	}
 	<-reportingDone
 	a.shipRest(ctx, finished, signals)
 	return a.state.exitCode()
@@ -342,12 +347,13 @@ func (a *Agent) poll(ctx context.Context, finish chan<- struct{}) {
 	}
 }
 
-// report sends every change at once, and a heartbeat every 5 s.
-func (a *Agent) report(ctx context.Context) {
+// report sends every change at once, and a heartbeat every 5 s, until ctx ends. It then awaits the last answer, unless requests ends, too.
+// A server may read a cancelled request after the next one, and would keep the older state.
+func (a *Agent) report(ctx, requests context.Context) {
 	first, retry := true, firstRetry
 	for ctx.Err() == nil {
 		wait := heartbeat
-		if err := a.reportOnce(ctx); err != nil {
+		if err := a.reportOnce(requests); err != nil {
 			wait, retry = retry, min(2*retry, lastRetry)
 			clock.Pause(ctx, wait) // reporting a change would fail too
 			continue

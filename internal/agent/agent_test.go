@@ -55,6 +55,27 @@ func TestAnAppStartsAndStopsAtItsTimesAndEverythingIsArchived(t *testing.T) {
 	}
 }
 
+func TestNoEarlierReportReplacesTheLastOne(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	s.slowPhase = runapi.AgentRunning
+	n := newNode(t, s, "exec sleep 60")
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.arm("a1", runapi.VerbStart, 200*time.Millisecond)
+	waitFor(t, "a report that the server takes late", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.late > 0
+	})
+	s.finish()
+	n.waitExit()
+	time.Sleep(500 * time.Millisecond) // longer than a late report takes
+	if p := s.lastReport().Phase; p != runapi.AgentDone {
+		t.Errorf("the server's last report has phase %s; want done", p)
+	}
+}
+
 func checkAction(t *testing.T, events []runapi.AgentEvent, id string, due time.Time) {
 	t.Helper()
 	if len(events) != 1 || events[0].ActionID != id || events[0].PlannedNanoseconds != due.UnixNano() {

@@ -43,6 +43,9 @@ type fakeServer struct {
 	movementStatus int
 	// movements that instances report, by their names.
 	movements map[string][]byte
+	// slowPhase is the phase whose reports are taken late; late is how many of them have arrived.
+	slowPhase runapi.AgentPhase
+	late      int
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -102,6 +105,15 @@ func (s *fakeServer) serveReport(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&report); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	}
+	s.mu.Lock()
+	slow := s.slowPhase == report.Phase
+	if slow {
+		s.late++
+	}
+	s.mu.Unlock()
+	if slow {
+		time.Sleep(300 * time.Millisecond)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
