@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"math"
 	"strconv"
+
+	"vignette.dev/vignette/internal/radio"
 )
 
 // stream gives random numbers by index. So the n-th frame from a source to a set of destinations has the same
@@ -18,7 +20,7 @@ func newStream(seed int64, source int, destinations, purpose string) stream {
 		_, _ = h.Write([]byte(part)) // never fails
 		_, _ = h.Write([]byte{0})
 	}
-	return stream(mix(h.Sum64()))
+	return stream(radio.Mix(h.Sum64()))
 }
 
 // streams of a queue: one for each purpose, so that enabling one effect does not change another. The index is
@@ -49,14 +51,5 @@ func (s stream) normal(index uint64) float64 {
 
 // bits is the index-th number of the stream, of 53 bits.
 func (s stream) bits(index uint64) uint64 {
-	const golden = 0x9e3779b97f4a7c15
-	return mix(uint64(s)+(index+1)*golden) >> 11
-}
-
-// mix is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
-// generators, OOPSLA 2014). With a counter as its state it is a counter-based generator.
-func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return radio.Mix(uint64(s)+(index+1)*radio.Golden) >> 11
 }
