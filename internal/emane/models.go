@@ -16,6 +16,10 @@ type model struct {
 	library string
 	// phyLibrary is in place of EMANE's physical layer, which is not a library.
 	phyLibrary string
+	// ownAntennas: the model sets frequencies, bandwidths, powers and gains for each of its antennas.
+	ownAntennas bool
+	// relays: a NEM sends on what others send, as its own.
+	relays     bool
 	parameters func(p *Process, w *v1alpha1.WaveformSpec) []parameter
 }
 
@@ -24,6 +28,7 @@ var models = map[string]model{
 	v1alpha1.ModelRFPipe:     {layer: v1alpha1.EMANELayerMAC, library: "rfpipemaclayer", parameters: (*Process).rfpipe},
 	v1alpha1.ModelTDMA:       {layer: v1alpha1.EMANELayerMAC, library: "tdmaeventschedulerradiomodel", parameters: (*Process).tdma},
 	v1alpha1.EMANEWiFi:       {layer: v1alpha1.EMANELayerMAC, library: "ieee80211abgmaclayer", parameters: (*Process).wifi},
+	v1alpha1.EMANEBentPipe:   {layer: v1alpha1.EMANELayerMAC, library: "emane-model-bentpipe", ownAntennas: true, relays: true, parameters: (*Process).bentPipe},
 	v1alpha1.EMANEBypass:     {layer: v1alpha1.EMANELayerMAC, library: "bypassmaclayer", phyLibrary: "bypassphylayer"},
 	v1alpha1.EMANECommEffect: {layer: v1alpha1.EMANELayerShim, library: "commeffectshim", parameters: (*Process).commEffect},
 }
@@ -47,6 +52,16 @@ func (m *model) layers() []v1alpha1.EMANELayer {
 	return []v1alpha1.EMANELayer{v1alpha1.EMANELayerMAC, v1alpha1.EMANELayerPHY}
 }
 
+// transport are the parameters of the boundary to the node's interface.
+func (m *model) transport() []parameter {
+	parameters := []parameter{{name: "bitrate", value: "0"}}
+	if m.relays {
+		// The cache would take the relay for the owner of all addresses.
+		parameters = append(parameters, parameter{name: "arpcacheenable", value: "off"})
+	}
+	return parameters
+}
+
 func (m *model) own(p *Process, w *v1alpha1.WaveformSpec) []parameter {
 	if m.parameters == nil {
 		return nil
@@ -58,22 +73,41 @@ func (p *Process) wifi(*v1alpha1.WaveformSpec) []parameter {
 	return []parameter{{"enablepromiscuousmode", "off", ""}, {"flowcontrolenable", "off", ""}, {"pcrcurveuri", p.pcrURI(), "pcr"}}
 }
 
+func (p *Process) bentPipe(*v1alpha1.WaveformSpec) []parameter {
+	return []parameter{{"pcrcurveuri", p.pcrURI(), "pcr"}}
+}
+
 // commEffect has no frame pass before the first event.
 func (p *Process) commEffect(*v1alpha1.WaveformSpec) []parameter {
 	return []parameter{{"defaultconnectivitymode", "off", "effect"}, {"enablepromiscuousmode", "off", ""}}
 }
 
-// withRaw are a layer's own parameters and those of the waveform's settings, which replace own ones that follow from no field.
-func withRaw(own []parameter, w *v1alpha1.WaveformSpec, layer v1alpha1.EMANELayer) (single []parameter, lists []v1alpha1.EMANEParameter) {
+// rawOf are the parameters that a member has by the waveform's settings.
+func rawOf(w *v1alpha1.WaveformSpec, member *v1alpha1.Member) []v1alpha1.EMANEParameter {
 	if w.EMANE == nil {
-		return own, nil
+		return nil
 	}
+	all := slices.Clone(w.EMANE.Parameters)
+	for _, nodes := range w.EMANE.Nodes {
+		if !slices.ContainsFunc(nodes.Names, member.IsCalled) {
+			continue
+		}
+		for _, raw := range nodes.Parameters {
+			all = slices.DeleteFunc(all, func(other v1alpha1.EMANEParameter) bool { return other.Layer == raw.Layer && other.Name == raw.Name })
+			all = append(all, raw)
+		}
+	}
+	return all
+}
+
+// withRaw are a layer's own parameters and those of the waveform's settings, which replace own ones that follow from no field.
+func withRaw(own []parameter, raws []v1alpha1.EMANEParameter, layer v1alpha1.EMANELayer) (single []parameter, lists []v1alpha1.EMANEParameter) {
 	for _, o := range own {
-		if !slices.ContainsFunc(w.EMANE.Parameters, func(raw v1alpha1.EMANEParameter) bool { return raw.Layer == layer && raw.Name == o.name }) {
+		if !slices.ContainsFunc(raws, func(raw v1alpha1.EMANEParameter) bool { return raw.Layer == layer && raw.Name == o.name }) {
 			single = append(single, o)
 		}
 	}
-	for _, raw := range w.EMANE.Parameters {
+	for _, raw := range raws {
 		switch {
 		case raw.Layer != layer:
 		case len(raw.Values) == 1:
@@ -98,12 +132,34 @@ func CheckSettings(w *v1alpha1.WaveformSpec, path *field.Path) (errs field.Error
 		errs = append(errs, checkEffect(e, path.Child("effect"))...)
 	}
 	m, fromFields := modelOf(w), fieldsOf(w)
-	for i := range w.EMANE.Parameters {
-		raw, at := &w.EMANE.Parameters[i], path.Child("parameters").Index(i)
-		if layers := m.layers(); !slices.Contains(layers, raw.Layer) {
-			errs = append(errs, field.NotSupported(at.Child("layer"), raw.Layer, layers))
-		} else if by := fromFields[layerParameter{raw.Layer, raw.Name}]; by != "" {
-			errs = append(errs, field.Invalid(at.Child("name"), raw.Name, by+" sets it: leave it out here"))
+	check := func(parameters []v1alpha1.EMANEParameter, path *field.Path) {
+		for i, raw := range parameters {
+			at := path.Index(i)
+			if layers := m.layers(); !slices.Contains(layers, raw.Layer) {
+				errs = append(errs, field.NotSupported(at.Child("layer"), raw.Layer, layers))
+			} else if by := fromFields[layerParameter{raw.Layer, raw.Name}]; by != "" {
+				errs = append(errs, field.Invalid(at.Child("name"), raw.Name, by+" sets it: leave it out here"))
+			}
+		}
+	}
+	check(w.EMANE.Parameters, path.Child("parameters"))
+	for i := range w.EMANE.Nodes {
+		check(w.EMANE.Nodes[i].Parameters, path.Child("nodes").Index(i).Child("parameters"))
+	}
+	return errs
+}
+
+// checkNodes finds nodes of the waveform's settings that the network does not have.
+func checkNodes(spec *v1alpha1.RadioNetworkSpec, path *field.Path) (errs field.ErrorList) {
+	if spec.Waveform.EMANE == nil {
+		return nil
+	}
+	for i, nodes := range spec.Waveform.EMANE.Nodes {
+		for j, name := range nodes.Names {
+			if !slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.IsCalled(name) }) {
+				errs = append(errs, field.Invalid(path.Child("emane", "nodes").Index(i).Child("names").Index(j), name,
+					"the network has no node or group of this name, and the waveform has parameters for it"))
+			}
 		}
 	}
 	return errs

@@ -32,15 +32,66 @@ func commEffect() *v1alpha1.RadioNetworkSpec {
 		Effect: &v1alpha1.EMANEEffect{Delay: "100ms", Jitter: "10ms", Loss: "12.5%", Duplicate: "1%", Rate: &rate}}}}
 }
 
+// transponder has some of a bent pipe's parameters.
+func transponder(receive, transmit, action string) (all []v1alpha1.EMANEParameter) {
+	for _, p := range [][2]string{{"transponder.receive.frequency", receive}, {"transponder.transmit.frequency", transmit}, {"transponder.receive.action", action}} {
+		all = append(all, v1alpha1.EMANEParameter{Layer: v1alpha1.EMANELayerMAC, Name: p[0], Values: []string{"0:" + p[1]}})
+	}
+	return all
+}
+
+// bentPipe has a satellite, veh-3, that sends on what the others send.
+func bentPipe() *v1alpha1.RadioNetworkSpec {
+	return &v1alpha1.RadioNetworkSpec{Members: members(3), Waveform: v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBentPipe,
+		PHY:        &v1alpha1.PHY{NoiseFigure: "3dB", Pathloss: v1alpha1.PathlossFreeSpace},
+		Parameters: transponder("20G", "30G", "process"),
+		Nodes:      []v1alpha1.EMANENodes{{Names: []string{"veh-3"}, Parameters: transponder("30G", "20G", "ubend")}}}}}
+}
+
+func TestANodesOwnParametersReplaceThoseOfAll(t *testing.T) {
+	spec := bentPipe()
+	first := func(member int) string {
+		for _, raw := range rawOf(&spec.Waveform, &spec.Members[member]) {
+			if raw.Name == "transponder.receive.frequency" {
+				return raw.Values[0]
+			}
+		}
+		return ""
+	}
+	if first(0) != "0:20G" || first(2) != "0:30G" {
+		t.Errorf("veh-1 receives at %s and veh-3 at %s; want 0:20G and 0:30G", first(0), first(2))
+	}
+	group := []v1alpha1.EMANEParameter{{Layer: v1alpha1.EMANELayerMAC, Name: "transponder.receive.frequency", Values: []string{"0:10G"}}}
+	spec.Waveform.EMANE.Nodes = append(spec.Waveform.EMANE.Nodes, v1alpha1.EMANENodes{Names: []string{"veh"}, Parameters: group})
+	if first(0) != "0:10G" || first(2) != "0:10G" {
+		t.Errorf("veh-1 receives at %s and veh-3 at %s; want the later entry's 0:10G, as it names their group", first(0), first(2))
+	}
+}
+
+func TestPowerAndGainOfABentPipeAreItsAntennas(t *testing.T) {
+	spec := bentPipe()
+	power, gain := v1alpha1.Power("1W"), v1alpha1.Gain("3dBi")
+	for name, change := range map[string]v1alpha1.RadioPatch{"transmitPower": {TransmitPower: &power}, "antennaGain": {AntennaGain: &gain}} {
+		errs := CheckChange(&spec.Waveform, nil, &v1alpha1.RadioChange{Radio: &change}, field.NewPath("change"))
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "change.radio."+name+": Forbidden: the model's antennas have it in emane.parameters") {
+			t.Errorf("%s: found %v", name, errs)
+		}
+	}
+	radio := Radio{PowerDBm: 30, GainDBi: 3}
+	if all := radio.Parameters(&spec.Waveform); len(all) != 1 || len(all[PHY]) != 1 {
+		t.Errorf("changes of %v are sent to EMANE; want that of silence only", all)
+	}
+}
+
 func TestFilesOfEMANEsOtherModelsAreAsAccepted(t *testing.T) {
-	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"ieee80211abg": wifi(), "bypass": bypass(), "commeffect": commEffect()} {
-		files, err := Render(spec, &spec.Members[0], process())
+	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"ieee80211abg": wifi(), "bypass": bypass(), "commeffect": commEffect(), "bentpipe": bentPipe()} {
+		files, err := Render(spec, &spec.Members[len(spec.Members)-1], process())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var all bytes.Buffer
 		for _, f := range files {
-			if f.Name != Platform && f.Name != "transport.xml" {
+			if f.Name != Platform {
 				fmt.Fprintf(&all, "== %s\n%s", f.Name, f.Text)
 			}
 		}
@@ -72,6 +123,10 @@ func TestSettingsThatContradictFieldsOrTheModelAreRefused(t *testing.T) {
 	}
 	collisions, silent, slow := wifi(), bypass(), commEffect()
 	collisions.Waveform.EMANE.Interference, silent.Silent = v1alpha1.InterferenceAll, true
+	elsewhere, loud, noCurve := bentPipe(), bentPipe(), bentPipe()
+	elsewhere.Waveform.EMANE.Nodes[0].Names = []string{"sat"}
+	loud.Radios = []v1alpha1.Radio{{Nodes: []string{"veh-1"}, TransmitPower: power("5W")}}
+	noCurve.Waveform.EMANE.Nodes[0].Parameters[0].Name = "pcrcurveuri"
 	rate := v1alpha1.DataRate("0.5bit")
 	slow.Waveform.EMANE.Effect.Rate = &rate
 	for name, c := range map[string]struct {
@@ -83,6 +138,9 @@ func TestSettingsThatContradictFieldsOrTheModelAreRefused(t *testing.T) {
 		"the power of another MAC":  {parameter(wifi(), "phy", "txpower"), "emane.phy.transmitPower sets it"},
 		"radio silence":             {parameter(wifi(), "phy", "radiosilenceenable"), "silent sets it"},
 		"a layer that is not there": {parameter(commEffect(), "mac", "mode"), `waveform.emane.parameters[0].layer: Unsupported value: "mac": supported values: "shim"`},
+		"a node of another network": {elsewhere, `waveform.emane.nodes[0].names[0]: Invalid value: "sat": the network has no node or group of this name`},
+		"the power of an antenna":   {loud, "radios[0]: Forbidden: the antennas of EMANE's model bentpipe"},
+		"a node's curve":            {noCurve, `waveform.emane.nodes[0].parameters[0].name: Invalid value: "pcrcurveuri": emane.pcr sets it`},
 		"collisions":                {collisions, `waveform.emane.interference: Invalid value: "All"`},
 		"silence without a radio":   {silent, "silent: Invalid value: true: EMANE's model bypass"},
 		"half a bit per second":     {slow, `waveform.emane.effect.rate: Invalid value: "0.5bit"`},

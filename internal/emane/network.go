@@ -35,6 +35,8 @@ func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("silent"), spec.Silent, noSilence(w)))
 	}
 	errs = append(errs, CheckSettings(&spec.Waveform, path)...)
+	errs = append(errs, checkNodes(spec, path)...)
+	errs = append(errs, checkRadios(spec)...)
 	if len(spec.Links) > 0 {
 		errs = append(errs, field.Forbidden(field.NewPath("links"), "EMANE has no link model: leave links out, or take engine native"))
 	}
@@ -76,6 +78,20 @@ func checkRFPipe(w *v1alpha1.RFPipeModel, path *field.Path) (errs field.ErrorLis
 	}
 	if rate := w.Rate.BitsPerSecond(); rate < 1 || rate != math.Trunc(rate) {
 		errs = append(errs, field.Invalid(path.Child("rate"), w.Rate, "EMANE has rates in whole bits per second, from 1 on"))
+	}
+	return errs
+}
+
+// checkRadios finds powers and gains of nodes whose model has them in its parameters.
+func checkRadios(spec *v1alpha1.RadioNetworkSpec) (errs field.ErrorList) {
+	if m := modelOf(&spec.Waveform); !m.ownAntennas {
+		return nil
+	}
+	for i, r := range spec.Radios {
+		if r.TransmitPower != nil || r.AntennaGain != nil {
+			errs = append(errs, field.Forbidden(field.NewPath("radios").Index(i), "the antennas of EMANE's model "+spec.Waveform.EMANE.Model+
+				" have their power and gain in the waveform's emane.nodes: leave transmitPower and antennaGain out"))
+		}
 	}
 	return errs
 }

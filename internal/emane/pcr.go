@@ -2,6 +2,7 @@ package emane
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 const (
 	stepCurveRFPipe = `<pcr><table pktsize="0"><row sinr="-255" por="0"/><row sinr="-254" por="100"/></table></pcr>`
 	stepCurveTDMA   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></datarate></tdmabasemodel-pcr>`
+	// A transponder names its curve by the index.
+	stepCurveBentPipe = `<bentpipe-model-pcr packetsize="0"><curve index="1"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></curve></bentpipe-model-pcr>`
 )
 
 // The names of PCR files' root elements.
@@ -29,7 +32,7 @@ const (
 // have one.
 func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 	if w.EMANE != nil && w.RFPipe == nil && w.TDMA == nil {
-		return p.wifiPCR(w.EMANE)
+		return p.modelPCR(w.EMANE)
 	}
 	text, want, fieldName := stepCurveTDMA, tdmaRoot, "waveform.tdma.pcr"
 	given := ""
@@ -54,12 +57,20 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 	return p.curve(text, fieldName, "rfpipepcr")
 }
 
-// wifiPCR is the curve of EMANE's 802.11 model; nil for other models.
-func (p *Process) wifiPCR(e *v1alpha1.EMANESettings) ([]byte, error) {
-	if e.Model != v1alpha1.EMANEWiFi {
+// modelPCR is the curve of a model in place of RF Pipe and TDMA; nil for those without one.
+func (p *Process) modelPCR(e *v1alpha1.EMANESettings) ([]byte, error) {
+	const fieldName = "waveform.emane.pcr"
+	switch e.Model {
+	case v1alpha1.EMANEWiFi:
+	case v1alpha1.EMANEBentPipe:
+		text := cmp.Or(e.PCR, stepCurveBentPipe)
+		if err := phy.CheckBentPipePCR([]byte(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", fieldName, err)
+		}
+		return p.curve(text, fieldName, "")
+	default:
 		return nil, nil
 	}
-	const fieldName = "waveform.emane.pcr"
 	if e.PCR == "" {
 		return p.curve(stepCurveWiFi(), fieldName, "ieee80211pcr")
 	}

@@ -111,7 +111,7 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 	files := []File{
 		{Name: Platform, Text: process.platform(int(member.NEM), address)},
 		{Name: "nem.xml", Text: process.nem(&m)},
-		{Name: "transport.xml", Text: process.component("transport", process.transportLibrary(), []parameter{{name: "bitrate", value: "0"}}, nil)},
+		{Name: "transport.xml", Text: process.component("transport", process.transportLibrary(), m.transport(), nil)},
 	}
 	for _, layer := range slices.Backward(m.layers()) {
 		files = append(files, process.layer(spec, member, &m, layer))
@@ -146,7 +146,7 @@ func (p *Process) layer(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member
 		physical := phyOf(spec, member)
 		library, own = "", phyParameters(spec, &physical, p.Antennas.parameters(int(member.NEM), physical.gainDBi))
 	}
-	single, lists := withRaw(own, &spec.Waveform, layer)
+	single, lists := withRaw(own, rawOf(&spec.Waveform, member), layer)
 	return File{Name: string(layer) + ".xml", Text: p.component(string(layer), library, single, lists)}
 }
 
@@ -232,18 +232,20 @@ func (p *Process) component(kind, library string, parameters []parameter, lists 
 
 func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []parameter) []parameter {
 	w := &spec.Waveform
-	parameters := append(gain, []parameter{
-		{"bandwidth", integer(p.Bandwidth.Hertz()), "phy.bandwidth"},
+	parameters := []parameter{
 		{"propagationmodel", propagationModel(p.Pathloss), "phy.pathloss"}, {"systemnoisefigure", decimal(p.noiseFigureDB), "phy.noiseFigure"},
-		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1)), "phy.subid"}, {"txpower", decimal(p.powerDBm), "phy.transmitPower"},
+		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1)), "phy.subid"}, {"noisemode", noise(w.InterferenceCounted()), "interference"},
 		// Tables that are not read would cost time for each frame. Adaptive rates need the received power.
-		{"stats.receivepowertableenable", onOff(NewAdapter(w) != nil), ""}, {"stats.observedpowertableenable", "off", ""}}...)
-	noiseMode := parameter{"noisemode", noise(w.InterferenceCounted()), "interference"}
+		{"stats.receivepowertableenable", onOff(NewAdapter(w) != nil), ""}, {"stats.observedpowertableenable", "off", ""}}
+	if m := modelOf(w); m.ownAntennas {
+		return append(parameters, parameter{"compatibilitymode", "2", "model"})
+	}
+	parameters = slices.Concat(gain, parameters, []parameter{{"bandwidth", integer(p.Bandwidth.Hertz()), "phy.bandwidth"}, {"txpower", decimal(p.powerDBm), "phy.transmitPower"}})
 	if w.TDMA != nil {
-		return append(parameters, noiseMode)
+		return parameters
 	}
 	frequency := integer(p.Frequency.Hertz())
-	return append(parameters, parameter{"frequency", frequency, "phy.frequency"}, parameter{"frequencyofinterest", frequency, "phy.frequency"}, noiseMode)
+	return append(parameters, parameter{"frequency", frequency, "phy.frequency"}, parameter{"frequencyofinterest", frequency, "phy.frequency"})
 }
 
 func propagationModel(p v1alpha1.PathlossSource) string {

@@ -31,6 +31,11 @@ func CheckChange(w *v1alpha1.WaveformSpec, schedule *tdma.Schedule, change *v1al
 	const atStart = "EMANE takes it at its start only: set it in the waveform or in radios, or take engine native"
 	forbid(p.Frequency != nil, atStart, "radio", "frequency")
 	forbid(p.NoiseFigure != nil, atStart, "radio", "noiseFigure")
+	if m := modelOf(w); m.ownAntennas {
+		const inParameters = "the model's antennas have it in emane.parameters, which EMANE takes at its start only"
+		forbid(p.TransmitPower != nil, inParameters, "radio", "transmitPower")
+		forbid(p.AntennaGain != nil, inParameters, "radio", "antennaGain")
+	}
 	given := w.TDMA != nil && (schedule == nil || !schedule.OwnPower())
 	forbid(p.TransmitPower != nil && given, "the power of EMANE's TDMA is its schedule's, which is not a generated one: change the schedule", "radio", "transmitPower")
 	if p.Rate != nil {
@@ -58,7 +63,11 @@ func (r *Radio) Parameters(w *v1alpha1.WaveformSpec) map[Layer]map[string]any {
 	if w.PHY() == nil {
 		return nil
 	}
-	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent, "fixedantennagain": r.GainDBi}}
+	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent}}
+	if m := modelOf(w); m.ownAntennas {
+		return all
+	}
+	all[PHY]["fixedantennagain"] = r.GainDBi
 	if w.TDMA == nil {
 		all[PHY]["txpower"] = r.PowerDBm
 	}

@@ -3553,9 +3553,26 @@ export interface components {
                          * @enum {string}
                          */
                         interference?: "None" | "OutOfBand" | "All";
-                        /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
+                        /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bentpipe, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
                         model?: string;
-                        /** @description parameters of EMANE's layers by their own names. What other fields set is refused here. */
+                        /** @description nodes with parameters of their own, such as the transponders of a satellite. */
+                        nodes?: {
+                            /** @description names of nodes or groups. Each network with the waveform must have them. */
+                            names: string[];
+                            /** @description parameters of these nodes, in place of those of all nodes. A later entry that names a node replaces an earlier one's. */
+                            parameters: {
+                                /**
+                                 * @description layer that has the parameter.
+                                 * @enum {string}
+                                 */
+                                layer: "mac" | "phy" | "shim";
+                                /** @description name of the parameter, as EMANE's manifests have it. */
+                                name: string;
+                                /** @description values of the parameter, as EMANE reads them; most have one. */
+                                values: string[];
+                            }[];
+                        }[];
+                        /** @description parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here. */
                         parameters?: {
                             /**
                              * @description layer that has the parameter.
@@ -3567,7 +3584,7 @@ export interface components {
                             /** @description values of the parameter, as EMANE reads them; most have one. */
                             values: string[];
                         }[];
-                        /** @description pcr is the text of an EMANE 802.11 PCR file. Without it every frame above the sensitivity is received. */
+                        /** @description pcr is the text of the model's PCR file. Without it every frame above the sensitivity is received; for bentpipe that is curve 1. */
                         pcr?: string;
                         /** @description phy is the physical layer of the model. bypass and commeffect have none. */
                         phy?: {
@@ -4128,9 +4145,26 @@ export interface components {
                      * @enum {string}
                      */
                     interference?: "None" | "OutOfBand" | "All";
-                    /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
+                    /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bentpipe, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
                     model?: string;
-                    /** @description parameters of EMANE's layers by their own names. What other fields set is refused here. */
+                    /** @description nodes with parameters of their own, such as the transponders of a satellite. */
+                    nodes?: {
+                        /** @description names of nodes or groups. Each network with the waveform must have them. */
+                        names: string[];
+                        /** @description parameters of these nodes, in place of those of all nodes. A later entry that names a node replaces an earlier one's. */
+                        parameters: {
+                            /**
+                             * @description layer that has the parameter.
+                             * @enum {string}
+                             */
+                            layer: "mac" | "phy" | "shim";
+                            /** @description name of the parameter, as EMANE's manifests have it. */
+                            name: string;
+                            /** @description values of the parameter, as EMANE reads them; most have one. */
+                            values: string[];
+                        }[];
+                    }[];
+                    /** @description parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here. */
                     parameters?: {
                         /**
                          * @description layer that has the parameter.
@@ -4142,7 +4176,7 @@ export interface components {
                         /** @description values of the parameter, as EMANE reads them; most have one. */
                         values: string[];
                     }[];
-                    /** @description pcr is the text of an EMANE 802.11 PCR file. Without it every frame above the sensitivity is received. */
+                    /** @description pcr is the text of the model's PCR file. Without it every frame above the sensitivity is received; for bentpipe that is curve 1. */
                     pcr?: string;
                     /** @description phy is the physical layer of the model. bypass and commeffect have none. */
                     phy?: {

@@ -752,6 +752,13 @@ export interface components {
             /** @description rate at which frames of a sender arrive; without it at once. */
             rate?: string;
         };
+        /** @description EMANENodes are nodes with parameters of their own. */
+        EMANENodes: {
+            /** @description names of nodes or groups. Each network with the waveform must have them. */
+            names: string[] | null;
+            /** @description parameters of these nodes, in place of those of all nodes. A later entry that names a node replaces an earlier one's. */
+            parameters: components["schemas"]["EMANEParameter"][] | null;
+        };
         /** @description EMANEParameter is a parameter of one of EMANE's layers. */
         EMANEParameter: {
             /** @description layer that has the parameter. */
@@ -763,18 +770,20 @@ export interface components {
         };
         /** @description EMANESettings are settings of EMANE's own, for networks with engine emane. Only Waveforms have them, which administrators write. */
         EMANESettings: {
-            /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
+            /** @description model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bentpipe, bypass, commeffect, or the library of another MAC layer that EMANE's image has, such as mymaclayer for libmymaclayer.so. */
             model?: string;
             /** @description phy is the physical layer of the model. bypass and commeffect have none. */
             phy?: components["schemas"]["PHY"];
             /** @description interference that counts as noise; None by default. */
             interference?: string;
-            /** @description pcr is the text of an EMANE 802.11 pcr file. Without it every frame above the sensitivity is received. */
+            /** @description pcr is the text of the model's pcr file. Without it every frame above the sensitivity is received; for bentpipe that is curve 1. */
             pcr?: string;
             /** @description effect of commeffect on the frames from each node to each other. */
             effect?: components["schemas"]["EMANEEffect"];
-            /** @description parameters of EMANE's layers by their own names. What other fields set is refused here. */
+            /** @description parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here. */
             parameters?: components["schemas"]["EMANEParameter"][];
+            /** @description nodes with parameters of their own, such as the transponders of a satellite. */
+            nodes?: components["schemas"]["EMANENodes"][];
         };
         /** @description EnvVar is an environment variable with a value, or one from a configMap or secret. */
         EnvVar: {

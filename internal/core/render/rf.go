@@ -270,6 +270,9 @@ func checkPCR(w *v1alpha1.WaveformSpec) error {
 	if text == "" {
 		return nil
 	}
+	if w.Model() == v1alpha1.ModelEMANE && w.EMANE.Model == v1alpha1.EMANEBentPipe {
+		return phy.CheckBentPipePCR([]byte(text))
+	}
 	_, err := phy.ParsePCR([]byte(text))
 	return err
 }

@@ -30,7 +30,23 @@ const maxSINRDB = 255
 // ParsePCR reads the text of an EMANE PCR file: of RF Pipe or IEEE 802.11abg (root element pcr), TDMA
 // (tdmabasemodel-pcr) or Bent Pipe (bentpipe-model-pcr). A Bent Pipe file must have one curve only.
 func ParsePCR(text []byte) (*Curve, error) {
-	p := &pcrParser{decoder: xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))}
+	return (&pcrParser{}).parse(text)
+}
+
+// CheckBentPipePCR returns what is wrong with a Bent Pipe PCR file, whose transponders name their curves by an index.
+func CheckBentPipePCR(text []byte) error {
+	p := &pcrParser{indexes: map[float64]bool{}}
+	if _, err := p.parse(text); err != nil {
+		return err
+	}
+	if len(p.indexes) == 0 {
+		return fmt.Errorf("pcr: want a file of EMANE's Bent Pipe model, whose root element is %s", bentPipeRoot)
+	}
+	return nil
+}
+
+func (p *pcrParser) parse(text []byte) (*Curve, error) {
+	p.decoder = xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	p.decoder.CharsetReader = ignoreEncoding
 	for {
 		token, err := p.decoder.Token()
@@ -70,6 +86,8 @@ type pcrParser struct {
 	path    []string // open elements
 	curve   Curve
 	seen    bool
+	// indexes of Bent Pipe's curves; nil where there may be one only.
+	indexes map[float64]bool
 }
 
 func (p *pcrParser) token(token xml.Token) error {
@@ -138,14 +156,18 @@ func (p *pcrParser) wifiRate(e xml.StartElement) error {
 	return p.addRate(wifiRates[int(index)-1])
 }
 
-// bentPipe begins the only curve of a Bent Pipe file. A transponder would select one of several, and no model
-// here has transponders.
+// bentPipe begins a curve of a Bent Pipe file. A transponder selects one of several, and only EMANE's model has transponders.
 func (p *pcrParser) bentPipe(e xml.StartElement) error {
 	index, err := number(e, "index", 0, math.MaxUint16)
 	if err != nil {
 		return err
 	}
-	if len(p.curve.rates) > 0 {
+	if p.indexes[index] {
+		return fmt.Errorf("second curve of index %v: want another index", index)
+	}
+	if p.indexes != nil {
+		p.indexes[index] = true
+	} else if len(p.curve.rates) > 0 {
 		return fmt.Errorf("second curve, of index %v: a network's radios have one: leave that of their transponders' transmit.pcrcurveindex", index)
 	}
 	p.curve.rates = append(p.curve.rates, rateCurve{})

@@ -206,3 +206,24 @@ func TestACurveIsWrittenAsEMANEsOtherModelsHaveIt(t *testing.T) {
 		}
 	}
 }
+
+func TestABentPipesTransmittersMayHaveCurvesOfTheirOwn(t *testing.T) {
+	curve := func(index string) string {
+		return `<curve index="` + index + `"><entry sinr="-10" por="0"/><entry sinr="10" por="100"/></curve>`
+	}
+	in := func(curves string) string {
+		return `<bentpipe-model-pcr packetsize="0">` + curves + `</bentpipe-model-pcr>`
+	}
+	if err := CheckBentPipePCR([]byte(in(curve("0") + curve("3")))); err != nil {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		in(curve("3") + curve("3")): "second curve of index 3",
+		in(""):                      "no curve",
+		rfPipePCR:                   "want a file of EMANE's Bent Pipe model",
+	} {
+		if err := CheckBentPipePCR([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+}

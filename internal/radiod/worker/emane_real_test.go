@@ -32,8 +32,8 @@ func slots10(phy v1alpha1.PHY, overhead v1alpha1.Duration) v1alpha1.WaveformSpec
 	return v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit", PHY: phy, Structure: v1alpha1.TDMAStructure{Frames: 1, SlotDuration: "10ms", SlotOverhead: overhead}}}
 }
 
-// newRealPair starts EMANE for two nodes, and waits until a frame arrives.
-func newRealPair(t *testing.T, m *Manager, change func(*v1alpha1.RadioNetwork)) *realPair {
+// newRealPair starts EMANE for two nodes, and waits until a frame arrives. others attach further ones that the change adds.
+func newRealPair(t *testing.T, m *Manager, change func(*v1alpha1.RadioNetwork), others ...func(*Manager)) *realPair {
 	t.Helper()
 	prefix := installedEMANE(t)
 	p := newEMANEPod(t)
@@ -48,9 +48,14 @@ func newRealPair(t *testing.T, m *Manager, change func(*v1alpha1.RadioNetwork)) 
 	}
 	r.a.attach(t, m, "vhf")
 	r.b.attach(t, m, "vhf")
-	eventually(t, "both radios are beside EMANE", func() bool { return p.has(t, "nem1") && p.has(t, "nem2") })
+	for _, attach := range others {
+		attach(m)
+	}
+	for _, member := range r.n.Spec.Members {
+		eventually(t, "the radio is beside EMANE", func() bool { return p.has(t, emane.Interface(member.NEM)) })
+	}
 	p.start(t, r.n, prefix)
-	r.until(t, "both are attached", attachedIs(m, r.n, 2))
+	r.until(t, "all are attached", attachedIs(m, r.n, len(r.n.Spec.Members)))
 	r.at = r.b.listenUDP(t, "198.18.9.2:4000")
 	r.until(t, "a frame arrives", func() bool { return r.a.reachesUDP(t, "198.18.9.2:4000", r.at) })
 	return r
@@ -317,6 +322,40 @@ func TestARealEMANECarriesFramesByItsOtherModelsWithTheirParameters(t *testing.T
 			})
 		})
 	}
+}
+
+// transponder of a bent pipe, with an antenna without gain.
+func transponder(receive, transmit, action, delay, packets string) (all []v1alpha1.EMANEParameter) {
+	for _, p := range [][2]string{
+		{"antenna.defines", "0:omni;0;0"},
+		{"transponder.receive.frequency", "0:" + receive}, {"transponder.receive.bandwidth", "0:1M"}, {"transponder.receive.antenna", "0:0"},
+		{"transponder.receive.action", "0:" + action}, {"transponder.receive.enable", "0:yes"},
+		{"transponder.transmit.frequency", "0:" + transmit}, {"transponder.transmit.bandwidth", "0:1M"}, {"transponder.transmit.antenna", "0:0"},
+		{"transponder.transmit.datarate", "0:1M"}, {"transponder.transmit.power", "0:30"}, {"transponder.transmit.pcrcurveindex", "0:1"},
+		{"transponder.transmit.ubend.delay", "0:" + delay}, {"transponder.transmit.tosmap", "0:" + packets}, {"transponder.transmit.mtu", "0:1500"},
+		{"transponder.transmit.slotperframe", "0:na"}, {"transponder.transmit.slotsize", "0:na"}, {"transponder.transmit.txslots", "0:na"},
+		{"transponder.transmit.enable", "0:yes"},
+	} {
+		all = append(all, v1alpha1.EMANEParameter{Layer: v1alpha1.EMANELayerMAC, Name: p[0], Values: []string{p[1]}})
+	}
+	return all
+}
+
+func TestARealEMANESendsFramesOverTheSatelliteOfABentPipe(t *testing.T) {
+	var satellite *pod
+	r := newRealPair(t, newManager(t), func(n *v1alpha1.RadioNetwork) {
+		satellite = newPod(t, "pod-c")
+		third := emaneNetwork("pod-a", "pod-b", satellite.uid).Spec.Members[2]
+		n.Spec.Members = append(n.Spec.Members, third)
+		n.Spec.Waveform = v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBentPipe, PHY: &v1alpha1.PHY{Pathloss: v1alpha1.PathlossFreeSpace},
+			Parameters: transponder("300M", "400M", "process", "na", "0-255"),
+			Nodes:      []v1alpha1.EMANENodes{{Names: []string{third.Node}, Parameters: transponder("400M", "300M", "ubend", "250000", "na")}}}}
+	}, func(m *Manager) { satellite.attach(t, m, "vhf") })
+	begun := time.Now()
+	if r.arrive(t, 1, 200) == 1 && time.Since(begun) < 250*time.Millisecond {
+		t.Errorf("a frame arrived after %v; want 250 ms at least, as the satellite takes them", time.Since(begun))
+	}
+	r.untilTheyArrive(t, 200)
 }
 
 func TestARealEMANEDelaysFramesByItsCommEffects(t *testing.T) {

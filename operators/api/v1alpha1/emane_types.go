@@ -5,18 +5,19 @@ const (
 	EMANEWiFi       = "ieee80211abg"
 	EMANEBypass     = "bypass"
 	EMANECommEffect = "commeffect"
+	EMANEBentPipe   = "bentpipe"
 )
 
 // EMANESettings are settings of EMANE's own, for networks with engine emane. Only Waveforms have them, which administrators write.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.model) || has(self.parameters)",message="give a model, parameters or both"
+// +kubebuilder:validation:XValidation:rule="has(self.model) || has(self.parameters) || has(self.nodes)",message="give a model, parameters or both"
 // +kubebuilder:validation:XValidation:rule="(has(self.model) && !(self.model in ['bypass', 'commeffect'])) == has(self.phy)",message="phy is for a model over EMANE's physical layer, and such a model needs it; bypass and commeffect have none, rfpipe and tdma their own",fieldPath=".phy"
 // +kubebuilder:validation:XValidation:rule="!has(self.interference) || has(self.phy)",message="interference is for a model with phy",fieldPath=".interference",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="!has(self.pcr) || has(self.model) && self.model == 'ieee80211abg'",message="pcr is for ieee80211abg; for another model give its file by a parameter",fieldPath=".pcr",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.pcr) || has(self.model) && self.model in ['ieee80211abg', 'bentpipe']",message="pcr is for ieee80211abg and bentpipe; for another model give its file by a parameter",fieldPath=".pcr",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.effect) || has(self.model) && self.model == 'commeffect'",message="effect is for commeffect",fieldPath=".effect",reason=FieldValueForbidden
 type EMANESettings struct {
-	// model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bypass, commeffect, or the library of another MAC layer that EMANE's
-	// image has, such as mymaclayer for libmymaclayer.so.
+	// model of EMANE's, in place of rfpipe and tdma: ieee80211abg, bentpipe, bypass, commeffect, or the library of another MAC layer
+	// that EMANE's image has, such as mymaclayer for libmymaclayer.so.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	// +optional
@@ -30,7 +31,7 @@ type EMANESettings struct {
 	// +optional
 	Interference Interference `json:"interference,omitempty"`
 
-	// pcr is the text of an EMANE 802.11 PCR file. Without it every frame above the sensitivity is received.
+	// pcr is the text of the model's PCR file. Without it every frame above the sensitivity is received; for bentpipe that is curve 1.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	PCR string `json:"pcr,omitempty"`
@@ -39,7 +40,7 @@ type EMANESettings struct {
 	// +optional
 	Effect *EMANEEffect `json:"effect,omitempty"`
 
-	// parameters of EMANE's layers by their own names. What other fields set is refused here.
+	// parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	// +listType=map
@@ -47,6 +48,31 @@ type EMANESettings struct {
 	// +listMapKey=name
 	// +optional
 	Parameters []EMANEParameter `json:"parameters,omitempty"`
+
+	// nodes with parameters of their own, such as the transponders of a satellite.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Nodes []EMANENodes `json:"nodes,omitempty"`
+}
+
+// EMANENodes are nodes with parameters of their own.
+type EMANENodes struct {
+	// names of nodes or groups. Each network with the waveform must have them.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	Names []string `json:"names"`
+
+	// parameters of these nodes, in place of those of all nodes. A later entry that names a node replaces an earlier one's.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=layer
+	// +listMapKey=name
+	Parameters []EMANEParameter `json:"parameters"`
 }
 
 // EMANEEffect is what EMANE's comm effect model does to frames.
