@@ -27,7 +27,7 @@ const isOurs = (url: string) => [...ours].some((one) => url.startsWith(`${one}/`
 const isRefusal = (text: string) => /the server responded with a status of 40[13]/.test(text);
 
 // The results server knows a run a moment after it was admitted; a page that asks earlier asks again.
-const isEarly = (text: string, url: string) => text.includes("the server responded with a status of 404") && /\/proxy\/v1\/runs\/[^/]+\?live=true$/.test(url);
+const isEarly = (text: string, url: string) => text.includes("the server responded with a status of 404") && /\/proxy\/v1\/runs\/[^/]+(\?live=true|\/files)$/.test(url);
 
 // By a dry run the page asks whether what the user wrote is right.
 const isFinding = (text: string, url: string) => text.includes("the server responded with a status of 422") && url.includes("dryRun=All");

@@ -50,7 +50,7 @@ export function useManifest(e: Experiment) {
   const uid = e.metadata.uid ?? "";
   return useQuery({
     ...filesQuery(e.metadata.namespace ?? "", uid, isOver(e)),
-    enabled: uid !== "",
+    enabled: uid !== "" && !isWaiting(e),
     placeholderData: ofSameRun(uid),
     refetchInterval: ({ state }) => (isOver(e) ? false : askAgainAfter(state.error, 10_000)),
   });
