@@ -1,9 +1,8 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, renderHook, waitFor } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
+import "../testing/patience";
 import { isNamespace, namespacesOf, useFirstNamespace, useScope } from "./scope";
-
-vi.setConfig({ testTimeout: 60_000 });
 
 afterEach(() => {
   cleanup();

@@ -1,11 +1,8 @@
 import { MantineProvider } from "@mantine/core";
 import { cleanup, render, screen } from "@testing-library/react";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { Refusal } from "../kubernetes/client";
 import { Trouble } from "./Trouble";
-
-// The first drawing takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 afterEach(cleanup);
 

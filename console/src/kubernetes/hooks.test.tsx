@@ -1,9 +1,8 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, renderHook, waitFor } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
+import "../testing/patience";
 import { useRight } from "./hooks";
-
-vi.setConfig({ testTimeout: 60_000 });
 
 afterEach(() => {
   cleanup();

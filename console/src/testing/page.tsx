@@ -1,14 +1,11 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { createMemoryHistory, createRootRoute, createRoute, createRouter, Outlet, RouterProvider } from "@tanstack/react-router";
-import { configure, render } from "@testing-library/react";
+import { render } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { vi } from "vitest";
 import { writeSearch } from "../components/address";
-
-// Pages with many rows take seconds to draw on a busy machine.
-configure({ asyncUtilTimeout: 20_000 });
-vi.setConfig({ testTimeout: 60_000 });
+import "./patience";
 
 /** openPage renders a page at an address. It returns the router, which has the address that the page changes. */
 export function openPage(path: string, component: () => ReactNode, address: string) {

@@ -2,6 +2,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, renderHook, waitFor } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { expect, test, vi } from "vitest";
+import "../../../testing/patience";
 import { TextModel } from "../text/model";
 import { useFreeName } from "./useFreeName";
 
