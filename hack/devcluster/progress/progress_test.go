@@ -39,7 +39,7 @@ func TestALongLineIsClippedToTheTerminal(t *testing.T) {
 
 func TestALogGetsOneLinePerStepAndRunStopsAtTheFirstFailure(t *testing.T) {
 	var out bytes.Buffer
-	r := &Reporter{out: &out, now: time.Now, columns: func() int { return 0 }}
+	r := &Reporter{out: &out, now: func() time.Time { return time.Time{} }, columns: func() int { return 0 }}
 	broken := errors.New("broken")
 	ran := false
 	err := r.Run(t.Context(), []Step{
