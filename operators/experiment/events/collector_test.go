@@ -128,8 +128,14 @@ func newTestBed(t *testing.T) *testBed {
 	return b
 }
 
-// restart creates a new collector without the state of the last.
+// restart creates a new collector without the state of the last, and waits for its watches.
 func (b *testBed) restart() {
+	b.t.Helper()
+	b.restartOnly()
+	b.awaitWatches()
+}
+
+func (b *testBed) restartOnly() {
 	b.t.Helper()
 	build := func(objects []client.Object) client.Client {
 		return fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(objects...).Build()
@@ -143,23 +149,24 @@ func (b *testBed) restart() {
 		}
 	})
 	_ = b.collector.collectOnce(b.t.Context())
-	b.awaitWatches()
 }
 
 // awaitWatches waits for the watches of both namespaces. The fake clientset loses events between a list and its watch.
+// It takes up a watch before it shows the action.
 func (b *testBed) awaitWatches() {
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		watches := 0
+	b.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		watched := map[string]bool{}
 		for _, action := range b.kube.Actions() {
 			if action.GetVerb() == "watch" {
-				watches++
+				watched[action.GetNamespace()] = true
 			}
 		}
-		if watches >= 2 {
-			time.Sleep(50 * time.Millisecond)
+		if watched[team] && watched[platform] {
 			return
 		}
 	}
+	b.t.Fatal("the collector watches no events")
 }
 
 func (b *testBed) createEvent(namespace, uid, kind, name, about, reason string) *corev1.Event {
@@ -312,7 +319,7 @@ func TestEventsThatCannotBeReadAreAnIncidentOfTheRun(t *testing.T) {
 	b.kube.PrependReactor("list", "events", forbid)
 	e := b.cached[0].(*v1alpha1.Experiment)
 	e.Status.Phase, e.Status.T0 = v1alpha1.PhaseCollecting, ptr.To(metav1.NowMicro())
-	b.restart()
+	b.restartOnly()
 	for deadline := time.Now().Add(10 * time.Second); len(b.archive.incidents) < 1 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		b.collector.runs["run"].troubleReported = false
 		_ = b.collector.collectOnce(t.Context())
