@@ -81,9 +81,12 @@ func (j *jobs) start(name types.NamespacedName, from string, compile func(contex
 		defer cancel()
 		select {
 		case <-own.begin:
-			started.out = compile(ctx)
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // also if it was ended before it got its slot
 			started.out = compileResult{retry: ctx.Err()}
+		} else {
+			started.out = compile(ctx)
 		}
 		j.releaseSlot(own)
 		close(started.finished)

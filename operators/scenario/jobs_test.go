@@ -56,7 +56,6 @@ func TestAForgottenJobLeavesItsSlotToTheNext(t *testing.T) {
 	start("second")
 	start("third")
 	j.forget(types.NamespacedName{Namespace: "n", Name: "second"})
-	time.Sleep(50 * time.Millisecond)
 	j.forget(types.NamespacedName{Namespace: "n", Name: "first"})
 	next("third")
 	j.forget(types.NamespacedName{Namespace: "n", Name: "third"})
