@@ -55,6 +55,15 @@ func (c *writeCounter) seen() []string {
 	return slices.Clone(c.writes)
 }
 
+// settled returns the writes once there was none for two seconds.
+func (c *writeCounter) settled() (writes []string) {
+	for more := c.seen(); len(more) != len(writes); more = c.seen() {
+		writes = more
+		time.Sleep(2 * time.Second)
+	}
+	return writes
+}
+
 // realWorld is a world on a real API server, with the manager running in it.
 func realWorld(t *testing.T) (*world, *writeCounter) {
 	t.Helper()
@@ -218,8 +227,7 @@ func TestOnARealAPIServer(t *testing.T) {
 		w.apply(unchanged)
 		w.waitPhase(v1alpha1.PhaseSucceeded)
 		w.wait("settled", func(*v1alpha1.Experiment) bool { return len(w.objects()) == 1 })
-		time.Sleep(time.Second)
-		before := counter.seen()
+		before := counter.settled()
 		e := w.experiment()
 		e.Annotations = map[string]string{"touched": "yes"}
 		w.must(w.api.Update(t.Context(), e))
@@ -255,8 +263,10 @@ func TestOnARealAPIServer(t *testing.T) {
 
 	for _, phase := range []v1alpha1.ExperimentPhase{v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning} {
 		t.Run("deletion while "+string(phase)+" leaves nothing, and the name can be used again", func(t *testing.T) {
+			w.noKubelet = phase == v1alpha1.PhaseProvisioning // which would be over before it is seen
 			first := w.apply(unchanged)
 			w.waitPhase(phase)
+			w.noKubelet = false
 			w.must(w.api.Delete(t.Context(), first))
 			w.wait("gone", gone)
 			if left := w.objects(); len(left) > 0 {
