@@ -41,26 +41,20 @@ func namesOf(list client.ObjectList) (names []string) {
 }
 
 // radiodMetricMentioning returns a metric line of any radiod that names a namespace, or "".
-func radiodMetricMentioning(t *testing.T, namespace string) string {
-	t.Helper()
-	for _, line := range radiodMetrics(t) {
-		if strings.Contains(line, fmt.Sprintf("namespace=%q", namespace)) {
-			return line
-		}
-	}
-	return ""
-}
-
-func radiodMetrics(t *testing.T) (lines []string) {
+func radiodMetricMentioning(t *testing.T, namespace string) (line string, err error) {
 	t.Helper()
 	for _, pod := range podsOf(t, "vignette-radiod") {
 		status, body := getFromPod(t, pod, 9600, "/metrics", "Bearer "+tokenOf(t, platformNamespace, "vignette-metrics-reader"))
 		if status != http.StatusOK {
-			t.Fatalf("metrics of %s: %d, %s", pod.Name, status, body)
+			return "", fmt.Errorf("metrics of %s: %d, %s", pod.Name, status, body)
 		}
-		lines = append(lines, strings.Split(body, "\n")...)
+		for line := range strings.Lines(body) {
+			if strings.Contains(line, fmt.Sprintf("namespace=%q", namespace)) {
+				return line, nil
+			}
+		}
 	}
-	return lines
+	return "", nil
 }
 
 // podsOf returns the pods of a part of the platform.
@@ -131,7 +125,7 @@ func getFromPod(t *testing.T, pod *corev1.Pod, port int, path, authorization str
 	select {
 	case <-ready:
 	case err := <-ended:
-		t.Fatalf("forward port %d of %s: %v", port, pod.Name, err)
+		return 0, fmt.Sprintf("forward port %d of %s: %v", port, pod.Name, err)
 	}
 	defer close(stop)
 	ports, err := forwarder.GetPorts()
@@ -150,7 +144,7 @@ func getFromPod(t *testing.T, pod *corev1.Pod, port int, path, authorization str
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		t.Fatal(err)
+		return 0, err.Error()
 	}
 	return answer.StatusCode, string(text)
 }

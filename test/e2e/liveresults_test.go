@@ -126,15 +126,14 @@ func startAsCampaign(t *testing.T, e *v1alpha1.Experiment) (run *v1alpha1.Experi
 	return e, false
 }
 
-// askAll runs the queries that had no data yet, and removes those with data.
+// askAll runs the queries that had no data yet, and removes those with data. One without an answer is asked again.
 func askAll(t *testing.T, queries map[string]string, variables *strings.Replacer) {
 	t.Helper()
 	for name, query := range queries {
 		samples, err := prometheus(t, variables.Replace(query))
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if len(samples) > 0 {
+			t.Logf("%s: %v", name, err)
+		} else if len(samples) > 0 {
 			delete(queries, name)
 		}
 	}

@@ -295,7 +295,7 @@ func TestEngineThatIsNotInstalledIsRefusedAtOnce(t *testing.T) {
 		e.Spec.Nodes[i].Position = &v1alpha1.Position{Latitude: "58.19", Longitude: v1alpha1.Degrees(fmt.Sprintf("7.9%d", i))}
 	}
 	mustCreate(t, e)
-	eventually(t, 30*time.Second, "the engine to be refused", func() error {
+	eventually(t, time.Minute, "the engine to be refused", func() error {
 		now := get(t, e)
 		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAccepted)
 		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "EngineNotInstalled" {

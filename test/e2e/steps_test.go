@@ -195,8 +195,9 @@ func leftovers(t *testing.T, e *v1alpha1.Experiment) error {
 			return fmt.Errorf("%T left: %s", list, strings.Join(names, ", "))
 		}
 	}
-	if line := radiodMetricMentioning(t, e.Namespace); line != "" {
-		return fmt.Errorf("radiod still counts: %s", line)
+	line, err := radiodMetricMentioning(t, e.Namespace)
+	if err == nil && line != "" {
+		err = fmt.Errorf("radiod still counts: %s", line)
 	}
-	return nil
+	return err
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,13 +54,11 @@ func TestXMPPClientsOnOtherNodesHearEachOtherThroughProsody(t *testing.T) {
 func expectMetrics(t *testing.T, e *v1alpha1.Experiment, node string, port int, metric string) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + "-" + node}}
-	status, body := 0, ""
-	for range 20 {
-		status, body = getFromPod(t, pod, port, "/metrics", "")
-		if status == http.StatusOK && strings.Contains(body, metric) {
-			return
+	eventually(t, time.Minute, fmt.Sprintf("%s among the metrics of node %s at port %d", metric, node, port), func() error {
+		status, body := getFromPod(t, pod, port, "/metrics", "")
+		if status != http.StatusOK || !strings.Contains(body, metric) {
+			return errorf("status %d: %.2000s", status, body)
 		}
-		time.Sleep(500 * time.Millisecond)
-	}
-	t.Errorf("metrics of node %s at port %d: status %d; want %s in\n%.2000s", node, port, status, metric, body)
+		return nil
+	})
 }
