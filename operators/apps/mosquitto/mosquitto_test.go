@@ -105,7 +105,7 @@ func run(t *testing.T, site apps.Site, credentials map[string][]byte, peers ...i
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Wait() }) // the context has ended it
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(output.String(), "running"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(output.String(), "running"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("mosquitto does not run:\n%s", output.String())
 		}
@@ -188,7 +188,7 @@ func TestABridgeBetweenBrokersWithSecurityPassesMessages(t *testing.T) {
 	if output, err := hub.client(t, "mosquitto_pub", append(login, "-t", "IST150/NOR", "-m", "hello", "-r", "-q", "1")...); err != nil {
 		t.Fatal(err, output)
 	}
-	if output, err := spoke.client(t, "mosquitto_sub", append(login, "-t", "IST150/#", "-C", "1", "-W", "10")...); err != nil || output != "hello\n" {
+	if output, err := spoke.client(t, "mosquitto_sub", append(login, "-t", "IST150/#", "-C", "1", "-W", "60")...); err != nil || output != "hello\n" {
 		t.Errorf("the spoke has %q: %v", output, err)
 	}
 }
@@ -201,13 +201,13 @@ func TestABridgeWithPrefixesChangesTopicsAsMessagesCross(t *testing.T) {
 	if output, err := hub.client(t, "mosquitto_pub", "-t", "nor/chat/1", "-m", "hello", "-r", "-q", "1"); err != nil {
 		t.Fatal(err, output)
 	}
-	if output, err := spoke.client(t, "mosquitto_sub", "-v", "-t", "#", "-C", "1", "-W", "10"); err != nil || output != "far/chat/1 hello\n" {
+	if output, err := spoke.client(t, "mosquitto_sub", "-v", "-t", "#", "-C", "1", "-W", "60"); err != nil || output != "far/chat/1 hello\n" {
 		t.Errorf("the spoke has %q: %v; want far/chat/1", output, err)
 	}
 	if output, err := spoke.client(t, "mosquitto_pub", "-t", "bft/veh-1", "-m", "here", "-r", "-q", "1"); err != nil {
 		t.Fatal(err, output)
 	}
-	if output, err := hub.client(t, "mosquitto_sub", "-v", "-t", "prt/#", "-C", "1", "-W", "10"); err != nil || output != "prt/veh-1 here\n" {
+	if output, err := hub.client(t, "mosquitto_sub", "-v", "-t", "prt/#", "-C", "1", "-W", "60"); err != nil || output != "prt/veh-1 here\n" {
 		t.Errorf("the hub has %q: %v; want prt/veh-1", output, err)
 	}
 }
