@@ -23,11 +23,11 @@ func TestBrokersWithSecurityServeTheirClientsOnlyAndNobodyReadsAlong(t *testing.
 		Broker("hub").Broker("spoke", "hub").Broker("gate").Publisher("bft", "spoke", "500ms", 2).Subscriber("picture", "hub").
 		Image("stranger", mosquittoImage(t), "/usr/sbin/mosquitto", "-c", "/etc/stranger.conf").
 		Node("nor", "wan", "hub", "picture").Node("prt", "wan", "spoke", "bft").Node("usa", "wan", "gate", "stranger").
-		Duration("18s").Start("2s", "bft").Stop("16s", "bft")
+		Duration("22s").Start("2s", "bft").Stop("20s", "bft")
 	b.Spec.Apps[0].Security = &v1alpha1.Security{TLS: true, Password: true}
 	b.Spec.Apps[1].Security = b.Spec.Apps[0].Security
 	b.Spec.Apps[2].Security = &v1alpha1.Security{Password: true}
-	b.Spec.Apps[3].Publisher.Lead = "6s" // the bridge is up by then
+	b.Spec.Apps[3].Publisher.Lead = "10s" // the bridge is up by then, also if it had to try again
 	b.Spec.Apps[5].Files = []v1alpha1.AppFile{{Path: "/etc/stranger.conf", Content: new(unauthorisedConfig)}}
 	b.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
 	e := b.Obj()
