@@ -259,12 +259,27 @@ func allowCongestionControl(root, name string) error {
 	return nil
 }
 
-// applySettings applies the settings and returns all values by their sysctl(8) names. Tests replace root.
+// WithoutIPv6 has interfaces that the calling thread's namespace gets later begin without IPv6. Switching it off on an
+// interface needs the kernel's lock of all interfaces, for which a write does not sleep: it keeps a processor.
+func WithoutIPv6() error {
+	path := filepath.Join(procSysNet, "ipv6/conf/default/disable_ipv6")
+	if err := overwrite(path, "1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("no IPv6 on new interfaces: %w", err)
+	}
+	return nil
+}
+
+// applySettings applies the settings and returns all values by their sysctl(8) names. What is there already is not written:
+// some writes keep a processor until no other changes interfaces. Tests replace root.
 func applySettings(root, name string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, s := range settings {
 		relative := strings.ReplaceAll(s.path, "IF", name)
-		err := overwrite(filepath.Join(root, relative), s.value)
+		path := filepath.Join(root, relative)
+		before, err := os.ReadFile(path)
+		if err == nil && strings.Join(strings.Fields(string(before)), " ") != s.value {
+			err = overwrite(path, s.value)
+		}
 		if errors.Is(err, os.ErrNotExist) && strings.HasPrefix(relative, "ipv6/") {
 			continue // a kernel without IPv6 has nothing to switch off
 		}

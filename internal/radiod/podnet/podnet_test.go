@@ -4,8 +4,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/golden"
 )
@@ -67,8 +72,18 @@ func TestSettingsAreWrittenAndNoted(t *testing.T) {
 			t.Errorf("%s noted as %q; want %q", name, values[name], want)
 		}
 	}
-	if written, _ := os.ReadFile(filepath.Join(root, "ipv4/ip_forward")); string(written) != "1" {
+	forward, earlier := filepath.Join(root, "ipv4/ip_forward"), time.Unix(1e9, 0)
+	if written, _ := os.ReadFile(forward); string(written) != "1" {
 		t.Errorf("ip_forward written as %q", written)
+	}
+	if err := os.Chtimes(forward, earlier, earlier); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := applySettings(root, "vhf.1"); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(forward); err != nil || !info.ModTime().Equal(earlier) {
+		t.Errorf("ip_forward was written again: %v, %v", info.ModTime(), err)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "ipv6")); err != nil {
 		t.Fatal(err)
@@ -85,6 +100,25 @@ func TestSettingsAreWrittenAndNoted(t *testing.T) {
 	}
 	if _, err := applySettings(root, "vhf.1"); err == nil || !strings.Contains(err.Error(), "ipv4/conf/all/rp_filter = 0") {
 		t.Errorf("error %v; want one that names the setting", err)
+	}
+}
+
+func TestAnInterfaceThatComesLaterBeginsWithoutIPv6(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, for a network namespace")
+	}
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	if err := WithoutIPv6(); err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "later"}}); err != nil {
+		t.Fatal(err)
+	}
+	if off, err := os.ReadFile("/proc/sys/net/ipv6/conf/later/disable_ipv6"); strings.TrimSpace(string(off)) != "1" && !os.IsNotExist(err) {
+		t.Errorf("disable_ipv6 is %q, %v; want 1", off, err)
 	}
 }
 

@@ -174,6 +174,8 @@ func (a *Radio) prepare() error {
 		if err := a.prepareGuest(); err != nil {
 			return err
 		}
+	} else if err := podnet.WithoutIPv6(); err != nil {
+		return err
 	}
 	links, err := net.Interfaces()
 	if err != nil {
