@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -60,6 +61,10 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
 }
 
+// forwarding is the machine's own, which all new network namespaces inherit. If each pod switched it on, it would need the
+// kernel's lock of all interfaces, for which a write does not sleep: it keeps a processor.
+const forwarding = "/proc/sys/net/ipv4/ip_forward"
+
 // Up adds the bridge and its address, if missing.
 func (h Host) Up() error {
 	bridge, err := h.find(h.Plan.Bridge())
@@ -74,6 +79,9 @@ func (h Host) Up() error {
 	}
 	if err := netlink.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(h.Plan.HostAddress())}); err != nil {
 		return fmt.Errorf("address of bridge %s: %w", h.Plan.Bridge(), err)
+	}
+	if err := os.WriteFile(forwarding, []byte("1"), 0o644); err != nil {
+		return fmt.Errorf("forwarding: %w", err)
 	}
 	return h.claim(bridge)
 }
