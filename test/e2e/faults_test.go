@@ -40,7 +40,7 @@ func TestARadioNetworkDeletedMidRunFailsTheRunByName(t *testing.T) {
 	if err := kube.Delete(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
-	failed := waitFor(t, e, time.Minute, v1alpha1.PhaseFailed)
+	failed := waitFor(t, e, finishTimeout, v1alpha1.PhaseFailed)
 	ready := meta.FindStatusCondition(failed.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason != "RadioNetworkDeleted" || !strings.Contains(failed.Status.Message, network.Name) {
 		t.Errorf("reason %+v, message %q; want RadioNetworkDeleted, and %s named", ready, failed.Status.Message, network.Name)
