@@ -30,7 +30,7 @@ func raiseNeighbourLimits(root string) error {
 		if now, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && now >= limit.entries {
 			continue
 		}
-		if err := overwrite(path, strconv.Itoa(limit.entries)); err != nil {
+		if err := set(path, strconv.Itoa(limit.entries)); err != nil {
 			return fmt.Errorf("limit of the ARP table: %w", err)
 		}
 	}

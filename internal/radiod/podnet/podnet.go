@@ -151,7 +151,7 @@ func setUpForwardOnly(h *netlink.Handle, link netlink.Link, name string) error {
 
 // SilenceKernel stops the kernel's own traffic on an interface of the calling thread's namespace.
 func SilenceKernel(h *netlink.Handle, link netlink.Link, name string) error {
-	err := overwrite(filepath.Join(procSysNet, "ipv6/conf", name, "disable_ipv6"), "1")
+	err := set(filepath.Join(procSysNet, "ipv6/conf", name, "disable_ipv6"), "1")
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil // a kernel without IPv6
 	}
@@ -233,7 +233,7 @@ func setCongestionControl(root, name string) error {
 	if name == "" {
 		return nil
 	}
-	if err := overwrite(filepath.Join(root, congestionControl), name); err != nil {
+	if err := set(filepath.Join(root, congestionControl), name); err != nil {
 		return fmt.Errorf("TCP congestion control %s: %w", name, err)
 	}
 	return nil
@@ -253,33 +253,27 @@ func allowCongestionControl(root, name string) error {
 	if slices.Contains(allowed, name) {
 		return nil
 	}
-	if err := overwrite(path, strings.Join(append(allowed, name), " ")); err != nil {
+	if err := set(path, strings.Join(append(allowed, name), " ")); err != nil {
 		return fmt.Errorf("allow TCP congestion control %s: %w", name, err)
 	}
 	return nil
 }
 
-// WithoutIPv6 has interfaces that the calling thread's namespace gets later begin without IPv6. Switching it off on an
-// interface needs the kernel's lock of all interfaces, for which a write does not sleep: it keeps a processor.
+// WithoutIPv6 has interfaces that the calling thread's namespace gets later begin without IPv6, which needs no lock of the kernel's.
 func WithoutIPv6() error {
 	path := filepath.Join(procSysNet, "ipv6/conf/default/disable_ipv6")
-	if err := overwrite(path, "1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := set(path, "1"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("no IPv6 on new interfaces: %w", err)
 	}
 	return nil
 }
 
-// applySettings applies the settings and returns all values by their sysctl(8) names. What is there already is not written:
-// some writes keep a processor until no other changes interfaces. Tests replace root.
+// applySettings applies the settings and returns all values by their sysctl(8) names. Tests replace root.
 func applySettings(root, name string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, s := range settings {
 		relative := strings.ReplaceAll(s.path, "IF", name)
-		path := filepath.Join(root, relative)
-		before, err := os.ReadFile(path)
-		if err == nil && strings.Join(strings.Fields(string(before)), " ") != s.value {
-			err = overwrite(path, s.value)
-		}
+		err := set(filepath.Join(root, relative), s.value)
 		if errors.Is(err, os.ErrNotExist) && strings.HasPrefix(relative, "ipv6/") {
 			continue // a kernel without IPv6 has nothing to switch off
 		}
@@ -424,8 +418,13 @@ func isDefault(network *net.IPNet) bool {
 	return ones == 0 && network.IP.IsUnspecified()
 }
 
-// overwrite writes a file that must exist: a missing one means a kernel without that setting.
-func overwrite(path, value string) error {
+// set gives a kernel setting a value, which is not written where it is there already: for some settings the kernel needs its lock
+// of all interfaces, and keeps a processor until it has it. A missing file means a kernel without that setting.
+func set(path, value string) error {
+	before, err := os.ReadFile(path)
+	if err != nil || strings.Join(strings.Fields(string(before)), " ") == value {
+		return err
+	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return err

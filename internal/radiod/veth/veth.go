@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
-	"path/filepath"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
@@ -44,6 +43,10 @@ func Create(namespace *os.File, temporary, parked string, i podnet.Interface) er
 // Place moves a parked end to the program's namespace, names it, and sets it up. An end that is there already
 // is accepted.
 func Place(parked string, namespace *os.File, name string) error {
+	// The kernel there must not send on the radio.
+	if err := netns.Do(namespace, podnet.WithoutIPv6); err != nil {
+		return err
+	}
 	if err := move(parked, namespace); err != nil {
 		return err
 	}
@@ -58,12 +61,7 @@ func Place(parked string, namespace *os.File, name string) error {
 		if err := netlink.LinkSetName(link, name); err != nil {
 			return fmt.Errorf("interface %s: rename to %s: %w", parked, name, err)
 		}
-		// The kernel there must not send on the radio.
-		err = os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", name, "disable_ipv6"), []byte("1"), 0)
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
-		return errors.Join(err, netlink.LinkSetARPOff(link), setUp(link))
+		return errors.Join(netlink.LinkSetARPOff(link), setUp(link))
 	})
 }
 

@@ -147,6 +147,13 @@ func TestAMemberThatEMANECarriesHasAVethIntoItsPodAndIsAttachedOnceItsProcessAns
 		t.Fatal(err)
 	}
 	eventually(t, "both radios are beside EMANE", func() bool { return p.has(t, "nem1") && p.has(t, "nem2") })
+	p.do(t, func() error {
+		off, err := os.ReadFile("/proc/sys/net/ipv6/conf/nem1/disable_ipv6")
+		if err == nil && string(off) != "1\n" {
+			t.Errorf("disable_ipv6 of EMANE's end is %q; want 1, as the kernel there must not send on the radio", off)
+		}
+		return nil
+	})
 	eventually(t, "it names the processes that do not answer", func() bool {
 		_, message, _ := statusOf(m, string(n.UID))
 		return strings.Contains(message, "nem1, nem2 do not answer yet")
