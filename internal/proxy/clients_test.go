@@ -13,6 +13,7 @@ import (
 
 	"vignette.dev/vignette/internal/proxyconfig"
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
 )
 
 // describing is a service that answers with what it received.
@@ -120,7 +121,7 @@ func TestASOAPClientAndServiceOfCXFWorkThroughThePairUnchanged(t *testing.T) {
 	}
 	libraries := filepath.Join(strings.TrimSpace(string(out)), "lib", "*")
 	classPath := libraries + ":" + javaClass(t, "SOAP", libraries)
-	service, output := fmt.Sprintf("http://127.0.0.1:%d/tracks", freePort(t)), &syncbuffer.Buffer{}
+	service, output := fmt.Sprintf("http://127.0.0.1:%d/tracks", testport.Free(t)), &syncbuffer.Buffer{}
 	java := exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classPath, "SOAP", "service", service)
 	java.Stdout, java.Stderr = output, output
 	if err := java.Start(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/internal/testport"
 )
 
 func TestARequestHasOneIDInTheMessageLogOfBothProxies(t *testing.T) {
@@ -101,7 +102,7 @@ func metric(t *testing.T, port int, name string) float64 {
 
 func TestMetricsTellOfTheQueueAndOfTheCompression(t *testing.T) {
 	t.Parallel()
-	nearPort, farPort := freePort(t), freePort(t)
+	nearPort, farPort := testport.Free(t), testport.Free(t)
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) {
 		near.Compression, far.Compression, near.MetricsPort, far.MetricsPort = "gzip", "gzip", nearPort, farPort
 	})
@@ -142,7 +143,7 @@ func TestMetricsTellOfTheQueueAndOfTheCompression(t *testing.T) {
 
 func TestBytesOfARequestThatAnEarlierProcessAcceptedAreCountedOnce(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := testport.Free(t)
 	p := newPair(t, proxyconfig.ProtocolHTTP, nil)
 	stop := p.run(p.near)
 	service, body := newCounter(t), strings.Repeat("x", 9000)

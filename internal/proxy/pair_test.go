@@ -59,19 +59,6 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-var givenPorts sync.Map
-
-// freePort is a port that no other test of this process was given.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for {
-		port := testport.Free(t)
-		if _, given := givenPorts.LoadOrStore(port, true); !given {
-			return port
-		}
-	}
-}
-
 // pair is two proxies with a link between them that can be cut.
 type pair struct {
 	t         testing.TB
@@ -86,7 +73,7 @@ type pair struct {
 func newPair(t testing.TB, protocol string, change func(near, far *proxyconfig.Config)) *pair {
 	t.Helper()
 	p := &pair{t: t, output: &syncbuffer.Buffer{}, log: &syncbuffer.Buffer{}}
-	farAt := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	farAt := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
 	if protocol == proxyconfig.ProtocolAMQP { // the link is between the near proxy and the broker
 		farAt = startRabbitMQ(t)
 	}
@@ -94,7 +81,7 @@ func newPair(t testing.TB, protocol string, change func(near, far *proxyconfig.C
 	common := proxyconfig.Config{Protocol: protocol, Retry: proxyconfig.Retry{FirstSeconds: 0.05, MaxSeconds: 0.2, SilenceSeconds: 2}}
 	p.near, p.far = common, common
 	p.near.Instance, p.near.Folder = "a/near", t.TempDir()
-	p.near.Near = &proxyconfig.Near{Listen: fmt.Sprintf("127.0.0.1:%d", freePort(t)), Peer: p.link.address, DeadlineSeconds: 30}
+	p.near.Near = &proxyconfig.Near{Listen: fmt.Sprintf("127.0.0.1:%d", testport.Free(t)), Peer: p.link.address, DeadlineSeconds: 30}
 	p.far.Instance, p.far.Folder = "b/far", t.TempDir()
 	p.far.Far = &proxyconfig.Far{Listen: farAt}
 	if protocol == proxyconfig.ProtocolAMQP {
@@ -331,7 +318,7 @@ type cuttable struct {
 
 func newCuttable(t testing.TB, to string) *cuttable {
 	t.Helper()
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", freePort(t)))
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", testport.Free(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

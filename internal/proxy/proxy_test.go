@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/internal/testport"
 )
 
 var linkProtocols = []string{proxyconfig.ProtocolHTTP, proxyconfig.ProtocolCoAP, proxyconfig.ProtocolAMQP}
@@ -551,7 +552,7 @@ func TestARequestForTheProxyItselfIsRefused(t *testing.T) {
 		t.Skip("this machine has loopback addresses only")
 	}
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) {
-		near.Near.Listen = net.JoinHostPort(own, fmt.Sprint(freePort(t)))
+		near.Near.Listen = net.JoinHostPort(own, fmt.Sprint(testport.Free(t)))
 	}).start()
 	answer := rawExchange(t, p.near.Near.Listen, "GET http://"+p.near.Near.Listen+"/ HTTP/1.1\r\n\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 508 Loop Detected\r\n") || !strings.Contains(answer, "error=proxy_loop_detected") || !strings.Contains(answer, "is this proxy itself") {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
 )
 
 // rabbitMQ is one broker for all tests.
@@ -47,8 +48,8 @@ func runRabbitMQ(t testing.TB) {
 		t.Fatal(err)
 	}
 	rabbitMQ.stop = append(rabbitMQ.stop, func() { _ = os.RemoveAll(folder) })
-	rabbitMQ.address = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	epmd := freePort(t)
+	rabbitMQ.address = fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
+	epmd := testport.Free(t)
 	files := map[string]string{
 		"rabbitmq.conf":   "listeners.tcp.default = " + rabbitMQ.address + "\ndistribution.listener.interface = 127.0.0.1\nlog.console = true\nlog.file = false\n",
 		"enabled_plugins": "[].\n",
@@ -64,7 +65,7 @@ func runRabbitMQ(t testing.TB) {
 	broker.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "RABBITMQ_CONF_ENV_FILE=/dev/null", "RABBITMQ_NODENAME=rabbit-proxy@localhost",
 		"RABBITMQ_CONFIG_FILE=" + folder + "/rabbitmq.conf", "RABBITMQ_ENABLED_PLUGINS_FILE=" + folder + "/enabled_plugins", "RABBITMQ_MNESIA_BASE=" + folder + "/mnesia",
 		"RABBITMQ_GENERATED_CONFIG_DIR=" + folder + "/generated", "RABBITMQ_LOG_BASE=" + folder, "RABBITMQ_LOGS=-", "RABBITMQ_PID_FILE=" + folder + "/pid",
-		"RUNNING_UNDER_SYSTEMD=true", fmt.Sprint("RABBITMQ_DIST_PORT=", freePort(t)), fmt.Sprint("ERL_EPMD_PORT=", epmd), "ERL_EPMD_ADDRESS=127.0.0.1"}
+		"RUNNING_UNDER_SYSTEMD=true", fmt.Sprint("RABBITMQ_DIST_PORT=", testport.Free(t)), fmt.Sprint("ERL_EPMD_PORT=", epmd), "ERL_EPMD_ADDRESS=127.0.0.1"}
 	startForAll(t, broker)
 	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(rabbitMQ.output.String(), "Server startup complete"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {

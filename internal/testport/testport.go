@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"testing"
 )
 
@@ -12,11 +13,18 @@ import (
 // trying to reach one of those before its server listens can meet itself there.
 const first, last = 20000, 32000
 
-// Free is a port of 127.0.0.1 on which nobody listens, below those of outgoing connections.
+// Ports are counted from a random one on: none is given twice, and programs that run at once rarely give the same.
+var (
+	begin = rand.IntN(last - first)
+	given atomic.Int64
+)
+
+// Free is a port of 127.0.0.1 on which nobody listens, below those of outgoing connections. The next one is given to nobody else:
+// some servers have two.
 func Free(t testing.TB) int {
 	t.Helper()
 	for range 100 {
-		port := first + rand.IntN(last-first)
+		port := first + (begin+int(given.Add(2)))%(last-first)
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
