@@ -406,6 +406,7 @@ func (n *near) answered(e *entry, answer frame.Frame) error {
 	}
 	atStep(stepStored)
 	n.hasCarried()
+	n.addAcknowledged(e.request) // before its client has the response, whose next request says so to the far proxy
 	outcome := outcomeAnswered
 	if answer.Kind == frame.Failure {
 		outcome = outcomeFailed
@@ -414,7 +415,6 @@ func (n *near) answered(e *entry, answer frame.Frame) error {
 		n.store.Remove(e.response)
 		return nil
 	}
-	n.addAcknowledged(e.request)
 	if answer.Kind == frame.Failure {
 		n.log.failed(e.request.ID, request.Reason(answer.Reason), reasonIn(answer.Content))
 		return nil
