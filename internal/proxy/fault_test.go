@@ -233,7 +233,7 @@ func TestAFullDiskRefusesBeforeAcceptance(t *testing.T) {
 	for _, side := range []string{"near", "far"} {
 		p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) {
 			map[string]*proxyconfig.Config{"near": near, "far": far}[side].Folder = filepath.Join(folder, side)
-			near.Near.DeadlineSeconds = 2
+			near.Near.DeadlineSeconds = 10
 		}).start()
 		service, client := newCounter(t), p.client()
 		if status, _, err := post(client, service.URL, strings.Repeat("x", 1000)); err != nil || status != 200 {

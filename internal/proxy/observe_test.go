@@ -122,6 +122,7 @@ func TestMetricsTellOfTheQueueAndOfTheCompression(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the receipt, before which the answer is counted", func() bool { return strings.Contains(p.log.String(), `"receipt"`) })
 	before := metric(t, nearPort, `vignette_proxy_bytes_before_total{direction="request",instance="a/near"}`)
 	after := metric(t, nearPort, `vignette_proxy_bytes_after_total{direction="request",instance="a/near"}`)
 	if before < 9000 || before > 9500 || after > before/10 || after == 0 {
