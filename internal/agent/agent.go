@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -104,6 +105,8 @@ type Agent struct {
 	budget    spoolBudget
 	locator   *locator
 	neverHold bool
+	// phase is locked from looking at the instances to setting the phase; else an older look could win.
+	phase sync.Mutex
 	// endBySignal is set when a signal told the agent to end.
 	endBySignal atomic.Bool
 }
@@ -205,6 +208,8 @@ func (a *Agent) fail(message string, code int) {
 
 // updatePhase follows the instances: running while any is active, else stopped.
 func (a *Agent) updatePhase() {
+	a.phase.Lock()
+	defer a.phase.Unlock()
 	for _, in := range a.instances {
 		if in.isActive() && !in.spec.Aside {
 			a.state.phase(runapi.AgentRunning)

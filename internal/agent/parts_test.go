@@ -115,6 +115,38 @@ func TestBackoffDoublesUpTo8SecondsAndEarlyFailuresGiveUp(t *testing.T) {
 	}
 }
 
+func TestThePhaseIsNeverThatOfAnInstanceThatHasEnded(t *testing.T) {
+	a, in := newHolder(t, "true")
+	active := func(is bool) {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.active = is
+	}
+	for range 200 {
+		active(true)
+		a.state.mu.Lock()
+		executor := goDone(a.updatePhase)  // is held up after it has looked
+		time.Sleep(100 * time.Microsecond) // until it has
+		active(false)
+		a.state.mu.Unlock()
+		a.updatePhase() // the instance's supervisor
+		<-executor
+		if p := a.state.snapshot().Phase; p != runapi.AgentStopped {
+			t.Fatalf("phase %s after the instance's end; want stopped", p)
+		}
+	}
+}
+
+func TestAnAgentThatIsDoneStaysSo(t *testing.T) {
+	t.Parallel()
+	s := newState("bft")
+	s.phase(runapi.AgentDone)
+	s.phase(runapi.AgentStopped) // an instance's supervisor is late
+	if p := s.snapshot().Phase; p != runapi.AgentDone {
+		t.Errorf("phase %s; want done", p)
+	}
+}
+
 func TestActionsAreClassified(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

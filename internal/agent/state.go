@@ -41,10 +41,10 @@ func (s *state) snapshot() runapi.AgentReport {
 	return r
 }
 
-// phase sets the phase; a failed agent stays failed until it is done.
+// phase sets the phase; a failed agent stays failed until it is done, and one that is done stays so.
 func (s *state) phase(p runapi.AgentPhase) {
 	s.change(func(r *runapi.AgentReport) {
-		if r.Phase != runapi.AgentFailed || p == runapi.AgentDone {
+		if r.Phase != runapi.AgentFailed && r.Phase != runapi.AgentDone || p == runapi.AgentDone {
 			r.Phase = p
 		}
 	})
