@@ -43,6 +43,8 @@ type fakeServer struct {
 	movementStatus int
 	// movements that instances report, by their names.
 	movements map[string][]byte
+	// asked: an agent has asked for the plan.
+	asked bool
 	// slowPhase is the phase whose reports are taken late; late is how many of them have arrived.
 	slowPhase runapi.AgentPhase
 	late      int
@@ -86,6 +88,9 @@ func (s *fakeServer) serveMovement(w http.ResponseWriter, r *http.Request) {
 
 func (s *fakeServer) servePlan(w http.ResponseWriter, r *http.Request) {
 	revision, _ := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
+	s.mu.Lock()
+	s.asked = true
+	s.mu.Unlock()
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && r.Context().Err() == nil; time.Sleep(5 * time.Millisecond) {
 		if s.currentPlan().Revision > revision {
 			break
@@ -296,8 +301,21 @@ func (n *node) waitPhase(p runapi.AgentPhase) {
 	waitFor(n.t, "agent phase "+string(p), func() bool { return n.server.lastReport().Phase == p })
 }
 
-// arm sets an action's time, the given duration from now, and returns it. The first one sets T0.
+// waitAsked waits until an agent has asked for the plan: a busy machine takes a while to start one.
+func (s *fakeServer) waitAsked() {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		asked := s.asked
+		s.mu.Unlock()
+		if asked {
+			return
+		}
+	}
+}
+
+// arm sets an action's time, the given duration from now, and returns it. The first one sets T0. The agent must run.
 func (s *fakeServer) arm(id string, verb runapi.Verb, in time.Duration) time.Time {
+	s.waitAsked()
 	due := time.Now().Add(in)
 	s.set(func(s *fakeServer) {
 		if s.plan.T0 == nil {

@@ -64,7 +64,7 @@ func output(t *testing.T, a *Agent, stream string) string {
 func TestAHeldProcessRunsNothingUntilItsRelease(t *testing.T) {
 	a, in := newHolder(t, "sh", "-c", `echo $$ $VIGNETTE_START_NS $(ulimit -S -n); kill -TERM $$`)
 	due := time.Now().Add(400 * time.Millisecond).Round(0)
-	a.hold(runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
+	in.hold(due)
 	if in.held == nil || in.isActive() {
 		t.Fatal("want a held process, and the instance not active yet")
 	}
@@ -102,7 +102,7 @@ func TestAWithdrawnStartEndsItsHeldProcess(t *testing.T) {
 	n.run()
 	n.waitPhase(runapi.AgentReady)
 	s.arm("a1", runapi.VerbStart, 2500*time.Millisecond)
-	held := func() int { return len(stoppedChildren(t, n.config.Instances[0].Command[2])) }
+	held := func() int { return len(stoppedChildren(t, os.Getpid(), n.config.Instances[0].Command[2])) }
 	waitFor(t, "a held process, or its start", func() bool { return held() > 0 || s.lastReport().ExecutedActions > 0 })
 	s.set(func(s *fakeServer) { s.plan.ArmedVersion, s.plan.Actions = 2, nil })
 	waitFor(t, "the newer list", func() bool { return s.lastReport().ArmedVersion == 2 })
@@ -126,7 +126,7 @@ func TestAWithdrawnStartLeavesNothing(t *testing.T) {
 	due := s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	var held []int
 	waitFor(t, "two held processes", func() bool {
-		held = stoppedChildren(t, "touch "+marker)
+		held = stoppedChildren(t, os.Getpid(), "touch "+marker)
 		return len(held) == 2 || time.Now().After(due)
 	})
 	s.finish()
@@ -150,14 +150,14 @@ func TestAWithdrawnStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// stoppedChildren are this program's children that are stopped and have this in their command line.
-func stoppedChildren(t *testing.T, part string) (pids []int) {
+// stoppedChildren are a process's children that are stopped and have this in their command line.
+func stoppedChildren(t *testing.T, parent int, part string) (pids []int) {
 	t.Helper()
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
 		line, _ := os.ReadFile(path)
 		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
-		if strings.Contains(string(line), part) && strings.Contains(string(stat), ") T "+strconv.Itoa(os.Getpid())+" ") {
+		if strings.Contains(string(line), part) && strings.Contains(string(stat), ") T "+strconv.Itoa(parent)+" ") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}
@@ -188,6 +188,7 @@ func TestAnEarlierStartTakesTheHeldProcessesPlace(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	due := s.arm("earlier", runapi.VerbStart, 1000*time.Millisecond)
 	waitFor(t, "both", func() bool { return s.lastReport().ExecutedActions == 2 })
+	waitFor(t, "the app's output", func() bool { return s.log("stdout-1.log") != "" })
 	s.finish()
 	n.waitExit()
 	if got, want := s.log("stdout-1.log"), fmt.Sprintln(due.UnixNano()); got != want {
@@ -212,7 +213,7 @@ func TestACommandThatCannotBeExecutedIsReportedAtItsTimeByName(t *testing.T) {
 	for path, why := range map[string]string{busy: "text file busy", text: "permission denied", "/no/such/program": "no such file", "nosuchprogram": "not found"} {
 		a, in := newHolder(t, path)
 		due := time.Now().Add(300 * time.Millisecond).Round(0)
-		a.hold(runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
+		in.hold(due)
 		if in.held != nil {
 			t.Errorf("%s: a process is held; want none", path)
 		}
@@ -228,7 +229,7 @@ func TestACommandThatCannotBeExecutedIsReportedAtItsTimeByName(t *testing.T) {
 func TestAHeldProcessThatIsKilledCountsAsAnAppThatWasKilled(t *testing.T) {
 	a, in := newHolder(t, "sleep", "60")
 	due := time.Now().Add(300 * time.Millisecond).Round(0)
-	a.hold(runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
+	in.hold(due)
 	if err := syscall.Kill(in.held.process.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -248,9 +249,8 @@ func TestAHeldProcessDiesWithItsAgent(t *testing.T) {
 	n := newNode(t, s, "touch "+marker)
 	agent := n.runAsProcess()
 	n.waitPhase(runapi.AgentReady)
-	due := s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
-	waitFor(t, "armed", func() bool { return s.lastReport().ArmedVersion == 1 })
-	time.Sleep(time.Until(due) - 700*time.Millisecond)
+	due := s.arm("a1", runapi.VerbStart, 2500*time.Millisecond)
+	waitFor(t, "a held process", func() bool { return len(stoppedChildren(t, agent.Process.Pid, "touch "+marker)) == 1 })
 	_ = agent.Process.Kill()
 	_ = agent.Wait()
 	time.Sleep(time.Until(due) + 200*time.Millisecond)

@@ -113,7 +113,7 @@ func TestProgramsOfANodeLearnWhereItsPlatformIs(t *testing.T) {
 	if *before.LatitudeDegrees != 58 || before.Device != "vignette:platform-3" {
 		t.Errorf("before T0: %+v at %v; want the platform's first position", before, *before.LatitudeDegrees)
 	}
-	s.arm("a1", runapi.VerbStart, time.Second)
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	t0 := *s.currentPlan().T0
 	waitFor(t, "3 s after T0", func() bool { return time.Since(t0) > 3200*time.Millisecond })
 	now := waitForFix(t, n.options.GPSAddress)
@@ -148,7 +148,7 @@ func TestEachInstanceReportsTheMovementOfItsOwnPlatform(t *testing.T) {
 		n.config.Instances = append(n.config.Instances, one)
 	}
 	n.run()
-	s.arm("a1", runapi.VerbStart, time.Second)
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	t0 := *s.currentPlan().T0
 	waitFor(t, "4 s after T0", func() bool { return time.Since(t0) > 4*time.Second })
 	for instance, want := range map[string]bool{"1": true, "2": false} { // platform 2 has no position
@@ -184,11 +184,11 @@ func checkPositionFile(t *testing.T, path string, t0 time.Time) {
 
 func checkEnvironment(t *testing.T, path string, t0 time.Time) {
 	t.Helper()
-	text, err := os.ReadFile(path)
 	for _, want := range []string{"VIGNETTE_T0_NS=" + strconv.FormatInt(t0.UnixNano(), 10) + "\n", "/run/movement\n"} {
-		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("environment %s, %v; want %s", text, err, want)
-		}
+		waitFor(t, want+" in the app's environment", func() bool {
+			text, _ := os.ReadFile(path)
+			return strings.Contains(string(text), want)
+		})
 	}
 }
 
@@ -302,21 +302,27 @@ func TestARestartedAgentLogsNoPositionTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logFor := func(period time.Duration) {
+	logUntil := func(lines int) {
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), period)
-		defer cancel()
-		if err := logPositions(ctx, movement, t0, file); err != nil {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- logPositions(ctx, movement, t0, file) }()
+		waitFor(t, strconv.Itoa(lines)+" lines", func() bool {
+			text, _ := os.ReadFile(path)
+			return strings.Count(string(text), "\n") >= lines
+		})
+		stop()
+		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 	}
-	logFor(200 * time.Millisecond)
+	logUntil(5)
 	cutShort(t, path)
-	logFor(1500 * time.Millisecond)
+	logUntil(7)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -373,7 +379,7 @@ func TestGPSSoftwareReadsANodesPosition(t *testing.T) {
 	s.movement = northward(t)
 	n := newCarriedNode(t, s, localAddress(t))
 	n.run()
-	s.arm("a1", runapi.VerbStart, time.Second)
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	waitForFix(t, n.options.GPSAddress)
 	out, err := exec.Command(program, "-w", "-n", "5", n.options.GPSAddress).Output()
 	if err != nil {

@@ -43,6 +43,8 @@ func TestABrokerAndItsClientsUnderAgentsLoseNothing(t *testing.T) {
 	addUnits(t, units, program, address)
 	broker.run()
 	units.run()
+	brokers.waitAsked()
+	clients.waitAsked()
 	t0 := time.Now().Add(2 * time.Second).Round(0)
 	for s, start := range map[*fakeServer]string{brokers: "b1", clients: "u1"} {
 		s.set(func(s *fakeServer) {
@@ -51,10 +53,11 @@ func TestABrokerAndItsClientsUnderAgentsLoseNothing(t *testing.T) {
 		})
 	}
 	clients.set(func(s *fakeServer) {
-		s.plan.Actions = append(s.plan.Actions, runapi.Action{ID: "u2", Verb: runapi.VerbStop, AtNanoseconds: 3e9})
+		s.plan.Actions = append(s.plan.Actions, runapi.Action{ID: "u2", Verb: runapi.VerbStop, AtNanoseconds: 7e9})
 	})
 	waitFor(t, "the stop", func() bool { return clients.lastReport().ExecutedActions == 2 })
 	time.Sleep(time.Second) // the drain
+	waitFor(t, "what is under way", func() bool { return allReceived(clients) })
 	clients.finish()
 	brokers.finish()
 	if a, b := units.waitExit(), broker.waitExit(); a != 0 || b != 0 {
@@ -73,7 +76,8 @@ func mosquittoProgram(t *testing.T) string {
 	return ""
 }
 
-const unitCount, unitPeriod = 8, 0.2
+// firstAfter is so many seconds that all have subscribed by then.
+const unitCount, unitPeriod, firstAfter = 8, 0.2, 5
 
 func addUnits(t *testing.T, n *node, program, broker string) {
 	t.Helper()
@@ -81,7 +85,7 @@ func addUnits(t *testing.T, n *node, program, broker string) {
 		entity, path := fmt.Sprintf("NOR-S%03d", i+1), filepath.Join(t.TempDir(), "config.json")
 		text, err := json.Marshal(trafficconfig.Config{Instance: fmt.Sprintf("nor/bft/%d", i+1), Protocol: "mqtt", Broker: broker, Country: "NOR", Unit: "NOR-UNIT001", Entity: entity,
 			Seed:      int64(i),
-			Publish:   &trafficconfig.Publish{Topic: "/NOR/NOR-UNIT001/" + entity + "/location", Payload: "geojson", PeriodSeconds: unitPeriod, FirstAfterSeconds: 1 + 0.02*float64(i)},
+			Publish:   &trafficconfig.Publish{Topic: "/NOR/NOR-UNIT001/" + entity + "/location", Payload: "geojson", PeriodSeconds: unitPeriod, FirstAfterSeconds: firstAfter + 0.02*float64(i)},
 			Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}}})
 		if err != nil {
 			t.Fatal(err)
@@ -89,6 +93,17 @@ func addUnits(t *testing.T, n *node, program, broker string) {
 		n.config.Files = append(n.config.Files, agentconfig.File{Path: path, Content: string(text)})
 		n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: fmt.Sprintf("nor/bft/%d", i+1), Command: []string{program, "--config", path}})
 	}
+}
+
+// allReceived reports whether what was sent so far is archived as received, by each of the other units.
+func allReceived(s *fakeServer) bool {
+	sent, received := 0, 0
+	for i := range unitCount {
+		log := s.log(fmt.Sprintf("messages-%d.jsonl", i+1))
+		sent += strings.Count(log, `"status":"sent"`)
+		received += strings.Count(log, `"status":"received"`)
+	}
+	return sent > 0 && received == sent*(unitCount-1)
 }
 
 // checkUnits wants every archived message at each of the seven other units.
