@@ -121,8 +121,14 @@ func collectedRun(t *testing.T) *lab {
 func TestTheSealWaitsForTheOperatorsEvents(t *testing.T) {
 	l := collectedRun(t)
 	var operator sync.WaitGroup
+	run := l.server.runs.get(runUID)
+	l.events() // the seal forgets this round
 	operator.Go(func() {
-		time.Sleep(300 * time.Millisecond)
+		for begun := false; !begun; time.Sleep(time.Millisecond) {
+			run.mu.Lock()
+			begun = run.eventRounds == 0
+			run.mu.Unlock()
+		}
 		l.events() // of a round that had begun before the seal
 		time.Sleep(300 * time.Millisecond)
 		l.events(podEvent("last", "Started", 1, time.Second))

@@ -277,7 +277,7 @@ func TestAFailureIsTriedAgainUnlessItIsPermanent(t *testing.T) {
 }
 
 func TestAScenarioThatTakesTooLongIsRefusedForGood(t *testing.T) {
-	l := newLab(t, func(c *Config) { c.LongPoll = time.Minute })
+	l := newLab(t)
 	digest, _ := hills(t)
 	r := &reader{reads: map[string]int{}, released: make(chan struct{})}
 	l.server.movements.read = r.read
