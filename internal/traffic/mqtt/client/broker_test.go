@@ -175,6 +175,19 @@ func (c *client) told() []string {
 	return slices.Clone(c.answers)
 }
 
+// subscribed waits until the broker has granted the subscriptions in the present session.
+func (c *client) subscribed(t *testing.T) {
+	t.Helper()
+	var subscriptions *transport.Subscriptions
+	switch inner := c.Client.(type) {
+	case *client311:
+		subscriptions = inner.subscriptions
+	case *client5:
+		subscriptions = inner.subscriptions
+	}
+	waitFor(t, "the subscription", func() bool { return len(subscriptions.Missing()) == 0 })
+}
+
 // count of messages and of connections.
 func (c *client) count() (received, connections int) {
 	c.mu.Lock()
@@ -265,8 +278,7 @@ func TestASessionLosesNothingOverLostConnectionsAndQoS2RepeatsNothing(t *testing
 				to.Publish.Topic = fmt.Sprintf("/PRT/%s/%d", version, qos)
 				from.Subscribe.Topics = []string{to.Publish.Topic}
 				s := open(t, from)
-				waitFor(t, "the subscription", func() bool { _, n := s.count(); return n > 0 })
-				time.Sleep(100 * time.Millisecond)
+				s.subscribed(t)
 				p := open(t, to)
 				messages := 0
 				for ; messages < 2000 && !(messages > 400 && before.finished() && after.finished()); messages++ {
@@ -341,12 +353,12 @@ func TestAPersistentSessionGetsWhatCameWhileItWasAwayAndACleanOneDoesNot(t *test
 				setup.Session, setup.ClientID = session, "client-"+version+session
 				setup.Subscribe.Topics = []string{"/PRT/" + setup.ClientID}
 				first := open(t, setup)
-				waitFor(t, "a connection", func() bool { _, n := first.count(); return n > 0 })
-				time.Sleep(150 * time.Millisecond) // for the subscription
+				first.subscribed(t)
 				first.Close(t.Context())
 				publishWith(t, b, setup.Subscribe.Topics[0], "meanwhile")
 				second := open(t, setup)
-				waitFor(t, "a connection", func() bool { _, n := second.count(); return n > 0 })
+				second.subscribed(t)
+				waitFor(t, "what came meanwhile", func() bool { got, _ := second.count(); return got >= want })
 				time.Sleep(200 * time.Millisecond)
 				if got, _ := second.count(); got != want {
 					t.Errorf("%d messages; want %d", got, want)
@@ -389,7 +401,7 @@ func TestClientsGoOnToTheNextBrokerAndFromTheLastToTheFirst(t *testing.T) {
 			subscribed := func(n int) {
 				t.Helper()
 				waitFor(t, "a connection", func() bool { _, have := s.count(); return have == n })
-				time.Sleep(150 * time.Millisecond)
+				s.subscribed(t)
 			}
 			subscribed(1)
 			say("through the first")
@@ -437,8 +449,7 @@ func TestMessagesThatNoBrokerHasAcknowledgedGoToTheNextOne(t *testing.T) {
 			}()
 			good := startBroker(t)
 			s := open(t, subscriber(version, good.address(), 1))
-			waitFor(t, "a connection", func() bool { _, n := s.count(); return n > 0 })
-			time.Sleep(150 * time.Millisecond)
+			s.subscribed(t)
 			setup := publisher(version, silent.Addr().String(), 1)
 			setup.Failover = []string{good.address()}
 			p := open(t, setup)
@@ -459,8 +470,8 @@ func TestSessionsOutliveABrokerThatIsRestarted(t *testing.T) {
 			t.Parallel()
 			b := startBroker(t, "allow_anonymous true", "persistence true")
 			s, p := open(t, subscriber(version, b.address(), 2)), open(t, publisher(version, b.address(), 2))
-			waitFor(t, "connections", func() bool { _, n := s.count(); _, m := p.count(); return n*m > 0 })
-			time.Sleep(150 * time.Millisecond)
+			waitFor(t, "a connection", func() bool { _, n := p.count(); return n > 0 })
+			s.subscribed(t)
 			for i := range 200 {
 				if i == 50 {
 					b.stop()
@@ -535,8 +546,7 @@ func TestABrokerWithTLSAndPasswordsLetsInWhoHasBoth(t *testing.T) {
 			}
 			none := func(*protocol.Security) {}
 			s := open(t, with(subscriber(version, b.address(), 0), none))
-			waitFor(t, "a connection", func() bool { _, n := s.count(); return n > 0 })
-			time.Sleep(150 * time.Millisecond) // for the subscription
+			s.subscribed(t)
 			p := open(t, with(publisher(version, b.address(), 0), none))
 			waitFor(t, "a connection", func() bool { _, n := p.count(); return n > 0 })
 			for i := range 100 {
@@ -629,8 +639,7 @@ func TestTsharkFindsNothingMalformed(t *testing.T) {
 	waitFor(t, "tcpdump to capture", func() bool { return strings.Contains(told.String(), "listening") })
 	for _, version := range versions {
 		s := open(t, subscriber(version, b.address(), 2))
-		waitFor(t, "a connection", func() bool { _, n := s.count(); return n > 0 })
-		time.Sleep(100 * time.Millisecond)
+		s.subscribed(t)
 		for qos := range 3 {
 			setup := publisher(version, b.address(), qos)
 			setup.Publish.Retain = qos == 1

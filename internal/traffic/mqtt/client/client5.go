@@ -55,8 +55,8 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 		},
 		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
 			broker, _ := d.connected()
-			events.Connection(true, broker)
 			c.subscriptions.Forget()
+			events.Connection(true, broker)
 			connection := c.connections.Add(1)
 			go c.subscriptions.Ask(ctx, func(missing []string) bool { return c.subscribe(ctx, m, connection, missing) })
 		},
