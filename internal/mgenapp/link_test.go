@@ -34,10 +34,10 @@ spec:
   - name: flows
     mgen:
       script: |
-        0.5 ON 1 UDP DST b/5000 PERIODIC [100 200] COUNT 300
-        0.5 ON 2 TCP DST b/5001 PERIODIC [4 3000] COUNT 6
-        0.5 ON 3 UDP DST 239.1.2.3/5000 POISSON [100 100] COUNT 200
-        0.5 ON 4 UDP DST b/5009 PERIODIC [10 100] COUNT 20
+        3.5 ON 1 UDP DST b/5000 PERIODIC [100 200] COUNT 300
+        3.5 ON 2 TCP DST b/5001 PERIODIC [4 3000] COUNT 6
+        3.5 ON 3 UDP DST 239.1.2.3/5000 POISSON [100 100] COUNT 200
+        3.5 ON 4 UDP DST b/5009 PERIODIC [10 100] COUNT 20
   - name: sink
     mgen:
       script: |
@@ -124,7 +124,7 @@ func TestFlowsOverALinkWithKnownLossLoseThatMuch(t *testing.T) {
 	start := time.Now()
 	sender, sent := run(ctx, t, bed.Nodes[0], r["a"], start)
 	receiver, received := run(ctx, t, bed.Nodes[1], r["b"], start)
-	time.Sleep(5500 * time.Millisecond)
+	time.Sleep(8500 * time.Millisecond)
 	cancel()
 	<-sent
 	<-received
