@@ -153,13 +153,12 @@ func start(t *testing.T, change func(*trafficconfig.Mediator), legs ...trafficco
 
 func (r *running) until(what string, ok func() bool) {
 	r.t.Helper()
-	for range 500 {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	r.t.Fatalf("5 s passed without %s", what)
+	r.t.Fatalf("30 s passed without %s", what)
 }
 
 // sees waits until a broker has had so many messages, gives it time for more, and compares.
@@ -305,7 +304,7 @@ func TestALegThatIsAwayAtTheEndDoesNotHoldItUp(t *testing.T) {
 	r.broker("a").publish("t", []byte("1"))
 	begin := time.Now()
 	r.stop()
-	if took := time.Since(begin); took > closeTimeout+time.Second {
+	if took := time.Since(begin); took > 5*closeTimeout { // it would never end by itself
 		t.Errorf("the end took %v; want about %v", took, closeTimeout)
 	}
 }

@@ -297,8 +297,14 @@ func TestAClientThatDoesBothIgnoresItsOwnMessagesAndFallsQuiet(t *testing.T) {
 	one, two := clients[0], clients[1]
 	waitFor(t, "messages of each other", func() bool { return len(one.ids(messagelog.Received)) > 5 && len(two.ids(messagelog.Received)) > 5 })
 	close(one.quiet)
-	time.Sleep(100 * time.Millisecond)
-	quiet, heard := len(one.records(messagelog.Triggered)), len(one.ids(messagelog.Received))
+	quiet := -1
+	waitFor(t, "quiet for five periods", func() bool {
+		before := quiet
+		quiet = len(one.records(messagelog.Triggered))
+		time.Sleep(100 * time.Millisecond)
+		return quiet == before
+	})
+	heard := len(one.ids(messagelog.Received))
 	waitFor(t, "the quiet one to receive on", func() bool { return len(one.ids(messagelog.Received)) > heard+5 })
 	if now := len(one.records(messagelog.Triggered)); now != quiet {
 		t.Errorf("%d messages triggered after it was told to be quiet", now-quiet)

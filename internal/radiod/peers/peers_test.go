@@ -200,9 +200,10 @@ func TestSessionsFormAndClocksAreKnownOverALossyPath(t *testing.T) {
 func TestASkewedAndDriftingClockIsMeasuredWithinItsUncertainty(t *testing.T) {
 	const skew, drift = 250 * time.Millisecond, 80e-6
 	begin := time.Now().UnixNano()
+	ahead := func(now int64) int64 { return int64(skew) + int64(drift*float64(now-begin)) }
 	skewed := func() int64 {
 		now := time.Now().UnixNano()
-		return now + int64(skew) + int64(drift*float64(now-begin))
+		return now + ahead(now)
 	}
 	e := &testNetwork{}
 	a, b := start(t, e, 1, nil), start(t, e, 2, skewed)
@@ -210,7 +211,7 @@ func TestASkewedAndDriftingClockIsMeasuredWithinItsUncertainty(t *testing.T) {
 	eventually(t, "both know each other", func() bool { return a.knows("host-2") && b.knows("host-1") })
 	for range 20 {
 		time.Sleep(50 * time.Millisecond)
-		clock, truth := a.Peer("host-2").Clock(), time.Duration(skewed()-time.Now().UnixNano())
+		clock, truth := a.Peer("host-2").Clock(), time.Duration(ahead(time.Now().UnixNano()))
 		if off := (clock.Offset - truth).Abs(); off > clock.Uncertainty+20*time.Microsecond {
 			t.Errorf("offset %v ± %v; it is %v", clock.Offset, clock.Uncertainty, truth)
 		}

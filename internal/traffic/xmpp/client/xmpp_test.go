@@ -108,11 +108,10 @@ func connect(t *testing.T, s transport.Setup) *peer {
 
 func eventually(t *testing.T, what func() string, ok func() bool) {
 	t.Helper()
-	for range 500 {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal(what())
 }
@@ -341,7 +340,7 @@ func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	p := openPeer(t, setup("silent", listener.Addr().String()), times{discovery: discoverEvery})
+	p := openPeer(t, setup("silent", listener.Addr().String()), times{discovery: discoverEvery, timeout: time.Minute})
 	conn, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -351,8 +350,8 @@ func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	p.Close(ctx) // in the middle of the login
-	if took := time.Since(begin); took > time.Second {
-		t.Errorf("closed after %v", took)
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("closed after %v; want no wait for the login, which a minute is left for", took)
 	}
 }
 
