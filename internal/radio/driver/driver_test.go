@@ -95,7 +95,7 @@ func TestFramesReachTheOthersInOrder(t *testing.T) {
 			}
 			for _, s := range stations[1:] {
 				for i := range 50 {
-					if got := s.receive(t, time.Second); got != fmt.Sprint("frame ", i) {
+					if got := s.receive(t, 10*time.Second); got != fmt.Sprint("frame ", i) {
 						t.Fatalf("%s got %q; want frame %d", s.port.Name, got, i)
 					}
 				}
@@ -306,7 +306,7 @@ func TestARefusedSecondPortLeavesTheFirstItsFrames(t *testing.T) {
 	}
 	station{node: fds[0]}.send(t, everybody, "from the refused port")
 	stations[0].send(t, everybody, "from the first")
-	if got := stations[1].receive(t, time.Second); got != "from the first" {
+	if got := stations[1].receive(t, 10*time.Second); got != "from the first" {
 		t.Errorf("got %q; want the first port's frame only", got)
 	}
 }
@@ -341,7 +341,7 @@ func TestResumeTriesAgainThePortsThatItCouldNotWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	stations[0].send(t, everybody, "late")
-	if got := stations[1].receive(t, time.Second); got != "late" {
+	if got := stations[1].receive(t, 10*time.Second); got != "late" {
 		t.Errorf("got %q; want the frame of the port that could not be watched at first", got)
 	}
 }

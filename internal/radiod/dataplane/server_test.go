@@ -158,7 +158,7 @@ func descriptors(t *testing.T) int {
 
 func TestAnotherWorkerHearsOfAChangeThatTheFirstWasWaitingFor(t *testing.T) {
 	b := newBed(t, 2)
-	b.attachBoth(t, b.plane, linkNetwork(300*time.Millisecond))
+	b.attachBoth(t, b.plane, linkNetwork(2*time.Second))
 	ended := make(chan []Event)
 	go func() { ended <- b.plane.Events() }()
 	must(t, b.plane.Close())

@@ -152,7 +152,7 @@ func client(t testing.TB, s transport.Setup) (transport.Client, *listener) {
 func (s *server) subscribed(t testing.TB, n int) {
 	t.Helper()
 	waitFor(t, "subscriptions", func() bool { return testutil.ToFloat64(s.metrics.subscriptions) == float64(n) })
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(time.Second)
 }
 
 func TestSubscribersGetWhatTheirFiltersMatchAndPublishersSendNothingElse(t *testing.T) {
