@@ -28,11 +28,11 @@ func TestFramesGoOnWhileOneWorkerEndsAndAnotherTakesOver(t *testing.T) {
 	must(t, first.SetNetwork(&Network{UID: "other", MTU: 1500, Link: &LinkModel{}, Now: State{Links: &Links{}}}))
 	must(t, first.Resume())
 	must(t, first.Restored())
-	if !b.send(t, 0, 1, 1) {
+	if !b.carries(t, 0, 1, 1) {
 		t.Fatal("a frame was lost")
 	}
 	must(t, first.Close())
-	if !b.send(t, 0, 1, 2) {
+	if !b.carries(t, 0, 1, 2) {
 		t.Fatal("a frame was lost without a worker")
 	}
 	second := b.worker(t)
@@ -49,7 +49,7 @@ func TestFramesGoOnWhileOneWorkerEndsAndAnotherTakesOver(t *testing.T) {
 		t.Error("the same worker attached a node twice")
 	}
 	must(t, second.DropLeft())
-	if !b.send(t, 0, 1, 3) || b.send(t, 0, 2, 4) {
+	if !b.carries(t, 0, 1, 3) || b.send(t, 0, 2, 4) {
 		t.Error("want frames for the ports that were taken up, and none for the other")
 	}
 	s, err := second.Snapshot("run", false)
@@ -208,8 +208,8 @@ func TestCapturedFramesGoIntoTheRingOfTheWorker(t *testing.T) {
 	ring, err := framering.New(filepath.Join(t.TempDir(), "frames"), 1<<16)
 	must(t, err)
 	must(t, b.plane.SetTap(ids[0], &framering.Tap{Path: ring.Path, ID: 5, Keep: 20}))
-	b.send(t, 0, 1, 1)
-	b.send(t, 1, 0, 2)
+	b.carries(t, 0, 1, 1)
+	b.carries(t, 1, 0, 2)
 	must(t, b.plane.SetTap(ids[0], nil))
 	b.send(t, 0, 1, 3)
 	var out []bool

@@ -246,11 +246,11 @@ func TestFramesFlowBetweenAttachedPods(t *testing.T) {
 	one.attach(t, m, "vhf")
 	two.attach(t, m, "vhf")
 	two.listenTCP(t, "198.18.9.2:5000")
-	if !one.reachesTCP(t, "198.18.9.2:5000") {
+	if !one.connectsTo(t, "198.18.9.2:5000") {
 		t.Error("TCP does not reach the peer over the radio")
 	}
 	everybody := two.listenUDP(t, "0.0.0.0:1883")
-	if !one.reachesUDP(t, "198.18.9.2:1883", everybody) {
+	if !one.deliversTo(t, "198.18.9.2:1883", everybody) {
 		t.Error("UDP does not reach the peer over the radio")
 	}
 	counters := m.Counters(false)[0].Nodes[0]
@@ -269,7 +269,7 @@ func TestTwinExperimentsDoNotMeet(t *testing.T) {
 	}
 	blue := pods["blue-2"].listenUDP(t, "198.18.9.2:1883")
 	red := pods["red-2"].listenUDP(t, "198.18.9.2:1883")
-	if !pods["red-1"].reachesUDP(t, "198.18.9.2:1883", red) {
+	if !pods["red-1"].deliversTo(t, "198.18.9.2:1883", red) {
 		t.Error("red does not reach red")
 	}
 	if err := blue.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
@@ -487,24 +487,24 @@ func TestEth0CarriesOnlyWhatIsAllowed(t *testing.T) {
 		got  bool
 		want bool
 	}{
-		{"the server", one.reachesTCP(t, "10.96.0.20:80"), true},
+		{"the server", one.connectsTo(t, "10.96.0.20:80"), true},
 		{"another port of the server", one.reachesTCP(t, "10.96.0.20:8080"), false},
 		{"another service", one.reachesTCP(t, "10.96.0.30:80"), false},
-		{"DNS over UDP", one.reachesUDP(t, "10.96.0.10:53", dns), true},
-		{"DNS over TCP", one.reachesTCP(t, "10.96.0.10:53"), true},
+		{"DNS over UDP", one.deliversTo(t, "10.96.0.10:53", dns), true},
+		{"DNS over TCP", one.connectsTo(t, "10.96.0.10:53"), true},
 		{"a peer's eth0 over TCP", one.reachesTCP(t, "10.99.2.2:1883"), false},
 		{"a peer's eth0 over UDP", one.reachesUDP(t, "10.99.2.2:1883", peer), false},
 		{"a peer's metrics", one.reachesTCP(t, "10.99.2.2:9464"), false},
 		{"metrics from outside", stranger.reachesTCP(t, "10.99.1.2:9464"), false},
-		{"metrics from their reader", pods["8"].reachesTCP(t, "10.99.1.2:9464"), true},
+		{"metrics from their reader", pods["8"].connectsTo(t, "10.99.1.2:9464"), true},
 		{"an app from the metrics' reader", pods["8"].reachesTCP(t, "10.99.1.2:1883"), false},
 		{"a port below the metrics from outside", stranger.reachesTCP(t, "10.99.1.2:9399"), false},
 		{"an app from outside", stranger.reachesTCP(t, "10.99.1.2:1883"), false},
-		{"an app from the host, as a probe", o.reachesTCP(t, "10.99.1.2:1883"), true},
-		{"a peer over the radio", one.reachesTCP(t, "198.18.9.2:1883"), true},
-		{"a peer over the radio by UDP", one.reachesUDP(t, "198.18.9.2:1883", peer), true},
-		{"another service with open management", pods["3"].reachesTCP(t, "10.96.0.30:80"), true},
-		{"loopback", one.reachesTCP(t, "127.0.0.1:1883"), true},
+		{"an app from the host, as a probe", o.connectsTo(t, "10.99.1.2:1883"), true},
+		{"a peer over the radio", one.connectsTo(t, "198.18.9.2:1883"), true},
+		{"a peer over the radio by UDP", one.deliversTo(t, "198.18.9.2:1883", peer), true},
+		{"another service with open management", pods["3"].connectsTo(t, "10.96.0.30:80"), true},
+		{"loopback", one.connectsTo(t, "127.0.0.1:1883"), true},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: reached %v; want %v", c.what, c.got, c.want)
@@ -514,7 +514,7 @@ func TestEth0CarriesOnlyWhatIsAllowed(t *testing.T) {
 	if err := m.SetAllowed(allowed); err != nil {
 		t.Fatal(err)
 	}
-	if !one.reachesTCP(t, "10.96.0.30:80") || one.reachesTCP(t, "10.96.0.20:80") {
+	if !one.connectsTo(t, "10.96.0.30:80") || one.reachesTCP(t, "10.96.0.20:80") {
 		t.Error("the rules did not follow the server's new address")
 	}
 }
@@ -635,17 +635,9 @@ func (p *pod) pings(t *testing.T, address string) (answered bool) {
 	return answered
 }
 
-func (p *pod) reachesTCP6(t *testing.T, address string) (reached bool) {
+func (p *pod) reachesTCP6(t *testing.T, address string) bool {
 	t.Helper()
-	p.do(t, func() error {
-		conn, err := net.DialTimeout("tcp6", address, testTimeout)
-		if err == nil {
-			reached = true
-			return conn.Close()
-		}
-		return nil
-	})
-	return reached
+	return p.dials(t, "tcp6", address, testTimeout)
 }
 
 func TestEth0CarriesNeitherPingsNorIPv6(t *testing.T) {

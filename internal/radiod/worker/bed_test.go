@@ -247,14 +247,26 @@ func (p *pod) listenTCP(t *testing.T, address string) {
 	})
 }
 
-const testTimeout = 400 * time.Millisecond
+// testTimeout is for what must not arrive, or is sent again; arrivalTimeout for what must arrive, on a busy machine too.
+const testTimeout, arrivalTimeout = 400 * time.Millisecond, 10 * time.Second
 
 // reachesTCP reports whether a connection from the pod is accepted.
 func (p *pod) reachesTCP(t *testing.T, address string) bool {
 	t.Helper()
+	return p.dials(t, "tcp4", address, testTimeout)
+}
+
+// connectsTo is reachesTCP for a connection that must be accepted.
+func (p *pod) connectsTo(t *testing.T, address string) bool {
+	t.Helper()
+	return p.dials(t, "tcp4", address, arrivalTimeout)
+}
+
+func (p *pod) dials(t *testing.T, network, address string, within time.Duration) bool {
+	t.Helper()
 	reached := false
 	p.do(t, func() error {
-		conn, err := net.DialTimeout("tcp4", address, testTimeout)
+		conn, err := net.DialTimeout(network, address, within)
 		if err == nil {
 			reached = true
 			return conn.Close()
@@ -267,6 +279,17 @@ func (p *pod) reachesTCP(t *testing.T, address string) bool {
 // reachesUDP reports whether a datagram from the pod arrives at the socket.
 func (p *pod) reachesUDP(t *testing.T, address string, at *net.UDPConn) bool {
 	t.Helper()
+	return p.sends(t, address, at, testTimeout)
+}
+
+// deliversTo is reachesUDP for a datagram that must arrive.
+func (p *pod) deliversTo(t *testing.T, address string, at *net.UDPConn) bool {
+	t.Helper()
+	return p.sends(t, address, at, arrivalTimeout)
+}
+
+func (p *pod) sends(t *testing.T, address string, at *net.UDPConn, within time.Duration) bool {
+	t.Helper()
 	p.do(t, func() error {
 		conn, err := net.Dial("udp4", address)
 		if err != nil {
@@ -278,7 +301,7 @@ func (p *pod) reachesUDP(t *testing.T, address string, at *net.UDPConn) bool {
 		}
 		return nil
 	})
-	_ = at.SetReadDeadline(time.Now().Add(testTimeout))
+	_ = at.SetReadDeadline(time.Now().Add(within))
 	_, _, err := at.ReadFrom(make([]byte, 16))
 	return err == nil
 }

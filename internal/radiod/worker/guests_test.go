@@ -146,10 +146,10 @@ func (q *qemu) send(t *testing.T, frame []byte, kind byte, segment, start, offse
 	}
 }
 
-// next frame for the guest for which something holds; nil if there is none for a while.
-func (q *qemu) next(t *testing.T, wanted func(frame []byte) bool) []byte {
+// next frame for the guest for which something holds; nil if there is none within a time.
+func (q *qemu) next(t *testing.T, within time.Duration, wanted func(frame []byte) bool) []byte {
 	t.Helper()
-	if err := q.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
+	if err := q.SetReadDeadline(time.Now().Add(within)); err != nil {
 		t.Fatal(err)
 	}
 	buffer := make([]byte, 1<<16)
@@ -248,20 +248,20 @@ func newMachineBed(t *testing.T) *machineBed {
 	return b
 }
 
-// flows checks that a frame gets from the pod to the guest, and one back.
-func (b *machineBed) flows(t *testing.T) bool {
+// flows checks that a frame gets from the pod to the guest within a time, and one back.
+func (b *machineBed) flows(t *testing.T, within time.Duration) bool {
 	t.Helper()
 	at := b.one.listenUDP(t, fmt.Sprintf("0.0.0.0:%d", guestPort))
 	defer at.Close()
 	b.one.sendBroadcasts(t, 1)
-	there := b.qemu.next(t, func(frame []byte) bool { return strings.HasSuffix(string(frame), "hello") }) != nil
+	there := b.qemu.next(t, within, func(frame []byte) bool { return strings.HasSuffix(string(frame), "hello") }) != nil
 	b.qemu.send(t, packet(unix.IPPROTO_UDP, udpHeader, []byte("answer")), 0, 0, ethernetHeader+ipHeader, 6)
-	return there && received(at, "answer")
+	return there && received(at, within, "answer")
 }
 
-func received(at *net.UDPConn, want string) bool {
+func received(at *net.UDPConn, within time.Duration, want string) bool {
 	buffer := make([]byte, 2000)
-	_ = at.SetReadDeadline(time.Now().Add(testTimeout)) // fails only on a closed socket
+	_ = at.SetReadDeadline(time.Now().Add(within)) // fails only on a closed socket
 	for {
 		n, _, err := at.ReadFrom(buffer)
 		if err != nil {
@@ -275,7 +275,7 @@ func received(at *net.UDPConn, want string) bool {
 
 func TestAVirtualMachineHasItsRadioAtQEMUsTAP(t *testing.T) {
 	b := newMachineBed(t)
-	if !b.flows(t) {
+	if !b.flows(t, arrivalTimeout) {
 		t.Error("frames do not flow both ways; the guest's have partial checksums")
 	}
 	attributes := b.machine.link(t, hashed).Attrs()
@@ -306,13 +306,13 @@ func TestTheLaunchersKernelSeesNoFrameOfTheRadio(t *testing.T) {
 	// As if the launcher's own address were asked for over the radio: its kernel answers such questions on every interface.
 	request := append([]byte{255, 255, 255, 255, 255, 255, 2, 2, 0, 0, 0, 9, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 2, 0, 0, 0, 9, 198, 18, 9, 9, 0, 0, 0, 0, 0, 0}, 10, 99, 7, 2)
 	b.qemu.send(t, request, 0, 0, 0, 0)
-	if answer := b.qemu.next(t, func(frame []byte) bool { return frame[12] == 8 && frame[13] == 6 && frame[21] == 2 }); answer != nil {
+	if answer := b.qemu.next(t, testTimeout, func(frame []byte) bool { return frame[12] == 8 && frame[13] == 6 && frame[21] == 2 }); answer != nil {
 		t.Errorf("the launcher answered a guest's ARP request for its address: %x", answer)
 	}
 	for _, group := range []byte{0x00, 0x0e, 0x0f} { // those that a bridge takes for itself or drops
 		frame := append([]byte{1, 0x80, 0xc2, 0, 0, group, 2, 2, 0, 0, 0, 1, 0x88, 0xb5}, "link-local"...)
 		b.one.do(t, func() error { return sendFrame("vhf", frame) })
-		if b.qemu.next(t, func(f []byte) bool { return f[5] == group && f[0] == 1 }) == nil {
+		if b.qemu.next(t, arrivalTimeout, func(f []byte) bool { return f[5] == group && f[0] == 1 }) == nil {
 			t.Errorf("a frame to 01:80:c2:00:00:%02x did not reach the guest", group)
 		}
 	}
@@ -341,7 +341,7 @@ func TestFramesThatAGuestLeavesToItsHostToSegmentArriveCompleteAndNoLongerThanTh
 	var got []byte
 	buffer := make([]byte, 1<<16)
 	for len(got) < len(payload) {
-		if err := sniffer.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
+		if err := sniffer.SetReadDeadline(time.Now().Add(arrivalTimeout)); err != nil {
 			t.Fatal(err)
 		}
 		n, err := sniffer.Read(buffer)
@@ -524,7 +524,7 @@ func TestAVirtualMachinesRadioGoesOnThroughRestarts(t *testing.T) {
 				b.parent = &holder.Holder{}
 			}
 			b.manager, _ = b.worker(t)
-			eventually(t, "frames flow both ways again", func() bool { return b.flows(t) })
+			eventually(t, "frames flow both ways again", func() bool { return b.flows(t, testTimeout) })
 			for _, before := range []*netlink.LinkAttrs{radioBefore, guestBefore} {
 				after := b.machine.link(t, before.Name).Attrs()
 				if after.Index != before.Index || after.RawFlags&unix.IFF_LOWER_UP == 0 {
@@ -645,20 +645,20 @@ func TestAGuestsManagementCarriesOnlyWhatIsAllowed(t *testing.T) {
 		got  bool
 		want bool
 	}{
-		{"the server", guest.reachesTCP(t, "10.96.0.20:80"), true},
+		{"the server", guest.connectsTo(t, "10.96.0.20:80"), true},
 		{"another service", guest.reachesTCP(t, "10.96.0.30:80"), false},
 		{"another's metrics", guest.reachesTCP(t, "10.99.1.1:9464"), false},
 		{"another's SSH", guest.reachesTCP(t, "10.99.9.2:22"), false},
-		{"DNS", guest.reachesUDP(t, "10.96.0.10:53", dns), true},
-		{"the launcher's DHCP", guest.reachesUDP(t, "10.0.2.1:67", dhcp), true},
-		{"an answer of DHCP", l.reachesUDP(t, "10.0.2.2:68", client), true},
+		{"DNS", guest.deliversTo(t, "10.96.0.10:53", dns), true},
+		{"the launcher's DHCP", guest.deliversTo(t, "10.0.2.1:67", dhcp), true},
+		{"an answer of DHCP", l.deliversTo(t, "10.0.2.2:68", client), true},
 		{"another port of the launcher", guest.reachesUDP(t, "10.0.2.1:69", other), false},
 		{"a peer's eth0", guest.reachesTCP(t, "10.99.1.2:1883"), false},
-		{"SSH from outside", stranger.reachesTCP(t, "10.0.2.2:22"), true},
+		{"SSH from outside", stranger.connectsTo(t, "10.0.2.2:22"), true},
 		{"metrics from outside", stranger.reachesTCP(t, "10.0.2.2:9464"), false},
-		{"metrics from their reader", scraper.reachesTCP(t, "10.0.2.2:9464"), true},
+		{"metrics from their reader", scraper.connectsTo(t, "10.0.2.2:9464"), true},
 		{"an app from outside", stranger.reachesTCP(t, "10.0.2.2:1883"), false},
-		{"an app from the host, as a probe", o.reachesTCP(t, "10.0.2.2:1883"), true},
+		{"an app from the host, as a probe", o.connectsTo(t, "10.0.2.2:1883"), true},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: reached %v; want %v", c.what, c.got, c.want)

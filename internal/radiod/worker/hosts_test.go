@@ -279,7 +279,7 @@ func losesAHost(t *testing.T, waveform v1alpha1.WaveformSpec) {
 	t.Helper()
 	a, b, here, there, n, cut := together(t, waveform)
 	at := there.listenUDP(t, "0.0.0.0:7000")
-	if !reaches(t, here, at) {
+	if !reaches(t, here, at, arrivalTimeout) {
 		t.Error("nothing goes from host to host")
 	}
 	cut.Store(true)
@@ -288,7 +288,7 @@ func losesAHost(t *testing.T, waveform v1alpha1.WaveformSpec) {
 	if !strings.Contains(status.Message, "host host-b: not reachable since 2") {
 		t.Errorf("message %q; want it to name host-b", status.Message)
 	}
-	if reaches(t, here, at) {
+	if reaches(t, here, at, testTimeout) {
 		t.Error("a frame went to a lost host")
 	}
 	cut.Store(false)
@@ -300,14 +300,14 @@ func losesAHost(t *testing.T, waveform v1alpha1.WaveformSpec) {
 	if strings.Contains(a.hosts.Trouble(string(n.UID)), "reachable") {
 		t.Error("the message stays")
 	}
-	eventually(t, "frames go from host to host again", func() bool { return reaches(t, here, at) })
+	eventually(t, "frames go from host to host again", func() bool { return reaches(t, here, at, testTimeout) })
 }
 
-// reaches reports whether a broadcast arrives at a socket.
-func reaches(t *testing.T, from *pod, at *net.UDPConn) bool {
+// reaches reports whether a broadcast arrives at a socket within a time.
+func reaches(t *testing.T, from *pod, at *net.UDPConn, within time.Duration) bool {
 	t.Helper()
 	from.sendBroadcasts(t, 1)
-	_ = at.SetReadDeadline(time.Now().Add(testTimeout))
+	_ = at.SetReadDeadline(time.Now().Add(within))
 	_, _, err := at.ReadFrom(make([]byte, 16))
 	return err == nil
 }

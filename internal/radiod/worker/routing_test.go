@@ -185,7 +185,7 @@ func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
 	next, _ := r.worker(t)
 	route(t, next)
 	watchRoutes(t, pods[0], before, func() bool { return counted(next, "node-1").Routing != nil })
-	if !pods[0].reachesUDP(t, "198.18.9.4:7000", at) {
+	if !pods[0].deliversTo(t, "198.18.9.4:7000", at) {
 		t.Error("after the gap a datagram did not arrive")
 	}
 	within(t, "the next worker's router sends and receives", func() bool {
