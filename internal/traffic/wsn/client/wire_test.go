@@ -97,7 +97,11 @@ func conversation(t *testing.T) (both [][2][]byte) {
 		publish(t, p, "{urn:x}a/1", content)
 	}
 	eventually(t, "messages", func() bool { return len(got.got()) == 2*len(contents) })
-	time.Sleep(250 * time.Millisecond) // a renewal
+	eventually(t, "a renewal", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(r.connections, func(kept [2]*bytes.Buffer) bool { return bytes.Contains(kept[1].Bytes(), []byte("RenewResponse")) })
+	})
 	session := &session{client: p, broker: through, subscriptions: nil}
 	conn, err := net.Dial("tcp", through)
 	if err != nil {
