@@ -49,7 +49,16 @@ func newHolder(t *testing.T, command ...string) (*Agent, *instance) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, a.instances[0]
+	in := a.instances[0]
+	t.Cleanup(func() { // what is told after the test's end would be a panic
+		in.halt(syscall.SIGKILL)
+		if ended := in.endedChannel(); ended != nil {
+			<-ended
+		}
+		a.events.mu.Lock()
+		defer a.events.mu.Unlock()
+	})
+	return a, in
 }
 
 func output(t *testing.T, a *Agent, stream string) string {

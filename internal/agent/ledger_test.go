@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,4 +36,8 @@ func TestADiskThatFailsIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the failure", func() bool { return strings.Contains(a.state.snapshot().Message, "input/output error") })
+	waitFor(t, "its event", func() bool {
+		text, _ := os.ReadFile(filepath.Join(a.logDir, eventsFile))
+		return strings.Contains(string(text), "input/output error")
+	})
 }
