@@ -66,7 +66,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // gateway runs a gateway on loopback with changes to its configuration.
 func gateway(t testing.TB, broker int, change func(*mqttsn.GatewayConfig)) *Gateway {
 	t.Helper()
-	config := mqttsn.GatewayConfig{Name: "gw", Listen: "127.0.0.1:0", Broker: fmt.Sprintf("127.0.0.1:%d", broker), RetrySeconds: 0.3}
+	config := mqttsn.GatewayConfig{Name: "gw", Listen: "127.0.0.1:0", Broker: fmt.Sprintf("127.0.0.1:%d", broker), RetrySeconds: 1}
 	if change != nil {
 		change(&config)
 	}
@@ -152,7 +152,7 @@ func (d *device) next(timeout time.Duration) wire.Packet {
 // want expects the next packet to be of a type.
 func want[P wire.Packet](d *device) P {
 	d.t.Helper()
-	p := d.next(5 * time.Second)
+	p := d.next(20 * time.Second)
 	got, ok := p.(P)
 	if !ok {
 		var none P
@@ -244,7 +244,7 @@ func (l *listener) want(text string) {
 		if got != text {
 			l.t.Fatalf("mosquitto_sub got %q; want %q", got, text)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		l.t.Fatalf("mosquitto_sub got nothing; want %q", text)
 	}
 }
