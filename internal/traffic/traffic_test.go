@@ -185,7 +185,9 @@ func TestEveryMessageArrivesThroughARealBroker(t *testing.T) {
 				s := run(t, config)
 				s.connected()
 				time.Sleep(100 * time.Millisecond) // for the subscription
-				p := run(t, publisherOf(b.address(), entity, version, qos))
+				publisher := publisherOf(b.address(), entity, version, qos)
+				publisher.Publish.FirstAfterSeconds = 1 // both are connected, and the subscription is made
+				p := run(t, publisher)
 				waitFor(t, "30 messages", func() bool { return len(p.records(messagelog.Sent)) >= 30 })
 				p.stop()
 				waitFor(t, "all messages received", func() bool { return len(s.records(messagelog.Processed)) >= len(p.records(messagelog.Sent)) })
