@@ -16,11 +16,9 @@ type model struct {
 	library string
 	// phyLibrary is in place of EMANE's physical layer, which is not a library.
 	phyLibrary string
-	// ownAntennas: the model sets frequencies, bandwidths, powers and gains for each of its antennas.
-	ownAntennas bool
-	// relays: a NEM sends on what others send, as its own.
-	relays     bool
-	parameters func(p *Process, w *v1alpha1.WaveformSpec) []parameter
+	// transponders have frequencies, bandwidths, powers and antennas of their own, and send on what others send.
+	transponders bool
+	parameters   func(p *Process, w *v1alpha1.WaveformSpec) []parameter
 }
 
 // models that are known, by their names in the API. Any other is the library of a MAC layer without parameters of its own.
@@ -28,7 +26,7 @@ var models = map[string]model{
 	v1alpha1.ModelRFPipe:     {layer: v1alpha1.EMANELayerMAC, library: "rfpipemaclayer", parameters: (*Process).rfpipe},
 	v1alpha1.ModelTDMA:       {layer: v1alpha1.EMANELayerMAC, library: "tdmaeventschedulerradiomodel", parameters: (*Process).tdma},
 	v1alpha1.EMANEWiFi:       {layer: v1alpha1.EMANELayerMAC, library: "ieee80211abgmaclayer", parameters: (*Process).wifi},
-	v1alpha1.EMANEBentPipe:   {layer: v1alpha1.EMANELayerMAC, library: "emane-model-bentpipe", ownAntennas: true, relays: true, parameters: (*Process).bentPipe},
+	v1alpha1.EMANEBentPipe:   {layer: v1alpha1.EMANELayerMAC, library: "emane-model-bentpipe", transponders: true, parameters: (*Process).bentPipe},
 	v1alpha1.EMANEBypass:     {layer: v1alpha1.EMANELayerMAC, library: "bypassmaclayer", phyLibrary: "bypassphylayer"},
 	v1alpha1.EMANECommEffect: {layer: v1alpha1.EMANELayerShim, library: "commeffectshim", parameters: (*Process).commEffect},
 }
@@ -55,8 +53,8 @@ func (m *model) layers() []v1alpha1.EMANELayer {
 // transport are the parameters of the boundary to the node's interface.
 func (m *model) transport() []parameter {
 	parameters := []parameter{{name: "bitrate", value: "0"}}
-	if m.relays {
-		// The cache would take the relay for the owner of all addresses.
+	if m.transponders {
+		// The cache would take the relaying NEM for the owner of all addresses.
 		parameters = append(parameters, parameter{name: "arpcacheenable", value: "off"})
 	}
 	return parameters

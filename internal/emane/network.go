@@ -84,7 +84,7 @@ func checkRFPipe(w *v1alpha1.RFPipeModel, path *field.Path) (errs field.ErrorLis
 
 // checkRadios finds powers and gains of nodes whose model has them in its parameters.
 func checkRadios(spec *v1alpha1.RadioNetworkSpec) (errs field.ErrorList) {
-	if m := modelOf(&spec.Waveform); !m.ownAntennas {
+	if !modelOf(&spec.Waveform).transponders {
 		return nil
 	}
 	for i, r := range spec.Radios {

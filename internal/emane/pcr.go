@@ -59,29 +59,38 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 
 // modelPCR is the curve of a model in place of RF Pipe and TDMA; nil for those without one.
 func (p *Process) modelPCR(e *v1alpha1.EMANESettings) ([]byte, error) {
-	const fieldName = "waveform.emane.pcr"
 	switch e.Model {
 	case v1alpha1.EMANEWiFi:
+		return p.wifiPCR(e.PCR)
 	case v1alpha1.EMANEBentPipe:
-		text := cmp.Or(e.PCR, stepCurveBentPipe)
-		if err := phy.CheckBentPipePCR([]byte(text)); err != nil {
-			return nil, fmt.Errorf("%s: %w", fieldName, err)
-		}
-		return p.curve(text, fieldName, "")
+		return p.bentPipePCR(e.PCR)
 	default:
 		return nil, nil
 	}
-	if e.PCR == "" {
-		return p.curve(stepCurveWiFi(), fieldName, "ieee80211pcr")
+}
+
+const modelPCRField = "waveform.emane.pcr"
+
+func (p *Process) bentPipePCR(text string) ([]byte, error) {
+	text = cmp.Or(text, stepCurveBentPipe)
+	if err := phy.CheckBentPipePCR([]byte(text)); err != nil {
+		return nil, fmt.Errorf("%s: %w", modelPCRField, err)
 	}
-	curve, err := phy.ParsePCR([]byte(e.PCR))
-	if err == nil && (len(curve.RatesBitsPerSecond()) == 0 || !strings.Contains(e.PCR, "index=")) {
+	return p.curve(text, modelPCRField, "")
+}
+
+func (p *Process) wifiPCR(text string) ([]byte, error) {
+	if text == "" {
+		return p.curve(stepCurveWiFi(), modelPCRField, "ieee80211pcr")
+	}
+	curve, err := phy.ParsePCR([]byte(text))
+	if err == nil && (len(curve.RatesBitsPerSecond()) == 0 || !strings.Contains(text, "index=")) {
 		err = errors.New("want a file of EMANE's 802.11 model, with curves by the index of their rates")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fieldName, err)
+		return nil, fmt.Errorf("%s: %w", modelPCRField, err)
 	}
-	return p.curve(e.PCR, fieldName, "ieee80211pcr")
+	return p.curve(text, modelPCRField, "ieee80211pcr")
 }
 
 // curve is a curve's file. definition is the document type of those whose root element is pcr.

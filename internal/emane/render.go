@@ -237,7 +237,7 @@ func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []paramete
 		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1)), "phy.subid"}, {"noisemode", noise(w.InterferenceCounted()), "interference"},
 		// Tables that are not read would cost time for each frame. Adaptive rates need the received power.
 		{"stats.receivepowertableenable", onOff(NewAdapter(w) != nil), ""}, {"stats.observedpowertableenable", "off", ""}}
-	if m := modelOf(w); m.ownAntennas {
+	if modelOf(w).transponders {
 		return append(parameters, parameter{"compatibilitymode", "2", "model"})
 	}
 	parameters = slices.Concat(gain, parameters, []parameter{{"bandwidth", integer(p.Bandwidth.Hertz()), "phy.bandwidth"}, {"txpower", decimal(p.powerDBm), "phy.transmitPower"}})

@@ -31,7 +31,7 @@ func CheckChange(w *v1alpha1.WaveformSpec, schedule *tdma.Schedule, change *v1al
 	const atStart = "EMANE takes it at its start only: set it in the waveform or in radios, or take engine native"
 	forbid(p.Frequency != nil, atStart, "radio", "frequency")
 	forbid(p.NoiseFigure != nil, atStart, "radio", "noiseFigure")
-	if m := modelOf(w); m.ownAntennas {
+	if modelOf(w).transponders {
 		const inParameters = "the model's antennas have it in emane.parameters, which EMANE takes at its start only"
 		forbid(p.TransmitPower != nil, inParameters, "radio", "transmitPower")
 		forbid(p.AntennaGain != nil, inParameters, "radio", "antennaGain")
@@ -64,7 +64,7 @@ func (r *Radio) Parameters(w *v1alpha1.WaveformSpec) map[Layer]map[string]any {
 		return nil
 	}
 	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent}}
-	if m := modelOf(w); m.ownAntennas {
+	if modelOf(w).transponders {
 		return all
 	}
 	all[PHY]["fixedantennagain"] = r.GainDBi
