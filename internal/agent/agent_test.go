@@ -63,11 +63,7 @@ func TestNoEarlierReportReplacesTheLastOne(t *testing.T) {
 	n.run()
 	n.waitPhase(runapi.AgentReady)
 	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
-	waitFor(t, "a report that the server takes late", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.late > 0
-	})
+	waitFor(t, "a report that the server takes late", func() bool { return s.late.Load() > 0 })
 	s.finish()
 	n.waitExit()
 	time.Sleep(500 * time.Millisecond) // longer than a late report takes

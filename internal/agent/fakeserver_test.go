@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // fakeServer is the agent's side of the server, over real HTTP.
 type fakeServer struct {
 	*httptest.Server
+	t       *testing.T
 	mu      sync.Mutex
 	plan    runapi.AgentPlan
 	reports []runapi.AgentReport
@@ -44,14 +46,14 @@ type fakeServer struct {
 	// movements that instances report, by their names.
 	movements map[string][]byte
 	// asked: an agent has asked for the plan.
-	asked bool
+	asked atomic.Bool
 	// slowPhase is the phase whose reports are taken late; late is how many of them have arrived.
 	slowPhase runapi.AgentPhase
-	late      int
+	late      atomic.Int64
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
-	s := &fakeServer{logs: map[string][]byte{}, tokens: map[string]bool{}}
+	s := &fakeServer{t: t, logs: map[string][]byte{}, tokens: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/agent/plan", s.servePlan)
 	mux.HandleFunc("POST /v1/agent/report", s.serveReport)
@@ -88,9 +90,7 @@ func (s *fakeServer) serveMovement(w http.ResponseWriter, r *http.Request) {
 
 func (s *fakeServer) servePlan(w http.ResponseWriter, r *http.Request) {
 	revision, _ := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
-	s.mu.Lock()
-	s.asked = true
-	s.mu.Unlock()
+	s.asked.Store(true)
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && r.Context().Err() == nil; time.Sleep(5 * time.Millisecond) {
 		if s.currentPlan().Revision > revision {
 			break
@@ -111,13 +111,8 @@ func (s *fakeServer) serveReport(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.mu.Lock()
-	slow := s.slowPhase == report.Phase
-	if slow {
-		s.late++
-	}
-	s.mu.Unlock()
-	if slow {
+	if report.Phase == s.slowPhase {
+		s.late.Add(1)
 		time.Sleep(300 * time.Millisecond)
 	}
 	s.mu.Lock()
@@ -303,18 +298,13 @@ func (n *node) waitPhase(p runapi.AgentPhase) {
 
 // waitAsked waits until an agent has asked for the plan: a busy machine takes a while to start one.
 func (s *fakeServer) waitAsked() {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		s.mu.Lock()
-		asked := s.asked
-		s.mu.Unlock()
-		if asked {
-			return
-		}
-	}
+	s.t.Helper()
+	waitFor(s.t, "an agent's request for its plan", s.asked.Load)
 }
 
 // arm sets an action's time, the given duration from now, and returns it. The first one sets T0. The agent must run.
 func (s *fakeServer) arm(id string, verb runapi.Verb, in time.Duration) time.Time {
+	s.t.Helper()
 	s.waitAsked()
 	due := time.Now().Add(in)
 	s.set(func(s *fakeServer) {
