@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"sync"
 
@@ -15,17 +14,9 @@ import (
 	"vignette.dev/vignette/internal/clock"
 )
 
-// gcPercent is the garbage collector's GOGC. With 243 nodes and their routers 150 MB are in use.
-const gcPercent = 200
-
 // RaisePriority gives this process the priority that the options ask for, and returns what the kernel refused. A
-// loop's thread needs a free P as soon as it wakes up, so there are more Ps than processors. The garbage
-// collector stops the loops for a moment each time. It runs half as often as by Go's default, unless the
-// environment sets GOGC.
+// loop's thread needs a free P as soon as it wakes up, so there are more Ps than processors.
 func (d *Driver) RaisePriority() (err error) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(d.loops)+1))
 	for _, l := range d.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
