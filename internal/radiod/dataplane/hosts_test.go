@@ -56,7 +56,7 @@ func newPair(t *testing.T, model func(*Network), skews [2]HostOptions) (a, b far
 		o := skews[i]
 		o.Host, o.Key, o.Conn, o.Log, o.MTU = names[i], key, &cable{conn, cut}, slog.New(slog.DiscardHandler), func(netip.AddrPort) int { return 1400 }
 		h.OpenHosts(o)
-		addresses[names[i]] = peers.Address{AddrPort: conn.LocalAddr().(*net.UDPAddr).AddrPort(), Key: key.Public()}
+		addresses[names[i]] = peers.Address{UDP: conn.LocalAddr().(*net.UDPAddr).AddrPort(), Key: key.Public()}
 		n := &Network{UID: "net", MTU: 1500}
 		model(n)
 		must(t, h.SetNetwork(n))

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -28,6 +29,7 @@ type bed struct {
 	server *Server
 	plane  *Client
 	folder string
+	host   string // host-a where it is empty
 	listen string
 	key    []byte
 	nodes  []*radiotest.Node
@@ -64,7 +66,7 @@ func (b *bed) worker(t *testing.T) *Client {
 	}
 	served := make(chan error, 1)
 	go func() { served <- b.server.Serve(ends[0]) }()
-	c, err := Connect(ends[1], ProcessOptions{StateDirectory: b.folder, Host: "host-a", Listen: b.listen, Key: b.key})
+	c, err := Connect(ends[1], ProcessOptions{StateDirectory: b.folder, Host: cmp.Or(b.host, "host-a"), Listen: b.listen, Key: b.key})
 	must(t, err)
 	t.Cleanup(func() {
 		_ = c.Close()

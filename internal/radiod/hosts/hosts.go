@@ -156,7 +156,7 @@ func parsePeer(p *v1alpha1.RadioPeer) (a peers.Address, err error) {
 	if err != nil || len(key) != peers.KeyLength {
 		return a, fmt.Errorf("peer.key %q: want %d bytes in base64", p.Key, peers.KeyLength)
 	}
-	if a.AddrPort, err = netip.ParseAddrPort(p.Address); err != nil {
+	if a.UDP, err = netip.ParseAddrPort(p.Address); err != nil {
 		return a, fmt.Errorf("peer.address %q: want an address and a port such as 192.0.2.7:9601: %w", p.Address, err)
 	}
 	a.Key = peers.Key(key)

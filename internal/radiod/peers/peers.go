@@ -27,11 +27,13 @@ const (
 	// restarted.
 	retryAfter = 300 * time.Millisecond
 	// rekeyAfter is the age at which a session is replaced. The old one is kept for datagrams under way.
-	rekeyAfter   = 20 * time.Minute
-	keepSession  = 10 * time.Second
-	queueLength  = 1024
-	minimumMTU   = 576
-	handshakeMax = 50 // per second, from all hosts together
+	rekeyAfter = 20 * time.Minute
+	// complainEvery is the time between two complaints of handshakes with one peer in the log.
+	complainEvery = 10 * time.Second
+	keepSession   = 10 * time.Second
+	queueLength   = 1024
+	minimumMTU    = 576
+	handshakeMax  = 50 // per second, from all hosts together
 	// ipOverhead of a datagram: UDP's header and IPv6's, the longer one.
 	ipOverhead = 8 + 40
 )
@@ -75,9 +77,9 @@ type Change struct {
 	Lost      uint64
 }
 
-// Address of a peer, and the public key that it has.
+// Address of a peer, and the public key that it has. Embedded, AddrPort would make package gob leave out the key.
 type Address struct {
-	netip.AddrPort
+	UDP netip.AddrPort
 	Key Key
 }
 
@@ -117,6 +119,8 @@ type Peer struct {
 	heardAt   int64 // by Realtime
 	since     int64
 	isLost    bool
+	// complaints of handshakes that cannot begin, which are tried 20 times a second.
+	complaints rate.Sometimes
 }
 
 // New makes Peers with a connection that Run uses and closes.
@@ -178,7 +182,7 @@ func (p *Peers) Set(all map[string]Address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for host, peer := range p.peers {
-		if a, ok := all[host]; !ok || a.Key != peer.key || a.AddrPort != peer.address {
+		if a, ok := all[host]; !ok || a.Key != peer.key || a.UDP != peer.address {
 			p.reset(peer, !ok)
 		}
 	}
@@ -186,12 +190,12 @@ func (p *Peers) Set(all map[string]Address) {
 		peer := p.peers[host]
 		if peer == nil {
 			peer = &Peer{host: host, owner: p, initiator: p.Host < host, queue: make(chan []byte, queueLength),
-				buffers: make(chan []byte, queueLength), removed: make(chan struct{})}
+				buffers: make(chan []byte, queueLength), removed: make(chan struct{}), complaints: rate.Sometimes{Interval: complainEvery}}
 			p.peers[host] = peer
 			go peer.run()
 		}
 		if peer.since == 0 {
-			peer.address, peer.key, peer.since = a.AddrPort, a.Key, p.Now()
+			peer.address, peer.key, peer.since = a.UDP, a.Key, p.Now()
 			p.byKey[a.Key] = peer
 			p.measureMTU(peer)
 			p.maintain(peer, peer.since)
@@ -393,7 +397,7 @@ func (p *Peers) maintain(peer *Peer, now int64) {
 	stale := s == nil || now-s.createdAt > int64(rekeyAfter) || now-max(peer.heard, s.createdAt) > int64(retryAfter)
 	if peer.initiator && stale && (peer.handshake == nil || now-peer.handshake.begun > int64(retryAfter)) {
 		if err := p.initiate(peer, now); err != nil {
-			p.Log.Error("handshake", "host", peer.host, "error", err)
+			peer.complaints.Do(func() { p.Log.Error("handshake", "host", peer.host, "error", err) })
 		}
 	}
 	p.request(peer)

@@ -276,7 +276,7 @@ func TestDatagramsOfUnknownSendersAndReplaysAreRejected(t *testing.T) {
 	e.mu.Lock()
 	for _, datagram := range e.seen {
 		select {
-		case e.conns[b.address.AddrPort].in <- parcel{datagram, a.address.AddrPort}:
+		case e.conns[b.address.UDP].in <- parcel{datagram, a.address.UDP}:
 		default:
 		}
 	}
