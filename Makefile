@@ -54,8 +54,8 @@ build: ## Build the web console and the programs, into bin/
 # Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
 REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue ./internal/traffic
 REAL_TIME_TESTS := OnARealAPIServer
-# Sweeps try every moment of a run, or every file. The race detector would take them five times as long.
-SWEEPS := KilledAfterAnyWrite|AnswerIsLost|StaleCaches|LostEvents|WritesNothingAtAnyTime|RandomTopologies|EveryScenarioAndShippedWaveform|StudiesCampaignsAreValid
+# Sweeps try every moment of a run, every file, or hundreds of inputs. With the race detector they would take five times as long.
+SWEEPS := KilledAfterAnyWrite|AnswerIsLost|StaleCaches|LostEvents|WritesNothingAtAnyTime|RandomTopologies|EveryScenarioAndShippedWaveform|StudiesCampaignsAreValid|RoutingThatIsValidStarts|NoDaemonRefuses|QueuedRequestsTakeLittleMemory
 
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module, with the race detector
@@ -65,8 +65,8 @@ test-unit: ## Unit and integration tests of the Go module, with the race detecto
 	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 -run '$(REAL_TIME_TESTS)' ./operators/experiment ./operators/campaign
 
 .PHONY: test-sweep
-test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario
-	hack/gotest pkgname -count=1 -timeout 60m -run '$(SWEEPS)' ./operators/experiment ./internal/olsr/... ./internal/validate ./hack/studies
+test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
+	hack/gotest pkgname -count=1 -timeout 60m -run '$(SWEEPS)' ./operators/experiment ./internal/olsr/... ./internal/validate ./internal/proxy ./hack/studies
 
 .PHONY: test-hack
 test-hack: ## Unit tests of the developer cluster's and the tools' own modules

@@ -382,14 +382,15 @@ func (w *world) tick() {
 	if !w.noVirt {
 		w.kubeVirt()
 	}
+	pods := slices.Concat(w.pods(), w.podsIn(platform)) // once: decoding them takes most of a tick
 	if !w.noKubelet {
-		w.kubelet()
+		pods = w.kubelet(pods)
 	}
 	if !w.noRadiod {
-		w.radiod()
+		w.radiod(pods)
 	}
 	if !w.noAgents {
-		w.server.agents()
+		w.server.agents(pods)
 	}
 	if !w.noArgo {
 		w.argo()
@@ -417,39 +418,45 @@ func (w *world) pod(node string) *corev1.Pod {
 	return &pods[i]
 }
 
-// kubelet runs every pod without a gate and removes deleted ones at once.
-func (w *world) kubelet() {
-	pods := w.pods()
-	if !w.noEMANE {
-		pods = append(pods, w.podsIn(platform)...)
+// kubelet runs every pod without a gate, removes deleted ones at once, and returns those that are left.
+func (w *world) kubelet(pods []corev1.Pod) (left []corev1.Pod) {
+	for i := range pods {
+		pod := &pods[i]
+		switch {
+		case pod.Namespace == platform && w.noEMANE:
+		case !pod.DeletionTimestamp.IsZero():
+			w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), pod, client.GracePeriodSeconds(0))))
+			continue
+		case !w.awaitsSecret(pod) && len(pod.Spec.SchedulingGates) == 0 && pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodFailed && len(pod.Status.ContainerStatuses) == 0:
+			w.run(pod)
+		}
+		left = append(left, *pod)
 	}
-	for _, pod := range pods {
-		if !pod.DeletionTimestamp.IsZero() {
-			w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), &pod, client.GracePeriodSeconds(0))))
-			continue
-		}
-		if w.awaitsSecret(&pod) {
-			continue
-		}
-		if len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodFailed || len(pod.Status.ContainerStatuses) > 0 {
-			continue
-		}
-		if pod.Spec.NodeName == "" {
-			w.bind(&pod)
-		}
-		pod.Status.Phase = corev1.PodRunning
-		for _, c := range pod.Spec.Containers {
-			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Name})
-		}
-		w.tolerate(w.api.Status().Update(w.t.Context(), &pod))
+	return left
+}
+
+// run a pod, unless the operator changes it meanwhile: then the next tick tries again.
+func (w *world) run(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" {
+		w.bind(pod)
 	}
+	running := pod.DeepCopy()
+	running.Status.Phase = corev1.PodRunning
+	for _, c := range pod.Spec.Containers {
+		running.Status.ContainerStatuses = append(running.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Name})
+	}
+	if err := w.api.Status().Update(w.t.Context(), running); err != nil {
+		w.tolerate(err)
+		return
+	}
+	*pod = *running
 }
 
 // radiod attaches the running pods.
-func (w *world) radiod() {
+func (w *world) radiod(pods []corev1.Pod) {
 	runs := map[types.UID]bool{}
-	for _, pod := range slices.Concat(w.pods(), w.podsIn(platform)) {
-		runs[pod.UID] = pod.Status.Phase == corev1.PodRunning
+	for i := range pods {
+		runs[pods[i].UID] = pods[i].Status.Phase == corev1.PodRunning
 	}
 	var list v1alpha1.RadioNetworkList
 	w.must(w.api.List(w.t.Context(), &list))
@@ -686,10 +693,10 @@ func (s *server) analyse(uid string) {
 }
 
 // agents makes the agents of running pods report, confirm and execute their actions.
-func (s *server) agents() {
+func (s *server) agents(pods []corev1.Pod) {
 	running := map[string]bool{}
-	for _, pod := range s.world.pods() {
-		running[string(pod.UID)] = pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()
+	for i := range pods {
+		running[string(pods[i].UID)] = pods[i].Status.Phase == corev1.PodRunning && pods[i].DeletionTimestamp.IsZero()
 	}
 	now := s.world.clock.Now()
 	for _, state := range s.states {
