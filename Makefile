@@ -181,7 +181,7 @@ fuzz: ## Run every fuzzer for FUZZTIME (10m)
 	hack/fuzz $(or $(FUZZTIME),10m)
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies, CRDs, reference, OpenAPI, the console's types, NOTICE
+generate: ## Write the generated files: deep copies, CRDs, reference, OpenAPI, the console's types, EMANE's messages, NOTICE
 	hack/generate
 	hack/notice
 

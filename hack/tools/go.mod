@@ -10,7 +10,11 @@ tool (
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )
 
-require github.com/google/licensecheck v0.3.1
+require (
+	github.com/bufbuild/protocompile v0.14.1
+	github.com/google/licensecheck v0.3.1
+	google.golang.org/protobuf v1.36.8
+)
 
 require (
 	github.com/BurntSushi/toml v1.5.0 // indirect
@@ -59,7 +63,6 @@ require (
 	golang.org/x/text v0.28.0 // indirect
 	golang.org/x/tools v0.36.0 // indirect
 	golang.org/x/vuln v1.1.4 // indirect
-	google.golang.org/protobuf v1.36.7 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect

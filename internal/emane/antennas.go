@@ -2,13 +2,13 @@ package emane
 
 import (
 	"fmt"
-	"math"
 	"path"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"vignette.dev/vignette/internal/antenna"
+	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -126,42 +126,25 @@ func (p *Process) pattern(pattern *antenna.Pattern, kind string) []byte {
 	return d.end("antennaprofile")
 }
 
-// Pointing is which profile a NEM has, and where its antenna points, in degrees.
-type Pointing struct {
-	NEM, Profile       int
-	Azimuth, Elevation float64
-}
-
-// AntennaProfiles makes the event that tells all NEMs which profiles some of them have.
-func AntennaProfiles(all []Pointing) Event {
-	var b []byte
-	for _, p := range all {
-		one := appendUint(appendUint(nil, 1, uint64(p.NEM)), 2, uint64(p.Profile))
-		one = protowire.AppendFixed64(protowire.AppendTag(one, 3, protowire.Fixed64Type), math.Float64bits(p.Azimuth))
-		one = protowire.AppendFixed64(protowire.AppendTag(one, 4, protowire.Fixed64Type), math.Float64bits(p.Elevation))
-		b = appendMessage(b, 1, one)
-	}
-	return Event{0, AntennaProfileEvent, b}
-}
-
 // pointings that are new since they were last published, or all.
 func (f *Feed) pointings(all bool) (events []Event) {
-	var turned []Pointing
-	for _, m := range f.members {
+	var turned []*emanepb.AntennaProfile
+	for i, m := range f.members {
 		if !f.antennas.directional(m.nem) {
 			continue
 		}
-		p := Pointing{NEM: m.nem, Profile: f.antennas.before[m.nem]}
-		if now, known := f.cursor.AntennaProfile(m.index); known {
-			p = Pointing{m.nem, now.ID, now.Azimuth, now.Elevation}
+		now, known := f.cursor.AntennaProfile(m.index)
+		if !known {
+			now = scenario.AntennaProfile{ID: f.antennas.before[m.nem]}
 		}
-		if before, published := f.pointed[m.nem]; all || !published || before != p {
+		p := &emanepb.AntennaProfile{Nem: f.nem(i), Profile: new(uint32(now.ID)), Azimuth: &now.Azimuth, Elevation: &now.Elevation}
+		if all || !proto.Equal(f.pointed[m.nem], p) {
 			f.pointed[m.nem] = p
 			turned = append(turned, p)
 		}
 	}
-	for chunk := range slices.Chunk(turned, maxEntries) {
-		events = append(events, AntennaProfiles(chunk))
+	for some := range slices.Chunk(turned, maxEntries) {
+		events = append(events, event(0, AntennaProfileEvent, &emanepb.AntennaProfiles{Profiles: some}))
 	}
 	return events
 }

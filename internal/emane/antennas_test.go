@@ -3,15 +3,15 @@ package emane
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"vignette.dev/vignette/internal/antenna"
+	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/scenario"
@@ -103,50 +103,44 @@ func TestAProfileOfTheFixedGainTakesAFreeID(t *testing.T) {
 	}
 }
 
-// pointingsIn the events of profiles, read by the numbers of EMANE's antennaprofileevent.proto.
-func pointingsIn(t *testing.T, events []Event) (all []Pointing) {
+// pointing is which profile a NEM has, and where its antenna points.
+type pointing struct {
+	nem, profile       uint32
+	azimuth, elevation float64
+}
+
+func pointingsIn(t *testing.T, events []Event) (all []pointing) {
 	t.Helper()
 	for _, e := range events {
-		if e.ID != 102 {
+		if e.ID != AntennaProfileEvent {
 			continue
 		}
-		if e.NEM != 0 {
-			t.Errorf("a profile is for NEM %d only; want all", e.NEM)
+		profiles := &emanepb.AntennaProfiles{}
+		if err := proto.Unmarshal(e.Data, profiles); err != nil || e.NEM != 0 {
+			t.Errorf("a profile for NEM %d, %v; want one for all", e.NEM, err)
 		}
-		err := fields(e.Data, func(number protowire.Number, v value) error {
-			if number != 1 {
-				return fmt.Errorf("field %d", number)
-			}
-			var p Pointing
-			err := fields(v.bytes, func(number protowire.Number, v value) error {
-				switch number {
-				case 1:
-					p.NEM = int(v.number)
-				case 2:
-					p.Profile = int(v.number)
-				case 3:
-					p.Azimuth = math.Float64frombits(v.number)
-				case 4:
-					p.Elevation = math.Float64frombits(v.number)
-				default:
-					return fmt.Errorf("field %d of a profile", number)
-				}
-				return nil
-			})
-			all = append(all, p)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+		for _, p := range profiles.GetProfiles() {
+			all = append(all, pointing{p.GetNem(), p.GetProfile(), p.GetAzimuth(), p.GetElevation()})
 		}
 	}
 	return all
 }
 
 func TestAnAntennaProfileEventHasTheBytesOfItsDefinition(t *testing.T) {
-	// Profiles 1: { nemId 1: 3, profileId 2: 300, antennaAzimuthDegrees 3: 90.0, antennaElevationDegrees 4: -0.5 }
-	want := []byte{0x0a, 0x17, 0x08, 0x03, 0x10, 0xac, 0x02, 0x19, 0, 0, 0, 0, 0, 0x80, 0x56, 0x40, 0x21, 0, 0, 0, 0, 0, 0, 0xe0, 0xbf}
-	if got := AntennaProfiles([]Pointing{{3, 300, 90, -0.5}}); got.ID != 102 || !bytes.Equal(got.Data, want) {
+	feed, err := NewFeed(pipe(), directed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := feed.Changes(0); err != nil {
+		t.Fatal(err)
+	}
+	events, _, _, err := feed.Changes(5 * time.Second)
+	if err != nil || len(events) == 0 {
+		t.Fatal(events, err)
+	}
+	// NEM 1: 1, profile 2: 0, azimuth 3: 90.0, elevation 4: -3.5
+	want := []byte{0x0a, 0x16, 0x08, 0x01, 0x10, 0x00, 0x19, 0, 0, 0, 0, 0, 0x80, 0x56, 0x40, 0x21, 0, 0, 0, 0, 0, 0, 0x0c, 0xc0}
+	if got := events[len(events)-1]; got.ID != 102 || !bytes.Equal(got.Data, want) {
 		t.Errorf("event %d % x; want 102 % x", got.ID, got.Data, want)
 	}
 }
@@ -158,21 +152,21 @@ func TestTheFeedHasEachMembersProfileFromTheStartOn(t *testing.T) {
 	}
 	for _, step := range []struct {
 		at   time.Duration
-		want []Pointing
+		want []pointing
 	}{
-		{0, []Pointing{{NEM: 1, Profile: 1}, {NEM: 2, Profile: 7}}}, // 1 is that of the fixed gain
+		{0, []pointing{{nem: 1, profile: 1}, {nem: 2, profile: 7}}}, // 1 is that of the fixed gain
 		{time.Second, nil},
-		{5 * time.Second, []Pointing{{NEM: 1, Profile: 0, Azimuth: 90, Elevation: -3.5}}},
+		{5 * time.Second, []pointing{{1, 0, 90, -3.5}}},
 	} {
 		events, _, _, err := feed.Changes(step.at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(step.want, pointingsIn(t, events)); diff != "" {
+		if diff := cmp.Diff(step.want, pointingsIn(t, events), cmp.AllowUnexported(pointing{})); diff != "" {
 			t.Errorf("at %s: %s", step.at, diff)
 		}
 	}
-	if diff := cmp.Diff([]Pointing{{1, 0, 90, -3.5}, {2, 7, 0, 0}}, pointingsIn(t, feed.All())); diff != "" {
+	if diff := cmp.Diff([]pointing{{1, 0, 90, -3.5}, {2, 7, 0, 0}}, pointingsIn(t, feed.All()), cmp.AllowUnexported(pointing{})); diff != "" {
 		t.Error("for late ones:", diff)
 	}
 }

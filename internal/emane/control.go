@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"vignette.dev/vignette/internal/emane/emanepb"
 )
 
 // maxResponse is the size limit of the control port's responses, bytes.
@@ -35,10 +36,10 @@ type Layer int
 
 // The layers by their numbers on the control port.
 const (
-	MAC       Layer = 1
-	PHY       Layer = 2
-	Shim      Layer = 3
-	Transport Layer = 4
+	MAC       = Layer(emanepb.Component_MAC)
+	PHY       = Layer(emanepb.Component_PHY)
+	Shim      = Layer(emanepb.Component_SHIM)
+	Transport = Layer(emanepb.Component_TRANSPORT)
 )
 
 // Component of a NEM, whose BuildID requests name.
@@ -57,47 +58,48 @@ type NEM struct {
 // Emulator is the build id of components that belong to no NEM.
 const Emulator uint32 = 0
 
-// The types of requests and responses.
-const (
-	requestQuery     = 1
-	requestUpdate    = 2
-	queryConfig      = 1
-	queryManifest    = 2
-	queryStatistic   = 3
-	queryTable       = 4
-	updateConfig     = 1
-	responseError    = 3
-	responseManifest = 2
-	responseConfig   = 3
-	configSelection  = 2
-)
-
 // Manifest lists the process's NEMs.
 func (c *Control) Manifest() (nems []NEM, err error) {
-	answer, err := c.query(queryManifest, nil)
-	if err != nil {
-		return nil, err
+	answer, err := c.query(&emanepb.Query{Kind: emanepb.Query_MANIFEST.Enum()})
+	for _, n := range answer.GetManifest().GetNems() {
+		nem := NEM{ID: int(n.GetId())}
+		for _, part := range n.GetComponents() {
+			nem.Components = append(nem.Components, Component{part.GetBuildId(), Layer(part.GetLayer()), part.GetPlugin()})
+		}
+		nems = append(nems, nem)
 	}
-	return parseManifest(answer)
+	return nems, err
 }
 
 // Statistics returns a component's statistics by name; without names all. Values are int64, uint64, float64,
 // string or bool.
 func (c *Control) Statistics(buildID uint32, names ...string) (map[string]any, error) {
-	answer, err := c.query(queryStatistic, selection(buildID, names))
+	answer, err := c.query(&emanepb.Query{Kind: emanepb.Query_STATISTICS.Enum(), Statistics: &emanepb.Selection{BuildId: &buildID, Names: names}})
 	if err != nil {
 		return nil, err
 	}
-	return parseStatistics(answer)
+	all := map[string]any{}
+	for _, s := range answer.GetStatistics().GetStatistics() {
+		if all[s.GetName()], err = valueOf(s.GetValue()); err != nil {
+			return nil, fmt.Errorf("control port: statistic %s: %w", s.GetName(), err)
+		}
+	}
+	return all, nil
 }
 
 // Configuration returns a component's parameters by name; without names all. Some have several values, or none.
 func (c *Control) Configuration(buildID uint32, names ...string) (map[string][]any, error) {
-	answer, err := c.query(queryConfig, selection(buildID, names))
+	answer, err := c.query(&emanepb.Query{Kind: emanepb.Query_PARAMETERS.Enum(), Parameters: &emanepb.Selection{BuildId: &buildID, Names: names}})
 	if err != nil {
 		return nil, err
 	}
-	return parseValues(answer)
+	all := map[string][]any{}
+	for _, p := range answer.GetParameters().GetParameters() {
+		if all[p.GetName()], err = valuesOf(p.GetValues()); err != nil {
+			return nil, fmt.Errorf("control port: parameter %s: %w", p.GetName(), err)
+		}
+	}
+	return all, nil
 }
 
 // Table of statistics: rows of values by the labels of their columns.
@@ -108,298 +110,141 @@ type Table struct {
 
 // Tables returns a component's tables by name; without names all.
 func (c *Control) Tables(buildID uint32, names ...string) (map[string]Table, error) {
-	answer, err := c.query(queryTable, selection(buildID, names))
+	answer, err := c.query(&emanepb.Query{Kind: emanepb.Query_TABLES.Enum(), Tables: &emanepb.Selection{BuildId: &buildID, Names: names}})
 	if err != nil {
 		return nil, err
 	}
-	return parseTables(answer)
-}
-
-func selection(buildID uint32, names []string) []byte {
-	b := appendUint(nil, 1, uint64(buildID))
-	for _, n := range names {
-		b = appendMessage(b, 2, []byte(n))
+	all := map[string]Table{}
+	for _, t := range answer.GetTables().GetTables() {
+		table := Table{Labels: t.GetLabels()}
+		for _, r := range t.GetRows() {
+			row, err := valuesOf(r.GetValues())
+			if err != nil {
+				return nil, fmt.Errorf("control port: table %s: %w", t.GetName(), err)
+			}
+			table.Rows = append(table.Rows, row)
+		}
+		all[t.GetName()] = table
 	}
-	return b
+	return all, nil
 }
 
 // Configure changes parameters of a running component. Values are uint64, float32, float64 or bool, exactly
 // as the parameter's type.
 func (c *Control) Configure(buildID uint32, parameters map[string]any) error {
-	b := appendUint(nil, 1, uint64(buildID))
+	update := &emanepb.Update{Kind: emanepb.Update_PARAMETERS.Enum(), Parameters: &emanepb.Parameters{BuildId: &buildID}}
 	for name, v := range parameters {
-		encoded, err := appendAny(nil, v)
+		value, err := encoded(v)
 		if err != nil {
 			return fmt.Errorf("parameter %s: %w", name, err)
 		}
-		b = appendMessage(b, 2, appendMessage(appendMessage(nil, 1, []byte(name)), 2, encoded))
+		update.Parameters.Parameters = append(update.Parameters.Parameters, &emanepb.Parameter{Name: &name, Values: []*emanepb.Value{value}})
 	}
-	update := appendMessage(appendUint(nil, 1, updateConfig), 2, b)
-	_, err := c.request(appendMessage(appendUint(nil, 2, requestUpdate), 4, update))
+	_, err := c.request(&emanepb.Request{Kind: emanepb.Request_UPDATE.Enum(), Update: update})
 	return err
 }
 
-// query sends a query. Its type determines the field numbers of its selection and of the answer.
-func (c *Control) query(kind uint64, selected []byte) ([]byte, error) {
-	query := appendUint(nil, 1, kind)
-	if selected != nil {
-		number := protowire.Number(kind) // statistics are field 3, tables 4
-		if kind == queryConfig {
-			number = configSelection
-		}
-		query = appendMessage(query, number, selected)
-	}
-	response, err := c.request(appendMessage(appendUint(nil, 2, requestQuery), 3, query))
-	if err != nil {
-		return nil, err
-	}
-	return answerOf(response, answerField(kind))
+func (c *Control) query(q *emanepb.Query) (*emanepb.Answer, error) {
+	response, err := c.request(&emanepb.Request{Kind: emanepb.Request_QUERY.Enum(), Query: q})
+	return response.GetAnswer(), err
 }
 
-// answerField is the number of the field with the answer to a query.
-func answerField(kind uint64) protowire.Number {
-	switch kind {
-	case queryManifest:
-		return responseManifest
-	case queryConfig:
-		return responseConfig
-	default:
-		return protowire.Number(kind) + 1
-	}
-}
-
-// answerOf returns the field of that number in the response's query.
-func answerOf(response []byte, number protowire.Number) (answer []byte, err error) {
-	err = fields(response, func(n protowire.Number, v value) error {
-		if n != 4 {
-			return nil
-		}
-		return fields(v.bytes, func(n protowire.Number, v value) error {
-			if n == number {
-				answer = v.bytes
-			}
-			return nil
-		})
-	})
-	return answer, err
-}
-
-func (c *Control) request(fieldsOfRequest []byte) ([]byte, error) {
+func (c *Control) request(request *emanepb.Request) (*emanepb.Response, error) {
 	c.sequence++
-	message := append(appendUint(nil, 1, uint64(c.sequence)), fieldsOfRequest...)
-	framed := append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
-	if err := c.connection.SetDeadline(time.Now().Add(c.timeout)); err != nil {
-		return nil, fmt.Errorf("control port: %w", err)
+	request.Sequence = new(c.sequence)
+	response := &emanepb.Response{}
+	err := c.connection.SetDeadline(time.Now().Add(c.timeout))
+	if err == nil {
+		err = WriteMessage(c.connection, request)
 	}
-	if _, err := c.connection.Write(framed); err != nil {
-		return nil, fmt.Errorf("control port: %w", err)
+	if err == nil {
+		err = ReadMessage(c.connection, response)
 	}
-	response, err := readMessage(c.connection)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("control port: %w", err)
+	case response.GetRequest() != c.sequence:
+		return nil, fmt.Errorf("control port: answer to request %d, want %d", response.GetRequest(), c.sequence)
+	case response.GetKind() == emanepb.Response_ERROR:
+		return nil, fmt.Errorf("control port: EMANE refuses the request: %s", response.GetFailure().GetDescription())
 	}
-	return response, checkResponse(response, c.sequence)
+	return response, nil
 }
 
-func readMessage(r io.Reader) ([]byte, error) {
+// WriteMessage writes a message of the control port behind its length.
+func WriteMessage(w io.Writer, m proto.Message) error {
+	framed, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 4), m)
+	if err != nil {
+		return fmt.Errorf("message that cannot be written: %w", err)
+	}
+	binary.BigEndian.PutUint32(framed, uint32(len(framed)-4))
+	_, err = w.Write(framed)
+	return err
+}
+
+// ReadMessage reads a message of the control port behind its length.
+func ReadMessage(r io.Reader, m proto.Message) error {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return nil, err
+		return err
 	}
 	n := binary.BigEndian.Uint32(length[:])
 	if n > maxResponse {
-		return nil, fmt.Errorf("message of %d bytes, want at most %d", n, maxResponse)
+		return fmt.Errorf("message of %d bytes, want at most %d", n, maxResponse)
 	}
 	message := make([]byte, n)
-	_, err := io.ReadFull(r, message)
-	return message, err
-}
-
-// checkResponse returns the response's error, or an error if it answers another request.
-func checkResponse(response []byte, sequence uint32) error {
-	var reference, kind uint64
-	var description string
-	err := fields(response, func(n protowire.Number, v value) error {
-		switch n {
-		case 2:
-			reference = v.number
-		case 3:
-			kind = v.number
-		case 6:
-			return fields(v.bytes, func(n protowire.Number, v value) error {
-				if n == 2 {
-					description = string(v.bytes)
-				}
-				return nil
-			})
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("control port: %w", err)
-	case reference != uint64(sequence):
-		return fmt.Errorf("control port: answer to request %d, want %d", reference, sequence)
-	case kind == responseError:
-		return fmt.Errorf("control port: EMANE refuses the request: %s", description)
+	if _, err := io.ReadFull(r, message); err != nil {
+		return err
+	}
+	if err := proto.Unmarshal(message, m); err != nil {
+		return fmt.Errorf("message of %d bytes that cannot be read: %w", n, err)
 	}
 	return nil
 }
 
-func parseManifest(manifest []byte) (nems []NEM, err error) {
-	err = fields(manifest, func(n protowire.Number, v value) error {
-		if n != 1 {
-			return nil
+func valuesOf(some []*emanepb.Value) (all []any, err error) {
+	for _, v := range some {
+		one, err := valueOf(v)
+		if err != nil {
+			return nil, err
 		}
-		var nem NEM
-		err := fields(v.bytes, func(n protowire.Number, v value) error {
-			switch n {
-			case 1:
-				nem.ID = int(v.number)
-			case 2:
-				c, err := parseComponent(v.bytes)
-				nem.Components = append(nem.Components, c)
-				return err
-			}
-			return nil
-		})
-		nems = append(nems, nem)
-		return err
-	})
-	return nems, err
-}
-
-func parseComponent(message []byte) (c Component, err error) {
-	err = fields(message, func(n protowire.Number, v value) error {
-		switch n {
-		case 1:
-			c.BuildID = uint32(v.number)
-		case 2:
-			c.Layer = Layer(v.number)
-		case 3:
-			c.Plugin = string(v.bytes)
-		}
-		return nil
-	})
-	return c, err
-}
-
-func parseStatistics(answer []byte) (map[string]any, error) {
-	values, err := parseValues(answer)
-	all := map[string]any{}
-	for name, some := range values {
-		all[name] = nil
-		if len(some) > 0 {
-			all[name] = some[len(some)-1]
-		}
+		all = append(all, one)
 	}
-	return all, err
+	return all, nil
 }
 
-// parseValues are the values by name of statistics, which have one each, or of parameters.
-func parseValues(answer []byte) (map[string][]any, error) {
-	all := map[string][]any{}
-	err := fields(answer, func(n protowire.Number, v value) error {
-		if n != 2 {
-			return nil
-		}
-		var name string
-		var values []any
-		err := fields(v.bytes, func(n protowire.Number, v value) error {
-			switch n {
-			case 1:
-				name = string(v.bytes)
-			case 2:
-				one, err := parseAny(v.bytes)
-				values = append(values, one)
-				return err
-			}
-			return nil
-		})
-		all[name] = values
-		return err
-	})
-	return all, err
-}
-
-func parseTables(answer []byte) (map[string]Table, error) {
-	all := map[string]Table{}
-	err := fields(answer, func(n protowire.Number, v value) error {
-		if n != 2 {
-			return nil
-		}
-		name, t, err := parseTable(v.bytes)
-		all[name] = t
-		return err
-	})
-	return all, err
-}
-
-func parseTable(message []byte) (name string, t Table, err error) {
-	err = fields(message, func(n protowire.Number, v value) error {
-		switch n {
-		case 1:
-			name = string(v.bytes)
-		case 2:
-			var row []any
-			err := fields(v.bytes, func(_ protowire.Number, v value) error {
-				one, err := parseAny(v.bytes)
-				row = append(row, one)
-				return err
-			})
-			t.Rows = append(t.Rows, row)
-			return err
-		case 3:
-			t.Labels = append(t.Labels, string(v.bytes))
-		}
-		return nil
-	})
-	return name, t, err
-}
-
-// The fields of a value on the control port, and the types that are written.
-const (
-	anyUint32, anyInt32, anyUint64, anyInt64                = 2, 3, 4, 5
-	anyFloat, anyDouble, anyBool, anyString                 = 6, 7, 8, 9
-	typeUint64, typeFloat, typeDouble, typeBoolean, typeAny = 8, 9, 10, 12, 1
-)
-
-func parseAny(message []byte) (one any, err error) {
-	err = fields(message, func(n protowire.Number, v value) error {
-		switch n {
-		case anyUint32, anyUint64:
-			one = v.number
-		case anyInt32, anyInt64:
-			one = protowire.DecodeZigZag(v.number)
-		case anyFloat:
-			one = float64(math.Float32frombits(uint32(v.number)))
-		case anyDouble:
-			one = math.Float64frombits(v.number)
-		case anyBool:
-			one = protowire.DecodeBool(v.number)
-		case anyString:
-			one = string(v.bytes)
-		}
-		return nil
-	})
-	if err == nil && one == nil {
-		err = errors.New("value without a value")
+func valueOf(v *emanepb.Value) (any, error) {
+	switch {
+	case v.Uint32 != nil:
+		return uint64(*v.Uint32), nil
+	case v.Int32 != nil:
+		return int64(*v.Int32), nil
+	case v.Uint64 != nil:
+		return *v.Uint64, nil
+	case v.Int64 != nil:
+		return *v.Int64, nil
+	case v.Float != nil:
+		return float64(*v.Float), nil
+	case v.Double != nil:
+		return *v.Double, nil
+	case v.Boolean != nil:
+		return *v.Boolean, nil
+	case v.Text != nil:
+		return *v.Text, nil
 	}
-	return one, err
+	return nil, errors.New("value without a value")
 }
 
-func appendAny(b []byte, v any) ([]byte, error) {
+func encoded(v any) (*emanepb.Value, error) {
 	switch v := v.(type) {
 	case uint64:
-		return appendUint(appendUint(b, typeAny, typeUint64), anyUint64, v), nil
+		return &emanepb.Value{Kind: emanepb.Value_UINT64.Enum(), Uint64: &v}, nil
 	case float32:
-		b = protowire.AppendTag(appendUint(b, typeAny, typeFloat), anyFloat, protowire.Fixed32Type)
-		return protowire.AppendFixed32(b, math.Float32bits(v)), nil
+		return &emanepb.Value{Kind: emanepb.Value_FLOAT.Enum(), Float: &v}, nil
 	case float64:
-		b = protowire.AppendTag(appendUint(b, typeAny, typeDouble), anyDouble, protowire.Fixed64Type)
-		return protowire.AppendFixed64(b, math.Float64bits(v)), nil
+		return &emanepb.Value{Kind: emanepb.Value_DOUBLE.Enum(), Double: &v}, nil
 	case bool:
-		return appendUint(appendUint(b, typeAny, typeBoolean), anyBool, protowire.EncodeBool(v)), nil
+		return &emanepb.Value{Kind: emanepb.Value_BOOLEAN.Enum(), Boolean: &v}, nil
 	default:
 		return nil, fmt.Errorf("%T: want uint64, float32, float64 or bool", v)
 	}

@@ -2,32 +2,46 @@ package emane
 
 import (
 	"encoding/binary"
+	"io"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
+	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/radio"
 )
 
-// answers of a control port by the type of the query and the build id.
-type answers map[[2]uint64][]byte
+// asked is what a query is about.
+type asked struct {
+	kind    emanepb.Query_Kind
+	buildID uint32
+}
+
+// answers of a control port.
+type answers map[asked]*emanepb.Answer
 
 // emulator is the other end of a control port.
 func emulator(t *testing.T, known answers) *Control {
 	t.Helper()
+	return portThat(t, func(there net.Conn) error {
+		request := &emanepb.Request{}
+		if err := ReadMessage(there, request); err != nil {
+			return err
+		}
+		return WriteMessage(there, known.to(request))
+	})
+}
+
+// portThat is a control port that answers one request by each call, until an error.
+func portThat(t testing.TB, answer func(net.Conn) error) *Control {
+	t.Helper()
 	here, there := net.Pipe()
 	go func() {
-		for {
-			request, err := readMessage(there)
-			if err != nil {
-				return
-			}
-			response := known.to(request)
-			_, _ = there.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(response))), response...))
+		for answer(there) == nil {
 		}
 	}()
 	c := NewControl(here, 10*time.Second)
@@ -35,87 +49,75 @@ func emulator(t *testing.T, known answers) *Control {
 	return c
 }
 
-func (known answers) to(request []byte) []byte {
-	var sequence, kind, build uint64
-	_ = fields(request, func(n protowire.Number, v value) error {
-		if n == 1 {
-			sequence = v.number
-		}
-		if n != 3 {
-			return nil
-		}
-		return fields(v.bytes, func(n protowire.Number, v value) error {
-			if n == 1 {
-				kind = v.number
-				return nil
-			}
-			return fields(v.bytes, func(n protowire.Number, v value) error {
-				if n == 1 {
-					build = v.number
-				}
-				return nil
-			})
-		})
-	})
-	response := appendUint(appendUint(nil, 1, 7), 2, sequence)
-	answer, ok := known[[2]uint64{kind, build}]
-	if !ok {
-		return appendMessage(appendUint(response, 3, responseError), 6, appendMessage(appendUint(nil, 1, 1), 2, []byte("no such component")))
+func (known answers) to(request *emanepb.Request) *emanepb.Response {
+	q := request.GetQuery()
+	selected := q.GetParameters().GetBuildId() + q.GetStatistics().GetBuildId() + q.GetTables().GetBuildId() // there is one
+	if answer, ok := known[asked{q.GetKind(), selected}]; ok {
+		return &emanepb.Response{Request: request.Sequence, Kind: emanepb.Response_QUERY.Enum(), Answer: answer}
 	}
-	return appendMessage(appendUint(response, 3, 1), 4, appendMessage(appendUint(nil, 1, kind), answerField(kind), answer))
+	return &emanepb.Response{Request: request.Sequence, Kind: emanepb.Response_ERROR.Enum(), Failure: &emanepb.Failure{Description: new("no such component")}}
 }
 
-func numeric(v uint64) []byte { return appendUint(appendUint(nil, 1, typeUint64), anyUint64, v) }
-
-func double(t *testing.T, v float64) []byte {
-	t.Helper()
-	b, err := appendAny(nil, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+func numeric(v uint64) *emanepb.Value {
+	return &emanepb.Value{Kind: emanepb.Value_UINT64.Enum(), Uint64: &v}
 }
 
-func statistic(b []byte, name string, v uint64) []byte {
-	return appendMessage(b, 2, appendMessage(appendMessage(nil, 1, []byte(name)), 2, numeric(v)))
+func double(v float64) *emanepb.Value {
+	return &emanepb.Value{Kind: emanepb.Value_DOUBLE.Enum(), Double: &v}
 }
 
-func tableOf(b []byte, name string, labels []string, rows ...[][]byte) []byte {
-	t := appendMessage(nil, 1, []byte(name))
-	for _, row := range rows {
-		var r []byte
-		for _, v := range row {
-			r = appendMessage(r, 1, v)
-		}
-		t = appendMessage(t, 2, r)
-	}
-	for _, l := range labels {
-		t = appendMessage(t, 3, []byte(l))
-	}
-	return appendMessage(b, 2, t)
+func statistic(name string, v *emanepb.Value) *emanepb.Statistic {
+	return &emanepb.Statistic{Name: &name, Value: v}
 }
 
-func rfpipeAnswers(t *testing.T) answers {
-	component := func(build, layer uint64, plugin string) []byte {
-		return appendMessage(appendUint(appendUint(nil, 1, build), 2, layer), 3, []byte(plugin))
+func statistics(all ...*emanepb.Statistic) *emanepb.Answer {
+	return &emanepb.Answer{Statistics: &emanepb.Statistics{Statistics: all}}
+}
+
+func table(name string, labels []string, rows ...[]*emanepb.Value) *emanepb.Table {
+	t := &emanepb.Table{Name: &name, Labels: labels}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, &emanepb.Row{Values: r})
 	}
-	nem := appendUint(nil, 1, 1)
-	for _, c := range [][]byte{component(1, uint64(Transport), "transvirtual"), component(2, uint64(MAC), "rfpipemaclayer"), component(3, uint64(PHY), "")} {
-		nem = appendMessage(nem, 2, c)
+	return t
+}
+
+func tables(all ...*emanepb.Table) *emanepb.Answer {
+	return &emanepb.Answer{Tables: &emanepb.Tables{Tables: all}}
+}
+
+func component(buildID uint32, layer Layer, plugin string) *emanepb.Component {
+	return &emanepb.Component{BuildId: &buildID, Layer: emanepb.Component_Layer(layer).Enum(), Plugin: &plugin}
+}
+
+// manifest of NEM 1.
+func manifest(components ...*emanepb.Component) *emanepb.Answer {
+	return &emanepb.Answer{Manifest: &emanepb.Manifest{Nems: []*emanepb.NEM{{Id: new(uint32(1)), Components: components}}}}
+}
+
+func rfpipeAnswers() answers {
+	row := func(some ...*emanepb.Value) []*emanepb.Value { return some }
+	mac := tables(
+		table("BroadcastPacketDropTable0", []string{"NEM", "SINR", "Queue Overflow"}, row(numeric(2), numeric(5), numeric(0)), row(numeric(1), numeric(0), numeric(3))),
+		table("RFSignalTable", []string{"NEM", "AvgRxPower", "AvgNoiseFloor", "AvgSINR"}, row(numeric(2), double(-95), double(-110), double(15))),
+		table("BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, row(numeric(2), numeric(20))))
+	phy := tables(
+		table("BroadcastPacketDropTable0", []string{"NEM", "Rx Sensitivity", "Propagation Model"}, row(numeric(3), numeric(9), numeric(1))),
+		table("PathlossEventInfoTable", []string{"NEM", "Forward Pathloss"}, row(numeric(2), double(95))))
+	return answers{
+		{emanepb.Query_MANIFEST, 0}:   manifest(component(1, Transport, "transvirtual"), component(2, MAC, "rfpipemaclayer"), component(3, PHY, "")),
+		{emanepb.Query_STATISTICS, 1}: nil,
+		{emanepb.Query_TABLES, 1}:     nil,
+		{emanepb.Query_STATISTICS, 2}: statistics(statistic("numDownstreamPacketsBroadcastTx0", numeric(12))),
+		{emanepb.Query_TABLES, 2}:     mac,
+		{emanepb.Query_STATISTICS, 3}: nil,
+		{emanepb.Query_TABLES, 3}:     phy,
 	}
-	mac := tableOf(appendUint(nil, 1, 2), "BroadcastPacketDropTable0", []string{"NEM", "SINR", "Queue Overflow"},
-		[][]byte{numeric(2), numeric(5), numeric(0)}, [][]byte{numeric(1), numeric(0), numeric(3)})
-	mac = tableOf(mac, "RFSignalTable", []string{"NEM", "AvgRxPower", "AvgNoiseFloor", "AvgSINR"}, [][]byte{numeric(2), double(t, -95), double(t, -110), double(t, 15)})
-	mac = tableOf(mac, "BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, [][]byte{numeric(2), numeric(20)})
-	phy := tableOf(appendUint(nil, 1, 3), "BroadcastPacketDropTable0", []string{"NEM", "Rx Sensitivity", "Propagation Model"}, [][]byte{numeric(3), numeric(9), numeric(1)})
-	phy = tableOf(phy, "PathlossEventInfoTable", []string{"NEM", "Forward Pathloss"}, [][]byte{numeric(2), double(t, 95)})
-	return answers{{queryManifest, 0}: appendMessage(nil, 1, nem), {queryStatistic, 1}: nil, {queryTable, 1}: nil,
-		{queryStatistic, 2}: statistic(nil, "numDownstreamPacketsBroadcastTx0", 12), {queryTable, 2}: mac, {queryStatistic, 3}: nil, {queryTable, 3}: phy}
 }
 
 func TestCountersOfEMANEAreThoseOfTheNativeModels(t *testing.T) {
 	ports := map[int]*radio.Port{1: {}, 2: {}, 3: {}}
-	all, err := Scrape(emulator(t, rfpipeAnswers(t)), func(nem int) *radio.Port { return ports[nem] })
+	all, err := Scrape(emulator(t, rfpipeAnswers()), func(nem int) *radio.Port { return ports[nem] })
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
@@ -144,20 +146,57 @@ func TestErrorsOfEMANEAreReturnedInItsWords(t *testing.T) {
 	}
 }
 
-func FuzzResponse(f *testing.F) {
-	f.Add(answers{{queryManifest, 0}: {}}.to(appendMessage(appendUint(nil, 1, 1), 3, appendUint(nil, 1, queryManifest))))
-	f.Fuzz(func(_ *testing.T, response []byte) {
-		_ = checkResponse(response, 1)
-		answer, err := answerOf(response, 3)
-		if err != nil {
-			answer = response
-		}
-		_, _ = parseManifest(answer)
-		_, _ = parseStatistics(answer)
-		if tables, err := parseTables(answer); err == nil {
-			for _, t := range tables {
-				t.each(func(int, map[string]any) {})
+func TestAnAnswerThatIsNoMessageIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ answer, want string }{
+		"bytes of another protocol":   {"\x00\x00\x00\x04\xff\xff\xff\xff", "control port: message of 4 bytes that cannot be read"},
+		"a field of another type":     {"\x00\x00\x00\x02\x12\x00", "control port: message of 2 bytes that cannot be read"},
+		"the answer to another":       {"\x00\x00\x00\x04\x10\x07\x18\x01", "control port: answer to request 7, want 1"},
+		"longer than any answer":      {"\xff\xff\xff\xff", "control port: message of 4294967295 bytes, want at most 67108864"},
+		"a value without one":         {"\x00\x00\x00\x0f\x10\x01\x18\x01\x22\x09\x22\x07\x12\x05\x0a\x01x\x12\x00", "control port: message of 15 bytes that cannot be read"},
+		"a value of a kind, but none": {"\x00\x00\x00\x11\x10\x01\x18\x01\x22\x0b\x22\x09\x12\x07\x0a\x01x\x12\x02\x08\x08", "control port: statistic x: value without a value"},
+	} {
+		port := portThat(t, func(there net.Conn) error {
+			if err := ReadMessage(there, &emanepb.Request{}); err != nil {
+				return err
 			}
+			_, err := io.WriteString(there, c.answer)
+			return err
+		})
+		if _, err := port.Statistics(1); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %s", name, err, c.want)
+		}
+	}
+}
+
+func FuzzResponse(f *testing.F) {
+	for what, answer := range rfpipeAnswers() {
+		response, err := proto.Marshal(&emanepb.Response{Request: new(uint32(1)), Kind: emanepb.Response_QUERY.Enum(), Answer: answer})
+		if err != nil {
+			f.Fatal(what, err)
+		}
+		f.Add(response)
+	}
+	f.Fuzz(func(t *testing.T, response []byte) {
+		port := portThat(t, func(there net.Conn) error {
+			if err := ReadMessage(there, &emanepb.Request{}); err != nil {
+				return err
+			}
+			_, err := there.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(response))), response...))
+			return err
+		})
+		for _, ask := range []func(){
+			func() { _, _ = port.Manifest() },
+			func() { _, _ = port.Statistics(1) },
+			func() { _, _ = port.Configuration(1) },
+			func() {
+				all, _ := port.Tables(1)
+				for _, t := range all {
+					t.each(func(int, map[string]any) {})
+				}
+			},
+		} {
+			port.sequence = 0
+			ask()
 		}
 	})
 }

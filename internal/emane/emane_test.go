@@ -3,6 +3,8 @@ package emane
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -15,7 +17,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
+	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/scenario"
@@ -189,18 +193,26 @@ func compiled(t *testing.T) *scenario.Scenario {
 	return scenariotest.Open(t, b)
 }
 
-func pathlosses(t *testing.T, events []Event) map[int][]Pathloss {
+// loss is a pathloss from a NEM and back.
+type loss struct {
+	From     uint32
+	DB, Back float32
+}
+
+func pathlosses(t *testing.T, events []Event) map[int][]loss {
 	t.Helper()
-	all := map[int][]Pathloss{}
+	all := map[int][]loss{}
 	for _, e := range events {
+		read := &emanepb.Pathlosses{}
 		if e.ID != PathlossEvent {
 			continue
 		}
-		here, err := ParsePathloss(e)
-		if err != nil {
+		if err := proto.Unmarshal(e.Data, read); err != nil {
 			t.Fatal(err)
 		}
-		all[e.NEM] = append(all[e.NEM], here...)
+		for _, p := range read.GetPathlosses() {
+			all[e.NEM] = append(all[e.NEM], loss{p.GetFrom(), p.GetForward(), p.GetReverse()})
+		}
 	}
 	return all
 }
@@ -214,20 +226,20 @@ func TestTheFeedHasChangesAndEverythingForLateReceivers(t *testing.T) {
 	if err != nil || next != time.Second || !more || len(events) != 2 || events[0].ID != PathlossEvent {
 		t.Fatalf("at first %d events, next at %v %v, %v: want two pathlosses, next at 1s", len(events), next, more, err)
 	}
-	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 70, 90}}, 1: {{2, 90, 70}}}, pathlosses(t, events)); diff != "" {
+	if diff := cmp.Diff(map[int][]loss{2: {{1, 70, 90}}, 1: {{2, 90, 70}}}, pathlosses(t, events)); diff != "" {
 		t.Error("at first:", diff)
 	}
 	events, _, more, err = feed.Changes(time.Second)
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
-	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{3, 101, unknownDB}}}, pathlosses(t, events)); diff != "" {
+	if diff := cmp.Diff(map[int][]loss{2: {{1, 75, 90}}, 1: {{3, 101, unknownDB}}}, pathlosses(t, events)); diff != "" {
 		t.Error("after a second:", diff)
 	}
 	if events, _, _, _ = feed.Changes(2 * time.Second); len(events) != 0 {
 		t.Errorf("%d events where nothing changes", len(events))
 	}
-	want := map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{2, 90, 75}, {3, 101, unknownDB}}}
+	want := map[int][]loss{2: {{1, 75, 90}}, 1: {{2, 90, 75}, {3, 101, unknownDB}}}
 	if diff := cmp.Diff(want, pathlosses(t, feed.All())); diff != "" {
 		t.Error("for late ones:", diff)
 	}
@@ -272,16 +284,25 @@ func TestTheFeedHasPathlossByFrequency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(events []Event) (all []PathlossEx) {
+	type lossAt struct {
+		From  uint32
+		Hertz uint64
+		DB    float32
+	}
+	read := func(events []Event) (all []lossAt) {
 		for _, e := range events {
 			if e.ID != PathlossExEvent {
 				continue
 			}
-			some, err := ParsePathlossEx(e)
-			if err != nil || e.NEM != 2 {
+			read := &emanepb.FrequencyPathlosses{}
+			if err := proto.Unmarshal(e.Data, read); err != nil || e.NEM != 2 {
 				t.Fatalf("%v for NEM %d", err, e.NEM)
 			}
-			all = append(all, some...)
+			for _, p := range read.GetPathlosses() {
+				for _, entry := range p.GetEntries() {
+					all = append(all, lossAt{p.GetFrom(), entry.GetFrequencyHertz(), entry.GetLoss()})
+				}
+			}
 		}
 		return all
 	}
@@ -289,16 +310,16 @@ func TestTheFeedHasPathlossByFrequency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 72, unknownDB}}}, pathlosses(t, events)); diff != "" {
+	if diff := cmp.Diff(map[int][]loss{2: {{1, 72, unknownDB}}}, pathlosses(t, events)); diff != "" {
 		t.Error("at the network's own frequency:", diff)
 	}
-	if diff := cmp.Diff([]PathlossEx{{1, 310e6, 60}}, read(events)); diff != "" {
+	if diff := cmp.Diff([]lossAt{{1, 310e6, 60}}, read(events)); diff != "" {
 		t.Error("at others:", diff)
 	}
 	if events, _, _, err = feed.Changes(time.Second); err != nil || len(events) != 1 {
 		t.Fatalf("%d events after a second, %v; want the one that changed", len(events), err)
 	}
-	if diff := cmp.Diff([]PathlossEx{{1, 310e6, 61}}, read(events)); diff != "" {
+	if diff := cmp.Diff([]lossAt{{1, 310e6, 61}}, read(events)); diff != "" {
 		t.Error("after a second:", diff)
 	}
 }
@@ -312,10 +333,26 @@ func TestAFeedForAPlatformThatIsNotThereNamesIt(t *testing.T) {
 	}
 }
 
+// readDatagram reads a datagram on the event channel, and its events.
+func readDatagram(datagram []byte) (*emanepb.Datagram, []Event, error) {
+	if len(datagram) < 2 || int(binary.BigEndian.Uint16(datagram)) != len(datagram)-2 {
+		return nil, nil, errors.New("its length differs from the one in its header")
+	}
+	read := &emanepb.Datagram{}
+	if err := proto.Unmarshal(datagram[2:], read); err != nil {
+		return nil, nil, err
+	}
+	var events []Event
+	for _, e := range read.GetEvents().GetEvents() {
+		events = append(events, Event{int(e.GetNem()), EventID(e.GetKind()), e.GetData()})
+	}
+	return read, events, nil
+}
+
 func TestDatagramsHaveAllEventsInOrderAndNoneIsCut(t *testing.T) {
 	var want []Event
 	for nem := 1; nem <= 60; nem++ {
-		want = append(want, PathlossAt(nem, []Pathloss{{1, 70, 71}, {2, 80.5, 81}, {3, 90, 91}}))
+		want = append(want, Event{nem, PathlossEvent, bytes.Repeat([]byte{byte(nem)}, 42)})
 	}
 	source := Source{ID: [16]byte{1, 2, 3}}
 	datagrams, err := source.Datagrams(want)
@@ -324,9 +361,9 @@ func TestDatagramsHaveAllEventsInOrderAndNoneIsCut(t *testing.T) {
 	}
 	var got []Event
 	for i, d := range datagrams {
-		id, sequence, events, err := ParseDatagram(d)
-		if err != nil || id != source.ID || sequence != uint64(i+1) || len(d) > 1400 {
-			t.Fatalf("datagram %d of %d bytes, number %d, source %v: %v", i, len(d), sequence, id, err)
+		read, events, err := readDatagram(d)
+		if err != nil || !bytes.Equal(read.GetPublisher(), source.ID[:]) || read.GetSequence() != uint64(i+1) || len(d) > 1400 {
+			t.Fatalf("datagram %d of %d bytes, %v: %v", i, len(d), read, err)
 		}
 		got = append(got, events...)
 	}
@@ -367,7 +404,7 @@ func TestEventsReachAGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, events, err := ParseDatagram(buffer[:n])
+	_, events, err := readDatagram(buffer[:n])
 	if err != nil || len(events) != 1 || events[0].NEM != 3 || events[0].ID != ScheduleEvent {
 		t.Error(events, err)
 	}
@@ -382,34 +419,33 @@ func loopback(t *testing.T) *net.Interface {
 	return i
 }
 
-func FuzzParseDatagram(f *testing.F) {
-	datagrams, err := (&Source{}).Datagrams([]Event{PathlossAt(1, []Pathloss{{2, 70, 71}}), Locations([]Location{{NEM: 1}})})
+func FuzzDatagrams(f *testing.F) {
+	datagrams, err := (&Source{}).Datagrams([]Event{{1, PathlossEvent, []byte("some")}, {65534, LocationEvent, make([]byte, 1300)}, {0, ScheduleEvent, []byte{}}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(datagrams[0])
+	for _, d := range datagrams {
+		f.Add(d)
+	}
 	f.Fuzz(func(t *testing.T, datagram []byte) {
-		id, _, events, err := ParseDatagram(datagram)
+		_, events, err := readDatagram(datagram)
 		if err != nil {
 			return
 		}
-		again, err := (&Source{ID: id}).Datagrams(events)
+		again, err := (&Source{}).Datagrams(events)
 		if err != nil {
 			return // longer than a datagram
 		}
 		var back []Event
 		for _, d := range again {
-			_, _, some, err := ParseDatagram(d)
+			_, some, err := readDatagram(d)
 			if err != nil {
 				t.Fatal(err)
 			}
 			back = append(back, some...)
 		}
-		if len(back) != len(events) {
-			t.Fatalf("%d events of %d after being written and read again", len(back), len(events))
-		}
-		for _, e := range events {
-			_, _ = ParsePathloss(e)
+		if diff := cmp.Diff(events, back); diff != "" {
+			t.Fatal("after being written and read again:", diff)
 		}
 	})
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -24,9 +27,9 @@ type Feed struct {
 	frequency     uint64
 	others        []uint64 // frequencies with pathlosses of their own
 	published     map[link]float64
-	positions     map[int]Location
+	positions     map[int]*emanepb.Location // as published, by member
 	antennas      *Antennas
-	pointed       map[int]Pointing // as published, by NEM id
+	pointed       map[int]*emanepb.AntennaProfile // as published, by NEM id
 	// effect of the links that the scenario has none for, with EMANE's comm effect model; nil for other models.
 	effect       *scenario.CommEffect
 	fromScenario bool // the scenario's comm effects hold
@@ -48,7 +51,7 @@ type feedMember struct {
 
 // NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves.
 func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, error) {
-	f := &Feed{published: map[link]float64{}, positions: map[int]Location{}, antennas: NewAntennas(spec, s), pointed: map[int]Pointing{}}
+	f := &Feed{published: map[link]float64{}, positions: map[int]*emanepb.Location{}, antennas: NewAntennas(spec, s), pointed: map[int]*emanepb.AntennaProfile{}}
 	if s != nil {
 		f.cursor = s.NewCursor()
 	}
@@ -110,19 +113,19 @@ func (f *Feed) events(all bool) []Event {
 		return events
 	}
 	for to := range f.members {
-		var here []Pathloss
-		var byFrequency []PathlossEx
+		var here []*emanepb.Pathloss
+		var byFrequency []*emanepb.FrequencyPathloss
 		for from := range f.members {
-			if p, changed := f.pathloss(from, to, all); changed {
+			if p := f.pathloss(from, to, all); p != nil {
 				here = append(here, p)
 			}
 			byFrequency = append(byFrequency, f.pathlossEx(from, to, all)...)
 		}
 		for some := range slices.Chunk(here, maxEntries) {
-			events = append(events, PathlossAt(f.members[to].nem, some))
+			events = append(events, event(f.members[to].nem, PathlossEvent, &emanepb.Pathlosses{Pathlosses: some}))
 		}
 		for some := range slices.Chunk(byFrequency, maxEntries) {
-			events = append(events, PathlossExAt(f.members[to].nem, some))
+			events = append(events, event(f.members[to].nem, PathlossExEvent, &emanepb.FrequencyPathlosses{Pathlosses: some}))
 		}
 	}
 	return events
@@ -131,28 +134,32 @@ func (f *Feed) events(all bool) []Event {
 // maxEntries of an event, so that IP does not fragment its datagram.
 const maxEntries = 16
 
-// pathloss from one member to another, and whether it is to be published.
-func (f *Feed) pathloss(from, to int, all bool) (p Pathloss, tell bool) {
+// pathloss from one member to another, nil if it is not to be published.
+func (f *Feed) pathloss(from, to int, all bool) *emanepb.Pathloss {
 	there, tell := f.change(link{from: from, to: to}, all)
 	if !tell {
-		return p, false
+		return nil
 	}
 	back, known := f.pathlossAt(to, from, f.frequency)
 	if !known {
 		back = unknownDB
 	}
-	return Pathloss{From: f.members[from].nem, DB: there, Reverse: back}, true
+	return &emanepb.Pathloss{From: f.nem(from), Forward: proto.Float32(float32(there)), Reverse: proto.Float32(float32(back))}
 }
 
 // pathlossEx has the pathlosses at the other frequencies that are to be published.
-func (f *Feed) pathlossEx(from, to int, all bool) (some []PathlossEx) {
+func (f *Feed) pathlossEx(from, to int, all bool) (some []*emanepb.FrequencyPathloss) {
 	for _, hertz := range f.others {
 		if dB, tell := f.change(link{from, to, hertz}, all); tell {
-			some = append(some, PathlossEx{From: f.members[from].nem, FrequencyHertz: hertz, DB: dB})
+			entry := &emanepb.FrequencyPathloss_Entry{FrequencyHertz: &hertz, Loss: proto.Float32(float32(dB))}
+			some = append(some, &emanepb.FrequencyPathloss{From: f.nem(from), Entries: []*emanepb.FrequencyPathloss_Entry{entry}})
 		}
 	}
 	return some
 }
+
+// nem id of a member.
+func (f *Feed) nem(member int) *uint32 { return new(uint32(f.members[member].nem)) }
 
 // change returns a link's pathloss, and whether it is to be published.
 func (f *Feed) change(l link, all bool) (dB float64, tell bool) {
@@ -194,16 +201,24 @@ func (f *Feed) commEffects(all bool) (events []Event) {
 		return nil
 	}
 	for to := range f.members {
-		var here []CommEffect
+		var here []*emanepb.CommEffect
 		for from := range f.members {
 			l, e := link{from: from, to: to}, f.commEffect(from, to)
 			if before, told := f.effects[l]; from != to && (all || !told || before != e) {
 				f.effects[l] = e
-				here = append(here, CommEffect{f.members[from].nem, e})
+				here = append(here, &emanepb.CommEffect{
+					From:                   f.nem(from),
+					LatencySeconds:         proto.Float32(float32(e.Latency.Seconds())),
+					JitterSeconds:          proto.Float32(float32(e.Jitter.Seconds())),
+					LossPercent:            proto.Float32(float32(e.LossPercent)),
+					DuplicationPercent:     proto.Float32(float32(e.DuplicationPercent)),
+					UnicastBitsPerSecond:   &e.UnicastBitsPerSecond,
+					BroadcastBitsPerSecond: &e.BroadcastBitsPerSecond,
+				})
 			}
 		}
 		for some := range slices.Chunk(here, maxEntries) {
-			events = append(events, CommEffectAt(f.members[to].nem, some))
+			events = append(events, event(f.members[to].nem, CommEffectEvent, &emanepb.CommEffects{Effects: some}))
 		}
 	}
 	return events
@@ -225,42 +240,41 @@ func (f *Feed) locations(all bool) (events []Event) {
 	if !f.needsLocation {
 		return nil
 	}
-	var moved []Location
-	for i, m := range f.members {
-		l, known := f.location(m)
-		if before, told := f.positions[i]; known && (all || !told || !same(before, l)) {
+	var moved []*emanepb.Location
+	for i := range f.members {
+		if l := f.location(i); l != nil && (all || !proto.Equal(f.positions[i], l)) {
 			f.positions[i] = l
 			moved = append(moved, l)
 		}
 	}
 	for some := range slices.Chunk(moved, maxEntries/2) {
-		events = append(events, Locations(some))
+		events = append(events, event(0, LocationEvent, &emanepb.Locations{Locations: some}))
 	}
 	return events
 }
 
-func (f *Feed) location(m feedMember) (l Location, known bool) {
-	l.NEM = m.nem
-	if m.index < 0 {
-		if m.fixed != nil {
-			l.Position = *m.fixed
-		}
-		return l, m.fixed != nil
+// location of a member, nil if it is not known.
+func (f *Feed) location(member int) *emanepb.Location {
+	m := &f.members[member]
+	at, known := geo.Position{}, m.fixed != nil
+	switch {
+	case m.index >= 0:
+		at, known = f.cursor.Position(m.index)
+	case known:
+		at = *m.fixed
 	}
-	if l.Position, known = f.cursor.Position(m.index); !known {
-		return l, false
+	if !known {
+		return nil
+	}
+	l := &emanepb.Location{Nem: f.nem(member), Position: &emanepb.Position{Latitude: &at.Latitude, Longitude: &at.Longitude, Altitude: &at.Altitude}}
+	if m.index < 0 {
+		return l
 	}
 	if v, ok := f.cursor.Velocity(m.index); ok {
-		l.Velocity = &v
+		l.Velocity = &emanepb.Velocity{Azimuth: &v.Azimuth, Elevation: &v.Elevation, Speed: &v.Speed}
 	}
 	if o, ok := f.cursor.Orientation(m.index); ok {
-		l.Orientation = &o
+		l.Orientation = &emanepb.Orientation{Roll: &o.Roll, Pitch: &o.Pitch, Yaw: &o.Yaw}
 	}
-	return l, true
+	return l
 }
-
-func same(a, b Location) bool {
-	return a.Position == b.Position && equal(a.Velocity, b.Velocity) && equal(a.Orientation, b.Orientation)
-}
-
-func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -1,13 +1,13 @@
 package emane
 
 import (
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
+	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/radio/tdma"
 )
 
@@ -27,96 +27,55 @@ const ownSchedule = `<emane-tdma-schedule>
   </multiframe>
 </emane-tdma-schedule>`
 
-// slotsOf reads an event as EMANE does, by the numbers of its tdmascheduleevent.proto.
+// slotsOf reads an event as EMANE does: frames that it leaves out are idle, and slots listen.
 func slotsOf(t *testing.T, event Event, s *tdma.Schedule) map[[2]int]tdma.Slot {
 	t.Helper()
-	structure, common := s.Structure(), tdma.Slot{}
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	read := &emanepb.Schedule{}
+	if err := proto.Unmarshal(event.Data, read); err != nil {
+		t.Fatal(err)
 	}
 	all := map[[2]int]tdma.Slot{}
-	for f := range structure.Frames {
-		for i := range structure.Slots {
+	for f := range s.Structure().Frames {
+		for i := range s.Structure().Slots {
 			all[[2]int{f, i}] = tdma.Slot{}
 		}
 	}
-	must(fields(event.Data, func(number protowire.Number, v value) error {
-		switch number {
-		case 3:
-			common.FrequencyHertz = v.number
-		case 4:
-			common.RateBitsPerSecond = v.number
-		case 5:
-			common.Class = int(v.number)
-		case 6:
-			common.PowerDBm = math.Float64frombits(v.number)
+	for _, frame := range read.GetFrames() {
+		f := int(frame.GetIndex())
+		for i := range s.Structure().Slots {
+			all[[2]int{f, i}] = tdma.Slot{Kind: tdma.Receive, FrequencyHertz: read.GetFrequencyHertz()}
 		}
-		return nil
-	}))
-	must(fields(event.Data, func(number protowire.Number, v value) error {
-		if number != 1 {
-			return nil
+		for _, slot := range frame.GetSlots() {
+			all[[2]int{f, int(slot.GetIndex())}] = slotOf(slot, read)
 		}
-		frame, given := -1, map[int]tdma.Slot{}
-		err := fields(v.bytes, func(number protowire.Number, v value) error {
-			if number == 1 {
-				frame = int(v.number)
-				return nil
-			}
-			i, slot, err := slotOf(v.bytes, common)
-			given[i] = slot
-			return err
-		})
-		for i := range structure.Slots {
-			slot, is := given[i]
-			if !is {
-				slot = tdma.Slot{Kind: tdma.Receive, FrequencyHertz: common.FrequencyHertz}
-			}
-			all[[2]int{frame, i}] = slot
-		}
-		return err
-	}))
+	}
 	return all
 }
 
-func slotOf(message []byte, common tdma.Slot) (index int, slot tdma.Slot, err error) {
-	err = fields(message, func(number protowire.Number, v value) error {
-		switch number {
-		case 1:
-			index = int(v.number)
-		case 2:
-			slot.Kind = map[uint64]tdma.Kind{1: tdma.Transmit, 2: tdma.Receive, 3: tdma.Idle}[v.number]
-			if slot.Kind == tdma.Transmit {
-				slot = common
-				slot.Kind = tdma.Transmit
-			}
-		case 3:
-			return fields(v.bytes, func(number protowire.Number, v value) error {
-				switch number {
-				case 1:
-					slot.FrequencyHertz = v.number
-				case 2:
-					slot.RateBitsPerSecond = v.number
-				case 3:
-					slot.Class = int(v.number)
-				case 4:
-					slot.PowerDBm = math.Float64frombits(v.number)
-				case 5:
-					slot.Destination = int(v.number)
-				}
-				return nil
-			})
-		case 4:
-			return fields(v.bytes, func(_ protowire.Number, v value) error {
-				slot.FrequencyHertz = v.number
-				return nil
-			})
+func slotOf(slot *emanepb.Slot, usual *emanepb.Schedule) tdma.Slot {
+	tx := slot.GetTransmit()
+	switch slot.GetKind() {
+	case emanepb.Slot_TRANSMIT:
+		return tdma.Slot{
+			Kind:              tdma.Transmit,
+			FrequencyHertz:    *given(tx.FrequencyHertz, usual.FrequencyHertz),
+			RateBitsPerSecond: *given(tx.RateBitsPerSecond, usual.RateBitsPerSecond),
+			Class:             int(*given(tx.Class, usual.Class)),
+			PowerDBm:          *given(tx.PowerDbm, usual.PowerDbm),
+			Destination:       int(tx.GetDestination()),
 		}
-		return nil
-	})
-	return index, slot, err
+	case emanepb.Slot_RECEIVE:
+		return tdma.Slot{Kind: tdma.Receive, FrequencyHertz: slot.GetReceive().GetFrequencyHertz()}
+	default:
+		return tdma.Slot{}
+	}
+}
+
+func given[T any](own, usual *T) *T {
+	if own != nil {
+		return own
+	}
+	return usual
 }
 
 func TestAScheduleEventSaysWhatANodeDoesInEachSlot(t *testing.T) {

@@ -4,22 +4,18 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-)
 
-// parameterOf is a parameter of a configuration with its values.
-func parameterOf(b []byte, name string, values ...[]byte) []byte {
-	p := appendMessage(nil, 1, []byte(name))
-	for _, v := range values {
-		p = appendMessage(p, 2, v)
-	}
-	return appendMessage(b, 2, p)
-}
+	"vignette.dev/vignette/internal/emane/emanepb"
+)
 
 func shellOf(t *testing.T) *Shell {
 	t.Helper()
-	known := rfpipeAnswers(t)
-	known[[2]uint64{queryConfig, 3}] = parameterOf(parameterOf(nil, "frequencyofinterest", numeric(300), numeric(310)), "spectralmaskmanifesturi")
-	known[[2]uint64{queryStatistic, uint64(Emulator)}] = statistic(nil, "numOTAChannelDownstreamPackets", 4)
+	known := rfpipeAnswers()
+	known[asked{emanepb.Query_PARAMETERS, 3}] = &emanepb.Answer{Parameters: &emanepb.Parameters{BuildId: new(uint32(3)), Parameters: []*emanepb.Parameter{
+		{Name: new("frequencyofinterest"), Values: []*emanepb.Value{numeric(300), numeric(310)}},
+		{Name: new("spectralmaskmanifesturi")},
+	}}}
+	known[asked{emanepb.Query_STATISTICS, Emulator}] = statistics(statistic("numOTAChannelDownstreamPackets", numeric(4)))
 	s, err := NewShell(emulator(t, known))
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/radio"
 )
 
@@ -16,33 +17,33 @@ type tdmaCounts struct {
 	sinr                                                        float64
 }
 
-func tdmaAnswers(t *testing.T, c tdmaCounts) answers {
-	component := func(build, layer uint64) []byte { return appendUint(appendUint(nil, 1, build), 2, layer) }
-	nem := appendMessage(appendMessage(appendUint(nil, 1, 1), 2, component(2, uint64(MAC))), 2, component(3, uint64(PHY)))
-	queues := []string{"Queue", "Enqueued", "Dequeued", "Overflow", "Too Big"}
-	mac := tableOf(nil, "QueueStatusTable", queues, [][]byte{numeric(0), numeric(20), numeric(9), numeric(4), numeric(1)},
-		[][]byte{numeric(3), numeric(7), numeric(5), numeric(0), numeric(0)}, [][]byte{numeric(4), numeric(1), numeric(0), numeric(0), numeric(0)})
-	mac = tableOf(mac, "BroadcastByteDropTable0", []string{"NEM", "SINR", "Freq", "Slot Error"},
-		[][]byte{numeric(2), numeric(c.lowSINRBytes), numeric(0), numeric(c.slotErrorBytes)})
-	mac = tableOf(mac, "NeighborMetricTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"},
-		[][]byte{numeric(2), numeric(c.received), double(t, 3), double(t, -110)}, [][]byte{numeric(65535), numeric(0), double(t, 0), double(t, 0)})
-	mac = tableOf(mac, "NeighborStatusTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"}, [][]byte{numeric(2), numeric(c.inLastSecond), double(t, c.sinr), double(t, -108)})
-	phy := tableOf(nil, "BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, [][]byte{numeric(2), numeric(c.above)}, [][]byte{numeric(1), numeric(99)})
-	phy = tableOf(phy, "BroadcastPacketDropTable0", []string{"NEM", "Rx Sensitivity"}, [][]byte{numeric(3), numeric(6)})
-	phy = tableOf(phy, "ReceivePowerTable", []string{"NEM", "Rx Power"}, [][]byte{numeric(2), double(t, -95)})
-	counts := statistic(nil, "numTxSlotValid", 30)
-	for name, v := range map[string]uint64{"numTxSlotErrorMissed": 2, "numRxSlotErrorMissed": 3, "numRxSlotErrorRxDuringTx": 4, "numRxSlotErrorRxTooLong": 5,
-		"processedTimedEvents": 1000} {
-		counts = statistic(counts, name, v)
+func tdmaAnswers(c tdmaCounts) answers {
+	row := func(some ...*emanepb.Value) []*emanepb.Value { return some }
+	mac := tables(
+		table("QueueStatusTable", []string{"Queue", "Enqueued", "Dequeued", "Overflow", "Too Big"}, row(numeric(0), numeric(20), numeric(9), numeric(4), numeric(1)),
+			row(numeric(3), numeric(7), numeric(5), numeric(0), numeric(0)), row(numeric(4), numeric(1), numeric(0), numeric(0), numeric(0))),
+		table("BroadcastByteDropTable0", []string{"NEM", "SINR", "Freq", "Slot Error"}, row(numeric(2), numeric(c.lowSINRBytes), numeric(0), numeric(c.slotErrorBytes))),
+		table("NeighborMetricTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"},
+			row(numeric(2), numeric(c.received), double(3), double(-110)), row(numeric(65535), numeric(0), double(0), double(0))),
+		table("NeighborStatusTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"}, row(numeric(2), numeric(c.inLastSecond), double(c.sinr), double(-108))))
+	phy := tables(
+		table("BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, row(numeric(2), numeric(c.above)), row(numeric(1), numeric(99))),
+		table("BroadcastPacketDropTable0", []string{"NEM", "Rx Sensitivity"}, row(numeric(3), numeric(6))),
+		table("ReceivePowerTable", []string{"NEM", "Rx Power"}, row(numeric(2), double(-95))))
+	return answers{
+		{emanepb.Query_MANIFEST, 0}: manifest(component(2, MAC, ""), component(3, PHY, "")),
+		{emanepb.Query_STATISTICS, 2}: statistics(statistic("numTxSlotValid", numeric(30)), statistic("numTxSlotErrorMissed", numeric(2)),
+			statistic("numRxSlotErrorMissed", numeric(3)), statistic("numRxSlotErrorRxDuringTx", numeric(4)), statistic("numRxSlotErrorRxTooLong", numeric(5)),
+			statistic("processedTimedEvents", numeric(1000)), statistic("avgTimedEventLatency", double(250))),
+		{emanepb.Query_TABLES, 2}:     mac,
+		{emanepb.Query_STATISTICS, 3}: statistics(statistic("numTimeSyncThresholdRewrite", numeric(8))),
+		{emanepb.Query_TABLES, 3}:     phy,
 	}
-	counts = appendMessage(counts, 2, appendMessage(appendMessage(nil, 1, []byte("avgTimedEventLatency")), 2, double(t, 250)))
-	return answers{{queryManifest, 0}: appendMessage(nil, 1, nem), {queryStatistic, 2}: counts, {queryTable, 2}: mac,
-		{queryStatistic, 3}: statistic(nil, "numTimeSyncThresholdRewrite", 8), {queryTable, 3}: phy}
 }
 
 func scrapeTDMA(t *testing.T, before []Statistics, c tdmaCounts, ports map[int]*radio.Port) []Statistics {
 	t.Helper()
-	all, err := ScrapeAfter(before, emulator(t, tdmaAnswers(t, c)), func(nem int) *radio.Port { return ports[nem] })
+	all, err := ScrapeAfter(before, emulator(t, tdmaAnswers(c)), func(nem int) *radio.Port { return ports[nem] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +112,13 @@ func TestWhatAnotherModelLosesIsCountedByItsReason(t *testing.T) {
 			map[radio.Reason]uint64{radio.LowSINR: 1, radio.HalfDuplex: 2, radio.Interfered: 3, radio.QueueFull: 4}},
 		Shim: {"UnicastPacketDropTable0", []string{"NEM", "Effect", "Rx Buff"}, map[radio.Reason]uint64{radio.Loss: 1, radio.QueueFull: 2}},
 	} {
-		row := [][]byte{numeric(2)}
+		row := []*emanepb.Value{numeric(2)}
 		for i := range c.labels[1:] {
 			row = append(row, numeric(uint64(i+1)))
 		}
-		nem := appendMessage(appendUint(nil, 1, 1), 2, appendUint(appendUint(nil, 1, 2), 2, uint64(layer)))
-		tables := tableOf(tableOf(nil, c.table, c.labels, row), "BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, [][]byte{numeric(2), numeric(7)})
+		counts := tables(table(c.table, c.labels, row), table("BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, []*emanepb.Value{numeric(2), numeric(7)}))
 		ports := portsOf(1, 2)
-		all, err := Scrape(emulator(t, answers{{queryManifest, 0}: appendMessage(nil, 1, nem), {queryStatistic, 2}: nil, {queryTable, 2}: tables}),
+		all, err := Scrape(emulator(t, answers{{emanepb.Query_MANIFEST, 0}: manifest(component(2, layer, "")), {emanepb.Query_STATISTICS, 2}: nil, {emanepb.Query_TABLES, 2}: counts}),
 			func(nem int) *radio.Port { return ports[nem] })
 		if err != nil {
 			t.Fatal(err)

@@ -2,15 +2,11 @@
 package emanetest
 
 import (
-	"encoding/binary"
-	"io"
-	"math"
 	"net"
 	"sync"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/emane/emanepb"
 )
 
 // Process of one NEM, with a transport, a MAC and a physical layer.
@@ -23,8 +19,8 @@ type Process struct {
 	parameters map[string]any
 }
 
-// builds of the components, by layer.
-var builds = map[emane.Layer]uint32{emane.Transport: 1, emane.MAC: 2, emane.PHY: 3}
+// layers of the components, whose build ids count from 1.
+var layers = []emanepb.Component_Layer{emanepb.Component_TRANSPORT, emanepb.Component_MAC, emanepb.Component_PHY}
 
 // Listen at an address of the calling thread's network namespace.
 func Listen(nem int, address string) (*Process, error) {
@@ -73,143 +69,61 @@ func (p *Process) serve() {
 
 // answer handles one request.
 func (p *Process) answer(connection net.Conn) error {
-	var length [4]byte
-	if _, err := io.ReadFull(connection, length[:]); err != nil {
+	request := &emanepb.Request{}
+	if err := emane.ReadMessage(connection, request); err != nil {
 		return err
 	}
-	request := make([]byte, binary.BigEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(connection, request); err != nil {
-		return err
+	response := &emanepb.Response{Request: request.Sequence, Kind: emanepb.Response_UPDATE.Enum()}
+	if request.GetKind() == emanepb.Request_QUERY {
+		response.Kind, response.Answer = emanepb.Response_QUERY.Enum(), p.query(request.GetQuery().GetKind())
+	} else {
+		p.update(request.GetUpdate().GetParameters().GetParameters())
 	}
-	response := number(nil, 1, 1)
-	each(request, func(n protowire.Number, v uint64, message []byte) {
-		switch n {
-		case 1:
-			response = number(response, 2, v)
-		case 2:
-			response = number(response, 3, v)
-		case 3:
-			response = embed(response, 4, p.query(message))
-		case 4:
-			p.update(message)
-		}
-	})
-	framed := append(binary.BigEndian.AppendUint32(nil, uint32(len(response))), response...) //nolint:gosec // short
-	_, err := connection.Write(framed)
-	return err
+	return emane.WriteMessage(connection, response)
 }
 
-// The types of queries.
-const (
-	manifest  = 2
-	statistic = 3
-)
-
-func (p *Process) query(message []byte) (answer []byte) {
-	each(message, func(n protowire.Number, kind uint64, _ []byte) {
-		if n != 1 {
-			return
-		}
-		answer = number(nil, 1, kind)
-		switch kind {
-		case manifest:
-			answer = embed(answer, 2, embed(nil, 1, p.components()))
-		case statistic:
-			answer = embed(answer, 4, p.counted())
-		default:
-			answer = embed(answer, 5, nil)
-		}
-	})
-	return answer
-}
-
-func (p *Process) components() []byte {
-	nem := number(nil, 1, uint64(p.NEM)) //nolint:gosec // a NEM id
-	for layer, build := range builds {
-		nem = embed(nem, 2, number(number(nil, 1, uint64(build)), 2, uint64(layer))) //nolint:gosec // a small number
+func (p *Process) query(kind emanepb.Query_Kind) *emanepb.Answer {
+	switch kind {
+	case emanepb.Query_MANIFEST:
+		return &emanepb.Answer{Manifest: &emanepb.Manifest{Nems: []*emanepb.NEM{{Id: new(uint32(p.NEM)), Components: components()}}}} //nolint:gosec // a NEM id
+	case emanepb.Query_STATISTICS:
+		return &emanepb.Answer{Statistics: &emanepb.Statistics{Statistics: p.counted()}}
+	default:
+		return &emanepb.Answer{}
 	}
-	return nem
 }
 
-func (p *Process) counted() (all []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, value := range p.statistics {
-		all = embed(all, 2, embed(embed(nil, 1, []byte(name)), 2, number(number(nil, 1, 8), 4, value)))
+func components() (all []*emanepb.Component) {
+	for i := range layers {
+		all = append(all, &emanepb.Component{BuildId: new(uint32(i + 1)), Layer: &layers[i], Plugin: new("")}) //nolint:gosec // a small number
 	}
 	return all
 }
 
-func (p *Process) update(message []byte) {
+func (p *Process) counted() (all []*emanepb.Statistic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	each(message, func(n protowire.Number, _ uint64, configuration []byte) {
-		if n == 2 {
-			each(configuration, func(n protowire.Number, _ uint64, parameter []byte) {
-				if n == 2 {
-					p.set(parameter)
-				}
-			})
-		}
-	})
-}
-
-func (p *Process) set(parameter []byte) {
-	name := ""
-	each(parameter, func(n protowire.Number, _ uint64, part []byte) {
-		if n == 1 {
-			name = string(part)
-			return
-		}
-		each(part, func(n protowire.Number, v uint64, _ []byte) {
-			switch n {
-			case 4:
-				p.parameters[name] = v
-			case 6:
-				p.parameters[name] = math.Float32frombits(uint32(v)) //nolint:gosec // as it is on the wire
-			case 7:
-				p.parameters[name] = math.Float64frombits(v)
-			case 8:
-				p.parameters[name] = v != 0
-			}
-		})
-	})
-}
-
-// each calls f for each field of a message, with its value or content.
-func each(message []byte, f func(n protowire.Number, v uint64, content []byte)) {
-	for len(message) > 0 {
-		n, kind, size := protowire.ConsumeTag(message)
-		if size < 0 {
-			return
-		}
-		message = message[size:]
-		var v uint64
-		var content []byte
-		switch kind {
-		case protowire.VarintType:
-			v, size = protowire.ConsumeVarint(message)
-		case protowire.Fixed32Type:
-			var v32 uint32
-			v32, size = protowire.ConsumeFixed32(message)
-			v = uint64(v32)
-		case protowire.Fixed64Type:
-			v, size = protowire.ConsumeFixed64(message)
-		default:
-			content, size = protowire.ConsumeBytes(message)
-		}
-		if size < 0 {
-			return
-		}
-		message = message[size:]
-		f(n, v, content)
+	for name, count := range p.statistics {
+		all = append(all, &emanepb.Statistic{Name: &name, Value: &emanepb.Value{Kind: emanepb.Value_UINT64.Enum(), Uint64: &count}})
 	}
+	return all
 }
 
-func number(b []byte, n protowire.Number, v uint64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
-}
-
-func embed(b []byte, n protowire.Number, message []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), message)
+func (p *Process) update(parameters []*emanepb.Parameter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, parameter := range parameters {
+		for _, v := range parameter.GetValues() {
+			switch v.GetKind() {
+			case emanepb.Value_UINT64:
+				p.parameters[parameter.GetName()] = v.GetUint64()
+			case emanepb.Value_FLOAT:
+				p.parameters[parameter.GetName()] = v.GetFloat()
+			case emanepb.Value_DOUBLE:
+				p.parameters[parameter.GetName()] = v.GetDouble()
+			case emanepb.Value_BOOLEAN:
+				p.parameters[parameter.GetName()] = v.GetBoolean()
+			}
+		}
+	}
 }
