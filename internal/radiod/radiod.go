@@ -152,7 +152,7 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	}()
 	raisePriority(log, &o)
 	if err := podnet.RaiseNeighbourLimits(); err != nil {
-		log.Warn("the nodes of large networks may forget each other's MAC addresses: raise net.ipv4.neigh.default.gc_thresh1 to 3 on the machine", "error", err)
+		log.Warn("the nodes of large networks may forget each other's MAC addresses: raise gc_thresh1, gc_thresh2 and gc_thresh3 of net.ipv4.neigh.default on the machine", "error", err)
 	}
 	config, err := clusterConfig(o.Kubeconfig)
 	if err != nil {
