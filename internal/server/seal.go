@@ -125,7 +125,8 @@ func (r *run) radioComplete() bool {
 	r.mu.Lock()
 	end, known := measureEnd(r.record.Plan)
 	r.mu.Unlock()
-	for _, until := range r.tally.radio() {
+	newest, _ := r.tally.radio()
+	for _, until := range newest {
 		if known && until < end {
 			return false
 		}
@@ -141,9 +142,10 @@ func measureEnd(plan runapi.Plan) (int64, bool) {
 	return plan.T0.UnixNano() + *plan.MeasureEndNanoseconds, true
 }
 
-// gaps lists the logs that are missing or incomplete.
+// gaps lists what the archive lacks. The analysis takes this list as it is, and names only what the contents of logs tell.
 func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
-	radio, eventsSettled := r.tally.radio(), r.eventsComplete()
+	until, sampled := r.tally.radio()
+	eventsSettled := r.eventsComplete()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := gapFinder{plan: r.record.Plan, agents: r.agents, gone: goneNodes(r.incidents), logs: map[string]archive.Sealed{}, lastRecord: r.lastRecord}
@@ -157,7 +159,7 @@ func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
 	}
 	g.torn(logs)
 	g.refused(r.refused, r.refusedAt)
-	g.radio(radio)
+	g.radio(until, sampled)
 	g.captures(r.tally.capture)
 	g.events(r.tally.warnings(), eventsSettled)
 	return g.gaps
@@ -304,11 +306,12 @@ func (g *gapFinder) agentGaps(node, app string, gaps []runapi.AgentGap) {
 // agentLog is the log of the agent itself.
 const agentLog = "agent.jsonl"
 
-// expectedLogs are the logs without which the results of an app are incomplete. Brokers have no message log; an image's app may have one.
+// expectedLogs are the logs without which the results of an app are incomplete. Brokers have no message log; an image's app
+// need not have one, unless its spec says that it receives.
 func expectedLogs(node string, app runapi.PlannedApp) []string {
 	dir := path.Join(archive.LogsDir, node, app.Name)
 	files := []string{dir + "/" + agentLog}
-	if app.Kind == "traffic" || app.Kind == "mgen" {
+	if app.Kind == "traffic" || app.Kind == "mgen" || app.Kind == "image" && app.Subscribes {
 		for i := range app.Instances {
 			files = append(files, fmt.Sprintf("%s/messages-%d.jsonl", dir, i+1))
 		}
@@ -356,8 +359,8 @@ func (g *gapFinder) refused(refused map[string]string, since map[string]time.Tim
 	}
 }
 
-func (g *gapFinder) radio(until map[string]int64) {
-	if len(g.plan.Spec.Networks) > 0 && len(until) == 0 {
+func (g *gapFinder) radio(until map[string]int64, sampled bool) {
+	if len(g.plan.Spec.Networks) > 0 && !sampled {
 		g.add(runapi.Gap{What: "radio samples", Reason: "no radiod shipped any"})
 		return
 	}

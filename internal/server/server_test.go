@@ -689,6 +689,27 @@ func TestTheSealNamesWhatIsMissing(t *testing.T) {
 	l.wantGap(manifest, "logs of prt/picture", "prt", "never reported")
 }
 
+func TestTheSealNamesTheMissingMessageLogsOfAppsThatMustHaveOne(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0, func(p *runapi.Plan) {
+		p.Nodes[0].Apps = append(p.Nodes[0].Apps, runapi.PlannedApp{Name: "voice", Kind: "mgen", Instances: []string{"nor/voice"}},
+			runapi.PlannedApp{Name: "speaker", Kind: "image", Instances: []string{"nor/speaker"}, Publishes: true},
+			runapi.PlannedApp{Name: "listener", Kind: "image", Instances: []string{"nor/listener"}, Subscribes: true})
+	})
+	for _, app := range []string{"voice", "speaker", "listener"} {
+		l.log("nor", app, "agent.jsonl", "{}\n")
+		l.report("nor", app, runapi.AgentDone)
+	}
+	manifest := l.seal()
+	l.wantGap(manifest, "log logs/nor/voice/messages-1.jsonl", "nor", "shipped no such file")
+	l.wantGap(manifest, "log logs/nor/listener/messages-1.jsonl", "nor", "shipped no such file")
+	for _, gap := range manifest.Gaps {
+		if strings.Contains(gap.What, "speaker") {
+			t.Errorf("%+v; want none of an own app that receives nothing", gap)
+		}
+	}
+}
+
 func TestTheSealDoesNotWaitForALostNode(t *testing.T) {
 	l := newLab(t)
 	l.completeRun()
@@ -717,6 +738,33 @@ func TestRadioSamplesThatEndTooEarlyAreAGap(t *testing.T) {
 	}
 	manifest := l.seal()
 	l.wantGap(manifest, "radio/host-a.jsonl", "", "up to the end")
+}
+
+func TestRadioLogsWithoutASampleAreAGap(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 20, 0, time.UTC).UnixNano()
+	for lines, named := range map[string]bool{
+		"": true,
+		`{"ts":%d,"host":"host-a","kernel":"6.1"}`:                                                           true,
+		`{"ts":%d,"capture":"run","network":"wan","node":"nor"}`:                                             true,
+		`{"ts":%d,"network":"wan","node":"nor","framesSent":0,"bytesSent":0}`:                                false,
+		`{"ts":%d,"network":"wan","node":"nor","slotsMissedFrom":1767323050000000000,"slots":1,"seconds":1}`: true,
+	} {
+		l := newLab(t)
+		end := int64(10 * time.Second)
+		l.plan(withT0, func(p *runapi.Plan) {
+			p.MeasureEndNanoseconds = &end
+			p.Spec.Networks = []v1alpha1.Network{{Name: "wan"}}
+		})
+		if lines != "" {
+			if _, err := l.as("radiod").AppendRadio(t.Context(), "host-a", runUID, 0, strings.NewReader(fmt.Sprintf(lines+"\n", at))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gaps := l.seal().Gaps
+		if slices.ContainsFunc(gaps, func(g runapi.Gap) bool { return g.What == "radio samples" }) != named {
+			t.Errorf("log %q: gaps %+v; want radio samples among them: %v", lines, gaps, named)
+		}
+	}
 }
 
 func TestResultsTakeTheLastPhase(t *testing.T) {

@@ -20,8 +20,10 @@ type tally struct {
 	counters runapi.Counters
 	// partial is the beginning of each log's last line, until the rest arrives.
 	partial map[string][]byte
-	// radioUntil is the time of each radio log's newest sample, Unix nanoseconds.
+	// radioUntil is the time of each radio log's newest line that is not of a capture, Unix nanoseconds.
 	radioUntil map[string]int64
+	// sampled is set once a radio log has a sample of a radio.
+	sampled bool
 	// captures has the newest sample of each capture, by its path.
 	captures map[string]runapi.CaptureSample
 	// events by UID; eventLines and eventBytes are those of their file.
@@ -156,6 +158,9 @@ func (t *tally) countRadio(p string, line []byte) {
 	} else {
 		t.radioUntil[p] = max(t.radioUntil[p], sample.TimeNanoseconds)
 	}
+	if sample.Network != "" && sample.Node != "" && sample.Capture == "" && sample.MissedFrom == 0 {
+		t.sampled = true
+	}
 	if t.live != nil && sample.LateSeconds > 0 {
 		t.live.Late("", "", sample.LateFrom, sample.TimeNanoseconds)
 	}
@@ -193,15 +198,11 @@ func (t *tally) capture(p string) (sample runapi.CaptureSample, known bool) {
 	return sample, known
 }
 
-// radio returns the time of the newest sample of every radio log.
-func (t *tally) radio() map[string]int64 {
+// radio returns the time of the newest line of every radio log, and reports whether any has a sample of a radio.
+func (t *tally) radio() (until map[string]int64, sampled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	until := make(map[string]int64, len(t.radioUntil))
-	for p, ts := range t.radioUntil {
-		until[p] = ts
-	}
-	return until
+	return maps.Clone(t.radioUntil), t.sampled
 }
 
 // plan updates what is expected of later messages.
