@@ -142,6 +142,10 @@ class Lab:
         hosts = [n["name"] for n in self.nodes if any(a["name"] == name for a in n["apps"])]
         return where or ("" if node["name"] in hosts or not hosts else hosts[0])
 
+    def archived(self) -> list[dict]:
+        """The logs as files of a manifest."""
+        return [{"path": name, "bytes": len(content(lines))} for name, lines in self.logs.items()]
+
     def write(self) -> Path:
         """Write the run and return its folder."""
         plan = {
@@ -165,7 +169,7 @@ class Lab:
         for name, lines in self.logs.items():
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes("".join(line if line.endswith("\0torn") else line + "\n" for line in lines).replace("\0torn", "").encode())
+            path.write_bytes(content(lines))
         return self.directory
 
 
@@ -174,6 +178,11 @@ def _meet(one: dict, other: dict) -> bool:
     if one.get("brokers") and other.get("brokers"):
         return bool(set(one["brokers"]) & set(other["brokers"]))
     return not one["protocol"] or not other["protocol"] or one["protocol"] == other["protocol"]
+
+
+def content(lines: list[str]) -> bytes:
+    """A log of these lines."""
+    return "".join(line if line.endswith("\0torn") else line + "\n" for line in lines).replace("\0torn", "").encode()
 
 
 def torn(line: str) -> str:

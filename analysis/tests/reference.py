@@ -94,6 +94,8 @@ class Reference:
         self.instances = {i.name: i for i in instances(plan)}
         self.bad: dict[str, int] = {}
         self.missing: set[str] = set()
+        # Logs whose last line is cut off: it counts as no bad one.
+        self.torn: set[str] = set()
         self.events: dict[str, list[dict]] = {}
         for name, instance in self.instances.items():
             self.events[name] = self.read(directory, instance.log)
@@ -108,7 +110,10 @@ class Reference:
             self.missing.add(log)
             return []
         events, bad = [], 0
-        for line in (directory / log).read_bytes().split(b"\n"):
+        *lines, rest = (directory / log).read_bytes().split(b"\n")
+        if rest:
+            self.torn.add(log)
+        for line in lines:
             if not line.strip():
                 continue
             try:

@@ -25,7 +25,7 @@ def test_counters_that_begin_anew_go_on(pair):
 
 def test_samples_that_do_not_cover_the_measurement_are_gaps(pair):
     pair.logs["radio/host-a.jsonl"].clear()
-    pair.sample("nor", 2.0, 500).sample("nor", 5.0, 900)
+    pair.sample("nor", 2.0, 500).sample("nor", 5.0, 900).sample("prt", -1.0, 0).sample("prt", 61.0, 0)
     reasons = [g["reason"] for g in analyse(pair.write()).results["gaps"] if g["what"] == "radio samples of nor on wan"]
     assert len(reasons) == 2 and "first sample came late" in reasons[0] and "last sample came before the end" in reasons[1]
 
@@ -34,7 +34,7 @@ def test_without_samples_there_is_neither_volume_nor_verdict(pair):
     pair.logs["radio/host-a.jsonl"].clear()
     results = analyse(pair.write()).results
     assert results["networks"] == [{"name": "wan"}] and "verdict" not in results
-    assert {"radio samples", "verdict"} <= gap_names(results)
+    assert gap_names(results) == {"verdict"}
 
 
 def test_a_network_of_emane_is_not_claimed_to_have_kept_up(pair):
@@ -105,6 +105,14 @@ def test_what_the_platform_saw_go_wrong_is_named(pair):
 def test_records_that_are_missing_are_named(pair):
     pair.state, pair.manifest = None, None
     assert gap_names(analyse(pair.write()).results) == {"state.json", "manifest.json"}
+
+
+def test_the_failure_of_an_app_is_named_once_from_its_log_or_else_from_its_last_report(pair):
+    pair.state["agents"] = [{"node": "prt", "app": "picture", "phase": "failed", "message": "exited with code 1"}]
+    assert "code 1" in gap(analyse(pair.write()).results, "app prt/picture")["reason"]
+    pair.agent("prt", "picture", "failed", 4.0, message="exited with code 1")
+    results = analyse(pair.write()).results
+    assert gap_names(results) == {"app prt/picture failed"} and gap(results, "app prt/picture failed")["fromSeconds"] == 4.0
 
 
 def test_a_run_that_never_began_still_has_results(pair):

@@ -1,6 +1,6 @@
 """Apps of the user's own: the plan knows what they subscribe to, their message events tell what they publish."""
 
-from lab import BFT, PICTURE, gap, gap_names
+from lab import BFT, PICTURE, gap
 from test_messages import counts, group
 
 from vignette_analysis import analyse
@@ -45,14 +45,6 @@ def test_an_own_app_without_subscriptions_is_expected_to_receive_nothing(lab):
     results = analyse(lab.write()).results
     assert results["messages"] == counts(1, 0, 0)
     assert "does not subscribe" in gap(results, "received events of prt/tap")["reason"]
-
-
-def test_the_log_of_an_own_app_that_receives_must_be_there(lab):
-    lab.node("nor", BFT, SPEAKER).node("prt", LISTENER)
-    del lab.logs["logs/prt/listener/messages-1.jsonl"], lab.logs["logs/nor/speaker/messages-1.jsonl"]
-    names = gap_names(analyse(lab.write()).results)
-    assert "log logs/prt/listener/messages-1.jsonl" in names
-    assert "log logs/nor/speaker/messages-1.jsonl" not in names
 
 
 def test_what_the_agent_says_of_message_events_is_a_gap(lab):

@@ -170,6 +170,7 @@ class Writer:
             if self.trouble.torn_line:
                 whole = lines.pop() if lines else '{"ts":1767323045000000001,"instance":"x","status":"sent","id":"y"}'
                 lines.append(torn(whole[: self.chance.randrange(1, len(whole))]))
+        self.lab.manifest["files"] = self.lab.archived()
         if self.trouble.missing_log:
             del self.lab.logs[self.chance.choice(logs)]
 
@@ -329,6 +330,7 @@ def happened(truths: list[Reference]) -> set[str]:
         found |= {"negative delays"} if any(t["received"] and t["received"] < t["sent"] for t in times) else set()
         found |= {"strangers"} if any(truth.unknown.values()) and any(truth.unexpected.values()) else set()
         found |= {"bad lines"} if any(truth.bad.values()) else set()
+        found |= {"torn lines"} if truth.torn else set()
         found |= {"missing files"} if truth.missing else set()
         requests, strangers = truth.find_requests()
         reasons = {r.outcome()[0] for r in requests}
@@ -359,11 +361,11 @@ MADE = {
     "processed missing": {"unprocessed"},
     "processed without received": {"only processed"},
     "events of nobody's messages": {"strangers"},
-    "truncated last line": {"bad lines"},
+    "truncated last line": {"torn lines"},
     "lines that are no records": {"bad lines"},
     "missing files": {"missing files"},
     "requests": {"receipts", "failures", "nameless failures", "outstanding", "contradictions"},
-    "requests that are never sent": {"receipts", "failures", "unsent failures", "bad lines"},
+    "requests that are never sent": {"receipts", "failures", "unsent failures", "torn lines"},
 }
 
 

@@ -42,12 +42,6 @@ def test_a_subscriber_to_everything_by_mqtt_is_not_expected_to_receive_flows(lab
     assert analyse(lab.write()).results["messages"] == counts(1, 1, 1)
 
 
-def test_the_log_of_an_mgen_app_must_be_there(lab):
-    lab.node("a", voice(1, 2))
-    del lab.logs["logs/a/voice/messages-1.jsonl"]
-    assert "log logs/a/voice/messages-1.jsonl" in gap_names(analyse(lab.write()).results)
-
-
 def chat(*names):
     return {"name": "chat", "script": True, "topics": [f"script/chat/to/{name}" for name in (*names, "all")]}
 

@@ -10,7 +10,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path, PurePosixPath
 
-from .run import EVENTS_FILE, MANIFEST_FILE, POSITIONS_LOG, RUN_FILE, STATE_FILE, RunError
+from .run import EVENTS_FILE, MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError, is_log
 
 TIMEOUT_SECONDS = 60
 # Pauses double from half a second to a minute in all, which covers a restart of the server.
@@ -102,6 +102,4 @@ def _no_room(file: dict, directory: Path) -> str:
 
 
 def _needed(path: str) -> bool:
-    name = PurePosixPath(path).name
-    record = path in (RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE)
-    return record or path.startswith(("radio/", CAPTURES)) or name in ("agent.jsonl", POSITIONS_LOG) or name.startswith(("messages-", "positions-"))
+    return path in (RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE) or path.startswith(CAPTURES) or is_log(path)

@@ -33,14 +33,10 @@ class Gaps:
         """Add one note."""
         self.notes.append(_entry(what, reason, node, start, end))
 
-    def bad_lines(self, name: str, bad: int, torn: bool, node: str) -> None:
-        """Add a log's lines that are no records. A torn last line is left out where the log has a gap already."""
-        if bad and not (bad == 1 and torn and self.names(f"log {name}")):
-            self.add(f"log {name}", f"{bad} lines are no records{', the last one is incomplete' if torn else ''}", node)
-
-    def names(self, what: str) -> bool:
-        """Report whether there is a gap with this name."""
-        return any(gap["what"] == what for gap in self.found)
+    def bad_lines(self, name: str, bad: int, node: str) -> None:
+        """Add a log's lines that are no records."""
+        if bad:
+            self.add(f"log {name}", f"{bad} lines are no records", node)
 
 
 def _entry(what: str, reason: str, node: str, start: float | None = None, end: float | None = None) -> dict:

@@ -1,4 +1,4 @@
-"""Reads JSON Lines that may be torn. Bad lines are counted and never fatal."""
+"""Reads JSON Lines. Bad lines are counted and never fatal."""
 
 import io
 from pathlib import Path
@@ -8,30 +8,29 @@ import polars as pl
 BLOCK_BYTES = 64 << 20
 
 
-def read(path: Path, schema: dict[str, pl.DataType]) -> tuple[pl.DataFrame, int, bool]:
+def read(path: Path, schema: dict[str, pl.DataType]) -> tuple[pl.DataFrame, int]:
     """Read a file's records.
 
-    Returns the records with the schema's columns (absent ones null), the number of lines that are not JSON objects of
-    that schema, and whether the last line is bad and has no line end.
+    Returns the records with the schema's columns (absent ones null), and the number of lines that are not JSON objects
+    of that schema. An incomplete last line is none of them: the archive's seal names it.
     """
     try:
         frame = pl.scan_ndjson(path, schema=schema).collect() if path.stat().st_size else pl.DataFrame(schema=schema)
-        return frame, 0, False
+        return frame, 0
     except pl.exceptions.PolarsError:
         return _read_blocks(path, schema)
 
 
-def _read_blocks(path: Path, schema: dict[str, pl.DataType]) -> tuple[pl.DataFrame, int, bool]:
-    frames, bad, torn = [pl.DataFrame(schema=schema)], 0, False
+def _read_blocks(path: Path, schema: dict[str, pl.DataType]) -> tuple[pl.DataFrame, int]:
+    frames, bad = [pl.DataFrame(schema=schema)], 0
     with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
             block += file.readline()
-            good, bad_here = parse(block.split(b"\n"), schema)
-            frames += good
+            *lines, rest = block.split(b"\n")
+            good, bad_here = parse(lines, schema)
+            frames += good + parse([rest], schema)[0]
             bad += bad_here
-            if not block.endswith(b"\n"):
-                torn = parse([block[block.rfind(b"\n") + 1 :]], schema)[1] > 0
-    return pl.concat(frames, rechunk=True), bad, torn
+    return pl.concat(frames, rechunk=True), bad
 
 
 def parse(lines: list[bytes], schema: dict[str, pl.DataType]) -> tuple[list[pl.DataFrame], int]:

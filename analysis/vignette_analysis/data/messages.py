@@ -51,13 +51,6 @@ def read_events(run: Run, gaps: Gaps) -> Logs:
         reported.append(of_positions)
     if own:
         connected = clients.examine(run, pl.concat(own), gaps)
-    for instance in run.instances:
-        missing = not (run.directory / instance.message_log).exists()
-        covered = gaps.names(f"log {instance.message_log}") or gaps.names(f"logs of {instance.node}/{instance.app}")
-        # An own app need not have a log, unless its spec says that it receives.
-        logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscribes)
-        if missing and logs and not covered:
-            gaps.add(f"log {instance.message_log}", "the archive has no such file", instance.node)
     return Logs(pl.concat(frames), pl.concat(requests), pl.concat(reported), connected)
 
 
@@ -65,11 +58,11 @@ def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, p
     """A log's events of messages, of requests and of the client itself, and the positions in messages."""
     name = run.relative(path)
     _, node, app, _ = name.split("/")
-    raw, bad, torn = jsonlines.read(path, _SCHEMA)
+    raw, bad = jsonlines.read(path, _SCHEMA)
     valid = (pl.col("ts") > 0) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(_ALL)
     events = raw.filter(valid.fill_null(False))
     bad += raw.height - events.height
-    gaps.bad_lines(name, bad, torn, node)
+    gaps.bad_lines(name, bad, node)
     own = {i.name: i.number for i in run.instances if i.node == node and i.app == app}
     known = pl.DataFrame({"instance": list(own), "number": list(own.values())}, schema={"instance": pl.String, "number": pl.UInt32})
     mine = events.join(known, on="instance", how="inner", maintain_order="left")

@@ -16,15 +16,13 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
     radiolog.name_outages(run, log.outages, gaps)
     radiolog.name_captures(run, log.captures, gaps)
     networks = {n["name"]: 0.0 for n in run.plan.get("spec", {}).get("networks") or []}
-    if samples.is_empty() and networks and not gaps.names("radio samples"):
-        gaps.add("radio samples", "the archive has none: data volumes and the emulation's lateness are not known")
     measured: set[str] = set()
     routing: dict[str, float] = {}
     window = run.window
     for (network, node), series in samples.sort("ts").partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
         rows = series.to_dicts()
         if window:
-            networks[network] = networks.get(network, 0.0) + _bytes(run, network, node, rows, window, gaps)
+            networks[network] = networks.get(network, 0.0) + _bytes(run, log, network, node, rows, gaps)
             measured.add(network)
             routed = [row for row in rows if row["routingBytesSent"] is not None]
             if routed:
@@ -79,14 +77,15 @@ def _at(values: list[tuple[int, int]], ts: int) -> float:
     return values[-1][1]
 
 
-def _bytes(run: Run, network: str, node: str, rows: list[dict], window: tuple[int, int], gaps: Gaps) -> float:
+def _bytes(run: Run, log: RadioLog, network: str, node: str, rows: list[dict], gaps: Gaps) -> float:
     values = _counter(rows, "bytesSent")
-    start, end = window
+    start, end = run.window
     what = f"radio samples of {node} on {network}"
     if rows[0]["ts"] > start and rows[0]["framesSent"] > 0:
         reason = f"the first sample came late: {rows[0]['bytesSent']} bytes sent before it are not in bytesPerSecond"
         gaps.add(what, reason, node, run.since_t0(start), run.since_t0(rows[0]["ts"]))
-    if rows[-1]["ts"] < end:
+    # A host whose whole log ends early is named by the archive's seal.
+    if rows[-1]["ts"] < end <= log.until[rows[-1]["host"]]:
         gaps.add(what, "the last sample came before the end of the measurement", node, run.since_t0(rows[-1]["ts"]), run.since_t0(end))
     for before, after in itertools.pairwise(rows):
         if after["bytesSent"] < before["bytesSent"] and start <= after["ts"] and before["ts"] <= end:

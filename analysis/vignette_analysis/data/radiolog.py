@@ -113,15 +113,19 @@ class RadioLog:
     missed: pl.DataFrame
     # How busy hosts were (runapi.RadioLoad).
     loads: pl.DataFrame
+    # The time of each host's newest line that is not of a capture, Unix nanoseconds.
+    until: dict[str, int]
 
 
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log. Lines of an unknown kind are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
     peers, stolen, lates, misses, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _LATE, _MISSED, _LOAD))
+    until = {}
     for path in run.files("radio/*.jsonl"):
-        raw, bad, torn = jsonlines.read(path, _SCHEMA)
+        raw, bad = jsonlines.read(path, _SCHEMA)
         timed = raw.filter(pl.col("ts") > 0)
+        until[path.stem] = timed.filter(pl.col("capture").is_null())["ts"].max() or 0
         special = pl.col("gap").is_not_null() | pl.col("capture").is_not_null()
         good = timed.filter(~special & pl.all_horizontal(pl.col("network", "node", "framesSent", "bytesSent").is_not_null()))
         headers = timed.filter(~special & pl.col("host").is_not_null() & pl.col("network").is_null())
@@ -147,8 +151,8 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     captures.append(record)
         bad += raw.height - others - sum(frame.height for frame in (good, headers, moves, routes, known, taken, late, missed, old, busy))
         name = run.relative(path)
-        if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
-            gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is incomplete' if torn else ''}")
+        if bad:
+            gaps.add(f"log {name}", f"{bad} lines are no samples")
         frames.append(good.select(_SAMPLE.keys()).with_columns(host=pl.lit(path.stem)))
         steps.append(moves.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
@@ -161,6 +165,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         list(outages.values()),
         captures,
         *(pl.concat(parts) for parts in (steps, peers, stolen, lates, misses, loads)),
+        until,
     )
 
 
@@ -200,25 +205,37 @@ def name_outages(run: Run, outages: list[Outage], gaps: Gaps) -> None:
 
 
 def name_captures(run: Run, captures: list[dict], gaps: Gaps) -> None:
-    """Name every capture that lacks frames: dropped ones, those after its limit, and missing files."""
+    """Name every capture that lacks frames: dropped ones, and those after its limit."""
     by_radio: dict[tuple[str, str, str], list[dict]] = {}
     for row in captures:
         by_radio.setdefault((row["capture"], row.get("network") or "", row.get("node") or ""), []).append(row)
     for (capture, network, node), rows in sorted(by_radio.items()):
-        _dropped(run, f"{capture} of {node} on {network}", node, rows, gaps)
+        if (lost := dropped(rows)).frames:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(lost.frames.items()))
+            reason = f"capture {capture} of {node} on {network} lacks {sum(lost.frames.values())} frames: {reasons}"
+            gaps.add("capture", reason, node, run.since_t0(lost.first), run.since_t0(lost.last))
         last = rows[-1]
         if last.get("ended") == "limit":
             reason = (
                 f"capture {capture} of {node} on {network} ended at its limit, after {last.get('frames', 0)} frames in {last.get('bytes', 0)} bytes"
             )
             gaps.add("capture", reason, node, run.since_t0(last["ts"]))
-    _missing_files(run, gaps)
 
 
-def _dropped(run: Run, name: str, node: str, rows: list[dict], gaps: Gaps) -> None:
+@dataclass
+class Dropped:
+    """Frames that a capture dropped, by reason, and between which times, Unix nanoseconds."""
+
+    frames: dict[str, int]
+    first: int | None
+    last: int | None
+
+
+def dropped(rows: list[dict]) -> Dropped:
+    """Count the frames that a capture dropped, from its samples."""
     total: dict[str, int] = {}
     before: dict[str, int] = {}
-    since, first, last = rows[0]["ts"], None, None
+    since, first, last = None, None, None
     for row in rows:
         now = row.get("dropped") or {}
         for reason, count in now.items():
@@ -226,21 +243,6 @@ def _dropped(run: Run, name: str, node: str, rows: list[dict], gaps: Gaps) -> No
             grown = count - before.get(reason, 0) if count >= before.get(reason, 0) else count
             if grown:
                 total[reason] = total.get(reason, 0) + grown
-                first, last = first if first is not None else since, row["ts"]
+                first, last = first or since or row["ts"], row["ts"]
         before, since = now, row["ts"]
-    if total:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(total.items()))
-        gaps.add("capture", f"capture {name} lacks {sum(total.values())} frames: {reasons}", node, run.since_t0(first), run.since_t0(last))
-
-
-def _missing_files(run: Run, gaps: Gaps) -> None:
-    """Name planned captures without a file in the archive."""
-    if not run.manifest or run.manifest.get("files") is None:
-        return
-    archived = {file["path"] for file in run.manifest["files"]}
-    named = {gap["what"] for gap in run.manifest.get("gaps") or []}
-    for capture in run.plan.get("captures") or []:
-        for node in capture.get("nodes") or []:
-            path = f"captures/{capture['name']}/{capture['network']}/{node}.pcapng"
-            if path not in archived and f"capture {path}" not in named:
-                gaps.add("capture", f"the archive has no {path}", node)
+    return Dropped(total, first, last)

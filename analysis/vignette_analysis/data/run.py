@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 # The newest version of records that is read (runapi.SchemaVersion); all older ones are too.
 SCHEMA_VERSION = 2
@@ -13,6 +13,10 @@ SCHEMA_VERSION = 2
 # The log of a node's true positions, in the folder of one of its apps.
 POSITIONS_LOG = "positions.jsonl"
 RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE = "run.json", "state.json", "manifest.json", "events.jsonl"
+
+
+# The seal, which writes the manifest, looks for what the archive lacks.
+_WITHOUT = {MANIFEST_FILE: "; without the manifest of a sealed run nobody knows what the archive lacks"}
 
 
 class RunError(Exception):
@@ -75,10 +79,10 @@ class Run:
         try:
             record = json.loads((self.directory / name).read_text())
         except FileNotFoundError:
-            self.problems.append((name, "the archive has no such file"))
+            self.problems.append((name, f"there is no such file{_WITHOUT.get(name, '')}"))
             return None
         except ValueError as error:
-            self.problems.append((name, f"not JSON: {error}"))
+            self.problems.append((name, f"not JSON: {error}{_WITHOUT.get(name, '')}"))
             return None
         _check_version(self.directory / name, record)
         return record
@@ -146,6 +150,12 @@ class Run:
     def relative(self, path: Path) -> str:
         """A file's path as the archive names it."""
         return path.relative_to(self.directory).as_posix()
+
+
+def is_log(path: str) -> bool:
+    """Report whether an archived file is a log that figures are computed from."""
+    name = PurePosixPath(path).name
+    return path.startswith("radio/") or name in ("agent.jsonl", POSITIONS_LOG) or name.startswith(("messages-", "positions-"))
 
 
 def _instance(number: int, node: dict, app: dict, name: str, log: int, publishes: bool, subscribes: bool) -> Instance:

@@ -32,19 +32,18 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
     """Read every agent.jsonl."""
     starved: dict[str, list[tuple[float, str]]] = {event: [] for event in _CPU}
     unmeasured: dict[str, list[str]] = {event: [] for event in _CPU}
+    told = set()
     for node in run.nodes:
         for app in node.get("apps") or []:
             name = f"logs/{node['name']}/{app['name']}/agent.jsonl"
             path = run.directory / name
             if not path.exists():
-                if not gaps.names(f"log {name}") and not gaps.names(f"logs of {node['name']}/{app['name']}"):
-                    gaps.add(f"log {name}", "the archive has no such file", node["name"])
                 continue
             found.logged = True
-            events, bad, torn = jsonlines.read(path, _SCHEMA)
+            events, bad = jsonlines.read(path, _SCHEMA)
             good = events.filter((pl.col("ts") > 0) & pl.col("event").is_not_null())
             bad += events.height - good.height
-            gaps.bad_lines(name, bad, torn, node["name"])
+            gaps.bad_lines(name, bad, node["name"])
             rows = [row | {name: safe.bounded(row[name], most) for name, most in _MOST.items() if row[name]} for row in good.to_dicts()]
             found.actions += _actions(node["name"], rows)
             found.intervals += _clock_steps(node["name"], rows)
@@ -52,6 +51,9 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
             _down(run, node["name"], app, rows, gaps)
             findings.ended(run, node["name"], app, rows, gaps)
             _add_gaps(run, node["name"], app["name"], rows, gaps)
+            if any(row["event"] == "failed" for row in rows):
+                told.add((node["name"], app["name"]))
+    _failed(run, told, gaps)
     for event, apps in starved.items():
         if apps:
             seconds, worst = max(apps)
@@ -59,6 +61,13 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
         if unmeasured[event]:
             names = ", ".join(unmeasured[event][:10]) + (" and others" if len(unmeasured[event]) > 10 else "")
             gaps.note(_NAMES[event], f"not measured for {len(unmeasured[event])} apps: {names}")
+
+
+def _failed(run: Run, told: set[tuple[str, str]], gaps: Gaps) -> None:
+    """Name the agents whose last report says that they failed, where their logs did not come that far."""
+    for agent in (run.state or {}).get("agents") or []:
+        if agent.get("phase") == "failed" and (agent["node"], agent["app"]) not in told:
+            gaps.add(f"app {agent['node']}/{agent['app']}", agent.get("message") or "the agent reported that it failed", agent["node"])
 
 
 _NAMES = {"cpuThrottled": "throttling", "cpuPressure": "CPU pressure"}

@@ -8,7 +8,7 @@ import polars as pl
 from ..data import captures, messages, radio, radiolog, requests
 from ..data.gaps import Gaps, merged
 from ..data.messages import Matching
-from ..data.run import Run
+from ..data.run import Run, is_log
 from . import (
     agents,
     bursts,
@@ -173,17 +173,28 @@ def _records(run: Run, gaps: Gaps) -> None:
     """Gaps and failures that the archive's own records name."""
     for name, reason in run.problems:
         gaps.add(name, reason)
+    # The seal of the archive found what it lacks.
     for gap in (run.manifest or {}).get("gaps") or []:
         gaps.add(gap["what"], gap["reason"], gap.get("node", ""), gap.get("fromSeconds"), gap.get("toSeconds"))
+    for file in (run.manifest or {}).get("files") or []:
+        if is_log(file["path"]):
+            _compare(run, file, gaps)
     state = run.state or {}
     for incident in state.get("incidents") or []:
         gaps.add(incident["what"], incident["reason"], incident.get("node", ""), incident["fromSeconds"], incident.get("toSeconds"))
-    for agent in state.get("agents") or []:
-        if agent.get("phase") == "failed":
-            gaps.add(f"app {agent['node']}/{agent['app']}", agent.get("message") or "the agent reported that it failed", agent["node"])
     for node in run.nodes:
         if node.get("openManagement"):
             gaps.add("isolation", "eth0 of this node is open: its traffic may have gone around the radio", node["name"])
+
+
+def _compare(run: Run, file: dict, gaps: Gaps) -> None:
+    """Name an archived log that the run's folder does not have, or not in full."""
+    name, path = file["path"], run.directory / file["path"]
+    here = path.stat().st_size if path.is_file() else None
+    if here != file["bytes"]:
+        has = "has no such file" if here is None else f"has {here} of it"
+        node = name.split("/")[1] if name.startswith("logs/") else ""
+        gaps.add(f"log {name}", f"the archive has {file['bytes']} bytes, and the run's folder {has}", node)
 
 
 def _bounded(run: Run, matching: Matching, late: lateness.Lateness, computed: deliveries.Figures, sampled: bool, gaps: Gaps) -> dict:

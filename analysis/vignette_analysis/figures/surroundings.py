@@ -107,8 +107,8 @@ def _logged(run: Run, gaps: Gaps) -> pl.DataFrame:
     logs += [(path, name) for path, name in own if path.exists()]
     found = [pl.DataFrame(schema=POSITIONS)]
     for path, of in logs:
-        rows, bad, torn = jsonlines.read(path, _LOGGED)
-        gaps.bad_lines(run.relative(path), bad, torn, of.split("/")[0])
+        rows, bad = jsonlines.read(path, _LOGGED)
+        gaps.bad_lines(run.relative(path), bad, of.split("/")[0])
         coordinates = ((column, pl.col("position").list.get(i, null_on_oob=True)) for i, column in enumerate(list(POSITIONS)[2:]))
         placed = rows.select("ts", pl.lit(of).cast(pl.Categorical).alias("node"), **dict(coordinates))
         found.append(placed.filter((pl.col("ts") > 0) & pl.col("latitudeDegrees").is_not_null() & pl.col("longitudeDegrees").is_not_null()))

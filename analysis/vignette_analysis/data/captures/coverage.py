@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..radiolog import RadioLog
+from ..radiolog import RadioLog, dropped
 from ..run import Run
 
 # The capture of an experiment's spec, which begins when its nodes' radios are attached (docs/how-to/capture-traffic.md).
@@ -101,7 +101,7 @@ def _choose(run: Run, log: RadioLog, node: str, captures: list[dict], left_out: 
         found.chosen.append(f"{run.relative(path)} has only what matches {capture['filter']!r}")
     rows = [row for row in log.captures if (row["capture"], row.get("network"), row.get("node")) == (capture["name"], found.network, node)]
     _times(run, capture["name"], path, rows, found)
-    found.dropped += _dropped(rows)
+    found.dropped += sum(dropped(rows).frames.values())
 
 
 def _path(run: Run, capture: dict, node: str) -> Path:
@@ -126,14 +126,3 @@ def _times(run: Run, name: str, path: Path, rows: list[dict], found: Coverage) -
         found.end = min(ended, ended if found.end is None else found.end)
         said = f"{run.relative(path)} ended ({last['ended']}) at {ended:.3f} s, and the measurement at {run.since_t0(end):.3f} s"
         (found.lacks if whole or last["ended"] != STOPPED else found.chosen).append(said)
-
-
-def _dropped(rows: list[dict]) -> int:
-    """Frames dropped for any reason. Counters that fall restarted with radiod."""
-    total, before = 0, {}
-    for row in rows:
-        now = row.get("dropped") or {}
-        for reason, count in now.items():
-            total += count - before.get(reason, 0) if count >= before.get(reason, 0) else count
-        before = now
-    return total
