@@ -39,22 +39,6 @@ type scripted struct {
 // At returns the message's time as written in the file.
 func (s scripted) At() string { return fmt.Sprintf("%d.%ds", s.tenths/10, s.tenths%10) }
 
-// crosses reports whether the message leaves its sender's platoon.
-func (s scripted) crosses() bool {
-	own := platoonUnits[platoonOf(s.From)]
-	return s.To != platoonOf(s.From) && !slices.Contains(own, s.To)
-}
-
-// platoonOf returns the platoon of a unit.
-func platoonOf(unit string) string {
-	for name, units := range platoonUnits {
-		if slices.Contains(units, unit) {
-			return name
-		}
-	}
-	return ""
-}
-
 // script makes E6's messages, in the order of their times: made up, as the published script is not public.
 func script() []scripted {
 	random := rand.New(rand.NewPCG(scriptSeed, 0))

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,22 @@ func TestLinksInFilesAreTheWaveforms(t *testing.T) {
 			t.Errorf("%s has %s; the waveform has %+v", p.path(), p.Network(), want)
 		}
 	}
+}
+
+// crosses reports whether the message leaves its sender's platoon.
+func (s scripted) crosses() bool {
+	own := platoonUnits[platoonOf(s.From)]
+	return s.To != platoonOf(s.From) && !slices.Contains(own, s.To)
+}
+
+// platoonOf returns the platoon of a unit.
+func platoonOf(unit string) string {
+	for name, units := range platoonUnits {
+		if slices.Contains(units, unit) {
+			return name
+		}
+	}
+	return ""
 }
 
 func TestTheScriptOfE6HasThePublishedShape(t *testing.T) {

@@ -136,13 +136,6 @@ func walk(units []*Unit, depth int, do func(*Unit, int)) {
 	}
 }
 
-// Platforms returns all platforms that the order names, ascending.
-func (o *Order) Platforms() (all []int) {
-	o.Walk(func(unit *Unit, _ int) { all = append(append(all, unit.Commander), unit.Platforms...) })
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // NetworksOf returns the names of a platform's networks, in the order of the units. A gateway has several.
 func (o *Order) NetworksOf(platform int) (names []string) {
 	for _, network := range o.Networks {

@@ -113,12 +113,6 @@ func (p *Path) DiffractionLoss() float64 {
 	return p.bullington(&seen, 1) + spherical
 }
 
-// BullingtonLoss in dB beside that of free space: ITU-R P.526-15 §4.5.1.
-func (p *Path) BullingtonLoss() float64 {
-	seen := p.viewOf(1)
-	return p.bullington(&seen, 1)
-}
-
 // view of the ground from the two antennas. Slopes are in metres per metre along the ground.
 type view struct {
 	// fromTransmitter and fromReceiver are the steepest slopes from an antenna to the ground, with the Earth's curvature.

@@ -31,9 +31,6 @@ func NewReader(r io.Reader) io.Reader {
 	return buffered
 }
 
-// Trim the mark of a text in UTF-8.
-func Trim(text []byte) []byte { return bytes.TrimPrefix(text, mark) }
-
 // Declared decodes a text whose declaration names its encoding; it is the CharsetReader of an XML decoder. A declaration of UTF-16
 // that can be read without decoding is wrong: NewReader has decoded the text.
 func Declared(label string, r io.Reader) (io.Reader, error) {

@@ -22,11 +22,9 @@ const (
 // Address of a node with an NEM id.
 func Address(nem int) radio.MAC { return radio.MAC(0x020200000000 + nem) }
 
-// sequenceAt is where frames have their sequence number: after the headers of Ethernet and IPv4. dscpAt is the place of
-// the DSCP.
+// sequenceAt is where frames have their sequence number: after the headers of Ethernet and IPv4.
 const (
 	sequenceAt = 34
-	dscpAt     = 15
 	// Shortest frame with a sequence number, in bytes.
 	Shortest = sequenceAt + 8
 )
@@ -160,13 +158,6 @@ func (n *Network) Frame(from int, to radio.MAC, length int) []byte {
 // Send makes a node send a frame now.
 func (n *Network) Send(from int, to radio.MAC, length int) {
 	n.SendFrame(from, n.Frame(from, to, length))
-}
-
-// SendClass is Send with a DSCP.
-func (n *Network) SendClass(from int, to radio.MAC, dscp byte, length int) {
-	frame := n.Frame(from, to, length)
-	frame[dscpAt] = dscp << 2
-	n.SendFrame(from, frame)
 }
 
 // SendFrame makes a node send these bytes now.

@@ -32,8 +32,8 @@ func TestRulesForEth0(t *testing.T) {
 
 func TestRulesForALauncher(t *testing.T) {
 	port, address := netip.MustParseAddrPort, netip.MustParseAddr
-	golden.Check(t, "launcher.txt", LauncherRulesText(2, Allowed{DNS: []netip.AddrPort{port("10.96.0.10:53")},
-		Servers: []netip.AddrPort{port("10.96.7.7:80")}, Hosts: []netip.Addr{address("192.0.2.1")}, Scrapers: []netip.Addr{address("fd00::77")}}.Normalise()))
+	golden.Check(t, "launcher.txt", textOf(launcherChains(2, Allowed{DNS: []netip.AddrPort{port("10.96.0.10:53")},
+		Servers: []netip.AddrPort{port("10.96.7.7:80")}, Hosts: []netip.Addr{address("192.0.2.1")}, Scrapers: []netip.Addr{address("fd00::77")}}.Normalise())))
 }
 
 func TestEqualSetsAreEqualHoweverTheyAreListed(t *testing.T) {

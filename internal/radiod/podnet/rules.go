@@ -247,9 +247,6 @@ func neighbourDiscovery() []match {
 // RulesText returns a pod's rules as nft(8) would show them.
 func RulesText(radios []int, a Allowed) string { return textOf(chains(radios, a)) }
 
-// LauncherRulesText returns the rules of a virtual machine's launcher.
-func LauncherRulesText(eth0 int, a Allowed) string { return textOf(launcherChains(eth0, a)) }
-
 func textOf(chains []chain) string {
 	var b strings.Builder
 	for _, c := range chains {

@@ -3,6 +3,7 @@ package synthetic
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,7 +232,10 @@ func TestTheOrderOfBattleHasEveryPlatformAndAGatewayForEachNetwork(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := order.Platforms(); len(all) != BattalionPlatforms || all[0] != 1 || all[len(all)-1] != BattalionPlatforms {
+	var all []int
+	order.Walk(func(unit *orderofbattle.Unit, _ int) { all = append(append(all, unit.Commander), unit.Platforms...) })
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) != BattalionPlatforms || all[0] != 1 || all[len(all)-1] != BattalionPlatforms {
 		t.Errorf("it has %d platforms", len(all))
 	}
 	want := map[string]int{"bn": 8, "co-1": 24, "co-2": 24, "co-3": 24, "co-4": 24, "co-5": 22, "co-6": 47, "uav": 6, "foot-3": 37, "foot-4": 37}
