@@ -60,9 +60,6 @@ func (c Config) WithDefaults() (Config, error) {
 			return c, fmt.Errorf("%s: %d is not between %d and %d", name, **w, WillNever, WillAlways)
 		}
 	}
-	if h := c.Hysteresis; h != nil && !(h.Scaling > 0 && h.Scaling <= 1 && h.Reject >= 0 && h.Reject < h.Accept && h.Accept <= 1) {
-		return c, fmt.Errorf("hysteresis: scaling %v, reject %v, accept %v: 0 < scaling ≤ 1 and 0 ≤ reject < accept ≤ 1 must hold", h.Scaling, h.Reject, h.Accept)
-	}
 	if err := c.checkTopologies(); err != nil {
 		return c, err
 	}

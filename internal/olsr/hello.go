@@ -236,8 +236,6 @@ func (r *router) link(i *iface, n *neighbour, address netip.Addr) *link {
 
 // updateLink updates a link by a HELLO of its neighbour (RFC 6130 section 12.5, RFC 7181 section 15.3.2).
 func (r *router) updateLink(now time.Duration, l *link, m *rfc5444.Message, validity, interval time.Duration) {
-	first := l.until == 0
-	l.quality.Heard(r.c.Hysteresis, now, interval, first)
 	if r.measures {
 		l.loss.hello(interval, validity, now)
 	}
@@ -270,9 +268,6 @@ func (r *router) updateLink(now time.Duration, l *link, m *rfc5444.Message, vali
 	r.updateMetric(l, now)
 	r.updateDependents(now, l)
 	r.expireBy(min(l.heardUntil, l.symmetricUntil))
-	if r.c.Hysteresis != nil {
-		r.expireBy(l.quality.Due)
-	}
 }
 
 // updateDependents updates what depends on a link's status.
@@ -480,10 +475,8 @@ func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 	t := &r.entryBuilder
 	t.begin()
 	for _, l := range i.links.order {
-		if status, known := l.advertisedStatus(now); known {
-			t.address(r.whole(l.address))
-			r.addLink(l, status)
-		}
+		t.address(r.whole(l.address))
+		r.addLink(l, l.advertisedStatus(now))
 	}
 	for _, a := range core.Sorted(r.neighbours) {
 		if n := r.neighbours[a]; n.symmetric && i.links.of(a) == nil {
@@ -506,17 +499,15 @@ func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 	return t.entries
 }
 
-// advertisedStatus returns a link's status in HELLOs; a pending link has none.
-func (l *link) advertisedStatus(now time.Duration) (status uint8, known bool) {
+// advertisedStatus returns a link's status in HELLOs.
+func (l *link) advertisedStatus(now time.Duration) uint8 {
 	switch l.status(now) {
 	case Heard:
-		return statusHeard, true
+		return statusHeard
 	case Symmetric:
-		return statusSymmetric, true
-	case Lost:
-		return statusLost, true
+		return statusSymmetric
 	}
-	return 0, false
+	return statusLost
 }
 
 // addLink adds the attributes of a link's address.

@@ -9,8 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
 // The protocols' ports and group: UDP, to link-local multicast or broadcast, with an IP time to live of 1.
@@ -134,16 +132,11 @@ type Config struct {
 	// FloodingWillingness and RoutingWillingness to be an MPR; nil is WillDefault. OLSRv1 has only one, of 7
 	// steps: half of the routing one.
 	FloodingWillingness, RoutingWillingness *int
-	// Hysteresis of links by the share of HELLOs that arrive; nil is none, the RFCs' default.
-	Hysteresis *Hysteresis
 	// RouteInterval is the least time between two calculations of routes: 0 is 1 s.
 	RouteInterval time.Duration
 	// Seed of the jitter of messages and of the first sequence numbers.
 	Seed int64
 }
-
-// Hysteresis of a link's quality.
-type Hysteresis = core.Hysteresis
 
 // Route to a network or to a node's address.
 type Route struct {
@@ -186,7 +179,6 @@ type LinkStatus string
 
 // The statuses (RFC 6130 section 7.1).
 const (
-	Pending   LinkStatus = "pending"
 	Heard     LinkStatus = "heard"
 	Symmetric LinkStatus = "symmetric"
 	Lost      LinkStatus = "lost"
@@ -200,9 +192,7 @@ type Link struct {
 	Status                LinkStatus
 	// InMetric towards this node and OutMetric from it; 0 is unknown.
 	InMetric, OutMetric uint32
-	// Quality is the share of packets that arrive, if it is measured; else 1.
-	Quality float64
-	Expires time.Time
+	Expires             time.Time
 }
 
 // TwoHop is a node behind a neighbour.

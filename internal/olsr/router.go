@@ -202,10 +202,6 @@ func (r *router) sweep(now time.Duration) {
 }
 
 func (r *router) sweepLink(now time.Duration, l *link) {
-	if r.c.Hysteresis != nil {
-		l.quality.Missed(r.c.Hysteresis, now)
-		r.expireBy(l.quality.Due)
-	}
 	r.updateDependents(now, l)
 	if l.until <= now {
 		r.removeLink(now, l)

@@ -182,28 +182,6 @@ func TestOnlyMPRSelectorsAreForwardedFor(t *testing.T) {
 	}
 }
 
-func TestHysteresisTakesUpALinkLateAndDropsItLate(t *testing.T) {
-	r := one(t, Config{Hysteresis: &Hysteresis{Scaling: 0.5, Accept: 0.8, Reject: 0.3}})
-	symmetric := said(me, attribute(addressLinkStatus, statusSymmetric))
-	var got []string
-	at := time.Duration(0)
-	for ; at <= 6*time.Second; at += 2 * time.Second {
-		hear(t, r, at, hello(t, symmetric))
-		got = append(got, string(r.Tables().Links[0].Status))
-	}
-	if want := []string{"pending", "pending", "symmetric", "symmetric"}; !slices.Equal(got, want) {
-		t.Errorf("with each HELLO the link is %v, not %v", got, want)
-	}
-	r.Tick(start.Add(9100 * time.Millisecond))
-	if got := r.Tables().Links[0]; got.Status != Symmetric || got.Quality > 0.5 {
-		t.Errorf("one HELLO missed: %+v", got)
-	}
-	r.Tick(start.Add(11200 * time.Millisecond))
-	if got := r.Tables().Links[0]; got.Status != Lost {
-		t.Errorf("two missed: %+v", got)
-	}
-}
-
 func TestDirectionalAirtimeIsLossAndRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate      float64
@@ -254,7 +232,6 @@ func TestConfigurationsThatCannotBeAreRefused(t *testing.T) {
 		"tcValidity: 1s is not between 5s":              {Interfaces: good, TCValidity: time.Second},
 		"routingWillingness: 16 is not":                 {Interfaces: good, RoutingWillingness: new(int)},
 		"attached[0].prefix: 10.0.0.1/8 is not":         {Interfaces: good, Attached: []Attached{{Prefix: netip.MustParsePrefix("10.0.0.1/8")}}},
-		"hysteresis: scaling 2":                         {Interfaces: good, Hysteresis: &Hysteresis{Scaling: 2, Accept: 1}},
 	} {
 		if c.RoutingWillingness != nil {
 			*c.RoutingWillingness = 16

@@ -45,9 +45,6 @@ type savedLink struct {
 	In, Out                metrics
 	FloodingMPR, Selector  bool
 	TwoHops                []savedTwoHop
-	Quality                float64
-	Pending, Lost          bool
-	Interval               time.Duration
 	Loss                   *loss
 }
 
@@ -100,7 +97,7 @@ type savedRemoteNetwork struct {
 	Left   time.Duration
 }
 
-const snapshotVersion = 3
+const snapshotVersion = 4
 
 // savedEdges keeps memory for a snapshot's thousands of edges between snapshots of any router.
 var savedEdges = sync.Pool{New: func() any { return new([]savedEdge) }}
@@ -139,7 +136,7 @@ func (r *router) Snapshot(at time.Time) ([]byte, error) {
 func (r *router) saveLink(now time.Duration, l *link) savedLink {
 	saved := savedLink{
 		Address: l.address, Heard: l.heardUntil - now, Symmetric: max(l.symmetricUntil-now, 0), Left: l.until - now, In: l.inMetric, Out: l.outMetric,
-		FloodingMPR: l.floodingMPR, Selector: l.selector, Quality: l.quality.Value, Pending: l.quality.Pending, Lost: l.quality.Lost, Interval: l.quality.Interval,
+		FloodingMPR: l.floodingMPR, Selector: l.selector,
 	}
 	for _, two := range l.twoHops {
 		saved.TwoHops = append(saved.TwoHops, savedTwoHop{Address: two.address, Left: two.until - now, In: two.inMetric, Out: two.outMetric})
@@ -290,7 +287,6 @@ func (r *router) restoreLink(now, taken time.Duration, i *iface, saved savedLink
 	l := r.link(i, n, saved.Address)
 	l.heardUntil, l.symmetricUntil, l.until = taken+saved.Heard, taken+saved.Symmetric, taken+saved.Left
 	l.inMetric, l.outMetric = saved.In, saved.Out
-	l.quality = core.Quality{Value: saved.Quality, Pending: saved.Pending, Lost: saved.Lost, Interval: saved.Interval, Due: now + saved.Interval*3/2}
 	if saved.Loss != nil {
 		l.loss = *saved.Loss
 		l.loss.Bucket &= datMemory - 1

@@ -138,7 +138,6 @@ type link struct {
 	floodingMPR, selector bool
 	neighbour             *neighbour
 	twoHops               twoHops
-	quality               core.Quality
 	loss                  loss
 }
 
@@ -187,10 +186,6 @@ type remoteNetwork struct {
 
 func (l *link) status(now time.Duration) LinkStatus {
 	switch {
-	case l.quality.Pending:
-		return Pending
-	case l.quality.Lost:
-		return Lost
 	case l.symmetricUntil > now:
 		return Symmetric
 	case l.heardUntil > now:

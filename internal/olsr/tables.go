@@ -35,7 +35,7 @@ func (r *router) Tables() Tables {
 func (r *router) linkTables(now time.Duration, t *Tables, l *link) {
 	t.Links = append(t.Links, Link{
 		Interface: l.iface.number, Neighbour: l.address, Originator: l.neighbour.origin, Status: l.status(now),
-		InMetric: l.inMetric[0], OutMetric: l.outMetric[0], Quality: l.quality.Value, Expires: r.clock.Time(l.until),
+		InMetric: l.inMetric[0], OutMetric: l.outMetric[0], Expires: r.clock.Time(l.until),
 	})
 	if l.floodingMPR {
 		t.FloodingMPRs = append(t.FloodingMPRs, l.neighbour.origin)

@@ -22,8 +22,7 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *m
 		r.counters.Overflows++
 		return nil
 	}
-	first := l == nil
-	if first {
+	if l == nil {
 		l = &link{}
 		r.Links[key] = l
 	}
@@ -38,7 +37,6 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *m
 	if from != m.Originator {
 		r.alias(now, from, m.Originator, m.Validity)
 	}
-	l.Quality.Heard(r.c.Hysteresis, now, h.Interval, first)
 	r.updateLink(now, i, l, n, &h, m.Validity)
 	r.updateStatus(now, m.Originator)
 	if n.Symmetric && l.status(now) == olsr.Symmetric {
@@ -46,9 +44,6 @@ func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *m
 	}
 	for _, at := range []time.Duration{l.Symmetric, l.Asymmetric, n.Selector, now + m.Validity} {
 		r.expireBy(at)
-	}
-	if r.c.Hysteresis != nil {
-		r.expireBy(l.Quality.Due)
 	}
 	return nil
 }
@@ -145,7 +140,7 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 		}
 		l := r.Links[key]
 		linked[l.Main] = true
-		kind := map[olsr.LinkStatus]uint8{olsr.Symmetric: linkSymmetric, olsr.Heard: linkAsymmetric, olsr.Lost: linkLost, olsr.Pending: linkLost}[l.status(now)]
+		kind := map[olsr.LinkStatus]uint8{olsr.Symmetric: linkSymmetric, olsr.Heard: linkAsymmetric, olsr.Lost: linkLost}[l.status(now)]
 		code := [2]uint8{kind, r.kindOf(l.Main)}
 		byCode[code] = append(byCode[code], key.Address)
 	}

@@ -97,7 +97,6 @@ func (k *linkKey) UnmarshalText(text []byte) error {
 type link struct {
 	Main                       netip.Addr
 	Symmetric, Asymmetric, End time.Duration
-	Quality                    core.Quality
 }
 
 // neighbour is a Neighbor Tuple with its 2-hop, MPR and MPR Selector Tuples (RFC 3626 section 4.3).
@@ -135,10 +134,6 @@ type thinningKey struct {
 
 func (l *link) status(now time.Duration) olsr.LinkStatus {
 	switch {
-	case l.Quality.Pending:
-		return olsr.Pending
-	case l.Quality.Lost:
-		return olsr.Lost
 	case l.Symmetric > now:
 		return olsr.Symmetric
 	case l.Asymmetric > now:

@@ -22,7 +22,7 @@ func (r *router) Tables() olsr.Tables {
 		l := r.Links[key]
 		t.Links = append(t.Links, olsr.Link{
 			Interface: key.Interface, Neighbour: key.Address, Originator: l.Main, Status: l.status(r.last), InMetric: 1, OutMetric: 1,
-			Quality: l.Quality.Value, Expires: r.clock.Time(l.End),
+			Expires: r.clock.Time(l.End),
 		})
 		if n := r.Neighbours[l.Main]; n != nil && l.Main == r.main(key.Address) {
 			for _, z := range core.Sorted(n.TwoHops) {
@@ -165,7 +165,7 @@ func isNot4(a netip.Addr) bool { return !a.Is4() }
 func (r *router) shift(by time.Duration) {
 	r.EmptyTCs += by
 	for _, l := range r.Links {
-		l.Symmetric, l.Asymmetric, l.End, l.Quality.Due = l.Symmetric+by, l.Asymmetric+by, l.End+by, r.last+l.Quality.Interval*3/2
+		l.Symmetric, l.Asymmetric, l.End = l.Symmetric+by, l.Asymmetric+by, l.End+by
 	}
 	for _, n := range r.Neighbours {
 		if n.Selector > 0 {

@@ -152,10 +152,6 @@ func (r *router) sweep(now time.Duration) {
 	r.nextSweep = core.Forever
 	for _, key := range r.sortedLinks() {
 		l := r.Links[key]
-		if r.c.Hysteresis != nil {
-			l.Quality.Missed(r.c.Hysteresis, now)
-			r.expireBy(l.Quality.Due)
-		}
 		if l.End <= now {
 			delete(r.Links, key)
 			r.dirty = true
