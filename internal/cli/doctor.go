@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,7 +59,7 @@ func (t *target) diagnose(cmd *cobra.Command, local bool, version string) (docto
 	if !local && err == nil {
 		return doctor.CheckCluster(doctor.Gather(cmd.Context(), config, namespace, t.platform, version)), nil
 	}
-	if !local && !isNotConfigured(err) {
+	if !local && !errors.Is(err, errNotConfigured) {
 		return doctor.Report{}, err
 	}
 	if !local {

@@ -69,8 +69,6 @@ func (t *target) connect() (*cluster, error) {
 // errNotConfigured is for users without a cluster.
 var errNotConfigured = errors.New("there is no kubeconfig, or it is empty")
 
-func isNotConfigured(err error) bool { return errors.Is(err, errNotConfigured) }
-
 // load the configuration, and the namespace of the experiments.
 func (t *target) load() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

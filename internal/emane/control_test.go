@@ -117,7 +117,7 @@ func rfpipeAnswers() answers {
 
 func TestCountersOfEMANEAreThoseOfTheNativeModels(t *testing.T) {
 	ports := map[int]*radio.Port{1: {}, 2: {}, 3: {}}
-	all, err := Scrape(emulator(t, rfpipeAnswers()), func(nem int) *radio.Port { return ports[nem] })
+	all, err := Scrape(nil, emulator(t, rfpipeAnswers()), func(nem int) *radio.Port { return ports[nem] })
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}

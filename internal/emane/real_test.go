@@ -171,7 +171,7 @@ func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error
 			continue
 		}
 		c := NewControl(connection, 10*time.Second)
-		s, err = Scrape(c, func(int) *radio.Port { return port })
+		s, err = Scrape(nil, c, func(int) *radio.Port { return port })
 		if err == nil && heard(spec, s) {
 			return errors.Join(quieten(c), askByShell(c), c.Close())
 		}

@@ -53,14 +53,9 @@ type burstCounts struct {
 	lowSINR, notListening uint64
 }
 
-// Scrape reads the counters of all NEMs of an EMANE process. port returns the port of a NEM id for Links.
-// Links from NEMs without a port are left out.
-func Scrape(c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
-	return ScrapeAfter(nil, c, port)
-}
-
-// ScrapeAfter is Scrape for a process whose counters were read before.
-func ScrapeAfter(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
+// Scrape reads the counters of all NEMs of an EMANE process. before are those of the last time, if they were read already.
+// port returns the port of a NEM id for Links. Links from NEMs without a port are left out.
+func Scrape(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
 	nems, err := c.Manifest()
 	if err != nil {
 		return nil, err

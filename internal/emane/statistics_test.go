@@ -43,7 +43,7 @@ func tdmaAnswers(c tdmaCounts) answers {
 
 func scrapeTDMA(t *testing.T, before []Statistics, c tdmaCounts, ports map[int]*radio.Port) []Statistics {
 	t.Helper()
-	all, err := ScrapeAfter(before, emulator(t, tdmaAnswers(c)), func(nem int) *radio.Port { return ports[nem] })
+	all, err := Scrape(before, emulator(t, tdmaAnswers(c)), func(nem int) *radio.Port { return ports[nem] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestWhatAnotherModelLosesIsCountedByItsReason(t *testing.T) {
 		}
 		counts := tables(table(c.table, c.labels, row), table("BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, []*emanepb.Value{numeric(2), numeric(7)}))
 		ports := portsOf(1, 2)
-		all, err := Scrape(emulator(t, answers{{emanepb.Query_MANIFEST, 0}: manifest(component(2, layer, "")), {emanepb.Query_STATISTICS, 2}: nil, {emanepb.Query_TABLES, 2}: counts}),
+		all, err := Scrape(nil, emulator(t, answers{{emanepb.Query_MANIFEST, 0}: manifest(component(2, layer, "")), {emanepb.Query_STATISTICS, 2}: nil, {emanepb.Query_TABLES, 2}: counts}),
 			func(nem int) *radio.Port { return ports[nem] })
 		if err != nil {
 			t.Fatal(err)

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
-
-func lastSlash(path string) int { return strings.LastIndexByte(path, '/') }
 
 // Quantiles of the figures, in order.
 var Quantiles = []float64{0, 0.25, 0.5, 0.75, 0.95, 1}

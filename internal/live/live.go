@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -180,7 +181,7 @@ func sameApp(i *instance, log string) bool {
 	return len(log) > cut && log[:cut] == i.log[:cut]
 }
 
-func lastName(log string) string { return log[1+lastSlash(log):] }
+func lastName(log string) string { return log[1+strings.LastIndexByte(log, '/'):] }
 
 func (t *Tally) resolveInstances() {
 	if t.instances != nil || len(t.plan.Nodes) == 0 {

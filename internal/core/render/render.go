@@ -229,5 +229,3 @@ func ownedMeta(e *v1alpha1.Experiment, name string, l map[string]string) metav1.
 		OwnerReferences: []metav1.OwnerReference{Owner(e)},
 	}
 }
-
-func upper(s string) string { return strings.ToUpper(s) }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -183,7 +184,7 @@ func (m *siteMaker) clusterPeers(node topology.Node, app v1alpha1.App) (peers []
 // unique.
 func (m *siteMaker) senders(country, group string, count int) []apps.Sender {
 	if country == "" {
-		country = upper(group)
+		country = strings.ToUpper(group)
 	}
 	senders := make([]apps.Sender, count)
 	for i := range senders {

@@ -610,7 +610,7 @@ func (o *process) scrape(namespace *os.File, port func(int) *radio.Port) (*emane
 	if err := o.connect(namespace); err != nil {
 		return nil, err
 	}
-	all, err := emane.ScrapeAfter(o.last, o.connection, port)
+	all, err := emane.Scrape(o.last, o.connection, port)
 	if err != nil {
 		o.close()
 		return nil, err

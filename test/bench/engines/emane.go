@@ -267,7 +267,7 @@ func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 	time.Sleep(500 * time.Millisecond)
 	for i, p := range b.processes {
 		err := b.control(i, func(c *emane.Control) error {
-			all, err := emane.Scrape(c, func(int) *radio.Port { return nil })
+			all, err := emane.Scrape(nil, c, func(int) *radio.Port { return nil })
 			if err == nil && len(all) != p.nems {
 				err = fmt.Errorf("process %d has %d NEMs, want %d", i+1, len(all), p.nems)
 			}
