@@ -583,7 +583,7 @@ type Manifest struct {
 	SchemaVersion int            `json:"schemaVersion"`
 	UID           string         `json:"uid"`
 	Files         []ManifestFile `json:"files"`
-	// Gaps are the logs that are missing or incomplete.
+	// Gaps are what the archive lacks, as the seal found it. Results have more: what the contents of logs tell.
 	Gaps []Gap `json:"gaps"`
 }
 

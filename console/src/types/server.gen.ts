@@ -1173,7 +1173,7 @@ export interface components {
             schemaVersion: number;
             uid: string;
             files: components["schemas"]["ManifestFile"][] | null;
-            /** @description gaps are the logs that are missing or incomplete. */
+            /** @description gaps are what the archive lacks, as the seal found it. Results have more: what the contents of logs tell. */
             gaps: components["schemas"]["Gap"][] | null;
         };
         /** @description ManifestFile is one archived file. */
