@@ -34,7 +34,8 @@ func TestAVMOutlivesItsRadiod(t *testing.T) {
 	mustCreate(t, e)
 	e = waitForBoot(t, e)
 	waitForT0(t, e, 20*time.Second)
-	if out, err := outputOf(t.Context(), "n1", "sh", "-c", killPlane); err != nil || strings.TrimSpace(out) != "killed" {
+	host := launcherOf(t, e, "tank").Spec.NodeName
+	if out, err := outputOf(t.Context(), host, "sh", "-c", killPlane); err != nil || strings.TrimSpace(out) != "killed" {
 		t.Fatalf("kill radiod's data plane: %v: %s; want one killed", err, out)
 	}
 	planeKilled := time.Since(e.Status.T0.Time)
