@@ -157,9 +157,7 @@ func (t *tally) countRadio(p string, line []byte) {
 		t.captures[capturePath(sample.Capture, sample.Network, sample.Node)] = sample.CaptureSample
 	} else {
 		t.radioUntil[p] = max(t.radioUntil[p], sample.TimeNanoseconds)
-	}
-	if sample.Network != "" && sample.Node != "" && sample.Capture == "" && sample.MissedFrom == 0 {
-		t.sampled = true
+		t.sampled = t.sampled || sample.Network != "" && sample.Node != "" && sample.MissedFrom == 0
 	}
 	if t.live != nil && sample.LateSeconds > 0 {
 		t.live.Late("", "", sample.LateFrom, sample.TimeNanoseconds)

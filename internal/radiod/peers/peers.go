@@ -27,15 +27,15 @@ const (
 	// restarted.
 	retryAfter = 300 * time.Millisecond
 	// rekeyAfter is the age at which a session is replaced. The old one is kept for datagrams under way.
-	rekeyAfter = 20 * time.Minute
-	// complainEvery is the time between two complaints of handshakes with one peer in the log.
-	complainEvery = 10 * time.Second
-	keepSession   = 10 * time.Second
-	queueLength   = 1024
-	minimumMTU    = 576
-	handshakeMax  = 50 // per second, from all hosts together
+	rekeyAfter   = 20 * time.Minute
+	keepSession  = 10 * time.Second
+	queueLength  = 1024
+	minimumMTU   = 576
+	handshakeMax = 50 // per second, from all hosts together
 	// ipOverhead of a datagram: UDP's header and IPv6's, the longer one.
 	ipOverhead = 8 + 40
+	// complainEvery is the time between two complaints of handshakes with one peer in the log.
+	complainEvery = 10 * time.Second
 )
 
 // The kinds of plaintexts.
