@@ -31,6 +31,7 @@ type Network struct {
 	// hosts serve the ports that are not local; remotePorts are these ports by NEM id.
 	hosts          []*hostPorts
 	remotePorts    map[int]*Port
+	neighbours     bool // whether some of them are Neighbour
 	unknownSources uint64
 }
 

@@ -20,6 +20,9 @@ type PortOptions struct {
 	Handle int
 	// Tap that watches the port; nil for none. It may be changed.
 	Tap Tap
+	// Neighbour reports whether the port's radio is one of another network, whose Host takes transmissions there. It
+	// receives nothing here: the networks disturb each other.
+	Neighbour bool
 }
 
 // Port is one node's attachment to a network.

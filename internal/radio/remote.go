@@ -61,7 +61,7 @@ type DistributedModel interface {
 // IsLocal reports whether this host serves the port.
 func (p *Port) IsLocal() bool { return p.Host == nil }
 
-// hostPorts counts a network's ports on another host.
+// hostPorts counts a network's ports on another host, or a neighbour's radios.
 type hostPorts struct {
 	host  Host
 	ports int
@@ -72,7 +72,7 @@ type hostPorts struct {
 
 // countHosts finds the hosts of the ports.
 func (n *Network) countHosts() {
-	n.hosts, n.remotePorts = nil, nil
+	n.hosts, n.remotePorts, n.neighbours = nil, nil, false
 	for _, p := range n.ports {
 		if p.IsLocal() {
 			continue
@@ -81,6 +81,7 @@ func (n *Network) countHosts() {
 			n.remotePorts = map[int]*Port{}
 		}
 		n.remotePorts[p.NEM] = p
+		n.neighbours = n.neighbours || p.Neighbour
 		n.hostOf(p).ports++
 	}
 }
@@ -98,6 +99,9 @@ func (n *Network) hostOf(p *Port) *hostPorts {
 
 // Distributed reports whether some ports are on other hosts. It is for models.
 func (n *Network) Distributed() bool { return len(n.hosts) > 0 }
+
+// HasNeighbours reports whether transmissions disturb other networks. It is for models.
+func (n *Network) HasNeighbours() bool { return n.neighbours }
 
 // Ship sends a transmission once to each other host that has receivers, which Receivers then names. It is for
 // models.

@@ -948,6 +948,8 @@ export interface components {
                                     name: string;
                                 }[];
                             };
+                            /** @description spectrum is a name that networks with radio models share to interfere with each other: a transmission in one of them is noise to the receivers of the others, where it lies in their bands and their waveforms' interference is not None. Without a spectrum no other network disturbs. */
+                            spectrum?: string;
                             /** @description subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its NEM id. Use a part of 198.18.0.0/15. A subnet that overlaps the cluster's own ranges is refused. */
                             subnet: string;
                             /** @description tdma is an inline radio model with time slots, instead of a named waveform. */
@@ -2450,6 +2452,8 @@ export interface components {
                             name: string;
                         }[];
                     };
+                    /** @description spectrum is a name that networks with radio models share to interfere with each other: a transmission in one of them is noise to the receivers of the others, where it lies in their bands and their waveforms' interference is not None. Without a spectrum no other network disturbs. */
+                    spectrum?: string;
                     /** @description subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its NEM id. Use a part of 198.18.0.0/15. A subnet that overlaps the cluster's own ranges is refused. */
                     subnet: string;
                     /** @description tdma is an inline radio model with time slots, instead of a named waveform. */
@@ -3475,6 +3479,8 @@ export interface components {
                 seed: number;
                 /** @description silent radios send and receive nothing; the attachments stay. */
                 silent?: boolean;
+                /** @description spectrum that the network shares with the experiment's other networks of the same name here. */
+                spectrum?: string;
                 /**
                  * Format: date-time
                  * @description t0 is the experiment's time zero, once it is set.

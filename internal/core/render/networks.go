@@ -47,6 +47,7 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Network:    network.Name,
 				Waveform:   waveforms[network.Name],
 				Engine:     engineOf(network, waveforms[network.Name]),
+				Spectrum:   network.Spectrum,
 				Radios:     network.Radios,
 				Routing:    domainRouting(in.Topology, &e.Spec, network),
 				Scenario:   scenarioOf(in, network, waveforms[network.Name]),

@@ -11,7 +11,7 @@ func (m *Model) ship(n *radio.Network, b *burst, f *radio.Frame) {
 	m.shipment = radio.Shipment{Source: b.Source.NEM, Index: b.Index, Sent: f.Sent, Start: b.Start, Due: b.End, FrequencyHertz: b.FrequencyHertz,
 		PowerDBm: b.PowerDBm, RateBitsPerSecond: b.RateBitsPerSecond, Bytes: b.Bytes, Data: f.Data}
 	to := n.Find(f.Destination)
-	if !f.Destination.IsMulticast() && m.config.Interference == phy.None {
+	if !f.Destination.IsMulticast() && m.config.Interference == phy.None && !n.HasNeighbours() {
 		if to != nil {
 			n.ShipToAddressee(&m.shipment, to, nil)
 		}

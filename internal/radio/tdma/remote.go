@@ -32,10 +32,16 @@ func (m *Model) ship(s *station, slot int64) {
 }
 
 // ReceiveShipment implements radio.DistributedModel. The burst is on the air at the same time on all hosts. Its outcome
-// is decided at the end of the slot, or at once if that is over.
+// is decided at the end of the slot, or at once if that is over. A transmission of another network is in no slot: it only
+// interferes.
 func (m *Model) ReceiveShipment(n *radio.Network, now int64, f *radio.Frame, s *radio.Shipment) {
 	m.network = n
 	m.followClock(now)
+	if f.Source.Neighbour {
+		onAir := m.time.offset - m.airOffset
+		m.medium.Begin(&phy.Transmission{Source: f.Source, Index: s.Index, Start: s.Start + onAir, End: s.Due + onAir, FrequencyHertz: s.FrequencyHertz, PowerDBm: s.PowerDBm})
+		return
+	}
 	u := m.slotOf(now, s)
 	b := m.newBurst()
 	b.station = m.stations[f.Source.Slot]

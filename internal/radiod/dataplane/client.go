@@ -80,7 +80,7 @@ func (c *Client) SetEnvironment(e *Environment) error { return c.call("SetEnviro
 
 // Attach implements Plane.
 func (c *Client) Attach(p *Port) (id PortID, err error) {
-	if p.Host != "" {
+	if !p.IsHere() {
 		err = c.call("Attach", p, &id)
 	} else {
 		err = c.callWith("Attach", p, &id, p.Descriptor)

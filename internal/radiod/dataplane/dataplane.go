@@ -193,9 +193,16 @@ type Port struct {
 	CounterFile string
 	// Host of a port of another host, which SetHosts has named; empty for one of this host.
 	Host string
+	// Neighbour is the UID of another network that this one disturbs by the port's radio; empty for a member. NEM plus
+	// NeighbourOffset is the id of a member of this network in the other one. Such a port has neither MAC nor Descriptor.
+	Neighbour       string
+	NeighbourOffset int
 	// Tap takes the port's frames for captures; nil for none.
 	Tap *framering.Tap
 }
+
+// IsHere reports whether the port's node is on this host.
+func (p *Port) IsHere() bool { return p.Host == "" && p.Neighbour == "" }
 
 // PortCounters are what a port has counted.
 type PortCounters struct {

@@ -266,6 +266,11 @@ func (l *Local) Attach(r *Port) (PortID, error) {
 		}
 		options.Host = far
 	}
+	if r.Neighbour != "" {
+		if err := l.addNeighbour(&options.PortOptions, r, far); err != nil {
+			return 0, err
+		}
+	}
 	var counters *CounterFile
 	if r.CounterFile != "" {
 		if counters, _, err = OpenCounters(r.CounterFile); err != nil {
@@ -298,7 +303,7 @@ func (l *Local) Detach(id PortID) (PortCounters, error) {
 	if p.IsLocal() {
 		p.network.Do(func(_ *radio.Network, m radio.Model) { p.network.waveform.count(m, p.Port.Port, &last, true) })
 	}
-	if !p.IsLocal() { // first, because then the network takes no more from there
+	if !p.IsLocal() && l.hosts != nil { // first, because then the network takes no more from there
 		l.hosts.detach(p.network, p.NEM)
 	}
 	last.Counters = p.Port.Detach()

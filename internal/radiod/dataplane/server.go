@@ -158,7 +158,8 @@ func (s *Server) takeUp(r *Port) PortID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, p := range s.ports {
-		if !p.taken && p.Network == r.Network && p.Name == r.Name && p.NEM == r.NEM && p.MAC == r.MAC && p.Host == r.Host && p.CounterFile == r.CounterFile {
+		if !p.taken && p.Network == r.Network && p.Name == r.Name && p.NEM == r.NEM && p.MAC == r.MAC && p.Host == r.Host && p.CounterFile == r.CounterFile &&
+			p.Neighbour == r.Neighbour && p.NeighbourOffset == r.NeighbourOffset {
 			p.taken = true
 			return id
 		}
@@ -170,7 +171,7 @@ func (s *Server) takeUp(r *Port) PortID {
 func (s *Server) release(id PortID) {
 	if p := s.ports[id]; p != nil {
 		delete(s.ports, id)
-		if p.Host == "" {
+		if p.IsHere() {
 			_ = unix.Close(p.Descriptor)
 		}
 	}
@@ -315,20 +316,20 @@ func (r *requests) SetEnvironment(e *Environment, _ *None) error {
 }
 
 func (r *requests) Attach(p *Port, id *PortID) (err error) {
-	if p.Host == "" {
+	if p.IsHere() {
 		if p.Descriptor, err = r.conn.receive(); err != nil {
 			return err
 		}
 	}
 	if *id = r.takeUp(p); *id != 0 {
-		if p.Host == "" {
+		if p.IsHere() {
 			err = unix.Close(p.Descriptor)
 		}
 		r.tellAgain(*id)
 		return errors.Join(err, r.local().SetTap(*id, p.Tap))
 	}
 	if *id, err = r.local().Attach(p); err != nil {
-		if p.Host == "" {
+		if p.IsHere() {
 			err = errors.Join(err, unix.Close(p.Descriptor))
 		}
 		return err

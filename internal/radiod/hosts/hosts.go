@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/radiod/spectrum"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -60,14 +61,9 @@ type distributedNetwork struct {
 	object *v1alpha1.RadioNetwork
 	runUID string
 	hosts  map[string]bool
-	ports  map[int]remotePort // by NEM id; of a network in the data plane
+	ports  dataplane.PortSet // of a network in the data plane
 	// relayed reports whether EMANE carries it.
 	relayed bool
-}
-
-type remotePort struct {
-	host string
-	id   dataplane.PortID
 }
 
 // New connects nothing yet. Run samples.
@@ -84,36 +80,68 @@ func (h *Hosts) Disconnect(uid string) {
 		return
 	}
 	delete(h.networks, uid)
-	for nem := range s.ports {
-		h.detach(s, nem)
-	}
+	h.note(s.ports.Set(h.Plane, nil))
 	if s.relayed {
 		h.note(h.Plane.SetRelay(uid, nil))
 	}
 	h.updatePeers()
 }
 
-// Connect updates the ports on other hosts of a network in the data plane, or which hosts get the over-the-air datagrams of
-// one that EMANE carries.
-func (h *Hosts) Connect(uid string, object *v1alpha1.RadioNetwork) {
+// Connect updates the ports on other hosts of a network in the data plane, its neighbours' included, or which hosts get the
+// over-the-air datagrams of one that EMANE carries.
+func (h *Hosts) Connect(uid string, object *v1alpha1.RadioNetwork, neighbours []spectrum.Neighbour) {
 	h.wiring.Lock()
 	defer h.wiring.Unlock()
 	s := h.networks[uid]
 	if s == nil {
-		s = &distributedNetwork{ports: map[int]remotePort{}}
+		s = &distributedNetwork{}
 		h.networks[uid] = s
 	}
 	s.object, s.runUID, s.relayed, s.hosts = object, string(object.Spec.Experiment.UID), object.Spec.Engine == v1alpha1.EngineEMANE, map[string]bool{}
-	wanted := h.remoteMembers(object)
-	for _, name := range wanted {
-		s.hosts[name] = true
+	wanted := h.portsOf(uid, object)
+	for i := range neighbours {
+		maps.Copy(wanted, h.portsOfNeighbour(uid, &neighbours[i]))
+	}
+	for _, p := range wanted {
+		s.hosts[p.Host] = true
 	}
 	h.updatePeers()
 	if s.relayed {
 		h.note(h.Plane.SetRelay(uid, slices.Collect(maps.Keys(s.hosts))))
 	} else {
-		h.updatePorts(uid, s, wanted)
+		// Perhaps a node is here by now, and its former host's entry is old.
+		if err := s.ports.Set(h.Plane, wanted); err != nil {
+			h.Log.Warn("ports on other hosts", "network", object.Name, "error", err)
+		}
 	}
+}
+
+// portsOf returns the ports of a network's members on other hosts.
+func (h *Hosts) portsOf(uid string, object *v1alpha1.RadioNetwork) map[int]dataplane.Port {
+	ports, on := map[int]dataplane.Port{}, h.remoteMembers(object)
+	for i := range object.Spec.Members {
+		member := &object.Spec.Members[i]
+		nem := int(member.NEM)
+		mac, err := radio.ParseMAC(member.MAC)
+		if on[nem] == "" || err != nil { // its own host reports a wrong MAC
+			continue
+		}
+		ports[nem] = dataplane.Port{Network: uid, Name: member.Node, Group: member.Group, NEM: nem, MAC: mac, Host: on[nem]}
+	}
+	return ports
+}
+
+// portsOfNeighbour returns the ports of a neighbour's members on other hosts.
+func (h *Hosts) portsOfNeighbour(uid string, other *spectrum.Neighbour) map[int]dataplane.Port {
+	ports, on := map[int]dataplane.Port{}, h.remoteMembers(other.RadioNetwork)
+	for i := range other.Spec.Members {
+		if member := &other.Spec.Members[i]; on[int(member.NEM)] != "" {
+			p := other.Port(uid, member)
+			p.Host = on[int(member.NEM)]
+			ports[p.NEM] = p
+		}
+	}
+	return ports
 }
 
 // IsDistributed reports whether other hosts that can be reached serve some of a network's members.
@@ -198,40 +226,6 @@ func (h *Hosts) addLeaving(all map[string]peers.Address) {
 			delete(h.leaving, name)
 		}
 	}
-}
-
-// updatePorts attaches and detaches ports on other hosts as wanted; the lock is held.
-func (h *Hosts) updatePorts(uid string, s *distributedNetwork, wanted map[int]string) {
-	for nem, p := range s.ports {
-		if wanted[nem] != p.host {
-			h.detach(s, nem)
-		}
-	}
-	members := s.object.Spec.Members
-	for i := range members {
-		member := &members[i]
-		nem := int(member.NEM)
-		if _, attached := s.ports[nem]; attached || wanted[nem] == "" {
-			continue
-		}
-		mac, err := radio.ParseMAC(member.MAC)
-		if err != nil {
-			continue // its own host reports that
-		}
-		id, err := h.Plane.Attach(&dataplane.Port{Network: uid, Name: member.Node, Group: member.Group, NEM: nem, MAC: mac, Host: wanted[nem]})
-		if err != nil { // perhaps the node is here by now, and its former host's entry is old
-			h.Log.Warn("attach a node at another host", "network", s.object.Name, "node", member.Node, "host", wanted[nem], "error", err)
-			continue
-		}
-		s.ports[nem] = remotePort{wanted[nem], id}
-	}
-}
-
-// detach removes a network's port on another host; the lock is held.
-func (h *Hosts) detach(s *distributedNetwork, nem int) {
-	_, err := h.Plane.Detach(s.ports[nem].id)
-	h.note(err)
-	delete(s.ports, nem)
 }
 
 // Peer is how other hosts reach this one.

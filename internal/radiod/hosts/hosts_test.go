@@ -38,13 +38,13 @@ func connected() (*Hosts, *notes, *bytes.Buffer) {
 	object.Spec.Members = []v1alpha1.Member{{Node: "nor", NEM: 1, MAC: "02:02:00:00:00:01"}, {Node: "prt", NEM: 2, MAC: "02:02:00:00:00:02"}}
 	peer := &v1alpha1.RadioPeer{Address: "192.0.2.7:9601", Key: base64.StdEncoding.EncodeToString(make([]byte, peers.KeyLength))}
 	object.Status.Hosts = []v1alpha1.RadioNetworkHost{{Host: "host-b", NEMs: []int32{2}, Peer: peer}}
-	h.Connect("net", object)
+	h.Connect("net", object, nil)
 	return h, n, log
 }
 
 func TestANodeAtAnotherHostThatCannotBeAttachedIsLogged(t *testing.T) {
 	_, _, log := connected()
-	if text := log.String(); !strings.Contains(text, "node=prt host=host-b") || !strings.Contains(text, "no room") {
+	if text := log.String(); !strings.Contains(text, "prt at host host-b") || !strings.Contains(text, "no room") {
 		t.Errorf("log %q; want the node and why", text)
 	}
 }

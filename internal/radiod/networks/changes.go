@@ -34,6 +34,7 @@ func (n *network) start() error {
 func (n *network) request(now int64) *dataplane.Network {
 	missing := n.updateEnvironment()
 	r, err := waveforms.Network(string(n.object.UID), &n.object.Spec, now, missing != nil)
+	waveforms.AddNeighbours(r, n.neighbours(), now)
 	n.trouble = errors.Join(missing, refusal.Of(err))
 	n.requests++
 	r.Version = n.requests

@@ -38,7 +38,7 @@ func (n *network) updateEnvironment() error {
 		n.stopPreparer()
 		return refusal.Of(errNoPathloss)
 	}
-	inputs := preparation.InputsOf(spec, compiled)
+	inputs := preparation.InputsOf(spec, n.neighbours(), compiled)
 	if n.preparer != nil && n.preparer.IsOf(inputs) {
 		return nil
 	}

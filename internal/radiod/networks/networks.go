@@ -80,7 +80,8 @@ type network struct {
 	driver       *emaned.Driver          // of a network that EMANE carries, while it has attachments here; running is nil then
 	preparer     *preparation.Background // nil for waveforms without a physical layer, and where something is missing for it
 	steps        preparation.StepCounters
-	nextReceiver int // index of the receiver whose links are sampled next
+	disturbed    dataplane.PortSet // the radios of its neighbours on this host
+	nextReceiver int               // index of the receiver whose links are sampled next
 	message      string
 	// ending reports whether it is being removed: its attachments leave, and nothing is updated for those that remain.
 	ending bool
@@ -144,6 +145,7 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 	if n.running != nil {
 		err = errors.Join(err, n.change(before))
 	}
+	n.changeNeighbours()
 	n.updateDriver()
 	err = errors.Join(err, n.setAllCaptures())
 	n.connect()
@@ -160,6 +162,9 @@ func (m *Networks) BeginRemoval(uid string) {
 	defer m.mu.Unlock()
 	if n := m.networks[uid]; n != nil {
 		n.ending = true
+		n.connectNeighbours(nil)
+		n.changeNeighbours()
+		n.connect()
 	}
 	if h := m.hosts.Load(); h != nil {
 		h.Disconnect(uid)

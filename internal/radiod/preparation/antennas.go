@@ -31,20 +31,18 @@ type antennaState struct {
 	placed bool
 }
 
-// fixedGainsOf returns the fixed gains of a network's members; nil if none has an antenna profile.
-func fixedGainsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) (dBi []float64) {
+// fixedGainsOf returns the fixed gains of a network's members, and whether any of them has an antenna profile.
+func fixedGainsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) (dBi []float64, profiled bool) {
 	if compiled == nil || spec.Waveform.PHY() == nil {
-		return nil
+		return nil, false
 	}
 	platforms := compiled.AntennaPlatforms()
-	if !slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.Platform != nil && slices.Contains(platforms, int(*m.Platform)) }) {
-		return nil
-	}
+	profiled = slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.Platform != nil && slices.Contains(platforms, int(*m.Platform)) })
 	own, _ := linkbudget.Radios(spec, "")
 	for i := range own {
 		dBi = append(dBi, own[i].AntennaGainDBi)
 	}
-	return dBi
+	return dBi, profiled
 }
 
 func newAntennas(fixed []float64) *antennas {

@@ -110,7 +110,7 @@ func TestReceivedPowerHasTheGainsOfBothAntennasTowardsEachOther(t *testing.T) {
 						t.Errorf("steps %v: received %v dB above what is sent; want %v", steps, got, want)
 					}
 				}
-				if loss, known := (Moment{InputsOf(spec, s), m}).Pathloss(1, 2); loss != 100.5 || !known {
+				if loss, known := (Moment{InputsOf(spec, nil, s), m}).Pathloss(1, 2); loss != 100.5 || !known {
 					t.Errorf("reported pathloss %v, %v; want that of the scenario", loss, known)
 				}
 			}
@@ -208,7 +208,7 @@ func TestAJammersPowerHasTheGainTowardsIt(t *testing.T) {
 func TestANetworkWithoutProfilesKeepsNothingOfThem(t *testing.T) {
 	spec, s := radiodtest.Physical(v1alpha1.PathlossScenario), beamScenario(t, 64, profile(0, 9, 1, 0))
 	m := prepared(t, spec, s, 0, false)
-	if InputsOf(spec, s).fixedGains != nil || &m.withoutAntennas[0] != &m.Pathloss[0] {
+	if InputsOf(spec, nil, s).fixedGains != nil || &m.withoutAntennas[0] != &m.Pathloss[0] {
 		t.Error("profiles of platforms that are in no node take memory")
 	}
 }

@@ -55,7 +55,7 @@ func BenchmarkStep(b *testing.B) {
 			spec.Waveform.RFPipe.PHY.Pathloss = source
 			b.Run(fmt.Sprintf("%d/%s", platforms, source), func(b *testing.B) {
 				b.ReportAllocs()
-				p := newPreparer(InputsOf(spec, s))
+				p := newPreparer(InputsOf(spec, nil, s))
 				for i := 0; b.Loop(); i++ {
 					if _, err := p.moment(int64(i%20) * int64(time.Second)); err != nil {
 						b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"vignette.dev/vignette/internal/radiod/spectrum"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -13,9 +14,11 @@ import (
 // Inputs are the inputs of a network's environment.
 type Inputs struct {
 	// t0 is T0 by CLOCK_REALTIME; 0 if it is not set.
-	t0      int64
+	t0 int64
+	// members of the network, and behind them those of the other networks of its spectrum.
 	members []v1alpha1.Member
 	byNEM   map[int]int // the members' indexes
+	nodes   []int       // the members' nodes, numbered
 	// heights of the members' antennas above the ground, in metres; jammers have commonHeight.
 	heights      []float64
 	commonHeight float64
@@ -23,42 +26,80 @@ type Inputs struct {
 	// effects reports whether the scenario's comm effects are used instead of pathloss.
 	effects  bool
 	scenario *scenario.Scenario // nil for none
-	// frequencyHertz at the network's start.
-	frequencyHertz float64
+	// startFrequencies of the members, Hz.
+	startFrequencies []float64
 	// fixedGains of the members' antennas in dBi as the network begins; nil where no member has an antenna profile.
 	fixedGains []float64
 	// changes with jammers and frequencies, and with fixed gains where they count, in order.
-	changes []v1alpha1.TimedRadioChange
+	changes []change
 }
 
-// InputsOf returns the inputs of a network's environment.
-func InputsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) *Inputs {
+// change of some members: those from first up to end.
+type change struct {
+	v1alpha1.TimedRadioChange
+	first, end int
+}
+
+// InputsOf returns the inputs of a network's environment, in which the other networks of its spectrum are too.
+func InputsOf(spec *v1alpha1.RadioNetworkSpec, neighbours []spectrum.Neighbour, compiled *scenario.Scenario) *Inputs {
 	physical := cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{})
-	s := &Inputs{effects: spec.CommEffects, members: spec.Members, byNEM: map[int]int{}, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
-		frequencyHertz: physical.Frequency.Hertz(), commonHeight: physical.AntennaMetres(nil, "", "")}
-	for i := range spec.Members {
-		s.byNEM[int(spec.Members[i].NEM)] = i
-		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, spec.Members[i].Node, spec.Members[i].Group))
+	s := &Inputs{effects: spec.CommEffects, byNEM: map[int]int{}, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
+		commonHeight: physical.AntennaMetres(nil, "", "")}
+	if spec.T0 != nil {
+		s.t0 = spec.T0.UnixNano()
 	}
-	s.fixedGains = fixedGainsOf(spec, compiled)
+	profiled := s.add(spec, 0, true)
+	for i := range neighbours {
+		profiled = s.add(&neighbours[i].Spec, neighbours[i].Offset, false) || profiled
+	}
+	if !profiled {
+		s.fixedGains = nil
+		s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.Jammer == nil && c.Radio.Frequency == nil })
+	}
+	slices.SortStableFunc(s.changes, func(a, b change) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
+	return s
+}
+
+// add adds a network's members, with an offset of their NEM ids, and reports whether any has an antenna profile. Jammers
+// disturb the own network.
+func (s *Inputs) add(spec *v1alpha1.RadioNetworkSpec, offset int, own bool) (profiled bool) {
+	physical, first := cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{}), len(s.members)
+	for _, m := range spec.Members {
+		s.nodes = append(s.nodes, s.nodeOf(m.Node))
+		m.NEM += int32(offset) //nolint:gosec // the operator bounds it
+		s.byNEM[int(m.NEM)] = len(s.members)
+		s.members = append(s.members, m)
+		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, m.Node, m.Group))
+		s.startFrequencies = append(s.startFrequencies, physical.Frequency.Hertz())
+	}
+	gains, profiled := fixedGainsOf(spec, s.scenario)
+	s.fixedGains = append(s.fixedGains, gains...)
 	if spec.T0 == nil {
-		return s
+		return profiled
 	}
-	s.t0 = spec.T0.UnixNano()
 	for _, c := range spec.Changes {
 		retunes := spec.Waveform.RFPipe != nil && c.Radio != nil && c.Radio.Frequency != nil
-		regains := s.fixedGains != nil && c.Radio != nil && c.Radio.AntennaGain != nil
-		if c.Jammer != nil || retunes || regains {
-			s.changes = append(s.changes, c)
+		regains := c.Radio != nil && c.Radio.AntennaGain != nil
+		if own && c.Jammer != nil || retunes || regains {
+			s.changes = append(s.changes, change{c, first, len(s.members)})
 		}
 	}
-	slices.SortStableFunc(s.changes, func(a, b v1alpha1.TimedRadioChange) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
-	return s
+	return profiled
+}
+
+// nodeOf returns the number of a node, which may be a member of several networks.
+func (s *Inputs) nodeOf(name string) int {
+	for i := range s.members {
+		if s.members[i].Node == name {
+			return s.nodes[i]
+		}
+	}
+	return len(s.members)
 }
 
 // equal reports whether two inputs are equal.
 func (s *Inputs) equal(other *Inputs) bool {
-	return s.effects == other.effects && s.scenario == other.scenario && s.t0 == other.t0 && s.source == other.source && s.frequencyHertz == other.frequencyHertz &&
+	return s.effects == other.effects && s.scenario == other.scenario && s.t0 == other.t0 && s.source == other.source && slices.Equal(s.startFrequencies, other.startFrequencies) &&
 		slices.Equal(s.fixedGains, other.fixedGains) &&
 		equality.Semantic.DeepEqual(s.members, other.members) && equality.Semantic.DeepEqual(s.changes, other.changes)
 }

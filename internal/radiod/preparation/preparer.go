@@ -72,7 +72,7 @@ func newPreparer(s *Inputs) *preparer {
 	}
 	for i := range s.members {
 		member := &s.members[i]
-		p.frequencies[i], p.platforms[i] = s.frequencyHertz, -1
+		p.frequencies[i], p.platforms[i] = s.startFrequencies[i], -1
 		if member.Platform != nil && s.scenario != nil {
 			if index, ok := s.scenario.Index(int(*member.Platform)); ok {
 				p.platforms[i] = index
@@ -96,7 +96,7 @@ func (p *preparer) moment(at int64) (*moment, error) {
 		}
 	}
 	for p.applied < len(p.changes) && p.changes[p.applied].AtNanoseconds <= at {
-		p.apply(&p.changes[p.applied].RadioChange)
+		p.apply(&p.changes[p.applied])
 		p.applied++
 	}
 	m := &moment{Step: dataplane.Step{AtNanoseconds: at}}
@@ -112,19 +112,16 @@ func (p *preparer) moment(at int64) (*moment, error) {
 }
 
 // apply applies a change of a jammer or of frequencies.
-func (p *preparer) apply(change *v1alpha1.RadioChange) {
-	if change.Radio != nil && change.Radio.Frequency != nil {
-		for i := range p.members {
-			if linkbudget.Includes(change.From, &p.members[i]) {
-				p.frequencies[i], p.retuned = change.Radio.Frequency.Hertz(), true
-			}
+func (p *preparer) apply(change *change) {
+	for i := change.first; i < change.end; i++ {
+		if change.Radio == nil || !linkbudget.Includes(change.From, &p.members[i]) {
+			continue
 		}
-	}
-	if change.Radio != nil && change.Radio.AntennaGain != nil && p.antennas != nil {
-		for i := range p.members {
-			if linkbudget.Includes(change.From, &p.members[i]) {
-				p.antennas.fixed[i] = change.Radio.AntennaGain.DBi()
-			}
+		if change.Radio.Frequency != nil {
+			p.frequencies[i], p.retuned = change.Radio.Frequency.Hertz(), true
+		}
+		if change.Radio.AntennaGain != nil && p.antennas != nil {
+			p.antennas.fixed[i] = change.Radio.AntennaGain.DBi()
 		}
 	}
 	if j := change.Jammer; j != nil {
@@ -205,7 +202,7 @@ func (p *preparer) computePathloss(m *moment) {
 		for j := range n {
 			k := i*n + j
 			switch {
-			case i == j || !m.placed[i] || !m.placed[j]:
+			case p.nodes[i] == p.nodes[j] || !m.placed[i] || !m.placed[j]:
 				m.Pathloss[k] = unknownLoss
 			case before != nil && before.placed[i] && before.placed[j] && before.positions[i] == m.positions[i] && before.positions[j] == m.positions[j]:
 				m.Pathloss[k] = before.withoutAntennas[k]
@@ -231,7 +228,7 @@ func (p *preparer) readPathloss(m *moment) {
 	for i, from := range p.platforms {
 		for j, to := range p.platforms {
 			m.Pathloss[i*n+j] = unknownLoss
-			if from < 0 || to < 0 || i == j {
+			if from < 0 || to < 0 || p.nodes[i] == p.nodes[j] {
 				continue
 			}
 			if loss, known := p.cursor.PathlossAt(from, to, uint64(p.frequencies[i])); known {

@@ -41,7 +41,7 @@ func lossesScenario(t *testing.T, all ...radiodtest.Loss) *scenario.Scenario {
 // prepared returns the moment at an offset, reached at once or step by step from before T0.
 func prepared(t *testing.T, spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at time.Duration, steps bool) *moment {
 	t.Helper()
-	p := newPreparer(InputsOf(spec, compiled))
+	p := newPreparer(InputsOf(spec, nil, compiled))
 	next, more := int64(at), false
 	if steps {
 		next = math.MinInt64 / 2
@@ -237,7 +237,7 @@ func TestAJammerThatDisturbsNobodyHasNoRange(t *testing.T) {
 
 func TestPathlossThatStaysKeepsItsVersion(t *testing.T) {
 	s := lossesScenario(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(time.Second, 1, 2, 90))
-	p := newPreparer(InputsOf(radiodtest.Physical(v1alpha1.PathlossScenario, radiodtest.Jam(10, v1alpha1.Jammer{Name: "a", Off: true})), s))
+	p := newPreparer(InputsOf(radiodtest.Physical(v1alpha1.PathlossScenario, radiodtest.Jam(10, v1alpha1.Jammer{Name: "a", Off: true})), nil, s))
 	var moments []*moment
 	for _, at := range []int64{0, 10, int64(time.Second)} {
 		m, err := p.moment(at)
@@ -253,7 +253,7 @@ func TestPathlossThatStaysKeepsItsVersion(t *testing.T) {
 
 func TestStepsCloserThanTheSpacingAreMerged(t *testing.T) {
 	s := lossesScenario(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(time.Second, 1, 2, 90), radiodtest.LossAt(time.Second+3*time.Microsecond, 1, 2, 91), radiodtest.LossAt(time.Second+time.Millisecond, 1, 2, 92))
-	p := newPreparer(InputsOf(radiodtest.Physical(v1alpha1.PathlossScenario), s))
+	p := newPreparer(InputsOf(radiodtest.Physical(v1alpha1.PathlossScenario), nil, s))
 	at, got := int64(0), []int64(nil)
 	for more := true; more; at, more = p.nextChange(at) {
 		if _, err := p.moment(at); err != nil {
@@ -274,7 +274,7 @@ func TestPastMomentsAreReleasedWithoutQueries(t *testing.T) {
 	}
 	spec := radiodtest.Physical(v1alpha1.PathlossScenario)
 	spec.T0 = &metav1.MicroTime{Time: time.Now()}
-	b, err := New(InputsOf(spec, lossesScenario(t, all...)), &StepCounters{})
+	b, err := New(InputsOf(spec, nil, lossesScenario(t, all...)), &StepCounters{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestEffectsAreThoseOfTheScenarioAtItsTime(t *testing.T) {
 func TestAMomentThatIsReadyAfterTheEndIsNotHandedOver(t *testing.T) {
 	s := lossesScenario(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(time.Second, 1, 2, 90))
 	counters := &StepCounters{}
-	b, err := New(InputsOf(radiodtest.Physical(v1alpha1.PathlossScenario), s), counters)
+	b, err := New(InputsOf(radiodtest.Physical(v1alpha1.PathlossScenario), nil, s), counters)
 	if err != nil {
 		t.Fatal(err)
 	}

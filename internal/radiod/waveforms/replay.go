@@ -13,8 +13,8 @@ import (
 )
 
 // Network returns the request for a network as it is at a moment, Unix epoch in nanoseconds, and will become by its
-// changes. An error names what is wrong; wrong changes are left out, and without a usable waveform the radios are silent.
-// They are also silent where the caller says so.
+// changes, without the other networks of its spectrum. An error names what is wrong; wrong changes are left out, and
+// without a usable waveform the radios are silent. They are also silent where the caller says so.
 func Network(uid string, spec *v1alpha1.RadioNetworkSpec, now int64, silent bool) (*dataplane.Network, error) {
 	r, err := replayUntil(spec, now)
 	r.silencedByAdministrator = r.silencedByAdministrator || silent

@@ -180,7 +180,7 @@ func (b *physicalBed) total(t *testing.T) (sum totals) {
 			c := &n.Nodes[i]
 			sum.released += c.Lateness.Count
 			for bucket, frames := range c.Lateness.Buckets {
-				if bucket == len(radio.LatenessBounds) || radio.LatenessBounds[bucket] > radio.LateThreshold {
+				if bucket >= len(radio.LatenessBounds) || radio.LatenessBounds[bucket] > radio.LateThreshold {
 					sum.late += frames
 				}
 			}

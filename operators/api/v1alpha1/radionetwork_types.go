@@ -99,6 +99,9 @@ type RadioNetworkSpec struct {
 	// engine that carries the frames; native where absent.
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
+	// spectrum that the network shares with the experiment's other networks of the same name here.
+	// +optional
+	Spectrum string `json:"spectrum,omitempty"`
 	// radios are the different settings of some nodes' radios, by the members' names and groups.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
