@@ -1,15 +1,17 @@
-// Command measured keeps the results of the studies' full forms: a small JSON file for each run, and a page of tables from all of them.
+// Command measured keeps the results of the studies: a small JSON file for each run or campaign, and two pages of tables from all of them.
 //
 //	vignette results NAME -o json > NAME.json
+//	vignette campaign results NAME -o json > NAME.json
 //	go run ./hack/measured NAME.json...
 //
-// It writes docs/measurements/studies/NAME.json, in the form of the results API, and docs/measurements/studies/README.md. A later run of the
-// same name replaces an earlier one. Without files it writes only the page.
+// Runs become docs/measurements/studies/NAME.json, in the form of the results API, and its README.md. Campaigns become files in the folder
+// campaigns there, and its README.md. What has the name of an earlier one replaces it. Without files it writes only the pages.
 package main
 
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -29,20 +31,22 @@ func main() {
 }
 
 func keep(dir string, files []string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // public
+	if err := os.MkdirAll(filepath.Join(dir, "campaigns"), 0o755); err != nil { //nolint:gosec // public
 		return err
 	}
 	for _, file := range files {
+		if c, err := readCampaign(file); err == nil {
+			if err := write(filepath.Join(dir, "campaigns", c.Campaign+".json"), c); err != nil {
+				return err
+			}
+			continue
+		}
 		results, err := read(file)
 		if err != nil {
 			return err
 		}
 		shorten(results)
-		text, err := json.MarshalIndent(results, "", " ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, results.Experiment+".json"), append(text, '\n'), 0o644); err != nil { //nolint:gosec // public
+		if err := write(filepath.Join(dir, results.Experiment+".json"), results); err != nil {
 			return err
 		}
 	}
@@ -50,7 +54,21 @@ func keep(dir string, files []string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "README.md"), []byte(text), 0o644) //nolint:gosec // public
+	campaigns, err := campaignPage(filepath.Join(dir, "campaigns"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, "README.md"), []byte(text), 0o644), //nolint:gosec // public
+		os.WriteFile(filepath.Join(dir, "campaigns", "README.md"), []byte(campaigns), 0o644)) //nolint:gosec // public
+}
+
+// write writes a value as JSON.
+func write(file string, value any) error {
+	text, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // public
 }
 
 func read(file string) (*runapi.Results, error) {

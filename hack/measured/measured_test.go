@@ -17,6 +17,13 @@ func TestThePageIsThatOfTheKeptResults(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(kept, "README.md")); err != nil || string(got) != want {
 		t.Errorf("%s/README.md is not of its files (%v): go run ./hack/measured", kept, err)
 	}
+	campaigns := filepath.Join(kept, "campaigns")
+	if want, err = campaignPage(campaigns); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(campaigns, "README.md")); err != nil || string(got) != want {
+		t.Errorf("%s/README.md is not of its files (%v): go run ./hack/measured", campaigns, err)
+	}
 }
 
 func TestAKeptFileLeavesOutWhatGrowsWithTheNodes(t *testing.T) {
@@ -52,5 +59,31 @@ func TestOnlyResultsOfEndedRunsAreKept(t *testing.T) {
 		if r, err := read(file); err == nil || !strings.Contains(err.Error(), "want what vignette results NAME -o json prints") {
 			t.Errorf("%q: %+v, %v", text, r, err)
 		}
+	}
+}
+
+func TestACampaignBecomesATableOfItsPoints(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "printed.json")
+	printed := `{"schemaVersion": 2, "campaign": "tls-short", "namespace": "team", "axes": ["tls", "qos"], "points": [], "runs": [
+		{"experiment": "a", "levels": {"tls": "on", "qos": "1"}, "seed": 7, "phase": "Completed", "messages": {"sent": 4, "offered": 4, "received": 3}, "deliveredPercent": 75,
+		 "medianDelaySeconds": 0.25, "meanDelaySeconds": 1.5, "gaps": 1, "keptUp": false, "offByAtMost": "2 ms of the median"},
+		{"experiment": "b", "levels": {"tls": "off", "qos": "1"}, "seed": 8, "phase": "Failed", "messages": null}]}`
+	if err := os.WriteFile(file, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep(filepath.Join(dir, "kept"), []string{file}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "kept", "campaigns", "README.md"))
+	table := `## tls
+
+| tls | qos | delivered | % | median | mean | gaps | kept up |
+|---|---|---|---|---|---|---|---|
+| on | 1 | 3 of 4 | 75.0 | 250 ms | 1.5 s | 1 | no: off by up to 2 ms of the median |
+| off | 1 | Failed | - | - | - | - | - |
+`
+	if err != nil || !strings.HasSuffix(string(text), table) {
+		t.Errorf("%v, %s\nwant\n%s", err, text, table)
 	}
 }

@@ -162,7 +162,6 @@ func (m *Networks) BeginRemoval(uid string) {
 	defer m.mu.Unlock()
 	if n := m.networks[uid]; n != nil {
 		n.ending = true
-		n.connectNeighbours(nil)
 		n.changeNeighbours()
 		n.connect()
 	}
