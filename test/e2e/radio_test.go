@@ -284,6 +284,50 @@ func slotsAreUsed(t *testing.T, done *v1alpha1.Experiment) {
 	}
 }
 
+// besideEachOther is an event log of platforms 1 and 2, and of 3 and 4, of which 3 is the stronger one at all others.
+const besideEachOther = "0.0 nem:1 pathloss nem:2,95 nem:3,80 nem:4,180\n0.0 nem:2 pathloss nem:3,80 nem:4,180\n0.0 nem:3 pathloss nem:4,80\n"
+
+// TestANetworkOfTheSameSpectrumDisturbsWhileItSends has another network on the air for ten seconds, from 15 s on.
+func TestANetworkOfTheSameSpectrumDisturbsWhileItSends(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	replay(t, namespace, "beside", besideEachOther)
+	b := broadcasters(namespace, "spectrum", 2, "250ms", "bytes:200").Duration("40s").Replay("beside").
+		Model(func(n *v1alpha1.Network) {
+			n.Spectrum, n.RFPipe = "band", &v1alpha1.RFPipeModel{PHY: widebandPHY, Rate: "175kbit", Interference: v1alpha1.InterferenceOutOfBand}
+		}).
+		Network("other", "198.18.10.0/24", "").
+		Model(func(n *v1alpha1.Network) {
+			n.Spectrum, n.RFPipe = "band", &v1alpha1.RFPipeModel{PHY: widebandPHY, Rate: "100kbit"}
+		}).
+		Node("loud", "other", "noise").Node("sink", "other")
+	// A datagram of 1200 bytes takes nearly the 100 ms until the next one.
+	b.Spec.Apps = append(b.Spec.Apps, v1alpha1.App{Name: "noise", MGEN: &v1alpha1.MGEN{Script: "0.0 ON 1 UDP DST sink/5000 PERIODIC [10 1200]\n"}})
+	e := b.Start("15s", "noise").Stop("25s", "noise").Obj()
+	e.Spec.Timeline[1].At = "38s"
+	mustCreate(t, e)
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	lost, arrived := 0, 0
+	for _, d := range deliveriesOf(t, done) {
+		switch {
+		case d.local:
+		case d.sent > 16*time.Second && d.sent < 24*time.Second:
+			lost++
+			if !d.lost {
+				t.Errorf("%+v; want it lost while the other network sends", d)
+			}
+		case d.sent < 14*time.Second || d.sent > 26*time.Second:
+			arrived++
+			if d.lost {
+				t.Errorf("%+v; want it to arrive", d)
+			}
+		}
+	}
+	if lost < 50 || arrived < 120 {
+		t.Errorf("%d deliveries while the other network sends, %d without it; want some 60 and 180", lost, arrived)
+	}
+}
+
 // TestEngineThatIsNotInstalledIsRefusedAtOnce requests EMANE from a chart without it.
 func TestEngineThatIsNotInstalledIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
