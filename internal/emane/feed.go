@@ -42,22 +42,24 @@ type link struct {
 	frequency uint64
 }
 
-// feedMember is one member of the network.
+// feedMember is one member of the network, or of a neighbour.
 type feedMember struct {
 	nem   int
 	index int // in the scenario, -1 for a member that it does not move
 	fixed *geo.Position
+	// neighbour reports whether it is in another network of the spectrum. Events say what it sends, not what it receives.
+	neighbour bool
 }
 
-// NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves.
-func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, error) {
+// NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves. neighbours are the
+// members of the other networks of its spectrum, with NEM ids of their own.
+func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario, neighbours ...v1alpha1.Member) (*Feed, error) {
 	f := &Feed{published: map[link]float64{}, positions: map[int]*emanepb.Location{}, antennas: NewAntennas(spec, s), pointed: map[int]*emanepb.AntennaProfile{}}
 	if s != nil {
 		f.cursor = s.NewCursor()
 	}
-	for i := range spec.Members {
-		m := &spec.Members[i]
-		one := feedMember{nem: int(m.NEM), index: -1}
+	for i, m := range slices.Concat(spec.Members, neighbours) {
+		one := feedMember{nem: int(m.NEM), index: -1, neighbour: i >= len(spec.Members)}
 		if m.Position != nil {
 			one.fixed = &geo.Position{Latitude: m.Position.Latitude.Float(), Longitude: m.Position.Longitude.Float(), Altitude: m.Position.Altitude.Float()}
 		}
@@ -113,6 +115,9 @@ func (f *Feed) events(all bool) []Event {
 		return events
 	}
 	for to := range f.members {
+		if f.members[to].neighbour {
+			continue
+		}
 		var here []*emanepb.Pathloss
 		var byFrequency []*emanepb.FrequencyPathloss
 		for from := range f.members {

@@ -13,12 +13,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Curves for a network without one, because EMANE requires a curve: everything above the sensitivity is
-// received.
+// Curves for a network without one, because EMANE requires a curve: what is at least as strong as the noise is received. EMANE's
+// curves have steps of 0.01 dB.
 const (
-	stepCurveRFPipe = `<pcr><table pktsize="0"><row sinr="-255" por="0"/><row sinr="-254" por="100"/></table></pcr>`
-	stepCurveTDMA   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></datarate></tdmabasemodel-pcr>`
-	// A transponder names its curve by the index.
+	stepCurveRFPipe = `<pcr><table pktsize="0"><row sinr="-0.01" por="0"/><row sinr="0" por="100"/></table></pcr>`
+	stepCurveTDMA   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="-0.01" por="0"/><entry sinr="0" por="100"/></datarate></tdmabasemodel-pcr>`
+	// A transponder names its curve by the index, and receives everything above the sensitivity.
 	stepCurveBentPipe = `<bentpipe-model-pcr packetsize="0"><curve index="1"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></curve></bentpipe-model-pcr>`
 )
 

@@ -311,7 +311,7 @@ func (s *Statistics) physical(values map[string]any, tables map[string]Table, po
 
 // countMissed counts frames that did not reach the node, at the node and at the link from their sender.
 func (s *Statistics) countMissed(from *radio.Port, reason radio.Reason, frames uint64) {
-	if frames == 0 {
+	if frames == 0 || from == nil { // of another network of the spectrum
 		return
 	}
 	s.Drops[reason] += frames

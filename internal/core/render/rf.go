@@ -89,7 +89,7 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 			errs = append(errs, c.checkNetwork(network, &waveform, path)...)
 		}
 	}
-	return append(errs, checkSpectra(spec, t, waveforms)...)
+	return append(errs, checkSpectra(spec, t, waveforms, scenario)...)
 }
 
 func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {

@@ -14,7 +14,7 @@ import (
 const maxNEM = 65535
 
 // checkSpectra finds networks that cannot interfere with the others of their spectrum, as far as the waveforms are known.
-func checkSpectra(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec) (errs field.ErrorList) {
+func checkSpectra(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (errs field.ErrorList) {
 	groups := map[string]*spectrumGroup{}
 	for i, network := range spec.Networks {
 		waveform, known := waveforms[network.Name]
@@ -23,9 +23,9 @@ func checkSpectra(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms
 		}
 		path := field.NewPath("spec", "networks").Index(i).Child("spectrum")
 		if groups[network.Spectrum] == nil {
-			groups[network.Spectrum] = &spectrumGroup{path: path, name: network.Spectrum}
+			groups[network.Spectrum] = newSpectrumGroup(network.Spectrum, path, scenario)
 		}
-		if err := groups[network.Spectrum].add(network, &waveform, nemsOn(t, network.Name), path); err != nil {
+		if err := groups[network.Spectrum].add(network, &waveform, attached(t, network.Name, everyNode), path); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -42,36 +42,76 @@ func checkSpectra(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms
 
 // spectrumGroup is the networks of one spectrum.
 type spectrumGroup struct {
-	path *field.Path // of the first
-	name string
+	path     *field.Path // of the first
+	name     string
+	scenario *Scenario // nil if there is none or it is not known yet
 	// networks that can share it, and the highest NEM id of a member.
 	networks, highest int
-	pathloss          v1alpha1.PathlossSource
+	first             spectrumMember
+	// nodes and subIDs by network, for EMANE's networks.
+	nodes  map[string]string
+	subIDs map[int32]string
 	// counted reports whether a network counts interference; broken whether one cannot share the spectrum.
 	counted, broken bool
 }
 
-// add returns why a network cannot share the spectrum.
-func (g *spectrumGroup) add(network v1alpha1.Network, w *v1alpha1.WaveformSpec, nems []int, path *field.Path) (err *field.Error) {
-	p := w.PHY()
-	switch {
-	case p == nil:
-		err = field.Forbidden(path, fmt.Sprintf("is for radio models, and network %s has the model %s", network.Name, w.Model()))
-	case network.Engine == v1alpha1.EngineEMANE:
-		err = field.Forbidden(path, fmt.Sprintf("is for engine native, and network %s has engine emane, which gives each network a channel of its own", network.Name))
-	case g.networks > 0 && cmp.Or(p.Pathloss, v1alpha1.PathlossScenario) != g.pathloss:
-		err = field.Invalid(path, network.Spectrum, fmt.Sprintf("its networks need one pathloss: network %s has %s, one before it %s", network.Name, p.Pathloss, g.pathloss))
-	}
-	if err != nil {
+// spectrumMember is what the networks of a spectrum have in common.
+type spectrumMember struct {
+	engine   v1alpha1.Engine
+	pathloss v1alpha1.PathlossSource
+}
+
+func newSpectrumGroup(name string, path *field.Path, scenario *Scenario) *spectrumGroup {
+	return &spectrumGroup{path: path, name: name, scenario: scenario, nodes: map[string]string{}, subIDs: map[int32]string{}}
+}
+
+// add returns why a network with these nodes cannot share the spectrum.
+func (g *spectrumGroup) add(network v1alpha1.Network, w *v1alpha1.WaveformSpec, nodes []topology.Node, path *field.Path) *field.Error {
+	if w.PHY() == nil {
 		g.broken = true
-		return err
+		return field.Forbidden(path, fmt.Sprintf("is for radio models, and network %s has the model %s", network.Name, w.Model()))
+	}
+	m := spectrumMember{cmp.Or(network.Engine, v1alpha1.EngineNative), cmp.Or(w.PHY().Pathloss, v1alpha1.PathlossScenario)}
+	if g.networks == 0 {
+		g.first = m
+	}
+	if why := g.unlike(network, m, w.PHY(), nodes); why != "" {
+		g.broken = true
+		return field.Invalid(path, network.Spectrum, why)
 	}
 	g.networks++
-	g.pathloss, g.counted = cmp.Or(p.Pathloss, v1alpha1.PathlossScenario), g.counted || w.InterferenceCounted() != v1alpha1.InterferenceNone
-	for _, nem := range nems {
-		g.highest = max(g.highest, nem)
+	g.counted = g.counted || w.InterferenceCounted() != v1alpha1.InterferenceNone
+	for _, node := range nodes {
+		g.highest = max(g.highest, int(node.NEM))
 	}
 	return nil
+}
+
+// unlike returns what a network has that does not suit those before it.
+func (g *spectrumGroup) unlike(network v1alpha1.Network, m spectrumMember, p *v1alpha1.PHY, nodes []topology.Node) string {
+	switch {
+	case m.engine != g.first.engine:
+		return fmt.Sprintf("its networks need one engine: network %s has %s, one before it %s", network.Name, m.engine, g.first.engine)
+	case m.pathloss != g.first.pathloss:
+		return fmt.Sprintf("its networks need one pathloss: network %s has %s, one before it %s", network.Name, m.pathloss, g.first.pathloss)
+	case m.engine != v1alpha1.EngineEMANE:
+		return ""
+	}
+	subID := cmp.Or(p.SubID, 1)
+	if other := g.subIDs[subID]; other != "" {
+		return fmt.Sprintf("EMANE tells its networks apart by phy.subid, and networks %s and %s both have %d", other, network.Name, subID)
+	}
+	g.subIDs[subID] = network.Name
+	for _, node := range nodes {
+		if other := g.nodes[node.Name]; other != "" {
+			return fmt.Sprintf("with EMANE a node is in one of its networks, and %s is in %s and %s: want engine native, or two nodes", node.Name, other, network.Name)
+		}
+		g.nodes[node.Name] = network.Name
+		if g.scenario.hasAntennaProfile(node) {
+			return fmt.Sprintf("with EMANE its nodes have no antenna profiles, and %s of network %s has one in the scenario: want engine native", node.Name, network.Name)
+		}
+	}
+	return ""
 }
 
 // check returns what is wrong with all networks together.

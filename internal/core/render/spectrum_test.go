@@ -39,8 +39,8 @@ func TestASpectrumOfOneNetworkOrOfOthersThanRadiosIsRefused(t *testing.T) {
 			`spec.networks[0].spectrum: Invalid value: "low": no other network has this spectrum: two or more share one`},
 		"another pathloss": {"{pathloss: FreeSpace, ", "{pathloss: TwoRay, ",
 			`spec.networks[1].spectrum: Invalid value: "low": its networks need one pathloss: network relay has TwoRay, one before it FreeSpace`},
-		"EMANE": {"    spectrum: low\n    tdma", "    engine: emane\n    spectrum: low\n    tdma",
-			"spec.networks[1].spectrum: Forbidden: is for engine native, and network relay has engine emane"},
+		"another engine": {"    spectrum: low\n    tdma", "    engine: emane\n    spectrum: low\n    tdma",
+			`spec.networks[1].spectrum: Invalid value: "low": its networks need one engine: network relay has emane, one before it native`},
 		"nobody counts": {"interference: OutOfBand, rate: 175kbit}\n    subnet: 198.18.1.0/24\n  - name: relay\n    spectrum: low\n    tdma: {",
 			"rate: 175kbit}\n    subnet: 198.18.1.0/24\n  - name: relay\n    spectrum: low\n    tdma: {interference: None, ",
 			`spec.networks[0].spectrum: Invalid value: "low": none of its networks counts interference: one needs a waveform with interference OutOfBand or All`},
@@ -48,7 +48,7 @@ func TestASpectrumOfOneNetworkOrOfOthersThanRadiosIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(crowded, c.from, c.to, 1)
 			in := companyOf(t, text)
-			errs := checkSpectra(&in.Experiment.Spec, in.Topology, WaveformsOf(&in.Experiment.Spec, map[string]v1alpha1.WaveformSpec{}))
+			errs := checkSpectra(&in.Experiment.Spec, in.Topology, WaveformsOf(&in.Experiment.Spec, map[string]v1alpha1.WaveformSpec{}), nil)
 			switch {
 			case c.want == "" && len(errs) > 0:
 				t.Error(errs.ToAggregate())
@@ -56,5 +56,21 @@ func TestASpectrumOfOneNetworkOrOfOthersThanRadiosIsRefused(t *testing.T) {
 				t.Errorf("%v; want %s", errs.ToAggregate(), c.want)
 			}
 		})
+	}
+}
+
+func TestEMANEsNetworksOfASpectrumNeedSubidsAndNodesOfTheirOwn(t *testing.T) {
+	emane := strings.ReplaceAll(crowded, "    spectrum: low\n", "    engine: emane\n    spectrum: low\n")
+	apart := strings.Replace(strings.Replace(emane, "frequency: 300MHz, bandwidth: 250kHz", "subid: 7, frequency: 300MHz, bandwidth: 250kHz", 1), "networks: [vhf, relay, lan]", "networks: [vhf, lan]", 1)
+	for text, want := range map[string]string{
+		emane: `EMANE tells its networks apart by phy.subid, and networks vhf and relay both have 1`,
+		apart: `with EMANE a node is in one of its networks, and veh-1 is in vhf and relay: want engine native, or two nodes`,
+		strings.Replace(apart, "networks: [vhf, relay]", "networks: [relay]", 1): "",
+	} {
+		in := companyOf(t, text)
+		errs := checkSpectra(&in.Experiment.Spec, in.Topology, WaveformsOf(&in.Experiment.Spec, map[string]v1alpha1.WaveformSpec{}), nil)
+		if want == "" && len(errs) > 0 || want != "" && (len(errs) != 1 || !strings.HasSuffix(errs[0].Error(), want)) {
+			t.Errorf("%v; want %q", errs.ToAggregate(), want)
+		}
 	}
 }

@@ -127,8 +127,8 @@ func (c *Client) Hosts(reset bool) (HostStates, error) {
 }
 
 // SetRelay implements Plane.
-func (c *Client) SetRelay(uid string, hosts []string) error {
-	return c.call("SetRelay", RelayRequest{uid, hosts}, nil)
+func (c *Client) SetRelay(uid string, to Relay) error {
+	return c.call("SetRelay", RelayRequest{uid, to}, nil)
 }
 
 // SetChannel implements Plane.

@@ -58,8 +58,8 @@ type Plane interface {
 	SetHosts(all map[string]peers.Address) error
 	// Hosts returns their states. With reset, the worst lateness starts again at 0.
 	Hosts(reset bool) (HostStates, error)
-	// SetRelay carries a network's over-the-air datagrams of EMANE's to hosts and from them, to none if there are no hosts.
-	SetRelay(uid string, hosts []string) error
+	// SetRelay carries a network's over-the-air datagrams of EMANE's as the relay says; the zero Relay ends that.
+	SetRelay(uid string, to Relay) error
 	// SetChannel gives the sockets of that network's EMANE processes on this host, which the Plane closes; nil for none.
 	SetChannel(uid string, of *ota.Sockets) error
 
@@ -67,6 +67,14 @@ type Plane interface {
 	AwaitLoops() error
 	// Close ends the use of the Plane, and Events.
 	Close() error
+}
+
+// Relay of a network that EMANE carries.
+type Relay struct {
+	// Hosts get the network's datagrams, and its processes here get theirs.
+	Hosts []string
+	// Neighbours are the UIDs of the networks whose datagrams its processes get too, of this host and of Hosts.
+	Neighbours []string
 }
 
 // Left is what a worker finds when it starts.

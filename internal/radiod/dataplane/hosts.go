@@ -66,8 +66,8 @@ type hosts struct {
 	mu       sync.RWMutex // protects the rest
 	counters map[string]*hostCounters
 	networks map[networkID]*network
-	// relays are the hosts to which networks of EMANE's are relayed, channels their processes here.
-	relays   map[networkID]map[string]bool
+	// relays are those of networks of EMANE's, channels their processes here.
+	relays   map[networkID]relay
 	channels map[networkID]*ota.Channel
 }
 
@@ -109,7 +109,7 @@ func (l *Local) OpenHosts(o HostOptions) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	h := &hosts{HostOptions: o, told: l.events.add, end: end, lost: map[string]lostHost{}, counters: map[string]*hostCounters{},
-		networks: map[networkID]*network{}, relays: map[networkID]map[string]bool{}, channels: map[networkID]*ota.Channel{}}
+		networks: map[networkID]*network{}, relays: map[networkID]relay{}, channels: map[networkID]*ota.Channel{}}
 	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.PeerTime(clock.Monotonic()) },
 		Realtime: o.Realtime, Receive: h.receive, Changed: h.reachabilityChanged, Log: o.Log})
 	h.ended.Go(func() { _ = h.peers.Run(ctx) }) // it returns no errors

@@ -166,30 +166,30 @@ func processOf(t *testing.T, group string) (host, process *ota.Channel) {
 	return host, process
 }
 
-// give gives a channel to a host.
-func (f *farHost) give(t *testing.T, channel *ota.Channel) {
+// give gives a host the channel of a network's processes.
+func (f *farHost) give(t *testing.T, uid string, channel *ota.Channel) {
 	t.Helper()
 	sockets, err := channel.Sockets()
 	must(t, err)
-	must(t, f.SetChannel("emane", &sockets))
+	must(t, f.SetChannel(uid, &sockets))
 }
 
 func TestWhatEMANESendsReachesTheProcessesOfOtherHostsOfItsNetworkOnly(t *testing.T) {
 	a, b, _ := newPair(t, onLinks, [2]HostOptions{})
 	channelA, processA := processOf(t, "224.1.2.8:45702")
 	channelB, processB := processOf(t, "224.1.2.9:45703")
-	must(t, a.SetRelay("emane", []string{"host-b"}))
-	a.give(t, channelA)
+	must(t, a.SetRelay("emane", Relay{Hosts: []string{"host-b"}}))
+	a.give(t, "emane", channelA)
 	id := networkIDOf("emane")
 	for _, message := range [][]byte{{otaVersion}, append([]byte{otaVersion}, id[:]...), append([]byte{otaVersion}, make([]byte, 40)...)} {
 		a.hosts.peers.Peer("host-b").Send(message)
 	}
 	must(t, processA.Send([]byte("no relay")))
 	b.counts(t, 4, 4)
-	must(t, b.SetRelay("emane", []string{"host-a"}))
+	must(t, b.SetRelay("emane", Relay{Hosts: []string{"host-a"}}))
 	must(t, processA.Send([]byte("no processes")))
 	b.counts(t, 5, 5)
-	b.give(t, channelB)
+	b.give(t, "emane", channelB)
 	got := make(chan string, 1)
 	go func() {
 		buffer := make([]byte, 100)
@@ -200,13 +200,38 @@ func TestWhatEMANESendsReachesTheProcessesOfOtherHostsOfItsNetworkOnly(t *testin
 	if text := await(t, "the datagram", got); text != "hello" {
 		t.Errorf("%q came; want hello", text)
 	}
-	must(t, b.SetRelay("emane", nil))
+	must(t, b.SetRelay("emane", Relay{}))
 	must(t, processA.Send([]byte("too late")))
 	b.counts(t, 7, 6)
 	must(t, a.SetChannel("emane", nil))
 	must(t, processA.Send([]byte("unheard")))
 	time.Sleep(50 * time.Millisecond)
 	b.counts(t, 7, 6)
+}
+
+func TestWhatEMANESendsReachesTheProcessesOfItsNeighboursHereAndThere(t *testing.T) {
+	a, b, _ := newPair(t, onLinks, [2]HostOptions{})
+	channelA, processA := processOf(t, "224.1.2.8:45702")
+	here, processHere := processOf(t, "224.1.2.10:45704")
+	there, processThere := processOf(t, "224.1.2.9:45703")
+	must(t, a.SetRelay("emane", Relay{Hosts: []string{"host-b"}, Neighbours: []string{"other"}}))
+	must(t, a.SetRelay("other", Relay{Hosts: []string{"host-b"}, Neighbours: []string{"emane"}}))
+	must(t, b.SetRelay("other", Relay{Hosts: []string{"host-a"}, Neighbours: []string{"emane"}}))
+	a.give(t, "emane", channelA)
+	a.give(t, "other", here)
+	b.give(t, "other", there)
+	for name, process := range map[string]*ota.Channel{"here": processHere, "there": processThere} {
+		got := make(chan string, 1)
+		go func() {
+			buffer := make([]byte, 100)
+			n, _ := process.Receive(buffer)
+			got <- string(buffer[:n])
+		}()
+		must(t, processA.Send([]byte("noise")))
+		if text := await(t, "the datagram "+name, got); text != "noise" {
+			t.Errorf("%q came %s; want noise", text, name)
+		}
+	}
 }
 
 // Node 2's host has a wrong date; the network's slots go by the first host's.

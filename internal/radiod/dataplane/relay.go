@@ -17,10 +17,21 @@ const (
 	maxDatagram = 65507
 )
 
+// relay is a Relay, for lookups.
+type relay struct {
+	hosts      map[string]bool
+	neighbours map[networkID]bool
+}
+
+// takes reports whether the processes of the network with an id get a datagram of a network of this host, or of another.
+func (r *relay) takes(own, of networkID, from string) bool {
+	return (from == "" || r.hosts[from]) && (own == of && from != "" || r.neighbours[of])
+}
+
 func isOTA(message []byte) bool { return len(message) > 0 && message[0] == otaVersion }
 
 // SetRelay implements Plane.
-func (l *Local) SetRelay(uid string, to []string) error {
+func (l *Local) SetRelay(uid string, to Relay) error {
 	h := l.hosts
 	if h == nil {
 		return errNoHosts
@@ -29,12 +40,17 @@ func (l *Local) SetRelay(uid string, to []string) error {
 	defer h.mu.Unlock()
 	id := networkIDOf(uid)
 	delete(h.relays, id)
-	if len(to) > 0 {
-		h.relays[id] = map[string]bool{}
+	if len(to.Hosts)+len(to.Neighbours) == 0 {
+		return nil
 	}
-	for _, name := range to {
-		h.relays[id][name] = true
+	r := relay{map[string]bool{}, map[networkID]bool{}}
+	for _, name := range to.Hosts {
+		r.hosts[name] = true
 	}
+	for _, neighbour := range to.Neighbours {
+		r.neighbours[networkIDOf(neighbour)] = true
+	}
+	h.relays[id] = r
 	return nil
 }
 
@@ -68,7 +84,7 @@ func (l *Local) SetChannel(uid string, of *ota.Sockets) error {
 	return nil
 }
 
-// relay carries what EMANE's processes send to other hosts, until the channel is closed.
+// relay carries what EMANE's processes send to other hosts and neighbours, until the channel is closed.
 func (h *hosts) relay(uid string, from *ota.Channel) {
 	id, buffer := networkIDOf(uid), make([]byte, maxDatagram)
 	for {
@@ -87,11 +103,26 @@ func (h *hosts) relay(uid string, from *ota.Channel) {
 func (h *hosts) relayDatagram(id networkID, datagram []byte) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	for name := range h.relays[id] {
+	for name := range h.relays[id].hosts {
 		if peer := h.peers.Peer(name); peer != nil {
 			peer.Send(append(append(append(peer.Buffer(), otaVersion), id[:]...), datagram...))
 		}
 	}
+	for _, channel := range h.channelsFor(id, "") {
+		if err := channel.Send(datagram); err != nil {
+			h.Log.Debug("what EMANE sends does not reach another network", "error", err)
+		}
+	}
+}
+
+// channelsFor returns those of the networks that take a datagram of a network, from this host or another; the lock is held.
+func (h *hosts) channelsFor(of networkID, from string) (channels []*ota.Channel) {
+	for own, channel := range h.channels {
+		if r := h.relays[own]; r.takes(own, of, from) {
+			channels = append(channels, channel)
+		}
+	}
+	return channels
 }
 
 // receiveOTA passes another host's over-the-air datagram to EMANE's processes here.
@@ -101,15 +132,16 @@ func (h *hosts) receiveOTA(from string, message []byte) error {
 	}
 	id := networkID(message[1:otaHeader])
 	h.mu.RLock()
-	relayed, channel := h.relays[id][from], h.channels[id]
+	channels := h.channelsFor(id, from)
 	h.mu.RUnlock()
-	switch {
-	case !relayed:
-		return errors.New("no network that EMANE carries on both hosts has its id")
-	case channel == nil:
-		return errors.New("EMANE's processes are not running")
+	if len(channels) == 0 {
+		return errors.New("no processes that EMANE runs here are in its network or spectrum")
 	}
-	return channel.Send(message[otaHeader:])
+	var err error
+	for _, channel := range channels {
+		err = errors.Join(err, channel.Send(message[otaHeader:]))
+	}
+	return err
 }
 
 // closeChannels ends what relay does.

@@ -214,7 +214,7 @@ type TapRequest struct {
 // RelayRequest has the arguments of SetRelay.
 type RelayRequest struct {
 	Network string
-	Hosts   []string
+	To      Relay
 }
 
 // ChannelRequest has the arguments of SetChannel.
@@ -271,7 +271,7 @@ func (r *requests) DropLeft(None, *None) (err error) {
 		err = errors.Join(err, r.EndNetwork(uid, &map[PortID]radio.Counters{}))
 	}
 	for _, uid := range relays {
-		err = errors.Join(err, r.local().SetRelay(uid, nil), r.local().SetChannel(uid, nil))
+		err = errors.Join(err, r.local().SetRelay(uid, Relay{}), r.local().SetChannel(uid, nil))
 		r.note(r.relays, uid, false)
 	}
 	return errors.Join(err, r.dropHosts())
@@ -393,8 +393,8 @@ func (r *requests) Hosts(reset bool, states *HostStates) error {
 }
 
 func (r *requests) SetRelay(a RelayRequest, _ *None) error {
-	r.note(r.relays, a.Network, len(a.Hosts) > 0)
-	return r.local().SetRelay(a.Network, a.Hosts)
+	r.note(r.relays, a.Network, len(a.To.Hosts)+len(a.To.Neighbours) > 0)
+	return r.local().SetRelay(a.Network, a.To)
 }
 
 func (r *requests) SetChannel(a ChannelRequest, _ *None) (err error) {

@@ -48,7 +48,7 @@ type Options struct {
 	Log  *slog.Logger
 	// Changed is called when Ready or Trouble may have changed. It must return at once.
 	Changed func()
-	// Channel takes the sockets of the processes' over-the-air channel if other hosts have members too, and closes them;
+	// Channel takes the sockets of the processes' over-the-air channel if it is relayed, and closes them;
 	// nil ends that.
 	Channel func(*ota.Sockets) error
 	// Step and Change are called with the lateness of an event of the scenario and of a change.
@@ -62,8 +62,10 @@ type Input struct {
 	// PodUID of EMANE's pod on this host; empty if there is none.
 	PodUID   string
 	Scenario *scenario.Scenario
-	// Distributed reports whether some members are on other hosts.
-	Distributed bool
+	// Relayed reports whether some members are on other hosts, or other networks are in the spectrum.
+	Relayed bool
+	// Neighbours are the members of those other networks.
+	Neighbours []v1alpha1.Member
 	// Parked are the names of the attached members' veth ends, by NEM id.
 	Parked map[int32]string
 	// Trouble is why the scenario cannot be replayed, or nil.
@@ -316,6 +318,7 @@ const beforeT0 = -10000 * time.Hour
 
 // scenarioReplay is a replay of the scenario in its own goroutine, so that its times do not wait for control ports.
 type scenarioReplay struct {
+	// members of the network and its neighbours.
 	members  []v1alpha1.Member
 	scenario *scenario.Scenario
 	t0       int64
@@ -329,6 +332,7 @@ func (p *pod) replay(ctx context.Context, in *Input) error {
 		return nil
 	}
 	spec := &in.Network.Spec
+	members := slices.Concat(spec.Members, in.Neighbours)
 	t0 := int64(0)
 	if spec.T0 != nil {
 		t0 = spec.T0.UnixNano()
@@ -341,13 +345,13 @@ func (p *pod) replay(ctx context.Context, in *Input) error {
 				return err
 			}
 		default:
-			if r.t0 == t0 && r.scenario == in.Scenario && reflect.DeepEqual(r.members, spec.Members) {
+			if r.t0 == t0 && r.scenario == in.Scenario && reflect.DeepEqual(r.members, members) {
 				return nil
 			}
 			p.endReplay()
 		}
 	}
-	feed, err := emane.NewFeed(spec, in.Scenario)
+	feed, err := emane.NewFeed(spec, in.Scenario, in.Neighbours...)
 	if err != nil {
 		return err
 	}
@@ -360,7 +364,7 @@ func (p *pod) replay(ctx context.Context, in *Input) error {
 		from = beforeT0
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	r := &scenarioReplay{members: spec.Members, scenario: in.Scenario, t0: t0, stop: cancel, done: make(chan error, 1)}
+	r := &scenarioReplay{members: members, scenario: in.Scenario, t0: t0, stop: cancel, done: make(chan error, 1)}
 	p.replayed = r
 	go func() {
 		err := publisher.Replay(ctx, feed, from, publishInterval, p.Step)

@@ -9,10 +9,10 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 )
 
-// relay begins to relay over-the-air datagrams if members are on other hosts, and ends that otherwise. Few cluster networks
-// carry multicast, so they take the same path as the native engine's frames.
+// relay begins to relay over-the-air datagrams if members are on other hosts or other networks are in the spectrum, and ends
+// that otherwise. Few cluster networks carry multicast, so they take the same path as the native engine's frames.
 func (p *pod) relay(in *Input) error {
-	if !in.Distributed {
+	if !in.Relayed {
 		return p.endRelay()
 	}
 	if p.relayed {

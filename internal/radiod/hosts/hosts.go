@@ -82,7 +82,7 @@ func (h *Hosts) Disconnect(uid string) {
 	delete(h.networks, uid)
 	h.note(s.ports.Set(h.Plane, nil))
 	if s.relayed {
-		h.note(h.Plane.SetRelay(uid, nil))
+		h.note(h.Plane.SetRelay(uid, dataplane.Relay{}))
 	}
 	h.updatePeers()
 }
@@ -107,7 +107,11 @@ func (h *Hosts) Connect(uid string, object *v1alpha1.RadioNetwork, neighbours []
 	}
 	h.updatePeers()
 	if s.relayed {
-		h.note(h.Plane.SetRelay(uid, slices.Collect(maps.Keys(s.hosts))))
+		to := dataplane.Relay{Hosts: slices.Collect(maps.Keys(s.hosts))}
+		for i := range neighbours {
+			to.Neighbours = append(to.Neighbours, string(neighbours[i].UID))
+		}
+		h.note(h.Plane.SetRelay(uid, to))
 	} else {
 		// Perhaps a node is here by now, and its former host's entry is old.
 		if err := s.ports.Set(h.Plane, wanted); err != nil {

@@ -20,6 +20,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
+var errNoRelay = errors.New("spectrum: radiod does not know its host's address, without which EMANE's networks do not hear each other")
+
 // updateDriver updates EMANE's driver to the network's current state; the lock is held.
 func (n *network) updateDriver() {
 	if n.object.Spec.Engine != v1alpha1.EngineEMANE || n.ending {
@@ -38,9 +40,15 @@ func (n *network) updateDriver() {
 			in.PodUID = string(pod.PodUID)
 		}
 	}
-	h := n.networks.hosts.Load()
-	in.Distributed = h != nil && h.IsDistributed(n.object)
+	h, neighbours := n.networks.hosts.Load(), n.neighbours()
+	for i := range neighbours {
+		in.Neighbours = append(in.Neighbours, neighbours[i].Spec.Members...)
+	}
+	in.Relayed = h != nil && (len(neighbours) > 0 || h.IsDistributed(n.object))
 	in.Trouble = errors.Join(n.updateEnvironment(), n.beginPreparation())
+	if h == nil && len(neighbours) > 0 {
+		in.Trouble = errors.Join(in.Trouble, errNoRelay)
+	}
 	if n.object.Spec.Scenario != "" {
 		in.Scenario, _ = n.networks.library.Get(n.object.Spec.Scenario) // updateEnvironment reports why it is not here
 	}

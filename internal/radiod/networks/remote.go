@@ -70,6 +70,7 @@ func (n *network) changeNeighbours() {
 	for _, other := range n.neighbours() {
 		neighbour := n.networks.networks[string(other.UID)]
 		if neighbour.running == nil {
+			neighbour.updateDriver()
 			continue
 		}
 		if err := neighbour.change(&neighbour.object.Spec); err != nil {

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +119,58 @@ func (r *realPair) untilTheyArrive(t *testing.T, bytes int) {
 		arrived += r.arrive(t, 5, bytes)
 		return arrived >= 10
 	})
+}
+
+// TestARealEMANEIsDisturbedByAnotherNetworkOfItsSpectrum has a second pod of EMANE's, whose node-3 is ten times as near to
+// node-2 as node-1 is.
+func TestARealEMANEIsDisturbedByAnotherNetworkOfItsSpectrum(t *testing.T) {
+	installedEMANE(t)
+	s := newSite(t, "host-a", &atomic.Bool{}, skewedClock{})
+	r := newRealPair(t, s.Manager, func(n *v1alpha1.RadioNetwork) {
+		n.Spec.Spectrum, n.Spec.Waveform.RFPipe.Interference = "band", v1alpha1.InterferenceOutOfBand
+	})
+	other := newEMANEPodOf(t, otherEMANEUID)
+	other.proc = r.pod.proc
+	other.appearAs(t, "4243")
+	c, d := newPod(t, "pod-c"), newPod(t, "pod-d")
+	n := emaneNetwork(c.uid, d.uid)
+	n.Name, n.UID, n.Generation = "run1-uhf", "run1uhf", 1
+	n.Spec.Network, n.Spec.Spectrum, n.Spec.Waveform.RFPipe.Rate, n.Spec.Waveform.RFPipe.PHY.SubID = "uhf", "band", "20kbit", 2
+	n.Spec.EMANE = []v1alpha1.EMANEPod{{Host: "host-a", PodUID: otherEMANEUID}}
+	for i, latitude := range []v1alpha1.Degrees{"47.0011", "47.0012"} {
+		m := &n.Spec.Members[i]
+		m.Node, m.NEM, m.Interface, m.Address = fmt.Sprintf("node-%d", i+3), int32(i+3), "uhf", fmt.Sprintf("198.18.8.%d/24", i+1)
+		m.Position = &v1alpha1.Position{Latitude: latitude, Longitude: "8", Altitude: "400m"}
+	}
+	if err := s.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	c.attach(t, s.Manager, "uhf")
+	d.attach(t, s.Manager, "uhf")
+	for _, member := range n.Spec.Members {
+		eventually(t, "the radio is beside EMANE", func() bool { return other.has(t, emane.Interface(member.NEM)) })
+	}
+	other.start(t, n, installedEMANE(t))
+	r.until(t, "the other network's nodes are attached", attachedIs(s.Manager, n, 2))
+	r.until(t, "datagrams arrive while nobody else sends", func() bool { return r.arrive(t, 10, 100) >= 8 })
+	// Each takes half a second, so that the channel is in use for ten.
+	r.until(t, "the other network disturbs", func() bool {
+		c.do(t, func() error {
+			conn, err := net.Dial("udp4", "198.18.8.255:7000")
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			for range 20 {
+				if _, err := conn.Write(make([]byte, 1200)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return r.arrive(t, 10, 100) <= 2
+	})
+	r.until(t, "the datagrams arrive again", func() bool { return r.arrive(t, 10, 100) >= 8 })
 }
 
 func TestARealEMANECarriesFullSlotsOverFarLinksWithEnoughOverhead(t *testing.T) {

@@ -62,7 +62,12 @@ func newEMANEPodOf(t *testing.T, uid string) *emanePod {
 // appear as a process in proc.
 func (p *emanePod) appear(t *testing.T) {
 	t.Helper()
-	process := filepath.Join(p.proc, "4242")
+	p.appearAs(t, "4242")
+}
+
+func (p *emanePod) appearAs(t *testing.T, process string) {
+	t.Helper()
+	process = filepath.Join(p.proc, process)
 	if err := os.MkdirAll(filepath.Join(process, "ns"), 0o700); err != nil {
 		t.Fatal(err)
 	}
