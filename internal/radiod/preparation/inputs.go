@@ -101,7 +101,11 @@ func (s *Inputs) nodeOf(name string) int {
 func (s *Inputs) equal(other *Inputs) bool {
 	return s.effects == other.effects && s.scenario == other.scenario && s.t0 == other.t0 && s.source == other.source && slices.Equal(s.startFrequencies, other.startFrequencies) &&
 		slices.Equal(s.fixedGains, other.fixedGains) &&
-		equality.Semantic.DeepEqual(s.members, other.members) && equality.Semantic.DeepEqual(s.changes, other.changes)
+		equality.Semantic.DeepEqual(s.members, other.members) && slices.EqualFunc(s.changes, other.changes, change.equal)
+}
+
+func (c change) equal(other change) bool {
+	return c.first == other.first && c.end == other.end && equality.Semantic.DeepEqual(c.TimedRadioChange, other.TimedRadioChange)
 }
 
 // index of the member with a NEM id, or -1.

@@ -50,3 +50,19 @@ func TestNeighboursHaveAPathlossFromTheirPlatforms(t *testing.T) {
 		t.Errorf("node-4 has NEM id %d; want 6", nem)
 	}
 }
+
+func TestEqualInputsAreRecognised(t *testing.T) {
+	spec := radiodtest.Physical(v1alpha1.PathlossScenario, radiodtest.Jam(0, v1alpha1.Jammer{Name: "red", Power: ptr.To(v1alpha1.Power("1W")), Pathloss: ptr.To(v1alpha1.Decibel("60dB"))}))
+	s := lossesScenario(t, radiodtest.LossAt(0, 1, 2, 80))
+	b, err := New(InputsOf(spec, nil, s), &StepCounters{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !b.IsOf(InputsOf(spec.DeepCopy(), nil, s)) {
+		t.Error("equal inputs with a change are taken for others")
+	}
+	spec.Changes[0].AtNanoseconds++
+	if b.IsOf(InputsOf(spec, nil, s)) {
+		t.Error("a change at another time is not noticed")
+	}
+}
