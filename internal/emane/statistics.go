@@ -37,9 +37,10 @@ type Statistics struct {
 	// Rewritten are the frames that came so late that EMANE took the time of their arrival for that of their sending.
 	Rewritten uint64
 
-	slots  slotErrors
-	bursts map[int]*burstCounts
-	recent map[int]bool // NEM ids of which something was received in the last second
+	slots   slotErrors
+	located bool // EMANE knows locations, and has propagation delays
+	bursts  map[int]*burstCounts
+	recent  map[int]bool // NEM ids of which something was received in the last second
 }
 
 // slotErrors are the transmissions that a TDMA receiver did not take, by reason.
@@ -69,6 +70,7 @@ func Scrape(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]
 				return nil, fmt.Errorf("NEM %d: %s: %w", nem.ID, component.Plugin, err)
 			}
 		}
+		s.countTooLong()
 		var last *Statistics
 		if i < len(before) && before[i].NEM == s.NEM && before[i].Timers <= s.Timers {
 			last = &before[i]
@@ -174,10 +176,19 @@ func (s *Statistics) queues(tables map[string]Table) {
 		}
 	})
 	s.QueueDepth = s.InFlight
-	s.Drops[radio.TooLarge] += s.slots.tooLong
 	s.Drops[radio.MissedSlot] += s.slots.missed
 	s.Drops[radio.NotListening] += s.slots.idle + s.slots.sending + s.slots.otherFrequency
 	s.Drops[radio.Interfered] += s.slots.locked
+}
+
+// countTooLong counts bursts that ended in the next slot. Without locations there is no propagation delay: then EMANE was so
+// late that it took the time of their arrival for that of their sending.
+func (s *Statistics) countTooLong() {
+	if s.located {
+		s.Drops[radio.TooLarge] += s.slots.tooLong
+	} else {
+		s.Drops[radio.MissedSlot] += s.slots.tooLong
+	}
 }
 
 // lostBursts reads what a TDMA receiver did not take, which EMANE counts in bytes.
@@ -294,6 +305,7 @@ func (s *Statistics) physical(values map[string]any, tables map[string]Table, po
 		}
 		s.PowerDBm[nem] = number(row, "Rx Power")
 	})
+	s.located = len(tables["LocationEventInfoTable"].Rows) > 0
 	s.Pathloss = len(tables["PathlossEventInfoTable"].Rows) + len(tables["LocationEventInfoTable"].Rows)
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]

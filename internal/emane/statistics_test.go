@@ -63,7 +63,7 @@ func TestWhatATDMAProcessSaysOfItselfIsRead(t *testing.T) {
 	s := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, ports)[0]
 	drops := map[string]uint64{}
 	s.Dropped(func(reason string, frames uint64) { drops[reason] = frames })
-	if diff := cmp.Diff(map[string]uint64{"lowSINR": 2, "queueFull": 4, "tooLarge": 6, "missedSlot": 3, "notListening": 4, "belowSensitivity": 6}, drops); diff != "" {
+	if diff := cmp.Diff(map[string]uint64{"lowSINR": 2, "queueFull": 4, "tooLarge": 1, "missedSlot": 8, "notListening": 4, "belowSensitivity": 6}, drops); diff != "" {
 		t.Error("drops:", diff)
 	}
 	if diff := cmp.Diff([]int{6, 0, 0, 2}, s.Waiting); diff != "" || s.InFlight != 8 {
@@ -78,6 +78,18 @@ func TestWhatATDMAProcessSaysOfItselfIsRead(t *testing.T) {
 	}
 	if from3 == nil || from3.Received != 0 || !math.IsNaN(from3.SINRDB) || from3.Missed[0] != 6 {
 		t.Errorf("link from NEM 3: %+v; want no SINR, because nothing of it was received", from3)
+	}
+}
+
+func TestBurstsAreTooLongOnlyWherePropagationTakesTime(t *testing.T) {
+	ports, known := portsOf(1, 2, 3), tdmaAnswers(tdmaCounts{})
+	known[asked{emanepb.Query_TABLES, 3}] = tables(table("LocationEventInfoTable", []string{"NEM"}, []*emanepb.Value{numeric(2)}))
+	all, err := Scrape(nil, emulator(t, known), func(nem int) *radio.Port { return ports[nem] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := all[0].Drops; d[radio.TooLarge] != 6 || d[radio.MissedSlot] != 3 {
+		t.Errorf("%d too large, %d missed; want 6 and 3", d[radio.TooLarge], d[radio.MissedSlot])
 	}
 }
 
