@@ -66,7 +66,7 @@ func campaignPage(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s", strings.TrimSuffix(c.Campaign, "-short"), c.table())
+		fmt.Fprintf(&b, "\n## %s\n\n%s%s", strings.TrimSuffix(c.Campaign, "-short"), c.points(), c.table())
 	}
 	return b.String(), nil
 }
@@ -79,6 +79,9 @@ func (c *campaign) table() string {
 	fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(head)))
 	for i := range c.Runs {
 		r := &c.Runs[i]
+		if !r.ended() {
+			continue
+		}
 		var cells []string
 		for _, axis := range c.Axes {
 			cells = append(cells, r.Levels[axis])
@@ -86,6 +89,23 @@ func (c *campaign) table() string {
 		row(append(cells, r.figures()...))
 	}
 	return b.String()
+}
+
+// ended reports whether a run has results or has failed.
+func (r *run) ended() bool { return r.Messages != nil || r.Phase == "Failed" }
+
+// points says how many of a campaign's points are in its table, where some are not.
+func (c *campaign) points() string {
+	ended := 0
+	for i := range c.Runs {
+		if c.Runs[i].ended() {
+			ended++
+		}
+	}
+	if ended == len(c.Runs) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d points have been run.\n\n", ended, len(c.Runs))
 }
 
 // figures are the cells of a run behind its levels.

@@ -68,7 +68,8 @@ func TestACampaignBecomesATableOfItsPoints(t *testing.T) {
 	printed := `{"schemaVersion": 2, "campaign": "tls-short", "namespace": "team", "axes": ["tls", "qos"], "points": [], "runs": [
 		{"experiment": "a", "levels": {"tls": "on", "qos": "1"}, "seed": 7, "phase": "Completed", "messages": {"sent": 4, "offered": 4, "received": 3}, "deliveredPercent": 75,
 		 "medianDelaySeconds": 0.25, "meanDelaySeconds": 1.5, "gaps": 1, "keptUp": false, "offByAtMost": "2 ms of the median"},
-		{"experiment": "b", "levels": {"tls": "off", "qos": "1"}, "seed": 8, "phase": "Failed", "messages": null}]}`
+		{"experiment": "b", "levels": {"tls": "off", "qos": "1"}, "seed": 8, "phase": "Failed", "messages": null},
+		{"experiment": "c", "levels": {"tls": "off", "qos": "2"}, "seed": 8, "phase": "Pending", "messages": null}]}`
 	if err := os.WriteFile(file, []byte(printed), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +78,8 @@ func TestACampaignBecomesATableOfItsPoints(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "kept", "campaigns", "README.md"))
 	table := `## tls
+
+2 of 3 points have been run.
 
 | tls | qos | delivered | % | median | mean | gaps | kept up |
 |---|---|---|---|---|---|---|---|
