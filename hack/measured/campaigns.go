@@ -119,13 +119,6 @@ func (r *run) figures() []string {
 		}
 		return text(*value)
 	}
-	verdict := "not judged"
-	switch {
-	case r.KeptUp != nil && *r.KeptUp:
-		verdict = "yes"
-	case r.KeptUp != nil:
-		verdict = strings.TrimSuffix("no: off by up to "+r.OffByAtMost, ": off by up to ")
-	}
 	return []string{fmt.Sprintf("%d of %d", r.Messages.Received, r.Messages.Offered), optional(r.DeliveredPercent, func(v float64) string { return fmt.Sprintf("%.1f", v) }),
-		optional(r.MedianDelaySeconds, seconds), optional(r.MeanDelaySeconds, seconds), fmt.Sprint(r.Gaps), verdict}
+		optional(r.MedianDelaySeconds, seconds), optional(r.MeanDelaySeconds, seconds), fmt.Sprint(r.Gaps), verdict(r.KeptUp, r.OffByAtMost)}
 }

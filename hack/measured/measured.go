@@ -248,13 +248,21 @@ func onTheWire(r *runapi.Results) string {
 }
 
 func keptUp(r *runapi.Results) string {
+	if r.Verdict == nil {
+		return verdict(nil, "")
+	}
+	return verdict(&r.Verdict.KeptUp, r.HeadlineBounds().String())
+}
+
+// verdict words whether the emulation kept up, nil if that is unknown, and by how much figures may be off.
+func verdict(keptUp *bool, offBy string) string {
 	switch {
-	case r.Verdict == nil:
+	case keptUp == nil:
 		return "not judged"
-	case r.Verdict.KeptUp:
+	case *keptUp:
 		return "yes"
 	}
-	return strings.TrimSuffix("no: off by up to "+r.HeadlineBounds().String(), ": off by up to ")
+	return strings.TrimSuffix("no: off by up to "+offBy, ": off by up to ")
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -305,8 +305,8 @@ func (s *Statistics) physical(values map[string]any, tables map[string]Table, po
 		}
 		s.PowerDBm[nem] = number(row, "Rx Power")
 	})
-	s.located = len(tables["LocationEventInfoTable"].Rows) > 0
-	s.Pathloss = len(tables["PathlossEventInfoTable"].Rows) + len(tables["LocationEventInfoTable"].Rows)
+	locations := len(tables["LocationEventInfoTable"].Rows)
+	s.located, s.Pathloss = locations > 0, len(tables["PathlossEventInfoTable"].Rows)+locations
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]
 		t.each(func(nem int, row map[string]any) {

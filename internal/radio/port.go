@@ -21,7 +21,7 @@ type PortOptions struct {
 	// Tap that watches the port; nil for none. It may be changed.
 	Tap Tap
 	// Neighbour reports whether the port's radio is one of another network, whose Host takes transmissions there. It
-	// receives nothing here: the networks disturb each other.
+	// receives nothing here: the networks disturb each other. Attach gives it a MAC that no frame to one node has.
 	Neighbour bool
 }
 
@@ -58,6 +58,9 @@ type Tap interface {
 // another host does not replace a local one, but is replaced by it.
 func (n *Network) Attach(now int64, options PortOptions) (*Port, error) {
 	p := &Port{PortOptions: options, network: n, counters: options.Ledger}
+	if p.Neighbour {
+		p.MAC = multicastBit | MAC(p.NEM) //nolint:gosec // NEM ids have 16 bits
+	}
 	if p.counters == nil {
 		p.counters = &Ledger{}
 	}

@@ -948,7 +948,7 @@ export interface components {
                                     name: string;
                                 }[];
                             };
-                            /** @description spectrum is a name that networks with radio models share to interfere with each other: a transmission in one of them is noise to the receivers of the others, where it lies in their bands and their waveforms' interference is not None. Without a spectrum no other network disturbs. */
+                            /** @description spectrum is a name that networks with radio models share to interfere with each other. A transmission in one is noise in the others, where the bands overlap and their interference is not None. Without a spectrum no other network disturbs. */
                             spectrum?: string;
                             /** @description subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its NEM id. Use a part of 198.18.0.0/15. A subnet that overlaps the cluster's own ranges is refused. */
                             subnet: string;
@@ -2452,7 +2452,7 @@ export interface components {
                             name: string;
                         }[];
                     };
-                    /** @description spectrum is a name that networks with radio models share to interfere with each other: a transmission in one of them is noise to the receivers of the others, where it lies in their bands and their waveforms' interference is not None. Without a spectrum no other network disturbs. */
+                    /** @description spectrum is a name that networks with radio models share to interfere with each other. A transmission in one is noise in the others, where the bands overlap and their interference is not None. Without a spectrum no other network disturbs. */
                     spectrum?: string;
                     /** @description subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its NEM id. Use a part of 198.18.0.0/15. A subnet that overlaps the cluster's own ranges is refused. */
                     subnet: string;

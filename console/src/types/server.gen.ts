@@ -1297,7 +1297,7 @@ export interface components {
             tdma?: components["schemas"]["TDMAModel"];
             /** @description engine that emulates rfpipe and tdma: native is radiod itself; emane is EMANE, if it is installed. */
             engine?: string;
-            /** @description spectrum is a name that networks with radio models share to interfere with each other: a transmission in one of them is noise to the receivers of the others, where it lies in their bands and their waveforms' interference is not None. Without a spectrum no other network disturbs. */
+            /** @description spectrum is a name that networks with radio models share to interfere with each other. A transmission in one is noise in the others, where the bands overlap and their interference is not None. Without a spectrum no other network disturbs. */
             spectrum?: string;
             /** @description radios are the different settings of some nodes' radios, for rfpipe and tdma. */
             radios?: components["schemas"]["Radio"][];

@@ -7,34 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// maxNEM is the highest NEM id. Networks of one spectrum know each other's radios by ids of their own.
-const maxNEM = 65535
-
 // checkSpectra finds networks that cannot interfere with the others of their spectrum, as far as the waveforms are known.
 func checkSpectra(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (errs field.ErrorList) {
-	groups := map[string]*spectrumGroup{}
+	groups, inOrder := map[string]*spectrumGroup{}, []*spectrumGroup(nil)
 	for i, network := range spec.Networks {
 		waveform, known := waveforms[network.Name]
 		if network.Spectrum == "" || !known {
 			continue
 		}
 		path := field.NewPath("spec", "networks").Index(i).Child("spectrum")
-		if groups[network.Spectrum] == nil {
-			groups[network.Spectrum] = newSpectrumGroup(network.Spectrum, path, scenario)
+		g := groups[network.Spectrum]
+		if g == nil {
+			g = newSpectrumGroup(network.Spectrum, path, scenario)
+			groups[network.Spectrum], inOrder = g, append(inOrder, g)
 		}
-		if err := groups[network.Spectrum].add(network, &waveform, attached(t, network.Name, everyNode), path); err != nil {
+		if err := g.add(network, &waveform, attached(t, network.Name, everyNode), path); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	for _, network := range spec.Networks {
-		if g := groups[network.Spectrum]; g != nil && len(waveforms) == len(spec.Networks) {
-			delete(groups, network.Spectrum)
-			if err := g.check(); err != nil {
-				errs = append(errs, err)
-			}
+	if len(waveforms) < len(spec.Networks) {
+		return errs
+	}
+	for _, g := range inOrder {
+		if err := g.check(); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	return errs
@@ -123,8 +123,8 @@ func (g *spectrumGroup) check() *field.Error {
 		return field.Invalid(g.path, g.name, "no other network has this spectrum: two or more share one")
 	case !g.counted:
 		return field.Invalid(g.path, g.name, "none of its networks counts interference: one needs a waveform with interference OutOfBand or All")
-	case (g.networks+1)*g.highest > maxNEM:
-		return field.Invalid(g.path, g.name, fmt.Sprintf("%d networks with NEM ids up to %d: the highest id times the networks and one more must be at most %d", g.networks, g.highest, maxNEM))
+	case (g.networks+1)*g.highest > tdma.MaxNEM: // networks know each other's radios by ids of their own
+		return field.Invalid(g.path, g.name, fmt.Sprintf("%d networks with NEM ids up to %d: the highest id times the networks and one more must be at most %d", g.networks, g.highest, tdma.MaxNEM))
 	}
 	return nil
 }

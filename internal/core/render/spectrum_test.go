@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"vignette.dev/vignette/operators/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // crowded has two networks of one spectrum, and a link.
@@ -30,6 +30,12 @@ spec:
   apps: [{name: hub, mosquitto: {}}]
 `
 
+func spectrumErrors(t *testing.T, text string) field.ErrorList {
+	t.Helper()
+	in := companyOf(t, text)
+	return checkSpectra(&in.Experiment.Spec, in.Topology, WaveformsOf(&in.Experiment.Spec, nil), nil)
+}
+
 func TestASpectrumOfOneNetworkOrOfOthersThanRadiosIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"two radios": {"", "", ""},
@@ -47,8 +53,7 @@ func TestASpectrumOfOneNetworkOrOfOthersThanRadiosIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(crowded, c.from, c.to, 1)
-			in := companyOf(t, text)
-			errs := checkSpectra(&in.Experiment.Spec, in.Topology, WaveformsOf(&in.Experiment.Spec, map[string]v1alpha1.WaveformSpec{}), nil)
+			errs := spectrumErrors(t, text)
 			switch {
 			case c.want == "" && len(errs) > 0:
 				t.Error(errs.ToAggregate())
@@ -67,8 +72,7 @@ func TestEMANEsNetworksOfASpectrumNeedSubidsAndNodesOfTheirOwn(t *testing.T) {
 		apart: `with EMANE a node is in one of its networks, and veh-1 is in vhf and relay: want engine native, or two nodes`,
 		strings.Replace(apart, "networks: [vhf, relay]", "networks: [relay]", 1): "",
 	} {
-		in := companyOf(t, text)
-		errs := checkSpectra(&in.Experiment.Spec, in.Topology, WaveformsOf(&in.Experiment.Spec, map[string]v1alpha1.WaveformSpec{}), nil)
+		errs := spectrumErrors(t, text)
 		if want == "" && len(errs) > 0 || want != "" && (len(errs) != 1 || !strings.HasSuffix(errs[0].Error(), want)) {
 			t.Errorf("%v; want %q", errs.ToAggregate(), want)
 		}

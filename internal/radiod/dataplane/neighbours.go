@@ -29,9 +29,6 @@ func (a neighbour) Ship(s *radio.Shipment) {
 	a.network.ReceiveShipment(&noise)
 }
 
-// groupAddress is the first bit of a group's MAC. No frame to one node has it.
-const groupAddress = 1 << 40
-
 // addNeighbour makes a port one of a neighbour, which serves it on this host or on another.
 func (l *Local) addNeighbour(options *radio.PortOptions, r *Port, far *remoteHost) error {
 	to := neighbour{id: networkIDOf(r.Neighbour), far: far, offset: r.NeighbourOffset}
@@ -42,6 +39,6 @@ func (l *Local) addNeighbour(options *radio.PortOptions, r *Port, far *remoteHos
 		}
 		to.network = n
 	}
-	options.Host, options.Neighbour, options.MAC = to, true, radio.MAC(groupAddress|r.NEM)
+	options.Host, options.Neighbour = to, true
 	return nil
 }

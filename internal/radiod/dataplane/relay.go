@@ -108,21 +108,21 @@ func (h *hosts) relayDatagram(id networkID, datagram []byte) {
 			peer.Send(append(append(append(peer.Buffer(), otaVersion), id[:]...), datagram...))
 		}
 	}
-	for _, channel := range h.channelsFor(id, "") {
-		if err := channel.Send(datagram); err != nil {
-			h.Log.Debug("what EMANE sends does not reach another network", "error", err)
-		}
+	if _, err := h.sendToProcesses(id, "", datagram); err != nil {
+		h.Log.Debug("what EMANE sends does not reach another network", "error", err)
 	}
 }
 
-// channelsFor returns those of the networks that take a datagram of a network, from this host or another; the lock is held.
-func (h *hosts) channelsFor(of networkID, from string) (channels []*ota.Channel) {
+// sendToProcesses sends a datagram of a network to the processes of the networks that take it, and returns their number. It
+// is from another host, or from this one if from is empty. The lock is held.
+func (h *hosts) sendToProcesses(of networkID, from string, datagram []byte) (networks int, err error) {
 	for own, channel := range h.channels {
 		if r := h.relays[own]; r.takes(own, of, from) {
-			channels = append(channels, channel)
+			networks++
+			err = errors.Join(err, channel.Send(datagram))
 		}
 	}
-	return channels
+	return networks, err
 }
 
 // receiveOTA passes another host's over-the-air datagram to EMANE's processes here.
@@ -130,16 +130,11 @@ func (h *hosts) receiveOTA(from string, message []byte) error {
 	if len(message) <= otaHeader {
 		return fmt.Errorf("%d bytes: want more than %d", len(message), otaHeader)
 	}
-	id := networkID(message[1:otaHeader])
 	h.mu.RLock()
-	channels := h.channelsFor(id, from)
-	h.mu.RUnlock()
-	if len(channels) == 0 {
+	defer h.mu.RUnlock()
+	networks, err := h.sendToProcesses(networkID(message[1:otaHeader]), from, message[otaHeader:])
+	if networks == 0 {
 		return errors.New("no processes that EMANE runs here are in its network or spectrum")
-	}
-	var err error
-	for _, channel := range channels {
-		err = errors.Join(err, channel.Send(message[otaHeader:]))
 	}
 	return err
 }

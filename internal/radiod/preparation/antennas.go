@@ -31,18 +31,22 @@ type antennaState struct {
 	placed bool
 }
 
-// fixedGainsOf returns the fixed gains of a network's members, and whether any of them has an antenna profile.
-func fixedGainsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) (dBi []float64, profiled bool) {
+// hasProfile reports whether a member of a network has an antenna profile in the scenario.
+func hasProfile(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) bool {
 	if compiled == nil || spec.Waveform.PHY() == nil {
-		return nil, false
+		return false
 	}
 	platforms := compiled.AntennaPlatforms()
-	profiled = slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.Platform != nil && slices.Contains(platforms, int(*m.Platform)) })
+	return slices.ContainsFunc(spec.Members, func(m v1alpha1.Member) bool { return m.Platform != nil && slices.Contains(platforms, int(*m.Platform)) })
+}
+
+// fixedGainsOf returns the fixed gains of a network's members.
+func fixedGainsOf(spec *v1alpha1.RadioNetworkSpec) (dBi []float64) {
 	own, _ := linkbudget.Radios(spec, "")
 	for i := range own {
 		dBi = append(dBi, own[i].AntennaGainDBi)
 	}
-	return dBi, profiled
+	return dBi
 }
 
 func newAntennas(fixed []float64) *antennas {

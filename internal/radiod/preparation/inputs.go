@@ -18,7 +18,9 @@ type Inputs struct {
 	// members of the network, and behind them those of the other networks of its spectrum.
 	members []v1alpha1.Member
 	byNEM   map[int]int // the members' indexes
-	nodes   []int       // the members' nodes, numbered
+	// byNode numbers the nodes, which may be members of several networks; nodes are those of the members.
+	byNode map[string]int
+	nodes  []int
 	// heights of the members' antennas above the ground, in metres; jammers have commonHeight.
 	heights      []float64
 	commonHeight float64
@@ -43,58 +45,48 @@ type change struct {
 // InputsOf returns the inputs of a network's environment, in which the other networks of its spectrum are too.
 func InputsOf(spec *v1alpha1.RadioNetworkSpec, neighbours []spectrum.Neighbour, compiled *scenario.Scenario) *Inputs {
 	physical := cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{})
-	s := &Inputs{effects: spec.CommEffects, byNEM: map[int]int{}, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
-		commonHeight: physical.AntennaMetres(nil, "", "")}
+	s := &Inputs{effects: spec.CommEffects, byNEM: map[int]int{}, byNode: map[string]int{}, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario),
+		scenario: compiled, commonHeight: physical.AntennaMetres(nil, "", "")}
 	if spec.T0 != nil {
 		s.t0 = spec.T0.UnixNano()
 	}
-	profiled := s.add(spec, 0, true)
+	profiled := hasProfile(spec, compiled) || slices.ContainsFunc(neighbours, func(n spectrum.Neighbour) bool { return hasProfile(&n.Spec, compiled) })
+	s.add(spec, 0, true, profiled)
 	for i := range neighbours {
-		profiled = s.add(&neighbours[i].Spec, neighbours[i].Offset, false) || profiled
-	}
-	if !profiled {
-		s.fixedGains = nil
-		s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.Jammer == nil && c.Radio.Frequency == nil })
+		s.add(&neighbours[i].Spec, neighbours[i].Offset, false, profiled)
 	}
 	slices.SortStableFunc(s.changes, func(a, b change) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
 	return s
 }
 
-// add adds a network's members, with an offset of their NEM ids, and reports whether any has an antenna profile. Jammers
-// disturb the own network.
-func (s *Inputs) add(spec *v1alpha1.RadioNetworkSpec, offset int, own bool) (profiled bool) {
+// add adds a network's members, with an offset of their NEM ids. Jammers disturb the own network. Fixed gains count where a
+// member of any network has an antenna profile.
+func (s *Inputs) add(spec *v1alpha1.RadioNetworkSpec, offset int, own, profiled bool) {
 	physical, first := cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{}), len(s.members)
 	for _, m := range spec.Members {
-		s.nodes = append(s.nodes, s.nodeOf(m.Node))
+		if _, known := s.byNode[m.Node]; !known {
+			s.byNode[m.Node] = len(s.byNode)
+		}
+		s.nodes = append(s.nodes, s.byNode[m.Node])
 		m.NEM += int32(offset) //nolint:gosec // the operator bounds it
 		s.byNEM[int(m.NEM)] = len(s.members)
 		s.members = append(s.members, m)
 		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, m.Node, m.Group))
 		s.startFrequencies = append(s.startFrequencies, physical.Frequency.Hertz())
 	}
-	gains, profiled := fixedGainsOf(spec, s.scenario)
-	s.fixedGains = append(s.fixedGains, gains...)
+	if profiled {
+		s.fixedGains = append(s.fixedGains, fixedGainsOf(spec)...)
+	}
 	if spec.T0 == nil {
-		return profiled
+		return
 	}
 	for _, c := range spec.Changes {
 		retunes := spec.Waveform.RFPipe != nil && c.Radio != nil && c.Radio.Frequency != nil
-		regains := c.Radio != nil && c.Radio.AntennaGain != nil
+		regains := profiled && c.Radio != nil && c.Radio.AntennaGain != nil
 		if own && c.Jammer != nil || retunes || regains {
 			s.changes = append(s.changes, change{c, first, len(s.members)})
 		}
 	}
-	return profiled
-}
-
-// nodeOf returns the number of a node, which may be a member of several networks.
-func (s *Inputs) nodeOf(name string) int {
-	for i := range s.members {
-		if s.members[i].Node == name {
-			return s.nodes[i]
-		}
-	}
-	return len(s.members)
 }
 
 // equal reports whether two inputs are equal.

@@ -60,8 +60,8 @@ func combine(all []source, other dataplane.Radio) *dataplane.Radios {
 	return r
 }
 
-// combineChanges merges the changes of all sources in order of time. The first source is the network itself, whose other
-// state stays what it is where a neighbour changes.
+// combineChanges merges the changes of all sources in order of time. The first source is the network itself. A change of a
+// neighbour leaves the network's silence, delays and schedule alone.
 func combineChanges(n *dataplane.Network, all []source) (merged []dataplane.Change) {
 	type change struct {
 		*dataplane.Change

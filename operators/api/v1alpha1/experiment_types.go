@@ -48,8 +48,8 @@ type Network struct {
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
 
-	// spectrum is a name that networks with radio models share to interfere with each other: a transmission in one of them is noise to the
-	// receivers of the others, where it lies in their bands and their waveforms' interference is not None. Without a spectrum no other network disturbs.
+	// spectrum is a name that networks with radio models share to interfere with each other. A transmission in one is noise in the others, where
+	// the bands overlap and their interference is not None. Without a spectrum no other network disturbs.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +optional
