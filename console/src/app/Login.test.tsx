@@ -1,11 +1,10 @@
 import { MantineProvider } from "@mantine/core";
-import { cleanup, render, screen } from "@testing-library/react";
+import { render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import { Refusal } from "../kubernetes/client";
 import { Login } from "./Login";
 
 afterEach(() => {
-  cleanup();
   window.history.replaceState(null, "", "/");
 });
 

@@ -5,7 +5,6 @@ import "../testing/patience";
 import { isNamespace, namespacesOf, useFirstNamespace, useScope } from "./scope";
 
 afterEach(() => {
-  cleanup();
   vi.unstubAllGlobals();
   window.localStorage.clear();
 });

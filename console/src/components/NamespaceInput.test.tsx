@@ -1,10 +1,8 @@
 import { MantineProvider } from "@mantine/core";
-import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { fireEvent, render, screen } from "@testing-library/react";
 import { useState } from "react";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { NamespaceInput } from "./NamespaceInput";
-
-afterEach(cleanup);
 
 function Page({ taken }: { taken: string[] }) {
   const [namespace, setNamespace] = useState("team-nor");

@@ -1,10 +1,8 @@
 import { MantineProvider } from "@mantine/core";
-import { cleanup, render, screen } from "@testing-library/react";
-import { afterEach, expect, test } from "vitest";
+import { render, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
 import { Refusal } from "../kubernetes/client";
 import { Trouble } from "./Trouble";
-
-afterEach(cleanup);
 
 function open(error: unknown) {
   render(

@@ -1,11 +1,10 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { cleanup, renderHook, waitFor } from "@testing-library/react";
+import { renderHook, waitFor } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import "../testing/patience";
 import { useRight } from "./hooks";
 
 afterEach(() => {
-  cleanup();
   vi.unstubAllGlobals();
 });
 

@@ -1,3 +1,5 @@
+import { afterEach } from "vitest";
+
 // jsdom has no media queries, which Mantine asks for. Tests of functions alone need no jsdom: `// @vitest-environment node`.
 if (typeof window !== "undefined") {
   Object.defineProperty(window, "matchMedia", {
@@ -12,4 +14,10 @@ if (typeof window !== "undefined") {
     unobserve(): void {}
     disconnect(): void {}
   };
+}
+
+// What a test leaves drawn would go on with its timers after jsdom has ended.
+if (typeof window !== "undefined") {
+  const { cleanup } = await import("@testing-library/react");
+  afterEach(cleanup);
 }

@@ -1,16 +1,12 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { render, screen } from "@testing-library/react";
-import { afterEach, expect, test, vi } from "vitest";
+import { cleanup, render, screen } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
 import type { Campaign } from "../../types";
 import { Actions } from "./Actions";
 
 vi.mock("../../kubernetes/hooks", () => ({ useAccess: () => true }));
 vi.mock("@tanstack/react-router", () => ({ useNavigate: () => () => undefined }));
-
-afterEach(() => {
-  document.body.replaceChildren();
-});
 
 function buttonsOf(phase: string, spec: Partial<Campaign["spec"]> = {}, metadata: Partial<Campaign["metadata"]> = {}): string[] {
   const campaign = { metadata: { name: "c", namespace: "team", uid: "u", ...metadata }, spec, status: { phase } } as unknown as Campaign;
@@ -26,14 +22,14 @@ function buttonsOf(phase: string, spec: Partial<Campaign["spec"]> = {}, metadata
 
 test("a campaign under way can be suspended, and a suspended one resumed", () => {
   expect(buttonsOf("Running")).toEqual(["Suspend", "Runs at once: 1", "Delete"]);
-  document.body.replaceChildren();
+  cleanup();
   expect(buttonsOf("Suspended", { suspend: true })).toEqual(["Resume", "Runs at once: 1", "Delete"]);
 });
 
 test("a campaign that has ended can only be deleted", () => {
   for (const phase of ["Succeeded", "Failed"]) {
     expect(buttonsOf(phase)).toEqual(["Delete"]);
-    document.body.replaceChildren();
+    cleanup();
   }
 });
 

@@ -1,7 +1,7 @@
-import { cleanup, screen } from "@testing-library/react";
+import { screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { readFileSync } from "node:fs";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { openPage } from "../../testing/page";
 import type { Campaign } from "../../types";
 import { Round } from "./Round";
@@ -9,8 +9,6 @@ import { runsOfStatus, selected } from "./round";
 
 const campaign = JSON.parse(readFileSync("src/testing/data/campaign.json", "utf8")) as Campaign;
 const runs = runsOfStatus(campaign);
-
-afterEach(cleanup);
 
 function open(shown = runs, search = "") {
   return openPage("/map", () => <Round namespace="e5" campaign={campaign} runs={shown} archived={false} />, `/map${search}`);

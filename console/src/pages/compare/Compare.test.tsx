@@ -1,4 +1,4 @@
-import { cleanup, screen, waitFor, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test, vi } from "vitest";
@@ -11,7 +11,6 @@ const [one, two] = comparison.runs as [Comparison["runs"][number], Comparison["r
 const summaries = [one, two].map(({ namespace, experiment, uid }) => ({ namespace, name: experiment, uid, phase: "Succeeded" }));
 
 afterEach(() => {
-  cleanup();
   vi.unstubAllGlobals();
 });
 

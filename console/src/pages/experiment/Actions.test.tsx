@@ -1,7 +1,7 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Access } from "../../kubernetes/client";
 import type { Experiment } from "../../types";
 import { Actions } from "./Actions";
@@ -13,10 +13,6 @@ vi.mock("@tanstack/react-router", () => ({
   Link: ({ children }: { children: React.ReactNode }) => <a href="#there">{children}</a>,
   useNavigate: () => () => undefined,
 }));
-
-afterEach(() => {
-  document.body.replaceChildren();
-});
 
 function buttonsOf(status: Experiment["status"], verbs: string[], stop = false, metadata: Partial<Experiment["metadata"]> = {}): string[] {
   rights.verbs = verbs;

@@ -5,7 +5,6 @@ import type { Experiment } from "../../types";
 import LogsTab from "./LogsTab";
 
 afterEach(() => {
-  document.body.replaceChildren();
   vi.unstubAllGlobals();
 });
 

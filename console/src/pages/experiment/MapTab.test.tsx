@@ -28,7 +28,6 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  document.body.replaceChildren();
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
 });

@@ -1,4 +1,4 @@
-import { cleanup, screen, within } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test, vi } from "vitest";
@@ -11,7 +11,6 @@ const uid = state.plan.uid;
 const files = { files: [{ path: "results/results.json", bytes: 25646 }, { path: "logs/<b>n</b>/a/stdout-1.log", bytes: 0 }], gaps: null };
 
 afterEach(() => {
-  cleanup();
   vi.unstubAllGlobals();
 });
 

@@ -1,7 +1,7 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { fireEvent, render, screen, waitFor } from "@testing-library/react";
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { answer } from "../../testing/page";
 import { objectsOf, yamlOf } from "./objects";
 import type { Plan } from "./plan";
@@ -10,10 +10,6 @@ import { SaveBar } from "./SaveBar";
 
 vi.mock("../../kubernetes/hooks", () => ({ useAccess: () => true }));
 vi.mock("./save", () => ({ save: vi.fn() }));
-
-afterEach(() => {
-  document.body.replaceChildren();
-});
 
 const platform = (number: number) => ({ number, name: "hq", waypoints: [{ at: 0, latitude: 58, longitude: 8 }] });
 const plan: Plan = { name: "patrol", namespace: "team", description: "", propagation: undefined, platforms: [platform(1), platform(2)] };
