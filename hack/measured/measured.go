@@ -122,6 +122,7 @@ func page(dir string) (string, error) {
 	for _, study := range slices.Sorted(maps.Keys(studies)) {
 		runs := studies[study]
 		fmt.Fprintf(&b, "\n## %s\n\n%s", strings.ToUpper(study[:1])+study[1:], table(runs))
+		b.WriteString(burstTables(runs))
 	}
 	return b.String(), nil
 }

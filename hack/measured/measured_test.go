@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vignette.dev/vignette/internal/runapi"
 )
 
 const kept = "../../docs/measurements/studies"
@@ -47,6 +49,26 @@ func TestAKeptFileLeavesOutWhatGrowsWithTheNodes(t *testing.T) {
 	row := "| [e9-new](e9-new.json) | 3 | 1 | 2 of 4, duplicates: 1 | 50.0 | 250 ms | no: off by up to 50 ms of the median | 2026-01-02 |"
 	if err != nil || !strings.Contains(string(text), row) {
 		t.Errorf("%v, %s\nwant\n%s", err, text, row)
+	}
+}
+
+func TestTheTimesOfBurstsAreATableOfProtocols(t *testing.T) {
+	half := 0.5
+	got := burstTables([]*runapi.Results{{Experiment: "none"}, {Experiment: "e7-pairs", Bursts: []runapi.BurstResult{
+		{PublisherProtocol: "xmpp", SubscriberProtocol: "mqtt", Messages: 100, Received: 99},
+		{PublisherProtocol: "amqp", SubscriberProtocol: "mqtt", Messages: 100, Received: 100, Seconds: &half},
+		{PublisherProtocol: "amqp", SubscriberProtocol: "xmpp", Messages: 100, Received: 100, Seconds: &half},
+	}}})
+	want := `
+Bursts of e7-pairs, from a publisher's start to the arrival of its last message:
+
+| from \ to | mqtt | xmpp |
+|---|---|---|
+| amqp | 500 ms | 500 ms |
+| xmpp | 99 of 100 | - |
+`
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -10,28 +9,24 @@ import (
 // burstsTable has the times of bursts, with publishers' protocols by rows and subscribers' by columns. Where messages are missing it has how
 // many came.
 func burstsTable(bursts []runapi.BurstResult) table {
-	var out, into []string
-	cells := map[[2]string]string{}
-	for _, b := range bursts {
-		out, into = append(out, b.PublisherProtocol), append(into, b.SubscriberProtocol)
-		text := fmt.Sprintf("%d of %d", b.Received, b.Messages)
-		if b.Seconds != nil {
-			text = seconds(*b.Seconds)
+	publishers, subscribers := runapi.BurstProtocols(bursts)
+	rows := table{figures("BURST FROM \\ TO", subscribers...)}
+	for _, publisher := range publishers {
+		row := make([]string, len(subscribers))
+		for i, subscriber := range subscribers {
+			row[i] = burstText(runapi.BurstBetween(bursts, publisher, subscriber))
 		}
-		cells[[2]string{b.PublisherProtocol, b.SubscriberProtocol}] = text
-	}
-	slices.Sort(out)
-	slices.Sort(into)
-	into = slices.Compact(into)
-	rows := table{figures("BURST FROM \\ TO", into...)}
-	for _, protocol := range slices.Compact(out) {
-		row := make([]string, len(into))
-		for i, to := range into {
-			if row[i] = cells[[2]string{protocol, to}]; row[i] == "" {
-				row[i] = "-"
-			}
-		}
-		rows = append(rows, figures(protocol, row...))
+		rows = append(rows, figures(publisher, row...))
 	}
 	return rows
+}
+
+func burstText(b *runapi.BurstResult) string {
+	switch {
+	case b == nil:
+		return "-"
+	case b.Seconds == nil:
+		return fmt.Sprintf("%d of %d", b.Received, b.Messages)
+	}
+	return seconds(*b.Seconds)
 }
