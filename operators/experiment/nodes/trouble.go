@@ -115,6 +115,8 @@ func runtimeHint(runtime string) string {
 		return " (the platform's images are not built for this host's architecture)"
 	case strings.Contains(runtime, "error mounting"):
 		return " (a file of the app has the path of a folder in its image, or is in a folder that is a file there)"
+	case strings.Contains(runtime, "/proc/0/ns/"): // the sandbox's process is 0 where its shim did not answer within task.state
+		return " (the host was too busy to answer containerd in time: create the experiment again, run fewer at once, or raise containerd's timeout task.state)"
 	}
 	return ""
 }

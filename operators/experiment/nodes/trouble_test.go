@@ -26,6 +26,7 @@ func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
 		"a ConfigMap gone":  {"CreateContainerConfigError", `configmap "tracker" not found`, scope.ReasonConfigMapNotFound, "from ConfigMap tracker, which is not in this namespace"},
 		"its key gone":      {"CreateContainerConfigError", `couldn't find key mode in ConfigMap team-nor/tracker`, scope.ReasonKeyNotFound, "key mode of ConfigMap tracker"},
 		"a file on a path":  {"RunContainerError", `failed to create shim task: OCI runtime create failed: error mounting "/x" to rootfs at "/etc": not a directory`, scope.ReasonContainer, "the path of a folder in its image"},
+		"a busy host":       {"RunContainerError", `runc create failed: unable to create new parent process: namespace path: lstat /proc/0/ns/ipc: no such file or directory`, scope.ReasonContainer, "the host was too busy"},
 		"wrong platform":    {"RunContainerError", `exec /vignette/bin/agent: exec format error`, scope.ReasonContainer, "not built for this host's architecture"},
 		"something unheard": {"CreateContainerError", "no space left", scope.ReasonContainer, "app tracker does not start: CreateContainerError: no space left"},
 		"no image":          {"ErrImagePull", "not found", scope.ReasonImage, "image r/tracker:1: ErrImagePull: not found"},
