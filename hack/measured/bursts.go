@@ -24,19 +24,9 @@ func burstTable(bursts []runapi.BurstResult) string {
 	for _, publisher := range publishers {
 		text += "| " + publisher + " |"
 		for _, subscriber := range subscribers {
-			text += " " + burstText(runapi.BurstBetween(bursts, publisher, subscriber)) + " |"
+			text += " " + runapi.BurstCell(bursts, publisher, subscriber, seconds) + " |"
 		}
 		text += "\n"
 	}
 	return text
-}
-
-func burstText(b *runapi.BurstResult) string {
-	switch {
-	case b == nil:
-		return "-"
-	case b.Seconds == nil:
-		return fmt.Sprintf("%d of %d", b.Received, b.Messages)
-	}
-	return seconds(*b.Seconds)
 }

@@ -1,6 +1,9 @@
 package runapi
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // BurstProtocols returns the protocols of the publishers and of the subscribers of bursts, each in order.
 func BurstProtocols(bursts []BurstResult) (publishers, subscribers []string) {
@@ -12,12 +15,17 @@ func BurstProtocols(bursts []BurstResult) (publishers, subscribers []string) {
 	return slices.Compact(publishers), slices.Compact(subscribers)
 }
 
-// BurstBetween returns the bursts from one protocol to another, nil if there are none.
-func BurstBetween(bursts []BurstResult, publisher, subscriber string) *BurstResult {
-	for i := range bursts {
-		if bursts[i].PublisherProtocol == publisher && bursts[i].SubscriberProtocol == subscriber {
-			return &bursts[i]
+// BurstCell returns the time of the bursts from one protocol to another for a table: how many messages arrived where some are missing, and "-"
+// where there are no such bursts. It words times by seconds.
+func BurstCell(bursts []BurstResult, publisher, subscriber string, seconds func(float64) string) string {
+	for _, b := range bursts {
+		if b.PublisherProtocol != publisher || b.SubscriberProtocol != subscriber {
+			continue
 		}
+		if b.Seconds == nil {
+			return fmt.Sprintf("%d of %d", b.Received, b.Messages)
+		}
+		return seconds(*b.Seconds)
 	}
-	return nil
+	return "-"
 }
