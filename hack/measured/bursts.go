@@ -11,22 +11,12 @@ import (
 func burstTables(runs []*runapi.Results) string {
 	var b strings.Builder
 	for _, run := range runs {
-		if len(run.Bursts) > 0 {
-			fmt.Fprintf(&b, "\nBursts of %s, from a publisher's start to the arrival of its last message:\n\n%s", run.Experiment, burstTable(run.Bursts))
+		if len(run.Bursts) == 0 {
+			continue
 		}
+		rows := runapi.BurstTable(run.Bursts, seconds)
+		rows[0][0] = `from \ to`
+		fmt.Fprintf(&b, "\nBursts of %s, from a publisher's start to the arrival of its last message:\n\n%s", run.Experiment, markdownTable(rows))
 	}
 	return b.String()
-}
-
-func burstTable(bursts []runapi.BurstResult) string {
-	publishers, subscribers := runapi.BurstProtocols(bursts)
-	text := `| from \ to | ` + strings.Join(subscribers, " | ") + " |\n|---|" + strings.Repeat("---|", len(subscribers)) + "\n"
-	for _, publisher := range publishers {
-		text += "| " + publisher + " |"
-		for _, subscriber := range subscribers {
-			text += " " + runapi.BurstCell(bursts, publisher, subscriber, seconds) + " |"
-		}
-		text += "\n"
-	}
-	return text
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -72,11 +73,7 @@ func campaignPage(dir string) (string, error) {
 }
 
 func (c *campaign) table() string {
-	var b strings.Builder
-	row := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	head := append(append([]string{}, c.Axes...), "delivered", "%", "median", "mean", "gaps", "kept up")
-	row(head)
-	fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(head)))
+	rows := [][]string{append(slices.Clone(c.Axes), "delivered", "%", "median", "mean", "gaps", "kept up")}
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		if !r.ended() {
@@ -86,7 +83,19 @@ func (c *campaign) table() string {
 		for _, axis := range c.Axes {
 			cells = append(cells, r.Levels[axis])
 		}
-		row(append(cells, r.figures()...))
+		rows = append(rows, append(cells, r.figures()...))
+	}
+	return markdownTable(rows)
+}
+
+// markdownTable returns rows, the first of which is the head.
+func markdownTable(rows [][]string) string {
+	var b strings.Builder
+	for i, row := range rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(row)))
+		}
 	}
 	return b.String()
 }

@@ -4,15 +4,11 @@ import "vignette.dev/vignette/internal/runapi"
 
 // burstsTable has the times of bursts, with publishers' protocols by rows and subscribers' by columns. Where messages are missing it has how
 // many came.
-func burstsTable(bursts []runapi.BurstResult) table {
-	publishers, subscribers := runapi.BurstProtocols(bursts)
-	rows := table{figures("BURST FROM \\ TO", subscribers...)}
-	for _, publisher := range publishers {
-		row := make([]string, len(subscribers))
-		for i, subscriber := range subscribers {
-			row[i] = runapi.BurstCell(bursts, publisher, subscriber, seconds)
-		}
-		rows = append(rows, figures(publisher, row...))
+func burstsTable(bursts []runapi.BurstResult) (rows table) {
+	texts := runapi.BurstTable(bursts, seconds)
+	texts[0][0] = "BURST FROM \\ TO"
+	for _, row := range texts {
+		rows = append(rows, figures(row[0], row[1:]...))
 	}
 	return rows
 }

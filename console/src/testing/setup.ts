@@ -1,23 +1,20 @@
 import { afterEach } from "vitest";
 
-// jsdom has no media queries, which Mantine asks for. Tests of functions alone need no jsdom: `// @vitest-environment node`.
+// Tests of functions alone need no jsdom: `// @vitest-environment node`.
 if (typeof window !== "undefined") {
+  // jsdom has no media queries, which Mantine asks for.
   Object.defineProperty(window, "matchMedia", {
     value: (query: string) => ({ matches: false, media: query, addEventListener: () => undefined, removeEventListener: () => undefined, addListener: () => undefined, removeListener: () => undefined }),
   });
-}
 
-// Nor has it sizes and their changes.
-if (typeof window !== "undefined") {
+  // Nor has it sizes and their changes.
   window.ResizeObserver = class {
     observe(): void {}
     unobserve(): void {}
     disconnect(): void {}
   };
-}
 
-// What a test leaves drawn would go on with its timers after jsdom has ended.
-if (typeof window !== "undefined") {
+  // What a test leaves drawn would go on with its timers after jsdom has ended.
   const { cleanup } = await import("@testing-library/react");
   afterEach(cleanup);
 }
