@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,21 +18,26 @@ type campaign struct {
 }
 
 type run struct {
-	Levels   map[string]string `json:"levels"`
-	Repeat   int               `json:"repeat,omitempty"`
-	Seed     int64             `json:"seed"`
-	Phase    string            `json:"phase"`
-	Messages *struct {
-		Sent     int64 `json:"sent"`
-		Offered  int64 `json:"offered"`
-		Received int64 `json:"received"`
-	} `json:"messages"`
-	DeliveredPercent   *float64 `json:"deliveredPercent"`
-	MedianDelaySeconds *float64 `json:"medianDelaySeconds"`
-	MeanDelaySeconds   *float64 `json:"meanDelaySeconds"`
-	Gaps               int      `json:"gaps"`
-	KeptUp             *bool    `json:"keptUp"`
-	OffByAtMost        string   `json:"offByAtMost,omitempty"`
+	Levels             map[string]string `json:"levels"`
+	Repeat             int               `json:"repeat,omitempty"`
+	Seed               int64             `json:"seed"`
+	Phase              string            `json:"phase"`
+	Messages           *messages         `json:"messages"`
+	DeliveredPercent   *float64          `json:"deliveredPercent"`
+	MedianDelaySeconds *float64          `json:"medianDelaySeconds"`
+	MeanDelaySeconds   *float64          `json:"meanDelaySeconds"`
+	// ReceiptPercent and MeanResponseSeconds are of requests; nil if there were none.
+	ReceiptPercent      *float64 `json:"receiptPercent,omitempty"`
+	MeanResponseSeconds *float64 `json:"meanResponseSeconds,omitempty"`
+	Gaps                int      `json:"gaps"`
+	KeptUp              *bool    `json:"keptUp"`
+	OffByAtMost         string   `json:"offByAtMost,omitempty"`
+}
+
+type messages struct {
+	Sent     int64 `json:"sent"`
+	Offered  int64 `json:"offered"`
+	Received int64 `json:"received"`
 }
 
 func readCampaign(file string) (*campaign, error) {
@@ -48,10 +54,10 @@ func readCampaign(file string) (*campaign, error) {
 
 const campaignHead = `# Campaigns of the studies
 
-Results of the [further studies](../../../../scenarios/further/README.md) in their short form, a row for each point, of one run each. They are from the machine of [the studies' page](../../studies.md).
-The files beside this page have the same figures. Delays are from sent to received; waiting before that is not in them.
+Results of campaigns of the [studies](../../../../scenarios/README.md), of one run each: full forms, and short forms where the name says so.
+They are from the machine of [the studies' page](../../studies.md). The files beside this page have the same figures. Delays are from sent to received; waiting before that is not in them.
 
-**To repeat:** ` + "`vignette run scenarios/further/campaigns/NAME.yaml --watch`, `vignette campaign results NAME -o json > NAME.json`, `go run ./hack/measured NAME.json`." + `
+**To repeat:** ` + "`vignette run scenarios/STUDY/campaigns/FILE.yaml --watch`, `vignette campaign results NAME -o json > NAME.json`, `go run ./hack/measured NAME.json`." + `
 `
 
 // campaignPage returns the page of all campaigns of a directory.
@@ -67,13 +73,22 @@ func campaignPage(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s%s", strings.TrimSuffix(c.Campaign, "-short"), c.points(), c.table())
+		fmt.Fprintf(&b, "\n## %s\n\n%s", c.Campaign, c.points())
+		if len(c.Runs) > mostRows && len(c.Axes) > 1 {
+			b.WriteString(c.grid())
+		} else {
+			b.WriteString(c.table())
+		}
 	}
 	return b.String(), nil
 }
 
+// mostRows is the number of runs above which a campaign becomes a grid: a row for each run would hide what differs.
+const mostRows = 24
+
+// table has a row for each run.
 func (c *campaign) table() string {
-	rows := [][]string{append(slices.Clone(c.Axes), "delivered", "%", "median", "mean", "gaps", "kept up")}
+	rows := [][]string{append(slices.Clone(c.Axes), "delivered", "%", "median", "mean", "receipts", "mean response", "gaps", "kept up")}
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		if !r.ended() {
@@ -88,16 +103,84 @@ func (c *campaign) table() string {
 	return markdownTable(rows)
 }
 
-// markdownTable returns rows, the first of which is the head.
+// grid has a column for each level of the first axis, and a row for each combination of the others.
+func (c *campaign) grid() string {
+	across, down := c.Axes[0], c.Axes[1:]
+	rows := [][]string{slices.Clone(down)}
+	columns, byLevels := map[string]int{}, map[string]int{}
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		if !r.ended() {
+			continue
+		}
+		column, known := columns[r.Levels[across]]
+		if !known {
+			column = len(down) + len(columns)
+			columns[r.Levels[across]] = column
+			rows[0] = append(rows[0], r.Levels[across])
+		}
+		var levels []string
+		for _, axis := range down {
+			levels = append(levels, r.Levels[axis])
+		}
+		key := strings.Join(levels, "\x00")
+		row, known := byLevels[key]
+		if !known {
+			row = len(rows)
+			byLevels[key] = row
+			rows = append(rows, levels)
+		}
+		rows[row] = append(rows[row], make([]string, max(0, column+1-len(rows[row])))...)
+		rows[row][column] = r.cell()
+	}
+	return "Each cell has what was delivered and the median delay; of requests what had a receipt, and the mean response time.\n" +
+		"An asterisk marks a run that did not keep up; the file says how far its figures may be off.\n\n" + markdownTable(rows)
+}
+
+// cell is a run in a grid.
+func (r *run) cell() string {
+	if r.Messages == nil {
+		return r.Phase
+	}
+	share, delay := r.DeliveredPercent, r.MedianDelaySeconds
+	if r.ReceiptPercent != nil {
+		share, delay = r.ReceiptPercent, r.MeanResponseSeconds
+	}
+	text := optional(share, percent) + " %"
+	if delay != nil {
+		text += ", " + seconds(*delay)
+	}
+	if r.KeptUp != nil && !*r.KeptUp {
+		text += " *"
+	}
+	return text
+}
+
+// markdownTable returns rows, the first of which is the head. It drops columns without a figure, and puts a dash into other empty cells.
 func markdownTable(rows [][]string) string {
-	var b strings.Builder
-	for i, row := range rows {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-		if i == 0 {
-			fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(row)))
+	lines := make([]string, len(rows))
+	rule := "|"
+	for column, head := range rows[0] {
+		used := false
+		for _, row := range rows[1:] {
+			used = used || column < len(row) && row[column] != ""
+		}
+		if !used {
+			continue
+		}
+		rule += "---|"
+		for i, row := range rows {
+			cell := head
+			if i > 0 {
+				cell = "-"
+				if column < len(row) {
+					cell = cmp.Or(row[column], cell)
+				}
+			}
+			lines[i] += "| " + cell + " "
 		}
 	}
-	return b.String()
+	return strings.Join(slices.Insert(lines, 1, strings.TrimSuffix(rule, "|")), "|\n") + "|\n"
 }
 
 // ended reports whether a run has results or has failed.
@@ -120,14 +203,18 @@ func (c *campaign) points() string {
 // figures are the cells of a run behind its levels.
 func (r *run) figures() []string {
 	if r.Messages == nil {
-		return []string{r.Phase, "-", "-", "-", "-", "-"}
+		return []string{r.Phase}
 	}
-	optional := func(value *float64, text func(float64) string) string {
-		if value == nil {
-			return "-"
-		}
-		return text(*value)
-	}
-	return []string{fmt.Sprintf("%d of %d", r.Messages.Received, r.Messages.Offered), optional(r.DeliveredPercent, func(v float64) string { return fmt.Sprintf("%.1f", v) }),
-		optional(r.MedianDelaySeconds, seconds), optional(r.MeanDelaySeconds, seconds), fmt.Sprint(r.Gaps), verdict(r.KeptUp, r.OffByAtMost)}
+	return []string{fmt.Sprintf("%d of %d", r.Messages.Received, r.Messages.Offered), optional(r.DeliveredPercent, percent), optional(r.MedianDelaySeconds, seconds),
+		optional(r.MeanDelaySeconds, seconds), optional(r.ReceiptPercent, percent), optional(r.MeanResponseSeconds, seconds), fmt.Sprint(r.Gaps), verdict(r.KeptUp, r.OffByAtMost)}
 }
+
+// optional words a figure, and is empty without one.
+func optional(value *float64, text func(float64) string) string {
+	if value == nil {
+		return ""
+	}
+	return text(*value)
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.1f", v) }

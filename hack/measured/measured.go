@@ -127,7 +127,7 @@ func page(dir string) (string, error) {
 	return b.String(), nil
 }
 
-// column of a table; empty cells in all rows leave it out.
+// column of a table of runs.
 type column struct {
 	head string
 	cell func(*runapi.Results) string
@@ -150,21 +150,14 @@ var columns = []column{
 
 func table(runs []*runapi.Results) string {
 	slices.SortFunc(runs, func(a, b *runapi.Results) int { return cmp.Compare(a.Experiment, b.Experiment) })
-	rows := make([]string, len(runs)+2)
+	rows := make([][]string, len(runs)+1)
 	for _, c := range columns {
-		cells, used := []string{c.head, "---"}, false
-		for _, run := range runs {
-			cells = append(cells, c.cell(run))
-			used = used || cells[len(cells)-1] != ""
-		}
-		if !used {
-			continue
-		}
-		for i, cell := range cells {
-			rows[i] += "| " + cmp.Or(cell, "-") + " "
+		rows[0] = append(rows[0], c.head)
+		for i, run := range runs {
+			rows[i+1] = append(rows[i+1], c.cell(run))
 		}
 	}
-	return strings.Join(rows, "|\n") + "|\n"
+	return markdownTable(rows)
 }
 
 func neverSent(r *runapi.Results) string {

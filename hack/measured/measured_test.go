@@ -99,7 +99,7 @@ func TestACampaignBecomesATableOfItsPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "kept", "campaigns", "README.md"))
-	table := `## tls
+	table := `## tls-short
 
 2 of 3 points have been run.
 
@@ -110,5 +110,33 @@ func TestACampaignBecomesATableOfItsPoints(t *testing.T) {
 `
 	if err != nil || !strings.HasSuffix(string(text), table) {
 		t.Errorf("%v, %s\nwant\n%s", err, text, table)
+	}
+}
+
+func TestALargeCampaignIsAGridOfItsFirstAxis(t *testing.T) {
+	c := &campaign{Campaign: "e5", Axes: []string{"network", "way", "link"}}
+	half, all, kept := 0.5, 100.0, true
+	for _, way := range []string{"direct", "proxy"} {
+		for _, network := range []string{"narrow", "wide"} {
+			r := run{Levels: map[string]string{"network": network, "way": way, "link": "cut"}, Phase: "Succeeded"}
+			if way == "direct" || network == "wide" {
+				r.Messages = &messages{Sent: 1, Offered: 1, Received: 1}
+			} else {
+				r.Phase = "Failed"
+			}
+			r.DeliveredPercent, r.MedianDelaySeconds, r.KeptUp = &all, &half, &kept
+			c.Runs = append(c.Runs, r)
+		}
+	}
+	late := false
+	c.Runs[1].KeptUp = &late
+	c.Runs[3].ReceiptPercent, c.Runs[3].MeanResponseSeconds = &half, &all
+	want := `| way | link | narrow | wide |
+|---|---|---|---|
+| direct | cut | 100.0 %, 500 ms | 100.0 %, 500 ms * |
+| proxy | cut | Failed | 0.5 %, 100 s |
+`
+	if got := c.grid(); !strings.HasSuffix(got, want) {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
