@@ -21,6 +21,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/agent"
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/guestconfig"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -29,8 +30,17 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// TestMain is also the program that becomes an app's agent.
+// TestMain is also the program that becomes an app's agent, and the agent.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "run" {
+		config, err := agentconfig.FromEnv()
+		a, newErr := agent.New(config, agent.Options{})
+		if err = errors.Join(err, newErr); err != nil {
+			_, _ = io.WriteString(os.Stderr, "agent: "+err.Error()+"\n")
+			os.Exit(1)
+		}
+		os.Exit(a.Run(context.Background(), agent.Signals()))
+	}
 	if len(os.Args) == 2 && os.Args[1] == AppCommand {
 		_, _ = io.WriteString(os.Stderr, "agent: "+Enter().Error()+"\n")
 		os.Exit(1)
@@ -281,15 +291,27 @@ func TestARadioIsSetUpAsInAPod(t *testing.T) {
 	})
 }
 
-// TestAnAppSeesWhatAContainerHas with a script in the agent's place.
-func TestAnAppSeesWhatAContainerHas(t *testing.T) {
-	needRoot(t)
-	dir := t.TempDir()
+// guestWith is a guest in a folder, with files in it.
+func guestWith(t *testing.T, dir string, files map[string]string) *guest {
+	t.Helper()
 	for _, folder := range []string{"config", "tools/traffic", "run/clock", "state"} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &guest{log: quiet(), configDir: filepath.Join(dir, "config"), toolsDir: filepath.Join(dir, "tools"), runDir: filepath.Join(dir, "run"), stateDir: filepath.Join(dir, "state"),
+		config: guestconfig.Config{Node: "veh-1", RunUID: "run-1"}}
+}
+
+// TestAnAppSeesWhatAContainerHas with a script in the agent's place.
+func TestAnAppSeesWhatAContainerHas(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
 	const script = `#!/bin/sh
 say() { echo "agent: $*" >&2; }
 say args $*, user $(id -u):$(id -g) groups $(id -G), process $$; say $(grep CapBnd /proc/self/status) $(grep CapEff /proc/self/status) $(grep NoNewPrivs /proc/self/status)
@@ -300,14 +322,8 @@ ls ` + "%DIR%" + `/state/run-1/bft/token >/dev/null 2>&1 || say nothing of the m
 say $VIGNETTE_AGENT
 `
 	files := map[string]string{"config/token": "secret", "tools/traffic/traffic": "program", "tools/agent": strings.ReplaceAll(script, "%DIR%", dir)}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	t.Cleanup(func() { os.RemoveAll("/srv/vignette-test") })
-	g := &guest{log: quiet(), configDir: filepath.Join(dir, "config"), toolsDir: filepath.Join(dir, "tools"), runDir: filepath.Join(dir, "run"), stateDir: filepath.Join(dir, "state"),
-		config: guestconfig.Config{Node: "veh-1", RunUID: "run-1"}}
+	g := guestWith(t, dir, files)
 	command, output, err := g.start(guestconfig.App{Agent: agentconfig.Config{App: "bft", Node: "veh-1"}, Tools: "traffic", Env: map[string]string{"WHO": "vera"},
 		Files: []guestconfig.File{{Path: "/vignette/security/key", Content: []byte("key")}, {Path: "/srv/vignette-test/deep/config", Content: []byte("given")}}})
 	if err != nil {

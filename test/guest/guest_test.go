@@ -5,6 +5,7 @@
 package guest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/gpsd/gpsdtest"
 	"vignette.dev/vignette/internal/guestconfig"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -57,6 +59,8 @@ func TestAVirtualMachineIsANode(t *testing.T) {
 	b.checkStart(m, due, ready[0].Clock)
 	b.waitForLog(m, "probe", "stdout-1.log", "all seen\n")
 	b.checkProbe()
+	b.waitForLog(m, "probe", "stdout-1.log", gpsdtest.End)
+	gpsdtest.CheckNorthward(t, b.log("probe", "stdout-1.log"), *b.plan.T0)
 	b.waitForLog(m, "tool", "stderr-1.log", "traffic")
 
 	m.powerButton()
@@ -130,8 +134,13 @@ func newBed(t *testing.T, apps ...runapi.PlannedApp) *bed {
 	}))
 	t.Cleanup(func() { b.http.CloseClientConnections(); b.http.Close(); _ = s.Close() })
 	b.client = client.New(b.http.URL, nil, func() (string, error) { return "operator", nil })
-	b.plan = runapi.Plan{Namespace: "team", Name: "vm", UID: runUID, Phase: "Provisioning",
-		Nodes: []runapi.PlannedNode{{Name: "veh-1", Group: "veh", NEM: 1, PodUID: "launcher-1", Apps: apps}}}
+	digest, scenario := gpsdtest.Northward(t)
+	if err := b.client.PutScenario(t.Context(), digest, bytes.NewReader(scenario)); err != nil {
+		t.Fatal(err)
+	}
+	platform := int32(3)
+	b.plan = runapi.Plan{Namespace: "team", Name: "vm", UID: runUID, Phase: "Provisioning", Scenario: &runapi.PlannedScenario{Name: "north", Digest: digest},
+		Nodes: []runapi.PlannedNode{{Name: "veh-1", Group: "veh", NEM: 1, PodUID: "launcher-1", Platform: &platform, Apps: apps}}}
 	b.put(func(*runapi.Plan) {})
 	return b
 }
@@ -171,12 +180,14 @@ echo "group route $(ip route get 239.1.1.1)"; echo "static $(ip route get 198.18
 timeout 3 bash -c '</dev/tcp/%s/9' 2>/dev/null; echo "elsewhere $?"
 echo "file $(cat /etc/probe/config)"; cat /vignette/security/ca.crt; echo "env $WHO"; ls /vignette/token
 for other in /run/vignette/config/guest.json /var/lib/vignette/run-1/tool/token/token; do cat $other >/dev/null 2>&1 && echo "read $other"; done
-touch /tmp/x && echo "tmp is ours"; echo "processes $(ls -d /proc/[0-9]* | wc -l)"; echo "all seen"; exec sleep 1000`
+touch /tmp/x && echo "tmp is ours"; echo "processes $(ls -d /proc/[0-9]* | wc -l)"; echo "all seen"
+` + gpsdtest.Script
 
 func (b *bed) guest() guestconfig.Config {
 	url := "http://" + net.JoinHostPort(host, b.port())
 	agent := func(app string, command ...string) agentconfig.Config {
 		return agentconfig.Config{Server: url, RunUID: runUID, Node: "veh-1", App: app, StopGraceSeconds: 1,
+			Position:  &agentconfig.Position{Platform: 3, File: app == "probe", Log: app == "probe"},
 			Instances: []agentconfig.Instance{{Name: "veh-1/" + app, Command: command}}}
 	}
 	return guestconfig.Config{

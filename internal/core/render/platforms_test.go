@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -85,5 +88,36 @@ func TestAScenarioWithoutPositionsHasNoneToReport(t *testing.T) {
 	}
 	if errs := CheckScenarioPlatforms(&in.Experiment.Spec, nil); len(errs) > 0 {
 		t.Errorf("%v for a scenario that is not known; want nothing", errs.ToAggregate())
+	}
+}
+
+func TestGuestsKnowTheirPositionsAsPodsDo(t *testing.T) {
+	in := companyOf(t, `
+metadata: {name: carried}
+spec:
+  scenario: {ref: tracks}
+  networks:
+  - {name: wan, link: {}, subnet: 198.18.9.0/24}
+  apps:
+  - {name: broker, mosquitto: {}}
+  - {name: tracker, command: [/opt/tracker]}
+  nodes:
+  - {name: hq, runtime: vm, networks: [wan], apps: [broker, tracker], position: {latitude: "58.19", longitude: "7.98", altitude: 20m}}
+  - {name: veh, runtime: vm, platform: "103", networks: [wan], apps: [tracker]}
+  - {name: idle, runtime: vm, platform: "104", networks: [wan]}
+`)
+	in.Scenario = tracksScenario()
+	fixed := agentconfig.Position{LatitudeDegrees: 58.19, LongitudeDegrees: 7.98, AltitudeMetres: 20}
+	logged, told := fixed, fixed
+	logged.Log, told.File = true, true
+	want := map[string]*agentconfig.Position{"hq/broker": &logged, "hq/tracker": &told, "veh/tracker": {Platform: 103, File: true, Log: true}, "idle/" + IdleApp: {Platform: 104, Log: true}}
+	got, sites := map[string]*agentconfig.Position{}, MakeSites(in)
+	for _, node := range in.Topology.Nodes {
+		for _, app := range Guest(in, node, sites[node.Name], nil).Apps {
+			got[node.Name+"/"+app.Agent.App] = app.Agent.Position
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
