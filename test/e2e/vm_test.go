@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/gpsd/gpsdtest"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -314,6 +315,69 @@ func launchersKeepToRestricted(t *testing.T, e *v1alpha1.Experiment) {
 	eventually(t, 30*time.Second, "a launcher without a seccomp profile to be accepted where baseline is enforced", func() error {
 		return kube.Create(t.Context(), without.DeepCopy(), client.DryRunAll) // at first the namespace has no service account yet
 	})
+}
+
+// TestAMachineReportsWhereItsPlatformIs has a pod and a machine on platforms that move. The machine's publisher reports the position, an app of its
+// own reads the file and gpsd's port, and so does who logs in.
+func TestAMachineReportsWhereItsPlatformIs(t *testing.T) {
+	needsKubeVirt(t)
+	if _, err := buildVignette(); err != nil { // now, as it takes long, and the run does not wait
+		t.Fatal(err)
+	}
+	e, movement := scenarioWithMovement(t, "positions/experiment.yaml")
+	e.Namespace = newNamespace(t)
+	createIn(t, e.Namespace, movement)
+	key := positionsOnAMachine(t, e)
+	mustCreate(t, e)
+	e = waitForBoot(t, e)
+	waitForT0(t, e, 5*time.Second)
+	const poll = `exec 4<>/dev/tcp/127.0.0.1/2947; printf '?POLL;\n' >&4; while read -r -t 10 -u 4 line; do case $line in *'"POLL"'*) echo "$line"; break;; esac; done`
+	if out, errs, code := vignette(t, e.Namespace, "", "ssh", "-i", key, "tank", "--", poll); code != 0 || !strings.Contains(out, `"device":"vignette:platform-1"`) || !strings.Contains(out, `"lat":`) {
+		t.Errorf("gpsd's port by ssh: exit code %d, %q, %q; want a position of platform 1", code, out, errs)
+	}
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	known := truePositions(t, done, "tank")
+	if len(known) < 10 {
+		t.Errorf("the machine has been at %d places; want 10 at least, as its platform moves", len(known))
+	}
+	checkReports(t, "tank/bft", archivedText(t, done, "logs/tank/bft/messages-1.jsonl"), known, 6)
+	for _, tpv := range gpsdtest.Reports(t, archivedText(t, done, "logs/tank/tracker/stdout-1.log")) {
+		at, err := time.Parse(time.RFC3339, tpv.Time)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The time has milliseconds, so that the platform may have moved once since then.
+		reported := [3]float64{*tpv.LatitudeDegrees, *tpv.LongitudeDegrees}
+		if !near(reported, placeAt(known, at)) && !near(reported, placeAt(known, at.Add(time.Millisecond))) {
+			t.Errorf("tank/tracker was told %v at %s; want %v", reported, tpv.Time, placeAt(known, at))
+		}
+	}
+	deleteAndExpectNoMachineLeft(t, done)
+}
+
+// positionsOnAMachine makes the experiment of scenarios/positions one of a pod and a machine on its platforms, and returns the key for SSH.
+func positionsOnAMachine(t *testing.T, e *v1alpha1.Experiment) (key string) {
+	key, public := newKey(t)
+	spec := &e.Spec
+	spec.Duration = "60s" // a login to an emulated machine takes long
+	spec.Apps = slices.DeleteFunc(spec.Apps, func(a v1alpha1.App) bool { return a.Image != "" })
+	spec.Apps = append(spec.Apps, v1alpha1.App{Name: "tracker", Instances: 1, Command: []string{"/bin/bash", "-c", gpsdtest.Script}})
+	car, tank, hq := spec.Nodes[0], spec.Nodes[0], spec.Nodes[1]
+	tank.Name, tank.Count, tank.Platforms, tank.Platform = "tank", nil, "", "1"
+	tank.Runtime, tank.VM, tank.Apps = v1alpha1.RuntimeVM, &v1alpha1.VirtualMachine{SSHKeys: []string{public}}, []string{"bft", "tracker"}
+	car.Name, car.Count, car.Platforms, car.Platform, car.Apps = "car", nil, "", "2", []string{"bft"}
+	hq.Apps = []string{"broker", "picture"}
+	spec.Nodes = []v1alpha1.Node{tank, car, hq}
+	return key
+}
+
+// placeAt is where a node has been at a time.
+func placeAt(known []runapi.NodePosition, at time.Time) [3]float64 {
+	i := 0
+	for i+1 < len(known) && known[i+1].TimeNanoseconds <= at.UnixNano() {
+		i++
+	}
+	return known[i].Position
 }
 
 // TestAVMThatIsKilledMidRunIsANamedGap kills one of two machines while messages pass the broker in the other one.
