@@ -33,7 +33,7 @@ func Enter() error {
 	if err != nil {
 		return err
 	}
-	if err := dropPrivileges(spec.user()); err != nil {
+	if err := dropPrivileges(spec.user(), spec.App.RawSockets); err != nil {
 		return err
 	}
 	unix.Umask(0o022)
@@ -243,9 +243,12 @@ func enterRoot(root string) error {
 	return unix.Chdir("/")
 }
 
-// dropPrivileges of the calling thread permanently: a user without capabilities, as in a pod.
-func dropPrivileges(user int) error {
+// dropPrivileges of the calling thread permanently: a user without capabilities, as in a pod, but for raw sockets where it has them.
+func dropPrivileges(user int, rawSockets bool) error {
 	for capability := range uintptr(unix.CAP_LAST_CAP + 1) {
+		if rawSockets && capability == unix.CAP_NET_RAW {
+			continue
+		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // older kernels have fewer
 			return fmt.Errorf("drop capability %d: %w", capability, err)
 		}
@@ -253,11 +256,32 @@ func dropPrivileges(user int) error {
 	if err := unix.Setgroups([]int{defaultUser}); err != nil {
 		return fmt.Errorf("groups: %w", err)
 	}
+	if rawSockets { // capabilities(7): a change of the user would clear them all
+		if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("keep the right to raw sockets: %w", err)
+		}
+	}
 	if err := errors.Join(unix.Setresgid(defaultUser, defaultUser, defaultUser), unix.Setresuid(user, user, user)); err != nil {
 		return fmt.Errorf("user %d: %w", user, err)
+	}
+	if rawSockets {
+		if err := keepRawSockets(); err != nil {
+			return fmt.Errorf("right to raw sockets: %w", err)
+		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}
 	return nil
+}
+
+// keepRawSockets leaves the calling thread CAP_NET_RAW alone, also in the programs that it executes.
+func keepRawSockets() error {
+	const only = uint32(1) << unix.CAP_NET_RAW
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	sets := [2]unix.CapUserData{{Effective: only, Permitted: only, Inheritable: only}} // the second has capabilities from 32 on
+	if err := unix.Capset(&header, &sets[0]); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_NET_RAW, 0, 0)
 }

@@ -294,7 +294,7 @@ func TestARadioIsSetUpAsInAPod(t *testing.T) {
 // guestWith is a guest in a folder, with files in it.
 func guestWith(t *testing.T, dir string, files map[string]string) *guest {
 	t.Helper()
-	for _, folder := range []string{"config", "tools/traffic", "run/clock", "state"} {
+	for _, folder := range []string{"config", "tools/traffic", "tools/zeromq", "run/clock", "state"} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -337,6 +337,25 @@ say $VIGNETTE_AGENT
 		"agent: secret program key given vera veh-1\n", "folders are ours\n", "files are not\n", "nothing of the machine is ours\n", `"app":"bft"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the app saw\n%s; want %q", text, want)
+		}
+	}
+}
+
+func TestAnAppHasTheRightToRawSocketsOnlyIfItIsGivenIt(t *testing.T) {
+	needRoot(t)
+	const script = "#!/bin/sh\nsh -c 'echo agent: user $(id -u) $(grep CapPrm /proc/self/status) $(grep CapEff /proc/self/status) $(grep CapBnd /proc/self/status)' >&2\n"
+	for rawSockets, want := range map[bool]string{
+		false: "user 65532 CapPrm: 0000000000000000 CapEff: 0000000000000000 CapBnd: 0000000000000000\n",
+		true:  "user 65532 CapPrm: 0000000000002000 CapEff: 0000000000002000 CapBnd: 0000000000002000\n", // capability 13
+	} {
+		g := guestWith(t, t.TempDir(), map[string]string{"config/token": "secret", "tools/agent": script})
+		command, output, err := g.start(guestconfig.App{Agent: agentconfig.Config{App: "broker", Node: "veh-1"}, Tools: "zeromq", RawSockets: rawSockets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(output)
+		if err := command.Wait(); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("raw sockets %t: %v, %s; want %s", rawSockets, err, text, want)
 		}
 	}
 }

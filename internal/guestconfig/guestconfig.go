@@ -120,6 +120,8 @@ type App struct {
 	SecretFiles []SecretFile `json:"secretFiles,omitempty"`
 	// RunAsUser is the app's user id; 65532 if absent.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
+	// RawSockets gives the app the right to open raw sockets, CAP_NET_RAW: for ZeroMQ's PGM without UDP.
+	RawSockets bool `json:"rawSockets,omitempty"`
 }
 
 // File that an app may read and not write.
@@ -298,6 +300,8 @@ func (c Config) validateApp(at string, app App) error {
 		return invalid(at+".tools", app.Tools, "traffic, zeromq, mosquitto, mgen or nothing")
 	case app.RunAsUser != nil && (*app.RunAsUser < 1 || *app.RunAsUser > 1<<31-1):
 		return invalid(at+".runAsUser", *app.RunAsUser, "a user id other than root's")
+	case app.RawSockets && app.Tools != ToolsZeroMQ:
+		return invalid(at+".rawSockets", app.RawSockets, "false, as only the platform's programs of ZeroMQ open raw sockets")
 	}
 	for name, value := range app.Env {
 		if !ValidVariable(name, value) {

@@ -68,6 +68,8 @@ func TestWhatIsWrongWithAConfigurationIsNamed(t *testing.T) {
 		"app with a wrong agent":    {func(c *Config) { c.Apps[0].Agent.StopGraceSeconds = -1 }, "apps[0]: agent configuration"},
 		"unknown tools":             {func(c *Config) { c.Apps[0].Tools = "vernemq" }, `apps[0].tools is "vernemq"`},
 		"app of root":               {func(c *Config) { c.Apps[0].RunAsUser = ptr.To(int64(0)) }, "apps[0].runAsUser"},
+		"raw sockets for an app":    {func(c *Config) { c.Apps[0].Tools, c.Apps[0].RawSockets = ToolsTraffic, true }, `apps[0].rawSockets is "true"`},
+		"raw sockets for ZeroMQ":    {func(c *Config) { c.Apps[0].Tools, c.Apps[0].RawSockets = ToolsZeroMQ, true }, ""},
 		"variable with = in name":   {func(c *Config) { c.Apps[0].Env = map[string]string{"A=": ""} }, "apps[0].env"},
 		"variable that is binary":   {func(c *Config) { c.Apps[0].Env = map[string]string{"A": "\xff"} }, "apps[0].env"},
 		"variable given twice":      {func(c *Config) { c.Apps[0].Env = map[string]string{"KEY": ""} }, `apps[0].secretEnv is "KEY"`},

@@ -106,9 +106,9 @@ type Config struct {
 	Security *protocol.Security `json:"security,omitempty"`
 	// Session is the session of MQTT and MQTT-SN.
 	Session string `json:"session,omitempty"`
-	// Transport is ZeroMQ's: tcp or pgm.
+	// Transport is ZeroMQ's: tcp, pgm or pgm-raw.
 	Transport string `json:"transport,omitempty"`
-	// PGM configures that transport.
+	// PGM configures pgm and pgm-raw.
 	PGM *zeromq.PGM `json:"pgm,omitempty"`
 	// WSN configures WS-Notification; nil for the defaults.
 	WSN *wsn.Options `json:"wsn,omitempty"`

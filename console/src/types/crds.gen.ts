@@ -693,10 +693,10 @@ export interface components {
                             /** @description zeromqBroker makes the app a broker of ZeroMQ messages. */
                             zeromqBroker?: {
                                 /**
-                                 * @description transport: tcp (the default), or pgm, which is PGM in UDP (epgm) by multicast on the node's first network. Its clients use the same.
+                                 * @description transport: tcp (the default), pgm, which is PGM in UDP (epgm) by multicast on the node's first network, or pgm-raw, PGM by raw sockets between virtual machines. Its clients use the same.
                                  * @enum {string}
                                  */
-                                transport?: "tcp" | "pgm";
+                                transport?: "tcp" | "pgm" | "pgm-raw";
                             };
                         }[];
                         /** @description collect selects what is collected in addition to message logs, output and radio counters. */
@@ -2197,10 +2197,10 @@ export interface components {
                     /** @description zeromqBroker makes the app a broker of ZeroMQ messages. */
                     zeromqBroker?: {
                         /**
-                         * @description transport: tcp (the default), or pgm, which is PGM in UDP (epgm) by multicast on the node's first network. Its clients use the same.
+                         * @description transport: tcp (the default), pgm, which is PGM in UDP (epgm) by multicast on the node's first network, or pgm-raw, PGM by raw sockets between virtual machines. Its clients use the same.
                          * @enum {string}
                          */
-                        transport?: "tcp" | "pgm";
+                        transport?: "tcp" | "pgm" | "pgm-raw";
                     };
                 }[];
                 /** @description collect selects what is collected in addition to message logs, output and radio counters. */

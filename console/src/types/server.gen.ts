@@ -2529,7 +2529,7 @@ export interface components {
         };
         /** @description ZeroMQBroker forwards ZeroMQ messages from publishers, which connect to port 5555, to subscribers, which connect to port 5556, by the subscribers' topics. */
         ZeroMQBroker: {
-            /** @description transport: tcp (the default), or pgm, which is PGM in UDP (epgm) by multicast on the node's first network. Its clients use the same. */
+            /** @description transport: tcp (the default), pgm, which is PGM in UDP (epgm) by multicast on the node's first network, or pgm-raw, PGM by raw sockets between virtual machines. Its clients use the same. */
             transport?: string;
         };
     };

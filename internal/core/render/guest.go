@@ -96,7 +96,7 @@ func guestApp(in Input, node topology.Node, site apps.Site) guestconfig.App {
 	rendering := KindOf(site.App).Render(site)
 	app := guestconfig.App{
 		Agent: agentConfig(in, node, site.App, rendering), Tools: toolsOf(site), RunAsUser: site.App.RunAsUser,
-		Env: map[string]string{"VIGNETTE_NODE": node.Name},
+		Env: map[string]string{"VIGNETTE_NODE": node.Name}, RawSockets: site.App.ZeroMQBroker.RawSockets() || site.Broker.App.ZeroMQBroker.RawSockets(),
 	}
 	app.Agent.SpoolLimitBytes = guestSpoolBytes
 	for _, variable := range rendering.Env {

@@ -77,11 +77,55 @@ func TestClientsThatMulticastDoesNotReachAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"on another network than its broker's first": {"{name: hq, networks: [wan]", "{name: hq, networks: [lan, wan]", `node uav is not on network "lan"`},
 		"on the broker's own node":                   {"apps: [broker]", "apps: [broker, picture]", `node hq has broker "broker"`},
+		"of a list of brokers":                       {"chat/+\"]}}\n- {name: bft", "chat/+\"], failover: [rear/other]}}\n- {name: bft", `broker "broker" uses transport pgm, and failover is for connections that end`},
+		"after a broker by TCP":                      {"{protocol: zeromq, to: rear/other,", "{protocol: zeromq, to: rear/other, failover: [hq/broker],", `spec.apps[5].publisher.failover[0]: Invalid value: "hq/broker"`},
+		"that is a mediator":                         {"{name: plain, publisher: {protocol: zeromq, to: rear/other, topic: \"/{entity}\", payload: geojson, period: 2s}}", "{name: plain, mediator: {legs: [{protocol: zeromq, to: hq/broker}, {protocol: zeromq, to: rear/other}]}}", "mediators know only tcp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := multicastSites(t, strings.Replace(multicastSpec, c.old, c.new, 1)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want an error with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// rawSpec is multicastSpec by raw sockets, with the broker and its clients on virtual machines.
+func rawSpec() string {
+	spec := strings.Replace(multicastSpec, "transport: pgm}", "transport: pgm-raw}", 1)
+	for _, node := range []string{"hq", "veh", "uav"} {
+		spec = strings.Replace(spec, "{name: "+node+",", "{name: "+node+", runtime: vm,", 1)
+	}
+	return spec
+}
+
+func TestRawSocketsAreForBrokersAndClientsOnVirtualMachines(t *testing.T) {
+	if _, err := multicastSites(t, rawSpec()); err != nil {
+		t.Errorf("all on machines: %v", err)
+	}
+	for node, want := range map[string]string{
+		"hq":  `spec.apps[0].zeromqBroker.transport: Invalid value: "pgm-raw": node hq is a pod, which may not open raw sockets (NET_RAW): make it a virtual machine (runtime: vm), or use transport pgm, which is PGM in UDP`,
+		"uav": `spec.apps[3].publisher.to: Invalid value: "hq/broker": broker "broker" uses transport pgm-raw, and node uav is a pod, which may not open raw sockets`,
+	} {
+		if _, err := multicastSites(t, strings.Replace(rawSpec(), "{name: "+node+", runtime: vm,", "{name: "+node+",", 1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("node %s is a pod: %v; want %s", node, err, want)
+		}
+	}
+}
+
+func TestOnlyAppsByRawSocketsMayOpenThemInAGuest(t *testing.T) {
+	in := companyOf(t, "metadata: {name: raw}\nspec:"+strings.ReplaceAll(strings.Replace(rawSpec(), "apps: [other, plain]", "apps: [other, plain], runtime: vm", 1), "\n", "\n  "))
+	got := map[string]bool{}
+	sites := MakeSites(in)
+	for _, node := range in.Topology.Nodes {
+		for _, app := range Guest(in, node, sites[node.Name], nil).Apps {
+			got[node.Name+"/"+app.Agent.App] = app.RawSockets
+			if app.RawSockets && !strings.Contains(app.Agent.Files[0].Content, `"transport":"pgm-raw"`) {
+				t.Errorf("%s has the configuration %s; want transport pgm-raw", app.Agent.App, app.Agent.Files[0].Content)
+			}
+		}
+	}
+	want := map[string]bool{"hq/broker": true, "veh/picture": true, "veh/bft": true, "veh/chat": true, "uav/bft": true, "rear/other": false, "rear/plain": false}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

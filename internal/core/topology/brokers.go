@@ -164,6 +164,7 @@ func (t references) checkApp(app v1alpha1.App, node Node, path *field.Path) (err
 	if p, s := app.Publisher, app.Subscriber; p != nil && s != nil && (p.Protocol != s.Protocol || p.Version != s.Version || p.To != s.To || p.Network != s.Network || p.SignatureKey != s.SignatureKey) {
 		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to, network and signatureKey must be the same"))
 	}
+	errs = append(errs, checkRawSockets(app, node, path.Child("zeromqBroker", "transport"))...)
 	errs = append(errs, t.checkServers(app, node, path)...)
 	errs = append(errs, t.checkProxy(app, node, path.Child("proxy"))...)
 	if m := app.Messaging; m != nil && m.Via != "" {
@@ -243,14 +244,20 @@ func (t references) checkServers(app v1alpha1.App, node Node, path *field.Path) 
 		for i, leg := range m.Legs {
 			at := path.Child("mediator", "legs").Index(i)
 			check(leg.Protocol, leg.To, at.Child("to"))
+			errs = append(errs, t.checkTCPOnly(node, leg.Protocol, leg.To, "mediators know only tcp", at.Child("to"))...)
 			errs = append(errs, t.checkLegTopics(node, leg, at.Child("topics"))...)
 		}
 	}
+	const connectionsEnd = "failover is for connections that end, which only tcp has"
 	failover := func(protocol v1alpha1.Protocol, first string, further []string, path *field.Path) {
+		if len(further) > 0 {
+			errs = append(errs, t.checkTCPOnly(node, protocol, first, connectionsEnd, path.Child("to"))...)
+		}
 		want := t.securityOf(node, protocol, first)
 		for i, to := range further {
 			at := path.Child("failover").Index(i)
 			check(protocol, to, at)
+			errs = append(errs, t.checkTCPOnly(node, protocol, to, connectionsEnd, at)...)
 			if got := t.securityOf(node, protocol, to); got != want {
 				errs = append(errs, field.Invalid(at, to, fmt.Sprintf("has %s and %s has %s: all brokers of a client must have the same security", got, first, want)))
 			}

@@ -16,13 +16,21 @@ var Protocol = protocol.Protocol{
 // Transports of ZeroMQ.
 const (
 	TransportTCP = "tcp"
+	// TransportPGM is PGM in UDP.
 	TransportPGM = "pgm"
+	// TransportPGMRaw is PGM by raw sockets, which take CAP_NET_RAW.
+	TransportPGMRaw = "pgm-raw"
 )
+
+// Multicast reports whether a transport is PGM, in UDP or by raw sockets.
+func Multicast(transport string) bool {
+	return transport == TransportPGM || transport == TransportPGMRaw
+}
 
 // MinPGMKilobits is the lowest rate of a PGM sender in kbit/s: one packet of 1500 bytes a second. libpgm ends the process below it.
 const MinPGMKilobits = 12
 
-// PGM configures PGM (RFC 3208) in UDP multicast on the client's interface. Groups are IPv4 address:port.
+// PGM configures PGM (RFC 3208) by multicast on the client's interface. Groups are IPv4 address:port.
 type PGM struct {
 	// Publish is the group of a publisher. Each publisher of a node needs another port: requests for repetition come to that port
 	// and reach only one of the sockets on it.
@@ -37,18 +45,18 @@ type PGM struct {
 type BrokerConfig struct {
 	// Instance is node/app.
 	Instance string `json:"instance"`
-	// Transport is tcp or pgm.
+	// Transport is tcp, pgm or pgm-raw.
 	Transport string `json:"transport"`
 	// Address is the TCP address, such as 0.0.0.0. Port is for publishers; the next port is for subscribers.
 	Address string `json:"address,omitempty"`
 	Port    int    `json:"port,omitempty"`
-	// PGM configures that transport.
+	// PGM configures pgm and pgm-raw.
 	PGM *BrokerPGM `json:"pgm,omitempty"`
 	// MetricsPort is the port for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
 }
 
-// BrokerPGM configures a ZeroMQ broker of that transport.
+// BrokerPGM configures a ZeroMQ broker by multicast.
 type BrokerPGM struct {
 	Interface string `json:"interface"`
 	// Publishers are the groups of publishers, Subscribers is the group to which the broker sends.
@@ -67,10 +75,10 @@ func (c BrokerConfig) Validate() error {
 		return fmt.Errorf("port is %d: want 1 to 65534, as subscribers have the port above", c.Port)
 	case c.Transport == TransportTCP:
 		return nil
-	case c.Transport != TransportPGM:
-		return fmt.Errorf("transport is %q: want %s or %s", c.Transport, TransportTCP, TransportPGM)
+	case !Multicast(c.Transport):
+		return fmt.Errorf("transport is %q: want %s, %s or %s", c.Transport, TransportTCP, TransportPGM, TransportPGMRaw)
 	case c.PGM == nil:
-		return fmt.Errorf("pgm is missing: transport pgm wants it")
+		return fmt.Errorf("pgm is missing: transport %s wants it", c.Transport)
 	case c.PGM.Interface == "" || len(c.PGM.Publishers) == 0 || c.PGM.Subscribers == "":
 		return fmt.Errorf("pgm.interface is %q, with %d groups of publishers and %q of subscribers: want an interface and one group each at least",
 			c.PGM.Interface, len(c.PGM.Publishers), c.PGM.Subscribers)

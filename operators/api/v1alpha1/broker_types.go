@@ -75,7 +75,7 @@ const (
 // ZeroMQBroker forwards ZeroMQ messages from publishers, which connect to port 5555, to subscribers, which connect to port 5556, by
 // the subscribers' topics.
 type ZeroMQBroker struct {
-	// transport: tcp (the default), or pgm, which is PGM in UDP (epgm) by multicast on the node's first network. Its clients use the same.
+	// transport: tcp (the default), pgm, which is PGM in UDP (epgm) by multicast on the node's first network, or pgm-raw, PGM by raw sockets between virtual machines. Its clients use the same.
 	// +kubebuilder:default=tcp
 	// +optional
 	Transport ZeroMQTransport `json:"transport,omitempty"`
@@ -83,14 +83,21 @@ type ZeroMQBroker struct {
 
 // ZeroMQTransport carries ZeroMQ messages.
 //
-// +kubebuilder:validation:Enum=tcp;pgm
+// +kubebuilder:validation:Enum=tcp;pgm;pgm-raw
 type ZeroMQTransport string
 
 // The transports of ZeroMQ.
 const (
-	ZeroMQTCP ZeroMQTransport = "tcp"
-	ZeroMQPGM ZeroMQTransport = "pgm"
+	ZeroMQTCP    ZeroMQTransport = "tcp"
+	ZeroMQPGM    ZeroMQTransport = "pgm"
+	ZeroMQPGMRaw ZeroMQTransport = "pgm-raw"
 )
+
+// Multicast reports whether the transport is PGM, in UDP or by raw sockets.
+func (t ZeroMQTransport) Multicast() bool { return t == ZeroMQPGM || t == ZeroMQPGMRaw }
+
+// RawSockets reports whether the broker and its clients open raw sockets.
+func (z *ZeroMQBroker) RawSockets() bool { return z != nil && z.Transport == ZeroMQPGMRaw }
 
 // Mediator passes messages between brokers of different protocols, from each leg to all others.
 type Mediator struct {

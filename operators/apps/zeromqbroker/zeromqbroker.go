@@ -31,7 +31,7 @@ func Config(site apps.Site) zeromq.BrokerConfig {
 		c.Address, c.Port = "*", apps.Port(v1alpha1.ProtocolZeroMQ, site.App)
 		return c
 	}
-	c.Transport = zeromq.TransportPGM
+	c.Transport = string(site.App.ZeroMQBroker.Transport)
 	c.PGM = &zeromq.BrokerPGM{Interface: site.Interface, Publishers: site.PGM.Publishers, Subscribers: site.PGM.Subscribers,
 		RateKilobits: site.PGM.RateKilobits, Filters: site.PGM.Filters}
 	return c

@@ -19,11 +19,11 @@ func sites() map[string]apps.Site {
 		}
 		return s
 	}
-	return map[string]apps.Site{
-		"tcp": site(nil),
-		"pgm": site(&apps.PGM{Publishers: []string{"239.255.9.1:5601", "239.255.9.1:5602"}, Subscribers: "239.254.9.1:5556", RateKilobits: 250,
-			Filters: []string{"/PRT/+/location", "chat/#"}}),
-	}
+	multicast := site(&apps.PGM{Publishers: []string{"239.255.9.1:5601", "239.255.9.1:5602"}, Subscribers: "239.254.9.1:5556", RateKilobits: 250,
+		Filters: []string{"/PRT/+/location", "chat/#"}})
+	raw := multicast
+	raw.App.ZeroMQBroker = &v1alpha1.ZeroMQBroker{Transport: v1alpha1.ZeroMQPGMRaw}
+	return map[string]apps.Site{"tcp": site(nil), "pgm": multicast, "pgm-raw": raw}
 }
 
 func TestConfigurationsMatchTheirGoldenFilesAndTheBrokerAcceptsThem(t *testing.T) {

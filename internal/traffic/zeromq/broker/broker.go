@@ -46,8 +46,8 @@ func run(ctx context.Context, config zeromq.BrokerConfig, m *metrics) error {
 	if err != nil {
 		return err
 	}
-	if config.Transport == zeromq.TransportPGM {
-		err = runPGM(ctx, library, *config.PGM, m)
+	if zeromq.Multicast(config.Transport) {
+		err = runPGM(ctx, library, config, m)
 	} else {
 		err = runTCP(ctx, library, config, m)
 	}

@@ -26,7 +26,7 @@ type pgm struct {
 	metrics                 *metrics
 }
 
-func runPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerPGM, m *metrics) error {
+func runPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerConfig, m *metrics) error {
 	b, err := openPGM(ctx, library, config, m)
 	if err != nil || b == nil {
 		return err
@@ -55,11 +55,11 @@ func runPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerPGM, 
 }
 
 // openPGM opens the sockets, and retries until it succeeds; nil once ctx has ended.
-func openPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerPGM, m *metrics) (*pgm, error) {
+func openPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerConfig, m *metrics) (*pgm, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
-		endpoints, err := endpoints(config)
+		endpoints, err := endpoints(config.Transport, *config.PGM)
 		if err == nil {
-			return joinGroups(library, endpoints, config, m)
+			return joinGroups(library, endpoints, *config.PGM, m)
 		}
 		fmt.Fprintf(os.Stderr, "traffic zeromq-broker: %v\n", err)
 		if !clock.Pause(ctx, retry) {
@@ -69,15 +69,15 @@ func openPGM(ctx context.Context, library *zmq.Context, config zeromq.BrokerPGM,
 }
 
 // endpoints returns those of the publishers' groups, and as the last one the subscribers'.
-func endpoints(config zeromq.BrokerPGM) (all []string, err error) {
+func endpoints(transport string, config zeromq.BrokerPGM) (all []string, err error) {
 	for _, group := range config.Publishers {
-		publish, _, err := zeromqclient.PGMEndpoints(config.Interface, zeromq.PGM{Publish: group})
+		publish, _, err := zeromqclient.PGMEndpoints(transport, config.Interface, zeromq.PGM{Publish: group})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, publish)
 	}
-	_, subscribe, err := zeromqclient.PGMEndpoints(config.Interface, zeromq.PGM{Subscribe: config.Subscribers})
+	_, subscribe, err := zeromqclient.PGMEndpoints(transport, config.Interface, zeromq.PGM{Subscribe: config.Subscribers})
 	return append(all, subscribe), err
 }
 

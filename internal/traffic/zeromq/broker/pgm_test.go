@@ -23,7 +23,7 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// The test's own program also runs broker and clients in other namespaces, without any privilege.
+// The test's own program also runs broker and clients in other namespaces, with no privilege but that of raw sockets where they need it.
 const (
 	roleEnv   = "ZEROMQ_TEST_ROLE"
 	configEnv = "ZEROMQ_TEST_CONFIG"
@@ -43,9 +43,6 @@ func TestMain(m *testing.M) {
 }
 
 func play(role, path string) error {
-	if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(65532, 65532, 65532), syscall.Setresuid(65532, 65532, 65532)); err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	if role == "broker" {
@@ -114,7 +111,8 @@ func makeHosts(t *testing.T) hosts {
 		must("ip", "-n", name, "addr", "add", fmt.Sprintf("198.18.9.%d/24", i+1), "dev", "wan")
 		must("ip", "-n", name, "link", "set", "wan", "up")
 		must("ip", "-n", name, "route", "add", "224.0.0.0/4", "dev", "wan")
-		loss := "add table ip t; add chain ip t in { type filter hook input priority 0; }; add rule ip t in udp dport 5000-6000 numgen random mod 10 == 0 drop"
+		loss := "add table ip t; add chain ip t in { type filter hook input priority 0; }; " +
+			"add rule ip t in udp dport 5000-6000 numgen random mod 10 == 0 drop; add rule ip t in ip protocol 113 numgen random mod 10 == 0 drop"
 		if out, err := exec.Command("ip", "netns", "exec", name, "nft", loss).CombinedOutput(); err != nil {
 			t.Logf("nothing gets lost on the way, so nothing is repeated: nft: %v: %s", err, out)
 		}
@@ -122,8 +120,44 @@ func makeHosts(t *testing.T) hosts {
 	return h
 }
 
-// start starts a role in a namespace with a configuration.
-func start(t *testing.T, namespace, role string, config any) *syncbuffer.Buffer {
+// way is a way of PGM over the network.
+type way struct {
+	transport, scheme string
+	// ipProtocol is the number of its packets in IP.
+	ipProtocol string
+	// privileges are options of setpriv.
+	privileges []string
+}
+
+var ways = []way{
+	{zeromq.TransportPGM, "epgm", "17", []string{"--bounding-set=-all"}},
+	// As the guest gives them to ZeroMQ's programs in a virtual machine.
+	{zeromq.TransportPGMRaw, "pgm", "113", []string{"--bounding-set=-all,+net_raw", "--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw"}},
+}
+
+// in returns the beginning of a command in a namespace, as a user with the way's privileges.
+func (w way) in(namespace string) []string {
+	return slices.Concat([]string{"ip", "netns", "exec", namespace, "setpriv", "--no-new-privs", "--reuid", "65532", "--regid", "65532", "--clear-groups"}, w.privileges)
+}
+
+// program copies the test's own program to where any user may execute it.
+func program(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "zeromq-") // the test's own directory is for its user only
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	content, err := os.ReadFile(os.Args[0])
+	path := filepath.Join(dir, "test")
+	if err := errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(path, content, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// start starts a role with a configuration; in is the beginning of its command.
+func start(t *testing.T, in []string, role string, config any) *syncbuffer.Buffer {
 	t.Helper()
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -140,7 +174,7 @@ func start(t *testing.T, namespace, role string, config any) *syncbuffer.Buffer 
 	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("ip", "netns", "exec", namespace, os.Args[0])
+	c := exec.Command(in[0], in[1:]...)
 	c.Env = append(os.Environ(), roleEnv+"="+role, configEnv+"="+f.Name())
 	told := &syncbuffer.Buffer{}
 	c.Stdout, c.Stderr = told, told
@@ -156,8 +190,8 @@ func start(t *testing.T, namespace, role string, config any) *syncbuffer.Buffer 
 	return told
 }
 
-func pgmClient(publish, subscribe string) trafficconfig.Config {
-	c := trafficconfig.Config{Protocol: "zeromq", Transport: zeromq.TransportPGM, Broker: "198.18.9.1:5555", Interface: "wan", PGM: &zeromq.PGM{RateKilobits: 1000}}
+func (w way) client(publish, subscribe string) trafficconfig.Config {
+	c := trafficconfig.Config{Protocol: "zeromq", Transport: w.transport, Broker: "198.18.9.1:5555", Interface: "wan", PGM: &zeromq.PGM{RateKilobits: 1000}}
 	if publish != "" {
 		c.PGM.Publish, c.Publish = "239.255.9.1:"+publish, &trafficconfig.Publish{Topic: "/OURS/" + publish}
 	}
@@ -172,33 +206,43 @@ func TestPGMRepeatsWhatIsLostForOursAndPyzmqsClientsOnOneNode(t *testing.T) {
 	if has, _ := zmq.Has("pgm"); !has {
 		t.Skip("libzmq is installed without PGM")
 	}
-	h := makeHosts(t)
-	packets := captureIn(t, h.b)
-	start(t, h.a, "broker", zeromq.BrokerConfig{Instance: "hq/broker", Transport: zeromq.TransportPGM, PGM: &zeromq.BrokerPGM{Interface: "wan",
-		Publishers: []string{"239.255.9.1:5601", "239.255.9.1:5602", "239.255.9.1:5603"}, Subscribers: "239.254.9.1:5556", RateKilobits: 1000, Filters: []string{"/OURS/#", "/PY/+"}}})
-	ours := start(t, h.b, "subscriber", pgmClient("", "#"))
-	inside := []string{"ip", "netns", "exec", h.b, "setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups"}
-	theirs := pythonAt(t, inside, pySubscribe, "epgm://198.18.9.2;239.254.9.1:5556", "/OURS/")
+	for _, w := range ways {
+		t.Run(w.transport, func(t *testing.T) { w.repeatsWhatIsLost(t) })
+	}
+}
+
+func (w way) broker() zeromq.BrokerConfig {
+	return zeromq.BrokerConfig{Instance: "hq/broker", Transport: w.transport, PGM: &zeromq.BrokerPGM{Interface: "wan", RateKilobits: 1000,
+		Publishers: []string{"239.255.9.1:5601", "239.255.9.1:5602", "239.255.9.1:5603"}, Subscribers: "239.254.9.1:5556", Filters: []string{"/OURS/#", "/PY/+"}}}
+}
+
+func (w way) repeatsWhatIsLost(t *testing.T) {
+	h, ours := makeHosts(t), program(t)
+	packets := w.captureIn(t, h.b)
+	server, clients := append(w.in(h.a), ours), append(w.in(h.b), ours)
+	start(t, server, "broker", w.broker())
+	subscriber := start(t, clients, "subscriber", w.client("", "#"))
+	theirs := pythonAt(t, w.in(h.b), pySubscribe, w.scheme+"://198.18.9.2;239.254.9.1:5556", "/OURS/")
 	waitFor(t, "subscribers", func() bool {
-		return strings.Contains(ours.String(), "ready") && strings.Contains(theirs.String(), "ready")
+		return strings.Contains(subscriber.String(), "ready") && strings.Contains(theirs.String(), "ready")
 	})
-	both := start(t, h.b, "publisher", pgmClient("5601", "/PY/a"))
-	start(t, h.b, "publisher", pgmClient("5602", ""))
-	pythonAt(t, inside, pyPublish, "epgm://198.18.9.2;239.255.9.1:5603", fmt.Sprint(2*pgmMessages))
+	both := start(t, clients, "publisher", w.client("5601", "/PY/a"))
+	start(t, clients, "publisher", w.client("5602", ""))
+	pythonAt(t, w.in(h.b), pyPublish, w.scheme+"://198.18.9.2;239.255.9.1:5603", fmt.Sprint(2*pgmMessages))
 	for what, c := range map[string]struct {
 		at     *syncbuffer.Buffer
 		prefix string
 	}{
-		"our first publisher's messages here":     {ours, "/OURS/5601="},
-		"our second publisher's messages here":    {ours, "/OURS/5602="},
-		"pyzmq's messages here":                   {ours, "/PY/a="},
+		"our first publisher's messages here":     {subscriber, "/OURS/5601="},
+		"our second publisher's messages here":    {subscriber, "/OURS/5602="},
+		"pyzmq's messages here":                   {subscriber, "/PY/a="},
 		"pyzmq's messages at a publisher of ours": {both, "/PY/a="},
 		"our first publisher's messages there":    {theirs, "/OURS/5601="},
 		"our second publisher's messages there":   {theirs, "/OURS/5602="},
 	} {
 		waitFor(t, what, func() bool { return distinct(c.at, c.prefix) == pgmMessages })
 	}
-	if strings.Contains(ours.String(), "/other=") {
+	if strings.Contains(subscriber.String(), "/other=") {
 		t.Error("a message that no filter of the broker matches came through")
 	}
 	packets()
@@ -217,7 +261,7 @@ func distinct(told *syncbuffer.Buffer, prefix string) int {
 }
 
 // captureIn captures the packets on a namespace's cable. The returned function has tshark dissect them.
-func captureIn(t *testing.T, namespace string) func() {
+func (w way) captureIn(t *testing.T, namespace string) func() {
 	t.Helper()
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
@@ -225,7 +269,7 @@ func captureIn(t *testing.T, namespace string) func() {
 		return func() {}
 	}
 	path := filepath.Join(t.TempDir(), "pgm.pcapng")
-	capture := exec.Command("ip", "netns", "exec", namespace, tshark, "-q", "-i", "wan", "-w", path, "-f", "udp")
+	capture := exec.Command("ip", "netns", "exec", namespace, tshark, "-q", "-i", "wan", "-w", path, "-f", "udp or ip proto 113")
 	told := &syncbuffer.Buffer{}
 	capture.Stderr = told
 	if err := capture.Start(); err != nil {
@@ -236,16 +280,18 @@ func captureIn(t *testing.T, namespace string) func() {
 	return func() {
 		_ = capture.Process.Signal(os.Interrupt)
 		_ = capture.Wait()
-		out, err := exec.Command(tshark, "-n", "-r", path, "-d", "udp.port==5556,pgm", "-d", "udp.port==5601-5603,pgm", "-T", "fields", "-e", "pgm.hdr.type", "-e", "_ws.malformed").Output()
+		out, err := exec.Command(tshark, "-n", "-r", path, "-Y", "pgm", "-d", "udp.port==5556,pgm", "-d", "udp.port==5601-5603,pgm",
+			"-T", "fields", "-e", "pgm.hdr.type", "-e", "ip.proto", "-e", "_ws.malformed").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		kinds := map[string]int{}
 		for line := range strings.Lines(string(out)) {
-			kind, malformed, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+			kind, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+			ipProtocol, malformed, _ := strings.Cut(rest, "\t")
 			kinds[kind]++
-			if malformed != "" {
-				t.Errorf("malformed packet of type %s: %s", kind, malformed)
+			if ipProtocol != w.ipProtocol || malformed != "" {
+				t.Errorf("packet of type %s in IP protocol %s, malformed %q; want %s, and none malformed", kind, ipProtocol, malformed, w.ipProtocol)
 			}
 		}
 		if kinds["0x04"] < pgmMessages { // ODATA

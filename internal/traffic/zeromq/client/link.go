@@ -61,7 +61,7 @@ func (l *link) begin(c *Client) (err error) {
 			}
 		}
 	}
-	if c.setup.Transport != zeromq.TransportPGM {
+	if !zeromq.Multicast(c.setup.Transport) {
 		if l.monitor, err = l.socket.Monitor(); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 	if kind == zmq.PUB {
 		options[zmq.SendHighWater], options[zmq.NoDrop] = highWater(c.setup.LargestBytes), 1
 	}
-	if c.setup.Transport == zeromq.TransportPGM {
+	if zeromq.Multicast(c.setup.Transport) {
 		PGMOptions(options, c.setup.PGM.RateKilobits)
 		return options
 	}

@@ -23,21 +23,24 @@ func PGMOptions(options map[zmq.Option]int, rateKilobits int) {
 	options[zmq.RecoveryInterval] = min(max(windowBits/max(rateKilobits, 1), minRecoverMillis), maxRecoverMillis)
 }
 
+// schemes of ZeroMQ by transport.
+var schemes = map[string]string{zeromq.TransportPGM: "epgm", zeromq.TransportPGMRaw: "pgm"}
+
 // PGMEndpoints returns the endpoints of publishers and subscribers on an interface; empty without a group.
-func PGMEndpoints(name string, config zeromq.PGM) (publish, subscribe string, err error) {
+func PGMEndpoints(transport, name string, config zeromq.PGM) (publish, subscribe string, err error) {
 	address, err := interfaceAddress(name)
 	if err != nil {
 		return "", "", err
 	}
-	if publish, err = PGMEndpoint(address, config.Publish); err != nil {
+	if publish, err = PGMEndpoint(transport, address, config.Publish); err != nil {
 		return "", "", err
 	}
-	subscribe, err = PGMEndpoint(address, config.Subscribe)
+	subscribe, err = PGMEndpoint(transport, address, config.Subscribe)
 	return publish, subscribe, err
 }
 
 // PGMEndpoint returns the endpoint of a group on the interface with an address. libzmq accepts no interface names.
-func PGMEndpoint(local netip.Addr, group string) (string, error) {
+func PGMEndpoint(transport string, local netip.Addr, group string) (string, error) {
 	if group == "" {
 		return "", nil
 	}
@@ -45,7 +48,7 @@ func PGMEndpoint(local netip.Addr, group string) (string, error) {
 	if err != nil || !parsed.Addr().Is4() || !parsed.Addr().IsMulticast() || parsed.Port() == 0 {
 		return "", fmt.Errorf("pgm group %q: want an IPv4 multicast address:port, such as 239.255.9.1:5601", group)
 	}
-	return fmt.Sprintf("epgm://%s;%s", local, parsed), nil
+	return fmt.Sprintf("%s://%s;%s", schemes[transport], local, parsed), nil
 }
 
 // interfaceAddress returns an interface's first IPv4 address.

@@ -1,5 +1,5 @@
 // Package client is a ZeroMQ publish/subscribe client for the traffic generator, on libzmq: ZMTP 3 over TCP (rfc.zeromq.org/spec/23), or
-// PGM in UDP multicast (RFC 3208, epgm). A message is two frames: topic and content.
+// PGM by multicast (RFC 3208), in UDP or by raw sockets. A message is two frames: topic and content.
 package client
 
 import (
@@ -67,12 +67,12 @@ func check(s transport.Setup) error {
 	switch {
 	case s.Security != nil && *s.Security != (protocol.Security{}):
 		return fmt.Errorf("security of %s: the ZeroMQ client has neither TLS nor a login", s.Broker)
-	case s.Transport == zeromq.TransportPGM && s.PGM == nil:
+	case zeromq.Multicast(s.Transport) && s.PGM == nil:
 		return fmt.Errorf("pgm is missing: transport %s wants its multicast groups", s.Transport)
-	case s.Transport == zeromq.TransportPGM && s.PGM.RateKilobits < zeromq.MinPGMKilobits:
+	case zeromq.Multicast(s.Transport) && s.PGM.RateKilobits < zeromq.MinPGMKilobits:
 		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", s.PGM.RateKilobits, zeromq.MinPGMKilobits)
-	case s.Transport != zeromq.TransportPGM && s.Transport != zeromq.TransportTCP && s.Transport != "":
-		return fmt.Errorf("transport %q: want %s or %s", s.Transport, zeromq.TransportTCP, zeromq.TransportPGM)
+	case !zeromq.Multicast(s.Transport) && s.Transport != zeromq.TransportTCP && s.Transport != "":
+		return fmt.Errorf("transport %q: want %s, %s or %s", s.Transport, zeromq.TransportTCP, zeromq.TransportPGM, zeromq.TransportPGMRaw)
 	}
 	return nil
 }
@@ -144,8 +144,8 @@ func (c *Client) connect(broker string) (links []*link, err error) {
 
 // endpoints returns a broker's endpoints for publishers and for subscribers.
 func (c *Client) endpoints(broker string) (publish, subscribe string, err error) {
-	if c.setup.Transport == zeromq.TransportPGM {
-		return PGMEndpoints(c.setup.Interface, *c.setup.PGM)
+	if zeromq.Multicast(c.setup.Transport) {
+		return PGMEndpoints(c.setup.Transport, c.setup.Interface, *c.setup.PGM)
 	}
 	host, port, err := net.SplitHostPort(broker)
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *Client) receive(ctx context.Context, s *zmq.Socket) error {
 // parse parses a message. Over PGM its frames may follow the first frames of an incomplete message.
 func (c *Client) parse(frames [][]byte) (topic string, content []byte, err error) {
 	n := len(frames)
-	if n < 2 || n > 2 && c.setup.Transport != zeromq.TransportPGM {
+	if n < 2 || n > 2 && !zeromq.Multicast(c.setup.Transport) {
 		return "", nil, fmt.Errorf("it has %d frames: want 2", n)
 	}
 	topic = string(frames[n-2])

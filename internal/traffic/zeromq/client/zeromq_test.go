@@ -84,15 +84,17 @@ func TestFramesOfAMessageCutShortDoNotHideTheNext(t *testing.T) {
 
 func TestPGMEndpointsAndTheirWindow(t *testing.T) {
 	local := netip.MustParseAddr("198.18.9.1")
-	if got, err := PGMEndpoint(local, "239.255.9.1:5601"); err != nil || got != "epgm://198.18.9.1;239.255.9.1:5601" {
-		t.Errorf("%s, %v", got, err)
+	for transport, want := range map[string]string{zeromq.TransportPGM: "epgm://198.18.9.1;239.255.9.1:5601", zeromq.TransportPGMRaw: "pgm://198.18.9.1;239.255.9.1:5601"} {
+		if got, err := PGMEndpoint(transport, local, "239.255.9.1:5601"); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", transport, got, err, want)
+		}
 	}
 	for _, bad := range []string{"198.18.9.2:5601", "239.255.9.1", "239.255.9.1:0", "[ff02::1]:5601"} {
-		if got, err := PGMEndpoint(local, bad); err == nil || !strings.Contains(err.Error(), "want an IPv4 multicast address:port") {
+		if got, err := PGMEndpoint(zeromq.TransportPGM, local, bad); err == nil || !strings.Contains(err.Error(), "want an IPv4 multicast address:port") {
 			t.Errorf("%s: %s, %v; want an error", bad, got, err)
 		}
 	}
-	if _, _, err := PGMEndpoints("nosuch0", zeromq.PGM{}); err == nil || !strings.Contains(err.Error(), "interface nosuch0") {
+	if _, _, err := PGMEndpoints(zeromq.TransportPGM, "nosuch0", zeromq.PGM{}); err == nil || !strings.Contains(err.Error(), "interface nosuch0") {
 		t.Errorf("%v; want an error that names the interface", err)
 	}
 	for rate, want := range map[int]int{12: 60_000, 1000: 60_000, 10_000: 13_421, 100_000: 10_000} {
