@@ -148,10 +148,11 @@ func e4Broker(n nation, apps ...string) level {
 func e3Campaign() campaign {
 	slow := coalition{form{}, "internet", "vernemq"}
 	units := "bft-nor, bft-prt, bft-usa"
-	vernemq := append([]string{set("apps[hub]", "{vernemq: {}}")},
+	vernemq := append([]string{set("apps[hub]", "{vernemq: {}}"), set("scenario.ref", slow.Tracks().Name())},
 		times(slow.Duration(), fmt.Sprintf("[{at: %ds, start: [picture, %s]}, {at: %ds, stop: [%[2]s]}]", slow.Start(), units, slow.Stop()))...)
 	satcom := []string{set("networks[internet].link"), set("networks[internet].waveform", "satcom"), set("drain", coalition{form{}, "satcom", "vernemq"}.Drain())}
 	return campaign{Study: "e3", Name: "e3", file: "all", template: coalition{form{}, "internet", "mosquitto"}.path(), Title: "E3: two brokers as Norway's hub, over two paths to the cloud.",
+		otherScenarios: []string{slow.path()},
 		Axes: []axis{{"hub", []level{{Name: "mosquitto"}, {"vernemq", vernemq}}}, {"path", []level{{Name: "internet"}, {"satcom", satcom}}}}, Points: 4, Files: "the four files of E3",
 		run: func(levels map[string]string) string {
 			return coalition{form{}, link(levels["path"]), levels["hub"]}.path()

@@ -83,6 +83,9 @@ func (c coalition) Stop() int { return c.Start() + c.Lead() + c.Publishing() }
 // Duration returns the duration in seconds.
 func (c coalition) Duration() int { return c.Stop() + 5 }
 
+// Tracks returns the ways of the units.
+func (c coalition) Tracks() tracks { return tracks{"e3", 3, c.Duration(), 3} }
+
 // Drain returns the run's drain time.
 func (c coalition) Drain() string {
 	return choose(!c.Short && c.link == "satcom", "{max: 60s, quietFor: 15s}", "{max: 30s, quietFor: 5s}")
@@ -180,7 +183,7 @@ func (n nation) AppsOf(node string) string {
 }
 
 // Tracks returns the ways of the units.
-func (n nation) Tracks() tracks { return tracks(n.Duration()) }
+func (n nation) Tracks() tracks { return tracks{"e4", 4, n.Duration(), 4} }
 
 // Platforms returns those that the app units reports: 8 for each nation, in the order of their names, without those of the hub's own app.
 func (n nation) Platforms() string {
