@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,13 +17,15 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/core/matrix"
 	"vignette.dev/vignette/operators/api/units"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // parameter is a row of parameters.csv: what is published, and where the files have it.
 type parameter struct {
 	study, name, value, published string
-	// files is a glob below this folder; waveforms/ is the library of the chart.
+	// files are globs below this folder; waveforms/ is the library of the chart. campaigns/NAME/POINT has the points of campaigns/NAME.yaml.
 	files string
 	// path in the spec: fields, and elements of lists by name. * stands for any letters of a name. "Scenario:" is of that object.
 	path string
@@ -47,19 +50,30 @@ func parameters(t *testing.T) (all []parameter) {
 	return all
 }
 
-// find returns the files of a parameter, with the names by which they are found.
-func (p parameter) find(t *testing.T) []string {
+// find returns the files and points of a parameter, by the names under which they are found.
+func (p parameter) find(t *testing.T) (found []string) {
 	t.Helper()
-	pattern := p.files
+	for _, pattern := range strings.Fields(p.files) {
+		var matching []string
+		if campaign, points, ok := splitPoint(pattern); ok {
+			matching = pointsOf(t, campaign, points)
+		} else {
+			matching = filesOf(pattern)
+		}
+		if len(matching) == 0 {
+			t.Errorf("%s, %s: there is no %s", p.study, p.name, pattern)
+		}
+		found = append(found, matching...)
+	}
+	return found
+}
+
+func filesOf(pattern string) []string {
 	if strings.HasPrefix(pattern, "waveforms/") {
 		pattern = "../charts/vignette/files/" + pattern
 	}
-	files, err := filepath.Glob(filepath.FromSlash(pattern))
-	files = slices.DeleteFunc(files, func(file string) bool { return isForm(filepath.ToSlash(file)) })
-	if err != nil || len(files) == 0 {
-		t.Errorf("%s, %s: %d files %s, %v", p.study, p.name, len(files), p.files, err)
-	}
-	return files
+	files, _ := filepath.Glob(filepath.FromSlash(pattern))
+	return slices.DeleteFunc(files, func(file string) bool { return isForm(filepath.ToSlash(file)) })
 }
 
 // isForm reports whether a file is a short form, or a campaign over a study's files.
@@ -109,6 +123,13 @@ func TestTheTableHasEveryStudysFiles(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	for _, campaign := range []string{"e5/campaigns/all", "e8/campaigns/all"} { // most of their points have no file
+		for _, point := range pointsOf(t, campaign, "*") {
+			if !named[point] {
+				t.Errorf("%s: parameters.csv has no row for it", point)
+			}
+		}
+	}
 }
 
 func TestADeviationIsFound(t *testing.T) {
@@ -140,7 +161,23 @@ func deviations(t *testing.T, study string) string {
 // document has the specs of a file's objects, by their kinds.
 type document map[string]any
 
+var documents = map[string]document{}
+
+// read returns the objects of a file or point. Those of experiments have what is not written, as the platform makes it.
 func read(t *testing.T, file string) document {
+	t.Helper()
+	if known, ok := documents[file]; ok {
+		return known
+	}
+	if campaign, _, ok := splitPoint(file); ok {
+		readPoints(t, campaign)
+	} else {
+		documents[file] = readFile(t, file)
+	}
+	return documents[file]
+}
+
+func readFile(t *testing.T, file string) document {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -160,6 +197,86 @@ func read(t *testing.T, file string) document {
 			all["Experiment"] = object.Spec
 		}
 	}
+	all.complete(t)
+	return all
+}
+
+// complete adds the default topic of publishers, and the sizes of their messages.
+func (in document) complete(t *testing.T) {
+	t.Helper()
+	for _, value := range in.evaluate("apps[*].publisher") {
+		publisher, _ := value.(map[string]any)
+		if publisher["topic"] == nil {
+			crd := read(t, "../crds/vignette.dev_experiments.yaml")
+			publisher["topic"] = crd.evaluate("CustomResourceDefinition:versions[0].schema.openAPIV3Schema.properties.spec.properties.apps.items.properties.publisher.properties.topic.default")[0]
+		}
+		if payload, _ := publisher["payload"].(string); strings.HasPrefix(payload, "nffi") {
+			in["Message"] = sizes(t, payload)
+		}
+	}
+}
+
+// splitPoint returns the campaign, without its ending, and the name of a point, or a pattern of names.
+func splitPoint(path string) (campaign, point string, ok bool) {
+	at := strings.LastIndex(path, "/")
+	if !strings.Contains(path[:max(at, 0)], "/campaigns/") {
+		return "", "", false
+	}
+	return path[:at], path[at+1:], true
+}
+
+// points of campaigns that have been read.
+var points = map[string][]string{}
+
+func pointsOf(t *testing.T, campaign, pattern string) (found []string) {
+	t.Helper()
+	readPoints(t, campaign)
+	for _, name := range points[campaign] {
+		if ok, _ := path.Match(pattern, name); ok {
+			found = append(found, campaign+"/"+name)
+		}
+	}
+	return found
+}
+
+func readPoints(t *testing.T, campaign string) {
+	t.Helper()
+	if points[campaign] != nil {
+		return
+	}
+	text, err := os.ReadFile(campaign + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(text), "\n---\n")
+	var made v1alpha1.Campaign
+	if err := yaml.UnmarshalStrict([]byte(parts[len(parts)-1]), &made); err != nil {
+		t.Fatalf("%s: %v", campaign, err)
+	}
+	plan, errs := matrix.Expand(made.Name, 0, &made.Spec)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	for _, point := range plan.Points {
+		spec, err := point.Spec(&made.Spec.Template.Spec, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points[campaign] = append(points[campaign], point.Name)
+		documents[campaign+"/"+point.Name] = plain(t, spec.Object)
+	}
+}
+
+// plain has a spec as it would be read from a file.
+func plain(t *testing.T, spec map[string]any) document {
+	t.Helper()
+	text, err := yaml.Marshal(spec)
+	var read map[string]any
+	if err := errors.Join(err, yaml.Unmarshal(text, &read)); err != nil {
+		t.Fatal(err)
+	}
+	all := document{"Experiment": read}
+	all.complete(t)
 	return all
 }
 
