@@ -89,6 +89,7 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 			errs = append(errs, c.checkNetwork(network, &waveform, path)...)
 		}
 	}
+	errs = append(errs, checkSlotReach(spec, t, waveforms, scenario)...)
 	return append(errs, checkSpectra(spec, t, waveforms, scenario)...)
 }
 
@@ -231,7 +232,7 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	if len(errs) == 0 {
 		errs = checkEMANEFiles(rendered, path.Child("engine"), antennas, emaneFilesLimit)
 	}
-	return append(errs, c.checkSlotReach(network, &rendered.Spec, antennas > 0, path)...)
+	return errs
 }
 
 // CheckEngine finds networks whose engine is not installed.

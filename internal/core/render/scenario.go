@@ -20,6 +20,8 @@ type Scenario struct {
 	// Synthetic means generated movement, whose parts are all alike.
 	Synthetic  bool
 	Statistics v1alpha1.ScenarioStatistics
+	// Farthest are the greatest distances in an experiment's RoamingNetworks, by network, as far as they are known.
+	Farthest map[string]Separation
 }
 
 // PlatformOf is a node's platform: the one in the spec, else the one with the node's NEM id, if the scenario has it. A fixed

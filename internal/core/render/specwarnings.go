@@ -20,7 +20,7 @@ import (
 func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
 	t, spec := in.Topology, &in.Experiment.Spec
 	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
-	warnings = append(warnings, slotReachWarnings(t, spec, waveforms)...)
+	warnings = append(warnings, slotReachWarnings(spec, t, waveforms, scenario)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, requestWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
