@@ -55,9 +55,10 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
 		return []Finding{d.finding("", err.Error())}
 	}
-	found := problems(&e, known)
+	scenario := known.scenarioOf(&e.Spec)
+	found := problems(&e, known, scenario)
 	if len(found) == 0 {
-		return d.doubts(&e, known)
+		return d.doubts(&e, known, scenario)
 	}
 	own := checks.Alone(&e)
 	has := func(list field.ErrorList, e *field.Error) bool {
@@ -69,9 +70,9 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 }
 
 // doubts are about accepted settings that the author hardly wants.
-func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings []Finding) {
+func (d *document) doubts(e *v1alpha1.Experiment, known surroundings, scenario *render.Scenario) (findings []Finding) {
 	t, _ := topology.Expand(&e.Spec) // it has no errors
-	for _, doubt := range render.SpecWarnings(render.Input{Experiment: e, Topology: t, Scripts: known.scripts}, render.WaveformsOf(&e.Spec, known.waveforms), known.scenarioOf(&e.Spec)) {
+	for _, doubt := range render.SpecWarnings(render.Input{Experiment: e, Topology: t, Scripts: known.scripts}, render.WaveformsOf(&e.Spec, known.waveforms), scenario) {
 		f := d.finding(doubt.Field, doubt.Detail)
 		f.Warning = true
 		findings = append(findings, f)
@@ -87,8 +88,8 @@ func (d *document) refuse(problems field.ErrorList, consequence string) (finding
 }
 
 // problems returns those that the operator finds when it expands an experiment.
-func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
-	input := render.Input{Experiment: e, Scripts: known.scripts, FileBytes: known.fileBytes, Scenario: known.scenarioOf(&e.Spec)}
+func problems(e *v1alpha1.Experiment, known surroundings, scenario *render.Scenario) field.ErrorList {
+	input := render.Input{Experiment: e, Scripts: known.scripts, FileBytes: known.fileBytes, Scenario: scenario}
 	return checks.All(&checks.Subject{Input: input, Waveforms: render.WaveformsOf(&e.Spec, known.waveforms)})
 }
 
@@ -97,5 +98,5 @@ func (known surroundings) scenarioOf(spec *v1alpha1.ExperimentSpec) *render.Scen
 	if spec.Scenario == nil {
 		return nil
 	}
-	return known.scenarios[spec.Scenario.Ref].scenario
+	return known.scenarios[spec.Scenario.Ref].with(spec, render.WaveformsOf(spec, known.waveforms))
 }

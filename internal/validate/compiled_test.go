@@ -88,6 +88,55 @@ func TestTracksOfACompiledScenarioAreRefused(t *testing.T) {
 	}
 }
 
+// slotted has the vehicles of patrol on a network of EMANE whose slots have an overhead of 10 µs, enough for 2.7 km.
+var slotted = strings.Replace(patrol, "{name: vhf, waveform: rfpipe-wideband, subnet: 198.18.1.0/24}",
+	"{name: vhf, engine: emane, subnet: 198.18.1.0/24, tdma: {rate: 1Mbit, phy: {pathloss: FreeSpace}, structure: {slotDuration: 10ms, slotOverhead: 10us}}}", 1)
+
+func TestSlotsThatAreTooShortForAMovementAreRefused(t *testing.T) {
+	_, withoutTracks, _ := strings.Cut(slotted, "---\n")
+	_, alone, _ := strings.Cut(withoutTracks, "---\n")
+	const doubt = "warning: spec.networks[0]: EMANE drops bursts that fill their slots beyond 2.7 km"
+	generated := func(pattern string) string {
+		return strings.Replace(withoutTracks, "format: csv\n  source: {configMap: patrol, key: rows.csv}", "format: synthetic\n  synthetic: "+pattern, 1)
+	}
+	for name, c := range map[string]struct {
+		text, want string
+		failed     bool
+	}{
+		"tracks": {slotted, "spec.networks[0].engine: Invalid value: \"emane\": nodes hq and veh are 22.3 km apart at 1m0s, and EMANE drops bursts that fill their slots beyond 2.7 km, " +
+			"by their propagation delay: want a slotOverhead of at least 76µs, or engine native", true},
+		"more, for a minute":       {strings.Replace(slotted, "10us", "60us", 1), "are 22.3 km apart at 1m0s, and EMANE drops bursts that fill their slots beyond 17.7 km", true},
+		"more, for a short run":    {strings.NewReplacer("10us", "60us", "duration: 1m", "drain: {max: 5s, quietFor: 1s}\n  duration: 10s").Replace(slotted), "", false},
+		"enough for the tracks":    {strings.Replace(slotted, "10us", "76us", 1), "", false},
+		"a line of platforms":      {generated("{pattern: Line, platforms: 2, spacing: 5km, duration: 1m}"), "nodes hq and veh are 5.0 km apart at 0s", true},
+		"a line that is short":     {generated("{pattern: Line, platforms: 2, spacing: 2km, duration: 1m}"), "", false},
+		"tracks that are not here": {withoutTracks, doubt, false},
+		"an unknown scenario":      {alone, doubt, false},
+		"its pathlosses":           {strings.Replace(alone, ", phy: {pathloss: FreeSpace}", "", 1), "warning: spec.networks[0]: if scenario patrol has antenna profiles, EMANE drops bursts", false},
+		"pathlosses of the tracks": {strings.Replace(slotted, ", phy: {pathloss: FreeSpace}", "", 1), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := Text("all.yaml", []byte(c.text))
+			said := join(report.Findings)
+			if report.Failed() != c.failed || !strings.Contains(said, c.want) || c.want == "" && strings.Contains(said, "EMANE") {
+				t.Errorf("findings:\n%s\nwant %q, refused %t", said, c.want, c.failed)
+			}
+		})
+	}
+}
+
+func TestDistancesThatTakeTooLongAreUnknown(t *testing.T) {
+	before := compilationTimeout
+	compilationTimeout = 0
+	defer func() { compilationTimeout = before }()
+	_, text, _ := strings.Cut(slotted, "---\n")
+	text = strings.Replace(text, "format: csv\n  source: {configMap: patrol, key: rows.csv}", "format: synthetic\n  synthetic: {pattern: Line, platforms: 2, spacing: 5km, duration: 1m}", 1)
+	report := Text("all.yaml", []byte(text))
+	if said := join(report.Findings); report.Failed() || !strings.Contains(said, "warning: spec.networks[0]: EMANE drops bursts that fill their slots beyond 2.7 km") {
+		t.Errorf("findings:\n%s\nwant a warning alone", said)
+	}
+}
+
 func TestPlatformsOfAMadeUpScenarioAreKnown(t *testing.T) {
 	_, text, _ := strings.Cut(patrol, "---\n")
 	text = strings.Replace(text, "format: csv\n  source: {configMap: patrol, key: rows.csv}", "format: synthetic\n  synthetic: {pattern: Line, platforms: 2, duration: 1m}", 1)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/topology"
+	movements "vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -24,6 +26,63 @@ type compiled struct {
 	// scenario is nil if unknown.
 	scenario *render.Scenario
 	findings []Finding
+	// distances are those between its platforms; nil if the scenario is unknown.
+	distances *distances
+}
+
+// distances are found in a scenario's positions, which are compiled once an experiment needs any.
+type distances struct {
+	spec v1alpha1.ScenarioSpec
+	open compile.Open
+	// until is when the time for all of them is over; positions are nil if there are none by then.
+	until     time.Time
+	positions *movements.Scenario
+	found     map[string]render.Separation
+}
+
+// of returns a network's greatest distance; known is false if it takes too long.
+func (d *distances) of(network render.Roaming) (far render.Separation, known bool) {
+	if d.found == nil {
+		d.found, d.until = map[string]render.Separation{}, time.Now().Add(compilationTimeout)
+	}
+	key := fmt.Sprintf("%+v", network)
+	if far, known = d.found[key]; known {
+		return far, true
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), d.until)
+	defer cancel()
+	err := ctx.Err()
+	if err == nil && d.positions == nil {
+		d.positions, err = compile.Positions(ctx, d.spec, d.open)
+	}
+	if err == nil {
+		far, err = network.Separation(ctx, d.positions)
+	}
+	if err != nil {
+		d.until = time.Time{} // the next would fail too
+		return far, false
+	}
+	d.found[key] = far
+	return far, true
+}
+
+// with returns an experiment's scenario with the distances that its networks need.
+func (c compiled) with(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) *render.Scenario {
+	if c.scenario == nil {
+		return nil
+	}
+	t, errs := topology.Expand(spec)
+	if len(errs) > 0 {
+		return c.scenario // another check reports them
+	}
+	own := *c.scenario
+	own.Farthest = map[string]render.Separation{}
+	for _, network := range render.RoamingNetworks(spec, t, waveforms, c.scenario) {
+		if far, known := c.distances.of(network); known {
+			own.Farthest[network.Network] = far
+		}
+	}
+	return &own
 }
 
 // compileScenarios compiles scenarios whose ConfigMaps are in the files too, and checks the specs of the others.
@@ -75,7 +134,7 @@ func configMaps(documents []*document) contents {
 func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents contents) compiled {
 	unread := compiled{findings: d.warnings(compile.Doubts(&s.Spec))}
 	if s.Spec.Format == v1alpha1.ScenarioSynthetic && s.Spec.Synthetic != nil {
-		unread.scenario = generatedScenario(d.name, &s.Spec)
+		unread.scenario, unread.distances = generatedScenario(d.name, &s.Spec), &distances{spec: s.Spec, open: contents.open}
 		return unread
 	}
 	files := s.Spec.FilesAndTables()
@@ -95,7 +154,7 @@ func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents c
 	for _, kind := range result.Statistics.UnknownSentences {
 		warnings = append(warnings, "passed over: "+kind)
 	}
-	return compiled{&render.Scenario{Name: d.name, Digest: result.Digest, Statistics: result.Statistics}, d.warnings(warnings)}
+	return compiled{&render.Scenario{Name: d.name, Digest: result.Digest, Statistics: result.Statistics}, d.warnings(warnings), &distances{spec: s.Spec, open: contents.open}}
 }
 
 func (d *document) warnings(texts []string) (findings []Finding) {
