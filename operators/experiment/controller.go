@@ -25,8 +25,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/objects"
-	"vignette.dev/vignette/operators/experiment/provisioning/emane"
 	"vignette.dev/vignette/operators/experiment/runrecord"
+	"vignette.dev/vignette/operators/experiment/scenarios"
 	"vignette.dev/vignette/operators/experiment/scope"
 	"vignette.dev/vignette/operators/experiment/updates"
 	"vignette.dev/vignette/operators/freshness"
@@ -94,8 +94,8 @@ type Reconciler struct {
 	Client client.Client
 	Live   client.Reader
 	Runs   runrecord.Runs
-	// Scenarios returns compiled scenarios, whose antenna profiles EMANE needs as files.
-	Scenarios emane.Scenarios
+	// Scenarios has the compiled scenarios, whose antenna profiles EMANE needs as files, and on whose distances its slots depend.
+	Scenarios scenarios.Store
 	Recorder  record.EventRecorder
 	Clock     clock.PassiveClock
 	Options   Options

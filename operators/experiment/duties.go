@@ -54,7 +54,7 @@ func (r *Reconciler) parts() *duties {
 		workflows := &argo.Workflows{Client: r.Client, Live: r.Live, ProvisioningDeadline: o.ProvisioningDeadline}
 		runRecord := &runrecord.Record{Runs: r.Runs, Objects: d.objects, Version: o.Version, KubernetesVersion: r.KubernetesVersion}
 		d.references = &references.Resolver{Client: r.Client, Live: r.Live, Workloads: d.workloads, Clock: r.Clock,
-			Namespace: o.Render.Namespace, ClusterCIDRs: o.ClusterCIDRs}
+			Scenarios: r.Scenarios, Namespace: o.Render.Namespace, ClusterCIDRs: o.ClusterCIDRs}
 		d.admitter = &admission.Admitter{Objects: d.objects, References: d.references, Workloads: d.workloads, Queue: &admission.Queue{
 			Client: r.Client, Live: r.Live, Clock: r.Clock, Render: o.Render, StartLead: o.StartLead,
 			Templates: d.references.CachedTemplates, Written: &r.written, Wakeups: d.wakeups}}

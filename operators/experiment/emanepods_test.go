@@ -167,6 +167,55 @@ func TestAntennaProfilesAreReadOnceForAllHostsOfANetwork(t *testing.T) {
 	}
 }
 
+// slotted gives the network of EMANE slots with an overhead. Its nodes move by a scenario.
+func slotted(t *testing.T, overhead v1alpha1.Duration) *world {
+	w := emaneWorld(t)
+	w.aimed(1)
+	e := w.experiment()
+	n := &e.Spec.Networks[0]
+	n.TDMA = &v1alpha1.TDMAModel{Rate: n.RFPipe.Rate, PHY: n.RFPipe.PHY, Structure: v1alpha1.TDMAStructure{SlotDuration: "10ms", SlotOverhead: overhead}}
+	n.RFPipe = nil
+	w.must(w.api.Update(t.Context(), e))
+	return w
+}
+
+func TestNodesThatMoveTooFarApartForTheirSlotsAreNotAccepted(t *testing.T) {
+	w := slotted(t, "1us")
+	for range 3 {
+		w.step()
+	}
+	accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
+	if accepted == nil || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, "0.6 km apart at 0s, and EMANE drops bursts that fill their slots beyond 0.1 km") {
+		t.Errorf("%+v; want that the nodes are too far apart", accepted)
+	}
+	if w.server.downloads != 1 {
+		t.Errorf("the scenario was read %d times for its distances; want once", w.server.downloads)
+	}
+}
+
+func TestNodesThatMoveWithinReachOfTheirSlotsRun(t *testing.T) {
+	w := slotted(t, "4us")
+	w.untilPhase(v1alpha1.PhaseRunning)
+	if accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted); accepted.Message != "every reference is valid" {
+		t.Errorf("accepted with %q; want no doubt about distances that are known", accepted.Message)
+	}
+}
+
+func TestAnExperimentWaitsForAScenarioWhoseDistancesItNeeds(t *testing.T) {
+	w := slotted(t, "4us")
+	scenarios := w.server.scenarios
+	w.server.scenarios = nil
+	for range 3 {
+		w.step()
+	}
+	accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
+	if accepted == nil || accepted.Reason != scope.ReasonScenarioNotReady || !strings.Contains(accepted.Message, "its positions cannot be read from the server") {
+		t.Errorf("%+v; want that the scenario is not ready", accepted)
+	}
+	w.server.scenarios = scenarios
+	w.untilPhase(v1alpha1.PhaseRunning)
+}
+
 func TestAScenarioThatCannotBeReadIsNamedUntilItCan(t *testing.T) {
 	w := emaneWorld(t)
 	w.aimed(1)

@@ -21,6 +21,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/configmaps"
 	"vignette.dev/vignette/operators/experiment/kueue"
+	"vignette.dev/vignette/operators/experiment/scenarios"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
@@ -36,7 +37,11 @@ type Resolver struct {
 	// ClusterCIDRs are address ranges of the cluster that the Kubernetes API does not report.
 	ClusterCIDRs []netip.Prefix
 
+	// Scenarios has the compiled scenarios; nil leaves distances between nodes that move unknown.
+	Scenarios scenarios.Store
+
 	specs             specCache
+	distances         distanceCache
 	serviceRangeCache serviceRangeCache
 }
 
@@ -68,6 +73,7 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err := r.resolveScenario(ctx, s); err != nil {
 		return true, err
 	}
+	r.measureDistances(ctx, s)
 	for _, err := range render.CheckEngine(&s.Experiment.Spec, s.Options) {
 		s.AddFinding(scope.ReasonEngineMissing, err)
 	}

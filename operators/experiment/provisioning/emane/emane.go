@@ -3,14 +3,10 @@ package emane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,19 +20,15 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/scenarios"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
-
-// Scenarios is the server's store of compiled scenarios.
-type Scenarios interface {
-	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
-}
 
 // Pods of EMANE.
 type Pods struct {
 	Objects *objects.Objects
 	// Scenarios returns compiled scenarios, whose antenna profiles EMANE needs as files.
-	Scenarios Scenarios
+	Scenarios scenarios.Store
 }
 
 // Ensure creates an EMANE pod for each host of a network's members, once all members are scheduled. It passes the
@@ -173,34 +165,18 @@ func Progress(networks []v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) map
 	return notes
 }
 
-// antennaProfilesTimeout limits the download of a compiled scenario, which may be large.
-const antennaProfilesTimeout = time.Minute
-
 // antennasOf are the antennas of a network's members, from its compiled scenario, which radiod replays too. It returns nil if
 // there are no antenna profiles.
 func (p *Pods) antennasOf(ctx context.Context, s *scope.Scope, network *v1alpha1.RadioNetwork) (antennas *emane.Antennas, err error) {
 	if network.Spec.Scenario == "" || s.Scenario == nil || s.Scenario.Statistics.AntennaProfiles == "" {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, antennaProfilesTimeout)
-	defer cancel()
-	file, err := os.CreateTemp("", "scenario-*")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
-	body, err := p.Scenarios.Scenario(ctx, network.Spec.Scenario)
+	err = scenarios.Use(ctx, p.Scenarios, network.Spec.Scenario, func(compiled *scenario.Scenario) error {
+		antennas = emane.NewAntennas(&network.Spec, compiled)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.Scenario.Name, err)
 	}
-	defer body.Close()
-	size, err := io.Copy(file, body)
-	if err != nil {
-		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.Scenario.Name, err)
-	}
-	compiled, err := scenario.Open(file, size)
-	if err != nil {
-		return nil, fmt.Errorf("antenna profiles of scenario %s: %w", s.Scenario.Name, err)
-	}
-	return emane.NewAntennas(&network.Spec, compiled), nil
+	return antennas, nil
 }
