@@ -166,7 +166,7 @@ test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH,
 	go test -count=1 -v -run EMANE ./internal/radiod/worker
 	@if hack/emane-image --installed; then hack/pipeline test-emane $(INSTALL_STEPS) 'image of EMANE' 'hack/emane-image --load' \
 		'EMANE in the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(WITH_EMANE)' \
-		'both engines in the cluster' '$(WITH_CLUSTER) go test -tags e2e -run EMANE -count=1 -timeout 30m -v ./test/e2e'; fi
+		'both engines in the cluster' '$(WITH_CLUSTER) go test -tags e2e -run EMANE -count=1 -timeout 75m -v ./test/e2e'; fi
 
 .PHONY: bench-engines
 bench-engines: ## Hold the native radio models against the EMANE installed here: delay, delivery, throughput, CPU
