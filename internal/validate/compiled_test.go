@@ -103,7 +103,7 @@ func TestSlotsThatAreTooShortForAMovementAreRefused(t *testing.T) {
 		text, want string
 		failed     bool
 	}{
-		"tracks": {slotted, "spec.networks[0].engine: Invalid value: \"emane\": nodes hq and veh are 22.3 km apart at 1m0s, and EMANE drops bursts that fill their slots beyond 2.7 km, " +
+		"tracks": {slotted, "spec.networks[0].engine: nodes hq and veh are 22.3 km apart at 1m0s, and EMANE drops bursts that fill their slots beyond 2.7 km, " +
 			"by their propagation delay: want a slotOverhead of at least 76µs, or engine native", true},
 		"more, for a minute":       {strings.Replace(slotted, "10us", "60us", 1), "are 22.3 km apart at 1m0s, and EMANE drops bursts that fill their slots beyond 17.7 km", true},
 		"more, for a short run":    {strings.NewReplacer("10us", "60us", "duration: 1m", "drain: {max: 5s, quietFor: 1s}\n  duration: 10s").Replace(slotted), "", false},
