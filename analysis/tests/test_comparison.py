@@ -270,6 +270,37 @@ def test_sizes_of_messages_on_the_wire_are_beside_each_other(two):
     assert compare(two).results["messageSizes"] is None
 
 
+def test_error_and_age_of_the_picture_are_beside_each_other(two):
+    runs = [analyse(folder) for folder in two]
+    figures = {"errorMetres": {"median": 12.34, "mean": 20.0}, "ageSeconds": {"median": 2.5, "mean": 3.0}}
+    runs[0].results["picture"] = {"sampleSeconds": 1, "groups": [{"name": "all"} | figures, {"name": "nor"} | figures]}
+    runs[1].results["picture"] = {"sampleSeconds": 1, "groups": [{"name": "all", "errorMetres": None, "ageSeconds": None}]}
+    comparison = compare(runs)
+    near = {"label": "delay=5ms", "errorMedianMetres": 12.34, "ageMedianSeconds": 2.5}
+    far = {"label": "delay=45ms", "errorMedianMetres": None, "ageMedianSeconds": None}
+    assert comparison.results["picture"] == [{"name": name, "runs": [near, far]} for name in ("all", "nor")]
+    assert gap_of(comparison, "picture of nor") == gap_of(comparison, "picture of all") == "delay=45ms does not have it"
+    (table,) = [table for table in rendering.tables(comparison.results) if table.kind == "picture"]
+    assert [(row[0], row[1].removesuffix(" *"), *row[2:]) for row in table.rows[:2]] == [
+        ("all", "delay=5ms", "12.3", "2.5"),
+        ("all", "delay=45ms", "-", "-"),
+    ]
+    title = "Picture of the nodes, medians by group"
+    assert all(title in comparison.render(form) for form in ("text", "html", "latex"))
+    assert compare(two).results["picture"] is None and title not in compare(two).text()
+
+
+def test_of_many_groups_in_many_runs_the_picture_of_all_nodes_is_shown(two, monkeypatch):
+    monkeypatch.setattr(rendering, "MAX_PUBLISHER_ROWS", 3)
+    runs = [analyse(folder) for folder in two]
+    figures = {"errorMetres": {"median": 12.34}, "ageSeconds": {"median": 2.5}}
+    for run in runs:
+        run.results["picture"] = {"sampleSeconds": 1, "groups": [{"name": name} | figures for name in ("all", "nor")]}
+    (table,) = [table for table in rendering.tables(compare(runs).results) if table.kind == "picture"]
+    assert [row[0] for row in table.rows] == ["all", "all"]
+    assert table.left_out == "group all only: all 2 groups are in the form json"
+
+
 def test_what_differs_is_said_without_json(tmp_path):
     change = {"network": "wan", "jammer": {"name": "j1", "power": "20dBm", "position": {"latitude": "58.2", "longitude": "7.9"}}}
     live = {"liveChanges": [{"name": "jam", "atNanoseconds": 5, "changes": [change]}]}
@@ -631,6 +662,7 @@ def test_the_guide_names_every_field(many):
             many(points(12, {"link": 3, "messaging": 2, "payload": 2}), reference=told).results
             | {"networks": [{"name": "", "runs": [{"label": "", "bytesPerSecond": 1}]}]}
             | {"messageSizes": [{"protocol": "", "runs": [{"label": "", "medianBytes": 1}]}]}
+            | {"picture": [{"name": "", "runs": [{"label": "", "errorMedianMetres": 1, "ageMedianSeconds": 1}]}]}
         )
         == named
     )

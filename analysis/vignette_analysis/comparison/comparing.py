@@ -18,7 +18,7 @@ from ..figures.statistics import LEVEL
 from ..figures.verdict import reasons
 from . import asked, effects, labels, reproduction
 from .effects import Sample, Share
-from .loading import BLOCKS, Loaded, load
+from .loading import BLOCKS, PICTURE_MEDIANS, Loaded, load
 from .reference import Reference, read
 
 SCHEMA_VERSION = 2
@@ -110,6 +110,7 @@ def compared(runs: Sequence[str | Path | Analysis], by: str | None, reference: s
         "publishers": _publishers(loaded, run_labels) or None,
         "networks": _networks(loaded, run_labels, gaps) or None,
         "messageSizes": _sizes(loaded, run_labels) or None,
+        "picture": _picture(loaded, run_labels, gaps) or None,
     }
     compared = [group for part in [results, *(results["axes"] or [])] for group in part["groups"] or []]
     _too_few(conditions, compared, gaps)
@@ -455,3 +456,16 @@ def _sizes(runs: list[Loaded], run_labels: list[str]) -> list[dict]:
     names = sorted({name for table in tables for name in table})
     labelled = list(zip(run_labels, tables, strict=True))
     return [{"protocol": name, "runs": [{"label": la, "medianBytes": table.get(name)} for la, table in labelled]} for name in names]
+
+
+def _picture(runs: list[Loaded], run_labels: list[str], gaps: Gaps) -> list[dict]:
+    """Median error and age of the picture by group of reported nodes, in every run; null where a run has none."""
+    tables = [{entry["name"]: entry for entry in run.results.get("picture") or []} for run in runs]
+    names = dict.fromkeys(name for table in tables for name in table)
+    found = []
+    for name in names:
+        rows = [{"label": la} | {key: table.get(name, {}).get(key) for key in PICTURE_MEDIANS} for la, table in zip(run_labels, tables, strict=True)]
+        if lacking := [row["label"] for row in rows if None in row.values()]:
+            gaps.add(f"picture of {name}", _without(lacking, "does not have it", "do not have it"))
+        found.append({"name": name, "runs": rows})
+    return found

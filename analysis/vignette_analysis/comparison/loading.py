@@ -35,6 +35,8 @@ _ENTRIES = {
     "networks": ("name", "bytesPerSecond"),
     "messageSizes": ("protocol", "medianBytes"),
 }
+# Medians of the picture, and the figures of its groups that have them.
+PICTURE_MEDIANS = {"errorMedianMetres": "errorMetres", "ageMedianSeconds": "ageSeconds"}
 
 
 @dataclass
@@ -141,6 +143,7 @@ def _loaded(run: Run, figures: dict, deliveries: pl.DataFrame) -> Loaded:
         results[key] = [{name: entry.get(name) for name in kept} for entry in figures.get(key) or []]
     within = _within(run, figures)
     results["groups"] += [{"name": name} | {key: entry.get(key) for key in _ENTRIES["groups"][1:]} for name, entry in within.values()]
+    results["picture"] = _picture(figures)
     grouped = _grouped(run, deliveries, {group: name for group, (name, _) in within.items()})
     cut, correlation = blocks(grouped)
     compact = grouped.select("group", "within", *KINDS, "delay", block=pl.Series(cut, dtype=pl.UInt8))
@@ -152,6 +155,15 @@ def _within(run: Run, figures: dict) -> dict[str, tuple[str, dict]]:
     nodes = Counter(node["group"] for node in run.nodes)
     own = [entry for entry in summary.pairs(figures) if entry["from"] == entry["to"] and nodes[entry["from"]] > 1]
     return {entry["from"]: (summary.pair(entry), entry) for entry in own}
+
+
+def _picture(figures: dict) -> list[dict]:
+    """Median error and age of the picture by group of reported nodes; empty where no positions were compared."""
+    groups = (figures.get("picture") or {}).get("groups") or []
+    return [
+        {"name": entry["name"]} | {medians: (entry.get(figure) or {}).get("median") for medians, figure in PICTURE_MEDIANS.items()}
+        for entry in groups
+    ]
 
 
 def _messages(deliveries: pl.DataFrame) -> dict[str, int]:

@@ -12,6 +12,7 @@ from ..figures import summary
 from ..figures.verdict import off_text
 from ..report.latex import escape
 from .comparing import Compared
+from .loading import PICTURE_MEDIANS
 from .marks import MARK, WITHIN, covered, doubtful, marked
 
 COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")
@@ -35,7 +36,7 @@ MAX_COLUMNS = 12
 MAX_VALUES, MAX_NAMED = 20, 3
 # Most runs with a row each in the tables of groups, if conditions have several.
 MAX_RUN_ROWS = 100
-# Most rows of publishers in all runs. Beyond, they are in the JSON only.
+# Most rows of publishers, or of the picture's groups, in all runs. Beyond, they are in the JSON only.
 MAX_PUBLISHER_ROWS = 1000
 # Most rows of a table, and most gaps, on a terminal.
 MAX_LINES = 100
@@ -47,7 +48,7 @@ MAX_PAGE_ROWS = 40
 class Table:
     """A table of text; the first column is the label."""
 
-    # The kind of its content: runs, fields, reference, figures, requests, differences, sizes or publishers.
+    # The kind of its content: runs, fields, reference, figures, requests, differences, sizes, picture or publishers.
     kind: str
     title: str
     header: list[str]
@@ -132,6 +133,8 @@ def tables(results: dict) -> list[Table]:
         made += _group_tables(groups[0], _groups([group["name"] for group in groups]), results, marks)
     if results["messageSizes"]:
         made.append(_sizes_table(results, marks))
+    if results["picture"]:
+        made.append(_picture_table(results, marks))
     if results["publishers"]:
         made.append(_publishers_table(results, marks))
     return made
@@ -336,6 +339,18 @@ def _sizes_table(results: dict, marks: set[str]) -> Table:
     return Table("sizes", "Message on the wire, median bytes by protocol", ["label", *(entry["protocol"] for entry in sizes)], rows)
 
 
+def _picture_table(results: dict, marks: set[str]) -> Table:
+    groups, left_out = results["picture"], ""
+    if len(groups) * len(results["runs"]) > MAX_PUBLISHER_ROWS:
+        groups, left_out = groups[:1], f"group {groups[0]['name']} only: all {len(groups)} groups are in the form json"
+    rows = [
+        [group["name"], marked(row["label"], marks), *(_number(row[key], ".1f") for key in PICTURE_MEDIANS)]
+        for group in groups
+        for row in group["runs"]
+    ]
+    return Table("picture", "Picture of the nodes, medians by group", ["nodes", "label", "error (m)", "age (s)"], rows, left_out)
+
+
 def _publishers_table(results: dict, marks: set[str]) -> Table:
     count = len(results["publishers"]) * len(results["runs"])
     header = ["publisher", "label", *_COUNT_HEADS, "delivered %", *QUANTILES]
@@ -370,6 +385,7 @@ _TEXTS = {
     "results",
     "units",
     "publisher",
+    "nodes",
     "value",
     "which",
     "of",
@@ -459,7 +475,7 @@ def _plain(row: dict) -> list:
 
 def latex(comparison: Compared) -> str:
     """Tables of figures and of differences for each group, with booktabs. Long ones take several pages."""
-    shown = [table for table in tables(comparison.results) if table.kind in ("reference", "figures", "requests", "differences", "sizes")]
+    shown = [table for table in tables(comparison.results) if table.kind in ("reference", "figures", "requests", "differences", "sizes", "picture")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
     return "\n\n".join([*parts, "\n".join(f"% {safe.line(note)}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
@@ -469,7 +485,7 @@ def _latex_table(table: Table) -> str:
     if table.kind == "reference":
         columns = "".join("l" if name in _TEXTS else "r" for name in table.header)
     else:
-        labels = 2 if table.kind == "differences" else 1
+        labels = 2 if table.kind in ("differences", "picture") else 1
         columns = "l" * labels + "r" * (len(table.header) - labels)
     header, *body = [" & ".join(map(escape, row)) + r" \\" for row in [table.header, *table.rows]]
     caption = escape(table.title + (f" ({table.left_out})" if table.left_out else ""))
@@ -490,6 +506,7 @@ _CAPTIONS = {
     "requests": "Requests",
     "differences": "Differences",
     "sizes": "Message on the wire",
+    "picture": "Medians",
     "publishers": "Figures",
 }
 
