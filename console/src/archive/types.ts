@@ -27,6 +27,7 @@ export type ManifestFile = Schemas["ManifestFile"];
 export type Messages = Schemas["Messages"];
 export type NetworkResult = Schemas["NetworkResult"];
 export type PairResult = Schemas["PairResult"];
+export type PictureGroup = Schemas["PictureGroup"];
 export type Plan = Schemas["Plan"];
 export type PlannedCapture = Schemas["PlannedCapture"];
 export type PublisherResult = Schemas["PublisherResult"];

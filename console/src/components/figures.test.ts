@@ -1,9 +1,13 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { atMostThreeDigits, bytes, bytesPerSecond, count, duration, gibibytes, many, percent, probability, range, tickDuration } from "./figures";
+import { atMostThreeDigits, bytes, bytesPerSecond, count, duration, gibibytes, many, metres, percent, probability, range, tickDuration } from "./figures";
 
 test("times have three digits in the unit that suits them", () => {
   expect([1.44936, 0.0123456, 0.000_83, 73.122, 460.15, 0, -0.2, 0.99999, null].map(duration)).toEqual(["1.45 s", "12.3 ms", "830 µs", "73.1 s", "460 s", "0 s", "-200 ms", "1.00 s", "–"]);
+});
+
+test("distances have three digits, and all metres", () => {
+  expect([88.956, 1234.5, 0.04, 0, null].map(metres)).toEqual(["89.0 m", "1235 m", "0.0400 m", "0 m", "–"]);
 });
 
 test("a share is never rounded to all or nothing", () => {

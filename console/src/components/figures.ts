@@ -35,6 +35,11 @@ export function tickDuration(least: number, greatest: number): (seconds: number)
   return (seconds) => `${Number((seconds / unit).toFixed(decimals))} ${name}`;
 }
 
+/** metres writes a distance, such as 89.0 m. */
+export function metres(value: Figure): string {
+  return value === null || value === undefined || Number.isNaN(value) ? nothing : `${digits(value)} m`;
+}
+
 /** percent writes a share. It never rounds what is less than all to 100 %, nor what is more than nothing to 0 %. */
 export function percent(value: Figure): string {
   if (value === null || value === undefined || Number.isNaN(value)) return nothing;

@@ -3,6 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test, vi } from "vitest";
 import type { RunState } from "../../archive/runs";
+import type { Results as RunResults } from "../../archive/types";
 import { answer, openPage } from "../../testing/page";
 import { Results } from "./Results";
 
@@ -62,6 +63,42 @@ test("a run whose publishers wait for no connection has no part for bursts", asy
   open({ [uid]: state });
   await screen.findByRole("tab", { name: "Volume" });
   expect(screen.queryByRole("tab", { name: "Bursts" })).toBeNull();
+});
+
+const picture = (JSON.parse(readFileSync("../internal/runapi/testdata/results.json", "utf8")) as RunResults).picture;
+const pictured = { ...state, results: { ...state.results, picture } };
+const cellsOf = (table: HTMLElement) => within(table).getAllByRole("row").map((row) => [...row.children].map((cell) => cell.textContent.trim()));
+
+test("the picture has error and age by group", async () => {
+  open({ [uid]: pictured, "/files": files }, "?part=picture");
+  const table = await screen.findByRole("table", { name: "Error and age by group" });
+  const figures = ["2", "49.17 %", "89.0 m", "85.0 m", "89.0 m", "89.0 m", "26.1 s", "26.3 s", "52.2 s", "55.1 s"];
+  expect(cellsOf(table).slice(1)).toEqual([["all", ...figures], ["nor", ...figures]]);
+  expect(screen.getByText(/sampled every 1 s/)).toBeTruthy();
+  expect(await screen.findByText("Error of the picture over time: the archive has no results/picture-times.csv.")).toBeTruthy();
+});
+
+test("the picture has the error over time, and the pairs with the greatest error", async () => {
+  const times = "second,known,pairs,errorMedianMetres,errorP95Metres,ageMedianSeconds,ageP95Seconds\n0,0,2,,,,\n1,1,2,11,12,0.9,0.9\n";
+  const header = "subscriber,node,samples,knownPercent,errorMedianMetres,errorMeanMetres,errorP95Metres,errorMaxMetres,ageMedianSeconds,ageMeanSeconds,ageP95Seconds,ageMaxSeconds\n";
+  const pairs = `${header}prt/a,usa,60,0,,,,,,,,\nprt/a,nor,60,50,1,2,3,4,5,6,7,8\nprt/b,nor,60,100,10,20,30,40,5,6,7,8\n`;
+  const listed = ["picture", "picture-times"].map((name) => ({ path: `results/${name}.csv`, bytes: 1000 }));
+  open({ [uid]: pictured, "/files": { files: listed, gaps: null }, "results/picture-times.csv": times, "results/picture.csv": pairs }, "?part=picture");
+  expect(cellsOf(await screen.findByRole("table", { name: "Pairs with the greatest error" })).slice(1)).toEqual([
+    ["prt/b", "nor", "100 %", "10.0 m", "20.0 m", "30.0 m", "5.00 s", "7.00 s"],
+    ["prt/a", "nor", "50 %", "1.00 m", "2.00 m", "3.00 m", "5.00 s", "7.00 s"],
+    ["prt/a", "usa", "0 %", "–", "–", "–", "–", "–"],
+  ]);
+  expect(screen.getByText("All 3 pairs, the greatest mean error first.")).toBeTruthy();
+  const figure = await screen.findByRole("figure", { name: "Error of the picture over time" });
+  await userEvent.setup().click(within(figure).getByRole("button", { name: "As a table" }));
+  expect(cellsOf(within(figure).getByRole("table")).slice(1)).toEqual([["T0+1s", "11.0 m", "12.0 m"]]);
+});
+
+test("a run in which nobody reports positions has no part for the picture", async () => {
+  open({ [uid]: state });
+  await screen.findByRole("tab", { name: "Volume" });
+  expect(screen.queryByRole("tab", { name: "Picture" })).toBeNull();
 });
 
 test("a run without results says why, and its files can be read", async () => {

@@ -17,6 +17,7 @@ import { gapsLabel } from "./words";
 const Delays = lazy(() => import("./Delays").then(({ Delays }) => ({ default: Delays })));
 const Requests = lazy(() => import("./Requests").then(({ Requests }) => ({ default: Requests })));
 const Bursts = lazy(() => import("./Bursts").then(({ Bursts }) => ({ default: Bursts })));
+const Picture = lazy(() => import("./Picture").then(({ Picture }) => ({ default: Picture })));
 const Volume = lazy(() => import("./Volume").then(({ Volume }) => ({ default: Volume })));
 const RunMapPart = lazy(() => import("./RunMapPart").then(({ RunMapPart }) => ({ default: RunMapPart })));
 const Gaps = lazy(() => import("./Gaps").then(({ Gaps }) => ({ default: Gaps })));
@@ -36,6 +37,7 @@ function partsOf(results: RunResults): Part[] {
     { id: "delays", label: "Delays and losses", component: Delays },
     ...(results.requests ? [{ id: "requests", label: "Requests", component: Requests }] : []),
     ...(results.bursts && results.bursts.length > 0 ? [{ id: "bursts", label: "Bursts", component: Bursts }] : []),
+    ...(results.picture ? [{ id: "picture", label: "Picture", component: Picture }] : []),
     { id: "volume", label: "Volume", component: Volume },
     { id: "map", label: "Map", component: RunMapPart },
     { id: "gaps", label: gapsLabel(results), component: Gaps },

@@ -9,6 +9,7 @@ import { dotOf, sampleWords } from "./deliveries";
 import { chosenKinds, filesShown, sizeOf } from "./fileKinds";
 import { layerVolumes } from "./layers";
 import { lossesOf } from "./losses";
+import { curveOf, pairWords } from "./picture";
 import { figureColumns, figureRows, found } from "./rows";
 import { gapsLabel, headlinesOf, offBy, reasonsOf, verdictWords, when } from "./words";
 
@@ -122,6 +123,21 @@ test("a sample is said to be one", () => {
   expect(sampleWords({ rows, read: 2, whole: true }, "deliveries", "d.csv")).toBe("All 2 deliveries are drawn.");
   expect(sampleWords({ rows, read: 9, whole: true }, "deliveries", "d.csv")).toContain("random sample of 2 of 9");
   expect(sampleWords({ rows, read: 2, whole: false }, "deliveries", "d.csv")).toContain("parts all over d.csv");
+});
+
+test("the error over time is averaged so that a curve has at most 240 moments", () => {
+  const moments = Array.from({ length: 600 }, (_, at) => ({ at, median: at, p95: 2 * at }));
+  const { seconds, moments: drawn } = curveOf(moments);
+  expect([seconds, drawn.length]).toEqual([3, 200]);
+  expect(drawn[1]).toEqual({ at: 3, median: 4, p95: 8 });
+  expect(curveOf(moments.slice(7, 9))).toEqual({ seconds: 1, moments: moments.slice(7, 9) });
+  expect(curveOf([])).toEqual({ seconds: 1, moments: [] });
+});
+
+test("the pairs with the greatest error are said to be some of many", () => {
+  expect(pairWords({ rows: [1, 2], read: 2, whole: true }, "p.csv")).toBe("All 2 pairs, the greatest mean error first.");
+  expect(pairWords({ rows: [1, 2], read: 9, whole: true }, "p.csv")).toBe("The 2 of 9 pairs with the greatest mean error.");
+  expect(pairWords({ rows: [1, 2], read: 9, whole: false }, "p.csv")).toContain("parts all over p.csv");
 });
 
 test("files have the kinds of the archive, and are downloaded by them", () => {

@@ -1,0 +1,79 @@
+import { Loader, Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCallback, useMemo, type ReactNode } from "react";
+import { filesQuery } from "../../archive/runs";
+import type { ManifestFile } from "../../archive/types";
+import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
+import { Trouble } from "../../components/Trouble";
+import { VirtualTable } from "../../components/VirtualTable";
+import type { PartProps } from "./part";
+import { curveColumns, curveLegend, curveQuery, drawCurve, groupColumns, pairColumns, pairsQuery, pairWords } from "./picture";
+
+/** Picture shows how old and how far off the positions were that subscribers had of other nodes. */
+export function Picture({ namespace, uid, state, results: { picture } }: PartProps) {
+  if (!picture) return <Text>No positions were compared.</Text>;
+  const of = { namespace, uid };
+  return (
+    <Stack>
+      <section>
+        <Title order={2} size="h3">
+          Error and age by group
+        </Title>
+        <Text size="sm">
+          Error: horizontal distance from the freshest position that a subscriber has received of a node to the node&apos;s true position at that time. Age: time since that position was made. Both are sampled every{" "}
+          {picture.sampleSeconds} s. The map shows true and reported positions.
+        </Text>
+        <VirtualTable label="Error and age by group" columns={groupColumns} rows={picture.groups ?? []} keyOf={({ name }) => name} />
+      </section>
+      <OfTable {...of} title="Error of the picture over time" path="results/picture-times.csv">
+        {(file) => <OverTime {...of} file={file} name={state.plan.name} />}
+      </OfTable>
+      <OfTable {...of} title="Pairs with the greatest error" path="results/picture.csv">
+        {(file) => <WorstPairs {...of} file={file} />}
+      </OfTable>
+    </Stack>
+  );
+}
+
+interface OfRun {
+  namespace: string;
+  uid: string;
+}
+
+/** OfTable shows something of a table in the archive, or says why it is not there. */
+function OfTable({ namespace, uid, title, path, children }: OfRun & { title: string; path: string; children: (file: ManifestFile) => ReactNode }) {
+  const { data, error } = useQuery(filesQuery(namespace, uid));
+  const file = data?.files?.find((entry) => entry.path === path);
+  if (error) return <Trouble error={error} title={`${title}: the files could not be listed`} />;
+  if (!data) return <Loader aria-label={`${title}: the files are being listed`} />;
+  return file ? children(file) : <Text size="sm">{`${title}: the archive has no ${path}.`}</Text>;
+}
+
+function OverTime({ namespace, uid, file, name }: OfRun & { file: ManifestFile; name: string }) {
+  const { data, error } = useQuery(curveQuery(namespace, uid, file));
+  const draw = useCallback((plot: PlotLibrary, width: number) => drawCurve(plot, data?.moments ?? [], width), [data]);
+  const rows = useMemo(() => (data?.moments ?? []).map((moment): TextRow => ({ ...moment })), [data]);
+  if (error) return <Trouble error={error} title="Error of the picture over time: the table could not be read" />;
+  if (!data) return <Loader aria-label="Error of the picture over time: the table is being read" />;
+  return (
+    <PlotFigure title="Error of the picture over time" file={`${name}-picture-over-time`} draw={draw} columns={curveColumns} rows={rows} legend={curveLegend}>
+      Over all pairs of a subscriber and a node on which it has a position.
+      {data.seconds > 1 && ` Averages over ${data.seconds} s.`}
+    </PlotFigure>
+  );
+}
+
+function WorstPairs({ namespace, uid, file }: OfRun & { file: ManifestFile }) {
+  const { data, error } = useQuery(pairsQuery(namespace, uid, file));
+  if (error) return <Trouble error={error} title="Pairs with the greatest error: the table could not be read" />;
+  if (!data) return <Loader aria-label="Pairs with the greatest error: the table is being read" />;
+  return (
+    <section>
+      <Title order={2} size="h3">
+        Pairs with the greatest error
+      </Title>
+      <Text size="sm">{pairWords(data, file.path)}</Text>
+      <VirtualTable label="Pairs with the greatest error" columns={pairColumns} rows={data.rows} keyOf={({ subscriber, node }) => `${subscriber} ${node}`} />
+    </section>
+  );
+}
