@@ -103,6 +103,10 @@ export interface Comparison {
   groups: ComparedGroup[];
   axes: { axis: string; groups: { name: string; conditions: Compared[]; differences: Difference[] | null }[] }[] | null;
   networks: { name: string; runs: { label: string; bytesPerSecond: number | null }[] }[] | null;
+  /** messageSizes on the wire; null without captures of messages, and absent in comparisons of older servers. */
+  messageSizes?: { protocol: string; runs: { label: string; medianBytes: number | null }[] }[] | null;
+  /** picture by group of the nodes that report their positions; null without any, and absent in comparisons of older servers. */
+  picture?: { name: string; runs: { label: string; errorMedianMetres: number | null; ageMedianSeconds: number | null }[] }[] | null;
   reference?: Reference;
   warnings: Remark[] | null;
   notes: Remark[] | null;

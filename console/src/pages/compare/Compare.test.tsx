@@ -47,6 +47,44 @@ test("a run whose record is refused does not stay in reading", async () => {
   expect(screen.queryByText("The records of the runs are being read.")).toBeNull();
 });
 
+const cellsOf = (table: HTMLElement) => within(table).getAllByRole("row").map((row) => [...row.children].map((cell) => cell.textContent.trim()));
+
+test("the mean delay stands beside its interval", async () => {
+  answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  const [heads, first] = cellsOf(await screen.findByRole("table", { name: "Runs side by side" }));
+  const at = heads?.indexOf("95 % interval of mean") ?? -1;
+  expect(first?.slice(at - 1, at + 1)).toEqual(["1.46 s", "[1.44 s, 1.48 s]"]);
+});
+
+test("sizes of messages and medians of the picture stand side by side", async () => {
+  const messageSizes = [
+    { protocol: "mqtt", runs: [{ label: one.label, medianBytes: 1034 }, { label: two.label, medianBytes: null }] },
+    { protocol: "coap", runs: [{ label: one.label, medianBytes: null }, { label: two.label, medianBytes: 282 }] },
+  ];
+  const picture = [{ name: "all", runs: [{ label: one.label, errorMedianMetres: 88.956, ageMedianSeconds: 26.1 }, { label: two.label, errorMedianMetres: null, ageMedianSeconds: null }] }];
+  answer({ "/compare": { ...comparison, messageSizes, picture }, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  expect(cellsOf(await screen.findByRole("table", { name: "Message on the wire" }))).toEqual([
+    ["Run", "mqtt", "coap"],
+    [one.label, "1\u202f034 B", "–"],
+    [two.label, "–", "282 B"],
+  ]);
+  expect(cellsOf(screen.getByRole("table", { name: "Picture of the nodes" }))).toEqual([
+    ["Group of the node", "Run", "Error, median", "Age, median"],
+    ["all", one.label, "89.0 m", "26.1 s"],
+    ["all", two.label, "–", "–"],
+  ]);
+});
+
+test("runs without captures and positions have no tables of them", async () => {
+  answer({ "/compare": { ...comparison, messageSizes: null, picture: null }, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Runs side by side" });
+  expect(screen.queryByRole("heading", { name: "Message on the wire" })).toBeNull();
+  expect(screen.queryByRole("heading", { name: "Picture of the nodes" })).toBeNull();
+});
+
 const reference = {
   covered: 0,
   notCovered: 1,

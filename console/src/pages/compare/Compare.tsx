@@ -7,6 +7,7 @@ import { Trouble } from "../../components/Trouble";
 import { BesideReference } from "./BesideReference";
 import { Differs } from "./Differs";
 import { Distributions } from "./Distributions";
+import { OfRuns } from "./OfRuns";
 import { ReferencePicker } from "./ReferencePicker";
 import { RunPicker } from "./RunPicker";
 import { Remarks } from "./Remarks";
@@ -81,6 +82,7 @@ function Compared({ comparison, asked }: { comparison: Comparison; asked: Asked 
       </Group>
       {comparison.reference && <BesideReference reference={comparison.reference} />}
       <Distributions comparison={comparison} />
+      <OfRuns comparison={comparison} />
       <Remarks comparison={comparison} />
     </>
   );

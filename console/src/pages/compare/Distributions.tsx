@@ -127,6 +127,7 @@ const columns: Column<SideRow>[] = [
   { id: "median", head: "Median delay", numeric: true, value: ({ delaySeconds }) => delaySeconds?.median, show: ({ delaySeconds }) => duration(delaySeconds?.median) },
   { id: "medianRange", head: "95 % interval of median", numeric: true, value: ({ confidence }) => range(confidence?.medianSeconds, duration) },
   { id: "mean", head: "Mean delay", numeric: true, value: ({ delaySeconds }) => delaySeconds?.mean, show: ({ delaySeconds }) => duration(delaySeconds?.mean) },
+  { id: "meanRange", head: "95 % interval of mean", numeric: true, value: ({ confidence }) => range(confidence?.meanSeconds, duration) },
   { id: "p95", head: "95th percentile", numeric: true, value: ({ delaySeconds }) => delaySeconds?.p95, show: ({ delaySeconds }) => duration(delaySeconds?.p95) },
   { id: "max", head: "Greatest", numeric: true, value: ({ delaySeconds }) => delaySeconds?.max, show: ({ delaySeconds }) => duration(delaySeconds?.max) },
 ];

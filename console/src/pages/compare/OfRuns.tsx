@@ -1,0 +1,44 @@
+import { Text, Title } from "@mantine/core";
+import { useMemo } from "react";
+import type { Comparison } from "../../archive/comparison";
+import { VirtualTable } from "../../components/VirtualTable";
+import { pictureColumns, pictureRows, sizeColumns, sizeRows } from "./ofRuns";
+
+/** OfRuns shows what runs have that conditions have not: sizes of messages, and the picture. */
+export function OfRuns({ comparison }: { comparison: Comparison }) {
+  return (
+    <>
+      <Sizes comparison={comparison} />
+      <Picture comparison={comparison} />
+    </>
+  );
+}
+
+function Sizes({ comparison }: { comparison: Comparison }) {
+  const rows = useMemo(() => sizeRows(comparison), [comparison]);
+  const columns = useMemo(() => sizeColumns(comparison), [comparison]);
+  if (rows.length === 0) return null;
+  return (
+    <section>
+      <Title order={2} size="h3">
+        Message on the wire
+      </Title>
+      <Text size="sm">Medians by protocol: all frames that carried a message, with their headers, at the node that sent it.</Text>
+      <VirtualTable label="Message on the wire" columns={columns} rows={rows} keyOf={({ run }) => run} />
+    </section>
+  );
+}
+
+function Picture({ comparison }: { comparison: Comparison }) {
+  const rows = useMemo(() => pictureRows(comparison), [comparison]);
+  if (rows.length === 0) return null;
+  return (
+    <section>
+      <Title order={2} size="h3">
+        Picture of the nodes
+      </Title>
+      <Text size="sm">How far off, and how old, the freshest positions were that subscribers had of other nodes.</Text>
+      <VirtualTable label="Picture of the nodes" columns={pictureColumns} rows={rows} keyOf={({ group, run }) => `${group} ${run}`} />
+    </section>
+  );
+}

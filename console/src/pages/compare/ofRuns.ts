@@ -1,0 +1,47 @@
+import type { Comparison } from "../../archive/comparison";
+import { count, duration, metres, nothing } from "../../components/figures";
+import type { Column } from "../../components/VirtualTable";
+import { labelsOf } from "./labels";
+
+/** SizeRow has the median size of a run's messages on the wire, in bytes by protocol. */
+export interface SizeRow {
+  run: string;
+  bytes: Record<string, number | null>;
+}
+
+/** sizeRows has a row for each run; none without captures of messages. */
+export function sizeRows(comparison: Comparison): SizeRow[] {
+  const sizes = comparison.messageSizes ?? [];
+  if (sizes.length === 0) return [];
+  return labelsOf(comparison).map((run, i) => ({ run, bytes: Object.fromEntries(sizes.map(({ protocol, runs }) => [protocol, runs[i]?.medianBytes ?? null])) }));
+}
+
+export function sizeColumns(comparison: Comparison): Column<SizeRow>[] {
+  const ofProtocol = (comparison.messageSizes ?? []).map(({ protocol }): Column<SizeRow> => ({ id: `size-${protocol}`, head: protocol, numeric: true, value: ({ bytes }) => bytes[protocol], show: ({ bytes }) => sizeText(bytes[protocol]) }));
+  return [{ id: "run", head: "Run", value: ({ run }) => run }, ...ofProtocol];
+}
+
+function sizeText(bytes: number | null | undefined): string {
+  return bytes === null || bytes === undefined ? nothing : `${count(bytes)} B`;
+}
+
+/** PictureRow has a run's medians of the picture of a group of nodes. */
+export interface PictureRow {
+  group: string;
+  run: string;
+  error: number | null;
+  age: number | null;
+}
+
+/** pictureRows has a row for each run of each group; none where no run compared positions. */
+export function pictureRows(comparison: Comparison): PictureRow[] {
+  const labels = labelsOf(comparison);
+  return (comparison.picture ?? []).flatMap(({ name, runs }) => runs.map(({ label, errorMedianMetres, ageMedianSeconds }, i) => ({ group: name, run: labels[i] ?? label, error: errorMedianMetres, age: ageMedianSeconds })));
+}
+
+export const pictureColumns: Column<PictureRow>[] = [
+  { id: "group", head: "Group of the node", value: ({ group }) => group },
+  { id: "run", head: "Run", value: ({ run }) => run },
+  { id: "error", head: "Error, median", numeric: true, value: ({ error }) => error, show: ({ error }) => metres(error) },
+  { id: "age", head: "Age, median", numeric: true, value: ({ age }) => age, show: ({ age }) => duration(age) },
+];
