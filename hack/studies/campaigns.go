@@ -153,7 +153,7 @@ func e3Campaign() campaign {
 	satcom := []string{set("networks[internet].link"), set("networks[internet].waveform", "satcom"), set("drain", coalition{form{}, "satcom", "vernemq"}.Drain())}
 	return campaign{Study: "e3", Name: "e3", file: "all", template: coalition{form{}, "internet", "mosquitto"}.path(), Title: "E3: two brokers as Norway's hub, over two paths to the cloud.",
 		otherScenarios: []string{slow.path()},
-		Axes: []axis{{"hub", []level{{Name: "mosquitto"}, {"vernemq", vernemq}}}, {"path", []level{{Name: "internet"}, {"satcom", satcom}}}}, Points: 4, Files: "the four files of E3",
+		Axes:           []axis{{"hub", []level{{Name: "mosquitto"}, {"vernemq", vernemq}}}, {"path", []level{{Name: "internet"}, {"satcom", satcom}}}}, Points: 4, Files: "the four files of E3",
 		run: func(levels map[string]string) string {
 			return coalition{form{}, link(levels["path"]), levels["hub"]}.path()
 		}}
